@@ -1,0 +1,64 @@
+/**
+ * One catalogue for everything we foresee going wrong. Each dialect renders it in its own way; the
+ * code, the status and the hint are decided here. `docs/errors.md` is printed from this table.
+ */
+const catalog = {
+  BAD_REQUEST: { status: 400, hint: 'Correct the request as the message says and send it again.' },
+  BODY_TOO_LARGE: { status: 413, hint: 'Send fewer or smaller items per request.' },
+  NOT_FOUND: { status: 404, hint: 'See /docs for the paths that exist.' },
+  METHOD_NOT_ALLOWED: { status: 405, hint: 'The Allow header lists the methods of this path.' },
+  INTERNAL: { status: 500, hint: 'Look in the log for the request id, then report it.' },
+  SHUTTING_DOWN: { status: 503, hint: 'Send the request to another server, or again in a moment.' },
+  STORE_UNAVAILABLE: { status: 503, hint: 'The server keeps trying to reach its store; repeat the request.' },
+  STORE_FULL: {
+    status: 507,
+    hint: 'Free space on the disk of the store. Nothing was lost; repeat the request then.',
+  },
+  STORE_URL_INVALID: {
+    status: 500,
+    hint: 'Use a path, sqlite:<path>, :memory: or postgres://user@host:5432/database.',
+  },
+  STORE_LOCKED: {
+    status: 500,
+    hint: 'A SQLite file serves one server. Stop the other one, or use PostgreSQL for several.',
+  },
+  STORE_UNWRITABLE: { status: 500, hint: 'Give the user that runs Redrive write access to the folder.' },
+  STORE_NOT_OURS: { status: 500, hint: 'Point --store at a new file or database, or at one made by Redrive.' },
+  SCHEMA_NEWER: { status: 500, hint: 'Run the Redrive version that wrote this store, or a newer one.' },
+  QUEUE_NOT_FOUND: { status: 404, hint: 'Create the queue first, or check its name.' },
+  QUEUE_EXISTS: { status: 409, hint: 'Choose another name, or update the existing queue.' },
+  QUEUE_IN_USE: { status: 409, hint: 'Change the queues that name it as their dead queue first.' },
+  PARTITION_NOT_FOUND: { status: 400, hint: 'Partitions are numbered from 0 to one less than their count.' },
+  DEAD_QUEUE_INVALID: { status: 400, hint: 'A dead queue must exist, must not be the queue itself and has none of its own.' },
+  LOCK_LOST: { status: 409, hint: 'Another server took the work over; this one must stop it.' },
+  SETTING_INVALID: { status: 500, hint: 'See redrive serve --help for every setting with its bounds.' },
+  SECRET_UNAVAILABLE: { status: 500, hint: 'Check the reference, and that the file, variable or Vault path can be read.' },
+  PROTECTED_MODE: {
+    status: 500,
+    hint: 'Listen on 127.0.0.1, or configure access control before listening elsewhere.',
+  },
+  PORT_TAKEN: { status: 500, hint: 'Stop the other program, or choose another port with --port.' },
+} as const satisfies Record<string, { status: number; hint: string }>
+
+export type ErrorCode = keyof typeof catalog
+
+export const errorCodes = Object.keys(catalog) as readonly ErrorCode[]
+
+export function errorEntry(code: ErrorCode): Readonly<{ status: number; hint: string }> {
+  return catalog[code]
+}
+
+/** An error we foresaw. Anything else thrown is a defect: logged whole, shown as INTERNAL. */
+export class KnownError extends Error {
+  readonly code: ErrorCode
+  readonly status: number
+  readonly hint: string
+
+  constructor(code: ErrorCode, message: string, cause?: unknown) {
+    super(message, { cause })
+    this.name = 'KnownError'
+    this.code = code
+    this.status = catalog[code].status
+    this.hint = catalog[code].hint
+  }
+}
