@@ -1,0 +1,97 @@
+/**
+ * Durations as text: `300ms`, `1.5s`, `24h0m0s`. The grammar, the error texts and the normalised form
+ * are part of the Queue API's contract, so they are exact here and nowhere else.
+ *
+ * Values are whole microseconds: the finest time both storages keep, and a JS number holds 285 years of
+ * them exactly. Only `normaliseDuration` goes down to nanoseconds, because the contract gives back
+ * `2.5µs` for `2.5µs`.
+ */
+
+/** Whole microseconds; what is finer is cut off. Throws an Error with the contract's text. */
+export function parseDuration(text: string): number {
+  return Number(parseNanos(text) / 1_000n)
+}
+
+/** The normalised form: `0s`, `1m0s`, `24h0m0s`, `1.5s`, `300ms`. */
+export function formatDuration(micros: number): string {
+  return formatNanos(BigInt(Math.round(micros * 1_000)))
+}
+
+/** The same duration in its normalised form, to the nanosecond. Throws as `parseDuration` does. */
+export function normaliseDuration(text: string): string {
+  return formatNanos(parseNanos(text))
+}
+
+const unitNanos = new Map<string, bigint>([
+  ['ns', 1n],
+  ['us', 1_000n],
+  ['\u00b5s', 1_000n], // the micro sign
+  ['\u03bcs', 1_000n], // the Greek letter mu, which looks the same
+  ['ms', 1_000_000n],
+  ['s', 1_000_000_000n],
+  ['m', 60_000_000_000n],
+  ['h', 3_600_000_000_000n],
+])
+
+/** What a signed 64-bit count of nanoseconds can hold: about 292 years. */
+const nanosMax = 2n ** 63n - 1n
+
+const part = /(\d*)(\.(\d*))?([^\d.]*)/y
+
+function parseNanos(text: string): bigint {
+  const isNegative = text.startsWith('-')
+  const unsigned = isNegative || text.startsWith('+') ? text.slice(1) : text
+  if (unsigned === '0') return 0n
+  if (unsigned === '') throw new Error(`time: invalid duration ${quote(text)}`)
+
+  let nanos = 0n
+  part.lastIndex = 0
+  while (part.lastIndex < unsigned.length) {
+    const [, whole = '', , fraction = '', unit = ''] = part.exec(unsigned) ?? []
+    if (whole === '' && fraction === '') throw new Error(`time: invalid duration ${quote(text)}`)
+    if (unit === '') throw new Error(`time: missing unit in duration ${quote(text)}`)
+    const scale = unitNanos.get(unit)
+    if (scale === undefined) {
+      throw new Error(`time: unknown unit ${quote(unit)} in duration ${quote(text)}`)
+    }
+    nanos += BigInt(whole) * scale
+    // No unit has more than 13 digits of nanoseconds: further ones cannot change the result.
+    const digits = fraction.slice(0, 18)
+    if (digits !== '') nanos += (BigInt(digits) * scale) / 10n ** BigInt(digits.length)
+    if (nanos > nanosMax) throw new Error(`time: invalid duration ${quote(text)}`)
+  }
+  return isNegative ? -nanos : nanos
+}
+
+function formatNanos(nanos: bigint): string {
+  if (nanos === 0n) return '0s'
+  if (nanos < 0n) return `-${formatNanos(-nanos)}`
+  if (nanos < 1_000n) return `${nanos}ns`
+  if (nanos < 1_000_000n) return `${decimal(nanos, 3)}µs`
+  if (nanos < 1_000_000_000n) return `${decimal(nanos, 6)}ms`
+
+  const minutes = nanos / 60_000_000_000n
+  const seconds = `${decimal(nanos % 60_000_000_000n, 9)}s`
+  if (minutes === 0n) return seconds
+  const hours = minutes / 60n
+  return hours === 0n ? `${minutes}m${seconds}` : `${hours}h${minutes % 60n}m${seconds}`
+}
+
+/** `value / 10^places`, without trailing zeros. */
+function decimal(value: bigint, places: number): string {
+  const digits = value.toString().padStart(places + 1, '0')
+  const fraction = digits.slice(-places).replace(/0+$/, '')
+  const whole = digits.slice(0, -places)
+  return fraction === '' ? whole : `${whole}.${fraction}`
+}
+
+/** As the contract quotes: anything but printable ASCII as the bytes of its UTF-8. */
+function quote(text: string): string {
+  let quoted = ''
+  for (const char of text) {
+    if (char === '"' || char === '\\') quoted += `\\${char}`
+    else if (char >= ' ' && char < '\u0080') quoted += char
+    else for (const byte of Buffer.from(char)) quoted += `\\x${byte.toString(16).padStart(2, '0')}`
+  }
+  return `"${quoted}"`
+}

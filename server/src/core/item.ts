@@ -1,0 +1,81 @@
+import type { Instant } from './instant.ts'
+
+/** Name and value as they came; a value may be absent. Order and repeats are kept. */
+export type Header = readonly [name: string, value: Uint8Array | null]
+
+/** Why an item failed. Counted and timed over all its attempts, not only the last one. */
+export type Failure = Readonly<{
+  /** A short code that is matched exactly, e.g. `attempts`, `expired`, `http_503`. */
+  reason: string
+  errorClass: string
+  message: string
+  stack: string
+  attempts: number
+  firstFailedAt: Instant
+  lastFailedAt: Instant
+  worker: string
+}>
+
+/** Where a dead letter came from, and so where a redrive sends it. */
+export type Origin = Readonly<{
+  kind: 'queue' | 'webhook' | 'kafka' | 'http'
+  /** The queue, the topic, or the channel and consumer: what people call the place. */
+  name: string
+  partition: number | null
+  /** Its id there: the item's id, the job's id, or the offset. */
+  id: string
+  group: string | null
+  cluster: string | null
+  createdAt: Instant
+}>
+
+interface Base {
+  /** Changes when the item goes back to the tail: the order of ids is the order of the queue. */
+  id: string
+  /** The id it was accepted with. Never changes: what a letter is known by. */
+  rootId: string
+  queue: string
+  partition: number
+  /** What it is elsewhere; unique in its queue. Null for what was produced here. */
+  sourceId: string | null
+  /** Counted on lease, not on failure: a crash reports nothing. */
+  attempts: number
+  /** 0: the queue's policy decides. */
+  attemptsMax: number
+  /** Higher goes first. */
+  priority: number
+  kind: string
+  encoding: string
+  reference: string
+  key: Uint8Array | null
+  headers: readonly Header[]
+  payload: Uint8Array
+  createdAt: Instant
+  updatedAt: Instant
+  expireDeadline: Instant
+  failure: Failure | null
+  /** Set on what arrived as a dead letter, and only there. */
+  origin: Origin | null
+  /** When it arrived as a dead letter, or when it became dead in place. */
+  diedAt: Instant | null
+  /** The letter (its root id) that this item is a redrive of. */
+  letterId: string | null
+  /** For a letter: how often it was redriven. For its redrive: the how manieth it is. */
+  redrives: number
+}
+
+export type Lease = Readonly<{ holder: string; deadline: Instant }>
+
+/** `availableAt`: null when it can be leased now, else when it becomes so ("scheduled"). */
+export type Waiting = Readonly<Base & { state: 'waiting'; availableAt: Instant | null }>
+export type Leased = Readonly<Base & { state: 'leased'; lease: Lease }>
+/** `endedAt` starts the clock of retention. */
+export type Done = Readonly<Base & { state: 'done'; endedAt: Instant }>
+export type Dead = Readonly<Base & { state: 'dead'; endedAt: Instant }>
+export type Item = Waiting | Leased | Done | Dead
+export type State = Item['state']
+
+/** Dead letters never expire and are never removed by the lifecycle. */
+export function isLetter(item: Pick<Base, 'origin'>): boolean {
+  return item.origin !== null
+}

@@ -1,0 +1,62 @@
+import fc from 'fast-check'
+import { describe, expect, it } from 'vitest'
+import { ksuidMax, ksuidMin, ksuidProblem, ksuidTime, ksuidToUuid, nextKsuids } from './ksuid.ts'
+
+const noon = Date.UTC(2026, 10, 15, 12) * 1000
+
+describe('item ids', () => {
+  it('are 27 base62 digits that carry the second they were made in', () => {
+    const [id = ''] = nextKsuids(undefined, noon + 123_456, 1, Math.random)
+    expect(ksuidProblem(id)).toBeUndefined()
+    expect(ksuidTime(id)).toBe(noon)
+  })
+
+  it('strictly increase within a partition, whatever the clock and the chance do', () => {
+    const clockSteps = fc.array(
+      fc.record({
+        stepUs: fc.integer({ min: -5_000_000, max: 5_000_000 }),
+        count: fc.integer({ min: 1, max: 70 }),
+      }),
+      { maxLength: 20 },
+    )
+    fc.assert(
+      fc.property(clockSteps, fc.double({ min: 0, max: 0.999999, noNaN: true }), (steps, chance) => {
+        let last: string | undefined
+        let now = noon
+        for (const { stepUs, count } of steps) {
+          now += stepUs
+          for (const id of nextKsuids(last, now, count, () => chance)) {
+            expect(ksuidProblem(id)).toBeUndefined()
+            if (last !== undefined) expect(id > last).toBe(true)
+            last = id
+          }
+        }
+      }),
+    )
+  })
+
+  it('differ between partitions that start in the same microsecond', () => {
+    const made = Array.from({ length: 1000 }, () => nextKsuids(undefined, noon, 1, Math.random)[0])
+    expect(new Set(made).size).toBe(1000)
+  })
+
+  it('follow the time across seconds', () => {
+    const [before = ''] = nextKsuids(undefined, noon + 999_999, 1, () => 0.99)
+    const [after = ''] = nextKsuids(undefined, noon + 1_000_000, 1, () => 0)
+    expect(after > before).toBe(true)
+  })
+
+  it('are told apart from texts that are none', () => {
+    expect(ksuidProblem('short')).toBe('length')
+    expect(ksuidProblem(`${ksuidMin.slice(1)}!`)).toBe('range')
+    expect(ksuidProblem(ksuidMin)).toBeUndefined()
+    expect(ksuidProblem(ksuidMax)).toBeUndefined()
+    expect(ksuidProblem('aWgEPTl1tmebfsQzFP4bxwgy80W')).toBe('range')
+    expect(ksuidProblem('z'.repeat(27))).toBe('range')
+  })
+
+  it('are shown as a UUID made of their last 16 bytes', () => {
+    expect(ksuidToUuid(ksuidMax)).toBe('ffffffff-ffff-ffff-ffff-ffffffffffff')
+    expect(ksuidToUuid('0ujtsYcgvSTl8PAuAdqWYSMnLOv')).toBe('b5a1cd34-b5f9-9d11-54fb-6853345c9735')
+  })
+})

@@ -1,0 +1,103 @@
+/**
+ * Item ids: KSUIDs whose byte order is the order of the queue.
+ *
+ * A KSUID is a 160-bit number in 27 base62 digits: 32 bits of seconds since 1400000000, then 128 bits
+ * that are random elsewhere. Here the upper part of those is a counter that starts at the microsecond
+ * of the second, and only the lowest eleven digits are random, so that ids made one after the other
+ * increase strictly while two partitions never make the same one.
+ *
+ * Each next id adds one to the digits above the random tail. That is done on the text: turning a
+ * 160-bit number into base62 for every item would cost more than storing it.
+ */
+import { type Instant, usPerSecond } from './instant.ts'
+
+const digits = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz'
+const digitValues = new Map([...digits].map((digit, value) => [digit, value]))
+const epochSeconds = 1_400_000_000
+const secondsMax = 0xffff_ffff
+
+export const ksuidLength = 27
+export const ksuidMin = '0'.repeat(ksuidLength)
+export const ksuidMax = 'aWgEPTl1tmebfsQzFP4bxwgy80V'
+
+/** 62 ** 11 is about 2 ** 65.5: the tail that is random, and never carried into. */
+const tailLength = 11
+const headLength = ksuidLength - tailLength
+const microsecondStep = 2n ** 128n / BigInt(usPerSecond)
+
+/** Why a text is not a KSUID, or undefined when it is one. */
+export function ksuidProblem(text: string): 'length' | 'range' | undefined {
+  if (text.length !== ksuidLength) return 'length'
+  for (const digit of text) if (!digitValues.has(digit)) return 'range'
+  return text > ksuidMax ? 'range' : undefined
+}
+
+/**
+ * The next `count` ids of a partition whose newest id is `last` (undefined: none yet).
+ *
+ * All are above `last`, even when the clock stands still or steps back. `random` gives numbers in
+ * [0, 1), like Math.random.
+ */
+export function nextKsuids(
+  last: string | undefined,
+  now: Instant,
+  count: number,
+  random: () => number,
+): string[] {
+  const tail = randomDigits(tailLength, random)
+  let head = headAt(now)
+  if (last !== undefined && head <= last.slice(0, headLength)) head = addOne(last.slice(0, headLength))
+  const ids = new Array<string>(count)
+  for (let index = 0; index < count; index++) {
+    ids[index] = head + tail
+    head = addOne(head)
+  }
+  return ids
+}
+
+/** The second in which an id was made, as an instant. */
+export function ksuidTime(id: string): Instant {
+  return (Number(decode(id) >> 128n) + epochSeconds) * usPerSecond
+}
+
+/** The 16 bytes after the seconds, as a UUID text: what systems that ask for a UUID are shown. */
+export function ksuidToUuid(id: string): string {
+  const hex = (decode(id) & (2n ** 128n - 1n)).toString(16).padStart(32, '0')
+  return [hex.slice(0, 8), hex.slice(8, 12), hex.slice(12, 16), hex.slice(16, 20), hex.slice(20)].join('-')
+}
+
+function headAt(now: Instant): string {
+  const seconds = Math.floor(now / usPerSecond)
+  const bounded = Math.min(Math.max(seconds - epochSeconds, 0), secondsMax - 1)
+  const microseconds = bounded === seconds - epochSeconds ? now - seconds * usPerSecond : 0
+  const value = (BigInt(bounded) << 128n) + BigInt(microseconds) * microsecondStep
+  return encode(value).slice(0, headLength)
+}
+
+function addOne(head: string): string {
+  for (let at = head.length - 1; at >= 0; at--) {
+    const value = digitValues.get(head.charAt(at)) ?? 0
+    if (value < 61) {
+      return head.slice(0, at) + digits.charAt(value + 1) + '0'.repeat(head.length - 1 - at)
+    }
+  }
+  throw new RangeError('ran out of item ids: the last one is the largest there is')
+}
+
+function randomDigits(count: number, random: () => number): string {
+  let text = ''
+  for (let index = 0; index < count; index++) text += digits.charAt(Math.floor(random() * 62))
+  return text
+}
+
+function encode(value: bigint): string {
+  let text = ''
+  for (let rest = value; rest > 0n; rest /= 62n) text = digits.charAt(Number(rest % 62n)) + text
+  return text.padStart(ksuidLength, '0')
+}
+
+function decode(id: string): bigint {
+  let value = 0n
+  for (const digit of id) value = value * 62n + BigInt(digitValues.get(digit) ?? 0)
+  return value
+}

@@ -1,0 +1,63 @@
+import type { Instant } from './instant.ts'
+import { type RetryPolicy, retryAtOnce } from './retry.ts'
+
+/** What a person sets on a queue. Durations are whole microseconds. */
+export type QueuePolicy = Readonly<{
+  leaseUs: number
+  /** How long an item may wait before it is dead. Dead letters do not expire. */
+  expireUs: number
+  /** 0: no bound. */
+  attemptsMax: number
+  /** The queue that takes what dies in this one. */
+  deadQueue: string | null
+  /** Without a dead queue: delete what dies, counted and logged, or keep it as dead in place. */
+  onDead: 'delete' | 'keep'
+  retry: RetryPolicy
+  /** How long completed items are kept as done; 0 removes them at once. */
+  keepDoneUs: number
+  isPaused: boolean
+  /** For a dead queue: how alerts and retention treat its letters. */
+  letterClass: string
+  /** For a dead queue: whether letters go back by themselves, and how often at most. */
+  redrive: Readonly<{ mode: 'manual' | 'auto'; redrivesMax: number; backoff: RetryPolicy }>
+  reference: string
+}>
+
+export type Queue = Readonly<
+  QueuePolicy & {
+    name: string
+    namespace: string
+    partitions: number
+    createdAt: Instant
+    updatedAt: Instant
+  }
+>
+
+export type NewQueue = Readonly<
+  Partial<QueuePolicy> & { name: string; namespace?: string; partitions?: number }
+>
+
+export const systemNamespace = '_system'
+
+export const defaultPolicy: QueuePolicy = {
+  leaseUs: 60_000_000,
+  expireUs: 24 * 3600 * 1_000_000,
+  attemptsMax: 0,
+  deadQueue: null,
+  onDead: 'delete',
+  retry: retryAtOnce,
+  keepDoneUs: 0,
+  isPaused: false,
+  letterClass: 'standard',
+  redrive: {
+    mode: 'manual',
+    redrivesMax: 3,
+    backoff: { kind: 'exponential', delayUsMin: 60_000_000, delayUsMax: 3_600_000_000, jitter: 0.2 },
+  },
+  reference: '',
+}
+
+export function newQueue(spec: NewQueue, now: Instant): Queue {
+  const { namespace = systemNamespace, partitions = 1, ...policy } = spec
+  return { ...defaultPolicy, ...policy, namespace, partitions, createdAt: now, updatedAt: now }
+}

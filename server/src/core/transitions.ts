@@ -1,0 +1,124 @@
+/**
+ * The one answer to "where does an item go next?". Both storages call these functions inside their
+ * transactions, so that no backend can have rules of its own. Pure: the time comes in, nothing goes out.
+ */
+import type { Instant } from './instant.ts'
+import { type Failure, type Item, isLetter, type Leased, type Waiting } from './item.ts'
+import type { QueuePolicy } from './queue.ts'
+
+/**
+ * `waiting`: back to its partition, at the tail or scheduled. `move`: to its queue's dead queue.
+ * `dead`: kept, dead in place. `done`: kept, completed. `remove`: deleted, counted under `as`.
+ */
+export type Fate =
+  | Readonly<{ to: 'waiting'; availableAt: Instant | null; because: 'retry' | 'lease-end' | 'schedule' }>
+  | Readonly<{ to: 'move'; deadQueue: string; failure: Failure }>
+  | Readonly<{ to: 'dead'; failure: Failure }>
+  | Readonly<{ to: 'done' }>
+  | Readonly<{ to: 'remove'; as: 'completed' | 'dropped' | 'forgotten'; failure: Failure | null }>
+
+/** What a worker says when it gives an item back. */
+export type GivenBack = Readonly<{
+  /** Not before then; null: at once. */
+  availableAt: Instant | null
+  /** No retry can help: dead now, whatever the attempts. */
+  isDead: boolean
+  error: Readonly<{ reason?: string; errorClass?: string; message?: string; stack?: string }> | null
+}>
+
+type Rules = Pick<QueuePolicy, 'attemptsMax' | 'deadQueue' | 'onDead' | 'keepDoneUs'>
+
+export function complete(item: Leased, rules: Rules): Fate {
+  // A completed letter stays as done (RESOLVED) until retention takes it: it is the proof.
+  if (isLetter(item) || rules.keepDoneUs > 0) return { to: 'done' }
+  return { to: 'remove', as: 'completed', failure: null }
+}
+
+export function giveBack(item: Leased, given: GivenBack, rules: Rules, now: Instant): Fate {
+  const failure = failureOf(item, given.error ?? {}, given.isDead ? 'declared_dead' : 'retried', now)
+  if (given.isDead) return die(item, failure, rules)
+  if (isOutOfAttempts(item, rules))
+    return die(item, { ...failure, reason: given.error?.reason ?? 'attempts' }, rules)
+  return { to: 'waiting', availableAt: given.availableAt, because: 'retry' }
+}
+
+/**
+ * What the passing of time does to an item whose `dueAt` has come: a lease ends, a scheduled item
+ * becomes available, a waiting one expires, a done one has been kept long enough.
+ */
+export function comeDue(item: Item, rules: Rules, now: Instant): Fate {
+  switch (item.state) {
+    case 'leased': {
+      const failure = failureOf(item, { message: `lease of ${item.lease.holder} ended` }, 'lease_ended', now)
+      if (isOutOfAttempts(item, rules)) return die(item, { ...failure, reason: 'attempts' }, rules)
+      if (isExpired(item, now)) return die(item, { ...failure, reason: 'expired' }, rules)
+      return { to: 'waiting', availableAt: null, because: 'lease-end' }
+    }
+    case 'waiting':
+      if (item.availableAt !== null) return { to: 'waiting', availableAt: null, because: 'schedule' }
+      return die(
+        item,
+        failureOf(item, { message: 'waited longer than its queue allows' }, 'expired', now),
+        rules,
+      )
+    case 'done':
+    case 'dead':
+      return { to: 'remove', as: 'forgotten', failure: null }
+  }
+}
+
+/**
+ * When time alone will change the item next, or null for never. Stored with the item: one index on
+ * it finds ended leases, expired items and due schedules alike.
+ */
+export function dueAt(item: Item, rules: Pick<Rules, 'keepDoneUs'>): Instant | null {
+  switch (item.state) {
+    case 'leased':
+      return item.lease.deadline
+    case 'waiting':
+      if (item.availableAt !== null) return item.availableAt
+      return isLetter(item) ? null : item.expireDeadline
+    case 'done':
+      return isLetter(item) ? null : item.endedAt + rules.keepDoneUs
+    case 'dead':
+      return null
+  }
+}
+
+/** The failure of an item after one more failed attempt; the first failure stays the first. */
+export function failureOf(
+  item: Leased | Waiting,
+  error: NonNullable<GivenBack['error']>,
+  reason: string,
+  now: Instant,
+): Failure {
+  const before = item.failure
+  const hasNews = error.errorClass !== undefined || error.message !== undefined || error.stack !== undefined
+  return {
+    reason: error.reason ?? reason,
+    // A worker that only says "retry" tells nothing new: keep what an earlier attempt reported.
+    errorClass: hasNews ? (error.errorClass ?? '') : (before?.errorClass ?? ''),
+    message: hasNews ? (error.message ?? '') : (before?.message ?? ''),
+    stack: hasNews ? (error.stack ?? '') : (before?.stack ?? ''),
+    attempts: item.attempts,
+    firstFailedAt: before?.firstFailedAt ?? now,
+    lastFailedAt: now,
+    worker: item.state === 'leased' ? item.lease.holder : (before?.worker ?? ''),
+  }
+}
+
+function die(item: Item, failure: Failure, rules: Rules): Fate {
+  if (isLetter(item)) return { to: 'dead', failure }
+  if (rules.deadQueue !== null) return { to: 'move', deadQueue: rules.deadQueue, failure }
+  if (rules.onDead === 'keep') return { to: 'dead', failure }
+  return { to: 'remove', as: 'dropped', failure }
+}
+
+function isOutOfAttempts(item: Item, rules: Rules): boolean {
+  const attemptsMax = item.attemptsMax || rules.attemptsMax
+  return attemptsMax !== 0 && item.attempts >= attemptsMax
+}
+
+function isExpired(item: Item, now: Instant): boolean {
+  return !isLetter(item) && now > item.expireDeadline
+}

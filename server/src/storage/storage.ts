@@ -1,0 +1,351 @@
+/**
+ * The contract of a store. Two backends keep it, held equal by one conformance suite.
+ *
+ * All changes are **commands**, given as a list and written in one transaction: durable when the
+ * promise resolves, all undone when it rejects. Commands of one kind that stand next to each other
+ * are written as one batch, so 256 callers cost one statement, not 256. A single call is a list of one.
+ *
+ * A command that cannot be obeyed at all (unknown queue, lost lock) rejects the whole write with a
+ * KnownError. `complete`, `retry` and `extend` may instead be refused one by one: their result says
+ * so, they changed nothing, and the other commands of the list stand.
+ *
+ * What each item becomes is decided by core/transitions.ts, called inside the transaction. Every
+ * count is changed in the transaction of the rows that it counts.
+ */
+import type { Instant } from '../core/instant.ts'
+import type { Failure, Header, Item, Leased, Origin, State } from '../core/item.ts'
+import type { NewQueue, Queue, QueuePolicy } from '../core/queue.ts'
+import type { GivenBack } from '../core/transitions.ts'
+
+export interface Storage {
+  readonly kind: 'sqlite' | 'postgres'
+
+  write<const C extends readonly Command[]>(commands: C): Promise<ResultsOf<C>>
+
+  getQueue(name: string): Promise<Queue | null>
+  /** In byte order of name, from `from` (included) on. */
+  listQueues(query: QueuesQuery): Promise<readonly Queue[]>
+  /** Exact, per partition. Costs the number of partitions, whatever they hold. */
+  counts(query: CountsQuery): Promise<readonly PartitionCounts[]>
+  listItems(query: ItemsQuery): Promise<readonly Item[]>
+  listArchive(query: ItemsQuery): Promise<readonly Archived[]>
+  /** Newest first. */
+  listAudit(query: AuditQuery): Promise<readonly AuditRow[]>
+  /** When `advance` will next have something to do; null for never. */
+  nextDueAt(): Promise<Instant | null>
+
+  /** Compares every count with the rows it counts, and checks conservation. Empty when all is well. */
+  verify(): Promise<readonly Difference[]>
+  /** `verify`, then sets the counts right. What it returns is drift, and a defect to be found. */
+  reconcile(): Promise<readonly Difference[]>
+
+  /** Resolves when the store answers; rejects with STORE_UNAVAILABLE and the reason. */
+  ping(): Promise<void>
+  /** Waits for writes under way. Safe twice. */
+  close(): Promise<void>
+}
+
+export type Command =
+  | CreateQueue
+  | UpdateQueue
+  | DeleteQueue
+  | Produce
+  | LeaseItems
+  | Complete
+  | Retry
+  | Extend
+  | Advance
+  | Import
+  | Delete
+  | Clear
+  | Archive
+  | WriteAudit
+  | AcquireLock
+  | RenewLock
+  | ReleaseLock
+  | Fence
+
+export type Results = {
+  'create-queue': Queue
+  'update-queue': Queue
+  'delete-queue': { removed: number }
+  produce: Produced
+  lease: readonly Leased[]
+  complete: Settled
+  retry: Settled
+  extend: Settled
+  advance: Advanced
+  import: readonly Imported[]
+  delete: { removed: number }
+  clear: { removed: number }
+  archive: { archived: number }
+  audit: undefined
+  'acquire-lock': HeldLock | null
+  'renew-lock': boolean
+  'release-lock': boolean
+  fence: undefined
+}
+
+export type ResultOf<C extends Command> = Results[C['op']]
+export type ResultsOf<C extends readonly Command[]> = { -readonly [K in keyof C]: ResultOf<C[K]> }
+
+/** Refused with QUEUE_EXISTS, or DEAD_QUEUE_INVALID when the dead queue is missing, itself, or has its own. */
+export type CreateQueue = Readonly<{ op: 'create-queue'; queue: NewQueue; now: Instant }>
+/** Refused with QUEUE_NOT_FOUND, or DEAD_QUEUE_INVALID (also when this queue is itself a dead queue of another). */
+export type UpdateQueue = Readonly<{
+  op: 'update-queue'
+  name: string
+  changes: Partial<QueuePolicy>
+  now: Instant
+}>
+/** With all its items, counts and archived items. Refused with QUEUE_IN_USE while another queue names it as its dead queue. */
+export type DeleteQueue = Readonly<{ op: 'delete-queue'; name: string }>
+
+/** All items go, in order, to one partition. */
+export type Produce = Readonly<{
+  op: 'produce'
+  queue: string
+  partition: number
+  items: readonly NewItem[]
+  now: Instant
+}>
+export type NewItem = Readonly<{
+  payload: Uint8Array
+  kind?: string
+  encoding?: string
+  reference?: string
+  key?: Uint8Array | null
+  headers?: readonly Header[]
+  priority?: number
+  attemptsMax?: number
+  /** Scheduled: not available before then. */
+  availableAt?: Instant | null
+  /** Default: now + the queue's expire time. */
+  expireDeadline?: Instant
+  /** Stored as already leased, its first attempt under way: one write less where a leaser waits. */
+  lease?: Readonly<{ holder: string }>
+  letterId?: string | null
+  redrives?: number
+}>
+/** In the order of the request. `deadline` is that of the items stored as leased. */
+export type Produced = Readonly<{ ids: readonly string[]; deadline: Instant }>
+
+/**
+ * Hands each available item to exactly one caller: highest priority first, then oldest. Item number i
+ * goes to `holders[i]`, so many waiting leasers are served by one command. Adds 1 to attempts; the
+ * deadline is now + the queue's lease time. Never waits for another caller. A paused queue gives nothing.
+ */
+export type LeaseItems = Readonly<{
+  op: 'lease'
+  queue: string
+  partition: number
+  holders: readonly string[]
+  now: Instant
+}>
+
+/** All of its ids, or none: when one is refused nothing is completed. The same for `retry` and `extend`. */
+export type Complete = Readonly<{
+  op: 'complete'
+  queue: string
+  partition: number
+  ids: readonly string[]
+  now: Instant
+}>
+export type Retry = Readonly<{
+  op: 'retry'
+  queue: string
+  partition: number
+  items: readonly Readonly<GivenBack & { id: string }>[]
+  now: Instant
+}>
+export type Extend = Readonly<{
+  op: 'extend'
+  queue: string
+  partition: number
+  ids: readonly string[]
+  deadline: Instant
+  now: Instant
+}>
+export type Settled =
+  | Readonly<{ isSettled: true; changes: readonly Change[] }>
+  | Readonly<{ isSettled: false; refused: readonly Refusal[] }>
+/** `missing` includes scheduled, done and dead items: none of them can be settled. A repeated id is `missing` the second time. */
+export type Refusal = Readonly<{ id: string; why: 'missing' | 'not-leased' }>
+
+/**
+ * Lets time pass: ends leases, expires, promotes scheduled items, removes done items whose time is
+ * over; earliest due first, at most `countMax`. Safe to run on many servers at once.
+ */
+export type Advance = Readonly<{ op: 'advance'; now: Instant; countMax: number }>
+export type Advanced = Readonly<{ changes: readonly Change[]; isMore: boolean }>
+
+/** What happened to one item. `queue` and `partition` are where it is now; `null` id: it is gone. */
+export type Change = Readonly<{
+  fromId: string
+  fromQueue: string
+  fromPartition: number
+  to: 'waiting' | 'scheduled' | 'leased' | 'done' | 'dead' | 'moved' | 'removed'
+  because:
+    | 'complete'
+    | 'retry'
+    | 'extend'
+    | 'lease-end'
+    | 'schedule'
+    | 'expire'
+    | 'attempts'
+    | 'declared-dead'
+    | 'retention'
+  id: string | null
+  queue: string
+  partition: number
+  failure: Failure | null
+}>
+
+/** Stored as given, with a new id and creation time. An item whose source id is in the queue already is skipped. */
+export type Import = Readonly<{
+  op: 'import'
+  queue: string
+  partition: number
+  items: readonly ImportedItem[]
+  now: Instant
+}>
+export type ImportedItem = Readonly<
+  Omit<NewItem, 'lease'> & {
+    sourceId?: string | null
+    attempts?: number
+    lease?: Readonly<{ holder: string; deadline: Instant }> | null
+    /** Makes it a dead letter. */
+    origin?: Origin | null
+    failure?: Failure | null
+    diedAt?: Instant | null
+  }
+>
+/** `id`: null when it was skipped. */
+export type Imported = Readonly<{ id: string | null; createdAt: Instant; expireDeadline: Instant }>
+
+/** Whatever their state; unknown ids are fine. */
+export type Delete = Readonly<{
+  op: 'delete'
+  queue: string
+  partition: number
+  ids: readonly string[]
+}>
+/** At most `countMax`, lowest ids first; call again until `removed` is less. Done and dead items stay. */
+export type Clear = Readonly<{
+  op: 'clear'
+  queue: string
+  partition?: number
+  isWaiting: boolean
+  isScheduled: boolean
+  isLeased: boolean
+  countMax: number
+}>
+
+/**
+ * Moves done and dead items that ended before `endedBefore` to the archive, oldest first: exactly the
+ * rows that are deleted are the ones that are inserted. Items that somebody holds stay for the next run.
+ */
+export type Archive = Readonly<{
+  op: 'archive'
+  queue: string
+  endedBefore: Instant
+  countMax: number
+  now: Instant
+}>
+
+export type WriteAudit = Readonly<{ op: 'audit'; entries: readonly AuditEntry[] }>
+export type AuditEntry = Readonly<{
+  at: Instant
+  actor: string
+  action: string
+  /** What it was done to: a queue, an item, a campaign… */
+  target: string
+  reason: string
+  requestId: string
+  details: Readonly<Record<string, unknown>>
+}>
+export type AuditRow = AuditEntry & Readonly<{ id: number }>
+
+/**
+ * Cluster-wide locks, fenced: each new holder gets a larger token, and `fence` in a write rejects the
+ * whole write with LOCK_LOST unless the token is still the newest. Safety never depends on clocks: a
+ * lock past its deadline may be taken over, and until somebody does its holder may still act.
+ */
+export type AcquireLock = Readonly<{
+  op: 'acquire-lock'
+  name: string
+  owner: string
+  now: Instant
+  deadline: Instant
+}>
+export type HeldLock = Readonly<{ name: string; token: number }>
+/** False: it was lost. */
+export type RenewLock = Readonly<{ op: 'renew-lock'; lock: HeldLock; deadline: Instant }>
+export type ReleaseLock = Readonly<{ op: 'release-lock'; lock: HeldLock }>
+export type Fence = Readonly<{ op: 'fence'; lock: HeldLock }>
+
+export type QueuesQuery = Readonly<{ from?: string; namespace?: string; countMax: number }>
+export type CountsQuery = Readonly<{ queue?: string }>
+
+/**
+ * Gauges are rows that are there now; totals only grow. Conservation:
+ * accepted = waiting + scheduled + leased + done + dead + completed + deadLettered + dropped + deleted + forgotten + archived
+ */
+export type Counts = Readonly<{
+  waiting: number
+  scheduled: number
+  leased: number
+  done: number
+  dead: number
+  /** Produced, imported, or arrived as a dead letter. */
+  accepted: number
+  completed: number
+  /** Moved to the dead queue. */
+  deadLettered: number
+  /** Died with no dead queue to go to. */
+  dropped: number
+  /** Deleted or cleared by somebody. */
+  deleted: number
+  /** Kept as done until its time was over. */
+  forgotten: number
+  archived: number
+}>
+export type PartitionCounts = Readonly<
+  Counts & {
+    queue: string
+    partition: number
+    /** Mean creation time of the items waiting or leased, to the millisecond; null when there are none. */
+    createdAtMean: Instant | null
+    leaseDeadlineMean: Instant | null
+  }
+>
+
+/** `scheduled` is waiting with an `availableAt`; `waiting` here is without. */
+export type ListedState = State | 'scheduled'
+/** Nullable times (`diedAt`, `availableAt`) list only the items that have one. Ties by id, same direction. */
+export type ItemOrder = 'id' | 'createdAt' | 'updatedAt' | 'diedAt' | 'availableAt' | 'priority'
+export type ItemsQuery = Readonly<{
+  queue: string
+  partition?: number
+  /** Empty: all. */
+  states?: readonly ListedState[]
+  order?: ItemOrder
+  isDescending?: boolean
+  /** Start here. A cursor is the place of an item in the order; `isIncluded` for a pivot. */
+  from?: Readonly<{ value?: number; id: string; isIncluded: boolean }>
+  /** Only these; `countMax` still bounds. */
+  ids?: readonly string[]
+  rootIds?: readonly string[]
+  countMax: number
+}>
+export type Archived = Readonly<{ item: Item; archivedAt: Instant }>
+export type AuditQuery = Readonly<{ beforeId?: number; target?: string; action?: string; countMax: number }>
+
+/** One count that is not what the rows say, or a partition whose sum does not balance. */
+export type Difference = Readonly<{
+  queue: string
+  partition: number
+  count: keyof Counts | 'conservation'
+  counted: number
+  actual: number
+}>
