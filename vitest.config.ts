@@ -4,6 +4,7 @@ export default defineConfig({
   test: {
     include: ['{client,server,dashboard,tools,test}/**/*.test.ts'],
     exclude: ['**/node_modules/**', '**/dist/**'],
+    globalSetup: ['tools/services/global-setup.ts'],
     testTimeout: 30_000,
     hookTimeout: 60_000,
   },

@@ -1,0 +1,13 @@
+import { deskVariable, openDesk } from './desk.ts'
+import { createKeeper } from './keeper.ts'
+
+/** Vitest calls this once before all test files, and what it returns once after them. */
+export default async function setUp(): Promise<() => Promise<void>> {
+  const keeper = createKeeper(process.env)
+  const desk = await openDesk(keeper)
+  process.env[deskVariable] = desk.url
+  return async () => {
+    await desk.close()
+    await keeper.stopAll()
+  }
+}

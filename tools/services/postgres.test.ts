@@ -1,0 +1,60 @@
+import { Client } from 'pg'
+import { describe, expect, it } from 'vitest'
+import { createDatabase } from './index.ts'
+import { needs, requireService } from './require-service.ts'
+
+const postgres = await requireService('postgres')
+const own = await requireService('privatePostgres')
+
+describe('the shared PostgreSQL', needs(postgres), () => {
+  it('is version 17 and writes through to the disk', async () => {
+    expect(await one(postgres.url, 'select version()')).toMatch(/^PostgreSQL 17\./)
+    expect(await one(postgres.url, 'show fsync')).toBe('on')
+    expect(await one(postgres.url, 'show synchronous_commit')).toBe('on')
+  })
+
+  it('gives each caller an empty database, and takes it back with sessions open', async () => {
+    const [left, right] = await Promise.all([createDatabase(), createDatabase()])
+    await one(left.url, 'create table kept (id int)')
+    expect(await one(right.url, "select count(*)::int from pg_tables where schemaname = 'public'")).toBe(0)
+
+    const session = new Client({ connectionString: left.url })
+    // Dropping the database ends this session, which is the point.
+    session.on('error', () => {})
+    await session.connect()
+    await Promise.all([left.drop(), right.drop()])
+    await left.drop()
+    await expect(one(left.url, 'select 1')).rejects.toThrow(/does not exist/)
+  })
+
+  it('sorts text as people do, so that reliance on byte order shows', async () => {
+    const sorted = "select string_agg(name, ' ' order by name) from (values ('b'), ('B'), ('a')) as t (name)"
+    expect(await one(postgres.url, sorted)).toBe('a b B')
+  })
+})
+
+describe('a private PostgreSQL', needs(own), () => {
+  it('keeps what was committed over a crash and a restart, on the same address', async () => {
+    await one(own.url, 'create table kept as select 42 as answer')
+    await own.stop('immediate')
+    await expect(one(own.url, 'select 1')).rejects.toThrow(/ECONNREFUSED/)
+    await own.start()
+    expect(await one(own.url, 'select answer from kept')).toBe(42)
+
+    await own.stop()
+    await own.start()
+    expect(await one(own.url, 'select answer from kept')).toBe(42)
+    await own.end()
+  })
+})
+
+async function one(url: string, query: string): Promise<unknown> {
+  const client = new Client({ connectionString: url })
+  await client.connect()
+  try {
+    const { rows } = await client.query({ text: query, rowMode: 'array' })
+    return rows[0]?.[0]
+  } finally {
+    await client.end()
+  }
+}

@@ -1,0 +1,28 @@
+import { randomBytes } from 'node:crypto'
+import { Client } from 'pg'
+
+/** A fresh, empty database on the shared server. */
+export interface Database extends AsyncDisposable {
+  readonly url: string
+  /** Removes it, sessions and all. Safe twice. */
+  drop(): Promise<void>
+}
+
+export async function createDatabaseOn(serverUrl: string): Promise<Database> {
+  const name = `redrive_test_${randomBytes(8).toString('hex')}`
+  await execute(serverUrl, `create database ${name}`)
+  const url = new URL(serverUrl)
+  url.pathname = `/${name}`
+  const drop = async (): Promise<void> => execute(serverUrl, `drop database if exists ${name} with (force)`)
+  return { url: url.href, drop, [Symbol.asyncDispose]: drop }
+}
+
+async function execute(url: string, statement: string): Promise<void> {
+  const client = new Client({ connectionString: url })
+  await client.connect()
+  try {
+    await client.query(statement)
+  } finally {
+    await client.end()
+  }
+}

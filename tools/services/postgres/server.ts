@@ -1,0 +1,150 @@
+import { randomBytes } from 'node:crypto'
+import { chown, mkdir, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { Client } from 'pg'
+import { freePort } from '../process/free-port.ts'
+import { runCommand } from '../process/run-command.ts'
+import { type Supervised, supervise } from '../process/supervise.ts'
+import { checkCanEnter, type User, unprivilegedUser } from '../process/unprivileged-user.ts'
+import { layOutBinaries } from './binaries.ts'
+
+/** A server of one's own, for tests that stop, kill or restart the database. */
+export interface PostgresServer extends AsyncDisposable {
+  readonly url: string
+  /** `immediate` is a crash: no checkpoint, sessions cut off; the next start recovers from the log. */
+  stop(mode?: 'fast' | 'immediate'): Promise<void>
+  /** Starts again on the same port with the same data. */
+  start(): Promise<void>
+  /** Stops and removes everything. Safe twice. */
+  end(): Promise<void>
+}
+
+const readyMsMax = 60_000
+const portAttemptsMax = 3
+
+// Durability is what our tests are about, so everything that a real server does for it stays on.
+const settings = {
+  listen_addresses: '127.0.0.1',
+  unix_socket_directories: '',
+  max_connections: '300',
+  shared_buffers: '128MB',
+  fsync: 'on',
+  synchronous_commit: 'on',
+  full_page_writes: 'on',
+  timezone: 'UTC',
+}
+
+export async function startPostgres(): Promise<PostgresServer> {
+  const user = await unprivilegedUser()
+  const supervised = await supervise('postgres')
+  try {
+    await checkCanEnter(user, supervised.folder)
+    const bin = await layOutBinaries(supervised.folder)
+    const password = randomBytes(12).toString('hex')
+    await createCluster(supervised.folder, bin, password, user)
+    const port = await startOnFreePort(supervised, bin, password, user)
+    return {
+      url: urlOf(port, password),
+      stop: async (mode = 'fast') => supervised.stop(mode === 'immediate' ? 'SIGQUIT' : 'SIGINT'),
+      start: async () => startServer(supervised, bin, port, password, user),
+      end: supervised.end,
+      [Symbol.asyncDispose]: supervised.end,
+    }
+  } catch (error) {
+    await supervised.end()
+    throw error
+  }
+}
+
+/** Waits for a server to take a query, and gives its version. */
+export async function postgresVersion(url: string): Promise<string> {
+  const client = new Client({ connectionString: url, connectionTimeoutMillis: 5_000 })
+  // A server that is starting up may drop us after the connection is made; the query says so too.
+  client.on('error', () => {})
+  try {
+    await client.connect()
+    const { rows } = await client.query<{ server_version: string }>('show server_version')
+    return rows[0]?.server_version.split(' ')[0] ?? 'unknown'
+  } finally {
+    await client.end()
+  }
+}
+
+async function createCluster(
+  folder: string,
+  bin: string,
+  password: string,
+  user: User | undefined,
+): Promise<void> {
+  const data = join(folder, 'data')
+  const passwordFile = join(folder, 'password')
+  await mkdir(data, { mode: 0o700 })
+  await writeFile(passwordFile, password, { mode: 0o600 })
+  if (user !== undefined) {
+    await chown(data, user.uid, user.gid)
+    await chown(passwordFile, user.uid, user.gid)
+  }
+  const args = [
+    `--pgdata=${data}`,
+    '--username=redrive',
+    `--pwfile=${passwordFile}`,
+    // In the clear, over loopback: the stronger methods cost milliseconds of CPU per connection.
+    '--auth=password',
+    '--encoding=UTF8',
+    // Sorts as most installations do, not by bytes: code that relies on byte order must ask for it.
+    '--locale-provider=icu',
+    '--icu-locale=en-US',
+    '--locale=C',
+    // Only for the new, empty cluster. The server itself runs with fsync on.
+    '--no-sync',
+  ]
+  await runCommand(join(bin, 'initdb'), args, { cwd: folder, env: { LC_ALL: 'C' }, ...idsOf(user) })
+}
+
+async function startOnFreePort(
+  supervised: Supervised,
+  bin: string,
+  password: string,
+  user: User | undefined,
+): Promise<number> {
+  for (let attempt = 1; ; attempt++) {
+    const port = await freePort()
+    try {
+      await startServer(supervised, bin, port, password, user)
+      return port
+    } catch (error) {
+      const isPortTaken = error instanceof Error && error.message.includes('Address already in use')
+      if (!isPortTaken || attempt === portAttemptsMax) throw error
+    }
+  }
+}
+
+async function startServer(
+  supervised: Supervised,
+  bin: string,
+  port: number,
+  password: string,
+  user: User | undefined,
+): Promise<void> {
+  const options = Object.entries({ ...settings, port }).flatMap(([name, value]) => ['-c', `${name}=${value}`])
+  await supervised.start(
+    {
+      command: join(bin, 'postgres'),
+      args: ['-D', join(supervised.folder, 'data'), ...options],
+      env: { LC_ALL: 'C' },
+      user,
+      logFile: join(supervised.folder, 'server.log'),
+      stopSignal: 'SIGINT',
+    },
+    async () => void (await postgresVersion(urlOf(port, password))),
+    readyMsMax,
+  )
+}
+
+function urlOf(port: number, password: string): string {
+  return `postgres://redrive:${password}@127.0.0.1:${port}/postgres`
+}
+
+function idsOf(user: User | undefined): { uid?: number; gid?: number } {
+  return user === undefined ? {} : { uid: user.uid, gid: user.gid }
+}

@@ -1,0 +1,44 @@
+import { spawn } from 'node:child_process'
+
+export type CommandOptions = Readonly<{
+  cwd?: string
+  env?: NodeJS.ProcessEnv
+  uid?: number
+  gid?: number
+  msMax?: number
+}>
+
+/** Runs a program to its end and gives what it wrote to stdout. Throws with its last words if it fails. */
+export async function runCommand(
+  command: string,
+  args: readonly string[],
+  options: CommandOptions = {},
+): Promise<string> {
+  const { msMax = 600_000, ...spawnOptions } = options
+  const child = spawn(command, args, {
+    ...spawnOptions,
+    stdio: ['ignore', 'pipe', 'pipe'],
+    timeout: msMax,
+    killSignal: 'SIGKILL',
+  })
+  const stdout: Buffer[] = []
+  const all: Buffer[] = []
+  child.stdout.on('data', (chunk: Buffer) => {
+    stdout.push(chunk)
+    all.push(chunk)
+  })
+  child.stderr.on('data', (chunk: Buffer) => all.push(chunk))
+
+  const ending = await new Promise<string>((resolve) => {
+    child.once('error', (error) => resolve(error.message))
+    child.once('close', (code, signal) => resolve(code === 0 ? '' : `ended with ${signal ?? code}`))
+  })
+  if (ending === '') return Buffer.concat(stdout).toString('utf8')
+  throw new Error(`${command} ${ending}${lastWords(Buffer.concat(all).toString('utf8'))}`)
+}
+
+/** The last lines of a program's output, set off from the sentence that they follow. */
+export function lastWords(output: string): string {
+  const lines = output.trimEnd().split('\n').slice(-12)
+  return lines.join('').trim() === '' ? '' : `:\n    ${lines.join('\n    ')}`
+}

@@ -1,0 +1,66 @@
+/**
+ * A program, not a module: it runs one service on behalf of a parent, and outlives the parent just
+ * long enough to clean up.
+ *
+ * The parent holds the other end of an IPC channel. When the parent ends, however it ends, the
+ * kernel closes the channel; the watchdog then stops the service, removes its folder and exits. So
+ * even `kill -9` of a test run leaves neither processes nor data behind.
+ */
+import { type ChildProcess, spawn } from 'node:child_process'
+import { openSync } from 'node:fs'
+import { rm } from 'node:fs/promises'
+import type { FromWatchdog, ServiceProcess, ToWatchdog } from './supervise.ts'
+
+const folder = process.argv[2] as string
+const stopMsMax = 10_000
+
+let service: ChildProcess | undefined
+let stopSignal: NodeJS.Signals = 'SIGTERM'
+
+process.on('message', (message: ToWatchdog) => {
+  if (message.do === 'start') start(message.process)
+  else void stop(message.signal)
+})
+process.once('disconnect', async () => {
+  await stop(stopSignal)
+  // Children of the service, such as a browser's, may write for a moment longer.
+  await rm(folder, { recursive: true, force: true, maxRetries: 10, retryDelay: 100 })
+  process.exit(0)
+})
+// Ctrl-C reaches the whole terminal; the parent decides when the service ends, by closing the channel.
+process.on('SIGINT', () => {})
+process.on('SIGHUP', () => {})
+process.once('SIGTERM', () => process.disconnect())
+
+function start(wanted: ServiceProcess): void {
+  const log = openSync(wanted.logFile, 'a')
+  stopSignal = wanted.stopSignal
+  const child = spawn(wanted.command, wanted.args, {
+    cwd: folder,
+    env: wanted.env,
+    stdio: ['ignore', log, log],
+    ...(wanted.user && { uid: wanted.user.uid, gid: wanted.user.gid }),
+  })
+  service = child
+  child.once('spawn', () => tell({ is: 'started', pid: child.pid as number }))
+  child.once('error', (error) => tell({ is: 'exited', how: error.message }))
+  child.once('exit', (code, signal) => {
+    service = undefined
+    tell({ is: 'exited', how: `ended with ${signal ?? `code ${code}`}` })
+  })
+}
+
+async function stop(signal: NodeJS.Signals): Promise<void> {
+  const child = service
+  if (child === undefined) return
+  const exited = new Promise((resolve) => child.once('exit', resolve))
+  child.kill(signal)
+  const impatience = setTimeout(() => child.kill('SIGKILL'), stopMsMax)
+  await exited
+  clearTimeout(impatience)
+}
+
+function tell(message: FromWatchdog): void {
+  // The parent may be gone, and with it the reader: there is no one left to tell.
+  if (process.connected) process.send?.(message, () => {})
+}
