@@ -5,11 +5,23 @@
 const catalog = {
   BAD_REQUEST: { status: 400, hint: 'Correct the request as the message says and send it again.' },
   BODY_TOO_LARGE: { status: 413, hint: 'Send fewer or smaller items per request.' },
+  UNSUPPORTED_MEDIA_TYPE: { status: 415, hint: 'Send the body as JSON with Content-Type: application/json.' },
+  URL_TOO_LONG: { status: 414, hint: 'Send long values in the body, or ask for less at once.' },
+  HEADERS_TOO_LARGE: { status: 431, hint: 'Send fewer or shorter headers, for example fewer cookies.' },
+  REQUEST_TIMEOUT: { status: 408, hint: 'Send the whole request sooner, or in smaller parts.' },
+  HOST_REFUSED: {
+    status: 403,
+    hint: 'Without access control only this machine is served: call http://127.0.0.1 or http://localhost.',
+  },
   NOT_FOUND: { status: 404, hint: 'See /docs for the paths that exist.' },
   METHOD_NOT_ALLOWED: { status: 405, hint: 'The Allow header lists the methods of this path.' },
   INTERNAL: { status: 500, hint: 'Look in the log for the request id, then report it.' },
   SHUTTING_DOWN: { status: 503, hint: 'Send the request to another server, or again in a moment.' },
   STORE_UNAVAILABLE: { status: 503, hint: 'The server keeps trying to reach its store; repeat the request.' },
+  STORE_REFUSED: {
+    status: 500,
+    hint: 'Check the user, the password and the database name, and what the user may do.',
+  },
   STORE_FULL: {
     status: 507,
     hint: 'Free space on the disk of the store. Nothing was lost; repeat the request then.',

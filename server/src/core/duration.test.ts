@@ -23,7 +23,7 @@ describe('reading a duration', () => {
     ['0.3333333333333333333h', 1_199_999_999],
     ['2562047h47m16.854775807s', 9_223_372_036_854_775],
   ])('takes %s as %d microseconds', (text, micros) => {
-    expect(parseDuration(text)).toBe(micros === 0 ? 0 : micros)
+    expect(parseDuration(text)).toBe(micros)
   })
 
   it('cuts off what is finer than a microsecond', () => {
@@ -80,8 +80,7 @@ describe('writing a duration', () => {
   it('is read back as the same duration, for every whole number of microseconds', () => {
     fc.assert(
       fc.property(fc.maxSafeInteger(), (micros) => {
-        const readable = Math.abs(micros) <= 9_000_000_000_000_000
-        return !readable || parseDuration(formatDuration(micros)) === micros || micros === 0
+        expect(parseDuration(formatDuration(micros))).toBe(micros)
       }),
     )
   })

@@ -14,7 +14,7 @@ export function parseDuration(text: string): number {
 
 /** The normalised form: `0s`, `1m0s`, `24h0m0s`, `1.5s`, `300ms`. */
 export function formatDuration(micros: number): string {
-  return formatNanos(BigInt(Math.round(micros * 1_000)))
+  return formatNanos(BigInt(Math.round(micros)) * 1_000n)
 }
 
 /** The same duration in its normalised form, to the nanosecond. Throws as `parseDuration` does. */

@@ -6,16 +6,30 @@ import type { Instant } from './instant.ts'
 import { type Failure, type Item, isLetter, type Leased, type Waiting } from './item.ts'
 import type { QueuePolicy } from './queue.ts'
 
+/** Why an item changed, for events, logs and the counts of the operator. */
+export type Because =
+  | 'complete'
+  | 'retry'
+  | 'lease-end'
+  | 'schedule'
+  | 'attempts'
+  | 'expire'
+  | 'declared-dead'
+  | 'retention'
+
 /**
  * `waiting`: back to its partition, at the tail or scheduled. `move`: to its queue's dead queue.
  * `dead`: kept, dead in place. `done`: kept, completed. `remove`: deleted, counted under `as`.
  */
-export type Fate =
-  | Readonly<{ to: 'waiting'; availableAt: Instant | null; because: 'retry' | 'lease-end' | 'schedule' }>
-  | Readonly<{ to: 'move'; deadQueue: string; failure: Failure }>
-  | Readonly<{ to: 'dead'; failure: Failure }>
-  | Readonly<{ to: 'done' }>
-  | Readonly<{ to: 'remove'; as: 'completed' | 'dropped' | 'forgotten'; failure: Failure | null }>
+export type Fate = Readonly<
+  { because: Because } & (
+    | { to: 'waiting'; availableAt: Instant | null; failure: Failure | null }
+    | { to: 'move'; deadQueue: string; failure: Failure }
+    | { to: 'dead'; failure: Failure }
+    | { to: 'done' }
+    | { to: 'remove'; as: 'completed' | 'dropped' | 'forgotten'; failure: Failure | null }
+  )
+>
 
 /** What a worker says when it gives an item back. */
 export type GivenBack = Readonly<{
@@ -30,16 +44,15 @@ type Rules = Pick<QueuePolicy, 'attemptsMax' | 'deadQueue' | 'onDead' | 'keepDon
 
 export function complete(item: Leased, rules: Rules): Fate {
   // A completed letter stays as done (RESOLVED) until retention takes it: it is the proof.
-  if (isLetter(item) || rules.keepDoneUs > 0) return { to: 'done' }
-  return { to: 'remove', as: 'completed', failure: null }
+  if (isLetter(item) || rules.keepDoneUs > 0) return { to: 'done', because: 'complete' }
+  return { to: 'remove', as: 'completed', failure: null, because: 'complete' }
 }
 
 export function giveBack(item: Leased, given: GivenBack, rules: Rules, now: Instant): Fate {
-  const failure = failureOf(item, given.error ?? {}, given.isDead ? 'declared_dead' : 'retried', now)
-  if (given.isDead) return die(item, failure, rules)
-  if (isOutOfAttempts(item, rules))
-    return die(item, { ...failure, reason: given.error?.reason ?? 'attempts' }, rules)
-  return { to: 'waiting', availableAt: given.availableAt, because: 'retry' }
+  const failed = (reason: string) => failureOf(item, given.error ?? {}, reason, now)
+  if (given.isDead) return die(item, failed('declared_dead'), rules, 'declared-dead')
+  if (isOutOfAttempts(item, rules)) return die(item, failed('attempts'), rules, 'attempts')
+  return { to: 'waiting', availableAt: given.availableAt, failure: failed('retried'), because: 'retry' }
 }
 
 /**
@@ -49,22 +62,32 @@ export function giveBack(item: Leased, given: GivenBack, rules: Rules, now: Inst
 export function comeDue(item: Item, rules: Rules, now: Instant): Fate {
   switch (item.state) {
     case 'leased': {
-      const failure = failureOf(item, { message: `lease of ${item.lease.holder} ended` }, 'lease_ended', now)
-      if (isOutOfAttempts(item, rules)) return die(item, { ...failure, reason: 'attempts' }, rules)
-      if (isExpired(item, now)) return die(item, { ...failure, reason: 'expired' }, rules)
-      return { to: 'waiting', availableAt: null, because: 'lease-end' }
+      const failed = (reason: string) =>
+        failureOf(item, { message: `lease of ${item.lease.holder} ended` }, reason, now)
+      if (isOutOfAttempts(item, rules)) return die(item, failed('attempts'), rules, 'attempts')
+      if (isExpired(item, now)) return die(item, failed('expired'), rules, 'expire')
+      return { to: 'waiting', availableAt: null, failure: failed('lease_ended'), because: 'lease-end' }
     }
-    case 'waiting':
-      if (item.availableAt !== null) return { to: 'waiting', availableAt: null, because: 'schedule' }
-      return die(
-        item,
-        failureOf(item, { message: 'waited longer than its queue allows' }, 'expired', now),
-        rules,
-      )
+    case 'waiting': {
+      if (item.availableAt !== null) {
+        return { to: 'waiting', availableAt: null, failure: item.failure, because: 'schedule' }
+      }
+      const failure = failureOf(item, { message: 'waited longer than its queue allows' }, 'expired', now)
+      return die(item, failure, rules, 'expire')
+    }
     case 'done':
     case 'dead':
-      return { to: 'remove', as: 'forgotten', failure: null }
+      return { to: 'remove', as: 'forgotten', failure: null, because: 'retention' }
   }
+}
+
+/** A scheduled item does not expire before it was available: its wait starts then. */
+export function expireDeadlineWhenPromoted(
+  item: Item,
+  rules: Pick<QueuePolicy, 'expireUs'>,
+  now: Instant,
+): Instant {
+  return item.expireDeadline > now ? item.expireDeadline : now + rules.expireUs
 }
 
 /**
@@ -107,11 +130,11 @@ export function failureOf(
   }
 }
 
-function die(item: Item, failure: Failure, rules: Rules): Fate {
-  if (isLetter(item)) return { to: 'dead', failure }
-  if (rules.deadQueue !== null) return { to: 'move', deadQueue: rules.deadQueue, failure }
-  if (rules.onDead === 'keep') return { to: 'dead', failure }
-  return { to: 'remove', as: 'dropped', failure }
+function die(item: Item, failure: Failure, rules: Rules, because: Because): Fate {
+  if (isLetter(item)) return { to: 'dead', failure, because }
+  if (rules.deadQueue !== null) return { to: 'move', deadQueue: rules.deadQueue, failure, because }
+  if (rules.onDead === 'keep') return { to: 'dead', failure, because }
+  return { to: 'remove', as: 'dropped', failure, because }
 }
 
 function isOutOfAttempts(item: Item, rules: Rules): boolean {
