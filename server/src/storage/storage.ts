@@ -15,7 +15,7 @@
 import type { Instant } from '../core/instant.ts'
 import type { Failure, Header, Item, Leased, Origin, State } from '../core/item.ts'
 import type { NewQueue, Queue, QueuePolicy } from '../core/queue.ts'
-import type { GivenBack } from '../core/transitions.ts'
+import type { Because, GivenBack } from '../core/transitions.ts'
 
 export interface Storage {
   readonly kind: 'sqlite' | 'postgres'
@@ -185,16 +185,7 @@ export type Change = Readonly<{
   fromQueue: string
   fromPartition: number
   to: 'waiting' | 'scheduled' | 'leased' | 'done' | 'dead' | 'moved' | 'removed'
-  because:
-    | 'complete'
-    | 'retry'
-    | 'extend'
-    | 'lease-end'
-    | 'schedule'
-    | 'expire'
-    | 'attempts'
-    | 'declared-dead'
-    | 'retention'
+  because: Because | 'extend'
   id: string | null
   queue: string
   partition: number
@@ -335,6 +326,7 @@ export type ItemsQuery = Readonly<{
   from?: Readonly<{ value?: number; id: string; isIncluded: boolean }>
   /** Only these; `countMax` still bounds. */
   ids?: readonly string[]
+  /** Letters, by what they are known by: only items that have a source id are looked up so. */
   rootIds?: readonly string[]
   countMax: number
 }>
