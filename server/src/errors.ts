@@ -35,16 +35,25 @@ const catalog = {
     hint: 'A SQLite file serves one server. Stop the other one, or use PostgreSQL for several.',
   },
   STORE_UNWRITABLE: { status: 500, hint: 'Give the user that runs Redrive write access to the folder.' },
-  STORE_NOT_OURS: { status: 500, hint: 'Point --store at a new file or database, or at one made by Redrive.' },
+  STORE_NOT_OURS: {
+    status: 500,
+    hint: 'Point --store at a new file or database, or at one made by Redrive.',
+  },
   SCHEMA_NEWER: { status: 500, hint: 'Run the Redrive version that wrote this store, or a newer one.' },
   QUEUE_NOT_FOUND: { status: 404, hint: 'Create the queue first, or check its name.' },
   QUEUE_EXISTS: { status: 409, hint: 'Choose another name, or update the existing queue.' },
   QUEUE_IN_USE: { status: 409, hint: 'Change the queues that name it as their dead queue first.' },
   PARTITION_NOT_FOUND: { status: 400, hint: 'Partitions are numbered from 0 to one less than their count.' },
-  DEAD_QUEUE_INVALID: { status: 400, hint: 'A dead queue must exist, must not be the queue itself and has none of its own.' },
+  DEAD_QUEUE_INVALID: {
+    status: 400,
+    hint: 'A dead queue must exist, must not be the queue itself and has none of its own.',
+  },
   LOCK_LOST: { status: 409, hint: 'Another server took the work over; this one must stop it.' },
   SETTING_INVALID: { status: 500, hint: 'See redrive serve --help for every setting with its bounds.' },
-  SECRET_UNAVAILABLE: { status: 500, hint: 'Check the reference, and that the file, variable or Vault path can be read.' },
+  SECRET_UNAVAILABLE: {
+    status: 500,
+    hint: 'Check the reference, and that the file, variable or Vault path can be read.',
+  },
   PROTECTED_MODE: {
     status: 500,
     hint: 'Listen on 127.0.0.1, or configure access control before listening elsewhere.',

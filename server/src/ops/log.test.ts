@@ -1,0 +1,41 @@
+import { describe, expect, it } from 'vitest'
+import { createLogger, type LogOptions } from './log.ts'
+
+function linesOf(
+  options: Omit<LogOptions, 'destination'>,
+  write: (log: ReturnType<typeof createLogger>) => void,
+) {
+  const lines: string[] = []
+  const log = createLogger({ ...options, destination: { write: (line) => void lines.push(line) } })
+  write(log)
+  return lines
+}
+
+describe('the log', () => {
+  it('writes one JSON object per line, with the level as a word and the time in ISO 8601', () => {
+    const [line] = linesOf({ level: 'info', isPretty: false }, (log) => log.info({ queue: 'orders' }, 'made'))
+    expect(JSON.parse(line ?? '')).toEqual({
+      level: 'info',
+      time: expect.stringMatching(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/),
+      queue: 'orders',
+      msg: 'made',
+    })
+  })
+
+  it('leaves out what is below its level', () => {
+    expect(linesOf({ level: 'warn', isPretty: false }, (log) => log.info('x'))).toEqual([])
+  })
+
+  it('hides secrets', () => {
+    const lines = linesOf({ level: 'info', isPretty: false }, (log) =>
+      log.info({ headers: { authorization: 'Bearer abc' }, store: { password: 'abc' } }, 'x'),
+    )
+    expect(lines.join()).not.toContain('abc')
+  })
+
+  it('writes an error whole, with its causes', () => {
+    const error = new Error('outer', { cause: new Error('inner') })
+    const [line] = linesOf({ level: 'info', isPretty: false }, (log) => log.error({ err: error }, 'x'))
+    expect(JSON.parse(line ?? '').err).toMatchObject({ stack: expect.stringContaining('inner') })
+  })
+})

@@ -1,0 +1,99 @@
+import { describe, expect, it } from 'vitest'
+import type { PartitionCounts } from '../storage/storage.ts'
+import { createMetrics, type MetricsSources } from './metrics.ts'
+
+const counts = (over: Partial<PartitionCounts>): PartitionCounts => ({
+  queue: 'orders',
+  partition: 0,
+  waiting: 0,
+  scheduled: 0,
+  leased: 0,
+  done: 0,
+  dead: 0,
+  accepted: 0,
+  completed: 0,
+  deadLettered: 0,
+  dropped: 0,
+  deleted: 0,
+  forgotten: 0,
+  archived: 0,
+  createdAtMean: null,
+  leaseDeadlineMean: null,
+  ...over,
+})
+
+const sources = (over: Partial<MetricsSources> = {}): MetricsSources => ({
+  version: '1.2.3',
+  storeKind: 'sqlite',
+  isStoreUp: () => true,
+  readCounts: async () => [],
+  connections: () => 3,
+  ...over,
+})
+
+describe('metrics', () => {
+  it('gives the duration of handlers as a summary with the median and the 99th percentile', async () => {
+    const metrics = createMetrics(sources())
+    for (let ms = 1; ms <= 100; ms++) {
+      metrics.observe({ method: 'GET', path: '/api/v1/queues/{name}', status: 200, ms })
+    }
+    const text = await metrics.render()
+    expect(text).toContain('# TYPE http_handler_duration summary')
+    expect(text).toMatch(/http_handler_duration\{quantile="0.5",path="\/api\/v1\/queues\/\{name\}"\} 0\.05/)
+    expect(text).toMatch(/http_handler_duration\{quantile="0.99",path="\/api\/v1\/queues\/\{name\}"\} 0\.09/)
+    expect(text).toContain('http_handler_duration_count{path="/api/v1/queues/{name}"} 100')
+    expect(text).toContain(
+      'redrive_http_requests_total{method="GET",path="/api/v1/queues/{name}",status="200"} 100',
+    )
+  })
+
+  it('sums the exact counts of a queue over its partitions, afresh at each scrape', async () => {
+    let waiting = 5
+    const metrics = createMetrics(
+      sources({
+        readCounts: async () => [
+          counts({ partition: 0, waiting, accepted: 9, deadLettered: 4 }),
+          counts({ partition: 1, waiting: 2, accepted: 2 }),
+        ],
+      }),
+    )
+    expect(await metrics.render()).toContain('redrive_items{queue="orders",state="waiting"} 7')
+    waiting = 1
+    const text = await metrics.render()
+    expect(text).toContain('redrive_items{queue="orders",state="waiting"} 3')
+    expect(text).toContain('redrive_items_total{queue="orders",event="dead_lettered"} 4')
+    expect(text).toContain('redrive_items_total{queue="orders",event="accepted"} 11')
+  })
+
+  it('drops the numbers of a queue that is gone', async () => {
+    let queues = [counts({ waiting: 1 })]
+    const metrics = createMetrics(sources({ readCounts: async () => queues }))
+    await metrics.render()
+    queues = []
+    expect(await metrics.render()).not.toContain('queue="orders"')
+  })
+
+  it('escapes what people put into the name of a queue', async () => {
+    const metrics = createMetrics(sources({ readCounts: async () => [counts({ queue: 'a"b\\c\nd' })] }))
+    expect(await metrics.render()).toContain('queue="a\\"b\\\\c\\nd"')
+  })
+
+  it('still answers when the store fails or hangs, without the counts', async () => {
+    const failing = createMetrics(
+      sources({ isStoreUp: () => false, readCounts: async () => Promise.reject(new Error('gone')) }),
+    )
+    const text = await failing.render()
+    expect(text).toContain('redrive_store_up 0')
+    expect(text).not.toContain('redrive_items{')
+    const throwing = createMetrics(
+      sources({
+        readCounts: () => {
+          throw new Error('not connected')
+        },
+      }),
+    )
+    expect(await throwing.render()).toContain('redrive_store_up 1')
+    const hanging = createMetrics(sources({ readCounts: () => new Promise(() => {}), countsMsMax: 1 }))
+    expect(await hanging.render()).toContain('redrive_info{version="1.2.3",store="sqlite"} 1')
+  })
+})

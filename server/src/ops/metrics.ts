@@ -1,0 +1,128 @@
+import { Counter, collectDefaultMetrics, Gauge, Registry, Summary } from 'prom-client'
+import type { Counts, PartitionCounts } from '../storage/storage.ts'
+
+/** What the HTTP edge tells about one answered request. */
+export type AnsweredRequest = Readonly<{ method: string; path: string; status: number; ms: number }>
+
+export type MetricsSources = Readonly<{
+  version: string
+  storeKind: string
+  isStoreUp: () => boolean
+  /** Exact, read at scrape time. */
+  readCounts: () => Promise<readonly PartitionCounts[]>
+  connections: () => number
+  /** A scrape waits no longer than this for the store. */
+  countsMsMax?: number
+}>
+
+export interface Metrics {
+  readonly contentType: string
+  observe(request: AnsweredRequest): void
+  /** All metrics as Prometheus text. Without a store only the item counts are missing. */
+  render(): Promise<string>
+}
+
+const gauges = ['waiting', 'scheduled', 'leased', 'done', 'dead'] as const satisfies readonly (keyof Counts)[]
+const totals = [
+  'accepted',
+  'completed',
+  'deadLettered',
+  'dropped',
+  'deleted',
+  'forgotten',
+  'archived',
+] as const satisfies readonly (keyof Counts)[]
+
+export function createMetrics(sources: MetricsSources): Metrics {
+  // A registry of its own: two servers in one process, as in tests, must not share their numbers.
+  const registry = new Registry()
+  const registers = [registry]
+  collectDefaultMetrics({ register: registry })
+
+  const durations = new Summary({
+    name: 'http_handler_duration',
+    help: 'Seconds from the first byte of a request to the end of its answer, by route.',
+    labelNames: ['path'],
+    percentiles: [0.5, 0.99],
+    maxAgeSeconds: 600,
+    ageBuckets: 3,
+    registers,
+  })
+  const requests = new Counter({
+    name: 'redrive_http_requests_total',
+    help: 'Answered requests, by method, route and status.',
+    labelNames: ['method', 'path', 'status'],
+    registers,
+  })
+  new Gauge({
+    name: 'redrive_http_connections',
+    help: 'Open client connections.',
+    registers,
+    collect() {
+      this.set(sources.connections())
+    },
+  })
+  new Gauge({
+    name: 'redrive_info',
+    help: 'Always 1; the labels say what runs.',
+    labelNames: ['version', 'store'],
+    registers,
+  }).set({ version: sources.version, store: sources.storeKind }, 1)
+  new Gauge({
+    name: 'redrive_store_up',
+    help: '1 while the store answers, else 0.',
+    registers,
+    collect() {
+      this.set(sources.isStoreUp() ? 1 : 0)
+    },
+  })
+  const items = new Gauge({
+    name: 'redrive_items',
+    help: 'Items in a queue now, by state. Exact.',
+    labelNames: ['queue', 'state'],
+    registers,
+  })
+  const ends = new Counter({
+    name: 'redrive_items_total',
+    help: 'Items that a queue ever accepted, and how they left it. Exact.',
+    labelNames: ['queue', 'event'],
+    registers,
+  })
+
+  const readItems = async (): Promise<void> => {
+    const partitions = await within(sources.countsMsMax ?? 2_000, sources.readCounts)
+    items.reset()
+    ends.reset()
+    for (const partition of partitions ?? []) {
+      for (const state of gauges) items.inc({ queue: partition.queue, state }, partition[state])
+      for (const event of totals) ends.inc({ queue: partition.queue, event: snake(event) }, partition[event])
+    }
+  }
+
+  return {
+    contentType: registry.contentType,
+    observe: ({ method, path, status, ms }) => {
+      durations.observe({ path }, ms / 1_000)
+      requests.inc({ method, path, status })
+    },
+    render: async () => {
+      await readItems()
+      return registry.metrics()
+    },
+  }
+}
+
+/** Undefined when the store fails or takes too long: the other metrics are wanted then most of all. */
+async function within<T>(msMax: number, read: () => Promise<T>): Promise<T | undefined> {
+  let timer: NodeJS.Timeout | undefined
+  const timeout = new Promise<undefined>((resolve) => {
+    timer = setTimeout(() => resolve(undefined), msMax)
+  })
+  // Not an answer but not silent either: redrive_store_up and /health say why.
+  const answer = new Promise<T>((resolve) => resolve(read())).catch(() => undefined)
+  return Promise.race([answer, timeout]).finally(() => clearTimeout(timer))
+}
+
+function snake(name: string): string {
+  return name.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`)
+}
