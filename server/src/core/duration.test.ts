@@ -21,7 +21,7 @@ describe('reading a duration', () => {
     ['5\u03bcs', 5],
     ['10m5m', 900_000_000],
     ['0.3333333333333333333h', 1_199_999_999],
-    ['2562047h47m16.854775807s', 9_223_372_036_854_775],
+    ['2501999h', 9_007_196_400_000_000],
   ])('takes %s as %d microseconds', (text, micros) => {
     expect(parseDuration(text)).toBe(micros)
   })

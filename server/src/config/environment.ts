@@ -1,0 +1,32 @@
+import type { Given } from './origin.ts'
+import { environmentNameOf } from './settings.ts'
+
+export type Environment = Readonly<Record<string, string | undefined>>
+
+/**
+ * What the environment sets: every REDRIVE_* variable, known or not, so that a misspelt one stops the
+ * start. An empty one counts as not set, as `REDRIVE_PORT=${PORT}` in a compose file leaves it.
+ */
+export function environmentGivens(names: readonly string[], environment: Environment): Given[] {
+  const nameOf = new Map(names.map((name) => [environmentNameOf(name), name]))
+  return Object.entries(environment)
+    .filter(([variable]) => variable.startsWith('REDRIVE_') && !variable.startsWith('REDRIVE_TEST_'))
+    .filter(([variable, text]) => !isServiceLink(variable, text ?? '', environment))
+    .filter(([, text]) => text !== undefined && text !== '')
+    .map(([variable, text]) => ({
+      name: nameOf.get(variable) ?? variable.slice('REDRIVE_'.length).toLowerCase().replaceAll('_', '.'),
+      text: text ?? '',
+      origin: { kind: 'environment', variable },
+    }))
+}
+
+/**
+ * Kubernetes describes every service of a namespace in each container's environment. A service called
+ * `redrive` gives REDRIVE_PORT=tcp://10.0.0.7:8080 and a dozen more, which are nobody's settings.
+ */
+function isServiceLink(variable: string, text: string, environment: Environment): boolean {
+  if (environment.KUBERNETES_SERVICE_HOST === undefined) return false
+  if (/_SERVICE_(HOST|PORT(_\w+)?)$/.test(variable)) return true
+  if (/_PORT_\d+_(TCP|UDP|SCTP)(_(PROTO|PORT|ADDR))?$/.test(variable)) return true
+  return variable.endsWith('_PORT') && /^(tcp|udp|sctp):\/\//.test(text)
+}

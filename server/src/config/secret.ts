@@ -1,0 +1,28 @@
+import { inspect } from 'node:util'
+
+const mask = '[secret]'
+
+/** A value that must not be seen: whatever prints it, prints `[secret]`. Only `reveal` gives it away. */
+export class Secret {
+  readonly #value: string
+
+  constructor(value: string) {
+    this.#value = value
+  }
+
+  reveal(): string {
+    return this.#value
+  }
+
+  toString(): string {
+    return mask
+  }
+
+  toJSON(): string {
+    return mask
+  }
+
+  [inspect.custom](): string {
+    return mask
+  }
+}
