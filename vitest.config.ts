@@ -5,6 +5,7 @@ export default defineConfig({
     include: ['{client,server,dashboard,tools,test}/**/*.test.ts'],
     exclude: ['**/node_modules/**', '**/dist/**'],
     globalSetup: ['tools/services/global-setup.ts'],
+    reporters: ['default', './tools/test-report.ts'],
     testTimeout: 30_000,
     hookTimeout: 60_000,
   },

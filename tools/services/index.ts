@@ -11,6 +11,7 @@ import { createKeeper, type Keeper, type ServiceSource } from './keeper.ts'
 import { createDatabaseOn, type Database } from './postgres/database.ts'
 import { type PostgresServer, startPostgres } from './postgres/server.ts'
 
+export { chromiumLaunchArgs } from './chromium/launch-args.ts'
 export type { Found, ServiceFacts, ServiceName } from './found.ts'
 export type { Database } from './postgres/database.ts'
 export type PrivatePostgres = PostgresServer
@@ -49,7 +50,7 @@ export async function kafka(): Promise<Found<ServiceFacts['kafka']>> {
   return serviceSource().find('kafka')
 }
 
-/** Always a program to launch; as root it needs `--no-sandbox`. */
+/** A program for you to launch, with `chromiumLaunchArgs`. */
 export async function chromium(): Promise<Found<ServiceFacts['chromium']>> {
   return serviceSource().find('chromium')
 }

@@ -1,3 +1,4 @@
+import { findChromium } from './chromium/find.ts'
 import {
   type Found,
   Misconfigured,
@@ -7,7 +8,9 @@ import {
   type ServiceRecord,
   Unavailable,
 } from './found.ts'
+import { findKafka } from './kafka/find.ts'
 import { findPostgres } from './postgres/find.ts'
+import { findRedis } from './redis/find.ts'
 
 /** Where a process gets its services from: its own keeper, or that of the test run over a desk. */
 export interface ServiceSource {
@@ -25,9 +28,9 @@ type Finder<N extends ServiceName> = (configured: string | undefined) => Promise
 
 const finders: { [N in ServiceName]: Finder<N> } = {
   postgres: findPostgres,
-  redis: notYet,
-  kafka: notYet,
-  chromium: notYet,
+  redis: findRedis,
+  kafka: findKafka,
+  chromium: findChromium,
 }
 
 /** The value of a service's variable that says: there is none here, and none is to be started. */
@@ -74,8 +77,4 @@ export function createKeeper(environment: NodeJS.ProcessEnv): Keeper {
       await Promise.all(running.splice(0).map((each) => each.stop()))
     },
   }
-}
-
-async function notYet(): Promise<never> {
-  throw new Unavailable('it cannot be brought up yet')
 }

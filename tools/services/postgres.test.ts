@@ -1,5 +1,11 @@
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { chmod, mkdtemp, readdir, rmdir } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { Client } from 'pg'
-import { describe, expect, it } from 'vitest'
+import { describe, expect, it, vi } from 'vitest'
+import { deskVariable } from './desk.ts'
 import { createDatabase } from './index.ts'
 import { needs, requireService } from './require-service.ts'
 
@@ -45,6 +51,27 @@ describe('a private PostgreSQL', needs(own), () => {
     await own.start()
     expect(await one(own.url, 'select answer from kept')).toBe(42)
     await own.end()
+  })
+})
+
+describe('a PostgreSQL whose owner is killed', needs(own), () => {
+  it('ends soon after, and leaves nothing behind', async () => {
+    const folder = await mkdtemp(join(tmpdir(), 'redrive-orphan-'))
+    await chmod(folder, 0o711)
+    const { [deskVariable]: _desk, REDRIVE_TEST_POSTGRES: _configured, ...env } = process.env
+    const owner = spawn(process.execPath, [join(import.meta.dirname, 'fixtures/start-postgres.ts')], {
+      env: { ...env, TMPDIR: folder },
+      stdio: ['ignore', 'pipe', 'inherit'],
+    })
+    const [line] = (await once(owner.stdout, 'data')) as [Buffer]
+    const { url } = JSON.parse(line.toString('utf8')) as { url: string }
+    expect(await one(url, 'select 1')).toBe(1)
+    expect(await readdir(folder)).toHaveLength(1)
+
+    owner.kill('SIGKILL')
+    await vi.waitUntil(async () => (await readdir(folder)).length === 0, { timeout: 15_000, interval: 50 })
+    await expect(one(url, 'select 1')).rejects.toThrow(/ECONNREFUSED/)
+    await rmdir(folder)
   })
 })
 

@@ -1,0 +1,17 @@
+import { Admin } from '@platformatic/kafka'
+
+/** Asks brokers for their cluster. Throws where none answers. */
+export async function clusterOf(brokers: readonly string[]): Promise<{ id: string; nodes: number }> {
+  const admin = new Admin({
+    clientId: 'redrive-test-services',
+    bootstrapBrokers: [...brokers],
+    retries: false,
+    connectTimeout: 5_000,
+  })
+  try {
+    const metadata = await admin.metadata({ topics: [] })
+    return { id: metadata.id, nodes: metadata.brokers.size }
+  } finally {
+    await admin.close()
+  }
+}

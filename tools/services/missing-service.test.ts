@@ -1,0 +1,56 @@
+import { spawn } from 'node:child_process'
+import { join } from 'node:path'
+import { describe, expect, it } from 'vitest'
+
+const skippedName = 'needs-redis.case.ts > what needs Redis > is not run without it'
+
+describe('a run whose service is missing', () => {
+  it('skips the tests that need it, names them and the reason, and ends well', async () => {
+    const { exitCode, output } = await runFixture({ REDRIVE_TEST_REDIS: 'none' })
+    expect(output).toContain(
+      `redis: NOT AVAILABLE: REDRIVE_TEST_REDIS is "none"\n    skipped: ${skippedName}`,
+    )
+    expect(output).toContain('needs-redis.case.ts > what is not ready yet is skipped: waits for a decision')
+    expect(lastLine(output)).toBe('1 passed, 0 failed, 2 skipped')
+    expect(exitCode).toBe(0)
+  })
+
+  it('fails with CI=true, and says that this is why', async () => {
+    const { exitCode, output } = await runFixture({ REDRIVE_TEST_REDIS: 'none', CI: 'true' })
+    expect(output).toContain('FAILED because CI=true and a service is missing')
+    expect(lastLine(output)).toBe('1 passed, 0 failed, 2 skipped')
+    expect(exitCode).toBe(1)
+  })
+
+  it('fails anywhere if the service was configured: none is started in its place', async () => {
+    const { exitCode, output } = await runFixture({ REDRIVE_TEST_REDIS: 'redis://127.0.0.1:1' })
+    expect(output).toContain('redis: NOT AVAILABLE: REDRIVE_TEST_REDIS does not answer')
+    expect(lastLine(output)).toBe('0 passed, 1 failed, 0 skipped')
+    expect(exitCode).toBe(1)
+  })
+})
+
+async function runFixture(
+  variables: NodeJS.ProcessEnv,
+): Promise<{ exitCode: number | null; output: string }> {
+  const folder = join(import.meta.dirname, 'fixtures')
+  const vitest = join(import.meta.dirname, '../../node_modules/vitest/vitest.mjs')
+  const { CI: _, ...environment } = process.env
+  const child = spawn(process.execPath, [vitest, 'run', '--config', join(folder, 'vitest.config.ts')], {
+    cwd: folder,
+    env: { ...environment, NO_COLOR: '1', ...variables },
+    stdio: ['ignore', 'pipe', 'pipe'],
+  })
+  let output = ''
+  for (const stream of [child.stdout, child.stderr]) {
+    stream.setEncoding('utf8').on('data', (text: string) => {
+      output += text
+    })
+  }
+  const exitCode = await new Promise<number | null>((resolve) => child.once('close', resolve))
+  return { exitCode, output }
+}
+
+function lastLine(output: string): string | undefined {
+  return output.trimEnd().split('\n').at(-1)
+}

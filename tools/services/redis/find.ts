@@ -1,0 +1,71 @@
+import { randomBytes } from 'node:crypto'
+import { join } from 'node:path'
+import { createClient } from '@redis/client'
+import { Misconfigured, type Running, type ServiceFacts } from '../found.ts'
+import { unpackProgram } from '../install/debian-package.ts'
+import { findProgram } from '../install/find-program.ts'
+import { freePort } from '../process/free-port.ts'
+import { supervise } from '../process/supervise.ts'
+
+const readyMsMax = 20_000
+
+export async function findRedis(configured: string | undefined): Promise<Running<ServiceFacts['redis']>> {
+  if (configured !== undefined) {
+    const version = await redisVersion(configured).catch((error: unknown) => {
+      throw new Misconfigured(`REDRIVE_TEST_REDIS does not answer: ${String(error)}`)
+    })
+    return { facts: { url: configured }, origin: 'configured', version, stop: async () => {} }
+  }
+  return startRedis(await redisProgram())
+}
+
+async function redisProgram(): Promise<string> {
+  const installed = await findProgram('redis-server', 'valkey-server')
+  return installed ?? unpackProgram({ debianPackage: 'redis-server', path: 'usr/bin/redis-server' })
+}
+
+async function startRedis(command: string): Promise<Running<ServiceFacts['redis']>> {
+  const supervised = await supervise('redis')
+  try {
+    const port = await freePort()
+    const password = randomBytes(12).toString('hex')
+    const url = `redis://default:${password}@127.0.0.1:${port}`
+    const settings = {
+      bind: '127.0.0.1',
+      port: String(port),
+      requirepass: password,
+      dir: supervised.folder,
+      save: '',
+      appendonly: 'no',
+      daemonize: 'no',
+    }
+    await supervised.start(
+      {
+        command,
+        args: Object.entries(settings).flatMap(([name, value]) => [`--${name}`, value]),
+        env: {},
+        logFile: join(supervised.folder, 'server.log'),
+        stopSignal: 'SIGTERM',
+      },
+      async () => void (await redisVersion(url)),
+      readyMsMax,
+    )
+    return { facts: { url }, origin: 'started', version: await redisVersion(url), stop: supervised.end }
+  } catch (error) {
+    await supervised.end()
+    throw error
+  }
+}
+
+async function redisVersion(url: string): Promise<string> {
+  const client = createClient({ url, socket: { reconnectStrategy: false, connectTimeout: 5_000 } })
+  // Reported by connect() too; without a listener it would end the process.
+  client.on('error', () => {})
+  await client.connect()
+  try {
+    const info = await client.info('server')
+    return /^(?:valkey|redis)_version:(\S+)/m.exec(info)?.[1] ?? 'unknown'
+  } finally {
+    client.destroy()
+  }
+}
