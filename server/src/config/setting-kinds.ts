@@ -1,6 +1,7 @@
 import { formatDuration, parseDuration } from '../core/duration.ts'
 import { formatByteSize, parseByteSize } from './byte-size.ts'
 import { Secret } from './secret.ts'
+import { parseReference, showReference } from './secret-reference.ts'
 
 export type SettingType =
   | 'string'
@@ -31,12 +32,12 @@ type Given<D> = Readonly<{ sentence: string; default?: D }>
 type Absent = undefined
 
 export function string<D extends string | Absent = Absent>(
-  given: Given<D> & { allowed?: string; format?: (value: string) => string },
+  given: Given<D> & { allowed?: string; pattern?: RegExp; format?: (value: string) => string },
 ): Setting<string | D> {
   return row({
     type: 'string',
     allowed: given.allowed ?? 'text that is not empty',
-    parse: (text) => (text.trim() === '' ? undefined : text),
+    parse: (text) => ((given.pattern ?? /\S/).test(text) ? text : undefined),
     format: given.format ?? ((value) => value),
     ...common<string | D>(given),
   })
@@ -142,8 +143,8 @@ export function secret(given: Readonly<{ sentence: string }>): Setting<Secret | 
     sentence: given.sentence,
     default: undefined,
     allowed: 'the secret itself or a reference: file:<path>, env:<NAME> or vault:<path>#<key>',
-    parse: (text) => (text.trim() === '' ? undefined : new Secret(text)),
-    format: String,
+    parse: (text) => (parseReference(text) === undefined ? undefined : new Secret(text)),
+    format: (value) => showReference(value),
   })
 }
 

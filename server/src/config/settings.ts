@@ -31,7 +31,9 @@ export const settingsTable = {
   }),
   'store.credentials': string({
     sentence:
-      'Where user and password for the PostgreSQL store are leased from, such as vault:database/creds/<role>.',
+      'Where user and password for the PostgreSQL store are leased from: vault:database/creds/<role>.',
+    pattern: /^vault:[^#\s]+\/creds\/[^/#\s]+$/,
+    allowed: 'vault:<mount>/creds/<role>',
   }),
   'store.retry_backoff_max': duration({
     default: '30s',
@@ -119,6 +121,8 @@ export const settingsTable = {
   'vault.address': string({
     sentence:
       'The address of HashiCorp Vault, such as https://vault.example.com:8200; needed for vault: references.',
+    pattern: /^https?:\/\/[^\s@/?#]+\/*$/,
+    allowed: 'an address such as https://vault.example.com:8200',
   }),
   'vault.namespace': string({ sentence: 'The Vault namespace, where Vault has several.' }),
   'vault.token': secret({ sentence: 'The token for Vault, as file:<path>, env:<NAME> or itself.' }),

@@ -143,5 +143,5 @@ function isOutOfAttempts(item: Item, rules: Rules): boolean {
 }
 
 function isExpired(item: Item, now: Instant): boolean {
-  return !isLetter(item) && now > item.expireDeadline
+  return !isLetter(item) && now >= item.expireDeadline
 }

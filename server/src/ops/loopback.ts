@@ -28,5 +28,5 @@ export function isLoopback(host: string): boolean {
 /** The host of a `Host` header or of an origin, without the port; null when it is not one. */
 export function hostOf(authority: string): string | null {
   const match = /^(?<host>\[[0-9a-f:.]+\]|[^:/?#@\s[\]]+)(?::\d{1,5})?$/i.exec(authority)
-  return match?.groups?.['host'] ?? null
+  return match?.groups?.host ?? null
 }

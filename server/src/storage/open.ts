@@ -1,5 +1,7 @@
 import type { Clock } from '../core/instant.ts'
 import type { CredentialSource } from './credentials.ts'
+import { openSqlite } from './sqlite/open.ts'
+import type { Storage } from './storage.ts'
 
 /** Which store to open. Made from the `store` setting. */
 export type StoreTarget =
@@ -15,3 +17,10 @@ export type StoreOptions = Readonly<{
   postgresPoolMax?: number
   postgresConnectTimeoutMs?: number
 }>
+
+/** The one place that names the backends. */
+export async function openStorage(target: StoreTarget, options: StoreOptions = {}): Promise<Storage> {
+  if (target.kind !== 'postgres') return openSqlite(target, options)
+  const { openPostgres } = await import('./postgres/open.ts')
+  return openPostgres(target, options)
+}

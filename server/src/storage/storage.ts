@@ -174,7 +174,8 @@ export type Refusal = Readonly<{ id: string; why: 'missing' | 'not-leased' }>
 
 /**
  * Lets time pass: ends leases, expires, promotes scheduled items, removes done items whose time is
- * over; earliest due first, at most `countMax`. Safe to run on many servers at once.
+ * over. An item is due when `dueAt <= now`; earliest first, then by id, at most `countMax`. Safe to run
+ * on many servers at once.
  */
 export type Advance = Readonly<{ op: 'advance'; now: Instant; countMax: number }>
 export type Advanced = Readonly<{ changes: readonly Change[]; isMore: boolean }>
@@ -260,7 +261,8 @@ export type AuditRow = AuditEntry & Readonly<{ id: number }>
 /**
  * Cluster-wide locks, fenced: each new holder gets a larger token, and `fence` in a write rejects the
  * whole write with LOCK_LOST unless the token is still the newest. Safety never depends on clocks: a
- * lock past its deadline may be taken over, and until somebody does its holder may still act.
+ * lock past its deadline (`deadline <= now`) may be taken over, and until somebody does its holder may
+ * still act. An owner that acquires its own lock again gets a new token; the old one is lost.
  */
 export type AcquireLock = Readonly<{
   op: 'acquire-lock'

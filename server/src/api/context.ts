@@ -1,0 +1,22 @@
+import type { Clock } from '../core/instant.ts'
+import type { Health } from '../ops/health.ts'
+import type { Logger } from '../ops/log.ts'
+import type { Metrics } from '../ops/metrics.ts'
+import type { Storage } from '../storage/storage.ts'
+import type { HttpLimits } from './http-limits.ts'
+
+/** Everything that handlers may use. They get nothing else of the server. */
+export type ApiContext = Readonly<{
+  version: string
+  clock: Clock
+  startedAt: Date
+  limits: HttpLimits
+  storeKind: 'sqlite' | 'memory' | 'postgres'
+  /** Throws STORE_UNAVAILABLE while there is no store. */
+  storage: () => Storage
+  health: () => Health
+  metrics: Pick<Metrics, 'contentType' | 'render'>
+  /** Aborts when the server begins to stop: what waits for something should answer now. */
+  stopping: AbortSignal
+  log: Logger
+}>

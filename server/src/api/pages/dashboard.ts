@@ -1,0 +1,68 @@
+import { access } from 'node:fs/promises'
+import { fileURLToPath } from 'node:url'
+import type { FastifyReply } from 'fastify'
+import { Type } from 'typebox'
+import { route } from '../route.ts'
+import { v1 } from '../v1/dialect.ts'
+import { pageHeaders } from './page-headers.ts'
+
+/** Built by `npm run build`; the same folder seen from `src` and from `dist`. */
+const publicFolder = fileURLToPath(new URL('../../../public', import.meta.url))
+
+const notBuilt = `<!doctype html>
+<html lang="en">
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width">
+<meta name="color-scheme" content="light dark">
+<title>Redrive</title>
+<h1>Redrive is running</h1>
+<p>The dashboard is not built. <code>npm run build</code> builds it.</p>
+<p><a href="/docs">API documentation</a> · <a href="/health">Health</a> · <a href="/metrics">Metrics</a></p>
+</html>
+`
+
+const html = { description: 'The page.', content: { 'text/html': { schema: Type.String() } } }
+
+export const dashboardRoutes = [
+  route({
+    method: 'GET',
+    path: '/',
+    permission: 'public',
+    summary: 'The dashboard.',
+    tag: 'pages',
+    dialect: v1,
+    schema: { response: { 200: html } },
+    handler: async (_request, reply) => {
+      reply.headers(pageHeaders).header('Cache-Control', 'no-cache')
+      if (!(await exists(`${publicFolder}/index.html`))) return reply.type('text/html; charset=utf-8').send(notBuilt)
+      return sendFile(reply, 'index.html')
+    },
+  }),
+
+  route({
+    method: 'GET',
+    path: '/assets/{file}',
+    permission: 'public',
+    summary: 'A script, style or picture of the dashboard.',
+    tag: 'pages',
+    dialect: v1,
+    schema: {
+      params: Type.Object({ file: Type.String({ pattern: '^[A-Za-z0-9_-][A-Za-z0-9._-]*$', maxLength: 200 }) }),
+      response: { 200: { description: 'The file.', content: { '*/*': { schema: Type.String() } } } },
+    },
+    // The name of a built file has its hash in it: what it holds can never change.
+    handler: ({ params }, reply) =>
+      sendFile(reply, `assets/${params.file}`, { maxAge: '365d', immutable: true, cacheControl: true }),
+  }),
+]
+
+function sendFile(reply: FastifyReply, file: string, options: object = { cacheControl: false }): FastifyReply {
+  return reply.sendFile(file, publicFolder, options)
+}
+
+async function exists(path: string): Promise<boolean> {
+  return access(path).then(
+    () => true,
+    () => false,
+  )
+}

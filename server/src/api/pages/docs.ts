@@ -1,0 +1,90 @@
+import { dirname, join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { Type } from 'typebox'
+import { route } from '../route.ts'
+import { v1 } from '../v1/dialect.ts'
+import { docsHeaders } from './page-headers.ts'
+
+/** Swagger UI as its package brings it: the page works without any other server. */
+export const swaggerUiFolder = join(
+  dirname(fileURLToPath(import.meta.resolve('@fastify/swagger-ui/package.json'))),
+  'static',
+)
+
+const page = `<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width">
+<title>Redrive API</title>
+<link rel="icon" href="data:,">
+<link rel="stylesheet" href="/docs/swagger-ui.css">
+<script src="/docs/swagger-ui-bundle.js" defer></script>
+<script src="/docs/start.js" defer></script>
+</head>
+<body>
+<div id="swagger-ui"><p>The API is described in <a href="/openapi.json">/openapi.json</a>.</p></div>
+</body>
+</html>
+`
+
+// Without `validatorUrl: null` the page would send the description to a server of its makers.
+const start = `SwaggerUIBundle({
+  url: '/openapi.json',
+  dom_id: '#swagger-ui',
+  deepLinking: true,
+  docExpansion: 'list',
+  displayRequestDuration: true,
+  defaultModelsExpandDepth: 0,
+  validatorUrl: null,
+})
+`
+
+const files = ['swagger-ui.css', 'swagger-ui-bundle.js', 'start.js'] as const
+
+export const docsRoutes = [
+  route({
+    method: 'GET',
+    path: '/docs',
+    permission: 'public',
+    summary: 'The API for people to read and try.',
+    tag: 'pages',
+    dialect: v1,
+    schema: {
+      response: { 200: { description: 'The page.', content: { 'text/html': { schema: Type.String() } } } },
+    },
+    handler: (_request, reply) => reply.headers(docsHeaders).type('text/html; charset=utf-8').send(page),
+  }),
+
+  route({
+    method: 'GET',
+    path: '/docs/{file}',
+    permission: 'public',
+    summary: 'A script or style of the documentation page.',
+    tag: 'pages',
+    dialect: v1,
+    schema: {
+      params: Type.Object({ file: Type.Enum(files) }),
+      response: { 200: { description: 'The file.', content: { '*/*': { schema: Type.String() } } } },
+    },
+    handler: ({ params: { file } }, reply) => {
+      if (file === 'start.js') return reply.type('text/javascript; charset=utf-8').send(start)
+      return reply.sendFile(file, swaggerUiFolder, { maxAge: '1h', cacheControl: true })
+    },
+  }),
+
+  route({
+    method: 'GET',
+    path: '/openapi.json',
+    permission: 'public',
+    summary: 'The API for programs: this description, OpenAPI 3.1.',
+    tag: 'pages',
+    dialect: v1,
+    schema: {
+      response: {
+        200: { description: 'The description.', content: { 'application/json': { schema: Type.Any() } } },
+      },
+    },
+    handler: (request, reply) => reply.type('application/json; charset=utf-8').send(openapiOf(request.server)),
+  }),
+]

@@ -1,0 +1,70 @@
+import { Type } from 'typebox'
+import { describe, expect, it } from 'vitest'
+import { InvalidRequest } from './invalid-request.ts'
+import { compileCheck, type RequestPart } from './validate.ts'
+
+const Item = Type.Object({ kind: Type.String({ maxLength: 3 }) }, { additionalProperties: false })
+const Body = Type.Object(
+  {
+    count: Type.Integer({ minimum: 1 }),
+    mode: Type.Optional(Type.Enum(['fast', 'safe'])),
+    items: Type.Optional(Type.Array(Item)),
+  },
+  { additionalProperties: false },
+)
+const Query = Type.Object(
+  {
+    limit: Type.Integer({ minimum: 1, maximum: 1000, default: 100 }),
+    isPaused: Type.Optional(Type.Boolean()),
+  },
+  { additionalProperties: false },
+)
+
+function faults(schema: Parameters<typeof compileCheck>[0], part: RequestPart, value: unknown) {
+  const checked = compileCheck(schema, part)(value)
+  return 'error' in checked && checked.error instanceof InvalidRequest ? checked.error.faults : checked
+}
+
+describe('the check of a request', () => {
+  it('names the field of each fault, and what is wrong with it', () => {
+    expect(faults(Body, 'body', { mode: 'slow', items: [{ kind: 'a' }, { kind: 'abcd', 'x/y': 1 }] })).toEqual([
+      { field: 'body.count', message: 'is required' },
+      { field: 'body.mode', message: 'must be one of fast, safe' },
+      { field: 'body.items[1].x/y', message: 'is not known' },
+      { field: 'body.items[1].kind', message: 'must not have more than 3 characters' },
+    ])
+    expect(faults(Body, 'body', { count: 0 })).toEqual([{ field: 'body.count', message: 'must be >= 1' }])
+  })
+
+  it('turns text from the URL into what the schema asks for, and fills in defaults', () => {
+    expect(compileCheck(Query, 'querystring')({ limit: '7', isPaused: 'true' })).toEqual({
+      value: { limit: 7, isPaused: true },
+    })
+    expect(compileCheck(Query, 'querystring')(Object.create(null))).toEqual({ value: { limit: 100 } })
+    expect(faults(Query, 'querystring', { limit: '1001' })).toEqual([
+      { field: 'query.limit', message: 'must be <= 1000' },
+    ])
+    expect(faults(Query, 'querystring', { limit: 'many', x: '1' })).toEqual([
+      { field: 'query.x', message: 'is not known' },
+      { field: 'query.limit', message: 'must be integer' },
+    ])
+  })
+
+  it('turns nothing in a body into anything else', () => {
+    expect(faults(Body, 'body', { count: '1' })).toEqual([{ field: 'body.count', message: 'must be integer' }])
+  })
+
+  it.each([undefined, null, 'text', 3, []])('refuses %j where an object is wanted', (value) => {
+    expect(faults(Body, 'body', value)).toEqual([{ field: 'body', message: 'must be object' }])
+  })
+
+  it('refuses a poisoned prototype as a field that is not known', () => {
+    const poisoned = JSON.parse('{"count":1,"__proto__":{"isAdmin":true}}')
+    expect(faults(Body, 'body', poisoned)).toEqual([{ field: 'body.__proto__', message: 'is not known' }])
+  })
+
+  it('stops telling after the first few', () => {
+    const items = Array.from({ length: 10_000 }, () => ({ kind: 'too long' }))
+    expect(faults(Body, 'body', { count: 1, items })).toHaveLength(8)
+  })
+})

@@ -1,0 +1,19 @@
+import { Type } from 'typebox'
+import { route } from '../route.ts'
+import { v1 } from '../v1/dialect.ts'
+
+export const metricsRoutes = [
+  route({
+    method: 'GET',
+    path: '/metrics',
+    permission: 'public',
+    summary: 'All metrics, in the text format of Prometheus.',
+    tag: 'watching',
+    dialect: v1,
+    isHot: true,
+    schema: {
+      response: { 200: { description: 'Metrics.', content: { 'text/plain': { schema: Type.String() } } } },
+    },
+    handler: async (_request, reply, { metrics }) => reply.type(metrics.contentType).send(await metrics.render()),
+  }),
+]

@@ -1,0 +1,57 @@
+import type { Instant } from './instant.ts'
+import type { Failure, Item, Waiting } from './item.ts'
+import type { QueuePolicy } from './queue.ts'
+
+/** Where the letter goes. */
+type Place = Readonly<{
+  queue: Pick<QueuePolicy, 'expireUs'> & { name: string }
+  partition: number
+  id: string
+}>
+
+/**
+ * The letter that an item becomes in its dead queue: the same bytes, a life of its own. Its source id
+ * is the item's id, so that doing it twice makes one letter.
+ */
+export function deadLetterOf(item: Item, failure: Failure, place: Place, now: Instant): Waiting {
+  return {
+    id: place.id,
+    rootId: place.id,
+    queue: place.queue.name,
+    partition: place.partition,
+    sourceId: item.id,
+    state: 'waiting',
+    availableAt: null,
+    attempts: 0,
+    attemptsMax: 0,
+    priority: item.priority,
+    kind: item.kind,
+    encoding: item.encoding,
+    reference: item.reference,
+    key: item.key,
+    headers: item.headers,
+    payload: item.payload,
+    createdAt: now,
+    updatedAt: now,
+    // Informative only: letters do not expire.
+    expireDeadline: now + place.queue.expireUs,
+    failure,
+    origin: {
+      kind: 'queue',
+      name: item.queue,
+      partition: item.partition,
+      id: item.id,
+      group: null,
+      cluster: null,
+      createdAt: item.createdAt,
+    },
+    diedAt: now,
+    letterId: item.letterId,
+    redrives: item.redrives,
+  }
+}
+
+/** A fixed place, not the emptiest: a move that is repeated after a crash goes where it went before. */
+export function deadPartition(partition: number, deadQueue: Readonly<{ partitions: number }>): number {
+  return partition % deadQueue.partitions
+}

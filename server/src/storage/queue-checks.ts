@@ -1,0 +1,36 @@
+/** What both backends refuse, in the same words. */
+import type { Queue } from '../core/queue.ts'
+import { KnownError } from '../errors.ts'
+
+export function queueNotFound(name: string): KnownError {
+  return new KnownError('QUEUE_NOT_FOUND', `there is no queue named ${name}`)
+}
+
+export function partitionNotFound(name: string, partition: number, partitions: number): KnownError {
+  return new KnownError(
+    'PARTITION_NOT_FOUND',
+    `queue ${name} has no partition ${partition}; it has ${partitions}, numbered from 0`,
+  )
+}
+
+export function queueInUse(name: string, user: string): KnownError {
+  return new KnownError('QUEUE_IN_USE', `queue ${name} is the dead queue of ${user}`)
+}
+
+/**
+ * Looks both ways, so that no chain of dead queues can come about: the dead queue must have none of
+ * its own, and a queue that is a dead queue cannot get one. `found`: the queue of that name, if any.
+ */
+export function checkDeadQueue(
+  name: string,
+  deadQueue: string | null,
+  found: Queue | null | undefined,
+  isDeadQueue: boolean,
+): void {
+  if (deadQueue === null) return
+  const refuse = (why: string) => new KnownError('DEAD_QUEUE_INVALID', why)
+  if (deadQueue === name) throw refuse(`queue ${name} cannot be its own dead queue`)
+  if (found === null || found === undefined) throw refuse(`dead queue ${deadQueue} of ${name} does not exist`)
+  if (found.deadQueue !== null) throw refuse(`dead queue ${deadQueue} of ${name} has a dead queue itself`)
+  if (isDeadQueue) throw refuse(`queue ${name} is a dead queue and cannot have one itself`)
+}

@@ -1,0 +1,197 @@
+import type { Item } from '../../core/item.ts'
+import type { Counts, Difference, PartitionCounts } from '../storage.ts'
+import type { Database, Row } from './database.ts'
+
+type Count = keyof Counts
+
+/** Name in the contract → column. */
+const columns = {
+  waiting: 'waiting',
+  scheduled: 'scheduled',
+  leased: 'leased',
+  done: 'done',
+  dead: 'dead',
+  accepted: 'accepted',
+  completed: 'completed',
+  deadLettered: 'dead_lettered',
+  dropped: 'dropped',
+  deleted: 'deleted',
+  forgotten: 'forgotten',
+  archived: 'archived',
+} as const satisfies Record<Count, string>
+
+const names = Object.keys(columns) as Count[]
+const countColumns = ['c.partition', ...Object.values(columns).map((column) => `c.${column}`)].join(', ')
+const gauges = ['waiting', 'scheduled', 'leased', 'done', 'dead'] as const
+
+/** Sums of times are kept in milliseconds from here: a hundred million of them still fit 64 bits. */
+const sumEpochMs = Date.UTC(2025, 0, 1)
+
+type Delta = {
+  queueId: number
+  partition: number
+  counts: Map<Count, number>
+  createdMs: number
+  leaseMs: number
+}
+
+/** The changes to the counts that a transaction makes, gathered so that each partition is written once. */
+export class Tally {
+  readonly #deltas = new Map<string, Delta>()
+
+  add(queueId: number, partition: number, count: Count, by = 1): void {
+    const { counts } = this.#at(queueId, partition)
+    counts.set(count, (counts.get(count) ?? 0) + by)
+  }
+
+  enter(queueId: number, item: Item): void {
+    this.#weigh(queueId, item, 1)
+  }
+
+  leave(queueId: number, item: Item): void {
+    this.#weigh(queueId, item, -1)
+  }
+
+  take(other: Tally): void {
+    for (const delta of other.#deltas.values()) {
+      const mine = this.#at(delta.queueId, delta.partition)
+      for (const [count, by] of delta.counts) mine.counts.set(count, (mine.counts.get(count) ?? 0) + by)
+      mine.createdMs += delta.createdMs
+      mine.leaseMs += delta.leaseMs
+    }
+  }
+
+  /** The queue is gone, and its counts with it. */
+  drop(queueId: number): void {
+    for (const [key, delta] of this.#deltas) if (delta.queueId === queueId) this.#deltas.delete(key)
+  }
+
+  write(database: Database): void {
+    const sets = names.map((name) => `${columns[name]} = ${columns[name]} + ?`).join(', ')
+    for (const delta of this.#deltas.values()) {
+      database.run(
+        `update counts set ${sets}, created_sum_ms = created_sum_ms + ?, lease_sum_ms = lease_sum_ms + ?
+         where queue_id = ? and partition = ?`,
+        ...names.map((name) => delta.counts.get(name) ?? 0),
+        // As integers: a JavaScript number would turn the sum into a float and lose its last digits.
+        BigInt(delta.createdMs),
+        BigInt(delta.leaseMs),
+        delta.queueId,
+        delta.partition,
+      )
+    }
+  }
+
+  #weigh(queueId: number, item: Item, by: 1 | -1): void {
+    const delta = this.#at(queueId, item.partition)
+    const gauge = item.state === 'waiting' && item.availableAt !== null ? 'scheduled' : item.state
+    delta.counts.set(gauge, (delta.counts.get(gauge) ?? 0) + by)
+    if (gauge === 'waiting' || gauge === 'leased') delta.createdMs += by * sumMs(item.createdAt)
+    if (item.state === 'leased') delta.leaseMs += by * sumMs(item.lease.deadline)
+  }
+
+  #at(queueId: number, partition: number): Delta {
+    const key = `${queueId}/${partition}`
+    let delta = this.#deltas.get(key)
+    if (delta === undefined) {
+      delta = { queueId, partition, counts: new Map(), createdMs: 0, leaseMs: 0 }
+      this.#deltas.set(key, delta)
+    }
+    return delta
+  }
+}
+
+export function readCounts(database: Database, queue: string | undefined): PartitionCounts[] {
+  const where = queue === undefined ? '' : 'where q.name = ?'
+  const rows = database.all(
+    `select q.name as queue, ${countColumns},
+       cast(c.created_sum_ms as text) as created_sum, cast(c.lease_sum_ms as text) as lease_sum
+     from counts c join queues q on q.id = c.queue_id ${where} order by q.name, c.partition`,
+    ...(queue === undefined ? [] : [queue]),
+  )
+  return rows.map((row) => ({
+    queue: row.queue as string,
+    partition: row.partition as number,
+    ...countsOf(row),
+    createdAtMean: meanOf(row.created_sum as string, (row.waiting as number) + (row.leased as number)),
+    leaseDeadlineMean: meanOf(row.lease_sum as string, row.leased as number),
+  }))
+}
+
+/** Compares the gauges with the rows, and the totals with the law of conservation. */
+export function verifyCounts(database: Database): Difference[] {
+  const differences: Difference[] = []
+  const actual = new Map<string, Row>()
+  const rows = database.all(
+    `select queue_id, partition,
+       sum(state = 0 and available_at is null) as waiting, sum(state = 0 and available_at is not null) as scheduled,
+       sum(state = 1) as leased, sum(state = 2) as done, sum(state = 3) as dead
+     from items group by queue_id, partition`,
+  )
+  for (const row of rows) actual.set(`${row.queue_id}/${row.partition}`, row)
+  const archived = new Map<string, number>()
+  for (const row of database.all(
+    'select queue_id, partition, count(*) as n from archive group by queue_id, partition',
+  )) {
+    archived.set(`${row.queue_id}/${row.partition}`, row.n as number)
+  }
+  for (const row of database.all(
+    `select q.name as queue, c.queue_id, ${countColumns} from counts c join queues q on q.id = c.queue_id
+     order by q.name, c.partition`,
+  )) {
+    const place = { queue: row.queue as string, partition: row.partition as number }
+    const key = `${row.queue_id}/${row.partition}`
+    const there = actual.get(key)
+    const counts = countsOf(row)
+    for (const gauge of gauges) {
+      const found = (there?.[gauge] as number | undefined) ?? 0
+      if (found !== counts[gauge])
+        differences.push({ ...place, count: gauge, counted: counts[gauge], actual: found })
+    }
+    const kept = archived.get(key) ?? 0
+    if (kept > counts.archived)
+      differences.push({ ...place, count: 'archived', counted: counts.archived, actual: kept })
+    const { accepted, ...parts } = counts
+    const sum = Object.values(parts).reduce((total, part) => total + part, 0)
+    if (sum !== accepted)
+      differences.push({ ...place, count: 'conservation', counted: accepted, actual: sum })
+  }
+  return differences
+}
+
+/** Sets the gauges to what the rows say, and `accepted` to what then balances. */
+export function repairCounts(database: Database, differences: readonly Difference[]): void {
+  const partitions = new Map(differences.map((found) => [`${found.queue}/${found.partition}`, found]))
+  for (const { queue, partition } of partitions.values()) {
+    const id = database.get('select id from queues where name = ?', queue)?.id as number
+    const tail = `from items where queue_id = ${id} and partition = ${partition}`
+    const parts = Object.values(columns).filter((column) => column !== 'accepted')
+    database.exec(`
+      update counts set
+        waiting = (select count(*) ${tail} and state = 0 and available_at is null),
+        scheduled = (select count(*) ${tail} and state = 0 and available_at is not null),
+        leased = (select count(*) ${tail} and state = 1),
+        done = (select count(*) ${tail} and state = 2),
+        dead = (select count(*) ${tail} and state = 3),
+        archived = max(archived, (select count(*) from archive where queue_id = ${id} and partition = ${partition})),
+        created_sum_ms = (select coalesce(sum(created_at / 1000 - ${sumEpochMs}), 0) ${tail}
+          and (state = 1 or (state = 0 and available_at is null))),
+        lease_sum_ms = (select coalesce(sum(lease_deadline / 1000 - ${sumEpochMs}), 0) ${tail} and state = 1)
+      where queue_id = ${id} and partition = ${partition};
+      update counts set accepted = ${parts.join(' + ')} where queue_id = ${id} and partition = ${partition};`)
+  }
+}
+
+function countsOf(row: Row): Counts {
+  const counts: Partial<Record<Count, number>> = {}
+  for (const name of names) counts[name] = row[columns[name]] as number
+  return counts as Counts
+}
+
+function sumMs(instant: number): number {
+  return Math.floor(instant / 1000) - sumEpochMs
+}
+
+function meanOf(sum: string, count: number): number | null {
+  return count === 0 ? null : Math.round((Number(sum) / count + sumEpochMs) * 1000)
+}

@@ -1,0 +1,73 @@
+import { mkdirSync } from 'node:fs'
+import { dirname } from 'node:path'
+import { DatabaseSync, type SQLInputValue, type StatementSync } from 'node:sqlite'
+import { toKnownError } from './errors.ts'
+
+export type Row = Record<string, null | number | bigint | string | Uint8Array>
+export type Bound = SQLInputValue
+
+/**
+ * One connection with its prepared statements. Errors leave as KnownError where we foresaw them.
+ */
+export class Database {
+  readonly #connection: DatabaseSync
+  readonly #path: string
+  readonly #statements = new Map<string, StatementSync>()
+
+  constructor(path: string, options: { isReadOnly?: boolean } = {}) {
+    this.#path = path
+    try {
+      if (path !== ':memory:' && !options.isReadOnly) mkdirSync(dirname(path), { recursive: true })
+      this.#connection = new DatabaseSync(path, { readOnly: options.isReadOnly ?? false, timeout: 5_000 })
+    } catch (error) {
+      throw toKnownError(error, path)
+    }
+  }
+
+  get isInTransaction(): boolean {
+    return this.#connection.isTransaction
+  }
+
+  exec(sql: string): void {
+    this.#guard(() => this.#connection.exec(sql))
+  }
+
+  run(sql: string, ...values: Bound[]): number {
+    return this.#guard(() => Number(this.#prepare(sql).run(...values).changes))
+  }
+
+  all(sql: string, ...values: Bound[]): Row[] {
+    return this.#guard(() => this.#prepare(sql).all(...values))
+  }
+
+  get(sql: string, ...values: Bound[]): Row | undefined {
+    return this.#guard(() => this.#prepare(sql).get(...values))
+  }
+
+  pragma(name: string): number {
+    const row = this.get(`pragma ${name}`)
+    return Number(row === undefined ? 0 : Object.values(row)[0])
+  }
+
+  close(): void {
+    this.#statements.clear()
+    if (this.#connection.isOpen) this.#connection.close()
+  }
+
+  #prepare(sql: string): StatementSync {
+    let statement = this.#statements.get(sql)
+    if (statement === undefined) {
+      statement = this.#connection.prepare(sql)
+      this.#statements.set(sql, statement)
+    }
+    return statement
+  }
+
+  #guard<T>(work: () => T): T {
+    try {
+      return work()
+    } catch (error) {
+      throw toKnownError(error, this.#path)
+    }
+  }
+}

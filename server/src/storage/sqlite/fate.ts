@@ -1,0 +1,116 @@
+import { deadLetterOf, deadPartition } from '../../core/dead-letter.ts'
+import type { Instant } from '../../core/instant.ts'
+import type { Item, Waiting } from '../../core/item.ts'
+import { expireDeadlineWhenPromoted, type Fate } from '../../core/transitions.ts'
+import type { Change } from '../storage.ts'
+import { insertItem } from './produce.ts'
+import type { KnownQueue } from './queues.ts'
+import { itemColumns, itemValues } from './rows.ts'
+import type { Transaction } from './transaction.ts'
+
+/** The payload, the key and the headers are not written again: they never change. */
+const changing = itemColumns.filter(
+  (column) => !['queue_id', 'partition', 'key', 'headers', 'payload'].includes(column),
+)
+const rewriteSql = `update items set ${changing.map((column) => `${column} = ?`).join(', ')}
+  where queue_id = ? and partition = ? and id = ?`
+const changingPlaces = changing.map((column) => itemColumns.indexOf(column))
+
+const deleteSql = 'delete from items where queue_id = ? and partition = ? and id = ?'
+
+/** Makes of the item what the rules decided, and says what happened. */
+export function applyFate(
+  transaction: Transaction,
+  known: KnownQueue,
+  item: Item,
+  fate: Fate,
+  now: Instant,
+): Change {
+  const { book, tally } = transaction
+  const from = { fromId: item.id, fromQueue: item.queue, fromPartition: item.partition }
+  const here = { ...from, queue: item.queue, partition: item.partition, because: fate.because }
+  switch (fate.to) {
+    case 'waiting': {
+      // A scheduled item keeps its id until it is promoted; at the tail every item has a new one.
+      const [id = item.id] = fate.availableAt === null ? book.nextIds(known, item.partition, now, 1) : []
+      const expireDeadline =
+        fate.because === 'schedule' ? expireDeadlineWhenPromoted(item, known.queue, now) : item.expireDeadline
+      const { availableAt, failure } = fate
+      const waiting: Waiting = {
+        ...baseOf(item),
+        id,
+        state: 'waiting',
+        availableAt,
+        failure,
+        expireDeadline,
+        updatedAt: now,
+      }
+      rewrite(transaction, known, item, waiting)
+      return { ...here, to: availableAt === null ? 'waiting' : 'scheduled', id, failure }
+    }
+    case 'done': {
+      rewrite(transaction, known, item, { ...baseOf(item), state: 'done', endedAt: now, updatedAt: now })
+      return { ...here, to: 'done', id: item.id, failure: null }
+    }
+    case 'dead': {
+      const { failure } = fate
+      const diedAt = item.diedAt ?? now
+      rewrite(transaction, known, item, {
+        ...baseOf(item),
+        state: 'dead',
+        endedAt: now,
+        diedAt,
+        failure,
+        updatedAt: now,
+      })
+      return { ...here, to: 'dead', id: item.id, failure }
+    }
+    case 'move': {
+      const target = book.get(fate.deadQueue)
+      const partition = deadPartition(item.partition, target.queue)
+      const [id = ''] = book.nextIds(target, partition, now, 1)
+      const letter = deadLetterOf(item, fate.failure, { queue: target.queue, partition, id }, now)
+      remove(transaction, known, item)
+      tally.add(known.id, item.partition, 'deadLettered')
+      // When it is there already, an earlier move got that far: one dead letter per death.
+      if (insertItem(transaction, target, letter)) tally.add(target.id, letter.partition, 'accepted')
+      return {
+        ...from,
+        because: fate.because,
+        to: 'moved',
+        id,
+        queue: letter.queue,
+        partition,
+        failure: fate.failure,
+      }
+    }
+    case 'remove': {
+      remove(transaction, known, item)
+      tally.add(known.id, item.partition, fate.as)
+      return { ...here, to: 'removed', id: null, failure: fate.failure }
+    }
+  }
+}
+
+export function remove({ database, tally }: Transaction, known: KnownQueue, item: Item): void {
+  database.run(deleteSql, known.id, item.partition, item.id)
+  tally.leave(known.id, item)
+}
+
+function rewrite({ database, tally }: Transaction, known: KnownQueue, before: Item, after: Item): void {
+  const values = itemValues(known, after)
+  const changed = changingPlaces.map((place) => values[place] ?? null)
+  database.run(rewriteSql, ...changed, known.id, before.partition, before.id)
+  tally.leave(known.id, before)
+  tally.enter(known.id, after)
+}
+
+/** What every state has: the item without what only its present state has. */
+function baseOf(item: Item): Omit<Waiting, 'state' | 'availableAt'> {
+  const { state, availableAt, lease, endedAt, ...base } = item as Item & {
+    availableAt?: unknown
+    lease?: unknown
+    endedAt?: unknown
+  }
+  return base
+}

@@ -1,0 +1,35 @@
+import { KnownError } from '../../errors.ts'
+import { Database } from './database.ts'
+import { migrate } from './migrate.ts'
+
+/** Opens the writing connection: the schema is up to date, and every commit is on disk before it returns. */
+export function openFile(path: string, synchronous: 'full' | 'normal'): Database {
+  const database = new Database(path)
+  try {
+    database.exec(`pragma journal_mode = wal; pragma synchronous = ${synchronous}; pragma foreign_keys = on;
+      pragma cache_size = -65536; pragma temp_store = memory; pragma journal_size_limit = 67108864`)
+    migrate(database, path)
+    return database
+  } catch (error) {
+    database.close()
+    throw error
+  }
+}
+
+/**
+ * Holds the file for one server. The lock is SQLite's own exclusive lock on a file beside it: the
+ * system gives it up when the process ends, however it ends, so nothing stale can be left behind.
+ */
+export function ownFile(path: string): { release(): void } {
+  const lock = new Database(`${path}.lock`)
+  try {
+    lock.exec('pragma busy_timeout = 0; pragma journal_mode = memory; begin exclusive')
+  } catch (error) {
+    lock.close()
+    if (error instanceof KnownError && error.code === 'STORE_LOCKED') {
+      throw new KnownError('STORE_LOCKED', `another server has ${path} open`, error)
+    }
+    throw error
+  }
+  return { release: () => lock.close() }
+}

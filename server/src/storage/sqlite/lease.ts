@@ -1,0 +1,46 @@
+import type { Leased } from '../../core/item.ts'
+import type { LeaseItems } from '../storage.ts'
+import { itemColumnList, itemOf } from './rows.ts'
+import type { Transaction } from './transaction.ts'
+
+const readySql = `select ${itemColumnList} from items
+  where queue_id = ? and partition = ? and state = 0 and available_at is null
+  order by priority desc, id limit ?`
+
+const leaseSql = `update items
+  set state = 1, attempts = ?, lease_holder = ?, lease_deadline = ?, due_at = ?, updated_at = ?
+  where queue_id = ? and partition = ? and id = ?`
+
+export function lease({ database, book, tally }: Transaction, command: LeaseItems): Leased[] {
+  const known = book.at(command.queue, command.partition)
+  if (known.queue.isPaused || command.holders.length === 0) return []
+  const deadline = command.now + known.queue.leaseUs
+  const rows = database.all(readySql, known.id, command.partition, command.holders.length)
+  return rows.map((row, index) => {
+    const item = itemOf(row, command.queue)
+    if (item.state !== 'waiting') throw new Error(`item ${item.id} is ready but ${item.state}`)
+    const { availableAt, ...rest } = item
+    const holder = command.holders[index] as string
+    const leased: Leased = {
+      ...rest,
+      state: 'leased',
+      attempts: item.attempts + 1,
+      updatedAt: command.now,
+      lease: { holder, deadline },
+    }
+    database.run(
+      leaseSql,
+      leased.attempts,
+      holder,
+      deadline,
+      deadline,
+      command.now,
+      known.id,
+      command.partition,
+      item.id,
+    )
+    tally.leave(known.id, item)
+    tally.enter(known.id, leased)
+    return leased
+  })
+}

@@ -1,0 +1,137 @@
+/**
+ * Never edited once released.
+ *
+ * `due_at` is when time alone changes the item next (core/transitions.ts `dueAt`): one index finds
+ * ended leases, expired items and due schedules. It is null for waiting letters, so a backlog of
+ * millions of them adds nothing to it.
+ */
+export const foundation = `
+create table queues (
+  id integer primary key autoincrement,
+  name text not null unique,
+  namespace text not null,
+  partitions integer not null,
+  dead_queue text,
+  policy text not null,
+  created_at integer not null,
+  updated_at integer not null
+) strict;
+
+create index queues_dead_queue on queues (dead_queue) where dead_queue is not null;
+
+create table items (
+  queue_id integer not null,
+  partition integer not null,
+  id text not null,
+  root_id text not null,
+  source_id text,
+  state integer not null,
+  attempts integer not null,
+  attempts_max integer not null,
+  priority integer not null,
+  kind text not null,
+  encoding text not null,
+  reference text not null,
+  key blob,
+  headers text,
+  created_at integer not null,
+  updated_at integer not null,
+  expire_deadline integer not null,
+  available_at integer,
+  lease_holder text,
+  lease_deadline integer,
+  ended_at integer,
+  died_at integer,
+  due_at integer,
+  failure text,
+  origin text,
+  letter_id text,
+  redrives integer not null,
+  payload blob not null
+) strict;
+
+create unique index items_id on items (queue_id, partition, id);
+create index items_ready on items (queue_id, partition, priority desc, id) where state = 0 and available_at is null;
+create index items_due on items (due_at) where due_at is not null;
+create unique index items_source on items (queue_id, source_id) where source_id is not null;
+create index items_root on items (root_id) where source_id is not null;
+create index items_ended on items (queue_id, ended_at, id) where ended_at is not null;
+create index items_died on items (queue_id, died_at, id) where died_at is not null;
+
+create table archive (
+  queue_id integer not null,
+  partition integer not null,
+  id text not null,
+  root_id text not null,
+  source_id text,
+  state integer not null,
+  attempts integer not null,
+  attempts_max integer not null,
+  priority integer not null,
+  kind text not null,
+  encoding text not null,
+  reference text not null,
+  key blob,
+  headers text,
+  created_at integer not null,
+  updated_at integer not null,
+  expire_deadline integer not null,
+  available_at integer,
+  lease_holder text,
+  lease_deadline integer,
+  ended_at integer,
+  died_at integer,
+  due_at integer,
+  failure text,
+  origin text,
+  letter_id text,
+  redrives integer not null,
+  payload blob not null,
+  archived_at integer not null
+) strict;
+
+create unique index archive_id on archive (queue_id, partition, id);
+create index archive_root on archive (root_id);
+create index archive_died on archive (queue_id, died_at, id) where died_at is not null;
+
+create table counts (
+  queue_id integer not null,
+  partition integer not null,
+  waiting integer not null default 0,
+  scheduled integer not null default 0,
+  leased integer not null default 0,
+  done integer not null default 0,
+  dead integer not null default 0,
+  accepted integer not null default 0,
+  completed integer not null default 0,
+  dead_lettered integer not null default 0,
+  dropped integer not null default 0,
+  deleted integer not null default 0,
+  forgotten integer not null default 0,
+  archived integer not null default 0,
+  created_sum_ms integer not null default 0,
+  lease_sum_ms integer not null default 0,
+  primary key (queue_id, partition)
+) strict, without rowid;
+
+create table audit (
+  id integer primary key autoincrement,
+  at integer not null,
+  actor text not null,
+  action text not null,
+  target text not null,
+  reason text not null,
+  request_id text not null,
+  details text not null
+) strict;
+
+create index audit_target on audit (target, id);
+create index audit_action on audit (action, id);
+
+create table locks (
+  name text primary key,
+  owner text not null,
+  token integer not null,
+  deadline integer
+) strict, without rowid;
+`

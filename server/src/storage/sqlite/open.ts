@@ -1,0 +1,106 @@
+import { resolve } from 'node:path'
+import { KnownError } from '../../errors.ts'
+import type { StoreOptions } from '../open.ts'
+import type { Command, ResultsOf, Storage } from '../storage.ts'
+import { openFile } from './file.ts'
+import { read } from './read.ts'
+import { reconcile } from './reconcile.ts'
+import { Thread } from './thread.ts'
+import { pack, type ReadCall, receiveError, type SentOutcome } from './thread-messages.ts'
+import { type Unit, Writer } from './write.ts'
+
+type Target = Readonly<{ kind: 'sqlite'; path: string } | { kind: 'memory' }>
+
+/** The few calls in which a file and a store in memory differ. */
+type Backend = Readonly<{
+  write(unit: Unit): Promise<unknown[]>
+  read(call: ReadCall): Promise<unknown>
+  reconcile(): Promise<unknown>
+  close(): Promise<void>
+}>
+
+export async function openSqlite(target: Target, options: StoreOptions = {}): Promise<Storage> {
+  const backend = target.kind === 'memory' ? inMemory(options) : await inFile(target.path, options)
+  const ask = <T>(call: ReadCall) => backend.read(call) as Promise<T>
+  return {
+    kind: 'sqlite',
+    write: <const C extends readonly Command[]>(commands: C) =>
+      backend.write(commands) as Promise<ResultsOf<C>>,
+    getQueue: (name) => ask({ read: 'queue', name }),
+    listQueues: (query) => ask({ read: 'queues', query }),
+    counts: (query) => ask({ read: 'counts', query }),
+    listItems: (query) => ask({ read: 'items', query }),
+    listArchive: (query) => ask({ read: 'archive', query }),
+    listAudit: (query) => ask({ read: 'audit', query }),
+    nextDueAt: () => ask({ read: 'next-due' }),
+    verify: () => ask({ read: 'verify' }),
+    reconcile: () => backend.reconcile() as ReturnType<Storage['reconcile']>,
+    ping: async () => {
+      await ask({ read: 'queue', name: '' })
+    },
+    close: () => backend.close(),
+  }
+}
+
+async function inFile(path: string, options: StoreOptions): Promise<Backend> {
+  const data = { path: resolve(path), synchronous: options.sqliteSynchronous ?? 'full' } as const
+  const writer = await Thread.start('writer-thread', data)
+  const reader = await Thread.start('reader-thread', data).catch(async (error: unknown) => {
+    await writer.close()
+    throw error
+  })
+
+  // Writes of one turn of the event loop travel as one message.
+  let gathered: { unit: Unit; resolve(results: unknown[]): void; reject(error: unknown): void }[] = []
+  const send = async () => {
+    const calls = gathered
+    gathered = []
+    try {
+      const units = pack(calls.map(({ unit }) => unit))
+      const outcomes = await writer.ask<readonly SentOutcome[]>({ ask: 'write', units })
+      for (const [index, outcome] of outcomes.entries()) {
+        if ('error' in outcome) calls[index]?.reject(receiveError(outcome.error))
+        else calls[index]?.resolve(outcome.results)
+      }
+    } catch (error) {
+      for (const call of calls) call.reject(error)
+    }
+  }
+
+  return {
+    write: (unit) =>
+      new Promise((resolve, reject) => {
+        if (gathered.push({ unit, resolve, reject }) === 1) queueMicrotask(send)
+      }),
+    read: (what) => reader.ask({ ask: 'read', what }),
+    reconcile: () => writer.ask({ ask: 'reconcile' }),
+    close: async () => {
+      await Promise.all([reader.close(), writer.close()])
+    },
+  }
+}
+
+/** Nothing to wait for, so no thread: each write is its own transaction. */
+function inMemory(options: StoreOptions): Backend {
+  const database = openFile(':memory:', 'full')
+  const writer = new Writer(database, options.random ?? Math.random)
+  let isClosed = false
+  const whileOpen = async <T>(work: () => T): Promise<T> => {
+    if (isClosed) throw new KnownError('STORE_UNAVAILABLE', 'the store is closed')
+    return work()
+  }
+  return {
+    write: (unit) =>
+      whileOpen(() => {
+        const [outcome] = writer.write([unit])
+        if (outcome?.isOk) return outcome.results
+        throw outcome?.error
+      }),
+    read: (call) => whileOpen(() => read(database, call)),
+    reconcile: () => whileOpen(() => reconcile(database)),
+    close: async () => {
+      isClosed = true
+      database.close()
+    },
+  }
+}

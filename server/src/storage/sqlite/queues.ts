@@ -1,0 +1,183 @@
+import type { Instant } from '../../core/instant.ts'
+import { nextKsuids } from '../../core/ksuid.ts'
+import { newQueue, type Queue, type QueuePolicy } from '../../core/queue.ts'
+import { KnownError } from '../../errors.ts'
+import { checkDeadQueue, partitionNotFound, queueInUse, queueNotFound } from '../queue-checks.ts'
+import type { CreateQueue, DeleteQueue, QueuesQuery, UpdateQueue } from '../storage.ts'
+import type { Database, Row } from './database.ts'
+import type { Transaction } from './transaction.ts'
+
+/** A queue with what the writer needs at hand: its row id and the newest id of each partition. */
+export type KnownQueue = { readonly id: number; queue: Queue; readonly lastIds: (string | undefined)[] }
+
+/**
+ * The queues as the one writer of this file sees them. It may keep them in memory because a SQLite
+ * store has a single server; whoever rolls back must call `forget`.
+ */
+export class QueueBook {
+  readonly #database: Database
+  readonly #random: () => number
+  readonly #byName = new Map<string, KnownQueue>()
+  readonly #byId = new Map<number, KnownQueue>()
+
+  constructor(database: Database, random: () => number) {
+    this.#database = database
+    this.#random = random
+  }
+
+  get(name: string): KnownQueue {
+    const known = this.find(name)
+    if (known === undefined) throw queueNotFound(name)
+    return known
+  }
+
+  find(name: string): KnownQueue | undefined {
+    const known = this.#byName.get(name)
+    if (known !== undefined) return known
+    return this.#learn(this.#database.get('select * from queues where name = ?', name))
+  }
+
+  byId(id: number): KnownQueue {
+    const known =
+      this.#byId.get(id) ?? this.#learn(this.#database.get('select * from queues where id = ?', id))
+    if (known === undefined) throw new Error(`items of queue ${id} are left without their queue`)
+    return known
+  }
+
+  /** The queue, when it has that partition. */
+  at(name: string, partition: number): KnownQueue {
+    const known = this.get(name)
+    if (!Number.isInteger(partition) || partition < 0 || partition >= known.queue.partitions) {
+      throw partitionNotFound(name, partition, known.queue.partitions)
+    }
+    return known
+  }
+
+  nextIds(known: KnownQueue, partition: number, now: Instant, count: number): string[] {
+    const ids = nextKsuids(known.lastIds[partition], now, count, this.#random)
+    known.lastIds[partition] = ids.at(-1) ?? known.lastIds[partition]
+    return ids
+  }
+
+  /** What was read or counted on in memory may have been undone: read it anew. */
+  forget(): void {
+    this.#byName.clear()
+    this.#byId.clear()
+  }
+
+  #learn(row: Row | undefined): KnownQueue | undefined {
+    if (row === undefined) return undefined
+    const queue = queueOf(row)
+    const known: KnownQueue = { id: row.id as number, queue, lastIds: [] }
+    for (let partition = 0; partition < queue.partitions; partition++) {
+      // Never below any id already stored, also when the clock was set back while we were down.
+      const newest = `select id from items where queue_id = ? and partition = ? order by id desc limit 1`
+      known.lastIds[partition] = this.#database.get(newest, known.id, partition)?.id as string | undefined
+    }
+    this.#byName.set(queue.name, known)
+    this.#byId.set(known.id, known)
+    return known
+  }
+}
+
+export function createQueue(database: Database, book: QueueBook, command: CreateQueue): Queue {
+  const queue = newQueue(command.queue, command.now)
+  if (book.find(queue.name) !== undefined) {
+    throw new KnownError('QUEUE_EXISTS', `queue ${queue.name} exists already`)
+  }
+  checkDeadQueue(queue.name, queue.deadQueue, book.find(queue.deadQueue ?? '')?.queue, false)
+  database.run(
+    `insert into queues (name, namespace, partitions, dead_queue, policy, created_at, updated_at)
+     values (?, ?, ?, ?, ?, ?, ?)`,
+    queue.name,
+    queue.namespace,
+    queue.partitions,
+    queue.deadQueue,
+    policyText(queue),
+    queue.createdAt,
+    queue.updatedAt,
+  )
+  const { id } = book.get(queue.name)
+  for (let partition = 0; partition < queue.partitions; partition++) {
+    database.run('insert into counts (queue_id, partition) values (?, ?)', id, partition)
+  }
+  return queue
+}
+
+export function updateQueue(database: Database, book: QueueBook, command: UpdateQueue): Queue {
+  const known = book.get(command.name)
+  const queue: Queue = { ...known.queue, ...command.changes, updatedAt: command.now }
+  const isDeadQueue = namedAsDeadQueueBy(database, queue.name) !== undefined
+  checkDeadQueue(queue.name, queue.deadQueue, book.find(queue.deadQueue ?? '')?.queue, isDeadQueue)
+  database.run(
+    'update queues set dead_queue = ?, policy = ?, updated_at = ? where id = ?',
+    queue.deadQueue,
+    policyText(queue),
+    queue.updatedAt,
+    known.id,
+  )
+  known.queue = queue
+  return queue
+}
+
+export function deleteQueue(
+  { database, book, tally }: Transaction,
+  command: DeleteQueue,
+): { removed: number } {
+  const { id } = book.get(command.name)
+  const user = namedAsDeadQueueBy(database, command.name)
+  if (user !== undefined) throw queueInUse(command.name, user)
+  const removed = database.run('delete from items where queue_id = ?', id)
+  database.run('delete from archive where queue_id = ?', id)
+  database.run('delete from counts where queue_id = ?', id)
+  database.run('delete from queues where id = ?', id)
+  tally.drop(id)
+  book.forget()
+  return { removed }
+}
+
+export function getQueue(database: Database, name: string): Queue | null {
+  const row = database.get('select * from queues where name = ?', name)
+  return row === undefined ? null : queueOf(row)
+}
+
+export function listQueues(database: Database, query: QueuesQuery): Queue[] {
+  const rows =
+    query.namespace === undefined
+      ? database.all(
+          'select * from queues where name >= ? order by name limit ?',
+          query.from ?? '',
+          query.countMax,
+        )
+      : database.all(
+          'select * from queues where name >= ? and namespace = ? order by name limit ?',
+          query.from ?? '',
+          query.namespace,
+          query.countMax,
+        )
+  return rows.map(queueOf)
+}
+
+function namedAsDeadQueueBy(database: Database, name: string): string | undefined {
+  return database.get('select name from queues where dead_queue = ? limit 1', name)?.name as
+    | string
+    | undefined
+}
+
+function queueOf(row: Row): Queue {
+  return {
+    ...(JSON.parse(row.policy as string) as QueuePolicy),
+    deadQueue: row.dead_queue as string | null,
+    name: row.name as string,
+    namespace: row.namespace as string,
+    partitions: row.partitions as number,
+    createdAt: row.created_at as number,
+    updatedAt: row.updated_at as number,
+  }
+}
+
+/** The columns are the truth for what has one; the rest of the policy is this text. */
+function policyText(queue: Queue): string {
+  const { name, namespace, partitions, createdAt, updatedAt, deadQueue, ...policy } = queue
+  return JSON.stringify(policy)
+}

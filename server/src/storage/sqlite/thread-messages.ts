@@ -1,0 +1,104 @@
+/**
+ * What the threads of a SQLite store say to each other.
+ *
+ * Bytes travel in one block per message: cloning a small view would copy the whole buffer behind it,
+ * and Node keeps small Buffers in a shared pool.
+ */
+import { type ErrorCode, KnownError } from '../../errors.ts'
+import type { AuditQuery, CountsQuery, ItemsQuery, QueuesQuery } from '../storage.ts'
+import type { Unit } from './write.ts'
+
+export type ReadCall =
+  | Readonly<{ read: 'queue'; name: string }>
+  | Readonly<{ read: 'queues'; query: QueuesQuery }>
+  | Readonly<{ read: 'counts'; query: CountsQuery }>
+  | Readonly<{ read: 'items'; query: ItemsQuery }>
+  | Readonly<{ read: 'archive'; query: ItemsQuery }>
+  | Readonly<{ read: 'audit'; query: AuditQuery }>
+  | Readonly<{ read: 'next-due' }>
+  | Readonly<{ read: 'verify' }>
+
+export type Request = Readonly<{ call: number }> &
+  (
+    | Readonly<{ ask: 'write'; units: Packed<readonly Unit[]> }>
+    | Readonly<{ ask: 'read'; what: ReadCall }>
+    | Readonly<{ ask: 'reconcile' }>
+    | Readonly<{ ask: 'close' }>
+  )
+
+export type Reply = Readonly<{ call: number } & ({ value: Packed<unknown> } | { error: SentError })>
+/** What the answer to a write holds, one per unit. */
+export type SentOutcome = Readonly<{ results: unknown[] } | { error: SentError }>
+/** The first thing a thread says. */
+export type Opened = Readonly<{ isOpen: true } | { isOpen: false; error: SentError }>
+export type ThreadData = Readonly<{ path: string; synchronous: 'full' | 'normal' }>
+
+export type SentError = Readonly<{ code: ErrorCode | null; message: string; stack: string }>
+
+/** A value in which bytes are replaced by their place in a block. */
+export type Packed<T> = Readonly<{ value: unknown; block: Uint8Array; of?: T }>
+
+const place = '\u0000at'
+/** The details of an audit row hold no bytes, and may have any key, also ours. */
+const opaque = 'details'
+
+export function pack<T>(value: T): Packed<T> {
+  const chunks: Uint8Array[] = []
+  let length = 0
+  const walk = (part: unknown): unknown => {
+    if (part === null || typeof part !== 'object') return part
+    if (part instanceof Uint8Array) {
+      chunks.push(part)
+      length += part.byteLength
+      return { [place]: length - part.byteLength, length: part.byteLength }
+    }
+    if (Array.isArray(part)) return part.map(walk)
+    const copy: Record<string, unknown> = {}
+    for (const key in part) {
+      const inner = (part as Record<string, unknown>)[key]
+      copy[key] = key === opaque ? inner : walk(inner)
+    }
+    return copy
+  }
+  const packed = walk(value)
+  const block = new Uint8Array(length)
+  let at = 0
+  for (const chunk of chunks) {
+    block.set(chunk, at)
+    at += chunk.byteLength
+  }
+  return { value: packed, block }
+}
+
+export function unpack<T>({ value, block }: Packed<T>): T {
+  const walk = (part: unknown): unknown => {
+    if (part === null || typeof part !== 'object') return part
+    if (Array.isArray(part)) {
+      for (let index = 0; index < part.length; index++) part[index] = walk(part[index])
+      return part
+    }
+    const record = part as Record<string, unknown>
+    const at = record[place]
+    if (typeof at === 'number') return block.subarray(at, at + (record.length as number))
+    for (const key in record) {
+      const inner = record[key]
+      if (inner !== null && typeof inner === 'object' && key !== opaque) record[key] = walk(inner)
+    }
+    return record
+  }
+  return walk(value) as T
+}
+
+export function sendError(error: unknown): SentError {
+  if (error instanceof KnownError)
+    return { code: error.code, message: error.message, stack: error.stack ?? '' }
+  if (error instanceof Error) return { code: null, message: error.message, stack: error.stack ?? '' }
+  return { code: null, message: String(error), stack: '' }
+}
+
+export function receiveError(sent: SentError): Error {
+  if (sent.code !== null) return new KnownError(sent.code, sent.message)
+  const error = new Error(sent.message)
+  error.stack = sent.stack
+  return error
+}

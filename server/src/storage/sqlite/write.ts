@@ -1,0 +1,113 @@
+import type { Command, Results } from '../storage.ts'
+import { checkTexts } from '../texts.ts'
+import { advance } from './advance.ts'
+import { archive } from './archive.ts'
+import { writeAudit } from './audit.ts'
+import { Tally } from './counts.ts'
+import type { Database } from './database.ts'
+import { lease } from './lease.ts'
+import { acquireLock, fence, releaseLock, renewLock } from './locks.ts'
+import { importItems, produce } from './produce.ts'
+import { createQueue, deleteQueue, QueueBook, updateQueue } from './queues.ts'
+import { clear, deleteItems } from './remove.ts'
+import { complete, extend, retry } from './settle.ts'
+import type { Transaction } from './transaction.ts'
+
+/** One call of `write`: its commands stand or fall together. */
+export type Unit = readonly Command[]
+export type Outcome = { isOk: true; results: Results[Command['op']][] } | { isOk: false; error: unknown }
+
+/**
+ * The one writer. Units that arrive while the disk is busy share the next transaction, and so its
+ * fsync; each has a savepoint of its own, so that one that is refused leaves no trace in it.
+ */
+export class Writer {
+  readonly #database: Database
+  readonly #book: QueueBook
+
+  constructor(database: Database, random: () => number) {
+    this.#database = database
+    this.#book = new QueueBook(database, random)
+  }
+
+  write(units: readonly Unit[]): Outcome[] {
+    const outcomes: Outcome[] = []
+    try {
+      this.#database.exec('begin immediate')
+      const tally = new Tally()
+      for (const unit of units) outcomes.push(this.#tryUnit(unit, tally, units.length === 1))
+      tally.write(this.#database)
+      this.#database.exec('commit')
+      return outcomes
+    } catch (error) {
+      // A full disk ends the transaction with everything in it: no unit of it may be acknowledged.
+      if (this.#database.isInTransaction) this.#database.exec('rollback')
+      this.#book.forget()
+      return units.map((_, index) => {
+        const outcome = outcomes[index]
+        return outcome?.isOk === false ? outcome : { isOk: false, error }
+      })
+    }
+  }
+
+  #tryUnit(unit: Unit, tally: Tally, isAlone: boolean): Outcome {
+    const own = new Tally()
+    if (!isAlone) this.#database.exec('savepoint unit')
+    try {
+      const transaction = { database: this.#database, book: this.#book, tally: own }
+      const results = unit.map((command) => {
+        checkTexts(command)
+        return obey(transaction, command)
+      })
+      if (!isAlone) this.#database.exec('release unit')
+      tally.take(own)
+      return { isOk: true, results }
+    } catch (error) {
+      if (isAlone || !this.#database.isInTransaction) throw error
+      this.#database.exec('rollback to unit; release unit')
+      this.#book.forget()
+      return { isOk: false, error }
+    }
+  }
+}
+
+function obey(transaction: Transaction, command: Command): Results[Command['op']] {
+  switch (command.op) {
+    case 'create-queue':
+      return createQueue(transaction.database, transaction.book, command)
+    case 'update-queue':
+      return updateQueue(transaction.database, transaction.book, command)
+    case 'delete-queue':
+      return deleteQueue(transaction, command)
+    case 'produce':
+      return produce(transaction, command)
+    case 'lease':
+      return lease(transaction, command)
+    case 'complete':
+      return complete(transaction, command)
+    case 'retry':
+      return retry(transaction, command)
+    case 'extend':
+      return extend(transaction, command)
+    case 'advance':
+      return advance(transaction, command)
+    case 'import':
+      return importItems(transaction, command)
+    case 'delete':
+      return deleteItems(transaction, command)
+    case 'clear':
+      return clear(transaction, command)
+    case 'archive':
+      return archive(transaction, command)
+    case 'audit':
+      return writeAudit(transaction, command)
+    case 'acquire-lock':
+      return acquireLock(transaction, command)
+    case 'renew-lock':
+      return renewLock(transaction, command)
+    case 'release-lock':
+      return releaseLock(transaction, command)
+    case 'fence':
+      return fence(transaction, command)
+  }
+}

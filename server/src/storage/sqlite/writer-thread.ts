@@ -1,0 +1,75 @@
+/** The thread that owns the writing connection. Everything waiting when it gets to it becomes one commit. */
+import { parentPort, receiveMessageOnPort, workerData } from 'node:worker_threads'
+import { openFile, ownFile } from './file.ts'
+import { reconcile } from './reconcile.ts'
+import {
+  type Opened,
+  pack,
+  type Reply,
+  type Request,
+  type SentOutcome,
+  sendError,
+  type ThreadData,
+  unpack,
+} from './thread-messages.ts'
+import { type Unit, Writer } from './write.ts'
+
+const port = parentPort
+if (port === null) throw new Error('the writer runs as a thread')
+const { path, synchronous } = workerData as ThreadData
+
+try {
+  const owned = ownFile(path)
+  const database = openFile(path, synchronous)
+  const writer = new Writer(database, Math.random)
+  const say = (reply: Reply | Opened) => port.postMessage(reply)
+
+  const answer = (request: Request): void => {
+    if (request.ask === 'close') {
+      database.exec('pragma wal_checkpoint(truncate)')
+      database.close()
+      owned.release()
+      say({ call: request.call, value: pack(null) })
+      port.close()
+      return
+    }
+    try {
+      if (request.ask !== 'reconcile') throw new Error(`the writer cannot ${request.ask}`)
+      say({ call: request.call, value: pack(reconcile(database)) })
+    } catch (error) {
+      say({ call: request.call, error: sendError(error) })
+    }
+  }
+
+  const commit = (writes: readonly (Request & { ask: 'write' })[]): void => {
+    const calls = writes.map((write) => ({ call: write.call, units: unpack<readonly Unit[]>(write.units) }))
+    const outcomes = writer.write(calls.flatMap(({ units }) => units))
+    let at = 0
+    for (const { call, units } of calls) {
+      const sent = outcomes
+        .slice(at, at + units.length)
+        .map(
+          (outcome): SentOutcome =>
+            outcome.isOk ? { results: outcome.results } : { error: sendError(outcome.error) },
+        )
+      at += units.length
+      say({ call, value: pack(sent) })
+    }
+  }
+
+  port.on('message', (first: Request) => {
+    const writes: (Request & { ask: 'write' })[] = []
+    const others: Request[] = []
+    for (let request: Request | undefined = first; request !== undefined; ) {
+      if (request.ask === 'write') writes.push(request)
+      else others.push(request)
+      request = receiveMessageOnPort(port)?.message as Request | undefined
+    }
+    if (writes.length > 0) commit(writes)
+    for (const request of others) answer(request)
+  })
+  say({ isOpen: true })
+} catch (error) {
+  port.postMessage({ isOpen: false, error: sendError(error) } satisfies Opened)
+  port.close()
+}
