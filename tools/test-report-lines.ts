@@ -48,7 +48,9 @@ function serviceLines(summary: RunSummary): readonly string[] {
     `  ${service}: NOT AVAILABLE: ${reason}`,
     ...tests.map((name) => `    skipped: ${name}`),
   ])
-  return found.length + missing.length === 0 ? [] : ['', 'Services', ...found, ...missing]
+  const wayOut =
+    missing.length === 0 ? [] : ['  A variable can name one that runs elsewhere: see docs/testing.md.']
+  return found.length + missing.length === 0 ? [] : ['', 'Services', ...found, ...missing, ...wayOut]
 }
 
 function otherSkips(skipped: readonly SkippedTest[]): readonly string[] {

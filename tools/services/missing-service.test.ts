@@ -1,11 +1,11 @@
 import { spawn } from 'node:child_process'
 import { join } from 'node:path'
-import { describe, expect, it } from 'vitest'
+import { describe, it } from 'vitest'
 
 const skippedName = 'needs-redis.case.ts > what needs Redis > is not run without it'
 
-describe('a run whose service is missing', () => {
-  it('skips the tests that need it, names them and the reason, and ends well', async () => {
+describe.concurrent('a run whose service is missing', () => {
+  it('skips the tests that need it, names them and the reason, and ends well', async ({ expect }) => {
     const { exitCode, output } = await runFixture({ REDRIVE_TEST_REDIS: 'none' })
     expect(output).toContain(
       `redis: NOT AVAILABLE: REDRIVE_TEST_REDIS is "none"\n    skipped: ${skippedName}`,
@@ -15,14 +15,14 @@ describe('a run whose service is missing', () => {
     expect(exitCode).toBe(0)
   })
 
-  it('fails with CI=true, and says that this is why', async () => {
+  it('fails with CI=true, and says that this is why', async ({ expect }) => {
     const { exitCode, output } = await runFixture({ REDRIVE_TEST_REDIS: 'none', CI: 'true' })
     expect(output).toContain('FAILED because CI=true and a service is missing')
     expect(lastLine(output)).toBe('1 passed, 0 failed, 2 skipped')
     expect(exitCode).toBe(1)
   })
 
-  it('fails anywhere if the service was configured: none is started in its place', async () => {
+  it('fails anywhere if the service was configured: none is started in its place', async ({ expect }) => {
     const { exitCode, output } = await runFixture({ REDRIVE_TEST_REDIS: 'redis://127.0.0.1:1' })
     expect(output).toContain('redis: NOT AVAILABLE: REDRIVE_TEST_REDIS does not answer')
     expect(lastLine(output)).toBe('0 passed, 1 failed, 0 skipped')

@@ -87,8 +87,8 @@ async function privateApt(folder: string): Promise<(args: readonly string[]) => 
 
 /** The cache may be renamed or moved, so the launcher finds its libraries from where it is itself. */
 async function writeLauncher(folder: string, path: string): Promise<void> {
-  const multiarch = (await runCommand('dpkg-architecture', ['-qDEB_HOST_MULTIARCH']).catch(() => '')).trim()
-  const libraries = ['usr/lib', 'lib', ...(multiarch ? [`usr/lib/${multiarch}`, `lib/${multiarch}`] : [])]
+  const multiarch = (await readdir(join(folder, 'usr/lib'))).filter((name) => name.includes('-linux-gnu'))
+  const libraries = ['', ...multiarch].flatMap((name) => [join('usr/lib', name), join('lib', name)])
   const script = `#!/bin/sh
 here=$(dirname "$(readlink -f "$0")")
 LD_LIBRARY_PATH=${libraries.map((each) => `$here/${each}`).join(':')}\${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}

@@ -1,4 +1,5 @@
 import { type ChildProcess, fork } from 'node:child_process'
+import { once } from 'node:events'
 import { chmod, mkdtemp, readFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -16,13 +17,14 @@ export type ServiceProcess = Readonly<{
 }>
 
 export type ToWatchdog = { do: 'start'; process: ServiceProcess } | { do: 'stop'; signal: NodeJS.Signals }
-export type FromWatchdog = { is: 'started'; pid: number } | { is: 'exited'; how: string }
+/** The service ended, by itself or because it was told to. */
+export type FromWatchdog = { exited: string }
 
 /** A folder under the OS's temporary one, and at most one running service in it. Both end with us. */
 export interface Supervised extends AsyncDisposable {
   readonly folder: string
   /** Resolves once `isReady` does without throwing. Throws with the service's last words otherwise. */
-  start(process: ServiceProcess, isReady: () => Promise<void>, msMax: number): Promise<{ pid: number }>
+  start(process: ServiceProcess, isReady: () => Promise<void>, msMax: number): Promise<void>
   /** Ends the service and keeps the folder, so that it can be started again. */
   stop(signal: NodeJS.Signals): Promise<void>
   /** Ends the service and removes the folder. Safe twice. */
@@ -42,7 +44,7 @@ export async function supervise(name: string): Promise<Supervised> {
     env: { PATH: process.env.PATH },
     stdio: ['ignore', 'ignore', 'inherit', 'ipc'],
   })
-  const gone = new Promise<void>((resolve) => watchdog.once('exit', () => resolve()))
+  const gone = new Promise<string>((resolve) => watchdog.once('exit', () => resolve('lost its watchdog')))
   let exited: Promise<string> = Promise.resolve('was never started')
   release(watchdog)
 
@@ -56,16 +58,12 @@ export async function supervise(name: string): Promise<Supervised> {
     async start(wanted, isReady, msMax) {
       hold(watchdog)
       try {
-        const started = heard(watchdog, 'started')
-        exited = heard(watchdog, 'exited').then((message) => message.how)
+        exited = Promise.race([gone, exitOf(watchdog)])
         send(watchdog, { do: 'start', process: wanted })
-        const first = await Promise.race([started, exited])
-        if (typeof first !== 'string') {
-          const failure = await untilReady(isReady, exited, msMax)
-          if (failure === undefined) return { pid: first.pid }
+        const failure = await untilReady(isReady, exited, msMax)
+        if (failure !== undefined) {
           throw new Error(`${name} ${failure}${lastWords(await readLog(wanted.logFile))}`)
         }
-        throw new Error(`${name} ${first}`)
       } finally {
         release(watchdog)
       }
@@ -81,40 +79,28 @@ export async function supervise(name: string): Promise<Supervised> {
   }
 }
 
+/** Gives why the service will never be ready, or undefined once it is. */
 async function untilReady(
   isReady: () => Promise<void>,
   exited: Promise<string>,
   msMax: number,
 ): Promise<string | undefined> {
-  let end: string | undefined
-  void exited.then((how) => {
-    end = how
+  let ending: string | undefined
+  const ended = exited.then((how) => {
+    ending = how
   })
   const deadline = Date.now() + msMax
   for (;;) {
-    try {
-      await isReady()
-      return undefined
-    } catch (error) {
-      if (end !== undefined) return end
-      if (Date.now() > deadline) return `was not ready after ${msMax} ms (${String(error)})`
-    }
+    const failure = await Promise.race([ended, isReady().then(() => undefined, String)])
+    if (ending !== undefined || failure === undefined) return ending
+    if (Date.now() > deadline) return `was not ready after ${msMax} ms: ${failure}`
     await new Promise((resolve) => setTimeout(resolve, 30))
   }
 }
 
-function heard<I extends FromWatchdog['is']>(
-  watchdog: ChildProcess,
-  is: I,
-): Promise<Extract<FromWatchdog, { is: I }>> {
-  return new Promise((resolve) => {
-    const listen = (message: FromWatchdog): void => {
-      if (message.is !== is) return
-      watchdog.off('message', listen)
-      resolve(message as Extract<FromWatchdog, { is: I }>)
-    }
-    watchdog.on('message', listen)
-  })
+async function exitOf(watchdog: ChildProcess): Promise<string> {
+  const [message] = (await once(watchdog, 'message')) as [FromWatchdog]
+  return message.exited
 }
 
 function send(watchdog: ChildProcess, message: ToWatchdog): void {

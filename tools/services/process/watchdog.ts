@@ -42,12 +42,12 @@ function start(wanted: ServiceProcess): void {
     ...(wanted.user && { uid: wanted.user.uid, gid: wanted.user.gid }),
   })
   service = child
-  child.once('spawn', () => tell({ is: 'started', pid: child.pid as number }))
-  child.once('error', (error) => tell({ is: 'exited', how: error.message }))
-  child.once('exit', (code, signal) => {
+  const ended = (how: string): void => {
     service = undefined
-    tell({ is: 'exited', how: `ended with ${signal ?? `code ${code}`}` })
-  })
+    tell({ exited: how })
+  }
+  child.once('error', (error) => ended(error.message))
+  child.once('exit', (code, signal) => ended(`ended with ${signal ?? `code ${code}`}`))
 }
 
 async function stop(signal: NodeJS.Signals): Promise<void> {
