@@ -1,0 +1,289 @@
+import { describe, expect, it } from 'vitest'
+import type { NewItem } from '../../src/storage/storage.ts'
+import { aNewItem, day, hour, minute, newItems, noon, second, textOf } from '../make.ts'
+import { describeStores } from './stores.ts'
+
+describeStores('letting time pass', (given) => {
+  const produce = async (queue: string, items: readonly NewItem[], now = noon) =>
+    (await given.run({ op: 'produce', queue, partition: 0, items, now })).ids
+  const lease = async (queue: string, count: number, now = noon) => {
+    const holders = Array.from({ length: count }, () => 'worker-1')
+    return given.run({ op: 'lease', queue, partition: 0, holders, now })
+  }
+  const advance = async (now: number, countMax = 1_000) => given.run({ op: 'advance', now, countMax })
+  const list = async (queue: string) => given.storage.listItems({ queue, countMax: 100 })
+
+  it('does nothing where nothing is due', async () => {
+    const queue = await given.queue()
+    await produce(queue, newItems(2))
+    const before = await list(queue)
+    expect(await advance(noon)).toEqual({ changes: [], isMore: false })
+    expect(await list(queue)).toEqual(before)
+  })
+
+  describe('ends leases', () => {
+    it('after their deadline, never before: the item goes to the tail under a new id', async () => {
+      const queue = await given.queue({ leaseUs: minute })
+      const ids = await produce(queue, newItems(3))
+      const [leased] = await lease(queue, 1)
+      expect((await advance(noon + minute - 1)).changes).toEqual([])
+      expect(await list(queue)).toMatchObject([{ id: ids[0], state: 'leased' }, {}, {}])
+
+      const { changes } = await advance(noon + minute + 1)
+      const items = await list(queue)
+      const last = items.at(-1)
+      expect(changes).toMatchObject([
+        {
+          fromId: ids[0],
+          fromQueue: queue,
+          to: 'waiting',
+          because: 'lease-end',
+          id: last?.id,
+          queue,
+          partition: 0,
+        },
+      ])
+      expect(items.map((item) => textOf(item.payload))).toEqual(['item-1', 'item-2', 'item-0'])
+      const { expireDeadline = 0 } = leased ?? {}
+      const kept = {
+        rootId: ids[0],
+        attempts: 1,
+        createdAt: noon,
+        updatedAt: noon + minute + 1,
+        expireDeadline,
+      }
+      expect(last).toMatchObject({ ...kept, state: 'waiting', availableAt: null })
+      expect((last?.id ?? '') > (ids[2] ?? '')).toBe(true)
+    })
+
+    it('and remembers it as a failure of the item', async () => {
+      const queue = await given.queue({ leaseUs: minute })
+      await produce(queue, newItems(1))
+      await lease(queue, 1)
+      await advance(noon + minute + 1)
+      expect((await list(queue))[0]?.failure).toMatchObject({
+        reason: 'lease_ended',
+        worker: 'worker-1',
+        attempts: 1,
+        firstFailedAt: noon + minute + 1,
+      })
+    })
+
+    it('and kills what is out of attempts', async () => {
+      const queue = await given.queue({ leaseUs: minute, attemptsMax: 1 })
+      const ids = await produce(queue, newItems(1))
+      await lease(queue, 1)
+      const { changes } = await advance(noon + minute + 1)
+      expect(changes).toMatchObject([{ fromId: ids[0], to: 'removed', because: 'attempts', id: null, queue }])
+      expect(changes[0]?.failure).toMatchObject({ reason: 'attempts', worker: 'worker-1', attempts: 1 })
+      expect(await given.storage.counts({ queue })).toMatchObject([{ leased: 0, dropped: 1 }])
+    })
+
+    it('and kills what has expired meanwhile', async () => {
+      const queue = await given.queue({ leaseUs: minute, onDead: 'keep' })
+      const ids = await produce(queue, [aNewItem({ expireDeadline: noon + second })])
+      await lease(queue, 1)
+      // Held: it does not expire as long as somebody works on it.
+      expect((await advance(noon + 2 * second)).changes).toEqual([])
+      const { changes } = await advance(noon + minute + 1)
+      expect(changes).toMatchObject([{ fromId: ids[0], to: 'dead', because: 'expire', id: ids[0] }])
+    })
+
+    it('also those of a paused queue', async () => {
+      const queue = await given.queue({ leaseUs: minute })
+      await produce(queue, newItems(1))
+      await lease(queue, 1)
+      await given.run({ op: 'update-queue', name: queue, changes: { isPaused: true }, now: noon })
+      expect((await advance(noon + minute + 1)).changes).toMatchObject([{ because: 'lease-end' }])
+    })
+  })
+
+  describe('expires what waits too long', () => {
+    it('after its deadline, never before', async () => {
+      const queue = await given.queue({ expireUs: hour })
+      const ids = await produce(queue, newItems(1))
+      expect((await advance(noon + hour - 1)).changes).toEqual([])
+      const { changes } = await advance(noon + hour + 1)
+      expect(changes).toEqual([
+        {
+          fromId: ids[0],
+          fromQueue: queue,
+          fromPartition: 0,
+          to: 'removed',
+          because: 'expire',
+          id: null,
+          queue,
+          partition: 0,
+          failure: {
+            reason: 'expired',
+            errorClass: '',
+            message: 'waited longer than its queue allows',
+            stack: '',
+            attempts: 0,
+            firstFailedAt: noon + hour + 1,
+            lastFailedAt: noon + hour + 1,
+            worker: '',
+          },
+        },
+      ])
+      expect(await given.storage.counts({ queue })).toMatchObject([{ waiting: 0, dropped: 1 }])
+    })
+
+    it('but nothing that is scheduled, until it has become available', async () => {
+      const queue = await given.queue({ onDead: 'keep' })
+      await produce(queue, [aNewItem({ availableAt: noon + 2 * hour, expireDeadline: noon + hour })])
+      expect((await advance(noon + hour + 1)).changes).toEqual([])
+      const first = await advance(noon + 2 * hour + 1)
+      const second = await advance(noon + 2 * hour + 1)
+      const changes = [...first.changes, ...second.changes]
+      expect(changes.map((change) => change.because)).toEqual(['schedule', 'expire'])
+    })
+
+    it('and keeps it as dead in place where the queue says so', async () => {
+      const queue = await given.queue({ expireUs: hour, onDead: 'keep' })
+      const ids = await produce(queue, newItems(1))
+      await advance(noon + day)
+      expect(await list(queue)).toMatchObject([
+        {
+          id: ids[0],
+          state: 'dead',
+          endedAt: noon + day,
+          diedAt: noon + day,
+          failure: { reason: 'expired' },
+        },
+      ])
+      expect(await given.storage.counts({ queue })).toMatchObject([{ waiting: 0, dead: 1, dropped: 0 }])
+      expect(await given.storage.nextDueAt()).toBeNull()
+      expect((await advance(noon + 10_000 * day)).changes).toEqual([])
+    })
+  })
+
+  describe('makes scheduled items available', () => {
+    it('at their time, at the tail under a new id', async () => {
+      const queue = await given.queue()
+      const [scheduled = ''] = await produce(queue, [aNewItem({ availableAt: noon + hour }), ...newItems(1)])
+      expect((await advance(noon + hour - 1)).changes).toEqual([])
+      await produce(queue, newItems(1, 'between'), noon + hour)
+      const { changes } = await advance(noon + hour + 1)
+      expect(changes).toMatchObject([{ fromId: scheduled, to: 'waiting', because: 'schedule', queue }])
+      const items = await list(queue)
+      expect(items.at(-1)).toMatchObject({
+        id: changes[0]?.id,
+        rootId: scheduled,
+        availableAt: null,
+        attempts: 0,
+      })
+      const leased = await lease(queue, 3, noon + hour + 1)
+      expect(leased.map((item) => textOf(item.payload))).toEqual(['item-0', 'between-0', 'an order'])
+    })
+
+    it('in the order of production when they come due together', async () => {
+      const queue = await given.queue()
+      await produce(queue, newItems(50, 'item', { availableAt: noon + hour }))
+      while ((await advance(noon + hour + 1, 7)).isMore);
+      const leased = await lease(queue, 50, noon + hour + 1)
+      expect(leased.map((item) => textOf(item.payload))).toEqual(
+        newItems(50).map((item) => textOf(item.payload)),
+      )
+    })
+
+    it('in the order of their times, when found late', async () => {
+      const queue = await given.queue()
+      const hours = [3, 1, 2]
+      await produce(
+        queue,
+        hours.map((count) => ({
+          payload: new TextEncoder().encode(`${count}`),
+          availableAt: noon + count * hour,
+        })),
+      )
+      await advance(noon + day - 1)
+      expect((await lease(queue, 3)).map((item) => textOf(item.payload))).toEqual(['1', '2', '3'])
+    })
+  })
+
+  describe('forgets done items', () => {
+    it('when they were kept long enough, never before', async () => {
+      const queue = await given.queue({ keepDoneUs: hour })
+      const ids = await produce(queue, newItems(1))
+      await lease(queue, 1)
+      await given.run({ op: 'complete', queue, partition: 0, ids, now: noon + second })
+      expect((await advance(noon + second + hour - 1)).changes).toEqual([])
+      const { changes } = await advance(noon + second + hour + 1)
+      expect(changes).toMatchObject([
+        { fromId: ids[0], to: 'removed', because: 'retention', id: null, failure: null },
+      ])
+      expect(await given.storage.counts({ queue })).toMatchObject([{ done: 0, forgotten: 1 }])
+    })
+  })
+
+  it('takes the earliest due first, as many as asked, and says that there are more', async () => {
+    const queues = [await given.queue({ leaseUs: 4 * hour }), await given.queue()]
+    const [left = '', right = ''] = queues
+    await produce(left, newItems(1, 'leased')) // due at 4 h
+    await lease(left, 1)
+    await produce(right, newItems(1, 'third', { availableAt: noon + 3 * hour }))
+    await produce(left, newItems(1, 'first', { expireDeadline: noon + hour }))
+    await produce(
+      right,
+      newItems(1, 'second', { availableAt: noon + 2 * hour, expireDeadline: noon + 5 * day }),
+    )
+    const seen: string[] = []
+    for (let more = true; more && seen.length < 10; ) {
+      const { changes, isMore } = await advance(noon + 5 * hour, 1)
+      expect(changes.length).toBeLessThanOrEqual(1)
+      seen.push(...changes.map((change) => change.because))
+      more = isMore
+    }
+    expect(seen).toEqual(['expire', 'schedule', 'schedule', 'lease-end'])
+  })
+
+  it('does all that is due when asked again until there is no more', async () => {
+    const letters = await given.queue({ partitions: 2 })
+    const queue = await given.queue({ deadQueue: letters, leaseUs: minute, attemptsMax: 1 })
+    await produce(queue, newItems(120, 'expire', { expireDeadline: noon + hour }))
+    await lease(queue, 40)
+    await produce(queue, newItems(35, 'schedule', { availableAt: noon + minute }))
+    const counted: Record<string, number> = {}
+    for (let more = true; more; ) {
+      const { changes, isMore } = await advance(noon + 2 * hour, 11)
+      expect(changes.length).toBeLessThanOrEqual(11)
+      for (const { because } of changes) counted[because] = (counted[because] ?? 0) + 1
+      more = isMore
+    }
+    expect(counted).toEqual({ attempts: 40, expire: 80, schedule: 35 })
+    expect((await list(letters)).length).toBe(100)
+    expect(await given.storage.counts({ queue })).toMatchObject([
+      { waiting: 35, leased: 0, deadLettered: 120 },
+    ])
+  })
+
+  describe('is announced by nextDueAt', () => {
+    it('which is null when nothing will ever come due', async () => {
+      expect(await given.storage.nextDueAt()).toBeNull()
+      const queue = await given.queue({ onDead: 'keep' })
+      await produce(queue, newItems(1))
+      await lease(queue, 1)
+      const [item] = await list(queue)
+      const items = [{ id: item?.id ?? '', availableAt: null, isDead: true, error: null }]
+      await given.run({ op: 'retry', queue, partition: 0, items, now: noon })
+      expect(await given.storage.nextDueAt()).toBeNull()
+    })
+
+    it('which is when advance has something to do, and not earlier', async () => {
+      const queue = await given.queue({ leaseUs: minute, expireUs: day, keepDoneUs: hour })
+      await produce(queue, [...newItems(2), aNewItem({ availableAt: noon + 10 * second })])
+      await lease(queue, 1)
+      const seen: string[] = []
+      for (let step = 0; step < 4; step++) {
+        const due = await given.storage.nextDueAt()
+        if (due === null) throw new Error('something is due')
+        expect((await advance(due - 1)).changes).toEqual([])
+        const { changes } = await advance(due)
+        expect(changes.length).toBeGreaterThan(0)
+        seen.push(...changes.map((change) => change.because))
+      }
+      expect(seen).toEqual(['schedule', 'lease-end', 'expire', 'expire', 'expire'])
+    })
+  })
+})

@@ -1,0 +1,163 @@
+import { expect, it } from 'vitest'
+import type { Origin } from '../../src/core/item.ts'
+import type { ImportedItem } from '../../src/storage/storage.ts'
+import { aFailure, anItem, anOrigin, bytes, day, hour, minute, newItems, noon, textOf } from '../make.ts'
+import { describeStores } from './stores.ts'
+
+describeStores('importing', (given) => {
+  const importTo = async (queue: string, items: readonly ImportedItem[], now = noon, partition = 0) =>
+    given.run({ op: 'import', queue, partition, items, now })
+  const list = async (queue: string) => given.storage.listItems({ queue, countMax: 100 })
+
+  it('stores an item as given, with a new id and creation time', async () => {
+    const queue = await given.queue({ partitions: 2, expireUs: hour })
+    const item = {
+      payload: bytes('x'),
+      kind: 'k',
+      encoding: 'e',
+      reference: 'r',
+      key: bytes('key'),
+      headers: [['h', bytes('v')]],
+      priority: 9,
+      attempts: 5,
+      attemptsMax: 7,
+      sourceId: 'elsewhere/1',
+      expireDeadline: noon + day + 1,
+      letterId: '0ujtsYcgvSTl8PAuAdqWYSMnLOv',
+      redrives: 2,
+      failure: aFailure(),
+    } as const
+    const [imported] = await importTo(queue, [item], noon + 3, 1)
+    const id = imported?.id ?? ''
+    expect(imported).toEqual({ id, createdAt: noon + 3, expireDeadline: noon + day + 1 })
+    const at = { createdAt: noon + 3, updatedAt: noon + 3 }
+    expect(await list(queue)).toEqual([anItem({ ...item, id, rootId: id, queue, partition: 1, ...at })])
+  })
+
+  it('fills in what is not given', async () => {
+    const queue = await given.queue({ expireUs: hour })
+    const [imported] = await importTo(queue, [{ payload: bytes('x') }])
+    const id = imported?.id ?? ''
+    expect(imported?.expireDeadline).toBe(noon + hour)
+    const expireDeadline = noon + hour
+    expect(await list(queue)).toEqual([
+      anItem({ id, rootId: id, queue, payload: bytes('x'), expireDeadline }),
+    ])
+  })
+
+  it('can store an item as leased by somebody until a given time, past or to come', async () => {
+    const queue = await given.queue()
+    const lease = { holder: 'worker-9', deadline: noon + minute }
+    await importTo(queue, [
+      { payload: bytes('held'), lease, attempts: 3 },
+      { payload: bytes('ended'), lease: { holder: 'worker-8', deadline: noon - minute }, attempts: 1 },
+    ])
+    expect(await list(queue)).toMatchObject([
+      { state: 'leased', lease, attempts: 3 },
+      { state: 'leased', lease: { holder: 'worker-8', deadline: noon - minute }, attempts: 1 },
+    ])
+    expect(await given.storage.nextDueAt()).toBe(noon - minute)
+    const { changes } = await given.run({ op: 'advance', now: noon, countMax: 10 })
+    expect(changes).toMatchObject([{ because: 'lease-end' }])
+  })
+
+  it('can store an item as scheduled', async () => {
+    const queue = await given.queue()
+    await importTo(queue, [{ payload: bytes('x'), availableAt: noon + hour }])
+    expect(await given.storage.counts({ queue })).toMatchObject([{ waiting: 0, scheduled: 1 }])
+    expect(await list(queue)).toMatchObject([{ state: 'waiting', availableAt: noon + hour }])
+  })
+
+  it('makes a dead letter of an item with an origin, from wherever it came', async () => {
+    const queue = await given.queue()
+    const origins: Origin[] = [
+      anOrigin(),
+      anOrigin({
+        kind: 'queue',
+        name: 'orders',
+        id: '0ujtsYcgvSTl8PAuAdqWYSMnLOv',
+        group: null,
+        cluster: null,
+      }),
+      anOrigin({ kind: 'webhook', partition: null, group: '', cluster: '' }),
+      anOrigin({ kind: 'http', name: '', id: '', partition: 0, createdAt: -1 }),
+    ]
+    await importTo(
+      queue,
+      origins.map((origin, index) => ({
+        payload: bytes('x'),
+        sourceId: `${index}`,
+        origin,
+        failure: aFailure(),
+        diedAt: noon - hour,
+      })),
+    )
+    const items = await list(queue)
+    expect(items.map((item) => item.origin)).toEqual(origins)
+    expect(items.map((item) => [item.diedAt, item.failure])).toEqual(
+      origins.map(() => [noon - hour, aFailure()]),
+    )
+  })
+
+  it('skips an item whose source id the queue has, in any partition, and says which', async () => {
+    const queue = await given.queue({ partitions: 2 })
+    await importTo(queue, [{ payload: bytes('first'), sourceId: 'a' }])
+    const imported = await importTo(
+      queue,
+      [
+        { payload: bytes('second a'), sourceId: 'a' },
+        { payload: bytes('first b'), sourceId: 'b' },
+        { payload: bytes('second b'), sourceId: 'b' },
+        { payload: bytes('none'), sourceId: null },
+        { payload: bytes('none') },
+      ],
+      noon,
+      1,
+    )
+    expect(imported.map((row) => row.id === null)).toEqual([true, false, true, false, false])
+    const items = await list(queue)
+    expect(items.map((item) => textOf(item.payload)).toSorted()).toEqual(['first', 'first b', 'none', 'none'])
+    expect(await given.storage.counts({ queue })).toMatchObject([{ accepted: 1 }, { accepted: 3 }])
+  })
+
+  it('takes a source id again in another queue, or when its item is gone', async () => {
+    const [queue, other] = [await given.queue(), await given.queue()]
+    const item = { payload: bytes('x'), sourceId: 'a' }
+    const [first] = await importTo(queue, [item])
+    expect((await importTo(other, [item]))[0]?.id).not.toBeNull()
+    await given.run({ op: 'delete', queue, partition: 0, ids: [first?.id ?? ''] })
+    expect((await importTo(queue, [item]))[0]?.id).not.toBeNull()
+  })
+
+  it('tells source ids apart by every byte', async () => {
+    const queue = await given.queue()
+    // The same to the eye or to a dictionary, not the same text. The last one is empty, not absent.
+    const sourceIds = ['a', 'A', 'a ', 'ä', 'a\u0308', 'ａ', '']
+    const imported = await importTo(
+      queue,
+      sourceIds.map((sourceId) => ({ payload: bytes('x'), sourceId })),
+    )
+    expect(imported.filter((row) => row.id === null)).toEqual([])
+    expect((await list(queue)).map((item) => item.sourceId)).toEqual(sourceIds)
+    expect((await importTo(queue, [{ payload: bytes('x'), sourceId: '' }]))[0]?.id).toBeNull()
+  })
+
+  it('makes items that can be leased at once, in the order given', async () => {
+    const queue = await given.queue()
+    await given.run({ op: 'produce', queue, partition: 0, items: newItems(1, 'before'), now: noon + hour })
+    await importTo(queue, [{ payload: bytes('imported-0') }, { payload: bytes('imported-1') }])
+    const leased = await given.run({ op: 'lease', queue, partition: 0, holders: ['w', 'w', 'w'], now: noon })
+    expect(leased.map((item) => textOf(item.payload))).toEqual(['before-0', 'imported-0', 'imported-1'])
+  })
+
+  it('takes ten thousand items in one command, and skips them all the second time', async () => {
+    const queue = await given.queue()
+    const items = Array.from({ length: 10_000 }, (_, index) => ({
+      payload: bytes('x'),
+      sourceId: `s${index}`,
+    }))
+    expect((await importTo(queue, items)).filter((row) => row.id === null)).toHaveLength(0)
+    expect((await importTo(queue, items)).filter((row) => row.id === null)).toHaveLength(10_000)
+    expect(await given.storage.counts({ queue })).toMatchObject([{ accepted: 10_000, waiting: 10_000 }])
+  })
+})

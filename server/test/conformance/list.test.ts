@@ -1,0 +1,185 @@
+import { describe, expect, it } from 'vitest'
+import type { Item } from '../../src/core/item.ts'
+import type { ItemOrder, ItemsQuery, ListedState } from '../../src/storage/storage.ts'
+import { bytes, hour, newItems, noon, second, seededRandom } from '../make.ts'
+import { gaugeOf } from './oracle.ts'
+import { describeStores } from './stores.ts'
+
+const orders: readonly ItemOrder[] = ['id', 'createdAt', 'updatedAt', 'diedAt', 'availableAt', 'priority']
+
+describeStores('listing items', (given) => {
+  /** Items of every state with times and priorities that often tie. */
+  const aFullQueue = async () => {
+    const random = seededRandom(7)
+    const any = (count: number) => Math.floor(random() * count)
+    const queue = await given.queue({ partitions: 2, keepDoneUs: hour, onDead: 'keep', leaseUs: hour })
+    for (let round = 0; round < 12; round++) {
+      const partition = any(2)
+      const now = noon + any(3) * second
+      const items = Array.from({ length: 5 }, (_, index) => ({
+        payload: bytes(`${round}.${index}`),
+        priority: any(3) - 1,
+        availableAt: any(3) === 0 ? noon + hour + any(2) : null,
+      }))
+      await given.run({ op: 'produce', queue, partition, items, now })
+      const leased = await given.run({
+        op: 'lease',
+        queue,
+        partition,
+        holders: ['a', 'b', 'c'],
+        now: now + any(2),
+      })
+      const [toComplete, toRetry] = leased.map((item) => item.id)
+      const at = { queue, partition, now: now + any(4) } as const
+      if (toComplete !== undefined) await given.run({ op: 'complete', ids: [toComplete], ...at })
+      if (toRetry !== undefined) {
+        const back = { id: toRetry, availableAt: null, isDead: any(3) > 0, error: null }
+        await given.run({ op: 'retry', items: [back], ...at })
+      }
+    }
+    const items = await given.storage.listItems({ queue, countMax: 1_000 })
+    for (const state of ['waiting', 'scheduled', 'leased', 'done', 'dead']) {
+      expect(items.filter((item) => gaugeOf(item) === state).length, state).toBeGreaterThan(3)
+    }
+    return { queue, items }
+  }
+
+  const valueOf = (item: Item, order: ItemOrder): number | string | null => {
+    if (order === 'availableAt') return item.state === 'waiting' ? item.availableAt : null
+    return item[order]
+  }
+  /** What the contract says, done in memory. */
+  const sorted = (items: readonly Item[], order: ItemOrder, isDescending: boolean): Item[] => {
+    const compare = (a: number | string, b: number | string) => (a < b ? -1 : a > b ? 1 : 0)
+    const ascending = items
+      .filter((item) => valueOf(item, order) !== null)
+      .toSorted((a, b) => compare(valueOf(a, order) ?? 0, valueOf(b, order) ?? 0) || compare(a.id, b.id))
+    return isDescending ? ascending.toReversed() : ascending
+  }
+  const cursorAt = (item: Item, order: ItemOrder, isIncluded: boolean) => {
+    const value = valueOf(item, order)
+    return { id: item.id, isIncluded, ...(typeof value === 'number' && { value }) }
+  }
+
+  describe.each(orders)('by %s', (order) => {
+    it.each([false, true])('gives each item once, page by page (descending: %s)', async (isDescending) => {
+      const { queue, items } = await aFullQueue()
+      const expected = sorted(items, order, isDescending)
+      expect(expected.length).toBeGreaterThan(5)
+      const query: ItemsQuery = { queue, order, isDescending, countMax: 4 }
+      const listed: Item[] = []
+      for (let last: Item | undefined; ; last = listed.at(-1)) {
+        const from = last === undefined ? {} : { from: cursorAt(last, order, false) }
+        const page = await given.storage.listItems({ ...query, ...from })
+        listed.push(...page)
+        if (page.length < 4) break
+      }
+      expect(listed).toEqual(expected)
+    })
+
+    it('starts at the item given, with or without it', async () => {
+      const { queue, items } = await aFullQueue()
+      const expected = sorted(items, order, false)
+      const pivot = expected[2]
+      if (pivot === undefined) throw new Error('there are more')
+      for (const isIncluded of [true, false]) {
+        const from = cursorAt(pivot, order, isIncluded)
+        const page = await given.storage.listItems({ queue, order, from, countMax: 3 })
+        expect(page).toEqual(expected.slice(isIncluded ? 2 : 3).slice(0, 3))
+      }
+    })
+  })
+
+  it('is by id, ascending, when nothing is said', async () => {
+    const { queue, items } = await aFullQueue()
+    expect(items.map((item) => item.id)).toEqual(items.map((item) => item.id).toSorted())
+    expect(await given.storage.listItems({ queue, countMax: 1_000 })).toEqual(items)
+  })
+
+  it('starts at a place where no item is, too', async () => {
+    const { queue, items } = await aFullQueue()
+    const middle = items[10]
+    if (middle === undefined) throw new Error('there are more')
+    const from = { id: `${middle.id.slice(0, 26)}!`, isIncluded: true }
+    // `!` sorts before every digit of an id, so this place is just before the item.
+    expect((await given.storage.listItems({ queue, from, countMax: 1 }))[0]?.id).toBe(middle.id)
+  })
+
+  it.each<readonly ListedState[]>([
+    ['waiting'],
+    ['scheduled'],
+    ['leased'],
+    ['done'],
+    ['dead'],
+    ['waiting', 'leased'],
+    ['scheduled', 'done', 'dead'],
+    [],
+  ])('shows the states asked for: %s %s %s', async (...states) => {
+    const { queue, items } = await aFullQueue()
+    const expected = items.filter((item) => states.length === 0 || states.includes(gaugeOf(item)))
+    for (const order of orders) {
+      const query = { queue, states, order, countMax: 1_000 }
+      expect(await given.storage.listItems(query), order).toEqual(sorted(expected, order, false))
+    }
+  })
+
+  it('can be bounded to a partition', async () => {
+    const { queue, items } = await aFullQueue()
+    for (const partition of [0, 1]) {
+      const expected = items.filter((item) => item.partition === partition)
+      expect(await given.storage.listItems({ queue, partition, countMax: 1_000 })).toEqual(expected)
+    }
+  })
+
+  it('can be bounded to ids or root ids, in the order asked for', async () => {
+    const { queue, items } = await aFullQueue()
+    const some = items.filter((_, index) => index % 5 === 0)
+    const ids = [...some.map((item) => item.id), '0'.repeat(27)].toReversed()
+    const byId = { queue, ids, order: 'priority', countMax: 1_000 } as const
+    expect(await given.storage.listItems(byId)).toEqual(sorted(some, 'priority', false))
+    expect(await given.storage.listItems({ ...byId, countMax: 2 })).toEqual(
+      sorted(some, 'priority', false).slice(0, 2),
+    )
+
+    const retried = items.filter((item) => item.rootId !== item.id)
+    expect(retried.length).toBeGreaterThan(0)
+    const rootIds = retried.map((item) => item.rootId)
+    expect(await given.storage.listItems({ queue, rootIds, countMax: 1_000 })).toEqual(retried)
+    expect(await given.storage.listItems({ queue, ids: rootIds, countMax: 1_000 })).toEqual([])
+    expect(await given.storage.listItems({ queue, ids: [], countMax: 1_000 })).toEqual([])
+  })
+
+  it('takes a thousand ids', async () => {
+    const queue = await given.queue()
+    const items = newItems(1_000)
+    const { ids } = await given.run({ op: 'produce', queue, partition: 0, items, now: noon })
+    expect(await given.storage.listItems({ queue, ids, countMax: 1_000 })).toHaveLength(1_000)
+  })
+
+  it('combines partition, states, order, direction and cursor', async () => {
+    const { queue, items } = await aFullQueue()
+    const states = ['waiting', 'dead'] as const
+    const some = items.filter(
+      (item) => item.partition === 1 && states.some((state) => state === gaugeOf(item)),
+    )
+    const expected = sorted(some, 'updatedAt', true)
+    const pivot = expected[1]
+    if (pivot === undefined) throw new Error('there are more')
+    const query = {
+      queue,
+      partition: 1,
+      states,
+      order: 'updatedAt',
+      isDescending: true,
+      countMax: 1_000,
+    } as const
+    const from = cursorAt(pivot, 'updatedAt', false)
+    expect(await given.storage.listItems({ ...query, from })).toEqual(expected.slice(2))
+  })
+
+  it('shows only the queue asked for', async () => {
+    const [queue, other] = [await given.queue(), await given.queue()]
+    await given.run({ op: 'produce', queue: other, partition: 0, items: newItems(3), now: noon })
+    expect(await given.storage.listItems({ queue, countMax: 10 })).toEqual([])
+  })
+})

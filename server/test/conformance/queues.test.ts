@@ -1,0 +1,263 @@
+import { describe, expect, it } from 'vitest'
+import { defaultPolicy, type NewQueue, newQueue, type QueuePolicy } from '../../src/core/queue.ts'
+import { aNewItem, bytes, hour, minute, newItems, noon, second } from '../make.ts'
+import { expectRefusal } from './known-error.ts'
+import { describeStores } from './stores.ts'
+
+const everyPolicy: QueuePolicy = {
+  leaseUs: 90 * second + 1,
+  expireUs: 7 * hour + 1,
+  attemptsMax: 65_536,
+  deadQueue: null,
+  onDead: 'keep',
+  retry: { kind: 'list', delaysUs: [1, 2_000_000, 3], jitter: 0.25 },
+  keepDoneUs: 11 * minute + 7,
+  isPaused: true,
+  letterClass: 'financial',
+  redrive: {
+    mode: 'auto',
+    redrivesMax: 9,
+    backoff: { kind: 'exponential', delayUsMin: 1, delayUsMax: 9_007_199_254_740_991, jitter: 0.5 },
+  },
+  reference: 'the “orders” of shop 7 — 注文 🧾',
+}
+
+describeStores('queues', (given) => {
+  const create = async (queue: NewQueue, now = noon) => given.run({ op: 'create-queue', queue, now })
+
+  describe('creating one', () => {
+    it('fills in the default policy, and the store has what the answer said', async () => {
+      const queue = await create({ name: 'plain' })
+      expect(queue).toEqual(newQueue({ name: 'plain' }, noon))
+      expect(await given.storage.getQueue('plain')).toEqual(queue)
+      expect(await given.storage.listQueues({ countMax: 10 })).toEqual([queue])
+    })
+
+    it('keeps every part of a policy exactly', async () => {
+      await create({ name: 'letters' })
+      const spec = { name: 'full', namespace: 'shop', partitions: 7, ...everyPolicy, deadQueue: 'letters' }
+      expect(await create(spec)).toEqual(newQueue(spec, noon))
+      expect(await given.storage.getQueue('full')).toEqual(newQueue(spec, noon))
+    })
+
+    it('is refused when the name is taken, and the first one stays as it was', async () => {
+      const queue = await create({ name: 'taken', reference: 'first' })
+      const error = await expectRefusal(create({ name: 'taken', reference: 'second' }), 'QUEUE_EXISTS')
+      expect(error.message).toContain('taken')
+      expect(await given.storage.getQueue('taken')).toEqual(queue)
+    })
+
+    it('is refused when its dead queue is missing, itself, or has one of its own', async () => {
+      await expectRefusal(create({ name: 'a', deadQueue: 'nowhere' }), 'DEAD_QUEUE_INVALID')
+      await expectRefusal(create({ name: 'a', deadQueue: 'a' }), 'DEAD_QUEUE_INVALID')
+      await create({ name: 'last' })
+      await create({ name: 'middle', deadQueue: 'last' })
+      await expectRefusal(create({ name: 'a', deadQueue: 'middle' }), 'DEAD_QUEUE_INVALID')
+      expect(await given.storage.getQueue('a')).toBeNull()
+    })
+
+    it('can come after its dead queue in the same write', async () => {
+      const [, queue] = await given.storage.write([
+        { op: 'create-queue', queue: { name: 'letters' }, now: noon },
+        { op: 'create-queue', queue: { name: 'work', deadQueue: 'letters' }, now: noon },
+        { op: 'produce', queue: 'work', partition: 0, items: [aNewItem()], now: noon },
+      ])
+      expect(queue.deadQueue).toBe('letters')
+    })
+
+    it('starts every partition at zero', async () => {
+      const name = await given.queue({ partitions: 3 })
+      const rows = await given.storage.counts({ queue: name })
+      expect(rows.map((row) => row.partition)).toEqual([0, 1, 2])
+      expect(rows[2]).toEqual({
+        queue: name,
+        partition: 2,
+        waiting: 0,
+        scheduled: 0,
+        leased: 0,
+        done: 0,
+        dead: 0,
+        accepted: 0,
+        completed: 0,
+        deadLettered: 0,
+        dropped: 0,
+        deleted: 0,
+        forgotten: 0,
+        archived: 0,
+        createdAtMean: null,
+        leaseDeadlineMean: null,
+      })
+    })
+  })
+
+  describe('updating one', () => {
+    const update = async (name: string, changes: Partial<QueuePolicy>, now = noon + hour) =>
+      given.run({ op: 'update-queue', name, changes, now })
+
+    it('changes what is named, and nothing else but the time of update', async () => {
+      const before = await create({ name: 'q', leaseUs: 5 * second, reference: 'old', partitions: 2 })
+      const after = { ...before, reference: 'new', updatedAt: noon + hour }
+      expect(await update('q', { reference: 'new' })).toEqual(after)
+      expect(await given.storage.getQueue('q')).toEqual(after)
+    })
+
+    it('can change every part of the policy', async () => {
+      const before = await create({ name: 'q' })
+      expect(await update('q', everyPolicy)).toEqual({ ...before, ...everyPolicy, updatedAt: noon + hour })
+      expect(await update('q', defaultPolicy, noon + 2)).toEqual({ ...before, updatedAt: noon + 2 })
+    })
+
+    it('is refused for a queue that does not exist', async () => {
+      const error = await expectRefusal(update('nowhere', { reference: '' }), 'QUEUE_NOT_FOUND')
+      expect(error.message).toContain('nowhere')
+    })
+
+    it('is refused when the dead queue is missing, itself, or has one of its own', async () => {
+      await create({ name: 'last' })
+      await create({ name: 'middle', deadQueue: 'last' })
+      const before = await create({ name: 'q' })
+      for (const deadQueue of ['nowhere', 'q', 'middle']) {
+        await expectRefusal(update('q', { deadQueue }), 'DEAD_QUEUE_INVALID')
+      }
+      expect(await given.storage.getQueue('q')).toEqual(before)
+    })
+
+    it('never gives a dead queue to what is itself the dead queue of another', async () => {
+      await create({ name: 'letters' })
+      await create({ name: 'work', deadQueue: 'letters' })
+      await create({ name: 'other' })
+      await expectRefusal(update('letters', { deadQueue: 'other' }), 'DEAD_QUEUE_INVALID')
+      await update('work', { deadQueue: null })
+      expect((await update('letters', { deadQueue: 'other' })).deadQueue).toBe('other')
+    })
+
+    it('takes effect at once: for leases given, and for how items already there die', async () => {
+      await create({ name: 'letters' })
+      await create({ name: 'q' })
+      await given.run({ op: 'produce', queue: 'q', partition: 0, items: newItems(2), now: noon })
+      const [, leased] = await given.storage.write([
+        {
+          op: 'update-queue',
+          name: 'q',
+          changes: { leaseUs: 7, deadQueue: 'letters', attemptsMax: 1 },
+          now: noon,
+        },
+        { op: 'lease', queue: 'q', partition: 0, holders: ['w', 'w'], now: noon },
+      ])
+      expect(leased.map((item) => item.lease.deadline)).toEqual([noon + 7, noon + 7])
+      const { changes } = await given.run({ op: 'advance', now: noon + 8, countMax: 10 })
+      expect(changes.map((change) => [change.to, change.queue])).toEqual([
+        ['moved', 'letters'],
+        ['moved', 'letters'],
+      ])
+    })
+  })
+
+  describe('deleting one', () => {
+    it('removes its items, counts and archived items for good', async () => {
+      const create = {
+        op: 'create-queue',
+        queue: { name: 'q', onDead: 'keep', keepDoneUs: hour },
+        now: noon,
+      } as const
+      await given.storage.write([create])
+      await given.run({ op: 'produce', queue: 'q', partition: 0, items: newItems(3), now: noon })
+      const [first] = await given.run({ op: 'lease', queue: 'q', partition: 0, holders: ['w'], now: noon })
+      const ids = [first?.id ?? '']
+      await given.run({ op: 'complete', queue: 'q', partition: 0, ids, now: noon })
+      await given.run({ op: 'archive', queue: 'q', endedBefore: noon + 1, countMax: 10, now: noon + 1 })
+      expect(await given.storage.listArchive({ queue: 'q', countMax: 10 })).toHaveLength(1)
+
+      await given.run({ op: 'delete-queue', name: 'q' })
+      expect(await given.storage.getQueue('q')).toBeNull()
+      expect(await given.storage.counts({})).toEqual([])
+      expect(await given.storage.nextDueAt()).toBeNull()
+
+      await given.storage.write([create])
+      expect(await given.storage.listItems({ queue: 'q', countMax: 10 })).toEqual([])
+      expect(await given.storage.listArchive({ queue: 'q', countMax: 10 })).toEqual([])
+      expect(await given.storage.counts({ queue: 'q' })).toMatchObject([{ accepted: 0, archived: 0 }])
+    })
+
+    it('says how many items went with it, whatever their state', async () => {
+      const queue = await given.queue()
+      const items = [...newItems(3), aNewItem({ availableAt: noon + hour })]
+      await given.run({ op: 'produce', queue, partition: 0, items, now: noon })
+      await given.run({ op: 'lease', queue, partition: 0, holders: ['w'], now: noon })
+      expect(await given.run({ op: 'delete-queue', name: queue })).toEqual({ removed: 4 })
+    })
+
+    it('frees the source ids of what it held', async () => {
+      const item = { payload: bytes('x'), sourceId: 'once' }
+      await create({ name: 'q' })
+      await given.run({ op: 'import', queue: 'q', partition: 0, items: [item], now: noon })
+      await given.run({ op: 'delete-queue', name: 'q' })
+      await create({ name: 'q' })
+      const [imported] = await given.run({ op: 'import', queue: 'q', partition: 0, items: [item], now: noon })
+      expect(imported?.id).not.toBeNull()
+    })
+
+    it('is refused while another queue names it as its dead queue, and works after', async () => {
+      await create({ name: 'letters' })
+      await create({ name: 'work', deadQueue: 'letters' })
+      await expectRefusal(given.run({ op: 'delete-queue', name: 'letters' }), 'QUEUE_IN_USE')
+      expect(await given.storage.getQueue('letters')).not.toBeNull()
+      await given.storage.write([
+        { op: 'delete-queue', name: 'work' },
+        { op: 'delete-queue', name: 'letters' },
+      ])
+      expect(await given.storage.listQueues({ countMax: 10 })).toEqual([])
+    })
+
+    it('is refused when there is none', async () => {
+      await expectRefusal(given.run({ op: 'delete-queue', name: 'nowhere' }), 'QUEUE_NOT_FOUND')
+    })
+
+    it('leaves the items of every other queue alone', async () => {
+      const [gone, stays] = [await given.queue(), await given.queue()]
+      for (const queue of [gone, stays]) {
+        await given.run({ op: 'produce', queue, partition: 0, items: newItems(5), now: noon })
+      }
+      await given.run({ op: 'delete-queue', name: gone })
+      expect(await given.storage.listItems({ queue: stays, countMax: 10 })).toHaveLength(5)
+    })
+  })
+
+  describe('listing them', () => {
+    // By UTF-8 bytes: not as a dictionary would, and not by UTF-16 units, where the emoji comes first.
+    const inByteOrder = ['A-1', 'A_1', 'B', 'Z', 'a', 'a.b', 'aB', 'b', 'Ä', 'ä', '注文', '\u{FF5E}', '🧾']
+
+    it('goes in byte order of name, whatever the language', async () => {
+      for (const name of inByteOrder.toReversed()) await create({ name })
+      const listed = await given.storage.listQueues({ countMax: 100 })
+      expect(listed.map((queue) => queue.name)).toEqual(inByteOrder)
+    })
+
+    it('starts at the name given, or at the next one there is', async () => {
+      for (const name of inByteOrder) await create({ name })
+      const namesFrom = async (from: string, countMax = 2) =>
+        (await given.storage.listQueues({ from, countMax })).map((queue) => queue.name)
+      expect(await namesFrom('a')).toEqual(['a', 'a.b'])
+      expect(await namesFrom('C')).toEqual(['Z', 'a'])
+      expect(await namesFrom('\u{FF5F}')).toEqual(['🧾'])
+      expect(await namesFrom('🧾🧾')).toEqual([])
+      expect(await namesFrom('', 100)).toEqual(inByteOrder)
+    })
+
+    it('can be bounded to a namespace, and then counts only its queues', async () => {
+      for (const name of ['a', 'c', 'e']) await create({ name, namespace: 'shop' })
+      for (const name of ['b', 'd']) await create({ name })
+      const names = async (query: { namespace?: string; from?: string }) =>
+        (await given.storage.listQueues({ ...query, countMax: 2 })).map((queue) => queue.name)
+      expect(await names({ namespace: 'shop' })).toEqual(['a', 'c'])
+      expect(await names({ namespace: 'shop', from: 'b' })).toEqual(['c', 'e'])
+      expect(await names({ namespace: '_system' })).toEqual(['b', 'd'])
+      expect(await names({ namespace: 'other' })).toEqual([])
+      expect(await names({})).toEqual(['a', 'b'])
+    })
+  })
+
+  it('that do not exist are null', async () => {
+    expect(await given.storage.getQueue('nowhere')).toBeNull()
+  })
+})

@@ -1,0 +1,326 @@
+import { describe, expect, it } from 'vitest'
+import type { GivenBack } from '../../src/core/transitions.ts'
+import type { NewItem } from '../../src/storage/storage.ts'
+import { aNewItem, hour, minute, newItems, noon, second, textOf } from '../make.ts'
+import { describeStores } from './stores.ts'
+
+const unknownId = '0'.repeat(27)
+const again: GivenBack = { availableAt: null, isDead: false, error: null }
+
+describeStores('settling', (given) => {
+  const produce = async (queue: string, items: readonly NewItem[], partition = 0) =>
+    (await given.run({ op: 'produce', queue, partition, items, now: noon })).ids
+  const lease = async (queue: string, count: number, now = noon, partition = 0) => {
+    const holders = Array.from({ length: count }, () => 'worker-1')
+    const leased = await given.run({ op: 'lease', queue, partition, holders, now })
+    return leased.map((item) => item.id)
+  }
+  const complete = async (queue: string, ids: readonly string[], now = noon, partition = 0) =>
+    given.run({ op: 'complete', queue, partition, ids, now })
+  const retry = async (
+    queue: string,
+    ids: readonly string[],
+    how: Partial<GivenBack> = {},
+    now = noon,
+    partition = 0,
+  ) =>
+    given.run({
+      op: 'retry',
+      queue,
+      partition,
+      items: ids.map((id) => ({ ...again, ...how, id })),
+      now,
+    })
+  const extend = async (queue: string, ids: readonly string[], deadline: number, now = noon) =>
+    given.run({ op: 'extend', queue, partition: 0, ids, deadline, now })
+  const list = async (queue: string) => given.storage.listItems({ queue, countMax: 100 })
+
+  describe('by complete', () => {
+    it('removes the item, and says so', async () => {
+      const queue = await given.queue()
+      await produce(queue, newItems(2))
+      const [id = ''] = await lease(queue, 1)
+      expect(await complete(queue, [id])).toEqual({
+        isSettled: true,
+        changes: [
+          {
+            fromId: id,
+            fromQueue: queue,
+            fromPartition: 0,
+            to: 'removed',
+            because: 'complete',
+            id: null,
+            queue,
+            partition: 0,
+            failure: null,
+          },
+        ],
+      })
+      expect(await list(queue)).toMatchObject([{ state: 'waiting' }])
+      expect(await given.storage.counts({ queue })).toMatchObject([{ waiting: 1, leased: 0, completed: 1 }])
+    })
+
+    it('keeps the item as done where the queue says so', async () => {
+      const queue = await given.queue({ keepDoneUs: hour })
+      await produce(queue, newItems(1))
+      const [id = ''] = await lease(queue, 1)
+      const settled = await complete(queue, [id], noon + second)
+      expect(settled).toMatchObject({ isSettled: true, changes: [{ to: 'done', because: 'complete', id }] })
+      const ended = { state: 'done', id, endedAt: noon + second, updatedAt: noon + second, attempts: 1 }
+      expect(await list(queue)).toMatchObject([ended])
+      expect(await given.storage.counts({ queue })).toMatchObject([{ done: 1, leased: 0, completed: 0 }])
+    })
+
+    it('completes all or none, and says which are refused and why', async () => {
+      const queue = await given.queue({ partitions: 2, keepDoneUs: hour })
+      const [waiting = '', scheduled = ''] = await produce(queue, [
+        aNewItem({ priority: -1 }),
+        aNewItem({ availableAt: noon + hour }),
+      ])
+      const [elsewhere = ''] = await produce(queue, newItems(1), 1)
+      await lease(queue, 1, noon, 1)
+      await produce(queue, newItems(3))
+      const [held = '', done = '', held2 = ''] = await lease(queue, 3)
+      await complete(queue, [done])
+      const before = await list(queue)
+
+      const ids = [held, waiting, unknownId, scheduled, done, elsewhere, held2]
+      const settled = await complete(queue, ids)
+      expect(settled.isSettled).toBe(false)
+      const refused = settled.isSettled ? [] : settled.refused
+      expect(refused.toSorted((a, b) => ids.indexOf(a.id) - ids.indexOf(b.id))).toEqual([
+        { id: waiting, why: 'not-leased' },
+        { id: unknownId, why: 'missing' },
+        { id: scheduled, why: 'missing' },
+        { id: done, why: 'missing' },
+        { id: elsewhere, why: 'missing' },
+      ])
+      expect(await list(queue)).toEqual(before)
+      expect((await complete(queue, [held, held2])).isSettled).toBe(true)
+    })
+
+    it('takes a repeated id for missing the second time', async () => {
+      const queue = await given.queue()
+      await produce(queue, newItems(1))
+      const [id = ''] = await lease(queue, 1)
+      expect(await complete(queue, [id, id])).toEqual({ isSettled: false, refused: [{ id, why: 'missing' }] })
+      expect(await retry(queue, [id, id])).toEqual({ isSettled: false, refused: [{ id, why: 'missing' }] })
+      expect((await complete(queue, [id])).isSettled).toBe(true)
+    })
+
+    it('of an item dead in place is refused as missing', async () => {
+      const queue = await given.queue({ onDead: 'keep' })
+      await produce(queue, newItems(1))
+      const [id = ''] = await lease(queue, 1)
+      await retry(queue, [id], { isDead: true })
+      const refused = { isSettled: false, refused: [{ id, why: 'missing' }] }
+      expect(await complete(queue, [id])).toEqual(refused)
+      expect(await retry(queue, [id])).toEqual(refused)
+      expect(await extend(queue, [id], noon + hour)).toEqual(refused)
+    })
+
+    it('still counts after the deadline, as long as time has not ended the lease', async () => {
+      const queue = await given.queue({ leaseUs: second })
+      await produce(queue, newItems(1))
+      const ids = await lease(queue, 1)
+      expect((await complete(queue, ids, noon + hour)).isSettled).toBe(true)
+    })
+
+    it('under an id that was given up is refused: another worker may have the item now', async () => {
+      const queue = await given.queue({ leaseUs: second })
+      await produce(queue, newItems(1))
+      const [id = ''] = await lease(queue, 1)
+      await given.run({ op: 'advance', now: noon + minute, countMax: 10 })
+      await lease(queue, 1, noon + minute)
+      const refused = { isSettled: false, refused: [{ id, why: 'missing' }] }
+      expect(await complete(queue, [id], noon + minute)).toEqual(refused)
+    })
+
+    it('of nothing is settled', async () => {
+      const queue = await given.queue()
+      expect(await complete(queue, [])).toEqual({ isSettled: true, changes: [] })
+    })
+
+    it('of a thousand items tells of each, in the order asked', async () => {
+      const queue = await given.queue()
+      await produce(queue, newItems(1_000))
+      const ids = (await lease(queue, 1_000)).toReversed()
+      const settled = await complete(queue, ids)
+      expect(settled.isSettled && settled.changes.map((change) => change.fromId)).toEqual(ids)
+      expect(await given.storage.counts({ queue })).toMatchObject([{ leased: 0, completed: 1_000 }])
+    })
+  })
+
+  describe('by retry', () => {
+    it('sends the item to the tail under a new id, and keeps everything else', async () => {
+      const queue = await given.queue()
+      const ids = await produce(queue, newItems(3))
+      const [before] = await list(queue)
+      const [id = ''] = await lease(queue, 1)
+      const settled = await retry(queue, [id], {}, noon + minute)
+      expect(settled).toMatchObject({
+        isSettled: true,
+        changes: [{ fromId: id, to: 'waiting', because: 'retry', queue, partition: 0 }],
+      })
+      const items = await list(queue)
+      const last = items.at(-1)
+      expect(items.map((item) => textOf(item.payload))).toEqual(['item-1', 'item-2', 'item-0'])
+      expect(last?.id).toBe(settled.isSettled ? settled.changes[0]?.id : 'refused')
+      expect((last?.id ?? '') > (ids[2] ?? '')).toBe(true)
+      const changed = { id: last?.id, attempts: 1, updatedAt: noon + minute, failure: last?.failure }
+      expect(last).toEqual({ ...before, ...changed })
+      expect(last?.rootId).toBe(ids[0])
+    })
+
+    it('gives back many at once in the order asked', async () => {
+      const queue = await given.queue()
+      await produce(queue, newItems(3))
+      const [a = '', b = '', c = ''] = await lease(queue, 3)
+      await retry(queue, [b, c, a])
+      expect((await list(queue)).map((item) => textOf(item.payload))).toEqual(['item-1', 'item-2', 'item-0'])
+    })
+
+    it('can schedule the item: nobody gets it before its time, then it is at the tail', async () => {
+      const queue = await given.queue()
+      await produce(queue, newItems(2))
+      const [id = ''] = await lease(queue, 1)
+      const settled = await retry(queue, [id], { availableAt: noon + hour })
+      expect(settled).toMatchObject({ isSettled: true, changes: [{ to: 'scheduled', because: 'retry' }] })
+      const scheduled = await given.storage.listItems({ queue, states: ['scheduled'], countMax: 10 })
+      expect(scheduled).toMatchObject([{ state: 'waiting', availableAt: noon + hour, attempts: 1 }])
+      expect(scheduled[0]?.id).toBe(settled.isSettled ? settled.changes[0]?.id : 'refused')
+      expect(await lease(queue, 2)).toHaveLength(1)
+
+      await produce(queue, newItems(1, 'later'))
+      await given.run({ op: 'advance', now: noon + hour + 1, countMax: 10 })
+      const payloads = async (state: 'waiting') =>
+        (await given.storage.listItems({ queue, states: [state], countMax: 10 })).map((item) =>
+          textOf(item.payload),
+        )
+      // item-1 was held until its lease ended, which came before.
+      expect((await payloads('waiting')).at(-1)).toBe('item-0')
+    })
+
+    it('remembers the failure, the first one and what the worker told', async () => {
+      const queue = await given.queue({ onDead: 'keep' })
+      await produce(queue, newItems(1))
+      const error = { reason: 'http_503', errorClass: 'Busy', message: 'try later', stack: 'at x' }
+      const told = { errorClass: 'Busy', message: 'try later', stack: 'at x', worker: 'worker-1' }
+      await retry(queue, await lease(queue, 1), { error }, noon + 1)
+      expect((await list(queue))[0]?.failure).toEqual({
+        ...told,
+        reason: 'http_503',
+        attempts: 1,
+        firstFailedAt: noon + 1,
+        lastFailedAt: noon + 1,
+      })
+      // A worker that only says "again" tells nothing new.
+      await retry(queue, await lease(queue, 1), {}, noon + 2)
+      await retry(queue, await lease(queue, 1), { isDead: true }, noon + 3)
+      expect((await list(queue))[0]?.failure).toEqual({
+        ...told,
+        reason: 'declared_dead',
+        attempts: 3,
+        firstFailedAt: noon + 1,
+        lastFailedAt: noon + 3,
+      })
+    })
+
+    it('kills the item on its last attempt, by its own bound before the queue’s', async () => {
+      const queue = await given.queue({ attemptsMax: 2, onDead: 'keep' })
+      await produce(queue, [...newItems(1, 'once', { attemptsMax: 1 }), ...newItems(1, 'twice')])
+      const first = await retry(queue, await lease(queue, 2))
+      expect(first.isSettled && first.changes.map((change) => [change.to, change.because])).toEqual([
+        ['dead', 'attempts'],
+        ['waiting', 'retry'],
+      ])
+      const second = await retry(queue, await lease(queue, 2))
+      expect(second).toMatchObject({ changes: [{ to: 'dead', because: 'attempts' }] })
+      expect(await list(queue)).toMatchObject([
+        { state: 'dead' },
+        { state: 'dead', failure: { reason: 'attempts' } },
+      ])
+    })
+
+    it('gives back all or none', async () => {
+      const queue = await given.queue()
+      const [, waiting = ''] = await produce(queue, newItems(2))
+      const [held = ''] = await lease(queue, 1)
+      const before = await list(queue)
+      expect(await retry(queue, [held, waiting], { isDead: true })).toEqual({
+        isSettled: false,
+        refused: [{ id: waiting, why: 'not-leased' }],
+      })
+      expect(await list(queue)).toEqual(before)
+    })
+
+    it('may mix what becomes of the items', async () => {
+      const letters = await given.queue()
+      const queue = await given.queue({ deadQueue: letters })
+      await produce(queue, newItems(3))
+      const [a = '', b = '', c = ''] = await lease(queue, 3)
+      const settled = await given.run({
+        op: 'retry',
+        queue,
+        partition: 0,
+        items: [
+          { ...again, id: a, isDead: true },
+          { ...again, id: b },
+          { ...again, id: c, availableAt: noon + hour },
+        ],
+        now: noon,
+      })
+      expect(settled.isSettled && settled.changes.map((change) => [change.to, change.queue])).toEqual([
+        ['moved', letters],
+        ['waiting', queue],
+        ['scheduled', queue],
+      ])
+      const row = { waiting: 1, scheduled: 1, leased: 0, deadLettered: 1 }
+      expect(await given.storage.counts({ queue })).toMatchObject([row])
+    })
+  })
+
+  describe('by extend', () => {
+    it('moves the deadline: the lease no longer ends at the old one', async () => {
+      const queue = await given.queue({ leaseUs: minute })
+      await produce(queue, newItems(2))
+      const [id = '', other = ''] = await lease(queue, 2)
+      const settled = await extend(queue, [id], noon + hour, noon + second)
+      expect(settled).toMatchObject({
+        isSettled: true,
+        changes: [{ fromId: id, id, to: 'leased', because: 'extend' }],
+      })
+      expect(await list(queue)).toMatchObject([
+        { id, attempts: 1, lease: { holder: 'worker-1', deadline: noon + hour }, updatedAt: noon + second },
+        { id: other, lease: { deadline: noon + minute } },
+      ])
+      const { changes } = await given.run({ op: 'advance', now: noon + 2 * minute, countMax: 10 })
+      expect(changes.map((change) => change.fromId)).toEqual([other])
+      expect(await given.storage.nextDueAt()).toBe(noon + hour)
+    })
+
+    it('may also bring the deadline forward', async () => {
+      const queue = await given.queue({ leaseUs: hour })
+      await produce(queue, newItems(1))
+      const ids = await lease(queue, 1)
+      await extend(queue, ids, noon + second)
+      expect(await given.storage.nextDueAt()).toBe(noon + second)
+    })
+
+    it('extends all or none', async () => {
+      const queue = await given.queue({ leaseUs: minute })
+      const [, waiting = ''] = await produce(queue, newItems(2))
+      const [held = ''] = await lease(queue, 1)
+      const before = await list(queue)
+      const settled = await extend(queue, [held, waiting, unknownId], noon + hour)
+      expect(settled).toEqual({
+        isSettled: false,
+        refused: [
+          { id: waiting, why: 'not-leased' },
+          { id: unknownId, why: 'missing' },
+        ],
+      })
+      expect(await list(queue)).toEqual(before)
+    })
+  })
+})

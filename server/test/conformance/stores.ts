@@ -1,0 +1,152 @@
+/**
+ * The three stores that keep the contract, and how tests get one.
+ *
+ * One store serves a whole test file, because a fresh database per test would cost more than all of
+ * the tests. After each test the oracle looks at everything in it, then the test's queues are deleted:
+ * the next one finds it empty.
+ */
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterAll, afterEach, beforeAll, describe } from 'vitest'
+import { createDatabase } from '../../../tools/services/index.ts'
+import { needs, requireService } from '../../../tools/services/require-service.ts'
+import type { NewQueue } from '../../src/core/queue.ts'
+import { openStorage, type StoreOptions, type StoreTarget } from '../../src/storage/open.ts'
+import type { Command, ResultOf, Storage } from '../../src/storage/storage.ts'
+import { noon } from '../make.ts'
+import { expectSound } from './oracle.ts'
+
+export type StoreName = 'SQLite file' | 'SQLite memory' | 'PostgreSQL'
+
+/** Where one store lives. Nothing is there until it is first opened. */
+export interface Place {
+  readonly name: StoreName
+  readonly target: StoreTarget
+  open(options?: StoreOptions): Promise<Storage>
+  /** Removes it for good, open or not. */
+  drop(): Promise<void>
+}
+
+export const postgres = await requireService('postgres')
+
+export async function createPlace(name: StoreName): Promise<Place> {
+  switch (name) {
+    case 'SQLite memory':
+      return placeOf(name, { kind: 'memory' }, async () => {})
+    case 'SQLite file': {
+      const folder = await mkdtemp(join(tmpdir(), 'redrive-conformance-'))
+      const drop = async (): Promise<void> => rm(folder, { recursive: true, force: true })
+      return placeOf(name, { kind: 'sqlite', path: join(folder, 'redrive.db') }, drop)
+    }
+    case 'PostgreSQL': {
+      const database = await createDatabase()
+      return placeOf(name, { kind: 'postgres', url: database.url }, database.drop)
+    }
+  }
+}
+
+function placeOf(name: StoreName, target: StoreTarget, dropPlace: () => Promise<void>): Place {
+  const opened: Storage[] = []
+  return {
+    name,
+    target,
+    open: async (options = {}) => {
+      const storage = await openStorage(target, options)
+      opened.push(storage)
+      return storage
+    },
+    drop: async () => {
+      // Closed after the fact: a test that failed half-way may have left some open.
+      await Promise.allSettled(opened.map((storage) => storage.close()))
+      await dropPlace()
+    },
+  }
+}
+
+/** What a test is given: one open store, and short ways to use it. */
+export interface Given {
+  readonly name: StoreName
+  readonly place: Place
+  readonly storage: Storage
+  /** Creates a queue with a name of its own, at noon, and says its name. */
+  queue(spec?: Partial<NewQueue>): Promise<string>
+  /** One command, written by itself. */
+  run<const C extends Command>(command: C): Promise<ResultOf<C>>
+}
+
+/** Describes what every store must do. */
+export function describeStores(subject: string, body: (given: Given) => void): void {
+  describeSome(['SQLite memory', 'SQLite file', 'PostgreSQL'], subject, body)
+}
+
+/** Only the stores that outlive the process. */
+export function describeDurableStores(subject: string, body: (given: Given) => void): void {
+  describeSome(['SQLite file', 'PostgreSQL'], subject, body)
+}
+
+export function describeSome(
+  names: readonly StoreName[],
+  subject: string,
+  body: (given: Given) => void,
+): void {
+  for (const name of names) {
+    describe(`${subject} (${name})`, needsOf(name), () => {
+      let place: Place | undefined
+      let storage: Storage | undefined
+      let queuesMade = 0
+
+      beforeAll(async () => {
+        place = await createPlace(name)
+        storage = await place.open()
+      })
+      afterEach(async () => {
+        if (storage === undefined) return
+        // Emptied even if unsound, so that one defect does not fail every test after it.
+        await expectSound(storage).finally(() => deleteQueues(there(storage)))
+      })
+      afterAll(async () => place?.drop())
+
+      body({
+        name,
+        get place() {
+          return there(place)
+        },
+        get storage() {
+          return there(storage)
+        },
+        queue: async (spec = {}) => {
+          const queue = { name: `queue-${++queuesMade}`, ...spec }
+          await run(there(storage), { op: 'create-queue', queue, now: noon })
+          return queue.name
+        },
+        run: async (command) => run(there(storage), command),
+      })
+    })
+  }
+}
+
+export function needsOf(name: StoreName): ReturnType<typeof needs> {
+  return name === 'PostgreSQL' ? needs(postgres) : needs()
+}
+
+/** One command, written by itself. */
+export async function run<const C extends Command>(storage: Storage, command: C): Promise<ResultOf<C>> {
+  const [result] = await storage.write([command] as const)
+  return result as ResultOf<C>
+}
+
+async function deleteQueues(storage: Storage): Promise<void> {
+  const queues = await storage.listQueues({ countMax: 10_000 })
+  // First those that name a dead queue: a dead queue in use cannot be deleted.
+  const inOrder = [
+    ...queues.filter((queue) => queue.deadQueue !== null),
+    ...queues.filter((queue) => queue.deadQueue === null),
+  ]
+  await storage.write(inOrder.map(({ name }) => ({ op: 'delete-queue', name }) as const))
+}
+
+function there<T>(value: T | undefined): T {
+  if (value === undefined) throw new Error('the store is there only while a test runs')
+  return value
+}

@@ -1,0 +1,111 @@
+/** Things for tests, each right as it stands: a test names only what matters to it. */
+import { type Instant, usPerSecond } from '../src/core/instant.ts'
+import type { Failure, Leased, Origin, Waiting } from '../src/core/item.ts'
+import { type NewQueue, newQueue, type Queue } from '../src/core/queue.ts'
+import type { NewItem } from '../src/storage/storage.ts'
+
+export const noon: Instant = Date.UTC(2026, 10, 15, 12) * 1_000
+
+export const second = usPerSecond
+export const minute = 60 * second
+export const hour = 60 * minute
+export const day = 24 * hour
+
+export function bytes(text: string): Uint8Array {
+  return new TextEncoder().encode(text)
+}
+
+export function textOf(data: Uint8Array | null): string {
+  return data === null ? 'null' : new TextDecoder().decode(data)
+}
+
+export function aQueue(changes: Partial<NewQueue> = {}): Queue {
+  return newQueue({ name: 'orders', ...changes }, noon)
+}
+
+export function aNewItem(changes: Partial<NewItem> = {}): NewItem {
+  return { payload: bytes('an order'), ...changes }
+}
+
+/** `count` items whose payloads are `a-0`, `a-1`, … */
+export function newItems(count: number, prefix = 'item', changes: Partial<NewItem> = {}): NewItem[] {
+  return Array.from({ length: count }, (_, index) => ({ payload: bytes(`${prefix}-${index}`), ...changes }))
+}
+
+const base = {
+  id: '0ujtsYcgvSTl8PAuAdqWYSMnLOv',
+  rootId: '0ujtsYcgvSTl8PAuAdqWYSMnLOv',
+  queue: 'orders',
+  partition: 0,
+  sourceId: null,
+  attempts: 0,
+  attemptsMax: 0,
+  priority: 0,
+  kind: '',
+  encoding: '',
+  reference: '',
+  key: null,
+  headers: [],
+  payload: bytes('an order'),
+  createdAt: noon,
+  updatedAt: noon,
+  expireDeadline: noon + day,
+  failure: null,
+  origin: null,
+  diedAt: null,
+  letterId: null,
+  redrives: 0,
+} as const
+
+export function anItem(changes: Partial<Waiting> = {}): Waiting {
+  return { ...base, state: 'waiting', availableAt: null, ...changes }
+}
+
+export function aLeasedItem(changes: Partial<Leased> = {}): Leased {
+  return {
+    ...base,
+    attempts: 1,
+    state: 'leased',
+    lease: { holder: 'worker-1', deadline: noon + minute },
+    ...changes,
+  }
+}
+
+export function aFailure(changes: Partial<Failure> = {}): Failure {
+  return {
+    reason: 'http_503',
+    errorClass: 'com.example.PaymentRefused',
+    message: 'card 4711 was refused',
+    stack: 'at pay (pay.ts:1:1)',
+    attempts: 3,
+    firstFailedAt: noon - 2 * hour,
+    lastFailedAt: noon - hour,
+    worker: 'worker-7',
+    ...changes,
+  }
+}
+
+export function anOrigin(changes: Partial<Origin> = {}): Origin {
+  return {
+    kind: 'kafka',
+    name: 'payments',
+    partition: 3,
+    id: '42',
+    group: 'billing',
+    cluster: 'main',
+    createdAt: noon - 3 * hour,
+    ...changes,
+  }
+}
+
+/** Chance that can be repeated: the same seed gives the same numbers in [0, 1). */
+export function seededRandom(seed: number): () => number {
+  let state = seed >>> 0
+  return () => {
+    // Mulberry32: short, and even enough for tests.
+    state = (state + 0x6d2b79f5) >>> 0
+    let mixed = Math.imul(state ^ (state >>> 15), 1 | state)
+    mixed = (mixed + Math.imul(mixed ^ (mixed >>> 7), 61 | mixed)) ^ mixed
+    return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32
+  }
+}
