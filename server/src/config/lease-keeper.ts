@@ -86,9 +86,10 @@ export function createLeaseKeeper<T>(source: LeaseSource<T>, timers: Timers): Le
     const askedAtMs = timers.nowMs()
     const grant = await source.renew(present.grant)
     const renewed = holdFrom(grant, present.fullLeaseMs, askedAtMs)
-    held = renewed
     // Less than half of a lease is left for good: renewing it further would only come nearer to its end.
-    if (grant.leaseMs < present.fullLeaseMs / 2 || renewed.endsAtMs <= present.endsAtMs) await acquire()
+    const isSpent = grant.leaseMs < present.fullLeaseMs / 2 || renewed.endsAtMs <= present.endsAtMs
+    held = { ...renewed, isFinal: renewed.isFinal || isSpent }
+    if (isSpent) await acquire()
   }
 
   const renewOrReplace = async (present: Held<T>): Promise<void> => {

@@ -102,7 +102,7 @@ export function createVault(options: VaultOptions): Vault {
     renewCredentials: async ({ value, leaseMs }) => {
       const body = { lease_id: value.leaseId, increment: Math.ceil(leaseMs / 1_000) }
       const answer = await call({ method: 'POST', path: 'sys/leases/renew', body })
-      return grantOf(value, answer.lease_duration, answer.renewable)
+      return renewedGrant(value, answer.lease_duration, answer.renewable)
     },
     revoke: async (leaseId) => {
       await call({ method: 'POST', path: 'sys/leases/revoke', body: { lease_id: leaseId } })
@@ -133,7 +133,8 @@ function createTokenKeeper(
       const secretId = await login.readSecretId()
       const path = `auth/${login.mount}/login`
       const body = { role_id: login.roleId, secret_id: secretId.reveal() }
-      return tokenGrant(await send({ method: 'POST', path, body }), path)
+      const auth = authOf(await send({ method: 'POST', path, body }), path)
+      return grantOf(new Secret(auth.client_token), auth.lease_duration, auth.renewable)
     }
     const token = await login.readToken()
     const { data } = await send({ method: 'GET', path: 'auth/token/lookup-self', token })
@@ -141,9 +142,9 @@ function createTokenKeeper(
     return grantOf(token, seconds, data?.renewable === true)
   }
 
-  const tokenGrant = ({ auth }: VaultAnswer, path: string): Grant<Secret> => {
-    if (!auth) throw new VaultError(`Vault at ${options.address} gives no token at ${path}`, 404)
-    return grantOf(new Secret(auth.client_token), auth.lease_duration, auth.renewable)
+  const authOf = ({ auth }: VaultAnswer, path: string): NonNullable<VaultAnswer['auth']> => {
+    if (auth) return auth
+    throw new VaultError(`Vault at ${options.address} gives no token at ${path}`, 404)
   }
 
   return createLeaseKeeper<Secret>(
@@ -151,8 +152,8 @@ function createTokenKeeper(
       acquire,
       renew: async ({ value }) => {
         const path = 'auth/token/renew-self'
-        const renewed = tokenGrant(await send({ method: 'POST', path, token: value, body: {} }), path)
-        return { ...renewed, value }
+        const auth = authOf(await send({ method: 'POST', path, token: value, body: {} }), path)
+        return renewedGrant(value, auth.lease_duration, auth.renewable)
       },
       isTemporary,
       isSame: (one, other) => one.reveal() === other.reveal(),
@@ -186,6 +187,11 @@ export function kvDataPath(path: string, kvMount: string): string {
 function grantOf<T>(value: T, seconds: number | undefined, isRenewable: boolean | undefined): Grant<T> {
   const leaseMs = seconds === undefined || seconds <= 0 ? Number.POSITIVE_INFINITY : seconds * 1_000
   return { value, leaseMs, isRenewable: isRenewable === true }
+}
+
+/** Here 0 stands for what has no time left. */
+function renewedGrant<T>(value: T, seconds = 0, isRenewable = false): Grant<T> {
+  return { value, leaseMs: seconds * 1_000, isRenewable }
 }
 
 function isRecord(value: unknown): value is Record<string, unknown> {

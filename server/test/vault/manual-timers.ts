@@ -1,0 +1,38 @@
+import type { Timers } from '../../src/config/timers.ts'
+
+export interface ManualTimers extends Timers {
+  /** Lets time pass: runs what comes due, each at its moment, and waits for what it started. */
+  advance(ms: number): Promise<void>
+  /** When the next timer is due, in milliseconds from now. */
+  nextInMs(): number | undefined
+}
+
+export function manualTimers(): ManualTimers {
+  type Entry = Readonly<{ atMs: number; run: () => Promise<void> }>
+  const entries = new Set<Entry>()
+  let nowMs = 1_000_000
+
+  const next = (): Entry | undefined => [...entries].sort((one, other) => one.atMs - other.atMs)[0]
+
+  return {
+    nowMs: () => nowMs,
+    after: (waitMs, run) => {
+      const entry = { atMs: nowMs + waitMs, run }
+      entries.add(entry)
+      return () => entries.delete(entry)
+    },
+    advance: async (ms) => {
+      const untilMs = nowMs + ms
+      for (let entry = next(); entry !== undefined && entry.atMs <= untilMs; entry = next()) {
+        nowMs = Math.max(nowMs, entry.atMs)
+        entries.delete(entry)
+        await entry.run()
+      }
+      nowMs = untilMs
+    },
+    nextInMs: () => {
+      const entry = next()
+      return entry && entry.atMs - nowMs
+    },
+  }
+}
