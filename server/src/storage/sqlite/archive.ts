@@ -3,7 +3,7 @@ import { itemColumnList, stateCodes } from './rows.ts'
 import type { Transaction } from './transaction.ts'
 
 const pickSql = `select partition, id, state from items
-  where queue_id = ? and ended_at < ? order by ended_at, id limit ?`
+  where queue_id = ? and ended_at < ? order by ended_at, id limit +?`
 const copySql = `insert into archive (${itemColumnList}, archived_at)
   select ${itemColumnList}, ? from items where queue_id = ? and partition = ? and id = ?`
 const deleteSql = 'delete from items where queue_id = ? and partition = ? and id = ?'

@@ -30,7 +30,7 @@ export function listAudit(database: Database, query: AuditQuery): AuditRow[] {
   where('action = ?', query.action)
   const filter = conditions.length === 0 ? '' : `where ${conditions.join(' and ')}`
   const rows = database.all(
-    `select * from audit ${filter} order by id desc limit ?`,
+    `select * from audit ${filter} order by id desc limit +?`,
     ...values,
     query.countMax,
   )

@@ -38,6 +38,7 @@ type Delta = {
 /** The changes to the counts that a transaction makes, gathered so that each partition is written once. */
 export class Tally {
   readonly #deltas = new Map<string, Delta>()
+  #latest: Delta | undefined
 
   add(queueId: number, partition: number, count: Count, by = 1): void {
     const { counts } = this.#at(queueId, partition)
@@ -52,6 +53,14 @@ export class Tally {
     this.#weigh(queueId, item, -1)
   }
 
+  /** `leave` for a leased item of which only its times are known. */
+  removeLeased(queueId: number, partition: number, createdAt: number, deadline: number): void {
+    const delta = this.#at(queueId, partition)
+    delta.counts.set('leased', (delta.counts.get('leased') ?? 0) - 1)
+    delta.createdMs -= sumMs(createdAt)
+    delta.leaseMs -= sumMs(deadline)
+  }
+
   take(other: Tally): void {
     for (const delta of other.#deltas.values()) {
       const mine = this.#at(delta.queueId, delta.partition)
@@ -64,6 +73,7 @@ export class Tally {
   /** The queue is gone, and its counts with it. */
   drop(queueId: number): void {
     for (const [key, delta] of this.#deltas) if (delta.queueId === queueId) this.#deltas.delete(key)
+    this.#latest = undefined
   }
 
   write(database: Database): void {
@@ -91,12 +101,15 @@ export class Tally {
   }
 
   #at(queueId: number, partition: number): Delta {
+    // Items come in runs of one partition: most of the time it is the one before.
+    if (this.#latest?.queueId === queueId && this.#latest.partition === partition) return this.#latest
     const key = `${queueId}/${partition}`
     let delta = this.#deltas.get(key)
     if (delta === undefined) {
       delta = { queueId, partition, counts: new Map(), createdMs: 0, leaseMs: 0 }
       this.#deltas.set(key, delta)
     }
+    this.#latest = delta
     return delta
   }
 }

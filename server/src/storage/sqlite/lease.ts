@@ -1,21 +1,23 @@
 import type { Leased } from '../../core/item.ts'
 import type { LeaseItems } from '../storage.ts'
-import { itemColumnList, itemOf } from './rows.ts'
+import { itemColumnList, itemColumns, itemOf } from './rows.ts'
 import type { Transaction } from './transaction.ts'
 
-const readySql = `select ${itemColumnList} from items
+const readySql = `select ${itemColumnList}, rowid from items
   where queue_id = ? and partition = ? and state = 0 and available_at is null
-  order by priority desc, id limit ?`
+  order by priority desc, id limit +?`
+
+const rowidPlace = itemColumns.length
 
 const leaseSql = `update items
   set state = 1, attempts = ?, lease_holder = ?, lease_deadline = ?, due_at = ?, updated_at = ?
-  where queue_id = ? and partition = ? and id = ?`
+  where rowid = ?`
 
 export function lease({ database, book, tally }: Transaction, command: LeaseItems): Leased[] {
   const known = book.at(command.queue, command.partition)
   if (known.queue.isPaused || command.holders.length === 0) return []
   const deadline = command.now + known.queue.leaseUs
-  const rows = database.all(readySql, known.id, command.partition, command.holders.length)
+  const rows = database.arrays(readySql, known.id, command.partition, command.holders.length)
   return rows.map((row, index) => {
     const item = itemOf(row, command.queue)
     if (item.state !== 'waiting') throw new Error(`item ${item.id} is ready but ${item.state}`)
@@ -35,9 +37,7 @@ export function lease({ database, book, tally }: Transaction, command: LeaseItem
       deadline,
       deadline,
       command.now,
-      known.id,
-      command.partition,
-      item.id,
+      row[rowidPlace] as number,
     )
     tally.leave(known.id, item)
     tally.enter(known.id, leased)

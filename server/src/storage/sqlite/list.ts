@@ -2,8 +2,8 @@ import type { Instant } from '../../core/instant.ts'
 import type { Item } from '../../core/item.ts'
 import { queueNotFound } from '../queue-checks.ts'
 import type { Archived, ItemOrder, ItemsQuery, ListedState } from '../storage.ts'
-import type { Bound, Database, Row } from './database.ts'
-import { itemColumnList, itemOf } from './rows.ts'
+import type { Bound, Database, Values } from './database.ts'
+import { itemColumnList, itemColumns, itemOf } from './rows.ts'
 
 const orderColumns: Record<ItemOrder, string> = {
   id: 'id',
@@ -29,7 +29,7 @@ export function listItems(database: Database, query: ItemsQuery): Item[] {
 export function listArchive(database: Database, query: ItemsQuery): Archived[] {
   return select(database, query, 'archive', `${itemColumnList}, archived_at`).map((row) => ({
     item: itemOf(row, query.queue),
-    archivedAt: row.archived_at as number,
+    archivedAt: row[itemColumns.length] as number,
   }))
 }
 
@@ -38,7 +38,7 @@ export function nextDueAt(database: Database): Instant | null {
   return (row?.due_at as number | undefined) ?? null
 }
 
-function select(database: Database, query: ItemsQuery, table: string, columns: string): Row[] {
+function select(database: Database, query: ItemsQuery, table: string, columns: string): Values[] {
   const queueId = database.get('select id from queues where name = ?', query.queue)?.id
   if (queueId === undefined) throw queueNotFound(query.queue)
   const conditions = ['queue_id = ?']
@@ -67,8 +67,8 @@ function select(database: Database, query: ItemsQuery, table: string, columns: s
     else where(`(${column}, id) ${beyond} (?, ?)`, query.from.value ?? 0, query.from.id)
   }
   const order = column === 'id' ? `id ${direction}` : `${column} ${direction}, id ${direction}`
-  return database.all(
-    `select ${columns} from ${table} where ${conditions.join(' and ')} order by ${order} limit ?`,
+  return database.arrays(
+    `select ${columns} from ${table} where ${conditions.join(' and ')} order by ${order} limit +?`,
     ...values,
     query.countMax,
   )

@@ -145,12 +145,12 @@ export function listQueues(database: Database, query: QueuesQuery): Queue[] {
   const rows =
     query.namespace === undefined
       ? database.all(
-          'select * from queues where name >= ? order by name limit ?',
+          'select * from queues where name >= ? order by name limit +?',
           query.from ?? '',
           query.countMax,
         )
       : database.all(
-          'select * from queues where name >= ? and namespace = ? order by name limit ?',
+          'select * from queues where name >= ? and namespace = ? order by name limit +?',
           query.from ?? '',
           query.namespace,
           query.countMax,

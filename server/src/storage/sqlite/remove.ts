@@ -1,5 +1,5 @@
 import type { Clear, Delete } from '../storage.ts'
-import type { Row } from './database.ts'
+import type { Values } from './database.ts'
 import { remove } from './fate.ts'
 import type { KnownQueue } from './queues.ts'
 import { itemColumnList, itemOf } from './rows.ts'
@@ -8,9 +8,9 @@ import type { Transaction } from './transaction.ts'
 export function deleteItems(transaction: Transaction, command: Delete): { removed: number } {
   const known = transaction.book.at(command.queue, command.partition)
   const sql = `select ${withoutPayload} from items where queue_id = ? and partition = ? and id = ?`
-  const rows: Row[] = []
+  const rows: Values[] = []
   for (const id of new Set(command.ids)) {
-    const row = transaction.database.get(sql, known.id, command.partition, id)
+    const row = transaction.database.array(sql, known.id, command.partition, id)
     if (row !== undefined) rows.push(row)
   }
   return removeAll(transaction, known, rows)
@@ -27,16 +27,22 @@ export function clear(transaction: Transaction, command: Clear): { removed: numb
     ...(command.isLeased ? ['state = 1'] : []),
   ]
   if (states.length === 0) return { removed: 0 }
-  const place = command.partition === undefined ? '' : `and partition = ${command.partition}`
-  const sql = `select ${withoutPayload} from items where queue_id = ? ${place} and (${states.join(' or ')})
-    order by partition, id limit ?`
-  return removeAll(transaction, known, transaction.database.all(sql, known.id, command.countMax))
+  const sql = `select ${withoutPayload} from items where queue_id = ? and partition between ? and ? and (${states.join(' or ')})
+    order by partition, id limit +?`
+  const { partition, countMax } = command
+  const first = partition ?? 0
+  const last = partition ?? known.queue.partitions - 1
+  return removeAll(transaction, known, transaction.database.arrays(sql, known.id, first, last, countMax))
 }
 
 /** The payload may be large, and is not needed to delete it. */
 const withoutPayload = itemColumnList.replace(', payload', ", x'' as payload")
 
-function removeAll(transaction: Transaction, known: KnownQueue, rows: readonly Row[]): { removed: number } {
+function removeAll(
+  transaction: Transaction,
+  known: KnownQueue,
+  rows: readonly Values[],
+): { removed: number } {
   for (const row of rows) {
     const item = itemOf(row, known.queue.name)
     remove(transaction, known, item)

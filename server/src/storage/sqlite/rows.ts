@@ -1,7 +1,7 @@
 import { Buffer } from 'node:buffer'
 import type { Failure, Header, Item, Origin } from '../../core/item.ts'
 import { dueAt } from '../../core/transitions.ts'
-import type { Bound, Row } from './database.ts'
+import type { Bound, Values } from './database.ts'
 import type { KnownQueue } from './queues.ts'
 
 /** As stored. The numbers are part of the schema: the partial indexes name them. */
@@ -74,42 +74,60 @@ export function itemValues(queue: KnownQueue, item: Item): Bound[] {
   ]
 }
 
-export function itemOf(row: Row, queueName: string): Item {
+/** From a row of `itemColumnList`, in that order. */
+export function itemOf(row: Values, queueName: string): Item {
+  const [
+    ,
+    partition,
+    id,
+    rootId,
+    sourceId,
+    state,
+    attempts,
+    attemptsMax,
+    priority,
+    kind,
+    encoding,
+    reference,
+  ] = row
+  const [key, headers, createdAt, updatedAt, expireDeadline, availableAt, leaseHolder, leaseDeadline] =
+    row.slice(12)
+  const [endedAt, diedAt, , failure, origin, letterId, redrives, payload] = row.slice(20)
   const base = {
-    id: row.id as string,
-    rootId: row.root_id as string,
+    id: id as string,
+    rootId: rootId as string,
     queue: queueName,
-    partition: row.partition as number,
-    sourceId: row.source_id as string | null,
-    attempts: row.attempts as number,
-    attemptsMax: row.attempts_max as number,
-    priority: row.priority as number,
-    kind: row.kind as string,
-    encoding: row.encoding as string,
-    reference: row.reference as string,
-    key: row.key as Uint8Array | null,
-    headers: headersOf(row.headers as string | null),
-    payload: row.payload as Uint8Array,
-    createdAt: row.created_at as number,
-    updatedAt: row.updated_at as number,
-    expireDeadline: row.expire_deadline as number,
-    failure: row.failure === null ? null : (JSON.parse(row.failure as string) as Failure),
-    origin: row.origin === null ? null : (JSON.parse(row.origin as string) as Origin),
-    diedAt: row.died_at as number | null,
-    letterId: row.letter_id as string | null,
-    redrives: row.redrives as number,
+    partition: partition as number,
+    sourceId: sourceId as string | null,
+    attempts: attempts as number,
+    attemptsMax: attemptsMax as number,
+    priority: priority as number,
+    kind: kind as string,
+    encoding: encoding as string,
+    reference: reference as string,
+    key: key as Uint8Array | null,
+    headers: headersOf(headers as string | null),
+    payload: payload as Uint8Array,
+    createdAt: createdAt as number,
+    updatedAt: updatedAt as number,
+    expireDeadline: expireDeadline as number,
+    failure: failure === null ? null : (JSON.parse(failure as string) as Failure),
+    origin: origin === null ? null : (JSON.parse(origin as string) as Origin),
+    diedAt: diedAt as number | null,
+    letterId: letterId as string | null,
+    redrives: redrives as number,
   }
-  switch (row.state) {
+  switch (state) {
     case stateCodes.waiting:
-      return { ...base, state: 'waiting', availableAt: row.available_at as number | null }
+      return { ...base, state: 'waiting', availableAt: availableAt as number | null }
     case stateCodes.leased: {
-      const lease = { holder: row.lease_holder as string, deadline: row.lease_deadline as number }
+      const lease = { holder: leaseHolder as string, deadline: leaseDeadline as number }
       return { ...base, state: 'leased', lease }
     }
     case stateCodes.done:
-      return { ...base, state: 'done', endedAt: row.ended_at as number }
+      return { ...base, state: 'done', endedAt: endedAt as number }
     default:
-      return { ...base, state: 'dead', endedAt: row.ended_at as number }
+      return { ...base, state: 'dead', endedAt: endedAt as number }
   }
 }
 

@@ -1,15 +1,41 @@
 import type { Leased } from '../../core/item.ts'
 import { complete as completed, giveBack } from '../../core/transitions.ts'
 import type { Change, Complete, Extend, Refusal, Retry, Settled } from '../storage.ts'
+import type { Values } from './database.ts'
 import { applyFate } from './fate.ts'
 import type { KnownQueue } from './queues.ts'
-import { itemColumnList, itemOf } from './rows.ts'
+import { itemColumnList, itemOf, stateCodes } from './rows.ts'
 import type { Transaction } from './transaction.ts'
 
+/** Only what decides: most items are completed and gone, and their payload need not be read for that. */
+const lightSql = `select rowid, state, created_at, lease_deadline, origin is not null as is_letter
+  from items where queue_id = ? and partition = ? and id = ?`
+const deleteSql = 'delete from items where rowid = ?'
+
 export function complete(transaction: Transaction, command: Complete): Settled {
-  return settle(transaction, command, command.ids, (known, item) =>
-    applyFate(transaction, known, item, completed(item, known.queue), command.now),
-  )
+  const { database, book, tally } = transaction
+  const known = book.at(command.queue, command.partition)
+  const rows = command.ids.map((id) => database.array(lightSql, known.id, command.partition, id))
+  const isPlain = (row: Values | undefined) => row?.[1] === stateCodes.leased && row[4] === 0
+  if (known.queue.keepDoneUs > 0 || !rows.every(isPlain) || new Set(command.ids).size < rows.length) {
+    return settle(transaction, command, command.ids, (held, item) =>
+      applyFate(transaction, held, item, completed(item, held.queue), command.now),
+    )
+  }
+  const place = { queue: command.queue, partition: command.partition }
+  const changes = rows.map((row, index): Change => {
+    const [rowid, , createdAt, deadline] = row as Values
+    database.run(deleteSql, rowid as number)
+    tally.removeLeased(known.id, place.partition, createdAt as number, deadline as number)
+    const from = {
+      fromId: command.ids[index] as string,
+      fromQueue: place.queue,
+      fromPartition: place.partition,
+    }
+    return { ...place, ...from, to: 'removed', because: 'complete', id: null, failure: null }
+  })
+  tally.add(known.id, place.partition, 'completed', changes.length)
+  return { isSettled: true, changes }
 }
 
 export function retry(transaction: Transaction, command: Retry): Settled {
@@ -56,7 +82,7 @@ function settle(
   const held: Leased[] = []
   const seen = new Set<string>()
   for (const id of ids) {
-    const row = seen.has(id) ? undefined : database.get(findSql, known.id, command.partition, id)
+    const row = seen.has(id) ? undefined : database.array(findSql, known.id, command.partition, id)
     const item = row && itemOf(row, command.queue)
     seen.add(id)
     if (item?.state === 'leased') held.push(item)

@@ -33,11 +33,11 @@ export class Writer {
   write(units: readonly Unit[]): Outcome[] {
     const outcomes: Outcome[] = []
     try {
-      this.#database.exec('begin immediate')
+      this.#database.run('begin immediate')
       const tally = new Tally()
       for (const unit of units) outcomes.push(this.#tryUnit(unit, tally, units.length === 1))
       tally.write(this.#database)
-      this.#database.exec('commit')
+      this.#database.run('commit')
       return outcomes
     } catch (error) {
       // A full disk ends the transaction with everything in it: no unit of it may be acknowledged.
@@ -52,14 +52,14 @@ export class Writer {
 
   #tryUnit(unit: Unit, tally: Tally, isAlone: boolean): Outcome {
     const own = new Tally()
-    if (!isAlone) this.#database.exec('savepoint unit')
+    if (!isAlone) this.#database.run('savepoint unit')
     try {
       const transaction = { database: this.#database, book: this.#book, tally: own }
       const results = unit.map((command) => {
         checkTexts(command)
         return obey(transaction, command)
       })
-      if (!isAlone) this.#database.exec('release unit')
+      if (!isAlone) this.#database.run('release unit')
       tally.take(own)
       return { isOk: true, results }
     } catch (error) {

@@ -52,7 +52,7 @@ create table items (
 
 create unique index items_id on items (queue_id, partition, id);
 create index items_ready on items (queue_id, partition, priority desc, id) where state = 0 and available_at is null;
-create index items_due on items (due_at) where due_at is not null;
+create index items_due on items (due_at, id) where due_at is not null;
 create unique index items_source on items (queue_id, source_id) where source_id is not null;
 create index items_root on items (root_id) where source_id is not null;
 create index items_ended on items (queue_id, ended_at, id) where ended_at is not null;
