@@ -11,7 +11,7 @@ export async function findProgram(...names: readonly string[]): Promise<string |
   return undefined
 }
 
-export async function isExecutable(path: string): Promise<boolean> {
+async function isExecutable(path: string): Promise<boolean> {
   return access(path, constants.X_OK).then(
     () => true,
     () => false,

@@ -1,4 +1,5 @@
 import { spawn } from 'node:child_process'
+import { stripVTControlCharacters } from 'node:util'
 
 export type CommandOptions = Readonly<{
   cwd?: string
@@ -39,6 +40,6 @@ export async function runCommand(
 
 /** The last lines of a program's output, set off from the sentence that they follow. */
 export function lastWords(output: string): string {
-  const lines = output.trimEnd().split('\n').slice(-12)
+  const lines = stripVTControlCharacters(output).trimEnd().split('\n').slice(-12)
   return lines.join('').trim() === '' ? '' : `:\n    ${lines.join('\n    ')}`
 }
