@@ -1,0 +1,186 @@
+import { describe, expect, it } from 'vitest'
+import {
+  aFailure,
+  aLeasedItem,
+  anItem,
+  anOrigin,
+  aQueue,
+  day,
+  hour,
+  minute,
+  noon,
+  second,
+} from '../../test/make.ts'
+import { deadLetterOf, deadPartition } from './dead-letter.ts'
+import { comeDue, complete, dueAt, expireDeadlineWhenPromoted, failureOf, giveBack } from './transitions.ts'
+
+const givenBack = { availableAt: null, isDead: false, error: null }
+const letter = { origin: anOrigin(), sourceId: 'main/payments/3/42/billing', diedAt: noon }
+
+describe('a completed item', () => {
+  it('is gone, unless its queue keeps what is done', () => {
+    expect(complete(aLeasedItem(), aQueue())).toMatchObject({ to: 'remove', as: 'completed' })
+    expect(complete(aLeasedItem(), aQueue({ keepDoneUs: hour }))).toMatchObject({ to: 'done' })
+  })
+
+  it('stays as done when it is a dead letter: it is the proof', () => {
+    expect(complete(aLeasedItem(letter), aQueue())).toMatchObject({ to: 'done' })
+  })
+})
+
+describe('an item given back', () => {
+  it('waits again, at once or when the worker says', () => {
+    expect(giveBack(aLeasedItem(), givenBack, aQueue(), noon)).toMatchObject({
+      to: 'waiting',
+      availableAt: null,
+      because: 'retry',
+    })
+    const later = giveBack(aLeasedItem(), { ...givenBack, availableAt: noon + hour }, aQueue(), noon)
+    expect(later).toMatchObject({ to: 'waiting', availableAt: noon + hour })
+  })
+
+  it('dies on its last attempt, and not before', () => {
+    const rules = aQueue({ attemptsMax: 3, deadQueue: 'graveyard' })
+    const fates = [1, 2, 3, 4].map(
+      (attempts) => giveBack(aLeasedItem({ attempts }), givenBack, rules, noon).to,
+    )
+    expect(fates).toEqual(['waiting', 'waiting', 'move', 'move'])
+  })
+
+  it('obeys its own bound of attempts before that of its queue', () => {
+    const item = aLeasedItem({ attempts: 2, attemptsMax: 2 })
+    expect(giveBack(item, givenBack, aQueue({ attemptsMax: 9 }), noon)).toMatchObject({ because: 'attempts' })
+  })
+
+  it('never dies of attempts where no bound is set', () => {
+    expect(giveBack(aLeasedItem({ attempts: 65_536 }), givenBack, aQueue(), noon).to).toBe('waiting')
+  })
+
+  it('dies at once when the worker declares it dead', () => {
+    const fate = giveBack(
+      aLeasedItem(),
+      { ...givenBack, isDead: true },
+      aQueue({ deadQueue: 'graveyard' }),
+      noon,
+    )
+    expect(fate).toMatchObject({ to: 'move', deadQueue: 'graveyard', because: 'declared-dead' })
+  })
+})
+
+describe('an item that dies', () => {
+  const isDead = { ...givenBack, isDead: true }
+
+  it('is deleted, counted as dropped, where there is no dead queue', () => {
+    expect(giveBack(aLeasedItem(), isDead, aQueue(), noon)).toMatchObject({ to: 'remove', as: 'dropped' })
+  })
+
+  it('is kept in place where the queue says so', () => {
+    expect(giveBack(aLeasedItem(), isDead, aQueue({ onDead: 'keep' }), noon)).toMatchObject({ to: 'dead' })
+  })
+
+  it('is never deleted or moved when it is a dead letter', () => {
+    for (const rules of [aQueue(), aQueue({ deadQueue: 'graveyard' }), aQueue({ onDead: 'keep' })]) {
+      expect(giveBack(aLeasedItem(letter), isDead, rules, noon)).toMatchObject({ to: 'dead' })
+    }
+  })
+})
+
+describe('the passing of time', () => {
+  it('ends a lease: back to waiting, or dead when out of attempts or expired', () => {
+    const rules = aQueue({ attemptsMax: 2, deadQueue: 'graveyard' })
+    expect(comeDue(aLeasedItem(), rules, noon)).toMatchObject({ to: 'waiting', because: 'lease-end' })
+    expect(comeDue(aLeasedItem({ attempts: 2 }), rules, noon)).toMatchObject({
+      to: 'move',
+      because: 'attempts',
+    })
+    expect(comeDue(aLeasedItem(), rules, noon + day)).toMatchObject({ to: 'move', because: 'expire' })
+  })
+
+  it('expires what waited too long, but never a dead letter', () => {
+    expect(comeDue(anItem(), aQueue(), noon + day)).toMatchObject({
+      to: 'remove',
+      as: 'dropped',
+      because: 'expire',
+    })
+    expect(dueAt(anItem(letter), aQueue())).toBeNull()
+    expect(comeDue(aLeasedItem(letter), aQueue(), noon + 999 * day)).toMatchObject({ to: 'waiting' })
+  })
+
+  it('makes a scheduled item available, with a full wait ahead of it', () => {
+    const item = anItem({ availableAt: noon + 2 * day })
+    expect(comeDue(item, aQueue(), noon + 2 * day)).toMatchObject({ to: 'waiting', availableAt: null })
+    expect(expireDeadlineWhenPromoted(item, aQueue(), noon + 2 * day)).toBe(noon + 3 * day)
+    expect(expireDeadlineWhenPromoted(item, aQueue(), noon + hour)).toBe(noon + day)
+  })
+
+  it('forgets what was done long enough ago', () => {
+    const { lease, ...rest } = aLeasedItem()
+    const done = { ...rest, state: 'done', endedAt: noon } as const
+    expect(dueAt(done, aQueue({ keepDoneUs: hour }))).toBe(noon + hour)
+    expect(dueAt({ ...done, ...letter }, aQueue({ keepDoneUs: hour }))).toBeNull()
+    expect(comeDue(done, aQueue(), noon + hour)).toMatchObject({ to: 'remove', as: 'forgotten' })
+  })
+
+  it('is due at the lease deadline, the schedule, or the expiry', () => {
+    expect(dueAt(aLeasedItem(), aQueue())).toBe(noon + minute)
+    expect(dueAt(anItem({ availableAt: noon + second }), aQueue())).toBe(noon + second)
+    expect(dueAt(anItem(), aQueue())).toBe(noon + day)
+  })
+})
+
+describe('the failure of an item', () => {
+  it('keeps the first time and takes the newest error', () => {
+    const before = aFailure({ firstFailedAt: noon - hour, lastFailedAt: noon - minute })
+    const error = { errorClass: 'Timeout', message: 'no answer in 30 s' }
+    const after = failureOf(aLeasedItem({ attempts: 4, failure: before }), error, 'retried', noon)
+    expect(after).toEqual({
+      reason: 'retried',
+      errorClass: 'Timeout',
+      message: 'no answer in 30 s',
+      stack: '',
+      attempts: 4,
+      firstFailedAt: noon - hour,
+      lastFailedAt: noon,
+      worker: 'worker-1',
+    })
+  })
+
+  it('keeps the error that an earlier attempt reported when a later one says nothing', () => {
+    const after = failureOf(aLeasedItem({ failure: aFailure() }), {}, 'attempts', noon)
+    expect(after).toMatchObject({
+      errorClass: aFailure().errorClass,
+      message: aFailure().message,
+      reason: 'attempts',
+    })
+  })
+})
+
+describe('the dead letter of an item', () => {
+  it('has the same bytes, a life of its own, and says where it came from', () => {
+    const item = aLeasedItem({ attempts: 3, kind: 'order', key: new Uint8Array([1]), partition: 5 })
+    const place = { queue: aQueue({ name: 'graveyard', expireUs: hour }), partition: 1, id: 'new' }
+    expect(deadLetterOf(item, aFailure(), place, noon)).toMatchObject({
+      id: 'new',
+      rootId: 'new',
+      sourceId: item.id,
+      queue: 'graveyard',
+      partition: 1,
+      state: 'waiting',
+      attempts: 0,
+      kind: 'order',
+      key: item.key,
+      payload: item.payload,
+      createdAt: noon,
+      diedAt: noon,
+      expireDeadline: noon + hour,
+      failure: aFailure(),
+      origin: { kind: 'queue', name: 'orders', partition: 5, id: item.id, createdAt: item.createdAt },
+    })
+  })
+
+  it('goes to the same partition however often the move is repeated', () => {
+    expect([0, 1, 2, 3, 4].map((partition) => deadPartition(partition, { partitions: 3 }))).toEqual([
+      0, 1, 2, 0, 1,
+    ])
+  })
+})
