@@ -58,6 +58,7 @@ const catalog = {
     status: 500,
     hint: 'Listen on 127.0.0.1, or configure access control before listening elsewhere.',
   },
+  PORT_REFUSED: { status: 500, hint: 'Choose an address of this machine, and a port above 1023.' },
   PORT_TAKEN: { status: 500, hint: 'Stop the other program, or choose another port with --port.' },
 } as const satisfies Record<string, { status: number; hint: string }>
 

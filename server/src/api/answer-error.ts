@@ -18,7 +18,11 @@ export interface ErrorAnswers {
   answerConnection(error: NodeJS.ErrnoException, socket: Socket): void
 }
 
-export function createErrorAnswers(dialects: readonly Dialect[], limits: HttpLimits, log: Logger): ErrorAnswers {
+export function createErrorAnswers(
+  dialects: readonly Dialect[],
+  limits: HttpLimits,
+  log: Logger,
+): ErrorAnswers {
   const fallback = dialects.at(-1)
   if (!fallback) throw new Error('a server needs a dialect')
   const dialectFor = (path: string): Dialect => dialects.find((dialect) => dialect.ownsPath(path)) ?? fallback
@@ -36,7 +40,9 @@ export function createErrorAnswers(dialects: readonly Dialect[], limits: HttpLim
       const seconds = retryAfter[known.code]
       if (seconds !== undefined) reply.header('Retry-After', seconds)
       if (known.code === 'SHUTTING_DOWN') reply.header('Connection', 'close')
-      return reply.code(status).header('X-Request-ID', request.id).type(contentType).send(body)
+      // Again, for what fails before the hook that sets them.
+      reply.headers({ 'X-Request-ID': request.id, 'X-Content-Type-Options': 'nosniff' })
+      return reply.code(status).type(contentType).send(body)
     },
 
     answerConnection: (error, socket) => {
@@ -45,7 +51,7 @@ export function createErrorAnswers(dialects: readonly Dialect[], limits: HttpLim
         return
       }
       const failed = { requestId: newXid(), method: '', path: '', accept: undefined, bodyBytesMax: 0 }
-      const known = foreseeConnectionError(error, limits.headerBytesMax)
+      const known = foreseeConnectionError(error, limits)
       log.debug({ code: known.code, cause: error.code, request_id: failed.requestId }, 'request refused')
       const { status, contentType, body } = fallback.renderError(known, failed)
       const head = [

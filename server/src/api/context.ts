@@ -16,6 +16,8 @@ export type ApiContext = Readonly<{
   storage: () => Storage
   health: () => Health
   metrics: Pick<Metrics, 'contentType' | 'render'>
+  /** The description of the API as JSON text. */
+  openapi: () => string
   /** Aborts when the server begins to stop: what waits for something should answer now. */
   stopping: AbortSignal
   log: Logger

@@ -1,4 +1,5 @@
 import { KnownError } from '../errors.ts'
+import type { HttpLimits } from './http-limits.ts'
 
 /** The part of a request that tells a client's mistake from ours. */
 export type Circumstances = Readonly<{ bodyBytesMax: number; isClientGone: boolean }>
@@ -31,12 +32,19 @@ export function foresee(error: unknown, { bodyBytesMax, isClientGone }: Circumst
 }
 
 /** The same for what Node refuses before there is a request. */
-export function foreseeConnectionError(error: NodeJS.ErrnoException, headerBytesMax: number): KnownError {
+export function foreseeConnectionError(
+  error: NodeJS.ErrnoException,
+  { headerBytesMax, headersMax }: HttpLimits,
+): KnownError {
   switch (error.code) {
     case 'ERR_HTTP_REQUEST_TIMEOUT':
       return new KnownError('REQUEST_TIMEOUT', 'the request did not arrive in time', error)
     case 'HPE_HEADER_OVERFLOW':
-      return new KnownError('HEADERS_TOO_LARGE', `the headers exceed ${headerBytesMax} bytes`, error)
+      return new KnownError(
+        'HEADERS_TOO_LARGE',
+        `the request has more than ${headersMax} headers, or more than ${headerBytesMax} bytes of them`,
+        error,
+      )
     default:
       return new KnownError('BAD_REQUEST', 'this is not a readable HTTP request', error)
   }

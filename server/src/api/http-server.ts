@@ -1,4 +1,4 @@
-import { type FastifyInstance, fastify } from 'fastify'
+import { type FastifyInstance, fastify, LogController } from 'fastify'
 import { KnownError } from '../errors.ts'
 import type { Logger } from '../ops/log.ts'
 import type { AnsweredRequest } from '../ops/metrics.ts'
@@ -39,7 +39,7 @@ export function createHttpServer(options: HttpServerOptions): { app: FastifyInst
     routerOptions: { maxParamLength: limits.urlBytesMax },
     genReqId: requestIdOf,
     loggerInstance: log,
-    disableRequestLogging: true,
+    logController: new LogController({ disableRequestLogging: true }),
     // One child per request would cost more than all other logging; our lines carry the id themselves.
     childLoggerFactory: (parent) => parent,
     frameworkErrors: (error, request, reply) => {
@@ -63,7 +63,7 @@ export function createHttpServer(options: HttpServerOptions): { app: FastifyInst
   })
 
   app.addHook('onRequest', (request, reply, done) => {
-    reply.header('X-Request-ID', request.id).header('X-Content-Type-Options', 'nosniff')
+    reply.headers({ 'X-Request-ID': request.id, 'X-Content-Type-Options': 'nosniff' })
     try {
       if (drain.isStopping) throw new KnownError('SHUTTING_DOWN', 'the server is shutting down')
       if (options.isLocalOnly) refuseForeign(request.raw.headers)
@@ -77,12 +77,12 @@ export function createHttpServer(options: HttpServerOptions): { app: FastifyInst
 
   app.addHook('onResponse', (request, reply, done) => {
     const { method, route } = request
-    const ms = reply.elapsedTime
+    const ms = Math.round(reply.elapsedTime * 1_000) / 1_000
     const status = reply.statusCode
     const path = route?.path ?? 'unmatched'
     options.observe({ method, path, status, ms })
     const isSlow = ms > (route?.slowMs ?? slowMsDefault)
-    if (isSlow) log.warn({ request_id: request.id, method, path, status, ms: Math.round(ms) }, 'slow request')
+    if (isSlow) log.warn({ request_id: request.id, method, path, status, ms }, 'slow request')
     else if (route?.isHot !== true) log.debug({ request_id: request.id, method, path, status, ms }, 'request')
     done()
   })
@@ -92,7 +92,7 @@ export function createHttpServer(options: HttpServerOptions): { app: FastifyInst
 function boundConnections(app: FastifyInstance, limits: HttpLimits, log: Logger): void {
   const { server } = app
   server.maxConnections = limits.connectionsMax
-  // Node drops headers beyond its bound in silence. One more than ours, so that we see that there are too many.
+  // Older Node drops headers beyond its bound in silence. One more than ours, so that we see it.
   server.maxHeadersCount = limits.headersMax + 1
   let lastLoggedAtMs = Number.NEGATIVE_INFINITY
   server.on('drop', () => {

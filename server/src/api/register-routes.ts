@@ -17,6 +17,7 @@ export function registerRoutes(
 ): void {
   for (const [dialect, own] of Map.groupBy(routes, (row) => row.dialect)) {
     app.register(async (scope) => {
+      scope.addSchema({ ...dialect.errorSchema, $id: errorSchemaId(dialect) })
       readBodiesAs(dialect, scope)
       for (const row of own) registerRoute(scope, row, context, authorize)
       for (const [path, rows] of Map.groupBy(own, (row) => row.path)) refuseOtherMethods(scope, path, rows)
@@ -39,7 +40,7 @@ function registerRoute(scope: FastifyInstance, row: Route, context: ApiContext, 
   const { dialect, schema, handler } = row
   const errorResponse = {
     description: 'The request failed.',
-    content: { [dialect.errorContentType]: { schema: dialect.errorSchema } },
+    content: { [dialect.errorContentType]: { schema: { $ref: `${errorSchemaId(dialect)}#` } } },
   }
   scope.route({
     method: row.method,
@@ -76,7 +77,9 @@ function refuseOtherMethods(scope: FastifyInstance, path: string, rows: readonly
   const refuse = (request: FastifyRequest, reply: FastifyReply, done: (error: Error) => void): void => {
     request.route = rows[0] ?? null
     reply.header('Allow', allow)
-    done(new KnownError('METHOD_NOT_ALLOWED', `${request.method} is not a method of ${path}; it has ${allow}`))
+    done(
+      new KnownError('METHOD_NOT_ALLOWED', `${request.method} is not a method of ${path}; it has ${allow}`),
+    )
   }
   scope.route({
     method: methods.filter((method) => !served.has(method)),
@@ -85,6 +88,10 @@ function refuseOtherMethods(scope: FastifyInstance, path: string, rows: readonly
     onRequest: refuse,
     handler: () => undefined,
   })
+}
+
+function errorSchemaId(dialect: Dialect): string {
+  return `${dialect.name}.Error`
 }
 
 /** `/queues/{name}` → `/queues/:name`. A colon that is meant as one is doubled. */

@@ -27,7 +27,9 @@ function faults(schema: Parameters<typeof compileCheck>[0], part: RequestPart, v
 
 describe('the check of a request', () => {
   it('names the field of each fault, and what is wrong with it', () => {
-    expect(faults(Body, 'body', { mode: 'slow', items: [{ kind: 'a' }, { kind: 'abcd', 'x/y': 1 }] })).toEqual([
+    expect(
+      faults(Body, 'body', { mode: 'slow', items: [{ kind: 'a' }, { kind: 'abcd', 'x/y': 1 }] }),
+    ).toEqual([
       { field: 'body.count', message: 'is required' },
       { field: 'body.mode', message: 'must be one of fast, safe' },
       { field: 'body.items[1].x/y', message: 'is not known' },
@@ -51,7 +53,9 @@ describe('the check of a request', () => {
   })
 
   it('turns nothing in a body into anything else', () => {
-    expect(faults(Body, 'body', { count: '1' })).toEqual([{ field: 'body.count', message: 'must be integer' }])
+    expect(faults(Body, 'body', { count: '1' })).toEqual([
+      { field: 'body.count', message: 'must be integer' },
+    ])
   })
 
   it.each([undefined, null, 'text', 3, []])('refuses %j where an object is wanted', (value) => {

@@ -46,9 +46,15 @@ function faultsOfOne(error: TLocalizedValidationError, part: string): FieldFault
       // Comes with an `additionalProperties` that says the same in words.
       return []
     case 'required':
-      return error.params.requiredProperties.map((name) => ({ field: `${at}.${name}`, message: 'is required' }))
+      return error.params.requiredProperties.map((name) => ({
+        field: `${at}.${name}`,
+        message: 'is required',
+      }))
     case 'additionalProperties':
-      return error.params.additionalProperties.map((name) => ({ field: `${at}.${name}`, message: 'is not known' }))
+      return error.params.additionalProperties.map((name) => ({
+        field: `${at}.${name}`,
+        message: 'is not known',
+      }))
     case 'enum':
       return [{ field: at, message: `must be one of ${error.params.allowedValues.join(', ')}` }]
     default:

@@ -2,6 +2,7 @@ import { access } from 'node:fs/promises'
 import { fileURLToPath } from 'node:url'
 import type { FastifyReply } from 'fastify'
 import { Type } from 'typebox'
+import { KnownError } from '../../errors.ts'
 import { route } from '../route.ts'
 import { v1 } from '../v1/dialect.ts'
 import { pageHeaders } from './page-headers.ts'
@@ -34,7 +35,8 @@ export const dashboardRoutes = [
     schema: { response: { 200: html } },
     handler: async (_request, reply) => {
       reply.headers(pageHeaders).header('Cache-Control', 'no-cache')
-      if (!(await exists(`${publicFolder}/index.html`))) return reply.type('text/html; charset=utf-8').send(notBuilt)
+      if (!(await exists(`${publicFolder}/index.html`)))
+        return reply.type('text/html; charset=utf-8').send(notBuilt)
       return sendFile(reply, 'index.html')
     },
   }),
@@ -47,16 +49,22 @@ export const dashboardRoutes = [
     tag: 'pages',
     dialect: v1,
     schema: {
-      params: Type.Object({ file: Type.String({ pattern: '^[A-Za-z0-9_-][A-Za-z0-9._-]*$', maxLength: 200 }) }),
+      params: Type.Object({ file: Type.String() }),
       response: { 200: { description: 'The file.', content: { '*/*': { schema: Type.String() } } } },
     },
     // The name of a built file has its hash in it: what it holds can never change.
-    handler: ({ params }, reply) =>
-      sendFile(reply, `assets/${params.file}`, { maxAge: '365d', immutable: true, cacheControl: true }),
+    handler: ({ params: { file } }, reply) => {
+      if (!/^[\w-][\w.-]*$/.test(file)) throw new KnownError('NOT_FOUND', 'there is no such file')
+      return sendFile(reply, `assets/${file}`, { maxAge: '365d', immutable: true, cacheControl: true })
+    },
   }),
 ]
 
-function sendFile(reply: FastifyReply, file: string, options: object = { cacheControl: false }): FastifyReply {
+function sendFile(
+  reply: FastifyReply,
+  file: string,
+  options: object = { cacheControl: false },
+): FastifyReply {
   return reply.sendFile(file, publicFolder, options)
 }
 

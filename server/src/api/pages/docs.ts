@@ -1,13 +1,14 @@
+import { createRequire } from 'node:module'
 import { dirname, join } from 'node:path'
-import { fileURLToPath } from 'node:url'
 import { Type } from 'typebox'
+import { KnownError } from '../../errors.ts'
 import { route } from '../route.ts'
 import { v1 } from '../v1/dialect.ts'
 import { docsHeaders } from './page-headers.ts'
 
 /** Swagger UI as its package brings it: the page works without any other server. */
 export const swaggerUiFolder = join(
-  dirname(fileURLToPath(import.meta.resolve('@fastify/swagger-ui/package.json'))),
+  dirname(createRequire(import.meta.url).resolve('@fastify/swagger-ui/package.json')),
   'static',
 )
 
@@ -40,7 +41,7 @@ const start = `SwaggerUIBundle({
 })
 `
 
-const files = ['swagger-ui.css', 'swagger-ui-bundle.js', 'start.js'] as const
+const files: ReadonlySet<string> = new Set(['swagger-ui.css', 'swagger-ui-bundle.js'])
 
 export const docsRoutes = [
   route({
@@ -64,11 +65,12 @@ export const docsRoutes = [
     tag: 'pages',
     dialect: v1,
     schema: {
-      params: Type.Object({ file: Type.Enum(files) }),
+      params: Type.Object({ file: Type.String() }),
       response: { 200: { description: 'The file.', content: { '*/*': { schema: Type.String() } } } },
     },
     handler: ({ params: { file } }, reply) => {
       if (file === 'start.js') return reply.type('text/javascript; charset=utf-8').send(start)
+      if (!files.has(file)) throw new KnownError('NOT_FOUND', 'there is no such file')
       return reply.sendFile(file, swaggerUiFolder, { maxAge: '1h', cacheControl: true })
     },
   }),
@@ -85,6 +87,6 @@ export const docsRoutes = [
         200: { description: 'The description.', content: { 'application/json': { schema: Type.Any() } } },
       },
     },
-    handler: (request, reply) => reply.type('application/json; charset=utf-8').send(openapiOf(request.server)),
+    handler: (_request, reply, { openapi }) => reply.type('application/json; charset=utf-8').send(openapi()),
   }),
 ]

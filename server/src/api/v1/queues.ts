@@ -18,7 +18,10 @@ export const queueRoutes = [
       querystring: Type.Object(
         {
           after: Type.Optional(
-            Type.String({ maxLength: 512, description: 'Only queues after this name: `next` of the page before.' }),
+            Type.String({
+              maxLength: 512,
+              description: 'Only queues after this name: `next` of the page before.',
+            }),
           ),
           limit: Type.Integer({ minimum: 1, maximum: 1_000, default: 100 }),
         },
@@ -64,7 +67,8 @@ export const queueRoutes = [
     handler: async ({ params: { name } }, _reply, context) => {
       const storage = context.storage()
       const [queue, counts] = await Promise.all([storage.getQueue(name), storage.counts({ queue: name })])
-      if (queue === null) throw new KnownError('QUEUE_NOT_FOUND', `there is no queue named ${JSON.stringify(name)}`)
+      if (queue === null)
+        throw new KnownError('QUEUE_NOT_FOUND', `there is no queue named ${JSON.stringify(name)}`)
       return viewQueue(queue, counts)
     },
   }),

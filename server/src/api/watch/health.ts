@@ -20,7 +20,10 @@ const HealthBody = Type.Object({
 })
 
 const mediaType = 'application/health+json'
-const healthAnswer = (description: string) => ({ description, content: { [mediaType]: { schema: HealthBody } } })
+const healthAnswer = (description: string) => ({
+  description,
+  content: { [mediaType]: { schema: HealthBody } },
+})
 
 export const healthRoutes = [
   route({

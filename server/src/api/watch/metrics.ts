@@ -14,6 +14,7 @@ export const metricsRoutes = [
     schema: {
       response: { 200: { description: 'Metrics.', content: { 'text/plain': { schema: Type.String() } } } },
     },
-    handler: async (_request, reply, { metrics }) => reply.type(metrics.contentType).send(await metrics.render()),
+    handler: async (_request, reply, { metrics }) =>
+      reply.type(metrics.contentType).send(await metrics.render()),
   }),
 ]

@@ -1,0 +1,49 @@
+import staticFiles from '@fastify/static'
+import type { FastifyInstance } from 'fastify'
+import type { Metrics } from '../ops/metrics.ts'
+import { type Authorize, allowAll } from './authorize.ts'
+import type { ApiContext } from './context.ts'
+import type { Dialect } from './dialect.ts'
+import type { Drain } from './drain.ts'
+import { createHttpServer } from './http-server.ts'
+import { describeApi, openapiText } from './openapi.ts'
+import { swaggerUiFolder } from './pages/docs.ts'
+import { registerRoutes } from './register-routes.ts'
+import type { Route } from './route.ts'
+import * as table from './routes.ts'
+
+/** What the context needs from outside; the rest of it is made here. */
+export type ApiParts = Readonly<
+  Omit<ApiContext, 'openapi' | 'stopping' | 'metrics'> & {
+    createMetrics: (connections: () => number) => Metrics
+    isLocalOnly: boolean
+    authorize?: Authorize
+    routes?: readonly Route[]
+    dialects?: readonly Dialect[]
+  }
+>
+
+/** The whole HTTP edge, ready to be listened with. */
+export async function createApi(parts: ApiParts): Promise<{ app: FastifyInstance; drain: Drain }> {
+  const { createMetrics, isLocalOnly, authorize = allowAll, ...rest } = parts
+  const { routes = table.routes, dialects = table.dialects, ...context } = rest
+  const metrics: Metrics = createMetrics(() => drain.connections())
+  const { app, drain } = createHttpServer({
+    limits: parts.limits,
+    log: parts.log,
+    dialects,
+    isLocalOnly,
+    observe: metrics.observe,
+  })
+  describeApi(app, parts.version)
+  // Only for `reply.sendFile`: the paths that serve files stand in the table like all others.
+  app.register(staticFiles, { root: swaggerUiFolder, serve: false })
+  registerRoutes(
+    app,
+    routes,
+    { ...context, metrics, openapi: openapiText(app), stopping: drain.signal },
+    authorize,
+  )
+  await app.ready()
+  return { app, drain }
+}

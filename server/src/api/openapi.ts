@@ -1,0 +1,37 @@
+import swagger from '@fastify/swagger'
+import type { FastifyInstance } from 'fastify'
+
+const tags = [
+  { name: 'server', description: 'This server.' },
+  { name: 'queues', description: 'Queues, their policy and their counts.' },
+  { name: 'watching', description: 'For monitoring: no credential needed.' },
+  { name: 'pages', description: 'For people, and this description itself.' },
+]
+
+/** Describes the routes that are registered after it. */
+export function describeApi(app: FastifyInstance, version: string): void {
+  app.register(swagger, {
+    // Else a named schema would appear as `def-0`.
+    refResolver: { buildLocalReference: (schema) => String(schema.$id) },
+    openapi: {
+      openapi: '3.1.0',
+      info: {
+        title: 'Redrive',
+        version,
+        description:
+          'Keeps every message that a system failed to process, shows why it failed, and brings it back.',
+        license: { name: 'Apache-2.0', identifier: 'Apache-2.0' },
+      },
+      tags,
+    },
+  })
+}
+
+/** As JSON text, made once: it cannot change while the server runs. */
+export function openapiText(app: FastifyInstance): () => string {
+  let text: string | undefined
+  return () => {
+    text ??= JSON.stringify(app.swagger(), null, 2)
+    return text
+  }
+}

@@ -1,0 +1,160 @@
+/**
+ * Puts the parts together, and is the only place that names concrete ones.
+ *
+ * Start: protected mode is checked, the store is opened, then the port. Stop: no new work, requests
+ * under way finish, the store is closed last.
+ */
+import type { AddressInfo } from 'node:net'
+import type { FastifyInstance } from 'fastify'
+import { createApi } from './api/create-api.ts'
+import { httpLimits } from './api/http-limits.ts'
+import type { Settings } from './config/settings.ts'
+import { type Clock, toDate } from './core/instant.ts'
+import { KnownError } from './errors.ts'
+import { readHealth } from './ops/health.ts'
+import type { Logger } from './ops/log.ts'
+import { isLoopback } from './ops/loopback.ts'
+import { createMetrics } from './ops/metrics.ts'
+import { createStoreConnection } from './ops/store-connection.ts'
+import { openStorage, type StoreTarget } from './storage/open.ts'
+import { createSystemClock } from './system-clock.ts'
+import { version } from './version.ts'
+
+export type RunningServer = Readonly<{
+  url: string
+  /**
+   * Requests under way may take `graceMs` more; then they are cut. Safe to call again: all calls
+   * wait for the same end, and the shortest grace counts.
+   */
+  stop(graceMs: number): Promise<void>
+}>
+
+export type ServerOptions = Readonly<{
+  settings: Settings
+  store: StoreTarget
+  log: Logger
+}>
+
+/** What closing the store may take after the grace: its writes under way, or a database that is gone. */
+const storeCloseMsMax = 5_000
+
+/** Rejects with a KnownError when it cannot start; then nothing is left open. */
+export async function startServer({ settings, store, log }: ServerOptions): Promise<RunningServer> {
+  const { host } = settings
+  protect(host)
+  const clock: Clock = createSystemClock()
+  const connection = createStoreConnection({
+    open: () =>
+      openStorage(store, {
+        clock,
+        sqliteSynchronous: settings['sqlite.synchronous'] === 'full' ? 'full' : 'normal',
+        postgresPoolMax: settings['postgres.pool_max'],
+        postgresConnectTimeoutMs: settings['postgres.connect_timeout'],
+      }),
+    log,
+    backoffMsMax: settings['store.retry_backoff_max'],
+  })
+  const checks = [{ name: 'queues:storage', componentType: 'datastore', read: connection.state }] as const
+  const { app, drain } = await createApi({
+    version,
+    clock,
+    startedAt: toDate(clock.now()),
+    limits: httpLimits(settings),
+    storeKind: store.kind,
+    storage: connection.storage,
+    health: () => readHealth(checks, version),
+    createMetrics: (connections) =>
+      createMetrics({
+        version,
+        storeKind: store.kind,
+        isStoreUp: () => connection.state().isUp,
+        readCounts: async () => connection.storage().counts({}),
+        connections,
+      }),
+    isLocalOnly: true,
+    log,
+  })
+
+  try {
+    await connection.start()
+    await listen(app, host, settings.port)
+  } catch (error) {
+    await connection.stop()
+    await app.close()
+    throw error
+  }
+  const url = urlOf(app.server.address() as AddressInfo)
+  log.info({ url, store: store.kind, version }, 'redrive is up')
+
+  let whenStopped: Promise<void> | undefined
+  const finish = async (drained: Promise<number>): Promise<void> => {
+    const cut = await drained
+    if (cut > 0) log.warn({ requests: cut }, 'requests were cut: they took longer than the grace')
+    await app.close()
+    await closeStore(connection.stop(), log)
+    log.info('redrive has stopped')
+  }
+  return {
+    url,
+    stop: (graceMs) => {
+      const drained = drain.stop(graceMs)
+      whenStopped ??= finish(drained)
+      return whenStopped
+    },
+  }
+}
+
+/** Without access control, whoever reaches the port may do anything. So nobody from outside can. */
+function protect(host: string): void {
+  if (isLoopback(host)) return
+  throw new KnownError(
+    'PROTECTED_MODE',
+    `refusing to listen on ${host}: without access control every machine that reaches it could do anything`,
+  )
+}
+
+async function listen(app: FastifyInstance, host: string, port: number): Promise<void> {
+  const { server } = app
+  await new Promise<void>((resolve, reject) => {
+    server.once('error', reject)
+    server.listen({ host, port }, () => {
+      server.off('error', reject)
+      resolve()
+    })
+  }).catch((error: NodeJS.ErrnoException) => {
+    throw portError(error, host, port)
+  })
+}
+
+function portError(error: NodeJS.ErrnoException, host: string, port: number): unknown {
+  switch (error.code) {
+    case 'EADDRINUSE':
+      return new KnownError('PORT_TAKEN', `port ${port} on ${host} is taken by another program`, error)
+    case 'EACCES':
+      return new KnownError(
+        'PORT_REFUSED',
+        `the system does not let us listen on port ${port} of ${host}`,
+        error,
+      )
+    case 'EADDRNOTAVAIL':
+    case 'ENOTFOUND':
+      return new KnownError('PORT_REFUSED', `${host} is not an address of this machine`, error)
+    default:
+      return error
+  }
+}
+
+function urlOf({ address, family, port }: AddressInfo): string {
+  return `http://${family === 'IPv6' ? `[${address}]` : address}:${port}`
+}
+
+async function closeStore(closed: Promise<void>, log: Logger): Promise<void> {
+  let timer: NodeJS.Timeout | undefined
+  const timeout = new Promise<void>((resolve) => {
+    timer = setTimeout(() => {
+      log.warn({ ms: storeCloseMsMax }, 'the store did not close in time; what it answered is safe')
+      resolve()
+    }, storeCloseMsMax)
+  })
+  await Promise.race([closed, timeout]).finally(() => clearTimeout(timer))
+}

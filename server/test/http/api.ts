@@ -1,0 +1,50 @@
+import type { AddressInfo } from 'node:net'
+import { afterEach } from 'vitest'
+import { type ApiParts, createApi } from '../../src/api/create-api.ts'
+import type { Drain } from '../../src/api/drain.ts'
+import { httpLimits } from '../../src/api/http-limits.ts'
+import { KnownError } from '../../src/errors.ts'
+import { createMetrics } from '../../src/ops/metrics.ts'
+import { type LogLine, readableLog, testSettings } from './running.ts'
+
+export type TestApi = Readonly<{ url: string; port: number; drain: Drain; lines: LogLine[] }>
+
+const ends: (() => Promise<unknown>)[] = []
+
+/** The HTTP edge alone, without a store, for tests that bring routes and limits of their own. */
+export async function startTestApi(over: Partial<ApiParts> = {}): Promise<TestApi> {
+  const { log, lines } = readableLog()
+  const { app, drain } = await createApi({
+    version: '0.0.0-test',
+    clock: { now: () => Date.now() * 1_000 },
+    startedAt: new Date(),
+    limits: httpLimits(testSettings()),
+    storeKind: 'memory',
+    storage: () => {
+      throw new KnownError('STORE_UNAVAILABLE', 'this server has no store')
+    },
+    health: () => ({ status: 'pass', version: '0.0.0-test', checks: {} }),
+    createMetrics: (connections) =>
+      createMetrics({
+        version: '0.0.0-test',
+        storeKind: 'memory',
+        isStoreUp: () => true,
+        readCounts: async () => [],
+        connections,
+      }),
+    isLocalOnly: true,
+    log,
+    ...over,
+  })
+  await new Promise<void>((resolve) => app.server.listen(0, '127.0.0.1', resolve))
+  ends.push(async () => {
+    await drain.stop(0)
+    await app.close()
+  })
+  const { port } = app.server.address() as AddressInfo
+  return { url: `http://127.0.0.1:${port}`, port, drain, lines }
+}
+
+afterEach(async () => {
+  await Promise.all(ends.splice(0).map((end) => end()))
+})

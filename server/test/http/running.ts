@@ -1,0 +1,37 @@
+import { afterEach } from 'vitest'
+import { readSettings } from '../../src/config/read-settings.ts'
+import { type Settings, settingsTable } from '../../src/config/settings.ts'
+import { createLogger, type Logger, type LogLevel } from '../../src/ops/log.ts'
+import { type RunningServer, startServer } from '../../src/server.ts'
+import type { StoreTarget } from '../../src/storage/open.ts'
+
+export type LogLine = Readonly<Record<string, unknown> & { level: string; msg: string }>
+
+const running: RunningServer[] = []
+
+/** A logger whose lines a test can read. */
+export function readableLog(level: LogLevel = 'debug'): { log: Logger; lines: LogLine[] } {
+  const lines: LogLine[] = []
+  const destination = { write: (line: string) => void lines.push(JSON.parse(line)) }
+  return { log: createLogger({ level, isPretty: false, destination }), lines }
+}
+
+/** The defaults, on a free port. Values may break their bounds: a test cannot wait for the smallest timeout. */
+export function testSettings(over: Partial<Settings> = {}): Settings {
+  return { ...readSettings(settingsTable, []).settings, port: 0, ...over }
+}
+
+/** The whole server, stopped after the test. */
+export async function startTestServer(
+  over: Partial<Settings> = {},
+  store: StoreTarget = { kind: 'memory' },
+): Promise<RunningServer & { lines: LogLine[] }> {
+  const { log, lines } = readableLog()
+  const server = await startServer({ settings: testSettings(over), store, log })
+  running.push(server)
+  return { ...server, lines }
+}
+
+afterEach(async () => {
+  await Promise.all(running.splice(0).map((server) => server.stop(0)))
+})

@@ -1,0 +1,151 @@
+import { existsSync, mkdtempSync, rmSync } from 'node:fs'
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterEach, describe, expect, it } from 'vitest'
+import { route } from '../../src/api/route.ts'
+import { v1 } from '../../src/api/v1/dialect.ts'
+import { startTestApi } from '../http/api.ts'
+import { connectRaw } from '../http/raw.ts'
+import { startTestServer } from '../http/running.ts'
+
+const folders: string[] = []
+afterEach(() => {
+  for (const folder of folders.splice(0)) rmSync(folder, { recursive: true })
+})
+
+/** A route that answers when the test says so. */
+function aHeldRoute() {
+  let release: () => void = () => {}
+  let enter: () => void = () => {}
+  const released = new Promise<void>((resolve) => (release = resolve))
+  const entered = new Promise<void>((resolve) => (enter = resolve))
+  const held = route({
+    method: 'GET',
+    path: '/held',
+    permission: 'public',
+    summary: 'Waits.',
+    tag: 'server',
+    dialect: v1,
+    schema: { response: { 200: { description: 'Done.', content: {} } } },
+    handler: async (_request, reply) => {
+      enter()
+      await released
+      return reply.send('done')
+    },
+  })
+  return { held, release, entered }
+}
+
+const requestFor = (path: string) => `GET ${path} HTTP/1.1\r\nHost: localhost\r\n\r\n`
+
+describe('the start', () => {
+  it.each(['0.0.0.0', '::', '10.1.2.3', 'redrive.example.com'])(
+    'refuses to listen on %s without access control, and says what to do',
+    async (host) => {
+      await expect(startTestServer({ host })).rejects.toMatchObject({
+        code: 'PROTECTED_MODE',
+        message: expect.stringContaining(host),
+        hint: expect.stringContaining('127.0.0.1'),
+      })
+    },
+  )
+
+  it.each(['localhost', '127.0.0.1', '127.0.0.9'])('listens on %s', async (host) => {
+    const { url } = await startTestServer({ host })
+    expect((await fetch(`${url}/health`)).status).toBe(200)
+  })
+
+  it('says which port is taken, and leaves the store free', async () => {
+    const other = createServer().listen(0, '127.0.0.1')
+    await new Promise((resolve) => other.once('listening', resolve))
+    const { port } = other.address() as AddressInfo
+    const folder = mkdtempSync(join(tmpdir(), 'redrive-start-'))
+    folders.push(folder)
+    const store = { kind: 'sqlite', path: join(folder, 'store.db') } as const
+    await expect(startTestServer({ port }, store)).rejects.toMatchObject({
+      code: 'PORT_TAKEN',
+      message: `port ${port} on 127.0.0.1 is taken by another program`,
+    })
+    other.close()
+    const { url } = await startTestServer({}, store)
+    expect((await fetch(`${url}/api/v1/queues`)).status).toBe(200)
+    expect(existsSync(store.path)).toBe(true)
+  })
+
+  it('is refused by a store that another server has, which goes on', async () => {
+    const folder = mkdtempSync(join(tmpdir(), 'redrive-start-'))
+    folders.push(folder)
+    const store = { kind: 'sqlite', path: join(folder, 'store.db') } as const
+    const first = await startTestServer({}, store)
+    await expect(startTestServer({}, store)).rejects.toMatchObject({ code: 'STORE_LOCKED' })
+    expect((await fetch(`${first.url}/health`)).status).toBe(200)
+  })
+})
+
+describe('the stop', () => {
+  it('lets a request under way finish, refuses new ones, and then closes everything', async () => {
+    const { held, release, entered } = aHeldRoute()
+    const { port, drain } = await startTestApi({ routes: [held] })
+    const busy = await connectRaw(port)
+    const idle = await connectRaw(port)
+    busy.write(requestFor('/held'))
+    await entered
+
+    const stopped = drain.stop(60_000)
+    expect(drain.signal.aborted).toBe(true)
+    idle.write(requestFor('/held'))
+    const refused = await idle.readToEnd()
+    expect(refused).toMatch(/^HTTP\/1\.1 503 [\s\S]*"SHUTTING_DOWN"/)
+    expect(refused).toMatch(/\r\nconnection: close\r\n/i)
+    expect(refused).toMatch(/\r\nretry-after: 1\r\n/i)
+    await expect(fetch(`http://127.0.0.1:${port}/held`)).rejects.toThrow()
+
+    release()
+    expect(await busy.readToEnd()).toMatch(/^HTTP\/1\.1 200 [\s\S]*connection: close[\s\S]*done$/i)
+    expect(await stopped).toBe(0)
+  })
+
+  it('cuts what is not finished at the bound', async () => {
+    const { held, entered } = aHeldRoute()
+    const { port, drain } = await startTestApi({ routes: [held] })
+    const busy = await connectRaw(port)
+    busy.write(requestFor('/held'))
+    await entered
+    expect(await drain.stop(20)).toBe(1)
+    expect(await busy.readToEnd()).toBe('')
+  })
+
+  it('can be asked for again, which can only make it sooner', async () => {
+    const { held, entered } = aHeldRoute()
+    const { port, drain } = await startTestApi({ routes: [held] })
+    const busy = await connectRaw(port)
+    busy.write(requestFor('/held'))
+    await entered
+    const patient = drain.stop(60_000)
+    expect(await drain.stop(0)).toBe(1)
+    expect(await patient).toBe(1)
+  })
+
+  it('closes idle connections at once when nothing is under way', async () => {
+    const { port, drain } = await startTestApi()
+    const idle = await connectRaw(port)
+    idle.write(requestFor('/health'))
+    await idle.readTo('}')
+    await drain.stop(60_000)
+    await idle.readToEnd()
+    expect(drain.connections()).toBe(0)
+  })
+
+  it('closes the store, so that another server can open it', async () => {
+    const folder = mkdtempSync(join(tmpdir(), 'redrive-stop-'))
+    folders.push(folder)
+    const store = { kind: 'sqlite', path: join(folder, 'store.db') } as const
+    const first = await startTestServer({}, store)
+    await Promise.all([first.stop(1_000), first.stop(1_000)])
+    await first.stop(1_000)
+    const second = await startTestServer({}, store)
+    expect((await fetch(`${second.url}/health`)).status).toBe(200)
+  })
+})
