@@ -19,9 +19,9 @@ export async function runCommand(
   const child = spawn(command, args, {
     ...spawnOptions,
     stdio: ['ignore', 'pipe', 'pipe'],
-    timeout: msMax,
-    killSignal: 'SIGKILL',
   })
+  // Not spawn's own `timeout`, which goes on, and keeps us from ending, when there is no such program.
+  const impatience = setTimeout(() => child.kill('SIGKILL'), msMax)
   const stdout: Buffer[] = []
   const all: Buffer[] = []
   child.stdout.on('data', (chunk: Buffer) => {
@@ -34,6 +34,7 @@ export async function runCommand(
     child.once('error', (error) => resolve(error.message))
     child.once('close', (code, signal) => resolve(code === 0 ? '' : `ended with ${signal ?? code}`))
   })
+  clearTimeout(impatience)
   if (ending === '') return Buffer.concat(stdout).toString('utf8')
   throw new Error(`${command} ${ending}${lastWords(Buffer.concat(all).toString('utf8'))}`)
 }
