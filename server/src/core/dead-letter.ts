@@ -1,4 +1,4 @@
-import type { Instant } from './instant.ts'
+import { type Instant, later } from './instant.ts'
 import type { Failure, Item, Waiting } from './item.ts'
 import type { QueuePolicy } from './queue.ts'
 
@@ -34,7 +34,7 @@ export function deadLetterOf(item: Item, failure: Failure, place: Place, now: In
     createdAt: now,
     updatedAt: now,
     // Informative only: letters do not expire.
-    expireDeadline: now + place.queue.expireUs,
+    expireDeadline: later(now, place.queue.expireUs),
     failure,
     origin: {
       kind: 'queue',

@@ -9,6 +9,8 @@ describe('item ids', () => {
     const [id = ''] = nextKsuids(undefined, noon + 123_456, 1, Math.random)
     expect(ksuidProblem(id)).toBeUndefined()
     expect(ksuidTime(id)).toBe(noon)
+    const [first = ''] = nextKsuids(undefined, noon, 1, () => 0)
+    expect(ksuidTime(first)).toBe(noon)
   })
 
   it('strictly increase within a partition, whatever the clock and the chance do', () => {

@@ -71,7 +71,8 @@ function headAt(now: Instant): string {
   const bounded = Math.min(Math.max(seconds - epochSeconds, 0), secondsMax - 1)
   const microseconds = bounded === seconds - epochSeconds ? now - seconds * usPerSecond : 0
   const value = (BigInt(bounded) << 128n) + BigInt(microseconds) * microsecondStep
-  return encode(value).slice(0, headLength)
+  // The tail that is cut off is made up anew and may be smaller: one more keeps the id in its second.
+  return addOne(encode(value).slice(0, headLength))
 }
 
 function addOne(head: string): string {

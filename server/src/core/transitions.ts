@@ -2,7 +2,7 @@
  * The one answer to "where does an item go next?". Both storages call these functions inside their
  * transactions, so that no backend can have rules of its own. Pure: the time comes in, nothing goes out.
  */
-import type { Instant } from './instant.ts'
+import { type Instant, later } from './instant.ts'
 import { type Failure, type Item, isLetter, type Leased, type Waiting } from './item.ts'
 import type { QueuePolicy } from './queue.ts'
 
@@ -87,7 +87,7 @@ export function expireDeadlineWhenPromoted(
   rules: Pick<QueuePolicy, 'expireUs'>,
   now: Instant,
 ): Instant {
-  return item.expireDeadline > now ? item.expireDeadline : now + rules.expireUs
+  return item.expireDeadline > now ? item.expireDeadline : later(now, rules.expireUs)
 }
 
 /**
@@ -102,7 +102,7 @@ export function dueAt(item: Item, rules: Pick<Rules, 'keepDoneUs'>): Instant | n
       if (item.availableAt !== null) return item.availableAt
       return isLetter(item) ? null : item.expireDeadline
     case 'done':
-      return isLetter(item) ? null : item.endedAt + rules.keepDoneUs
+      return isLetter(item) ? null : later(item.endedAt, rules.keepDoneUs)
     case 'dead':
       return null
   }

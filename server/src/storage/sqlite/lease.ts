@@ -1,3 +1,4 @@
+import { later } from '../../core/instant.ts'
 import type { Leased } from '../../core/item.ts'
 import type { LeaseItems } from '../storage.ts'
 import { itemColumnList, itemColumns, itemOf } from './rows.ts'
@@ -16,7 +17,7 @@ const leaseSql = `update items
 export function lease({ database, book, tally }: Transaction, command: LeaseItems): Leased[] {
   const known = book.at(command.queue, command.partition)
   if (known.queue.isPaused || command.holders.length === 0) return []
-  const deadline = command.now + known.queue.leaseUs
+  const deadline = later(command.now, known.queue.leaseUs)
   const rows = database.arrays(readySql, known.id, command.partition, command.holders.length)
   return rows.map((row, index) => {
     const item = itemOf(row, command.queue)

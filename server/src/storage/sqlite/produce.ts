@@ -1,3 +1,4 @@
+import { later } from '../../core/instant.ts'
 import type { Item } from '../../core/item.ts'
 import type { Import, Imported, ImportedItem, NewItem, Produce, Produced } from '../storage.ts'
 import type { KnownQueue } from './queues.ts'
@@ -12,7 +13,7 @@ export function produce(transaction: Transaction, command: Produce): Produced {
   const known = book.at(command.queue, command.partition)
   const ids = book.nextIds(known, command.partition, command.now, command.items.length)
   for (const [index, made] of command.items.entries()) {
-    const deadline = command.now + known.queue.leaseUs
+    const deadline = later(command.now, known.queue.leaseUs)
     const lease = made.lease === undefined ? null : { holder: made.lease.holder, deadline }
     const attempts = lease === null ? 0 : 1
     insertItem(
@@ -22,7 +23,7 @@ export function produce(transaction: Transaction, command: Produce): Produced {
     )
   }
   tally.add(known.id, command.partition, 'accepted', ids.length)
-  return { ids, deadline: command.now + known.queue.leaseUs }
+  return { ids, deadline: later(command.now, known.queue.leaseUs) }
 }
 
 export function importItems(transaction: Transaction, command: Import): Imported[] {
@@ -69,7 +70,7 @@ function newItem(
     payload: given.payload,
     createdAt: now,
     updatedAt: now,
-    expireDeadline: given.expireDeadline ?? now + known.queue.expireUs,
+    expireDeadline: given.expireDeadline ?? later(now, known.queue.expireUs),
     failure: given.failure ?? null,
     origin: given.origin ?? null,
     diedAt: given.diedAt ?? (given.origin ? now : null),
