@@ -34,6 +34,7 @@ const catalog = {
     status: 500,
     hint: 'A SQLite file serves one server. Stop the other one, or use PostgreSQL for several.',
   },
+  STORE_MISSING: { status: 500, hint: 'Check --store; redrive serve and redrive migrate make a new store.' },
   STORE_UNWRITABLE: { status: 500, hint: 'Give the user that runs Redrive write access to the folder.' },
   STORE_NOT_OURS: {
     status: 500,

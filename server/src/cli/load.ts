@@ -1,0 +1,53 @@
+import type { Command } from 'commander'
+import { type LoadedSettings, loadSettings } from '../config/load-settings.ts'
+import type { Notify } from '../config/notify.ts'
+import { openStoreTarget } from '../config/open-store-target.ts'
+import { createSecrets } from '../config/secrets.ts'
+import type { Settings } from '../config/settings.ts'
+import { createLogger, type Logger } from '../ops/log.ts'
+import type { StoreTarget } from '../storage/open.ts'
+import type { Context } from './context.ts'
+import { readFlags } from './setting-options.ts'
+
+export function loadFor(command: Command, context: Context): LoadedSettings {
+  const { environment, folder } = context
+  return loadSettings({ flags: readFlags(command), environment, folder })
+}
+
+export function loggerFor(settings: Settings): Logger {
+  const format = settings['log.format']
+  const level = settings['log.level']
+  return createLogger(format === 'auto' ? { level } : { level, isPretty: format === 'pretty' })
+}
+
+export type OpenedTarget = Readonly<{
+  target: StoreTarget
+  /** Gives leased credentials back. Only after the store is closed. */
+  close(): Promise<void>
+}>
+
+/** Giving leases back is a courtesy: a Vault that does not answer must not hold up the end. */
+const closeMsMax = 3_000
+
+export async function openTarget(
+  settings: Settings,
+  context: Context,
+  notify: Notify,
+): Promise<OpenedTarget> {
+  const { environment, folder } = context
+  const secrets = createSecrets({ settings, environment, folder, notify })
+  const target = await openStoreTarget(settings, secrets, notify)
+  const close = async (): Promise<void> => {
+    if (target.kind === 'postgres') await target.credentials?.close()
+    await secrets.close()
+  }
+  return { target, close: () => withinMs(close(), closeMsMax) }
+}
+
+async function withinMs(work: Promise<void>, msMax: number): Promise<void> {
+  let timer: NodeJS.Timeout | undefined
+  const timeout = new Promise<void>((resolve) => {
+    timer = setTimeout(resolve, msMax)
+  })
+  await Promise.race([work, timeout]).finally(() => clearTimeout(timer))
+}

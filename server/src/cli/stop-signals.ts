@@ -1,0 +1,35 @@
+export type StopSignal = 'SIGINT' | 'SIGTERM'
+
+/** As shells count them: 128 and the number of the signal. */
+export const signalExitCodes = { SIGINT: 130, SIGTERM: 143 } as const satisfies Record<StopSignal, number>
+
+export type StopSignals = Readonly<{
+  /** Resolves with the first signal. */
+  first: Promise<StopSignal>
+  release(): void
+}>
+
+type Emitter = Pick<NodeJS.Process, 'on' | 'off'>
+
+/** Listens for being asked to stop. Whoever asks a second time does not want to wait. */
+export function listenForStop(process: Emitter, onSecond: (exitCode: number) => void): StopSignals {
+  let isAsked = false
+  let resolveFirst: (signal: StopSignal) => void = () => {}
+  const first = new Promise<StopSignal>((resolve) => {
+    resolveFirst = resolve
+  })
+  const listen = (signal: NodeJS.Signals): void => {
+    if (signal !== 'SIGINT' && signal !== 'SIGTERM') return
+    if (isAsked) onSecond(signalExitCodes[signal])
+    isAsked = true
+    resolveFirst(signal)
+  }
+  const signals = ['SIGINT', 'SIGTERM'] as const
+  for (const signal of signals) process.on(signal, listen)
+  return {
+    first,
+    release: () => {
+      for (const signal of signals) process.off(signal, listen)
+    },
+  }
+}

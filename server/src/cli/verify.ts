@@ -1,0 +1,24 @@
+import type { LoadedSettings } from '../config/load-settings.ts'
+import { maskStore } from '../config/store-text.ts'
+import type { Difference } from '../storage/storage.ts'
+import type { Context } from './context.ts'
+import { exitCodes } from './exit-codes.ts'
+import { withStorage } from './with-storage.ts'
+
+/** Checks every count against the rows it counts. Changes nothing. */
+export async function verify({ settings }: LoadedSettings, context: Context): Promise<number> {
+  return withStorage(settings, context, {
+    mayCreate: false,
+    work: async (storage) => {
+      const differences = await storage.verify()
+      for (const difference of differences) context.print(sentence(difference))
+      if (differences.length > 0) return exitCodes.failed
+      context.print(`every count in ${maskStore(settings.store)} agrees with its rows`)
+      return exitCodes.ok
+    },
+  })
+}
+
+function sentence({ queue, partition, count, counted, actual }: Difference): string {
+  return `queue ${queue}, partition ${partition}: ${count} is counted as ${counted}, but the rows say ${actual}`
+}
