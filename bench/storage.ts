@@ -1,0 +1,98 @@
+/**
+ * Produce, lease and complete through the storage contract, on both backends, with durable settings.
+ * The rate of a bare fsync on the same disk is measured in the same run: it is what bounds one caller.
+ */
+import { closeSync, fsyncSync, mkdtempSync, openSync, rmSync, writeSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { openStorage, type StoreTarget } from '../server/src/storage/open.ts'
+import type { Storage } from '../server/src/storage/storage.ts'
+import { privatePostgres, stopAll } from '../tools/services/index.ts'
+import { bestOf, type Measured, measure } from './report.ts'
+import type { BenchOptions } from './run.ts'
+
+const payload = new Uint8Array(300).fill(0x61)
+const shapes = [
+  { batch: 1, callers: 1, items: 2_000 },
+  { batch: 1, callers: 64, items: 20_000 },
+  { batch: 100, callers: 4, items: 60_000 },
+  { batch: 1_000, callers: 4, items: 100_000 },
+] as const
+
+export async function benchStorage({ rounds, isQuick, say }: BenchOptions): Promise<readonly Measured[]> {
+  const folder = mkdtempSync(join(tmpdir(), 'redrive-bench-'))
+  const server = await privatePostgres()
+  const targets: (readonly [string, StoreTarget])[] = [
+    ['SQLite file', { kind: 'sqlite', path: join(folder, 'bench.db') }],
+  ]
+  if (server.isFound) targets.push(['PostgreSQL', { kind: 'postgres', url: server.url }])
+  else say(`PostgreSQL is left out: ${server.reason}`)
+  try {
+    const measured: Measured[][] = []
+    for (let round = 1; round <= rounds; round++) {
+      measured.push([await bareFsync(folder)])
+      for (const [subject, target] of targets) {
+        say(`round ${round} of ${rounds}: ${subject}`)
+        const storage = await openStorage(target)
+        measured.push(await benchStore(subject, storage, `round-${round}`, isQuick))
+        await storage.close()
+      }
+    }
+    return bestOf(measured)
+  } finally {
+    await stopAll()
+    rmSync(folder, { recursive: true, force: true })
+  }
+}
+
+async function benchStore(
+  subject: string,
+  storage: Storage,
+  queue: string,
+  isQuick: boolean,
+): Promise<Measured[]> {
+  const now = () => Date.now() * 1000
+  const place = { queue, partition: 0 }
+  await storage.write([{ op: 'create-queue', queue: { name: queue }, now: now() }])
+  const measured: Measured[] = []
+  for (const { batch, callers, items } of shapes) {
+    const calls = Math.ceil((isQuick ? items / 10 : items) / batch)
+    const shape = { subject, batch, callers, calls }
+    const made = Array.from({ length: batch }, () => ({ payload }))
+    const holders = Array.from({ length: batch }, () => 'bench')
+    const held: (readonly string[])[] = []
+    measured.push(
+      await measure({ ...shape, operation: 'produce' }, async () => {
+        await storage.write([{ op: 'produce', ...place, items: made, now: now() }])
+      }),
+      await measure({ ...shape, operation: 'lease' }, async () => {
+        const [leased] = await storage.write([{ op: 'lease', ...place, holders, now: now() }])
+        held.push(leased.map((item) => item.id))
+      }),
+    )
+    const leased = held.reduce((sum, ids) => sum + ids.length, 0)
+    if (leased !== calls * batch) throw new Error(`${subject}: leased ${leased} of ${calls * batch}`)
+    measured.push(
+      await measure({ ...shape, operation: 'complete' }, async () => {
+        const [settled] = await storage.write([
+          { op: 'complete', ...place, ids: held.pop() ?? [], now: now() },
+        ])
+        if (!settled.isSettled) throw new Error(`${subject}: ${settled.refused.length} items were refused`)
+      }),
+    )
+  }
+  const differences = await storage.verify()
+  if (differences.length > 0) throw new Error(`${subject}: counts differ: ${JSON.stringify(differences)}`)
+  return measured
+}
+
+async function bareFsync(folder: string): Promise<Measured> {
+  const file = openSync(join(folder, 'fsync'), 'w')
+  const what = { subject: 'disk', operation: 'write + fsync', batch: 1, callers: 1, calls: 1_000 }
+  const measured = await measure(what, async () => {
+    writeSync(file, payload)
+    fsyncSync(file)
+  })
+  closeSync(file)
+  return measured
+}

@@ -1,0 +1,254 @@
+/**
+ * Connections to the database, made with whatever credentials are current.
+ *
+ * When credentials are replaced, a new pool takes over at once. The old one is ended only after its
+ * last borrower is done, because ending a pool would strand those that wait in its queue.
+ */
+import pg from 'pg'
+import type { CredentialSource, Credentials } from '../credentials.ts'
+import { isConnectionLost, isRefusedLogin, OutcomeUnknown } from './errors.ts'
+
+export type Row = Record<string, unknown>
+/** Named ones are parsed once per connection. */
+export type Statement = Readonly<{ name?: string; text: string }>
+
+export interface Connection {
+  query(statement: Statement, values?: readonly unknown[]): Promise<Row[]>
+}
+
+export type ConnectionOptions = Readonly<{
+  url: string
+  credentials: CredentialSource | undefined
+  poolMax: number
+  connectTimeoutMs: number
+}>
+
+type Pool = { readonly pool: pg.Pool; readonly credentials: Credentials | undefined; borrowers: number; isRetired: boolean }
+
+const statementTimeoutMs = 60_000
+const lockTimeoutMs = 20_000
+
+/**
+ * Plans are made for a table that is small now and large in a minute, so nothing may be planned as a
+ * scan of the whole table, and compiling a plan costs more than running it. A database whose default
+ * is not to wait for the disk is overruled: nothing is acknowledged before it is durable.
+ */
+const sessionSettings: Statement = {
+  text: `select set_config('jit', 'off', false), set_config('enable_seqscan', 'off', false),
+    set_config('enable_bitmapscan', 'off', false), set_config('plan_cache_mode', 'force_generic_plan', false),
+    set_config('default_transaction_isolation', 'read committed', false),
+    set_config('synchronous_commit',
+      case current_setting('synchronous_commit') when 'off' then 'on' else current_setting('synchronous_commit') end,
+      false)`,
+}
+
+export class Connections {
+  /** Host, port and database, for messages. Never the password. */
+  readonly place: string
+  readonly #options: ConnectionOptions
+  readonly #stopListening: (() => void) | undefined
+  #current: Promise<Pool> | undefined
+  readonly #open = new Set<Pool>()
+  #isClosed = false
+
+  constructor(options: ConnectionOptions) {
+    this.#options = options
+    const url = new URL(options.url)
+    const host = decodeURIComponent(url.hostname) || url.searchParams.get('host') || 'localhost'
+    this.place = `PostgreSQL at ${host}:${url.port || 5432}${url.pathname}`
+    this.#stopListening = options.credentials?.onReplaced((credentials) => this.#replace(credentials))
+  }
+
+  /** One statement by itself: durable when it resolves. */
+  async writeAlone(statement: Statement, values: readonly unknown[]): Promise<Row[]> {
+    return this.use(async (connection) => {
+      try {
+        return await connection.query(statement, values)
+      } catch (error) {
+        throw isConnectionLost(error) ? new OutcomeUnknown(error) : error
+      }
+    })
+  }
+
+  async read(statement: Statement, values: readonly unknown[] = []): Promise<Row[]> {
+    try {
+      return await this.use((connection) => connection.query(statement, values))
+    } catch (error) {
+      // A connection that broke while it was idle, e.g. when the database was restarted: reading
+      // again on a fresh one is harmless.
+      if (!isConnectionLost(error) || this.#isClosed) throw error
+      return this.use((connection) => connection.query(statement, values))
+    }
+  }
+
+  async transaction<T>(begin: string, work: (connection: Connection) => Promise<T>): Promise<T> {
+    return this.use(async (connection) => {
+      await connection.query({ text: begin })
+      let result: T
+      try {
+        result = await work(connection)
+      } catch (error) {
+        if (!isConnectionLost(error)) await connection.query({ text: 'rollback' })
+        throw error
+      }
+      try {
+        await connection.query({ text: 'commit' })
+      } catch (error) {
+        throw isConnectionLost(error) ? new OutcomeUnknown(error) : error
+      }
+      return result
+    })
+  }
+
+  /** Lends a connection. One whose work failed in a way that leaves it unclear is not used again. */
+  async use<T>(work: (connection: Connection) => Promise<T>): Promise<T> {
+    const pool = await this.#borrow()
+    let client: pg.PoolClient | undefined
+    let isBroken = false
+    try {
+      client = await this.#connect(pool)
+      return await work(new PooledConnection(client))
+    } catch (error) {
+      isBroken = isConnectionLost(error instanceof OutcomeUnknown ? error.cause : error)
+      throw error
+    } finally {
+      client?.release(isBroken)
+      this.#giveBack(pool)
+    }
+  }
+
+  async close(): Promise<void> {
+    this.#isClosed = true
+    this.#stopListening?.()
+    const pools = [...this.#open]
+    for (const pool of pools) this.#retire(pool)
+    await Promise.all(pools.map((pool) => ended(pool.pool)))
+  }
+
+  async #connect(pool: Pool): Promise<pg.PoolClient> {
+    try {
+      return await pool.pool.connect()
+    } catch (error) {
+      if (isRefusedLogin(error) && pool.credentials !== undefined) {
+        this.#options.credentials?.rejected?.(pool.credentials)
+        // The next borrower asks for credentials anew.
+        this.#retire(pool)
+        this.#current = undefined
+      }
+      throw error
+    }
+  }
+
+  async #borrow(): Promise<Pool> {
+    if (this.#isClosed) throw new Error('connection ended: the store is closed')
+    this.#current ??= this.#make()
+    let pool: Pool
+    try {
+      pool = await this.#current
+    } catch (error) {
+      this.#current = undefined
+      throw error
+    }
+    // Retired between the asking and the having: its successor is there.
+    if (pool.isRetired) {
+      if ((await this.#current) === pool) this.#current = undefined
+      return this.#borrow()
+    }
+    pool.borrowers++
+    return pool
+  }
+
+  #giveBack(pool: Pool): void {
+    pool.borrowers--
+    if (pool.isRetired && pool.borrowers === 0) this.#end(pool)
+  }
+
+  #retire(pool: Pool): void {
+    if (pool.isRetired) return
+    pool.isRetired = true
+    if (pool.borrowers === 0) this.#end(pool)
+  }
+
+  #end(pool: Pool): void {
+    this.#open.delete(pool)
+    // A connection that breaks while it is being closed is closed.
+    pool.pool.end().catch(() => {})
+  }
+
+  #replace(credentials: Credentials): void {
+    if (this.#isClosed) return
+    const before = [...this.#open]
+    this.#current = Promise.resolve(this.#makeWith(credentials))
+    for (const pool of before) this.#retire(pool)
+  }
+
+  async #make(): Promise<Pool> {
+    const credentials = await this.#options.credentials?.current()
+    return this.#makeWith(credentials)
+  }
+
+  #makeWith(credentials: Credentials | undefined): Pool {
+    const url = new URL(this.#options.url)
+    if (credentials !== undefined) {
+      url.username = encodeURIComponent(credentials.user)
+      url.password = encodeURIComponent(credentials.password)
+    }
+    const pool = new pg.Pool({
+      connectionString: url.href,
+      max: this.#options.poolMax,
+      connectionTimeoutMillis: this.#options.connectTimeoutMs,
+      idleTimeoutMillis: 60_000,
+      application_name: 'redrive',
+      keepAlive: true,
+      statement_timeout: statementTimeoutMs,
+      lock_timeout: lockTimeoutMs,
+      idle_in_transaction_session_timeout: statementTimeoutMs,
+      types: { getTypeParser: parserOf as typeof pg.types.getTypeParser },
+      onConnect: async (client) => {
+        await client.query(sessionSettings.text)
+      },
+    })
+    // An idle connection that breaks is removed from the pool; the next borrower gets a new one.
+    pool.on('error', () => {})
+    // One that breaks while it is lent fails the query under way, which tells whoever waits for it.
+    pool.on('connect', (client) => client.on('error', () => {}))
+    const made = { pool, credentials, borrowers: 0, isRetired: false }
+    this.#open.add(made)
+    return made
+  }
+}
+
+class PooledConnection implements Connection {
+  readonly #client: pg.PoolClient
+
+  constructor(client: pg.PoolClient) {
+    this.#client = client
+  }
+
+  async query(statement: Statement, values: readonly unknown[] = []): Promise<Row[]> {
+    const { rows } = await this.#client.query<Row>({ ...statement, values: values as unknown[] })
+    return rows
+  }
+}
+
+async function ended(pool: pg.Pool): Promise<void> {
+  while (!pool.ended) await new Promise((resolve) => setTimeout(resolve, 5))
+}
+
+const parsers = new Map<number, (text: string) => unknown>([
+  [16, (text) => text === 't'],
+  [17, bytesOf],
+  [20, Number],
+  [21, Number],
+  [23, Number],
+])
+
+/** Ours alone: `pg.types` is shared with everybody in the process. 64-bit numbers fit, see core/instant.ts. */
+function parserOf(oid: number): (text: string) => unknown {
+  return parsers.get(oid) ?? String
+}
+
+function bytesOf(text: string): Uint8Array {
+  const bytes = Buffer.from(text.slice(2), 'hex')
+  return new Uint8Array(bytes.buffer, bytes.byteOffset, bytes.byteLength)
+}

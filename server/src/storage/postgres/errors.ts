@@ -1,0 +1,119 @@
+import { KnownError } from '../../errors.ts'
+
+/** The connection broke while a write was being committed: only the database knows whether it was. */
+export class OutcomeUnknown extends Error {
+  constructor(cause: unknown) {
+    super('outcome of the write is unknown', { cause })
+  }
+}
+
+/** What this server remembered of a queue is out of date. Nothing was written: read again, do again. */
+export class Stale extends Error {
+  constructor(what: string) {
+    super(`${what} changed meanwhile`)
+  }
+}
+
+/** Raised by redrive.expect_rows: the statement met a change made since it began, and was undone. */
+const changedMeanwhile = 'RD001'
+
+const sqlState = {
+  serializationFailure: '40001',
+  deadlock: '40P01',
+  lockTimeout: '55P03',
+  statementTimeout: '57014',
+  readOnly: '25006',
+  diskFull: '53100',
+  tooManyConnections: '53300',
+  noSuchDatabase: '3D000',
+  noPrivilege: '42501',
+} as const
+
+const networkCodes = new Set([
+  'ECONNREFUSED',
+  'ECONNRESET',
+  'ECONNABORTED',
+  'EPIPE',
+  'ETIMEDOUT',
+  'ENOTFOUND',
+  'EAI_AGAIN',
+  'EHOSTUNREACH',
+  'ENETUNREACH',
+  'ENOENT',
+])
+
+/** `pg` has no codes for these. */
+const networkSentences =
+  /connection terminated|timeout exceeded when trying to connect|query read timeout|not queryable|connection timeout|connection ended/i
+
+/** The transaction was rolled back through no fault of its own, and may well pass when done again. */
+export function isWorthRepeating(error: unknown): boolean {
+  if (error instanceof Stale) return true
+  const code = codeOf(error)
+  return code === sqlState.serializationFailure || code === sqlState.deadlock || code === changedMeanwhile
+}
+
+/** The connection is gone or going: what was sent over it may or may not have been done. */
+export function isConnectionLost(error: unknown): boolean {
+  if (!(error instanceof Error)) return false
+  const code = codeOf(error)
+  if (networkCodes.has(code)) return true
+  // 08: connection exceptions. 57P: the server is stopping, crashed, starting, or ended the session.
+  if (code.startsWith('08') || code.startsWith('57P') || code === '25P03') return true
+  return networkSentences.test(error.message)
+}
+
+/** The user or the password is wrong, or may no longer come in. */
+export function isRefusedLogin(error: unknown): boolean {
+  return codeOf(error).startsWith('28')
+}
+
+/** What went wrong in words, or the error itself when we did not foresee it. `place` has no password. */
+export function toKnownError(error: unknown, place: string): unknown {
+  if (error instanceof KnownError || !(error instanceof Error)) return error
+  if (error instanceof OutcomeUnknown) {
+    const why = error.cause instanceof Error ? `: ${oneLine(error.cause)}` : ''
+    const sentence = `lost the connection to ${place} while writing, so whether the write was kept is unknown${why}`
+    return new KnownError('STORE_UNAVAILABLE', sentence, error)
+  }
+  const code = codeOf(error)
+  const unavailable = (sentence: string) => new KnownError('STORE_UNAVAILABLE', sentence, error)
+  if (isRefusedLogin(error)) {
+    return new KnownError('STORE_REFUSED', `${place} refused the login: ${oneLine(error)}`, error)
+  }
+  switch (code) {
+    case sqlState.noSuchDatabase:
+    case sqlState.noPrivilege:
+      return new KnownError('STORE_REFUSED', `${place} refused: ${oneLine(error)}`, error)
+    case sqlState.diskFull: {
+      const sentence = `no space left on the disk of ${place}; nothing of this write was kept`
+      return new KnownError('STORE_FULL', sentence, error)
+    }
+    case sqlState.readOnly:
+      return unavailable(`${place} takes no writes now: ${oneLine(error)}`)
+    case sqlState.lockTimeout:
+    case sqlState.statementTimeout:
+      return unavailable(`${place} was too busy to answer in time: ${oneLine(error)}`)
+    case sqlState.serializationFailure:
+    case sqlState.deadlock:
+    case changedMeanwhile:
+      return unavailable(`${place} had too many conflicting writes at once: ${oneLine(error)}`)
+    case '22003':
+      return new KnownError('BAD_REQUEST', `a number is out of the range that the store can keep`, error)
+  }
+  if (error instanceof Stale) return unavailable(`${place} had too many changes at once: ${error.message}`)
+  if (isConnectionLost(error)) return unavailable(`cannot reach ${place}: ${oneLine(error)}`)
+  // 53: out of connections or memory. 58: the server's own system failed it.
+  if (code.startsWith('53') || code.startsWith('58')) return unavailable(`${place} failed: ${oneLine(error)}`)
+  return error
+}
+
+function codeOf(error: unknown): string {
+  return error instanceof Error && 'code' in error && typeof error.code === 'string' ? error.code : ''
+}
+
+/** An AggregateError of several addresses has no message of its own. */
+function oneLine(error: Error): string {
+  const text = error.message || (error instanceof AggregateError ? String(error.errors[0]?.message) : error.name)
+  return text.replace(/\s+/g, ' ').trim()
+}

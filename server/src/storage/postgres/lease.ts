@@ -1,0 +1,154 @@
+import type { Leased } from '../../core/item.ts'
+import type { LeaseItems } from '../storage.ts'
+import { int4s, int8s, texts } from './arrays.ts'
+import type { Connection, Row, Statement } from './connections.ts'
+import { addToCounts } from './counts.ts'
+import { Stale } from './errors.ts'
+import { checkPartition, type KnownQueue } from './queues.ts'
+import { columnNames, itemOf, stateCodes } from './rows.ts'
+import type { Store } from './store.ts'
+import type { Transaction } from './transaction.ts'
+
+/** What a lease changes is known without asking: attempts + 1 and these four. */
+const returned = columnNames.map((name) => `t.${name}`).join(', ')
+
+/**
+ * Picks, leases and counts in one statement. Rows that another leaser holds are passed over, never
+ * waited for. Holders are dealt by the place of the item in the order of its partition. `$12` is the
+ * slot of the counts, or null when the caller counts.
+ */
+function leaseFrom(name: string, table: string): Statement {
+  const isParent = table === 'items'
+  return {
+    name,
+    text: `with asked as materialized (
+        select a.queue_id, a.partition, a.first, a.count
+        from unnest($1::int4[], $2::int4[], $3::int4[], $4::int4[], $5::int4[])
+            as a(queue_id, version, partition, first, count)
+          join redrive.queues q on q.id = a.queue_id and q.version = a.version
+      ), picked as materialized (
+        select r.tableoid, r.ctid as place, a.first + row_number() over (
+          partition by a.queue_id, a.partition order by r.priority desc, r.id) as turn, r.queue_id, r.partition, r.id
+        from asked a cross join lateral (
+          select t.tableoid, t.ctid, t.queue_id, t.partition, t.id, t.priority from redrive.${table} t
+          where t.queue_id = a.queue_id and t.partition = a.partition and t.state = ${stateCodes.waiting}
+          order by t.priority desc, t.id limit a.count for update skip locked
+        ) r
+      ), leased as (
+        update redrive.${table} t
+        set state = ${stateCodes.leased}, attempts = t.attempts + 1, lease_holder = h.holder,
+          lease_deadline = h.deadline, due_at = h.deadline, updated_at = h.now
+        from picked p join unnest($6::text[], $7::int8[], $8::int8[])
+          with ordinality as h(holder, deadline, now, turn) on h.turn = p.turn
+        where ${isParent ? 't.queue_id = p.queue_id and t.partition = p.partition and t.id = p.id' : 't.ctid = p.place'}
+        returning p.turn, ${returned}
+      ), counted as (${addToCounts(
+        ['waiting', 'leased', 'lease_sum_ms'],
+        `select queue_id, partition, $9::int4, -count(*), count(*), sum(lease_deadline / 1000) from leased
+         where $9::int4 is not null group by queue_id, partition order by queue_id, partition`,
+      )})
+      select l.*, (select count(*) from asked) as known from (select) one left join leased l on true
+      order by l.turn`,
+  }
+}
+
+const leaseLive = leaseFrom('lease-live', 'items_live')
+/** For queues that may hold what came from elsewhere: both partitions, merged in order. */
+const leaseAll = leaseFrom('lease-all', 'items')
+
+export async function leaseAlone(store: Store, commands: readonly LeaseItems[]): Promise<Leased[][]> {
+  const asked: Asked[] = []
+  for (const command of commands) {
+    let known = await store.book.get(store.connections, command.queue)
+    if (known.queue.isPaused) {
+      // It may go on by now, and no statement is sent that would tell.
+      store.book.forget(command.queue)
+      known = await store.book.get(store.connections, command.queue)
+    }
+    checkPartition(known.queue, command.partition)
+    asked.push({ command, known })
+  }
+  const writer = { query: store.connections.writeAlone.bind(store.connections) }
+  return leaseTogether(writer, asked, store.slots.lease)
+}
+
+export async function lease(transaction: Transaction, commands: readonly LeaseItems[]): Promise<Leased[][]> {
+  const asked: Asked[] = []
+  for (const command of commands) {
+    asked.push({ command, known: await transaction.at(command.queue, command.partition) })
+  }
+  const results = await leaseTogether(transaction.connection, asked, null)
+  for (const [index, items] of results.entries()) {
+    const { known, command } = asked[index] as Asked
+    for (const item of items) {
+      transaction.tally.enter(known.id, item)
+      transaction.tally.leave(known.id, { ...item, state: 'waiting', availableAt: null })
+    }
+    void command
+  }
+  return results
+}
+
+type Asked = Readonly<{ command: LeaseItems; known: KnownQueue }>
+type Group = { readonly known: KnownQueue; readonly partition: number; readonly turns: Turn[] }
+type Turn = Readonly<{ holder: string; now: number; to: number }>
+
+async function leaseTogether(
+  connection: Pick<Connection, 'query'>,
+  asked: readonly Asked[],
+  slot: number | null,
+): Promise<Leased[][]> {
+  const results: Leased[][] = asked.map(() => [])
+  const groups = new Map<string, Group>()
+  for (const [to, { command, known }] of asked.entries()) {
+    if (known.queue.isPaused || command.holders.length === 0) continue
+    const key = `${known.id}/${command.partition}`
+    let group = groups.get(key)
+    if (group === undefined) {
+      group = { known, partition: command.partition, turns: [] }
+      groups.set(key, group)
+    }
+    for (const holder of command.holders) group.turns.push({ holder, now: command.now, to })
+  }
+  // A queue that may hold what came from elsewhere is leased from both tables; the others only from one.
+  for (const isAll of [false, true]) {
+    const some = [...groups.values()].filter(({ known }) => known.isSourced === isAll)
+    if (some.length === 0) continue
+    const rows = await connection.query(isAll ? leaseAll : leaseLive, parametersOf(some, slot))
+    if (rows[0]?.known !== some.length) throw new Stale('a queue')
+    const turns = some.flatMap((group) => group.turns.map((turn) => ({ turn, known: group.known })))
+    for (const row of rows) {
+      if (row.turn === null) continue
+      const { turn, known } = turns[(row.turn as number) - 1] as (typeof turns)[number]
+      results[turn.to]?.push(leasedItem(row, known))
+    }
+  }
+  return results
+}
+
+function parametersOf(groups: readonly Group[], slot: number | null): unknown[] {
+  const turns = groups.flatMap((group) => group.turns.map((turn) => ({ ...turn, leaseUs: group.known.queue.leaseUs })))
+  let first = 0
+  const firsts = groups.map((group) => {
+    const at = first
+    first += group.turns.length
+    return at
+  })
+  return [
+    int4s(groups.map(({ known }) => known.id)),
+    int4s(groups.map(({ known }) => known.version)),
+    int4s(groups.map(({ partition }) => partition)),
+    int4s(firsts),
+    int4s(groups.map((group) => group.turns.length)),
+    texts(turns.map((turn) => turn.holder)),
+    int8s(turns.map((turn) => turn.now + turn.leaseUs)),
+    int8s(turns.map((turn) => turn.now)),
+    slot,
+  ]
+}
+
+function leasedItem(row: Row, known: KnownQueue): Leased {
+  const item = itemOf(row, known.queue.name)
+  if (item.state !== 'leased') throw new Error(`item ${item.id} was leased but is ${item.state}`)
+  return item
+}

@@ -1,0 +1,168 @@
+import { lettersForPeople } from './0001_letters-for-people.ts'
+
+/**
+ * Never edited once released.
+ *
+ * Items live in two partitions that share nothing but a name. `items_live` is the work at hand: small,
+ * churning, vacuumed all the time. `items_sourced` has what came from elsewhere (dead letters, imports
+ * with a source id): it may hold tens of millions of rows that hardly change, and pays for the indexes
+ * that searching them needs. A row never changes sides.
+ *
+ * States are numbers because the partial indexes name them: 0 waiting, 1 scheduled, 2 leased, 3 done,
+ * 4 dead. `due_at` is when time alone changes the item next (core/transitions.ts `dueAt`); it is null
+ * for waiting letters, so a backlog of millions of them adds nothing to its index. `root_id` is null
+ * while it is the same as `id`, which for nearly all items is always.
+ *
+ * JSON is kept in `text`: jsonb refuses the NUL escapes that error messages do contain.
+ */
+const itemColumns = `
+  queue_id integer not null,
+  partition integer not null,
+  created_at bigint not null,
+  updated_at bigint not null,
+  expire_deadline bigint not null,
+  available_at bigint,
+  due_at bigint,
+  lease_deadline bigint,
+  ended_at bigint,
+  died_at bigint,
+  attempts integer not null,
+  attempts_max integer not null,
+  priority integer not null,
+  redrives integer not null,
+  state smallint not null,
+  is_sourced boolean not null,
+  id text collate "C" not null,
+  root_id text collate "C",
+  source_id text collate "C",
+  letter_id text collate "C",
+  lease_holder text collate "C",
+  kind text collate "C" not null,
+  encoding text collate "C" not null,
+  reference text collate "C" not null,
+  headers text collate "C",
+  failure text collate "C",
+  origin text collate "C",
+  key bytea,
+  payload bytea not null`
+
+const tables = `
+create table redrive.queues (
+  id integer generated always as identity primary key,
+  name text collate "C" not null unique,
+  namespace text collate "C" not null,
+  partitions integer not null,
+  -- Counts the changes: what a server remembers of a queue holds as long as this is the same.
+  version integer not null default 1,
+  -- Whether a row of it may be in items_sourced. Set with the first such row, never taken back.
+  is_sourced boolean not null default false,
+  dead_queue text collate "C",
+  policy text collate "C" not null,
+  created_at bigint not null,
+  updated_at bigint not null
+);
+create index queues_dead_queue on redrive.queues (dead_queue) where dead_queue is not null;
+
+-- Whoever puts a row into a partition locks its row here first: so ids increase across servers, and
+-- nothing is put into a queue that is being deleted.
+create table redrive.partitions (
+  queue_id integer not null references redrive.queues (id),
+  partition integer not null,
+  last_id text collate "C" not null default '',
+  primary key (queue_id, partition)
+) with (fillfactor = 20, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 1000);
+
+create table redrive.items (${itemColumns}
+) partition by list (is_sourced);
+
+create table redrive.items_live partition of redrive.items for values in (false)
+  with (fillfactor = 85, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 10000,
+    autovacuum_vacuum_insert_scale_factor = 0.2, autovacuum_analyze_scale_factor = 0,
+    autovacuum_analyze_threshold = 20000, autovacuum_vacuum_cost_delay = 0);
+create table redrive.items_sourced partition of redrive.items for values in (true)
+  with (fillfactor = 95, autovacuum_vacuum_scale_factor = 0.01, autovacuum_vacuum_threshold = 10000,
+    autovacuum_analyze_scale_factor = 0.02);
+
+alter table redrive.items_live add constraint items_live_id primary key (queue_id, partition, id);
+create index items_live_ready on redrive.items_live (queue_id, partition, priority desc, id) where state = 0;
+create index items_live_due on redrive.items_live (due_at, id) where due_at is not null;
+create index items_live_scheduled on redrive.items_live (queue_id, available_at, id) where state = 1;
+create index items_live_ended on redrive.items_live (queue_id, ended_at, id) where ended_at is not null;
+
+alter table redrive.items_sourced add constraint items_sourced_id primary key (queue_id, partition, id);
+create index items_sourced_ready on redrive.items_sourced (queue_id, partition, priority desc, id) where state = 0;
+create index items_sourced_due on redrive.items_sourced (due_at, id) where due_at is not null;
+create index items_sourced_scheduled on redrive.items_sourced (queue_id, available_at, id) where state = 1;
+create index items_sourced_ended on redrive.items_sourced (queue_id, ended_at, id) where ended_at is not null;
+create unique index items_sourced_source on redrive.items_sourced (queue_id, source_id) where source_id is not null;
+create unique index items_sourced_root on redrive.items_sourced ((coalesce(root_id, id)));
+create index items_sourced_created on redrive.items_sourced (queue_id, state, created_at, id);
+create index items_sourced_updated on redrive.items_sourced (queue_id, state, updated_at, id);
+create index items_sourced_died on redrive.items_sourced (queue_id, state, died_at, id) where died_at is not null;
+
+create table redrive.archive (${itemColumns},
+  archived_at bigint not null,
+  primary key (queue_id, partition, id)
+);
+create index archive_root on redrive.archive ((coalesce(root_id, id)));
+create index archive_created on redrive.archive (queue_id, created_at, id);
+create index archive_updated on redrive.archive (queue_id, updated_at, id);
+create index archive_died on redrive.archive (queue_id, died_at, id) where died_at is not null;
+
+-- Several rows per partition, so that servers and kinds of work do not wait for each other's counts:
+-- only their sums mean something. The sums of times are numeric because the rows that add and the
+-- rows that take away are not the same ones, so neither is bounded.
+create table redrive.counts (
+  queue_id integer not null,
+  partition integer not null,
+  slot integer not null,
+  waiting bigint not null default 0,
+  scheduled bigint not null default 0,
+  leased bigint not null default 0,
+  done bigint not null default 0,
+  dead bigint not null default 0,
+  accepted bigint not null default 0,
+  completed bigint not null default 0,
+  dead_lettered bigint not null default 0,
+  dropped bigint not null default 0,
+  deleted bigint not null default 0,
+  forgotten bigint not null default 0,
+  archived bigint not null default 0,
+  created_sum_ms numeric not null default 0,
+  lease_sum_ms numeric not null default 0,
+  primary key (queue_id, partition, slot)
+) with (fillfactor = 20, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 1000);
+
+create table redrive.audit (
+  id bigint generated always as identity primary key,
+  at bigint not null,
+  actor text collate "C" not null,
+  action text collate "C" not null,
+  target text collate "C" not null,
+  reason text collate "C" not null,
+  request_id text collate "C" not null,
+  details text collate "C" not null
+);
+create index audit_target on redrive.audit (target, id);
+create index audit_action on redrive.audit (action, id);
+
+-- The row stays when a lock is released (deadline null): its token must never start again.
+create table redrive.locks (
+  name text collate "C" primary key,
+  owner text collate "C" not null,
+  token bigint not null,
+  deadline bigint
+);
+
+-- Undoes a statement that met a change made between what it saw and what it wrote; it is run again.
+create function redrive.expect_rows(found bigint, expected bigint) returns bigint language plpgsql as $$
+begin
+  if found <> expected then
+    raise exception using errcode = 'RD001', message = 'items changed while they were being written';
+  end if;
+  return found;
+end
+$$;
+`
+
+export const foundation = `${tables}${lettersForPeople}`

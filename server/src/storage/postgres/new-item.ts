@@ -1,0 +1,44 @@
+import type { Item } from '../../core/item.ts'
+import type { Queue } from '../../core/queue.ts'
+import type { Import, ImportedItem, Produce } from '../storage.ts'
+
+export function producedItem(command: Produce, index: number, queue: Queue, id: string): Item {
+  const { lease, ...made } = command.items[index] as Produce['items'][number]
+  if (lease === undefined) return newItem(command, made, queue, id)
+  const deadline = command.now + queue.leaseUs
+  return newItem(command, { ...made, attempts: 1, lease: { holder: lease.holder, deadline } }, queue, id)
+}
+
+export function importedItem(command: Import, index: number, queue: Queue, id: string): Item {
+  return newItem(command, command.items[index] as ImportedItem, queue, id)
+}
+
+function newItem(command: Produce | Import, given: ImportedItem, queue: Queue, id: string): Item {
+  const { now, partition } = command
+  const base = {
+    id,
+    rootId: id,
+    queue: queue.name,
+    partition,
+    sourceId: given.sourceId ?? null,
+    attempts: given.attempts ?? 0,
+    attemptsMax: given.attemptsMax ?? 0,
+    priority: given.priority ?? 0,
+    kind: given.kind ?? '',
+    encoding: given.encoding ?? '',
+    reference: given.reference ?? '',
+    key: given.key ?? null,
+    headers: given.headers ?? [],
+    payload: given.payload,
+    createdAt: now,
+    updatedAt: now,
+    expireDeadline: given.expireDeadline ?? now + queue.expireUs,
+    failure: given.failure ?? null,
+    origin: given.origin ?? null,
+    diedAt: given.diedAt ?? (given.origin ? now : null),
+    letterId: given.letterId ?? null,
+    redrives: given.redrives ?? 0,
+  }
+  if (given.lease) return { ...base, state: 'leased', lease: given.lease }
+  return { ...base, state: 'waiting', availableAt: given.availableAt ?? null }
+}

@@ -1,0 +1,168 @@
+import { nextKsuids } from '../../core/ksuid.ts'
+import type { Import, Imported, Produce, Produced } from '../storage.ts'
+import { int4s, texts } from './arrays.ts'
+import type { Statement } from './connections.ts'
+import { addTally, Tally, tallyWidth } from './counts.ts'
+import { importedItem, producedItem } from './new-item.ts'
+import { checkPartition, type KnownQueue } from './queues.ts'
+import { columnNames, encode, isSourced, type Stored, unnestOf } from './rows.ts'
+import type { Store } from './store.ts'
+import type { Transaction } from './transaction.ts'
+
+/** What an item that was just produced can have. */
+const producedColumns = columnNames.filter(
+  (name) => !['root_id', 'source_id', 'origin', 'failure', 'died_at', 'ended_at'].includes(name),
+)
+
+const groupWidth = 5
+const itemsFirst = groupWidth + 1
+const tallyFirst = itemsFirst + producedColumns.length
+const slotAt = tallyFirst + tallyWidth
+const groupsAt = slotAt + 1
+
+/**
+ * All in one statement: takes each partition if its newest id is below ours and the queue is still as
+ * remembered, then stores the items and counts them. If one partition cannot be taken nothing is
+ * stored; that newest ids moved on then costs only a gap.
+ */
+const produceAlone: Statement = {
+  name: 'produce',
+  text: `with guard as (
+      update redrive.partitions p set last_id = g.id_max
+      from unnest($1::int4[], $2::int4[], $3::int4[], $4::text[], $5::text[])
+          as g(queue_id, version, partition, id_min, id_max)
+        join redrive.queues q on q.id = g.queue_id and q.version = g.version
+      where p.queue_id = g.queue_id and p.partition = g.partition and p.last_id < g.id_min
+      returning 1
+    ), taken as materialized (select count(*) = $${groupsAt}::int4 as is_all from guard
+    ), stored as (
+      insert into redrive.items_live (${producedColumns.join(', ')}, is_sourced)
+      select ${producedColumns.map((name) => `i.${name}`).join(', ')}, false
+      from ${unnestOf(producedColumns, 'i', itemsFirst)} where (select is_all from taken)
+    ), counted as (${addTally(tallyFirst, slotAt, 'where (select is_all from taken)')})
+    select is_all from taken`,
+}
+
+type Group = { known: KnownQueue; partition: number; idMin: string; idMax: string }
+
+/** Undefined when it could not be done in one statement: then nothing was stored. */
+export async function tryProduceAlone(
+  store: Store,
+  commands: readonly Produce[],
+): Promise<Produced[] | undefined> {
+  const groups = new Map<string, Group>()
+  const tally = new Tally()
+  const rows: Stored[] = []
+  const results: Produced[] = []
+  for (const command of commands) {
+    const known = await store.book.get(store.connections, command.queue)
+    checkPartition(known.queue, command.partition)
+    const key = `${known.id}/${command.partition}`
+    const group = groups.get(key)
+    const last = group?.idMax ?? store.book.lastId(known, command.partition)
+    const ids = nextKsuids(last, command.now, command.items.length, store.random)
+    results.push({ ids, deadline: command.now + known.queue.leaseUs })
+    const [first, newest] = [ids[0], ids.at(-1)]
+    if (first === undefined || newest === undefined) continue
+    if (group === undefined) {
+      groups.set(key, { known, partition: command.partition, idMin: first, idMax: newest })
+    } else group.idMax = newest
+    rows.push(...storedRows(tally, known, command, ids))
+  }
+  if (rows.length === 0) return undefined
+  const taken = [...groups.values()].sort(
+    (left, right) => left.known.id - right.known.id || left.partition - right.partition,
+  )
+  const [outcome] = await store.connections.writeAlone(produceAlone, [
+    int4s(taken.map(({ known }) => known.id)),
+    int4s(taken.map(({ known }) => known.version)),
+    int4s(taken.map(({ partition }) => partition)),
+    texts(taken.map(({ idMin }) => idMin)),
+    texts(taken.map(({ idMax }) => idMax)),
+    ...encode(producedColumns, rows),
+    ...tally.encode(),
+    store.slots.produce,
+    taken.length,
+  ])
+  if (outcome?.is_all !== true) {
+    for (const { known } of taken) store.book.forget(known.queue.name)
+    return undefined
+  }
+  for (const { known, partition, idMax } of taken) store.book.setLastId(known.id, partition, idMax)
+  return results
+}
+
+const insertLive: Statement = { name: 'insert-live', text: insertInto('items_live', false) }
+/** The one dead letter per death: what has the source id already is left as it is. */
+const insertSourced: Statement = {
+  name: 'insert-sourced',
+  text: `${insertInto('items_sourced', true)}
+    on conflict (queue_id, source_id) where source_id is not null do nothing returning id`,
+}
+
+function insertInto(table: string, isSourcedTable: boolean): string {
+  return `insert into redrive.${table} (${columnNames.join(', ')}, is_sourced)
+    select ${columnNames.map((name) => `i.${name}`).join(', ')}, ${isSourcedTable}
+    from ${unnestOf(columnNames, 'i', 1)}`
+}
+
+export async function produce(transaction: Transaction, commands: readonly Produce[]): Promise<Produced[]> {
+  const rows: Stored[] = []
+  const results: Produced[] = []
+  for (const command of commands) {
+    const known = await transaction.at(command.queue, command.partition)
+    await transaction.lockPartitions([{ known, partition: command.partition }])
+    const ids = transaction.nextIds(known, command.partition, command.now, command.items.length)
+    rows.push(...storedRows(transaction.tally, known, command, ids))
+    results.push({ ids, deadline: command.now + known.queue.leaseUs })
+  }
+  if (rows.length > 0) await transaction.connection.query(insertLive, encode(columnNames, rows))
+  return results
+}
+
+export async function importItems(transaction: Transaction, commands: readonly Import[]): Promise<Imported[][]> {
+  const rows: Stored[] = []
+  const made: Stored[][] = []
+  for (const command of commands) {
+    const known = await transaction.at(command.queue, command.partition)
+    await transaction.lockPartitions([{ known, partition: command.partition }])
+    const ids = transaction.nextIds(known, command.partition, command.now, command.items.length)
+    const stored = ids.map((id, index) => ({
+      queueId: known.id,
+      queue: known.queue,
+      item: importedItem(command, index, known.queue, id),
+    }))
+    made.push(stored)
+    rows.push(...stored)
+    if (stored.some(({ item }) => isSourced(item))) transaction.markSourced(known)
+  }
+  const live = rows.filter(({ item }) => !isSourced(item))
+  const sourced = rows.filter(({ item }) => isSourced(item))
+  const newIds = new Set(live.map(({ item }) => item.id))
+  if (live.length > 0) await transaction.connection.query(insertLive, encode(columnNames, live))
+  if (sourced.length > 0) {
+    const inserted = await transaction.connection.query(insertSourced, encode(columnNames, sourced))
+    for (const row of inserted) newIds.add(row.id as string)
+  }
+  for (const { queueId, item } of rows) {
+    if (!newIds.has(item.id)) continue
+    transaction.tally.enter(queueId, item)
+    transaction.tally.add(queueId, item.partition, 'accepted')
+  }
+  return made.map((stored) =>
+    stored.map(({ item }) => ({
+      id: newIds.has(item.id) ? item.id : null,
+      createdAt: item.createdAt,
+      expireDeadline: item.expireDeadline,
+    })),
+  )
+}
+
+function storedRows(tally: Tally, known: KnownQueue, command: Produce, ids: readonly string[]): Stored[] {
+  tally.add(known.id, command.partition, 'accepted', ids.length)
+  return ids.map((id, index) => {
+    const item = producedItem(command, index, known.queue, id)
+    tally.enter(known.id, item)
+    return { queueId: known.id, queue: known.queue, item }
+  })
+}

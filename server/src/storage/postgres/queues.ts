@@ -1,0 +1,186 @@
+import { newQueue, type Queue, type QueuePolicy } from '../../core/queue.ts'
+import { KnownError } from '../../errors.ts'
+import { checkDeadQueue, partitionNotFound, queueInUse, queueNotFound } from '../queue-checks.ts'
+import type { CreateQueue, DeleteQueue, QueuesQuery, UpdateQueue } from '../storage.ts'
+import type { Connection, Connections, Row } from './connections.ts'
+import type { Transaction } from './transaction.ts'
+
+/** `version`: what is said here holds while the row has this version. */
+export type KnownQueue = Readonly<{ id: number; version: number; isSourced: boolean; queue: Queue }>
+
+/**
+ * What this server remembers of queues, so that most writes need not ask. Others may change a queue at
+ * any time: every statement that builds on this also checks the version, and does nothing if it differs.
+ */
+export class QueueBook {
+  readonly #byName = new Map<string, KnownQueue>()
+  readonly #lastIds = new Map<string, string>()
+
+  async get(connections: Connections, name: string): Promise<KnownQueue> {
+    const known = this.#byName.get(name)
+    if (known !== undefined) return known
+    const [row] = await connections.read(
+      { name: 'get-queue', text: 'select * from redrive.queues where name = $1' },
+      [name],
+    )
+    if (row === undefined) throw queueNotFound(name)
+    return this.learn(row)
+  }
+
+  learn(row: Row): KnownQueue {
+    const before = this.#byName.get(row.name as string)
+    if (before !== undefined && before.id === row.id && before.version === row.version) return before
+    const known = knownQueueOf(row)
+    this.#byName.set(known.queue.name, known)
+    return known
+  }
+
+  forget(name: string): void {
+    this.#byName.delete(name)
+  }
+
+  /** The newest id that this server knows of; others may have made newer ones. */
+  lastId(known: KnownQueue, partition: number): string | undefined {
+    return this.#lastIds.get(`${known.id}/${partition}`)
+  }
+
+  setLastId(queueId: number, partition: number, id: string): void {
+    const key = `${queueId}/${partition}`
+    const before = this.#lastIds.get(key)
+    if (before === undefined || before < id) this.#lastIds.set(key, id)
+  }
+}
+
+export function knownQueueOf(row: Row): KnownQueue {
+  return {
+    id: row.id as number,
+    version: row.version as number,
+    isSourced: row.is_sourced as boolean,
+    queue: queueOf(row),
+  }
+}
+
+export function checkPartition(queue: Queue, partition: number): void {
+  if (!Number.isInteger(partition) || partition < 0 || partition >= queue.partitions) {
+    throw partitionNotFound(queue.name, partition, queue.partitions)
+  }
+}
+
+/** One at a time in the whole cluster: the rules about dead queues look at several queues at once. */
+export async function lockQueueDefinitions(connection: Connection): Promise<void> {
+  await connection.query({ text: `select pg_advisory_xact_lock(hashtext('redrive queue definitions'))` })
+}
+
+export async function createQueue(transaction: Transaction, command: CreateQueue): Promise<Queue> {
+  const queue = newQueue(command.queue, command.now)
+  if ((await transaction.find(queue.name)) !== undefined) {
+    throw new KnownError('QUEUE_EXISTS', `queue ${queue.name} exists already`)
+  }
+  const deadQueue = queue.deadQueue === null ? undefined : await transaction.find(queue.deadQueue)
+  checkDeadQueue(queue.name, queue.deadQueue, deadQueue?.queue, false)
+  const [row] = await transaction.connection.query(
+    {
+      text: `with made as (
+          insert into redrive.queues (name, namespace, partitions, dead_queue, policy, created_at, updated_at)
+          values ($1, $2, $3, $4, $5, $6, $7) returning *
+        ), parts as (
+          insert into redrive.partitions (queue_id, partition)
+          select made.id, p from made, generate_series(0, $3 - 1) as p
+        )
+        select * from made`,
+    },
+    [
+      queue.name,
+      queue.namespace,
+      queue.partitions,
+      queue.deadQueue,
+      policyText(queue),
+      queue.createdAt,
+      queue.updatedAt,
+    ],
+  )
+  transaction.changed(queue.name, row)
+  return queue
+}
+
+export async function updateQueue(transaction: Transaction, command: UpdateQueue): Promise<Queue> {
+  const known = await transaction.get(command.name)
+  const queue: Queue = { ...known.queue, ...command.changes, updatedAt: command.now }
+  const isDeadQueue = (await namedAsDeadQueueBy(transaction, queue.name)) !== undefined
+  const deadQueue = queue.deadQueue === null ? undefined : await transaction.find(queue.deadQueue)
+  checkDeadQueue(queue.name, queue.deadQueue, deadQueue?.queue, isDeadQueue)
+  const [row] = await transaction.connection.query(
+    {
+      text: `update redrive.queues
+        set dead_queue = $2, policy = $3, updated_at = $4, version = version + 1 where id = $1 returning *`,
+    },
+    [known.id, queue.deadQueue, policyText(queue), queue.updatedAt],
+  )
+  transaction.changed(queue.name, row)
+  return queue
+}
+
+export async function deleteQueue(transaction: Transaction, command: DeleteQueue): Promise<{ removed: number }> {
+  const { id } = await transaction.get(command.name)
+  const user = await namedAsDeadQueueBy(transaction, command.name)
+  if (user !== undefined) throw queueInUse(command.name, user)
+  const run = async (text: string) => (await transaction.connection.query({ text }, [id]))[0]
+  // Millions of letters may go with it.
+  await transaction.connection.query({ text: 'set local statement_timeout = 0' })
+  // The partitions first: from here on nobody can put anything into the queue. The queue's own row
+  // last: whoever waits for it holds no lock that this waits for.
+  await run(`select from redrive.partitions where queue_id = $1 order by partition for update`)
+  const row = await run(
+    `with gone as (delete from redrive.items where queue_id = $1 returning 1) select count(*) as removed from gone`,
+  )
+  await run('delete from redrive.archive where queue_id = $1')
+  await run('delete from redrive.counts where queue_id = $1')
+  await run('delete from redrive.partitions where queue_id = $1')
+  await run('delete from redrive.queues where id = $1')
+  transaction.tally.drop(id)
+  transaction.changed(command.name, undefined)
+  return { removed: row?.removed as number }
+}
+
+export async function getQueue(connections: Connections, name: string): Promise<Queue | null> {
+  const [row] = await connections.read(
+    { name: 'get-queue', text: 'select * from redrive.queues where name = $1' },
+    [name],
+  )
+  return row === undefined ? null : queueOf(row)
+}
+
+export async function listQueues(connections: Connections, query: QueuesQuery): Promise<Queue[]> {
+  const inNamespace = query.namespace === undefined ? '' : 'and namespace = $3'
+  const rows = await connections.read(
+    { text: `select * from redrive.queues where name >= $1 ${inNamespace} order by name limit $2` },
+    [query.from ?? '', query.countMax, ...(query.namespace === undefined ? [] : [query.namespace])],
+  )
+  return rows.map(queueOf)
+}
+
+async function namedAsDeadQueueBy(transaction: Transaction, name: string): Promise<string | undefined> {
+  const [row] = await transaction.connection.query(
+    { text: 'select name from redrive.queues where dead_queue = $1 limit 1' },
+    [name],
+  )
+  return row?.name as string | undefined
+}
+
+function queueOf(row: Row): Queue {
+  return {
+    ...(JSON.parse(row.policy as string) as QueuePolicy),
+    deadQueue: row.dead_queue as string | null,
+    name: row.name as string,
+    namespace: row.namespace as string,
+    partitions: row.partitions as number,
+    createdAt: row.created_at as number,
+    updatedAt: row.updated_at as number,
+  }
+}
+
+/** The columns are the truth for what has one; the rest of the policy is this text. */
+function policyText(queue: Queue): string {
+  const { name, namespace, partitions, createdAt, updatedAt, deadQueue, ...policy } = queue
+  return JSON.stringify(policy)
+}

@@ -1,0 +1,153 @@
+import { Buffer } from 'node:buffer'
+import type { Failure, Header, Item, Origin } from '../../core/item.ts'
+import type { Queue } from '../../core/queue.ts'
+import { dueAt } from '../../core/transitions.ts'
+import type { ListedState } from '../storage.ts'
+import { bytes, int4s, int8s, texts } from './arrays.ts'
+import type { Row } from './connections.ts'
+
+/** As stored. The numbers are part of the schema: the partial indexes name them. */
+export const stateCodes = { waiting: 0, scheduled: 1, leased: 2, done: 3, dead: 4 } as const
+
+const stateNames: readonly ListedState[] = ['waiting', 'scheduled', 'leased', 'done', 'dead']
+
+/** An item with what the rules of its queue make of it. */
+export type Stored = Readonly<{ queueId: number; queue: Queue; item: Item }>
+
+type Column = Readonly<
+  | { type: 'int4' | 'int8'; of: (stored: Stored) => number | null }
+  | { type: 'text'; of: (stored: Stored) => string | null }
+  | { type: 'bytea'; of: (stored: Stored) => Uint8Array | null }
+>
+
+const columns = {
+  queue_id: { type: 'int4', of: ({ queueId }) => queueId },
+  partition: { type: 'int4', of: ({ item }) => item.partition },
+  id: { type: 'text', of: ({ item }) => item.id },
+  root_id: { type: 'text', of: ({ item }) => (item.rootId === item.id ? null : item.rootId) },
+  source_id: { type: 'text', of: ({ item }) => item.sourceId },
+  state: { type: 'int4', of: ({ item }) => stateCodes[listedState(item)] },
+  attempts: { type: 'int4', of: ({ item }) => item.attempts },
+  attempts_max: { type: 'int4', of: ({ item }) => item.attemptsMax },
+  priority: { type: 'int4', of: ({ item }) => item.priority },
+  kind: { type: 'text', of: ({ item }) => item.kind },
+  encoding: { type: 'text', of: ({ item }) => item.encoding },
+  reference: { type: 'text', of: ({ item }) => item.reference },
+  key: { type: 'bytea', of: ({ item }) => item.key },
+  headers: { type: 'text', of: ({ item }) => headersToText(item.headers) },
+  payload: { type: 'bytea', of: ({ item }) => item.payload },
+  created_at: { type: 'int8', of: ({ item }) => item.createdAt },
+  updated_at: { type: 'int8', of: ({ item }) => item.updatedAt },
+  expire_deadline: { type: 'int8', of: ({ item }) => item.expireDeadline },
+  available_at: { type: 'int8', of: ({ item }) => (item.state === 'waiting' ? item.availableAt : null) },
+  lease_holder: { type: 'text', of: ({ item }) => (item.state === 'leased' ? item.lease.holder : null) },
+  lease_deadline: { type: 'int8', of: ({ item }) => (item.state === 'leased' ? item.lease.deadline : null) },
+  ended_at: {
+    type: 'int8',
+    of: ({ item }) => (item.state === 'done' || item.state === 'dead' ? item.endedAt : null),
+  },
+  died_at: { type: 'int8', of: ({ item }) => item.diedAt },
+  due_at: { type: 'int8', of: ({ item, queue }) => dueAt(item, queue) },
+  failure: { type: 'text', of: ({ item }) => item.failure && JSON.stringify(item.failure) },
+  origin: { type: 'text', of: ({ item }) => item.origin && JSON.stringify(item.origin) },
+  letter_id: { type: 'text', of: ({ item }) => item.letterId },
+  redrives: { type: 'int4', of: ({ item }) => item.redrives },
+} as const satisfies Record<string, Column>
+
+export type ColumnName = keyof typeof columns
+export const columnNames = Object.keys(columns) as readonly ColumnName[]
+
+/** What an item is decided by: all but the bytes, which no change of state touches. */
+export const decisiveColumns = columnNames.filter(
+  (name) => name !== 'payload' && name !== 'key' && name !== 'headers',
+)
+
+/** One array per column, for `unnestOf`. */
+export function encode(names: readonly ColumnName[], rows: readonly Stored[]): Buffer[] {
+  return names.map((name) => {
+    const column: Column = columns[name]
+    switch (column.type) {
+      case 'int4':
+        return int4s(rows.map(column.of))
+      case 'int8':
+        return int8s(rows.map(column.of))
+      case 'text':
+        return texts(rows.map(column.of))
+      case 'bytea':
+        return bytes(rows.map(column.of))
+    }
+  })
+}
+
+/** The rows that were encoded, as a table `alias`; its parameters start at number `first`. */
+export function unnestOf(names: readonly ColumnName[], alias: string, first: number): string {
+  const parameters = names.map((name, index) => `$${first + index}::${columns[name].type}[]`)
+  return `unnest(${parameters.join(', ')}) as ${alias}(${names.join(', ')})`
+}
+
+/** Whether the row belongs with what came from elsewhere. Fixed for its life: rows do not change sides. */
+export function isSourced(item: Pick<Item, 'sourceId' | 'origin'>): boolean {
+  return item.sourceId !== null || item.origin !== null
+}
+
+export function listedState(item: Item): ListedState {
+  return item.state === 'waiting' && item.availableAt !== null ? 'scheduled' : item.state
+}
+
+const noBytes = new Uint8Array()
+
+/** A row read without its bytes gives an item without them. */
+export function itemOf(row: Row, queueName: string): Item {
+  const base = {
+    id: row.id as string,
+    rootId: (row.root_id as string | null) ?? (row.id as string),
+    queue: queueName,
+    partition: row.partition as number,
+    sourceId: row.source_id as string | null,
+    attempts: row.attempts as number,
+    attemptsMax: row.attempts_max as number,
+    priority: row.priority as number,
+    kind: row.kind as string,
+    encoding: row.encoding as string,
+    reference: row.reference as string,
+    key: (row.key as Uint8Array | null | undefined) ?? null,
+    headers: headersOf(row.headers as string | null | undefined),
+    payload: (row.payload as Uint8Array | undefined) ?? noBytes,
+    createdAt: row.created_at as number,
+    updatedAt: row.updated_at as number,
+    expireDeadline: row.expire_deadline as number,
+    failure: row.failure === null ? null : (JSON.parse(row.failure as string) as Failure),
+    origin: row.origin === null ? null : (JSON.parse(row.origin as string) as Origin),
+    diedAt: row.died_at as number | null,
+    letterId: row.letter_id as string | null,
+    redrives: row.redrives as number,
+  }
+  switch (stateNames[row.state as number]) {
+    case 'waiting':
+    case 'scheduled':
+      return { ...base, state: 'waiting', availableAt: row.available_at as number | null }
+    case 'leased': {
+      const lease = { holder: row.lease_holder as string, deadline: row.lease_deadline as number }
+      return { ...base, state: 'leased', lease }
+    }
+    case 'done':
+      return { ...base, state: 'done', endedAt: row.ended_at as number }
+    default:
+      return { ...base, state: 'dead', endedAt: row.ended_at as number }
+  }
+}
+
+const noHeaders: readonly Header[] = []
+
+function headersToText(headers: readonly Header[]): string | null {
+  if (headers.length === 0) return null
+  return JSON.stringify(
+    headers.map(([name, value]) => [name, value === null ? null : Buffer.from(value).toString('base64')]),
+  )
+}
+
+function headersOf(text: string | null | undefined): readonly Header[] {
+  if (text === null || text === undefined) return noHeaders
+  const pairs = JSON.parse(text) as readonly (readonly [string, string | null])[]
+  return pairs.map(([name, value]) => [name, value === null ? null : new Uint8Array(Buffer.from(value, 'base64'))])
+}

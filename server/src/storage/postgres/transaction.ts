@@ -1,0 +1,161 @@
+/**
+ * The order in which locks are taken, so that writers do not wait for each other in a circle:
+ * the lock on queue definitions, partitions (those of queues that have a dead queue before the others,
+ * then by number), items (by queue, partition and id), partitions of dead queues, counts.
+ * `advance` and `lease` never wait for items. What can still meet head-on (one list of commands that
+ * locks items in several steps) is undone by the database and done again.
+ */
+import type { Instant } from '../../core/instant.ts'
+import { nextKsuids } from '../../core/ksuid.ts'
+import { queueNotFound } from '../queue-checks.ts'
+import { int4s, texts } from './arrays.ts'
+import type { Connection, Row } from './connections.ts'
+import { Tally, writeTally } from './counts.ts'
+import { Stale } from './errors.ts'
+import { checkPartition, knownQueueOf, type KnownQueue, type QueueBook } from './queues.ts'
+
+type LockedPartition = { queueId: number; partition: number; lastId: string; isUsed: boolean }
+export type PartitionPlace = Readonly<{ known: KnownQueue; partition: number }>
+
+export class Transaction {
+  readonly connection: Connection
+  readonly tally = new Tally()
+  readonly #random: () => number
+  readonly #queues = new Map<string, KnownQueue>()
+  readonly #changed = new Map<string, Row | undefined>()
+  readonly #locked = new Map<string, LockedPartition>()
+  readonly #sourced = new Set<number>()
+
+  constructor(connection: Connection, random: () => number) {
+    this.connection = connection
+    this.#random = random
+  }
+
+  /** Reads the queues, and the dead queues that they name, as they are now. */
+  async load(names: readonly string[]): Promise<void> {
+    if (names.length === 0) return
+    const rows = await this.connection.query(
+      {
+        name: 'load-queues',
+        text: `select * from redrive.queues q where q.name = any ($1::text[])
+          union select d.* from redrive.queues q join redrive.queues d on d.name = q.dead_queue
+          where q.name = any ($1::text[])`,
+      },
+      [texts(names)],
+    )
+    for (const row of rows) this.#queues.set(row.name as string, knownQueueOf(row))
+  }
+
+  async find(name: string): Promise<KnownQueue | undefined> {
+    if (!this.#queues.has(name) && !this.#changed.has(name)) await this.load([name])
+    return this.#queues.get(name)
+  }
+
+  async get(name: string): Promise<KnownQueue> {
+    const known = await this.find(name)
+    if (known === undefined) throw queueNotFound(name)
+    return known
+  }
+
+  /** The queue, when it has that partition. */
+  async at(name: string, partition: number): Promise<KnownQueue> {
+    const known = await this.get(name)
+    checkPartition(known.queue, partition)
+    return known
+  }
+
+  /** A queue was made, changed, or (no row) deleted in this transaction. */
+  changed(name: string, row: Row | undefined): void {
+    this.#changed.set(name, row)
+    if (row === undefined) this.#queues.delete(name)
+    else this.#queues.set(name, knownQueueOf(row))
+  }
+
+  async lockPartitions(places: readonly PartitionPlace[]): Promise<void> {
+    const missing = places.filter(({ known, partition }) => !this.#locked.has(`${known.id}/${partition}`))
+    if (missing.length === 0) return
+    const rows = await this.connection.query(
+      {
+        name: 'lock-partitions',
+        text: `select p.queue_id, p.partition, p.last_id
+          from unnest($1::int4[], $2::int4[], $3::int4[]) as w(queue_id, partition, rank)
+            join redrive.partitions p on p.queue_id = w.queue_id and p.partition = w.partition
+          order by w.rank, p.queue_id, p.partition for update of p`,
+      },
+      [
+        int4s(missing.map(({ known }) => known.id)),
+        int4s(missing.map(({ partition }) => partition)),
+        int4s(missing.map(({ known }) => (known.queue.deadQueue === null ? 1 : 0))),
+      ],
+    )
+    for (const row of rows) {
+      const [queueId, partition] = [row.queue_id as number, row.partition as number]
+      this.#locked.set(`${queueId}/${partition}`, {
+        queueId,
+        partition,
+        lastId: row.last_id as string,
+        isUsed: false,
+      })
+    }
+    const gone = missing.find(({ known, partition }) => !this.#locked.has(`${known.id}/${partition}`))
+    if (gone !== undefined) throw new Stale(`queue ${gone.known.queue.name}`)
+  }
+
+  /** Only for a partition that is locked: nobody else can make ids for it now. */
+  nextIds(known: KnownQueue, partition: number, now: Instant, count: number): string[] {
+    const locked = this.#locked.get(`${known.id}/${partition}`)
+    if (locked === undefined) throw new Error(`partition ${partition} of ${known.queue.name} is not locked`)
+    const ids = nextKsuids(locked.lastId === '' ? undefined : locked.lastId, now, count, this.#random)
+    const last = ids.at(-1)
+    if (last === undefined) return ids
+    locked.lastId = last
+    locked.isUsed = true
+    return ids
+  }
+
+  /** A row that came from elsewhere was put into this queue. */
+  markSourced(known: KnownQueue): void {
+    if (known.isSourced) return
+    this.#sourced.add(known.id)
+    this.#queues.set(known.queue.name, { ...known, isSourced: true })
+  }
+
+  /** The last statements before the commit: what was gathered, each thing once. */
+  async flush(slot: number): Promise<void> {
+    const used = [...this.#locked.values()].filter((locked) => locked.isUsed)
+    if (used.length > 0) {
+      await this.connection.query(
+        {
+          name: 'set-last-ids',
+          text: `update redrive.partitions p set last_id = u.last_id
+            from unnest($1::int4[], $2::int4[], $3::text[]) as u(queue_id, partition, last_id)
+            where p.queue_id = u.queue_id and p.partition = u.partition`,
+        },
+        [
+          int4s(used.map((locked) => locked.queueId)),
+          int4s(used.map((locked) => locked.partition)),
+          texts(used.map((locked) => locked.lastId)),
+        ],
+      )
+    }
+    if (!this.tally.isEmpty) await this.connection.query(writeTally, [...this.tally.encode(), slot])
+    if (this.#sourced.size > 0) {
+      await this.connection.query(
+        {
+          text: `update redrive.queues set is_sourced = true, version = version + 1
+            where id = any ($1::int4[]) and not is_sourced`,
+        },
+        [int4s([...this.#sourced])],
+      )
+    }
+  }
+
+  /** What the server may remember, now that all of it is committed. */
+  teach(book: QueueBook): void {
+    for (const known of this.#queues.values()) if (this.#sourced.has(known.id)) book.forget(known.queue.name)
+    for (const name of this.#changed.keys()) book.forget(name)
+    for (const locked of this.#locked.values()) {
+      if (locked.isUsed) book.setLastId(locked.queueId, locked.partition, locked.lastId)
+    }
+  }
+}
