@@ -36,8 +36,11 @@ export interface Storage {
 
   /** Compares every count with the rows it counts, and checks conservation. Empty when all is well. */
   verify(): Promise<readonly Difference[]>
-  /** `verify`, then sets the counts right. What it returns is drift, and a defect to be found. */
-  reconcile(): Promise<readonly Difference[]>
+  /**
+   * `verify`, then sets the counts right. What it returns is drift, and a defect to be found. With a
+   * lock that is no longer held it rejects with LOCK_LOST instead of mending anything.
+   */
+  reconcile(lock?: HeldLock): Promise<readonly Difference[]>
 
   /** Resolves when the store answers; rejects with STORE_UNAVAILABLE and the reason. */
   ping(): Promise<void>

@@ -1,5 +1,6 @@
 import { lockLost } from '../lock-lost.ts'
 import type { AcquireLock, Fence, HeldLock, ReleaseLock, RenewLock } from '../storage.ts'
+import type { Database } from './database.ts'
 import type { Transaction } from './transaction.ts'
 
 /** The row stays when a lock is released (deadline null), because its token must never start again. */
@@ -27,7 +28,7 @@ export function releaseLock({ database }: Transaction, { lock }: ReleaseLock): b
   return database.run(sql, lock.name, lock.token) === 1
 }
 
-export function fence({ database }: Transaction, { lock }: Fence): undefined {
+export function fence(database: Database, { lock }: Fence): undefined {
   const sql = 'select 1 from locks where name = ? and token = ? and deadline is not null'
   if (database.get(sql, lock.name, lock.token) === undefined) throw lockLost(lock)
 }

@@ -1,7 +1,7 @@
 import { resolve } from 'node:path'
 import { KnownError } from '../../errors.ts'
 import type { StoreOptions } from '../open.ts'
-import type { Command, ResultsOf, Storage } from '../storage.ts'
+import type { Command, HeldLock, ResultsOf, Storage } from '../storage.ts'
 import { openFile } from './file.ts'
 import { read } from './read.ts'
 import { reconcile } from './reconcile.ts'
@@ -15,7 +15,7 @@ type Target = Readonly<{ kind: 'sqlite'; path: string } | { kind: 'memory' }>
 type Backend = Readonly<{
   write(unit: Unit): Promise<unknown[]>
   read(call: ReadCall): Promise<unknown>
-  reconcile(): Promise<unknown>
+  reconcile(lock: HeldLock | undefined): Promise<unknown>
   close(): Promise<void>
 }>
 
@@ -34,7 +34,7 @@ export async function openSqlite(target: Target, options: StoreOptions = {}): Pr
     listAudit: (query) => ask({ read: 'audit', query }),
     nextDueAt: () => ask({ read: 'next-due' }),
     verify: () => ask({ read: 'verify' }),
-    reconcile: () => backend.reconcile() as ReturnType<Storage['reconcile']>,
+    reconcile: (lock) => backend.reconcile(lock) as ReturnType<Storage['reconcile']>,
     ping: async () => {
       await ask({ read: 'queue', name: '' })
     },
@@ -73,7 +73,12 @@ async function inFile(path: string, options: StoreOptions): Promise<Backend> {
         if (gathered.push({ unit, resolve, reject }) === 1) queueMicrotask(send)
       }),
     read: (what) => reader.ask({ ask: 'read', what }),
-    reconcile: () => writer.ask({ ask: 'reconcile' }),
+    reconcile: async (lock) => {
+      // The reader counts first: the writer is kept from its work only when there is something to mend.
+      const found = await reader.ask<readonly unknown[]>({ ask: 'read', what: { read: 'verify' } })
+      if (found.length === 0) return found
+      return writer.ask({ ask: 'reconcile', lock })
+    },
     close: async () => {
       await Promise.all([reader.close(), writer.close()])
     },
@@ -97,7 +102,7 @@ function inMemory(options: StoreOptions): Backend {
         throw outcome?.error
       }),
     read: (call) => whileOpen(() => read(database, call)),
-    reconcile: () => whileOpen(() => reconcile(database)),
+    reconcile: (lock) => whileOpen(() => reconcile(database, lock)),
     close: async () => {
       isClosed = true
       database.close()

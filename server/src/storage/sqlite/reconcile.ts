@@ -1,10 +1,12 @@
-import type { Difference } from '../storage.ts'
+import type { Difference, HeldLock } from '../storage.ts'
 import { repairCounts, verifyCounts } from './counts.ts'
 import type { Database } from './database.ts'
+import { fence } from './locks.ts'
 
-export function reconcile(database: Database): Difference[] {
+export function reconcile(database: Database, lock: HeldLock | undefined): Difference[] {
   database.exec('begin immediate')
   try {
+    if (lock !== undefined) fence(database, { op: 'fence', lock })
     const differences = verifyCounts(database)
     repairCounts(database, differences)
     database.exec('commit')

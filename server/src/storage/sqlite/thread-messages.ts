@@ -5,7 +5,7 @@
  * and Node keeps small Buffers in a shared pool.
  */
 import { type ErrorCode, KnownError } from '../../errors.ts'
-import type { AuditQuery, CountsQuery, ItemsQuery, QueuesQuery } from '../storage.ts'
+import type { AuditQuery, CountsQuery, HeldLock, ItemsQuery, QueuesQuery } from '../storage.ts'
 import type { Unit } from './write.ts'
 
 export type ReadCall =
@@ -22,7 +22,7 @@ export type Request = Readonly<{ call: number }> &
   (
     | Readonly<{ ask: 'write'; units: Packed<readonly Unit[]> }>
     | Readonly<{ ask: 'read'; what: ReadCall }>
-    | Readonly<{ ask: 'reconcile' }>
+    | Readonly<{ ask: 'reconcile'; lock: HeldLock | undefined }>
     | Readonly<{ ask: 'close' }>
   )
 

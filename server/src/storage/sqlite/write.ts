@@ -108,6 +108,6 @@ function obey(transaction: Transaction, command: Command): Results[Command['op']
     case 'release-lock':
       return releaseLock(transaction, command)
     case 'fence':
-      return fence(transaction, command)
+      return fence(transaction.database, command)
   }
 }

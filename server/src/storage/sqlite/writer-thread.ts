@@ -35,7 +35,7 @@ try {
     }
     try {
       if (request.ask !== 'reconcile') throw new Error(`the writer cannot ${request.ask}`)
-      say({ call: request.call, value: pack(reconcile(database)) })
+      say({ call: request.call, value: pack(reconcile(database, request.lock)) })
     } catch (error) {
       say({ call: request.call, error: sendError(error) })
     }
