@@ -2,7 +2,7 @@ import { Type } from 'typebox'
 import { route } from '../route.ts'
 import { v1 } from './dialect.ts'
 
-const Info = Type.Object({
+export const Info = Type.Object({
   name: Type.Literal('redrive'),
   version: Type.String(),
   store: Type.Object({ kind: Type.Enum(['sqlite', 'memory', 'postgres']), is_up: Type.Boolean() }),

@@ -3,7 +3,7 @@ import { route } from '../route.ts'
 import { v1 } from '../v1/dialect.ts'
 
 const Status = Type.Enum(['pass', 'fail'])
-const HealthBody = Type.Object({
+export const HealthBody = Type.Object({
   status: Status,
   version: Type.String(),
   checks: Type.Record(

@@ -1,0 +1,31 @@
+import type { Static } from 'typebox'
+import { describe, expect, expectTypeOf, it } from 'vitest'
+import { createClient, type ErrorBody, type Health, type ServerInfo } from '../../../client/src/index.ts'
+import { ErrorBody as ErrorSchema } from '../../src/api/v1/dialect.ts'
+import { Info } from '../../src/api/v1/info.ts'
+import { HealthBody } from '../../src/api/watch/health.ts'
+import { startTestServer } from '../http/running.ts'
+
+describe('the client package', () => {
+  it('gets from a real server what its types promise', async () => {
+    const { url } = await startTestServer()
+    const client = createClient({ url })
+    expect(await client.info()).toMatchObject({
+      name: 'redrive',
+      store: { kind: 'memory', is_up: true },
+      uptime_seconds: expect.any(Number),
+      limits: { body_bytes_max: 64_000_000, keep_alive_seconds: 125 },
+    })
+    expect(await client.health()).toMatchObject({
+      status: 'pass',
+      checks: { 'queues:storage': [{ componentType: 'datastore', status: 'pass' }] },
+    })
+  })
+
+  it('has the types of the schemas', () => {
+    expectTypeOf<Static<typeof Info>>().toExtend<ServerInfo>()
+    expectTypeOf<Static<typeof HealthBody>>().toExtend<Health>()
+    expectTypeOf<Static<typeof ErrorSchema>>().toExtend<ErrorBody>()
+    expect([Info, HealthBody, ErrorSchema]).toHaveLength(3)
+  })
+})
