@@ -172,7 +172,7 @@ describeStores('a dead queue', (given) => {
       const settled = await declareDead(queue, [id])
       expect(settled).toMatchObject({
         isSettled: true,
-        changes: [{ fromId: id, to: 'moved', queue: letters }],
+        changes: [{ fromId: id, to: 'moved', queue: letters, id: before[0]?.id, partition: 0 }],
       })
       expect(await list(queue)).toEqual([])
       expect(await list(letters)).toEqual(before)

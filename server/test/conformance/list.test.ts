@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import type { Item } from '../../src/core/item.ts'
 import type { ItemOrder, ItemsQuery, ListedState } from '../../src/storage/storage.ts'
-import { bytes, hour, newItems, noon, second, seededRandom } from '../make.ts'
+import { anOrigin, bytes, hour, newItems, noon, second, seededRandom } from '../make.ts'
 import { gaugeOf } from './oracle.ts'
 import { describeStores } from './stores.ts'
 
@@ -44,7 +44,7 @@ describeStores('listing items', (given) => {
     return { queue, items }
   }
 
-  const valueOf = (item: Item, order: ItemOrder): number | string | null => {
+  const placeValue = (item: Item, order: ItemOrder): number | string | null => {
     if (order === 'availableAt') return item.state === 'waiting' ? item.availableAt : null
     return item[order]
   }
@@ -52,12 +52,14 @@ describeStores('listing items', (given) => {
   const sorted = (items: readonly Item[], order: ItemOrder, isDescending: boolean): Item[] => {
     const compare = (a: number | string, b: number | string) => (a < b ? -1 : a > b ? 1 : 0)
     const ascending = items
-      .filter((item) => valueOf(item, order) !== null)
-      .toSorted((a, b) => compare(valueOf(a, order) ?? 0, valueOf(b, order) ?? 0) || compare(a.id, b.id))
+      .filter((item) => placeValue(item, order) !== null)
+      .toSorted(
+        (a, b) => compare(placeValue(a, order) ?? 0, placeValue(b, order) ?? 0) || compare(a.id, b.id),
+      )
     return isDescending ? ascending.toReversed() : ascending
   }
   const cursorAt = (item: Item, order: ItemOrder, isIncluded: boolean) => {
-    const value = valueOf(item, order)
+    const value = placeValue(item, order)
     return { id: item.id, isIncluded, ...(typeof value === 'number' && { value }) }
   }
 
@@ -131,7 +133,7 @@ describeStores('listing items', (given) => {
     }
   })
 
-  it('can be bounded to ids or root ids, in the order asked for', async () => {
+  it('can be bounded to ids, in the order asked for', async () => {
     const { queue, items } = await aFullQueue()
     const some = items.filter((_, index) => index % 5 === 0)
     const ids = [...some.map((item) => item.id), '0'.repeat(27)].toReversed()
@@ -141,12 +143,27 @@ describeStores('listing items', (given) => {
       sorted(some, 'priority', false).slice(0, 2),
     )
 
-    const retried = items.filter((item) => item.rootId !== item.id)
-    expect(retried.length).toBeGreaterThan(0)
-    const rootIds = retried.map((item) => item.rootId)
-    expect(await given.storage.listItems({ queue, rootIds, countMax: 1_000 })).toEqual(retried)
-    expect(await given.storage.listItems({ queue, ids: rootIds, countMax: 1_000 })).toEqual([])
     expect(await given.storage.listItems({ queue, ids: [], countMax: 1_000 })).toEqual([])
+  })
+
+  it('finds letters by the root id they are known by, whatever their id is now', async () => {
+    const queue = await given.queue()
+    const letters = ['a', 'b', 'c'].map((sourceId) => ({
+      payload: bytes(sourceId),
+      sourceId,
+      origin: anOrigin(),
+    }))
+    const imported = await given.run({ op: 'import', queue, partition: 0, items: letters, now: noon })
+    const rootIds = imported.map((row) => row.id ?? '')
+    await given.run({ op: 'lease', queue, partition: 0, holders: ['w'], now: noon })
+    const back = { id: rootIds[0] ?? '', availableAt: null, isDead: false, error: null }
+    await given.run({ op: 'retry', queue, partition: 0, items: [back], now: noon })
+    const find = async (query: object) =>
+      (await given.storage.listItems({ queue, countMax: 10, ...query })).map((item) => item.sourceId)
+    expect(await find({ rootIds: rootIds.slice(0, 2) })).toEqual(['b', 'a'])
+    expect(await find({ rootIds: rootIds.slice(0, 2), countMax: 1 })).toEqual(['b'])
+    expect(await find({ ids: rootIds.slice(0, 2) })).toEqual(['b'])
+    expect(await find({ rootIds: [] })).toEqual([])
   })
 
   it('takes a thousand ids', async () => {

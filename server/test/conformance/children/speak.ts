@@ -1,0 +1,22 @@
+/** The child's end of what start.ts describes. */
+import { writeSync } from 'node:fs'
+import { createInterface } from 'node:readline'
+import type { StoreTarget } from '../../../src/storage/open.ts'
+
+export type Task<T> = Readonly<{ target: StoreTarget } & T>
+
+export function taskOf<T>(): Task<T> {
+  return JSON.parse(process.argv[2] ?? '{}') as Task<T>
+}
+
+/** Written before it returns: a line said is a line heard, whenever the process is killed. */
+export function tell(is: string, facts: object = {}): void {
+  writeSync(1, `${JSON.stringify({ is, ...facts })}\n`)
+}
+
+export async function hear(word: string): Promise<void> {
+  const reader = createInterface({ input: process.stdin })
+  for await (const line of reader) if (line === word) break
+  reader.close()
+  process.stdin.unref?.()
+}
