@@ -23,7 +23,12 @@ export type ConnectionOptions = Readonly<{
   connectTimeoutMs: number
 }>
 
-type Pool = { readonly pool: pg.Pool; readonly credentials: Credentials | undefined; borrowers: number; isRetired: boolean }
+type Pool = {
+  readonly pool: pg.Pool
+  readonly credentials: Credentials | undefined
+  borrowers: number
+  isRetired: boolean
+}
 
 const statementTimeoutMs = 60_000
 const lockTimeoutMs = 20_000

@@ -150,7 +150,9 @@ export const countedPartitions = `select q.name, p.queue_id, p.partition, ${sums
 export async function readCounts(connections: Connections, query: CountsQuery): Promise<PartitionCounts[]> {
   const where = query.queue === undefined ? '' : 'where q.name = $1'
   const rows = await connections.read(
-    { text: `${countedPartitions} ${where} group by q.name, p.queue_id, p.partition order by q.name, p.partition` },
+    {
+      text: `${countedPartitions} ${where} group by q.name, p.queue_id, p.partition order by q.name, p.partition`,
+    },
     query.queue === undefined ? [] : [query.queue],
   )
   return rows.map((row) => {

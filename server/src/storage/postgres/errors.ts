@@ -114,6 +114,7 @@ function codeOf(error: unknown): string {
 
 /** An AggregateError of several addresses has no message of its own. */
 function oneLine(error: Error): string {
-  const text = error.message || (error instanceof AggregateError ? String(error.errors[0]?.message) : error.name)
+  const text =
+    error.message || (error instanceof AggregateError ? String(error.errors[0]?.message) : error.name)
   return text.replace(/\s+/g, ' ').trim()
 }

@@ -9,13 +9,12 @@ import { columnNames, itemOf, stateCodes } from './rows.ts'
 import type { Store } from './store.ts'
 import type { Transaction } from './transaction.ts'
 
-/** What a lease changes is known without asking: attempts + 1 and these four. */
 const returned = columnNames.map((name) => `t.${name}`).join(', ')
 
 /**
  * Picks, leases and counts in one statement. Rows that another leaser holds are passed over, never
- * waited for. Holders are dealt by the place of the item in the order of its partition. `$12` is the
- * slot of the counts, or null when the caller counts.
+ * waited for. Holders are dealt by the place of the item in the order of its partition. `$9` is the slot
+ * of the counts, or null when the caller counts.
  */
 function leaseFrom(name: string, table: string): Statement {
   const isParent = table === 'items'
@@ -56,7 +55,11 @@ const leaseLive = leaseFrom('lease-live', 'items_live')
 /** For queues that may hold what came from elsewhere: both partitions, merged in order. */
 const leaseAll = leaseFrom('lease-all', 'items')
 
-export async function leaseAlone(store: Store, commands: readonly LeaseItems[]): Promise<Leased[][]> {
+/** Undefined when one statement cannot do it: then nothing was leased. */
+export async function tryLeaseAlone(
+  store: Store,
+  commands: readonly LeaseItems[],
+): Promise<Leased[][] | undefined> {
   const asked: Asked[] = []
   for (const command of commands) {
     let known = await store.book.get(store.connections, command.queue)
@@ -68,8 +71,15 @@ export async function leaseAlone(store: Store, commands: readonly LeaseItems[]):
     checkPartition(known.queue, command.partition)
     asked.push({ command, known })
   }
+  if (new Set(asked.map(({ known }) => known.isSourced)).size > 1) return undefined
   const writer = { query: store.connections.writeAlone.bind(store.connections) }
-  return leaseTogether(writer, asked, store.slots.lease)
+  try {
+    return await leaseTogether(writer, asked, store.slots.lease)
+  } catch (error) {
+    if (!(error instanceof Stale)) throw error
+    for (const { command } of asked) store.book.forget(command.queue)
+    return undefined
+  }
 }
 
 export async function lease(transaction: Transaction, commands: readonly LeaseItems[]): Promise<Leased[][]> {
@@ -79,12 +89,11 @@ export async function lease(transaction: Transaction, commands: readonly LeaseIt
   }
   const results = await leaseTogether(transaction.connection, asked, null)
   for (const [index, items] of results.entries()) {
-    const { known, command } = asked[index] as Asked
+    const { known } = asked[index] as Asked
     for (const item of items) {
-      transaction.tally.enter(known.id, item)
       transaction.tally.leave(known.id, { ...item, state: 'waiting', availableAt: null })
+      transaction.tally.enter(known.id, item)
     }
-    void command
   }
   return results
 }
@@ -127,7 +136,9 @@ async function leaseTogether(
 }
 
 function parametersOf(groups: readonly Group[], slot: number | null): unknown[] {
-  const turns = groups.flatMap((group) => group.turns.map((turn) => ({ ...turn, leaseUs: group.known.queue.leaseUs })))
+  const turns = groups.flatMap((group) =>
+    group.turns.map((turn) => ({ ...turn, leaseUs: group.known.queue.leaseUs })),
+  )
   let first = 0
   const firsts = groups.map((group) => {
     const at = first

@@ -120,7 +120,10 @@ export async function produce(transaction: Transaction, commands: readonly Produ
   return results
 }
 
-export async function importItems(transaction: Transaction, commands: readonly Import[]): Promise<Imported[][]> {
+export async function importItems(
+  transaction: Transaction,
+  commands: readonly Import[],
+): Promise<Imported[][]> {
   const rows: Stored[] = []
   const made: Stored[][] = []
   for (const command of commands) {

@@ -120,7 +120,10 @@ export async function updateQueue(transaction: Transaction, command: UpdateQueue
   return queue
 }
 
-export async function deleteQueue(transaction: Transaction, command: DeleteQueue): Promise<{ removed: number }> {
+export async function deleteQueue(
+  transaction: Transaction,
+  command: DeleteQueue,
+): Promise<{ removed: number }> {
   const { id } = await transaction.get(command.name)
   const user = await namedAsDeadQueueBy(transaction, command.name)
   if (user !== undefined) throw queueInUse(command.name, user)

@@ -58,31 +58,35 @@ export type ColumnName = keyof typeof columns
 export const columnNames = Object.keys(columns) as readonly ColumnName[]
 
 /** What an item is decided by: all but the bytes, which no change of state touches. */
-export const decisiveColumns = columnNames.filter(
+export const decisiveColumns: readonly ColumnName[] = columnNames.filter(
   (name) => name !== 'payload' && name !== 'key' && name !== 'headers',
 )
 
 /** One array per column, for `unnestOf`. */
 export function encode(names: readonly ColumnName[], rows: readonly Stored[]): Buffer[] {
-  return names.map((name) => {
-    const column: Column = columns[name]
-    switch (column.type) {
-      case 'int4':
-        return int4s(rows.map(column.of))
-      case 'int8':
-        return int8s(rows.map(column.of))
-      case 'text':
-        return texts(rows.map(column.of))
-      case 'bytea':
-        return bytes(rows.map(column.of))
-    }
-  })
+  return names.map((name) => encodeColumn(columns[name], rows))
+}
+
+function encodeColumn(column: Column, rows: readonly Stored[]): Buffer {
+  switch (column.type) {
+    case 'int4':
+      return int4s(rows.map(column.of))
+    case 'int8':
+      return int8s(rows.map(column.of))
+    case 'text':
+      return texts(rows.map(column.of))
+    case 'bytea':
+      return bytes(rows.map(column.of))
+  }
 }
 
 /** The rows that were encoded, as a table `alias`; its parameters start at number `first`. */
 export function unnestOf(names: readonly ColumnName[], alias: string, first: number): string {
-  const parameters = names.map((name, index) => `$${first + index}::${columns[name].type}[]`)
-  return `unnest(${parameters.join(', ')}) as ${alias}(${names.join(', ')})`
+  return `unnest(${parametersOf(names, first)}) as ${alias}(${names.join(', ')})`
+}
+
+export function parametersOf(names: readonly ColumnName[], first: number): string {
+  return names.map((name, index) => `$${first + index}::${columns[name].type}[]`).join(', ')
 }
 
 /** Whether the row belongs with what came from elsewhere. Fixed for its life: rows do not change sides. */
@@ -149,5 +153,8 @@ function headersToText(headers: readonly Header[]): string | null {
 function headersOf(text: string | null | undefined): readonly Header[] {
   if (text === null || text === undefined) return noHeaders
   const pairs = JSON.parse(text) as readonly (readonly [string, string | null])[]
-  return pairs.map(([name, value]) => [name, value === null ? null : new Uint8Array(Buffer.from(value, 'base64'))])
+  return pairs.map(([name, value]) => [
+    name,
+    value === null ? null : new Uint8Array(Buffer.from(value, 'base64')),
+  ])
 }

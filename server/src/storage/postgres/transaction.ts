@@ -12,7 +12,7 @@ import { int4s, texts } from './arrays.ts'
 import type { Connection, Row } from './connections.ts'
 import { Tally, writeTally } from './counts.ts'
 import { Stale } from './errors.ts'
-import { checkPartition, knownQueueOf, type KnownQueue, type QueueBook } from './queues.ts'
+import { checkPartition, type KnownQueue, knownQueueOf, type QueueBook } from './queues.ts'
 
 type LockedPartition = { queueId: number; partition: number; lastId: string; isUsed: boolean }
 export type PartitionPlace = Readonly<{ known: KnownQueue; partition: number }>
@@ -43,7 +43,16 @@ export class Transaction {
       },
       [texts(names)],
     )
-    for (const row of rows) this.#queues.set(row.name as string, knownQueueOf(row))
+    for (const row of rows) {
+      const known = knownQueueOf(row)
+      const isSourced = known.isSourced || this.#sourced.has(known.id)
+      this.#queues.set(known.queue.name, { ...known, isSourced })
+    }
+  }
+
+  /** Of what was loaded. */
+  peek(name: string): KnownQueue | undefined {
+    return this.#queues.get(name)
   }
 
   async find(name: string): Promise<KnownQueue | undefined> {

@@ -155,12 +155,12 @@ create table redrive.locks (
 );
 
 -- Undoes a statement that met a change made between what it saw and what it wrote; it is run again.
-create function redrive.expect_rows(found bigint, expected bigint) returns bigint language plpgsql as $$
+create function redrive.expect_rows(written bigint, expected bigint) returns bigint language plpgsql as $$
 begin
-  if found <> expected then
+  if written <> expected then
     raise exception using errcode = 'RD001', message = 'items changed while they were being written';
   end if;
-  return found;
+  return written;
 end
 $$;
 `

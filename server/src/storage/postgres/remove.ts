@@ -1,0 +1,84 @@
+import type { Clear, Counts, Delete } from '../storage.ts'
+import { int4s, texts } from './arrays.ts'
+import type { Row, Statement } from './connections.ts'
+import { stateCodes } from './rows.ts'
+import type { Transaction } from './transaction.ts'
+
+/** What left, added up in the database: payloads do not travel to be deleted. */
+export const sumOfGone = `select queue_id, partition, state, count(*)::int4 as n,
+    coalesce(sum(created_at / 1000), 0) as created, coalesce(sum(lease_deadline / 1000), 0) as leased
+  from gone group by queue_id, partition, state`
+
+const returning = 'returning t.queue_id, t.partition, t.state, t.created_at, t.lease_deadline'
+
+const deleteByIds: Statement = {
+  name: 'delete-by-ids',
+  text: `with gone as (
+      delete from redrive.items t using (
+        select t.queue_id, t.partition, t.id from unnest($1::int4[], $2::int4[], $3::text[]) as w(queue_id, partition, id)
+          join redrive.items t on t.queue_id = w.queue_id and t.partition = w.partition and t.id = w.id
+        order by t.queue_id, t.partition, t.id for update of t
+      ) d
+      where t.queue_id = d.queue_id and t.partition = d.partition and t.id = d.id ${returning}
+    ) ${sumOfGone}`,
+}
+
+export async function deleteItems(transaction: Transaction, command: Delete): Promise<{ removed: number }> {
+  const known = await transaction.at(command.queue, command.partition)
+  const ids = [...new Set(command.ids)]
+  const rows = await transaction.connection.query(deleteByIds, [
+    int4s(ids.map(() => known.id)),
+    int4s(ids.map(() => command.partition)),
+    texts(ids),
+  ])
+  return { removed: tallyGone(transaction, rows, 'deleted') }
+}
+
+export async function clear(transaction: Transaction, command: Clear): Promise<{ removed: number }> {
+  const known =
+    command.partition === undefined
+      ? await transaction.get(command.queue)
+      : await transaction.at(command.queue, command.partition)
+  const states = [
+    ...(command.isWaiting ? [stateCodes.waiting] : []),
+    ...(command.isScheduled ? [stateCodes.scheduled] : []),
+    ...(command.isLeased ? [stateCodes.leased] : []),
+  ]
+  if (states.length === 0) return { removed: 0 }
+  const inPartition = command.partition === undefined ? '' : 'and t.partition = $4'
+  const rows = await transaction.connection.query(
+    {
+      text: `with picked as materialized (
+          select t.queue_id, t.partition, t.id from redrive.items t
+          where t.queue_id = $1 and t.state = any ($2::int4[]) ${inPartition}
+          order by t.partition, t.id limit $3 for update of t
+        ), gone as (
+          delete from redrive.items t using picked d
+          where t.queue_id = d.queue_id and t.partition = d.partition and t.id = d.id ${returning}
+        ) ${sumOfGone}`,
+    },
+    [
+      known.id,
+      int4s(states),
+      command.countMax,
+      ...(command.partition === undefined ? [] : [command.partition]),
+    ],
+  )
+  return { removed: tallyGone(transaction, rows, 'deleted') }
+}
+
+/** Takes rows of `sumOfGone` off the gauges and adds them to a total. */
+export function tallyGone(transaction: Transaction, rows: readonly Row[], as: keyof Counts): number {
+  let total = 0
+  for (const row of rows) {
+    const [queueId, partition, n] = [row.queue_id, row.partition, row.n] as [number, number, number]
+    const gauge = (['waiting', 'scheduled', 'leased', 'done', 'dead'] as const)[row.state as number] ?? 'dead'
+    transaction.tally.add(queueId, partition, gauge, -n)
+    transaction.tally.add(queueId, partition, as, n)
+    const isWeighed = gauge === 'waiting' || gauge === 'leased'
+    const createdMs = isWeighed ? -BigInt(row.created as string) : 0n
+    transaction.tally.addSums(queueId, partition, createdMs, -BigInt(row.leased as string))
+    total += n
+  }
+  return total
+}

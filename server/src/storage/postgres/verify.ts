@@ -1,0 +1,120 @@
+import type { Difference } from '../storage.ts'
+import type { Connection, Connections, Row } from './connections.ts'
+import { countedPartitions, countNames, countsOf, Tally, writeTally } from './counts.ts'
+
+/** A row of the counts that only the reconciler writes, so that it never waits for a writer, nor a writer for it. */
+const reconcilerSlot = -1
+const gauges = ['waiting', 'scheduled', 'leased', 'done', 'dead'] as const
+
+/** One snapshot for all its statements: the counts and the rows as they were at the same instant. */
+const beginSnapshot = 'begin isolation level repeatable read'
+
+type Found = Readonly<{ queueId: number; difference: Difference }>
+type Sums = Readonly<{ queueId: number; partition: number; createdMs: bigint; leaseMs: bigint }>
+
+export async function verifyCounts(connections: Connections): Promise<Difference[]> {
+  return connections.transaction(`${beginSnapshot} read only`, async (connection) => {
+    const { found } = await compare(connection)
+    return found.map(({ difference }) => difference)
+  })
+}
+
+/**
+ * Adds what was missing instead of setting what is right: what others count meanwhile is added to the
+ * same sums, so a correction that held in the snapshot holds after it too.
+ */
+export async function reconcileCounts(connections: Connections): Promise<Difference[]> {
+  return connections.use(async (connection) => {
+    // Before the snapshot, or two reconcilers would both add the same correction.
+    await connection.query({ text: `select pg_advisory_lock(hashtext('redrive reconcile'))` })
+    try {
+      await connection.query({ text: beginSnapshot })
+      const { found, sums } = await compare(connection)
+      const tally = correctionOf(found, sums)
+      if (!tally.isEmpty) await connection.query(writeTally, [...tally.encode(), reconcilerSlot])
+      await connection.query({ text: 'commit' })
+      return found.map(({ difference }) => difference)
+    } catch (error) {
+      await connection.query({ text: 'rollback' }).catch(() => {})
+      throw error
+    } finally {
+      // A connection that broke has given the lock up already.
+      await connection
+        .query({ text: `select pg_advisory_unlock(hashtext('redrive reconcile'))` })
+        .catch(() => {})
+    }
+  })
+}
+
+async function compare(connection: Connection): Promise<{ found: Found[]; sums: Sums[] }> {
+  // Every row is looked at, so here the table is best read from front to back, however long it takes.
+  await connection.query({ text: `set local enable_seqscan = on; set local statement_timeout = 0` })
+  const actual = rowsByPlace(
+    await connection.query({
+      text: `select queue_id, partition,
+          count(*) filter (where state = 0) as waiting, count(*) filter (where state = 1) as scheduled,
+          count(*) filter (where state = 2) as leased, count(*) filter (where state = 3) as done,
+          count(*) filter (where state = 4) as dead,
+          coalesce(sum(created_at / 1000) filter (where state in (0, 2)), 0) as created_sum,
+          coalesce(sum(lease_deadline / 1000) filter (where state = 2), 0) as lease_sum
+        from redrive.items group by queue_id, partition`,
+    }),
+  )
+  const archived = rowsByPlace(
+    await connection.query({
+      text: 'select queue_id, partition, count(*) as n from redrive.archive group by queue_id, partition',
+    }),
+  )
+  const counted = await connection.query({
+    text: `${countedPartitions} group by q.name, p.queue_id, p.partition order by q.name, p.partition`,
+  })
+  const found: Found[] = []
+  const sums: Sums[] = []
+  for (const row of counted) {
+    const there = actual.get(`${row.queue_id}/${row.partition}`)
+    const queueId = row.queue_id as number
+    const place = { queue: row.name as string, partition: row.partition as number }
+    const note = (count: Difference['count'], counts: number, rows: number): void => {
+      if (counts === rows) return
+      found.push({ queueId, difference: { ...place, count, counted: counts, actual: rows } })
+    }
+    const counts = countsOf(row)
+    for (const gauge of gauges) note(gauge, counts[gauge], (there?.[gauge] as number | undefined) ?? 0)
+    const kept = (archived.get(`${row.queue_id}/${row.partition}`)?.n as number | undefined) ?? 0
+    if (kept > counts.archived) note('archived', counts.archived, kept)
+    const parts = countNames.filter((name) => name !== 'accepted')
+    note(
+      'conservation',
+      counts.accepted,
+      parts.reduce((sum, name) => sum + counts[name], 0),
+    )
+    const createdMs =
+      BigInt((there?.created_sum as string | undefined) ?? 0) - BigInt(row.created_sum as string)
+    const leaseMs = BigInt((there?.lease_sum as string | undefined) ?? 0) - BigInt(row.lease_sum as string)
+    if (createdMs !== 0n || leaseMs !== 0n)
+      sums.push({ queueId, partition: place.partition, createdMs, leaseMs })
+  }
+  return { found, sums }
+}
+
+/** The gauges become what the rows say, and `accepted` what then balances. */
+function correctionOf(found: readonly Found[], sums: readonly Sums[]): Tally {
+  const tally = new Tally()
+  for (const { queueId, difference } of found) {
+    const { partition, count, counted, actual } = difference
+    const missing = actual - counted
+    if (count === 'conservation') tally.add(queueId, partition, 'accepted', missing)
+    else {
+      tally.add(queueId, partition, count, missing)
+      tally.add(queueId, partition, 'accepted', missing)
+    }
+  }
+  for (const { queueId, partition, createdMs, leaseMs } of sums) {
+    tally.addSums(queueId, partition, createdMs, leaseMs)
+  }
+  return tally
+}
+
+function rowsByPlace(rows: readonly Row[]): Map<string, Row> {
+  return new Map(rows.map((row) => [`${row.queue_id}/${row.partition}`, row]))
+}

@@ -1,0 +1,162 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import { KnownError } from '../../errors.ts'
+import type { Command, Results } from '../storage.ts'
+import { checkTexts } from '../texts.ts'
+import { advance } from './advance.ts'
+import { archive } from './archive.ts'
+import { writeAudit } from './audit.ts'
+import { tryCompleteAlone, tryCompletePlain } from './complete-plain.ts'
+import { isWorthRepeating } from './errors.ts'
+import { lease, tryLeaseAlone } from './lease.ts'
+import { acquireLock, fence, releaseLock, renewLock } from './locks.ts'
+import { importItems, produce, tryProduceAlone } from './produce.ts'
+import { createQueue, deleteQueue, lockQueueDefinitions, updateQueue } from './queues.ts'
+import { clear, deleteItems } from './remove.ts'
+import { complete, extend, retry } from './settle.ts'
+import type { Store } from './store.ts'
+import { type PartitionPlace, Transaction } from './transaction.ts'
+
+type Op = Command['op']
+/** Commands of one kind that stand next to each other: written as one batch. */
+type Run = { readonly [O in Op]: { op: O; commands: Extract<Command, { op: O }>[] } }[Op]
+type AnyResult = Results[Op]
+
+const attemptsMax = 10
+export const beginWrite = 'begin isolation level read committed'
+
+export async function write(store: Store, commands: readonly Command[]): Promise<AnyResult[]> {
+  if (commands.length === 0) return []
+  for (const command of commands) checkTexts(command)
+  const runs = splitIntoRuns(commands)
+  for (let attempt = 1; ; attempt++) {
+    try {
+      const [run] = runs
+      const alone = runs.length === 1 && run !== undefined ? await tryAlone(store, run) : undefined
+      return alone ?? (await writeTogether(store, commands, runs))
+    } catch (error) {
+      if (!isWorthRepeating(error) || attempt === attemptsMax) throw error
+      // Apart by chance, so that two that met head-on do not meet again.
+      await sleep(store.random() * 2 ** attempt)
+    }
+  }
+}
+
+/** What a single statement can do needs no transaction around it, and saves two round trips. */
+async function tryAlone(store: Store, run: Run): Promise<AnyResult[] | undefined> {
+  try {
+    switch (run.op) {
+      case 'produce':
+        return await tryProduceAlone(store, run.commands)
+      case 'lease':
+        return await tryLeaseAlone(store, run.commands)
+      case 'complete':
+        return await tryCompleteAlone(store, run.commands)
+      default:
+        return undefined
+    }
+  } catch (error) {
+    // Refused by what is remembered of the queue, which may be out of date: the transaction will tell.
+    if (isWorthRepeating(error) || error instanceof KnownError) {
+      for (const command of run.commands) if ('queue' in command) store.book.forget(String(command.queue))
+      return undefined
+    }
+    throw error
+  }
+}
+
+async function writeTogether(
+  store: Store,
+  commands: readonly Command[],
+  runs: readonly Run[],
+): Promise<AnyResult[]> {
+  const { connections, book, random, slots } = store
+  const done = await connections.transaction(beginWrite, async (connection) => {
+    const transaction = new Transaction(connection, random)
+    if (commands.some(({ op }) => op === 'create-queue' || op === 'update-queue' || op === 'delete-queue')) {
+      await lockQueueDefinitions(connection)
+    }
+    await prepare(transaction, commands)
+    const results: AnyResult[] = []
+    for (const run of runs) results.push(...(await obey(transaction, run)))
+    await transaction.flush(slots.transaction)
+    return { transaction, results }
+  })
+  done.transaction.teach(book)
+  return done.results
+}
+
+/** Reads the queues at once, and locks the partitions that will need new ids before anything else. */
+async function prepare(transaction: Transaction, commands: readonly Command[]): Promise<void> {
+  const names = new Set<string>()
+  for (const command of commands)
+    if ('queue' in command && typeof command.queue === 'string') names.add(command.queue)
+  await transaction.load([...names])
+  const places = new Map<string, PartitionPlace>()
+  for (const command of commands) {
+    if (command.op !== 'produce' && command.op !== 'import' && command.op !== 'retry') continue
+    const known = transaction.peek(command.queue)
+    const { partition } = command
+    // What is not there is refused when its turn comes, or made by a command before it.
+    if (known === undefined || !(partition >= 0 && partition < known.queue.partitions)) continue
+    places.set(`${known.id}/${partition}`, { known, partition })
+  }
+  await transaction.lockPartitions([...places.values()])
+}
+
+async function obey(transaction: Transaction, run: Run): Promise<readonly AnyResult[]> {
+  switch (run.op) {
+    case 'produce':
+      return produce(transaction, run.commands)
+    case 'import':
+      return importItems(transaction, run.commands)
+    case 'lease':
+      return lease(transaction, run.commands)
+    case 'complete':
+      return (await tryCompletePlain(transaction, run.commands)) ?? complete(transaction, run.commands)
+    case 'retry':
+      return retry(transaction, run.commands)
+    case 'extend':
+      return extend(transaction, run.commands)
+    case 'audit':
+      return writeAudit(transaction, run.commands)
+    case 'create-queue':
+      return each(run.commands, (command) => createQueue(transaction, command))
+    case 'update-queue':
+      return each(run.commands, (command) => updateQueue(transaction, command))
+    case 'delete-queue':
+      return each(run.commands, (command) => deleteQueue(transaction, command))
+    case 'advance':
+      return each(run.commands, (command) => advance(transaction, command))
+    case 'delete':
+      return each(run.commands, (command) => deleteItems(transaction, command))
+    case 'clear':
+      return each(run.commands, (command) => clear(transaction, command))
+    case 'archive':
+      return each(run.commands, (command) => archive(transaction, command))
+    case 'acquire-lock':
+      return each(run.commands, (command) => acquireLock(transaction, command))
+    case 'renew-lock':
+      return each(run.commands, (command) => renewLock(transaction, command))
+    case 'release-lock':
+      return each(run.commands, (command) => releaseLock(transaction, command))
+    case 'fence':
+      return each(run.commands, (command) => fence(transaction, command))
+  }
+}
+
+async function each<C, R>(commands: readonly C[], act: (command: C) => Promise<R>): Promise<R[]> {
+  const results: R[] = []
+  for (const command of commands) results.push(await act(command))
+  return results
+}
+
+function splitIntoRuns(commands: readonly Command[]): Run[] {
+  const runs: { op: Op; commands: Command[] }[] = []
+  for (const command of commands) {
+    const last = runs.at(-1)
+    if (last?.op === command.op) last.commands.push(command)
+    else runs.push({ op: command.op, commands: [command] })
+  }
+  // Each list holds commands of its own op only, which the type of a mixed list cannot say.
+  return runs as Run[]
+}
