@@ -1,0 +1,57 @@
+import { mkdirSync, mkdtempSync, rmSync, utimesSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { isStale } from './build-steps.ts'
+
+let root = ''
+beforeEach(() => {
+  root = mkdtempSync(join(tmpdir(), 'redrive-build-'))
+  mkdirSync(join(root, 'src/deep'), { recursive: true })
+})
+afterEach(() => rmSync(root, { recursive: true }))
+
+const step = { inputs: ['src', 'config.json'], output: 'dist/main.js' }
+
+function write(path: string, second: number): void {
+  mkdirSync(join(root, path, '..'), { recursive: true })
+  writeFileSync(join(root, path), '')
+  setTime(path, second)
+}
+
+function setTime(path: string, second: number): void {
+  utimesSync(join(root, path), second, second)
+}
+
+/** Everything from second 10, built in second 20. */
+function buildOnce(): void {
+  for (const path of ['config.json', 'src/a.ts', 'src/deep/b.ts']) write(path, 10)
+  for (const path of ['src', 'src/deep']) setTime(path, 10)
+  write('dist/main.js', 20)
+}
+
+describe('a build', () => {
+  it('is missing at first', () => {
+    expect(isStale(step, root)).toBe(true)
+  })
+
+  it('is good while nothing it is made from has changed', () => {
+    buildOnce()
+    expect(isStale(step, root)).toBe(false)
+  })
+
+  it.each(['config.json', 'src/a.ts', 'src/deep/b.ts', 'src/deep'])(
+    'is stale once %s has changed',
+    (path) => {
+      buildOnce()
+      setTime(path, 30)
+      expect(isStale(step, root)).toBe(true)
+    },
+  )
+
+  it('is stale once a file is gone', () => {
+    buildOnce()
+    rmSync(join(root, 'src/deep/b.ts'))
+    expect(isStale(step, root)).toBe(true)
+  })
+})
