@@ -1,14 +1,9 @@
 import { Command } from 'commander'
-import type { LoadedSettings } from '../config/load-settings.ts'
+import { type LoadedSettings, loadSettings } from '../config/load-settings.ts'
 import type { SettingName } from '../config/settings.ts'
 import { version } from '../version.ts'
 import type { Context } from './context.ts'
-import { loadFor } from './load.ts'
-import { migrate } from './migrate.ts'
-import { serve } from './serve.ts'
-import { addSettingOptions } from './setting-options.ts'
-import { showSettings } from './show-settings.ts'
-import { verify } from './verify.ts'
+import { addSettingOptions, readFlags } from './setting-options.ts'
 
 type Run = (loaded: LoadedSettings, context: Context) => number | Promise<number>
 
@@ -30,7 +25,10 @@ export function createProgram(context: Context, finish: (exitCode: number) => vo
   const add = (name: string, summary: string, shown: (name: SettingName) => boolean, run: Run): Command => {
     const command = program.command(name).description(summary).usage('[settings]').allowExcessArguments(false)
     addSettingOptions(command, shown)
-    command.action(async () => finish(await run(loadFor(command, context), context)))
+    command.action(async () => {
+      const { environment, folder } = context
+      finish(await run(loadSettings({ flags: readFlags(command), environment, folder }), context))
+    })
     return command
   }
 
@@ -52,7 +50,7 @@ export function createProgram(context: Context, finish: (exitCode: number) => vo
     })
 
   add('serve', 'Run the server until it is asked to stop.', () => true, serve).addHelpText('after', notes)
-  add('settings', 'Show every setting in force and where it came from.', isGeneral, showSettings)
+  add('settings', 'Show every setting in force and where it came from.', isGeneral, settings)
   add('migrate', "Bring the store's schema up to date.", isForStore, migrate).addHelpText('after', storeNotes)
   add('verify', 'Check every count against the rows it counts.', isForStore, verify).addHelpText(
     'after',
@@ -60,6 +58,13 @@ export function createProgram(context: Context, finish: (exitCode: number) => vo
   )
   return program
 }
+
+// Each command is loaded when it is run: help and complaints need not wait for the whole server.
+const serve: Run = async (loaded, context) => (await import('./serve.ts')).serve(loaded, context)
+const settings: Run = async (loaded, context) =>
+  (await import('./show-settings.ts')).showSettings(loaded, context)
+const migrate: Run = async (loaded, context) => (await import('./migrate.ts')).migrate(loaded, context)
+const verify: Run = async (loaded, context) => (await import('./verify.ts')).verify(loaded, context)
 
 function isGeneral(name: SettingName): boolean {
   return name === 'config'

@@ -1,31 +1,43 @@
 import type { LoadedSettings } from '../config/load-settings.ts'
 import type { Settings } from '../config/settings.ts'
 import { maskStore } from '../config/store-text.ts'
-import type { Logger } from '../ops/log.ts'
+import { createLogger, type Logger } from '../ops/log.ts'
 import { startServer } from '../server.ts'
 import type { StoreTarget } from '../storage/open.ts'
 import type { Context } from './context.ts'
 import { exitCodes } from './exit-codes.ts'
-import { loggerFor, openTarget } from './load.ts'
-import { listenForStop } from './stop-signals.ts'
+import { openTarget } from './open-target.ts'
+import { listenForStop, type StopSignal } from './stop-signals.ts'
 
 /** Runs the server until it is asked to stop. */
 export async function serve({ settings }: LoadedSettings, context: Context): Promise<number> {
   const log = loggerFor(settings)
   // From the first moment: a signal during a slow start is a wish to stop, too.
   const signals = listenForStop(process, (exitCode) => process.exit(exitCode))
+  try {
+    return await serveUntil(signals.first, settings, context, log)
+  } finally {
+    signals.release()
+  }
+}
+
+async function serveUntil(
+  asked: Promise<StopSignal>,
+  settings: Settings,
+  context: Context,
+  log: Logger,
+): Promise<number> {
   const opened = await openTarget(settings, context, (level, sentence) => log[level](sentence))
   try {
     warnIfNotDurable(settings, opened.target, log)
     const server = await startServer({ settings, store: opened.target, log })
     context.tell(`redrive is listening on ${server.url}, store ${maskStore(settings.store)}`)
-    const signal = await signals.first
+    const signal = await asked
     log.info({ signal, graceMs: settings['stop.grace'] }, 'stopping: no new work, requests under way finish')
     await server.stop(settings['stop.grace'])
     return exitCodes.ok
   } finally {
     await opened.close()
-    signals.release()
   }
 }
 
@@ -37,4 +49,10 @@ function warnIfNotDurable(settings: Settings, target: StoreTarget, log: Logger):
   log.warn(
     'NOT DURABLE: sqlite.synchronous is normal-may-lose-last-commits; a power failure may lose items that were already acknowledged',
   )
+}
+
+function loggerFor(settings: Settings): Logger {
+  const format = settings['log.format']
+  const level = settings['log.level']
+  return createLogger(format === 'auto' ? { level } : { level, isPretty: format === 'pretty' })
 }

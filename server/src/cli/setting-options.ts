@@ -36,7 +36,7 @@ function argumentOf({ type }: Setting<unknown>): string {
 
 function describe(name: string, setting: Setting<unknown>): string {
   const fallback = setting.default === undefined ? [] : [`default: ${setting.format(setting.default)}`]
-  const bounds = setting.type === 'string' || setting.type === 'secret' ? [] : [setting.allowed]
+  const bounds = setting.bounds === '' ? [] : [setting.bounds]
   return `${setting.sentence} (${[...bounds, ...fallback, `env: ${environmentNameOf(name)}`].join('; ')})`
 }
 

@@ -6,7 +6,7 @@ import { openStorage } from '../storage/open.ts'
 import type { Storage } from '../storage/storage.ts'
 import { createSystemClock } from '../system-clock.ts'
 import type { Context } from './context.ts'
-import { openTarget } from './load.ts'
+import { openTarget } from './open-target.ts'
 
 export type StorageWork = Readonly<{
   /** Whether a SQLite file that is not there yet is made. */

@@ -20,6 +20,8 @@ export type Setting<T> = Readonly<{
   default: T
   /** What may be written, as the end of "it must be …". */
   allowed: string
+  /** The same in short, next to the type: `0 to 65535`. Empty where the type says it all. */
+  bounds: string
   /** For a choice: what there is to choose from. */
   choices: readonly string[]
   /** Undefined when the text is not allowed. */
@@ -50,6 +52,7 @@ export function integer<D extends number | Absent = Absent>(
   return row({
     type: 'integer',
     allowed: `a whole number from ${min} to ${max}`,
+    bounds: `${min} to ${max}`,
     parse: (text) => (/^[+-]?\d+$/.test(text) ? within(Number(text), min, max) : undefined),
     format: String,
     ...common<number | D>(given),
@@ -60,6 +63,7 @@ export function boolean<D extends boolean | Absent = Absent>(given: Given<D>): S
   return row({
     type: 'boolean',
     allowed: 'true or false',
+    bounds: 'true or false',
     parse: (text) => (text === 'true' ? true : text === 'false' ? false : undefined),
     format: String,
     ...common<boolean | D>(given),
@@ -76,6 +80,7 @@ export function duration(
     sentence: given.sentence,
     default: durationMs(given.default),
     allowed: `a duration such as 300ms, 1.5s, 5m or 24h, from ${formatMs(min)} to ${formatMs(max)}`,
+    bounds: `${formatMs(min)} to ${formatMs(max)}`,
     parse: (text) => {
       try {
         return within(durationMs(text), min, max)
@@ -97,6 +102,7 @@ export function bytes(
     sentence: given.sentence,
     default: byteCount(given.default),
     allowed: `a size such as 512, 16KiB or 64MB, from ${formatByteSize(min)} to ${formatByteSize(max)}`,
+    bounds: `${formatByteSize(min)} to ${formatByteSize(max)}`,
     parse: (text) => {
       const size = parseByteSize(text)
       return size === undefined ? undefined : within(size, min, max)
@@ -113,6 +119,7 @@ export function choice<const C extends readonly string[]>(
     sentence: given.sentence,
     default: given.default,
     allowed: `one of ${given.choices.join(', ')}`,
+    bounds: given.choices.join(', '),
     choices: given.choices,
     parse: (text) => given.choices.find((option) => option === text),
     format: (value) => value,
@@ -148,14 +155,16 @@ export function secret(given: Readonly<{ sentence: string }>): Setting<Secret | 
   })
 }
 
-type Row<T> = Omit<Setting<T>, 'choices' | 'format'> & {
+type Row<T> = Omit<Setting<T>, 'choices' | 'bounds' | 'format'> & {
   choices?: readonly string[]
+  bounds?: string
   format: (value: NonNullable<T>) => string
 }
 
 function row<T>(given: Row<T>): Setting<T> {
   return {
     choices: [],
+    bounds: '',
     ...given,
     format: (value) => (value === undefined || value === null ? '' : given.format(value)),
   }

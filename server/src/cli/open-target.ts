@@ -1,24 +1,9 @@
-import type { Command } from 'commander'
-import { type LoadedSettings, loadSettings } from '../config/load-settings.ts'
 import type { Notify } from '../config/notify.ts'
 import { openStoreTarget } from '../config/open-store-target.ts'
 import { createSecrets } from '../config/secrets.ts'
 import type { Settings } from '../config/settings.ts'
-import { createLogger, type Logger } from '../ops/log.ts'
 import type { StoreTarget } from '../storage/open.ts'
 import type { Context } from './context.ts'
-import { readFlags } from './setting-options.ts'
-
-export function loadFor(command: Command, context: Context): LoadedSettings {
-  const { environment, folder } = context
-  return loadSettings({ flags: readFlags(command), environment, folder })
-}
-
-export function loggerFor(settings: Settings): Logger {
-  const format = settings['log.format']
-  const level = settings['log.level']
-  return createLogger(format === 'auto' ? { level } : { level, isPretty: format === 'pretty' })
-}
 
 export type OpenedTarget = Readonly<{
   target: StoreTarget
@@ -36,7 +21,10 @@ export async function openTarget(
 ): Promise<OpenedTarget> {
   const { environment, folder } = context
   const secrets = createSecrets({ settings, environment, folder, notify })
-  const target = await openStoreTarget(settings, secrets, notify)
+  const target = await openStoreTarget(settings, secrets, notify).catch(async (error: unknown) => {
+    await withinMs(secrets.close(), closeMsMax)
+    throw error
+  })
   const close = async (): Promise<void> => {
     if (target.kind === 'postgres') await target.credentials?.close()
     await secrets.close()

