@@ -1,0 +1,90 @@
+import { describe, expect, it } from 'vitest'
+import { routes } from '../../src/api/routes.ts'
+import { startTestApi } from '../http/api.ts'
+import { startTestServer } from '../http/running.ts'
+
+type Operation = {
+  operationId: string
+  summary: string
+  tags: string[]
+  'x-permission': string
+  parameters?: { name: string; in: string }[]
+  responses: Record<string, unknown>
+}
+type OpenApi = {
+  openapi: string
+  tags: { name: string }[]
+  paths: Record<string, Record<string, Operation>>
+  components: { schemas: Record<string, unknown> }
+}
+
+async function describeServer(): Promise<OpenApi> {
+  const { url } = await startTestApi()
+  const answer = await fetch(`${url}/openapi.json`)
+  expect(answer.headers.get('content-type')).toBe('application/json; charset=utf-8')
+  return (await answer.json()) as OpenApi
+}
+
+describe('the description of the API', () => {
+  it('has every route of the table, and no other', async () => {
+    const { openapi, paths } = await describeServer()
+    expect(openapi).toBe('3.1.0')
+    const described = Object.entries(paths).flatMap(([path, operations]) =>
+      Object.keys(operations).map((method) => `${method.toUpperCase()} ${path}`),
+    )
+    expect(described.toSorted()).toEqual(routes.map((row) => `${row.method} ${row.path}`).toSorted())
+  })
+
+  it('says of each what it is for, what it needs, and how it fails', async () => {
+    const { paths, tags, components } = await describeServer()
+    const operations = Object.entries(paths).flatMap(([path, methods]) =>
+      Object.values(methods).map((operation) => ({ path, operation })),
+    )
+    expect(new Set(operations.map(({ operation }) => operation.operationId)).size).toBe(operations.length)
+    for (const { path, operation } of operations) {
+      expect(operation.summary).toMatch(/^[A-Z].*\.$/)
+      expect(operation['x-permission']).toBe(routes.find((row) => row.path === path)?.permission)
+      expect(Object.keys(operation.responses)).toEqual(expect.arrayContaining(['4XX', '5XX']))
+      expect(tags.map((tag) => tag.name)).toEqual(expect.arrayContaining(operation.tags))
+      const inPath = [...path.matchAll(/\{(\w+)\}/g)].map(([, name]) => name)
+      const named = operation.parameters?.filter((parameter) => parameter.in === 'path') ?? []
+      expect(named.map((parameter) => parameter.name)).toEqual(inPath)
+    }
+    expect(Object.keys(components.schemas)).toEqual(['v1.Error'])
+  })
+
+  it('points only at schemas that it has', async () => {
+    const description = await describeServer()
+    const refs = [...JSON.stringify(description).matchAll(/"\$ref":"#\/components\/schemas\/([^"]+)"/g)]
+    const all = [...JSON.stringify(description).matchAll(/"\$ref":/g)]
+    expect(refs.length).toBe(all.length)
+    for (const [, name] of refs) expect(description.components.schemas).toHaveProperty([name ?? ''])
+  })
+})
+
+describe('the metrics', () => {
+  it('are text that Prometheus can read, each with its help and type', async () => {
+    const { url } = await startTestServer()
+    await fetch(`${url}/api/v1/queues`)
+    await fetch(`${url}/nope/with/many/parts`)
+    const answer = await fetch(`${url}/metrics`)
+    expect(answer.headers.get('content-type')).toMatch(/^text\/plain; version=0\.0\.4/)
+    const text = await answer.text()
+    const described = new Set(
+      [...text.matchAll(/^# TYPE (\S+) (?:counter|gauge|summary|histogram)$/gm)].map(([, n]) => n),
+    )
+    for (const line of text.split('\n').filter((part) => part !== '' && !part.startsWith('#'))) {
+      const sample =
+        /^([a-z_:][\w:]*)(?:\{(?:\w+="(?:[^"\\]|\\.)*",?)*\})? (?:-?[\d.e+-]+|NaN|[+-]Inf)$/i.exec(line)
+      expect(sample, line).not.toBeNull()
+      const name = sample?.[1] ?? ''
+      expect(described.has(name) || described.has(name.replace(/_(?:sum|count|bucket)$/, '')), line).toBe(
+        true,
+      )
+    }
+    expect(text).toMatch(/^http_handler_duration\{quantile="0\.99",path="\/api\/v1\/queues"\} /m)
+    expect(text).toMatch(/^http_handler_duration_count\{path="unmatched"\} 1$/m)
+    expect(text).toMatch(/^redrive_store_up 1$/m)
+    expect(text).toMatch(/^process_resident_memory_bytes \d/m)
+  })
+})

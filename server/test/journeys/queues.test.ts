@@ -1,0 +1,101 @@
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterEach, describe, expect, it } from 'vitest'
+import { openStorage } from '../../src/storage/open.ts'
+import type { Command } from '../../src/storage/storage.ts'
+import { startTestServer } from '../http/running.ts'
+
+const folders: string[] = []
+afterEach(() => {
+  for (const folder of folders.splice(0)) rmSync(folder, { recursive: true })
+})
+
+/** A server whose store was written to before it started. */
+async function startWith(commands: readonly Command[]) {
+  const folder = mkdtempSync(join(tmpdir(), 'redrive-queues-'))
+  folders.push(folder)
+  const store = { kind: 'sqlite', path: join(folder, 'store.db') } as const
+  const storage = await openStorage(store)
+  await storage.write(commands)
+  await storage.close()
+  return startTestServer({}, store)
+}
+
+type Page = { queues: { name: string; counts: Record<string, number> }[]; next: string | null }
+
+const now = 1_767_323_045_678_901
+const create = (name: string, policy: object = {}): Command => ({
+  op: 'create-queue',
+  queue: { name, ...policy },
+  now,
+})
+
+async function get<T>(url: string): Promise<T> {
+  return (await (await fetch(url)).json()) as T
+}
+
+describe('the list of queues', () => {
+  it('comes in pages, in byte order of name, each name once', async () => {
+    const names = ['a', 'B', 'é', 'a b', 'a/b', '{x}', 'z%20']
+    const { url } = await startWith(names.map((name) => create(name)))
+    const seen: string[] = []
+    let next: string | null = ''
+    do {
+      const after: string = next === '' ? '' : `&after=${encodeURIComponent(next)}`
+      const page: Page = await get(`${url}/api/v1/queues?limit=2${after}`)
+      expect(page.queues.length).toBeLessThanOrEqual(2)
+      seen.push(...page.queues.map((queue) => queue.name))
+      next = page.next
+    } while (next !== null)
+    expect(seen).toEqual(names.toSorted((a, b) => Buffer.compare(Buffer.from(a), Buffer.from(b))))
+  })
+
+  it('ends without a next page when the last one is exactly full', async () => {
+    const { url } = await startWith(['a', 'b'].map((name) => create(name)))
+    expect(await get(`${url}/api/v1/queues?limit=2`)).toMatchObject({ next: null })
+    expect(await get(`${url}/api/v1/queues?limit=1`)).toMatchObject({ next: 'a' })
+    expect(await get(`${url}/api/v1/queues?after=b`)).toEqual({ queues: [], next: null })
+  })
+})
+
+describe('a queue', () => {
+  it('shows its policy and its exact counts over all partitions', async () => {
+    const item = { payload: Buffer.from('x') }
+    const { url } = await startWith([
+      create('orders.dead'),
+      create('orders', { partitions: 2, deadQueue: 'orders.dead', attemptsMax: 3, leaseUs: 90_000_000 }),
+      { op: 'produce', queue: 'orders', partition: 0, items: [item, item], now },
+      { op: 'produce', queue: 'orders', partition: 1, items: [item], now },
+      { op: 'lease', queue: 'orders', partition: 0, holders: ['w1'], now },
+    ])
+    expect(await get(`${url}/api/v1/queues/orders`)).toMatchObject({
+      name: 'orders',
+      partitions: 2,
+      is_paused: false,
+      created_at: '2026-01-02T03:04:05.678901Z',
+      policy: {
+        lease: '1m30s',
+        expire: '24h0m0s',
+        attempts_max: 3,
+        dead_queue: 'orders.dead',
+        on_dead: 'delete',
+      },
+      counts: { waiting: 2, leased: 1, accepted: 3, dead_lettered: 0 },
+    })
+    expect(await (await fetch(`${url}/metrics`)).text()).toMatch(
+      /^redrive_items\{queue="orders",state="waiting"\} 2$/m,
+    )
+  })
+
+  it.each(['a b', 'a/b', '{x}', 'é', 'z%20'])('is found by its name, whatever is in it: %s', async (name) => {
+    const { url } = await startWith([create(name)])
+    expect(await get(`${url}/api/v1/queues/${encodeURIComponent(name)}`)).toMatchObject({ name })
+  })
+
+  it('is not found by another name', async () => {
+    const { url } = await startTestServer()
+    const answer = await fetch(`${url}/api/v1/queues/nope`)
+    expect([answer.status, await answer.json()]).toMatchObject([404, { error: { code: 'QUEUE_NOT_FOUND' } }])
+  })
+})

@@ -1,0 +1,92 @@
+import { afterAll, describe, expect, it } from 'vitest'
+import { needs, requireService } from '../../../tools/services/require-service.ts'
+import { until } from '../http/poll.ts'
+import { startTestServer } from '../http/running.ts'
+
+const postgres = await requireService('privatePostgres')
+afterAll(async () => {
+  if (postgres.missing === undefined) await postgres.end()
+})
+
+type HealthBody = {
+  status: string
+  checks: { 'queues:storage': readonly { status: string; output?: string }[] }
+}
+
+async function healthOf(url: string) {
+  const answer = await fetch(`${url}/health`)
+  return { status: answer.status, body: (await answer.json()) as HealthBody }
+}
+
+const quick = { 'store.retry_backoff_max': 200, 'postgres.connect_timeout': 2_000 } as const
+
+describe('a PostgreSQL that comes and goes', needs(postgres), () => {
+  const password = () => new URL(postgres.url).password
+
+  it('is waited for at the start: the server is up, says why it is not well, and recovers by itself', async () => {
+    await postgres.stop()
+    const { url, lines } = await startTestServer(quick, { kind: 'postgres', url: postgres.url })
+
+    const sick = await healthOf(url)
+    expect(sick).toMatchObject({
+      status: 503,
+      body: { status: 'fail', checks: { 'queues:storage': [{ status: 'fail' }] } },
+    })
+    expect(sick.body.checks['queues:storage'][0]?.output).toMatch(/cannot reach .*ECONNREFUSED/)
+    const refused = await fetch(`${url}/api/v1/queues`)
+    expect([refused.status, refused.headers.get('retry-after')]).toEqual([503, '2'])
+    expect(await refused.json()).toMatchObject({ error: { code: 'STORE_UNAVAILABLE' } })
+    expect((await fetch(`${url}/api/v1/info`)).status).toBe(200)
+    expect(await (await fetch(`${url}/metrics`)).text()).toContain('redrive_store_up 0')
+
+    await postgres.start()
+    await until(
+      () => healthOf(url),
+      (health) => health.status === 200,
+    )
+    expect(await (await fetch(`${url}/api/v1/queues`)).json()).toEqual({ queues: [], next: null })
+
+    expect(JSON.stringify([lines, sick])).not.toContain(password())
+    expect(lines.filter((line) => line.msg === 'store is up')).toHaveLength(1)
+  })
+
+  it('may go while the server runs: requests are told so, and are served again when it is back', async () => {
+    const { url } = await startTestServer(quick, { kind: 'postgres', url: postgres.url })
+    expect((await healthOf(url)).status).toBe(200)
+    await postgres.stop('immediate')
+    const refused = await fetch(`${url}/api/v1/queues`)
+    expect([refused.status, await refused.json()]).toMatchObject([
+      503,
+      { error: { code: 'STORE_UNAVAILABLE' } },
+    ])
+    await until(
+      () => healthOf(url),
+      (health) => health.status === 503,
+    )
+    await postgres.start()
+    await until(
+      () => fetch(`${url}/api/v1/queues`).then((answer) => answer.status),
+      (status) => status === 200,
+    )
+    await until(
+      () => healthOf(url),
+      (health) => health.status === 200,
+    )
+  })
+
+  it('stops the start when it refuses us, without telling the password', async () => {
+    const wrong = new URL(postgres.url)
+    wrong.password = 'not-the-password'
+    const failed = await startTestServer(quick, { kind: 'postgres', url: wrong.href }).catch((error) => error)
+    expect(failed).toMatchObject({ code: 'STORE_REFUSED' })
+    expect(failed.message).not.toContain('not-the-password')
+  })
+
+  it('does not hold up the stop while it cannot be reached', async () => {
+    await postgres.stop()
+    const server = await startTestServer(quick, { kind: 'postgres', url: postgres.url })
+    await server.stop(1_000)
+    await expect(fetch(`${server.url}/health`)).rejects.toThrow()
+    await postgres.start()
+  })
+})
