@@ -1,5 +1,7 @@
 import { readFileSync, writeFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
+import { settingsTable } from '../../server/src/config/settings.ts'
+import { settingsPage } from '../../server/src/config/settings-page.ts'
 import { errorsPage } from './errors-page.ts'
 import { surfaceText } from './surface-text.ts'
 
@@ -9,6 +11,7 @@ const repository = new URL('../../', import.meta.url)
 export const approvedFiles: Readonly<Record<string, () => string>> = {
   'test/surface/approved.txt': surfaceText,
   'docs/errors.md': errorsPage,
+  'docs/settings.md': () => settingsPage(settingsTable),
 }
 
 export const howToApprove = 'If the change is meant, approve it: node tools/approve-surface.ts'
