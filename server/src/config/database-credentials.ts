@@ -2,7 +2,7 @@ import type { CredentialSource, Credentials } from '../storage/credentials.ts'
 import { createLeaseKeeper } from './lease-keeper.ts'
 import type { Notify } from './notify.ts'
 import type { Timers } from './timers.ts'
-import { isTemporary, type LeasedCredentials, type Vault } from './vault.ts'
+import { isTemporary, type LeasedCredentials, messageOf, type Vault } from './vault.ts'
 
 export type DatabaseCredentialsOptions = Readonly<{
   vault: Vault
@@ -28,10 +28,14 @@ export function createDatabaseCredentials(options: DatabaseCredentialsOptions): 
       isTemporary,
       isDoomed: (leased) => vault.isFromOldToken(leased),
       isSame: (one, other) => one.user === other.user && one.leaseId === other.leaseId,
+      onNotRenewed: (error) =>
+        notify(
+          'info',
+          `new database credentials are taken, because the lease is not renewed: ${messageOf(error)}`,
+        ),
       onTrouble: (error, isUsable) => {
         const rest = isUsable ? 'the present ones are used further' : 'there are none to use'
-        const why = error instanceof Error ? error.message : String(error)
-        notify('warn', `no new database credentials: ${why}; ${rest}`)
+        notify('warn', `no new database credentials: ${messageOf(error)}; ${rest}`)
       },
     },
     options.timers,

@@ -30,6 +30,7 @@ function leasing(maxMs = 24 * hour) {
       isTemporary: (error) => error === 'away',
       isSame: (one, other) => one === other,
       isDoomed: () => state.isDoomed && count === 1,
+      onNotRenewed: (error) => log.push(`not renewed: ${error}`),
       onTrouble: (error, isUsable) => trouble.push(`${error} ${isUsable ? 'usable' : 'unusable'}`),
     },
     timers,
@@ -75,12 +76,13 @@ describe('a lease that is kept', () => {
   })
 
   it('is replaced at once when renewing is refused', async () => {
-    const { keeper, timers, trouble, replaced, state } = leasing()
+    const { keeper, timers, log, trouble, replaced, state } = leasing()
     await keeper.current()
     state.renewError = 'lease not found'
     await timers.advance(40 * minute)
     expect(replaced).toEqual(['lease 2'])
-    expect(trouble).toEqual(['lease not found usable'])
+    expect(log).toEqual(['acquire 1', 'not renewed: lease not found', 'acquire 2'])
+    expect(trouble).toEqual([])
   })
 
   it('is replaced at once when it will end with something else', async () => {

@@ -23,8 +23,10 @@ export type LeaseSource<T> = Readonly<{
   isSame(one: T, other: T): boolean
   /** Whether it will end with something else, before its own time: then another one is taken at once. */
   isDoomed?(value: T): boolean
-  /** `isUsable`: whether there is a lease to go on with. */
+  /** No lease could be taken or renewed. `isUsable`: whether there is one to go on with. */
   onTrouble(error: unknown, isUsable: boolean): void
+  /** Renewing was refused, as it is at a maximum; another lease is being taken. */
+  onNotRenewed(error: unknown): void
 }>
 
 export interface LeaseKeeper<T> {
@@ -98,7 +100,7 @@ export function createLeaseKeeper<T>(source: LeaseSource<T>, timers: Timers): Le
       await renew(present)
     } catch (error) {
       if (source.isTemporary(error)) throw error
-      source.onTrouble(error, isUsable())
+      source.onNotRenewed(error)
       held = held && { ...held, isFinal: true }
       await acquire()
     }
@@ -181,8 +183,8 @@ function holdFrom<T>(grant: Grant<T>, fullLeaseMs: number, askedAtMs: number): H
     // Counted from the question, not the answer: Vault's time started before the answer arrived.
     endsAtMs: askedAtMs + grant.leaseMs,
     dueAtMs: askedAtMs + (grant.leaseMs * 2) / 3,
-    // A second less may be rounding; more means that the maximum is near.
-    isFinal: !grant.isRenewable || grant.leaseMs < fullLeaseMs - 1_000,
+    // A little less may be rounding; more means that the maximum is near.
+    isFinal: !grant.isRenewable || grant.leaseMs < fullLeaseMs * 0.95,
   }
 }
 

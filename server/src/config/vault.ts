@@ -157,6 +157,11 @@ function createTokenKeeper(
       },
       isTemporary,
       isSame: (one, other) => one.reveal() === other.reveal(),
+      onNotRenewed: (error) =>
+        notify(
+          'info',
+          `a new token for Vault is taken, because the old one is not renewed: ${messageOf(error)}`,
+        ),
       onTrouble: (error, isUsable) => {
         const rest = isUsable ? 'the present token is used further' : 'there is no token to use'
         notify('warn', `no new token from Vault: ${messageOf(error)}; ${rest}`)
@@ -198,6 +203,6 @@ function isRecord(value: unknown): value is Record<string, unknown> {
   return typeof value === 'object' && value !== null
 }
 
-function messageOf(error: unknown): string {
+export function messageOf(error: unknown): string {
   return error instanceof Error ? error.message : String(error)
 }

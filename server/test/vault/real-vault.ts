@@ -53,11 +53,14 @@ export async function startRealVault(program: string, databaseUrl: string): Prom
       const secret = await call('POST', `${path}/secret-id`, {})
       return { roleId: String(role.data?.role_id), secretId: String(secret.data?.secret_id) }
     },
-    createDatabaseRole: async (name, ttl, maxTtl) => {
-      const creation = `create role "{{name}}" login password '{{password}}' valid until '{{expiration}}'`
+    createDatabaseRole: async (name, ttl, maxTtl, owner) => {
+      const login = `create role "{{name}}" login password '{{password}}' valid until '{{expiration}}'`
+      const acting = owner
+        ? [`grant "${owner}" to "{{name}}"`, `alter role "{{name}}" set role "${owner}"`]
+        : []
       await call('POST', `database/roles/${name}`, {
         db_name: 'test',
-        creation_statements: [creation],
+        creation_statements: [login, ...acting],
         default_ttl: `${ttl}s`,
         max_ttl: `${maxTtl}s`,
       })

@@ -29,7 +29,7 @@ export type Answer = Readonly<{ status: number; body?: object | string; headers?
 
 type Token = { endsAtMs: number; maxEndsAtMs: number; ttlMs: number; isRenewable: boolean }
 type Lease = { user: string; token: string; endsAtMs: number; maxEndsAtMs: number; ttlMs: number }
-type DatabaseRole = Readonly<{ ttlMs: number; maxTtlMs: number }>
+type DatabaseRole = Readonly<{ ttlMs: number; maxTtlMs: number; owner: string | undefined }>
 
 const never = Number.POSITIVE_INFINITY
 const forbidden: Answer = { status: 403, body: { errors: ['permission denied'] } }
@@ -75,7 +75,12 @@ export async function startStandInVault(timers: Timers, databaseUrl?: string): P
     const password = randomUUID()
     if (databaseUrl !== undefined) {
       const until = new Date(Date.now() + made.ttlMs + 60_000).toISOString()
-      await execute(databaseUrl, `create role "${user}" login password '${password}' valid until '${until}'`)
+      const login = `create role "${user}" login password '${password}' valid until '${until}'`
+      const { owner } = made
+      const acting = owner
+        ? [`grant "${owner}" to "${user}"`, `alter role "${user}" set role "${owner}"`]
+        : []
+      await execute(databaseUrl, login, ...acting)
     }
     const nowMs = timers.nowMs()
     const leaseId = `database/creds/${role}/${randomUUID()}`
@@ -193,8 +198,8 @@ export async function startStandInVault(timers: Timers, databaseUrl?: string): P
       })
       return made
     },
-    createDatabaseRole: async (name, ttlSeconds, maxTtlSeconds) => {
-      databaseRoles.set(name, { ttlMs: ttlSeconds * 1_000, maxTtlMs: maxTtlSeconds * 1_000 })
+    createDatabaseRole: async (name, ttlSeconds, maxTtlSeconds, owner) => {
+      databaseRoles.set(name, { ttlMs: ttlSeconds * 1_000, maxTtlMs: maxTtlSeconds * 1_000, owner })
     },
     stop: async () => {
       for (const id of [...leases.keys()]) await revokeUser(id)

@@ -9,8 +9,11 @@ export interface VaultUnderTest {
   createToken(ttlSeconds: number): Promise<string>
   revokeToken(token: string): Promise<void>
   createAppRole(tokenTtlSeconds: number, tokenMaxTtlSeconds: number): Promise<AppRole>
-  /** `database/creds/<name>`, which makes users of the database that this Vault was started with. */
-  createDatabaseRole(name: string, ttlSeconds: number, maxTtlSeconds: number): Promise<void>
+  /**
+   * `database/creds/<name>`, which makes users of the database that this Vault was started with. They act as
+   * the role `owner`, if one is given.
+   */
+  createDatabaseRole(name: string, ttlSeconds: number, maxTtlSeconds: number, owner?: string): Promise<void>
   stop(): Promise<void>
 }
 
