@@ -4,7 +4,8 @@ import type { Storage } from '../../src/storage/storage.ts'
 import { minute, newItems, noon, textOf } from '../make.ts'
 import { startChild } from './children/start.ts'
 import { expectUnique } from './oracle.ts'
-import { describeSome, describeStores, type Given, run } from './stores.ts'
+import { run } from './store-facts.ts'
+import { describeSome, describeStores, type Given } from './stores.ts'
 
 const itemCount = 10_000
 const leaserCount = 50

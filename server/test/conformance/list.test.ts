@@ -2,7 +2,8 @@ import { describe, expect, it } from 'vitest'
 import type { Item } from '../../src/core/item.ts'
 import type { ItemOrder, ItemsQuery, ListedState } from '../../src/storage/storage.ts'
 import { anOrigin, bytes, hour, newItems, noon, second, seededRandom } from '../make.ts'
-import { gaugeOf } from './oracle.ts'
+import { gaugeOf } from './store-facts.ts'
+
 import { describeStores } from './stores.ts'
 
 const orders: readonly ItemOrder[] = ['id', 'createdAt', 'updatedAt', 'diedAt', 'availableAt', 'priority']

@@ -4,7 +4,8 @@
  */
 import { expect } from 'vitest'
 import type { Item } from '../../src/core/item.ts'
-import type { Counts, PartitionCounts, Storage } from '../../src/storage/storage.ts'
+import type { PartitionCounts, Storage } from '../../src/storage/storage.ts'
+import { conservationGap, gaugesOf, listAll } from './store-facts.ts'
 
 export async function expectSound(storage: Storage): Promise<void> {
   expect(await storage.verify(), 'verify finds nothing').toEqual([])
@@ -32,40 +33,6 @@ export async function expectSound(storage: Storage): Promise<void> {
     const isInside = (item: Item): boolean => item.partition >= 0 && item.partition < queue.partitions
     expect(items.filter((item) => !isInside(item))).toEqual([])
   }
-}
-
-/** accepted − everything that became of what was accepted. */
-export function conservationGap(counts: Counts): number {
-  const { accepted, waiting, scheduled, leased, done, dead } = counts
-  const { completed, deadLettered, dropped, deleted, forgotten, archived } = counts
-  const there = waiting + scheduled + leased + done + dead
-  const gone = completed + deadLettered + dropped + deleted + forgotten + archived
-  return accepted - there - gone
-}
-
-/** Every item of a queue by id, page by page. */
-export async function listAll(storage: Storage, queue: string): Promise<Item[]> {
-  const items: Item[] = []
-  const countMax = 1_000
-  for (;;) {
-    const last = items.at(-1)
-    const from = last === undefined ? {} : { from: { id: last.id, isIncluded: false } }
-    const page = await storage.listItems({ queue, countMax, ...from })
-    items.push(...page)
-    if (page.length < countMax) return items
-  }
-}
-
-export function gaugesOf(items: readonly Item[]): Pick<Counts, Gauge> {
-  const gauges = { waiting: 0, scheduled: 0, leased: 0, done: 0, dead: 0 }
-  for (const item of items) gauges[gaugeOf(item)]++
-  return gauges
-}
-
-type Gauge = 'waiting' | 'scheduled' | 'leased' | 'done' | 'dead'
-
-export function gaugeOf(item: Item): Gauge {
-  return item.state === 'waiting' && item.availableAt !== null ? 'scheduled' : item.state
 }
 
 export function expectUnique(values: readonly string[], what: string): void {

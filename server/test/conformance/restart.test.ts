@@ -3,7 +3,8 @@ import type { Storage } from '../../src/storage/storage.ts'
 import { aFailure, anOrigin, bytes, hour, minute, newItems, noon } from '../make.ts'
 import { expectRefusal } from './known-error.ts'
 import { expectSound } from './oracle.ts'
-import { createPlace, describeDurableStores, describeStores, type Place, run } from './stores.ts'
+import { run } from './store-facts.ts'
+import { createPlace, describeDurableStores, describeStores, type Place } from './stores.ts'
 
 describeDurableStores('after a restart', (given) => {
   const everything = async (storage: Storage) => ({

@@ -16,6 +16,7 @@ import { openStorage, type StoreOptions, type StoreTarget } from '../../src/stor
 import type { Command, ResultOf, Storage } from '../../src/storage/storage.ts'
 import { noon } from '../make.ts'
 import { expectSound } from './oracle.ts'
+import { run } from './store-facts.ts'
 
 export type StoreName = 'SQLite file' | 'SQLite memory' | 'PostgreSQL'
 
@@ -128,12 +129,6 @@ export function describeSome(
 
 export function needsOf(name: StoreName): ReturnType<typeof needs> {
   return name === 'PostgreSQL' ? needs(postgres) : needs()
-}
-
-/** One command, written by itself. */
-export async function run<const C extends Command>(storage: Storage, command: C): Promise<ResultOf<C>> {
-  const [result] = await storage.write([command] as const)
-  return result as ResultOf<C>
 }
 
 async function deleteQueues(storage: Storage): Promise<void> {

@@ -14,9 +14,13 @@ export function tell(is: string, facts: object = {}): void {
   writeSync(1, `${JSON.stringify({ is, ...facts })}\n`)
 }
 
+const words = createInterface({ input: process.stdin })[Symbol.asyncIterator]()
+
+/** Waits for a word. Nobody left to say it means that nobody needs us any more. */
 export async function hear(word: string): Promise<void> {
-  const reader = createInterface({ input: process.stdin })
-  for await (const line of reader) if (line === word) break
-  reader.close()
-  process.stdin.unref?.()
+  for (;;) {
+    const { value, done } = await words.next()
+    if (done) process.exit(0)
+    if (value === word) return
+  }
 }

@@ -8,8 +8,9 @@ import type { Storage } from '../../src/storage/storage.ts'
 import { day, hour, minute, noon, textOf } from '../make.ts'
 import { byChance, repeats } from './chance.ts'
 import { type Child, type Line, startChild } from './children/start.ts'
-import { expectSound, expectUnique, listAll } from './oracle.ts'
-import { createPlace, needsOf, type Place, run, type StoreName } from './stores.ts'
+import { expectSound, expectUnique } from './oracle.ts'
+import { listAll, run } from './store-facts.ts'
+import { createPlace, needsOf, type Place, type StoreName } from './stores.ts'
 
 const kills = repeats(100)
 const queue = 'work'
@@ -67,62 +68,64 @@ class Ledger {
   }
 }
 
-describe.each<StoreName>(['SQLite file', 'PostgreSQL'])('kill -9 amid dead-queue moves (%s)', (name) => {
-  it(`loses and duplicates nothing, ${kills} times at random points`, {
-    ...needsOf(name),
-    timeout: 60_000 + kills * 3_000,
-  }, async () => {
-    const place = await createPlace(name)
-    try {
-      await byChance(async (chance) => {
-        await setUp(place)
-        const ledger = new Ledger()
-        const start = (round: number): Child =>
-          startChild('dead-moves', {
-            target: place.target,
-            queue,
-            seed: chance.below(2 ** 31),
-            startsAt: noon + round * day,
-            workers: 3,
-          })
-        let inTheMiddle = 0
-        // Started one ahead: a process takes longer to start than a store to open.
-        let next = start(0)
-        try {
-          for (let round = 0; round < kills; round++) {
-            const child = next
-            await child.heard('warm')
-            next = start(round + 1)
-            child.say('go')
-            // Most kills fall into moves; some into the opening, where the last kill is mended.
-            const isEarly = chance.below(8) === 0
-            if (!isEarly) await child.heard('moved')
-            await sleep(chance.below(isEarly ? 80 : 25))
-            const lines = await child.kill()
-            const count = (is: string): number => lines.filter((line) => line.is === is).length
-            if (count('moving') > count('moved')) inTheMiddle++
-            ledger.hear(lines)
-            const storage = await place.open()
-            await ledger.check(storage)
-            await storage.close()
+export function describeCrashes(name: StoreName): void {
+  describe(`kill -9 amid dead-queue moves (${name})`, needsOf(name), () => {
+    it(`loses and duplicates nothing, ${kills} times at random points`, {
+      ...needsOf(name),
+      timeout: 60_000 + kills * 3_000,
+    }, async () => {
+      const place = await createPlace(name)
+      try {
+        await byChance(async (chance) => {
+          await setUp(place)
+          const ledger = new Ledger()
+          const start = (round: number): Child =>
+            startChild('dead-moves', {
+              target: place.target,
+              queue,
+              seed: chance.below(2 ** 31),
+              startsAt: noon + round * day,
+              workers: 3,
+            })
+          let inTheMiddle = 0
+          // Started one ahead: a process takes longer to start than a store to open.
+          let next = start(0)
+          try {
+            for (let round = 0; round < kills; round++) {
+              const child = next
+              await child.heard('warm')
+              next = start(round + 1)
+              child.say('go')
+              // Most kills fall into moves; some into the opening, where the last kill is mended.
+              const isEarly = chance.below(8) === 0
+              if (!isEarly) await child.heard('moved')
+              await sleep(chance.below(isEarly ? 80 : 25))
+              const lines = await child.kill()
+              const count = (is: string): number => lines.filter((line) => line.is === is).length
+              if (count('moving') > count('moved')) inTheMiddle++
+              ledger.hear(lines)
+              const storage = await place.open()
+              await ledger.check(storage)
+              await storage.close()
+            }
+          } finally {
+            await next.kill()
           }
-        } finally {
-          await next.kill()
-        }
-        // Or else the kills missed what they were aimed at, and the test proves nothing.
-        expect(inTheMiddle).toBeGreaterThan(kills / 4)
-        expect(ledger.movedCount).toBeGreaterThan(kills)
+          // Or else the kills missed what they were aimed at, and the test proves nothing.
+          expect(inTheMiddle).toBeGreaterThan(kills / 4)
+          expect(ledger.movedCount).toBeGreaterThan(kills)
 
-        const storage = await place.open()
-        while ((await run(storage, { op: 'advance', now: noon + 1_000 * day, countMax: 1_000 })).isMore);
-        expect(await listAll(storage, queue)).toEqual([])
-        await ledger.check(storage)
-      })
-    } finally {
-      await place.drop()
-    }
+          const storage = await place.open()
+          while ((await run(storage, { op: 'advance', now: noon + 1_000 * day, countMax: 1_000 })).isMore);
+          expect(await listAll(storage, queue)).toEqual([])
+          await ledger.check(storage)
+        })
+      } finally {
+        await place.drop()
+      }
+    })
   })
-})
+}
 
 async function setUp(place: Place): Promise<void> {
   const storage = await place.open()

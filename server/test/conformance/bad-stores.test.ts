@@ -1,0 +1,191 @@
+import { chmod, mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { DatabaseSync } from 'node:sqlite'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { freePort } from '../../../tools/services/process/free-port.ts'
+import { needs } from '../../../tools/services/require-service.ts'
+import { openStorage, type StoreTarget } from '../../src/storage/open.ts'
+import { newItems, noon } from '../make.ts'
+import { startChild } from './children/start.ts'
+import { expectRefusal } from './known-error.ts'
+import { expectSound } from './oracle.ts'
+import { executeRaw } from './raw.ts'
+import { run } from './store-facts.ts'
+import { createPlace, postgres } from './stores.ts'
+
+describe('a SQLite store that cannot be opened', () => {
+  let folder = ''
+  beforeAll(async () => {
+    folder = await mkdtemp(join(tmpdir(), 'redrive-bad-stores-'))
+  })
+  afterAll(async () => rm(folder, { recursive: true, force: true }))
+  const at = (path: string): StoreTarget => ({ kind: 'sqlite', path: join(folder, path) })
+
+  it('because its path is a folder: says so', async () => {
+    await mkdir(join(folder, 'a-folder'))
+    const error = await expectRefusal(openStorage(at('a-folder')), 'STORE_UNWRITABLE')
+    expect(error.message).toContain('a-folder')
+  })
+
+  it('because a folder above it is a file: says so', async () => {
+    await writeFile(join(folder, 'a-file'), 'text')
+    const error = await expectRefusal(openStorage(at('a-file/redrive.db')), 'STORE_UNWRITABLE')
+    expect(error.message).toContain('a-file')
+    expect(await readFile(join(folder, 'a-file'), 'utf8')).toBe('text')
+  })
+
+  it('because it is not a database: says so, and does not touch it', async () => {
+    const text = 'Dear diary, '.repeat(1_000)
+    await writeFile(join(folder, 'diary.txt'), text)
+    const error = await expectRefusal(openStorage(at('diary.txt')), 'STORE_NOT_OURS')
+    expect(error.message).toContain('diary.txt')
+    expect(await readFile(join(folder, 'diary.txt'), 'utf8')).toBe(text)
+  })
+
+  it('because it is the database of another program: says so, and does not touch it', async () => {
+    const path = join(folder, 'photos.db')
+    const photos = new DatabaseSync(path)
+    photos.exec('create table photos (id integer); insert into photos values (7)')
+    photos.close()
+    const before = await readFile(path)
+    const error = await expectRefusal(openStorage(at('photos.db')), 'STORE_NOT_OURS')
+    expect(error.message).toContain('photos.db')
+    const again = new DatabaseSync(path)
+    expect(again.prepare('select id from photos').all()).toEqual([{ id: 7 }])
+    expect(again.prepare('select count(*) as n from sqlite_schema').get()).toEqual({ n: 1 })
+    again.close()
+    expect((await readFile(path)).length).toBe(before.length)
+  })
+
+  // Root may write everywhere, so only others can see the refusal: the child gives the rights up.
+  it('because its folder may not be written: says so', needs(), async () => {
+    const locked = join(folder, 'locked')
+    await mkdir(locked)
+    await chmod(locked, 0o555)
+    await chmod(folder, 0o755)
+    const wrapper =
+      process.getuid?.() === 0 ? ['setpriv', '--reuid=65534', '--regid=65534', '--clear-groups'] : []
+    const child = startChild(
+      'open',
+      { target: { kind: 'sqlite', path: join(locked, 'redrive.db') }, opens: 1 },
+      wrapper,
+    )
+    await child.heard('warm')
+    child.say('go')
+    const refused = await child.heard('refused')
+    child.say('close')
+    await child.ended()
+    expect(refused.code).toBe('STORE_UNWRITABLE')
+    expect(refused.message).toContain(locked)
+  })
+
+  it('makes the folders that are missing', async () => {
+    const storage = await openStorage(at('new/data/redrive.db'))
+    await storage.ping()
+    await storage.close()
+  })
+})
+
+describe('a SQLite file that a server has open', () => {
+  it('is refused to a second one in the same process, and stays sound', async () => {
+    const place = await createPlace('SQLite file')
+    try {
+      const first = await place.open()
+      await run(first, { op: 'create-queue', queue: { name: 'work' }, now: noon })
+      const error = await expectRefusal(place.open(), 'STORE_LOCKED')
+      expect(error.message).toContain('redrive.db')
+      await run(first, { op: 'produce', queue: 'work', partition: 0, items: newItems(1), now: noon })
+      await expectSound(first)
+      await first.close()
+      const second = await place.open()
+      expect(await second.counts({})).toMatchObject([{ waiting: 1 }])
+    } finally {
+      await place.drop()
+    }
+  })
+
+  it('is refused to another process, and opens at once when its server was killed', async () => {
+    const place = await createPlace('SQLite file')
+    try {
+      for (const how of ['kill', 'close'] as const) {
+        const holder = startChild('hold', { target: place.target })
+        await holder.heard('holds')
+        await expectRefusal(place.open(), 'STORE_LOCKED')
+        if (how === 'kill') await holder.kill()
+        else {
+          holder.say('close')
+          await holder.ended()
+        }
+        const startedAt = performance.now()
+        const storage = await place.open()
+        expect(performance.now() - startedAt).toBeLessThan(5_000)
+        expect(await storage.counts({})).toMatchObject([{ waiting: 1 }])
+        await expectSound(storage)
+        await run(storage, { op: 'delete-queue', name: 'work' })
+        await storage.close()
+      }
+    } finally {
+      await place.drop()
+    }
+  })
+})
+
+describe('a PostgreSQL store that cannot be opened', needs(postgres), () => {
+  const target = (change: (url: URL) => void): StoreTarget => {
+    const url = new URL(postgres.url)
+    change(url)
+    return { kind: 'postgres', url: url.href }
+  }
+  const secret = 'not-the-password-4711'
+
+  it('because nobody answers: says where, without the password', async () => {
+    const port = await freePort()
+    const nowhere = target((url) => {
+      url.port = `${port}`
+      url.password = secret
+    })
+    const error = await expectRefusal(openStorage(nowhere), 'STORE_UNAVAILABLE')
+    expect(error.message).toContain(`${port}`)
+    expect(error.message).not.toContain(secret)
+  })
+
+  it('because the host has no address: says which', async () => {
+    const nowhere = target((url) => {
+      url.hostname = 'no-such-host.invalid'
+    })
+    const error = await expectRefusal(openStorage(nowhere), 'STORE_UNAVAILABLE')
+    expect(error.message).toContain('no-such-host.invalid')
+  })
+
+  it('because the password is wrong: says so, without the password', async () => {
+    const wrong = target((url) => {
+      url.password = secret
+    })
+    const error = await expectRefusal(openStorage(wrong), 'STORE_REFUSED')
+    expect(error.message).toMatch(/password|login/)
+    expect(error.message).not.toContain(secret)
+  })
+
+  it('because there is no such database: says which', async () => {
+    const missing = target((url) => {
+      url.pathname = '/no_such_database'
+    })
+    const error = await expectRefusal(openStorage(missing), 'STORE_REFUSED')
+    expect(error.message).toContain('no_such_database')
+  })
+
+  it('because its schema is another program’s: says so, and does not touch it', async () => {
+    const place = await createPlace('PostgreSQL')
+    try {
+      await executeRaw(
+        place.target,
+        () => 'create schema redrive; create table redrive.photos as select 7 as id',
+      )
+      await expectRefusal(place.open(), 'STORE_NOT_OURS')
+      await executeRaw(place.target, () => 'select 1 / (id - 6) from redrive.photos')
+    } finally {
+      await place.drop()
+    }
+  })
+})

@@ -1,0 +1,98 @@
+import { describe, expect, it } from 'vitest'
+import { newItems, noon } from '../make.ts'
+import { startChild } from './children/start.ts'
+import { expectRefusal } from './known-error.ts'
+import { expectSound } from './oracle.ts'
+import { executeRaw } from './raw.ts'
+import { run } from './store-facts.ts'
+import { createPlace, needsOf, type Place, type StoreName } from './stores.ts'
+
+const processes = 5
+const opensEach = 4
+
+for (const name of ['SQLite file', 'PostgreSQL'] satisfies StoreName[]) {
+  describe(`the schema (${name})`, needsOf(name), () => {
+    const inNewPlace = async (test: (place: Place) => Promise<void>) => {
+      const place = await createPlace(name)
+      try {
+        await test(place)
+      } finally {
+        await place.drop()
+      }
+    }
+
+    it('is made by the first open, and left alone by the next', async () => {
+      await inNewPlace(async (place) => {
+        for (let open = 0; open < 3; open++) {
+          const storage = await place.open()
+          if (open === 0) await run(storage, { op: 'create-queue', queue: { name: 'work' }, now: noon })
+          await run(storage, { op: 'produce', queue: 'work', partition: 0, items: newItems(1), now: noon })
+          await storage.close()
+        }
+        const storage = await place.open()
+        expect(await storage.counts({})).toMatchObject([{ waiting: 3 }])
+        await expectSound(storage)
+      })
+    })
+
+    it('that is newer than the program is refused with both numbers, and nothing is changed', async () => {
+      await inNewPlace(async (place) => {
+        const first = await place.open()
+        await run(first, { op: 'create-queue', queue: { name: 'work' }, now: noon })
+        await first.close()
+        const isSqlite = place.target.kind === 'sqlite'
+        await executeRaw(place.target, (schema) =>
+          isSqlite
+            ? 'pragma user_version = 4711'
+            : `insert into ${schema}migrations (number, name, checksum, applied_at)
+             select n, 'later', '', now() from generate_series((select max(number) + 1 from ${schema}migrations), 4711) n`,
+        )
+        const error = await expectRefusal(place.open(), 'SCHEMA_NEWER')
+        expect(error.message).toMatch(/4711\b.*\b\d{1,3}\b/)
+        // Mended, it is all there.
+        await executeRaw(place.target, (schema) =>
+          isSqlite ? 'pragma user_version = 1' : `delete from ${schema}migrations where name = 'later'`,
+        )
+        const again = await place.open()
+        expect(await again.listQueues({ countMax: 10 })).toHaveLength(1)
+      })
+    })
+
+    it('is made once when twenty servers start on nothing at the same moment', async () => {
+      await inNewPlace(async (place) => {
+        const children = Array.from({ length: processes }, () =>
+          startChild('open', { target: place.target, opens: opensEach }),
+        )
+        await Promise.all(children.map((child) => child.heard('warm')))
+        for (const child of children) child.say('go')
+        await Promise.all(children.map((child) => child.heard('tried')))
+        const lines = children.flatMap((child) => child.lines)
+        const opened = lines.filter((line) => line.is === 'opened')
+        const refused = lines.filter((line) => line.is === 'refused')
+
+        if (name === 'PostgreSQL') {
+          expect(refused).toEqual([])
+          expect(opened).toHaveLength(processes * opensEach)
+        } else {
+          // A file serves one server: exactly one has it, the others are told why.
+          expect(opened).toHaveLength(1)
+          expect(refused).toHaveLength(processes * opensEach - 1)
+          for (const line of refused) {
+            expect(line.code, String(line.message)).toBe('STORE_LOCKED')
+            expect(line.message).toContain('redrive.db')
+          }
+          await expectRefusal(place.open(), 'STORE_LOCKED')
+        }
+        for (const child of children) child.say('close')
+        await Promise.all(children.map((child) => child.ended()))
+
+        const storage = await place.open()
+        await storage.write([
+          { op: 'create-queue', queue: { name: 'work' }, now: noon },
+          { op: 'produce', queue: 'work', partition: 0, items: newItems(3), now: noon },
+        ])
+        await expectSound(storage)
+      })
+    })
+  })
+}

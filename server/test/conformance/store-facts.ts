@@ -1,0 +1,43 @@
+/** What the oracle looks at, without the test runner: processes of their own use it, too. */
+import type { Item } from '../../src/core/item.ts'
+import type { Command, Counts, ResultOf, Storage } from '../../src/storage/storage.ts'
+
+/** accepted − everything that became of what was accepted. */
+export function conservationGap(counts: Counts): number {
+  const { accepted, waiting, scheduled, leased, done, dead } = counts
+  const { completed, deadLettered, dropped, deleted, forgotten, archived } = counts
+  const there = waiting + scheduled + leased + done + dead
+  const gone = completed + deadLettered + dropped + deleted + forgotten + archived
+  return accepted - there - gone
+}
+
+/** Every item of a queue by id, page by page. */
+export async function listAll(storage: Storage, queue: string): Promise<Item[]> {
+  const items: Item[] = []
+  const countMax = 1_000
+  for (;;) {
+    const last = items.at(-1)
+    const from = last === undefined ? {} : { from: { id: last.id, isIncluded: false } }
+    const page = await storage.listItems({ queue, countMax, ...from })
+    items.push(...page)
+    if (page.length < countMax) return items
+  }
+}
+
+export function gaugesOf(items: readonly Item[]): Pick<Counts, Gauge> {
+  const gauges = { waiting: 0, scheduled: 0, leased: 0, done: 0, dead: 0 }
+  for (const item of items) gauges[gaugeOf(item)]++
+  return gauges
+}
+
+type Gauge = 'waiting' | 'scheduled' | 'leased' | 'done' | 'dead'
+
+export function gaugeOf(item: Item): Gauge {
+  return item.state === 'waiting' && item.availableAt !== null ? 'scheduled' : item.state
+}
+
+/** One command, written by itself. */
+export async function run<const C extends Command>(storage: Storage, command: C): Promise<ResultOf<C>> {
+  const [result] = await storage.write([command] as const)
+  return result as ResultOf<C>
+}
