@@ -71,6 +71,7 @@ export async function startServer({ settings, store, log }: ServerOptions): Prom
         readCounts: async () => connection.storage().counts({}),
         connections,
       }),
+    // For as long as there is no access control: see protect.
     isLocalOnly: true,
     log,
   })
@@ -79,8 +80,8 @@ export async function startServer({ settings, store, log }: ServerOptions): Prom
     await connection.start()
     await listen(app, host, settings.port)
   } catch (error) {
-    await connection.stop()
     await app.close()
+    await closeStore(connection.stop(), log)
     throw error
   }
   const url = urlOf(app.server.address() as AddressInfo)

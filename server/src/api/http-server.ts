@@ -38,10 +38,8 @@ export function createHttpServer(options: HttpServerOptions): { app: FastifyInst
     bodyLimit: limits.bodyBytesMax,
     routerOptions: { maxParamLength: limits.urlBytesMax },
     genReqId: requestIdOf,
-    loggerInstance: log,
+    loggerInstance: withoutChildren(log),
     logController: new LogController({ disableRequestLogging: true }),
-    // One child per request would cost more than all other logging; our lines carry the id themselves.
-    childLoggerFactory: (parent) => parent,
     frameworkErrors: (error, request, reply) => {
       request.route = null
       errors.answer(error, request, reply as never)
@@ -89,11 +87,21 @@ export function createHttpServer(options: HttpServerOptions): { app: FastifyInst
   return { app, drain }
 }
 
+/** A child logger per request would cost more than all other logging; our lines carry the id themselves. */
+function withoutChildren(log: Logger): Logger {
+  const single: Logger = Object.create(log, { child: { value: () => single } })
+  return single
+}
+
 function boundConnections(app: FastifyInstance, limits: HttpLimits, log: Logger): void {
   const { server } = app
   server.maxConnections = limits.connectionsMax
   // Older Node drops headers beyond its bound in silence. One more than ours, so that we see it.
   server.maxHeadersCount = limits.headersMax + 1
+  // Once it listens: running out of file descriptors must cost a connection, not the server.
+  server.once('listening', () => {
+    server.on('error', (error) => log.error({ err: error }, 'a connection could not be accepted'))
+  })
   let lastLoggedAtMs = Number.NEGATIVE_INFINITY
   server.on('drop', () => {
     const nowMs = performance.now()

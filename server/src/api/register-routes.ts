@@ -27,13 +27,16 @@ export function registerRoutes(
 
 function readBodiesAs(dialect: Dialect, scope: FastifyInstance): void {
   scope.removeAllContentTypeParsers()
-  scope.addContentTypeParser('*', { parseAs: 'buffer' }, (request, bytes: Buffer, done) => {
-    try {
-      done(null, dialect.parseBody(bytes, request))
-    } catch (error) {
-      done(error as Error)
-    }
-  })
+  // The types most bodies have are named beside `*`: only for named ones does Fastify remember the parser.
+  for (const contentType of ['*', 'application/json', 'application/protobuf']) {
+    scope.addContentTypeParser(contentType, { parseAs: 'buffer' }, (request, bytes: Buffer, done) => {
+      try {
+        done(null, dialect.parseBody(bytes, request))
+      } catch (error) {
+        done(error as Error)
+      }
+    })
+  }
 }
 
 function registerRoute(scope: FastifyInstance, row: Route, context: ApiContext, authorize: Authorize): void {

@@ -45,7 +45,7 @@ export function createMetrics(sources: MetricsSources): Metrics {
     labelNames: ['path'],
     percentiles: [0.5, 0.99],
     maxAgeSeconds: 600,
-    ageBuckets: 3,
+    ageBuckets: 2,
     registers,
   })
   const requests = new Counter({
