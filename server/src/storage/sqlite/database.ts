@@ -1,7 +1,7 @@
-import { mkdirSync } from 'node:fs'
 import { dirname } from 'node:path'
 import { DatabaseSync, type SQLInputValue, type StatementSync } from 'node:sqlite'
 import { toKnownError } from './errors.ts'
+import { makeFolder } from './make-folder.ts'
 
 export type Row = Record<string, null | number | bigint | string | Uint8Array>
 /** The columns of a row in the order of the select. */
@@ -23,7 +23,7 @@ export class Database {
   constructor(path: string, options: { isReadOnly?: boolean } = {}) {
     this.#path = path
     try {
-      if (path !== ':memory:' && !options.isReadOnly) mkdirSync(dirname(path), { recursive: true })
+      if (path !== ':memory:' && !options.isReadOnly) makeFolder(dirname(path))
       this.#connection = new DatabaseSync(path, { readOnly: options.isReadOnly ?? false, timeout: 5_000 })
     } catch (error) {
       throw toKnownError(error, path)

@@ -13,7 +13,16 @@ const code = {
   notADatabase: 26,
 } as const
 
-const unwritable = new Set(['EACCES', 'EPERM', 'EROFS', 'ENOTDIR', 'EEXIST'])
+const unwritable = new Set([
+  'EACCES',
+  'EPERM',
+  'EROFS',
+  'ENOTDIR',
+  'EEXIST',
+  'ENOENT',
+  'ENAMETOOLONG',
+  'ELOOP',
+])
 /** Extended codes of a write, sync or truncate that failed: where a full disk or a size limit shows. */
 const failedWrites = new Set([778, 1034, 1290, 1546, 4874])
 
