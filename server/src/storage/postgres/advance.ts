@@ -1,7 +1,7 @@
 import type { Instant } from '../../core/instant.ts'
 import { comeDue } from '../../core/transitions.ts'
 import type { Advance, Advanced } from '../storage.ts'
-import { int4s } from './arrays.ts'
+import { int8s } from './arrays.ts'
 import type { Connections, Statement } from './connections.ts'
 import { applyFates, type Decision } from './fate.ts'
 import type { KnownQueue } from './queues.ts'
@@ -9,7 +9,7 @@ import { decisiveColumns, itemOf } from './rows.ts'
 import type { PartitionPlace, Transaction } from './transaction.ts'
 
 /** A look without locks, to know which partitions to lock: partitions come before items. */
-const peek: Statement = {
+export const peekDue: Statement = {
   name: 'peek-due',
   text: `select q.name, d.partition, sum(d.n)::int4 as n from (
       select t.queue_id, t.partition, 1 as n from redrive.items t
@@ -18,16 +18,16 @@ const peek: Statement = {
 }
 
 /** Ties by id: what was produced first becomes available first. What another server works on is left to it. */
-const pickDue: Statement = {
+export const pickDue: Statement = {
   name: 'pick-due',
   text: `select ${decisiveColumns.map((name) => `t.${name}`).join(', ')} from redrive.items t
-    where t.due_at <= $1 and (t.queue_id, t.partition) in (select * from unnest($3::int4[], $4::int4[]))
+    where t.due_at <= $1 and (t.queue_id::int8 << 32 | t.partition) = any ($3::int8[])
     order by t.due_at, t.id limit $2 for update of t skip locked`,
 }
 
 export async function advance(transaction: Transaction, command: Advance): Promise<Advanced> {
   const { now, countMax } = command
-  const due = await transaction.connection.query(peek, [now, countMax + 1])
+  const due = await transaction.connection.query(peekDue, [now, countMax + 1])
   if (due.length === 0) return { changes: [], isMore: false }
   await transaction.load([...new Set(due.map((row) => row.name as string))])
   const places: PartitionPlace[] = []
@@ -41,8 +41,7 @@ export async function advance(transaction: Transaction, command: Advance): Promi
   const rows = await transaction.connection.query(pickDue, [
     now,
     countMax,
-    int4s(places.map(({ known }) => known.id)),
-    int4s(places.map(({ partition }) => partition)),
+    int8s(places.map(({ known, partition }) => known.id * 2 ** 32 + partition)),
   ])
   const decisions = rows.map((row): Decision => {
     const known = queues.get(row.queue_id as number) as KnownQueue

@@ -7,7 +7,7 @@ import type { Transaction } from './transaction.ts'
 const list = columnNames.join(', ')
 
 /** One statement moves: exactly the rows that are deleted are the ones that are inserted. */
-const archiveEnded: Statement = {
+export const archiveEnded: Statement = {
   name: 'archive-ended',
   text: `with picked as materialized (
       select t.queue_id, t.partition, t.id from redrive.items t

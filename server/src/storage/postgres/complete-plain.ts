@@ -20,7 +20,7 @@ const { leased, waiting } = stateCodes
  * deletes the items of the others. If one of them changed in between, fewer rows are deleted than were
  * seen, and the statement undoes itself. `$8`: the slot of the counts, or null when the caller counts.
  */
-const completePlain: Statement = {
+export const completePlain: Statement = {
   name: 'complete-plain',
   text: `with asked as materialized (
       select a.command, a.queue_id, a.partition

@@ -34,18 +34,22 @@ const statementTimeoutMs = 60_000
 const lockTimeoutMs = 20_000
 
 /**
- * Plans are made for a table that is small now and large in a minute, so nothing may be planned as a
- * scan of the whole table, and compiling a plan costs more than running it. A database whose default
- * is not to wait for the disk is overruled: nothing is acknowledged before it is durable.
+ * A plan is made once, for a table that may be small then and large a minute later: so none may read a
+ * whole table or a whole index, as a sequential scan, a hash join or a merge join would. Every statement
+ * here has an index for what it looks up. Compiling a plan costs more than running it. A database whose
+ * default is not to wait for the disk is overruled: nothing is acknowledged before it is durable.
  */
 const sessionSettings: Statement = {
   text: `select set_config('jit', 'off', false), set_config('enable_seqscan', 'off', false),
-    set_config('enable_bitmapscan', 'off', false), set_config('plan_cache_mode', 'force_generic_plan', false),
+    set_config('enable_bitmapscan', 'off', false), set_config('enable_hashjoin', 'off', false),
+    set_config('enable_mergejoin', 'off', false), set_config('plan_cache_mode', 'force_generic_plan', false),
     set_config('default_transaction_isolation', 'read committed', false),
     set_config('synchronous_commit',
       case current_setting('synchronous_commit') when 'off' then 'on' else current_setting('synchronous_commit') end,
       false)`,
 }
+
+export const beginWrite = 'begin isolation level read committed'
 
 export class Connections {
   /** Host, port and database, for messages. Never the password. */
@@ -87,22 +91,7 @@ export class Connections {
   }
 
   async transaction<T>(begin: string, work: (connection: Connection) => Promise<T>): Promise<T> {
-    return this.use(async (connection) => {
-      await connection.query({ text: begin })
-      let result: T
-      try {
-        result = await work(connection)
-      } catch (error) {
-        if (!isConnectionLost(error)) await connection.query({ text: 'rollback' })
-        throw error
-      }
-      try {
-        await connection.query({ text: 'commit' })
-      } catch (error) {
-        throw isConnectionLost(error) ? new OutcomeUnknown(error) : error
-      }
-      return result
-    })
+    return this.use((connection) => within(connection, begin, () => work(connection)))
   }
 
   /** Lends a connection. One whose work failed in a way that leaves it unclear is not used again. */
@@ -221,6 +210,24 @@ export class Connections {
     this.#open.add(made)
     return made
   }
+}
+
+/** All of the work, or nothing of it. */
+export async function within<T>(connection: Connection, begin: string, work: () => Promise<T>): Promise<T> {
+  await connection.query({ text: begin })
+  let result: T
+  try {
+    result = await work()
+  } catch (error) {
+    if (!isConnectionLost(error)) await connection.query({ text: 'rollback' })
+    throw error
+  }
+  try {
+    await connection.query({ text: 'commit' })
+  } catch (error) {
+    throw isConnectionLost(error) ? new OutcomeUnknown(error) : error
+  }
+  return result
 }
 
 class PooledConnection implements Connection {

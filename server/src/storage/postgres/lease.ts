@@ -1,3 +1,4 @@
+import { later } from '../../core/instant.ts'
 import type { Leased } from '../../core/item.ts'
 import type { LeaseItems } from '../storage.ts'
 import { int4s, int8s, texts } from './arrays.ts'
@@ -35,10 +36,9 @@ function leaseFrom(name: string, table: string): Statement {
         ) r
       ), leased as (
         update redrive.${table} t
-        set state = ${stateCodes.leased}, attempts = t.attempts + 1, lease_holder = h.holder,
-          lease_deadline = h.deadline, due_at = h.deadline, updated_at = h.now
-        from picked p join unnest($6::text[], $7::int8[], $8::int8[])
-          with ordinality as h(holder, deadline, now, turn) on h.turn = p.turn
+        set state = ${stateCodes.leased}, attempts = t.attempts + 1, lease_holder = ($6::text[])[p.turn],
+          lease_deadline = ($7::int8[])[p.turn], due_at = ($7::int8[])[p.turn], updated_at = ($8::int8[])[p.turn]
+        from picked p
         where ${isParent ? 't.queue_id = p.queue_id and t.partition = p.partition and t.id = p.id' : 't.ctid = p.place'}
         returning p.turn, ${returned}
       ), counted as (${addToCounts(
@@ -51,9 +51,9 @@ function leaseFrom(name: string, table: string): Statement {
   }
 }
 
-const leaseLive = leaseFrom('lease-live', 'items_live')
+export const leaseLive = leaseFrom('lease-live', 'items_live')
 /** For queues that may hold what came from elsewhere: both partitions, merged in order. */
-const leaseAll = leaseFrom('lease-all', 'items')
+export const leaseAll = leaseFrom('lease-all', 'items')
 
 /** Undefined when one statement cannot do it: then nothing was leased. */
 export async function tryLeaseAlone(
@@ -152,7 +152,7 @@ function parametersOf(groups: readonly Group[], slot: number | null): unknown[] 
     int4s(firsts),
     int4s(groups.map((group) => group.turns.length)),
     texts(turns.map((turn) => turn.holder)),
-    int8s(turns.map((turn) => turn.now + turn.leaseUs)),
+    int8s(turns.map((turn) => later(turn.now, turn.leaseUs))),
     int8s(turns.map((turn) => turn.now)),
     slot,
   ]

@@ -45,8 +45,9 @@ async function select(
 
 /**
  * Pages come out of an index in their order, however many rows there are. An index has its rows in
- * order only for one partition or one state, so a query over several is the merge of one branch for
- * each. Numbers stand in the text, not in parameters: the planner must see them to know that.
+ * order only for one partition or one state, so a query over several takes a page of each and the
+ * first of all. (`items_live` has no indexes for that: its rows are few, or in the order of their ids.)
+ * Numbers stand in the text, not in parameters: the planner must see them to know that.
  */
 export function listStatement(
   query: ItemsQuery,
@@ -73,34 +74,38 @@ export function listStatement(
   }
   const states = statesOf(query)
   if (states.length < allStates.length) common.push(inList('state', states))
-  const branch = (conditions: readonly string[], from: string = table): string =>
-    `select ${columns} from redrive.${from} where ${[...common, ...conditions].join(' and ')}`
+  const from = (source: string, conditions: readonly string[]): string =>
+    `select ${columns} from redrive.${source} where ${[...common, ...conditions].join(' and ')}`
 
   if (query.ids !== undefined || query.rootIds !== undefined) {
     const chosen: string[] = []
-    let from: string = table
     if (query.partition !== undefined) chosen.push(`partition = ${Math.floor(query.partition)}`)
     else chosen.push(`partition = any (array(select generate_series(0, ${partitions - 1})))`)
     if (query.ids !== undefined) chosen.push(`id = any (${parameter(texts(query.ids))}::text[])`)
     if (query.rootIds !== undefined) {
       chosen.push(`coalesce(root_id, id) = any (${parameter(texts(query.rootIds))}::text[])`)
       chosen.push('source_id is not null')
-      if (table === 'items') from = 'items_sourced'
     }
-    const text = `with chosen as materialized (${branch(chosen, from)}) select * from chosen order by ${order} ${limit}`
+    const source = query.rootIds !== undefined && table === 'items' ? 'items_sourced' : table
+    const text = `with chosen as materialized (${from(source, chosen)}) select * from chosen order by ${order} ${limit}`
     return { text, values }
   }
 
-  const branches: string[] = []
   const inPartition = query.partition === undefined ? [] : [`partition = ${Math.floor(query.partition)}`]
-  if (column === 'id' && query.partition === undefined && partitions <= partitionsMergedMax) {
-    for (let partition = 0; partition < partitions; partition++)
-      branches.push(branch([`partition = ${partition}`]))
-  } else if (column === 'id' || column === 'priority' || table === 'archive')
-    branches.push(branch(inPartition))
-  else for (const state of states) branches.push(branch([...inPartition, `state = ${state}`]))
-  const text = `select * from (${branches.join(' union all ')}) page order by ${order} ${limit}`
-  return { text, values }
+  const byPartition = (source: string): string[] => {
+    if (query.partition !== undefined || partitions > partitionsMergedMax) return [from(source, inPartition)]
+    return Array.from({ length: partitions }, (_, partition) => from(source, [`partition = ${partition}`]))
+  }
+  const byState = (source: string): string[] =>
+    states.map((state) => from(source, [...inPartition, `state = ${state}`]))
+
+  const branches: string[] = []
+  if (table === 'archive')
+    branches.push(...(column === 'id' ? byPartition('archive') : [from('archive', inPartition)]))
+  else if (column === 'id') branches.push(...byPartition('items_live'), ...byPartition('items_sourced'))
+  else branches.push(from('items_live', inPartition), ...byState('items_sourced'))
+  const pages = branches.map((branch) => `(${branch} order by ${order} ${limit})`)
+  return { text: `select * from (${pages.join(' union all ')}) page order by ${order} ${limit}`, values }
 }
 
 /** Only scheduled items have an `availableAt`. */

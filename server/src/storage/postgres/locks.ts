@@ -48,7 +48,10 @@ export async function releaseLock({ connection }: Transaction, { lock }: Release
 }
 
 /** Held until the commit, so that nobody can take the lock over before what it protects is written. */
-export async function fence({ connection }: Transaction, { lock }: Fence): Promise<undefined> {
+export async function fence(
+  { connection }: Pick<Transaction, 'connection'>,
+  { lock }: Pick<Fence, 'lock'>,
+): Promise<undefined> {
   const rows = await connection.query(
     {
       name: 'fence',

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
 import { KnownError } from '../../errors.ts'
-import type { Connection, Connections } from './connections.ts'
+import { beginWrite, type Connection, type Connections } from './connections.ts'
 import { foundation } from './migrations/0001_foundation.ts'
 
 /** In order; the number of a migration is its place, from 1. */
@@ -33,7 +33,7 @@ export async function migrate(connections: Connections): Promise<void> {
   const { place } = connections
   await connections.use(async (connection) => checkServer(connection, place))
   if ((await connections.use((connection) => appliedCount(connection, place))) === migrations.length) return
-  await connections.transaction('begin isolation level read committed', async (connection) => {
+  await connections.transaction(beginWrite, async (connection) => {
     await connection.query({ text: 'set local lock_timeout = 0; set local statement_timeout = 0' })
     await connection.query({ text: `select pg_advisory_xact_lock(hashtext('redrive migrate'))` })
     const applied = await appliedCount(connection, place)

@@ -1,3 +1,4 @@
+import { later } from '../../core/instant.ts'
 import type { Item } from '../../core/item.ts'
 import type { Queue } from '../../core/queue.ts'
 import type { Import, ImportedItem, Produce } from '../storage.ts'
@@ -5,7 +6,7 @@ import type { Import, ImportedItem, Produce } from '../storage.ts'
 export function producedItem(command: Produce, index: number, queue: Queue, id: string): Item {
   const { lease, ...made } = command.items[index] as Produce['items'][number]
   if (lease === undefined) return newItem(command, made, queue, id)
-  const deadline = command.now + queue.leaseUs
+  const deadline = later(command.now, queue.leaseUs)
   return newItem(command, { ...made, attempts: 1, lease: { holder: lease.holder, deadline } }, queue, id)
 }
 
@@ -32,7 +33,7 @@ function newItem(command: Produce | Import, given: ImportedItem, queue: Queue, i
     payload: given.payload,
     createdAt: now,
     updatedAt: now,
-    expireDeadline: given.expireDeadline ?? now + queue.expireUs,
+    expireDeadline: given.expireDeadline ?? later(now, queue.expireUs),
     failure: given.failure ?? null,
     origin: given.origin ?? null,
     diedAt: given.diedAt ?? (given.origin ? now : null),

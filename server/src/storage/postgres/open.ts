@@ -10,6 +10,7 @@ import type {
   Command,
   CountsQuery,
   Difference,
+  HeldLock,
   ItemsQuery,
   PartitionCounts,
   QueuesQuery,
@@ -104,8 +105,8 @@ class PostgresStorage implements Storage {
     return this.#run(() => verifyCounts(this.#store.connections))
   }
 
-  reconcile(): Promise<readonly Difference[]> {
-    return this.#run(() => reconcileCounts(this.#store.connections))
+  reconcile(lock?: HeldLock): Promise<readonly Difference[]> {
+    return this.#run(() => reconcileCounts(this.#store.connections, lock))
   }
 
   async ping(): Promise<void> {

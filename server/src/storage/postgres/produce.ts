@@ -1,3 +1,4 @@
+import { later } from '../../core/instant.ts'
 import { nextKsuids } from '../../core/ksuid.ts'
 import type { Import, Imported, Produce, Produced } from '../storage.ts'
 import { int4s, texts } from './arrays.ts'
@@ -61,7 +62,7 @@ export async function tryProduceAlone(
     const group = groups.get(key)
     const last = group?.idMax ?? store.book.lastId(known, command.partition)
     const ids = nextKsuids(last, command.now, command.items.length, store.random)
-    results.push({ ids, deadline: command.now + known.queue.leaseUs })
+    results.push({ ids, deadline: later(command.now, known.queue.leaseUs) })
     const [first, newest] = [ids[0], ids.at(-1)]
     if (first === undefined || newest === undefined) continue
     if (group === undefined) {
@@ -114,7 +115,7 @@ export async function produce(transaction: Transaction, commands: readonly Produ
     await transaction.lockPartitions([{ known, partition: command.partition }])
     const ids = transaction.nextIds(known, command.partition, command.now, command.items.length)
     rows.push(...storedRows(transaction.tally, known, command, ids))
-    results.push({ ids, deadline: command.now + known.queue.leaseUs })
+    results.push({ ids, deadline: later(command.now, known.queue.leaseUs) })
   }
   if (rows.length > 0) await transaction.connection.query(insertLive, encode(columnNames, rows))
   return results

@@ -9,7 +9,7 @@ import { decisiveColumns, itemOf } from './rows.ts'
 import type { Transaction } from './transaction.ts'
 
 /** Items that are asked for, in the order in which everybody locks them. */
-const lockItems: Statement = {
+export const lockItems: Statement = {
   name: 'lock-items',
   text: `select ${decisiveColumns.map((name) => `t.${name}`).join(', ')}
     from unnest($1::int4[], $2::int4[], $3::text[]) as w(queue_id, partition, id)

@@ -1,6 +1,7 @@
-import type { Difference } from '../storage.ts'
-import type { Connection, Connections, Row } from './connections.ts'
+import type { Difference, HeldLock } from '../storage.ts'
+import { beginWrite, type Connection, type Connections, type Row, within } from './connections.ts'
 import { countedPartitions, countNames, countsOf, Tally, writeTally } from './counts.ts'
+import { fence } from './locks.ts'
 
 /** A row of the counts that only the reconciler writes, so that it never waits for a writer, nor a writer for it. */
 const reconcilerSlot = -1
@@ -21,22 +22,26 @@ export async function verifyCounts(connections: Connections): Promise<Difference
 
 /**
  * Adds what was missing instead of setting what is right: what others count meanwhile is added to the
- * same sums, so a correction that held in the snapshot holds after it too.
+ * same sums, so a correction that held in the snapshot holds after it too. The lock is looked at only
+ * when there is something to mend: held from the start it could not be renewed during a long recount.
  */
-export async function reconcileCounts(connections: Connections): Promise<Difference[]> {
+export async function reconcileCounts(
+  connections: Connections,
+  lock: HeldLock | undefined,
+): Promise<Difference[]> {
   return connections.use(async (connection) => {
     // Before the snapshot, or two reconcilers would both add the same correction.
     await connection.query({ text: `select pg_advisory_lock(hashtext('redrive reconcile'))` })
     try {
-      await connection.query({ text: beginSnapshot })
-      const { found, sums } = await compare(connection)
+      const { found, sums } = await within(connection, `${beginSnapshot} read only`, () =>
+        compare(connection),
+      )
       const tally = correctionOf(found, sums)
-      if (!tally.isEmpty) await connection.query(writeTally, [...tally.encode(), reconcilerSlot])
-      await connection.query({ text: 'commit' })
+      await within(connection, beginWrite, async () => {
+        if (lock !== undefined) await fence({ connection }, { lock })
+        if (!tally.isEmpty) await connection.query(writeTally, [...tally.encode(), reconcilerSlot])
+      })
       return found.map(({ difference }) => difference)
-    } catch (error) {
-      await connection.query({ text: 'rollback' }).catch(() => {})
-      throw error
     } finally {
       // A connection that broke has given the lock up already.
       await connection
@@ -48,7 +53,9 @@ export async function reconcileCounts(connections: Connections): Promise<Differe
 
 async function compare(connection: Connection): Promise<{ found: Found[]; sums: Sums[] }> {
   // Every row is looked at, so here the table is best read from front to back, however long it takes.
-  await connection.query({ text: `set local enable_seqscan = on; set local statement_timeout = 0` })
+  await connection.query({
+    text: `set local enable_seqscan = on; set local enable_hashjoin = on; set local statement_timeout = 0`,
+  })
   const actual = rowsByPlace(
     await connection.query({
       text: `select queue_id, partition,

@@ -6,6 +6,7 @@ import { advance } from './advance.ts'
 import { archive } from './archive.ts'
 import { writeAudit } from './audit.ts'
 import { tryCompleteAlone, tryCompletePlain } from './complete-plain.ts'
+import { beginWrite } from './connections.ts'
 import { isWorthRepeating } from './errors.ts'
 import { lease, tryLeaseAlone } from './lease.ts'
 import { acquireLock, fence, releaseLock, renewLock } from './locks.ts'
@@ -22,7 +23,6 @@ type Run = { readonly [O in Op]: { op: O; commands: Extract<Command, { op: O }>[
 type AnyResult = Results[Op]
 
 const attemptsMax = 10
-export const beginWrite = 'begin isolation level read committed'
 
 export async function write(store: Store, commands: readonly Command[]): Promise<AnyResult[]> {
   if (commands.length === 0) return []

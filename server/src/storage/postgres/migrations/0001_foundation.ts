@@ -165,4 +165,9 @@ end
 $$;
 `
 
-export const foundation = `${tables}${lettersForPeople}`
+const columnList = itemColumns
+  .split('\n')
+  .flatMap((line) => line.trim().split(' ')[0] || [])
+  .join(', ')
+
+export const foundation = `${tables}${lettersForPeople(columnList)}`

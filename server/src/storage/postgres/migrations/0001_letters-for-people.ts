@@ -1,1 +1,195 @@
-export const lettersForPeople = ``
+/**
+ * Dead letters for people who query the database itself, under the names they know: schema `dlq` with
+ * the views dlq_messages, dlq_messages_archive and dlq_summary and the procedure
+ * archive_old_dlq_messages. Everything is defined in schema `redrive`; `dlq` only passes it on, and
+ * leaves alone what somebody else has under one of these names.
+ */
+const functions = `
+-- The same as ksuidToUuid in core/ksuid.ts: the 16 bytes after the seconds. Nine digits at a time fit
+-- a bigint.
+create function redrive.ksuid_uuid(ksuid text) returns uuid
+language plpgsql immutable strict parallel safe as $$
+declare
+  digits constant text := '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz';
+  nine bigint := 0;
+  number numeric := 0;
+begin
+  for place in 1..27 loop
+    nine := nine * 62 + strpos(digits, substr(ksuid, place, 1)) - 1;
+    if place % 9 = 0 then
+      number := number * 13537086546263552 + nine;
+      nine := 0;
+    end if;
+  end loop;
+  return (lpad(to_hex(mod(div(number, 79228162514264337593543950336), 4294967296)::bigint), 8, '0')
+    || lpad(to_hex(mod(div(number, 18446744073709551616), 4294967296)::bigint), 8, '0')
+    || lpad(to_hex(mod(div(number, 4294967296), 4294967296)::bigint), 8, '0')
+    || lpad(to_hex(mod(number, 4294967296)::bigint), 8, '0'))::uuid;
+end
+$$;
+
+-- The payload as JSON where it is JSON. The bytes are the truth; one that cannot be read breaks no page.
+create function redrive.json_of(payload bytea) returns jsonb
+language plpgsql immutable strict parallel safe as $$
+begin
+  return convert_from(payload, 'UTF8')::jsonb;
+exception when others then
+  return null;
+end
+$$;
+
+-- A text in a JSON document. Escapes that PostgreSQL cannot keep in a text (NUL, unpaired surrogates)
+-- are shown as U+FFFD.
+create function redrive.text_in(document text, field text) returns text
+language plpgsql immutable strict parallel safe as $$
+begin
+  return document::json ->> field;
+exception when others then
+  begin
+    return regexp_replace(document, '(?<!\\\\)((?:\\\\\\\\)*)\\\\u(0000|[dD][89a-fA-F][0-9a-fA-F]{2})',
+      '\\1\\\\ufffd', 'g')::json ->> field;
+  exception when others then
+    return null;
+  end;
+end
+$$;
+
+create function redrive.time_of(instant bigint) returns timestamptz
+language sql immutable strict parallel safe as $$
+  select timestamptz '1970-01-01 00:00:00+00' + instant * interval '1 microsecond'
+$$;
+
+-- What people look a letter up by.
+create index items_sourced_uuid on redrive.items_sourced (redrive.ksuid_uuid(coalesce(root_id, id)))
+  where origin is not null;
+create index archive_uuid on redrive.archive (redrive.ksuid_uuid(coalesce(root_id, id)))
+  where origin is not null;
+`
+
+function lettersOf(table: 'items_sourced' | 'archive'): string {
+  return `select redrive.ksuid_uuid(coalesce(t.root_id, t.id)) as id,
+    coalesce(redrive.text_in(t.origin, 'name'), '')::varchar(255) as original_topic,
+    coalesce(nullif(redrive.text_in(t.failure, 'message'), ''), redrive.text_in(t.failure, 'reason'), '')
+      as error_message,
+    t.redrives as retry_count,
+    coalesce(((redrive.text_in(q.policy, 'redrive'))::json ->> 'redrivesMax')::integer, 3) as max_retries,
+    redrive.json_of(t.payload) as payload,
+    (case t.state when 0 then 'PENDING' when 1 then 'PENDING' when 2 then 'RETRYING' when 3 then 'RESOLVED'
+      else 'DEAD' end)::varchar(50) as status,
+    redrive.time_of(t.died_at) as created_at,
+    redrive.time_of(t.updated_at) as updated_at,
+    -- Somebody had it since it died.
+    case when t.attempts > 0 then redrive.time_of(t.updated_at) end as last_retry_at
+  from redrive.${table} t join redrive.queues q on q.id = t.queue_id
+  where t.origin is not null`
+}
+
+const views = `
+create view redrive.dlq_messages as ${lettersOf('items_sourced')};
+create view redrive.dlq_messages_archive as ${lettersOf('archive')};
+
+-- From the counts: costs the number of dead queues, however many letters they hold.
+create view redrive.dlq_summary as
+  select q.name as queue, coalesce(redrive.text_in(q.policy, 'letterClass'), '') as letter_class,
+    coalesce(sum(c.waiting + c.scheduled), 0)::bigint as pending,
+    coalesce(sum(c.leased), 0)::bigint as retrying,
+    coalesce(sum(c.done), 0)::bigint as resolved,
+    coalesce(sum(c.dead), 0)::bigint as dead,
+    coalesce(sum(c.archived), 0)::bigint as archived
+  from redrive.queues q left join redrive.counts c on c.queue_id = q.id
+  where q.is_sourced or exists (select from redrive.queues u where u.dead_queue = q.name)
+  group by q.id;
+`
+
+/**
+ * The slot is one that no server uses. Letters of a class that is kept until a person acts stay while
+ * they are DEAD.
+ */
+const procedure = `
+create procedure redrive.archive_old_dlq_messages(p_retention_days integer default 30, p_batch_size integer default 1000)
+language plpgsql as $$
+declare
+  cutoff constant bigint := (extract(epoch from now()) * 1000000)::bigint - p_retention_days * 86400000000;
+  -- A CALL by itself starts its own transaction, at the same instant, and may commit after each batch.
+  -- Inside somebody's transaction it may not: then all of it is part of that transaction.
+  may_commit constant boolean := now() = statement_timestamp();
+  dead_queue record;
+  batch bigint;
+  total bigint := 0;
+begin
+  if p_batch_size < 1 or p_retention_days < 0 then
+    raise exception 'retention days must be 0 or more and the batch size 1 or more';
+  end if;
+  for dead_queue in
+    select q.id, redrive.text_in(q.policy, 'letterClass') = 'financial' as is_kept
+    from redrive.queues q where q.is_sourced order by q.id
+  loop
+    loop
+      with picked as materialized (
+        select t.partition, t.id from redrive.items_sourced t
+        where t.queue_id = dead_queue.id and t.ended_at < cutoff and t.origin is not null
+          and (t.state = 3 or not dead_queue.is_kept)
+        order by t.ended_at, t.id limit p_batch_size for update skip locked
+      ), gone as (
+        delete from redrive.items_sourced t using picked p
+        where t.queue_id = dead_queue.id and t.partition = p.partition and t.id = p.id
+        returning t.*
+      ), kept as (
+        insert into redrive.archive (COLUMNS, archived_at)
+        select COLUMNS, (extract(epoch from clock_timestamp()) * 1000000)::bigint from gone
+      ), counted as (
+        insert into redrive.counts as c (queue_id, partition, slot, done, dead, archived)
+        select g.queue_id, g.partition, -2, -count(*) filter (where g.state = 3),
+          -count(*) filter (where g.state = 4), count(*)
+        from gone g group by g.queue_id, g.partition order by g.partition
+        on conflict (queue_id, partition, slot) do update set done = c.done + excluded.done,
+          dead = c.dead + excluded.dead, archived = c.archived + excluded.archived
+      )
+      select count(*) into batch from gone;
+      total := total + batch;
+      exit when batch = 0;
+      if may_commit then
+        commit;
+      end if;
+    end loop;
+  end loop;
+  raise notice 'Archived % dead letters older than % days', total, p_retention_days;
+end
+$$;
+`
+
+/** Done with care for a schema \`dlq\` that is somebody else's: what is there stays as it is. */
+const passedOn = `
+do $$
+declare
+  missing text;
+begin
+  if not exists (select from pg_namespace where nspname = 'dlq') then
+    create schema dlq;
+  end if;
+  foreach missing in array array['dlq_messages', 'dlq_messages_archive', 'dlq_summary'] loop
+    if to_regclass('dlq.' || missing) is null then
+      execute format('create view dlq.%I as select * from redrive.%I', missing, missing);
+    else
+      raise notice 'dlq.% exists already and stays; the letters are in redrive.%', missing, missing;
+    end if;
+  end loop;
+  if to_regproc('dlq.archive_old_dlq_messages') is null then
+    create procedure dlq.archive_old_dlq_messages(p_retention_days integer default 30, p_batch_size integer default 1000)
+    language plpgsql as $body$
+    begin
+      call redrive.archive_old_dlq_messages(p_retention_days, p_batch_size);
+    end
+    $body$;
+  else
+    raise notice 'dlq.archive_old_dlq_messages exists already and stays; ours is in schema redrive';
+  end if;
+exception when insufficient_privilege then
+  raise notice 'may not add to schema dlq; the views and the procedure are in schema redrive only';
+end
+$$;
+`
+
+export function lettersForPeople(columns: string): string {
+  return `${functions}${views}${procedure.replaceAll('COLUMNS', columns)}${passedOn}`
+}

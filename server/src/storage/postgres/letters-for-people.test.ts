@@ -1,0 +1,237 @@
+import { describe, expect, it } from 'vitest'
+import { needs, requireService } from '../../../../tools/services/require-service.ts'
+import { aFailure, anOrigin, bytes, day, hour, newItems, noon, seededRandom } from '../../../test/make.ts'
+import { run, type TestDatabase, testDatabase } from '../../../test/postgres.ts'
+import { ksuidMax, ksuidMin, ksuidToUuid, nextKsuids } from '../../core/ksuid.ts'
+import type { Storage } from '../storage.ts'
+
+const postgres = await requireService('postgres')
+
+/** `count` letters in queue `letters`, all of them dead since noon of 2026. */
+async function deadLetters(storage: Storage, count: number): Promise<string[]> {
+  const at = { queue: 'letters', partition: 0, now: noon } as const
+  await run(storage, { op: 'create-queue', queue: { name: 'letters', attemptsMax: 1 }, now: noon })
+  const items = newItems(count, 'letter').map((item, index) => ({
+    payload: item.payload,
+    sourceId: `job-${index}`,
+    origin: anOrigin(),
+    failure: aFailure(),
+  }))
+  await run(storage, { op: 'import', ...at, items })
+  const leased = await run(storage, { op: 'lease', ...at, holders: items.map(() => 'w') })
+  const given = leased.map(({ id }) => ({ id, availableAt: null, isDead: true, error: null }))
+  await run(storage, { op: 'retry', ...at, items: given })
+  return leased.map(({ id }) => id)
+}
+
+async function archivedIds(storage: Storage): Promise<string[]> {
+  return (await storage.listArchive({ queue: 'letters', countMax: 1_000 })).map(({ item }) => item.id)
+}
+
+async function liveIds(storage: Storage): Promise<string[]> {
+  return (await storage.listItems({ queue: 'letters', countMax: 1_000 })).map(({ id }) => id)
+}
+
+/** The procedure goes by the database's clock, the tests by their own: the letters are made to have died this long ago. */
+async function ageTo(database: TestDatabase, days: number): Promise<void> {
+  await database.rows(
+    `update redrive.items_sourced set ended_at = (extract(epoch from now()) * 1000000)::bigint - $1::bigint
+     where ended_at is not null`,
+    [days * day],
+  )
+}
+
+describe('the views for people', needs(postgres), () => {
+  it('show a letter under the names of old, its id the same as the one the API shows', async () => {
+    await using database = await testDatabase()
+    const storage = await database.open()
+    await run(storage, { op: 'create-queue', queue: { name: 'letters' }, now: noon })
+    const [imported] = await run(storage, {
+      op: 'import',
+      queue: 'letters',
+      partition: 0,
+      items: [
+        {
+          payload: bytes('{"amount": 12}'),
+          sourceId: 's',
+          origin: anOrigin({ name: 'payments' }),
+          failure: aFailure({ message: 'refused' }),
+          diedAt: noon - hour + 7,
+          redrives: 2,
+        },
+      ],
+      now: noon,
+    })
+    expect(await database.rows('select *, created_at::text as died from dlq.dlq_messages')).toMatchObject([
+      {
+        id: ksuidToUuid(imported?.id ?? ''),
+        original_topic: 'payments',
+        error_message: 'refused',
+        retry_count: 2,
+        max_retries: 3,
+        payload: { amount: 12 },
+        status: 'PENDING',
+        died: '2026-11-15 11:00:00.000007+00',
+        last_retry_at: null,
+      },
+    ])
+  })
+
+  it('agree with the core about every id', async () => {
+    await using database = await testDatabase()
+    await database.open()
+    const random = seededRandom(7)
+    const ids = Array.from(
+      { length: 200 },
+      (_, index) => nextKsuids(undefined, noon + index ** 5, 1, random)[0] ?? '',
+    )
+    ids.push(ksuidMin, ksuidMax)
+    const rows = await database.rows<{ uuid: string }>(
+      'select redrive.ksuid_uuid(id) as uuid from unnest($1::text[]) with ordinality as t(id, n) order by n',
+      [ids],
+    )
+    expect(rows.map(({ uuid }) => uuid)).toEqual(ids.map(ksuidToUuid))
+  })
+
+  it('survive whatever bytes and texts a letter has', async () => {
+    await using database = await testDatabase()
+    const storage = await database.open()
+    await run(storage, { op: 'create-queue', queue: { name: 'letters' }, now: noon })
+    const payloads = [bytes('not json'), new Uint8Array([0, 255, 254]), bytes('{"a":"\\u0000"}'), bytes('')]
+    const messages = ['NUL \0 in it', 'half \ud800 of a pair', 'back\\u0000slash', '']
+    const items = payloads.map((payload, index) => ({
+      payload,
+      sourceId: `s-${index}`,
+      origin: anOrigin({ name: `topic \0 ${'x'.repeat(300)}` }),
+      failure: aFailure({ message: messages[index] ?? '', reason: 'http_503' }),
+    }))
+    await run(storage, { op: 'import', queue: 'letters', partition: 0, items, now: noon })
+    const rows = await database.rows(
+      'select payload, error_message from dlq.dlq_messages order by original_topic, id',
+    )
+    expect(rows.map((row) => row.payload)).toEqual([null, null, null, null])
+    expect(rows.map((row) => row.error_message).toSorted()).toEqual(
+      ['NUL \ufffd in it', 'half \ufffd of a pair', 'back\\u0000slash', 'http_503'].toSorted(),
+    )
+  })
+
+  it('show the counts of dead queues only, and from the counts', async () => {
+    await using database = await testDatabase()
+    const storage = await database.open()
+    await deadLetters(storage, 3)
+    await run(storage, { op: 'create-queue', queue: { name: 'orders', deadQueue: 'letters' }, now: noon })
+    expect(await database.rows('select * from dlq.dlq_summary')).toEqual([
+      {
+        queue: 'letters',
+        letter_class: 'standard',
+        pending: '0',
+        retrying: '0',
+        resolved: '0',
+        dead: '3',
+        archived: '0',
+      },
+    ])
+  })
+})
+
+describe('the archive procedure', needs(postgres), () => {
+  it('moves what is old enough, batch by batch, and counts it', async () => {
+    await using database = await testDatabase()
+    const storage = await database.open()
+    const ids = await deadLetters(storage, 25)
+    await ageTo(database, 31)
+    await database.rows('call dlq.archive_old_dlq_messages(30, 10)')
+    expect(await archivedIds(storage)).toEqual(ids)
+    expect(await storage.counts({ queue: 'letters' })).toMatchObject([{ dead: 0, archived: 25 }])
+    expect(await storage.verify()).toEqual([])
+    expect(await database.rows('select status from dlq.dlq_messages_archive')).toHaveLength(25)
+  })
+
+  it('leaves what is younger, and what nobody has finished', async () => {
+    await using database = await testDatabase()
+    const storage = await database.open()
+    const ids = await deadLetters(storage, 1)
+    await ageTo(database, 29)
+    const items = [{ payload: bytes('waits'), sourceId: 'waits', origin: anOrigin() }]
+    const [waiting] = await run(storage, { op: 'import', queue: 'letters', partition: 0, items, now: noon })
+    await database.rows('call dlq.archive_old_dlq_messages(30, 10)')
+    expect(await liveIds(storage)).toEqual([...ids, waiting?.id])
+    await database.rows('call dlq.archive_old_dlq_messages(28, 10)')
+    expect(await liveIds(storage)).toEqual([waiting?.id])
+  })
+
+  it('keeps what is dead in a financial queue: a person must act', async () => {
+    await using database = await testDatabase()
+    const storage = await database.open()
+    await deadLetters(storage, 2)
+    await run(storage, {
+      op: 'update-queue',
+      name: 'letters',
+      changes: { letterClass: 'financial' },
+      now: noon,
+    })
+    await ageTo(database, 31)
+    await database.rows('call dlq.archive_old_dlq_messages()')
+    expect(await liveIds(storage)).toHaveLength(2)
+  })
+
+  it('neither loses nor repeats rows that another connection holds: they go in the next run', async () => {
+    await using database = await testDatabase()
+    const storage = await database.open()
+    const ids = await deadLetters(storage, 10)
+    await ageTo(database, 31)
+    const other = await database.connect()
+    await other.query('begin')
+    await other.query('select from redrive.items_sourced where id = any ($1) for update', [ids.slice(0, 5)])
+    await database.rows('call dlq.archive_old_dlq_messages(30, 5)')
+    expect(await archivedIds(storage)).toEqual(ids.slice(5))
+    expect(await liveIds(storage)).toEqual(ids.slice(0, 5))
+    await other.query('commit')
+    await database.rows('call dlq.archive_old_dlq_messages(30, 5)')
+    expect(await archivedIds(storage)).toEqual(ids)
+    expect(await liveIds(storage)).toEqual([])
+    expect(await storage.verify()).toEqual([])
+  })
+
+  it('lets an operator win who is rescuing rows meanwhile', async () => {
+    await using database = await testDatabase()
+    const storage = await database.open()
+    const ids = await deadLetters(storage, 10)
+    await ageTo(database, 31)
+    const rescued = ids.slice(0, 5)
+    const operator = await database.connect()
+    await operator.query('begin')
+    await operator.query(
+      `with rescued as (
+         update redrive.items_sourced set state = 0, ended_at = null where id = any ($1) returning queue_id, created_at
+       )
+       update redrive.counts c set dead = c.dead - 5, waiting = c.waiting + 5,
+         created_sum_ms = c.created_sum_ms + (select sum(created_at / 1000) from rescued)
+       where (c.queue_id, c.partition, c.slot) in (
+         select queue_id, partition, slot from redrive.counts where dead > 0 order by slot limit 1)`,
+      [rescued],
+    )
+    await database.rows('call dlq.archive_old_dlq_messages(30, 5)')
+    await operator.query('commit')
+    await database.rows('call dlq.archive_old_dlq_messages(30, 5)')
+    expect(await liveIds(storage)).toEqual(rescued)
+    expect(await archivedIds(storage)).toEqual(ids.slice(5))
+    expect(await storage.verify()).toEqual([])
+  })
+
+  it('can be called inside a transaction, and is undone with it', async () => {
+    await using database = await testDatabase()
+    const storage = await database.open()
+    const ids = await deadLetters(storage, 6)
+    await ageTo(database, 31)
+    const client = await database.connect()
+    await client.query('begin')
+    await client.query('call dlq.archive_old_dlq_messages(30, 2)')
+    await client.query('rollback')
+    expect(await liveIds(storage)).toEqual(ids)
+    await client.query('begin')
+    await client.query('call dlq.archive_old_dlq_messages(30, 2)')
+    await client.query('commit')
+    expect(await archivedIds(storage)).toEqual(ids)
+  })
+})

@@ -1,0 +1,135 @@
+/**
+ * The plans on a table with tens of thousands of rows: each statement goes by its index, however the
+ * table grows. Looked at as the server itself plans, with its settings and its generic plans.
+ */
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { needs, requireService } from '../../../../tools/services/require-service.ts'
+import { anOrigin, bytes, hour, newItems, noon } from '../../../test/make.ts'
+import { run, type TestDatabase, testDatabase } from '../../../test/postgres.ts'
+import type { ItemOrder, ItemsQuery } from '../storage.ts'
+import { peekDue, pickDue } from './advance.ts'
+import { archiveEnded } from './archive.ts'
+import { completePlain } from './complete-plain.ts'
+import { Connections, type Statement } from './connections.ts'
+import { leaseAll, leaseLive } from './lease.ts'
+import { listStatement } from './list.ts'
+import { lockItems } from './settle.ts'
+
+const postgres = await requireService('postgres')
+
+describe('on a filled table', needs(postgres), () => {
+  let database: TestDatabase
+  let connections: Connections
+  let lettersId = 0
+
+  beforeAll(async () => {
+    database = await testDatabase()
+    const storage = await database.open()
+    const create = { op: 'create-queue', now: noon } as const
+    await storage.write([
+      { ...create, queue: { name: 'orders' } },
+      { ...create, queue: { name: 'letters' } },
+    ])
+    const at = { partition: 0, now: noon } as const
+    for (let round = 0; round < 10; round++) {
+      const items = newItems(2_000, `${round}`)
+      const letters = items.map(({ payload }, index) => ({
+        payload,
+        sourceId: `${round}-${index}`,
+        origin: anOrigin(),
+        diedAt: noon + index,
+      }))
+      await storage.write([
+        { op: 'produce', ...at, queue: 'orders', items },
+        { op: 'import', ...at, queue: 'letters', items: letters },
+      ])
+    }
+    const scheduled = [{ payload: bytes('later'), availableAt: noon + hour }]
+    await run(storage, { op: 'produce', ...at, queue: 'orders', items: scheduled })
+    await database.rows('analyze redrive.items_live, redrive.items_sourced')
+    const [row] = await database.rows<{ id: number }>(`select id from redrive.queues where name = 'letters'`)
+    lettersId = row?.id ?? 0
+    connections = new Connections({
+      url: database.url,
+      credentials: undefined,
+      poolMax: 1,
+      connectTimeoutMs: 10_000,
+    })
+  })
+
+  afterAll(async () => {
+    await connections?.close()
+    await database?.[Symbol.asyncDispose]()
+  })
+
+  /** The plan, made without knowing the values, as it is for a statement that is kept. */
+  async function planOf(statement: Statement): Promise<string> {
+    const count = new Set(statement.text.match(/\$\d+/g)).size
+    return connections.use(async (connection) => {
+      await connection.query({ text: `prepare looked_at as ${statement.text}` })
+      const values = Array.from({ length: count }, () => 'null').join(', ')
+      const text = `explain (costs off) execute looked_at${count === 0 ? '' : `(${values})`}`
+      const rows = await connection.query({ text })
+      await connection.query({ text: 'deallocate looked_at' })
+      return rows.map((row) => row['QUERY PLAN'] as string).join('\n')
+    })
+  }
+
+  it.each([
+    ['lease', leaseLive, ['items_live_ready'], ['items_sourced']],
+    ['lease with letters', leaseAll, ['items_live_ready', 'items_sourced_ready', 'Merge Append'], []],
+    ['complete', completePlain, ['items_live_id', 'Tid Scan'], ['items_sourced']],
+    ['retry', lockItems, ['items_live_id', 'items_sourced_id'], []],
+    ['peek at what is due', peekDue, ['items_live_due', 'items_sourced_due', 'Merge Append'], []],
+    ['pick what is due', pickDue, ['items_live_due', 'items_sourced_due', 'Merge Append'], []],
+    ['archive', archiveEnded, ['items_live_ended', 'items_sourced_ended', 'Merge Append'], []],
+  ] as const)('%s goes by its index', async (_, statement, used, unused) => {
+    const plan = await planOf(statement)
+    for (const index of used) expect(plan).toContain(index)
+    for (const index of unused) expect(plan).not.toContain(index)
+    expect(plan).not.toMatch(/Seq Scan on items|Hash Join|Merge Join/)
+  })
+
+  const orders: Record<Exclude<ItemOrder, 'priority'>, string> = {
+    id: 'items_sourced_id',
+    createdAt: 'items_sourced_created',
+    updatedAt: 'items_sourced_updated',
+    diedAt: 'items_sourced_died',
+    availableAt: 'items_sourced_scheduled',
+  }
+  const queries: Partial<ItemsQuery>[] = [
+    {},
+    { states: ['dead'] },
+    { states: ['waiting', 'leased'], isDescending: true },
+    { partition: 0 },
+    { from: { value: noon, id: '0'.repeat(27), isIncluded: false } },
+  ]
+  it.each(
+    Object.entries(orders).flatMap(([order, index]) =>
+      queries.map((query) => [order as ItemOrder, query, index] as const),
+    ),
+  )('a page by %s of %o comes out of its index', async (order, query, index) => {
+    const listed = { queue: 'letters', countMax: 20, order, ...query }
+    const { text, values } = listStatement(listed, 'items', '', lettersId, 1)
+    const rows = await connections.read({ text: `explain (costs off) ${text}` }, values)
+    const plan = rows.map((row) => row['QUERY PLAN'] as string).join('\n')
+    expect(plan).not.toMatch(/Seq Scan on items/)
+    if (order === 'availableAt' && query.states !== undefined) return
+    if (query.states?.includes('waiting') === false) {
+      // There are none, and the index knows.
+      expect(plan).toMatch(/Index Cond: .*state = 4/)
+      return
+    }
+    // The letters that wait are many: sorting them is what must not happen.
+    const branch = plan.split('Limit').find((part) => part.includes(index) && !/state = [1-4]/.test(part))
+    expect(branch, plan).toBeDefined()
+    expect(branch).not.toContain('Sort')
+  })
+
+  it('a letter is found by its root id', async () => {
+    const listed = { queue: 'letters', countMax: 20, rootIds: ['0'.repeat(27)] }
+    const { text, values } = listStatement(listed, 'items', '', lettersId, 1)
+    const rows = await connections.read({ text: `explain (costs off) ${text}` }, values)
+    expect(rows.map((row) => row['QUERY PLAN']).join('\n')).toContain('items_sourced_root')
+  })
+})

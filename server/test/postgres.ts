@@ -1,0 +1,53 @@
+/** Short ways for tests of what only PostgreSQL has. */
+import { Client, type QueryResultRow } from 'pg'
+import { createDatabase } from '../../tools/services/index.ts'
+import type { StoreOptions } from '../src/storage/open.ts'
+import { openPostgres } from '../src/storage/postgres/open.ts'
+import type { Command, ResultOf, Storage } from '../src/storage/storage.ts'
+
+export interface TestDatabase extends AsyncDisposable {
+  readonly url: string
+  open(options?: StoreOptions): Promise<Storage>
+  /** A connection of somebody else. */
+  connect(): Promise<Client>
+  rows<R extends QueryResultRow>(text: string, values?: unknown[]): Promise<R[]>
+}
+
+export async function testDatabase(): Promise<TestDatabase> {
+  const database = await createDatabase()
+  const { url } = database
+  const storages: Storage[] = []
+  const clients: Client[] = []
+  const connect = async (): Promise<Client> => {
+    const client = new Client({ connectionString: url })
+    // Dropping the database ends sessions that a failed test left open.
+    client.on('error', () => {})
+    await client.connect()
+    clients.push(client)
+    return client
+  }
+  let own: Client | undefined
+  return {
+    url,
+    connect,
+    open: async (options = {}) => {
+      const storage = await openPostgres({ kind: 'postgres', url }, options)
+      storages.push(storage)
+      return storage
+    },
+    rows: async (text, values = []) => {
+      own ??= await connect()
+      return (await own.query(text, values)).rows
+    },
+    [Symbol.asyncDispose]: async () => {
+      await Promise.allSettled(storages.map((storage) => storage.close()))
+      await Promise.allSettled(clients.map((client) => client.end()))
+      await database.drop()
+    },
+  }
+}
+
+export async function run<const C extends Command>(storage: Storage, command: C): Promise<ResultOf<C>> {
+  const [result] = await storage.write([command] as const)
+  return result as ResultOf<C>
+}
