@@ -1,5 +1,6 @@
-import { readdirSync, rmSync, type Stats, statSync } from 'node:fs'
+import { readdirSync, type Stats, statSync } from 'node:fs'
 import { join } from 'node:path'
+import { replaceFolder } from './replace-folder.ts'
 import { repository, runProgram } from './run-program.ts'
 
 export type BuildStep = Readonly<{
@@ -21,7 +22,11 @@ export const buildSteps: readonly BuildStep[] = [
     name: 'dashboard',
     inputs: [...shared, 'dashboard/src', 'dashboard/index.html', 'dashboard/vite.config.ts', 'client/src'],
     output: 'server/public/index.html',
-    build: async () => (await runProgram('vite', ['build', '--logLevel', 'warn'], 'dashboard')) === 0,
+    build: () =>
+      replaceFolder(join(repository, 'server/public'), async (folder) => {
+        const args = ['build', '--logLevel', 'warn', '--outDir', folder]
+        return (await runProgram('vite', args, 'dashboard')) === 0
+      }),
   },
 ]
 
@@ -46,11 +51,11 @@ function typescriptStep(name: 'client' | 'server', main: string): BuildStep {
     name,
     inputs: [...shared, `${name}/src`, `${name}/package.json`, `${name}/tsconfig.build.json`],
     output: `${name}/dist/${main}`,
-    build: async () => {
-      // What is no longer in the source must not be left over in the build.
-      rmSync(join(repository, name, 'dist'), { recursive: true, force: true })
-      return (await runProgram('tsc', ['-p', `${name}/tsconfig.build.json`, '--noEmitOnError'])) === 0
-    },
+    build: () =>
+      replaceFolder(join(repository, name, 'dist'), async (folder) => {
+        const args = ['-p', `${name}/tsconfig.build.json`, '--noEmitOnError', '--outDir', folder]
+        return (await runProgram('tsc', args)) === 0
+      }),
   }
 }
 

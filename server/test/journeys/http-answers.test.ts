@@ -2,13 +2,14 @@ import { Type } from 'typebox'
 import { describe, expect, it } from 'vitest'
 import { type Authorize, allowAll } from '../../src/api/authorize.ts'
 import type { Dialect } from '../../src/api/dialect.ts'
+import { httpLimits } from '../../src/api/http-limits.ts'
 import { type Route, route } from '../../src/api/route.ts'
 import { routes } from '../../src/api/routes.ts'
 import { v1 } from '../../src/api/v1/dialect.ts'
 import { KnownError } from '../../src/errors.ts'
 import { startTestApi } from '../http/api.ts'
 import { connectRaw } from '../http/raw.ts'
-import { startTestServer } from '../http/running.ts'
+import { startTestServer, testSettings } from '../http/running.ts'
 
 function aRoute(over: Partial<Route>): Route {
   return {
@@ -52,6 +53,25 @@ describe('every answer', () => {
       raw.write('HEAD /api/v1/info HTTP/1.1\r\nHost: localhost\r\n\r\n')
       expect(await raw.readTo('\r\n\r\n')).toMatch(/^HTTP\/1\.1 200 /)
     }
+  })
+
+  it('leaves an idle connection alone for longer than a request may take', async () => {
+    const limits = { ...httpLimits(testSettings()), headersMsMax: 50, requestMsMax: 100 }
+    const { port } = await startTestApi({ limits })
+    const idle = await connectRaw(port)
+    idle.write('HEAD /api/v1/info HTTP/1.1\r\nHost: localhost\r\n\r\n')
+    await idle.readTo('\r\n\r\n')
+    // Each of these is closed when its time for a request is over; the idle one has seen three of them go.
+    for (let times = 0; times < 3; times++) await (await connectRaw(port)).readToEnd()
+    idle.write('HEAD /api/v1/info HTTP/1.1\r\nHost: localhost\r\n\r\n')
+    expect(await idle.readTo('\r\n\r\n')).toMatch(/^HTTP\/1\.1 200 /)
+  })
+
+  it('closes a connection that was idle for its time', async () => {
+    const { port } = await startTestApi({ limits: { ...httpLimits(testSettings()), keepAliveMs: 20 } })
+    const idle = await connectRaw(port)
+    idle.write('HEAD /api/v1/info HTTP/1.1\r\nHost: localhost\r\n\r\n')
+    expect(await idle.readToEnd()).toMatch(/^HTTP\/1\.1 200 /)
   })
 
   it('is never sniffed', async () => {
