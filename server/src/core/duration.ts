@@ -91,7 +91,8 @@ function quote(text: string): string {
   for (const char of text) {
     if (char === '"' || char === '\\') quoted += `\\${char}`
     else if (char >= ' ' && char < '\u0080') quoted += char
-    else for (const byte of Buffer.from(char)) quoted += `\\x${byte.toString(16).padStart(2, '0')}`
+    else
+      for (const byte of new TextEncoder().encode(char)) quoted += `\\x${byte.toString(16).padStart(2, '0')}`
   }
   return `"${quoted}"`
 }
