@@ -1,0 +1,325 @@
+/**
+ * Random lists of commands, obeyed by a store and by a model of it: whatever can be seen of the two must
+ * be the same. A failure is shrunk to the shortest list that fails, and printed with its seed.
+ */
+import fc from 'fast-check'
+import { expect, it } from 'vitest'
+import type { NewQueue } from '../../src/core/queue.ts'
+import { newQueue } from '../../src/core/queue.ts'
+import type { ImportedItem, NewItem } from '../../src/storage/storage.ts'
+import { aFailure, anOrigin, bytes, hour, minute, noon, second } from '../make.ts'
+import { newSeed, repeats } from './chance.ts'
+import { Model } from './model.ts'
+import { expectSound } from './oracle.ts'
+import { describeStores, type Given } from './stores.ts'
+
+/** Ids are chosen by number, among all that were ever seen: present, gone and given up. */
+type Step =
+  | { do: 'produce'; items: NewItem[] }
+  | { do: 'import'; items: (ImportedItem & { source?: number })[] }
+  | { do: 'lease'; count: number }
+  | { do: 'complete' | 'delete'; ids: number[] }
+  | { do: 'extend'; ids: number[]; forUs: number }
+  | { do: 'retry'; items: { id: number; delayUs: number | null; isDead: boolean; told: boolean }[] }
+  | { do: 'advance'; countMax: number }
+  | {
+      do: 'clear'
+      isWaiting: boolean
+      isScheduled: boolean
+      isLeased: boolean
+      countMax: number
+      isAll: boolean
+    }
+  | { do: 'archive'; countMax: number; ago: number }
+  | { do: 'pause' }
+  | { do: 'update'; attemptsMax: number; hasDeadQueue: boolean; leaseUs: number }
+type Timed = Step & { queue: number; partition: number; us: number }
+
+const anId = fc.nat(200)
+const ids = fc.array(anId, { minLength: 1, maxLength: 3 })
+const aDelay = fc.constantFrom(1, second, minute)
+/** Optional parts are left out, not undefined. */
+const optional: { requiredKeys: ['payload'] } = { requiredKeys: ['payload'] }
+const plain = {
+  payload: fc.uint8Array({ maxLength: 4 }),
+  priority: fc.constantFrom(0, 0, 1, -1),
+  attemptsMax: fc.constantFrom(0, 0, 1, 2),
+  availableAt: fc.constantFrom(null, null, noon + 10 * second, noon + 5 * minute),
+  expireDeadline: fc.constantFrom(noon + 20 * second, noon + hour),
+  key: fc.option(fc.uint8Array({ maxLength: 2 })),
+  headers: fc.constantFrom([], [['h', bytes('v')] as const, ['h', null] as const]),
+}
+const aNewItem: fc.Arbitrary<NewItem> = fc.record({ ...plain, lease: fc.constant({ holder: 'p' }) }, optional)
+const anImportedItem: fc.Arbitrary<ImportedItem & { source?: number }> = fc.record(
+  {
+    ...plain,
+    source: fc.nat(20),
+    attempts: fc.nat(2),
+    origin: fc.constant(anOrigin()),
+    failure: fc.constant(aFailure()),
+    diedAt: fc.constant(noon - 1),
+    lease: fc.constantFrom(null, { holder: 'i', deadline: noon + minute }),
+  },
+  optional,
+)
+const aStep: fc.Arbitrary<Step> = fc.oneof(
+  {
+    weight: 5,
+    arbitrary: fc.record({ do: fc.constant('produce'), items: fc.array(aNewItem, { maxLength: 4 }) }),
+  },
+  {
+    weight: 3,
+    arbitrary: fc.record({ do: fc.constant('import'), items: fc.array(anImportedItem, { maxLength: 3 }) }),
+  },
+  { weight: 6, arbitrary: fc.record({ do: fc.constant('lease'), count: fc.nat(4) }) },
+  { weight: 3, arbitrary: fc.record({ do: fc.constantFrom('complete', 'complete', 'delete'), ids }) },
+  { weight: 1, arbitrary: fc.record({ do: fc.constant('extend'), ids, forUs: aDelay }) },
+  {
+    weight: 4,
+    arbitrary: fc.record({
+      do: fc.constant('retry'),
+      items: fc.array(
+        fc.record({ id: anId, delayUs: fc.option(aDelay), isDead: fc.boolean(), told: fc.boolean() }),
+        { minLength: 1, maxLength: 3 },
+      ),
+    }),
+  },
+  { weight: 5, arbitrary: fc.record({ do: fc.constant('advance'), countMax: fc.constantFrom(1, 2, 100) }) },
+  {
+    weight: 1,
+    arbitrary: fc.record({
+      do: fc.constant('clear'),
+      isWaiting: fc.boolean(),
+      isScheduled: fc.boolean(),
+      isLeased: fc.boolean(),
+      countMax: fc.constantFrom(1, 100),
+      isAll: fc.boolean(),
+    }),
+  },
+  {
+    weight: 2,
+    arbitrary: fc.record({ do: fc.constant('archive'), countMax: fc.constantFrom(1, 100), ago: aDelay }),
+  },
+  { weight: 1, arbitrary: fc.record({ do: fc.constant('pause') }) },
+  {
+    weight: 1,
+    arbitrary: fc.record({
+      do: fc.constant('update'),
+      attemptsMax: fc.nat(2),
+      hasDeadQueue: fc.boolean(),
+      leaseUs: fc.constantFrom(second, minute),
+    }),
+  },
+) as fc.Arbitrary<Step>
+const steps: fc.Arbitrary<Timed[]> = fc.array(
+  fc
+    .tuple(
+      aStep,
+      fc.record({
+        queue: fc.nat(2),
+        partition: fc.nat(1),
+        us: fc.constantFrom(0, 1, second, 30 * second, -second),
+      }),
+    )
+    .map(([step, at]) => ({ ...step, ...at })),
+  { minLength: 5, maxLength: 60, size: 'max' },
+)
+
+describeStores('any list of commands', (given) => {
+  const runs = repeats({ 'SQLite memory': 150, 'SQLite file': 15, PostgreSQL: 20 }[given.name])
+
+  it(`does what the rules say, ${runs} times by chance`, { timeout: 60_000 + runs * 2_000 }, async () => {
+    let run = 0
+    await fc.assert(
+      fc.asyncProperty(steps, async (list) => {
+        const session = await Session.start(given, `run-${++run}`)
+        try {
+          for (const step of list) await session.take(step)
+          await session.compare()
+          await expectSound(given.storage)
+        } finally {
+          await session.end()
+        }
+      }),
+      { numRuns: runs, seed: newSeed(), endOnFailure: given.name !== 'SQLite memory' },
+    )
+  })
+})
+
+class Session {
+  readonly #given: Given
+  readonly #names: readonly [work: string, keeps: string, letters: string]
+  readonly #model = new Model()
+  readonly #ids = ['0'.repeat(27)]
+  #now = noon
+  #steps = 0
+
+  static async start(given: Given, name: string): Promise<Session> {
+    const session = new Session(given, [`${name}-work`, `${name}-keeps`, `${name}-letters`])
+    const [work, keeps, letters] = session.#names
+    await session.#create({ name: letters, partitions: 2, attemptsMax: 2, leaseUs: minute })
+    await session.#create({ name: work, partitions: 2, deadQueue: letters, attemptsMax: 2, leaseUs: minute })
+    await session.#create({ name: keeps, partitions: 2, onDead: 'keep', keepDoneUs: minute, leaseUs: second })
+    return session
+  }
+
+  constructor(given: Given, names: readonly [string, string, string]) {
+    this.#given = given
+    this.#names = names
+  }
+
+  /** Does it to the store, and then to the model. */
+  async take(step: Timed): Promise<void> {
+    this.#now += step.us
+    const now = this.#now
+    const queue = this.#names[step.queue] ?? this.#names[0]
+    const at = { queue, partition: step.partition, now } as const
+    const { run } = this.#given
+    switch (step.do) {
+      case 'produce': {
+        const command = { op: 'produce', items: step.items, ...at } as const
+        const produced = await run(command)
+        this.#ids.push(...produced.ids)
+        this.#model.produce(command, produced)
+        break
+      }
+      case 'import': {
+        // A source id is often the id of an item, as if its move to the dead queue had been done before.
+        const items = step.items.map(({ source, ...item }) =>
+          source === undefined ? item : { ...item, sourceId: this.#idOf(source) },
+        )
+        const command = { op: 'import', items, ...at } as const
+        const imported = await run(command)
+        this.#ids.push(...imported.flatMap(({ id }) => id ?? []))
+        this.#model.import(command, imported)
+        break
+      }
+      case 'lease': {
+        const holders = Array.from({ length: step.count }, (_, index) => `holder-${index}`)
+        const command = { op: 'lease', holders, ...at } as const
+        this.#model.lease(command, await run(command))
+        break
+      }
+      case 'complete': {
+        const command = { op: 'complete', ids: this.#idsOf(step.ids), ...at } as const
+        this.#model.complete(command, await run(command))
+        break
+      }
+      case 'delete': {
+        const command = {
+          op: 'delete',
+          ids: this.#idsOf(step.ids),
+          queue,
+          partition: step.partition,
+        } as const
+        this.#model.delete(command, await run(command))
+        break
+      }
+      case 'extend': {
+        const command = {
+          op: 'extend',
+          ids: this.#idsOf(step.ids),
+          deadline: now + step.forUs,
+          ...at,
+        } as const
+        this.#model.extend(command, await run(command))
+        break
+      }
+      case 'retry': {
+        const items = step.items.map(({ id, delayUs, isDead, told }) => ({
+          id: this.#idOf(id),
+          availableAt: delayUs === null ? null : now + delayUs,
+          isDead,
+          error: told ? { reason: 'told', errorClass: 'Error', message: 'no', stack: '' } : null,
+        }))
+        const command = { op: 'retry', items, ...at } as const
+        const settled = await run(command)
+        if (settled.isSettled) this.#ids.push(...settled.changes.flatMap(({ id }) => id ?? []))
+        this.#model.retry(command, settled)
+        break
+      }
+      case 'advance': {
+        const command = { op: 'advance', now, countMax: step.countMax } as const
+        const advanced = await run(command)
+        this.#ids.push(...advanced.changes.flatMap(({ id }) => id ?? []))
+        this.#model.advance(command, advanced)
+        break
+      }
+      case 'clear': {
+        const { isWaiting, isScheduled, isLeased, countMax } = step
+        const where = step.isAll ? {} : { partition: step.partition }
+        const command = { op: 'clear', queue, isWaiting, isScheduled, isLeased, countMax, ...where } as const
+        this.#model.clear(command, await run(command))
+        break
+      }
+      case 'archive': {
+        const command = {
+          op: 'archive',
+          queue,
+          endedBefore: now - step.ago,
+          countMax: step.countMax,
+          now,
+        } as const
+        const archived = await run(command)
+        this.#model.archiveUp(
+          command,
+          archived,
+          await this.#given.storage.listItems({ queue, countMax: 10_000 }),
+        )
+        break
+      }
+      case 'pause':
+        await this.#update(queue, { isPaused: !this.#model.queues.get(queue)?.isPaused })
+        break
+      case 'update': {
+        const [work, , letters] = this.#names
+        const { attemptsMax, leaseUs } = step
+        await this.#update(work, { attemptsMax, leaseUs, deadQueue: step.hasDeadQueue ? letters : null })
+      }
+    }
+    // Looking costs much on a database over the network, and little in memory.
+    const isCheap = this.#given.name === 'SQLite memory'
+    if (isCheap || ++this.#steps % 10 === 0) await this.compare()
+  }
+
+  async compare(): Promise<void> {
+    const { storage } = this.#given
+    for (const queue of this.#names) {
+      const [items, archive, counts] = await Promise.all([
+        storage.listItems({ queue, countMax: 10_000 }),
+        storage.listArchive({ queue, countMax: 10_000 }),
+        storage.counts({ queue }),
+      ])
+      expect(items).toEqual(this.#model.items(queue))
+      expect(archive).toEqual(this.#model.archive(queue))
+      expect(counts).toMatchObject(this.#model.counts(queue))
+    }
+    expect(await storage.nextDueAt()).toBe(this.#model.nextDueAt())
+  }
+
+  async end(): Promise<void> {
+    const [work, keeps, letters] = this.#names
+    await this.#given.storage.write(
+      [work, keeps, letters].map((name) => ({ op: 'delete-queue', name }) as const),
+    )
+  }
+
+  async #create(queue: NewQueue): Promise<void> {
+    await this.#given.run({ op: 'create-queue', queue, now: noon })
+    this.#model.queues.set(queue.name, newQueue(queue, noon))
+  }
+
+  async #update(name: string, changes: Partial<NewQueue>): Promise<void> {
+    const queue = await this.#given.run({ op: 'update-queue', name, changes, now: this.#now })
+    this.#model.queues.set(name, queue)
+  }
+
+  #idOf(number: number): string {
+    // The newest first: they are the ones that something can still happen to.
+    return this.#ids.at(-1 - (number % this.#ids.length)) ?? ''
+  }
+
+  #idsOf(numbers: readonly number[]): string[] {
+    return numbers.map((number) => this.#idOf(number))
+  }
+}
