@@ -1,16 +1,18 @@
-import { spawn } from 'node:child_process'
+import { type ChildProcessWithoutNullStreams, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { join } from 'node:path'
 import { afterEach, describe, expect, it } from 'vitest'
 import { repository } from './run-program.ts'
 
-const children: ReturnType<typeof start>[] = []
+type Started = Readonly<{ child: ChildProcessWithoutNullStreams; ended: Promise<unknown[]>; told(): string }>
+
+const children: Started[] = []
 afterEach(() => {
   for (const { child } of children.splice(0)) child.kill('SIGKILL')
 })
 
 /** `npm start -- …args`, as npm runs it. */
-function start(...args: string[]) {
+function start(...args: string[]): Started {
   const child = spawn(process.execPath, [join(repository, 'tools/start.ts'), ...args], { cwd: repository })
   let told = ''
   child.stderr.setEncoding('utf8').on('data', (text: string) => {
@@ -22,7 +24,7 @@ function start(...args: string[]) {
   return started
 }
 
-async function urlOf({ child, ended, told }: ReturnType<typeof start>): Promise<string> {
+async function urlOf({ child, ended, told }: Started): Promise<string> {
   for (;;) {
     const url = /listening on (http:\S+?),?\s/.exec(told())?.[1]
     if (url !== undefined) return url

@@ -4,17 +4,20 @@
  * Start: protected mode is checked, the store is opened, then the port. Stop: no new work, requests
  * under way finish, the store is closed last.
  */
+import { randomUUID } from 'node:crypto'
 import type { AddressInfo } from 'node:net'
 import type { FastifyInstance } from 'fastify'
 import { createApi } from './api/create-api.ts'
 import { httpLimits } from './api/http-limits.ts'
 import type { Settings } from './config/settings.ts'
-import { type Clock, toDate } from './core/instant.ts'
+import { type Clock, toDate, usPerMs } from './core/instant.ts'
+import { createLoop } from './engine/loop.ts'
 import { KnownError } from './errors.ts'
 import { readHealth } from './ops/health.ts'
 import type { Logger } from './ops/log.ts'
 import { isLoopback } from './ops/loopback.ts'
 import { createMetrics } from './ops/metrics.ts'
+import { createReconciler } from './ops/reconciler.ts'
 import { createStoreConnection } from './ops/store-connection.ts'
 import { openStorage, type StoreTarget } from './storage/open.ts'
 import { createSystemClock } from './system-clock.ts'
@@ -54,6 +57,16 @@ export async function startServer({ settings, store, log }: ServerOptions): Prom
     log,
     backoffMsMax: settings['store.retry_backoff_max'],
   })
+  const reconciler = createReconciler({
+    storage: connection.storage,
+    clock,
+    owner: randomUUID(),
+    intervalUs: settings['counts.reconcile_interval'] * usPerMs,
+    log,
+  })
+  const reconciling = createLoop(settings['counts.reconcile_interval'], reconciler.pass, (error) =>
+    log.warn({ error }, 'counts could not be compared with their rows; they will be later'),
+  )
   const checks = [{ name: 'queues:storage', componentType: 'datastore', read: connection.state }] as const
   const { app, drain } = await createApi({
     version,
@@ -70,6 +83,7 @@ export async function startServer({ settings, store, log }: ServerOptions): Prom
         isStoreUp: () => connection.state().isUp,
         readCounts: async () => connection.storage().counts({}),
         connections,
+        reconciled: reconciler.state,
       }),
     // For as long as there is no access control: see protect.
     isLocalOnly: true,
@@ -86,12 +100,14 @@ export async function startServer({ settings, store, log }: ServerOptions): Prom
   }
   const url = urlOf(app.server.address() as AddressInfo)
   log.info({ url, store: store.kind, version }, 'redrive is up')
+  reconciling.start()
 
   let whenStopped: Promise<void> | undefined
   const finish = async (drained: Promise<number>): Promise<void> => {
     const cut = await drained
     if (cut > 0) log.warn({ requests: cut }, 'requests were cut: they took longer than the grace')
     await app.close()
+    await reconciling.stop()
     await closeStore(connection.stop(), log)
     log.info('redrive has stopped')
   }

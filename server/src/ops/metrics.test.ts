@@ -28,10 +28,19 @@ const sources = (over: Partial<MetricsSources> = {}): MetricsSources => ({
   isStoreUp: () => true,
   readCounts: async () => [],
   connections: () => 3,
+  reconciled: () => ({ at: null, differences: 0, differencesTotal: 0 }),
   ...over,
 })
 
 describe('metrics', () => {
+  it('tell whether counts drifted from their rows, and when that was last looked at', async () => {
+    const reconciled = () => ({ at: 1_794_744_000_000_000, differences: 2, differencesTotal: 5 })
+    const text = await createMetrics(sources({ reconciled })).render()
+    expect(text).toMatch(/^redrive_counts_drift 2$/m)
+    expect(text).toMatch(/^redrive_counts_drift_total 5$/m)
+    expect(text).toMatch(/^redrive_counts_compared_timestamp_seconds 1794744000$/m)
+  })
+
   it('gives the duration of handlers as a summary with the median and the 99th percentile', async () => {
     const metrics = createMetrics(sources())
     for (let ms = 1; ms <= 100; ms++) {

@@ -1,5 +1,7 @@
 import { Counter, collectDefaultMetrics, Gauge, Registry, Summary } from 'prom-client'
+import { usPerSecond } from '../core/instant.ts'
 import type { Counts, PartitionCounts } from '../storage/storage.ts'
+import type { Reconciled } from './reconciler.ts'
 
 /** What the HTTP edge tells about one answered request. */
 export type AnsweredRequest = Readonly<{ method: string; path: string; status: number; ms: number }>
@@ -11,6 +13,8 @@ export type MetricsSources = Readonly<{
   /** Exact, read at scrape time. */
   readCounts: () => Promise<readonly PartitionCounts[]>
   connections: () => number
+  /** What the last comparison of counts with rows found. */
+  reconciled: () => Reconciled
   /** A scrape waits no longer than this for the store. */
   countsMsMax?: number
 }>
@@ -74,6 +78,31 @@ export function createMetrics(sources: MetricsSources): Metrics {
     registers,
     collect() {
       this.set(sources.isStoreUp() ? 1 : 0)
+    },
+  })
+  new Gauge({
+    name: 'redrive_counts_drift',
+    help: 'Counts that did not match their rows when they were last compared. Should be 0, always.',
+    registers,
+    collect() {
+      this.set(sources.reconciled().differences)
+    },
+  })
+  new Counter({
+    name: 'redrive_counts_drift_total',
+    help: 'Counts that did not match their rows, over the life of this server.',
+    registers,
+    collect() {
+      this.reset()
+      this.inc(sources.reconciled().differencesTotal)
+    },
+  })
+  new Gauge({
+    name: 'redrive_counts_compared_timestamp_seconds',
+    help: 'When this server last compared counts with rows; 0 while another server does it.',
+    registers,
+    collect() {
+      this.set((sources.reconciled().at ?? 0) / usPerSecond)
     },
   })
   const items = new Gauge({

@@ -31,6 +31,7 @@ export async function startTestApi(over: Partial<ApiParts> = {}): Promise<TestAp
         isStoreUp: () => true,
         readCounts: async () => [],
         connections,
+        reconciled: () => ({ at: null, differences: 0, differencesTotal: 0 }),
       }),
     isLocalOnly: true,
     log,

@@ -34,6 +34,21 @@ export async function deleteItems(transaction: Transaction, command: Delete): Pr
   return { removed: tallyGone(transaction, rows, 'deleted') }
 }
 
+/** Each partition gives its lowest ids, in the order of its index; the lowest of all of them go. */
+const clearByState: Statement = {
+  name: 'clear-by-state',
+  text: `with picked as materialized (
+      select r.queue_id, r.partition, r.id from unnest($4::int4[]) as p(partition) cross join lateral (
+        select t.queue_id, t.partition, t.id from redrive.items t
+        where t.queue_id = $1 and t.partition = p.partition and t.state = any ($2::int4[])
+        order by t.id limit $3 for update of t
+      ) r order by r.id limit $3
+    ), gone as (
+      delete from redrive.items t using picked d
+      where t.queue_id = d.queue_id and t.partition = d.partition and t.id = d.id ${returning}
+    ) ${sumOfGone}`,
+}
+
 export async function clear(transaction: Transaction, command: Clear): Promise<{ removed: number }> {
   const known =
     command.partition === undefined
@@ -45,25 +60,16 @@ export async function clear(transaction: Transaction, command: Clear): Promise<{
     ...(command.isLeased ? [stateCodes.leased] : []),
   ]
   if (states.length === 0) return { removed: 0 }
-  const inPartition = command.partition === undefined ? '' : 'and t.partition = $4'
-  const rows = await transaction.connection.query(
-    {
-      text: `with picked as materialized (
-          select t.queue_id, t.partition, t.id from redrive.items t
-          where t.queue_id = $1 and t.state = any ($2::int4[]) ${inPartition}
-          order by t.partition, t.id limit $3 for update of t
-        ), gone as (
-          delete from redrive.items t using picked d
-          where t.queue_id = d.queue_id and t.partition = d.partition and t.id = d.id ${returning}
-        ) ${sumOfGone}`,
-    },
-    [
-      known.id,
-      int4s(states),
-      command.countMax,
-      ...(command.partition === undefined ? [] : [command.partition]),
-    ],
-  )
+  const partitions =
+    command.partition === undefined
+      ? Array.from({ length: known.queue.partitions }, (_, partition) => partition)
+      : [command.partition]
+  const rows = await transaction.connection.query(clearByState, [
+    known.id,
+    int4s(states),
+    command.countMax,
+    int4s(partitions),
+  ])
   return { removed: tallyGone(transaction, rows, 'deleted') }
 }
 
