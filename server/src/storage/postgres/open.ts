@@ -22,6 +22,7 @@ import { listAudit } from './audit.ts'
 import { Connections } from './connections.ts'
 import { readCounts } from './counts.ts'
 import { toKnownError } from './errors.ts'
+import { Gatherer } from './gather.ts'
 import { listArchive, listItems } from './list.ts'
 import { migrate } from './migrate.ts'
 import { getQueue, listQueues, QueueBook } from './queues.ts'
@@ -61,15 +62,17 @@ export async function openPostgres(
 class PostgresStorage implements Storage {
   readonly kind = 'postgres'
   readonly #store: Store
+  readonly #gatherer: Gatherer
   readonly #underWay = new Set<Promise<unknown>>()
   #closing: Promise<void> | undefined
 
   constructor(store: Store) {
     this.#store = store
+    this.#gatherer = new Gatherer((commands) => write(store, commands))
   }
 
   async write<const C extends readonly Command[]>(commands: C): Promise<ResultsOf<C>> {
-    const results = await this.#run(() => write(this.#store, commands))
+    const results = await this.#run(() => this.#gatherer.write(commands))
     return results as unknown as ResultsOf<C>
   }
 
