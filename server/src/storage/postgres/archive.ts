@@ -1,5 +1,6 @@
 import type { Archive } from '../storage.ts'
 import type { Statement } from './connections.ts'
+import { isAt } from './locate.ts'
 import { sumOfGone, tallyGone } from './remove.ts'
 import { columnNames } from './rows.ts'
 import type { Transaction } from './transaction.ts'
@@ -10,12 +11,12 @@ const list = columnNames.join(', ')
 export const archiveEnded: Statement = {
   name: 'archive-ended',
   text: `with picked as materialized (
-      select t.queue_id, t.partition, t.id from redrive.items t
+      select t.tableoid as home, t.ctid as place from redrive.items t
       where t.queue_id = $1 and t.ended_at < $2
       order by t.ended_at, t.id limit $3 for update of t skip locked
     ), gone as (
       delete from redrive.items t using picked p
-      where t.queue_id = p.queue_id and t.partition = p.partition and t.id = p.id
+      where ${isAt('t', 'p')}
       returning t.*
     ), kept as (
       insert into redrive.archive (${list}, is_sourced, archived_at) select ${list}, is_sourced, $4 from gone

@@ -29,8 +29,10 @@ export const completePlain: Statement = {
     ), found as materialized (
       select a.command, i.id, t.ctid as place, t.state
       from unnest($5::int4[], $6::text[]) as i(command, id) join asked a on a.command = i.command
-        left join redrive.items_live t
-          on t.queue_id = a.queue_id and t.partition = a.partition and t.id = i.id
+        left join lateral (
+          select f.ctid, f.state from redrive.items_live f
+          where f.queue_id = a.queue_id and f.partition = a.partition and f.id = i.id offset 0
+        ) t on true
       where (select count(*) from asked) = $7::int4
     ), refused as materialized (
       select distinct command from found where state is distinct from ${leased}

@@ -5,6 +5,7 @@ import { expireDeadlineWhenPromoted, type Fate } from '../../core/transitions.ts
 import type { Change } from '../storage.ts'
 import { int4s, texts } from './arrays.ts'
 import type { Statement } from './connections.ts'
+import { isAt, locate } from './locate.ts'
 import type { KnownQueue } from './queues.ts'
 import { type ColumnName, columnNames, decisiveColumns, encode, parametersOf, type Stored } from './rows.ts'
 import type { Transaction } from './transaction.ts'
@@ -20,13 +21,15 @@ const rewriteItems: Statement = {
   name: 'rewrite-items',
   text: `update redrive.items t set ${changing.map((name) => `${name} = a.${name}`).join(', ')}
     from unnest($1::text[], ${parametersOf(decisiveColumns, 2)}) as a(before_id, ${decisiveColumns.join(', ')})
-    where t.queue_id = a.queue_id and t.partition = a.partition and t.id = a.before_id`,
+      cross join ${locate('a', { queueId: 'queue_id', partition: 'partition', id: 'before_id' })} p
+    where ${isAt('t', 'p')}`,
 }
 
 const deleteItems: Statement = {
   name: 'delete-items',
   text: `delete from redrive.items t using unnest($1::int4[], $2::int4[], $3::text[]) as d(queue_id, partition, id)
-    where t.queue_id = d.queue_id and t.partition = d.partition and t.id = d.id`,
+      cross join ${locate('d')} p
+    where ${isAt('t', 'p')}`,
 }
 
 /** One statement: what leaves the one queue is what enters the other, bytes included. */
@@ -36,7 +39,8 @@ const moveItems: Statement = {
       delete from redrive.items t
       using unnest($1::int4[], $2::int4[], $3::text[], ${parametersOf(decisiveColumns, 4)})
         as m(from_queue_id, from_partition, from_id, ${decisiveColumns.join(', ')})
-      where t.queue_id = m.from_queue_id and t.partition = m.from_partition and t.id = m.from_id
+        cross join ${locate('m', { queueId: 'from_queue_id', partition: 'from_partition', id: 'from_id' })} p
+      where ${isAt('t', 'p')}
       returning ${columnNames.map((name) => `${decisiveColumns.includes(name) ? 'm' : 't'}.${name}`).join(', ')}
     )
     insert into redrive.items_sourced (${columnNames.join(', ')}, is_sourced)
@@ -47,8 +51,9 @@ const moveItems: Statement = {
 const findBySource: Statement = {
   name: 'find-by-source',
   text: `select t.partition, t.id, t.source_id from unnest($1::int4[], $2::text[]) as w(queue_id, source_id)
-    join redrive.items_sourced t on t.queue_id = w.queue_id and t.source_id = w.source_id
-    where t.source_id is not null`,
+    cross join lateral (
+      select f.partition, f.id, f.source_id from redrive.items_sourced f
+      where f.queue_id = w.queue_id and f.source_id = w.source_id and f.source_id is not null offset 0) t`,
 }
 
 type Rewritten = Readonly<{ before: Item; after: Stored }>

@@ -1,6 +1,7 @@
 import type { Clear, Counts, Delete } from '../storage.ts'
 import { int4s, texts } from './arrays.ts'
 import type { Row, Statement } from './connections.ts'
+import { isAt, locate } from './locate.ts'
 import { stateCodes } from './rows.ts'
 import type { Transaction } from './transaction.ts'
 
@@ -15,11 +16,12 @@ const deleteByIds: Statement = {
   name: 'delete-by-ids',
   text: `with gone as (
       delete from redrive.items t using (
-        select t.queue_id, t.partition, t.id from unnest($1::int4[], $2::int4[], $3::text[]) as w(queue_id, partition, id)
-          join redrive.items t on t.queue_id = w.queue_id and t.partition = w.partition and t.id = w.id
+        select t.tableoid as home, t.ctid as place
+        from unnest($1::int4[], $2::int4[], $3::text[]) as w(queue_id, partition, id)
+          cross join ${locate('w')} p join redrive.items t on ${isAt('t', 'p')}
         order by t.queue_id, t.partition, t.id for update of t
       ) d
-      where t.queue_id = d.queue_id and t.partition = d.partition and t.id = d.id ${returning}
+      where ${isAt('t', 'd')} ${returning}
     ) ${sumOfGone}`,
 }
 
@@ -38,14 +40,14 @@ export async function deleteItems(transaction: Transaction, command: Delete): Pr
 const clearByState: Statement = {
   name: 'clear-by-state',
   text: `with picked as materialized (
-      select r.queue_id, r.partition, r.id from unnest($4::int4[]) as p(partition) cross join lateral (
-        select t.queue_id, t.partition, t.id from redrive.items t
+      select r.home, r.place from unnest($4::int4[]) as p(partition) cross join lateral (
+        select t.tableoid as home, t.ctid as place, t.id from redrive.items t
         where t.queue_id = $1 and t.partition = p.partition and t.state = any ($2::int4[])
         order by t.id limit $3 for update of t
       ) r order by r.id limit $3
     ), gone as (
       delete from redrive.items t using picked d
-      where t.queue_id = d.queue_id and t.partition = d.partition and t.id = d.id ${returning}
+      where ${isAt('t', 'd')} ${returning}
     ) ${sumOfGone}`,
 }
 

@@ -4,6 +4,7 @@ import type { Change, Complete, Extend, Refusal, Retry, Settled } from '../stora
 import { int4s, int8s, texts } from './arrays.ts'
 import type { Row, Statement } from './connections.ts'
 import { applyFates, type Decision } from './fate.ts'
+import { isAt, locate } from './locate.ts'
 import type { KnownQueue } from './queues.ts'
 import { decisiveColumns, itemOf } from './rows.ts'
 import type { Transaction } from './transaction.ts'
@@ -13,7 +14,7 @@ export const lockItems: Statement = {
   name: 'lock-items',
   text: `select ${decisiveColumns.map((name) => `t.${name}`).join(', ')}
     from unnest($1::int4[], $2::int4[], $3::text[]) as w(queue_id, partition, id)
-      join redrive.items t on t.queue_id = w.queue_id and t.partition = w.partition and t.id = w.id
+      cross join ${locate('w')} p join redrive.items t on ${isAt('t', 'p')}
     order by t.queue_id, t.partition, t.id for update of t`,
 }
 
@@ -21,8 +22,8 @@ const extendLeases: Statement = {
   name: 'extend-leases',
   text: `update redrive.items t set lease_deadline = e.deadline, due_at = e.deadline, updated_at = e.now
     from unnest($1::int4[], $2::int4[], $3::text[], $4::int8[], $5::int8[])
-      as e(queue_id, partition, id, deadline, now)
-    where t.queue_id = e.queue_id and t.partition = e.partition and t.id = e.id`,
+      as e(queue_id, partition, id, deadline, now) cross join ${locate('e')} p
+    where ${isAt('t', 'p')}`,
 }
 
 type Place = Readonly<{ queue: string; partition: number }>
