@@ -1,0 +1,109 @@
+/**
+ * What can be done with queues and items, in one process: the HTTP edges and code that embeds Redrive
+ * use the same functions. The engine is the only writer of items.
+ *
+ * Concurrent calls for a queue are gathered and written as one batch; leases wait for items (long
+ * poll) and are dealt to in turn; what time does happens by itself.
+ */
+import type { Item, Leased } from '../core/item.ts'
+import type { NewQueue, Queue, QueuePolicy } from '../core/queue.ts'
+import type { GivenBack } from '../core/transitions.ts'
+import type {
+  AuditEntry,
+  Change,
+  Imported,
+  ImportedItem,
+  ItemsQuery,
+  NewItem,
+  PartitionCounts,
+  QueuesQuery,
+} from '../storage/storage.ts'
+
+export interface Engine {
+  createQueue(queue: NewQueue, trace?: Trace): Promise<Queue>
+  updateQueue(name: string, changes: Partial<QueuePolicy>, trace?: Trace): Promise<Queue>
+  /** Requests that wait in it are rejected with QUEUE_SHUTTING_DOWN. */
+  deleteQueue(name: string, trace?: Trace): Promise<void>
+  getQueue(name: string): Promise<Queue | null>
+  listQueues(query: QueuesQuery): Promise<readonly Queue[]>
+
+  /** All items go, in order, to one partition: the one with the fewest items that nobody holds. */
+  produce(queue: string, items: readonly NewItem[], options?: ProduceOptions): Promise<ProducedItems>
+
+  /**
+   * Waits until there is at least one item, then gives 1 to `countMax` of one partition. Rejects with
+   * LEASE_TIMEOUT when there was none in time, with CLIENT_ID_BUSY when this client waits already.
+   * A caller whose signal aborts is given nothing.
+   */
+  lease(queue: string, options: LeaseOptions): Promise<LeasedItems>
+
+  /** All or nothing. Rejects with ITEM_NOT_FOUND or ITEM_NOT_LEASED, naming the first id in order. */
+  complete(queue: string, partition: number, ids: readonly string[], options?: CallOptions): Promise<void>
+  retry(
+    queue: string,
+    partition: number,
+    items: readonly RetriedItem[],
+    options?: CallOptions,
+  ): Promise<readonly Change[]>
+  /** Moves the deadline of leases to now + `leaseUs`. Gives the new deadline. */
+  extend(
+    queue: string,
+    partition: number,
+    ids: readonly string[],
+    leaseUs: number,
+    options?: CallOptions,
+  ): Promise<number>
+
+  importItems(
+    queue: string,
+    partition: number,
+    items: readonly ImportedItem[],
+    trace?: Trace,
+  ): Promise<readonly Imported[]>
+  deleteItems(queue: string, partition: number, ids: readonly string[], trace?: Trace): Promise<number>
+  clear(queue: string, what: ClearOptions, trace?: Trace): Promise<number>
+  listItems(query: ItemsQuery): Promise<readonly Item[]>
+  stats(queue: string): Promise<QueueStats>
+
+  /** Takes and counts requests for the queue, but processes none until released, in order of arrival. */
+  hold(queue: string, isHeld: boolean): void
+  /** Everything that is due by now has happened when it resolves. */
+  advance(): Promise<void>
+
+  /** No new calls, waiting ones are rejected with SHUTTING_DOWN, those being written finish. Safe twice. */
+  close(): Promise<void>
+}
+
+/** Who did it and why: written as an audit row in the transaction of the change. */
+export type Trace = Pick<AuditEntry, 'actor' | 'reason' | 'requestId'>
+
+export type CallOptions = Readonly<{ timeoutMs?: number; signal?: AbortSignal }>
+export type ProduceOptions = CallOptions &
+  Readonly<{
+    /** The same key within the window stands for the same call: it is written once, and answered alike. */
+    idempotencyKey?: string
+    partition?: number
+  }>
+export type ProducedItems = Readonly<{ partition: number; ids: readonly string[] }>
+export type LeaseOptions = Readonly<{
+  clientId: string
+  countMax: number
+  timeoutMs: number
+  signal?: AbortSignal
+}>
+export type LeasedItems = Readonly<{ partition: number; items: readonly Leased[] }>
+/** `availableAt` undefined: when the queue's retry policy says. */
+export type RetriedItem = Readonly<
+  { id: string } & Partial<Pick<GivenBack, 'isDead' | 'error'>> & Partial<Pick<GivenBack, 'availableAt'>>
+>
+export type ClearOptions = Readonly<{ isWaiting: boolean; isScheduled: boolean; isLeased: boolean }>
+export type QueueStats = Readonly<{
+  /** Requests not yet written. */
+  produceWaiting: number
+  /** Leases that wait for items. */
+  leaseWaiting: number
+  completeWaiting: number
+  /** Requests being written now. */
+  inFlight: number
+  partitions: readonly PartitionCounts[]
+}>
