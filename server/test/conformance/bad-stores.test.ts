@@ -7,12 +7,19 @@ import { freePort } from '../../../tools/services/process/free-port.ts'
 import { needs } from '../../../tools/services/require-service.ts'
 import { openStorage, type StoreTarget } from '../../src/storage/open.ts'
 import { newItems, noon } from '../make.ts'
+import { ability, whyNot } from './ability.ts'
 import { startChild } from './children/start.ts'
 import { expectRefusal } from './known-error.ts'
 import { expectSound } from './oracle.ts'
 import { executeRaw } from './raw.ts'
 import { run } from './store-facts.ts'
 import { createPlace, postgres } from './stores.ts'
+
+// Root may write everywhere, so only others can see the refusal: the child gives the rights up.
+const giveUpRights = ['setpriv', '--reuid=65534', '--regid=65534', '--clear-groups']
+const isRoot = process.getuid?.() === 0
+const [setpriv = '', ...setprivArgs] = giveUpRights
+const noSetpriv = isRoot ? await whyNot(setpriv, [...setprivArgs, 'true']) : undefined
 
 describe('a SQLite store that cannot be opened', () => {
   let folder = ''
@@ -58,18 +65,15 @@ describe('a SQLite store that cannot be opened', () => {
     expect((await readFile(path)).length).toBe(before.length)
   })
 
-  // Root may write everywhere, so only others can see the refusal: the child gives the rights up.
-  it('because its folder may not be written: says so', needs(), async () => {
+  it('because its folder may not be written: says so', needs(ability('setpriv', noSetpriv)), async () => {
     const locked = join(folder, 'locked')
     await mkdir(locked)
     await chmod(locked, 0o555)
     await chmod(folder, 0o755)
-    const wrapper =
-      process.getuid?.() === 0 ? ['setpriv', '--reuid=65534', '--regid=65534', '--clear-groups'] : []
     const child = startChild(
       'open',
       { target: { kind: 'sqlite', path: join(locked, 'redrive.db') }, opens: 1 },
-      wrapper,
+      isRoot ? giveUpRights : [],
     )
     await child.heard('warm')
     child.say('go')

@@ -12,16 +12,16 @@ const leaserCount = 50
 /** Small, so that leasers meet often. */
 const batchMax = 20
 
+/** Half produced here, half imported from elsewhere: a store may keep the two apart. */
 async function fill(given: Given): Promise<{ queue: string; ids: readonly string[] }> {
   const queue = await given.queue()
-  const { ids } = await given.run({
-    op: 'produce',
-    queue,
-    partition: 0,
-    items: newItems(itemCount),
-    now: noon,
-  })
-  return { queue, ids }
+  const half = newItems(itemCount / 2)
+  const sourced = half.map(({ payload }, index) => ({ payload, sourceId: `source-${index}` }))
+  const [produced, imported] = await given.storage.write([
+    { op: 'produce', queue, partition: 0, items: half, now: noon },
+    { op: 'import', queue, partition: 0, items: sourced, now: noon },
+  ])
+  return { queue, ids: [...produced.ids, ...imported.flatMap(({ id }) => id ?? [])] }
 }
 
 /** Leases until nothing is left, and gives what it got. */

@@ -13,6 +13,7 @@ import { unprivilegedUser } from '../../../tools/services/process/unprivileged-u
 import { needs, requireService } from '../../../tools/services/require-service.ts'
 import { openStorage } from '../../src/storage/open.ts'
 import { noon } from '../make.ts'
+import { ability, whyNot } from './ability.ts'
 import { type Line, startChild } from './children/start.ts'
 import { fillUp } from './fill-up.ts'
 import { expectKnown } from './known-error.ts'
@@ -23,7 +24,7 @@ import { createPlace } from './stores.ts'
 const execute = promisify(execFile)
 const mebibyte = 1024 * 1024
 
-const namespaces = await tried('unshare', [
+const namespaces = await whyNot('unshare', [
   '--map-root-user',
   '--mount',
   'mount',
@@ -32,11 +33,11 @@ const namespaces = await tried('unshare', [
   'none',
   tmpdir(),
 ])
-const prlimit = await tried('prlimit', ['--version'])
+const prlimit = await whyNot('prlimit', ['--version'])
 const mounts = process.getuid?.() === 0 ? namespaces : 'only root can mount a disk for another process'
-const smallDisk = whatIsThere('a small tmpfs in a namespace of our own', namespaces)
-const mountedDisk = whatIsThere('a small tmpfs', mounts)
-const limits = whatIsThere('prlimit', prlimit)
+const smallDisk = ability('a small tmpfs in a namespace of our own', namespaces)
+const mountedDisk = ability('a small tmpfs', mounts)
+const limits = ability('prlimit', prlimit)
 const ownPostgres = mounts === undefined ? await requireService('privatePostgres') : undefined
 
 describe('SQLite on a full disk', needs(smallDisk), () => {
@@ -162,19 +163,4 @@ function expectNothingLost(lines: readonly Line[]): void {
 
 function keptNames(lines: readonly Line[]): string[] {
   return lines.findLast((line) => line.is === 'kept')?.names as string[]
-}
-
-/** Why the command cannot be run here, or undefined. */
-async function tried(command: string, args: readonly string[]): Promise<string | undefined> {
-  try {
-    await execute(command, args)
-    return undefined
-  } catch (error) {
-    const said = error instanceof Error ? error.message.trim().replace(/\s+/g, ' ') : String(error)
-    return `${command} cannot be used here: ${said}`
-  }
-}
-
-function whatIsThere(service: string, reason: string | undefined) {
-  return { service, missing: reason === undefined ? undefined : ({ isFound: false, reason } as const) }
 }
