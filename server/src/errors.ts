@@ -49,6 +49,26 @@ const catalog = {
     status: 400,
     hint: 'A dead queue must exist, must not be the queue itself and has none of its own.',
   },
+  QUEUE_OVERLOADED: {
+    status: 429,
+    hint: 'Send fewer requests at once, or the same one again in a moment; batches cost less than single items.',
+  },
+  QUEUE_SHUTTING_DOWN: {
+    status: 503,
+    hint: 'The queue is being deleted or its server stops: look whether it is still there, then repeat.',
+  },
+  LEASE_TIMEOUT: { status: 408, hint: 'There was nothing to do in time. Ask again.' },
+  CLIENT_ID_BUSY: { status: 409, hint: 'Give every worker a client id of its own, or wait for its answer.' },
+  ITEM_NOT_FOUND: {
+    status: 404,
+    hint: 'It may be completed, moved or retried: an item that goes back to its queue gets a new id.',
+  },
+  ITEM_NOT_LEASED: { status: 409, hint: 'Stop work on this item: its lease has ended.' },
+  ITEM_ID_INVALID: { status: 400, hint: 'Item ids are 27 letters and digits, as they were given out.' },
+  CONTENT_UNREADABLE: {
+    status: 400,
+    hint: 'Send a body that matches its Content-Type, and accept JSON or protobuf.',
+  },
   LOCK_LOST: { status: 409, hint: 'Another server took the work over; this one must stop it.' },
   SETTING_INVALID: { status: 500, hint: 'See redrive serve --help for every setting with its bounds.' },
   SECRET_UNAVAILABLE: {
@@ -83,5 +103,21 @@ export class KnownError extends Error {
     this.code = code
     this.status = catalog[code].status
     this.hint = catalog[code].hint
+  }
+}
+
+/** A refusal because of one item among many: whoever renders it may need to name the item. */
+export class ItemError extends KnownError {
+  readonly itemId: string
+
+  constructor(
+    code: 'ITEM_NOT_FOUND' | 'ITEM_NOT_LEASED' | 'ITEM_ID_INVALID',
+    itemId: string,
+    message: string,
+    cause?: unknown,
+  ) {
+    super(code, message, cause)
+    this.name = 'ItemError'
+    this.itemId = itemId
   }
 }
