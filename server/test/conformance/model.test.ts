@@ -184,9 +184,11 @@ class Session {
         break
       }
       case 'import': {
-        // A source id is often the id of an item, as if its move to the dead queue had been done before.
+        // A source id is often the id of an item, as if its move to the dead queue had been done before;
+        // and then it is a letter that was moved: nothing but a letter has such a source id there.
+        const letter = queue === this.#names[2] ? { origin: anOrigin() } : {}
         const items = step.items.map(({ source, ...item }) =>
-          source === undefined ? item : { ...item, sourceId: this.#idOf(source) },
+          source === undefined ? item : { ...item, sourceId: this.#idOf(source), ...letter },
         )
         const command = { op: 'import', items, ...at } as const
         const imported = await run(command)
