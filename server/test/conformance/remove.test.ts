@@ -82,6 +82,16 @@ describeStores('removing', (given) => {
       expect(await clear(queue, { isWaiting: true, countMax: 2 })).toEqual({ removed: 0 })
     })
 
+    it('goes by id over all partitions, not partition by partition', async () => {
+      const queue = await given.queue({ partitions: 3 })
+      for (const [order, partition] of [2, 0, 1, 2, 0].entries()) {
+        const items = newItems(1, `${order}`)
+        await given.run({ op: 'produce', queue, partition, items, now: noon + order })
+      }
+      expect(await clear(queue, { isWaiting: true, countMax: 3 })).toEqual({ removed: 3 })
+      expect(await namesIn(queue)).toEqual(['3-0', '4-0'])
+    })
+
     it('can be bounded to a partition', async () => {
       const queue = await given.queue({ partitions: 3 })
       for (const partition of [0, 1, 2]) await produce(queue, newItems(2, `p${partition}`), partition)
