@@ -57,6 +57,7 @@ const catalog = {
     status: 503,
     hint: 'The queue is being deleted or its server stops: look whether it is still there, then repeat.',
   },
+  CALL_TIMEOUT: { status: 408, hint: 'Nothing was done. Repeat the request, or allow it more time.' },
   LEASE_TIMEOUT: { status: 408, hint: 'There was nothing to do in time. Ask again.' },
   CLIENT_ID_BUSY: { status: 409, hint: 'Give every worker a client id of its own, or wait for its answer.' },
   ITEM_NOT_FOUND: {

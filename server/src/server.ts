@@ -11,7 +11,9 @@ import { createApi } from './api/create-api.ts'
 import { httpLimits } from './api/http-limits.ts'
 import type { Settings } from './config/settings.ts'
 import { type Clock, toDate, usPerMs } from './core/instant.ts'
+import type { Engine } from './engine/engine.ts'
 import { createLoop } from './engine/loop.ts'
+import { openEngine } from './engine/open.ts'
 import { KnownError } from './errors.ts'
 import { readHealth } from './ops/health.ts'
 import type { Logger } from './ops/log.ts'
@@ -19,6 +21,7 @@ import { isLoopback } from './ops/loopback.ts'
 import { createMetrics } from './ops/metrics.ts'
 import { createReconciler } from './ops/reconciler.ts'
 import { createStoreConnection } from './ops/store-connection.ts'
+import { watchEngine } from './ops/watch-engine.ts'
 import { openStorage, type StoreTarget } from './storage/open.ts'
 import { createSystemClock } from './system-clock.ts'
 import { version } from './version.ts'
@@ -46,14 +49,18 @@ export async function startServer({ settings, store, log }: ServerOptions): Prom
   const { host } = settings
   protect(host)
   const clock: Clock = createSystemClock()
+  let engine: Engine | undefined
   const connection = createStoreConnection({
-    open: () =>
-      openStorage(store, {
+    open: async () => {
+      const storage = await openStorage(store, {
         clock,
         sqliteSynchronous: settings['sqlite.synchronous'] === 'full' ? 'full' : 'normal',
         postgresPoolMax: settings['postgres.pool_max'],
         postgresConnectTimeoutMs: settings['postgres.connect_timeout'],
-      }),
+      })
+      engine = openEngine(storage, { clock, ...watchEngine(log) })
+      return storage
+    },
     log,
     backoffMsMax: settings['store.retry_backoff_max'],
   })
@@ -75,6 +82,11 @@ export async function startServer({ settings, store, log }: ServerOptions): Prom
     limits: httpLimits(settings),
     storeKind: store.kind,
     storage: connection.storage,
+    engine: () => {
+      // Throws the reason while there is no store; once there was one there is its engine.
+      connection.storage()
+      return engine as Engine
+    },
     health: () => readHealth(checks, version),
     createMetrics: (connections) =>
       createMetrics({
@@ -95,6 +107,7 @@ export async function startServer({ settings, store, log }: ServerOptions): Prom
     await listen(app, host, settings.port)
   } catch (error) {
     await app.close()
+    await engine?.close()
     await closeStore(connection.stop(), log)
     throw error
   }
@@ -115,7 +128,9 @@ export async function startServer({ settings, store, log }: ServerOptions): Prom
     url,
     stop: (graceMs) => {
       const drained = drain.stop(graceMs)
-      whenStopped ??= finish(drained)
+      // Leases that wait are answered now, so that nobody waits for them.
+      const idle = engine?.close()
+      whenStopped ??= Promise.resolve(idle).then(() => finish(drained))
       return whenStopped
     },
   }

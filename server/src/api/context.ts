@@ -1,4 +1,5 @@
 import type { Clock } from '../core/instant.ts'
+import type { Engine } from '../engine/engine.ts'
 import type { Health } from '../ops/health.ts'
 import type { Logger } from '../ops/log.ts'
 import type { Metrics } from '../ops/metrics.ts'
@@ -14,6 +15,8 @@ export type ApiContext = Readonly<{
   storeKind: 'sqlite' | 'memory' | 'postgres'
   /** Throws STORE_UNAVAILABLE while there is no store. */
   storage: () => Storage
+  /** The same: throws STORE_UNAVAILABLE while there is no store. */
+  engine: () => Engine
   health: () => Health
   metrics: Pick<Metrics, 'contentType' | 'render'>
   /** The description of the API as JSON text. */

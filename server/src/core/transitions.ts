@@ -5,6 +5,7 @@
 import { type Instant, later } from './instant.ts'
 import { type Failure, type Item, isLetter, type Leased, type Waiting } from './item.ts'
 import type { QueuePolicy } from './queue.ts'
+import { retryDelayUs } from './retry.ts'
 
 /** Why an item changed, for events, logs and the counts of the operator. */
 export type Because =
@@ -33,14 +34,16 @@ export type Fate = Readonly<
 
 /** What a worker says when it gives an item back. */
 export type GivenBack = Readonly<{
-  /** Not before then; null: at once. */
-  availableAt: Instant | null
+  /** Not before then; null: at once; undefined: when the queue's retry policy says. */
+  availableAt?: Instant | null | undefined
+  /** In [0, 1): the jitter of the retry policy. Chance comes in from outside. */
+  chance?: number
   /** No retry can help: dead now, whatever the attempts. */
   isDead: boolean
   error: Readonly<{ reason?: string; errorClass?: string; message?: string; stack?: string }> | null
 }>
 
-type Rules = Pick<QueuePolicy, 'attemptsMax' | 'deadQueue' | 'onDead' | 'keepDoneUs'>
+type Rules = Pick<QueuePolicy, 'attemptsMax' | 'deadQueue' | 'onDead' | 'keepDoneUs' | 'retry'>
 
 export function complete(item: Leased, rules: Rules): Fate {
   // A completed letter stays as done (RESOLVED) until retention takes it: it is the proof.
@@ -52,7 +55,19 @@ export function giveBack(item: Leased, given: GivenBack, rules: Rules, now: Inst
   const failed = (reason: string) => failureOf(item, given.error ?? {}, reason, now)
   if (given.isDead) return die(item, failed('declared_dead'), rules, 'declared-dead')
   if (isOutOfAttempts(item, rules)) return die(item, failed('attempts'), rules, 'attempts')
-  return { to: 'waiting', availableAt: given.availableAt, failure: failed('retried'), because: 'retry' }
+  const availableAt = given.availableAt === undefined ? retryAt(item, given, rules, now) : given.availableAt
+  return { to: 'waiting', availableAt, failure: failed('retried'), because: 'retry' }
+}
+
+function retryAt(item: Leased, given: GivenBack, rules: Rules, now: Instant): Instant | null {
+  const delayUs = retryDelayUs(rules.retry, item.attempts, () => given.chance ?? 0.5)
+  return delayUs === 0 ? null : later(now, delayUs)
+}
+
+/** Leased for somebody who was gone by then: as if it had never been, at its old place in the queue. */
+export function unlease(item: Leased, now: Instant): Waiting {
+  const { lease, ...rest } = item
+  return { ...rest, state: 'waiting', availableAt: null, attempts: item.attempts - 1, updatedAt: now }
 }
 
 /**

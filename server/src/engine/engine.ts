@@ -70,7 +70,7 @@ export interface Engine {
   /** Everything that is due by now has happened when it resolves. */
   advance(): Promise<void>
 
-  /** No new calls, waiting ones are rejected with SHUTTING_DOWN, those being written finish. Safe twice. */
+  /** No new calls; leases that wait are rejected with SHUTTING_DOWN, everything else finishes. Safe twice. */
   close(): Promise<void>
 }
 
@@ -80,8 +80,6 @@ export type Trace = Pick<AuditEntry, 'actor' | 'reason' | 'requestId'>
 export type CallOptions = Readonly<{ timeoutMs?: number; signal?: AbortSignal }>
 export type ProduceOptions = CallOptions &
   Readonly<{
-    /** The same key within the window stands for the same call: it is written once, and answered alike. */
-    idempotencyKey?: string
     partition?: number
   }>
 export type ProducedItems = Readonly<{ partition: number; ids: readonly string[] }>

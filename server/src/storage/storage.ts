@@ -57,6 +57,7 @@ export type Command =
   | Complete
   | Retry
   | Extend
+  | Unlease
   | Advance
   | Import
   | Delete
@@ -77,6 +78,7 @@ export type Results = {
   complete: Settled
   retry: Settled
   extend: Settled
+  unlease: { unleased: number }
   advance: Advanced
   import: readonly Imported[]
   delete: { removed: number }
@@ -167,6 +169,17 @@ export type Extend = Readonly<{
   partition: number
   ids: readonly string[]
   deadline: Instant
+  now: Instant
+}>
+/**
+ * Takes leases back that nobody got: the items wait at their old place under their old id, the attempt
+ * is not counted. Ids that are not leased any more are passed over.
+ */
+export type Unlease = Readonly<{
+  op: 'unlease'
+  queue: string
+  partition: number
+  ids: readonly string[]
   now: Instant
 }>
 export type Settled =

@@ -23,6 +23,9 @@ export async function startTestApi(over: Partial<ApiParts> = {}): Promise<TestAp
     storage: () => {
       throw new KnownError('STORE_UNAVAILABLE', 'this server has no store')
     },
+    engine: () => {
+      throw new KnownError('STORE_UNAVAILABLE', 'this server has no store')
+    },
     health: () => ({ status: 'pass', version: '0.0.0-test', checks: {} }),
     createMetrics: (connections) =>
       createMetrics({

@@ -56,7 +56,7 @@ const findBySource: Statement = {
       where f.queue_id = w.queue_id and f.source_id = w.source_id and f.source_id is not null offset 0) t`,
 }
 
-type Rewritten = Readonly<{ before: Item; after: Stored }>
+export type Rewritten = Readonly<{ before: Item; after: Stored }>
 type Moved = Readonly<{ known: KnownQueue; item: Item; target: KnownQueue; letter: Waiting; at: number }>
 
 /** Makes of the items what the rules decided, and says what happened, in the same order. */
@@ -156,7 +156,10 @@ async function lockDeadPartitions(
   return targets
 }
 
-async function writeRewritten(transaction: Transaction, rewritten: readonly Rewritten[]): Promise<void> {
+export async function writeRewritten(
+  transaction: Transaction,
+  rewritten: readonly Rewritten[],
+): Promise<void> {
   if (rewritten.length === 0) return
   await transaction.connection.query(rewriteItems, [
     texts(rewritten.map(({ before }) => before.id)),

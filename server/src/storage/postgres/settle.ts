@@ -1,21 +1,30 @@
 import type { Item, Leased } from '../../core/item.ts'
-import { complete as completed, type Fate, giveBack } from '../../core/transitions.ts'
-import type { Change, Complete, Extend, Refusal, Retry, Settled } from '../storage.ts'
+import {
+  complete as completed,
+  type Fate,
+  giveBack,
+  unlease as unleasedItem,
+} from '../../core/transitions.ts'
+import type { Change, Complete, Extend, Refusal, Retry, Settled, Unlease } from '../storage.ts'
 import { int4s, int8s, texts } from './arrays.ts'
 import type { Row, Statement } from './connections.ts'
-import { applyFates, type Decision } from './fate.ts'
+import { applyFates, type Decision, type Rewritten, writeRewritten } from './fate.ts'
 import { isAt, locate } from './locate.ts'
 import type { KnownQueue } from './queues.ts'
 import { decisiveColumns, itemOf } from './rows.ts'
 import type { Transaction } from './transaction.ts'
 
-/** Items that are asked for, in the order in which everybody locks them. */
+/**
+ * Items that are asked for, locked in the order in which they are asked for. Locked where they are found
+ * by id: a row that somebody changes meanwhile is waited for and then looked at again, not taken for gone.
+ */
 export const lockItems: Statement = {
   name: 'lock-items',
-  text: `select ${decisiveColumns.map((name) => `t.${name}`).join(', ')}
-    from unnest($1::int4[], $2::int4[], $3::text[]) as w(queue_id, partition, id)
-      cross join ${locate('w')} p join redrive.items t on ${isAt('t', 'p')}
-    order by t.queue_id, t.partition, t.id for update of t`,
+  text: `select t.* from unnest($1::int4[], $2::int4[], $3::text[]) as w(queue_id, partition, id)
+    cross join lateral (
+      select ${decisiveColumns.map((name) => `f.${name}`).join(', ')} from redrive.items f
+      where f.queue_id = w.queue_id and f.partition = w.partition and f.id = w.id for update
+    ) t`,
 }
 
 const extendLeases: Statement = {
@@ -81,6 +90,27 @@ export async function extend(transaction: Transaction, commands: readonly Extend
   return results
 }
 
+export async function unlease(
+  transaction: Transaction,
+  commands: readonly Unlease[],
+): Promise<{ unleased: number }[]> {
+  const held = await hold(transaction, commands, (command) => command.ids)
+  const rewritten: Rewritten[] = []
+  const results = commands.map((command) => {
+    const { known, items } = held.take(command, command.ids)
+    for (const item of items) {
+      const after = unleasedItem(item, command.now)
+      rewritten.push({ before: item, after: { queueId: known.id, queue: known.queue, item: after } })
+      transaction.tally.leave(known.id, item)
+      transaction.tally.enter(known.id, after)
+      held.put(known, after)
+    }
+    return { unleased: items.length }
+  })
+  await writeRewritten(transaction, rewritten)
+  return results
+}
+
 async function settle<C extends Complete | Retry>(
   transaction: Transaction,
   commands: readonly C[],
@@ -114,12 +144,13 @@ async function hold<C extends Place>(
   idsOf: (command: C) => readonly string[],
 ): Promise<Held> {
   const queues = new Map<string, KnownQueue>()
-  const wanted: { queueId: number; partition: number; id: string }[] = []
+  const wanted: Wanted[] = []
   for (const command of commands) {
     const known = await transaction.at(command.queue, command.partition)
     queues.set(command.queue, known)
     for (const id of idsOf(command)) wanted.push({ queueId: known.id, partition: command.partition, id })
   }
+  wanted.sort(inLockOrder)
   const rows =
     wanted.length === 0
       ? []
@@ -129,6 +160,14 @@ async function hold<C extends Place>(
           texts(wanted.map(({ id }) => id)),
         ])
   return new Held(queues, rows)
+}
+
+type Wanted = Readonly<{ queueId: number; partition: number; id: string }>
+
+function inLockOrder(left: Wanted, right: Wanted): number {
+  if (left.queueId !== right.queueId) return left.queueId - right.queueId
+  if (left.partition !== right.partition) return left.partition - right.partition
+  return left.id < right.id ? -1 : Number(left.id > right.id)
 }
 
 /** The items that commands ask for, locked, as they stand after the commands before. */

@@ -13,7 +13,7 @@ import { acquireLock, fence, releaseLock, renewLock } from './locks.ts'
 import { importItems, produce, tryProduceAlone } from './produce.ts'
 import { createQueue, deleteQueue, lockQueueDefinitions, updateQueue } from './queues.ts'
 import { clear, deleteItems } from './remove.ts'
-import { complete, extend, retry } from './settle.ts'
+import { complete, extend, retry, unlease } from './settle.ts'
 import type { Store } from './store.ts'
 import { type PartitionPlace, Transaction } from './transaction.ts'
 
@@ -32,7 +32,9 @@ export async function write(store: Store, commands: readonly Command[]): Promise
     try {
       const [run] = runs
       const alone = runs.length === 1 && run !== undefined ? await tryAlone(store, run) : undefined
-      return alone ?? (await writeTogether(store, commands, runs))
+      const results = alone ?? (await writeTogether(store, commands, runs))
+      store.vacuum.note(deadRowsOf(commands, results))
+      return results
     } catch (error) {
       if (!isWorthRepeating(error) || attempt === attemptsMax) throw error
       // Apart by chance, so that two that met head-on do not meet again.
@@ -117,6 +119,8 @@ async function obey(transaction: Transaction, run: Run): Promise<readonly AnyRes
       return retry(transaction, run.commands)
     case 'extend':
       return extend(transaction, run.commands)
+    case 'unlease':
+      return unlease(transaction, run.commands)
     case 'audit':
       return writeAudit(transaction, run.commands)
     case 'create-queue':
@@ -148,6 +152,18 @@ async function each<C, R>(commands: readonly C[], act: (command: C) => Promise<R
   const results: R[] = []
   for (const command of commands) results.push(await act(command))
   return results
+}
+
+/** Nearly all dead rows come from these; the others are few. */
+function deadRowsOf(commands: readonly Command[], results: readonly AnyResult[]): number {
+  let count = 0
+  for (const [index, command] of commands.entries()) {
+    if (command.op === 'lease') count += (results[index] as Results['lease']).length
+    else if (command.op === 'complete') count += command.ids.length
+    else if (command.op === 'retry') count += command.items.length
+    else if (command.op === 'advance') count += (results[index] as Results['advance']).changes.length
+  }
+  return count
 }
 
 function splitIntoRuns(commands: readonly Command[]): Run[] {

@@ -97,7 +97,12 @@ export function remove({ database, tally }: Transaction, known: KnownQueue, item
   tally.leave(known.id, item)
 }
 
-function rewrite({ database, tally }: Transaction, known: KnownQueue, before: Item, after: Item): void {
+export function rewrite(
+  { database, tally }: Transaction,
+  known: KnownQueue,
+  before: Item,
+  after: Item,
+): void {
   const values = itemValues(known, after)
   const changed = changingPlaces.map((place) => values[place] ?? null)
   database.run(rewriteSql, ...changed, known.id, before.partition, before.id)

@@ -1,8 +1,8 @@
 import type { Leased } from '../../core/item.ts'
-import { complete as completed, giveBack } from '../../core/transitions.ts'
-import type { Change, Complete, Extend, Refusal, Retry, Settled } from '../storage.ts'
+import { complete as completed, giveBack, unlease as unleasedItem } from '../../core/transitions.ts'
+import type { Change, Complete, Extend, Refusal, Retry, Settled, Unlease } from '../storage.ts'
 import type { Values } from './database.ts'
-import { applyFate } from './fate.ts'
+import { applyFate, rewrite } from './fate.ts'
 import type { KnownQueue } from './queues.ts'
 import { itemColumnList, itemOf, stateCodes } from './rows.ts'
 import type { Transaction } from './transaction.ts'
@@ -66,6 +66,20 @@ export function extend(transaction: Transaction, command: Extend): Settled {
       failure: item.failure,
     }
   })
+}
+
+export function unlease(transaction: Transaction, command: Unlease): { unleased: number } {
+  const { database, book } = transaction
+  const known = book.at(command.queue, command.partition)
+  let unleased = 0
+  for (const id of command.ids) {
+    const row = database.array(findSql, known.id, command.partition, id)
+    const item = row && itemOf(row, command.queue)
+    if (item?.state !== 'leased') continue
+    rewrite(transaction, known, item, unleasedItem(item, command.now))
+    unleased++
+  }
+  return { unleased }
 }
 
 const findSql = `select ${itemColumnList} from items where queue_id = ? and partition = ? and id = ?`

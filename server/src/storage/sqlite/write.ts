@@ -10,7 +10,7 @@ import { acquireLock, fence, releaseLock, renewLock } from './locks.ts'
 import { importItems, produce } from './produce.ts'
 import { createQueue, deleteQueue, QueueBook, updateQueue } from './queues.ts'
 import { clear, deleteItems } from './remove.ts'
-import { complete, extend, retry } from './settle.ts'
+import { complete, extend, retry, unlease } from './settle.ts'
 import type { Transaction } from './transaction.ts'
 
 /** One call of `write`: its commands stand or fall together. */
@@ -89,6 +89,8 @@ function obey(transaction: Transaction, command: Command): Results[Command['op']
       return retry(transaction, command)
     case 'extend':
       return extend(transaction, command)
+    case 'unlease':
+      return unlease(transaction, command)
     case 'advance':
       return advance(transaction, command)
     case 'import':

@@ -1,0 +1,255 @@
+import { afterEach, describe, expect, it } from 'vitest'
+import { bytes, minute, newItems, noon, second, textOf } from '../../test/make.ts'
+import type { NewQueue } from '../core/queue.ts'
+import { openStorage } from '../storage/open.ts'
+import type { Storage } from '../storage/storage.ts'
+import type { Engine } from './engine.ts'
+import { openEngine } from './open.ts'
+
+describe('the engine', () => {
+  let now = noon
+  let storage: Storage
+  let engine: Engine
+  const dropped: string[] = []
+
+  const opened = async (queue: Partial<NewQueue> = {}): Promise<Engine> => {
+    now = noon
+    dropped.length = 0
+    storage = await openStorage({ kind: 'memory' })
+    engine = openEngine(storage, {
+      clock: { now: () => now },
+      isTicking: false,
+      onDropped: (changes) => dropped.push(...changes.map((change) => change.fromId)),
+    })
+    await engine.createQueue({ name: 'orders', ...queue })
+    return engine
+  }
+  const texts = (items: readonly { payload: Uint8Array }[]) => items.map(({ payload }) => textOf(payload))
+  const aLease = (clientId: string, countMax = 1, timeoutMs = 5_000) =>
+    engine.lease('orders', { clientId, countMax, timeoutMs })
+
+  afterEach(async () => {
+    await engine.close()
+    expect(await storage.verify()).toEqual([])
+    await storage.close()
+  })
+
+  it('hands out what was produced, oldest first, and removes what is completed', async () => {
+    await opened()
+    await engine.produce('orders', newItems(3))
+    const { partition, items } = await aLease('a', 2)
+    expect(texts(items)).toEqual(['item-0', 'item-1'])
+    await engine.complete(
+      'orders',
+      partition,
+      items.map(({ id }) => id),
+    )
+    expect((await engine.stats('orders')).partitions[0]).toMatchObject({
+      waiting: 1,
+      leased: 0,
+      completed: 2,
+    })
+  })
+
+  it('wakes a lease that waits as soon as there is something', async () => {
+    await opened()
+    const waiting = aLease('a', 10)
+    await engine.produce('orders', newItems(1))
+    expect(texts((await waiting).items)).toEqual(['item-0'])
+  })
+
+  it('deals to waiting leases in turn', async () => {
+    await opened()
+    const waiting = ['a', 'b', 'c'].map((clientId) => aLease(clientId, 2))
+    await engine.stats('orders')
+    await engine.produce('orders', newItems(5))
+    expect((await Promise.all(waiting)).map(({ items }) => texts(items))).toEqual([
+      ['item-0', 'item-3'],
+      ['item-1', 'item-4'],
+      ['item-2'],
+    ])
+  })
+
+  it('gathers what arrives at once into few writes, and answers each caller with its own', async () => {
+    await opened()
+    let writes = 0
+    const write = storage.write.bind(storage)
+    storage.write = (commands) => {
+      writes++
+      return write(commands)
+    }
+    const made = await Promise.all(
+      Array.from({ length: 90 }, (_, index) => engine.produce('orders', newItems(1, `caller-${index}`))),
+    )
+    expect(writes).toBeLessThan(5)
+    expect(new Set(made.flatMap(({ ids }) => ids)).size).toBe(90)
+    const listed = await engine.listItems({ queue: 'orders', countMax: 100 })
+    expect(made.map(({ ids }) => ids[0])).toEqual(listed.map(({ id }) => id))
+  })
+
+  it('answers each of a batch for itself when one of them cannot be obeyed', async () => {
+    await opened()
+    const results = await Promise.allSettled([
+      engine.produce('orders', [{ payload: bytes('good') }]),
+      engine.produce('orders', [{ payload: bytes('bad'), kind: 'a\0b' }]),
+      engine.produce('orders', [{ payload: bytes('good too') }]),
+    ])
+    expect(results.map(({ status }) => status)).toEqual(['fulfilled', 'rejected', 'fulfilled'])
+    expect(texts(await engine.listItems({ queue: 'orders', countMax: 9 }))).toEqual(['good', 'good too'])
+  })
+
+  it('puts each request into the partition with the fewest items, and leases from the fullest', async () => {
+    await opened({ partitions: 3 })
+    const places: number[] = []
+    for (const count of [2, 1, 1, 1]) places.push((await engine.produce('orders', newItems(count))).partition)
+    expect(places).toEqual([0, 1, 2, 1])
+    expect((await aLease('a')).partition).toBe(0)
+  })
+
+  it('gives nothing to a client that is gone, and puts back what was on its way to it', async () => {
+    await opened()
+    const gone = new AbortController()
+    const waiting = engine.lease('orders', {
+      clientId: 'a',
+      countMax: 5,
+      timeoutMs: 5_000,
+      signal: gone.signal,
+    })
+    const write = storage.write.bind(storage)
+    storage.write = async (commands) => {
+      const results = await write(commands)
+      if (commands.some(({ op }) => op === 'lease')) gone.abort(new Error('client left'))
+      return results
+    }
+    await engine.produce('orders', newItems(2))
+    await expect(waiting).rejects.toThrow('client left')
+    const { items } = await aLease('b', 5)
+    expect(items.map(({ attempts, payload }) => [attempts, textOf(payload)])).toEqual([
+      [1, 'item-0'],
+      [1, 'item-1'],
+    ])
+  })
+
+  it('refuses a second lease of a client that waits, and one that found nothing in time', async () => {
+    await opened()
+    const first = aLease('a', 1, 20)
+    await engine.stats('orders')
+    await expect(aLease('a')).rejects.toMatchObject({ code: 'CLIENT_ID_BUSY' })
+    await expect(first).rejects.toMatchObject({ code: 'LEASE_TIMEOUT' })
+  })
+
+  it('ends leases, expires and promotes when time passes, and wakes who waits', async () => {
+    await opened({ leaseUs: minute, attemptsMax: 3 })
+    await engine.produce('orders', [
+      ...newItems(1),
+      { payload: bytes('later'), availableAt: noon + 30 * second },
+    ])
+    const first = await aLease('a')
+    const waiting = aLease('b', 5)
+    now = noon + 30 * second
+    await engine.advance()
+    expect(texts((await waiting).items)).toEqual(['later'])
+    const again = aLease('c', 5)
+    now = noon + minute
+    await engine.advance()
+    const { items } = await again
+    expect(items).toMatchObject([{ attempts: 2, rootId: first.items[0]?.id }])
+    expect(items[0]?.id).not.toBe(first.items[0]?.id)
+  })
+
+  it('wakes leases on the dead queue when an item dies, and tells what is dropped for want of one', async () => {
+    await opened()
+    await engine.createQueue({ name: 'graveyard' })
+    await engine.produce('orders', newItems(2))
+    const { items } = await aLease('a', 1)
+    await engine.retry('orders', 0, [{ id: items[0]?.id ?? '', isDead: true }])
+    expect(dropped).toEqual([items[0]?.id])
+    await engine.updateQueue('orders', { deadQueue: 'graveyard' })
+    const mourner = engine.lease('graveyard', { clientId: 'm', countMax: 1, timeoutMs: 5_000 })
+    const second = await aLease('a', 1)
+    await engine.retry('orders', 0, [
+      { id: second.items[0]?.id ?? '', isDead: true, error: { message: 'no' } },
+    ])
+    expect((await mourner).items).toMatchObject([
+      { sourceId: second.items[0]?.id, failure: { message: 'no' } },
+    ])
+  })
+
+  it('retries when the policy of the queue says', async () => {
+    await opened({ retry: { kind: 'list', delaysUs: [second, 5 * second], jitter: 0 } })
+    await engine.produce('orders', newItems(1))
+    const { items } = await aLease('a')
+    await engine.retry('orders', 0, [{ id: items[0]?.id ?? '' }])
+    const [scheduled] = await engine.listItems({ queue: 'orders', countMax: 1 })
+    expect(scheduled).toMatchObject({ state: 'waiting', availableAt: noon + second })
+    const waiting = aLease('b')
+    now = noon + second
+    await engine.advance()
+    expect((await waiting).items).toMatchObject([{ attempts: 2 }])
+  })
+
+  it('names the item that a complete or retry was refused for, and changes nothing', async () => {
+    await opened()
+    await engine.produce('orders', newItems(2))
+    const { items } = await aLease('a')
+    const listed = await engine.listItems({ queue: 'orders', countMax: 2 })
+    const ids = listed.map(({ id }) => id)
+    await expect(engine.complete('orders', 0, ids)).rejects.toMatchObject({
+      code: 'ITEM_NOT_LEASED',
+      itemId: ids[1],
+    })
+    await expect(engine.complete('orders', 0, [items[0]?.id ?? '', 'gone'])).rejects.toMatchObject({
+      code: 'ITEM_NOT_FOUND',
+      itemId: 'gone',
+    })
+    expect((await engine.stats('orders')).partitions[0]).toMatchObject({ leased: 1, completed: 0 })
+  })
+
+  it('takes requests for a held queue and does them in order once it is released', async () => {
+    await opened()
+    engine.hold('orders', true)
+    await engine.stats('orders')
+    const producing = engine.produce('orders', newItems(1))
+    const leasing = aLease('a')
+    await Promise.resolve()
+    expect(await engine.stats('orders')).toMatchObject({ produceWaiting: 1, leaseWaiting: 1 })
+    engine.hold('orders', false)
+    await producing
+    expect(texts((await leasing).items)).toEqual(['item-0'])
+  })
+
+  it('refuses more than it can hold, and what waits when it closes or its queue is deleted', async () => {
+    await opened()
+    engine.hold('orders', true)
+    await engine.stats('orders')
+    const waiting = Array.from({ length: 100 }, () =>
+      engine.produce('orders', newItems(1)).catch((error) => error.code),
+    )
+    await expect(engine.produce('orders', newItems(1))).rejects.toMatchObject({ code: 'QUEUE_OVERLOADED' })
+    await engine.deleteQueue('orders')
+    expect(new Set(await Promise.all(waiting))).toEqual(new Set(['QUEUE_SHUTTING_DOWN']))
+    await expect(engine.produce('orders', newItems(1))).rejects.toMatchObject({ code: 'QUEUE_NOT_FOUND' })
+  })
+
+  it('gives no items of a paused queue until it goes on', async () => {
+    await opened({ isPaused: true })
+    await engine.produce('orders', newItems(1))
+    const waiting = aLease('a')
+    await engine.stats('orders')
+    expect((await engine.stats('orders')).leaseWaiting).toBe(1)
+    await engine.updateQueue('orders', { isPaused: false })
+    expect(texts((await waiting).items)).toEqual(['item-0'])
+  })
+
+  it('writes who did it in the transaction of the change', async () => {
+    await opened()
+    await engine.clear(
+      'orders',
+      { isWaiting: true, isScheduled: false, isLeased: false },
+      { actor: 'ann', reason: 'test data', requestId: 'r1' },
+    )
+    expect(await storage.listAudit({ countMax: 1 })).toMatchObject([
+      { actor: 'ann', action: 'queue.clear', target: 'orders', reason: 'test data' },
+    ])
+  })
+})

@@ -1,0 +1,255 @@
+import type { Clock } from '../core/instant.ts'
+import type { Queue } from '../core/queue.ts'
+import { KnownError } from '../errors.ts'
+import { queueNotFound } from '../storage/queue-checks.ts'
+import type { AuditEntry, Change, Command, Storage } from '../storage/storage.ts'
+import { createClockwork } from './clockwork.ts'
+import type { Engine, Trace } from './engine.ts'
+import { createLoop } from './loop.ts'
+import { Room } from './room.ts'
+
+export type EngineOptions = Readonly<{
+  clock: Clock
+  random?: () => number
+  /** Unprocessed requests per queue; above it they are refused with QUEUE_OVERLOADED. */
+  requestsMax?: number
+  /** False: time passes only when `advance` is called. */
+  isTicking?: boolean
+  /** What a person should know of: items dropped for want of a dead queue, failed passes. */
+  onDropped?(changes: readonly Change[]): void
+  onError?(error: unknown): void
+}>
+
+const clearBatchMax = 1_000
+/** How often waiting leases look for what other servers put in, should a wake-up be lost. */
+const refreshMs = 1_000
+
+export function openEngine(storage: Storage, options: EngineOptions): Engine {
+  const { clock, random = Math.random, requestsMax = 100, isTicking = true } = options
+  const onError = options.onError ?? (() => {})
+  const rooms = new Map<string, Promise<Room>>()
+  const open = new Map<string, Room>()
+  const held = new Set<string>()
+  let closed: KnownError | undefined
+
+  const onChanges = (changes: readonly Change[]): void => {
+    const dropped: Change[] = []
+    const shrunk = new Set<string>()
+    for (const change of changes) {
+      if (change.to === 'waiting' || change.to === 'moved') open.get(change.queue)?.count(change.partition, 1)
+      else if (change.to === 'removed' && change.failure !== null) dropped.push(change)
+      // Expired items were available, unless their lease ended just then: only the store can tell.
+      if (change.because === 'expire') shrunk.add(change.fromQueue)
+    }
+    for (const name of shrunk) void open.get(name)?.refresh().catch(onError)
+    if (dropped.length > 0) options.onDropped?.(dropped)
+  }
+  const clockwork = createClockwork({ storage, clock, onChanges, onError })
+
+  const openRoom = async (name: string): Promise<Room> => {
+    const [queue, counts] = await Promise.all([storage.getQueue(name), storage.counts({ queue: name })])
+    if (queue === null) throw queueNotFound(name)
+    const available = counts.map(({ waiting }) => waiting)
+    const parts = {
+      storage,
+      clock,
+      requestsMax,
+      onChanges,
+      onAvailable: () => {},
+      onDue: (at: number) => clockwork.expect(at),
+    }
+    const room = new Room(queue, available, parts)
+    if (held.has(name)) room.hold(true)
+    open.set(name, room)
+    return room
+  }
+  const roomOf = (name: string): Promise<Room> => {
+    if (closed !== undefined) return Promise.reject(closed)
+    let room = rooms.get(name)
+    if (room === undefined) {
+      room = openRoom(name)
+      rooms.set(name, room)
+      // What could not be opened is tried anew by the next caller.
+      room.catch(() => rooms.delete(name))
+    }
+    return room
+  }
+  const leaveRoom = async (name: string, why: KnownError): Promise<void> => {
+    const leaving = rooms.get(name)
+    rooms.delete(name)
+    const room = await leaving?.catch(() => undefined)
+    if (room === undefined) return
+    open.delete(name)
+    await room.close(why)
+  }
+  /** A queue that is gone from the store, by this or another server, has no room. */
+  const inRoom = async <T>(name: string, work: (room: Room) => Promise<T>): Promise<T> => {
+    const room = await roomOf(name)
+    try {
+      return await work(room)
+    } catch (error) {
+      if (error instanceof KnownError && error.code === 'QUEUE_NOT_FOUND') await leaveRoom(name, error)
+      throw error
+    }
+  }
+
+  const entry = (
+    trace: Trace,
+    action: string,
+    target: string,
+    details: AuditEntry['details'],
+  ): AuditEntry => ({
+    at: clock.now(),
+    action,
+    target,
+    details,
+    ...trace,
+  })
+  const audited = <C extends Command>(
+    command: C,
+    trace: Trace | undefined,
+    action: string,
+    details: AuditEntry['details'],
+    target: string,
+  ) =>
+    trace === undefined
+      ? ([command] as const)
+      : ([command, { op: 'audit', entries: [entry(trace, action, target, details)] }] as const)
+
+  const refreshing = createLoop(
+    refreshMs,
+    async () => {
+      for (const room of open.values()) if (room.hasLeasers) await room.refresh()
+    },
+    onError,
+  )
+  if (isTicking) {
+    clockwork.start()
+    refreshing.start()
+  }
+
+  return {
+    createQueue: async (queue, trace) => {
+      const [made] = await storage.write(
+        audited(
+          { op: 'create-queue', queue, now: clock.now() } as const,
+          trace,
+          'queue.create',
+          { queue },
+          queue.name,
+        ),
+      )
+      return made as Queue
+    },
+    updateQueue: async (name, changes, trace) => {
+      const [updated] = await storage.write(
+        audited(
+          { op: 'update-queue', name, changes, now: clock.now() } as const,
+          trace,
+          'queue.update',
+          { changes },
+          name,
+        ),
+      )
+      const room = await rooms.get(name)
+      if (room !== undefined) {
+        room.queue = updated as Queue
+        room.wake()
+      }
+      return updated as Queue
+    },
+    deleteQueue: async (name, trace) => {
+      await storage.write(audited({ op: 'delete-queue', name } as const, trace, 'queue.delete', {}, name))
+      await leaveRoom(name, new KnownError('QUEUE_SHUTTING_DOWN', `queue ${name} was deleted`))
+    },
+    getQueue: (name) => storage.getQueue(name),
+    listQueues: (query) => storage.listQueues(query),
+
+    produce: (queue, items, call = {}) => inRoom(queue, (room) => room.produce(items, call)),
+    lease: (queue, { clientId, countMax, timeoutMs, signal }) =>
+      inRoom(queue, (room) => room.lease(clientId, countMax, timeoutMs, signal)),
+    complete: (queue, partition, ids, call = {}) =>
+      inRoom(queue, async (room) => {
+        await room.settle({ op: 'complete', queue, partition, ids, now: clock.now() }, call)
+      }),
+    retry: (queue, partition, items, call = {}) =>
+      inRoom(queue, async (room) => {
+        const given = items.map((item) => ({ isDead: false, error: null, chance: random(), ...item }))
+        for (const { availableAt } of given) if (availableAt != null) clockwork.expect(availableAt)
+        const changes = await room.settle(
+          { op: 'retry', queue, partition, items: given, now: clock.now() },
+          call,
+        )
+        // When the policy chose a time, only the store knows it: look when the next thing is due.
+        if (changes.some((change) => change.to === 'scheduled')) clockwork.expect(clock.now())
+        return changes
+      }),
+    extend: (queue, partition, ids, leaseUs, call = {}) =>
+      inRoom(queue, async (room) => {
+        const now = clock.now()
+        const deadline = now + leaseUs
+        await room.settle({ op: 'extend', queue, partition, ids, deadline, now }, call)
+        clockwork.expect(deadline)
+        return deadline
+      }),
+
+    importItems: async (queue, partition, items, trace) => {
+      const details = { partition, items: items.length }
+      const [imported] = await storage.write(
+        audited(
+          { op: 'import', queue, partition, items, now: clock.now() } as const,
+          trace,
+          'items.import',
+          details,
+          queue,
+        ),
+      )
+      clockwork.expect(clock.now())
+      await (await rooms.get(queue))?.refresh()
+      return imported
+    },
+    deleteItems: async (queue, partition, ids, trace) => {
+      const details = { partition, ids: ids.slice(0, 1_000) }
+      const [{ removed }] = await storage.write(
+        audited({ op: 'delete', queue, partition, ids } as const, trace, 'items.delete', details, queue),
+      )
+      await (await rooms.get(queue))?.refresh()
+      return removed
+    },
+    clear: async (queue, what, trace) => {
+      let total = 0
+      for (;;) {
+        const command = { op: 'clear', queue, ...what, countMax: clearBatchMax } as const
+        const [{ removed }] = await storage.write(audited(command, trace, 'queue.clear', { ...what }, queue))
+        total += removed
+        if (removed < clearBatchMax) break
+      }
+      await (await rooms.get(queue))?.refresh()
+      return total
+    },
+    listItems: (query) => storage.listItems(query),
+    stats: async (name) => {
+      const room = await roomOf(name)
+      const partitions = await storage.counts({ queue: name })
+      if (partitions.length === 0) throw queueNotFound(name)
+      const { produce, lease, complete, inFlight } = room.waiting
+      return { produceWaiting: produce, leaseWaiting: lease, completeWaiting: complete, inFlight, partitions }
+    },
+
+    hold: (queue, isHeld) => {
+      if (isHeld) held.add(queue)
+      else held.delete(queue)
+      void rooms
+        .get(queue)
+        ?.then((room) => room.hold(isHeld))
+        .catch(onError)
+    },
+    advance: () => clockwork.advance(),
+    close: async () => {
+      closed ??= new KnownError('SHUTTING_DOWN', 'the server is shutting down')
+      const finished = [...open.values()].map((room) => room.finish(closed as KnownError))
+      await Promise.all([...finished, clockwork.stop(), refreshing.stop()])
+      open.clear()
+    },
+  }
+}

@@ -1,0 +1,421 @@
+/**
+ * A room is what this server holds of one queue: its policy, the requests that are under way, and how
+ * many items each partition has for leasing.
+ *
+ * Those numbers are exact while this is the only server. With several they are a hint: whoever leases
+ * asks the store, and the store decides. What is missing from the hint is found by `refresh`.
+ */
+import { type Clock, later } from '../core/instant.ts'
+import type { Leased } from '../core/item.ts'
+import type { Queue } from '../core/queue.ts'
+import { KnownError } from '../errors.ts'
+import type { Change, Complete, Extend, NewItem, Retry, Settled, Storage } from '../storage/storage.ts'
+import { deal } from './deal.ts'
+import type { LeasedItems, ProducedItems, ProduceOptions } from './engine.ts'
+import { Lane } from './lane.ts'
+import { itemRefused } from './refused.ts'
+
+export type RoomParts = Readonly<{
+  storage: Storage
+  clock: Clock
+  /** Unprocessed requests per queue; above it they are refused. */
+  requestsMax: number
+  /** Changes by which items became available, or moved to another queue. */
+  onChanges(changes: readonly Change[]): void
+  /** Items of the queue became available: other servers may have leases that wait. */
+  onAvailable(queue: string): void
+  /** Something will be due then. */
+  onDue(at: number): void
+}>
+
+type Settling<T> = { resolve(value: T): void; reject(error: unknown): void }
+type Producing = Settling<ProducedItems> &
+  Readonly<{ weight: number; items: readonly NewItem[]; partition: number | undefined }>
+type Completing = Settling<readonly Change[]> &
+  Readonly<{ weight: number; command: Complete | Retry | Extend }>
+type Leasing = Settling<LeasedItems> & {
+  readonly clientId: string
+  readonly countMax: number
+  timer: NodeJS.Timeout | undefined
+  isGone: boolean
+}
+
+const batchItemsMax = 2_000
+const dealtMax = 4_000
+
+export class Room {
+  queue: Queue
+  readonly #parts: RoomParts
+  readonly #produces: Lane<Producing>
+  readonly #completes: Lane<Completing>
+  readonly #retries: Lane<Completing>
+  readonly #leases = new Set<Leasing>()
+  readonly #clientIds = new Set<string>()
+  #available: number[]
+  #isDealing = false
+  #mustDealAgain = false
+  #isHeld = false
+  #closed: KnownError | undefined
+
+  constructor(queue: Queue, available: readonly number[], parts: RoomParts) {
+    this.queue = queue
+    this.#parts = parts
+    this.#available = Array.from({ length: queue.partitions }, (_, partition) => available[partition] ?? 0)
+    this.#produces = new Lane(batchItemsMax, (batch) => this.#writeProduces(batch))
+    this.#completes = new Lane(batchItemsMax, (batch) => this.#writeSettles(batch))
+    this.#retries = new Lane(batchItemsMax, (batch) => this.#writeSettles(batch))
+  }
+
+  get waiting(): Readonly<{ produce: number; lease: number; complete: number; inFlight: number }> {
+    return {
+      produce: this.#produces.waiting,
+      lease: this.#leases.size,
+      complete: this.#completes.waiting + this.#retries.waiting,
+      inFlight: this.#produces.inFlight + this.#completes.inFlight + this.#retries.inFlight,
+    }
+  }
+
+  get hasLeasers(): boolean {
+    return this.#leases.size > 0
+  }
+
+  produce(items: readonly NewItem[], options: ProduceOptions): Promise<ProducedItems> {
+    return this.#call(this.#produces, options, (settling: Settling<ProducedItems>) => ({
+      ...settling,
+      weight: items.length,
+      items,
+      partition: options.partition,
+    }))
+  }
+
+  settle(command: Complete | Retry | Extend, options: CallTime): Promise<readonly Change[]> {
+    const lane = command.op === 'complete' ? this.#completes : this.#retries
+    const weight = 'ids' in command ? command.ids.length : command.items.length
+    return this.#call(lane, options, (settling: Settling<readonly Change[]>) => ({
+      ...settling,
+      weight,
+      command,
+    }))
+  }
+
+  lease(clientId: string, countMax: number, timeoutMs: number, signal?: AbortSignal): Promise<LeasedItems> {
+    if (this.#closed !== undefined) return Promise.reject(this.#closed)
+    if (this.#isHeld && this.#unprocessed() >= this.#parts.requestsMax)
+      return Promise.reject(this.#overloaded())
+    if (this.#clientIds.has(clientId)) {
+      return Promise.reject(
+        new KnownError('CLIENT_ID_BUSY', `client ${clientId} waits for items of ${this.queue.name} already`),
+      )
+    }
+    return new Promise<LeasedItems>((resolve, reject) => {
+      if (signal?.aborted) return reject(signal.reason)
+      const leasing: Leasing = { clientId, countMax, timer: undefined, isGone: false, resolve, reject }
+      const leave = (error: unknown) => {
+        leasing.isGone = true
+        this.#seatLeft(leasing)
+        reject(error)
+      }
+      const onAbort = () => leave(signal?.reason)
+      leasing.timer = setTimeout(() => {
+        leave(new KnownError('LEASE_TIMEOUT', `no items in queue ${this.queue.name} within ${timeoutMs} ms`))
+      }, timeoutMs)
+      signal?.addEventListener('abort', onAbort, { once: true })
+      leasing.resolve = (items) => {
+        signal?.removeEventListener('abort', onAbort)
+        resolve(items)
+      }
+      this.#leases.add(leasing)
+      this.#clientIds.add(clientId)
+      this.wake()
+    })
+  }
+
+  /** Items of a partition became available, or went, by somebody else's doing. */
+  count(partition: number, by: number): void {
+    this.#available[partition] = Math.max((this.#available[partition] ?? 0) + by, 0)
+    if (by > 0) this.wake()
+  }
+
+  /** Looks at what is really there. */
+  async refresh(): Promise<void> {
+    for (const { partition, waiting } of await this.#parts.storage.counts({ queue: this.queue.name })) {
+      this.#available[partition] = waiting
+    }
+    this.wake()
+  }
+
+  hold(isHeld: boolean): void {
+    this.#isHeld = isHeld
+    for (const lane of this.#lanes()) lane.hold(isHeld)
+    this.wake()
+  }
+
+  /** Refuses what waits, and resolves when what is being written is done. */
+  async close(error: KnownError): Promise<void> {
+    this.#closed = error
+    this.#refuseLeases(error)
+    for (const lane of this.#lanes()) for (const { reject } of lane.drain()) reject(error)
+    await this.#idle()
+  }
+
+  /** Refuses new calls and leases that wait; the other calls that wait are done first. */
+  async finish(error: KnownError): Promise<void> {
+    if (this.#isHeld) return this.close(error)
+    this.#closed = error
+    this.#refuseLeases(error)
+    await this.#idle()
+  }
+
+  async #idle(): Promise<void> {
+    await Promise.all(this.#lanes().map((lane) => lane.whenIdle()))
+  }
+
+  #lanes(): readonly Pick<Lane<Producing | Completing>, 'drain' | 'hold' | 'whenIdle'>[] {
+    return [this.#produces, this.#completes, this.#retries]
+  }
+
+  #refuseLeases(error: KnownError): void {
+    for (const leasing of this.#leases) {
+      this.#seatLeft(leasing)
+      leasing.reject(error)
+    }
+  }
+
+  /** Serves waiting leases if there is something for them. */
+  wake(): void {
+    if (this.#leases.size === 0 || this.#isHeld || this.queue.isPaused) return
+    if (this.#isDealing) {
+      this.#mustDealAgain = true
+      return
+    }
+    if (!this.#available.some((count) => count > 0)) return
+    this.#isDealing = true
+    queueMicrotask(() => void this.#deal())
+  }
+
+  async #deal(): Promise<void> {
+    const { storage, clock } = this.#parts
+    try {
+      do {
+        this.#mustDealAgain = false
+        const hands = deal([...this.#leases], this.#available, dealtMax)
+        if (hands.length === 0) break
+        const now = clock.now()
+        const results = await storage.write(
+          hands.map(({ partition, turns }) => ({
+            op: 'lease' as const,
+            queue: this.queue.name,
+            partition,
+            holders: turns.map(({ clientId }) => clientId),
+            now,
+          })),
+        )
+        this.#parts.onDue(later(now, this.queue.leaseUs))
+        for (const [index, { partition, turns }] of hands.entries())
+          this.#serve(partition, turns, results[index] ?? [])
+        // Who arrived meanwhile, or was left with nothing, may have a turn now.
+      } while (this.#leases.size > 0 && (this.#mustDealAgain || this.#available.some((count) => count > 0)))
+    } catch (error) {
+      this.#fail(error)
+    } finally {
+      this.#isDealing = false
+    }
+  }
+
+  #serve(partition: number, turns: readonly Leasing[], items: readonly Leased[]): void {
+    const left = (this.#available[partition] ?? 0) - items.length
+    // Fewer than asked for: there are no more, whatever the hint said.
+    this.#available[partition] = items.length < turns.length ? 0 : Math.max(left, 0)
+    const dealt = new Map<Leasing, Leased[]>()
+    const unwanted: Leased[] = []
+    for (const [index, item] of items.entries()) {
+      const leasing = turns[index] as Leasing
+      if (leasing.isGone) unwanted.push(item)
+      else if (dealt.has(leasing)) dealt.get(leasing)?.push(item)
+      else dealt.set(leasing, [item])
+    }
+    for (const [leasing, taken] of dealt) {
+      this.#seatLeft(leasing)
+      leasing.resolve({ partition, items: taken })
+    }
+    if (unwanted.length > 0) void this.#putBack(partition, unwanted)
+  }
+
+  /** Their client went while they were being leased: as if that had never been. */
+  async #putBack(partition: number, items: readonly Leased[]): Promise<void> {
+    const ids = items.map(({ id }) => id)
+    try {
+      await this.#parts.storage.write([
+        { op: 'unlease', queue: this.queue.name, partition, ids, now: this.#parts.clock.now() },
+      ])
+      this.count(partition, ids.length)
+    } catch {
+      // Their leases end by themselves, as if the client had gone a moment later.
+    }
+  }
+
+  /** The store failed: those who wait are told, and may ask again. */
+  #fail(error: unknown): void {
+    for (const leasing of this.#leases) {
+      this.#seatLeft(leasing)
+      leasing.reject(error)
+    }
+  }
+
+  #seatLeft(leasing: Leasing): void {
+    clearTimeout(leasing.timer)
+    this.#leases.delete(leasing)
+    this.#clientIds.delete(leasing.clientId)
+  }
+
+  async #writeProduces(batch: readonly Producing[]): Promise<void> {
+    const { storage, clock } = this.#parts
+    const now = clock.now()
+    const load = [...this.#available]
+    const placed = batch.map((request) => {
+      const partition = request.partition ?? emptiest(load)
+      load[partition] = (load[partition] ?? 0) + request.items.length
+      return { request, partition }
+    })
+    const groups = groupsOf(placed)
+    try {
+      const results = await storage.write(
+        groups.map(({ partition, requests }) => ({
+          op: 'produce' as const,
+          queue: this.queue.name,
+          partition,
+          items:
+            requests.length === 1 ? (requests[0] as Producing).items : requests.flatMap(({ items }) => items),
+          now,
+        })),
+      )
+      let isAvailable = false
+      for (const [index, { partition, requests }] of groups.entries()) {
+        const ids = results[index]?.ids ?? []
+        let at = 0
+        for (const request of requests) {
+          const own = requests.length === 1 ? ids : ids.slice(at, at + request.items.length)
+          at += request.items.length
+          isAvailable = this.#produced(partition, request.items) || isAvailable
+          request.resolve({ partition, ids: own })
+        }
+      }
+      if (isAvailable) {
+        this.#parts.onAvailable(this.queue.name)
+        this.wake()
+      }
+    } catch (error) {
+      await this.#oneByOne(batch, error, (one) => this.#writeProduces([one]))
+    }
+  }
+
+  /** Counts what was produced; true when some of it can be leased now. */
+  #produced(partition: number, items: readonly NewItem[]): boolean {
+    let ready = 0
+    for (const item of items) {
+      if (item.availableAt != null) this.#parts.onDue(item.availableAt)
+      else if (item.lease === undefined) ready++
+    }
+    this.#available[partition] = (this.#available[partition] ?? 0) + ready
+    return ready > 0
+  }
+
+  async #writeSettles(batch: readonly Completing[]): Promise<void> {
+    try {
+      const results: readonly Settled[] = await this.#parts.storage.write(batch.map(({ command }) => command))
+      for (const [index, request] of batch.entries()) {
+        const result = results[index] as Settled
+        if (!result.isSettled) request.reject(itemRefused(request.command, result.refused))
+        else {
+          if (request.command.op !== 'complete') this.#parts.onChanges(result.changes)
+          request.resolve(result.changes)
+        }
+      }
+    } catch (error) {
+      await this.#oneByOne(batch, error, (one) => this.#writeSettles([one]))
+    }
+  }
+
+  /** One request that cannot be obeyed rejects the whole list: alone, each gets its own answer. */
+  async #oneByOne<R extends Settling<never>>(
+    batch: readonly R[],
+    error: unknown,
+    work: (one: R) => Promise<void>,
+  ): Promise<void> {
+    const isOfOne = error instanceof KnownError && error.status < 500
+    if (batch.length > 1 && isOfOne) for (const one of batch) await work(one)
+    else for (const { reject } of batch) reject(error)
+  }
+
+  #call<T, R extends Settling<T> & { weight: number }>(
+    lane: Lane<R>,
+    { timeoutMs, signal }: CallTime,
+    make: (settling: Settling<T>) => R,
+  ): Promise<T> {
+    if (this.#closed !== undefined) return Promise.reject(this.#closed)
+    if (this.#unprocessed() >= this.#parts.requestsMax) return Promise.reject(this.#overloaded())
+    return new Promise<T>((resolve, reject) => {
+      const request = make({ resolve, reject })
+      lane.add(request)
+      if (timeoutMs === undefined && signal === undefined) return
+      // Once it is being written it is answered with what became of it, however long that takes.
+      const giveUp = (error: unknown) => {
+        if (lane.withdraw(request)) reject(error)
+      }
+      const onAbort = () => giveUp(signal?.reason)
+      const timer =
+        timeoutMs === undefined
+          ? undefined
+          : setTimeout(
+              () => giveUp(new KnownError('CALL_TIMEOUT', `not done within ${timeoutMs} ms`)),
+              timeoutMs,
+            )
+      signal?.addEventListener('abort', onAbort, { once: true })
+      const done = () => {
+        clearTimeout(timer)
+        signal?.removeEventListener('abort', onAbort)
+      }
+      request.resolve = (value) => {
+        done()
+        resolve(value)
+      }
+      request.reject = (error) => {
+        done()
+        reject(error)
+      }
+    })
+  }
+
+  #unprocessed(): number {
+    const { produce, complete, lease } = this.waiting
+    return produce + complete + (this.#isHeld ? lease : 0)
+  }
+
+  #overloaded(): KnownError {
+    return new KnownError(
+      'QUEUE_OVERLOADED',
+      `queue ${this.queue.name} has ${this.#parts.requestsMax} requests to do`,
+    )
+  }
+}
+
+type CallTime = Readonly<{ timeoutMs?: number | undefined; signal?: AbortSignal | undefined }>
+type Group = { partition: number; requests: Producing[] }
+
+/** Requests for one partition become one command, in order. */
+function groupsOf(placed: readonly Readonly<{ request: Producing; partition: number }>[]): Group[] {
+  const groups = new Map<number, Group>()
+  for (const { request, partition } of placed) {
+    const group = groups.get(partition)
+    if (group === undefined) groups.set(partition, { partition, requests: [request] })
+    else group.requests.push(request)
+  }
+  return [...groups.values()]
+}
+
+/** The fewest items that nobody holds; the lowest number among equals. */
+function emptiest(load: readonly number[]): number {
+  let best = 0
+  for (const [partition, count] of load.entries()) if (count < (load[best] ?? 0)) best = partition
+  return best
+}
