@@ -9,8 +9,8 @@ import type { CredentialSource, Credentials } from '../credentials.ts'
 import { isConnectionLost, isRefusedLogin, OutcomeUnknown } from './errors.ts'
 
 export type Row = Record<string, unknown>
-/** Named ones are parsed once per connection. */
-export type Statement = Readonly<{ name?: string; text: string }>
+/** Named ones are parsed once per connection. `isLong`: may take as long as it takes. */
+export type Statement = Readonly<{ name?: string; text: string; isLong?: true }>
 
 export interface Connection {
   query(statement: Statement, values?: readonly unknown[]): Promise<Row[]>
@@ -32,6 +32,9 @@ type Pool = {
 
 const statementTimeoutMs = 60_000
 const lockTimeoutMs = 20_000
+/** Longer than the database lets a statement run: only a network that swallows answers takes this long. */
+const answerTimeoutMs = statementTimeoutMs + 10_000
+const longAnswerTimeoutMs = 24 * 3_600_000
 
 /**
  * A plan is made once, for a table that may be small then and large a minute later: so none may read a
@@ -238,7 +241,10 @@ class PooledConnection implements Connection {
   }
 
   async query(statement: Statement, values: readonly unknown[] = []): Promise<Row[]> {
-    const { rows } = await this.#client.query<Row>({ ...statement, values: values as unknown[] })
+    const { isLong, ...query } = statement
+    const query_timeout = isLong === true ? longAnswerTimeoutMs : answerTimeoutMs
+    const timed: pg.QueryConfig = { ...query, values: [...values], ...{ query_timeout } }
+    const { rows } = await this.#client.query<Row>(timed)
     return rows
   }
 }

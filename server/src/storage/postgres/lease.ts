@@ -1,4 +1,4 @@
-import { later } from '../../core/instant.ts'
+import { type Instant, later } from '../../core/instant.ts'
 import type { Leased } from '../../core/item.ts'
 import type { LeaseItems } from '../storage.ts'
 import { int4s, int8s, texts } from './arrays.ts'
@@ -6,19 +6,37 @@ import type { Connection, Row, Statement } from './connections.ts'
 import { addToCounts } from './counts.ts'
 import { Stale } from './errors.ts'
 import { checkPartition, type KnownQueue } from './queues.ts'
-import { columnNames, itemOf, stateCodes } from './rows.ts'
+import { baseOf, type ColumnName, columnNames, stateCodes } from './rows.ts'
 import type { Store } from './store.ts'
 import type { Transaction } from './transaction.ts'
 
-const returned = columnNames.map((name) => `t.${name}`).join(', ')
+/** What every leased item has, or whoever leases knows, need not travel. */
+const untold: readonly ColumnName[] = [
+  'queue_id',
+  'partition',
+  'state',
+  'available_at',
+  'ended_at',
+  'due_at',
+  'updated_at',
+  'lease_holder',
+  'lease_deadline',
+]
+const returned = columnNames
+  .filter((name) => !untold.includes(name))
+  .map((name) => `t.${name}`)
+  .join(', ')
 
 /**
  * Picks, leases and counts in one statement. Rows that another leaser holds are passed over, never
  * waited for. Holders are dealt by the place of the item in the order of its partition. `$9` is the slot
  * of the counts, or null when the caller counts.
  */
-function leaseFrom(name: string, table: string): Statement {
-  const isParent = table === 'items'
+function leaseFrom(name: string, table: 'items_live' | 'items'): Statement {
+  const isSame =
+    table === 'items'
+      ? 't.queue_id = p.queue_id and t.partition = p.partition and t.id = p.id'
+      : 't.ctid = p.place'
   return {
     name,
     text: `with asked as materialized (
@@ -27,27 +45,26 @@ function leaseFrom(name: string, table: string): Statement {
             as a(queue_id, version, partition, first, count)
           join redrive.queues q on q.id = a.queue_id and q.version = a.version
       ), picked as materialized (
-        select r.tableoid, r.ctid as place, a.first + row_number() over (
-          partition by a.queue_id, a.partition order by r.priority desc, r.id) as turn, r.queue_id, r.partition, r.id
+        select a.queue_id, a.partition, r.id, r.place, a.first + r.n as turn
         from asked a cross join lateral (
-          select t.tableoid, t.ctid, t.queue_id, t.partition, t.id, t.priority from redrive.${table} t
-          where t.queue_id = a.queue_id and t.partition = a.partition and t.state = ${stateCodes.waiting}
-          order by t.priority desc, t.id limit a.count for update skip locked
+          select o.id, o.place, row_number() over () as n from (
+            select t.id, t.ctid as place from redrive.${table} t
+            where t.queue_id = a.queue_id and t.partition = a.partition and t.state = ${stateCodes.waiting}
+            order by t.priority desc, t.id limit a.count for update skip locked
+          ) o
         ) r
       ), leased as (
         update redrive.${table} t
         set state = ${stateCodes.leased}, attempts = t.attempts + 1, lease_holder = ($6::text[])[p.turn],
           lease_deadline = ($7::int8[])[p.turn], due_at = ($7::int8[])[p.turn], updated_at = ($8::int8[])[p.turn]
-        from picked p
-        where ${isParent ? 't.queue_id = p.queue_id and t.partition = p.partition and t.id = p.id' : 't.ctid = p.place'}
-        returning p.turn, ${returned}
+        from picked p where ${isSame}
+        returning p.turn, p.queue_id as of_queue_id, p.partition as of_partition, ${returned}
       ), counted as (${addToCounts(
         ['waiting', 'leased', 'lease_sum_ms'],
-        `select queue_id, partition, $9::int4, -count(*), count(*), sum(lease_deadline / 1000) from leased
-         where $9::int4 is not null group by queue_id, partition order by queue_id, partition`,
+        `select of_queue_id, of_partition, $9::int4, -count(*), count(*), sum(($7::int8[])[turn] / 1000) from leased
+         where $9::int4 is not null group by of_queue_id, of_partition order by of_queue_id, of_partition`,
       )})
-      select l.*, (select count(*) from asked) as known from (select) one left join leased l on true
-      order by l.turn`,
+      select l.*, (select count(*) from asked) as known from (select) one left join leased l on true`,
   }
 }
 
@@ -125,11 +142,12 @@ async function leaseTogether(
     if (some.length === 0) continue
     const rows = await connection.query(isAll ? leaseAll : leaseLive, parametersOf(some, slot))
     if (rows[0]?.known !== some.length) throw new Stale('a queue')
-    const turns = some.flatMap((group) => group.turns.map((turn) => ({ turn, known: group.known })))
-    for (const row of rows) {
-      if (row.turn === null) continue
-      const { turn, known } = turns[(row.turn as number) - 1] as (typeof turns)[number]
-      results[turn.to]?.push(leasedItem(row, known))
+    const turns = some.flatMap((group) => group.turns.map((turn) => ({ ...turn, known: group.known })))
+    const dealt = rows.filter((row) => row.turn !== null)
+    dealt.sort((left, right) => (left.turn as number) - (right.turn as number))
+    for (const row of dealt) {
+      const turn = turns[(row.turn as number) - 1] as (typeof turns)[number]
+      results[turn.to]?.push(leasedItem(row, turn.known, turn.holder, turn.now))
     }
   }
   return results
@@ -158,8 +176,8 @@ function parametersOf(groups: readonly Group[], slot: number | null): unknown[] 
   ]
 }
 
-function leasedItem(row: Row, known: KnownQueue): Leased {
-  const item = itemOf(row, known.queue.name)
-  if (item.state !== 'leased') throw new Error(`item ${item.id} was leased but is ${item.state}`)
-  return item
+function leasedItem(row: Row, known: KnownQueue, holder: string, now: Instant): Leased {
+  row.partition = row.of_partition
+  const lease = { holder, deadline: later(now, known.queue.leaseUs) }
+  return { ...baseOf(row, known.queue.name), updatedAt: now, state: 'leased', lease }
 }

@@ -35,7 +35,10 @@ export async function migrate(connections: Connections): Promise<void> {
   if ((await connections.use((connection) => appliedCount(connection, place))) === migrations.length) return
   await connections.transaction(beginWrite, async (connection) => {
     await connection.query({ text: 'set local lock_timeout = 0; set local statement_timeout = 0' })
-    await connection.query({ text: `select pg_advisory_xact_lock(hashtext('redrive migrate'))` })
+    await connection.query({
+      text: `select pg_advisory_xact_lock(hashtext('redrive migrate'))`,
+      isLong: true,
+    })
     const applied = await appliedCount(connection, place)
     if (applied === 0) {
       await connection.query({
@@ -47,7 +50,7 @@ export async function migrate(connections: Connections): Promise<void> {
     }
     for (const [index, migration] of migrations.entries()) {
       if (index < applied) continue
-      await connection.query({ text: migration.sql })
+      await connection.query({ text: migration.sql, isLong: true })
       await connection.query(
         {
           text: 'insert into redrive.migrations (number, name, checksum, applied_at) values ($1, $2, $3, now())',

@@ -27,6 +27,7 @@ import { listArchive, listItems } from './list.ts'
 import { migrate } from './migrate.ts'
 import { getQueue, listQueues, QueueBook } from './queues.ts'
 import { Slots, type Store } from './store.ts'
+import { Vacuum } from './vacuum.ts'
 import { reconcileCounts, verifyCounts } from './verify.ts'
 import { write } from './write.ts'
 
@@ -44,7 +45,9 @@ export async function openPostgres(
     poolMax: options.postgresPoolMax ?? poolMaxDefault,
     connectTimeoutMs: options.postgresConnectTimeoutMs ?? connectTimeoutMsDefault,
   })
+  const vacuum = new Vacuum(connections)
   const storage = new PostgresStorage({
+    vacuum,
     connections,
     random,
     book: new QueueBook(),
@@ -117,8 +120,14 @@ class PostgresStorage implements Storage {
   }
 
   close(): Promise<void> {
-    this.#closing ??= Promise.allSettled(this.#underWay).then(() => this.#store.connections.close())
+    this.#closing ??= this.#close()
     return this.#closing
+  }
+
+  async #close(): Promise<void> {
+    await Promise.allSettled(this.#underWay)
+    await this.#store.vacuum.stop()
+    await this.#store.connections.close()
   }
 
   async #run<T>(work: () => Promise<T>): Promise<T> {

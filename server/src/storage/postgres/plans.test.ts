@@ -13,6 +13,7 @@ import { completePlain } from './complete-plain.ts'
 import { Connections, type Statement } from './connections.ts'
 import { leaseAll, leaseLive } from './lease.ts'
 import { listStatement } from './list.ts'
+import { deleteByIds, lockByIds, lockByState } from './remove.ts'
 import { lockItems } from './settle.ts'
 
 const postgres = await requireService('postgres')
@@ -80,6 +81,9 @@ describe('on a filled table', needs(postgres), () => {
     ['lease with letters', leaseAll, ['items_live_ready', 'items_sourced_ready', 'Merge Append'], []],
     ['complete', completePlain, ['items_live_id', 'Tid Scan'], ['items_sourced']],
     ['retry', lockItems, ['items_live_id', 'items_sourced_id'], []],
+    ['delete: lock', lockByIds, ['items_live_id', 'items_sourced_id'], []],
+    ['delete', deleteByIds, ['items_live_id', 'items_sourced_id', 'Tid Scan'], []],
+    ['clear: lock', lockByState, ['items_live_id', 'items_sourced_id', 'Merge Append'], []],
     ['peek at what is due', peekDue, ['items_live_due', 'items_sourced_due', 'Merge Append'], []],
     ['pick what is due', pickDue, ['items_live_due', 'items_sourced_due', 'Merge Append'], []],
     ['archive', archiveEnded, ['items_live_ended', 'items_sourced_ended', 'Merge Append'], []],

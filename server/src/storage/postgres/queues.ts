@@ -127,7 +127,7 @@ export async function deleteQueue(
   const { id } = await transaction.get(command.name)
   const user = await namedAsDeadQueueBy(transaction, command.name)
   if (user !== undefined) throw queueInUse(command.name, user)
-  const run = async (text: string) => (await transaction.connection.query({ text }, [id]))[0]
+  const run = async (text: string) => (await transaction.connection.query({ text, isLong: true }, [id]))[0]
   // Millions of letters may go with it.
   await transaction.connection.query({ text: 'set local statement_timeout = 0' })
   // The partitions first: from here on nobody can put anything into the queue. The queue's own row

@@ -2,6 +2,7 @@ import type { Clear, Counts, Delete } from '../storage.ts'
 import { int4s, texts } from './arrays.ts'
 import type { Row, Statement } from './connections.ts'
 import { isAt, locate } from './locate.ts'
+import type { KnownQueue } from './queues.ts'
 import { stateCodes } from './rows.ts'
 import type { Transaction } from './transaction.ts'
 
@@ -12,43 +13,44 @@ export const sumOfGone = `select queue_id, partition, state, count(*)::int4 as n
 
 const returning = 'returning t.queue_id, t.partition, t.state, t.created_at, t.lease_deadline'
 
-const deleteByIds: Statement = {
+/** In the order of the ids that are given. */
+export const lockByIds: Statement = {
+  name: 'lock-by-ids',
+  text: `select t.id from unnest($3::text[]) as w(id) cross join lateral (
+      select f.id from redrive.items f
+      where f.queue_id = $1 and f.partition = $2 and f.id = w.id for update
+    ) t`,
+}
+
+/** Of rows that are locked. A statement of its own, because it must see them as they were when they were locked. */
+export const deleteByIds: Statement = {
   name: 'delete-by-ids',
   text: `with gone as (
-      delete from redrive.items t using (
-        select t.tableoid as home, t.ctid as place
-        from unnest($1::int4[], $2::int4[], $3::text[]) as w(queue_id, partition, id)
-          cross join ${locate('w')} p join redrive.items t on ${isAt('t', 'p')}
-        order by t.queue_id, t.partition, t.id for update of t
-      ) d
-      where ${isAt('t', 'd')} ${returning}
+      delete from redrive.items t
+      using unnest($1::int4[], $2::int4[], $3::text[]) as w(queue_id, partition, id) cross join ${locate('w')} p
+      where ${isAt('t', 'p')} ${returning}
     ) ${sumOfGone}`,
 }
 
 export async function deleteItems(transaction: Transaction, command: Delete): Promise<{ removed: number }> {
   const known = await transaction.at(command.queue, command.partition)
-  const ids = [...new Set(command.ids)]
-  const rows = await transaction.connection.query(deleteByIds, [
-    int4s(ids.map(() => known.id)),
-    int4s(ids.map(() => command.partition)),
-    texts(ids),
-  ])
-  return { removed: tallyGone(transaction, rows, 'deleted') }
+  const ids = [...new Set(command.ids)].sort()
+  const rows = await transaction.connection.query(lockByIds, [known.id, command.partition, texts(ids)])
+  return removeLocked(
+    transaction,
+    known,
+    rows.map((row) => ({ partition: command.partition, id: row.id as string })),
+  )
 }
 
 /** Each partition gives its lowest ids, in the order of its index; the lowest of all of them go. */
-const clearByState: Statement = {
-  name: 'clear-by-state',
-  text: `with picked as materialized (
-      select r.home, r.place from unnest($4::int4[]) as p(partition) cross join lateral (
-        select t.tableoid as home, t.ctid as place, t.id from redrive.items t
-        where t.queue_id = $1 and t.partition = p.partition and t.state = any ($2::int4[])
-        order by t.id limit $3 for update of t
-      ) r order by r.id limit $3
-    ), gone as (
-      delete from redrive.items t using picked d
-      where ${isAt('t', 'd')} ${returning}
-    ) ${sumOfGone}`,
+export const lockByState: Statement = {
+  name: 'lock-by-state',
+  text: `select r.partition, r.id from unnest($4::int4[]) as p(partition) cross join lateral (
+      select t.partition, t.id from redrive.items t
+      where t.queue_id = $1 and t.partition = p.partition and t.state = any ($2::int4[])
+      order by t.id limit $3 for update of t
+    ) r order by r.id limit $3`,
 }
 
 export async function clear(transaction: Transaction, command: Clear): Promise<{ removed: number }> {
@@ -66,11 +68,29 @@ export async function clear(transaction: Transaction, command: Clear): Promise<{
     command.partition === undefined
       ? Array.from({ length: known.queue.partitions }, (_, partition) => partition)
       : [command.partition]
-  const rows = await transaction.connection.query(clearByState, [
+  const rows = await transaction.connection.query(lockByState, [
     known.id,
     int4s(states),
     command.countMax,
     int4s(partitions),
+  ])
+  return removeLocked(
+    transaction,
+    known,
+    rows.map((row) => ({ partition: row.partition as number, id: row.id as string })),
+  )
+}
+
+async function removeLocked(
+  transaction: Transaction,
+  known: KnownQueue,
+  items: readonly Readonly<{ partition: number; id: string }>[],
+): Promise<{ removed: number }> {
+  if (items.length === 0) return { removed: 0 }
+  const rows = await transaction.connection.query(deleteByIds, [
+    int4s(items.map(() => known.id)),
+    int4s(items.map(({ partition }) => partition)),
+    texts(items.map(({ id }) => id)),
   ])
   return { removed: tallyGone(transaction, rows, 'deleted') }
 }

@@ -1,5 +1,5 @@
 import { Buffer } from 'node:buffer'
-import type { Failure, Header, Item, Origin } from '../../core/item.ts'
+import type { Failure, Header, Item, Origin, Waiting } from '../../core/item.ts'
 import type { Queue } from '../../core/queue.ts'
 import { dueAt } from '../../core/transitions.ts'
 import type { ListedState } from '../storage.ts'
@@ -100,9 +100,11 @@ export function listedState(item: Item): ListedState {
 
 const noBytes = new Uint8Array()
 
-/** A row read without its bytes gives an item without them. */
-export function itemOf(row: Row, queueName: string): Item {
-  const base = {
+type Base = Omit<Waiting, 'state' | 'availableAt'>
+
+/** What every state has. A row read without its bytes gives an item without them. */
+export function baseOf(row: Row, queueName: string): Base {
+  return {
     id: row.id as string,
     rootId: (row.root_id as string | null) ?? (row.id as string),
     queue: queueName,
@@ -126,6 +128,10 @@ export function itemOf(row: Row, queueName: string): Item {
     letterId: row.letter_id as string | null,
     redrives: row.redrives as number,
   }
+}
+
+export function itemOf(row: Row, queueName: string): Item {
+  const base = baseOf(row, queueName)
   switch (stateNames[row.state as number]) {
     case 'waiting':
     case 'scheduled':

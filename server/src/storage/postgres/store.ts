@@ -1,5 +1,6 @@
 import type { Connections } from './connections.ts'
 import type { QueueBook } from './queues.ts'
+import type { Vacuum } from './vacuum.ts'
 
 /** What every operation of one open store works with. */
 export type Store = Readonly<{
@@ -7,6 +8,7 @@ export type Store = Readonly<{
   book: QueueBook
   random: () => number
   slots: Slots
+  vacuum: Vacuum
 }>
 
 const slotsPerServer = 8

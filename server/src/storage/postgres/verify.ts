@@ -65,11 +65,13 @@ async function compare(connection: Connection): Promise<{ found: Found[]; sums: 
           coalesce(sum(created_at / 1000) filter (where state in (0, 2)), 0) as created_sum,
           coalesce(sum(lease_deadline / 1000) filter (where state = 2), 0) as lease_sum
         from redrive.items group by queue_id, partition`,
+      isLong: true,
     }),
   )
   const archived = rowsByPlace(
     await connection.query({
       text: 'select queue_id, partition, count(*) as n from redrive.archive group by queue_id, partition',
+      isLong: true,
     }),
   )
   const counted = await connection.query({
