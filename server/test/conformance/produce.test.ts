@@ -2,6 +2,7 @@ import { expect, it } from 'vitest'
 import { ksuidProblem, ksuidTime } from '../../src/core/ksuid.ts'
 import type { NewItem } from '../../src/storage/storage.ts'
 import { aNewItem, anItem, bytes, hour, minute, newItems, noon, second, textOf } from '../make.ts'
+import { expectRefusal } from './known-error.ts'
 import { describeStores } from './stores.ts'
 
 describeStores('producing', (given) => {
@@ -39,6 +40,16 @@ describeStores('producing', (given) => {
     const ids = [...first.ids, ...second.ids]
     expect(ids).toEqual(ids.toSorted())
     expect(new Set(ids).size).toBe(6)
+  })
+
+  it('nor after a write was refused or another queue deleted, which may cost a store its memory', async () => {
+    const queue = await given.queue()
+    const first = await produce(queue, newItems(3))
+    await given.run({ op: 'delete', queue, partition: 0, ids: first.ids })
+    await expectRefusal(produce('nowhere', newItems(1)), 'QUEUE_NOT_FOUND')
+    await given.run({ op: 'delete-queue', name: await given.queue() })
+    const { ids } = await produce(queue, newItems(1), noon - minute)
+    expect((ids[0] ?? '') > (first.ids[2] ?? '')).toBe(true)
   })
 
   it('fills in what is not given', async () => {
