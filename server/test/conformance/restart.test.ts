@@ -140,25 +140,24 @@ describeDurableStores('after a restart', (given) => {
 describeStores('closing', (given) => {
   it('waits for the writes under way, and may be done twice', async () => {
     const place = await createPlace(given.name)
+    // Where it is a race between threads, one try proves little.
+    const tries = given.name === 'SQLite file' ? 10 : 1
     try {
-      const storage = await place.open()
-      await run(storage, { op: 'create-queue', queue: { name: 'work' }, now: noon })
-      const writes = Array.from({ length: 50 }, (_, index) =>
-        run(storage, {
-          op: 'produce',
-          queue: 'work',
-          partition: 0,
-          items: newItems(2, `${index}`),
-          now: noon,
-        }),
-      )
-      const closing = storage.close()
-      expect((await Promise.all(writes)).flatMap((produced) => produced.ids)).toHaveLength(100)
-      await closing
-      await storage.close()
+      for (let count = 1; count <= tries; count++) {
+        const storage = await place.open()
+        if (count === 1) await run(storage, { op: 'create-queue', queue: { name: 'work' }, now: noon })
+        const items = newItems(2)
+        const writes = Array.from({ length: 50 }, () =>
+          run(storage, { op: 'produce', queue: 'work', partition: 0, items, now: noon }),
+        )
+        const closing = storage.close()
+        expect((await Promise.all(writes)).flatMap((produced) => produced.ids)).toHaveLength(100)
+        await closing
+        await storage.close()
+      }
       if (given.name === 'SQLite memory') return
       const again = await place.open()
-      expect(await again.counts({})).toMatchObject([{ accepted: 100, waiting: 100 }])
+      expect(await again.counts({})).toMatchObject([{ accepted: 100 * tries, waiting: 100 * tries }])
     } finally {
       await place.drop()
     }
