@@ -81,8 +81,11 @@ export type CallOptions = Readonly<{ timeoutMs?: number; signal?: AbortSignal }>
 export type ProduceOptions = CallOptions &
   Readonly<{
     partition?: number
+    /** The same key within the window stands for the same call: written once, answered alike. */
+    once?: Readonly<{ key: string; windowUs: number }>
   }>
-export type ProducedItems = Readonly<{ partition: number; ids: readonly string[] }>
+/** `isRepeat`: they were produced by an earlier call with the same key. */
+export type ProducedItems = Readonly<{ partition: number; ids: readonly string[]; isRepeat: boolean }>
 export type LeaseOptions = Readonly<{
   clientId: string
   countMax: number

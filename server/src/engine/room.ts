@@ -9,7 +9,16 @@ import { type Clock, later } from '../core/instant.ts'
 import type { Leased } from '../core/item.ts'
 import type { Queue } from '../core/queue.ts'
 import { KnownError } from '../errors.ts'
-import type { Change, Complete, Extend, NewItem, Retry, Settled, Storage } from '../storage/storage.ts'
+import type {
+  Change,
+  Complete,
+  Extend,
+  NewItem,
+  Produced,
+  Retry,
+  Settled,
+  Storage,
+} from '../storage/storage.ts'
 import { deal } from './deal.ts'
 import type { LeasedItems, ProducedItems, ProduceOptions } from './engine.ts'
 import { Lane } from './lane.ts'
@@ -30,7 +39,12 @@ export type RoomParts = Readonly<{
 
 type Settling<T> = { resolve(value: T): void; reject(error: unknown): void }
 type Producing = Settling<ProducedItems> &
-  Readonly<{ weight: number; items: readonly NewItem[]; partition: number | undefined }>
+  Readonly<{
+    weight: number
+    items: readonly NewItem[]
+    partition: number | undefined
+    once: ProduceOptions['once']
+  }>
 type Completing = Settling<readonly Change[]> &
   Readonly<{ weight: number; command: Complete | Retry | Extend }>
 type Leasing = Settling<LeasedItems> & {
@@ -85,6 +99,7 @@ export class Room {
       weight: items.length,
       items,
       partition: options.partition,
+      once: options.once,
     }))
   }
 
@@ -280,24 +295,25 @@ export class Room {
     const groups = groupsOf(placed)
     try {
       const results = await storage.write(
-        groups.map(({ partition, requests }) => ({
+        groups.map(({ partition, requests, once }) => ({
           op: 'produce' as const,
           queue: this.queue.name,
           partition,
           items:
             requests.length === 1 ? (requests[0] as Producing).items : requests.flatMap(({ items }) => items),
           now,
+          ...(once !== undefined && { once: { key: once.key, until: later(now, once.windowUs) } }),
         })),
       )
       let isAvailable = false
-      for (const [index, { partition, requests }] of groups.entries()) {
-        const ids = results[index]?.ids ?? []
+      for (const [index, { requests }] of groups.entries()) {
+        const { ids, partition, isRepeat } = results[index] as Produced
         let at = 0
         for (const request of requests) {
           const own = requests.length === 1 ? ids : ids.slice(at, at + request.items.length)
           at += request.items.length
-          isAvailable = this.#produced(partition, request.items) || isAvailable
-          request.resolve({ partition, ids: own })
+          if (!isRepeat) isAvailable = this.#produced(partition, request.items) || isAvailable
+          request.resolve({ partition, ids: own, isRepeat })
         }
       }
       if (isAvailable) {
@@ -400,17 +416,26 @@ export class Room {
 }
 
 type CallTime = Readonly<{ timeoutMs?: number | undefined; signal?: AbortSignal | undefined }>
-type Group = { partition: number; requests: Producing[] }
+type Group = { partition: number; once: ProduceOptions['once']; requests: Producing[] }
 
-/** Requests for one partition become one command, in order. */
+/** Requests for one partition become one command, in order; one with a key stays by itself. */
 function groupsOf(placed: readonly Readonly<{ request: Producing; partition: number }>[]): Group[] {
-  const groups = new Map<number, Group>()
+  const groups: Group[] = []
+  const open = new Map<number, Group>()
   for (const { request, partition } of placed) {
-    const group = groups.get(partition)
-    if (group === undefined) groups.set(partition, { partition, requests: [request] })
-    else group.requests.push(request)
+    const { once } = request
+    const group = once === undefined ? open.get(partition) : undefined
+    if (group !== undefined) {
+      group.requests.push(request)
+      continue
+    }
+    const made: Group = { partition, once, requests: [request] }
+    groups.push(made)
+    // What comes after a keyed request stays after it.
+    if (once === undefined) open.set(partition, made)
+    else open.delete(partition)
   }
-  return [...groups.values()]
+  return groups
 }
 
 /** The fewest items that nobody holds; the lowest number among equals. */

@@ -113,6 +113,8 @@ export type Produce = Readonly<{
   partition: number
   items: readonly NewItem[]
   now: Instant
+  /** Produce once: a command with the key of an earlier one, up to `until`, changes nothing and is answered like that one. */
+  once?: Readonly<{ key: string; until: Instant }>
 }>
 export type NewItem = Readonly<{
   payload: Uint8Array
@@ -132,8 +134,16 @@ export type NewItem = Readonly<{
   letterId?: string | null
   redrives?: number
 }>
-/** In the order of the request. `deadline` is that of the items stored as leased. */
-export type Produced = Readonly<{ ids: readonly string[]; deadline: Instant }>
+/**
+ * In the order of the request. `deadline` is that of the items stored as leased. `isRepeat`: they were
+ * produced before, with the same key; `partition` is where.
+ */
+export type Produced = Readonly<{
+  ids: readonly string[]
+  partition: number
+  deadline: Instant
+  isRepeat: boolean
+}>
 
 /**
  * Hands each available item to exactly one caller: highest priority first, then oldest. Item number i

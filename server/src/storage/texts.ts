@@ -9,6 +9,9 @@ import type { Command, ImportedItem, NewItem } from './storage.ts'
 export function checkTexts(command: Command): void {
   switch (command.op) {
     case 'produce':
+      checkText('key', command.once?.key)
+      for (const item of command.items) checkItem(item)
+      return
     case 'import':
       for (const item of command.items) checkItem(item)
       return

@@ -2,7 +2,7 @@ import { later } from '../../core/instant.ts'
 import { nextKsuids } from '../../core/ksuid.ts'
 import type { Import, Imported, Produce, Produced } from '../storage.ts'
 import { int4s, texts } from './arrays.ts'
-import type { Statement } from './connections.ts'
+import type { Connection, Statement } from './connections.ts'
 import { addTally, Tally, tallyWidth } from './counts.ts'
 import { importedItem, producedItem } from './new-item.ts'
 import { checkPartition, type KnownQueue } from './queues.ts'
@@ -51,6 +51,7 @@ export async function tryProduceAlone(
   store: Store,
   commands: readonly Produce[],
 ): Promise<Produced[] | undefined> {
+  if (commands.some(({ once }) => once !== undefined)) return undefined
   const groups = new Map<string, Group>()
   const tally = new Tally()
   const rows: Stored[] = []
@@ -62,7 +63,7 @@ export async function tryProduceAlone(
     const group = groups.get(key)
     const last = group?.idMax ?? store.book.lastId(known, command.partition)
     const ids = nextKsuids(last, command.now, command.items.length, store.random)
-    results.push({ ids, deadline: later(command.now, known.queue.leaseUs) })
+    results.push(producedOf(command, known, ids))
     const [first, newest] = [ids[0], ids.at(-1)]
     if (first === undefined || newest === undefined) continue
     if (group === undefined) {
@@ -114,11 +115,55 @@ export async function produce(transaction: Transaction, commands: readonly Produ
     const known = await transaction.at(command.queue, command.partition)
     await transaction.lockPartitions([{ known, partition: command.partition }])
     const ids = transaction.nextIds(known, command.partition, command.now, command.items.length)
+    const before = command.once && (await keepKey(transaction.connection, known, command, command.once, ids))
+    if (before) {
+      results.push(before)
+      continue
+    }
     rows.push(...storedRows(transaction.tally, known, command, ids))
-    results.push({ ids, deadline: later(command.now, known.queue.leaseUs) })
+    results.push(producedOf(command, known, ids))
   }
   if (rows.length > 0) await transaction.connection.query(insertLive, encode(columnNames, rows))
   return results
+}
+
+function producedOf(command: Produce, known: KnownQueue, ids: readonly string[]): Produced {
+  const deadline = later(command.now, known.queue.leaseUs)
+  return { ids, partition: command.partition, deadline, isRepeat: false }
+}
+
+/** Whoever comes first with a key keeps it; who comes at the same time waits here until that is certain. */
+const takeKey: Statement = {
+  name: 'take-key',
+  text: `with gone as (
+      delete from redrive.produce_keys where (queue_id, key) in (
+        select queue_id, key from redrive.produce_keys
+        where until <= $6 and not (queue_id = $1 and key = $2) order by until limit 10 for update skip locked)
+    )
+    insert into redrive.produce_keys as k (queue_id, key, partition, ids, until) values ($1, $2, $3, $4, $5)
+    on conflict (queue_id, key) do update
+      set partition = excluded.partition, ids = excluded.ids, until = excluded.until where k.until <= $6
+    returning 1`,
+}
+const findKey: Statement = {
+  name: 'find-key',
+  text: 'select partition, ids from redrive.produce_keys where queue_id = $1 and key = $2',
+}
+
+/** What an earlier command with the same key was answered, if there was one. */
+async function keepKey(
+  connection: Connection,
+  known: KnownQueue,
+  command: Produce,
+  { key, until }: NonNullable<Produce['once']>,
+  ids: readonly string[],
+): Promise<Produced | undefined> {
+  const values = [known.id, key, command.partition, JSON.stringify(ids), until, command.now]
+  const taken = await connection.query(takeKey, values)
+  if (taken.length > 0) return undefined
+  const [row] = await connection.query(findKey, [known.id, key])
+  const before = JSON.parse(row?.ids as string) as string[]
+  return { ...producedOf(command, known, before), partition: row?.partition as number, isRepeat: true }
 }
 
 export async function importItems(

@@ -33,6 +33,7 @@ type Delta = {
   counts: Map<Count, number>
   createdMs: number
   leaseMs: number
+  lastId: string
 }
 
 /** The changes to the counts that a transaction makes, gathered so that each partition is written once. */
@@ -61,12 +62,18 @@ export class Tally {
     delta.leaseMs -= sumMs(deadline)
   }
 
+  /** The newest id given in a partition is kept with its counts. */
+  newest(queueId: number, partition: number, id: string): void {
+    this.#at(queueId, partition).lastId = id
+  }
+
   take(other: Tally): void {
     for (const delta of other.#deltas.values()) {
       const mine = this.#at(delta.queueId, delta.partition)
       for (const [count, by] of delta.counts) mine.counts.set(count, (mine.counts.get(count) ?? 0) + by)
       mine.createdMs += delta.createdMs
       mine.leaseMs += delta.leaseMs
+      if (delta.lastId > mine.lastId) mine.lastId = delta.lastId
     }
   }
 
@@ -80,12 +87,14 @@ export class Tally {
     const sets = names.map((name) => `${columns[name]} = ${columns[name]} + ?`).join(', ')
     for (const delta of this.#deltas.values()) {
       database.run(
-        `update counts set ${sets}, created_sum_ms = created_sum_ms + ?, lease_sum_ms = lease_sum_ms + ?
+        `update counts set ${sets}, created_sum_ms = created_sum_ms + ?, lease_sum_ms = lease_sum_ms + ?,
+           last_id = max(last_id, ?)
          where queue_id = ? and partition = ?`,
         ...names.map((name) => delta.counts.get(name) ?? 0),
         // As integers: a JavaScript number would turn the sum into a float and lose its last digits.
         BigInt(delta.createdMs),
         BigInt(delta.leaseMs),
+        delta.lastId,
         delta.queueId,
         delta.partition,
       )
@@ -106,7 +115,7 @@ export class Tally {
     const key = `${queueId}/${partition}`
     let delta = this.#deltas.get(key)
     if (delta === undefined) {
-      delta = { queueId, partition, counts: new Map(), createdMs: 0, leaseMs: 0 }
+      delta = { queueId, partition, counts: new Map(), createdMs: 0, leaseMs: 0, lastId: '' }
       this.#deltas.set(key, delta)
     }
     this.#latest = delta

@@ -32,7 +32,8 @@ export function applyFate(
   switch (fate.to) {
     case 'waiting': {
       // A scheduled item keeps its id until it is promoted; at the tail every item has a new one.
-      const [id = item.id] = fate.availableAt === null ? book.nextIds(known, item.partition, now, 1) : []
+      const [id = item.id] =
+        fate.availableAt === null ? book.nextIds(known, item.partition, now, 1, tally) : []
       const expireDeadline =
         fate.because === 'schedule' ? expireDeadlineWhenPromoted(item, known.queue, now) : item.expireDeadline
       const { availableAt, failure } = fate
@@ -68,21 +69,25 @@ export function applyFate(
     case 'move': {
       const target = book.get(fate.deadQueue)
       const partition = deadPartition(item.partition, target.queue)
-      const [id = ''] = book.nextIds(target, partition, now, 1)
+      const [id = ''] = book.nextIds(target, partition, now, 1, tally)
       const letter = deadLetterOf(item, fate.failure, { queue: target.queue, partition, id }, now)
       remove(transaction, known, item)
       tally.add(known.id, item.partition, 'deadLettered')
-      // When it is there already, an earlier move got that far: one dead letter per death.
-      if (insertItem(transaction, target, letter)) tally.add(target.id, letter.partition, 'accepted')
-      return {
+      const moved = {
         ...from,
         because: fate.because,
         to: 'moved',
-        id,
         queue: letter.queue,
-        partition,
         failure: fate.failure,
+      } as const
+      if (insertItem(transaction, target, letter)) {
+        tally.add(target.id, letter.partition, 'accepted')
+        return { ...moved, id, partition }
       }
+      // It is there already, because an earlier move got that far: one dead letter per death.
+      const sql = 'select id, partition from items where queue_id = ? and source_id = ?'
+      const there = transaction.database.get(sql, target.id, item.id)
+      return { ...moved, id: there?.id as string, partition: there?.partition as number }
     }
     case 'remove': {
       remove(transaction, known, item)

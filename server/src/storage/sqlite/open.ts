@@ -67,10 +67,12 @@ async function inFile(path: string, options: StoreOptions): Promise<Backend> {
     }
   }
 
+  let sent: Promise<void> = Promise.resolve()
   return {
     write: (unit) =>
       new Promise((resolve, reject) => {
-        if (gathered.push({ unit, resolve, reject }) === 1) queueMicrotask(send)
+        if (gathered.push({ unit, resolve, reject }) > 1) return
+        sent = Promise.resolve().then(send)
       }),
     read: (what) => reader.ask({ ask: 'read', what }),
     reconcile: async (lock) => {
@@ -80,6 +82,8 @@ async function inFile(path: string, options: StoreOptions): Promise<Backend> {
       return writer.ask({ ask: 'reconcile', lock })
     },
     close: async () => {
+      // The thread works in the order of arrival: the last write sent is the last one done.
+      await sent
       await Promise.all([reader.close(), writer.close()])
     },
   }

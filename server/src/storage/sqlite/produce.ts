@@ -11,7 +11,9 @@ const insertOnceSql = `${insertSql} on conflict (queue_id, source_id) where sour
 export function produce(transaction: Transaction, command: Produce): Produced {
   const { book, tally } = transaction
   const known = book.at(command.queue, command.partition)
-  const ids = book.nextIds(known, command.partition, command.now, command.items.length)
+  const before = command.once && findKey(transaction, known, command, command.once)
+  if (before) return before
+  const ids = book.nextIds(known, command.partition, command.now, command.items.length, tally)
   for (const [index, made] of command.items.entries()) {
     const deadline = later(command.now, known.queue.leaseUs)
     const lease = made.lease === undefined ? null : { holder: made.lease.holder, deadline }
@@ -23,13 +25,63 @@ export function produce(transaction: Transaction, command: Produce): Produced {
     )
   }
   tally.add(known.id, command.partition, 'accepted', ids.length)
-  return { ids, deadline: later(command.now, known.queue.leaseUs) }
+  if (command.once) keepKey(transaction, known, command, command.once, ids)
+  return {
+    ids,
+    partition: command.partition,
+    deadline: later(command.now, known.queue.leaseUs),
+    isRepeat: false,
+  }
+}
+
+type Once = NonNullable<Produce['once']>
+
+function findKey(
+  { database }: Transaction,
+  known: KnownQueue,
+  command: Produce,
+  once: Once,
+): Produced | undefined {
+  const sql = 'select partition, ids from produce_keys where queue_id = ? and key = ? and until > ?'
+  const row = database.get(sql, known.id, once.key, command.now)
+  if (row === undefined) return undefined
+  return {
+    ids: JSON.parse(row.ids as string) as string[],
+    partition: row.partition as number,
+    deadline: later(command.now, known.queue.leaseUs),
+    isRepeat: true,
+  }
+}
+
+/** Each key that comes takes a few with it whose time is over, so that they never add up. */
+const forgotten = 10
+
+function keepKey(
+  { database }: Transaction,
+  known: KnownQueue,
+  command: Produce,
+  once: Once,
+  ids: readonly string[],
+): void {
+  database.run(
+    'delete from produce_keys where (queue_id, key) in (select queue_id, key from produce_keys where until <= ? order by until limit +?)',
+    command.now,
+    forgotten,
+  )
+  database.run(
+    'insert or replace into produce_keys (queue_id, key, partition, ids, until) values (?, ?, ?, ?, ?)',
+    known.id,
+    once.key,
+    command.partition,
+    JSON.stringify(ids),
+    once.until,
+  )
 }
 
 export function importItems(transaction: Transaction, command: Import): Imported[] {
   const { book, tally } = transaction
   const known = book.at(command.queue, command.partition)
-  const ids = book.nextIds(known, command.partition, command.now, command.items.length)
+  const ids = book.nextIds(known, command.partition, command.now, command.items.length, tally)
   return command.items.map((given, index) => {
     const item = newItem(command, known, ids[index] as string, given)
     const isNew = insertItem(transaction, known, item)

@@ -4,11 +4,12 @@ import { newQueue, type Queue, type QueuePolicy } from '../../core/queue.ts'
 import { KnownError } from '../../errors.ts'
 import { checkDeadQueue, partitionNotFound, queueInUse, queueNotFound } from '../queue-checks.ts'
 import type { CreateQueue, DeleteQueue, QueuesQuery, UpdateQueue } from '../storage.ts'
+import type { Tally } from './counts.ts'
 import type { Database, Row } from './database.ts'
 import type { Transaction } from './transaction.ts'
 
-/** A queue with what the writer needs at hand: its row id and the newest id of each partition. */
-export type KnownQueue = { readonly id: number; queue: Queue; readonly lastIds: (string | undefined)[] }
+/** A queue with its row id. */
+export type KnownQueue = { readonly id: number; queue: Queue }
 
 /**
  * The queues as the one writer of this file sees them. It may keep them in memory because a SQLite
@@ -19,6 +20,8 @@ export class QueueBook {
   readonly #random: () => number
   readonly #byName = new Map<string, KnownQueue>()
   readonly #byId = new Map<number, KnownQueue>()
+  /** Not forgotten when something is undone: ids that were given and not kept are only a gap. */
+  readonly #newest = new Map<string, string>()
 
   constructor(database: Database, random: () => number) {
     this.#database = database
@@ -53,9 +56,20 @@ export class QueueBook {
     return known
   }
 
-  nextIds(known: KnownQueue, partition: number, now: Instant, count: number): string[] {
-    const ids = nextKsuids(known.lastIds[partition], now, count, this.#random)
-    known.lastIds[partition] = ids.at(-1) ?? known.lastIds[partition]
+  /** Above every id that was ever given in the partition, also after a crash with the clock set back. */
+  nextIds(known: KnownQueue, partition: number, now: Instant, count: number, tally: Tally): string[] {
+    const key = `${known.id}/${partition}`
+    const ids = nextKsuids(
+      this.#newest.get(key) ?? this.#stored(known.id, partition),
+      now,
+      count,
+      this.#random,
+    )
+    const newest = ids.at(-1)
+    if (newest !== undefined) {
+      this.#newest.set(key, newest)
+      tally.newest(known.id, partition, newest)
+    }
     return ids
   }
 
@@ -65,15 +79,15 @@ export class QueueBook {
     this.#byId.clear()
   }
 
+  #stored(queueId: number, partition: number): string | undefined {
+    const sql = 'select last_id from counts where queue_id = ? and partition = ?'
+    return (this.#database.get(sql, queueId, partition)?.last_id as string | undefined) || undefined
+  }
+
   #learn(row: Row | undefined): KnownQueue | undefined {
     if (row === undefined) return undefined
     const queue = queueOf(row)
-    const known: KnownQueue = { id: row.id as number, queue, lastIds: [] }
-    for (let partition = 0; partition < queue.partitions; partition++) {
-      // Never below any id already stored, also when the clock was set back while we were down.
-      const newest = `select id from items where queue_id = ? and partition = ? order by id desc limit 1`
-      known.lastIds[partition] = this.#database.get(newest, known.id, partition)?.id as string | undefined
-    }
+    const known: KnownQueue = { id: row.id as number, queue }
     this.#byName.set(queue.name, known)
     this.#byId.set(known.id, known)
     return known
@@ -130,6 +144,7 @@ export function deleteQueue(
   const removed = database.run('delete from items where queue_id = ?', id)
   database.run('delete from archive where queue_id = ?', id)
   database.run('delete from counts where queue_id = ?', id)
+  database.run('delete from produce_keys where queue_id = ?', id)
   database.run('delete from queues where id = ?', id)
   tally.drop(id)
   book.forget()

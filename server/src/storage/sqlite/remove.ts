@@ -28,7 +28,7 @@ export function clear(transaction: Transaction, command: Clear): { removed: numb
   ]
   if (states.length === 0) return { removed: 0 }
   const sql = `select ${withoutPayload} from items where queue_id = ? and partition between ? and ? and (${states.join(' or ')})
-    order by partition, id limit +?`
+    order by id limit +?`
   const { partition, countMax } = command
   const first = partition ?? 0
   const last = partition ?? known.queue.partitions - 1

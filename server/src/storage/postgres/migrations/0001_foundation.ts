@@ -133,6 +133,16 @@ create table redrive.counts (
   primary key (queue_id, partition, slot)
 ) with (fillfactor = 20, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 1000);
 
+create table redrive.produce_keys (
+  queue_id integer not null,
+  key text collate "C" not null,
+  partition integer not null,
+  ids text not null,
+  until bigint not null,
+  primary key (queue_id, key)
+);
+create index produce_keys_until on redrive.produce_keys (until);
+
 create table redrive.audit (
   id bigint generated always as identity primary key,
   at bigint not null,

@@ -111,8 +111,20 @@ create table counts (
   archived integer not null default 0,
   created_sum_ms integer not null default 0,
   lease_sum_ms integer not null default 0,
+  last_id text not null default '',
   primary key (queue_id, partition)
 ) strict, without rowid;
+
+create table produce_keys (
+  queue_id integer not null,
+  key text not null,
+  partition integer not null,
+  ids text not null,
+  until integer not null,
+  primary key (queue_id, key)
+) strict, without rowid;
+
+create index produce_keys_until on produce_keys (until);
 
 create table audit (
   id integer primary key autoincrement,

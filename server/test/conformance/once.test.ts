@@ -1,0 +1,73 @@
+import { expect, it } from 'vitest'
+import { minute, newItems, noon, textOf } from '../make.ts'
+import { describeStores } from './stores.ts'
+
+describeStores('producing with a key', (given) => {
+  const produce = (queue: string, key: string, prefix: string, now = noon, partition = 0) =>
+    given.run({
+      op: 'produce',
+      queue,
+      partition,
+      items: newItems(2, prefix),
+      now,
+      once: { key, until: now + minute },
+    })
+  const payloads = async (queue: string) =>
+    (await given.storage.listItems({ queue, countMax: 100 })).map(({ payload }) => textOf(payload))
+
+  it('stores once within the window, and answers a repeat like the first', async () => {
+    const queue = await given.queue({ partitions: 2 })
+    const first = await produce(queue, 'order-1', 'first')
+    expect(first).toMatchObject({ isRepeat: false, partition: 0 })
+    const repeat = await produce(queue, 'order-1', 'again', noon + minute - 1, 1)
+    expect(repeat).toMatchObject({ ids: first.ids, partition: 0, isRepeat: true })
+    expect(await payloads(queue)).toEqual(['first-0', 'first-1'])
+  })
+
+  it('stores anew when the window is over, and under another key or in another queue', async () => {
+    const queue = await given.queue()
+    const other = await given.queue()
+    await produce(queue, 'a', 'first')
+    await produce(queue, 'b', 'other key')
+    await produce(other, 'a', 'other queue')
+    await produce(queue, 'a', 'later', noon + minute)
+    expect(await payloads(queue)).toHaveLength(6)
+    expect(await payloads(other)).toHaveLength(2)
+  })
+
+  it('stores once when many try at the same time', async () => {
+    const queue = await given.queue()
+    const answers = await Promise.all(
+      Array.from({ length: 20 }, (_, index) => produce(queue, 'k', `try-${index}`)),
+    )
+    expect(answers.filter(({ isRepeat }) => !isRepeat)).toHaveLength(1)
+    expect(new Set(answers.map(({ ids }) => ids.join())).size).toBe(1)
+    expect(await payloads(queue)).toHaveLength(2)
+  })
+
+  it('stores once within one list of commands too', async () => {
+    const queue = await given.queue()
+    const once = { key: 'k', until: noon + minute }
+    const place = { op: 'produce', queue, partition: 0, now: noon, once } as const
+    const [first, second] = await given.storage.write([
+      { ...place, items: newItems(1, 'first') },
+      { ...place, items: newItems(1, 'second') },
+    ])
+    expect([first.isRepeat, second.isRepeat]).toEqual([false, true])
+    expect(second.ids).toEqual(first.ids)
+    expect(await payloads(queue)).toEqual(['first-0'])
+  })
+
+  it('forgets the key when the write is undone', async () => {
+    const queue = await given.queue()
+    const once = { key: 'k', until: noon + minute }
+    const place = { op: 'produce', partition: 0, now: noon } as const
+    await expect(
+      given.storage.write([
+        { ...place, queue, once, items: newItems(1) },
+        { ...place, queue: 'no such queue', items: newItems(1) },
+      ]),
+    ).rejects.toMatchObject({ code: 'QUEUE_NOT_FOUND' })
+    expect(await produce(queue, 'k', 'now')).toMatchObject({ isRepeat: false })
+  })
+})
