@@ -3,8 +3,8 @@
  * are part of the Queue API's contract, so they are exact here and nowhere else.
  *
  * Values are whole microseconds: the finest time both storages keep, and a JS number holds 285 years of
- * them exactly. Only `normaliseDuration` goes down to nanoseconds, because the contract gives back
- * `2.5µs` for `2.5µs`.
+ * them exactly. Only `parseFineDuration` and `normaliseDuration` go down to nanoseconds, because the
+ * contract gives back `2.5µs` for `2.5µs`.
  */
 
 /** Whole microseconds; what is finer is cut off. Throws an Error with the contract's text. */
@@ -12,9 +12,17 @@ export function parseDuration(text: string): number {
   return Number(parseNanos(text) / 1_000n)
 }
 
+/** The same, with nanoseconds as a fraction: what was given can be shown again as it was. */
+export function parseFineDuration(text: string): number {
+  const nanos = parseNanos(text)
+  return Number(nanos / 1_000n) + Number(nanos % 1_000n) / 1_000
+}
+
 /** The normalised form: `0s`, `1m0s`, `24h0m0s`, `1.5s`, `300ms`. */
 export function formatDuration(micros: number): string {
-  return formatNanos(BigInt(Math.round(micros)) * 1_000n)
+  const whole = Math.trunc(micros)
+  // Apart, since a thousand times a long duration is more than a number can hold exactly.
+  return formatNanos(BigInt(whole) * 1_000n + BigInt(Math.round((micros - whole) * 1_000)))
 }
 
 /** The same duration in its normalised form, to the nanosecond. Throws as `parseDuration` does. */

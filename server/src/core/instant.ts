@@ -16,9 +16,12 @@ export const usPerSecond = 1_000_000
 export const instantMin: Instant = Number.MIN_SAFE_INTEGER
 export const instantMax: Instant = Number.MAX_SAFE_INTEGER
 
-/** `durationUs` later, or the last instant there is: "never expires" must not run over the end of time. */
+/**
+ * `durationUs` later, or the last instant there is: "never expires" must not run over the end of time.
+ * A fraction counts as a whole microsecond: never too early.
+ */
 export function later(instant: Instant, durationUs: number): Instant {
-  return Math.min(instant + durationUs, instantMax)
+  return Math.min(Math.ceil(instant + durationUs), instantMax)
 }
 
 export function toDate(instant: Instant): Date {
