@@ -36,7 +36,8 @@ export function createErrorAnswers(
       })
       logFailure(log, known, failed)
       const dialect = request.route?.dialect ?? dialectFor(failed.path)
-      const { status, contentType, body } = dialect.renderError(known, failed)
+      const { status, reasonPhrase, contentType, body } = dialect.renderError(known, failed)
+      if (reasonPhrase !== undefined) reply.raw.statusMessage = reasonPhrase
       const seconds = retryAfter[known.code]
       if (seconds !== undefined) reply.header('Retry-After', seconds)
       if (known.code === 'SHUTTING_DOWN') reply.header('Connection', 'close')

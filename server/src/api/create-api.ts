@@ -8,13 +8,15 @@ import type { Drain } from './drain.ts'
 import { createHttpServer } from './http-server.ts'
 import { describeApi, openapiText } from './openapi.ts'
 import { swaggerUiFolder } from './pages/docs.ts'
+import { defaultLimits, type QueueApiLimits } from './queue/limits.ts'
 import { registerRoutes } from './register-routes.ts'
 import type { Route } from './route.ts'
 import * as table from './routes.ts'
 
 /** What the context needs from outside; the rest of it is made here. */
 export type ApiParts = Readonly<
-  Omit<ApiContext, 'openapi' | 'stopping' | 'metrics'> & {
+  Omit<ApiContext, 'openapi' | 'stopping' | 'metrics' | 'queueLimits'> & {
+    queueLimits?: QueueApiLimits
     createMetrics: (connections: () => number) => Metrics
     isLocalOnly: boolean
     authorize?: Authorize
@@ -26,7 +28,7 @@ export type ApiParts = Readonly<
 /** The whole HTTP edge, ready to be listened with. */
 export async function createApi(parts: ApiParts): Promise<{ app: FastifyInstance; drain: Drain }> {
   const { createMetrics, isLocalOnly, authorize = allowAll, ...rest } = parts
-  const { routes = table.routes, dialects = table.dialects, ...context } = rest
+  const { routes = table.routes, dialects = table.dialects, queueLimits = defaultLimits, ...context } = rest
   const metrics: Metrics = createMetrics(() => drain.connections())
   const { app, drain } = createHttpServer({
     limits: parts.limits,
@@ -41,7 +43,7 @@ export async function createApi(parts: ApiParts): Promise<{ app: FastifyInstance
   registerRoutes(
     app,
     routes,
-    { ...context, metrics, openapi: openapiText(app), stopping: drain.signal },
+    { ...context, queueLimits, metrics, openapi: openapiText(app), stopping: drain.signal },
     authorize,
   )
   await app.ready()

@@ -14,6 +14,8 @@ export type FailedRequest = Readonly<{
 
 export type RenderedError = Readonly<{
   status: number
+  /** For statuses that HTTP has no words for. */
+  reasonPhrase?: string
   contentType: string
   body: string | Uint8Array
 }>
@@ -28,8 +30,12 @@ export interface Dialect {
   ownsPath(path: string): boolean
   /** May answer with another status than the catalogue's. `Retry-After`, `Allow` and the request id are set for it. */
   renderError(error: KnownError, request: FailedRequest): RenderedError
+  /** Called before the body is read. Throws a KnownError for what cannot be read or answered. */
+  prepare?(request: FastifyRequest): void
   /** The body as what the schema describes. Throws a KnownError for what cannot be read. */
   parseBody(bytes: Buffer, request: FastifyRequest): unknown
+  /** Bodies are checked where they are read; their schemas only describe them. */
+  readonly hasOwnBodyChecks?: boolean
   /** The shape of its errors, for OpenAPI. */
   readonly errorSchema: TSchema
   readonly errorContentType: string

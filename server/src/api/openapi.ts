@@ -4,6 +4,7 @@ import type { FastifyInstance } from 'fastify'
 const tags = [
   { name: 'server', description: 'This server.' },
   { name: 'queues', description: 'Queues, their policy and their counts.' },
+  { name: 'queue-api', description: 'The Queue API, in JSON and protobuf: docs/queue-api.md.' },
   { name: 'watching', description: 'For monitoring: no credential needed.' },
   { name: 'pages', description: 'For people, and this description itself.' },
 ]

@@ -57,11 +57,15 @@ function registerRoute(scope: FastifyInstance, row: Route, context: ApiContext, 
       ...{ 'x-permission': row.permission },
       response: { ...schema.response, '4xx': errorResponse, '5xx': errorResponse },
     },
-    validatorCompiler: ({ schema: part, httpPart }) => compileCheck(part as never, httpPart as RequestPart),
+    validatorCompiler: ({ schema: part, httpPart }) =>
+      httpPart === 'body' && dialect.hasOwnBodyChecks
+        ? (value: unknown) => ({ value })
+        : compileCheck(part as never, httpPart as RequestPart),
     onRequest: (request, _reply, done) => {
       request.route = row
       try {
         request.caller = authorize(row.permission, request)
+        dialect.prepare?.(request)
       } catch (error) {
         done(error as Error)
         return

@@ -1,6 +1,8 @@
 import type { Dialect } from './dialect.ts'
 import { dashboardRoutes } from './pages/dashboard.ts'
 import { docsRoutes } from './pages/docs.ts'
+import { queueApi } from './queue/dialect.ts'
+import { queueApiRoutes } from './queue/routes.ts'
 import type { Route } from './route.ts'
 import { v1 } from './v1/dialect.ts'
 import { infoRoutes } from './v1/info.ts'
@@ -13,6 +15,7 @@ import { metricsRoutes } from './watch/metrics.ts'
  * routes. `test/surface/approved.txt` shows the table, and changes with it.
  */
 export const routes: readonly Route[] = [
+  ...queueApiRoutes,
   ...infoRoutes,
   ...queueRoutes,
   ...healthRoutes,
@@ -22,4 +25,4 @@ export const routes: readonly Route[] = [
 ]
 
 /** In the order in which they are asked about a path that no route matches. Ours takes what is left. */
-export const dialects: readonly Dialect[] = [v1]
+export const dialects: readonly Dialect[] = [queueApi, v1]

@@ -1,0 +1,72 @@
+import { create } from '@bufbuild/protobuf'
+import type { Item } from '../../core/item.ts'
+import type { Imported, ImportedItem } from '../../storage/storage.ts'
+import { type StorageItem, StorageItemSchema } from './generated/redrive/queue/v1/queue_pb.ts'
+import { checkNoNul } from './names.ts'
+import { instantOf, timestampOf, timestampOrZero } from './times.ts'
+
+export function storageItemOf(item: Item): StorageItem {
+  const scheduledFor = item.state === 'waiting' ? item.availableAt : null
+  return create(StorageItemSchema, {
+    id: item.id,
+    sourceId: item.sourceId ?? '',
+    isLeased: item.state === 'leased',
+    leaseDeadline: timestampOrZero(leaseDeadlineOf(item)),
+    expireDeadline: timestampOf(item.expireDeadline),
+    createdAt: timestampOf(item.createdAt),
+    ...(scheduledFor !== null && { enqueueAt: timestampOf(scheduledFor) }),
+    attempts: item.attempts,
+    maxAttempts: item.attemptsMax,
+    reference: item.reference,
+    encoding: item.encoding,
+    kind: item.kind,
+    payload: item.payload,
+  })
+}
+
+function leaseDeadlineOf(item: Item): number | null {
+  return item.state === 'leased' ? item.lease.deadline : null
+}
+
+/** Who holds what was imported as leased: nobody that we know of. */
+const unknownHolder = 'imported'
+
+export function importedItemOf(item: StorageItem): ImportedItem {
+  checkNoNul('source_id', item.sourceId)
+  checkNoNul('reference', item.reference)
+  checkNoNul('encoding', item.encoding)
+  checkNoNul('kind', item.kind)
+  const expireDeadline = instantOf(item.expireDeadline)
+  // A lease without an end has ended.
+  const lease = item.isLeased ? { holder: unknownHolder, deadline: instantOf(item.leaseDeadline) ?? 0 } : null
+  return {
+    payload: item.payload,
+    kind: item.kind,
+    encoding: item.encoding,
+    reference: item.reference,
+    sourceId: item.sourceId === '' ? null : item.sourceId,
+    attempts: Math.max(item.attempts, 0),
+    attemptsMax: Math.max(item.maxAttempts, 0),
+    lease,
+    ...(expireDeadline !== null && { expireDeadline }),
+  }
+}
+
+/** What became of an item that was imported. One that was skipped is as it came. */
+export function echoOf(given: StorageItem, { id, createdAt, expireDeadline }: Imported): StorageItem {
+  const isStored = id !== null
+  return create(StorageItemSchema, {
+    id: isStored ? id : given.id,
+    sourceId: given.sourceId,
+    isLeased: given.isLeased,
+    leaseDeadline: given.leaseDeadline ?? timestampOrZero(null),
+    expireDeadline: isStored ? timestampOf(expireDeadline) : (given.expireDeadline ?? timestampOrZero(null)),
+    createdAt: isStored ? timestampOf(createdAt) : (given.createdAt ?? timestampOrZero(null)),
+    attempts: given.attempts,
+    maxAttempts: given.maxAttempts,
+    reference: given.reference,
+    encoding: given.encoding,
+    kind: given.kind,
+    payload: given.payload,
+  })
+}
