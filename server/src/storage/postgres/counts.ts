@@ -1,4 +1,5 @@
 import type { Item } from '../../core/item.ts'
+import { countColumns, countNames } from '../count-columns.ts'
 import type { Counts, CountsQuery, PartitionCounts } from '../storage.ts'
 import { int4s, int8s, texts } from './arrays.ts'
 import type { Connections, Statement } from './connections.ts'
@@ -6,23 +7,6 @@ import { listedState } from './rows.ts'
 
 type Count = keyof Counts
 
-/** Name in the contract → column. */
-export const countColumns = {
-  waiting: 'waiting',
-  scheduled: 'scheduled',
-  leased: 'leased',
-  done: 'done',
-  dead: 'dead',
-  accepted: 'accepted',
-  completed: 'completed',
-  deadLettered: 'dead_lettered',
-  dropped: 'dropped',
-  deleted: 'deleted',
-  forgotten: 'forgotten',
-  archived: 'archived',
-} as const satisfies Record<Count, string>
-
-export const countNames = Object.keys(countColumns) as readonly Count[]
 const columnList = Object.values(countColumns)
 
 type Delta = {

@@ -1,7 +1,8 @@
+import { become } from '../../core/become.ts'
 import { deadLetterOf, deadPartition } from '../../core/dead-letter.ts'
 import type { Instant } from '../../core/instant.ts'
 import type { Item, Waiting } from '../../core/item.ts'
-import { expireDeadlineWhenPromoted, type Fate } from '../../core/transitions.ts'
+import type { Fate } from '../../core/transitions.ts'
 import type { Change } from '../storage.ts'
 import { int4s, texts } from './arrays.ts'
 import type { Statement } from './connections.ts'
@@ -74,39 +75,24 @@ export async function applyFates(
     const { known, item, fate, now } = decision
     const { queue, partition } = item
     const from = { fromId: item.id, fromQueue: queue, fromPartition: partition, because: fate.because }
-    const become = (after: Item): void => {
-      rewritten.push({ before: item, after: { queueId: known.id, queue: known.queue, item: after } })
-      tally.leave(known.id, item)
-      tally.enter(known.id, after)
-    }
     switch (fate.to) {
-      case 'waiting': {
-        const { availableAt, failure } = fate
-        // A scheduled item keeps its id until it is promoted; at the tail every item has a new one.
-        const [id = item.id] = availableAt === null ? transaction.nextIds(known, partition, now, 1) : []
-        const expireDeadline =
-          fate.because === 'schedule'
-            ? expireDeadlineWhenPromoted(item, known.queue, now)
-            : item.expireDeadline
-        become({
-          ...baseOf(item),
-          id,
-          state: 'waiting',
-          availableAt,
-          failure,
-          expireDeadline,
-          updatedAt: now,
-        })
-        return { ...from, to: availableAt === null ? 'waiting' : 'scheduled', id, queue, partition, failure }
-      }
+      case 'waiting':
       case 'done':
-        become({ ...baseOf(item), state: 'done', endedAt: now, updatedAt: now })
-        return { ...from, to: 'done', id: item.id, queue, partition, failure: null }
       case 'dead': {
-        const { failure } = fate
-        const diedAt = item.diedAt ?? now
-        become({ ...baseOf(item), state: 'dead', endedAt: now, diedAt, failure, updatedAt: now })
-        return { ...from, to: 'dead', id: item.id, queue, partition, failure }
+        const nextId = () => transaction.nextIds(known, partition, now, 1)[0] as string
+        const after = become(item, fate, known.queue, now, nextId)
+        rewritten.push({ before: item, after: { queueId: known.id, queue: known.queue, item: after } })
+        tally.leave(known.id, item)
+        tally.enter(known.id, after)
+        const to = after.state === 'waiting' && after.availableAt !== null ? 'scheduled' : after.state
+        return {
+          ...from,
+          to,
+          id: after.id,
+          queue,
+          partition,
+          failure: fate.to === 'done' ? null : fate.failure,
+        }
       }
       case 'remove':
         removed.push(decision)
@@ -215,14 +201,4 @@ function placesOf(items: readonly Readonly<{ known: KnownQueue; item: Item }>[])
     int4s(items.map(({ item }) => item.partition)),
     texts(items.map(({ item }) => item.id)),
   ]
-}
-
-/** What every state has: the item without what only its present state has. */
-function baseOf(item: Item): Omit<Waiting, 'state' | 'availableAt'> {
-  const { state, availableAt, lease, endedAt, ...base } = item as Item & {
-    availableAt?: unknown
-    lease?: unknown
-    endedAt?: unknown
-  }
-  return base
 }

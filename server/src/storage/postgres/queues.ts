@@ -1,6 +1,7 @@
-import { newQueue, type Queue, type QueuePolicy } from '../../core/queue.ts'
+import { newQueue, type Queue } from '../../core/queue.ts'
 import { KnownError } from '../../errors.ts'
 import { checkDeadQueue, partitionNotFound, queueInUse, queueNotFound } from '../queue-checks.ts'
+import { policyText, queueOf } from '../queue-row.ts'
 import type { CreateQueue, DeleteQueue, QueuesQuery, UpdateQueue } from '../storage.ts'
 import type { Connection, Connections, Row } from './connections.ts'
 import type { Transaction } from './transaction.ts'
@@ -169,22 +170,4 @@ async function namedAsDeadQueueBy(transaction: Transaction, name: string): Promi
     [name],
   )
   return row?.name as string | undefined
-}
-
-function queueOf(row: Row): Queue {
-  return {
-    ...(JSON.parse(row.policy as string) as QueuePolicy),
-    deadQueue: row.dead_queue as string | null,
-    name: row.name as string,
-    namespace: row.namespace as string,
-    partitions: row.partitions as number,
-    createdAt: row.created_at as number,
-    updatedAt: row.updated_at as number,
-  }
-}
-
-/** The columns are the truth for what has one; the rest of the policy is this text. */
-function policyText(queue: Queue): string {
-  const { name, namespace, partitions, createdAt, updatedAt, deadQueue, ...policy } = queue
-  return JSON.stringify(policy)
 }

@@ -1,11 +1,11 @@
+import { countNames, gauges } from '../count-columns.ts'
 import type { Difference, HeldLock } from '../storage.ts'
 import { beginWrite, type Connection, type Connections, type Row, within } from './connections.ts'
-import { countedPartitions, countNames, countsOf, Tally, writeTally } from './counts.ts'
+import { countedPartitions, countsOf, Tally, writeTally } from './counts.ts'
 import { fence } from './locks.ts'
 
 /** A row of the counts that only the reconciler writes, so that it never waits for a writer, nor a writer for it. */
 const reconcilerSlot = -1
-const gauges = ['waiting', 'scheduled', 'leased', 'done', 'dead'] as const
 
 /** One snapshot for all its statements: the counts and the rows as they were at the same instant. */
 const beginSnapshot = 'begin isolation level repeatable read'

@@ -1,28 +1,11 @@
 import type { Item } from '../../core/item.ts'
+import { countColumns, countNames, gauges } from '../count-columns.ts'
 import type { Counts, Difference, PartitionCounts } from '../storage.ts'
 import type { Database, Row } from './database.ts'
 
 type Count = keyof Counts
 
-/** Name in the contract → column. */
-const columns = {
-  waiting: 'waiting',
-  scheduled: 'scheduled',
-  leased: 'leased',
-  done: 'done',
-  dead: 'dead',
-  accepted: 'accepted',
-  completed: 'completed',
-  deadLettered: 'dead_lettered',
-  dropped: 'dropped',
-  deleted: 'deleted',
-  forgotten: 'forgotten',
-  archived: 'archived',
-} as const satisfies Record<Count, string>
-
-const names = Object.keys(columns) as Count[]
-const countColumns = ['c.partition', ...Object.values(columns).map((column) => `c.${column}`)].join(', ')
-const gauges = ['waiting', 'scheduled', 'leased', 'done', 'dead'] as const
+const listed = ['c.partition', ...Object.values(countColumns).map((column) => `c.${column}`)].join(', ')
 
 /** Sums of times are kept in milliseconds from here: a hundred million of them still fit 64 bits. */
 const sumEpochMs = Date.UTC(2025, 0, 1)
@@ -84,13 +67,13 @@ export class Tally {
   }
 
   write(database: Database): void {
-    const sets = names.map((name) => `${columns[name]} = ${columns[name]} + ?`).join(', ')
+    const sets = countNames.map((name) => `${countColumns[name]} = ${countColumns[name]} + ?`).join(', ')
     for (const delta of this.#deltas.values()) {
       database.run(
         `update counts set ${sets}, created_sum_ms = created_sum_ms + ?, lease_sum_ms = lease_sum_ms + ?,
            last_id = max(last_id, ?)
          where queue_id = ? and partition = ?`,
-        ...names.map((name) => delta.counts.get(name) ?? 0),
+        ...countNames.map((name) => delta.counts.get(name) ?? 0),
         // As integers: a JavaScript number would turn the sum into a float and lose its last digits.
         BigInt(delta.createdMs),
         BigInt(delta.leaseMs),
@@ -126,7 +109,7 @@ export class Tally {
 export function readCounts(database: Database, queue: string | undefined): PartitionCounts[] {
   const where = queue === undefined ? '' : 'where q.name = ?'
   const rows = database.all(
-    `select q.name as queue, ${countColumns},
+    `select q.name as queue, ${listed},
        cast(c.created_sum_ms as text) as created_sum, cast(c.lease_sum_ms as text) as lease_sum
      from counts c join queues q on q.id = c.queue_id ${where} order by q.name, c.partition`,
     ...(queue === undefined ? [] : [queue]),
@@ -158,7 +141,7 @@ export function verifyCounts(database: Database): Difference[] {
     archived.set(`${row.queue_id}/${row.partition}`, row.n as number)
   }
   for (const row of database.all(
-    `select q.name as queue, c.queue_id, ${countColumns} from counts c join queues q on q.id = c.queue_id
+    `select q.name as queue, c.queue_id, ${listed} from counts c join queues q on q.id = c.queue_id
      order by q.name, c.partition`,
   )) {
     const place = { queue: row.queue as string, partition: row.partition as number }
@@ -187,7 +170,7 @@ export function repairCounts(database: Database, differences: readonly Differenc
   for (const { queue, partition } of partitions.values()) {
     const id = database.get('select id from queues where name = ?', queue)?.id as number
     const tail = `from items where queue_id = ${id} and partition = ${partition}`
-    const parts = Object.values(columns).filter((column) => column !== 'accepted')
+    const parts = Object.values(countColumns).filter((column) => column !== 'accepted')
     database.exec(`
       update counts set
         waiting = (select count(*) ${tail} and state = 0 and available_at is null),
@@ -206,7 +189,7 @@ export function repairCounts(database: Database, differences: readonly Differenc
 
 function countsOf(row: Row): Counts {
   const counts: Partial<Record<Count, number>> = {}
-  for (const name of names) counts[name] = row[columns[name]] as number
+  for (const name of countNames) counts[name] = row[countColumns[name]] as number
   return counts as Counts
 }
 

@@ -1,7 +1,8 @@
+import { become } from '../../core/become.ts'
 import { deadLetterOf, deadPartition } from '../../core/dead-letter.ts'
 import type { Instant } from '../../core/instant.ts'
-import type { Item, Waiting } from '../../core/item.ts'
-import { expireDeadlineWhenPromoted, type Fate } from '../../core/transitions.ts'
+import type { Item } from '../../core/item.ts'
+import type { Fate } from '../../core/transitions.ts'
 import type { Change } from '../storage.ts'
 import { insertItem } from './produce.ts'
 import type { KnownQueue } from './queues.ts'
@@ -30,41 +31,14 @@ export function applyFate(
   const from = { fromId: item.id, fromQueue: item.queue, fromPartition: item.partition }
   const here = { ...from, queue: item.queue, partition: item.partition, because: fate.because }
   switch (fate.to) {
-    case 'waiting': {
-      // A scheduled item keeps its id until it is promoted; at the tail every item has a new one.
-      const [id = item.id] =
-        fate.availableAt === null ? book.nextIds(known, item.partition, now, 1, tally) : []
-      const expireDeadline =
-        fate.because === 'schedule' ? expireDeadlineWhenPromoted(item, known.queue, now) : item.expireDeadline
-      const { availableAt, failure } = fate
-      const waiting: Waiting = {
-        ...baseOf(item),
-        id,
-        state: 'waiting',
-        availableAt,
-        failure,
-        expireDeadline,
-        updatedAt: now,
-      }
-      rewrite(transaction, known, item, waiting)
-      return { ...here, to: availableAt === null ? 'waiting' : 'scheduled', id, failure }
-    }
-    case 'done': {
-      rewrite(transaction, known, item, { ...baseOf(item), state: 'done', endedAt: now, updatedAt: now })
-      return { ...here, to: 'done', id: item.id, failure: null }
-    }
+    case 'waiting':
+    case 'done':
     case 'dead': {
-      const { failure } = fate
-      const diedAt = item.diedAt ?? now
-      rewrite(transaction, known, item, {
-        ...baseOf(item),
-        state: 'dead',
-        endedAt: now,
-        diedAt,
-        failure,
-        updatedAt: now,
-      })
-      return { ...here, to: 'dead', id: item.id, failure }
+      const nextId = () => book.nextIds(known, item.partition, now, 1, tally)[0] as string
+      const after = become(item, fate, known.queue, now, nextId)
+      rewrite(transaction, known, item, after)
+      const to = after.state === 'waiting' && after.availableAt !== null ? 'scheduled' : after.state
+      return { ...here, to, id: after.id, failure: fate.to === 'done' ? null : fate.failure }
     }
     case 'move': {
       const target = book.get(fate.deadQueue)
@@ -113,14 +87,4 @@ export function rewrite(
   database.run(rewriteSql, ...changed, known.id, before.partition, before.id)
   tally.leave(known.id, before)
   tally.enter(known.id, after)
-}
-
-/** What every state has: the item without what only its present state has. */
-function baseOf(item: Item): Omit<Waiting, 'state' | 'availableAt'> {
-  const { state, availableAt, lease, endedAt, ...base } = item as Item & {
-    availableAt?: unknown
-    lease?: unknown
-    endedAt?: unknown
-  }
-  return base
 }

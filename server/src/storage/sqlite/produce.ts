@@ -1,6 +1,7 @@
 import { later } from '../../core/instant.ts'
 import type { Item } from '../../core/item.ts'
-import type { Import, Imported, ImportedItem, NewItem, Produce, Produced } from '../storage.ts'
+import { importedItem, producedItem } from '../new-item.ts'
+import type { Import, Imported, Produce, Produced } from '../storage.ts'
 import type { KnownQueue } from './queues.ts'
 import { itemColumnList, itemColumns, itemValues } from './rows.ts'
 import type { Transaction } from './transaction.ts'
@@ -14,15 +15,8 @@ export function produce(transaction: Transaction, command: Produce): Produced {
   const before = command.once && findKey(transaction, known, command, command.once)
   if (before) return before
   const ids = book.nextIds(known, command.partition, command.now, command.items.length, tally)
-  for (const [index, made] of command.items.entries()) {
-    const deadline = later(command.now, known.queue.leaseUs)
-    const lease = made.lease === undefined ? null : { holder: made.lease.holder, deadline }
-    const attempts = lease === null ? 0 : 1
-    insertItem(
-      transaction,
-      known,
-      newItem(command, known, ids[index] as string, { ...made, lease, attempts }),
-    )
+  for (const [index, id] of ids.entries()) {
+    insertItem(transaction, known, producedItem(command, index, known.queue, id))
   }
   tally.add(known.id, command.partition, 'accepted', ids.length)
   if (command.once) keepKey(transaction, known, command, command.once, ids)
@@ -82,8 +76,8 @@ export function importItems(transaction: Transaction, command: Import): Imported
   const { book, tally } = transaction
   const known = book.at(command.queue, command.partition)
   const ids = book.nextIds(known, command.partition, command.now, command.items.length, tally)
-  return command.items.map((given, index) => {
-    const item = newItem(command, known, ids[index] as string, given)
+  return ids.map((id, index) => {
+    const item = importedItem(command, index, known.queue, id)
     const isNew = insertItem(transaction, known, item)
     if (isNew) tally.add(known.id, command.partition, 'accepted')
     return { id: isNew ? item.id : null, createdAt: item.createdAt, expireDeadline: item.expireDeadline }
@@ -96,39 +90,4 @@ export function insertItem({ database, tally }: Transaction, known: KnownQueue, 
   if (database.run(sql, ...itemValues(known, item)) === 0) return false
   tally.enter(known.id, item)
   return true
-}
-
-function newItem(
-  command: Produce | Import,
-  known: KnownQueue,
-  id: string,
-  given: Omit<NewItem, 'lease'> & Omit<ImportedItem, 'lease'> & Pick<ImportedItem, 'lease'>,
-): Item {
-  const { now, partition } = command
-  const base = {
-    id,
-    rootId: id,
-    queue: known.queue.name,
-    partition,
-    sourceId: given.sourceId ?? null,
-    attempts: given.attempts ?? 0,
-    attemptsMax: given.attemptsMax ?? 0,
-    priority: given.priority ?? 0,
-    kind: given.kind ?? '',
-    encoding: given.encoding ?? '',
-    reference: given.reference ?? '',
-    key: given.key ?? null,
-    headers: given.headers ?? [],
-    payload: given.payload,
-    createdAt: now,
-    updatedAt: now,
-    expireDeadline: given.expireDeadline ?? later(now, known.queue.expireUs),
-    failure: given.failure ?? null,
-    origin: given.origin ?? null,
-    diedAt: given.diedAt ?? (given.origin ? now : null),
-    letterId: given.letterId ?? null,
-    redrives: given.redrives ?? 0,
-  }
-  if (given.lease) return { ...base, state: 'leased', lease: given.lease }
-  return { ...base, state: 'waiting', availableAt: given.availableAt ?? null }
 }

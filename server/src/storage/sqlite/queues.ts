@@ -1,8 +1,9 @@
 import type { Instant } from '../../core/instant.ts'
 import { nextKsuids } from '../../core/ksuid.ts'
-import { newQueue, type Queue, type QueuePolicy } from '../../core/queue.ts'
+import { newQueue, type Queue } from '../../core/queue.ts'
 import { KnownError } from '../../errors.ts'
 import { checkDeadQueue, partitionNotFound, queueInUse, queueNotFound } from '../queue-checks.ts'
+import { policyText, queueOf } from '../queue-row.ts'
 import type { CreateQueue, DeleteQueue, QueuesQuery, UpdateQueue } from '../storage.ts'
 import type { Tally } from './counts.ts'
 import type { Database, Row } from './database.ts'
@@ -177,22 +178,4 @@ function namedAsDeadQueueBy(database: Database, name: string): string | undefine
   return database.get('select name from queues where dead_queue = ? limit 1', name)?.name as
     | string
     | undefined
-}
-
-function queueOf(row: Row): Queue {
-  return {
-    ...(JSON.parse(row.policy as string) as QueuePolicy),
-    deadQueue: row.dead_queue as string | null,
-    name: row.name as string,
-    namespace: row.namespace as string,
-    partitions: row.partitions as number,
-    createdAt: row.created_at as number,
-    updatedAt: row.updated_at as number,
-  }
-}
-
-/** The columns are the truth for what has one; the rest of the policy is this text. */
-function policyText(queue: Queue): string {
-  const { name, namespace, partitions, createdAt, updatedAt, deadQueue, ...policy } = queue
-  return JSON.stringify(policy)
 }

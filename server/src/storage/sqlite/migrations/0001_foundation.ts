@@ -5,6 +5,36 @@
  * ended leases, expired items and due schedules. It is null for waiting letters, so a backlog of
  * millions of them adds nothing to it.
  */
+const itemColumns = `
+  queue_id integer not null,
+  partition integer not null,
+  id text not null,
+  root_id text not null,
+  source_id text,
+  state integer not null,
+  attempts integer not null,
+  attempts_max integer not null,
+  priority integer not null,
+  kind text not null,
+  encoding text not null,
+  reference text not null,
+  key blob,
+  headers text,
+  created_at integer not null,
+  updated_at integer not null,
+  expire_deadline integer not null,
+  available_at integer,
+  lease_holder text,
+  lease_deadline integer,
+  ended_at integer,
+  died_at integer,
+  due_at integer,
+  failure text,
+  origin text,
+  letter_id text,
+  redrives integer not null,
+  payload blob not null`
+
 export const foundation = `
 create table queues (
   id integer primary key autoincrement,
@@ -19,35 +49,7 @@ create table queues (
 
 create index queues_dead_queue on queues (dead_queue) where dead_queue is not null;
 
-create table items (
-  queue_id integer not null,
-  partition integer not null,
-  id text not null,
-  root_id text not null,
-  source_id text,
-  state integer not null,
-  attempts integer not null,
-  attempts_max integer not null,
-  priority integer not null,
-  kind text not null,
-  encoding text not null,
-  reference text not null,
-  key blob,
-  headers text,
-  created_at integer not null,
-  updated_at integer not null,
-  expire_deadline integer not null,
-  available_at integer,
-  lease_holder text,
-  lease_deadline integer,
-  ended_at integer,
-  died_at integer,
-  due_at integer,
-  failure text,
-  origin text,
-  letter_id text,
-  redrives integer not null,
-  payload blob not null
+create table items (${itemColumns}
 ) strict;
 
 create unique index items_id on items (queue_id, partition, id);
@@ -58,35 +60,7 @@ create index items_root on items (root_id) where source_id is not null;
 create index items_ended on items (queue_id, ended_at, id) where ended_at is not null;
 create index items_died on items (queue_id, died_at, id) where died_at is not null;
 
-create table archive (
-  queue_id integer not null,
-  partition integer not null,
-  id text not null,
-  root_id text not null,
-  source_id text,
-  state integer not null,
-  attempts integer not null,
-  attempts_max integer not null,
-  priority integer not null,
-  kind text not null,
-  encoding text not null,
-  reference text not null,
-  key blob,
-  headers text,
-  created_at integer not null,
-  updated_at integer not null,
-  expire_deadline integer not null,
-  available_at integer,
-  lease_holder text,
-  lease_deadline integer,
-  ended_at integer,
-  died_at integer,
-  due_at integer,
-  failure text,
-  origin text,
-  letter_id text,
-  redrives integer not null,
-  payload blob not null,
+create table archive (${itemColumns},
   archived_at integer not null
 ) strict;
 

@@ -1,7 +1,7 @@
-import { later } from '../../core/instant.ts'
-import type { Item } from '../../core/item.ts'
-import type { Queue } from '../../core/queue.ts'
-import type { Import, ImportedItem, Produce } from '../storage.ts'
+import { later } from '../core/instant.ts'
+import type { Item } from '../core/item.ts'
+import type { Queue } from '../core/queue.ts'
+import type { Import, ImportedItem, Produce } from './storage.ts'
 
 export function producedItem(command: Produce, index: number, queue: Queue, id: string): Item {
   const { lease, ...made } = command.items[index] as Produce['items'][number]

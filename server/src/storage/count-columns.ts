@@ -1,0 +1,22 @@
+import type { Counts } from './storage.ts'
+
+/** Name in the contract → column. */
+export const countColumns = {
+  waiting: 'waiting',
+  scheduled: 'scheduled',
+  leased: 'leased',
+  done: 'done',
+  dead: 'dead',
+  accepted: 'accepted',
+  completed: 'completed',
+  deadLettered: 'dead_lettered',
+  dropped: 'dropped',
+  deleted: 'deleted',
+  forgotten: 'forgotten',
+  archived: 'archived',
+} as const satisfies Record<keyof Counts, string>
+
+export const countNames = Object.keys(countColumns) as readonly (keyof Counts)[]
+
+/** Of rows that are there now; the other counts only grow. */
+export const gauges = ['waiting', 'scheduled', 'leased', 'done', 'dead'] as const
