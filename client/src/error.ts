@@ -1,29 +1,46 @@
-import type { ErrorBody } from './wire.ts'
+export type RedriveErrorFacts = Readonly<{
+  code: string
+  status: number
+  message: string
+  hint: string
+  requestId?: string
+  details?: readonly Readonly<{ field: string; message: string }>[]
+  itemId?: string | null
+  isRetryable?: boolean
+  isOutcomeUnknown?: boolean
+  cause?: unknown
+}>
 
-/** The server answered, and said no. */
+/** The server said no, or could not be asked. */
 export class RedriveError extends Error {
-  /** One of the codes in docs/errors.md; `UNKNOWN` when the answer did not come from Redrive. */
+  /**
+   * One of the codes in docs/errors.md, or what only a client can tell: `CONNECTION_REFUSED`,
+   * `CONNECTION_LOST`, `ANSWER_TIMEOUT`, and `UNKNOWN` when the answer did not come from Redrive.
+   */
   readonly code: string
+  /** Of the HTTP answer; 0 when there was none. */
   readonly status: number
   readonly hint: string
   /** Stands in the server's log too. */
   readonly requestId: string
   readonly details: readonly Readonly<{ field: string; message: string }>[]
+  /** The item because of which the server refused the call, when it named one. */
+  readonly itemId: string | null
+  /** The same call may be made again without harm, and can succeed then. */
+  readonly isRetryable: boolean
+  /** An answer was lost on its way: what was asked for may have been done. */
+  readonly isOutcomeUnknown: boolean
 
-  constructor(status: number, body: unknown, requestId: string) {
-    const said = isErrorBody(body) ? body.error : undefined
-    super(said?.message ?? `the server answered with status ${status}`)
+  constructor(facts: RedriveErrorFacts) {
+    super(facts.message, facts.cause === undefined ? undefined : { cause: facts.cause })
     this.name = 'RedriveError'
-    this.code = said?.code ?? 'UNKNOWN'
-    this.status = status
-    this.hint = said?.hint ?? 'Something between you and Redrive may have answered in its place.'
-    this.requestId = said?.request_id ?? requestId
-    this.details = said?.details ?? []
+    this.code = facts.code
+    this.status = facts.status
+    this.hint = facts.hint
+    this.requestId = facts.requestId ?? ''
+    this.details = facts.details ?? []
+    this.itemId = facts.itemId ?? null
+    this.isRetryable = facts.isRetryable ?? false
+    this.isOutcomeUnknown = facts.isOutcomeUnknown ?? false
   }
-}
-
-function isErrorBody(body: unknown): body is ErrorBody {
-  if (typeof body !== 'object' || body === null || !('error' in body)) return false
-  const { error } = body
-  return typeof error === 'object' && error !== null && 'code' in error && 'message' in error
 }

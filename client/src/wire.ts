@@ -41,3 +41,48 @@ export type ErrorBody = Readonly<{
     details?: readonly Readonly<{ field: string; message: string }>[]
   }>
 }>
+
+/** How long an item waits before its next attempt. Durations are text such as `1m0s`. */
+export type RetryView = Readonly<{
+  kind: 'fixed' | 'list' | 'exponential'
+  /** fixed: the one delay; list: one per attempt; exponential: the first and the longest. */
+  delays: readonly string[]
+  /** 0.2 spreads each delay by 20 % to both sides. */
+  jitter: number
+}>
+
+/** `GET /api/v1/queues/{name}`: a queue with its policy and exact counts. */
+export type QueueView = Readonly<{
+  name: string
+  namespace: string
+  partitions: number
+  is_paused: boolean
+  created_at: string
+  updated_at: string
+  policy: Readonly<{
+    lease: string
+    expire: string
+    attempts_max: number
+    dead_queue: string | null
+    on_dead: 'delete' | 'keep'
+    retry: RetryView
+    keep_done: string
+    letter_class: string
+    redrive: Readonly<{ mode: 'manual' | 'auto'; redrives_max: number; backoff: RetryView }>
+    reference: string
+  }>
+  counts: Readonly<
+    Record<'waiting' | 'scheduled' | 'leased' | 'done' | 'dead', number> &
+      Record<
+        'accepted' | 'completed' | 'dead_lettered' | 'dropped' | 'deleted' | 'forgotten' | 'archived',
+        number
+      >
+  >
+}>
+
+/** `GET /api/v1/queues`. */
+export type QueuesPage = Readonly<{
+  queues: readonly QueueView[]
+  /** What to give as `after` for the next page; null on the last one. */
+  next: string | null
+}>

@@ -1,0 +1,184 @@
+import { describe, expect, it } from 'vitest'
+import { createClient, RedriveError } from '../../../client/src/index.ts'
+import { startTestServer } from '../http/running.ts'
+
+const bytes = Uint8Array.from({ length: 256 }, (_, value) => value)
+
+async function aClientWithQueue(
+  over: Partial<Parameters<ReturnType<typeof createClient>['createQueue']>[0]> = {},
+) {
+  const { url } = await startTestServer()
+  const client = createClient({ url, retriesMax: 0 })
+  await client.createQueue({ name: 'jobs', lease: '1m', expire: '24h', ...over })
+  return client
+}
+
+const failure = async (call: Promise<unknown>): Promise<RedriveError> => {
+  const error = await call.then(
+    () => undefined,
+    (reason: unknown) => reason,
+  )
+  expect(error).toBeInstanceOf(RedriveError)
+  return error as RedriveError
+}
+
+describe('the calls of the client', () => {
+  it('make, show, change and delete queues', async () => {
+    const client = await aClientWithQueue({ attemptsMax: 3, reference: 'r', partitions: 2 })
+    const made = {
+      name: 'jobs',
+      lease: '1m0s',
+      expire: '24h0m0s',
+      attemptsMax: 3,
+      deadQueue: null,
+      reference: 'r',
+      partitions: 2,
+      namespace: '_system',
+    }
+    expect(await client.queueInfo('jobs')).toMatchObject({
+      ...made,
+      createdAt: expect.stringMatching(/^20.*Z$/),
+    })
+    await client.createQueue({ name: 'dead', lease: '1m', expire: '1h' })
+    await client.updateQueue({ name: 'jobs', lease: '2m', attemptsMax: 0, deadQueue: 'dead', reference: '' })
+    expect(await client.queueInfo('jobs')).toMatchObject({
+      lease: '2m0s',
+      expire: '24h0m0s',
+      attemptsMax: 0,
+      deadQueue: 'dead',
+      reference: '',
+    })
+    expect((await client.queueInfos({ from: 'e' })).map(({ name }) => name)).toEqual(['jobs'])
+    expect((await client.queues({ limit: 1 })).next).toBe('dead')
+    expect(await client.queue('jobs')).toMatchObject({
+      policy: { dead_queue: 'dead' },
+      counts: { waiting: 0 },
+    })
+    await client.reload('jobs')
+    await client.deleteQueue('jobs')
+    expect(await failure(client.queueInfo('jobs'))).toMatchObject({ code: 'QUEUE_NOT_FOUND', status: 400 })
+    expect(await failure(client.deleteQueue('jobs'))).toMatchObject({ code: 'QUEUE_NOT_FOUND' })
+    expect(await failure(client.queue('jobs'))).toMatchObject({ code: 'QUEUE_NOT_FOUND', status: 404 })
+  })
+
+  it('carry payloads byte for byte, as bytes and as text', async () => {
+    const client = await aClientWithQueue()
+    await client.produce('jobs', [
+      'žluťoučký 🐎',
+      bytes,
+      { payload: JSON.stringify({ n: 1 }), kind: 'k', encoding: 'json', reference: 'ref' },
+    ])
+    await client.produce('jobs', '')
+    const { items, partition, leaseMsLeft } = await client.lease('jobs', { clientId: 'c', countMax: 10 })
+    expect(partition).toBe(0)
+    expect(leaseMsLeft).toBeGreaterThan(55_000)
+    expect(leaseMsLeft).toBeLessThanOrEqual(60_500)
+    const [text, binary, json, empty] = items
+    expect(text?.text()).toBe('žluťoučký 🐎')
+    expect(binary?.payload).toEqual(bytes)
+    expect(json?.json()).toEqual({ n: 1 })
+    expect(json).toMatchObject({ kind: 'k', encoding: 'json', reference: 'ref', attempts: 1 })
+    expect(empty?.payload).toHaveLength(0)
+    await client.complete(
+      'jobs',
+      partition,
+      items.map(({ id }) => id),
+    )
+    expect((await client.queue('jobs')).counts).toMatchObject({ leased: 0, waiting: 0, completed: 4 })
+  })
+
+  it('give items back: at once, for later, or as dead with what went wrong', async () => {
+    const { url } = await startTestServer()
+    const client = createClient({ url, retriesMax: 0 })
+    await client.createQueue({ name: 'dead', lease: '1m', expire: '24h' })
+    await client.createQueue({ name: 'jobs', lease: '1m', expire: '24h', deadQueue: 'dead' })
+    await client.produce('jobs', ['now', 'later', 'dead'])
+    const { items } = await client.lease('jobs', { clientId: 'c', countMax: 3 })
+    const [now, later, dead] = items.map(({ id }) => ({ id }))
+    if (!now || !later || !dead) throw new Error('three items were expected')
+    const failed = { errorClass: 'Çode', message: 'naïve\n"quoted"\0', stack: 'at x', reason: 'bad_input' }
+    const at = '2199-01-02T03:04:05.000006Z'
+    await client.retry('jobs', 0, [now, { ...later, retryAt: at }])
+    await client.retry('jobs', 0, [{ ...dead, isDead: true }], { failure: failed })
+    expect((await client.items('jobs')).map((item) => item.text())).toEqual(['now'])
+    expect(await client.scheduledItems('jobs')).toMatchObject([
+      { enqueueAt: at, leaseDeadline: null, attempts: 1 },
+    ])
+    expect(await client.items('dead')).toMatchObject([{ sourceId: dead.id, attempts: 0 }])
+    const stats = await client.stats('jobs')
+    expect(stats.partitions).toMatchObject([{ partition: 0, total: 1, leased: 0, scheduled: 1 }])
+    await client.clear('jobs', { isWaiting: true, isScheduled: true })
+    expect((await client.stats('jobs')).partitions).toMatchObject([{ total: 0, scheduled: 0 }])
+  })
+
+  it('import and delete items', async () => {
+    const client = await aClientWithQueue()
+    const item = {
+      payload: bytes,
+      sourceId: 's1',
+      attempts: 2,
+      expireDeadline: new Date('2199-01-01T00:00:00Z'),
+    }
+    const [made] = await client.importItems('jobs', 0, [item])
+    expect(made).toMatchObject({ sourceId: 's1', attempts: 2, expireDeadline: '2199-01-01T00:00:00Z' })
+    expect(made?.payload).toEqual(bytes)
+    expect(await client.importItems('jobs', 0, [item])).toMatchObject([{ id: '', sourceId: 's1' }])
+    await client.deleteItems('jobs', 0, [made?.id ?? ''])
+    expect(await client.items('jobs')).toEqual([])
+  })
+
+  it('say what was wrong, with the code and the item', async () => {
+    const client = await aClientWithQueue()
+    expect(await failure(client.createQueue({ name: 'jobs', lease: '1m', expire: '1h' }))).toMatchObject({
+      code: 'QUEUE_EXISTS',
+      isRetryable: false,
+      isOutcomeUnknown: false,
+    })
+    await client.produce('jobs', 'x')
+    const [item] = await client.items('jobs')
+    expect(await failure(client.complete('jobs', 0, [item?.id ?? '']))).toMatchObject({
+      code: 'ITEM_NOT_LEASED',
+      itemId: item?.id,
+      hint: expect.stringContaining('lease'),
+      requestId: expect.stringMatching(/./),
+    })
+    const unknown = '000000000000000000000000000'
+    expect(await failure(client.complete('jobs', 0, [unknown]))).toMatchObject({
+      code: 'ITEM_NOT_FOUND',
+      itemId: unknown,
+    })
+    expect(await failure(client.complete('jobs', 0, ['x']))).toMatchObject({ code: 'ITEM_ID_INVALID' })
+    expect(await failure(client.complete('jobs', 7, [unknown]))).toMatchObject({
+      code: 'PARTITION_NOT_FOUND',
+    })
+    expect(await failure(client.produce('nope', 'x'))).toMatchObject({ code: 'QUEUE_NOT_FOUND' })
+    expect(await failure(client.produce('jobs', []))).toMatchObject({ code: 'BAD_REQUEST', status: 400 })
+    expect(await failure(client.produce('jobs', 'x'.repeat(5_000_000)))).toMatchObject({
+      code: 'BODY_TOO_LARGE',
+    })
+    const dead = { name: 'd', lease: '1m', expire: '1h', deadQueue: 'nope' }
+    expect(await failure(client.createQueue(dead))).toMatchObject({ code: 'DEAD_QUEUE_INVALID' })
+  })
+
+  it('take an empty queue for an answer, and a second wait under one name for none', async () => {
+    const client = await aClientWithQueue()
+    const long = client.lease('jobs', { clientId: 'c', waitMs: 5_000 })
+    await expect.poll(async () => (await client.stats('jobs')).leaseWaiting).toBe(1)
+    expect(await failure(client.lease('jobs', { clientId: 'c' }))).toMatchObject({ code: 'CLIENT_ID_BUSY' })
+    expect(await client.lease('jobs', { clientId: 'd', waitMs: 20 })).toMatchObject({ items: [] })
+    await client.produce('jobs', 'x')
+    expect((await long).items).toHaveLength(1)
+  })
+
+  it('end when they are told to, and the server gives the items to somebody else', async () => {
+    const client = await aClientWithQueue()
+    const stopping = new AbortController()
+    const waiting = client.lease('jobs', { clientId: 'c', signal: stopping.signal })
+    await expect.poll(async () => (await client.stats('jobs')).leaseWaiting).toBe(1)
+    stopping.abort(new Error('enough'))
+    await expect(waiting).rejects.toThrow('enough')
+    await expect.poll(async () => (await client.stats('jobs')).leaseWaiting).toBe(0)
+    await client.produce('jobs', 'x')
+    expect((await client.lease('jobs', { clientId: 'c' })).items).toMatchObject([{ attempts: 1 }])
+  })
+})

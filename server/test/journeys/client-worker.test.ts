@@ -1,0 +1,245 @@
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterEach, describe, expect, it } from 'vitest'
+import { type Client, createClient, Dead, RetryLater, type Worker } from '../../../client/src/index.ts'
+import { until } from '../http/poll.ts'
+import { startTestServer } from '../http/running.ts'
+
+const folders: string[] = []
+const workers: Worker[] = []
+afterEach(async () => {
+  await Promise.all(workers.splice(0).map((worker) => worker.stop({ withinMs: 0 })))
+  for (const folder of folders.splice(0)) rmSync(folder, { recursive: true })
+})
+
+function aStore() {
+  const folder = mkdtempSync(join(tmpdir(), 'redrive-worker-'))
+  folders.push(folder)
+  return { kind: 'sqlite', path: join(folder, 'store.db') } as const
+}
+
+/** A fetch that counts calls by path. */
+function countingFetch() {
+  const calls = new Map<string, number>()
+  const counting: typeof fetch = (input, init) => {
+    const { pathname } = new URL(String(input))
+    calls.set(pathname, (calls.get(pathname) ?? 0) + 1)
+    return fetch(input, init)
+  }
+  return { calls, fetch: counting }
+}
+
+async function aClient(over: Partial<Parameters<Client['createQueue']>[0]> = {}) {
+  const { url } = await startTestServer()
+  const client = createClient({ url })
+  await client.createQueue({ name: 'jobs', lease: '1m', expire: '24h', ...over })
+  return client
+}
+
+const work: (client: Client, ...args: Parameters<Client['work']>) => Worker = (client, ...args) => {
+  const worker = client.work(...args)
+  workers.push(worker)
+  return worker
+}
+
+const counts = async (client: Client) => (await client.queue('jobs')).counts
+const silent = { onError: () => {} }
+
+describe('a worker', () => {
+  it('loses none of 5,000 items, with failing handlers and a server that restarts in the middle', async () => {
+    const store = aStore()
+    const first = await startTestServer({}, store)
+    const port = Number(new URL(first.url).port)
+    const { calls, fetch } = countingFetch()
+    const client = createClient({ url: first.url, fetch })
+    await client.createQueue({ name: 'jobs', lease: '5s', expire: '24h', partitions: 2 })
+    const total = 5_000
+    for (let at = 0; at < total; at += 500) {
+      await client.produce(
+        'jobs',
+        Array.from({ length: 500 }, (_, index) => String(at + index)),
+      )
+    }
+
+    const processed = new Map<string, number>()
+    let failures = 0
+    let seed = 1
+    const chance = () => {
+      seed = (seed * 48_271) % 2_147_483_647
+      return seed / 2_147_483_647
+    }
+    const handler = async (item: { text(): string }) => {
+      if (chance() < 0.1) {
+        failures++
+        throw new Error(`unlucky number ${failures % 5}`)
+      }
+      processed.set(item.text(), (processed.get(item.text()) ?? 0) + 1)
+    }
+    const troubles: string[] = []
+    const options = {
+      concurrency: 50,
+      backoffMsMax: 500,
+      onError: (_: unknown, { during }: { during: string }) => void troubles.push(during),
+    }
+    const both = [work(client, 'jobs', handler, options), work(client, 'jobs', handler, options)]
+    await until(
+      async () => processed.size,
+      (size) => size > 1_500,
+    )
+    await first.stop(0)
+    expect(processed.size).toBeLessThan(total)
+    await startTestServer({ port }, store)
+    await until(
+      () => counts(client),
+      ({ completed }) => completed === total,
+      25_000,
+    )
+    await Promise.all(both.map((worker) => worker.stop()))
+
+    expect(processed.size).toBe(total)
+    expect(failures).toBeGreaterThan(300)
+    expect(troubles).toContain('lease')
+    expect(await counts(client)).toMatchObject({
+      waiting: 0,
+      leased: 0,
+      scheduled: 0,
+      completed: total,
+      accepted: total,
+    })
+    expect(calls.get('/v1/queue.complete')).toBeLessThan(total / 5)
+    expect(calls.get('/v1/queue.lease')).toBeLessThan(total / 5)
+  })
+
+  it('stops gracefully: nothing stays leased, and the rest of the queue is left alone', async () => {
+    const client = await aClient()
+    await client.produce(
+      'jobs',
+      Array.from({ length: 1_000 }, (_, index) => String(index)),
+    )
+    let handled = 0
+    const handler = async () => {
+      await new Promise((resolve) => setTimeout(resolve, 5))
+      handled++
+    }
+    const worker = work(client, 'jobs', handler, { concurrency: 20, prefetch: 20 })
+    await until(
+      async () => handled,
+      (count) => count > 100,
+    )
+    await worker.stop()
+    expect(await counts(client)).toMatchObject({ leased: 0, waiting: 1_000 - handled, completed: handled })
+    expect(worker.counts()).toMatchObject({
+      running: 0,
+      prefetched: 0,
+      settling: 0,
+      lost: 0,
+      completed: handled,
+    })
+    expect(handled).toBeLessThan(1_000)
+    await worker.stop()
+  })
+
+  it('does not wait for a handler for ever: its signal aborts, and its item goes back with the error', async () => {
+    const client = await aClient()
+    await client.produce('jobs', ['heeds', 'ignores'])
+    const handler = (item: { text(): string }, { signal }: { signal: AbortSignal }) =>
+      new Promise((_, reject) => {
+        if (item.text() === 'heeds') signal.addEventListener('abort', () => reject(signal.reason))
+      })
+    const worker = work(client, 'jobs', handler, silent)
+    await until(
+      async () => worker.counts().running,
+      (running) => running === 2,
+    )
+    const startedMs = performance.now()
+    await worker.stop({ withinMs: 50 })
+    expect(performance.now() - startedMs).toBeLessThan(5_000)
+    expect(worker.counts()).toMatchObject({ retried: 1 })
+    expect(await counts(client)).toMatchObject({ waiting: 1, leased: 1 })
+  })
+
+  it('retries later and gives up as the handler says, and tells why', async () => {
+    const { url } = await startTestServer()
+    const client = createClient({ url })
+    await client.createQueue({ name: 'dead', lease: '1m', expire: '24h' })
+    await client.createQueue({ name: 'jobs', lease: '1m', expire: '24h', deadQueue: 'dead', attemptsMax: 2 })
+    await client.produce('jobs', ['later', 'dead', 'fails', 'fine'])
+    const retried: string[] = []
+    const handler = async (item: { text(): string }) => {
+      const text = item.text()
+      if (text === 'later') throw new RetryLater('not yet', { afterMs: 3_600_000 })
+      if (text === 'dead') throw new Dead('never', { reason: 'bad_input', cause: new TypeError('wrong') })
+      if (text === 'fails') throw new Error('failed')
+    }
+    const worker = work(client, 'jobs', handler, {
+      ...silent,
+      onRetried: (item, error) => void retried.push(`${item.text()}: ${(error as Error).message}`),
+    })
+    await until(
+      () => counts(client),
+      ({ completed, dead_lettered }) => completed === 1 && dead_lettered === 2,
+    )
+    await worker.stop()
+    const [scheduled] = await client.scheduledItems('jobs')
+    expect(scheduled?.text()).toBe('later')
+    expect(Date.parse(scheduled?.enqueueAt ?? '') - Date.now()).toBeGreaterThan(3_500_000)
+    expect((await client.items('dead')).map((item) => item.text()).toSorted()).toEqual(['dead', 'fails'])
+    expect(retried.toSorted()).toEqual(['dead: never', 'fails: failed', 'fails: failed', 'later: not yet'])
+  })
+
+  it('tells a handler that its lease was lost, and forgets what it did', async () => {
+    const client = await aClient({ lease: '400ms' })
+    await client.produce('jobs', 'slow')
+    const lost: string[] = []
+    let attempts = 0
+    const handler = async (_: unknown, { signal }: { signal: AbortSignal }) => {
+      if (++attempts > 1) return
+      await new Promise((resolve) => signal.addEventListener('abort', resolve))
+    }
+    const worker = work(client, 'jobs', handler, {
+      isExtending: false,
+      onLost: (item) => void lost.push(item.text()),
+    })
+    await until(
+      () => counts(client),
+      ({ completed }) => completed === 1,
+    )
+    await worker.stop()
+    expect(lost).toEqual(['slow'])
+    expect(attempts).toBe(2)
+    expect(worker.counts()).toMatchObject({ leased: 2, completed: 1, lost: 1, retried: 0 })
+  })
+
+  it('waits for a queue that is not there yet, says when there is nothing to do, and stops by its signal', async () => {
+    const { url } = await startTestServer()
+    const client = createClient({ url })
+    const codes: unknown[] = []
+    const stopping = new AbortController()
+    let idle = 0
+    const worker = work(client, 'jobs', () => {}, {
+      waitMs: 50,
+      signal: stopping.signal,
+      onError: (error) => void codes.push((error as { code: string }).code),
+      onIdle: () => {
+        idle++
+        throw new Error('not the worker’s business')
+      },
+    })
+    await until(
+      async () => codes.length,
+      (length) => length > 0,
+    )
+    await client.createQueue({ name: 'jobs', lease: '1m', expire: '24h' })
+    await client.produce('jobs', 'x')
+    await until(
+      async () => idle,
+      (count) => count > 1,
+    )
+    stopping.abort()
+    await worker.stopped
+    expect(new Set(codes)).toEqual(new Set(['QUEUE_NOT_FOUND']))
+    expect(worker.counts()).toMatchObject({ completed: 1 })
+    expect((await client.stats('jobs')).leaseWaiting).toBe(0)
+  })
+})
