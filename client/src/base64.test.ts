@@ -1,0 +1,21 @@
+import { describe, expect, it } from 'vitest'
+import { fromBase64, fromBase64Portably, toBase64, toBase64Portably } from './base64.ts'
+
+const lengths = [0, 1, 2, 3, 255, 256, 0x2000, 0x2001, 300_000]
+
+describe('base64', () => {
+  it.each(lengths)('is the same on every platform: %d bytes', (length) => {
+    const bytes = Uint8Array.from({ length }, (_, at) => (at * 31) % 256)
+    const text = Buffer.from(bytes).toString('base64')
+    expect(toBase64(bytes)).toBe(text)
+    expect(toBase64Portably(bytes)).toBe(text)
+    expect(fromBase64(text)).toEqual(bytes)
+    expect(fromBase64Portably(text)).toEqual(bytes)
+  })
+
+  it('reads part of a larger memory as that part, and gives plain bytes', () => {
+    const part = Uint8Array.from([0, 1, 2, 3, 4]).subarray(1, 3)
+    expect(toBase64(part)).toBe('AQI=')
+    expect(Object.getPrototypeOf(fromBase64('AQI='))).toBe(Uint8Array.prototype)
+  })
+})

@@ -1,0 +1,58 @@
+import type { Clock } from '../src/clock.ts'
+
+/** A clock that stands still until a test moves it. */
+export class ManualClock implements Clock {
+  #nowMs = Date.parse('2026-01-01T00:00:00Z')
+  readonly #startMs = this.#nowMs
+  readonly #timers = new Map<number, { run: () => void; atMs: number }>()
+  #lastTimer = 0
+
+  /** How many timers are set. */
+  get timers(): number {
+    return this.#timers.size
+  }
+
+  nowMs(): number {
+    return this.#nowMs
+  }
+
+  elapsedMs(): number {
+    return this.#nowMs - this.#startMs
+  }
+
+  setTimer(run: () => void, ms: number): unknown {
+    this.#timers.set(++this.#lastTimer, { run, atMs: this.#nowMs + ms })
+    return this.#lastTimer
+  }
+
+  clearTimer(timer: unknown): void {
+    this.#timers.delete(timer as number)
+  }
+
+  /** Lets what waits for nothing but its turn go on, then fires what is due, one after the other. */
+  async advance(ms: number): Promise<void> {
+    const untilMs = this.#nowMs + ms
+    await settled()
+    for (;;) {
+      const next = [...this.#timers].filter(([, { atMs }]) => atMs <= untilMs).toSorted(byTime)[0]
+      if (next === undefined) break
+      const [id, { run, atMs }] = next
+      this.#timers.delete(id)
+      this.#nowMs = Math.max(this.#nowMs, atMs)
+      run()
+      await settled()
+    }
+    this.#nowMs = untilMs
+  }
+}
+
+function byTime(
+  [a, { atMs: aMs }]: [number, { atMs: number }],
+  [b, { atMs: bMs }]: [number, { atMs: number }],
+) {
+  return aMs - bMs || a - b
+}
+
+async function settled(): Promise<void> {
+  for (let turn = 0; turn < 5; turn++) await new Promise((resolve) => setImmediate(resolve))
+}
