@@ -1,0 +1,130 @@
+import { afterEach, describe, expect, it } from 'vitest'
+import { type ClientOptions, createClient, type Worker } from '../../../client/src/index.ts'
+import { type Fault, startFaultyProxy } from '../http/faulty-proxy.ts'
+import { until } from '../http/poll.ts'
+import { startTestServer } from '../http/running.ts'
+
+const workers: Worker[] = []
+afterEach(async () => {
+  await Promise.all(workers.splice(0).map((worker) => worker.stop({ withinMs: 0 })))
+})
+
+/** A real server, a client that reaches it, and one that goes through a network of the test's choice. */
+async function aFaultyNetwork(fault: (path: string, number: number) => Fault, over: ClientOptions = {}) {
+  const { url } = await startTestServer()
+  const direct = createClient({ url })
+  await direct.createQueue({ name: 'jobs', lease: '2s', expire: '24h' })
+  let number = 0
+  const proxy = await startFaultyProxy(url, (path) => fault(path, ++number))
+  const client = createClient({ url: proxy.url, backoffMsMin: 1, ...over })
+  const counts = async () => (await direct.queue('jobs')).counts
+  return { direct, client, counts, paths: proxy.paths }
+}
+
+const firstOnly = (fault: Fault) => (_: string, number: number) => (number === 1 ? fault : 'none')
+
+describe('a produce', () => {
+  it.each([
+    ['lose-answer', 1],
+    ['cut-answer', 1],
+    ['lose-request', 0],
+  ] as const)('is not repeated after %s, and says that it may have been done', async (fault, stored) => {
+    const { client, counts, paths } = await aFaultyNetwork(firstOnly(fault))
+    await expect(client.produce('jobs', 'x')).rejects.toMatchObject({
+      code: 'CONNECTION_LOST',
+      isRetryable: false,
+      isOutcomeUnknown: true,
+    })
+    expect(paths).toEqual(['/v1/queue.produce'])
+    expect(await counts()).toMatchObject({ accepted: stored })
+  })
+
+  it('is repeated when twice is fine, and then there may be two', async () => {
+    const { client, counts } = await aFaultyNetwork(firstOnly('lose-answer'))
+    await client.produce('jobs', 'x', { isTwiceFine: true })
+    expect(await counts()).toMatchObject({ accepted: 2 })
+  })
+
+  it('waits for a server that is not there yet, and is done once', async () => {
+    const { url, stop } = await startTestServer()
+    await stop(0)
+    const client = createClient({ url, retriesMax: 100, backoffMsMax: 50 })
+    const made = client.createQueue({ name: 'jobs', lease: '1m', expire: '1h' })
+    const produced = made.then(() => client.produce('jobs', 'x'))
+    await new Promise((resolve) => setTimeout(resolve, 50))
+    await startTestServer({ port: Number(new URL(url).port) })
+    await produced
+    expect((await client.queue('jobs')).counts).toMatchObject({ accepted: 1 })
+  })
+})
+
+describe('a complete whose answer is lost', () => {
+  it('is repeated, and says that it may have been done when the item is gone', async () => {
+    const { client, direct, counts } = await aFaultyNetwork(firstOnly('lose-answer'))
+    await direct.produce('jobs', 'x')
+    const { partition, items } = await direct.lease('jobs', { clientId: 'c' })
+    const ids = items.map(({ id }) => id)
+    await expect(client.complete('jobs', partition, ids)).rejects.toMatchObject({
+      code: 'ITEM_NOT_FOUND',
+      itemId: ids[0],
+      isOutcomeUnknown: true,
+    })
+    expect(await counts()).toMatchObject({ completed: 1, leased: 0 })
+  })
+
+  it('costs a worker two calls more, however many items it was for', async () => {
+    let isLost = false
+    const fault = (path: string): Fault => {
+      if (path !== '/v1/queue.complete' || isLost) return 'none'
+      isLost = true
+      return 'lose-answer'
+    }
+    const { client, direct, counts, paths } = await aFaultyNetwork(fault)
+    await direct.produce(
+      'jobs',
+      Array.from({ length: 100 }, (_, index) => String(index)),
+    )
+    const seen: string[] = []
+    const worker = client.work('jobs', (item) => void seen.push(item.text()), {
+      concurrency: 100,
+      onError: () => {},
+    })
+    workers.push(worker)
+    await until(counts, ({ completed }) => completed === 100)
+    await worker.stop()
+    expect(seen).toHaveLength(100)
+    const completes = paths.filter((path) => path === '/v1/queue.complete')
+    expect(completes.length).toBeLessThanOrEqual(5)
+    expect(worker.counts().unknown + worker.counts().completed).toBe(100)
+    expect(worker.counts()).toMatchObject({ lost: 0, retried: 0 })
+  })
+})
+
+describe('a worker on a network that loses a tenth of everything', () => {
+  it('processes every item, and loses none', async () => {
+    let seed = 7
+    const chance = () => {
+      seed = (seed * 48_271) % 2_147_483_647
+      return seed / 2_147_483_647
+    }
+    const faults: readonly Fault[] = ['lose-request', 'lose-answer', 'cut-answer']
+    const fault = () => (chance() < 0.1 ? (faults[Math.floor(chance() * 3)] ?? 'none') : 'none')
+    const { client, direct, counts } = await aFaultyNetwork(fault)
+    const total = 1_000
+    await direct.produce(
+      'jobs',
+      Array.from({ length: total }, (_, index) => String(index)),
+    )
+    const seen = new Set<string>()
+    const handler = (item: { text(): string }) => {
+      if (chance() < 0.05) throw new Error('unlucky')
+      seen.add(item.text())
+    }
+    const options = { concurrency: 20, backoffMsMax: 100, waitMs: 500, onError: () => {} }
+    workers.push(client.work('jobs', handler, options), client.work('jobs', handler, options))
+    await until(counts, ({ completed }) => completed === total, 25_000)
+    await Promise.all(workers.map((worker) => worker.stop()))
+    expect(seen.size).toBe(total)
+    expect(await counts()).toMatchObject({ waiting: 0, leased: 0, accepted: total, completed: total })
+  })
+})
