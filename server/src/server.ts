@@ -7,10 +7,13 @@
 import { randomUUID } from 'node:crypto'
 import type { AddressInfo } from 'node:net'
 import type { FastifyInstance } from 'fastify'
+import { createAdjustableClock } from './adjustable-clock.ts'
 import { createApi } from './api/create-api.ts'
 import { httpLimits } from './api/http-limits.ts'
+import { routes } from './api/routes.ts'
+import { testHookRoutes } from './api/test-hooks/routes.ts'
 import type { Settings } from './config/settings.ts'
-import { type Clock, toDate, usPerMs } from './core/instant.ts'
+import { toDate, usPerMs } from './core/instant.ts'
 import type { Engine } from './engine/engine.ts'
 import { createLoop } from './engine/loop.ts'
 import { openEngine } from './engine/open.ts'
@@ -48,7 +51,10 @@ const storeCloseMsMax = 5_000
 export async function startServer({ settings, store, log }: ServerOptions): Promise<RunningServer> {
   const { host } = settings
   protect(host)
-  const clock: Clock = createSystemClock()
+  const clock = createAdjustableClock(createSystemClock())
+  const hasTestHooks = settings['test.hooks']
+  if (hasTestHooks)
+    log.warn('TEST HOOKS ARE ON: whoever reaches this server can set its clock and hold its queues')
   let engine: Engine | undefined
   const connection = createStoreConnection({
     open: async () => {
@@ -58,7 +64,11 @@ export async function startServer({ settings, store, log }: ServerOptions): Prom
         postgresPoolMax: settings['postgres.pool_max'],
         postgresConnectTimeoutMs: settings['postgres.connect_timeout'],
       })
-      engine = openEngine(storage, { clock, ...watchEngine(log) })
+      engine = openEngine(storage, {
+        clock,
+        requestsMax: settings['queue.requests_max'],
+        ...watchEngine(log),
+      })
       return storage
     },
     log,
@@ -99,6 +109,7 @@ export async function startServer({ settings, store, log }: ServerOptions): Prom
       }),
     // For as long as there is no access control: see protect.
     isLocalOnly: true,
+    ...(hasTestHooks && { routes: [...routes, ...testHookRoutes(clock)] }),
     log,
   })
 

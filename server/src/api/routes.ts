@@ -6,6 +6,8 @@ import { queueApiRoutes } from './queue/routes.ts'
 import type { Route } from './route.ts'
 import { v1 } from './v1/dialect.ts'
 import { infoRoutes } from './v1/info.ts'
+import { queueCareRoutes } from './v1/queue-care.ts'
+import { queueItemRoutes } from './v1/queue-items.ts'
 import { queueRoutes } from './v1/queues.ts'
 import { healthRoutes } from './watch/health.ts'
 import { metricsRoutes } from './watch/metrics.ts'
@@ -18,6 +20,8 @@ export const routes: readonly Route[] = [
   ...queueApiRoutes,
   ...infoRoutes,
   ...queueRoutes,
+  ...queueCareRoutes,
+  ...queueItemRoutes,
   ...healthRoutes,
   ...metricsRoutes,
   ...docsRoutes,

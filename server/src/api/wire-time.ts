@@ -6,3 +6,13 @@ export function formatInstant(instant: Instant): string {
   const micros = ((instant % usPerMs) + usPerMs) % usPerMs
   return `${millis.slice(0, -1)}${String(micros).padStart(3, '0')}Z`
 }
+
+const rfc3339 = /^(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)(?:\.(\d{1,9}))?(Z|[+-]\d\d:\d\d)$/i
+
+/** To the microsecond; finer digits are cut off. Undefined for what is no RFC 3339 time. */
+export function parseInstant(text: string): Instant | undefined {
+  const [, seconds, fraction = '', zone] = rfc3339.exec(text) ?? []
+  const ms = Date.parse(`${seconds}${zone}`.toUpperCase())
+  if (Number.isNaN(ms)) return undefined
+  return ms * usPerMs + Number(fraction.padEnd(6, '0').slice(0, 6))
+}

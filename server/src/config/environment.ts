@@ -10,7 +10,10 @@ export type Environment = Readonly<Record<string, string | undefined>>
 export function environmentGivens(names: readonly string[], environment: Environment): Given[] {
   const nameOf = new Map(names.map((name) => [environmentNameOf(name), name]))
   return Object.entries(environment)
-    .filter(([variable]) => variable.startsWith('REDRIVE_') && !variable.startsWith('REDRIVE_TEST_'))
+    .filter(
+      ([variable]) =>
+        nameOf.has(variable) || (variable.startsWith('REDRIVE_') && !variable.startsWith('REDRIVE_TEST_')),
+    )
     .filter(([variable, text]) => !isServiceLink(variable, text ?? '', environment))
     .filter(([, text]) => text !== undefined && text !== '')
     .map(([variable, text]) => ({

@@ -1,5 +1,5 @@
 import type { Setting } from './setting-kinds.ts'
-import { bytes, choice, duration, integer, secret, string } from './setting-kinds.ts'
+import { boolean, bytes, choice, duration, integer, secret, string } from './setting-kinds.ts'
 import { maskStore } from './store-text.ts'
 
 /**
@@ -116,6 +116,17 @@ export const settingsTable = {
     min: '0s',
     max: '1h',
     sentence: 'How long requests under way may take to finish when the server is asked to stop.',
+  }),
+
+  'queue.requests_max': integer({
+    default: 100,
+    min: 1,
+    max: 1_000_000,
+    sentence: 'The most requests of one queue that may wait to be written; further ones are refused.',
+  }),
+  'test.hooks': boolean({
+    default: false,
+    sentence: 'Adds /_test/clock and /_test/hold, for test suites. Never on a server that matters.',
   }),
 
   'vault.address': string({

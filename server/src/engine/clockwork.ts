@@ -35,11 +35,10 @@ export function createClockwork(
 
   const pass = async (): Promise<void> => {
     for (;;) {
-      const [{ changes, isMore }] = await storage.write([
-        { op: 'advance', now: clock.now(), countMax: batchMax },
-      ])
-      if (changes.length > 0) onChanges(changes)
-      if (!isMore || changes.length === 0) return
+      const [{ changes }] = await storage.write([{ op: 'advance', now: clock.now(), countMax: batchMax }])
+      // Until nothing is left: what just changed may be due again by now.
+      if (changes.length === 0) return
+      onChanges(changes)
     }
   }
 

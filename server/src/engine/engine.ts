@@ -45,12 +45,12 @@ export interface Engine {
     items: readonly RetriedItem[],
     options?: CallOptions,
   ): Promise<readonly Change[]>
-  /** Moves the deadline of leases to now + `leaseUs`. Gives the new deadline. */
+  /** Moves the deadline of leases to now + `leaseUs`, by default the queue's lease time. Gives the new deadline. */
   extend(
     queue: string,
     partition: number,
     ids: readonly string[],
-    leaseUs: number,
+    leaseUs?: number,
     options?: CallOptions,
   ): Promise<number>
 

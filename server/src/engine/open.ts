@@ -1,4 +1,4 @@
-import type { Clock } from '../core/instant.ts'
+import { type Clock, later } from '../core/instant.ts'
 import type { Queue } from '../core/queue.ts'
 import { KnownError } from '../errors.ts'
 import { queueNotFound } from '../storage/queue-checks.ts'
@@ -187,7 +187,7 @@ export function openEngine(storage: Storage, options: EngineOptions): Engine {
     extend: (queue, partition, ids, leaseUs, call = {}) =>
       inRoom(queue, async (room) => {
         const now = clock.now()
-        const deadline = now + leaseUs
+        const deadline = later(now, leaseUs ?? room.queue.leaseUs)
         await room.settle({ op: 'extend', queue, partition, ids, deadline, now }, call)
         clockwork.expect(deadline)
         return deadline

@@ -38,12 +38,18 @@ describe('the description of the API', () => {
   it('says of each what it is for, what it needs, and how it fails', async () => {
     const { paths, tags, components } = await describeServer()
     const operations = Object.entries(paths).flatMap(([path, methods]) =>
-      Object.values(methods).map((operation) => ({ path, operation })),
+      Object.entries(methods).map(([method, operation]) => ({
+        path,
+        method: method.toUpperCase(),
+        operation,
+      })),
     )
     expect(new Set(operations.map(({ operation }) => operation.operationId)).size).toBe(operations.length)
-    for (const { path, operation } of operations) {
+    for (const { path, method, operation } of operations) {
       expect(operation.summary).toMatch(/^[A-Z].*\.$/)
-      expect(operation['x-permission']).toBe(routes.find((row) => row.path === path)?.permission)
+      expect(operation['x-permission']).toBe(
+        routes.find((row) => row.path === path && row.method === method)?.permission,
+      )
       expect(Object.keys(operation.responses)).toEqual(expect.arrayContaining(['4XX', '5XX']))
       expect(tags.map((tag) => tag.name)).toEqual(expect.arrayContaining(operation.tags))
       const inPath = [...path.matchAll(/\{(\w+)\}/g)].map(([, name]) => name)

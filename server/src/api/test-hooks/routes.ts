@@ -1,0 +1,96 @@
+/**
+ * For test suites in any language that drive Redrive from outside. Only in the table of routes when the
+ * server was started with `--test-hooks`, which it refuses anywhere but on loopback.
+ */
+import { Type } from 'typebox'
+import { parseDuration } from '../../core/duration.ts'
+import { KnownError } from '../../errors.ts'
+import { type Route, route } from '../route.ts'
+import { v1 } from '../v1/dialect.ts'
+import { formatInstant, parseInstant } from '../wire-time.ts'
+
+export type TestHooks = Readonly<{
+  freeze(at: number): void
+  advance(byUs: number): void
+  resume(): void
+  now(): number
+}>
+
+export function testHookRoutes(clock: TestHooks): readonly Route[] {
+  return [
+    route({
+      method: 'POST',
+      path: '/_test/clock',
+      permission: 'public',
+      summary:
+        'Freezes, advances or resumes the clock of the server. What is due then has happened when it answers.',
+      tag: 'test-hooks',
+      dialect: v1,
+      schema: {
+        body: Type.Object(
+          {
+            now: Type.Optional(Type.String({ maxLength: 64, examples: ['2026-01-02T03:04:05.000006Z'] })),
+            advance: Type.Optional(Type.String({ maxLength: 64, examples: ['1m'] })),
+            resume: Type.Optional(Type.Boolean()),
+          },
+          { additionalProperties: false },
+        ),
+        response: { 200: Type.Object({ now: Type.String() }) },
+      },
+      handler: async ({ body }, _reply, context) => {
+        const given = Object.keys(body)
+        if (given.length !== 1 || body.resume === false) {
+          throw new KnownError('BAD_REQUEST', 'give one of now, advance and resume: true')
+        }
+        if (body.now !== undefined) clock.freeze(instantOf(body.now))
+        else if (body.advance !== undefined) clock.advance(durationOf(body.advance))
+        else clock.resume()
+        await context.engine().advance()
+        return { now: formatInstant(clock.now()) }
+      },
+    }),
+    route({
+      method: 'POST',
+      path: '/_test/hold',
+      permission: 'public',
+      summary: 'Holds a queue: it takes requests and counts them as waiting, but does none until released.',
+      tag: 'test-hooks',
+      dialect: v1,
+      schema: {
+        body: Type.Object(
+          { queue_name: Type.String({ minLength: 1, maxLength: 512 }), hold: Type.Boolean() },
+          { additionalProperties: false },
+        ),
+        response: { 200: Type.Object({ queue_name: Type.String(), hold: Type.Boolean() }) },
+      },
+      handler: async ({ body: { queue_name, hold } }, _reply, context) => {
+        const engine = context.engine()
+        // Opens the queue, so that it is held from this moment and not from its first request on.
+        await engine.stats(queue_name)
+        engine.hold(queue_name, hold)
+        return { queue_name, hold }
+      },
+    }),
+  ]
+}
+
+function instantOf(text: string): number {
+  const instant = parseInstant(text)
+  if (instant === undefined)
+    throw new KnownError('BAD_REQUEST', `now: ${JSON.stringify(text)} is not an RFC 3339 time`)
+  return instant
+}
+
+function durationOf(text: string): number {
+  try {
+    const durationUs = parseDuration(text)
+    if (durationUs >= 0) return durationUs
+  } catch (error) {
+    throw new KnownError(
+      'BAD_REQUEST',
+      `advance: ${error instanceof Error ? error.message : String(error)}`,
+      error,
+    )
+  }
+  throw new KnownError('BAD_REQUEST', 'advance: time goes forward only; freeze the clock with now to go back')
+}

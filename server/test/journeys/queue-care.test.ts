@@ -1,0 +1,166 @@
+import { describe, expect, it } from 'vitest'
+import { startTestServer } from '../http/running.ts'
+
+type Answer = Readonly<{ status: number; body: Record<string, never> }>
+
+async function aServer(settings: Parameters<typeof startTestServer>[0] = {}) {
+  const { url } = await startTestServer(settings)
+  const call = async (method: string, path: string, body?: unknown): Promise<Answer> => {
+    const response = await fetch(`${url}${path}`, {
+      method,
+      ...(body !== undefined && {
+        body: JSON.stringify(body),
+        headers: { 'content-type': 'application/json' },
+      }),
+    })
+    return { status: response.status, body: (await response.json()) as Record<string, never> }
+  }
+  const post = (path: string, body: unknown) => call('POST', path, body)
+  const lease = (queue: string, count: number, clientId = 'worker', timeout = '2s') =>
+    post('/v1/queue.lease', {
+      queue_name: queue,
+      batch_size: count,
+      client_id: clientId,
+      request_timeout: timeout,
+    })
+  const texts = (answer: Answer) =>
+    ((answer.body as unknown as { items?: { bytes: string }[] }).items ?? []).map(({ bytes }) => atob(bytes))
+  return { url, call, post, lease, texts }
+}
+
+describe('a queue over our API', () => {
+  it('is made with its whole policy, changed, and deleted, each with its trace', async () => {
+    const { call, post } = await aServer()
+    const policy = {
+      lease: '30s',
+      expire: '1h',
+      attempts_max: 5,
+      retry: { kind: 'list', delays: ['1s', '5s', '30s', '5m', '30m'], jitter: 0.1 },
+      keep_done: '1h',
+    }
+    const made = await post('/api/v1/queues', { name: 'orders', partitions: 2, policy, reason: 'go live' })
+    expect(made).toMatchObject({ status: 200, body: { name: 'orders', partitions: 2 } })
+    expect(made.body.policy).toMatchObject({ lease: '30s', attempts_max: 5, retry: { kind: 'list' } })
+    expect(await post('/api/v1/queues', { name: 'orders' })).toMatchObject({
+      status: 409,
+      body: { error: { code: 'QUEUE_EXISTS' } },
+    })
+    const changed = await call('PATCH', '/api/v1/queues/orders', { policy: { attempts_max: 9 } })
+    expect(changed.body.policy).toMatchObject({ lease: '30s', attempts_max: 9 })
+    expect((await call('DELETE', '/api/v1/queues/orders?reason=done')).status).toBe(200)
+    expect((await call('GET', '/api/v1/queues/orders')).status).toBe(404)
+  })
+
+  it('is refused with the field that is wrong', async () => {
+    const { call, post } = await aServer()
+    const refused = async (answer: Promise<Answer>, ...words: string[]) => {
+      const { status, body } = await answer
+      expect(status).toBe(400)
+      for (const word of words) expect(JSON.stringify(body)).toContain(word)
+    }
+    await refused(post('/api/v1/queues', { name: 'a b' }), 'name')
+    await refused(post('/api/v1/queues', { name: 'q', policy: { lease: 'soon' } }), 'lease', 'soon')
+    await refused(post('/api/v1/queues', { name: 'q', policy: { lease: '2h', expire: '1h' } }), 'lease')
+    const retry = { kind: 'fixed', delays: ['1s', '2s'] }
+    await refused(post('/api/v1/queues', { name: 'q', policy: { retry } }), 'retry.delays')
+    await refused(post('/api/v1/queues', { name: 'q', policy: { dead_queue: 'nowhere' } }), 'nowhere')
+    await post('/api/v1/queues', { name: 'q' })
+    await refused(call('PATCH', '/api/v1/queues/q', { policy: { expire: '1s' } }), 'lease')
+    await refused(post('/api/v1/queues/q/items', { items: [{ payload: '***' }] }), 'base64')
+    await refused(
+      post('/api/v1/queues/q/items', { items: [{ text: 'a', available_at: 'noon' }] }),
+      'available_at',
+    )
+  })
+
+  it('gives nothing while paused, and serves who waits the moment it resumes', async () => {
+    const { post, lease, texts } = await aServer()
+    await post('/api/v1/queues', { name: 'q' })
+    await post('/api/v1/queues/q/pause', { reason: 'the receiver is down' })
+    await post('/api/v1/queues/q/items', { items: [{ text: 'one' }] })
+    expect((await lease('q', 1, 'a', '50ms')).status).toBe(454)
+    const waiting = lease('q', 1, 'b', '10s')
+    await post('/api/v1/queues/q/resume', {})
+    expect(texts(await waiting)).toEqual(['one'])
+  })
+
+  it('gives out higher priority first, and the oldest among equals', async () => {
+    const { post, lease, texts } = await aServer()
+    await post('/api/v1/queues', { name: 'q' })
+    const items = [
+      { text: 'low' },
+      { text: 'high', priority: 9 },
+      { text: 'low too' },
+      { text: 'high too', priority: 9 },
+    ]
+    await post('/api/v1/queues/q/items', { items })
+    expect(texts(await lease('q', 4))).toEqual(['high', 'high too', 'low', 'low too'])
+  })
+
+  it('takes a request with a key once, and answers its repeat alike', async () => {
+    const { post, lease, texts } = await aServer()
+    await post('/api/v1/queues', { name: 'q', partitions: 2 })
+    const request = { items: [{ text: 'charge the card' }], idempotency_key: 'order-4711' }
+    const first = await post('/api/v1/queues/q/items', request)
+    const repeat = await post('/api/v1/queues/q/items', request)
+    expect(first.body).toMatchObject({ is_repeat: false })
+    expect(repeat.body).toEqual({ ...first.body, is_repeat: true })
+    expect(texts(await lease('q', 10))).toEqual(['charge the card'])
+  })
+
+  it('extends a lease, so that it does not end at its first deadline', async () => {
+    const { post, lease } = await aServer({ 'test.hooks': true })
+    await post('/api/v1/queues', { name: 'q', policy: { lease: '1m' } })
+    await post('/_test/clock', { now: '2030-01-01T00:00:00Z' })
+    await post('/api/v1/queues/q/items', { items: [{ text: 'long work' }] })
+    const { body } = await lease('q', 1)
+    const [item] = (body as unknown as { items: { id: string }[] }).items
+    const extended = await post('/api/v1/queues/q/leases/extend', {
+      partition: 0,
+      ids: [item?.id],
+      lease: '10m',
+    })
+    expect(extended.body).toEqual({ lease_deadline: '2030-01-01T00:10:00.000000Z' })
+    await post('/_test/clock', { advance: '9m' })
+    const complete = { queue_name: 'q', partition: 0, request_timeout: '5s', ids: [item?.id] }
+    expect(await post('/v1/queue.complete', complete)).toEqual({ status: 200, body: { code: 200 } })
+    const again = await post('/api/v1/queues/q/leases/extend', { partition: 0, ids: [item?.id] })
+    expect(again).toMatchObject({ status: 404, body: { error: { code: 'ITEM_NOT_FOUND' } } })
+  })
+})
+
+describe('the hooks for test suites', () => {
+  it('are not there unless asked for', async () => {
+    const { post } = await aServer()
+    expect((await post('/_test/clock', { advance: '1m' })).status).toBe(404)
+  })
+
+  it('let time pass: what is due by then has happened when the answer comes', async () => {
+    const { post, call } = await aServer({ 'test.hooks': true })
+    await post('/_test/clock', { now: '2030-01-01T00:00:00Z' })
+    await post('/api/v1/queues', { name: 'dead' })
+    await post('/api/v1/queues', { name: 'q', policy: { expire: '1h', lease: '1m', dead_queue: 'dead' } })
+    await post('/api/v1/queues/q/items', { items: Array.from({ length: 1_000 }, () => ({ text: 'x' })) })
+    await post('/api/v1/queues/q/items', { items: Array.from({ length: 500 }, () => ({ text: 'x' })) })
+    expect((await post('/_test/clock', { advance: '1h' })).body).toEqual({
+      now: '2030-01-01T01:00:00.000000Z',
+    })
+    expect((await call('GET', '/api/v1/queues/dead')).body.counts).toMatchObject({ waiting: 1_500 })
+    expect((await post('/_test/clock', { resume: true })).body.now).not.toContain('2030')
+    expect((await post('/_test/clock', { advance: '-1m' })).status).toBe(400)
+    expect((await post('/_test/clock', {})).status).toBe(400)
+  })
+
+  it('hold a queue: requests are taken and counted, and done in order once it is released', async () => {
+    const { post, lease, texts } = await aServer({ 'test.hooks': true })
+    await post('/api/v1/queues', { name: 'q' })
+    await post('/_test/hold', { queue_name: 'q', hold: true })
+    const produced = ['a', 'b'].map((text) => post('/api/v1/queues/q/items', { items: [{ text }] }))
+    const leased = lease('q', 2, 'w', '10s')
+    const waiting = async () => (await post('/v1/queue.stats', { queue_name: 'q' })).body.logicalQueues
+    await expect.poll(waiting).toMatchObject([{ produce_waiting: 2, lease_waiting: 1 }])
+    await post('/_test/hold', { queue_name: 'q', hold: false })
+    expect((await Promise.all(produced)).map(({ status }) => status)).toEqual([200, 200])
+    expect(texts(await leased)).toHaveLength(2)
+  })
+})
