@@ -18,7 +18,7 @@ export type CallOptions = Readonly<{
 }>
 
 export type Request = Readonly<{
-  method: 'GET' | 'POST'
+  method: 'GET' | 'POST' | 'PATCH'
   path: string
   body?: unknown
   headers?: Readonly<Record<string, string>>

@@ -1,8 +1,15 @@
 export type { CallOptions } from './caller.ts'
-export { type Client, type ClientOptions, createClient, type Extended } from './client.ts'
+export { type Client, type ClientOptions, createClient } from './client.ts'
 export type { Clock } from './clock.ts'
 export { RedriveError } from './error.ts'
-export { type ImportedItem, LeasedItem, type NewItem, type Payload, StoredItem } from './item.ts'
+export {
+  type ImportedItem,
+  type KeyedItem,
+  LeasedItem,
+  type NewItem,
+  type Payload,
+  StoredItem,
+} from './item.ts'
 export type { ItemFailure } from './item-failure.ts'
 export type {
   ClearQuery,
@@ -10,16 +17,19 @@ export type {
   Lease,
   LeaseOptions,
   ProduceOptions,
+  QueueCalls,
   RetriedItem,
   RetryOptions,
 } from './queue-calls.ts'
 export type { NewQueue, QueueInfo, QueueUpdate } from './queue-info.ts'
 export type { PartitionStats, QueueStats } from './queue-stats.ts'
 export type { Time } from './time.ts'
+export type { CareOptions, Extended, ProducedOnce, V1Calls } from './v1-calls.ts'
 export type {
   ErrorBody,
   Health,
   HealthCheck,
+  PolicyChange,
   QueuesPage,
   QueueView,
   RetryView,

@@ -15,6 +15,17 @@ export type NewItem =
       enqueueAt?: Time
     }>
 
+/** With what only `produceOnce` can carry. */
+export type KeyedItem =
+  | Payload
+  | (Extract<NewItem, { payload: Payload }> &
+      Readonly<{
+        /** Higher goes first. Default 0. */
+        priority?: number
+        /** Instead of the queue's. */
+        attemptsMax?: number
+      }>)
+
 /** The payload of an item, in the forms in which one wants to read it. */
 class WithPayload {
   readonly payload: Uint8Array
@@ -139,6 +150,22 @@ export function toWireItem(item: NewItem): unknown {
     encoding,
     reference,
     enqueue_at: enqueueAt && toWireTime(enqueueAt),
+  }
+}
+
+/** As `/api/v1` names things. */
+export function toWireKeyed(item: KeyedItem): unknown {
+  if (typeof item === 'string') return { text: item }
+  if (item instanceof Uint8Array) return { payload: toBase64(item) }
+  const { payload, kind, encoding, reference, enqueueAt, priority, attemptsMax } = item
+  return {
+    ...(typeof payload === 'string' ? { text: payload } : { payload: toBase64(payload) }),
+    kind,
+    encoding,
+    reference,
+    available_at: enqueueAt && toWireTime(enqueueAt),
+    priority,
+    attempts_max: attemptsMax,
   }
 }
 

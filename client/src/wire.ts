@@ -80,6 +80,21 @@ export type QueueView = Readonly<{
   >
 }>
 
+/** What of a queue's policy is to change. */
+export type PolicyChange = Readonly<{
+  lease?: string
+  expire?: string
+  /** 0: no bound. */
+  attempts_max?: number
+  dead_queue?: string | null
+  /** Without a dead queue: delete what dies, or keep it as dead in place. */
+  on_dead?: 'delete' | 'keep'
+  retry?: Omit<RetryView, 'jitter'> & Readonly<{ jitter?: number }>
+  /** How long completed items are kept. */
+  keep_done?: string
+  reference?: string
+}>
+
 /** `GET /api/v1/queues`. */
 export type QueuesPage = Readonly<{
   queues: readonly QueueView[]

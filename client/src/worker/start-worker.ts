@@ -25,24 +25,20 @@ export type WorkerParts = Readonly<{
 
 const leaseBatchMax = 1_000
 const backlogMin = 1_000
-/**
- * What a lease call under way may still take when the worker stops. Items that are there come at once, and
- * are worked on; a call that waits for some is cut then, and the server gives it none.
- */
-const lastLeaseMsMax = 100
 /** What handlers may take to heed their signal, and the last reports to get through. */
 const heedMsMax = 1_000
 const reportMsMax = 3_000
 
 export function startWorker(parts: WorkerParts): Worker {
   const { client, clock, random, queue, handler, options } = parts
-  const { concurrency = 10, prefetch = 0, waitMs, backoffMsMax = 5_000 } = options
+  const { concurrency = 10, prefetch = 0, waitMs = 5_000, backoffMsMax = 5_000 } = options
   const { clientId = `worker-${newId(random)}` } = options
   const backlogMax = Math.max(backlogMin, concurrency)
   const counts = { leased: 0, completed: 0, retried: 0, lost: 0, unknown: 0 }
   const waiting: HeldItem[] = []
   const running = new Set<HeldItem>()
   const leasing = new AbortController()
+  const resting = new AbortController()
   let isStopping = false
   let wake: () => void = () => {}
 
@@ -138,8 +134,7 @@ export function startWorker(parts: WorkerParts): Worker {
   }
   const leaseOnce = async (countMax: number): Promise<void> => {
     const askedAtMs = clock.elapsedMs()
-    const wait = waitMs === undefined ? {} : { waitMs }
-    const call = { clientId, countMax, signal: leasing.signal, retriesMax: 0, ...wait }
+    const call = { clientId, countMax, waitMs, signal: leasing.signal, retriesMax: 0 }
     const { partition, items, leaseMsLeft } = await client.lease(queue, call)
     const leaseEndsAtMs = clock.elapsedMs() + leaseMsLeft
     const held = items.map(
@@ -158,7 +153,7 @@ export function startWorker(parts: WorkerParts): Worker {
     const isIdle = items.length === 0 && running.size === 0 && settler.size === 0
     if (isIdle) tell(() => options.onIdle?.())
     // Whoever answers "nothing" without waiting is asked slowly.
-    if (items.length === 0 && clock.elapsedMs() < askedAtMs + 10) await rest(clock, 100, leasing.signal)
+    if (items.length === 0 && clock.elapsedMs() < askedAtMs + 10) await rest(clock, 100, resting.signal)
   }
   const leaseLoop = async (): Promise<void> => {
     let failures = 0
@@ -174,33 +169,21 @@ export function startWorker(parts: WorkerParts): Worker {
         await leaseOnce(countMax)
         failures = 0
       } catch (error) {
-        if (leasing.signal.aborted) return
+        if (resting.signal.aborted) return
         failures++
         onError(error, { during: 'lease' })
         const restMs = backoffMs({ msMin: 100, msMax: backoffMsMax }, failures, random)
-        await rest(clock, restMs, leasing.signal).catch(() => {})
+        await rest(clock, restMs, resting.signal).catch(() => {})
       }
     }
   }
   const leased = leaseLoop()
 
-  /** True when nothing is held any more, false after the time. */
-  const isDoneWithin = async (
-    done: Promise<unknown>,
-    ms: number,
-    isSooner?: AbortSignal,
-  ): Promise<boolean> => {
-    const enough = new AbortController()
-    const end = (): void => enough.abort()
-    isSooner?.addEventListener('abort', end, { once: true })
-    if (isSooner?.aborted) end()
-    const late = rest(clock, ms, enough.signal).then(
-      () => false,
-      () => false,
-    )
-    const isDone = await Promise.race([done.then(() => true), late])
-    end()
-    isSooner?.removeEventListener('abort', end)
+  const isDoneWithin = async (done: Promise<unknown>, ms: number): Promise<boolean> => {
+    const late = new AbortController()
+    const timer = clock.setTimer(() => late.abort(), ms)
+    const isDone = await isDoneBefore(done, late.signal)
+    clock.clearTimer(timer)
     return isDone
   }
   const whenHandled = async (): Promise<void> => {
@@ -214,12 +197,14 @@ export function startWorker(parts: WorkerParts): Worker {
   const hurry = new AbortController()
   const finish = async (): Promise<void> => {
     isStopping = true
+    resting.abort()
     wake()
-    if (!(await isDoneWithin(leased, lastLeaseMsMax, hurry.signal))) leasing.abort()
+    // A lease call under way is not cut: the server may have leased items for it already, which nobody
+    // would know of. The bound of the stop is the timer of each `stop` call, which hurries it.
+    if (!(await isDoneBefore(leased, hurry.signal))) leasing.abort()
     await leased
     const handled = whenHandled()
-    // The bound of the stop itself is the timer of each `stop` call, which hurries it.
-    if (!(await isDoneWithin(handled, 2 ** 31 - 1, hurry.signal))) {
+    if (!(await isDoneBefore(handled, hurry.signal))) {
       const why = new Error('the worker stops, and this took longer than its stop allows')
       for (const held of waiting.splice(0)) {
         keeper.remove(held)
@@ -229,7 +214,8 @@ export function startWorker(parts: WorkerParts): Worker {
       await isDoneWithin(handled, heedMsMax)
     }
     for (const held of running) held.isLost = true
-    await isDoneWithin(settler.whenEmpty(), reportMsMax)
+    const reported = settler.whenEmpty()
+    if (!(await isDoneBefore(reported, hurry.signal))) await isDoneWithin(reported, reportMsMax)
     keeper.close()
     settler.close()
     options.signal?.removeEventListener('abort', onAbort)
@@ -261,6 +247,19 @@ export function startWorker(parts: WorkerParts): Worker {
       settling: settler.size,
     }),
   }
+}
+
+/** False when the signal aborts first. */
+function isDoneBefore(done: Promise<unknown>, signal: AbortSignal): Promise<boolean> {
+  return new Promise((resolve) => {
+    const onAbort = (): void => resolve(false)
+    if (signal.aborted) onAbort()
+    signal.addEventListener('abort', onAbort, { once: true })
+    void done.then(() => {
+      signal.removeEventListener('abort', onAbort)
+      resolve(true)
+    })
+  })
 }
 
 /** Handlers' errors are at the server, with their items. */

@@ -87,6 +87,7 @@ describe('a complete whose answer is lost', () => {
     const seen: string[] = []
     const worker = client.work('jobs', (item) => void seen.push(item.text()), {
       concurrency: 100,
+      waitMs: 200,
       onError: () => {},
     })
     workers.push(worker)

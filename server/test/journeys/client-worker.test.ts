@@ -3,6 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, describe, expect, it } from 'vitest'
 import { type Client, createClient, Dead, RetryLater, type Worker } from '../../../client/src/index.ts'
+import { countingClock } from '../../../client/test/counting-clock.ts'
 import { until } from '../http/poll.ts'
 import { startTestServer } from '../http/running.ts'
 
@@ -37,8 +38,13 @@ async function aClient(over: Partial<Parameters<Client['createQueue']>[0]> = {})
   return client
 }
 
-const work: (client: Client, ...args: Parameters<Client['work']>) => Worker = (client, ...args) => {
-  const worker = client.work(...args)
+const work: (client: Client, ...args: Parameters<Client['work']>) => Worker = (
+  client,
+  queue,
+  handler,
+  over,
+) => {
+  const worker = client.work(queue, handler, { waitMs: 200, ...over })
   workers.push(worker)
   return worker
 }
@@ -112,7 +118,10 @@ describe('a worker', () => {
   })
 
   it('stops gracefully: nothing stays leased, and the rest of the queue is left alone', async () => {
-    const client = await aClient()
+    const { url } = await startTestServer()
+    const { clock, timers } = countingClock()
+    const client = createClient({ url, clock })
+    await client.createQueue({ name: 'jobs', lease: '1m', expire: '24h' })
     await client.produce(
       'jobs',
       Array.from({ length: 1_000 }, (_, index) => String(index)),
@@ -138,6 +147,18 @@ describe('a worker', () => {
     })
     expect(handled).toBeLessThan(1_000)
     await worker.stop()
+    expect(timers()).toBe(0)
+  })
+
+  it('leaves no lease behind when items come in just as it stops', async () => {
+    const client = await aClient()
+    for (let round = 0; round < 20; round++) {
+      const worker = work(client, 'jobs', () => {}, { waitMs: 60 })
+      const stopped = new Promise((resolve) => setTimeout(resolve, 10)).then(() => worker.stop())
+      await new Promise((resolve) => setTimeout(resolve, 55 + (round % 10)))
+      await Promise.all([client.produce('jobs', String(round)), stopped])
+      expect(await counts(client)).toMatchObject({ leased: 0, accepted: round + 1 })
+    }
   })
 
   it('does not wait for a handler for ever: its signal aborts, and its item goes back with the error', async () => {

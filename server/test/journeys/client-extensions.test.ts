@@ -1,0 +1,113 @@
+import type { Static } from 'typebox'
+import { describe, expect, expectTypeOf, it } from 'vitest'
+import { createClient, type PolicyChange, type QueueView } from '../../../client/src/index.ts'
+import { PolicySpec } from '../../src/api/v1/queue-spec.ts'
+import { QueueView as QueueViewSchema } from '../../src/api/v1/queue-view.ts'
+import { startFaultyProxy } from '../http/faulty-proxy.ts'
+import { until } from '../http/poll.ts'
+import { startTestServer } from '../http/running.ts'
+
+async function aClient(lease = '1m') {
+  const { url } = await startTestServer()
+  const client = createClient({ url, backoffMsMin: 1 })
+  await client.createQueue({ name: 'jobs', lease, expire: '24h' })
+  return { client, url }
+}
+
+describe('what goes beyond the Queue API', () => {
+  it('keeps the leases of long work: it is done once, by one worker', async () => {
+    const { client } = await aClient('600ms')
+    await client.produce('jobs', ['a', 'b', 'c'])
+    const starts: string[] = []
+    const handler = async (item: { text(): string }, { signal }: { signal: AbortSignal }) => {
+      starts.push(item.text())
+      await new Promise((resolve) => setTimeout(resolve, 2_000))
+      signal.throwIfAborted()
+    }
+    const workers = [
+      client.work('jobs', handler, { waitMs: 200 }),
+      client.work('jobs', handler, { waitMs: 200 }),
+    ]
+    await until(
+      async () => (await client.queue('jobs')).counts,
+      ({ completed }) => completed === 3,
+    )
+    await Promise.all(workers.map((worker) => worker.stop()))
+    expect(starts.toSorted()).toEqual(['a', 'b', 'c'])
+  })
+
+  it('tells a handler that somebody else ended its lease', async () => {
+    const { client } = await aClient('1s')
+    await client.produce('jobs', ['taken', 'kept'])
+    const aborted: string[] = []
+    const handler = async (item: { text(): string }, { signal }: { signal: AbortSignal }) => {
+      signal.addEventListener('abort', () => aborted.push(item.text()))
+      await new Promise((resolve) => setTimeout(resolve, 1_500))
+    }
+    const worker = client.work('jobs', handler, { waitMs: 200 })
+    const leased = await until(
+      () => client.items('jobs'),
+      (items) => items.every(({ isLeased }) => isLeased),
+    )
+    const taken = leased.find((item) => item.text() === 'taken')
+    await client.deleteItems('jobs', 0, [taken?.id ?? ''])
+    await until(
+      async () => (await client.queue('jobs')).counts,
+      ({ completed }) => completed === 1,
+    )
+    await worker.stop()
+    expect(aborted).toEqual(['taken'])
+    expect(worker.counts()).toMatchObject({ completed: 1, lost: 1 })
+  })
+
+  it('extends leases, all or none', async () => {
+    const { client } = await aClient('1s')
+    await client.produce('jobs', ['a', 'b'])
+    const { items, partition } = await client.lease('jobs', { clientId: 'c', countMax: 2 })
+    const ids = items.map(({ id }) => id)
+    const extended = await client.extend('jobs', partition, ids, { lease: '5m' })
+    expect(extended.leaseMsLeft).toBeGreaterThan(290_000)
+    expect(await client.items('jobs')).toMatchObject(ids.map((id) => ({ id, isLeased: true })))
+    const gone = '0'.repeat(27)
+    await expect(client.extend('jobs', partition, [...ids, gone])).rejects.toMatchObject({
+      code: 'ITEM_NOT_FOUND',
+      itemId: gone,
+    })
+  })
+
+  it('produces once under a key, also when the answer is lost', async () => {
+    const { client, url } = await aClient()
+    let isLost = false
+    const proxy = await startFaultyProxy(url, () => {
+      if (isLost) return 'none'
+      isLost = true
+      return 'lose-answer'
+    })
+    const far = createClient({ url: proxy.url, backoffMsMin: 1 })
+    const items = ['x', { payload: Uint8Array.from([1, 2]), kind: 'k', priority: 5 }]
+    const produced = await far.produceOnce('jobs', 'order-1', items)
+    expect(produced).toMatchObject({ isRepeat: true, ids: [expect.any(String), expect.any(String)] })
+    expect(proxy.paths).toHaveLength(2)
+    expect((await client.queue('jobs')).counts).toMatchObject({ accepted: 2 })
+    const { items: leased } = await client.lease('jobs', { clientId: 'c', countMax: 2 })
+    expect(leased[0]).toMatchObject({ kind: 'k', payload: Uint8Array.from([1, 2]) })
+  })
+
+  it('changes a policy, pauses and resumes', async () => {
+    const { client } = await aClient()
+    const retry = { kind: 'fixed', delays: ['1h'] } as const
+    const changed = await client.changePolicy('jobs', { retry, attempts_max: 4 }, { reason: 'slower' })
+    expect(changed.policy).toMatchObject({ attempts_max: 4, lease: '1m0s', retry: { delays: ['1h0m0s'] } })
+    expect(await client.pause('jobs')).toMatchObject({ is_paused: true })
+    await client.produce('jobs', 'x')
+    expect(await client.lease('jobs', { clientId: 'c', waitMs: 50 })).toMatchObject({ items: [] })
+    expect(await client.resume('jobs', { reason: 'mended' })).toMatchObject({ is_paused: false })
+    expect((await client.lease('jobs', { clientId: 'c' })).items).toHaveLength(1)
+  })
+
+  it('has the types of the schemas', () => {
+    expectTypeOf<Static<typeof QueueViewSchema>>().toExtend<QueueView>()
+    expectTypeOf<Static<typeof PolicySpec>>().toExtend<PolicyChange>()
+    expect([QueueViewSchema, PolicySpec]).toHaveLength(2)
+  })
+})
