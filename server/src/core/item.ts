@@ -66,8 +66,13 @@ interface Base {
 
 export type Lease = Readonly<{ holder: string; deadline: Instant }>
 
-/** `availableAt`: null when it can be leased now, else when it becomes so ("scheduled"). */
-export type Waiting = Readonly<Base & { state: 'waiting'; availableAt: Instant | null }>
+/**
+ * `availableAt`: null when it can be leased now, else when it becomes so ("scheduled").
+ * `givenLeaseDeadline`: of a lease that had ended where it was imported from. Shown, and means nothing.
+ */
+export type Waiting = Readonly<
+  Base & { state: 'waiting'; availableAt: Instant | null; givenLeaseDeadline?: Instant }
+>
 export type Leased = Readonly<Base & { state: 'leased'; lease: Lease }>
 /** `endedAt` starts the clock of retention. */
 export type Done = Readonly<Base & { state: 'done'; endedAt: Instant }>

@@ -41,5 +41,7 @@ function newItem(command: Produce | Import, given: ImportedItem, queue: Queue, i
     redrives: given.redrives ?? 0,
   }
   if (given.lease) return { ...base, state: 'leased', lease: given.lease }
-  return { ...base, state: 'waiting', availableAt: given.availableAt ?? null }
+  const waiting = { ...base, state: 'waiting', availableAt: given.availableAt ?? null } as const
+  const { givenLeaseDeadline } = given
+  return givenLeaseDeadline === undefined ? waiting : { ...waiting, givenLeaseDeadline }
 }

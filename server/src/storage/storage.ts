@@ -232,6 +232,8 @@ export type ImportedItem = Readonly<
     sourceId?: string | null
     attempts?: number
     lease?: Readonly<{ holder: string; deadline: Instant }> | null
+    /** Kept for whoever looks at an item that is not leased. */
+    givenLeaseDeadline?: Instant
     /** Makes it a dead letter. */
     origin?: Origin | null
     failure?: Failure | null

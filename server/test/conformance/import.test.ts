@@ -34,6 +34,27 @@ describeStores('importing', (given) => {
     expect(await list(queue)).toEqual([anItem({ ...item, id, rootId: id, queue, partition: 1, ...at })])
   })
 
+  it('keeps the lease deadline of an item that is not leased, and counts no lease', async () => {
+    const queue = await given.queue()
+    const item = { payload: bytes('x'), givenLeaseDeadline: noon - hour }
+    const imported = await importTo(queue, [item, item, item])
+    expect(await list(queue)).toMatchObject(
+      imported.map(({ id }) => ({ id, givenLeaseDeadline: noon - hour })),
+    )
+    const [counts] = await given.storage.counts({ queue })
+    expect(counts).toMatchObject({ waiting: 3, leased: 0, leaseDeadlineMean: null })
+
+    const lease = { op: 'lease', queue, partition: 0, now: noon } as const
+    const [back, held] = await given.run({ ...lease, holders: ['worker', 'worker'] })
+    const backs = [{ id: back?.id ?? '', isDead: false, error: null, availableAt: null }]
+    await given.run({ op: 'retry', queue, partition: 0, items: backs, now: noon })
+    expect((await list(queue)).map((each) => 'givenLeaseDeadline' in each)).toEqual([false, true, false])
+    await given.run({ op: 'delete', queue, partition: 0, ids: [imported[2]?.id ?? ''] })
+    expect(await given.storage.counts({ queue })).toMatchObject([
+      { waiting: 1, leased: 1, leaseDeadlineMean: held?.lease.deadline },
+    ])
+  })
+
   it('fills in what is not given', async () => {
     const queue = await given.queue({ expireUs: hour })
     const [imported] = await importTo(queue, [{ payload: bytes('x') }])

@@ -25,7 +25,8 @@ export function storageItemOf(item: Item): StorageItem {
 }
 
 function leaseDeadlineOf(item: Item): number | null {
-  return item.state === 'leased' ? item.lease.deadline : null
+  if (item.state === 'leased') return item.lease.deadline
+  return item.state === 'waiting' ? (item.givenLeaseDeadline ?? null) : null
 }
 
 /** Who holds what was imported as leased: nobody that we know of. */
@@ -37,8 +38,7 @@ export function importedItemOf(item: StorageItem): ImportedItem {
   checkNoNul('encoding', item.encoding)
   checkNoNul('kind', item.kind)
   const expireDeadline = instantOf(item.expireDeadline)
-  // A lease without an end has ended.
-  const lease = item.isLeased ? { holder: unknownHolder, deadline: instantOf(item.leaseDeadline) ?? 0 } : null
+  const deadline = instantOf(item.leaseDeadline)
   return {
     payload: item.payload,
     kind: item.kind,
@@ -47,7 +47,9 @@ export function importedItemOf(item: StorageItem): ImportedItem {
     sourceId: item.sourceId === '' ? null : item.sourceId,
     attempts: Math.max(item.attempts, 0),
     attemptsMax: Math.max(item.maxAttempts, 0),
-    lease,
+    // A lease without an end has ended.
+    ...(item.isLeased && { lease: { holder: unknownHolder, deadline: deadline ?? 0 } }),
+    ...(deadline !== null && { givenLeaseDeadline: deadline }),
     ...(expireDeadline !== null && { expireDeadline }),
   }
 }

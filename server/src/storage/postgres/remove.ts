@@ -105,7 +105,9 @@ export function tallyGone(transaction: Transaction, rows: readonly Row[], as: ke
     transaction.tally.add(queueId, partition, as, n)
     const isWeighed = gauge === 'waiting' || gauge === 'leased'
     const createdMs = isWeighed ? -BigInt(row.created as string) : 0n
-    transaction.tally.addSums(queueId, partition, createdMs, -BigInt(row.leased as string))
+    // Imported items may have a lease deadline without being leased.
+    const leasedMs = gauge === 'leased' ? -BigInt(row.leased as string) : 0n
+    transaction.tally.addSums(queueId, partition, createdMs, leasedMs)
     total += n
   }
   return total

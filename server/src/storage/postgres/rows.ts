@@ -2,6 +2,7 @@ import { Buffer } from 'node:buffer'
 import type { Failure, Header, Item, Origin, Waiting } from '../../core/item.ts'
 import type { Queue } from '../../core/queue.ts'
 import { dueAt } from '../../core/transitions.ts'
+import { leaseDeadlineOf, waitingOf } from '../lease-deadline.ts'
 import type { ListedState } from '../storage.ts'
 import { bytes, int4s, int8s, texts } from './arrays.ts'
 import type { Row } from './connections.ts'
@@ -41,7 +42,7 @@ const columns = {
   expire_deadline: { type: 'int8', of: ({ item }) => item.expireDeadline },
   available_at: { type: 'int8', of: ({ item }) => (item.state === 'waiting' ? item.availableAt : null) },
   lease_holder: { type: 'text', of: ({ item }) => (item.state === 'leased' ? item.lease.holder : null) },
-  lease_deadline: { type: 'int8', of: ({ item }) => (item.state === 'leased' ? item.lease.deadline : null) },
+  lease_deadline: { type: 'int8', of: ({ item }) => leaseDeadlineOf(item) },
   ended_at: {
     type: 'int8',
     of: ({ item }) => (item.state === 'done' || item.state === 'dead' ? item.endedAt : null),
@@ -135,7 +136,7 @@ export function itemOf(row: Row, queueName: string): Item {
   switch (stateNames[row.state as number]) {
     case 'waiting':
     case 'scheduled':
-      return { ...base, state: 'waiting', availableAt: row.available_at as number | null }
+      return waitingOf(base, row.available_at as number | null, row.lease_deadline as number | null)
     case 'leased': {
       const lease = { holder: row.lease_holder as string, deadline: row.lease_deadline as number }
       return { ...base, state: 'leased', lease }

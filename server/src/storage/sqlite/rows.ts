@@ -1,6 +1,7 @@
 import { Buffer } from 'node:buffer'
 import type { Failure, Header, Item, Origin } from '../../core/item.ts'
 import { dueAt } from '../../core/transitions.ts'
+import { leaseDeadlineOf, waitingOf } from '../lease-deadline.ts'
 import type { Bound, Values } from './database.ts'
 import type { KnownQueue } from './queues.ts'
 
@@ -62,7 +63,7 @@ export function itemValues(queue: KnownQueue, item: Item): Bound[] {
     item.expireDeadline,
     item.state === 'waiting' ? item.availableAt : null,
     item.state === 'leased' ? item.lease.holder : null,
-    item.state === 'leased' ? item.lease.deadline : null,
+    leaseDeadlineOf(item),
     item.state === 'done' || item.state === 'dead' ? item.endedAt : null,
     item.diedAt,
     dueAt(item, queue.queue),
@@ -119,7 +120,7 @@ export function itemOf(row: Values, queueName: string): Item {
   }
   switch (state) {
     case stateCodes.waiting:
-      return { ...base, state: 'waiting', availableAt: availableAt as number | null }
+      return waitingOf(base, availableAt as number | null, leaseDeadline as number | null)
     case stateCodes.leased: {
       const lease = { holder: leaseHolder as string, deadline: leaseDeadline as number }
       return { ...base, state: 'leased', lease }
