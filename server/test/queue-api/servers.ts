@@ -10,6 +10,8 @@ export const noonText = '2030-11-15T12:00:00Z'
 export interface Served extends Speaker {
   readonly url: string
   readonly lines: readonly LogLine[]
+  /** Whether what is stored outlives the server. */
+  readonly isDurable: boolean
   /** Creates a queue with a name of its own, and says its name. */
   queue(spec?: Record<string, unknown>): Promise<string>
   /** Produces one item per text, and gives nothing back: the protocol does not. */
@@ -75,6 +77,7 @@ export function describeServer(
     body({
       ...spoken,
       lines,
+      isDurable: store !== 'SQLite memory',
       get url() {
         return server.url
       },

@@ -19,15 +19,14 @@ export const completeRoute = queueRoute({
   isHot: true,
   slowMs: Number.POSITIVE_INFINITY,
   request: codecOf(QueueCompleteRequestSchema),
-  handle: async (message, call) => {
-    const { engine, context } = call
+  handle: async (message, { engine, context }) => {
     const { queueName, partition, ids } = message
     let timeoutUs = 0
     const check = () => {
       timeoutUs = checkRequest(message, context.queueLimits.completeItemsMax)
     }
     await inQueue(engine, message, check, () =>
-      orTryAgain(call, () =>
+      orTryAgain(() =>
         settle(engine, message, ids, 'completed', () =>
           engine.complete(queueName, partition, ids, { timeoutMs: toMs(timeoutUs) }),
         ),

@@ -19,8 +19,7 @@ export const retryRoute = queueRoute({
   isHot: true,
   slowMs: Number.POSITIVE_INFINITY,
   request: codecOf(QueueRetryRequestSchema),
-  handle: async (message, call) => {
-    const { engine, context, request } = call
+  handle: async (message, { engine, context, request }) => {
     const { queueName, partition, items } = message
     let error: ReportedError | null = null
     const check = () => {
@@ -36,7 +35,7 @@ export const retryRoute = queueRoute({
         error,
         availableAt: availableAt(item, from),
       }))
-      return orTryAgain(call, () =>
+      return orTryAgain(() =>
         settle(engine, message, ids, 'retried', () => engine.retry(queueName, partition, given)),
       )
     })

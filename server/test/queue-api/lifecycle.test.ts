@@ -1,0 +1,190 @@
+import { expect, it } from 'vitest'
+import { describeServers, noonText, textsOf } from './servers.ts'
+
+const dayLater = '2030-11-16T12:00:00Z'
+
+describeServers('what time does to items', (api) => {
+  const listed = async (queue: string, method = 'storage/items.list') =>
+    (await api.call(method, { queue_name: queue })).items ?? []
+
+  it('a lease lasts as long as the queue says, and ends in a new id at the tail', async () => {
+    await api.clock({ now: noonText })
+    const queue = await api.queue({ lease_timeout: '1m' })
+    await api.produce(queue, 'one')
+    const { items } = await api.lease(queue)
+    await api.produce(queue, 'two')
+    expect(items[0].lease_deadline).toBe('2030-11-15T12:01:00Z')
+    await api.clock({ advance: '59.999999s' })
+    expect((await listed(queue))[0]).toMatchObject({ id: items[0].id, is_leased: true })
+    await api.clock({ advance: '1s' })
+    const after = await listed(queue)
+    expect(textsOf(after)).toEqual(['two', 'one'])
+    expect(after[1]).toMatchObject({
+      attempts: 1,
+      lease_deadline: '0001-01-01T00:00:00Z',
+      created_at: noonText,
+      expire_deadline: dayLater,
+    })
+    expect(after[1].id).not.toBe(items[0].id)
+  })
+
+  it('the end of a lease wakes whoever waits', async () => {
+    await api.clock({ now: noonText })
+    const queue = await api.queue()
+    await api.produce(queue, 'one')
+    await api.lease(queue)
+    const waiting = api.lease(queue, 1, 'other')
+    await api.clock({ advance: '61s' })
+    expect((await waiting).items[0].attempts).toBe(2)
+  })
+
+  it('out of attempts, an item moves to the dead queue with all that it came with', async () => {
+    await api.clock({ now: noonText })
+    const dead = await api.queue({ expire_timeout: '48h' })
+    const queue = await api.queue({ dead_queue: dead, max_attempts: 1 })
+    const item = { utf8: 'one', kind: 'order', encoding: 'text', reference: 'r-1' }
+    await api.call('queue.produce', { queue_name: queue, request_timeout: '1m', items: [item] })
+    const { items } = await api.lease(queue)
+    const waiting = api.lease(dead, 1, 'undertaker')
+    await api.clock({ advance: '61s' })
+    const { items: letters } = await waiting
+    expect(letters[0]).toMatchObject({ attempts: 1, kind: 'order', encoding: 'text', reference: 'r-1' })
+    expect(textsOf(letters)).toEqual(['one'])
+    expect(await listed(queue)).toEqual([])
+    expect((await listed(dead))[0]).toMatchObject({
+      source_id: items[0].id,
+      created_at: '2030-11-15T12:01:01Z',
+      expire_deadline: '2030-11-17T12:01:01Z',
+    })
+    expect(letters[0].id).not.toBe(items[0].id)
+  })
+
+  it('an item that waited too long is dead', async () => {
+    await api.clock({ now: noonText })
+    const dead = await api.queue()
+    const queue = await api.queue({ dead_queue: dead, expire_timeout: '1h' })
+    await api.produce(queue, 'one')
+    await api.clock({ advance: '1h1s' })
+    expect([await listed(queue), textsOf(await listed(dead))]).toEqual([[], ['one']])
+  })
+
+  it('a leased item does not expire before its lease ends', async () => {
+    await api.clock({ now: noonText })
+    const dead = await api.queue()
+    const queue = await api.queue({ dead_queue: dead, expire_timeout: '1h', lease_timeout: '1h' })
+    await api.produce(queue, 'one')
+    await api.clock({ advance: '30m' })
+    await api.lease(queue)
+    await api.clock({ advance: '45m' })
+    expect((await listed(queue))[0].is_leased).toBe(true)
+    await api.clock({ advance: '16m' })
+    expect([await listed(queue), textsOf(await listed(dead))]).toEqual([[], ['one']])
+  })
+
+  it('without a dead queue it is deleted, and the log says so', async () => {
+    await api.clock({ now: noonText })
+    const queue = await api.queue({ max_attempts: 1 })
+    await api.produce(queue, 'one')
+    await api.lease(queue)
+    await api.clock({ advance: '61s' })
+    expect(await listed(queue)).toEqual([])
+    expect(api.lines.some((line) => line.queue === queue && line.dropped === 1)).toBe(true)
+  })
+
+  it('declared dead, it goes at once, and says why', async () => {
+    await api.clock({ now: noonText })
+    const dead = await api.queue()
+    const queue = await api.queue({ dead_queue: dead })
+    await api.produce(queue, 'one', 'two')
+    const { items } = await api.lease(queue, 2)
+    await api.call(
+      'queue.retry',
+      { queue_name: queue, items: [{ id: items[0].id, dead: true }, { id: items[1].id }] },
+      { headers: { 'x-redrive-error': '{"error_class":"CardRefused","error_message":"no \\u20ac left"}' } },
+    )
+    expect(textsOf(await listed(dead))).toEqual(['one'])
+    expect(textsOf(await listed(queue))).toEqual(['two'])
+    expect((await listed(dead))[0].source_id).toBe(items[0].id)
+  })
+
+  it('an error that cannot be read is refused, and nothing is retried', async () => {
+    const queue = await api.queue()
+    await api.produce(queue, 'one')
+    const { items } = await api.lease(queue)
+    const body = { queue_name: queue, items: [{ id: items[0].id }] }
+    for (const [header, why] of [
+      ['not json', 'it is not readable JSON'],
+      ['{"colour":"red"}', 'it may hold the texts'],
+      ['{"stack":7}', 'it may hold the texts'],
+      [`{"stack":"${'x'.repeat(9_000)}"}`, "cannot be greater than '8192' characters"],
+    ] as const) {
+      const message = await api.refused('queue.retry', body, 400, { headers: { 'x-redrive-error': header } })
+      expect(message).toMatch(`X-Redrive-Error is invalid; ${why}`)
+    }
+    expect((await listed(queue))[0].is_leased).toBe(true)
+  })
+
+  it('a scheduled item cannot be had before its time, and then goes to the tail', async () => {
+    await api.clock({ now: noonText })
+    const queue = await api.queue()
+    const at = (seconds: string, utf8: string) => ({ utf8, enqueue_at: `2030-11-15T12:00:${seconds}Z` })
+    const items = [at('10', 'later'), at('10', 'after it'), at('00.100', 'now'), at('00.100001', 'soon')]
+    await api.call('queue.produce', { queue_name: queue, request_timeout: '1m', items })
+    expect(textsOf(await listed(queue))).toEqual(['now'])
+    const scheduled = await listed(queue, 'storage/scheduled.list')
+    expect(textsOf(scheduled).toSorted()).toEqual(['after it', 'later', 'soon'])
+    expect(scheduled[0]).toMatchObject({
+      enqueue_at: '2030-11-15T12:00:10Z',
+      lease_deadline: '0001-01-01T00:00:00Z',
+    })
+    const stats = (await api.call('queue.stats', { queue_name: queue })).logicalQueues[0].partitions[0]
+    expect(stats).toMatchObject({ total: 1, scheduled: 3 })
+    const complete = { queue_name: queue, request_timeout: '1m', ids: [scheduled[0].id] }
+    expect(await api.refused('queue.complete', complete)).toMatch('does not exist')
+    await api.clock({ advance: '10.000001s' })
+    const after = await listed(queue)
+    expect(textsOf(after)).toEqual(['now', 'soon', 'later', 'after it'])
+    expect(after[2].id).not.toBe(scheduled[0].id)
+    expect(after[2].enqueue_at).toBeUndefined()
+  })
+
+  it('a retry for later is scheduled in its partition', async () => {
+    await api.clock({ now: noonText })
+    const queue = await api.queue({ requested_partitions: 2 })
+    await api.produce(queue, 'zero')
+    await api.produce(queue, 'one')
+    await api.lease(queue)
+    const { partition, items } = await api.lease(queue)
+    expect(partition).toBe(1)
+    const retried = { id: items[0].id, retry_at: '2030-11-15T12:00:30Z' }
+    await api.call('queue.retry', { queue_name: queue, partition, items: [retried] })
+    const scheduled = (await api.call('storage/scheduled.list', { queue_name: queue, partition })).items
+    expect(scheduled).toMatchObject([{ enqueue_at: '2030-11-15T12:00:30Z', attempts: 1 }])
+    const waiting = api.lease(queue, 1, 'other')
+    await api.clock({ advance: '31s' })
+    expect((await waiting).items[0]).toMatchObject({ attempts: 2 })
+  })
+
+  it('an update counts for what comes, and for attempts and the dead queue of what is there', async () => {
+    await api.clock({ now: noonText })
+    const dead = await api.queue()
+    const queue = await api.queue()
+    await api.produce(queue, 'one')
+    await api.lease(queue)
+    await api.call('queues.update', {
+      queue_name: queue,
+      lease_timeout: '10m',
+      expire_timeout: '2h',
+      max_attempts: 1,
+      dead_queue: dead,
+    })
+    await api.produce(queue, 'two')
+    expect(await listed(queue)).toMatchObject([
+      { lease_deadline: '2030-11-15T12:01:00Z', expire_deadline: dayLater },
+      { expire_deadline: '2030-11-15T14:00:00Z' },
+    ])
+    expect((await api.lease(queue)).items[0].lease_deadline).toBe('2030-11-15T12:10:00Z')
+    await api.clock({ advance: '61s' })
+    expect(textsOf(await listed(dead))).toEqual(['one'])
+  })
+})

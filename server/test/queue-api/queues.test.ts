@@ -1,0 +1,127 @@
+import { expect, it } from 'vitest'
+import { describeServers, noonText } from './servers.ts'
+
+describeServers('queues', (api) => {
+  const info = (queue: string) => api.call('queues.info', { queue_name: queue })
+
+  it('show what they were given, in normal form, and nothing that is zero', async () => {
+    await api.clock({ now: noonText })
+    const queue = await api.queue({ lease_timeout: '90s', expire_timeout: '36h' })
+    expect(await info(queue)).toEqual({
+      queue_name: queue,
+      created_at: noonText,
+      updated_at: noonText,
+      lease_timeout: '1m30s',
+      expire_timeout: '36h0m0s',
+      requested_partitions: 1,
+      namespace: '_system',
+    })
+  })
+
+  it.each([
+    ['0.5m', '30s'],
+    ['1500ms', '1.5s'],
+    ['300ms', '300ms'],
+    ['2500ns', '2.5µs'],
+    ['1h', '1h0m0s'],
+    ['1h30.5s', '1h0m30.5s'],
+    ['100us', '100µs'],
+  ])('give a timeout of %s back as %s', async (given, shown) => {
+    const queue = await api.queue({ lease_timeout: given })
+    expect((await info(queue)).lease_timeout).toBe(shown)
+  })
+
+  it('keep their timeouts and lose everything else in an update that says nothing', async () => {
+    await api.clock({ now: noonText })
+    const dead = await api.queue()
+    const queue = await api.queue({ reference: 'team a', max_attempts: 3, dead_queue: dead })
+    expect(await info(queue)).toMatchObject({ reference: 'team a', max_attempts: 3, dead_queue: dead })
+    await api.clock({ advance: '1.5s' })
+    await api.call('queues.update', { queue_name: queue, requested_partitions: 7 })
+    expect(await info(queue)).toEqual({
+      queue_name: queue,
+      created_at: noonText,
+      updated_at: '2030-11-15T12:00:01.500Z',
+      lease_timeout: '1m0s',
+      expire_timeout: '24h0m0s',
+      requested_partitions: 1,
+      namespace: '_system',
+    })
+  })
+
+  it('cannot get a dead queue once they are one', async () => {
+    const dead = await api.queue()
+    const other = await api.queue()
+    await api.queue({ dead_queue: dead })
+    expect(await api.refused('queues.update', { queue_name: dead, dead_queue: other })).toBe(
+      `dead_queue is invalid; '${dead}' is itself a dead_queue and cannot have one of its own`,
+    )
+  })
+
+  it('cannot be deleted while they are the dead queue of another', async () => {
+    const dead = await api.queue()
+    const queue = await api.queue({ dead_queue: dead })
+    expect(await api.refused('queues.delete', { queue_name: dead })).toBe(
+      `queue is in use; '${dead}' is the dead_queue of '${queue}', change that queue first`,
+    )
+    await api.call('queues.delete', { queue_name: queue })
+    await api.call('queues.delete', { queue_name: dead })
+    expect(await api.refused('queues.info', { queue_name: dead })).toMatch('queue does not exist')
+  })
+
+  it('are gone with their items: a new one of that name is empty', async () => {
+    const queue = await api.queue()
+    await api.produce(queue, 'one')
+    await api.call('queues.delete', { queue_name: queue })
+    const again = { queue_name: queue, lease_timeout: '1m', expire_timeout: '1h', requested_partitions: 1 }
+    await api.call('queues.create', again)
+    expect(await api.call('storage/items.list', { queue_name: queue })).toEqual({})
+    await api.produce(queue, 'two')
+    expect((await api.lease(queue, 5)).items).toHaveLength(1)
+  })
+
+  it('are listed by name from the pivot on', async () => {
+    const names = ['list-Z', 'list-a', 'list-b', 'list-é']
+    for (const queue_name of names.toReversed()) await api.queue({ queue_name })
+    const list = async (body: Record<string, string | number>): Promise<string[]> =>
+      ((await api.call('queues.list', body)).items ?? []).map(
+        (item: { queue_name: string }) => item.queue_name,
+      )
+    expect(await list({ pivot: 'list-' })).toEqual(expect.arrayContaining(names))
+    expect((await list({ pivot: 'list-' })).slice(0, 4)).toEqual(names)
+    expect(await list({ pivot: 'list-a', limit: 2 })).toEqual(['list-a', 'list-b'])
+    expect(await list({ pivot: 'list-aa', limit: 1 })).toEqual(['list-b'])
+    expect(await list({ pivot: 'zzz' })).toEqual([])
+    expect(await list({ pivot: 'list-', namespace: '_system', limit: 1 })).toEqual(['list-Z'])
+    expect(await list({ namespace: 'nowhere' })).toEqual([])
+  })
+
+  it('survive a restart with all that is in them', async () => {
+    if (!api.isDurable) return
+    await api.clock({ now: noonText })
+    const dead = await api.queue()
+    const queue = await api.queue({ dead_queue: dead, max_attempts: 1 })
+    await api.produce(queue, 'leased', 'waiting')
+    await api.lease(queue)
+    const later = { utf8: 'later', enqueue_at: '2030-11-15T12:00:30Z' }
+    await api.call('queue.produce', { queue_name: queue, request_timeout: '1m', items: [later] })
+    const look = async () => [
+      await info(queue),
+      await api.call('storage/items.list', { queue_name: queue }),
+      await api.call('storage/scheduled.list', { queue_name: queue }),
+    ]
+    await api.restart()
+    // The new server's clock is the real one, which is long before: nothing has come due.
+    const before = await look()
+    expect(before[1].items).toMatchObject([{ is_leased: true, attempts: 1 }, {}])
+    expect(before[2].items).toHaveLength(1)
+    await api.restart()
+    expect(await look()).toEqual(before)
+    await api.clock({ now: '2030-11-15T12:02:00Z' })
+    const items = (await api.call('storage/items.list', { queue_name: queue })).items
+    expect(items).toHaveLength(2)
+    expect((await api.call('storage/items.list', { queue_name: dead })).items).toMatchObject([
+      { source_id: before[1].items[0].id },
+    ])
+  })
+})
