@@ -1,0 +1,66 @@
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { type Browser, chromium as launcher } from 'playwright-core'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { runProgram } from '../../../tools/run-program.ts'
+import { chromiumLaunchArgs } from '../../../tools/services/index.ts'
+import { needs, requireService } from '../../../tools/services/require-service.ts'
+import { startTestServer } from '../http/running.ts'
+
+type Published = typeof import('../../../client/src/index.ts')
+
+const chromium = await requireService('chromium')
+
+describe('the client as it is published, in a browser', needs(chromium), () => {
+  let browser: Browser
+  const folder = mkdtempSync(join(tmpdir(), 'redrive-client-'))
+  beforeAll(async () => {
+    expect(await runProgram('tsc', ['-p', 'client/tsconfig.build.json', '--outDir', folder])).toBe(0)
+    browser = await launcher.launch({
+      executablePath: chromium.executablePath,
+      args: [...chromiumLaunchArgs()],
+    })
+  }, 120_000)
+  afterAll(async () => {
+    await browser?.close()
+    rmSync(folder, { recursive: true })
+  })
+
+  it('produces, works and stops; bytes stay what they are', async () => {
+    const { url } = await startTestServer()
+    const page = await browser.newPage()
+    const complaints: string[] = []
+    page.on('pageerror', (error) => complaints.push(String(error)))
+    await page.route(`${url}/published/**`, (route) => {
+      const file = new URL(route.request().url()).pathname.slice('/published/'.length)
+      return route.fulfill({ contentType: 'text/javascript', body: readFileSync(join(folder, file)) })
+    })
+    await page.goto(`${url}/health`)
+    // As text: the test runner would make an import of its own of it.
+    const published = await page.evaluateHandle<Published>(`import('/published/index.js')`)
+    const seen = await page.evaluate(async ({ createClient }) => {
+      const client = createClient()
+      await client.createQueue({ name: 'jobs', lease: '1m', expire: '24h' })
+      await client.produce('jobs', ['ž', Uint8Array.from({ length: 256 }, (_, value) => value)])
+      const payloads: number[][] = []
+      const worker = client.work(
+        'jobs',
+        (item) => {
+          payloads.push([...item.payload])
+          if (item.attempts === 1) throw new TypeError('žádný')
+        },
+        { waitMs: 100, onError: () => {} },
+      )
+      while (worker.counts().completed < 2) await new Promise((resolve) => setTimeout(resolve, 10))
+      await worker.stop()
+      return { payloads, counts: (await client.queue('jobs')).counts }
+    }, published)
+    const bytes = Array.from({ length: 256 }, (_, value) => value)
+    expect(seen.payloads).toHaveLength(4)
+    expect(seen.payloads).toEqual(expect.arrayContaining([[0xc5, 0xbe], bytes]))
+    expect(seen.counts).toMatchObject({ completed: 2, leased: 0, waiting: 0 })
+    expect(complaints).toEqual([])
+    await page.close()
+  })
+})
