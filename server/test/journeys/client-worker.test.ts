@@ -1,16 +1,23 @@
+import { type ChildProcess, spawn } from 'node:child_process'
+import { once } from 'node:events'
 import { mkdtempSync, rmSync } from 'node:fs'
+import { type AddressInfo, createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
 import { afterEach, describe, expect, it } from 'vitest'
 import { type Client, createClient, Dead, RetryLater, type Worker } from '../../../client/src/index.ts'
 import { countingClock } from '../../../client/test/counting-clock.ts'
+import { openStorage } from '../../src/storage/open.ts'
 import { until } from '../http/poll.ts'
 import { startTestServer } from '../http/running.ts'
 
 const folders: string[] = []
 const workers: Worker[] = []
+const children: ChildProcess[] = []
 afterEach(async () => {
   await Promise.all(workers.splice(0).map((worker) => worker.stop({ withinMs: 0 })))
+  for (const child of children.splice(0)) child.kill('SIGKILL')
   for (const folder of folders.splice(0)) rmSync(folder, { recursive: true })
 })
 
@@ -18,6 +25,24 @@ function aStore() {
   const folder = mkdtempSync(join(tmpdir(), 'redrive-worker-'))
   folders.push(folder)
   return { kind: 'sqlite', path: join(folder, 'store.db') } as const
+}
+
+async function aFreePort(): Promise<number> {
+  const server = createServer().listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  const { port } = server.address() as AddressInfo
+  server.close()
+  await once(server, 'close')
+  return port
+}
+
+/** A server in a process of its own, which a test can kill. */
+function serve(port: number, store: string): ChildProcess {
+  const main = fileURLToPath(new URL('../../src/cli/main.ts', import.meta.url))
+  const args = [main, 'serve', '--port', String(port), '--store', store]
+  const child = spawn(process.execPath, args, { stdio: 'ignore' })
+  children.push(child)
+  return child
 }
 
 /** A fetch that counts calls by path. */
@@ -117,6 +142,40 @@ describe('a worker', () => {
     expect(calls.get('/v1/queue.lease')).toBeLessThan(total / 5)
   })
 
+  it('loses nothing when the server is killed, and comes back to it by itself', async () => {
+    const store = aStore()
+    const port = await aFreePort()
+    const client = createClient({ url: `http://127.0.0.1:${port}`, retriesMax: 100, backoffMsMax: 100 })
+    const first = serve(port, store.path)
+    await client.createQueue({ name: 'jobs', lease: '3s', expire: '24h' })
+    const total = 2_000
+    for (let at = 0; at < total; at += 500) {
+      await client.produce(
+        'jobs',
+        Array.from({ length: 500 }, (_, index) => String(at + index)),
+      )
+    }
+    const processed = new Set<string>()
+    const handler = (item: { text(): string }) => void processed.add(item.text())
+    const worker = work(client, 'jobs', handler, { ...silent, concurrency: 20, backoffMsMax: 200 })
+    await until(
+      async () => processed.size,
+      (size) => size > 300,
+    )
+    first.kill('SIGKILL')
+    await once(first, 'exit')
+    expect(processed.size).toBeLessThan(total)
+    serve(port, store.path)
+    await until(
+      () => counts(client),
+      ({ completed }) => completed === total,
+      25_000,
+    )
+    await worker.stop()
+    expect(processed.size).toBe(total)
+    expect(await counts(client)).toMatchObject({ accepted: total, waiting: 0, leased: 0 })
+  }, 60_000)
+
   it('stops gracefully: nothing stays leased, and the rest of the queue is left alone', async () => {
     const { url } = await startTestServer()
     const { clock, timers } = countingClock()
@@ -181,7 +240,8 @@ describe('a worker', () => {
   })
 
   it('retries later and gives up as the handler says, and tells why', async () => {
-    const { url } = await startTestServer()
+    const store = aStore()
+    const { url, stop } = await startTestServer({}, store)
     const client = createClient({ url })
     await client.createQueue({ name: 'dead', lease: '1m', expire: '24h' })
     await client.createQueue({ name: 'jobs', lease: '1m', expire: '24h', deadQueue: 'dead', attemptsMax: 2 })
@@ -207,6 +267,22 @@ describe('a worker', () => {
     expect(Date.parse(scheduled?.enqueueAt ?? '') - Date.now()).toBeGreaterThan(3_500_000)
     expect((await client.items('dead')).map((item) => item.text()).toSorted()).toEqual(['dead', 'fails'])
     expect(retried.toSorted()).toEqual(['dead: never', 'fails: failed', 'fails: failed', 'later: not yet'])
+
+    // The letters' failures have no call of their own yet: look where they are kept.
+    await stop(0)
+    const storage = await openStorage(store)
+    const letters = await storage.listItems({ queue: 'dead', countMax: 10 })
+    await storage.close()
+    const failures = letters.map(({ payload, failure }) => [Buffer.from(payload).toString(), failure])
+    expect(Object.fromEntries(failures)).toMatchObject({
+      dead: {
+        errorClass: 'TypeError',
+        message: 'never: wrong',
+        reason: 'bad_input',
+        worker: worker.clientId,
+      },
+      fails: { errorClass: 'Error', message: 'failed', attempts: 2, stack: expect.stringContaining('at ') },
+    })
   })
 
   it('tells a handler that its lease was lost, and forgets what it did', async () => {
