@@ -65,7 +65,6 @@ const catalog = {
     hint: 'It may be completed, moved or retried: an item that goes back to its queue gets a new id.',
   },
   ITEM_NOT_LEASED: { status: 409, hint: 'Stop work on this item: its lease has ended.' },
-  ITEM_ID_INVALID: { status: 400, hint: 'Item ids are 27 letters and digits, as they were given out.' },
   CONTENT_UNREADABLE: {
     status: 400,
     hint: 'Send a body that matches its Content-Type, and accept JSON or protobuf.',
@@ -104,21 +103,5 @@ export class KnownError extends Error {
     this.code = code
     this.status = catalog[code].status
     this.hint = catalog[code].hint
-  }
-}
-
-/** A refusal because of one item among many: whoever renders it may need to name the item. */
-export class ItemError extends KnownError {
-  readonly itemId: string
-
-  constructor(
-    code: 'ITEM_NOT_FOUND' | 'ITEM_NOT_LEASED' | 'ITEM_ID_INVALID',
-    itemId: string,
-    message: string,
-    cause?: unknown,
-  ) {
-    super(code, message, cause)
-    this.name = 'ItemError'
-    this.itemId = itemId
   }
 }

@@ -90,6 +90,11 @@ export async function startServer({ settings, store, log }: ServerOptions): Prom
     clock,
     startedAt: toDate(clock.now()),
     limits: httpLimits(settings),
+    queueLimits: {
+      produceItemsMax: settings['queue.produce_items_max'],
+      leaseItemsMax: settings['queue.lease_items_max'],
+      completeItemsMax: settings['queue.complete_items_max'],
+    },
     storeKind: store.kind,
     storage: connection.storage,
     engine: () => {

@@ -124,6 +124,24 @@ export const settingsTable = {
     max: 1_000_000,
     sentence: 'The most requests of one queue that may wait to be written; further ones are refused.',
   }),
+  'queue.produce_items_max': integer({
+    default: 1_000,
+    min: 1,
+    max: 65_536,
+    sentence: 'The most items that may be produced in one call of the Queue API.',
+  }),
+  'queue.lease_items_max': integer({
+    default: 1_000,
+    min: 1,
+    max: 65_536,
+    sentence: 'The most items that may be leased in one call of the Queue API.',
+  }),
+  'queue.complete_items_max': integer({
+    default: 1_000,
+    min: 1,
+    max: 65_536,
+    sentence: 'The most items that may be completed or retried in one call of the Queue API.',
+  }),
   'test.hooks': boolean({
     default: false,
     sentence: 'Adds /_test/clock and /_test/hold, for test suites. Never on a server that matters.',

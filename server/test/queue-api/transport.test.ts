@@ -12,7 +12,7 @@ import { createSystemClock } from '../../src/system-clock.ts'
 import { startTestApi } from '../http/api.ts'
 import { connectRaw } from '../http/raw.ts'
 import { readableLog, testSettings } from '../http/running.ts'
-import { type Body, contentTypes } from './speak.ts'
+import { type Body, contentTypes, speaker } from './speak.ts'
 
 let server: RunningServer
 beforeAll(async () => {
@@ -273,6 +273,57 @@ describe('what is not a call', () => {
     const { response, bytes } = await post(method, `${' '.repeat(bytesMax - 1)}{}`)
     expect(response.status).toBe(400)
     expect(JSON.parse(bytes.toString()).message).toBe(`request body exceeds ${text} limit`)
+  })
+})
+
+describe('the bounds of a server', () => {
+  it('are the ones it was given', async () => {
+    const { log } = readableLog()
+    const bounds = {
+      'queue.produce_items_max': 1,
+      'queue.lease_items_max': 2,
+      'queue.complete_items_max': 3,
+      'http.body_bytes_max': 100_000,
+    }
+    const small = await startServer({ settings: testSettings(bounds), store: { kind: 'memory' }, log })
+    const { call, refused } = speaker(() => small.url, 'json')
+    try {
+      const place = { queue_name: 'q', request_timeout: '1m' }
+      const timeouts = { lease_timeout: '1m', expire_timeout: '1h' }
+      await call('queues.create', { queue_name: 'q', requested_partitions: 1, ...timeouts })
+      expect(await refused('queue.produce', { ...place, items: [{}, {}] })).toBe(
+        'items is invalid; max_produce_batch_size is 1 but received 2',
+      )
+      expect(await refused('queue.lease', { ...place, client_id: 'w', batch_size: 3 })).toBe(
+        'invalid batch size; max_lease_batch_size is 2, but 3 was requested',
+      )
+      expect(await refused('queue.complete', { ...place, ids: ['', '', '', ''] })).toBe(
+        'ids is invalid; max_complete_batch_size is 3 but received 4',
+      )
+      expect(await refused('queue.produce', { ...place, items: [{ utf8: 'x'.repeat(100_000) }] })).toBe(
+        'request body exceeds 97.7KiB limit',
+      )
+    } finally {
+      await small.stop(0)
+    }
+  })
+
+  it('keep a body of countless items from becoming countless objects', async () => {
+    const empties = Buffer.alloc(4_000_000)
+    for (let at = 0; at < empties.length; at += 2) empties[at] = 0x1a
+    const headers = { 'content-type': 'application/protobuf' }
+    const place = Buffer.from([0x0a, 0x06, ...Buffer.from('orders')])
+    const imported = await post('storage/items.import', Buffer.concat([place, empties]), headers)
+    expect(JSON.parse(imported.bytes.toString()).message).toBe(
+      'items is invalid; cannot be more than 1000000 in one request',
+    )
+    const timeout = Buffer.from([0x12, 0x02, ...Buffer.from('1m')])
+    const produced = await post('queue.produce', Buffer.concat([place, timeout, empties]), headers)
+    expect(JSON.parse(produced.bytes.toString()).message).toBe(
+      'items is invalid; max_produce_batch_size is 1000 but received 2000000',
+    )
+    const json = await post('storage/items.import', `{"items":[${'{},'.repeat(1_000_001)}{}]}`)
+    expect(json.response.status).toBe(400)
   })
 })
 

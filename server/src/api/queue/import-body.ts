@@ -39,8 +39,10 @@ function countFields(bytes: Buffer): number {
     const reader = new BinaryReader(bytes)
     for (; reader.pos < reader.len && count <= itemsMax + 1; count++) {
       const [field, wireType] = reader.tag()
-      if (wireType === WireType.LengthDelimited) reader.pos += reader.uint32()
-      else reader.skip(wireType, field)
+      if (wireType === WireType.LengthDelimited) {
+        const length = reader.uint32()
+        reader.pos += length
+      } else reader.skip(wireType, field)
     }
   } catch {
     // What cannot be counted cannot be read either, and that will be said better.

@@ -1,6 +1,6 @@
 import { ksuidLength, ksuidMax, ksuidMin, ksuidProblem } from '../../core/ksuid.ts'
 import type { Engine } from '../../engine/engine.ts'
-import { KnownError } from '../../errors.ts'
+import { ItemRefused } from '../../engine/refused.ts'
 import { type Fault, invalid } from './fault.ts'
 
 /** The contract's words for an id that is not one, or undefined. */
@@ -63,8 +63,8 @@ export async function settle<T>(
   try {
     return await work()
   } catch (error) {
-    if (!(error instanceof KnownError) || !('itemId' in error)) throw error
-    const id = String(error.itemId)
+    if (!(error instanceof ItemRefused)) throw error
+    const id = error.itemId
     if (error.code === 'ITEM_NOT_LEASED') throw notLeased(id)
     throw idFault(id) ?? missing(id)
   }

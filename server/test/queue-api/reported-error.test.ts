@@ -1,0 +1,50 @@
+import { afterEach, expect, it } from 'vitest'
+import { openEngine } from '../../src/engine/open.ts'
+import { openStorage } from '../../src/storage/open.ts'
+import { startTestApi } from '../http/api.ts'
+import { bytes, noon } from '../make.ts'
+import { speaker } from './speak.ts'
+
+const ends: (() => Promise<void>)[] = []
+afterEach(async () => {
+  for (const end of ends.splice(0)) await end()
+})
+
+it('what X-Redrive-Error says becomes the failure of the dead letter', async () => {
+  const clock = { now: () => noon }
+  const storage = await openStorage({ kind: 'memory' }, { clock })
+  const engine = openEngine(storage, { clock, isTicking: false })
+  ends.push(async () => {
+    await engine.close()
+    await storage.close()
+  })
+  await engine.createQueue({ name: 'dead' })
+  await engine.createQueue({ name: 'orders', deadQueue: 'dead' })
+  await engine.produce('orders', [{ payload: bytes('one') }, { payload: bytes('two') }])
+  const { items } = await engine.lease('orders', { clientId: 'worker-1', countMax: 2, timeoutMs: 1_000 })
+  const { url } = await startTestApi({ engine: () => engine, clock })
+  const api = speaker(() => url, 'protobuf')
+
+  const given = { error_class: 'CardRefused', error_message: 'no € left', stack: 'at pay', reason: 'refused' }
+  // Raw UTF-8, as many programs write it.
+  const header = Buffer.from(JSON.stringify(given)).toString('latin1')
+  const retried = items.map(({ id }) => ({ id, dead: true }))
+  await api.call(
+    'queue.retry',
+    { queue_name: 'orders', items: retried },
+    { headers: { 'x-redrive-error': header } },
+  )
+  const letters = await storage.listItems({ queue: 'dead', countMax: 10 })
+  expect(letters.map(({ failure }) => failure)).toEqual(
+    items.map(() => ({
+      reason: 'refused',
+      errorClass: 'CardRefused',
+      message: 'no € left',
+      stack: 'at pay',
+      attempts: 1,
+      firstFailedAt: noon,
+      lastFailedAt: noon,
+      worker: 'worker-1',
+    })),
+  )
+})
