@@ -65,6 +65,7 @@ const catalog = {
     hint: 'It may be completed, moved or retried: an item that goes back to its queue gets a new id.',
   },
   ITEM_NOT_LEASED: { status: 409, hint: 'Stop work on this item: its lease has ended.' },
+  ITEM_ID_INVALID: { status: 400, hint: 'Item ids are 27 letters and digits, as they were given out.' },
   CONTENT_UNREADABLE: {
     status: 400,
     hint: 'Send a body that matches its Content-Type, and accept JSON or protobuf.',

@@ -15,7 +15,7 @@ export type Format = 'json' | 'protobuf'
 export type Body = any
 export type Answer = Readonly<{ status: number; statusText: string; headers: Headers; body: Body }>
 
-const requests: Readonly<Record<string, readonly [DescMessage, DescMessage]>> = {
+export const requests: Readonly<Record<string, readonly [DescMessage, DescMessage]>> = {
   'queue.produce': [messages.QueueProduceRequestSchema, messages.ReplySchema],
   'queue.lease': [messages.QueueLeaseRequestSchema, messages.QueueLeaseResponseSchema],
   'queue.complete': [messages.QueueCompleteRequestSchema, messages.ReplySchema],

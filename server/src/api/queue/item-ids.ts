@@ -1,7 +1,7 @@
 import { ksuidLength, ksuidMax, ksuidMin, ksuidProblem } from '../../core/ksuid.ts'
 import type { Engine } from '../../engine/engine.ts'
 import { ItemRefused } from '../../engine/refused.ts'
-import { type Fault, invalid } from './fault.ts'
+import { Fault, invalid } from './fault.ts'
 
 /** The contract's words for an id that is not one, or undefined. */
 export function idFault(id: string): Fault | undefined {
@@ -11,7 +11,7 @@ export function idFault(id: string): Fault | undefined {
     problem === 'length'
       ? `Valid encoded KSUIDs are ${ksuidLength} characters`
       : `Valid encoded KSUIDs are bounded by ${ksuidMin} and ${ksuidMax}`
-  return invalid(`invalid storage id; '${id}': ${why}`)
+  return new Fault(400, `invalid storage id; '${id}': ${why}`, 'ITEM_ID_INVALID')
 }
 
 export function checkIds(ids: readonly string[]): void {

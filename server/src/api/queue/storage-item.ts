@@ -61,9 +61,10 @@ export function echoOf(given: StorageItem, { id, createdAt, expireDeadline }: Im
     id: isStored ? id : given.id,
     sourceId: given.sourceId,
     isLeased: given.isLeased,
-    leaseDeadline: given.leaseDeadline ?? timestampOrZero(null),
-    expireDeadline: isStored ? timestampOf(expireDeadline) : (given.expireDeadline ?? timestampOrZero(null)),
-    createdAt: isStored ? timestampOf(createdAt) : (given.createdAt ?? timestampOrZero(null)),
+    // Through our own instants: protobuf can hold times that JSON has no way to write.
+    leaseDeadline: timestampOrZero(instantOf(given.leaseDeadline)),
+    expireDeadline: timestampOrZero(isStored ? expireDeadline : instantOf(given.expireDeadline)),
+    createdAt: timestampOrZero(isStored ? createdAt : instantOf(given.createdAt)),
     attempts: given.attempts,
     maxAttempts: given.maxAttempts,
     reference: given.reference,
