@@ -82,7 +82,7 @@ export async function startServer({ settings, store, log }: ServerOptions): Prom
     log,
   })
   const reconciling = createLoop(settings['counts.reconcile_interval'], reconciler.pass, (error) =>
-    log.warn({ error }, 'counts could not be compared with their rows; they will be later'),
+    log.warn({ err: error }, 'counts could not be compared with their rows; they will be later'),
   )
   const checks = [{ name: 'queues:storage', componentType: 'datastore', read: connection.state }] as const
   const { app, drain } = await createApi({
@@ -123,8 +123,10 @@ export async function startServer({ settings, store, log }: ServerOptions): Prom
     await listen(app, host, settings.port)
   } catch (error) {
     await app.close()
-    await engine?.close()
-    await closeStore(connection.stop(), log)
+    await closeStore(
+      Promise.resolve(engine?.close()).then(() => connection.stop()),
+      log,
+    )
     throw error
   }
   const url = urlOf(app.server.address() as AddressInfo)
@@ -136,8 +138,8 @@ export async function startServer({ settings, store, log }: ServerOptions): Prom
     const cut = await drained
     if (cut > 0) log.warn({ requests: cut }, 'requests were cut: they took longer than the grace')
     await app.close()
-    await reconciling.stop()
-    await closeStore(connection.stop(), log)
+    const closed = Promise.all([engine?.close(), reconciling.stop()]).then(() => connection.stop())
+    await closeStore(closed, log)
     log.info('redrive has stopped')
   }
   return {
@@ -145,8 +147,8 @@ export async function startServer({ settings, store, log }: ServerOptions): Prom
     stop: (graceMs) => {
       const drained = drain.stop(graceMs)
       // Leases that wait are answered now, so that nobody waits for them.
-      const idle = engine?.close()
-      whenStopped ??= Promise.resolve(idle).then(() => finish(drained))
+      void engine?.close().catch(() => undefined)
+      whenStopped ??= finish(drained)
       return whenStopped
     },
   }

@@ -1,6 +1,7 @@
 import { type Command, CommanderError } from 'commander'
 import { nearest } from '../config/nearest.ts'
 import { didYouMean } from '../config/read-settings.ts'
+import { maskStore } from '../config/store-text.ts'
 import { KnownError } from '../errors.ts'
 import type { Context } from './context.ts'
 import { exitCodeFor, exitCodes } from './exit-codes.ts'
@@ -59,7 +60,7 @@ function usageSentence(error: CommanderError, program: Command, args: readonly s
       }
       return `there is no flag ${culprit}${didYouMean(nearest(culprit, [...settingFlags, '--help']))}`
     case 'commander.unknownCommand':
-      return `there is no command ${culprit}${didYouMean(nearest(culprit, commandNames(program)))}`
+      return `there is no command ${maskStore(culprit)}${didYouMean(nearest(culprit, commandNames(program)))}`
     case 'commander.optionMissingArgument':
       return `the flag ${culprit.split(' ')[0]} needs a value`
     case 'commander.excessArguments':

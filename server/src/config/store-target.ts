@@ -43,6 +43,10 @@ export function parseStore(text: string, shown = maskStore(text)): NamedStore {
 type Refuse = (why: string) => KnownError
 
 function checkPath(path: string, refuse: Refuse): string {
+  // Nobody calls a file so, and whoever means a database would get an empty one, its password in the name.
+  if (/^[^\\/]*:[^\\/]*@/.test(path) || /(^|\s)(host|user|password|dbname)\s*=/i.test(path)) {
+    throw refuse('it looks like a database; write postgres://user:password@host:5432/database')
+  }
   if (path.trim() === '' || path.includes('\0')) throw refuse('it names no file')
   if (/[\\/]$/.test(path) || /^\.{1,2}$/.test(path)) throw refuse('it names a folder, not a file')
   // Nobody means a file with one of these names; whoever does writes ./memory.

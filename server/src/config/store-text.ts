@@ -5,5 +5,5 @@
 export function maskStore(text: string): string {
   return text
     .replace(/^(\w[\w+.-]*:(?:\/\/)?)?([^:@/]*):(?!\/\/).*@/s, '$1$2:[secret]@')
-    .replace(/([?&]password=)[^&#]*/gi, '$1[secret]')
+    .replace(/((?:^|[\s?&])password\s*=\s*)('[^']*'|[^\s&#]*)/gi, '$1[secret]')
 }

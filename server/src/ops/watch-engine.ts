@@ -16,6 +16,6 @@ export function watchEngine(log: Logger): Required<Pick<EngineOptions, 'onDroppe
         )
       }
     },
-    onError: (error) => log.warn({ error }, 'background work of the queues failed; it is tried again'),
+    onError: (error) => log.warn({ err: error }, 'background work of the queues failed; it is tried again'),
   }
 }

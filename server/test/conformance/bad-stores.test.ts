@@ -1,4 +1,4 @@
-import { chmod, mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
+import { chmod, link, mkdir, mkdtemp, readFile, rm, symlink, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
@@ -107,6 +107,19 @@ describe('a SQLite file that a server has open', () => {
     } finally {
       await place.drop()
     }
+  })
+
+  it('is refused under every other name it has', async () => {
+    const folder = await mkdtemp(join(tmpdir(), 'redrive-links-'))
+    const at = (name: string): StoreTarget => ({ kind: 'sqlite', path: join(folder, name) })
+    const first = await openStorage(at('redrive.db'))
+    await symlink(join(folder, 'redrive.db'), join(folder, 'symbolic.db'))
+    await expectRefusal(openStorage(at('symbolic.db')), 'STORE_LOCKED')
+    await link(join(folder, 'redrive.db'), join(folder, 'hard.db'))
+    const error = await expectRefusal(openStorage(at('hard.db')), 'STORE_LOCKED')
+    expect(error.message).toContain('hard links')
+    await first.close()
+    await rm(folder, { recursive: true })
   })
 
   it('is refused to another process, and opens at once when its server was killed', async () => {

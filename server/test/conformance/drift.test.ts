@@ -70,5 +70,13 @@ describeDurableStores('a count that is wrong', (given) => {
     expect(await given.storage.verify()).toContainEqual(expected)
     expect(await given.storage.reconcile()).toContainEqual(expected)
     expect(await given.storage.counts({ queue })).toMatchObject([{ waiting: 1 }])
+    // What was mended stays known: the counts alone would no longer tell that something is lost.
+    const mended = await given.storage.listAudit({ target: queue, action: 'counts.mend', countMax: 9 })
+    expect(mended.map(({ details }) => details)).toContainEqual({
+      partition: 0,
+      count: 'waiting',
+      counted: 5,
+      actual: 1,
+    })
   })
 })

@@ -1,6 +1,6 @@
-import type { AuditQuery, AuditRow, WriteAudit } from '../storage.ts'
+import type { AuditEntry, AuditQuery, AuditRow, WriteAudit } from '../storage.ts'
 import { int8s, texts } from './arrays.ts'
-import type { Connections, Statement } from './connections.ts'
+import type { Connection, Connections, Statement } from './connections.ts'
 import type { Transaction } from './transaction.ts'
 
 const insertAudit: Statement = {
@@ -13,19 +13,24 @@ export async function writeAudit(
   transaction: Transaction,
   commands: readonly WriteAudit[],
 ): Promise<undefined[]> {
-  const entries = commands.flatMap((command) => command.entries)
-  if (entries.length > 0) {
-    await transaction.connection.query(insertAudit, [
-      int8s(entries.map((entry) => entry.at)),
-      texts(entries.map((entry) => entry.actor)),
-      texts(entries.map((entry) => entry.action)),
-      texts(entries.map((entry) => entry.target)),
-      texts(entries.map((entry) => entry.reason)),
-      texts(entries.map((entry) => entry.requestId)),
-      texts(entries.map((entry) => JSON.stringify(entry.details))),
-    ])
-  }
+  await insertEntries(
+    transaction.connection,
+    commands.flatMap((command) => command.entries),
+  )
   return commands.map(() => undefined)
+}
+
+export async function insertEntries(connection: Connection, entries: readonly AuditEntry[]): Promise<void> {
+  if (entries.length === 0) return
+  await connection.query(insertAudit, [
+    int8s(entries.map((entry) => entry.at)),
+    texts(entries.map((entry) => entry.actor)),
+    texts(entries.map((entry) => entry.action)),
+    texts(entries.map((entry) => entry.target)),
+    texts(entries.map((entry) => entry.reason)),
+    texts(entries.map((entry) => entry.requestId)),
+    texts(entries.map((entry) => JSON.stringify(entry.details))),
+  ])
 }
 
 export async function listAudit(connections: Connections, query: AuditQuery): Promise<AuditRow[]> {

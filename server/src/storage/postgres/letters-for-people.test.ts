@@ -145,7 +145,25 @@ describe('the archive procedure', needs(postgres), () => {
     expect(await storage.counts({ queue: 'letters' })).toMatchObject([{ dead: 0, archived: 25 }])
     expect(await storage.verify()).toEqual([])
     expect(await database.rows('select status from dlq.dlq_messages_archive')).toHaveLength(25)
+    const audit = await storage.listAudit({ action: 'letters.archive', countMax: 9 })
+    expect(audit.map(({ target, details }) => [target, details.archived])).toEqual([
+      ['letters', 5],
+      ['letters', 10],
+      ['letters', 10],
+    ])
+    expect(audit[0]?.actor).toMatch(/^database user \w+/)
   })
+
+  it.each(['null, 10', '30, null', '2147483647, 10', '-1, 10', '30, 0'])(
+    'refuses (%s) instead of doing nothing or too much',
+    async (parameters) => {
+      await using database = await testDatabase()
+      await (await database.open()).close()
+      await expect(database.rows(`call dlq.archive_old_dlq_messages(${parameters})`)).rejects.toThrow(
+        'retention days must be from 0 to 36500',
+      )
+    },
+  )
 
   it('leaves what is younger, and what nobody has finished', async () => {
     await using database = await testDatabase()

@@ -1,4 +1,4 @@
-import type { Instant } from '../../core/instant.ts'
+import { fromDate, type Instant } from '../../core/instant.ts'
 import type { Item } from '../../core/item.ts'
 import type { Queue } from '../../core/queue.ts'
 import { KnownError } from '../../errors.ts'
@@ -46,13 +46,16 @@ export async function openPostgres(
     connectTimeoutMs: options.postgresConnectTimeoutMs ?? connectTimeoutMsDefault,
   })
   const vacuum = new Vacuum(connections)
-  const storage = new PostgresStorage({
-    vacuum,
-    connections,
-    random,
-    book: new QueueBook(),
-    slots: new Slots(random),
-  })
+  const storage = new PostgresStorage(
+    {
+      vacuum,
+      connections,
+      random,
+      book: new QueueBook(),
+      slots: new Slots(random),
+    },
+    () => options.clock?.now() ?? fromDate(new Date()),
+  )
   try {
     await migrate(connections)
     return storage
@@ -66,11 +69,13 @@ class PostgresStorage implements Storage {
   readonly kind = 'postgres'
   readonly #store: Store
   readonly #gatherer: Gatherer
+  readonly #now: () => Instant
   readonly #underWay = new Set<Promise<unknown>>()
   #closing: Promise<void> | undefined
 
-  constructor(store: Store) {
+  constructor(store: Store, now: () => Instant) {
     this.#store = store
+    this.#now = now
     this.#gatherer = new Gatherer((commands) => write(store, commands))
   }
 
@@ -112,7 +117,7 @@ class PostgresStorage implements Storage {
   }
 
   reconcile(lock?: HeldLock): Promise<readonly Difference[]> {
-    return this.#run(() => reconcileCounts(this.#store.connections, lock))
+    return this.#run(() => reconcileCounts(this.#store.connections, lock, this.#now()))
   }
 
   async ping(): Promise<void> {

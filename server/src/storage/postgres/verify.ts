@@ -1,5 +1,8 @@
+import type { Instant } from '../../core/instant.ts'
 import { countNames, gauges } from '../count-columns.ts'
+import { mendedEntries } from '../mended.ts'
 import type { Difference, HeldLock } from '../storage.ts'
+import { insertEntries } from './audit.ts'
 import { beginWrite, type Connection, type Connections, type Row, within } from './connections.ts'
 import { countedPartitions, countsOf, Tally, writeTally } from './counts.ts'
 import { fence } from './locks.ts'
@@ -28,6 +31,7 @@ export async function verifyCounts(connections: Connections): Promise<Difference
 export async function reconcileCounts(
   connections: Connections,
   lock: HeldLock | undefined,
+  now: Instant,
 ): Promise<Difference[]> {
   return connections.use(async (connection) => {
     // Before the snapshot, or two reconcilers would both add the same correction.
@@ -40,6 +44,8 @@ export async function reconcileCounts(
       await within(connection, beginWrite, async () => {
         if (lock !== undefined) await fence({ connection }, { lock })
         if (!tally.isEmpty) await connection.query(writeTally, [...tally.encode(), reconcilerSlot])
+        const differences = found.map(({ difference }) => difference)
+        await insertEntries(connection, mendedEntries(differences, now))
       })
       return found.map(({ difference }) => difference)
     } finally {

@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { KnownError } from '../../errors.ts'
+import { checkCommand } from '../check-command.ts'
 import type { Command, Results } from '../storage.ts'
-import { checkTexts } from '../texts.ts'
 import { advance } from './advance.ts'
 import { archive } from './archive.ts'
 import { writeAudit } from './audit.ts'
@@ -26,7 +26,7 @@ const attemptsMax = 10
 
 export async function write(store: Store, commands: readonly Command[]): Promise<AnyResult[]> {
   if (commands.length === 0) return []
-  for (const command of commands) checkTexts(command)
+  for (const command of commands) checkCommand(command)
   const runs = splitIntoRuns(commands)
   for (let attempt = 1; ; attempt++) {
     try {

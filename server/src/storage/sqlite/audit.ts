@@ -1,9 +1,13 @@
-import type { AuditQuery, AuditRow, WriteAudit } from '../storage.ts'
+import type { AuditEntry, AuditQuery, AuditRow, WriteAudit } from '../storage.ts'
 import type { Bound, Database } from './database.ts'
 import type { Transaction } from './transaction.ts'
 
 export function writeAudit({ database }: Transaction, command: WriteAudit): undefined {
-  for (const entry of command.entries) {
+  insertAudit(database, command.entries)
+}
+
+export function insertAudit(database: Database, entries: readonly AuditEntry[]): void {
+  for (const entry of entries) {
     database.run(
       `insert into audit (at, actor, action, target, reason, request_id, details) values (?, ?, ?, ?, ?, ?, ?)`,
       entry.at,

@@ -1,7 +1,9 @@
+import { realpathSync } from 'node:fs'
 import { resolve } from 'node:path'
+import { fromDate, type Instant } from '../../core/instant.ts'
 import { KnownError } from '../../errors.ts'
 import type { StoreOptions } from '../open.ts'
-import type { Command, HeldLock, ResultsOf, Storage } from '../storage.ts'
+import type { Command, Difference, HeldLock, ResultsOf, Storage } from '../storage.ts'
 import { openFile } from './file.ts'
 import { read } from './read.ts'
 import { reconcile } from './reconcile.ts'
@@ -43,7 +45,7 @@ export async function openSqlite(target: Target, options: StoreOptions = {}): Pr
 }
 
 async function inFile(path: string, options: StoreOptions): Promise<Backend> {
-  const data = { path: resolve(path), synchronous: options.sqliteSynchronous ?? 'full' } as const
+  const data = { path: realPath(path), synchronous: options.sqliteSynchronous ?? 'full' } as const
   const writer = await Thread.start('writer-thread', data)
   const reader = await Thread.start('reader-thread', data).catch(async (error: unknown) => {
     await writer.close()
@@ -67,6 +69,16 @@ async function inFile(path: string, options: StoreOptions): Promise<Backend> {
     }
   }
 
+  /** Counts every row, so it has a thread of its own: other reads do not wait for it. */
+  const verify = async (): Promise<readonly Difference[]> => {
+    const counter = await Thread.start('reader-thread', data)
+    try {
+      return await counter.ask({ ask: 'read', what: { read: 'verify' } })
+    } finally {
+      await counter.close()
+    }
+  }
+
   let sent: Promise<void> = Promise.resolve()
   return {
     write: (unit) =>
@@ -74,12 +86,12 @@ async function inFile(path: string, options: StoreOptions): Promise<Backend> {
         if (gathered.push({ unit, resolve, reject }) > 1) return
         sent = Promise.resolve().then(send)
       }),
-    read: (what) => reader.ask({ ask: 'read', what }),
+    read: (what) => (what.read === 'verify' ? verify() : reader.ask({ ask: 'read', what })),
     reconcile: async (lock) => {
       // The reader counts first: the writer is kept from its work only when there is something to mend.
-      const found = await reader.ask<readonly unknown[]>({ ask: 'read', what: { read: 'verify' } })
+      const found = await verify()
       if (found.length === 0) return found
-      return writer.ask({ ask: 'reconcile', lock })
+      return writer.ask({ ask: 'reconcile', lock, now: nowOf(options) })
     },
     close: async () => {
       // The thread works in the order of arrival: the last write sent is the last one done.
@@ -106,10 +118,24 @@ function inMemory(options: StoreOptions): Backend {
         throw outcome?.error
       }),
     read: (call) => whileOpen(() => read(database, call)),
-    reconcile: (lock) => whileOpen(() => reconcile(database, lock)),
+    reconcile: (lock) => whileOpen(() => reconcile(database, lock, nowOf(options))),
     close: async () => {
       isClosed = true
       database.close()
     },
   }
+}
+
+/** One file, one lock, whatever link it is opened by. */
+function realPath(path: string): string {
+  try {
+    return realpathSync(path)
+  } catch {
+    // It is not there yet.
+    return resolve(path)
+  }
+}
+
+function nowOf(options: StoreOptions): Instant {
+  return options.clock?.now() ?? fromDate(new Date())
 }

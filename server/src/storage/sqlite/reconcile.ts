@@ -1,14 +1,18 @@
+import type { Instant } from '../../core/instant.ts'
+import { mendedEntries } from '../mended.ts'
 import type { Difference, HeldLock } from '../storage.ts'
+import { insertAudit } from './audit.ts'
 import { repairCounts, verifyCounts } from './counts.ts'
 import type { Database } from './database.ts'
 import { fence } from './locks.ts'
 
-export function reconcile(database: Database, lock: HeldLock | undefined): Difference[] {
+export function reconcile(database: Database, lock: HeldLock | undefined, now: Instant): Difference[] {
   database.exec('begin immediate')
   try {
     if (lock !== undefined) fence(database, { op: 'fence', lock })
     const differences = verifyCounts(database)
     repairCounts(database, differences)
+    insertAudit(database, mendedEntries(differences, now))
     database.exec('commit')
     return differences
   } catch (error) {

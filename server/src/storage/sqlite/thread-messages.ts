@@ -22,7 +22,7 @@ export type Request = Readonly<{ call: number }> &
   (
     | Readonly<{ ask: 'write'; units: Packed<readonly Unit[]> }>
     | Readonly<{ ask: 'read'; what: ReadCall }>
-    | Readonly<{ ask: 'reconcile'; lock: HeldLock | undefined }>
+    | Readonly<{ ask: 'reconcile'; lock: HeldLock | undefined; now: number }>
     | Readonly<{ ask: 'close' }>
   )
 

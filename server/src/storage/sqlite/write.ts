@@ -1,5 +1,5 @@
+import { checkCommand } from '../check-command.ts'
 import type { Command, Results } from '../storage.ts'
-import { checkTexts } from '../texts.ts'
 import { advance } from './advance.ts'
 import { archive } from './archive.ts'
 import { writeAudit } from './audit.ts'
@@ -56,7 +56,7 @@ export class Writer {
     try {
       const transaction = { database: this.#database, book: this.#book, tally: own }
       const results = unit.map((command) => {
-        checkTexts(command)
+        checkCommand(command)
         return obey(transaction, command)
       })
       if (!isAlone) this.#database.run('release unit')

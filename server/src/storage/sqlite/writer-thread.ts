@@ -26,7 +26,11 @@ try {
 
   const answer = (request: Request): void => {
     if (request.ask === 'close') {
-      database.exec('pragma wal_checkpoint(truncate)')
+      try {
+        database.exec('pragma wal_checkpoint(truncate)')
+      } catch {
+        // On a full disk the log stays beside the file, and is read when it is opened again.
+      }
       database.close()
       owned.release()
       say({ call: request.call, value: pack(null) })
@@ -35,7 +39,7 @@ try {
     }
     try {
       if (request.ask !== 'reconcile') throw new Error(`the writer cannot ${request.ask}`)
-      say({ call: request.call, value: pack(reconcile(database, request.lock)) })
+      say({ call: request.call, value: pack(reconcile(database, request.lock, request.now)) })
     } catch (error) {
       say({ call: request.call, error: sendError(error) })
     }

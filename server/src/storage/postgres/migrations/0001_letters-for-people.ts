@@ -109,7 +109,7 @@ const procedure = `
 create procedure redrive.archive_old_dlq_messages(p_retention_days integer default 30, p_batch_size integer default 1000)
 language plpgsql as $$
 declare
-  cutoff constant bigint := (extract(epoch from now()) * 1000000)::bigint - p_retention_days * 86400000000;
+  cutoff bigint;
   -- A CALL by itself starts its own transaction, at the same instant, and may commit after each batch.
   -- Inside somebody's transaction it may not: then all of it is part of that transaction.
   may_commit constant boolean := now() = statement_timestamp();
@@ -117,11 +117,13 @@ declare
   batch bigint;
   total bigint := 0;
 begin
-  if p_batch_size < 1 or p_retention_days < 0 then
-    raise exception 'retention days must be 0 or more and the batch size 1 or more';
+  if p_batch_size is null or p_retention_days is null
+    or p_batch_size not between 1 and 100000 or p_retention_days not between 0 and 36500 then
+    raise exception 'retention days must be from 0 to 36500 and the batch size from 1 to 100000';
   end if;
+  cutoff := (extract(epoch from now()) * 1000000)::bigint - p_retention_days * 86400000000;
   for dead_queue in
-    select q.id, redrive.text_in(q.policy, 'letterClass') = 'financial' as is_kept
+    select q.id, q.name, redrive.text_in(q.policy, 'letterClass') = 'financial' as is_kept
     from redrive.queues q where q.is_sourced order by q.id
   loop
     loop
@@ -148,6 +150,10 @@ begin
       select count(*) into batch from gone;
       total := total + batch;
       exit when batch = 0;
+      insert into redrive.audit (at, actor, action, target, reason, request_id, details)
+      values ((extract(epoch from clock_timestamp()) * 1000000)::bigint, 'database user ' || session_user,
+        'letters.archive', dead_queue.name, 'archive_old_dlq_messages', '',
+        json_build_object('archived', batch, 'retention_days', p_retention_days)::text);
       if may_commit then
         commit;
       end if;

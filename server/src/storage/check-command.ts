@@ -1,12 +1,16 @@
+import { instantMax, instantMin } from '../core/instant.ts'
 import { KnownError } from '../errors.ts'
 import type { Command, ImportedItem, NewItem } from './storage.ts'
 
 /**
- * PostgreSQL cannot keep a NUL character in a text, and an unpaired surrogate has no UTF-8: both
+ * What both backends refuse before they look at a command, in the same words: numbers that one of them
+ * could not keep, and texts that are none. PostgreSQL cannot keep a NUL character in a text, and an unpaired surrogate has no UTF-8: both
  * backends refuse them, so that what one store takes the other takes too. Bytes belong in the payload,
  * the key and the headers' values. (Failures, origins and details are kept as JSON, which escapes both.)
  */
-export function checkTexts(command: Command): void {
+export function checkCommand(command: Command): void {
+  if ('countMax' in command) checkNumber('countMax', command.countMax, 1, countMaxMax)
+  if ('now' in command) checkInstant('now', command.now)
   switch (command.op) {
     case 'produce':
       checkText('key', command.once?.key)
@@ -19,6 +23,8 @@ export function checkTexts(command: Command): void {
       for (const holder of command.holders) checkText('holder', holder)
       return
     case 'create-queue':
+      if (command.queue.name === '') throw new KnownError('BAD_REQUEST', 'name cannot be empty')
+      checkNumber('partitions', command.queue.partitions ?? 1, 1, partitionsMax)
       checkText('name', command.queue.name)
       checkText('namespace', command.queue.namespace)
       checkText('deadQueue', command.queue.deadQueue)
@@ -43,12 +49,32 @@ export function checkTexts(command: Command): void {
 }
 
 function checkItem(item: NewItem | ImportedItem): void {
+  checkNumber('priority', item.priority ?? 0, -int4Max, int4Max)
+  checkNumber('attemptsMax', item.attemptsMax ?? 0, 0, int4Max)
+  checkNumber('redrives', item.redrives ?? 0, 0, int4Max)
+  if (item.availableAt != null) checkInstant('availableAt', item.availableAt)
+  if (item.expireDeadline !== undefined) checkInstant('expireDeadline', item.expireDeadline)
+  if ('attempts' in item) checkNumber('attempts', item.attempts ?? 0, 0, int4Max)
+  if (item.lease && 'deadline' in item.lease) checkInstant('lease.deadline', item.lease.deadline)
   checkText('kind', item.kind)
   checkText('encoding', item.encoding)
   checkText('reference', item.reference)
   checkText('letterId', item.letterId)
   if (item.lease) checkText('holder', item.lease.holder)
   if ('sourceId' in item) checkText('sourceId', item.sourceId)
+}
+
+const int4Max = 2 ** 31 - 1
+const countMaxMax = 1_000_000
+const partitionsMax = 65_536
+
+function checkInstant(field: string, instant: number): void {
+  checkNumber(field, instant, instantMin, instantMax)
+}
+
+function checkNumber(field: string, value: number, min: number, max: number): void {
+  if (Number.isInteger(value) && value >= min && value <= max) return
+  throw new KnownError('BAD_REQUEST', `${field} is ${value}; it must be a whole number from ${min} to ${max}`)
 }
 
 function checkText(field: string, text: string | null | undefined): void {
