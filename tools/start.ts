@@ -8,6 +8,12 @@ if (!(await build(steps))) {
   process.exit(1)
 }
 
+// npm passes Ctrl-C on, but not the signal of `kill`: it just ends. Then the server is to end as well.
+const npm = process.ppid
+setInterval(() => {
+  if (process.ppid !== npm) process.kill(process.pid, 'SIGTERM')
+}, 500).unref()
+
 // In this process and not in one below it: signals arrive, and the exit code is the server's own.
 process.argv.splice(2, 0, 'serve')
 await import(new URL('../server/bin/redrive.js', import.meta.url).href)
