@@ -3,6 +3,7 @@ import type { Queue } from '../core/queue.ts'
 import { KnownError } from '../errors.ts'
 import { queueNotFound } from '../storage/queue-checks.ts'
 import type { AuditEntry, Change, Command, Storage } from '../storage/storage.ts'
+import { createAnnouncer } from './announcer.ts'
 import { createClockwork } from './clockwork.ts'
 import type { Engine, Trace } from './engine.ts'
 import { createLoop } from './loop.ts'
@@ -32,12 +33,22 @@ export function openEngine(storage: Storage, options: EngineOptions): Engine {
   const held = new Set<string>()
   let closed: KnownError | undefined
 
+  const announcer = createAnnouncer(storage, onError)
+  const stopHearing = storage.onAnnounced((queues) => {
+    for (const name of queues) {
+      const room = open.get(name)
+      if (room?.hasLeasers) void room.refresh().catch(onError)
+    }
+  })
+
   const onChanges = (changes: readonly Change[]): void => {
     const dropped: Change[] = []
     const shrunk = new Set<string>()
     for (const change of changes) {
-      if (change.to === 'waiting' || change.to === 'moved') open.get(change.queue)?.count(change.partition, 1)
-      else if (change.to === 'removed' && change.failure !== null) dropped.push(change)
+      if (change.to === 'waiting' || change.to === 'moved') {
+        open.get(change.queue)?.count(change.partition, 1)
+        announcer.add(change.queue)
+      } else if (change.to === 'removed' && change.failure !== null) dropped.push(change)
       // Expired items were available, unless their lease ended just then: only the store can tell.
       if (change.because === 'expire') shrunk.add(change.fromQueue)
     }
@@ -55,7 +66,7 @@ export function openEngine(storage: Storage, options: EngineOptions): Engine {
       clock,
       requestsMax,
       onChanges,
-      onAvailable: () => {},
+      onAvailable: announcer.add,
       onDue: (at: number) => clockwork.expect(at),
     }
     const room = new Room(queue, available, parts)
@@ -205,6 +216,7 @@ export function openEngine(storage: Storage, options: EngineOptions): Engine {
         ),
       )
       clockwork.expect(clock.now())
+      announcer.add(queue)
       await (await rooms.get(queue))?.refresh()
       return imported
     },
@@ -248,7 +260,8 @@ export function openEngine(storage: Storage, options: EngineOptions): Engine {
     close: async () => {
       closed ??= new KnownError('SHUTTING_DOWN', 'the server is shutting down')
       const finished = [...open.values()].map((room) => room.finish(closed as KnownError))
-      await Promise.all([...finished, clockwork.stop(), refreshing.stop()])
+      stopHearing()
+      await Promise.all([...finished, clockwork.stop(), refreshing.stop(), announcer.stop()])
       open.clear()
     },
   }

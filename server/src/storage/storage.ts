@@ -42,6 +42,11 @@ export interface Storage {
    */
   reconcile(lock?: HeldLock): Promise<readonly Difference[]>
 
+  /** Tells the other servers on this store that items of these queues became available. May be lost. */
+  announce(queues: readonly string[]): Promise<void>
+  /** Hears what the other servers announce, never oneself. Gives a way to stop. */
+  onAnnounced(listener: (queues: readonly string[]) => void): () => void
+
   /** Resolves when the store answers; rejects with STORE_UNAVAILABLE and the reason. */
   ping(): Promise<void>
   /** Waits for writes under way. Safe twice. */

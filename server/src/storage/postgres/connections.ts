@@ -28,6 +28,8 @@ type Pool = {
   readonly credentials: Credentials | undefined
   borrowers: number
   isRetired: boolean
+  /** Told when nobody should start with it any more. */
+  readonly whenRetired: (() => void)[]
 }
 
 const statementTimeoutMs = 60_000
@@ -114,6 +116,31 @@ export class Connections {
     }
   }
 
+  /** Hears a channel until the signal aborts, the connection breaks, or its credentials are replaced. */
+  async listen(channel: string, onPayload: (payload: string) => void, signal: AbortSignal): Promise<void> {
+    const pool = await this.#borrow()
+    let client: pg.PoolClient | undefined
+    try {
+      client = await this.#connect(pool)
+      const heard = client
+      const onNotification = ({ payload }: pg.Notification) => onPayload(payload ?? '[]')
+      heard.on('notification', onNotification)
+      await heard.query(`listen ${channel}`)
+      await new Promise<void>((resolve) => {
+        pool.whenRetired.push(resolve)
+        heard.once('end', resolve)
+        heard.once('error', resolve)
+        if (signal.aborted || pool.isRetired) resolve()
+        else signal.addEventListener('abort', () => resolve(), { once: true })
+      })
+      heard.off('notification', onNotification)
+    } finally {
+      // Not given back to others: it still hears.
+      client?.release(true)
+      this.#giveBack(pool)
+    }
+  }
+
   async close(): Promise<void> {
     this.#isClosed = true
     this.#stopListening?.()
@@ -163,6 +190,7 @@ export class Connections {
   #retire(pool: Pool): void {
     if (pool.isRetired) return
     pool.isRetired = true
+    for (const tell of pool.whenRetired.splice(0)) tell()
     if (pool.borrowers === 0) this.#end(pool)
   }
 
@@ -209,7 +237,7 @@ export class Connections {
     pool.on('error', () => {})
     // One that breaks while it is lent fails the query under way, which tells whoever waits for it.
     pool.on('connect', (client) => client.on('error', () => {}))
-    const made = { pool, credentials, borrowers: 0, isRetired: false }
+    const made: Pool = { pool, credentials, borrowers: 0, isRetired: false, whenRetired: [] }
     this.#open.add(made)
     return made
   }

@@ -18,6 +18,7 @@ import type {
   Storage,
 } from '../storage.ts'
 import { nextDueAt } from './advance.ts'
+import { Announcements } from './announcements.ts'
 import { listAudit } from './audit.ts'
 import { Connections } from './connections.ts'
 import { readCounts } from './counts.ts'
@@ -70,12 +71,14 @@ class PostgresStorage implements Storage {
   readonly #store: Store
   readonly #gatherer: Gatherer
   readonly #now: () => Instant
+  readonly #announcements: Announcements
   readonly #underWay = new Set<Promise<unknown>>()
   #closing: Promise<void> | undefined
 
   constructor(store: Store, now: () => Instant) {
     this.#store = store
     this.#now = now
+    this.#announcements = new Announcements(store.connections)
     this.#gatherer = new Gatherer((commands) => write(store, commands))
   }
 
@@ -118,6 +121,14 @@ class PostgresStorage implements Storage {
 
   reconcile(lock?: HeldLock): Promise<readonly Difference[]> {
     return this.#run(() => reconcileCounts(this.#store.connections, lock, this.#now()))
+  }
+
+  announce(queues: readonly string[]): Promise<void> {
+    return this.#run(() => this.#announcements.announce(queues))
+  }
+
+  onAnnounced(listener: (queues: readonly string[]) => void): () => void {
+    return this.#announcements.listen(listener)
   }
 
   async ping(): Promise<void> {

@@ -37,6 +37,9 @@ export async function openSqlite(target: Target, options: StoreOptions = {}): Pr
     nextDueAt: () => ask({ read: 'next-due' }),
     verify: () => ask({ read: 'verify' }),
     reconcile: (lock) => backend.reconcile(lock) as ReturnType<Storage['reconcile']>,
+    // A SQLite store has one server: there is nobody to tell.
+    announce: async () => {},
+    onAnnounced: () => () => {},
     ping: async () => {
       await ask({ read: 'queue', name: '' })
     },

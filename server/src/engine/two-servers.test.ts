@@ -1,0 +1,79 @@
+import pg from 'pg'
+import { afterEach, describe, expect, it } from 'vitest'
+import { createDatabase } from '../../../tools/services/index.ts'
+import { needs, requireService } from '../../../tools/services/require-service.ts'
+import { bytes, newItems, noon, textOf } from '../../test/make.ts'
+import { openStorage } from '../storage/open.ts'
+import type { Storage } from '../storage/storage.ts'
+import type { Engine } from './engine.ts'
+import { openEngine } from './open.ts'
+
+const postgres = await requireService('postgres')
+
+describe('two servers on one database', needs(postgres), () => {
+  const opened: { engine: Engine; storage: Storage }[] = []
+  afterEach(async () => {
+    for (const { engine, storage } of opened.splice(0)) {
+      await engine.close()
+      await storage.close()
+    }
+  })
+
+  /** Not ticking: what it hears it can only have been told. */
+  const aServer = async (url: string): Promise<Engine> => {
+    const storage = await openStorage({ kind: 'postgres', url })
+    const engine = openEngine(storage, { clock: { now: () => noon }, isTicking: false })
+    opened.push({ engine, storage })
+    return engine
+  }
+  /** How many servers listen for news on this database. */
+  const listening = async (admin: pg.Client): Promise<number[]> => {
+    const { rows } = await admin.query<{ pid: number }>(
+      `select pid from pg_stat_activity where datname = current_database() and query like 'listen %'`,
+    )
+    return rows.map(({ pid }) => pid)
+  }
+
+  it('wake each other: a lease waits on one while another produces, retries or imports', async () => {
+    const { url } = await createDatabase()
+    const [here, there] = [await aServer(url), await aServer(url)]
+    const admin = new pg.Client({ connectionString: url })
+    await admin.connect()
+    await expect.poll(() => listening(admin)).toHaveLength(2)
+    await here.createQueue({ name: 'orders' })
+    const waiting = () => there.lease('orders', { clientId: 'w', countMax: 9, timeoutMs: 20_000 })
+
+    const first = waiting()
+    await here.produce('orders', newItems(1, 'produced'))
+    const { partition, items } = await first
+    expect(items.map(({ payload }) => textOf(payload))).toEqual(['produced-0'])
+
+    const second = waiting()
+    await here.retry('orders', partition, [{ id: items[0]?.id ?? '' }])
+    expect((await second).items).toMatchObject([{ attempts: 2 }])
+
+    const third = waiting()
+    await here.importItems('orders', 0, [{ payload: bytes('imported') }])
+    expect((await third).items.map(({ payload }) => textOf(payload))).toEqual(['imported'])
+    await admin.end()
+  })
+
+  it('hear each other again when the connection that listens was lost', async () => {
+    const { url } = await createDatabase()
+    const [here, there] = [await aServer(url), await aServer(url)]
+    const admin = new pg.Client({ connectionString: url })
+    await admin.connect()
+    await expect.poll(() => listening(admin)).toHaveLength(2)
+    const before = await listening(admin)
+    await admin.query('select pg_terminate_backend(pid) from unnest($1::int4[]) as pid', [before])
+    await expect
+      .poll(async () => (await listening(admin)).filter((pid) => !before.includes(pid)), { timeout: 10_000 })
+      .toHaveLength(2)
+    await here.createQueue({ name: 'orders' })
+    const waiting = there.lease('orders', { clientId: 'w', countMax: 9, timeoutMs: 20_000 })
+    await there.stats('orders')
+    await here.produce('orders', newItems(1))
+    expect((await waiting).items).toHaveLength(1)
+    await admin.end()
+  })
+})
