@@ -25,6 +25,8 @@ async function startWith(commands: readonly Command[]) {
 type Page = { queues: { name: string; counts: Record<string, number> }[]; next: string | null }
 
 const now = 1_767_323_045_678_901
+/** In 2100: the server that starts later ends no lease and expires nothing. */
+const farAhead = 4_102_444_800_000_000
 const create = (name: string, policy: object = {}): Command => ({
   op: 'create-queue',
   queue: { name, ...policy },
@@ -65,9 +67,9 @@ describe('a queue', () => {
     const { url } = await startWith([
       create('orders.dead'),
       create('orders', { partitions: 2, deadQueue: 'orders.dead', attemptsMax: 3, leaseUs: 90_000_000 }),
-      { op: 'produce', queue: 'orders', partition: 0, items: [item, item], now },
-      { op: 'produce', queue: 'orders', partition: 1, items: [item], now },
-      { op: 'lease', queue: 'orders', partition: 0, holders: ['w1'], now },
+      { op: 'produce', queue: 'orders', partition: 0, items: [item, item], now: farAhead },
+      { op: 'produce', queue: 'orders', partition: 1, items: [item], now: farAhead },
+      { op: 'lease', queue: 'orders', partition: 0, holders: ['w1'], now: farAhead },
     ])
     expect(await get(`${url}/api/v1/queues/orders`)).toMatchObject({
       name: 'orders',
