@@ -27,7 +27,7 @@ export const settingsTable = {
   }),
 
   'store.password': secret({
-    sentence: 'The password for the PostgreSQL store; read again whenever a connection is opened.',
+    sentence: 'The password for the PostgreSQL store; read again when the database refuses it.',
   }),
   'store.credentials': string({
     sentence:
