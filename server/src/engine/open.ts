@@ -85,6 +85,11 @@ export function openEngine(storage: Storage, options: EngineOptions): Engine {
     }
     return room
   }
+  /** The change is written: a room that cannot look now looks later. */
+  const refreshRoom = async (name: string): Promise<void> => {
+    const room = await rooms.get(name)?.catch(() => undefined)
+    await room?.refresh().catch(onError)
+  }
   const leaveRoom = async (name: string, why: KnownError): Promise<void> => {
     const leaving = rooms.get(name)
     rooms.delete(name)
@@ -162,7 +167,9 @@ export function openEngine(storage: Storage, options: EngineOptions): Engine {
           name,
         ),
       )
-      const room = await rooms.get(name)
+      // A queue that goes on may have something for who waits elsewhere.
+      announcer.add(name)
+      const room = await rooms.get(name)?.catch(() => undefined)
       if (room !== undefined) {
         room.queue = updated as Queue
         room.wake()
@@ -217,7 +224,7 @@ export function openEngine(storage: Storage, options: EngineOptions): Engine {
       )
       clockwork.expect(clock.now())
       announcer.add(queue)
-      await (await rooms.get(queue))?.refresh()
+      await refreshRoom(queue)
       return imported
     },
     deleteItems: async (queue, partition, ids, trace) => {
@@ -225,7 +232,7 @@ export function openEngine(storage: Storage, options: EngineOptions): Engine {
       const [{ removed }] = await storage.write(
         audited({ op: 'delete', queue, partition, ids } as const, trace, 'items.delete', details, queue),
       )
-      await (await rooms.get(queue))?.refresh()
+      await refreshRoom(queue)
       return removed
     },
     clear: async (queue, what, trace) => {
@@ -236,7 +243,7 @@ export function openEngine(storage: Storage, options: EngineOptions): Engine {
         total += removed
         if (removed < clearBatchMax) break
       }
-      await (await rooms.get(queue))?.refresh()
+      await refreshRoom(queue)
       return total
     },
     listItems: (query) => storage.listItems(query),

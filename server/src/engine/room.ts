@@ -151,11 +151,13 @@ export class Room {
     if (by > 0) this.wake()
   }
 
-  /** Looks at what is really there. */
+  /** Looks at what is really there, and what the queue is now: another server may have changed both. */
   async refresh(): Promise<void> {
-    for (const { partition, waiting } of await this.#parts.storage.counts({ queue: this.queue.name })) {
-      this.#available[partition] = waiting
-    }
+    const { storage } = this.#parts
+    const { name } = this.queue
+    const [queue, counts] = await Promise.all([storage.getQueue(name), storage.counts({ queue: name })])
+    if (queue !== null) this.queue = queue
+    for (const { partition, waiting } of counts) this.#available[partition] = waiting
     this.wake()
   }
 

@@ -58,6 +58,22 @@ describe('two servers on one database', needs(postgres), () => {
     await admin.end()
   })
 
+  it('see a queue that another one paused or resumed', async () => {
+    const { url } = await createDatabase()
+    const [here, there] = [await aServer(url), await aServer(url)]
+    const admin = new pg.Client({ connectionString: url })
+    await admin.connect()
+    await expect.poll(() => listening(admin)).toHaveLength(2)
+    await here.createQueue({ name: 'orders' })
+    await there.updateQueue('orders', { isPaused: true })
+    const waiting = there.lease('orders', { clientId: 'w', countMax: 9, timeoutMs: 20_000 })
+    await there.stats('orders')
+    await here.produce('orders', newItems(1))
+    await here.updateQueue('orders', { isPaused: false })
+    expect((await waiting).items).toHaveLength(1)
+    await admin.end()
+  })
+
   it('hear each other again when the connection that listens was lost', async () => {
     const { url } = await createDatabase()
     const [here, there] = [await aServer(url), await aServer(url)]
