@@ -1,3 +1,5 @@
+import { setMaxListeners } from 'node:events'
+
 /** One figure: the best of several rounds, because other work on the machine only ever slows us down. */
 export type Measured = Readonly<{
   subject: string
@@ -5,9 +7,19 @@ export type Measured = Readonly<{
   batch: number
   callers: number
   perSecond: number
-  /** Of one call, in milliseconds. */
-  p50Ms: number
-  p99Ms: number
+  /** Of one call, in milliseconds. Null where nobody sees single calls. */
+  p50Ms: number | null
+  p99Ms: number | null
+}>
+
+/** How many times the rate of `against` the rate of `subject` is. `aim`: the least it should be. */
+export type Ratio = Readonly<{
+  subject: string
+  operation: string
+  batch: number
+  against: string
+  times: number
+  aim: number | null
 }>
 
 export function tableOf(measured: readonly Measured[]): string {
@@ -18,18 +30,41 @@ export function tableOf(measured: readonly Measured[]): string {
     String(one.batch),
     String(one.callers),
     Math.round(one.perSecond).toLocaleString('en-US'),
-    one.p50Ms.toFixed(2),
-    one.p99Ms.toFixed(2),
+    one.p50Ms?.toFixed(2) ?? '-',
+    one.p99Ms?.toFixed(2) ?? '-',
   ])
+  return aligned(header, rows, 2)
+}
+
+export function ratioTableOf(ratios: readonly Ratio[]): string {
+  const header = ['subject', 'operation', 'compared with', 'batch', 'times', 'aim', '']
+  const rows = ratios.map(({ subject, operation, against, batch, times, aim }) => [
+    subject,
+    operation,
+    against,
+    String(batch),
+    times.toFixed(2),
+    aim === null ? '-' : String(aim),
+    aim === null ? '' : times >= aim ? 'met' : 'missed',
+  ])
+  return aligned(header, rows, 3)
+}
+
+function aligned(
+  header: readonly string[],
+  rows: readonly (readonly string[])[],
+  textColumns: number,
+): string {
   const widths = header.map((title, column) =>
     Math.max(title.length, ...rows.map((row) => row[column]?.length ?? 0)),
   )
   const line = (cells: readonly string[]) =>
     cells
       .map((cell, column) =>
-        column < 2 ? cell.padEnd(widths[column] ?? 0) : cell.padStart(widths[column] ?? 0),
+        column < textColumns ? cell.padEnd(widths[column] ?? 0) : cell.padStart(widths[column] ?? 0),
       )
       .join('  ')
+      .trimEnd()
   return [line(header), widths.map((width) => '-'.repeat(width)).join('  '), ...rows.map(line)].join('\n')
 }
 
@@ -52,7 +87,45 @@ export async function measure(
   const seconds = (performance.now() - startedAt) / 1000
   times.sort((a, b) => a - b)
   const { calls, ...rest } = what
-  return { ...rest, perSecond: (calls * what.batch) / seconds, p50Ms: at(times, 0.5), p99Ms: at(times, 0.99) }
+  return {
+    ...rest,
+    perSecond: (calls * what.batch) / seconds,
+    p50Ms: quantile(times, 0.5),
+    p99Ms: quantile(times, 0.99),
+  }
+}
+
+/**
+ * Runs `call` until the items it says it handled add up to `items`, or the time is up: then the rate is
+ * that of those handled by then. The signal tells calls that wait for items that there are no more.
+ */
+export async function measureItems(
+  what: Readonly<{ subject: string; operation: string; batch: number; callers: number }>,
+  bound: Readonly<{ items: number; msMax: number }>,
+  call: (caller: number, signal: AbortSignal) => Promise<number>,
+): Promise<Measured> {
+  const times: number[] = []
+  const over = new AbortController()
+  setMaxListeners(0, over.signal)
+  let handled = 0
+  let endedAt = 0
+  const startedAt = performance.now()
+  const worker = async (_: unknown, caller: number) => {
+    while (!over.signal.aborted) {
+      const began = performance.now()
+      const count = await call(caller, over.signal)
+      const now = performance.now()
+      if (over.signal.aborted) return
+      handled += count
+      if (count > 0) times.push(now - began)
+      endedAt = now
+      if (handled >= bound.items || now - startedAt >= bound.msMax) over.abort()
+    }
+  }
+  await Promise.all(Array.from({ length: what.callers }, worker))
+  times.sort((a, b) => a - b)
+  const perSecond = handled / ((endedAt - startedAt) / 1000)
+  return { ...what, perSecond, p50Ms: quantile(times, 0.5), p99Ms: quantile(times, 0.99) }
 }
 
 /** For each figure its best round. */
@@ -66,6 +139,6 @@ export function bestOf(rounds: readonly (readonly Measured[])[]): Measured[] {
   return [...best.values()]
 }
 
-function at(sorted: readonly number[], quantile: number): number {
-  return sorted[Math.min(Math.floor(sorted.length * quantile), sorted.length - 1)] ?? 0
+export function quantile(sorted: readonly number[], part: number): number {
+  return sorted[Math.min(Math.floor(sorted.length * part), sorted.length - 1)] ?? 0
 }

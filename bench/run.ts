@@ -3,13 +3,21 @@ import { mkdirSync, writeFileSync } from 'node:fs'
 import { cpus, totalmem } from 'node:os'
 import { dirname } from 'node:path'
 import { parseArgs } from 'node:util'
-import { type Measured, tableOf } from './report.ts'
+import { PeersMissing } from './peers/peer.ts'
+import { type Measured, type Ratio, ratioTableOf, tableOf } from './report.ts'
 
 export type BenchOptions = Readonly<{ rounds: number; isQuick: boolean; say(line: string): void }>
-type Bench = (options: BenchOptions) => Promise<readonly Measured[]>
+/** `notes`: what a reader of the figures should know, one line each. */
+export type BenchResult = Readonly<{
+  measured: readonly Measured[]
+  ratios?: readonly Ratio[]
+  notes?: readonly string[]
+}>
+type Bench = (options: BenchOptions) => Promise<BenchResult>
 
 const benches: Readonly<Record<string, () => Promise<Bench>>> = {
   storage: async () => (await import('./storage.ts')).benchStorage,
+  queue: async () => (await import('./queue.ts')).benchQueue,
 }
 
 const { values, positionals } = parseArgs({
@@ -34,16 +42,29 @@ if (load === undefined || !Number.isInteger(rounds) || rounds < 1 || rounds > 10
 
 const say = (line: string) => console.error(line)
 const bench = await load()
-const measured = await bench({ rounds, isQuick: values.quick, say })
+const result = await bench({ rounds, isQuick: values.quick, say }).catch((error: unknown) => {
+  if (!(error instanceof PeersMissing)) throw error
+  console.error(error.message)
+  process.exit(1)
+})
 const machine = {
   cores: cpus().length,
   cpu: cpus()[0]?.model ?? 'unknown',
   memoryBytes: totalmem(),
   node: process.version,
 }
-const report = { bench: name, at: new Date().toISOString(), rounds, isQuick: values.quick, machine, measured }
+const report = {
+  bench: name,
+  at: new Date().toISOString(),
+  rounds,
+  isQuick: values.quick,
+  machine,
+  ...result,
+}
 
-console.log(tableOf(measured))
+console.log(tableOf(result.measured))
+if (result.ratios !== undefined) console.log(`\n${ratioTableOf(result.ratios)}`)
+if (result.notes !== undefined) console.log(`\n${result.notes.join('\n')}`)
 const json = `${JSON.stringify(report, null, 2)}\n`
 const file = values.json ?? `bench/results/${name}.json`
 mkdirSync(dirname(file), { recursive: true })

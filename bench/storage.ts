@@ -9,7 +9,7 @@ import { openStorage, type StoreTarget } from '../server/src/storage/open.ts'
 import type { Storage } from '../server/src/storage/storage.ts'
 import { privatePostgres, stopAll } from '../tools/services/index.ts'
 import { bestOf, type Measured, measure } from './report.ts'
-import type { BenchOptions } from './run.ts'
+import type { BenchOptions, BenchResult } from './run.ts'
 
 const payload = new Uint8Array(300).fill(0x61)
 const shapes = [
@@ -19,7 +19,7 @@ const shapes = [
   { batch: 1_000, callers: 4, items: 100_000 },
 ] as const
 
-export async function benchStorage({ rounds, isQuick, say }: BenchOptions): Promise<readonly Measured[]> {
+export async function benchStorage({ rounds, isQuick, say }: BenchOptions): Promise<BenchResult> {
   const folder = mkdtempSync(join(tmpdir(), 'redrive-bench-'))
   const server = await privatePostgres()
   const targets: (readonly [string, StoreTarget])[] = [
@@ -38,7 +38,7 @@ export async function benchStorage({ rounds, isQuick, say }: BenchOptions): Prom
         await storage.close()
       }
     }
-    return bestOf(measured)
+    return { measured: bestOf(measured) }
   } finally {
     await stopAll()
     rmSync(folder, { recursive: true, force: true })
