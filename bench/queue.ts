@@ -16,7 +16,7 @@ import { createDatabaseOn, type Database } from '../tools/services/postgres/data
 import { benchHttp, httpOperation, httpSubjects } from './http.ts'
 import { bullmq, makeRedisDurable } from './peers/bullmq.ts'
 import { graphileWorker } from './peers/graphile-worker.ts'
-import { callersMax, loadPeer, type Peer } from './peers/peer.ts'
+import { callersMax, loadPeer, type Peer, waitUntil } from './peers/peer.ts'
 import { pgBoss } from './peers/pg-boss.ts'
 import { redrive } from './peers/redrive.ts'
 import { bestOf, type Measured, measureItems, type Ratio } from './report.ts'
@@ -80,7 +80,7 @@ export async function benchQueue({ rounds, isQuick, say }: BenchOptions): Promis
           // So that nobody pays for what the one before left to be written.
           await checkpoint(server.url)
           measured.push(await benchPeer(peer, shape, items))
-          await Promise.all(databases.splice(0).map((database) => database.drop()))
+          await Promise.all(databases.splice(0).map(dropWhenLeft))
         }
       }
       say(`round ${round} of ${rounds}: over HTTP`)
@@ -93,7 +93,7 @@ export async function benchQueue({ rounds, isQuick, say }: BenchOptions): Promis
           },
         }),
       )
-      await Promise.all(databases.splice(0).map((database) => database.drop()))
+      await Promise.all(databases.splice(0).map(dropWhenLeft))
     }
     const best = bestOf(measured)
     return {
@@ -186,4 +186,15 @@ async function checkpoint(url: string): Promise<void> {
   await client.connect()
   await client.query('checkpoint')
   await client.end()
+}
+
+/** Pools say that they have ended a moment before their sessions have; one that is cut fails loudly. */
+async function dropWhenLeft(database: Database): Promise<void> {
+  const client = new Client({ connectionString: database.url })
+  await client.connect()
+  const others = `select 1 from pg_stat_activity
+    where datname = current_database() and pid <> pg_backend_pid() and backend_type = 'client backend'`
+  await waitUntil(async () => (await client.query(others)).rows.length === 0, 10_000)
+  await client.end()
+  await database.drop()
 }

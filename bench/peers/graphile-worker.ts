@@ -10,7 +10,7 @@ interface Utils {
 interface Package {
   Logger: new (factory: () => () => void) => object
   makeWorkerUtils(options: object): Promise<Utils>
-  run(options: object): Promise<{ stop(): Promise<void> }>
+  run(options: object): Promise<{ stop(): Promise<void>; promise: Promise<void> }>
 }
 
 const task = 'bench'
@@ -63,6 +63,7 @@ export function graphileWorker(createUrl: () => Promise<string>): Peer {
         )
         const seconds = (performance.now() - startedAt) / 1000
         await runner.stop()
+        await runner.promise
         return { items: before - left, seconds }
       }
       return {
