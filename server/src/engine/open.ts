@@ -266,7 +266,11 @@ export function openEngine(storage: Storage, options: EngineOptions): Engine {
     advance: () => clockwork.advance(),
     close: async () => {
       closed ??= new KnownError('SHUTTING_DOWN', 'the server is shutting down')
-      const finished = [...open.values()].map((room) => room.finish(closed as KnownError))
+      // Those that are being opened, too: their first calls would otherwise wait in a room that nobody closes.
+      const finished = [...rooms.values()].map(async (opening) => {
+        const room = await opening.catch(() => undefined)
+        await room?.finish(closed as KnownError)
+      })
       stopHearing()
       await Promise.all([...finished, clockwork.stop(), refreshing.stop(), announcer.stop()])
       open.clear()

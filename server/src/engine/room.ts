@@ -2,8 +2,9 @@
  * A room is what this server holds of one queue: its policy, the requests that are under way, and how
  * many items each partition has for leasing.
  *
- * Those numbers are exact while this is the only server. With several they are a hint: whoever leases
- * asks the store, and the store decides. What is missing from the hint is found by `refresh`.
+ * Those numbers are a hint: whoever leases asks the store, and the store decides. While this is the only
+ * server they are never too low; with several, what is missing is found by `refresh`. Too high costs a
+ * lease that finds nothing.
  */
 import { type Clock, later } from '../core/instant.ts'
 import type { Leased } from '../core/item.ts'
@@ -66,7 +67,12 @@ export class Room {
   readonly #leases = new Set<Leasing>()
   readonly #clientIds = new Set<string>()
   #available: number[]
+  /** How many became available since the room was opened: what came while the store was asked is not in its answer. */
+  readonly #gained: number[]
+  #refreshes = 0
   #isDealing = false
+  #dealing: Promise<void> = Promise.resolve()
+  #puttingBack: Promise<unknown> = Promise.resolve()
   #mustDealAgain = false
   #isHeld = false
   #closed: KnownError | undefined
@@ -75,6 +81,7 @@ export class Room {
     this.queue = queue
     this.#parts = parts
     this.#available = Array.from({ length: queue.partitions }, (_, partition) => available[partition] ?? 0)
+    this.#gained = this.#available.map(() => 0)
     this.#produces = new Lane(batchItemsMax, (batch) => this.#writeProduces(batch))
     this.#completes = new Lane(batchItemsMax, (batch) => this.#writeSettles(batch))
     this.#retries = new Lane(batchItemsMax, (batch) => this.#writeSettles(batch))
@@ -148,16 +155,22 @@ export class Room {
   /** Items of a partition became available, or went, by somebody else's doing. */
   count(partition: number, by: number): void {
     this.#available[partition] = Math.max((this.#available[partition] ?? 0) + by, 0)
-    if (by > 0) this.wake()
+    if (by <= 0) return
+    this.#gained[partition] = (this.#gained[partition] ?? 0) + by
+    this.wake()
   }
 
   /** Looks at what is really there, and what the queue is now: another server may have changed both. */
   async refresh(): Promise<void> {
     const { storage } = this.#parts
     const { name } = this.queue
+    const gained = [...this.#gained]
     const [queue, counts] = await Promise.all([storage.getQueue(name), storage.counts({ queue: name })])
     if (queue !== null) this.queue = queue
-    for (const { partition, waiting } of counts) this.#available[partition] = waiting
+    // Too many is harmless, too few would leave items lying: what came meanwhile may be counted twice.
+    for (const { partition, waiting } of counts)
+      this.#available[partition] = waiting + this.#gainedSince(gained, partition)
+    this.#refreshes++
     this.wake()
   }
 
@@ -184,7 +197,8 @@ export class Room {
   }
 
   async #idle(): Promise<void> {
-    await Promise.all(this.#lanes().map((lane) => lane.whenIdle()))
+    await Promise.all([...this.#lanes().map((lane) => lane.whenIdle()), this.#dealing])
+    await this.#puttingBack
   }
 
   #lanes(): readonly Pick<Lane<Producing | Completing>, 'drain' | 'hold' | 'whenIdle'>[] {
@@ -193,6 +207,8 @@ export class Room {
 
   #refuseLeases(error: KnownError): void {
     for (const leasing of this.#leases) {
+      // What is on its way to it is put back.
+      leasing.isGone = true
       this.#seatLeft(leasing)
       leasing.reject(error)
     }
@@ -207,7 +223,7 @@ export class Room {
     }
     if (!this.#available.some((count) => count > 0)) return
     this.#isDealing = true
-    queueMicrotask(() => void this.#deal())
+    this.#dealing = Promise.resolve().then(() => this.#deal())
   }
 
   async #deal(): Promise<void> {
@@ -218,6 +234,7 @@ export class Room {
         const hands = deal([...this.#leases], this.#available, dealtMax)
         if (hands.length === 0) break
         const now = clock.now()
+        const before = { gained: [...this.#gained], refreshes: this.#refreshes }
         const results = await storage.write(
           hands.map(({ partition, turns }) => ({
             op: 'lease' as const,
@@ -229,7 +246,7 @@ export class Room {
         )
         this.#parts.onDue(later(now, this.queue.leaseUs))
         for (const [index, { partition, turns }] of hands.entries())
-          this.#serve(partition, turns, results[index] ?? [])
+          this.#serve(partition, turns, results[index] ?? [], before)
         // Who arrived meanwhile, or was left with nothing, may have a turn now.
       } while (this.#leases.size > 0 && (this.#mustDealAgain || this.#available.some((count) => count > 0)))
     } catch (error) {
@@ -239,10 +256,18 @@ export class Room {
     }
   }
 
-  #serve(partition: number, turns: readonly Leasing[], items: readonly Leased[]): void {
+  #gainedSince(gained: readonly number[], partition: number): number {
+    return (this.#gained[partition] ?? 0) - (gained[partition] ?? 0)
+  }
+
+  #serve(partition: number, turns: readonly Leasing[], items: readonly Leased[], before: Before): void {
     const left = (this.#available[partition] ?? 0) - items.length
-    // Fewer than asked for: there are no more, whatever the hint said.
-    this.#available[partition] = items.length < turns.length ? 0 : Math.max(left, 0)
+    // Fewer than asked for: there were no more, whatever the hint said. A refresh meanwhile may have
+    // counted without these items already, or with others that came after.
+    if (before.refreshes === this.#refreshes) {
+      const isAll = items.length < turns.length
+      this.#available[partition] = isAll ? this.#gainedSince(before.gained, partition) : Math.max(left, 0)
+    }
     const dealt = new Map<Leasing, Leased[]>()
     const unwanted: Leased[] = []
     for (const [index, item] of items.entries()) {
@@ -255,7 +280,9 @@ export class Room {
       this.#seatLeft(leasing)
       leasing.resolve({ partition, items: taken })
     }
-    if (unwanted.length > 0) void this.#putBack(partition, unwanted)
+    if (unwanted.length > 0) {
+      this.#puttingBack = Promise.all([this.#puttingBack, this.#putBack(partition, unwanted)])
+    }
   }
 
   /** Their client went while they were being leased: as if that had never been. */
@@ -335,6 +362,7 @@ export class Room {
       else if (item.lease === undefined) ready++
     }
     this.#available[partition] = (this.#available[partition] ?? 0) + ready
+    this.#gained[partition] = (this.#gained[partition] ?? 0) + ready
     return ready > 0
   }
 
@@ -417,6 +445,8 @@ export class Room {
   }
 }
 
+/** What was known when the store was asked. */
+type Before = Readonly<{ gained: readonly number[]; refreshes: number }>
 type CallTime = Readonly<{ timeoutMs?: number | undefined; signal?: AbortSignal | undefined }>
 type Group = { partition: number; once: ProduceOptions['once']; requests: Producing[] }
 

@@ -1,0 +1,95 @@
+/** What happens while an answer of the store is on its way: each was once forgotten, or kept too long. */
+import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import type { Engine } from '../../src/engine/engine.ts'
+import { openEngine } from '../../src/engine/open.ts'
+import { openStorage } from '../../src/storage/open.ts'
+import type { Storage } from '../../src/storage/storage.ts'
+import { newItems, noon, textOf } from '../make.ts'
+
+describe('an engine that waits for an answer of its store', () => {
+  let storage: Storage
+  let engine: Engine
+  const open = (): Engine => openEngine(storage, { clock: { now: () => noon }, isTicking: false })
+  const lease = (clientId: string, countMax = 1) =>
+    engine.lease('orders', { clientId, countMax, timeoutMs: 2_000 })
+  const texts = (items: readonly { payload: Uint8Array }[]) => items.map(({ payload }) => textOf(payload))
+
+  beforeEach(async () => {
+    storage = await openStorage({ kind: 'memory' })
+    engine = open()
+    await engine.createQueue({ name: 'orders' })
+  })
+  afterEach(async () => {
+    await engine.close()
+    expect(await storage.verify()).toEqual([])
+    await storage.close()
+  })
+
+  /** Holds the answer to the next lease. `written`: the store has done it. */
+  const holdLease = (): { written: Promise<void>; release(): void } => {
+    const [held, written] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()]
+    const write = storage.write.bind(storage)
+    storage.write = async (commands) => {
+      const results = await write(commands)
+      if (!commands.some(({ op }) => op === 'lease')) return results
+      storage.write = write
+      written.resolve()
+      await held.promise
+      return results
+    }
+    return { written: written.promise, release: held.resolve }
+  }
+
+  it('gives what was produced meanwhile to those for whom there was too little', async () => {
+    const waiting = [lease('a', 5), lease('b', 5)]
+    await engine.stats('orders')
+    const { written, release } = holdLease()
+    await engine.produce('orders', newItems(1, 'first'))
+    await written
+    await engine.produce('orders', newItems(1, 'second'))
+    release()
+    expect((await Promise.all(waiting)).map(({ items }) => texts(items))).toEqual([['first-0'], ['second-0']])
+  })
+
+  it('knows what was produced while it looked at what there is', async () => {
+    await engine.stats('orders')
+    const [held, counted] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()]
+    const counts = storage.counts.bind(storage)
+    storage.counts = async (query) => {
+      const result = await counts(query)
+      counted.resolve()
+      await held.promise
+      return result
+    }
+    const looking = engine.deleteItems('orders', 0, ['gone'])
+    await counted.promise
+    await engine.produce('orders', newItems(1))
+    held.resolve()
+    await looking
+    storage.counts = counts
+    expect(texts((await lease('a')).items)).toEqual(['item-0'])
+  })
+
+  it('refuses a lease of a queue that it was opening when it was closed', async () => {
+    const waiting = lease('a')
+    const refused = expect(waiting).rejects.toMatchObject({ code: 'SHUTTING_DOWN' })
+    await engine.close()
+    await refused
+  })
+
+  it('puts back what was on its way to a lease when it was closed', async () => {
+    const waiting = lease('a')
+    const refused = expect(waiting).rejects.toMatchObject({ code: 'SHUTTING_DOWN' })
+    await engine.stats('orders')
+    const { written, release } = holdLease()
+    await engine.produce('orders', newItems(1))
+    await written
+    const closing = engine.close()
+    release()
+    await closing
+    await refused
+    expect(await storage.listItems({ queue: 'orders', countMax: 2 })).toMatchObject([
+      { state: 'waiting', attempts: 0 },
+    ])
+  })
+})
