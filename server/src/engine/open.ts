@@ -172,7 +172,8 @@ export function openEngine(storage: Storage, options: EngineOptions): Engine {
       const room = await rooms.get(name)?.catch(() => undefined)
       if (room !== undefined) {
         room.queue = updated as Queue
-        room.wake()
+        // A lease that met the pause found nothing, and so believes that nothing is there.
+        await room.refresh().catch(onError)
       }
       return updated as Queue
     },

@@ -51,6 +51,27 @@ describe('an engine that waits for an answer of its store', () => {
     expect((await Promise.all(waiting)).map(({ items }) => texts(items))).toEqual([['first-0'], ['second-0']])
   })
 
+  it('gives what a pause kept from a lease that was under way, once the queue goes on', async () => {
+    const waiting = lease('a')
+    await engine.stats('orders')
+    const [held, asked] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()]
+    const write = storage.write.bind(storage)
+    storage.write = async (commands) => {
+      if (commands.some(({ op }) => op === 'lease')) {
+        asked.resolve()
+        await held.promise
+      }
+      return write(commands)
+    }
+    await engine.produce('orders', newItems(1))
+    await asked.promise
+    await engine.updateQueue('orders', { isPaused: true })
+    held.resolve()
+    await engine.stats('orders')
+    await engine.updateQueue('orders', { isPaused: false })
+    expect(texts((await waiting).items)).toEqual(['item-0'])
+  })
+
   it('knows what was produced while it looked at what there is', async () => {
     await engine.stats('orders')
     const [held, counted] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()]
