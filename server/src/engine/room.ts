@@ -135,7 +135,7 @@ export class Room {
       const leave = (error: unknown) => {
         leasing.isGone = true
         this.#seatLeft(leasing)
-        reject(error)
+        leasing.reject(error)
       }
       const onAbort = () => leave(signal?.reason)
       leasing.timer = setTimeout(() => {
@@ -145,6 +145,10 @@ export class Room {
       leasing.resolve = (items) => {
         signal?.removeEventListener('abort', onAbort)
         resolve(items)
+      }
+      leasing.reject = (error) => {
+        signal?.removeEventListener('abort', onAbort)
+        reject(error)
       }
       this.#leases.add(leasing)
       this.#clientIds.add(clientId)
