@@ -84,36 +84,26 @@ const steps = fc.array(
   { minLength: 5, maxLength: 50, size: 'max' },
 )
 
-/**
- * Asked for with REDRIVE_TEST_SEEDS, because it does not hold yet: about one list in thousands has a lease
- * answered where the model expects none (seed 1124028583). Whether the engine or the model is wrong is open.
- */
-const isAskedFor = process.env.REDRIVE_TEST_SEEDS !== undefined
-
 describeSome(['SQLite memory', 'PostgreSQL'], 'any list of calls to an engine', (given) => {
   const runs = repeats(given.name === 'SQLite memory' ? 200 : 10)
 
-  it.runIf(isAskedFor)(
-    `does what the rules say, ${runs} times by chance`,
-    { timeout: 60_000 + runs * 2_000 },
-    async () => {
-      let run = 0
-      await fc.assert(
-        fc.asyncProperty(steps, async (list) => {
-          const session = new Session(given, `run-${++run}`)
-          try {
-            await session.start()
-            for (const step of list) await session.take(step)
-            await session.compare()
-            await expectSound(given.storage)
-          } finally {
-            await session.end()
-          }
-        }),
-        { numRuns: runs, seed: newSeed(), endOnFailure: given.name !== 'SQLite memory' },
-      )
-    },
-  )
+  it(`does what the rules say, ${runs} times by chance`, { timeout: 60_000 + runs * 2_000 }, async () => {
+    let run = 0
+    await fc.assert(
+      fc.asyncProperty(steps, async (list) => {
+        const session = new Session(given, `run-${++run}`)
+        try {
+          await session.start()
+          for (const step of list) await session.take(step)
+          await session.compare()
+          await expectSound(given.storage)
+        } finally {
+          await session.end()
+        }
+      }),
+      { numRuns: runs, seed: newSeed(), endOnFailure: given.name !== 'SQLite memory' },
+    )
+  })
 })
 
 /** A lease that waits. `outcome` is set once it was answered. */
@@ -127,6 +117,7 @@ type Named = Readonly<{ partition: number; ids: readonly string[]; firstRefused:
 type Obeyed = {
   [Op in keyof Results]: { op: Op; command: Extract<Command, { op: Op }>; result: Results[Op] }
 }[keyof Results]
+type Lease = Extract<Obeyed, { op: 'lease' }>
 
 class Session {
   readonly #storage: Storage
@@ -266,7 +257,9 @@ class Session {
   /** Lets the model obey the first so many of what the store obeyed. */
   #follow(count: number): void {
     for (const { op, command, result } of this.#obeyed.splice(0, count)) {
-      if ('now' in command) expect(command.now, `the time of ${op}`).toBe(this.#now)
+      // A lease that found nothing has nobody to answer: it may have been under way since the last step.
+      const isFutile = op === 'lease' && result.length === 0 && !this.#isExact
+      if ('now' in command && !isFutile) expect(command.now, `the time of ${op}`).toBe(this.#now)
       switch (op) {
         case 'produce':
           this.#ids.push(...result.ids)
@@ -342,29 +335,51 @@ class Session {
     return waiter
   }
 
-  /** A lease is answered as soon as there is something, and only then. */
+  /**
+   * A lease is answered as soon as there is something, and only then. What was there is looked up just
+   * before each lease that was written: in one step time may bring several things, one after another.
+   */
   async #serve(): Promise<void> {
-    const firstLease = this.#obeyed.findIndex(({ op }) => op === 'lease')
-    this.#follow(firstLease < 0 ? this.#obeyed.length : firstLease)
-    const served = [...this.#waiters]
-      .map(([queue, waiter]) => ({ queue, waiter, there: this.#waiting(queue) }))
-      .filter(({ queue, there }) => Math.max(...there) > 0 && !this.#model.queues.get(queue)?.isPaused)
-    await Promise.all(served.map(({ waiter }) => waiter.answer))
-    for (const { queue, waiter, there } of served) {
-      this.#waiters.delete(queue)
-      const { outcome } = waiter
-      if (outcome === undefined || outcome instanceof Error) throw outcome
-      const written = this.#just('lease').findLast(({ command }) => command.queue === queue)
-      expect(outcome).toEqual({ partition: written?.command.partition, items: written?.result })
-      if (!this.#isExact) continue
-      const most = Math.max(...there)
-      expect(outcome.partition, 'the fullest').toBe(there.indexOf(most))
-      expect(outcome.items).toHaveLength(Math.min(waiter.countMax, most))
+    const advances = this.#just('advance').filter(({ result }) => result.changes.length > 0)
+    // A lease may have been planned before the second of them, and written after it.
+    const isExact = this.#isExact && advances.length < 2
+    const leases = new Map<string, Readonly<{ lease: Lease; there: readonly number[] }>>()
+    for (;;) {
+      while (this.#obeyed.length > 0) {
+        const [next] = this.#obeyed
+        if (next?.op === 'lease' && next.result.length > 0) {
+          const { queue } = next.command
+          expect(leases.has(queue), 'a second lease for one caller').toBe(false)
+          leases.set(queue, { lease: next, there: this.#waiting(queue) })
+        }
+        this.#follow(1)
+      }
+      const due = [...this.#waiters].filter(([queue]) => leases.has(queue) || this.#hasWork(queue))
+      if (due.length === 0) break
+      await Promise.all(due.map(([, { answer }]) => answer))
+      for (const [queue, waiter] of due) {
+        const written = leases.get(queue)
+        if (written === undefined && this.#obeyed.length > 0) continue
+        this.#waiters.delete(queue)
+        const { outcome } = waiter
+        if (outcome === undefined || outcome instanceof Error) throw outcome
+        expect(outcome).toEqual({
+          partition: written?.lease.command.partition,
+          items: written?.lease.result,
+        })
+        if (!isExact || !this.#isExact || written === undefined) continue
+        const most = Math.max(...written.there)
+        expect(outcome.partition, 'the fullest').toBe(written.there.indexOf(most))
+        expect(outcome.items).toHaveLength(Math.min(waiter.countMax, most))
+      }
     }
-    this.#follow(this.#obeyed.length)
     for (const { outcome } of this.#waiters.values()) {
       expect(outcome, 'the answer where nothing is there').toBe(undefined)
     }
+  }
+
+  #hasWork(queue: string): boolean {
+    return Math.max(...this.#waiting(queue)) > 0 && !this.#model.queues.get(queue)?.isPaused
   }
 
   async #reopen(isCrash: boolean): Promise<void> {
