@@ -1,3 +1,4 @@
+import { request } from 'node:http'
 import { expect, it } from 'vitest'
 import { connectRaw } from '../http/raw.ts'
 import { describeServers, type Served, textsOf } from './servers.ts'
@@ -112,6 +113,22 @@ describeServers('items', (api) => {
     const { items } = await api.lease(queue, 1, 'there')
     expect(textsOf(items)).toEqual(['one'])
     expect(items[0].attempts).toBe(1)
+  })
+
+  it('may be asked for again at once by a client that went away, and nobody is alarmed', async () => {
+    const queue = await api.queue()
+    const linesBefore = api.lines.length
+    const body = { queue_name: queue, batch_size: 5, client_id: 'same', request_timeout: '5m' }
+    for (let times = 0; times < 10; times++) {
+      const asked = request(`${api.url}/v1/queue.lease`, { method: 'POST', agent: false })
+      asked.on('error', () => {})
+      asked.end(JSON.stringify(body))
+      await leaseWaits(api, queue, 1)
+      asked.destroy()
+      const again = { ...body, request_timeout: '20ms' }
+      expect(await api.refused('queue.lease', again, 454)).toContain('no items are in the queue')
+    }
+    expect(api.lines.slice(linesBefore)).toEqual([])
   })
 
   it('go back to the tail under a new id when they are retried', async () => {
