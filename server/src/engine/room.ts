@@ -10,6 +10,7 @@ import { type Clock, later } from '../core/instant.ts'
 import type { Leased } from '../core/item.ts'
 import type { Queue } from '../core/queue.ts'
 import { KnownError } from '../errors.ts'
+import { Lane } from '../storage/lane.ts'
 import type {
   Change,
   Complete,
@@ -22,7 +23,6 @@ import type {
 } from '../storage/storage.ts'
 import { deal } from './deal.ts'
 import type { LeasedItems, ProducedItems, ProduceOptions } from './engine.ts'
-import { Lane } from './lane.ts'
 import { itemRefused } from './refused.ts'
 
 export type RoomParts = Readonly<{
@@ -52,11 +52,18 @@ type Leasing = Settling<LeasedItems> & {
   readonly clientId: string
   readonly countMax: number
   timer: NodeJS.Timeout | undefined
+  /** The store is being asked for its items. */
+  isServed: boolean
   isGone: boolean
 }
 
 const batchItemsMax = 2_000
 const dealtMax = 4_000
+/** One is written while the answers to the other go out, and their callers come back. */
+const batchesMax = 2
+const dealsMax = 2
+/** Fewer are not worth dividing among two. */
+const shareMin = 128
 
 export class Room {
   queue: Queue
@@ -69,11 +76,14 @@ export class Room {
   #available: number[]
   /** How many became available since the room was opened: what came while the store was asked is not in its answer. */
   readonly #gained: number[]
+  /** How many were leased since then, or are being leased. */
+  readonly #taken: number[]
+  /** How many are being stored. */
+  readonly #placing: number[]
   #refreshes = 0
-  #isDealing = false
-  #dealing: Promise<void> = Promise.resolve()
+  readonly #deals = new Set<Promise<void>>()
+  #isWaking = false
   #puttingBack: Promise<unknown> = Promise.resolve()
-  #mustDealAgain = false
   #isHeld = false
   #closed: KnownError | undefined
 
@@ -82,9 +92,12 @@ export class Room {
     this.#parts = parts
     this.#available = Array.from({ length: queue.partitions }, (_, partition) => available[partition] ?? 0)
     this.#gained = this.#available.map(() => 0)
-    this.#produces = new Lane(batchItemsMax, (batch) => this.#writeProduces(batch))
-    this.#completes = new Lane(batchItemsMax, (batch) => this.#writeSettles(batch))
-    this.#retries = new Lane(batchItemsMax, (batch) => this.#writeSettles(batch))
+    this.#taken = this.#available.map(() => 0)
+    this.#placing = this.#available.map(() => 0)
+    const options = { weightMax: batchItemsMax, batchesMax }
+    this.#produces = new Lane(options, (batch) => this.#writeProduces(batch))
+    this.#completes = new Lane({ ...options, batchesMax: 1 }, (batch) => this.#writeSettles(batch))
+    this.#retries = new Lane({ ...options, batchesMax: 1 }, (batch) => this.#writeSettles(batch))
   }
 
   get waiting(): Readonly<{ produce: number; lease: number; complete: number; inFlight: number }> {
@@ -131,11 +144,18 @@ export class Room {
     }
     return new Promise<LeasedItems>((resolve, reject) => {
       if (signal?.aborted) return reject(signal.reason)
-      const leasing: Leasing = { clientId, countMax, timer: undefined, isGone: false, resolve, reject }
+      const leasing: Leasing = {
+        clientId,
+        countMax,
+        timer: undefined,
+        isServed: false,
+        isGone: false,
+        resolve,
+        reject,
+      }
       const leave = (error: unknown) => {
         leasing.isGone = true
-        this.#seatLeft(leasing)
-        leasing.reject(error)
+        this.#leave(leasing, error)
       }
       const onAbort = () => leave(signal?.reason)
       leasing.timer = setTimeout(() => {
@@ -158,9 +178,9 @@ export class Room {
 
   /** Items of a partition became available, or went, by somebody else's doing. */
   count(partition: number, by: number): void {
-    this.#available[partition] = Math.max((this.#available[partition] ?? 0) + by, 0)
+    this.#add(this.#available, partition, by)
     if (by <= 0) return
-    this.#gained[partition] = (this.#gained[partition] ?? 0) + by
+    this.#add(this.#gained, partition, by)
     this.wake()
   }
 
@@ -201,7 +221,7 @@ export class Room {
   }
 
   async #idle(): Promise<void> {
-    await Promise.all([...this.#lanes().map((lane) => lane.whenIdle()), this.#dealing])
+    await Promise.all([...this.#lanes().map((lane) => lane.whenIdle()), ...this.#deals])
     await this.#puttingBack
   }
 
@@ -213,65 +233,110 @@ export class Room {
     for (const leasing of this.#leases) {
       // What is on its way to it is put back.
       leasing.isGone = true
-      this.#seatLeft(leasing)
-      leasing.reject(error)
+      this.#leave(leasing, error)
     }
   }
 
   /** Serves waiting leases if there is something for them. */
   wake(): void {
-    if (this.#leases.size === 0 || this.#isHeld || this.queue.isPaused) return
-    if (this.#isDealing) {
-      this.#mustDealAgain = true
-      return
-    }
+    if (this.#isWaking || this.#leases.size === 0 || this.#deals.size >= dealsMax) return
     if (!this.#available.some((count) => count > 0)) return
-    this.#isDealing = true
-    this.#dealing = Promise.resolve().then(() => this.#deal())
+    this.#isWaking = true
+    // Those of the same turn of the event loop go together.
+    void Promise.resolve().then(() => {
+      this.#isWaking = false
+      while (this.#deals.size < dealsMax && this.#startDeal());
+    })
   }
 
-  async #deal(): Promise<void> {
-    const { storage, clock } = this.#parts
-    try {
-      do {
-        this.#mustDealAgain = false
-        const hands = deal([...this.#leases], this.#available, dealtMax)
-        if (hands.length === 0) break
-        const now = clock.now()
-        const before = { gained: [...this.#gained], refreshes: this.#refreshes }
-        const results = await storage.write(
-          hands.map(({ partition, turns }) => ({
-            op: 'lease' as const,
-            queue: this.queue.name,
-            partition,
-            holders: turns.map(({ clientId }) => clientId),
-            now,
-          })),
-        )
-        this.#parts.onDue(later(now, this.queue.leaseUs))
-        for (const [index, { partition, turns }] of hands.entries())
-          this.#serve(partition, turns, results[index] ?? [], before)
-        // Who arrived meanwhile, or was left with nothing, may have a turn now.
-      } while (this.#leases.size > 0 && (this.#mustDealAgain || this.#available.some((count) => count > 0)))
-    } catch (error) {
-      this.#fail(error)
-    } finally {
-      this.#isDealing = false
+  /** False when there is nobody to serve, or nothing to serve with. */
+  #startDeal(): boolean {
+    if (this.#isHeld || this.queue.isPaused) return false
+    const hands = deal(this.#nextToServe(), this.#available, dealtMax)
+    if (hands.length === 0) return false
+    const plans = hands.map(({ partition, turns }) => {
+      for (const leasing of turns) leasing.isServed = true
+      const spokenFor = Math.min(turns.length, this.#available[partition] ?? 0)
+      this.#add(this.#available, partition, -spokenFor)
+      this.#add(this.#taken, partition, spokenFor)
+      return { partition, turns, spokenFor }
+    })
+    const dealing = this.#deal(plans).then(() => {
+      this.#deals.delete(dealing)
+      // Who arrived meanwhile, or was left with nothing, may have a turn now.
+      this.wake()
+    })
+    this.#deals.add(dealing)
+    return true
+  }
+
+  /** Those who came first, as many as their share of all. See storage/lane.ts for why not all. */
+  #nextToServe(): Leasing[] {
+    let asked = 0
+    for (const { countMax } of this.#leases) asked += countMax
+    const share = Math.max(Math.ceil(asked / dealsMax), shareMin)
+    const next: Leasing[] = []
+    let weight = 0
+    for (const leasing of this.#leases) {
+      if (leasing.isServed) continue
+      if (next.length > 0 && weight + leasing.countMax > share) break
+      next.push(leasing)
+      weight += leasing.countMax
     }
+    return next
+  }
+
+  async #deal(plans: readonly Plan[]): Promise<void> {
+    const { storage, clock } = this.#parts
+    const now = clock.now()
+    const before = { gained: [...this.#gained], taken: [...this.#taken], refreshes: this.#refreshes }
+    try {
+      const results = await storage.write(
+        plans.map(({ partition, turns }) => ({
+          op: 'lease' as const,
+          queue: this.queue.name,
+          partition,
+          holders: turns.map(({ clientId }) => clientId),
+          now,
+        })),
+      )
+      this.#parts.onDue(later(now, this.queue.leaseUs))
+      for (const [index, plan] of plans.entries()) {
+        const items = results[index] ?? []
+        this.#book(plan, items.length, before)
+        this.#serve(plan, items)
+      }
+    } catch (error) {
+      // The store failed: those who were to be served are told, and may ask again.
+      for (const plan of plans) {
+        this.#add(this.#available, plan.partition, plan.spokenFor)
+        this.#add(this.#taken, plan.partition, -plan.spokenFor)
+        for (const leasing of new Set(plan.turns)) if (!leasing.isGone) this.#leave(leasing, error)
+      }
+    }
+  }
+
+  #add(counts: number[], partition: number, by: number): void {
+    counts[partition] = Math.max((counts[partition] ?? 0) + by, 0)
   }
 
   #gainedSince(gained: readonly number[], partition: number): number {
     return (this.#gained[partition] ?? 0) - (gained[partition] ?? 0)
   }
 
-  #serve(partition: number, turns: readonly Leasing[], items: readonly Leased[], before: Before): void {
-    const left = (this.#available[partition] ?? 0) - items.length
-    // Fewer than asked for: there were no more, whatever the hint said. A refresh meanwhile may have
-    // counted without these items already, or with others that came after.
-    if (before.refreshes === this.#refreshes) {
-      const isAll = items.length < turns.length
-      this.#available[partition] = isAll ? this.#gainedSince(before.gained, partition) : Math.max(left, 0)
-    }
+  /** Compares what was planned with what there was. */
+  #book({ partition, turns, spokenFor }: Plan, count: number, before: Before): void {
+    const takenSince = (this.#taken[partition] ?? 0) - (before.taken[partition] ?? 0)
+    const more = count - spokenFor
+    this.#add(this.#taken, partition, more)
+    // A refresh meanwhile may have counted without these items already, or with others that came after.
+    if (before.refreshes !== this.#refreshes) return
+    if (count === turns.length) this.#add(this.#available, partition, -more)
+    // Fewer than asked for: there were no more, whatever the hint said.
+    else this.#available[partition] = Math.max(this.#gainedSince(before.gained, partition) - takenSince, 0)
+  }
+
+  #serve({ partition, turns }: Plan, items: readonly Leased[]): void {
     const dealt = new Map<Leasing, Leased[]>()
     const unwanted: Leased[] = []
     for (const [index, item] of items.entries()) {
@@ -280,6 +345,7 @@ export class Room {
       else if (dealt.has(leasing)) dealt.get(leasing)?.push(item)
       else dealt.set(leasing, [item])
     }
+    for (const leasing of turns) leasing.isServed = false
     for (const [leasing, taken] of dealt) {
       this.#seatLeft(leasing)
       leasing.resolve({ partition, items: taken })
@@ -302,12 +368,9 @@ export class Room {
     }
   }
 
-  /** The store failed: those who wait are told, and may ask again. */
-  #fail(error: unknown): void {
-    for (const leasing of this.#leases) {
-      this.#seatLeft(leasing)
-      leasing.reject(error)
-    }
+  #leave(leasing: Leasing, error: unknown): void {
+    this.#seatLeft(leasing)
+    leasing.reject(error)
   }
 
   #seatLeft(leasing: Leasing): void {
@@ -319,10 +382,9 @@ export class Room {
   async #writeProduces(batch: readonly Producing[]): Promise<void> {
     const { storage, clock } = this.#parts
     const now = clock.now()
-    const load = [...this.#available]
     const placed = batch.map((request) => {
-      const partition = request.partition ?? emptiest(load)
-      load[partition] = (load[partition] ?? 0) + request.items.length
+      const partition = request.partition ?? this.#emptiest()
+      this.#add(this.#placing, partition, request.items.length)
       return { request, partition }
     })
     const groups = groupsOf(placed)
@@ -355,7 +417,20 @@ export class Room {
       }
     } catch (error) {
       await this.#oneByOne(batch, error, (one) => this.#writeProduces([one]))
+    } finally {
+      for (const { partition, request } of placed) this.#add(this.#placing, partition, -request.items.length)
     }
+  }
+
+  /** The fewest items that nobody holds, with those on their way; the lowest number among equals. */
+  #emptiest(): number {
+    let best = 0
+    let fewest = Number.POSITIVE_INFINITY
+    for (const [partition, count] of this.#available.entries()) {
+      const load = count + (this.#placing[partition] ?? 0)
+      if (load < fewest) [best, fewest] = [partition, load]
+    }
+    return best
   }
 
   /** Counts what was produced; true when some of it can be leased now. */
@@ -365,8 +440,8 @@ export class Room {
       if (item.availableAt != null) this.#parts.onDue(item.availableAt)
       else if (item.lease === undefined) ready++
     }
-    this.#available[partition] = (this.#available[partition] ?? 0) + ready
-    this.#gained[partition] = (this.#gained[partition] ?? 0) + ready
+    this.#add(this.#available, partition, ready)
+    this.#add(this.#gained, partition, ready)
     return ready > 0
   }
 
@@ -450,7 +525,9 @@ export class Room {
 }
 
 /** What was known when the store was asked. */
-type Before = Readonly<{ gained: readonly number[]; refreshes: number }>
+type Before = Readonly<{ gained: readonly number[]; taken: readonly number[]; refreshes: number }>
+/** What one deal asks of a partition: `spokenFor` of its items were believed to be there. */
+type Plan = Readonly<{ partition: number; turns: readonly Leasing[]; spokenFor: number }>
 type CallTime = Readonly<{ timeoutMs?: number | undefined; signal?: AbortSignal | undefined }>
 type Group = { partition: number; once: ProduceOptions['once']; requests: Producing[] }
 
@@ -472,11 +549,4 @@ function groupsOf(placed: readonly Readonly<{ request: Producing; partition: num
     else open.delete(partition)
   }
   return groups
-}
-
-/** The fewest items that nobody holds; the lowest number among equals. */
-function emptiest(load: readonly number[]): number {
-  let best = 0
-  for (const [partition, count] of load.entries()) if (count < (load[best] ?? 0)) best = partition
-  return best
 }

@@ -7,8 +7,7 @@ import type { Change, Complete, Refusal, Settled } from '../storage.ts'
 import { int4s, texts } from './arrays.ts'
 import type { Connection, Row, Statement } from './connections.ts'
 import { addToCounts } from './counts.ts'
-import { Stale } from './errors.ts'
-import { checkPartition, type KnownQueue } from './queues.ts'
+import type { KnownQueue } from './queues.ts'
 import { stateCodes } from './rows.ts'
 import type { Store } from './store.ts'
 import type { Transaction } from './transaction.ts'
@@ -18,44 +17,59 @@ const { leased, waiting } = stateCodes
 /**
  * First looks, without locks, which commands have an item that is not leased: these are refused. Then
  * deletes the items of the others. If one of them changed in between, fewer rows are deleted than were
- * seen, and the statement undoes itself. `$8`: the slot of the counts, or null when the caller counts.
+ * seen, and the statement undoes itself. Each item says by itself where it is, because joining items to
+ * commands here would compare each with each.
  */
 export const completePlain: Statement = {
   name: 'complete-plain',
-  text: `with asked as materialized (
-      select a.command, a.queue_id, a.partition
-      from unnest($1::int4[], $2::int4[], $3::int4[], $4::int4[]) as a(command, queue_id, version, partition)
-        join redrive.queues q on q.id = a.queue_id and q.version = a.version
-    ), found as materialized (
-      select a.command, i.id, t.ctid as place, t.state
-      from unnest($5::int4[], $6::text[]) as i(command, id) join asked a on a.command = i.command
+  text: `with found as materialized (
+      select i.command, i.id, t.ctid as place, t.state
+      from unnest($1::int4[], $2::int4[], $3::int4[], $4::text[]) as i(command, queue_id, partition, id)
         left join lateral (
           select f.ctid, f.state from redrive.items_live f
-          where f.queue_id = a.queue_id and f.partition = a.partition and f.id = i.id offset 0
+          where f.queue_id = i.queue_id and f.partition = i.partition and f.id = i.id offset 0
         ) t on true
-      where (select count(*) from asked) = $7::int4
     ), refused as materialized (
       select distinct command from found where state is distinct from ${leased}
     ), held as materialized (select place from found where command not in (select command from refused)
     ), removed as (
       delete from redrive.items_live t using held h where t.ctid = h.place and t.state = ${leased}
       returning t.queue_id, t.partition, t.created_at, t.lease_deadline
+    )
+    select null::int4 as command, null::text as id, null::int2 as state, null::int4 as queue_id,
+      null::int4 as partition, redrive.expect_rows((select count(*) from removed), (select count(*) from held)) as n,
+      null::numeric as created, null::numeric as leased
+    union all
+    select f.command, f.id, f.state, null, null, null, null, null
+    from found f where f.state is distinct from ${leased}
+    union all
+    select null, null, null, queue_id, partition, count(*), sum(created_at / 1000), sum(lease_deadline / 1000)
+    from removed group by queue_id, partition`,
+}
+
+/**
+ * Expects that all of them are leased, as nearly always they are: takes them out in one go, and undoes
+ * itself when that were not all. `$7`: the slot of the counts.
+ */
+export const completeLeased: Statement = {
+  name: 'complete-leased',
+  text: `with asked as materialized (
+      select count(*) as known from unnest($1::int4[], $2::int4[]) as a(queue_id, version)
+        join redrive.queues q on q.id = a.queue_id and q.version = a.version
+    ), removed as (
+      delete from redrive.items_live t
+      using unnest($3::int4[], $4::int4[], $5::text[]) as i(queue_id, partition, id)
+      where t.queue_id = i.queue_id and t.partition = i.partition and t.id = i.id and t.state = ${leased}
+        and (select known from asked) = $6::int4
+      returning t.queue_id, t.partition, t.created_at, t.lease_deadline
     ), sums as materialized (
       select queue_id, partition, count(*) as n, sum(created_at / 1000) as created, sum(lease_deadline / 1000) as leased
       from removed group by queue_id, partition
     ), counted as (${addToCounts(
       ['leased', 'completed', 'created_sum_ms', 'lease_sum_ms'],
-      `select queue_id, partition, $8::int4, -n, n, -created, -leased from sums
-       where $8::int4 is not null order by queue_id, partition`,
+      'select queue_id, partition, $7::int4, -n, n, -created, -leased from sums order by queue_id, partition',
     )})
-    select null::int4 as command, null::text as id, null::int2 as state, null::int4 as queue_id,
-      null::int4 as partition, redrive.expect_rows((select count(*) from removed), (select count(*) from held)) as n,
-      (select count(*) from asked) as created, null::numeric as leased
-    union all
-    select f.command, f.id, f.state, null, null, null, null, null
-    from found f where f.state is distinct from ${leased}
-    union all
-    select null, null, null, s.queue_id, s.partition, s.n, s.created, s.leased from sums s where $8::int4 is null`,
+    select redrive.expect_rows(coalesce((select sum(n) from sums), 0)::int8, cardinality($5::text[]))`,
 }
 
 type Asked = Readonly<{ command: Complete; known: KnownQueue }>
@@ -65,21 +79,21 @@ export async function tryCompleteAlone(
   store: Store,
   commands: readonly Complete[],
 ): Promise<Settled[] | undefined> {
-  const asked: Asked[] = []
-  for (const command of commands) {
-    const known = await store.book.get(store.connections, command.queue)
-    checkPartition(known.queue, command.partition)
-    asked.push({ command, known })
-  }
+  const asked = await store.book.ofEach(store.connections, commands)
   if (!isPlain(asked)) return undefined
-  const writer = { query: store.connections.writeAlone.bind(store.connections) }
-  try {
-    return (await completeTogether(writer, asked, store.slots.settle)).settled
-  } catch (error) {
-    if (!(error instanceof Stale)) throw error
-    for (const { command } of asked) store.book.forget(command.queue)
-    return undefined
-  }
+  const queues = [...new Set(asked.map(({ known }) => known))]
+  const items = placesOf(asked)
+  // When it undoes itself the error is one worth repeating, and the transaction will tell which and why.
+  await store.connections.writeAlone(completeLeased, [
+    int4s(queues.map(({ id }) => id)),
+    int4s(queues.map(({ version }) => version)),
+    int4s(items.queueIds),
+    int4s(items.partitions),
+    texts(items.ids),
+    queues.length,
+    store.slots.settle,
+  ])
+  return commands.map(settledOf)
 }
 
 export async function tryCompletePlain(
@@ -91,7 +105,7 @@ export async function tryCompletePlain(
     asked.push({ command, known: await transaction.at(command.queue, command.partition) })
   }
   if (!isPlain(asked)) return undefined
-  const { settled, sums } = await completeTogether(transaction.connection, asked, null)
+  const { settled, sums } = await completeTogether(transaction.connection, asked)
   for (const row of sums) {
     const [queueId, partition, n] = [row.queue_id, row.partition, row.n] as [number, number, number]
     transaction.tally.add(queueId, partition, 'leased', -n)
@@ -119,21 +133,16 @@ function isPlain(asked: readonly Asked[]): boolean {
 }
 
 async function completeTogether(
-  connection: Pick<Connection, 'query'>,
+  connection: Connection,
   asked: readonly Asked[],
-  slot: number | null,
 ): Promise<{ settled: Settled[]; sums: Row[] }> {
-  const [head, ...rows] = await connection.query(completePlain, [
-    int4s(asked.map((_, index) => index)),
-    int4s(asked.map(({ known }) => known.id)),
-    int4s(asked.map(({ known }) => known.version)),
-    int4s(asked.map(({ command }) => command.partition)),
-    int4s(asked.flatMap(({ command }, index) => command.ids.map(() => index))),
-    texts(asked.flatMap(({ command }) => command.ids)),
-    asked.length,
-    slot,
+  const items = placesOf(asked)
+  const rows = await connection.query(completePlain, [
+    int4s(items.commands),
+    int4s(items.queueIds),
+    int4s(items.partitions),
+    texts(items.ids),
   ])
-  if (Number(head?.created) !== asked.length) throw new Stale('a queue')
   const refusals = new Map<number, Map<string, Refusal['why']>>()
   for (const row of rows) {
     if (row.command === null) continue
@@ -143,8 +152,7 @@ async function completeTogether(
   }
   const settled = asked.map(({ command }, index): Settled => {
     const refused = refusals.get(index)
-    if (refused === undefined)
-      return { isSettled: true, changes: command.ids.map((id) => removedChange(command, id)) }
+    if (refused === undefined) return settledOf(command)
     const listed = command.ids.flatMap((id) => {
       const why = refused.get(id)
       return why === undefined ? [] : [{ id, why }]
@@ -152,6 +160,29 @@ async function completeTogether(
     return { isSettled: false, refused: listed }
   })
   return { settled, sums: rows.filter((row) => row.queue_id !== null) }
+}
+
+/** Where each item is, column by column. */
+function placesOf(asked: readonly Asked[]) {
+  const places = {
+    commands: [] as number[],
+    queueIds: [] as number[],
+    partitions: [] as number[],
+    ids: [] as string[],
+  }
+  for (const [index, { command, known }] of asked.entries()) {
+    for (const id of command.ids) {
+      places.commands.push(index)
+      places.queueIds.push(known.id)
+      places.partitions.push(command.partition)
+      places.ids.push(id)
+    }
+  }
+  return places
+}
+
+function settledOf(command: Complete): Settled {
+  return { isSettled: true, changes: command.ids.map((id) => removedChange(command, id)) }
 }
 
 function removedChange({ queue, partition }: Complete, fromId: Item['id']): Change {

@@ -36,6 +36,8 @@ const statementTimeoutMs = 60_000
 const lockTimeoutMs = 20_000
 /** Longer than the database lets a statement run: only a network that swallows answers takes this long. */
 const answerTimeoutMs = statementTimeoutMs + 10_000
+/** Well below the time that credentials overlap. */
+const lentMsMax = 1_000
 const longAnswerTimeoutMs = 24 * 3_600_000
 
 /**
@@ -63,6 +65,7 @@ export class Connections {
   readonly #stopListening: (() => void) | undefined
   #current: Promise<Pool> | undefined
   readonly #open = new Set<Pool>()
+  readonly #lent = new Map<string, Lent>()
   #isClosed = false
 
   constructor(options: ConnectionOptions) {
@@ -73,15 +76,17 @@ export class Connections {
     this.#stopListening = options.credentials?.onReplaced((credentials) => this.#replace(credentials))
   }
 
-  /** One statement by itself: durable when it resolves. */
+  /**
+   * One statement by itself: durable when it resolves. Equal ones share a connection while they
+   * overlap: the next is sent before the first is answered, and obeyed after it.
+   */
   async writeAlone(statement: Statement, values: readonly unknown[]): Promise<Row[]> {
-    return this.use(async (connection) => {
-      try {
-        return await connection.query(statement, values)
-      } catch (error) {
-        throw isConnectionLost(error) ? new OutcomeUnknown(error) : error
-      }
-    })
+    let lent = this.#lent.get(statement.text)
+    if (lent === undefined || lent.isDone) {
+      lent = new Lent((work) => this.use(work))
+      this.#lent.set(statement.text, lent)
+    }
+    return lent.query(statement, values)
   }
 
   async read(statement: Statement, values: readonly unknown[] = []): Promise<Row[]> {
@@ -225,6 +230,7 @@ export class Connections {
       idleTimeoutMillis: 60_000,
       application_name: 'redrive',
       keepAlive: true,
+      pipeline: true,
       statement_timeout: statementTimeoutMs,
       lock_timeout: lockTimeoutMs,
       idle_in_transaction_session_timeout: statementTimeoutMs,
@@ -240,6 +246,49 @@ export class Connections {
     const made: Pool = { pool, credentials, borrowers: 0, isRetired: false, whenRetired: [] }
     this.#open.add(made)
     return made
+  }
+}
+
+/**
+ * A connection that several share. It is lent when the first comes and given back when the last is done,
+ * when one fails, or after a while, so that a busy one also follows when credentials are replaced.
+ */
+class Lent {
+  isDone = false
+  readonly #borrowed: Promise<Connection>
+  readonly #until = performance.now() + lentMsMax
+  #users = 0
+  #lost: unknown
+  #giveBack: () => void = () => {}
+
+  constructor(use: (work: (connection: Connection) => Promise<void>) => Promise<void>) {
+    this.#borrowed = new Promise((resolve, reject) => {
+      use((connection) => {
+        resolve(connection)
+        return new Promise((done, failed) => {
+          this.#giveBack = () => (this.#lost === undefined ? done() : failed(this.#lost))
+        })
+      }).catch(reject)
+    })
+  }
+
+  async query(statement: Statement, values: readonly unknown[]): Promise<Row[]> {
+    this.#users++
+    let isSent = false
+    try {
+      const connection = await this.#borrowed
+      isSent = true
+      return await connection.query(statement, values)
+    } catch (error) {
+      if (!isConnectionLost(error)) throw error
+      this.#lost ??= error
+      this.isDone = true
+      throw isSent ? new OutcomeUnknown(error) : error
+    } finally {
+      this.#users--
+      if (this.#users === 0 || performance.now() > this.#until) this.isDone = true
+      if (this.#users === 0) this.#giveBack()
+    }
   }
 }
 

@@ -89,17 +89,11 @@ function ms(instant: number): number {
   return (instant - (instant % 1000)) / 1000
 }
 
-const onConflict = `on conflict (queue_id, partition, slot) do update set ${[
-  ...columnList,
-  'created_sum_ms',
-  'lease_sum_ms',
-]
-  .map((column) => `${column} = c.${column} + excluded.${column}`)
-  .join(', ')}`
-
 /** Adds to the counts what `select` gives: queue_id, partition, slot, then the named columns. */
 export function addToCounts(columns: readonly string[], select: string): string {
-  return `insert into redrive.counts as c (queue_id, partition, slot, ${columns.join(', ')}) ${select} ${onConflict}`
+  const added = columns.map((column) => `${column} = c.${column} + excluded.${column}`).join(', ')
+  return `insert into redrive.counts as c (queue_id, partition, slot, ${columns.join(', ')}) ${select}
+    on conflict (queue_id, partition, slot) do update set ${added}`
 }
 
 export const tallyWidth = 2 + countNames.length + 2

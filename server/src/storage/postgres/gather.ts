@@ -1,4 +1,5 @@
 import { KnownError } from '../../errors.ts'
+import { Lane } from '../lane.ts'
 import type { Command, Results } from '../storage.ts'
 
 type Result = Results[Command['op']]
@@ -9,10 +10,11 @@ type Waiting = Readonly<{
   resolve(results: Result[]): void
   reject(error: unknown): void
 }>
-type Lane = { isBusy: boolean; waiting: Waiting[] }
 
 /** Commands that are refused one by one, or not at all: many lists of them can share a transaction. */
 const gathered = new Set<Command['op']>(['produce', 'lease', 'complete', 'retry', 'extend'])
+/** Those that are one statement: the next is sent while the first is written, and waits for nobody's locks. */
+const pipelined = new Set<Command['op']>(['produce', 'lease'])
 const weightMax = 1_000
 
 /**
@@ -22,7 +24,7 @@ const weightMax = 1_000
  */
 export class Gatherer {
   readonly #write: Write
-  readonly #lanes = new Map<Command['op'], Lane>()
+  readonly #lanes = new Map<Command['op'], Lane<Waiting>>()
 
   constructor(write: Write) {
     this.#write = write
@@ -33,29 +35,25 @@ export class Gatherer {
     if (op === undefined || !gathered.has(op) || commands.some((command) => command.op !== op)) {
       return this.#write(commands)
     }
-    let lane = this.#lanes.get(op)
-    if (lane === undefined) {
-      lane = { isBusy: false, waiting: [] }
-      this.#lanes.set(op, lane)
-    }
-    const { waiting } = lane
-    const written = new Promise<Result[]>((resolve, reject) => {
-      waiting.push({ commands, weight: weightOf(commands), resolve, reject })
+    return new Promise<Result[]>((resolve, reject) => {
+      this.#laneOf(op).add({ commands, weight: weightOf(commands), resolve, reject })
     })
-    if (!lane.isBusy) void this.#drain(lane)
-    return written
   }
 
-  async #drain(lane: Lane): Promise<void> {
-    lane.isBusy = true
-    // Those of the same turn of the event loop go together from the start.
-    await Promise.resolve()
-    while (lane.waiting.length > 0) await this.#writeTogether(takeBatch(lane.waiting))
-    lane.isBusy = false
+  #laneOf(op: Command['op']): Lane<Waiting> {
+    let lane = this.#lanes.get(op)
+    if (lane === undefined) {
+      const batchesMax = pipelined.has(op) ? 2 : 1
+      lane = new Lane({ weightMax, batchesMax }, (batch) => this.#writeTogether(batch))
+      this.#lanes.set(op, lane)
+    }
+    return lane
   }
 
   async #writeTogether(batch: readonly Waiting[]): Promise<void> {
     try {
+      const [only] = batch
+      if (batch.length === 1 && only !== undefined) return only.resolve(await this.#write(only.commands))
       const results = await this.#write(batch.flatMap(({ commands }) => commands))
       let at = 0
       for (const { commands, resolve } of batch) {
@@ -68,19 +66,6 @@ export class Gatherer {
       else for (const one of batch) await this.#writeTogether([one])
     }
   }
-}
-
-function takeBatch(waiting: Waiting[]): Waiting[] {
-  let weight = 0
-  let count = 0
-  while (
-    count < waiting.length &&
-    (count === 0 || weight + (waiting[count] as Waiting).weight <= weightMax)
-  ) {
-    weight += (waiting[count] as Waiting).weight
-    count++
-  }
-  return waiting.splice(0, count)
 }
 
 /** How many items a list is about. */

@@ -1,4 +1,4 @@
-import { type Instant, later } from '../../core/instant.ts'
+import { later } from '../../core/instant.ts'
 import type { Leased } from '../../core/item.ts'
 import type { LeaseItems } from '../storage.ts'
 import { int4s, int8s, texts } from './arrays.ts'
@@ -22,10 +22,7 @@ const untold: readonly ColumnName[] = [
   'lease_holder',
   'lease_deadline',
 ]
-const returned = columnNames
-  .filter((name) => !untold.includes(name))
-  .map((name) => `t.${name}`)
-  .join(', ')
+const returned = columnNames.filter((name) => !untold.includes(name))
 
 /**
  * Picks, leases and counts in one statement. Rows that another leaser holds are passed over, never
@@ -58,13 +55,14 @@ function leaseFrom(name: string, table: 'items_live' | 'items'): Statement {
         set state = ${stateCodes.leased}, attempts = t.attempts + 1, lease_holder = ($6::text[])[p.turn],
           lease_deadline = ($7::int8[])[p.turn], due_at = ($7::int8[])[p.turn], updated_at = ($8::int8[])[p.turn]
         from picked p where ${isSame}
-        returning p.turn, p.queue_id as of_queue_id, p.partition as of_partition, ${returned}
+        returning p.turn, p.queue_id as of_queue_id, p.partition as of_partition, ${returned.map((name) => `t.${name}`).join(', ')}
       ), counted as (${addToCounts(
         ['waiting', 'leased', 'lease_sum_ms'],
         `select of_queue_id, of_partition, $9::int4, -count(*), count(*), sum(($7::int8[])[turn] / 1000) from leased
          where $9::int4 is not null group by of_queue_id, of_partition order by of_queue_id, of_partition`,
       )})
-      select l.*, (select count(*) from asked) as known from (select) one left join leased l on true`,
+      select l.turn, ${returned.map((name) => `l.${name}`).join(', ')}, (select count(*) from asked) as known
+      from (select) one left join leased l on true`,
   }
 }
 
@@ -142,12 +140,15 @@ async function leaseTogether(
     if (some.length === 0) continue
     const rows = await connection.query(isAll ? leaseAll : leaseLive, parametersOf(some, slot))
     if (rows[0]?.known !== some.length) throw new Stale('a queue')
-    const turns = some.flatMap((group) => group.turns.map((turn) => ({ ...turn, known: group.known })))
-    const dealt = rows.filter((row) => row.turn !== null)
-    dealt.sort((left, right) => (left.turn as number) - (right.turn as number))
-    for (const row of dealt) {
-      const turn = turns[(row.turn as number) - 1] as (typeof turns)[number]
-      results[turn.to]?.push(leasedItem(row, turn.known, turn.holder, turn.now))
+    const turns = some.flatMap((group) => group.turns)
+    const dealt: Row[] = new Array(turns.length)
+    for (const row of rows) if (row.turn !== null) dealt[(row.turn as number) - 1] = row
+    let at = 0
+    for (const group of some) {
+      for (const turn of group.turns) {
+        const row = dealt[at++]
+        if (row !== undefined) results[turn.to]?.push(leasedItem(row, group, turn))
+      }
     }
   }
   return results
@@ -176,8 +177,10 @@ function parametersOf(groups: readonly Group[], slot: number | null): unknown[] 
   ]
 }
 
-function leasedItem(row: Row, known: KnownQueue, holder: string, now: Instant): Leased {
-  row.partition = row.of_partition
+function leasedItem(row: Row, { known, partition }: Group, { holder, now }: Turn): Leased {
+  row.partition = partition
+  row.updated_at = now
+  const item = baseOf(row, known.queue.name) as Leased
   const lease = { holder, deadline: later(now, known.queue.leaseUs) }
-  return { ...baseOf(row, known.queue.name), updatedAt: now, state: 'leased', lease }
+  return Object.assign(item, { state: 'leased' as const, lease })
 }

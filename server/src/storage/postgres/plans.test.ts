@@ -9,7 +9,7 @@ import { run, type TestDatabase, testDatabase } from '../../../test/postgres.ts'
 import type { ItemOrder, ItemsQuery } from '../storage.ts'
 import { peekDue, pickDue } from './advance.ts'
 import { archiveEnded } from './archive.ts'
-import { completePlain } from './complete-plain.ts'
+import { completeLeased, completePlain } from './complete-plain.ts'
 import { Connections, type Statement } from './connections.ts'
 import { leaseAll, leaseLive } from './lease.ts'
 import { listStatement } from './list.ts'
@@ -79,7 +79,8 @@ describe('on a filled table', needs(postgres), () => {
   it.each([
     ['lease', leaseLive, ['items_live_ready'], ['items_sourced']],
     ['lease with letters', leaseAll, ['items_live_ready', 'items_sourced_ready', 'Merge Append'], []],
-    ['complete', completePlain, ['items_live_id', 'Tid Scan'], ['items_sourced']],
+    ['complete', completeLeased, ['items_live_id'], ['items_sourced']],
+    ['complete or refuse', completePlain, ['items_live_id', 'Tid Scan'], ['items_sourced']],
     ['retry', lockItems, ['items_live_id', 'items_sourced_id'], []],
     ['delete: lock', lockByIds, ['items_live_id', 'items_sourced_id'], []],
     ['delete', deleteByIds, ['items_live_id', 'items_sourced_id', 'Tid Scan'], []],

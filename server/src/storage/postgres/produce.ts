@@ -5,7 +5,7 @@ import type { Import, Imported, Produce, Produced } from '../storage.ts'
 import { int4s, texts } from './arrays.ts'
 import type { Connection, Statement } from './connections.ts'
 import { addTally, Tally, tallyWidth } from './counts.ts'
-import { checkPartition, type KnownQueue } from './queues.ts'
+import type { KnownQueue } from './queues.ts'
 import { columnNames, encode, isSourced, type Stored, unnestOf } from './rows.ts'
 import type { Store } from './store.ts'
 import type { Transaction } from './transaction.ts'
@@ -52,13 +52,13 @@ export async function tryProduceAlone(
   commands: readonly Produce[],
 ): Promise<Produced[] | undefined> {
   if (commands.some(({ once }) => once !== undefined)) return undefined
+  const asked = await store.book.ofEach(store.connections, commands)
+  // Nothing is waited for from here on, until the statement is sent: who has lower ids is sent first.
   const groups = new Map<string, Group>()
   const tally = new Tally()
   const rows: Stored[] = []
   const results: Produced[] = []
-  for (const command of commands) {
-    const known = await store.book.get(store.connections, command.queue)
-    checkPartition(known.queue, command.partition)
+  for (const { command, known } of asked) {
     const key = `${known.id}/${command.partition}`
     const group = groups.get(key)
     const last = group?.idMax ?? store.book.lastId(known, command.partition)
@@ -69,6 +69,8 @@ export async function tryProduceAlone(
     if (group === undefined) {
       groups.set(key, { known, partition: command.partition, idMin: first, idMax: newest })
     } else group.idMax = newest
+    // At once: the next list may be on its way before this one is written, and must come after it.
+    store.book.setLastId(known.id, command.partition, newest)
     rows.push(...storedRows(tally, known, command, ids))
   }
   if (rows.length === 0) return undefined
@@ -90,7 +92,6 @@ export async function tryProduceAlone(
     for (const { known } of taken) store.book.forget(known.queue.name)
     return undefined
   }
-  for (const { known, partition, idMax } of taken) store.book.setLastId(known.id, partition, idMax)
   return results
 }
 

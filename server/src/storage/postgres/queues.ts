@@ -28,6 +28,20 @@ export class QueueBook {
     return this.learn(row)
   }
 
+  /** The queue of each command, when it has the partition that the command names. */
+  async ofEach<C extends Readonly<{ queue: string; partition: number }>>(
+    connections: Connections,
+    commands: readonly C[],
+  ): Promise<Readonly<{ command: C; known: KnownQueue }>[]> {
+    const found: Readonly<{ command: C; known: KnownQueue }>[] = []
+    for (const command of commands) {
+      const known = this.#byName.get(command.queue) ?? (await this.get(connections, command.queue))
+      checkPartition(known.queue, command.partition)
+      found.push({ command, known })
+    }
+    return found
+  }
+
   learn(row: Row): KnownQueue {
     const before = this.#byName.get(row.name as string)
     if (before !== undefined && before.id === row.id && before.version === row.version) return before

@@ -11,7 +11,8 @@ import { lettersForPeople } from './0001_letters-for-people.ts'
  * States are numbers because the partial indexes name them: 0 waiting, 1 scheduled, 2 leased, 3 done,
  * 4 dead. `due_at` is when time alone changes the item next (core/transitions.ts `dueAt`); it is null
  * for waiting letters, so a backlog of millions of them adds nothing to its index. `root_id` is null
- * while it is the same as `id`, which for nearly all items is always.
+ * while it is the same as `id`, which for nearly all items is always. What is mostly empty is null when
+ * it is: every value costs a little each time the row is leased.
  *
  * JSON is kept in `text`: jsonb refuses the NUL escapes that error messages do contain.
  */
@@ -37,9 +38,9 @@ const itemColumns = `
   source_id text collate "C",
   letter_id text collate "C",
   lease_holder text collate "C",
-  kind text collate "C" not null,
-  encoding text collate "C" not null,
-  reference text collate "C" not null,
+  kind text collate "C",
+  encoding text collate "C",
+  reference text collate "C",
   headers text collate "C",
   failure text collate "C",
   origin text collate "C",
@@ -83,7 +84,9 @@ create table redrive.items_sourced partition of redrive.items for values in (tru
   with (fillfactor = 95, autovacuum_vacuum_scale_factor = 0.01, autovacuum_vacuum_threshold = 10000,
     autovacuum_analyze_scale_factor = 0.02);
 
-alter table redrive.items_live add constraint items_live_id primary key (queue_id, partition, id);
+-- Not unique: ids are made under the lock of their partition, and asking at each lease whether another
+-- version of the row is in the way would cost more than anything else about it.
+create index items_live_id on redrive.items_live (queue_id, partition, id);
 create index items_live_ready on redrive.items_live (queue_id, partition, priority desc, id) where state = 0;
 create index items_live_due on redrive.items_live (due_at, id) where due_at is not null;
 create index items_live_scheduled on redrive.items_live (queue_id, available_at, id) where state = 1;
