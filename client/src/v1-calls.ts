@@ -54,6 +54,12 @@ export interface V1Calls {
     ids: readonly string[],
     options?: CallOptions & Readonly<{ lease?: string }>,
   ): Promise<Extended>
+  /**
+   * Ends the lease call in which this client waits: that call resolves now, with no items or with those it
+   * was just given. False when none waits, or it waits at another server. Unlike aborting the call it can
+   * lose nothing.
+   */
+  cancelLease(queue: string, clientId: string, options?: CallOptions): Promise<boolean>
 }
 
 export function createV1Calls(call: Caller, clock: Clock): V1Calls {
@@ -101,6 +107,11 @@ export function createV1Calls(call: Caller, clock: Clock): V1Calls {
       const { body, headers } = await ask('POST', path, { partition, ids, lease }, options)
       const { lease_deadline: leaseDeadline } = body as { lease_deadline: string }
       return { leaseDeadline, leaseMsLeft: msUntil(leaseDeadline, headers.get('date'), clock.nowMs()) }
+    },
+    cancelLease: async (queue, clientId, options) => {
+      const path = `${pathOf(queue)}/leases/cancel`
+      const { body } = await ask('POST', path, { client_id: clientId }, options)
+      return (body as { is_cancelled: boolean }).is_cancelled
     },
   }
 }

@@ -9,6 +9,7 @@ import type { Client } from '../client.ts'
 import type { Clock } from '../clock.ts'
 import { RedriveError } from '../error.ts'
 import type { HeldItem } from './held-item.ts'
+import { isUnknownCall } from './unknown-call.ts'
 
 export type LeaseKeeperParts = Readonly<{
   client: Pick<Client, 'extend'>
@@ -137,10 +138,4 @@ export class LeaseKeeper {
     this.remove(held)
     this.#parts.onLost(held)
   }
-}
-
-/** The path is not there. A queue or an item that is not there has a code of its own. */
-function isUnknownCall(error: unknown): boolean {
-  if (!(error instanceof RedriveError)) return false
-  return error.code === 'NOT_FOUND' || (error.code === 'UNKNOWN' && [404, 405, 501].includes(error.status))
 }

@@ -12,10 +12,11 @@ import type { HeldItem } from './held-item.ts'
 import { LeaseKeeper } from './lease-keeper.ts'
 import { type GivenBack, givenBack } from './outcome.ts'
 import { Settler, type Settling } from './settler.ts'
+import { isUnknownCall } from './unknown-call.ts'
 import type { Handler, TroubleContext, Worker, WorkerCounts, WorkOptions } from './worker.ts'
 
 export type WorkerParts = Readonly<{
-  client: Pick<Client, 'lease' | 'complete' | 'retry' | 'extend'>
+  client: Pick<Client, 'lease' | 'cancelLease' | 'complete' | 'retry' | 'extend'>
   clock: Clock
   random: () => number
   queue: string
@@ -28,6 +29,10 @@ const backlogMin = 1_000
 /** What handlers may take to heed their signal, and the last reports to get through. */
 const heedMsMax = 1_000
 const reportMsMax = 3_000
+/** How often the server is asked to end the last lease call: it may arrive after that, or wait at another server. */
+const cancelsMax = 10
+const cancelRestMs = 50
+const cancelMsMax = 1_000
 
 export function startWorker(parts: WorkerParts): Worker {
   const { client, clock, random, queue, handler, options } = parts
@@ -40,6 +45,7 @@ export function startWorker(parts: WorkerParts): Worker {
   const leasing = new AbortController()
   const resting = new AbortController()
   let isStopping = false
+  let isLeasing = false
   let wake: () => void = () => {}
 
   /** What a callback throws is not ours to break on. */
@@ -135,7 +141,10 @@ export function startWorker(parts: WorkerParts): Worker {
   const leaseOnce = async (countMax: number): Promise<void> => {
     const askedAtMs = clock.elapsedMs()
     const call = { clientId, countMax, waitMs, signal: leasing.signal, retriesMax: 0 }
-    const { partition, items, leaseMsLeft } = await client.lease(queue, call)
+    isLeasing = true
+    const { partition, items, leaseMsLeft } = await client.lease(queue, call).finally(() => {
+      isLeasing = false
+    })
     const leaseEndsAtMs = clock.elapsedMs() + leaseMsLeft
     const held = items.map(
       (item): HeldItem => ({
@@ -150,7 +159,7 @@ export function startWorker(parts: WorkerParts): Worker {
     keeper.add(held)
     waiting.push(...held)
     fill()
-    const isIdle = items.length === 0 && running.size === 0 && settler.size === 0
+    const isIdle = items.length === 0 && running.size === 0 && settler.size === 0 && !isStopping
     if (isIdle) tell(() => options.onIdle?.())
     // Whoever answers "nothing" without waiting is asked slowly.
     if (items.length === 0 && clock.elapsedMs() < askedAtMs + 10) await rest(clock, 100, resting.signal)
@@ -195,12 +204,30 @@ export function startWorker(parts: WorkerParts): Worker {
   }
 
   const hurry = new AbortController()
+  /**
+   * Has the lease call under way answered now. It is not cut, because the answer may be on its way with
+   * items that nobody would know of. Never rejects.
+   */
+  const endLeaseCall = async (): Promise<void> => {
+    const options = { retriesMax: 0, answerMsMax: cancelMsMax, signal: hurry.signal }
+    for (let cancels = 1; cancels <= cancelsMax; cancels++) {
+      try {
+        await client.cancelLease(queue, clientId, options)
+      } catch (error) {
+        // The call then ends by itself, after `waitMs`.
+        if (isUnknownCall(error) || hurry.signal.aborted) return
+      }
+      if (await isDoneWithin(leased, cancelRestMs * cancels)) return
+    }
+    // It waits where our word does not reach. What is being leased for it is put back there.
+    leasing.abort()
+  }
   const finish = async (): Promise<void> => {
     isStopping = true
     resting.abort()
     wake()
-    // A lease call under way is not cut: the server may have leased items for it already, which nobody
-    // would know of. The bound of the stop is the timer of each `stop` call, which hurries it.
+    if (isLeasing) void endLeaseCall()
+    // The bound of the stop is the timer of each `stop` call, which hurries it.
     if (!(await isDoneBefore(leased, hurry.signal))) leasing.abort()
     await leased
     const handled = whenHandled()

@@ -21,7 +21,7 @@ export type WorkOptions = Readonly<{
   concurrency?: number
   /** Items leased beyond that, so that a handler need not wait for the next one. Default 0. */
   prefetch?: number
-  /** How long one lease call waits for items, and so how long a stop of an idle worker may take. Default 5,000. */
+  /** How long one lease call waits for items. Default 5,000. */
   waitMs?: number
   /** The name of this worker for the server: in dead letters and in the list of workers. Default: made up. */
   clientId?: string
@@ -76,7 +76,7 @@ export interface Worker {
   readonly clientId: string
   counts(): WorkerCounts
   /**
-   * Lets the lease call under way end, waits until what is leased was worked on, and reports it. After
+   * Ends the lease call under way, waits until what is leased was worked on, and reports it. After
    * `withinMs` (default 30,000) the call is cut and the handlers' signals abort, and a few seconds later it
    * resolves whatever they do; what is unfinished then comes back when its lease ends. Never rejects. Safe
    * twice: the shortest bound counts.

@@ -9,7 +9,7 @@ import { KnownError } from '../errors.ts'
  * handler of a POST is called. And not only when the answer is closed: that comes a moment after the
  * client's end was read, and a client that asks again on another connection may be heard in between.
  */
-export function clientGone({ raw }: FastifyReply): AbortSignal {
+export function clientGone({ raw }: FastifyReply): AbortController {
   const gone = new AbortController()
   const check = (): void => {
     // Known, and not a defect: nobody is there to read it, and no person needs to look.
@@ -18,7 +18,7 @@ export function clientGone({ raw }: FastifyReply): AbortSignal {
   const { socket } = raw
   if (socket === null || socket.destroyed || raw.destroyed) {
     check()
-    return gone.signal
+    return gone
   }
   const waiting = waitingOn(socket)
   waiting.add(check)
@@ -26,7 +26,7 @@ export function clientGone({ raw }: FastifyReply): AbortSignal {
     waiting.delete(check)
     check()
   })
-  return gone.signal
+  return gone
 }
 
 const waitingBySocket = new WeakMap<Socket, Set<() => void>>()

@@ -5,6 +5,7 @@ import type { Logger } from '../ops/log.ts'
 import type { Metrics } from '../ops/metrics.ts'
 import type { Storage } from '../storage/storage.ts'
 import type { HttpLimits } from './http-limits.ts'
+import type { LeaseCalls } from './lease-calls.ts'
 import type { QueueApiLimits } from './queue/limits.ts'
 
 /** Everything that handlers may use. They get nothing else of the server. */
@@ -14,6 +15,7 @@ export type ApiContext = Readonly<{
   startedAt: Date
   limits: HttpLimits
   queueLimits: QueueApiLimits
+  leaseCalls: LeaseCalls
   storeKind: 'sqlite' | 'memory' | 'postgres'
   /** Throws STORE_UNAVAILABLE while there is no store. */
   storage: () => Storage

@@ -6,6 +6,7 @@ import type { ApiContext } from './context.ts'
 import type { Dialect } from './dialect.ts'
 import type { Drain } from './drain.ts'
 import { createHttpServer } from './http-server.ts'
+import { createLeaseCalls } from './lease-calls.ts'
 import { describeApi, openapiText } from './openapi.ts'
 import { swaggerUiFolder } from './pages/docs.ts'
 import { defaultLimits, type QueueApiLimits } from './queue/limits.ts'
@@ -15,7 +16,7 @@ import * as table from './routes.ts'
 
 /** What the context needs from outside; the rest of it is made here. */
 export type ApiParts = Readonly<
-  Omit<ApiContext, 'openapi' | 'stopping' | 'metrics' | 'queueLimits'> & {
+  Omit<ApiContext, 'openapi' | 'stopping' | 'metrics' | 'queueLimits' | 'leaseCalls'> & {
     queueLimits?: QueueApiLimits
     createMetrics: (connections: () => number) => Metrics
     isLocalOnly: boolean
@@ -43,7 +44,14 @@ export async function createApi(parts: ApiParts): Promise<{ app: FastifyInstance
   registerRoutes(
     app,
     routes,
-    { ...context, queueLimits, metrics, openapi: openapiText(app), stopping: drain.signal },
+    {
+      ...context,
+      queueLimits,
+      leaseCalls: createLeaseCalls(),
+      metrics,
+      openapi: openapiText(app),
+      stopping: drain.signal,
+    },
     authorize,
   )
   await app.ready()

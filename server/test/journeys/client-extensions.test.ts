@@ -75,6 +75,23 @@ describe('what goes beyond the Queue API', () => {
     })
   })
 
+  it('ends the lease call of a client that waits: with no items, and no attempt counted', async () => {
+    const { client } = await aClient()
+    expect(await client.cancelLease('jobs', 'c')).toBe(false)
+    const waiting = client.lease('jobs', { clientId: 'c', waitMs: 60_000 })
+    const other = client.lease('jobs', { clientId: 'd', waitMs: 60_000 })
+    await until(
+      async () => (await client.stats('jobs')).leaseWaiting,
+      (count) => count === 2,
+    )
+    expect(await client.cancelLease('jobs', 'c')).toBe(true)
+    expect((await waiting).items).toEqual([])
+    expect(await client.cancelLease('jobs', 'c')).toBe(false)
+    await client.produce('jobs', 'x')
+    expect((await other).items).toMatchObject([{ attempts: 1 }])
+    await expect(client.cancelLease('nowhere', 'c')).rejects.toMatchObject({ code: 'QUEUE_NOT_FOUND' })
+  })
+
   it('produces once under a key, also when the answer is lost', async () => {
     const { client, url } = await aClient()
     let isLost = false

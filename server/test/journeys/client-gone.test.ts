@@ -22,7 +22,7 @@ async function startPoll() {
     slowMs: Number.POSITIVE_INFINITY,
     schema: { body: Type.Object({}), response: { 200: Type.Object({}) } },
     handler: (_request, reply) =>
-      new Promise((resolve) => begin({ gone: clientGone(reply), answer: () => resolve({}) })),
+      new Promise((resolve) => begin({ gone: clientGone(reply).signal, answer: () => resolve({}) })),
   })
   const { port } = await startTestApi({ routes: [poll] })
   const raw = await connectRaw(port)

@@ -211,13 +211,60 @@ describe('a worker', () => {
 
   it('leaves no lease behind when items come in just as it stops', async () => {
     const client = await aClient()
-    for (let round = 0; round < 20; round++) {
-      const worker = work(client, 'jobs', () => {}, { waitMs: 60 })
-      const stopped = new Promise((resolve) => setTimeout(resolve, 10)).then(() => worker.stop())
-      await new Promise((resolve) => setTimeout(resolve, 55 + (round % 10)))
-      await Promise.all([client.produce('jobs', String(round)), stopped])
-      expect(await counts(client)).toMatchObject({ leased: 0, accepted: round + 1 })
+    for (let round = 0; round < 40; round++) {
+      const worker = work(client, 'jobs', () => {}, { waitMs: 60_000 })
+      await until(
+        async () => (await client.stats('jobs')).leaseWaiting,
+        (count) => count === 1,
+      )
+      const before = await counts(client)
+      await Promise.all([worker.stop(), client.produce('jobs', String(round))])
+      // What was on its way to a lease call that was ended is being put back.
+      const after = await until(
+        () => counts(client),
+        ({ leased }) => leased === 0,
+        1_000,
+      )
+      expect(after.completed - before.completed + after.waiting).toBe(1)
+      // Nobody had it, so nobody's attempt is counted.
+      expect(await client.items('jobs')).toMatchObject(after.waiting === 1 ? [{ attempts: 0 }] : [])
+      await client.clear('jobs', { isWaiting: true })
     }
+  })
+
+  it('stops at once when it is idle, or was only just started', async () => {
+    const client = await aClient()
+    const startedMs = performance.now()
+    for (let round = 0; round < 10; round++) {
+      const worker = work(client, 'jobs', () => {}, { waitMs: 60_000 })
+      if (round % 2 === 0) {
+        await until(
+          async () => (await client.stats('jobs')).leaseWaiting,
+          (count) => count === 1,
+        )
+      }
+      await worker.stop()
+      expect((await client.stats('jobs')).leaseWaiting).toBe(0)
+    }
+    expect(performance.now() - startedMs).toBeLessThan(5_000)
+  })
+
+  it('stops without haste at a server that cannot end lease calls, and loses nothing there', async () => {
+    const { url } = await startTestServer()
+    const without: typeof fetch = async (input, init) =>
+      String(input).endsWith('/leases/cancel') ? new Response('', { status: 404 }) : fetch(input, init)
+    const client = createClient({ url, fetch: without })
+    await client.createQueue({ name: 'jobs', lease: '1m', expire: '24h' })
+    const worker = work(client, 'jobs', () => {}, { waitMs: 1_500 })
+    await until(
+      async () => (await client.stats('jobs')).leaseWaiting,
+      (count) => count === 1,
+    )
+    const stopped = worker.stop()
+    await new Promise((resolve) => setTimeout(resolve, 1_200))
+    await client.produce('jobs', 'just in time')
+    await stopped
+    expect(await counts(client)).toMatchObject({ completed: 1, leased: 0, waiting: 0 })
   })
 
   it('does not wait for a handler for ever: its signal aborts, and its item goes back with the error', async () => {

@@ -1,4 +1,3 @@
-import { clientGone } from '../client-gone.ts'
 import { bodyBytesMax } from './body-limits.ts'
 import { codecOf } from './codec.ts'
 import { invalid } from './fault.ts'
@@ -37,12 +36,9 @@ export const leaseRoute = queueRoute({
       checkTimeoutMin(timeoutUs)
     }
     const { partition, items } = await inQueue(engine, message, check, () =>
-      engine.lease(queueName, {
-        clientId,
-        countMax: batchSize,
-        timeoutMs: toMs(timeoutUs),
-        signal: clientGone(reply),
-      }),
+      context.leaseCalls.run(queueName, clientId, reply, (signal) =>
+        engine.lease(queueName, { clientId, countMax: batchSize, timeoutMs: toMs(timeoutUs), signal }),
+      ),
     )
     return { queueName, partition, items }
   },

@@ -1,7 +1,8 @@
-/** What the Queue API has no place for: priority, a key against doing it twice, longer leases. */
+/** What the Queue API has no place for: priority, a key against doing it twice, longer leases, no more of them. */
 import { Buffer } from 'node:buffer'
 import { type Static, Type } from 'typebox'
 import { KnownError } from '../../errors.ts'
+import { queueNotFound } from '../../storage/queue-checks.ts'
 import type { NewItem } from '../../storage/storage.ts'
 import { route } from '../route.ts'
 import { formatInstant, parseInstant } from '../wire-time.ts'
@@ -104,6 +105,33 @@ export const queueItemRoutes = [
     handler: async ({ params: { name }, body: { partition, ids, lease } }, _reply, context) => {
       const leaseUs = lease === undefined ? undefined : durationOf('lease', lease, 1)
       return { lease_deadline: formatInstant(await context.engine().extend(name, partition, ids, leaseUs)) }
+    },
+  }),
+
+  route({
+    method: 'POST',
+    path: '/api/v1/queues/{name}/leases/cancel',
+    permission: 'queue.lease',
+    summary:
+      'Ends the lease call of a client that waits for items: it is answered now, with none or with those it just got.',
+    tag: 'queues',
+    dialect: v1,
+    schema: {
+      params,
+      body: Type.Object(
+        { client_id: Type.String({ minLength: 1, description: 'As given in the lease call.' }) },
+        { additionalProperties: false },
+      ),
+      response: {
+        200: Type.Object({
+          is_cancelled: Type.Boolean({ description: 'False: no call of this client waits at this server.' }),
+        }),
+      },
+    },
+    handler: async ({ params: { name }, body: { client_id } }, _reply, context) => {
+      const isCancelled = context.leaseCalls.cancel(name, client_id)
+      if (!isCancelled && (await context.engine().getQueue(name)) === null) throw queueNotFound(name)
+      return { is_cancelled: isCancelled }
     },
   }),
 ]
