@@ -116,7 +116,10 @@ export interface QueueCalls {
   /** Waiting and leased items of one partition, in order of id. */
   items(queue: string, query?: ItemsQuery, options?: CallOptions): Promise<readonly StoredItem[]>
   scheduledItems(queue: string, query?: ItemsQuery, options?: CallOptions): Promise<readonly StoredItem[]>
-  /** Stores items as given. One whose source id is there already is skipped and comes back without an id. */
+  /**
+   * Stores items as given. One whose source id is there already is skipped and comes back without an id. Stored
+   * in steps, so a call that failed may have stored the first of the items: with source ids it can be repeated.
+   */
   importItems(
     queue: string,
     partition: number,

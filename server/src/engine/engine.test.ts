@@ -28,6 +28,37 @@ describe('the engine', () => {
   const aLease = (clientId: string, countMax = 1, timeoutMs = 5_000) =>
     engine.lease('orders', { clientId, countMax, timeoutMs })
 
+  const ann = { actor: 'ann', reason: 'test data', requestId: 'r1' }
+  /** As they come from elsewhere. */
+  const elsewhere = (count: number, sourceOf = (index: number) => index) =>
+    Array.from({ length: count }, (_, index) => ({
+      payload: bytes(`item-${index}`),
+      sourceId: `source-${sourceOf(index)}`,
+    }))
+  /** What is written from now on, one text per transaction. */
+  const watchWrites = (): (() => readonly string[]) => {
+    const seen: string[] = []
+    const write = storage.write.bind(storage)
+    storage.write = (commands) => {
+      seen.push(commands.map(({ op }) => op).join(' '))
+      return write(commands)
+    }
+    return () => seen
+  }
+  /** The store goes away before its `count`th command of that kind. */
+  const failFrom = (op: string, count: number): (() => void) => {
+    const write = storage.write.bind(storage)
+    let seen = 0
+    storage.write = async (commands) => {
+      if (commands.some((command) => command.op === op) && ++seen >= count)
+        throw new Error('the store is gone')
+      return write(commands)
+    }
+    return () => {
+      storage.write = write
+    }
+  }
+
   afterEach(async () => {
     await engine.close()
     expect(await storage.verify()).toEqual([])
@@ -243,13 +274,72 @@ describe('the engine', () => {
 
   it('writes who did it in the transaction of the change', async () => {
     await opened()
-    await engine.clear(
-      'orders',
-      { isWaiting: true, isScheduled: false, isLeased: false },
-      { actor: 'ann', reason: 'test data', requestId: 'r1' },
-    )
+    await engine.deleteItems('orders', 0, ['0'.repeat(27)], ann)
     expect(await storage.listAudit({ countMax: 1 })).toMatchObject([
-      { actor: 'ann', action: 'queue.clear', target: 'orders', reason: 'test data' },
+      { actor: 'ann', action: 'items.delete', target: 'orders', reason: 'test data' },
     ])
+  })
+
+  it('tells once what a clear removed, however many steps it takes, and what was begun if it is cut', async () => {
+    await opened()
+    const what = { isWaiting: true, isScheduled: false, isLeased: false }
+    for (let times = 0; times < 5; times++) await engine.produce('orders', newItems(500))
+    const writes = watchWrites()
+    expect(await engine.clear('orders', what, ann)).toBe(2_500)
+    expect(writes()).toEqual(['clear audit', 'clear', 'clear', 'audit'])
+    const trace = { actor: 'ann', target: 'orders', reason: 'test data', requestId: 'r1' }
+    expect(await storage.listAudit({ countMax: 2 })).toMatchObject([
+      { ...trace, action: 'queue.cleared', details: { ...what, removed: 2_500 } },
+      { ...trace, action: 'queue.clear', details: what },
+    ])
+
+    for (let times = 0; times < 5; times++) await engine.produce('orders', newItems(500))
+    failFrom('clear', 2)
+    await expect(engine.clear('orders', what, ann)).rejects.toThrow('the store is gone')
+    expect((await engine.stats('orders')).partitions).toMatchObject([{ waiting: 1_500 }])
+    expect(await storage.listAudit({ countMax: 1 })).toMatchObject([{ action: 'queue.clear' }])
+  })
+
+  it('imports in steps that keep nobody waiting for long, and answers in order', async () => {
+    await opened()
+    const given = elsewhere(2_500, (index) => index % 2_400)
+    const writes = watchWrites()
+    const waiting = aLease('a', 1_000)
+    const imported = await engine.importItems('orders', 0, given, ann)
+    expect(writes().filter((ops) => ops !== 'lease')).toEqual(['import audit', 'import', 'import', 'audit'])
+    expect(imported.map(({ id }) => id === null)).toEqual(given.map((_, index) => index >= 2_400))
+    const stored = await engine.listItems({ queue: 'orders', countMax: 3_000 })
+    expect(stored.map(({ id }) => id)).toEqual(imported.flatMap(({ id }) => id ?? []))
+    expect(texts(stored)).toEqual(texts(given.slice(0, 2_400)))
+    expect(texts((await waiting).items)).toEqual(texts(given.slice(0, 1_000)))
+    expect(await storage.listAudit({ countMax: 2 })).toMatchObject([
+      { action: 'items.imported', details: { partition: 0, items: 2_500, stored: 2_400 } },
+      { action: 'items.import', details: { partition: 0, items: 2_500 } },
+    ])
+  })
+
+  it('has stored the first of the items when an import is cut, and a repeat brings the others', async () => {
+    await opened()
+    const given = elsewhere(2_500)
+    const restore = failFrom('import', 3)
+    await expect(engine.importItems('orders', 0, given)).rejects.toThrow('the store is gone')
+    const listed = async () => texts(await engine.listItems({ queue: 'orders', countMax: 3_000 }))
+    expect(await listed()).toEqual(texts(given.slice(0, 2_000)))
+    // What is stored can be had, though its import failed.
+    expect((await aLease('a', 10)).items).toHaveLength(10)
+    restore()
+    const again = await engine.importItems('orders', 0, given)
+    expect(again.map(({ id }) => id === null)).toEqual(given.map((_, index) => index < 2_000))
+    expect(await listed()).toEqual(texts(given))
+  })
+
+  it('imports nothing when one of the items cannot be stored', async () => {
+    await opened()
+    const given = [...elsewhere(1_500), { payload: bytes('bad'), kind: 'a\0b' }]
+    await expect(engine.importItems('orders', 0, given)).rejects.toMatchObject({ code: 'BAD_REQUEST' })
+    await expect(engine.importItems('orders', 7, given.slice(0, 1_500))).rejects.toMatchObject({
+      code: 'PARTITION_NOT_FOUND',
+    })
+    expect(await engine.listItems({ queue: 'orders', countMax: 9 })).toEqual([])
   })
 })

@@ -54,6 +54,10 @@ export interface Engine {
     options?: CallOptions,
   ): Promise<number>
 
+  /**
+   * In steps of 1,000, each a transaction. When it rejects the first of the items may be stored; repeated, it
+   * skips those that have a source id.
+   */
   importItems(
     queue: string,
     partition: number,
@@ -61,6 +65,7 @@ export interface Engine {
     trace?: Trace,
   ): Promise<readonly Imported[]>
   deleteItems(queue: string, partition: number, ids: readonly string[], trace?: Trace): Promise<number>
+  /** In steps, too: what comes in meanwhile may go as well. Says how many were removed. */
   clear(queue: string, what: ClearOptions, trace?: Trace): Promise<number>
   listItems(query: ItemsQuery): Promise<readonly Item[]>
   stats(queue: string): Promise<QueueStats>
@@ -74,7 +79,7 @@ export interface Engine {
   close(): Promise<void>
 }
 
-/** Who did it and why: written as an audit row in the transaction of the change. */
+/** Who did it and why: written as an audit row in the transaction of the change, or of its first step. */
 export type Trace = Pick<AuditEntry, 'actor' | 'reason' | 'requestId'>
 
 export type CallOptions = Readonly<{ timeoutMs?: number; signal?: AbortSignal }>

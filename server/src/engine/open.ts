@@ -1,8 +1,9 @@
 import { type Clock, later } from '../core/instant.ts'
 import type { Queue } from '../core/queue.ts'
 import { KnownError } from '../errors.ts'
+import { checkCommand } from '../storage/check-command.ts'
 import { queueNotFound } from '../storage/queue-checks.ts'
-import type { AuditEntry, Change, Command, Storage } from '../storage/storage.ts'
+import type { AuditEntry, Change, Command, Imported, Storage } from '../storage/storage.ts'
 import { createAnnouncer } from './announcer.ts'
 import { createClockwork } from './clockwork.ts'
 import type { Engine, Trace } from './engine.ts'
@@ -21,7 +22,8 @@ export type EngineOptions = Readonly<{
   onError?(error: unknown): void
 }>
 
-const clearBatchMax = 1_000
+/** A clear or an import of many is written in steps: a long transaction would keep all others waiting. */
+const stepItemsMax = 1_000
 /** How often waiting leases look for what other servers put in, should a wake-up be lost. */
 const refreshMs = 1_000
 
@@ -132,6 +134,18 @@ export function openEngine(storage: Storage, options: EngineOptions): Engine {
       ? ([command] as const)
       : ([command, { op: 'audit', entries: [entry(trace, action, target, details)] }] as const)
 
+  /** What came of a call that took several transactions. That it was begun stands in its first one. */
+  const auditEnd = async (
+    trace: Trace | undefined,
+    action: string,
+    details: AuditEntry['details'],
+    target: string,
+  ): Promise<void> => {
+    if (trace === undefined) return
+    // All of it is done, and its beginning on record: no reason to fail the call.
+    await storage.write([{ op: 'audit', entries: [entry(trace, action, target, details)] }]).catch(onError)
+  }
+
   const refreshing = createLoop(
     refreshMs,
     async () => {
@@ -213,19 +227,28 @@ export function openEngine(storage: Storage, options: EngineOptions): Engine {
       }),
 
     importItems: async (queue, partition, items, trace) => {
+      const now = clock.now()
       const details = { partition, items: items.length }
-      const [imported] = await storage.write(
-        audited(
-          { op: 'import', queue, partition, items, now: clock.now() } as const,
-          trace,
-          'items.import',
-          details,
-          queue,
-        ),
-      )
-      clockwork.expect(clock.now())
-      announcer.add(queue)
-      await refreshRoom(queue)
+      // All of them before any is stored: only the store's own trouble can end it in between.
+      checkCommand({ op: 'import', queue, partition, items, now })
+      const imported: Imported[] = []
+      // Cut in between, the first of the items are stored; repeated, those with a source id are skipped.
+      do {
+        const step = items.slice(imported.length, imported.length + stepItemsMax)
+        const command = { op: 'import', queue, partition, items: step, now } as const
+        const isFirst = imported.length === 0
+        const [stored] = await storage.write(
+          audited(command, isFirst ? trace : undefined, 'items.import', details, queue),
+        )
+        imported.push(...stored)
+        clockwork.expect(now)
+        announcer.add(queue)
+        await refreshRoom(queue)
+      } while (imported.length < items.length)
+      if (items.length > stepItemsMax) {
+        const stored = imported.filter(({ id }) => id !== null).length
+        await auditEnd(trace, 'items.imported', { ...details, stored }, queue)
+      }
       return imported
     },
     deleteItems: async (queue, partition, ids, trace) => {
@@ -238,12 +261,16 @@ export function openEngine(storage: Storage, options: EngineOptions): Engine {
     },
     clear: async (queue, what, trace) => {
       let total = 0
-      for (;;) {
-        const command = { op: 'clear', queue, ...what, countMax: clearBatchMax } as const
-        const [{ removed }] = await storage.write(audited(command, trace, 'queue.clear', { ...what }, queue))
+      for (let isFirst = true; ; isFirst = false) {
+        const command = { op: 'clear', queue, ...what, countMax: stepItemsMax } as const
+        // Two rows per call: one with the first step, so that nothing is removed without a trace, one with the sum.
+        const [{ removed }] = await storage.write(
+          audited(command, isFirst ? trace : undefined, 'queue.clear', { ...what }, queue),
+        )
         total += removed
-        if (removed < clearBatchMax) break
+        if (removed < stepItemsMax) break
       }
+      await auditEnd(trace, 'queue.cleared', { ...what, removed: total }, queue)
       await refreshRoom(queue)
       return total
     },
