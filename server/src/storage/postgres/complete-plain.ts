@@ -59,8 +59,11 @@ export const completeLeased: Statement = {
     ), removed as (
       delete from redrive.items_live t
       using unnest($3::int4[], $4::int4[], $5::text[]) as i(queue_id, partition, id)
-      where t.queue_id = i.queue_id and t.partition = i.partition and t.id = i.id and t.state = ${leased}
-        and (select known from asked) = $6::int4
+        cross join lateral (
+          select f.ctid as place from redrive.items_live f
+          where f.queue_id = i.queue_id and f.partition = i.partition and f.id = i.id offset 0
+        ) p
+      where t.ctid = p.place and t.state = ${leased} and (select known from asked) = $6::int4
       returning t.queue_id, t.partition, t.created_at, t.lease_deadline
     ), sums as materialized (
       select queue_id, partition, count(*) as n, sum(created_at / 1000) as created, sum(lease_deadline / 1000) as leased

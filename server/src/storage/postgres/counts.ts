@@ -13,9 +13,36 @@ type Delta = {
   readonly queueId: number
   readonly partition: number
   readonly counts: Record<Count, number>
-  createdMs: bigint
-  leaseMs: bigint
+  readonly createdMs: Sum
+  readonly leaseMs: Sum
 }
+
+/** Exact beyond what a number can hold; for each part a number does, and costs much less. */
+class Sum {
+  #whole = 0n
+  #part = 0
+
+  add(value: number): void {
+    this.#part += value
+    if (this.#part > partMax || this.#part < -partMax) this.#carry()
+  }
+
+  addMany(value: bigint): void {
+    this.#whole += value
+  }
+
+  toString(): string {
+    this.#carry()
+    return String(this.#whole)
+  }
+
+  #carry(): void {
+    this.#whole += BigInt(this.#part)
+    this.#part = 0
+  }
+}
+/** Added to a time in milliseconds it is still a safe integer. */
+const partMax = 2 ** 52
 
 /** The changes to the counts that a write makes, gathered so that each partition is written once. */
 export class Tally {
@@ -36,8 +63,8 @@ export class Tally {
   /** For changes whose sums the database made. */
   addSums(queueId: number, partition: number, createdMs: bigint, leaseMs: bigint): void {
     const delta = this.#at(queueId, partition)
-    delta.createdMs += createdMs
-    delta.leaseMs += leaseMs
+    delta.createdMs.addMany(createdMs)
+    delta.leaseMs.addMany(leaseMs)
   }
 
   /** The queue is gone, and its counts with it. */
@@ -67,15 +94,15 @@ export class Tally {
     const delta = this.#at(queueId, item.partition)
     const gauge = listedState(item)
     delta.counts[gauge] += by
-    if (gauge === 'waiting' || gauge === 'leased') delta.createdMs += BigInt(by * ms(item.createdAt))
-    if (item.state === 'leased') delta.leaseMs += BigInt(by * ms(item.lease.deadline))
+    if (gauge === 'waiting' || gauge === 'leased') delta.createdMs.add(by * ms(item.createdAt))
+    if (item.state === 'leased') delta.leaseMs.add(by * ms(item.lease.deadline))
   }
 
   #at(queueId: number, partition: number): Delta {
     const key = `${queueId}/${partition}`
     let delta = this.#deltas.get(key)
     if (delta === undefined) {
-      delta = { queueId, partition, counts: { ...noCounts }, createdMs: 0n, leaseMs: 0n }
+      delta = { queueId, partition, counts: { ...noCounts }, createdMs: new Sum(), leaseMs: new Sum() }
       this.#deltas.set(key, delta)
     }
     return delta

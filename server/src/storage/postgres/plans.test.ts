@@ -79,7 +79,7 @@ describe('on a filled table', needs(postgres), () => {
   it.each([
     ['lease', leaseLive, ['items_live_ready'], ['items_sourced']],
     ['lease with letters', leaseAll, ['items_live_ready', 'items_sourced_ready', 'Merge Append'], []],
-    ['complete', completeLeased, ['items_live_id'], ['items_sourced']],
+    ['complete', completeLeased, ['items_live_id', 'Tid Scan'], ['items_sourced']],
     ['complete or refuse', completePlain, ['items_live_id', 'Tid Scan'], ['items_sourced']],
     ['retry', lockItems, ['items_live_id', 'items_sourced_id'], []],
     ['delete: lock', lockByIds, ['items_live_id', 'items_sourced_id'], []],

@@ -6,7 +6,16 @@ import { int4s, texts } from './arrays.ts'
 import type { Connection, Statement } from './connections.ts'
 import { addTally, Tally, tallyWidth } from './counts.ts'
 import type { KnownQueue } from './queues.ts'
-import { columnNames, encode, isSourced, type Stored, unnestOf } from './rows.ts'
+import {
+  type ColumnName,
+  columnNames,
+  encode,
+  isSourced,
+  type Stored,
+  sharedValues,
+  unnestOf,
+  valuesOf,
+} from './rows.ts'
 import type { Store } from './store.ts'
 import type { Transaction } from './transaction.ts'
 
@@ -15,34 +24,54 @@ const producedColumns = columnNames.filter(
   (name) => !['root_id', 'source_id', 'origin', 'failure', 'died_at', 'ended_at'].includes(name),
 )
 
-const groupWidth = 5
-const itemsFirst = groupWidth + 1
-const tallyFirst = itemsFirst + producedColumns.length
-const slotAt = tallyFirst + tallyWidth
-const groupsAt = slotAt + 1
+/** What differs between items that are otherwise alike, as those of a queue mostly are. */
+const ownColumns = ['id', 'payload'] as const satisfies ColumnName[]
+const sharedColumns = producedColumns.filter((name) => !(ownColumns as readonly ColumnName[]).includes(name))
 
 /**
  * All in one statement: takes each partition if its newest id is below ours and the queue is still as
  * remembered, then stores the items and counts them. If one partition cannot be taken nothing is
  * stored; that newest ids moved on then costs only a gap.
  */
-const produceAlone: Statement = {
-  name: 'produce',
-  text: `with guard as (
+function produceWith(
+  name: string,
+  items: (first: number) => Readonly<{ columns: string; rows: string; width: number }>,
+): Statement {
+  const { columns, rows, width } = items(6)
+  const tallyFirst = 6 + width
+  const slotAt = tallyFirst + tallyWidth
+  return {
+    name,
+    text: `with guard as (
       update redrive.partitions p set last_id = g.id_max
       from unnest($1::int4[], $2::int4[], $3::int4[], $4::text[], $5::text[])
           as g(queue_id, version, partition, id_min, id_max)
         join redrive.queues q on q.id = g.queue_id and q.version = g.version
       where p.queue_id = g.queue_id and p.partition = g.partition and p.last_id < g.id_min
       returning 1
-    ), taken as materialized (select count(*) = $${groupsAt}::int4 as is_all from guard
+    ), taken as materialized (select count(*) = $${slotAt + 1}::int4 as is_all from guard
     ), stored as (
-      insert into redrive.items_live (${producedColumns.join(', ')}, is_sourced)
-      select ${producedColumns.map((name) => `i.${name}`).join(', ')}, false
-      from ${unnestOf(producedColumns, 'i', itemsFirst)} where (select is_all from taken)
+      insert into redrive.items_live (${columns}, is_sourced) ${rows} where (select is_all from taken)
     ), counted as (${addTally(tallyFirst, slotAt, 'where (select is_all from taken)')})
     select is_all from taken`,
+  }
 }
+
+const produceAny = produceWith('produce', (first) => ({
+  columns: producedColumns.join(', '),
+  rows: `select ${producedColumns.map((name) => `i.${name}`).join(', ')}, false
+    from ${unnestOf(producedColumns, 'i', first)}`,
+  width: producedColumns.length,
+}))
+
+/** What all of them have travels once, and is not unpacked again for each. */
+const produceAlike = produceWith('produce-alike', (first) => ({
+  columns: [...ownColumns, ...sharedColumns].join(', '),
+  rows: `select ${ownColumns.map((name) => `i.${name}`).join(', ')},
+      ${valuesOf(sharedColumns, first + ownColumns.length)}, false
+    from ${unnestOf(ownColumns, 'i', first)}`,
+  width: producedColumns.length,
+}))
 
 type Group = { known: KnownQueue; partition: number; idMin: string; idMax: string }
 
@@ -77,13 +106,14 @@ export async function tryProduceAlone(
   const taken = [...groups.values()].sort(
     (left, right) => left.known.id - right.known.id || left.partition - right.partition,
   )
-  const [outcome] = await store.connections.writeAlone(produceAlone, [
+  const shared = sharedValues(sharedColumns, rows)
+  const [outcome] = await store.connections.writeAlone(shared === undefined ? produceAny : produceAlike, [
     int4s(taken.map(({ known }) => known.id)),
     int4s(taken.map(({ known }) => known.version)),
     int4s(taken.map(({ partition }) => partition)),
     texts(taken.map(({ idMin }) => idMin)),
     texts(taken.map(({ idMax }) => idMax)),
-    ...encode(producedColumns, rows),
+    ...(shared === undefined ? encode(producedColumns, rows) : [...encode(ownColumns, rows), ...shared]),
     ...tally.encode(),
     store.slots.produce,
     taken.length,

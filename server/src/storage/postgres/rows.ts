@@ -81,9 +81,28 @@ function encodeColumn(column: Column, rows: readonly Stored[]): Buffer {
   }
 }
 
+/** The value of each column, when it is the same in all rows. */
+export function sharedValues(names: readonly ColumnName[], rows: readonly Stored[]): unknown[] | undefined {
+  const [first, ...others] = rows
+  if (first === undefined) return undefined
+  const values: unknown[] = []
+  for (const name of names) {
+    const { of } = columns[name]
+    const value = of(first)
+    for (const other of others) if (of(other) !== value) return undefined
+    values.push(value)
+  }
+  return values
+}
+
 /** The rows that were encoded, as a table `alias`; its parameters start at number `first`. */
 export function unnestOf(names: readonly ColumnName[], alias: string, first: number): string {
   return `unnest(${parametersOf(names, first)}) as ${alias}(${names.join(', ')})`
+}
+
+/** One value for each column; they start at parameter number `first`. */
+export function valuesOf(names: readonly ColumnName[], first: number): string {
+  return names.map((name, index) => `$${first + index}::${columns[name].type}`).join(', ')
 }
 
 export function parametersOf(names: readonly ColumnName[], first: number): string {
