@@ -99,6 +99,7 @@ export interface QueueCalls {
   stats(queue: string, options?: CallOptions): Promise<QueueStats>
   /** Not repeated when the answer is lost: it would take what came in since. */
   clear(queue: string, what: ClearQuery, options?: CallOptions): Promise<void>
+  /** The server reads the queue anew: what was changed at another one holds here at once. */
   reload(queue: string, options?: CallOptions): Promise<void>
 
   /** Repeated when the answer is lost; then QUEUE_EXISTS with `isOutcomeUnknown` can mean that it is ours. */

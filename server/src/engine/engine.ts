@@ -25,6 +25,11 @@ export interface Engine {
   /** Requests that wait in it are rejected with QUEUE_SHUTTING_DOWN. */
   deleteQueue(name: string, trace?: Trace): Promise<void>
   getQueue(name: string): Promise<Queue | null>
+  /**
+   * Reads the queue and its counts anew, whatever is remembered of it here: what another server changed holds
+   * from now on. Rejects with QUEUE_NOT_FOUND when it is gone; requests that wait in it are then rejected too.
+   */
+  reload(name: string): Promise<void>
   listQueues(query: QueuesQuery): Promise<readonly Queue[]>
 
   /** All items go, in order, to one partition: the one with the fewest items that nobody holds. */

@@ -196,6 +196,20 @@ export function openEngine(storage: Storage, options: EngineOptions): Engine {
       await leaveRoom(name, new KnownError('QUEUE_SHUTTING_DOWN', `queue ${name} was deleted`))
     },
     getQueue: (name) => storage.getQueue(name),
+    reload: async (name) => {
+      const queue = await storage.getQueue(name)
+      if (queue === null) {
+        await leaveRoom(name, queueNotFound(name))
+        throw queueNotFound(name)
+      }
+      const room = await rooms.get(name)?.catch(() => undefined)
+      if (room === undefined) return
+      const { createdAt, partitions } = room.queue
+      const isAnother = createdAt !== queue.createdAt || partitions !== queue.partitions
+      // Who waits there waits for a queue that is gone, though one of its name is here again.
+      if (isAnother) await leaveRoom(name, new KnownError('QUEUE_SHUTTING_DOWN', `queue ${name} was deleted`))
+      else await room.refresh()
+    },
     listQueues: (query) => storage.listQueues(query),
 
     produce: (queue, items, call = {}) => inRoom(queue, (room) => room.produce(items, call)),

@@ -2,7 +2,7 @@ import pg from 'pg'
 import { afterEach, describe, expect, it } from 'vitest'
 import { createDatabase } from '../../../tools/services/index.ts'
 import { needs, requireService } from '../../../tools/services/require-service.ts'
-import { bytes, newItems, noon, textOf } from '../../test/make.ts'
+import { bytes, minute, newItems, noon, textOf } from '../../test/make.ts'
 import { openStorage } from '../storage/open.ts'
 import type { Storage } from '../storage/storage.ts'
 import type { Engine } from './engine.ts'
@@ -72,6 +72,46 @@ describe('two servers on one database', needs(postgres), () => {
     await here.updateQueue('orders', { isPaused: false })
     expect((await waiting).items).toHaveLength(1)
     await admin.end()
+  })
+
+  it('read anew what they know of a queue when they are told to', async () => {
+    const { url } = await createDatabase()
+    const [here, there] = [await aServer(url), await aServer(url)]
+    await here.createQueue({ name: 'orders', leaseUs: minute })
+    await there.produce('orders', newItems(1))
+    const { partition, items } = await there.lease('orders', { clientId: 'w', countMax: 1, timeoutMs: 5_000 })
+    await here.updateQueue('orders', { leaseUs: 5 * minute })
+    await here.produce('orders', newItems(1))
+    await there.reload('orders')
+    expect(await there.extend('orders', partition, [items[0]?.id ?? ''])).toBe(noon + 5 * minute)
+    // Found without a word from the other server, because the counts were read anew as well.
+    const next = await there.lease('orders', { clientId: 'w', countMax: 1, timeoutMs: 5_000 })
+    expect(next.items).toHaveLength(1)
+  })
+
+  it('forget a queue that was deleted, also when there is another one of its name', async () => {
+    const { url } = await createDatabase()
+    const [here, there] = [await aServer(url), await aServer(url)]
+    await here.createQueue({ name: 'orders' })
+    const waiting = () => there.lease('orders', { clientId: 'w', countMax: 1, timeoutMs: 20_000 })
+    const first = waiting()
+    await there.stats('orders')
+    await here.deleteQueue('orders')
+    await here.createQueue({ name: 'orders', partitions: 2 })
+    const refused = expect(first).rejects.toMatchObject({ code: 'QUEUE_SHUTTING_DOWN' })
+    await there.reload('orders')
+    await refused
+    const places = [await there.produce('orders', newItems(1)), await there.produce('orders', newItems(1))]
+    expect(places.map(({ partition }) => partition)).toEqual([0, 1])
+
+    await waiting()
+    await waiting()
+    const second = waiting()
+    await there.stats('orders')
+    await here.deleteQueue('orders')
+    const gone = expect(second).rejects.toMatchObject({ code: 'QUEUE_NOT_FOUND' })
+    await expect(there.reload('orders')).rejects.toMatchObject({ code: 'QUEUE_NOT_FOUND' })
+    await gone
   })
 
   it('hear each other again when the connection that listens was lost', async () => {

@@ -12,7 +12,7 @@ import {
   type QueueStatsResponse,
   QueueStatsResponseSchema,
 } from './generated/redrive/queue/v1/queue_pb.ts'
-import { findQueue, inQueue } from './lookup.ts'
+import { inQueue } from './lookup.ts'
 import { queueRoute, traceOf } from './queue-route.ts'
 
 const stats = queueRoute({
@@ -55,11 +55,17 @@ const clear = queueRoute({
 const reload = queueRoute({
   path: '/v1/queue.reload',
   permission: 'queue.update',
-  summary: 'Has no visible effect: counts are always those of the store.',
+  summary:
+    'Reads the queue and its counts anew from the store: what another server changed holds here at once.',
   bodyBytesMax: bodyBytesMax.small,
   request: codecOf(QueueReloadRequestSchema),
-  handle: async ({ queueName }, { engine }) => {
-    await findQueue(engine, queueName)
+  handle: async (message, { engine }) => {
+    await inQueue(
+      engine,
+      message,
+      () => {},
+      () => engine.reload(message.queueName),
+    )
     return undefined
   },
 })
