@@ -107,6 +107,23 @@ describeServers('what time does to items', (api) => {
     expect((await listed(dead))[0].source_id).toBe(items[0].id)
   })
 
+  it('given back on its last attempt, it is dead at once, whatever time was asked for', async () => {
+    await api.clock({ now: noonText })
+    const dead = await api.queue()
+    const queue = await api.queue({ dead_queue: dead, max_attempts: 2 })
+    await api.produce(queue, 'one', 'two')
+    for (const attempts of [1, 2]) {
+      const { items } = await api.lease(queue, 2)
+      expect(items.map((item: { attempts: number }) => item.attempts)).toEqual([attempts, attempts])
+      const later = attempts === 2 ? { retry_at: '2030-11-15T13:00:00Z' } : {}
+      const given = [{ id: items[0].id }, { id: items[1].id, ...later }]
+      await api.call('queue.retry', { queue_name: queue, items: given })
+    }
+    expect(await listed(queue)).toEqual([])
+    expect(await api.call('storage/scheduled.list', { queue_name: queue })).toEqual({})
+    expect(textsOf(await listed(dead))).toEqual(['one', 'two'])
+  })
+
   it('an error that cannot be read is refused, and nothing is retried', async () => {
     const queue = await api.queue()
     await api.produce(queue, 'one')
