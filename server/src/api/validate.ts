@@ -3,6 +3,7 @@ import { Compile } from 'typebox/compile'
 import type { TLocalizedValidationError } from 'typebox/error'
 import { Value } from 'typebox/value'
 import { type FieldFault, InvalidRequest } from './invalid-request.ts'
+import { unkeepableText } from './unkeepable-text.ts'
 
 /** The part of a request that a schema describes, by Fastify's name for it. */
 export type RequestPart = 'body' | 'querystring' | 'params' | 'headers'
@@ -23,14 +24,18 @@ const faultsMax = 8
  * Makes the check of one part of a request.
  *
  * Text from a URL or a header is turned into the number or boolean that its schema asks for. A body
- * says by itself what its values are, so nothing in it is turned into anything else.
+ * says by itself what its values are, so nothing in it is turned into anything else. Texts that no store
+ * could keep as they are are refused wherever they stand.
  */
 export function compileCheck(schema: TSchema, part: RequestPart): (value: unknown) => Checked {
   const check = Compile(schema)
   return (given) => {
     const value = part === 'body' ? given : Value.Convert(schema, Value.Default(schema, given))
-    if (check.Check(value)) return { value }
-    return { error: new InvalidRequest(faultsOf(check.Errors(value), part)) }
+    if (!check.Check(value)) return { error: new InvalidRequest(faultsOf(check.Errors(value), part)) }
+    const odd = unkeepableText(value, schema)
+    if (odd === undefined) return { value }
+    const field = partNames[part] + fieldPath(odd.pointer)
+    return { error: new InvalidRequest([{ field, message: odd.message }]) }
   }
 }
 

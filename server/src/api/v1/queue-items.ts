@@ -5,6 +5,7 @@ import { KnownError } from '../../errors.ts'
 import { queueNotFound } from '../../storage/queue-checks.ts'
 import type { NewItem } from '../../storage/storage.ts'
 import { route } from '../route.ts'
+import { keptAsBytes } from '../unkeepable-text.ts'
 import { formatInstant, parseInstant } from '../wire-time.ts'
 import { v1 } from './dialect.ts'
 import { durationOf } from './queue-spec.ts'
@@ -16,7 +17,9 @@ const windowDefault = '24h'
 const ItemSpec = Type.Object(
   {
     payload: Type.Optional(Type.String({ description: 'Bytes, as base64.' })),
-    text: Type.Optional(Type.String({ description: 'Instead of payload: text, kept as UTF-8.' })),
+    text: Type.Optional(
+      Type.String({ ...keptAsBytes, description: 'Instead of payload: text, kept as UTF-8.' }),
+    ),
     kind: Type.Optional(Type.String({ maxLength: 1_000 })),
     encoding: Type.Optional(Type.String({ maxLength: 1_000 })),
     reference: Type.Optional(Type.String({ maxLength: 2_000 })),
