@@ -13,14 +13,15 @@ import { join } from 'node:path'
 import { Client } from 'pg'
 import { privatePostgres, redis, stopAll } from '../tools/services/index.ts'
 import { createDatabaseOn, type Database } from '../tools/services/postgres/database.ts'
+import type { BenchOptions } from './arguments.ts'
+import { CannotRun } from './cannot-run.ts'
 import { benchHttp, httpOperation, httpSubjects } from './http.ts'
 import { bullmq, makeRedisDurable } from './peers/bullmq.ts'
 import { graphileWorker } from './peers/graphile-worker.ts'
 import { callersMax, loadPeer, type Peer, waitUntil } from './peers/peer.ts'
 import { pgBoss } from './peers/pg-boss.ts'
 import { redrive } from './peers/redrive.ts'
-import { bestOf, type Measured, measureItems, type Ratio } from './report.ts'
-import type { BenchOptions, BenchResult } from './run.ts'
+import { type BenchResult, bestOf, type Measured, measureItems, type Ratio } from './report.ts'
 
 const itemsMax = 100_000
 const batchMax = 1_000
@@ -49,7 +50,7 @@ export async function benchQueue({ rounds, isQuick, say }: BenchOptions): Promis
   // Said at once, not after minutes.
   for (const name of ['pg-boss', 'graphile-worker', 'bullmq', 'ioredis']) await loadPeer(name)
   const server = await privatePostgres()
-  if (!server.isFound) throw new Error(`the queue benchmark needs PostgreSQL: ${server.reason}`)
+  if (!server.isFound) throw new CannotRun(`the queue benchmark needs PostgreSQL: ${server.reason}`)
   const cache = await redis()
   const undo = cache.isFound ? await makeRedisDurable(cache.url) : undefined
   if (!cache.isFound) say(`BullMQ is left out: ${cache.reason}`)

@@ -22,6 +22,37 @@ export type Ratio = Readonly<{
   aim: number | null
 }>
 
+/** After a collection of garbage. */
+export type MemorySample = Readonly<{
+  /** How many have passed by then. */
+  items: number
+  heapBytes: number
+  /** The heaps of the threads that the store has. */
+  threadHeapsBytes: number
+  /** Buffers and what else lies outside of all those heaps. */
+  outsideBytes: number
+  /** Of the whole process, with what its allocators and SQLite's cache keep. */
+  rssBytes: number
+  /** The database, or the file with its log. */
+  storeBytes: number
+}>
+
+/** `growthBytesMax`: how much more there may be in and outside of the heaps at the last sample than at the first. */
+export type Memory = Readonly<{
+  subject: string
+  samples: readonly MemorySample[]
+  growthBytes: number
+  growthBytesMax: number
+}>
+
+/** `notes`: what a reader of the figures should know, one line each. */
+export type BenchResult = Readonly<{
+  measured: readonly Measured[]
+  memory?: readonly Memory[]
+  ratios?: readonly Ratio[]
+  notes?: readonly string[]
+}>
+
 export function tableOf(measured: readonly Measured[]): string {
   const header = ['subject', 'operation', 'batch', 'callers', 'items/s', 'p50 ms', 'p99 ms']
   const rows = measured.map((one) => [
@@ -48,6 +79,44 @@ export function ratioTableOf(ratios: readonly Ratio[]): string {
     aim === null ? '' : times >= aim ? 'met' : 'missed',
   ])
   return aligned(header, rows, 3)
+}
+
+export function memoryTableOf(memory: readonly Memory[]): string {
+  const header = ['subject', 'items', 'heap MB', 'threads MB', 'outside MB', 'rss MB', 'store MB']
+  const rows = memory.flatMap(({ subject, samples }) =>
+    samples.map((sample) => [
+      subject,
+      sample.items.toLocaleString('en-US'),
+      megabytes(sample.heapBytes),
+      megabytes(sample.threadHeapsBytes),
+      megabytes(sample.outsideBytes),
+      megabytes(sample.rssBytes),
+      megabytes(sample.storeBytes),
+    ]),
+  )
+  return aligned(header, rows, 1)
+}
+
+export function growthTableOf(memory: readonly Memory[]): string {
+  const header = ['subject', 'first MB', 'last MB', 'growth MB', 'at most', '']
+  const rows = memory.map(({ subject, samples, growthBytes, growthBytesMax }) => [
+    subject,
+    megabytes(usedBytes(samples[0])),
+    megabytes(usedBytes(samples.at(-1))),
+    megabytes(growthBytes),
+    megabytes(growthBytesMax),
+    growthBytes <= growthBytesMax ? 'met' : 'missed',
+  ])
+  return aligned(header, rows, 1)
+}
+
+/** In and outside of the heaps: what the program holds on to. */
+export function usedBytes(sample: MemorySample | undefined): number {
+  return sample === undefined ? 0 : sample.heapBytes + sample.threadHeapsBytes + sample.outsideBytes
+}
+
+function megabytes(bytes: number): string {
+  return (bytes / 1_000_000).toFixed(1)
 }
 
 function aligned(

@@ -1,49 +1,51 @@
-/** `npm run bench -- <name> [--json <file>] [--rounds <n>] [--quick]` */
+/** `npm run bench -- <name> [options]`: `--help` says which there are. */
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { cpus, totalmem } from 'node:os'
 import { dirname } from 'node:path'
-import { parseArgs } from 'node:util'
-import { PeersMissing } from './peers/peer.ts'
-import { type Measured, type Ratio, ratioTableOf, tableOf } from './report.ts'
+import { type BenchFacts, type BenchOptions, readArguments } from './arguments.ts'
+import { CannotRun } from './cannot-run.ts'
+import { type BenchResult, growthTableOf, memoryTableOf, ratioTableOf, tableOf } from './report.ts'
 
-export type BenchOptions = Readonly<{ rounds: number; isQuick: boolean; say(line: string): void }>
-/** `notes`: what a reader of the figures should know, one line each. */
-export type BenchResult = Readonly<{
-  measured: readonly Measured[]
-  ratios?: readonly Ratio[]
-  notes?: readonly string[]
-}>
-type Bench = (options: BenchOptions) => Promise<BenchResult>
+type Bench = BenchFacts & Readonly<{ load(): Promise<(options: BenchOptions) => Promise<BenchResult>> }>
 
-const benches: Readonly<Record<string, () => Promise<Bench>>> = {
-  storage: async () => (await import('./storage.ts')).benchStorage,
-  queue: async () => (await import('./queue.ts')).benchQueue,
+const benches: Readonly<Record<string, Bench>> = {
+  storage: {
+    about: 'produce, lease and complete through the storage contract',
+    takes: ['rounds'],
+    load: async () => (await import('./storage.ts')).benchStorage,
+  },
+  queue: {
+    about: 'Redrive beside pg-boss, graphile-worker and BullMQ, and over HTTP',
+    takes: ['rounds'],
+    load: async () => (await import('./queue.ts')).benchQueue,
+  },
+  'queue-memory': {
+    about: 'what Redrive keeps in memory while a million items pass through it',
+    takes: ['items', 'store'],
+    load: async () => (await import('./queue-memory.ts')).benchQueueMemory,
+  },
+  'queue-beside-letters': {
+    about: 'a queue in an empty store, and in one with millions of dead letters',
+    takes: ['rounds', 'items', 'letters', 'store'],
+    load: async () => (await import('./queue-beside-letters.ts')).benchQueueBesideLetters,
+  },
 }
 
-const { values, positionals } = parseArgs({
-  allowPositionals: true,
-  options: {
-    json: { type: 'string' },
-    rounds: { type: 'string', default: '3' },
-    quick: { type: 'boolean', default: false },
-  },
-})
-const name = positionals[0] ?? ''
-const load = benches[name]
-const rounds = Number(values.rounds)
-if (load === undefined || !Number.isInteger(rounds) || rounds < 1 || rounds > 100) {
-  const why =
-    load === undefined ? `there is no benchmark "${name}"` : '--rounds takes a whole number from 1 to 100'
-  console.error(
-    `${why}; usage: npm run bench -- <${Object.keys(benches).join('|')}> [--json file] [--rounds 3] [--quick]`,
-  )
+const asked = readArguments(process.argv.slice(2), benches)
+if (asked.kind === 'help') {
+  console.log(asked.text)
+  process.exit(0)
+}
+if (asked.kind === 'wrong') {
+  console.error(`${asked.why}\n\n${asked.text}`)
   process.exit(2)
 }
 
+const { name, options, json: file } = asked
 const say = (line: string) => console.error(line)
-const bench = await load()
-const result = await bench({ rounds, isQuick: values.quick, say }).catch((error: unknown) => {
-  if (!(error instanceof PeersMissing)) throw error
+const bench = await (benches[name] as Bench).load()
+const result = await bench({ ...options, say }).catch((error: unknown) => {
+  if (!(error instanceof CannotRun)) throw error
   console.error(error.message)
   process.exit(1)
 })
@@ -53,20 +55,14 @@ const machine = {
   memoryBytes: totalmem(),
   node: process.version,
 }
-const report = {
-  bench: name,
-  at: new Date().toISOString(),
-  rounds,
-  isQuick: values.quick,
-  machine,
-  ...result,
-}
+const report = { bench: name, at: new Date().toISOString(), ...options, machine, ...result }
 
-console.log(tableOf(result.measured))
-if (result.ratios !== undefined) console.log(`\n${ratioTableOf(result.ratios)}`)
-if (result.notes !== undefined) console.log(`\n${result.notes.join('\n')}`)
+const parts = [tableOf(result.measured)]
+if (result.memory !== undefined) parts.push(memoryTableOf(result.memory), growthTableOf(result.memory))
+if (result.ratios !== undefined) parts.push(ratioTableOf(result.ratios))
+if (result.notes !== undefined) parts.push(result.notes.join('\n'))
+console.log(parts.join('\n\n'))
 const json = `${JSON.stringify(report, null, 2)}\n`
-const file = values.json ?? `bench/results/${name}.json`
 mkdirSync(dirname(file), { recursive: true })
 writeFileSync(file, json)
 console.log(json)

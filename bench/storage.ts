@@ -8,8 +8,8 @@ import { join } from 'node:path'
 import { openStorage, type StoreTarget } from '../server/src/storage/open.ts'
 import type { Storage } from '../server/src/storage/storage.ts'
 import { privatePostgres, stopAll } from '../tools/services/index.ts'
-import { bestOf, type Measured, measure } from './report.ts'
-import type { BenchOptions, BenchResult } from './run.ts'
+import type { BenchOptions } from './arguments.ts'
+import { type BenchResult, bestOf, type Measured, measure } from './report.ts'
 
 const payload = new Uint8Array(300).fill(0x61)
 const shapes = [

@@ -1,3 +1,5 @@
+import { CannotRun } from '../cannot-run.ts'
+
 /**
  * What the queue benchmark asks of each peer. All use up to `poolMax` connections to the same
  * PostgreSQL, or one connection per client object to Redis, as its users do.
@@ -38,11 +40,9 @@ export async function loadPeer<T>(packageName: string): Promise<T> {
     return (await import(packageName)) as T
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code !== 'ERR_MODULE_NOT_FOUND') throw error
-    throw new PeersMissing(`${packageName} is not installed: run "npm ci --prefix bench" first`)
+    throw new CannotRun(`${packageName} is not installed: run "npm ci --prefix bench" first`)
   }
 }
-
-export class PeersMissing extends Error {}
 
 /** Resolves when `isDone` says so, or the time is up; says how long that took. */
 export async function waitUntil(isDone: () => boolean | Promise<boolean>, msMax: number): Promise<number> {

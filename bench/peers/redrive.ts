@@ -1,5 +1,8 @@
+import type { NewQueue } from '../../server/src/core/queue.ts'
+import type { Engine } from '../../server/src/engine/engine.ts'
 import { openEngine } from '../../server/src/engine/open.ts'
 import { openStorage, type StoreTarget } from '../../server/src/storage/open.ts'
+import type { Storage } from '../../server/src/storage/storage.ts'
 import { createSystemClock } from '../../server/src/system-clock.ts'
 import { type Consume, type Peer, payload } from './peer.ts'
 
@@ -11,40 +14,60 @@ export function redrive(name: string, createTarget: () => Promise<StoreTarget>):
     name,
     calls: 'produce() of one or of 1000; lease() and complete(), of one or of up to 1000. In this process.',
     open: async (batch) => {
-      const clock = createSystemClock()
-      const storage = await openStorage(await createTarget(), { clock })
-      const engine = openEngine(storage, { clock, requestsMax: 100_000 })
-      await engine.createQueue({ name: queue })
+      const { engine, close } = await openRedrive(await createTarget(), [{ name: queue }])
       const consume: Consume = {
         kind: 'calls',
-        call: async (caller, signal) => {
-          const options = { clientId: `caller-${caller}`, countMax: batch, timeoutMs: 60_000, signal }
-          const leased = await engine.lease(queue, options).catch((error: unknown) => {
-            if (signal.aborted) return null
-            throw error
-          })
-          if (leased === null) return 0
-          await engine.complete(
-            queue,
-            leased.partition,
-            leased.items.map(({ id }) => id),
-          )
-          return leased.items.length
-        },
+        call: (caller, signal) => leaseAndComplete(engine, { queue, caller, countMax: batch, signal }),
       }
-      return {
-        produce: async (count) => {
-          await engine.produce(
-            queue,
-            Array.from({ length: count }, () => ({ payload: bytes })),
-          )
-        },
-        consume,
-        close: async () => {
-          await engine.close()
-          await storage.close()
-        },
-      }
+      return { produce: (count) => produceItems(engine, queue, count), consume, close }
     },
   }
 }
+
+export type OpenedRedrive = Readonly<{ storage: Storage; engine: Engine; close(): Promise<void> }>
+
+/** In this process. The queues are made in this order, those that are not there already. */
+export async function openRedrive(
+  target: StoreTarget,
+  queues: readonly NewQueue[] = [],
+): Promise<OpenedRedrive> {
+  const clock = createSystemClock()
+  const storage = await openStorage(target, { clock })
+  const engine = openEngine(storage, { clock, requestsMax: 100_000 })
+  for (const wanted of queues) {
+    if ((await engine.getQueue(wanted.name)) === null) await engine.createQueue(wanted)
+  }
+  const close = async () => {
+    await engine.close()
+    await storage.close()
+  }
+  return { storage, engine, close }
+}
+
+export async function produceItems(engine: Engine, queue: string, count: number): Promise<void> {
+  await engine.produce(
+    queue,
+    Array.from({ length: count }, () => ({ payload: bytes })),
+  )
+}
+
+/** Says how many there were; none when the signal came before any. */
+export async function leaseAndComplete(
+  engine: Engine,
+  { queue, caller, countMax, signal }: LeaseCall,
+): Promise<number> {
+  const options = { clientId: `caller-${caller}`, countMax, timeoutMs: 60_000, signal }
+  const leased = await engine.lease(queue, options).catch((error: unknown) => {
+    if (signal.aborted) return null
+    throw error
+  })
+  if (leased === null) return 0
+  await engine.complete(
+    queue,
+    leased.partition,
+    leased.items.map(({ id }) => id),
+  )
+  return leased.items.length
+}
+
+export type LeaseCall = Readonly<{ queue: string; caller: number; countMax: number; signal: AbortSignal }>
