@@ -23,8 +23,9 @@ const started: ServerProcess[] = []
 export async function startServerProcess(store: StoreTarget): Promise<ServerProcess> {
   const main = fileURLToPath(new URL('../../src/cli/main.ts', import.meta.url))
   const args = [main, 'serve', '--port', '0', '--store', storeText(store), '--log-format', 'json']
-  // None of the test runner's own settings: they would make it slow to start.
-  const { NODE_OPTIONS: _, VITEST: __, ...env } = process.env
+  // None of the tests' own settings: the server would refuse them, or be slow to start.
+  const isOfTests = (name: string) => /^(REDRIVE_|NODE_OPTIONS$|VITEST)/.test(name)
+  const env = Object.fromEntries(Object.entries(process.env).filter(([name]) => !isOfTests(name)))
   const child = spawn(process.execPath, args, { stdio: ['ignore', 'pipe', 'pipe'], env })
   let words = ''
   child.stderr.on('data', (data: Buffer) => {
