@@ -50,6 +50,7 @@ export type Lease = Readonly<{
   leaseMsLeft: number
 }>
 
+/** Dead whatever is asked for once its attempts exceed the queue's `attemptsMax`. */
 export type RetriedItem = Readonly<{
   id: string
   /** Not before then. Left out: when the queue's policy says, which is at once unless somebody set another. */

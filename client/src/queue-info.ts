@@ -7,7 +7,10 @@ export type NewQueue = Readonly<{
   lease: string
   /** How long an item may wait before it is dead. */
   expire: string
-  /** 0, the default: no bound. */
+  /**
+   * 0, the default: no bound. Reached, an item whose lease ends by itself is dead; exceeded, one that is given
+   * back is dead too. With 2 that is the second lease that just ends, or the third retry.
+   */
   attemptsMax?: number
   /** The queue that takes what dies in this one. */
   deadQueue?: string | null

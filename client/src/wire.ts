@@ -84,7 +84,7 @@ export type QueueView = Readonly<{
 export type PolicyChange = Readonly<{
   lease?: string
   expire?: string
-  /** 0: no bound. */
+  /** 0: no bound. Reached, an item whose lease ends by itself is dead; exceeded, one that is given back too. */
   attempts_max?: number
   dead_queue?: string | null
   /** Without a dead queue: delete what dies, or keep it as dead in place. */

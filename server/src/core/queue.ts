@@ -6,7 +6,7 @@ export type QueuePolicy = Readonly<{
   leaseUs: number
   /** How long an item may wait before it is dead. Dead letters do not expire. */
   expireUs: number
-  /** 0: no bound. */
+  /** 0: no bound. Reached, the end of a lease is a death; exceeded, a retry is one too. */
   attemptsMax: number
   /** The queue that takes what dies in this one. */
   deadQueue: string | null

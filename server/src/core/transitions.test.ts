@@ -39,17 +39,35 @@ describe('an item given back', () => {
     expect(later).toMatchObject({ to: 'waiting', availableAt: noon + hour })
   })
 
-  it('dies on its last attempt, and not before', () => {
-    const rules = aQueue({ attemptsMax: 3, deadQueue: 'graveyard' })
-    const fates = [1, 2, 3, 4].map(
-      (attempts) => giveBack(aLeasedItem({ attempts }), givenBack, rules, noon).to,
+  const retry = { kind: 'fixed', delayUs: second, jitter: 0 } as const
+
+  it.each([
+    ['at once', null, null],
+    ['at a time of its own', noon + hour, noon + hour],
+    ['when the retry policy says', undefined, noon + second],
+  ])('dies once its attempts exceed the bound, and not before: %s', (_, asked, availableAt) => {
+    const rules = aQueue({ attemptsMax: 3, deadQueue: 'graveyard', retry })
+    const fates = [1, 2, 3, 4, 5].map((attempts) =>
+      giveBack(aLeasedItem({ attempts }), { ...givenBack, availableAt: asked }, rules, noon),
     )
-    expect(fates).toEqual(['waiting', 'waiting', 'move', 'move'])
+    const waits = { to: 'waiting', availableAt, because: 'retry' }
+    const dies = { to: 'move', deadQueue: 'graveyard', because: 'attempts' }
+    expect(fates).toMatchObject([waits, waits, waits, dies, dies])
   })
 
-  it('obeys its own bound of attempts before that of its queue', () => {
-    const item = aLeasedItem({ attempts: 2, attemptsMax: 2 })
-    expect(giveBack(item, givenBack, aQueue({ attemptsMax: 9 }), noon)).toMatchObject({ because: 'attempts' })
+  it('obeys its own bound of attempts before that of its queue, be it lower or higher', () => {
+    const fate = (attemptsMax: number, ofQueue: number) =>
+      giveBack(aLeasedItem({ attempts: 3, attemptsMax }), givenBack, aQueue({ attemptsMax: ofQueue }), noon)
+    expect(fate(2, 9)).toMatchObject({ because: 'attempts' })
+    expect(fate(3, 1)).toMatchObject({ because: 'retry' })
+  })
+
+  it('dies in place when it is a dead letter, by the same bound', () => {
+    const rules = aQueue({ attemptsMax: 2, deadQueue: 'graveyard' })
+    const fates = [2, 3].map(
+      (attempts) => giveBack(aLeasedItem({ ...letter, attempts }), givenBack, rules, noon).to,
+    )
+    expect(fates).toEqual(['waiting', 'dead'])
   })
 
   it('never dies of attempts where no bound is set', () => {
@@ -89,10 +107,10 @@ describe('the passing of time', () => {
   it('ends a lease: back to waiting, or dead when out of attempts or expired', () => {
     const rules = aQueue({ attemptsMax: 2, deadQueue: 'graveyard' })
     expect(comeDue(aLeasedItem(), rules, noon)).toMatchObject({ to: 'waiting', because: 'lease-end' })
-    expect(comeDue(aLeasedItem({ attempts: 2 }), rules, noon)).toMatchObject({
-      to: 'move',
-      because: 'attempts',
-    })
+    for (const attempts of [2, 3]) {
+      const fate = comeDue(aLeasedItem({ attempts }), rules, noon)
+      expect(fate).toMatchObject({ to: 'move', because: 'attempts' })
+    }
     expect(comeDue(aLeasedItem(), rules, noon + day)).toMatchObject({ to: 'move', because: 'expire' })
   })
 

@@ -51,10 +51,15 @@ export function complete(item: Leased, rules: Rules): Fate {
   return { to: 'remove', as: 'completed', failure: null, because: 'complete' }
 }
 
+/**
+ * Attempts are bounded here too: the protocol has only the end of a lease kill, and an item whose workers
+ * always report their failures would live forever. But they must exceed the bound, which leaves clients of
+ * the protocol the lease they count on after a retry (docs/decisions/0007).
+ */
 export function giveBack(item: Leased, given: GivenBack, rules: Rules, now: Instant): Fate {
   const failed = (reason: string) => failureOf(item, given.error ?? {}, reason, now)
   if (given.isDead) return die(item, failed('declared_dead'), rules, 'declared-dead')
-  if (isOutOfAttempts(item, rules)) return die(item, failed('attempts'), rules, 'attempts')
+  if (item.attempts > attemptsMaxOf(item, rules)) return die(item, failed('attempts'), rules, 'attempts')
   const availableAt = given.availableAt === undefined ? retryAt(item, given, rules, now) : given.availableAt
   return { to: 'waiting', availableAt, failure: failed('retried'), because: 'retry' }
 }
@@ -79,7 +84,7 @@ export function comeDue(item: Item, rules: Rules, now: Instant): Fate {
     case 'leased': {
       const failed = (reason: string) =>
         failureOf(item, { message: `lease of ${item.lease.holder} ended` }, reason, now)
-      if (isOutOfAttempts(item, rules)) return die(item, failed('attempts'), rules, 'attempts')
+      if (item.attempts >= attemptsMaxOf(item, rules)) return die(item, failed('attempts'), rules, 'attempts')
       if (isExpired(item, now)) return die(item, failed('expired'), rules, 'expire')
       return { to: 'waiting', availableAt: null, failure: failed('lease_ended'), because: 'lease-end' }
     }
@@ -152,9 +157,9 @@ function die(item: Item, failure: Failure, rules: Rules, because: Because): Fate
   return { to: 'remove', as: 'dropped', failure, because }
 }
 
-function isOutOfAttempts(item: Item, rules: Rules): boolean {
-  const attemptsMax = item.attemptsMax || rules.attemptsMax
-  return attemptsMax !== 0 && item.attempts >= attemptsMax
+/** The item's own bound before that of its queue; infinite where neither sets one. */
+function attemptsMaxOf(item: Item, rules: Rules): number {
+  return item.attemptsMax || rules.attemptsMax || Number.POSITIVE_INFINITY
 }
 
 function isExpired(item: Item, now: Instant): boolean {

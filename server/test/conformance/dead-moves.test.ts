@@ -15,6 +15,10 @@ describeStores('a dead queue', (given) => {
     const items = ids.map((id) => ({ id, availableAt: null, isDead: true, error }))
     return given.run({ op: 'retry', queue, partition, items, now })
   }
+  const giveBack = async (queue: string, id = '', now = noon) => {
+    const items = [{ id, availableAt: null, isDead: false, error: null }]
+    return given.run({ op: 'retry', queue, partition: 0, items, now })
+  }
   const list = async (queue: string) => given.storage.listItems({ queue, countMax: 1_000 })
 
   describe('takes what dies', () => {
@@ -95,11 +99,13 @@ describeStores('a dead queue', (given) => {
     it('for whatever reason: declared dead, out of attempts, lease ended, expired', async () => {
       const letters = await given.queue()
       const queue = await given.queue({ deadQueue: letters, attemptsMax: 1, leaseUs: minute, expireUs: hour })
-      await produce(queue, newItems(4))
+      await produce(queue, newItems(3))
       const [a, b] = await lease(queue, 3)
       await declareDead(queue, [a?.id ?? ''])
-      const items = [{ id: b?.id ?? '', availableAt: null, isDead: false, error: null }]
-      await given.run({ op: 'retry', queue, partition: 0, items, now: noon })
+      await giveBack(queue, b?.id)
+      const [bAgain] = await lease(queue, 1)
+      await giveBack(queue, bAgain?.id)
+      await produce(queue, newItems(4).slice(3))
       await given.run({ op: 'advance', now: noon + minute + 1, countMax: 10 })
       await given.run({ op: 'advance', now: noon + hour + 1, countMax: 10 })
       const found = await list(letters)
@@ -117,12 +123,11 @@ describeStores('a dead queue', (given) => {
 
     it('with the attempts and the first failure of its whole life before', async () => {
       const letters = await given.queue()
-      const queue = await given.queue({ deadQueue: letters, attemptsMax: 3 })
+      const queue = await given.queue({ deadQueue: letters, attemptsMax: 2 })
       const [rootId] = await produce(queue, newItems(1))
       for (const attempt of [1, 2, 3]) {
         const [item] = await lease(queue, 1, noon + attempt * minute)
-        const items = [{ id: item?.id ?? '', availableAt: null, isDead: false, error: null }]
-        await given.run({ op: 'retry', queue, partition: 0, items, now: noon + attempt * minute })
+        await giveBack(queue, item?.id, noon + attempt * minute)
       }
       const [letter] = await list(letters)
       expect(letter?.failure).toMatchObject({
@@ -238,12 +243,23 @@ describeStores('a dead queue', (given) => {
       expect(await given.storage.counts({ queue: letters })).toMatchObject([{ dead: 2, dropped: 0 }])
     })
 
+    it('when given back more often than its queue allows: as dead in place', async () => {
+      const letters = await given.queue({ attemptsMax: 1 })
+      await importTo(letters, [letter])
+      const [held] = await lease(letters, 1)
+      expect(await giveBack(letters, held?.id)).toMatchObject({ changes: [{ to: 'waiting' }] })
+      const [again] = await lease(letters, 1)
+      expect(await giveBack(letters, again?.id)).toMatchObject({
+        changes: [{ to: 'dead', because: 'attempts', id: again?.id }],
+      })
+      expect(await list(letters)).toMatchObject([{ state: 'dead', attempts: 2, rootId: held?.id }])
+    })
+
     it('when given back: as the letter it was, under the root id it is known by', async () => {
       const letters = await given.queue()
       const [id = ''] = await importTo(letters, [letter])
       await lease(letters, 1)
-      const items = [{ id, availableAt: null, isDead: false, error: null }]
-      await given.run({ op: 'retry', queue: letters, partition: 0, items, now: noon + 1 })
+      await giveBack(letters, id, noon + 1)
       expect(await list(letters)).toMatchObject([
         { rootId: id, origin: anOrigin(), diedAt: noon, attempts: 1 },
       ])

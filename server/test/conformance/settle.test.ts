@@ -226,20 +226,43 @@ describeStores('settling', (given) => {
       })
     })
 
-    it('kills the item on its last attempt, by its own bound before the queue’s', async () => {
+    it('kills the item once its attempts exceed the bound, its own before the queue’s', async () => {
       const queue = await given.queue({ attemptsMax: 2, onDead: 'keep' })
-      await produce(queue, [...newItems(1, 'once', { attemptsMax: 1 }), ...newItems(1, 'twice')])
+      await produce(queue, [...newItems(1, 'lower', { attemptsMax: 1 }), ...newItems(1, 'the queue’s')])
       const first = await retry(queue, await lease(queue, 2))
-      expect(first.isSettled && first.changes.map((change) => [change.to, change.because])).toEqual([
+      expect(first).toMatchObject({ changes: [{ to: 'waiting' }, { to: 'waiting' }] })
+      const second = await retry(queue, await lease(queue, 2))
+      expect(second.isSettled && second.changes.map((change) => [change.to, change.because])).toEqual([
         ['dead', 'attempts'],
         ['waiting', 'retry'],
       ])
-      const second = await retry(queue, await lease(queue, 2))
-      expect(second).toMatchObject({ changes: [{ to: 'dead', because: 'attempts' }] })
+      const third = await retry(queue, await lease(queue, 2))
+      expect(third).toMatchObject({ changes: [{ to: 'dead', because: 'attempts' }] })
       expect(await list(queue)).toMatchObject([
-        { state: 'dead' },
-        { state: 'dead', failure: { reason: 'attempts' } },
+        { state: 'dead', attempts: 2, failure: { reason: 'attempts' } },
+        { state: 'dead', attempts: 3, failure: { reason: 'attempts' } },
       ])
+    })
+
+    it.each([
+      ['a time of its own', noon + hour],
+      ['the retry policy', undefined],
+    ])('obeys that bound also when %s decides on the next round', async (_, availableAt) => {
+      const policy = { kind: 'fixed', delayUs: hour, jitter: 0 } as const
+      const queue = await given.queue({ attemptsMax: 1, onDead: 'keep', retry: policy })
+      await produce(queue, newItems(1))
+      const first = await retry(queue, await lease(queue, 1), { availableAt })
+      expect(first).toMatchObject({ changes: [{ to: 'scheduled', because: 'retry' }] })
+      expect(await list(queue)).toMatchObject([{ state: 'waiting', availableAt: noon + hour, attempts: 1 }])
+      await given.run({ op: 'advance', now: noon + hour + 1, countMax: 10 })
+      const held = await lease(queue, 1, noon + hour + 1)
+      const second = await retry(
+        queue,
+        held,
+        { availableAt: availableAt && noon + 2 * hour },
+        noon + hour + 1,
+      )
+      expect(second).toMatchObject({ changes: [{ to: 'dead', because: 'attempts' }] })
     })
 
     it('gives back all or none', async () => {

@@ -144,12 +144,12 @@ class Session {
   async start(): Promise<void> {
     const [work, letters] = this.#names
     const queues: NewQueue[] = [
-      { name: letters, partitions: 2, attemptsMax: 2, leaseUs: minute },
+      { name: letters, partitions: 2, attemptsMax: 1, leaseUs: minute },
       {
         name: work,
         partitions: 2,
         deadQueue: letters,
-        attemptsMax: 3,
+        attemptsMax: 2,
         leaseUs: 30 * second,
         retry: { kind: 'list', delaysUs: [0, 5 * second], jitter: 0 },
       },

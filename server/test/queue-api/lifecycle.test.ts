@@ -107,21 +107,73 @@ describeServers('what time does to items', (api) => {
     expect((await listed(dead))[0].source_id).toBe(items[0].id)
   })
 
-  it('given back on its last attempt, it is dead at once, whatever time was asked for', async () => {
+  /** Leases the one item of a queue, says the number of the attempt, and gives it back. */
+  const leaseAndRetry = async (queue: string, how: { retry_at?: string } = {}) => {
+    const { items } = await api.lease(queue)
+    await api.call('queue.retry', { queue_name: queue, items: [{ id: items[0].id, ...how }] })
+    return { id: items[0].id, attempts: items[0].attempts }
+  }
+
+  it('given back more often than max_attempts, it moves to the dead queue', async () => {
     await api.clock({ now: noonText })
     const dead = await api.queue()
     const queue = await api.queue({ dead_queue: dead, max_attempts: 2 })
-    await api.produce(queue, 'one', 'two')
+    await api.produce(queue, 'one')
     for (const attempts of [1, 2]) {
-      const { items } = await api.lease(queue, 2)
-      expect(items.map((item: { attempts: number }) => item.attempts)).toEqual([attempts, attempts])
-      const later = attempts === 2 ? { retry_at: '2030-11-15T13:00:00Z' } : {}
-      const given = [{ id: items[0].id }, { id: items[1].id, ...later }]
-      await api.call('queue.retry', { queue_name: queue, items: given })
+      const given = await leaseAndRetry(queue)
+      expect(given.attempts).toBe(attempts)
+      const after = await listed(queue)
+      expect(after).toMatchObject([{ attempts, lease_deadline: '0001-01-01T00:00:00Z' }])
+      expect(after[0].id).not.toBe(given.id)
+      expect(await listed(dead)).toEqual([])
     }
+    const last = await leaseAndRetry(queue)
+    expect(last.attempts).toBe(3)
     expect(await listed(queue)).toEqual([])
-    expect(await api.call('storage/scheduled.list', { queue_name: queue })).toEqual({})
-    expect(textsOf(await listed(dead))).toEqual(['one', 'two'])
+    const letters = await listed(dead)
+    expect(textsOf(letters)).toEqual(['one'])
+    expect(letters).toMatchObject([{ source_id: last.id }])
+    expect(letters[0].id).not.toBe(last.id)
+  })
+
+  it('the round after max_attempts can be for later, the one after that cannot', async () => {
+    await api.clock({ now: noonText })
+    const dead = await api.queue()
+    const queue = await api.queue({ dead_queue: dead, max_attempts: 1 })
+    await api.produce(queue, 'one')
+    await leaseAndRetry(queue, { retry_at: '2030-11-15T12:00:30Z' })
+    expect(await listed(queue, 'storage/scheduled.list')).toMatchObject([{ attempts: 1 }])
+    await api.clock({ advance: '31s' })
+    await leaseAndRetry(queue, { retry_at: '2030-11-15T13:00:00Z' })
+    expect(await listed(queue, 'storage/scheduled.list')).toEqual([])
+    expect([await listed(queue), textsOf(await listed(dead))]).toEqual([[], ['one']])
+  })
+
+  it('given back as often as max_attempts, it is dead when its next lease ends by itself', async () => {
+    await api.clock({ now: noonText })
+    const dead = await api.queue()
+    const queue = await api.queue({ dead_queue: dead, max_attempts: 2 })
+    await api.produce(queue, 'reported', 'crashed')
+    const { items } = await api.lease(queue, 2)
+    const given = items.map(({ id }: { id: string }) => ({ id }))
+    await api.call('queue.retry', { queue_name: queue, items: given })
+    await leaseAndRetry(queue)
+    await api.lease(queue)
+    await api.clock({ advance: '61s' })
+    expect([textsOf(await listed(queue)), textsOf(await listed(dead))]).toEqual([['reported'], ['crashed']])
+    await api.lease(queue)
+    await api.clock({ advance: '61s' })
+    expect([await listed(queue), textsOf(await listed(dead))]).toEqual([[], ['crashed', 'reported']])
+  })
+
+  it('given back too often without a dead queue it is deleted, and the log says so', async () => {
+    const queue = await api.queue({ max_attempts: 1 })
+    await api.produce(queue, 'one')
+    await leaseAndRetry(queue)
+    expect(await listed(queue)).toHaveLength(1)
+    await leaseAndRetry(queue)
+    expect(await listed(queue)).toEqual([])
+    expect(api.lines.some((line) => line.queue === queue && line.dropped === 1)).toBe(true)
   })
 
   it('an error that cannot be read is refused, and nothing is retried', async () => {

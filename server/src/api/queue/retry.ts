@@ -14,7 +14,8 @@ export const retryRoute = queueRoute({
   path: '/v1/queue.retry',
   permission: 'queue.retry',
   summary:
-    'Gives leased items back: to the tail, for later, or as dead. X-Redrive-Error may say what went wrong.',
+    'Gives leased items back: to the tail, for later, or as dead, which they are too once their attempts ' +
+    'exceed max_attempts. X-Redrive-Error may say what went wrong.',
   bodyBytesMax: bodyBytesMax.ids,
   isHot: true,
   slowMs: Number.POSITIVE_INFINITY,

@@ -33,7 +33,13 @@ const ItemSpec = Type.Object(
     priority: Type.Optional(
       Type.Integer({ minimum: -1_000_000, maximum: 1_000_000, description: 'Higher goes first; default 0.' }),
     ),
-    attempts_max: Type.Optional(Type.Integer({ minimum: 0, maximum: 65_536 })),
+    attempts_max: Type.Optional(
+      Type.Integer({
+        minimum: 0,
+        maximum: 65_536,
+        description: "Instead of the queue's, with the same meaning; 0, the default: the queue's.",
+      }),
+    ),
     available_at: Type.Optional(Type.String({ maxLength: 64, description: 'Not given out before then.' })),
   },
   { additionalProperties: false },

@@ -6,6 +6,9 @@ import { KnownError } from '../../errors.ts'
 
 const Duration = Type.String({ maxLength: 32, description: 'Such as 300ms, 90s or 24h.', examples: ['1m'] })
 
+export const attemptsMaxMeans =
+  '0: no bound. Reached, a lease that ends by itself kills the item; exceeded, a retry does.'
+
 const RetrySpec = Type.Object(
   {
     kind: Type.Enum(['fixed', 'list', 'exponential']),
@@ -24,7 +27,7 @@ export const PolicySpec = Type.Object(
   {
     lease: Type.Optional(Duration),
     expire: Type.Optional(Duration),
-    attempts_max: Type.Optional(Type.Integer({ minimum: 0, maximum: 65_536, description: '0: no bound.' })),
+    attempts_max: Type.Optional(Type.Integer({ minimum: 0, maximum: 65_536, description: attemptsMaxMeans })),
     dead_queue: Type.Optional(Type.Union([Type.String({ minLength: 1, maxLength: 500 }), Type.Null()])),
     on_dead: Type.Optional(Type.Enum(['delete', 'keep'])),
     retry: Type.Optional(RetrySpec),

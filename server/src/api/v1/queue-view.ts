@@ -4,6 +4,7 @@ import type { Queue } from '../../core/queue.ts'
 import type { RetryPolicy } from '../../core/retry.ts'
 import type { PartitionCounts } from '../../storage/storage.ts'
 import { formatInstant } from '../wire-time.ts'
+import { attemptsMaxMeans } from './queue-spec.ts'
 
 const Duration = Type.String({ description: 'Such as 300ms, 1m0s or 24h0m0s.', examples: ['1m0s'] })
 
@@ -46,7 +47,7 @@ export const QueueView = Type.Object({
   policy: Type.Object({
     lease: Duration,
     expire: Duration,
-    attempts_max: Type.Integer({ description: '0: no bound.' }),
+    attempts_max: Type.Integer({ description: attemptsMaxMeans }),
     dead_queue: Type.Union([Type.String(), Type.Null()]),
     on_dead: Type.Enum(['delete', 'keep']),
     retry: RetryView,
