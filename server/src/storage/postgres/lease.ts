@@ -4,6 +4,7 @@ import type { LeaseItems } from '../storage.ts'
 import { int4s, int8s, texts } from './arrays.ts'
 import type { Connection, Row, Statement } from './connections.ts'
 import { addToCounts } from './counts.ts'
+import { type Cursors, fromTheStart } from './cursors.ts'
 import { Stale } from './errors.ts'
 import { checkPartition, type KnownQueue } from './queues.ts'
 import { baseOf, type ColumnName, columnNames, stateCodes } from './rows.ts'
@@ -27,7 +28,7 @@ const returned = columnNames.filter((name) => !untold.includes(name))
 /**
  * Picks, leases and counts in one statement. Rows that another leaser holds are passed over, never
  * waited for. Holders are dealt by the place of the item in the order of its partition. `$9` is the slot
- * of the counts, or null when the caller counts.
+ * of the counts, or null when the caller counts; `$10` and `$11` are where to begin (see `Cursors`).
  */
 function leaseFrom(name: string, table: 'items_live' | 'items'): Statement {
   const isSame =
@@ -37,9 +38,9 @@ function leaseFrom(name: string, table: 'items_live' | 'items'): Statement {
   return {
     name,
     text: `with asked as materialized (
-        select a.queue_id, a.partition, a.first, a.count
-        from unnest($1::int4[], $2::int4[], $3::int4[], $4::int4[], $5::int4[])
-            as a(queue_id, version, partition, first, count)
+        select a.queue_id, a.partition, a.first, a.count, a.after_rank, a.after_id
+        from unnest($1::int4[], $2::int4[], $3::int4[], $4::int4[], $5::int4[], $10::int4[], $11::text[])
+            as a(queue_id, version, partition, first, count, after_rank, after_id)
           join redrive.queues q on q.id = a.queue_id and q.version = a.version
       ), picked as materialized (
         select a.queue_id, a.partition, r.id, r.place, a.first + r.n as turn
@@ -47,15 +48,20 @@ function leaseFrom(name: string, table: 'items_live' | 'items'): Statement {
           select o.id, o.place, row_number() over () as n from (
             select t.id, t.ctid as place from redrive.${table} t
             where t.queue_id = a.queue_id and t.partition = a.partition and t.state = ${stateCodes.waiting}
-            order by t.priority desc, t.id limit a.count for update skip locked
+              and t.available_at is null and t.ended_at is null
+              and (-t.priority, t.id) > (a.after_rank, a.after_id)
+            order by -t.priority, t.id limit a.count for update skip locked
           ) o
         ) r
       ), leased as (
         update redrive.${table} t
         set state = ${stateCodes.leased}, attempts = t.attempts + 1, lease_holder = ($6::text[])[p.turn],
-          lease_deadline = ($7::int8[])[p.turn], due_at = ($7::int8[])[p.turn], updated_at = ($8::int8[])[p.turn]
+          lease_deadline = ($7::int8[])[p.turn], updated_at = ($8::int8[])[p.turn]
         from picked p where ${isSame}
         returning p.turn, p.queue_id as of_queue_id, p.partition as of_partition, ${returned.map((name) => `t.${name}`).join(', ')}
+      ), ended as (
+        insert into redrive.lease_ends (queue_id, partition, deadline, ids)
+        select of_queue_id, of_partition, ($7::int8[])[turn], array_agg(id) from leased group by 1, 2, 3
       ), counted as (${addToCounts(
         ['waiting', 'leased', 'lease_sum_ms'],
         `select of_queue_id, of_partition, $9::int4, -count(*), count(*), sum(($7::int8[])[turn] / 1000) from leased
@@ -88,8 +94,25 @@ export async function tryLeaseAlone(
   }
   if (new Set(asked.map(({ known }) => known.isSourced)).size > 1) return undefined
   const writer = { query: store.connections.writeAlone.bind(store.connections) }
+  const { cursors } = store
   try {
-    return await leaseTogether(writer, asked, store.slots.lease)
+    const begun = new Set(asked.filter(({ command }) => cursors.has(command)))
+    const { drops } = cursors
+    const results = await leaseTogether(writer, asked, store.slots.lease, cursors)
+    for (const [index, each] of asked.entries()) {
+      const { command, known } = each
+      const items = results[index] as Leased[]
+      cursors.moveTo(command, items.at(-1), drops)
+      if (!begun.has(each) || items.length === command.holders.length) continue
+      // Fewer than asked for, but not looked for from the start: somewhere before there may be others.
+      const [row] = await store.connections.read(countWaiting, [known.id, command.partition])
+      if (Number(row?.waiting) <= 0) continue
+      cursors.drop(command.queue)
+      const rest = { ...command, holders: command.holders.slice(items.length) }
+      const [more = []] = await leaseTogether(writer, [{ command: rest, known }], store.slots.lease, cursors)
+      results[index] = inOrder([...items, ...more])
+    }
+    return results
   } catch (error) {
     if (!(error instanceof Stale)) throw error
     for (const { command } of asked) store.book.forget(command.queue)
@@ -97,12 +120,31 @@ export async function tryLeaseAlone(
   }
 }
 
+/** What each holder has, in the order of the queue; who has how many stays as it was dealt. */
+function inOrder(items: readonly Leased[]): Leased[] {
+  const byHolder = new Map<string, Leased[]>()
+  for (const item of items) {
+    const held = byHolder.get(item.lease.holder)
+    if (held === undefined) byHolder.set(item.lease.holder, [item])
+    else held.push(item)
+  }
+  for (const held of byHolder.values()) {
+    held.sort((left, right) => right.priority - left.priority || (left.id < right.id ? -1 : 1))
+  }
+  return items.map(({ lease }) => byHolder.get(lease.holder)?.shift() as Leased)
+}
+
+const countWaiting: Statement = {
+  name: 'count-waiting',
+  text: `select coalesce(sum(waiting), 0) as waiting from redrive.counts where queue_id = $1 and partition = $2`,
+}
+
 export async function lease(transaction: Transaction, commands: readonly LeaseItems[]): Promise<Leased[][]> {
   const asked: Asked[] = []
   for (const command of commands) {
     asked.push({ command, known: await transaction.at(command.queue, command.partition) })
   }
-  const results = await leaseTogether(transaction.connection, asked, null)
+  const results = await leaseTogether(transaction.connection, asked, null, undefined)
   for (const [index, items] of results.entries()) {
     const { known } = asked[index] as Asked
     for (const item of items) {
@@ -121,6 +163,7 @@ async function leaseTogether(
   connection: Pick<Connection, 'query'>,
   asked: readonly Asked[],
   slot: number | null,
+  cursors: Cursors | undefined,
 ): Promise<Leased[][]> {
   const results: Leased[][] = asked.map(() => [])
   const groups = new Map<string, Group>()
@@ -138,7 +181,7 @@ async function leaseTogether(
   for (const isAll of [false, true]) {
     const some = [...groups.values()].filter(({ known }) => known.isSourced === isAll)
     if (some.length === 0) continue
-    const rows = await connection.query(isAll ? leaseAll : leaseLive, parametersOf(some, slot))
+    const rows = await connection.query(isAll ? leaseAll : leaseLive, parametersOf(some, slot, cursors))
     if (rows[0]?.known !== some.length) throw new Stale('a queue')
     const turns = some.flatMap((group) => group.turns)
     const dealt: Row[] = new Array(turns.length)
@@ -154,7 +197,14 @@ async function leaseTogether(
   return results
 }
 
-function parametersOf(groups: readonly Group[], slot: number | null): unknown[] {
+function parametersOf(
+  groups: readonly Group[],
+  slot: number | null,
+  cursors: Cursors | undefined,
+): unknown[] {
+  const after = groups.map(
+    ({ known, partition }) => cursors?.at({ queue: known.queue.name, partition }) ?? fromTheStart,
+  )
   const turns = groups.flatMap((group) =>
     group.turns.map((turn) => ({ ...turn, leaseUs: group.known.queue.leaseUs })),
   )
@@ -174,6 +224,8 @@ function parametersOf(groups: readonly Group[], slot: number | null): unknown[] 
     int8s(turns.map((turn) => later(turn.now, turn.leaseUs))),
     int8s(turns.map((turn) => turn.now)),
     slot,
+    int4s(after.map(({ rank }) => rank)),
+    texts(after.map(({ id }) => id)),
   ]
 }
 

@@ -22,6 +22,7 @@ import { Announcements } from './announcements.ts'
 import { listAudit } from './audit.ts'
 import { Connections } from './connections.ts'
 import { readCounts } from './counts.ts'
+import { Cursors } from './cursors.ts'
 import { toKnownError } from './errors.ts'
 import { Gatherer } from './gather.ts'
 import { listArchive, listItems } from './list.ts'
@@ -53,6 +54,7 @@ export async function openPostgres(
       connections,
       random,
       book: new QueueBook(),
+      cursors: new Cursors(),
       slots: new Slots(random),
     },
     () => options.clock?.now() ?? fromDate(new Date()),

@@ -5,6 +5,7 @@ import type { Import, Imported, Produce, Produced } from '../storage.ts'
 import { int4s, texts } from './arrays.ts'
 import type { Connection, Statement } from './connections.ts'
 import { addTally, Tally, tallyWidth } from './counts.ts'
+import { type LeasedRow, noteLeaseEnds } from './lease-ends.ts'
 import type { KnownQueue } from './queues.ts'
 import {
   type ColumnName,
@@ -80,7 +81,10 @@ export async function tryProduceAlone(
   store: Store,
   commands: readonly Produce[],
 ): Promise<Produced[] | undefined> {
-  if (commands.some(({ once }) => once !== undefined)) return undefined
+  if (
+    commands.some(({ once, items }) => once !== undefined || items.some(({ lease }) => lease !== undefined))
+  )
+    return undefined
   const asked = await store.book.ofEach(store.connections, commands)
   // Nothing is waited for from here on, until the statement is sent: who has lower ids is sent first.
   const groups = new Map<string, Group>()
@@ -155,7 +159,12 @@ export async function produce(transaction: Transaction, commands: readonly Produ
     results.push(producedOf(command, known, ids))
   }
   if (rows.length > 0) await transaction.connection.query(insertLive, encode(columnNames, rows))
+  await noteLeaseEnds(transaction.connection, rows.filter(isLeased))
   return results
+}
+
+function isLeased(row: Stored): row is Stored & LeasedRow {
+  return row.item.state === 'leased'
 }
 
 function producedOf(command: Produce, known: KnownQueue, ids: readonly string[]): Produced {
@@ -224,6 +233,10 @@ export async function importItems(
     const inserted = await transaction.connection.query(insertSourced, encode(columnNames, sourced))
     for (const row of inserted) newIds.add(row.id as string)
   }
+  await noteLeaseEnds(
+    transaction.connection,
+    rows.filter(isLeased).filter(({ item }) => newIds.has(item.id)),
+  )
   for (const { queueId, item } of rows) {
     if (!newIds.has(item.id)) continue
     transaction.tally.enter(queueId, item)

@@ -154,6 +154,7 @@ export async function deleteQueue(
   await run('delete from redrive.archive where queue_id = $1')
   await run('delete from redrive.counts where queue_id = $1')
   await run('delete from redrive.produce_keys where queue_id = $1')
+  await run('delete from redrive.lease_ends where queue_id = $1')
   await run('delete from redrive.partitions where queue_id = $1')
   await run('delete from redrive.queues where id = $1')
   transaction.tally.drop(id)

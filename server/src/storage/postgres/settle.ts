@@ -9,6 +9,7 @@ import type { Change, Complete, Extend, Refusal, Retry, Settled, Unlease } from 
 import { int4s, int8s, texts } from './arrays.ts'
 import type { Row, Statement } from './connections.ts'
 import { applyFates, type Decision, type Rewritten, writeRewritten } from './fate.ts'
+import { noteLeaseEnds } from './lease-ends.ts'
 import { isAt, locate } from './locate.ts'
 import type { KnownQueue } from './queues.ts'
 import { decisiveColumns, itemOf } from './rows.ts'
@@ -29,7 +30,7 @@ export const lockItems: Statement = {
 
 const extendLeases: Statement = {
   name: 'extend-leases',
-  text: `update redrive.items t set lease_deadline = e.deadline, due_at = e.deadline, updated_at = e.now
+  text: `update redrive.items t set lease_deadline = e.deadline, updated_at = e.now
     from unnest($1::int4[], $2::int4[], $3::text[], $4::int8[], $5::int8[])
       as e(queue_id, partition, id, deadline, now) cross join ${locate('e')} p
     where ${isAt('t', 'p')}`,
@@ -86,6 +87,7 @@ export async function extend(transaction: Transaction, commands: readonly Extend
       int8s(last.map(({ command }) => command.deadline)),
       int8s(last.map(({ command }) => command.now)),
     ])
+    await noteLeaseEnds(transaction.connection, last)
   }
   return results
 }

@@ -1,4 +1,5 @@
 import type { Connections } from './connections.ts'
+import type { Cursors } from './cursors.ts'
 import type { QueueBook } from './queues.ts'
 import type { Vacuum } from './vacuum.ts'
 
@@ -6,6 +7,7 @@ import type { Vacuum } from './vacuum.ts'
 export type Store = Readonly<{
   connections: Connections
   book: QueueBook
+  cursors: Cursors
   random: () => number
   slots: Slots
   vacuum: Vacuum

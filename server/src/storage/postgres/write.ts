@@ -33,6 +33,7 @@ export async function write(store: Store, commands: readonly Command[]): Promise
       const [run] = runs
       const alone = runs.length === 1 && run !== undefined ? await tryAlone(store, run) : undefined
       const results = alone ?? (await writeTogether(store, commands, runs))
+      moveCursors(store, commands)
       store.vacuum.note(deadRowsOf(commands, results))
       return results
     } catch (error) {
@@ -152,6 +153,24 @@ async function each<C, R>(commands: readonly C[], act: (command: C) => Promise<R
   const results: R[] = []
   for (const command of commands) results.push(await act(command))
   return results
+}
+
+/** What may have put an item before the place where the next lease begins to look. */
+function moveCursors({ cursors }: Store, commands: readonly Command[]): void {
+  for (const command of commands) {
+    switch (command.op) {
+      case 'lease':
+      case 'complete':
+      case 'extend':
+      case 'audit':
+        break
+      case 'produce':
+        for (const { priority = 0 } of command.items) cursors.makeRoom(command, priority)
+        break
+      default:
+        cursors.dropAll()
+    }
+  }
 }
 
 /** Nearly all dead rows come from these; the others are few. */

@@ -9,7 +9,8 @@ import { lettersForPeople } from './0001_letters-for-people.ts'
  * that searching them needs. A row never changes sides.
  *
  * States are numbers because the partial indexes name them: 0 waiting, 1 scheduled, 2 leased, 3 done,
- * 4 dead. `due_at` is when time alone changes the item next (core/transitions.ts `dueAt`); it is null
+ * 4 dead. `due_at` is when time alone changes the item next (core/transitions.ts `dueAt`), a lease apart:
+ * its end stands in `lease_ends`, so that leasing a row touches no index at all. It is null
  * for waiting letters, so a backlog of millions of them adds nothing to its index. `root_id` is null
  * while it is the same as `id`, which for nearly all items is always. What is mostly empty is null when
  * it is: every value costs a little each time the row is leased.
@@ -77,7 +78,8 @@ create table redrive.items (${itemColumns}
 ) partition by list (is_sourced);
 
 create table redrive.items_live partition of redrive.items for values in (false)
-  with (fillfactor = 85, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 10000,
+  -- Half of each page is kept free: there goes the version of a row that is leased.
+  with (fillfactor = 45, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 10000,
     autovacuum_vacuum_insert_scale_factor = 0.2, autovacuum_analyze_scale_factor = 0,
     autovacuum_analyze_threshold = 20000, autovacuum_vacuum_cost_delay = 0);
 create table redrive.items_sourced partition of redrive.items for values in (true)
@@ -87,21 +89,35 @@ create table redrive.items_sourced partition of redrive.items for values in (tru
 -- Not unique: ids are made under the lock of their partition, and asking at each lease whether another
 -- version of the row is in the way would cost more than anything else about it.
 create index items_live_id on redrive.items_live (queue_id, partition, id);
-create index items_live_ready on redrive.items_live (queue_id, partition, priority desc, id) where state = 0;
+-- No index of this table may name a column that a lease changes (state, attempts, updated_at, lease_…).
+create index items_live_ready on redrive.items_live (queue_id, partition, (-priority), id)
+  where available_at is null and ended_at is null;
 create index items_live_due on redrive.items_live (due_at, id) where due_at is not null;
-create index items_live_scheduled on redrive.items_live (queue_id, available_at, id) where state = 1;
+create index items_live_scheduled on redrive.items_live (queue_id, available_at, id) where available_at is not null;
 create index items_live_ended on redrive.items_live (queue_id, ended_at, id) where ended_at is not null;
 
 alter table redrive.items_sourced add constraint items_sourced_id primary key (queue_id, partition, id);
-create index items_sourced_ready on redrive.items_sourced (queue_id, partition, priority desc, id) where state = 0;
+create index items_sourced_ready on redrive.items_sourced (queue_id, partition, (-priority), id)
+  where available_at is null and ended_at is null;
 create index items_sourced_due on redrive.items_sourced (due_at, id) where due_at is not null;
-create index items_sourced_scheduled on redrive.items_sourced (queue_id, available_at, id) where state = 1;
+create index items_sourced_scheduled on redrive.items_sourced (queue_id, available_at, id) where available_at is not null;
 create index items_sourced_ended on redrive.items_sourced (queue_id, ended_at, id) where ended_at is not null;
 create unique index items_sourced_source on redrive.items_sourced (queue_id, source_id) where source_id is not null;
 create unique index items_sourced_root on redrive.items_sourced ((coalesce(root_id, id)));
 create index items_sourced_created on redrive.items_sourced (queue_id, state, created_at, id);
 create index items_sourced_updated on redrive.items_sourced (queue_id, state, updated_at, id);
 create index items_sourced_died on redrive.items_sourced (queue_id, state, died_at, id) where died_at is not null;
+
+-- Of each batch of leases: which, and when they end. Ids of leases that were settled before stay in it.
+create table redrive.lease_ends (
+  number bigint generated always as identity,
+  queue_id integer not null,
+  partition integer not null,
+  deadline bigint not null,
+  ids text[] collate "C" not null
+) with (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 1000);
+alter table redrive.lease_ends alter column ids set storage external;
+create index lease_ends_deadline on redrive.lease_ends (deadline, number);
 
 create table redrive.archive (${itemColumns},
   archived_at bigint not null,
