@@ -1,7 +1,7 @@
 import { type FastifyInstance, fastify, LogController } from 'fastify'
 import { KnownError } from '../errors.ts'
+import type { AnsweredRequest } from '../ops/answered-requests.ts'
 import type { Logger } from '../ops/log.ts'
-import type { AnsweredRequest } from '../ops/metrics.ts'
 import { createErrorAnswers } from './answer-error.ts'
 import type { Dialect } from './dialect.ts'
 import { createDrain, type Drain } from './drain.ts'

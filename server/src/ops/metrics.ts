@@ -1,10 +1,15 @@
-import { Counter, collectDefaultMetrics, Gauge, Registry, Summary } from 'prom-client'
+import {
+  Counter,
+  collectDefaultMetrics,
+  Gauge,
+  Registry,
+  Summary,
+  type SummaryConfiguration,
+} from 'prom-client'
 import { usPerSecond } from '../core/instant.ts'
 import type { Counts, PartitionCounts } from '../storage/storage.ts'
+import { type AnsweredRequest, AnsweredRequests } from './answered-requests.ts'
 import type { Reconciled } from './reconciler.ts'
-
-/** What the HTTP edge tells about one answered request. */
-export type AnsweredRequest = Readonly<{ method: string; path: string; status: number; ms: number }>
 
 export type MetricsSources = Readonly<{
   version: string
@@ -37,26 +42,31 @@ const totals = [
   'archived',
 ] as const satisfies readonly (keyof Counts)[]
 
+const quantiles = [0.5, 0.99]
+
 export function createMetrics(sources: MetricsSources): Metrics {
   // A registry of its own: two servers in one process, as in tests, must not share their numbers.
   const registry = new Registry()
   const registers = [registry]
   collectDefaultMetrics({ register: registry })
 
-  const durations = new Summary({
+  const answered = new AnsweredRequests()
+  new Durations(answered, {
     name: 'http_handler_duration',
     help: 'Seconds from the first byte of a request to the end of its answer, by route.',
-    labelNames: ['path'],
-    percentiles: [0.5, 0.99],
-    maxAgeSeconds: 600,
-    ageBuckets: 2,
     registers,
   })
-  const requests = new Counter({
+  new Counter({
     name: 'redrive_http_requests_total',
     help: 'Answered requests, by method, route and status.',
     labelNames: ['method', 'path', 'status'],
     registers,
+    collect() {
+      this.reset()
+      for (const { path, answers } of answered.read([])) {
+        for (const { method, status, count } of answers) this.inc({ method, path, status }, count)
+      }
+    },
   })
   new Gauge({
     name: 'redrive_http_connections',
@@ -130,14 +140,34 @@ export function createMetrics(sources: MetricsSources): Metrics {
 
   return {
     contentType: registry.contentType,
-    observe: ({ method, path, status, ms }) => {
-      durations.observe({ path }, ms / 1_000)
-      requests.inc({ method, path, status })
-    },
+    observe: (request) => answered.observe(request),
     render: async () => {
       await readItems()
       return registry.metrics()
     },
+  }
+}
+
+/** The library's summary with our figures in it. */
+class Durations extends Summary<'path' | 'quantile'> {
+  readonly #answered: AnsweredRequests
+
+  constructor(answered: AnsweredRequests, configuration: SummaryConfiguration<'path' | 'quantile'>) {
+    super(configuration)
+    this.#answered = answered
+  }
+
+  override async get(): ReturnType<Summary<'path' | 'quantile'>['get']> {
+    const summary = await super.get()
+    const values = this.#answered.read(quantiles).flatMap(({ path, count, secondsSum, ...figures }) => [
+      ...quantiles.map((quantile, index) => ({
+        labels: { quantile, path },
+        value: figures.quantiles[index] ?? 0,
+      })),
+      { metricName: `${summary.name}_sum`, labels: { path }, value: secondsSum },
+      { metricName: `${summary.name}_count`, labels: { path }, value: count },
+    ])
+    return { ...summary, values }
   }
 }
 
