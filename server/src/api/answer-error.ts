@@ -7,6 +7,7 @@ import type { Dialect, FailedRequest } from './dialect.ts'
 import { foresee, foreseeConnectionError } from './foresee.ts'
 import type { HttpLimits } from './http-limits.ts'
 import { newXid } from './request-id.ts'
+import { sendAs } from './send-as.ts'
 
 /** In seconds. Said where the same request can succeed a little later. */
 const retryAfter: Partial<Record<ErrorCode, string>> = { STORE_UNAVAILABLE: '2', SHUTTING_DOWN: '1' }
@@ -43,7 +44,7 @@ export function createErrorAnswers(
       if (known.code === 'SHUTTING_DOWN') reply.header('Connection', 'close')
       // Again, for what fails before the hook that sets them.
       reply.headers({ 'X-Request-ID': request.id, 'X-Content-Type-Options': 'nosniff' })
-      return reply.code(status).type(contentType).send(body)
+      return sendAs(reply.code(status), contentType, body)
     },
 
     answerConnection: (error, socket) => {

@@ -166,7 +166,7 @@ describe('the answer of queue.lease', () => {
         })
         const written = leasedBody.write(body, 'protobuf')
         expect(Buffer.from(written)).toEqual(Buffer.from(toBinary(desc, expected)))
-        expect(toJson(desc, fromBinary(desc, written))).toEqual(toJson(desc, expected))
+        expect(toJson(desc, fromBinary(desc, Buffer.from(written)))).toEqual(toJson(desc, expected))
       }),
     )
   })

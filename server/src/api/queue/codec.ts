@@ -19,7 +19,7 @@ export interface Reader<T> {
 
 /** How one kind of body is written. */
 export interface Writer<T> {
-  write(value: T, format: Format): Uint8Array
+  write(value: T, format: Format): string | Uint8Array
 }
 
 /** Reads and writes a message as its descriptor says. */
@@ -31,7 +31,7 @@ export function codecOf<Desc extends DescMessage>(
     read: (bytes, format) => readMessage(desc, bytes, format),
     write: (message, format) => {
       if (format === 'protobuf') return toBinary(desc, message, { writeUnknownFields: false })
-      return Buffer.from(JSON.stringify(toJson(desc, message, { useProtoFieldName: true })))
+      return JSON.stringify(toJson(desc, message, { useProtoFieldName: true }))
     },
   }
 }

@@ -16,7 +16,7 @@ export const leasedBody: Writer<LeasedBody> & { desc: typeof QueueLeaseResponseS
   write: (body, format) => (format === 'json' ? writeJson(body) : writeProtobuf(body)),
 }
 
-function writeJson({ queueName, partition, items }: LeasedBody): Buffer {
+function writeJson({ queueName, partition, items }: LeasedBody): string {
   let text = `{"queue_name":${JSON.stringify(queueName)}`
   if (partition !== 0) text += `,"partition":${partition}`
   if (items.length > 0) text += ',"items":['
@@ -39,7 +39,7 @@ function writeJson({ queueName, partition, items }: LeasedBody): Buffer {
     if (item.payload.length > 0) text += `,"bytes":"${bufferOf(item.payload).toString('base64')}"`
     text += '}'
   }
-  return Buffer.from(items.length > 0 ? `${text}]}` : `${text}}`)
+  return items.length > 0 ? `${text}]}` : `${text}}`
 }
 
 // Field number and wire type of each field, as one byte.

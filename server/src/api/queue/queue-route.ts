@@ -6,6 +6,7 @@ import { KnownError } from '../../errors.ts'
 import type { ApiContext } from '../context.ts'
 import type { Permission } from '../permission.ts'
 import type { Route } from '../route.ts'
+import { sendAs } from '../send-as.ts'
 import type { Reader, Writer } from './codec.ts'
 import { queueApi } from './dialect.ts'
 import { contentTypes, type Format, formatOf } from './format.ts'
@@ -59,8 +60,8 @@ export function queueRoute<Req, Res = undefined>(row: Row<Req, Res>): Route {
       const call = { engine: context.engine(), context, request, reply }
       const result = await handle(message, call).catch(caughtInside)
       const format = formatOf(request.headers.accept) ?? 'json'
-      reply.header('Content-Type', contentTypes[format])
-      return reply.send(response === undefined ? okReplies[format] : response.write(result, format))
+      const body = response === undefined ? okReplies[format] : response.write(result, format)
+      return sendAs(reply, contentTypes[format], body)
     },
   }
 }
@@ -70,8 +71,8 @@ export function traceOf({ request }: Call): Trace {
   return { actor: request.caller.name, reason: '', requestId: request.id }
 }
 
-const okReplies: Readonly<Record<Format, Buffer>> = {
-  json: Buffer.from('{"code":200}'),
+const okReplies: Readonly<Record<Format, string | Uint8Array>> = {
+  json: '{"code":200}',
   protobuf: Buffer.from([0x08, 0xc8, 0x01]),
 }
 
