@@ -7,6 +7,7 @@ import type { ApiContext } from '../context.ts'
 import type { Permission } from '../permission.ts'
 import type { Route } from '../route.ts'
 import { sendAs } from '../send-as.ts'
+import { turnEnd } from '../turn-end.ts'
 import type { Reader, Writer } from './codec.ts'
 import { queueApi } from './dialect.ts'
 import { contentTypes, type Format, formatOf } from './format.ts'
@@ -57,6 +58,7 @@ export function queueRoute<Req, Res = undefined>(row: Row<Req, Res>): Route {
         request.body as Buffer,
         formatOf(request.headers['content-type']) ?? 'json',
       )
+      await turnEnd()
       const call = { engine: context.engine(), context, request, reply }
       const result = await handle(message, call).catch(caughtInside)
       const format = formatOf(request.headers.accept) ?? 'json'
