@@ -38,13 +38,14 @@ export function createDrain(server: Server): Drain {
       checkDone()
     })
   })
+  const leave = function (this: ServerResponse): void {
+    answers.delete(this)
+    checkDone()
+  }
   server.prependListener('request', (request: IncomingMessage, answer: ServerResponse) => {
     answers.add(answer)
     answering.set(request.socket, answer)
-    answer.once('close', () => {
-      answers.delete(answer)
-      checkDone()
-    })
+    answer.on('close', leave)
   })
 
   const begin = (): Promise<number> => {

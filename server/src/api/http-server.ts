@@ -61,7 +61,7 @@ export function createHttpServer(options: HttpServerOptions): { app: FastifyInst
   })
 
   app.addHook('onRequest', (request, reply, done) => {
-    reply.headers({ 'X-Request-ID': request.id, 'X-Content-Type-Options': 'nosniff' })
+    reply.header('x-request-id', request.id).header('x-content-type-options', 'nosniff')
     try {
       if (drain.isStopping) throw new KnownError('SHUTTING_DOWN', 'the server is shutting down')
       if (options.isLocalOnly) refuseForeign(request.raw.headers)
