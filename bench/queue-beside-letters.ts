@@ -1,8 +1,10 @@
 /**
  * Single produces and single leases with completes in a store without dead letters, and in one with
- * millions of them: in another dead queue, and in the dead queue of the very queue that is measured.
+ * millions of them: by a queue that has them in its own dead queue, and by one beside it.
  *
- * They take turns, so that what else the machine does hits all of them alike.
+ * Both stores have the same two queues and are used alike, and each queue is compared with the same one in
+ * the other store: two queues of one store are not equally fast, letters or not. They take short turns,
+ * so that what else the machine does hits all of them.
  */
 import { statfsSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -13,12 +15,14 @@ import { fillWithLetters } from './letters.ts'
 import { callersMax } from './peers/peer.ts'
 import { leaseAndComplete, type OpenedRedrive, openRedrive, produceItems } from './peers/redrive.ts'
 import { openPlaces, type Place, type Places, runSql, storeNames } from './places.ts'
-import { type BenchResult, bestOf, type Measured, measureItems, type Ratio } from './report.ts'
+import { type BenchResult, bestOf, type Measured, Meter, type Ratio } from './report.ts'
 
 const itemsDefault = 100_000
 const lettersDefault: Readonly<Record<StoreKind, number>> = { postgres: 5_000_000, sqlite: 1_000_000 }
 const lettersQuick = 100_000
 const msMax = 60_000
+/** Into how many turns a figure is divided. */
+const turns = 10
 const aim = 0.9
 /** A letter with its share of the indexes, and a fifth more. The rest is the database's log and the live items. */
 const bytesPerLetter: Readonly<Record<StoreKind, number>> = { postgres: 1_700, sqlite: 1_300 }
@@ -51,7 +55,14 @@ export async function benchQueueBesideLetters(options: BenchOptions): Promise<Be
   return { measured, ratios, notes }
 }
 
-type Stand = Readonly<{ subject: string; place: Place; opened: OpenedRedrive; queue: string }>
+type Stand = Readonly<{
+  subject: string
+  /** The same queue in the store without letters; undefined for that one itself. */
+  against: string | undefined
+  place: Place
+  opened: OpenedRedrive
+  queue: string
+}>
 
 async function benchStore(
   places: Places,
@@ -59,28 +70,27 @@ async function benchStore(
   letters: number,
   { rounds, isQuick, items = isQuick ? itemsDefault / 10 : itemsDefault, say }: BenchOptions,
 ): Promise<BenchResult> {
+  const store = storeNames[kind]
   const [empty, filled] = [await places.create(kind), await places.create(kind)]
+  const stored = await fill(filled, letters, (line) => say(`${store}: ${line}`))
   const inEmpty = await openRedrive(empty.target, queues)
-  const stored = await fill(filled, letters, (line) => say(`${storeNames[kind]}: ${line}`))
   const inFilled = await openRedrive(filled.target)
-  const [none, beside, behind] = [
-    `${storeNames[kind]}, no letters`,
-    `${storeNames[kind]}, ${written(letters)} letters of another queue`,
-    `${storeNames[kind]}, ${written(letters)} letters of this queue`,
-  ] as const
-  const stands: readonly Stand[] = [
-    { subject: none, place: empty, opened: inEmpty, queue },
-    { subject: beside, place: filled, opened: inFilled, queue: otherQueue },
-    { subject: behind, place: filled, opened: inFilled, queue },
-  ]
-  // So that the first one measured does not pay for code that is compiled while it runs.
-  for (const stand of stands) await measureStand(stand, Math.ceil(items / 10))
+  const stands: readonly Stand[] = [queue, otherQueue].flatMap((name) => {
+    const whose = `${store}, ${name === queue ? 'own dead queue' : 'dead queue beside it'}`
+    const against = `${whose}: empty`
+    const subject = `${whose}: ${written(letters)} letters`
+    return [
+      { subject: against, against: undefined, place: empty, opened: inEmpty, queue: name },
+      { subject, against, place: filled, opened: inFilled, queue: name },
+    ]
+  })
+  // So that the first round does not pay for code that is compiled while it runs.
+  say(`${store}: warming up`)
+  await measureRound(stands, items)
   const measured: Measured[][] = []
   for (let round = 1; round <= rounds; round++) {
-    for (const stand of stands) {
-      say(`round ${round} of ${rounds}: ${stand.subject}`)
-      measured.push(await measureStand(stand, items))
-    }
+    say(`${store}: round ${round} of ${rounds}`)
+    measured.push(await measureRound(stands, items))
   }
   for (const opened of [inEmpty, inFilled]) {
     await verify(opened)
@@ -90,15 +100,39 @@ async function benchStore(
   const best = bestOf(measured)
   return {
     measured: best,
-    ratios: best.flatMap((one) => {
-      const against = best.find(({ subject, operation }) => subject === none && operation === one.operation)
-      if (against === undefined || against === one) return []
-      const times = one.perSecond / against.perSecond
-      const { subject, operation, batch } = one
-      return [{ subject, operation, batch, against: none, times, aim }]
-    }),
-    notes: [`${storeNames[kind]}: ${stored}; verify() found nothing wrong before and after.`],
+    ratios: ratiosOf(stands, best),
+    notes: [
+      `${store}: ${stored}; verify() found nothing wrong before and after.`,
+      ...ratiosOf(stands, best).map(
+        ({ subject, operation }) =>
+          `${subject}, ${operation}: round by round ${eachRound(stands, measured, subject, operation)}`,
+      ),
+    ],
   }
+}
+
+function ratiosOf(stands: readonly Stand[], measured: readonly Measured[]): Ratio[] {
+  return measured.flatMap((one) => {
+    const { subject, operation, batch, perSecond } = one
+    const against = stands.find((stand) => stand.subject === subject)?.against
+    const other = measured.find((each) => each.subject === against && each.operation === operation)
+    if (against === undefined || other === undefined) return []
+    return [{ subject, operation, batch, against, times: perSecond / other.perSecond, aim }]
+  })
+}
+
+/** Where these lie far apart the machine was busy, and the ratio of the best says little. */
+function eachRound(
+  stands: readonly Stand[],
+  rounds: readonly (readonly Measured[])[],
+  subject: string,
+  operation: string,
+): string {
+  return rounds
+    .flatMap((round) => ratiosOf(stands, round))
+    .filter((one) => one.subject === subject && one.operation === operation)
+    .map(({ times }) => times.toFixed(2))
+    .join(', ')
 }
 
 async function fill(place: Place, letters: number, say: (line: string) => void): Promise<string> {
@@ -128,21 +162,40 @@ async function fill(place: Place, letters: number, say: (line: string) => void):
   return line
 }
 
-async function measureStand({ subject, place, opened, queue }: Stand, items: number): Promise<Measured[]> {
-  const { engine } = opened
-  await settleDown(place)
-  const what = { subject, batch: 1, callers: callersMax }
-  const bound = { items, msMax }
-  const produced = await measureItems({ ...what, operation: 'produce' }, bound, async () => {
-    await produceItems(engine, queue, 1)
+async function measureRound(stands: readonly Stand[], items: number): Promise<Measured[]> {
+  for (const place of new Set(stands.map(({ place }) => place))) await settleDown(place)
+  const produced = await takeTurns(stands, 'produce', items, async ({ opened, queue }) => {
+    await produceItems(opened.engine, queue, 1)
     return 1
   })
-  const consumed = await measureItems({ ...what, operation: 'lease+complete' }, bound, (caller, signal) =>
-    leaseAndComplete(engine, { queue, caller, countMax: 1, signal }),
+  // What is under way when a turn ends is done but not counted: there must be enough for the last turn.
+  for (const { opened, queue } of stands) await produceItems(opened.engine, queue, turns * callersMax)
+  const consumed = await takeTurns(stands, 'lease+complete', items, ({ opened, queue }, caller, signal) =>
+    leaseAndComplete(opened.engine, { queue, caller, countMax: 1, signal }),
   )
-  // The few that were under way when the last one was counted.
-  await engine.clear(queue, { isWaiting: true, isScheduled: false, isLeased: false })
-  return [produced, consumed]
+  for (const { opened, queue } of stands) {
+    await opened.engine.clear(queue, { isWaiting: true, isScheduled: false, isLeased: false })
+  }
+  return stands.flatMap((_, index) => [produced[index] as Measured, consumed[index] as Measured])
+}
+
+async function takeTurns(
+  stands: readonly Stand[],
+  operation: string,
+  items: number,
+  call: (stand: Stand, caller: number, signal: AbortSignal) => Promise<number>,
+): Promise<Measured[]> {
+  const meters = stands.map(({ subject }) => new Meter({ subject, operation, batch: 1, callers: callersMax }))
+  const bound = { items: Math.ceil(items / turns), msMax }
+  for (let turn = 0; turn < turns; turn++) {
+    for (const place of stands.keys()) {
+      // Everybody is sometimes the first, and comes after everybody else.
+      const index = (place + turn) % stands.length
+      const stand = stands[index] as Stand
+      await meters[index]?.run(bound, (caller, signal) => call(stand, caller, signal))
+    }
+  }
+  return meters.map(({ measured }) => measured)
 }
 
 /** So that nobody pays for what the one before left to be written, or to be cleaned up. */

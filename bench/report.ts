@@ -164,37 +164,64 @@ export async function measure(
   }
 }
 
-/**
- * Runs `call` until the items it says it handled add up to `items`, or the time is up: then the rate is
- * that of those handled by then. The signal tells calls that wait for items that there are no more.
- */
-export async function measureItems(
-  what: Readonly<{ subject: string; operation: string; batch: number; callers: number }>,
-  bound: Readonly<{ items: number; msMax: number }>,
-  call: (caller: number, signal: AbortSignal) => Promise<number>,
-): Promise<Measured> {
-  const times: number[] = []
-  const over = new AbortController()
-  setMaxListeners(0, over.signal)
-  let handled = 0
-  let endedAt = 0
-  const startedAt = performance.now()
-  const worker = async (_: unknown, caller: number) => {
-    while (!over.signal.aborted) {
-      const began = performance.now()
-      const count = await call(caller, over.signal)
-      const now = performance.now()
-      if (over.signal.aborted) return
-      handled += count
-      if (count > 0) times.push(now - began)
-      endedAt = now
-      if (handled >= bound.items || now - startedAt >= bound.msMax) over.abort()
+export async function measureItems(what: What, bound: Bound, call: Call): Promise<Measured> {
+  const meter = new Meter(what)
+  await meter.run(bound, call)
+  return meter.measured
+}
+
+export type What = Readonly<{ subject: string; operation: string; batch: number; callers: number }>
+export type Bound = Readonly<{ items: number; msMax: number }>
+/** Says how many items it handled. The signal tells calls that wait for items that there are no more. */
+export type Call = (caller: number, signal: AbortSignal) => Promise<number>
+
+/** One figure that is measured at a stretch, or in several. */
+export class Meter {
+  readonly #what: What
+  readonly #times: number[] = []
+  #handled = 0
+  #ms = 0
+
+  constructor(what: What) {
+    this.#what = what
+  }
+
+  /**
+   * Runs `call` until the items it says it handled add up to `items`, or the time is up: then the rate is
+   * that of those handled by then.
+   */
+  async run(bound: Bound, call: Call): Promise<void> {
+    const over = new AbortController()
+    setMaxListeners(0, over.signal)
+    let handled = 0
+    let endedAt = 0
+    const startedAt = performance.now()
+    const worker = async (_: unknown, caller: number) => {
+      while (!over.signal.aborted) {
+        const began = performance.now()
+        const count = await call(caller, over.signal)
+        const now = performance.now()
+        if (over.signal.aborted) return
+        handled += count
+        if (count > 0) this.#times.push(now - began)
+        endedAt = now
+        if (handled >= bound.items || now - startedAt >= bound.msMax) over.abort()
+      }
+    }
+    await Promise.all(Array.from({ length: this.#what.callers }, worker))
+    this.#handled += handled
+    this.#ms += endedAt - startedAt
+  }
+
+  get measured(): Measured {
+    const times = this.#times.toSorted((a, b) => a - b)
+    return {
+      ...this.#what,
+      perSecond: this.#handled / (this.#ms / 1000),
+      p50Ms: quantile(times, 0.5),
+      p99Ms: quantile(times, 0.99),
     }
   }
-  await Promise.all(Array.from({ length: what.callers }, worker))
-  times.sort((a, b) => a - b)
-  const perSecond = handled / ((endedAt - startedAt) / 1000)
-  return { ...what, perSecond, p50Ms: quantile(times, 0.5), p99Ms: quantile(times, 0.99) }
 }
 
 /** For each figure its best round. */
