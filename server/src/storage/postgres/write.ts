@@ -33,7 +33,7 @@ export async function write(store: Store, commands: readonly Command[]): Promise
       const [run] = runs
       const alone = runs.length === 1 && run !== undefined ? await tryAlone(store, run) : undefined
       const results = alone ?? (await writeTogether(store, commands, runs))
-      moveCursors(store, commands)
+      moveCursors(store, commands, results)
       store.vacuum.note(deadRowsOf(commands, results))
       return results
     } catch (error) {
@@ -156,8 +156,8 @@ async function each<C, R>(commands: readonly C[], act: (command: C) => Promise<R
 }
 
 /** What may have put an item before the place where the next lease begins to look. */
-function moveCursors({ cursors }: Store, commands: readonly Command[]): void {
-  for (const command of commands) {
+function moveCursors({ cursors }: Store, commands: readonly Command[], results: readonly AnyResult[]): void {
+  for (const [index, command] of commands.entries()) {
     switch (command.op) {
       case 'lease':
       case 'complete':
@@ -166,6 +166,9 @@ function moveCursors({ cursors }: Store, commands: readonly Command[]): void {
         break
       case 'produce':
         for (const { priority = 0 } of command.items) cursors.makeRoom(command, priority)
+        break
+      case 'advance':
+        if ((results[index] as Results['advance']).changes.length > 0) cursors.dropAll()
         break
       default:
         cursors.dropAll()
