@@ -16,9 +16,12 @@ describe('a stop', needs(postgres), () => {
     const holdUp = new pg.Client({ connectionString: database.url })
     await holdUp.connect()
     await holdUp.query('begin; lock table redrive.items in access exclusive mode')
+    // Another connection: a transaction sees the list of sessions as it was when it first looked.
+    const watch = new pg.Client({ connectionString: database.url })
+    await watch.connect()
     const stuck = async () =>
       (
-        await holdUp.query(
+        await watch.query(
           `select 1 from pg_stat_activity where wait_event_type = 'Lock' and datname = current_database()`,
         )
       ).rowCount
@@ -28,6 +31,6 @@ describe('a stop', needs(postgres), () => {
     // The grace, and the five seconds that closing the store may take.
     expect(performance.now() - startedAt).toBeLessThan(9_000)
     await holdUp.query('rollback')
-    await holdUp.end()
+    await Promise.all([holdUp.end(), watch.end()])
   })
 })

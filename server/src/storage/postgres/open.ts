@@ -144,6 +144,7 @@ class PostgresStorage implements Storage {
 
   async #close(): Promise<void> {
     await Promise.allSettled(this.#underWay)
+    await this.#announcements.close()
     await this.#store.vacuum.stop()
     await this.#store.connections.close()
   }
