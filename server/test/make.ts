@@ -55,6 +55,9 @@ const base = {
   diedAt: null,
   letterId: null,
   redrives: 0,
+  history: [],
+  groupId: null,
+  letter: null,
 } as const
 
 export function anItem(changes: Partial<Waiting> = {}): Waiting {

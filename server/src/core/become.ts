@@ -1,5 +1,6 @@
 import type { Instant } from './instant.ts'
-import type { Item, Waiting } from './item.ts'
+import type { Item } from './item.ts'
+import { baseOf, withFailure } from './letter.ts'
 import type { QueuePolicy } from './queue.ts'
 import { expireDeadlineWhenPromoted, type Fate } from './transitions.ts'
 
@@ -17,28 +18,24 @@ export function become(
   now: Instant,
   nextId: () => string,
 ): Item {
-  const base = { ...stateless(item), updatedAt: now }
+  const base = { ...baseOf(item), updatedAt: now }
   switch (fate.to) {
     case 'waiting': {
       const { availableAt, failure, because } = fate
       const id = availableAt === null ? nextId() : item.id
       const expireDeadline =
         because === 'schedule' ? expireDeadlineWhenPromoted(item, policy, now) : item.expireDeadline
-      return { ...base, id, state: 'waiting', availableAt, failure, expireDeadline }
+      return { ...base, id, state: 'waiting', availableAt, expireDeadline, ...withFailure(item, failure) }
     }
     case 'done':
       return { ...base, state: 'done', endedAt: now }
     case 'dead':
-      return { ...base, state: 'dead', endedAt: now, diedAt: item.diedAt ?? now, failure: fate.failure }
+      return {
+        ...base,
+        state: 'dead',
+        endedAt: now,
+        diedAt: item.diedAt ?? now,
+        ...withFailure(item, fate.failure),
+      }
   }
-}
-
-/** What every state has: the item without what only its present state has. */
-function stateless(item: Item): Omit<Waiting, 'state' | 'availableAt'> {
-  const { state, availableAt, lease, endedAt, ...base } = item as Item & {
-    availableAt?: unknown
-    lease?: unknown
-    endedAt?: unknown
-  }
-  return base
 }

@@ -1,12 +1,15 @@
 import { type Instant, later } from './instant.ts'
 import type { Failure, Item, Waiting } from './item.ts'
+import { newLetterFacts, withFailure } from './letter.ts'
 import type { QueuePolicy } from './queue.ts'
 
 /** Where the letter goes. */
 type Place = Readonly<{
-  queue: Pick<QueuePolicy, 'expireUs'> & { name: string }
+  queue: Pick<QueuePolicy, 'expireUs' | 'redrive'> & { name: string }
   partition: number
   id: string
+  /** In [0, 1): the jitter of an automatic redrive. */
+  chance: number
 }>
 
 /**
@@ -35,7 +38,7 @@ export function deadLetterOf(item: Item, failure: Failure, place: Place, now: In
     updatedAt: now,
     // Informative only: letters do not expire.
     expireDeadline: later(now, place.queue.expireUs),
-    failure,
+    ...withFailure(item, failure),
     origin: {
       kind: 'queue',
       name: item.queue,
@@ -46,8 +49,11 @@ export function deadLetterOf(item: Item, failure: Failure, place: Place, now: In
       createdAt: item.createdAt,
     },
     diedAt: now,
-    letterId: item.letterId,
-    redrives: item.redrives,
+    letterId: null,
+    redrives: 0,
+    // The store knows it.
+    groupId: null,
+    letter: newLetterFacts(now, place.queue.redrive, place.chance),
   }
 }
 

@@ -60,9 +60,47 @@ interface Base {
   diedAt: Instant | null
   /** The letter (its root id) that this item is a redrive of. */
   letterId: string | null
-  /** For a letter: how often it was redriven. For its redrive: the how manieth it is. */
+  /** For a letter: how many redrives came back, over its whole life (retry_count). For its redrive: the how manieth it is. */
   redrives: number
+  /** The failures before the present one, newest first; at most `historyMax`. */
+  history: readonly Failure[]
+  /** The group of its cause. Letters have one, given by the store; nothing else has. */
+  groupId: number | null
+  /** What only letters have, see core/letter.ts. */
+  letter: LetterFacts | null
 }
+
+/** How many earlier failures are kept of an item. */
+export const historyMax = 20
+
+export type LetterFacts = Readonly<{
+  /** How often somebody sent it back, or the policy did: also those redrives that did not come back. */
+  requeues: number
+  lastRedriveAt: Instant | null
+  /** Newest first, at most `redrivesKept`. The first has no outcome while it is under way. */
+  redrives: readonly RedriveRecord[]
+  /** When it goes back by itself; null: only when somebody sends it. */
+  nextRedriveAt: Instant | null
+  /** Why a person gave it up; empty unless discarded. */
+  discardReason: string
+}>
+
+/** One redrive of a letter. `unknown`: nobody can tell any more whether it was processed. */
+export type Outcome = 'resolved' | 'failed' | 'unknown'
+export type RedriveRecord = Readonly<{
+  /** 1, 2, … over the life of the letter. */
+  number: number
+  at: Instant
+  actor: string
+  /** The campaign that sent it, and its place in the frozen set. */
+  campaign: Readonly<{ id: string; place: number }> | null
+  /** Where it went, and the id that it had there. */
+  target: Readonly<{ kind: Origin['kind']; name: string; partition: number | null; id: string }>
+  /** The edited version that was sent; null: the letter as it is. */
+  edit: number | null
+  outcome: Outcome | null
+  endedAt: Instant | null
+}>
 
 export type Lease = Readonly<{ holder: string; deadline: Instant }>
 
@@ -77,7 +115,9 @@ export type Leased = Readonly<Base & { state: 'leased'; lease: Lease }>
 /** `endedAt` starts the clock of retention. */
 export type Done = Readonly<Base & { state: 'done'; endedAt: Instant }>
 export type Dead = Readonly<Base & { state: 'dead'; endedAt: Instant }>
-export type Item = Waiting | Leased | Done | Dead
+/** A letter that a person gave up: a tombstone until its retention ends, so that nothing resurrects it. */
+export type Discarded = Readonly<Base & { state: 'discarded'; endedAt: Instant }>
+export type Item = Waiting | Leased | Done | Dead | Discarded
 export type State = Item['state']
 
 /** Dead letters never expire and are never removed by the lifecycle. */

@@ -4,6 +4,7 @@
  */
 import { type Instant, later } from './instant.ts'
 import { type Failure, type Item, isLetter, type Leased, type Waiting } from './item.ts'
+import { isRedriving } from './letter.ts'
 import type { QueuePolicy } from './queue.ts'
 import { retryDelayUs } from './retry.ts'
 
@@ -21,6 +22,8 @@ export type Because =
 /**
  * `waiting`: back to its partition, at the tail or scheduled. `move`: to its queue's dead queue.
  * `dead`: kept, dead in place. `done`: kept, completed. `remove`: deleted, counted under `as`.
+ * `return`: a redrive that died again is gone from its queue, and its letter has it back. `come-back`: a
+ * letter whose redrive told nothing in time, ended as unknown.
  */
 export type Fate = Readonly<
   { because: Because } & (
@@ -29,6 +32,8 @@ export type Fate = Readonly<
     | { to: 'dead'; failure: Failure }
     | { to: 'done' }
     | { to: 'remove'; as: 'completed' | 'dropped' | 'forgotten'; failure: Failure | null }
+    | { to: 'return'; letterId: string; failure: Failure }
+    | { to: 'come-back'; failure: Failure }
   )
 >
 
@@ -84,6 +89,7 @@ export function comeDue(item: Item, rules: Rules, now: Instant): Fate {
     case 'leased': {
       const failed = (reason: string) =>
         failureOf(item, { message: `lease of ${item.lease.holder} ended` }, reason, now)
+      if (isRedriving(item)) return { to: 'come-back', failure: outcomeUnknown(item, now), because: 'lease-end' }
       if (item.attempts >= attemptsMaxOf(item, rules)) return die(item, failed('attempts'), rules, 'attempts')
       if (isExpired(item, now)) return die(item, failed('expired'), rules, 'expire')
       return { to: 'waiting', availableAt: null, failure: failed('lease_ended'), because: 'lease-end' }
@@ -97,6 +103,7 @@ export function comeDue(item: Item, rules: Rules, now: Instant): Fate {
     }
     case 'done':
     case 'dead':
+    case 'discarded':
       return { to: 'remove', as: 'forgotten', failure: null, because: 'retention' }
   }
 }
@@ -124,6 +131,7 @@ export function dueAt(item: Item, rules: Pick<Rules, 'keepDoneUs'>): Instant | n
     case 'done':
       return isLetter(item) ? null : later(item.endedAt, rules.keepDoneUs)
     case 'dead':
+    case 'discarded':
       return null
   }
 }
@@ -150,7 +158,19 @@ export function failureOf(
   }
 }
 
+/** What a letter is told when nobody knows what became of its redrive. */
+export function outcomeUnknown(letter: Leased | Waiting, now: Instant): Failure {
+  const message = 'what became of its redrive is not known: it may have been processed'
+  return { ...failureOf(letter, { message }, 'outcome_unknown', now), errorClass: '', stack: '' }
+}
+
 function die(item: Item, failure: Failure, rules: Rules, because: Because): Fate {
+  if (item.letterId !== null) return { to: 'return', letterId: item.letterId, failure, because }
+  return dieAlone(item, failure, rules, because)
+}
+
+/** Also for a redrive whose letter is not there any more. */
+export function dieAlone(item: Item, failure: Failure, rules: Rules, because: Because): Fate {
   if (isLetter(item)) return { to: 'dead', failure, because }
   if (rules.deadQueue !== null) return { to: 'move', deadQueue: rules.deadQueue, failure, because }
   if (rules.onDead === 'keep') return { to: 'dead', failure, because }

@@ -7,6 +7,7 @@ export const countColumns = {
   leased: 'leased',
   done: 'done',
   dead: 'dead',
+  discarded: 'discarded',
   accepted: 'accepted',
   completed: 'completed',
   deadLettered: 'dead_lettered',
@@ -19,4 +20,4 @@ export const countColumns = {
 export const countNames = Object.keys(countColumns) as readonly (keyof Counts)[]
 
 /** Of rows that are there now; the other counts only grow. */
-export const gauges = ['waiting', 'scheduled', 'leased', 'done', 'dead'] as const
+export const gauges = ['waiting', 'scheduled', 'leased', 'done', 'dead', 'discarded'] as const

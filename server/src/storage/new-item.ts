@@ -1,5 +1,6 @@
 import { later } from '../core/instant.ts'
 import type { Item } from '../core/item.ts'
+import { newLetterFacts } from '../core/letter.ts'
 import type { Queue } from '../core/queue.ts'
 import type { Import, ImportedItem, Produce } from './storage.ts'
 
@@ -39,6 +40,9 @@ function newItem(command: Produce | Import, given: ImportedItem, queue: Queue, i
     diedAt: given.diedAt ?? (given.origin ? now : null),
     letterId: given.letterId ?? null,
     redrives: given.redrives ?? 0,
+    history: given.history ?? [],
+    groupId: null,
+    letter: given.origin ? newLetterFacts(now, queue.redrive, 0.5) : null,
   }
   if (given.lease) return { ...base, state: 'leased', lease: given.lease }
   const waiting = { ...base, state: 'waiting', availableAt: given.availableAt ?? null } as const

@@ -16,8 +16,10 @@ import type { Instant } from '../core/instant.ts'
 import type { Failure, Header, Item, Leased, Origin, State } from '../core/item.ts'
 import type { NewQueue, Queue, QueuePolicy } from '../core/queue.ts'
 import type { Because, GivenBack } from '../core/transitions.ts'
+import type { CampaignCommand, CampaignResults, CampaignStore } from './campaign-store.ts'
+import type { LetterCommand, LetterResults, LetterStore } from './letter-store.ts'
 
-export interface Storage {
+export interface Storage extends LetterStore, CampaignStore {
   readonly kind: 'sqlite' | 'postgres'
 
   write<const C extends readonly Command[]>(commands: C): Promise<ResultsOf<C>>
@@ -73,6 +75,8 @@ export type Command =
   | RenewLock
   | ReleaseLock
   | Fence
+  | LetterCommand
+  | CampaignCommand
 
 export type Results = {
   'create-queue': Queue
@@ -94,7 +98,8 @@ export type Results = {
   'renew-lock': boolean
   'release-lock': boolean
   fence: undefined
-}
+} & LetterResults &
+  CampaignResults
 
 export type ResultOf<C extends Command> = Results[C['op']]
 export type ResultsOf<C extends readonly Command[]> = { -readonly [K in keyof C]: ResultOf<C[K]> }
@@ -200,7 +205,7 @@ export type Unlease = Readonly<{
 export type Settled =
   | Readonly<{ isSettled: true; changes: readonly Change[] }>
   | Readonly<{ isSettled: false; refused: readonly Refusal[] }>
-/** `missing` includes scheduled, done and dead items: none of them can be settled. A repeated id is `missing` the second time. */
+/** `missing` includes scheduled, done, dead and discarded items, and letters whose redrive is under way: none of them can be settled. A repeated id is `missing` the second time. */
 export type Refusal = Readonly<{ id: string; why: 'missing' | 'not-leased' }>
 
 /**
@@ -216,7 +221,7 @@ export type Change = Readonly<{
   fromId: string
   fromQueue: string
   fromPartition: number
-  to: 'waiting' | 'scheduled' | 'leased' | 'done' | 'dead' | 'moved' | 'removed'
+  to: 'waiting' | 'scheduled' | 'leased' | 'done' | 'dead' | 'moved' | 'returned' | 'removed'
   because: Because | 'extend'
   id: string | null
   queue: string
@@ -242,6 +247,8 @@ export type ImportedItem = Readonly<
     /** Makes it a dead letter. */
     origin?: Origin | null
     failure?: Failure | null
+    /** Failures before that one, newest first. */
+    history?: readonly Failure[]
     diedAt?: Instant | null
   }
 >
@@ -267,12 +274,14 @@ export type Clear = Readonly<{
 }>
 
 /**
- * Moves done and dead items that ended before `endedBefore` to the archive, oldest first: exactly the
- * rows that are deleted are the ones that are inserted. Items that somebody holds stay for the next run.
+ * Moves items that ended before `endedBefore` to the archive, oldest first: exactly the rows that are
+ * deleted are the ones that are inserted. Items that somebody holds stay for the next run.
  */
 export type Archive = Readonly<{
   op: 'archive'
   queue: string
+  /** Which of them; by default all: done, dead and discarded. */
+  states?: readonly ('done' | 'dead' | 'discarded')[]
   endedBefore: Instant
   countMax: number
   now: Instant
@@ -315,7 +324,8 @@ export type CountsQuery = Readonly<{ queue?: string }>
 
 /**
  * Gauges are rows that are there now; totals only grow. Conservation:
- * accepted = waiting + scheduled + leased + done + dead + completed + deadLettered + dropped + deleted + forgotten + archived
+ * accepted = waiting + scheduled + leased + done + dead + discarded + completed + deadLettered + dropped + deleted
+ *   + forgotten + archived
  */
 export type Counts = Readonly<{
   waiting: number
@@ -323,10 +333,12 @@ export type Counts = Readonly<{
   leased: number
   done: number
   dead: number
+  /** Letters that a person gave up, kept as tombstones. */
+  discarded: number
   /** Produced, imported, or arrived as a dead letter. */
   accepted: number
   completed: number
-  /** Moved to the dead queue. */
+  /** Moved to the dead queue, or back to the letter that they were a redrive of. */
   deadLettered: number
   /** Died with no dead queue to go to. */
   dropped: number
@@ -334,6 +346,7 @@ export type Counts = Readonly<{
   deleted: number
   /** Kept as done until its time was over. */
   forgotten: number
+  /** Moved to the archive, less what was restored from it. */
   archived: number
 }>
 export type PartitionCounts = Readonly<
@@ -372,7 +385,8 @@ export type AuditQuery = Readonly<{ beforeId?: number; target?: string; action?:
 export type Difference = Readonly<{
   queue: string
   partition: number
-  count: keyof Counts | 'conservation'
+  /** `letters`, `open-minutes`: the counts of letters by group, and of open ones by minute, summed over the queue (partition -1). */
+  count: keyof Counts | 'conservation' | 'letters' | 'open-minutes'
   counted: number
   actual: number
 }>

@@ -1,0 +1,199 @@
+/**
+ * What becomes of a dead letter: sent back, come back, resolved, given up, restored. Pure, like
+ * core/transitions.ts; both storages call it inside their transactions.
+ *
+ * A letter whose redrive is under way is leased by `redriveHolder`. Nobody else can settle it: only its
+ * redrive ends it. So there is never a second redrive of a letter at the same time.
+ */
+import { type Instant, instantMax, later } from './instant.ts'
+import {
+  type Dead,
+  type Discarded,
+  type Done,
+  type Failure,
+  historyMax,
+  type Item,
+  isLetter,
+  type Leased,
+  type LetterFacts,
+  type Outcome,
+  type RedriveRecord,
+  type Waiting,
+} from './item.ts'
+import type { QueuePolicy } from './queue.ts'
+import { retryDelayUs } from './retry.ts'
+
+/** Shown as who holds the letter; what decides is `isRedriving`. */
+export const redriveHolder = 'redrive under way'
+/** How many redrives of a letter are remembered one by one. */
+export const redrivesKept = 20
+/** For redrives whose outcome the store itself sees: they end when the item ends. */
+export const noDeadline: Instant = instantMax
+
+/** Why a letter cannot be sent back, or given up, now. */
+export type NotNow =
+  | 'missing'
+  /** Another redrive of it is under way. */
+  | 'redriving'
+  /** A consumer of its dead queue holds it. */
+  | 'leased'
+  | 'resolved'
+  | 'discarded'
+  /** DEAD: a person must say so. */
+  | 'dead'
+  /** The redrives of its policy are used up. */
+  | 'exhausted'
+
+type RedrivePolicy = QueuePolicy['redrive']
+
+export function newLetterFacts(diedAt: Instant, policy: RedrivePolicy, chance: number): LetterFacts {
+  return {
+    requeues: 0,
+    lastRedriveAt: null,
+    redrives: [],
+    nextRedriveAt: nextRedriveAt(diedAt, 1, policy, chance),
+    discardReason: '',
+  }
+}
+
+/** When the policy sends it back next; null where it sends nothing by itself. */
+function nextRedriveAt(now: Instant, number: number, policy: RedrivePolicy, chance: number): Instant | null {
+  if (policy.mode !== 'auto' || policy.redrivesMax === 0) return null
+  return later(now, retryDelayUs(policy.backoff, number, () => chance))
+}
+
+export function isRedriving(item: Pick<Item, 'state' | 'letter'>): boolean {
+  return item.state === 'leased' && item.letter?.redrives[0]?.outcome === null
+}
+
+/** What may be sent back: `open` is what waits for somebody; a person may also send what is DEAD. */
+export type RedriveRules = Readonly<{ isDeadAllowed: boolean; isCapped: boolean }>
+
+export function whyNotRedriven(
+  item: Item | undefined,
+  rules: RedriveRules,
+  policy: RedrivePolicy,
+): NotNow | undefined {
+  if (item === undefined || !isLetter(item)) return 'missing'
+  const why = whyNotOpen(item)
+  if (why !== undefined && !(why === 'dead' && rules.isDeadAllowed)) return why
+  if (rules.isCapped && item.redrives >= policy.redrivesMax) return 'exhausted'
+  return undefined
+}
+
+/** A letter that is under way, or held by a consumer, cannot be given up; one that is resolved needs not. */
+export function whyNotDiscarded(item: Item | undefined): NotNow | undefined {
+  if (item === undefined || !isLetter(item)) return 'missing'
+  const why = whyNotOpen(item)
+  return why === 'dead' ? undefined : why
+}
+
+function whyNotOpen(item: Item): NotNow | undefined {
+  switch (item.state) {
+    case 'waiting':
+      return undefined
+    case 'leased':
+      return isRedriving(item) ? 'redriving' : 'leased'
+    case 'done':
+      return 'resolved'
+    case 'dead':
+      return 'dead'
+    case 'discarded':
+      return 'discarded'
+  }
+}
+
+export type RedriveStart = Readonly<
+  Pick<RedriveRecord, 'actor' | 'campaign' | 'target' | 'edit'> & { at: Instant; deadline: Instant }
+>
+
+export function startRedrive(item: Item, start: RedriveStart): Leased {
+  const { deadline, at, ...rest } = start
+  const facts = factsOf(item)
+  const number = (facts.redrives[0]?.number ?? 0) + 1
+  const record: RedriveRecord = { number, at, ...rest, outcome: null, endedAt: null }
+  const letter: LetterFacts = {
+    ...facts,
+    requeues: facts.requeues + 1,
+    lastRedriveAt: at,
+    nextRedriveAt: null,
+    redrives: [record, ...facts.redrives].slice(0, redrivesKept),
+  }
+  return {
+    ...baseOf(item),
+    state: 'leased',
+    lease: { holder: redriveHolder, deadline },
+    letter,
+    updatedAt: at,
+  }
+}
+
+export type RedriveEnd = Readonly<{
+  outcome: Outcome
+  /** Of the redriven item; null when there is none to tell. */
+  failure: Failure | null
+  at: Instant
+  /** In [0, 1): the jitter of the backoff. */
+  chance: number
+}>
+
+/** It keeps its id and its place: it is the same letter, and never left. */
+export function endRedrive(item: Leased, end: RedriveEnd, policy: RedrivePolicy): Waiting | Done | Dead {
+  const { outcome, failure, at, chance } = end
+  const facts = factsOf(item)
+  const [record, ...before] = facts.redrives
+  const closed = record === undefined ? [] : [{ ...record, outcome, endedAt: at }]
+  const base = baseOf(item)
+  const letter: LetterFacts = { ...facts, redrives: [...closed, ...before], nextRedriveAt: null }
+  if (outcome === 'resolved') return { ...base, state: 'done', endedAt: at, updatedAt: at, letter }
+
+  const redrives = item.redrives + 1
+  const changed = { ...base, redrives, updatedAt: at, ...withFailure(item, failure) }
+  if (redrives >= policy.redrivesMax) return { ...changed, state: 'dead', endedAt: at, letter }
+  // Sent again by itself only when it is known to have failed: unknown may mean processed.
+  const next = outcome === 'failed' ? nextRedriveAt(at, redrives + 1, policy, chance) : null
+  return { ...changed, state: 'waiting', availableAt: null, letter: { ...letter, nextRedriveAt: next } }
+}
+
+export function discardLetter(item: Item, reason: string, at: Instant): Discarded {
+  const letter = { ...factsOf(item), discardReason: reason, nextRedriveAt: null }
+  return { ...baseOf(item), state: 'discarded', endedAt: at, updatedAt: at, letter }
+}
+
+/** Back among the open ones, whatever it was when it was archived. */
+export function restoreLetter(item: Item, at: Instant): Waiting {
+  const letter = { ...factsOf(item), discardReason: '', nextRedriveAt: null }
+  return { ...baseOf(item), state: 'waiting', availableAt: null, updatedAt: at, letter }
+}
+
+/** The new failure, and the one before it in the history. A null one changes nothing. */
+export function withFailure(
+  item: Pick<Item, 'failure' | 'history'>,
+  failure: Failure | null,
+): Readonly<{ failure: Failure | null; history: readonly Failure[] }> {
+  if (failure === null || failure === item.failure) return { failure: item.failure, history: item.history }
+  if (item.failure === null) return { failure, history: item.history }
+  return { failure, history: [shortened(item.failure), ...item.history].slice(0, historyMax) }
+}
+
+const stackKept = 2_000
+
+/** What is past is kept, but not at any length. */
+function shortened(failure: Failure): Failure {
+  return failure.stack.length <= stackKept ? failure : { ...failure, stack: failure.stack.slice(0, stackKept) }
+}
+
+function factsOf(item: Item): LetterFacts {
+  return item.letter ?? { requeues: 0, lastRedriveAt: null, redrives: [], nextRedriveAt: null, discardReason: '' }
+}
+
+/** What every state has: the item without what only its present state has. */
+export function baseOf(item: Item): Omit<Waiting, 'state' | 'availableAt'> {
+  const { state, availableAt, lease, endedAt, givenLeaseDeadline, ...base } = item as Item & {
+    availableAt?: unknown
+    lease?: unknown
+    endedAt?: unknown
+    givenLeaseDeadline?: unknown
+  }
+  return base
+}

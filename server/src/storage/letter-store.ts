@@ -1,0 +1,243 @@
+/**
+ * What a store does with dead letters. A letter is an item with an origin; it is known by its root id (27
+ * characters), and to systems that ask for a UUID by the first 16 of its 20 bytes.
+ *
+ * Counts: every letter is counted by group, state and redrives in the transaction that changes it, so totals
+ * of any view by queue, origin, reason, slug, error class, group, state and redrives cost the number of groups.
+ */
+import type { Instant } from '../core/instant.ts'
+import type { Failure, Header, Item, Outcome, RedriveRecord } from '../core/item.ts'
+import type { NotNow } from '../core/letter.ts'
+import type { Archived, ListedState } from './storage.ts'
+
+export type LetterCommand =
+  | RedriveLetters
+  | EndRedrives
+  | DiscardLetters
+  | RestoreLetters
+  | EditLetter
+  | PurgeArchive
+
+export type LetterResults = {
+  redrive: readonly Redriven[]
+  'end-redrives': readonly RedriveEnded[]
+  discard: readonly Discarding[]
+  restore: readonly Restoring[]
+  'edit-letter': { number: number }
+  'purge-archive': { purged: number }
+}
+
+export interface LetterStore {
+  /** Live letters, whatever their state, in the order asked for; those that are not there are left out. With their bytes. */
+  getLetters(letterIds: readonly string[]): Promise<readonly Item[]>
+  getArchivedLetters(letterIds: readonly string[]): Promise<readonly Archived[]>
+  /** The root ids that these UUIDs stand for, live or archived; unknown ones are left out. */
+  findLettersByUuid(uuids: readonly string[]): Promise<readonly Readonly<{ uuid: string; letterId: string }>[]>
+  listLetters(query: LettersQuery): Promise<LettersPage>
+  /** Newest archived first by (archivedAt, id). */
+  listArchivedLetters(query: ArchivedLettersQuery): Promise<readonly Archived[]>
+  /** Sums over all letters that match, one per distinct combination of `by`. Zero sums are left out. */
+  countLetters(query: LetterCountsQuery): Promise<readonly LetterCount[]>
+  /** Open letters (waiting, scheduled, dead) that died at or after `since`, exactly. For times within 24 hours of now. */
+  countOpenSince(since: Instant, queues?: readonly string[]): Promise<number>
+  /** Groups with letters or without, those with the most matching letters first, ties by id. */
+  listGroups(query: GroupsQuery): Promise<readonly GroupFacts[]>
+  /** How many letters arrived per hour, from `since` on; hours without any are left out. */
+  groupArrivals(groupIds: readonly number[], since: Instant): Promise<readonly GroupArrivals[]>
+  /** Oldest first. */
+  listEdits(letterId: string): Promise<readonly LetterEdit[]>
+}
+
+/**
+ * Sends letters to a queue of this store: each letter becomes leased by its redrive, and its copy (the same bytes,
+ * or an edited version) is an item of the target with `letterId`. One transaction: both or neither. A letter that
+ * cannot be sent changes nothing, and its answer says why.
+ *
+ * The end needs no command: the item that completes resolves its letter, the one that dies gives it back,
+ * the one that is deleted leaves it `unknown`, each in its own transaction.
+ */
+export type RedriveLetters = Readonly<{
+  op: 'redrive'
+  letters: readonly Readonly<{
+    letterId: string
+    /** Null: the queue it came from. */
+    queue: string | null
+    edit?: number | null
+    campaign?: RedriveRecord['campaign']
+  }>[]
+  /** Also what is DEAD, because a person says so. */
+  isDeadAllowed: boolean
+  /** Not what used up the redrives of its policy. */
+  isCapped: boolean
+  /** Only letters whose automatic redrive is due by now. */
+  isDueOnly?: boolean
+  actor: string
+  now: Instant
+}>
+export type Redriven = Readonly<
+  | {
+      letterId: string
+      isStarted: true
+      queue: string
+      partition: number
+      id: string
+      /** The how manieth redrive of this letter. */
+      number: number
+    }
+  | { letterId: string; isStarted: false; why: NotSent }
+>
+/**
+ * `no-target`: the queue is not there, or the origin is none. `dead-target`: it takes dead letters of
+ * others: a redrive never goes there. `no-edit`: there is no such edited version.
+ */
+export type NotSent = NotNow | 'no-target' | 'dead-target' | 'no-edit' | 'not-due'
+
+/** How redrives ended that went elsewhere (webhook, Kafka), or whose items are gone. Those not under way are passed over. */
+export type EndRedrives = Readonly<{
+  op: 'end-redrives'
+  ends: readonly Readonly<{ letterId: string; outcome: Outcome; failure: Failure | null }>[]
+  now: Instant
+}>
+/** `state` is the letter's now; null when it was not under way. */
+export type RedriveEnded = Readonly<{ letterId: string; state: Item['state'] | null }>
+
+export type DiscardLetters = Readonly<{
+  op: 'discard'
+  letters: readonly Readonly<{ letterId: string; campaign?: RedriveRecord['campaign'] }>[]
+  reason: string
+  now: Instant
+}>
+export type Discarding = Readonly<{ letterId: string; isDiscarded: boolean; why: NotNow | null }>
+
+/** Back from the archive to its queue, waiting: exactly the rows that are inserted are the ones that are deleted. */
+export type RestoreLetters = Readonly<{ op: 'restore'; letterIds: readonly string[]; now: Instant }>
+/** `queue-gone`: the queue it was in was deleted. `taken`: its source id is in the queue again. */
+export type Restoring = Readonly<{
+  letterId: string
+  isRestored: boolean
+  why: 'missing' | 'queue-gone' | 'taken' | null
+}>
+
+/** Keeps an edited version of a letter; the letter itself stays as it is. What is undefined is as in the letter. Rejects with LETTER_NOT_FOUND. */
+export type EditLetter = Readonly<{
+  op: 'edit-letter'
+  letterId: string
+  payload?: Uint8Array
+  key?: Uint8Array | null
+  headers?: readonly Header[]
+  actor: string
+  now: Instant
+}>
+export type LetterEdit = Readonly<{
+  number: number
+  at: Instant
+  actor: string
+  payload: Uint8Array
+  key: Uint8Array | null
+  headers: readonly Header[]
+}>
+
+/** Removes what was archived before then from the archive, for good. */
+export type PurgeArchive = Readonly<{ op: 'purge-archive'; queue: string; archivedBefore: Instant; countMax: number }>
+
+/** All that is given must hold. Lists: any of them; an empty list matches nothing. */
+export type CountedFilter = Readonly<{
+  queues?: readonly string[]
+  states?: readonly ListedState[]
+  groupIds?: readonly number[]
+  origins?: readonly string[]
+  reasons?: readonly string[]
+  slugs?: readonly string[]
+  errorClasses?: readonly string[]
+  /** Both included. From `redrivesCounted` on, counted together. */
+  redrives?: Readonly<{ min?: number; max?: number }>
+}>
+/** Letters that came back so often or oftener are counted as one. */
+export const redrivesCounted = 10
+
+export type LetterFilter = CountedFilter &
+  Readonly<{
+    /** Both included. */
+    died?: Readonly<{ from?: Instant; until?: Instant }>
+    updated?: Readonly<{ from?: Instant; until?: Instant }>
+    lastFailed?: Readonly<{ from?: Instant; until?: Instant }>
+    key?: Uint8Array
+    /** In the message of the present failure, whatever the case. */
+    text?: string
+    header?: Readonly<{ name: string; value?: string }>
+    json?: Readonly<{ path: readonly (string | number)[]; value: string | number | boolean | null }>
+    /** The automatic redrive is due by then. */
+    dueBy?: Instant
+  }>
+
+export type LetterOrder = 'diedAt' | 'updatedAt'
+/** The place of a letter in the order. */
+export type LetterCursor = Readonly<{ value: Instant; id: string }>
+export type LettersQuery = Readonly<{
+  filter: LetterFilter
+  order: LetterOrder
+  isDescending: boolean
+  /** Begin after it. */
+  after?: LetterCursor
+  countMax: number
+  /** Letters to look at, at most: what must be searched for is searched in steps. */
+  lookMax: number
+  /** False: without payload, key and headers, which then are empty. */
+  hasBytes: boolean
+}>
+export type LettersPage = Readonly<{
+  letters: readonly Item[]
+  /** How many were looked at; at least as many as were found. */
+  looked: number
+  /** Go on from here; null: there is nothing more. */
+  next: LetterCursor | null
+}>
+
+export type ArchivedLettersQuery = Readonly<{
+  queues?: readonly string[]
+  after?: Readonly<{ archivedAt: Instant; id: string }>
+  countMax: number
+}>
+
+export type CountedBy = 'queue' | 'state' | 'group' | 'origin' | 'reason' | 'slug' | 'errorClass' | 'redrives'
+export type LetterCountsQuery = Readonly<{ filter: CountedFilter; by: readonly CountedBy[] }>
+/** Only what was asked for in `by` is set. */
+export type LetterCount = Readonly<{
+  count: number
+  queue?: string
+  state?: ListedState
+  group?: number
+  origin?: string
+  reason?: string
+  slug?: string
+  errorClass?: string
+  redrives?: number
+}>
+
+export type GroupsQuery = Readonly<{
+  filter: CountedFilter
+  /** Begin after it. */
+  after?: Readonly<{ count: number; id: number }>
+  countMax: number
+  /** Whether groups without a matching letter are listed too. */
+  isEmptyToo: boolean
+}>
+export type GroupFacts = Readonly<{
+  id: number
+  queue: string
+  fingerprint: string
+  origin: string
+  reason: string
+  slug: string
+  errorClass: string
+  title: string
+  firstSeenAt: Instant
+  /** When its newest letter that is still there died; null when none is. */
+  lastSeenAt: Instant | null
+  /** The newest letter that is still there. */
+  sampleId: string | null
+  /** Matching letters, and those by state. */
+  count: number
+  states: Readonly<Partial<Record<ListedState, number>>>
+}>
+export type GroupArrivals = Readonly<{ groupId: number; hour: Instant; count: number }>
