@@ -70,6 +70,16 @@ const catalog = {
     status: 400,
     hint: 'Send a body that matches its Content-Type, and accept JSON or protobuf.',
   },
+  LETTER_NOT_FOUND: {
+    status: 404,
+    hint: 'It may be purged from the archive, or the id is of something else.',
+  },
+  CAMPAIGN_NOT_FOUND: { status: 404, hint: 'GET /api/v1/campaigns lists those that there are.' },
+  CAMPAIGN_STATE: { status: 409, hint: 'Look at the state of the campaign: it allows other steps.' },
+  CAMPAIGN_CHANGED: {
+    status: 409,
+    hint: 'Somebody changed the campaign at the same moment. Look at it, then repeat.',
+  },
   LOCK_LOST: { status: 409, hint: 'Another server took the work over; this one must stop it.' },
   SETTING_INVALID: { status: 500, hint: 'See redrive serve --help for every setting with its bounds.' },
   SECRET_UNAVAILABLE: {

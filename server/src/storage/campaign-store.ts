@@ -54,6 +54,11 @@ export type PutCampaign = Readonly<{
   version: number
   state: string
   document: CampaignDocument
+  /**
+   * Both backends: when it cannot be put because the version is another, the whole write is rejected with CAMPAIGN_CHANGED.
+   * So a step sends nothing for a campaign that somebody paused a moment before.
+   */
+  isRequired?: boolean
 }>
 
 /**

@@ -252,8 +252,14 @@ export type ImportedItem = Readonly<
     diedAt?: Instant | null
   }
 >
-/** `id`: null when it was skipped. */
-export type Imported = Readonly<{ id: string | null; createdAt: Instant; expireDeadline: Instant }>
+/** `id`: null when it was skipped; then `thereId` is the root id of the item that has its source id already. */
+export type Imported = Readonly<{
+  id: string | null
+  /** Both backends set it on what was skipped, also for a repeat within the command. letters/capture.ts answers with it. */
+  thereId?: string
+  createdAt: Instant
+  expireDeadline: Instant
+}>
 
 /** Whatever their state; unknown ids are fine. */
 export type Delete = Readonly<{
