@@ -1,173 +1,176 @@
 /**
- * Puts dead letters into a store, many times faster than items could die: one item dies through the
- * engine, and its letter is copied with ids and times of its own. PostgreSQL makes the copies itself, and
- * they are counted as the engine would have counted them. SQLite imports them, which is quick enough.
+ * Millions of dead letters: how fast they are captured, counted, listed, searched, sent back and archived, and
+ * what a busy queue beside them notices of it.
  */
-import { Client } from 'pg'
-import { nextKsuids } from '../server/src/core/ksuid.ts'
-import { type OpenedRedrive, openRedrive, produceItems } from './peers/redrive.ts'
-import type { Place } from './places.ts'
+import { openLetters } from '../server/src/letters/open.ts'
+import { createSystemClock } from '../server/src/system-clock.ts'
+import type { BenchOptions, StoreKind } from './arguments.ts'
+import { checkRoom } from './letters/check-room.ts'
+import { fillWithLetters } from './letters/fill.ts'
+import { queues } from './letters/made.ts'
+import { type Stand, time, timeCounts, timePages, timeSearches } from './letters/reads.ts'
+import { campaignOf, keepBusy, mixStates, timeArchive, timeBareMove, timeCampaign } from './letters/writes.ts'
+import { type OpenedRedrive, openRedrive } from './peers/redrive.ts'
+import { openPlaces, type Place, runSql, storeNames } from './places.ts'
+import type { BenchResult, Measured, Ratio, Timed } from './report.ts'
 
-export type Letters = Readonly<{
-  count: number
-  /** The queue in which they died, and its dead queue. Both are there already. */
-  queue: string
-  deadQueue: string
-  onProgress(stored: number): void
-}>
+const lettersDefault: Readonly<Record<StoreKind, number>> = { postgres: 5_000_000, sqlite: 1_000_000 }
+const lettersQuick = 50_000
+const usPerDay = 24 * 3600 * 1_000_000
+const captureAim = 30_000
+const campaignAim = 10_000
+const busyCallers = 64
+const busyMs = 8_000
+/** A rate at which somebody would send back what a busy system must not notice. */
+const besideRate = 1_000
 
-const daySeconds = 24 * 3600
-/** They died one after the other during this time. */
-const spanUs = 30 * daySeconds * 1_000_000
-const copiesAtOnce = 50_000
-const importsAtOnce = 2_000
-
-export async function fillWithLetters({ target }: Place, letters: Letters): Promise<void> {
-  const opened = await openRedrive(target)
-  try {
-    await letOneDie(opened, letters)
-    if (target.kind === 'sqlite') await importLetters(opened, letters)
-  } finally {
-    await opened.close()
+export async function benchLetters(options: BenchOptions): Promise<BenchResult> {
+  const counts = options.stores.map((kind) => ({
+    kind,
+    letters: options.letters ?? (options.isQuick ? lettersQuick : lettersDefault[kind]),
+  }))
+  for (const { kind, letters } of counts) checkRoom(kind, letters)
+  await using places = await openPlaces(options.stores)
+  const results: BenchResult[] = []
+  for (const { kind, letters } of counts) {
+    const place = await places.create(kind)
+    results.push(await benchStore(place, kind, letters, options))
+    await place.remove()
   }
-  if (target.kind === 'postgres') await copyLetters(target.url, letters)
-}
-
-async function letOneDie({ engine }: OpenedRedrive, { queue }: Letters): Promise<void> {
-  await produceItems(engine, queue, 1)
-  const options = { clientId: 'bench', countMax: 1, timeoutMs: 10_000 }
-  const { partition, items } = await engine.lease(queue, options)
-  const error = { errorClass: 'Error', message: 'connect ECONNREFUSED 127.0.0.1:8081' }
-  const given = items.map(({ id }) => ({ id, isDead: true, error }))
-  const changes = await engine.retry(queue, partition, given)
-  if (changes[0]?.to !== 'moved') throw new Error(`no letter was made: ${JSON.stringify(changes)}`)
-}
-
-async function importLetters({ engine }: OpenedRedrive, letters: Letters): Promise<void> {
-  const { count, deadQueue, onProgress } = letters
-  const [model] = await engine.listItems({ queue: deadQueue, countMax: 1 })
-  if (model?.origin == null) throw new Error(`there is no letter in ${deadQueue}`)
-  const { id, rootId, queue, partition, lease, ...like } = { lease: null, ...model }
-  const { origin } = model
-  // The one that died is one of them.
-  for (let stored = 1; stored < count; ) {
-    const more = Math.min(count - stored, importsAtOnce)
-    const diedAt = diedAtOf(stored, count, model.createdAt)
-    const sourceIds = nextKsuids(undefined, diedAt, more, Math.random)
-    const copies = sourceIds.map((sourceId) => ({
-      ...like,
-      lease,
-      sourceId,
-      diedAt,
-      origin: { ...origin, id: sourceId },
-    }))
-    await engine.importItems(deadQueue, partition, copies)
-    stored += more
-    onProgress(stored)
+  return {
+    measured: results.flatMap(({ measured }) => measured),
+    timed: results.flatMap(({ timed }) => timed ?? []),
+    ratios: results.flatMap(({ ratios }) => ratios ?? []),
+    notes: results.flatMap(({ notes }) => notes ?? []),
   }
 }
 
-/** What differs between copies of a letter; `t` is the letter, `n` the numbers of the copy. */
-const ownColumns: Readonly<Record<string, string>> = {
-  id: 'n.id',
-  root_id: 'case when t.root_id is not null then n.id end',
-  source_id: 'n.source_id',
-  created_at: 'n.at',
-  updated_at: 'n.at',
-  died_at: 'n.at',
-  expire_deadline: 'n.at + t.expire_deadline - t.created_at',
-  origin: 'replace(t.origin, t.source_id, n.source_id)',
+async function benchStore(
+  place: Place,
+  kind: StoreKind,
+  count: number,
+  { isQuick, say }: BenchOptions,
+): Promise<BenchResult> {
+  const subject = `${storeNames[kind]}, ${count.toLocaleString('en-US')} letters`
+  const clock = createSystemClock()
+  const now = clock.now()
+  const opened = await openRedrive(place.target, [...queues, { name: 'live' }])
+  const { storage, engine } = opened
+  const letters = openLetters({ storage, engine, clock })
+  const measured: Measured[] = []
+  const timed: Timed[] = []
+  const ratios: Ratio[] = []
+  const notes: string[] = []
+
+  let said = 0
+  const onProgress = (stored: number) => {
+    if (stored < said + count / 10) return
+    said = stored
+    say(`${subject}: ${Math.round((100 * stored) / count)} % captured`)
+  }
+  const captured = await fillWithLetters(storage, { subject, count, now, onProgress })
+  measured.push(captured)
+  notes.push(aimNote(captured, captureAim))
+  await mixStates(storage, Math.min(20_000, Math.ceil(count / 200)), now)
+  await settleDown(place)
+  await verify(opened)
+  notes.push(`${subject}: ${((await place.sizeBytes()) / 1e9).toFixed(1)} GB; verify() found nothing wrong.`)
+
+  say(`${subject}: counts, pages, searches`)
+  const stand: Stand = { subject, storage, now, count, calls: isQuick ? 20 : 200 }
+  const counted = await timeCounts(stand)
+  timed.push(...counted, ...(await timePages(stand)), ...(await timeSearches(stand)))
+  if (place.target.kind === 'postgres') ratios.push(await againstGroupBy(stand, place.target.url, counted[0]))
+
+  say(`${subject}: a campaign`)
+  const died = { from: now - 28 * usPerDay, until: now - 20 * usPerDay }
+  const selection = { queues: ['mails-dead'], states: ['waiting'], died }
+  const campaign = await timeCampaign(subject, letters, campaignOf(selection, 0))
+  measured.push(campaign)
+  notes.push(aimNote(campaign, campaignAim))
+
+  say(`${subject}: a busy queue, alone and beside retention and a campaign`)
+  ratios.push(await beside(subject, opened, letters, now))
+
+  say(`${subject}: archive`)
+  if (place.target.kind === 'postgres') {
+    const bare = await timeBareMove(`${subject}: the bare SQL`, place.target.url, 'orders-dead')
+    const ours = await timeArchive(subject, storage, 'orders-dead', clock.now())
+    measured.push(bare, ours)
+    const times = ours.perSecond / bare.perSecond
+    ratios.push({
+      subject,
+      operation: 'archive',
+      batch: ours.batch,
+      against: 'the bare SQL move',
+      times,
+      aim: 0.6,
+    })
+  } else measured.push(await timeArchive(subject, storage, 'orders-dead', clock.now()))
+  await verify(opened)
+  notes.push(`${subject}: verify() found nothing wrong at the end.`)
+  await letters.close()
+  await opened.close()
+  return { measured, timed, ratios, notes }
 }
 
-async function copyLetters(url: string, letters: Letters): Promise<void> {
-  const client = new Client({ connectionString: url })
-  await client.connect()
-  try {
-    await client.query("set synchronous_commit = off; set maintenance_work_mem = '512MB'")
-    // Made anew when all letters are there, which takes a fraction of the time of growing them.
-    const indexes =
-      await client.query(`select indexrelid::regclass as name, pg_get_indexdef(indexrelid) as text
-      from pg_index where indrelid = 'redrive.items_sourced'::regclass and not indisprimary`)
-    for (const { name } of indexes.rows) await client.query(`drop index ${name}`)
-    const model = await modelOf(client, letters)
-    const createdSumMs = await storeCopies(client, model, letters)
-    for (const { text } of indexes.rows) await client.query(text)
-    await countCopies(client, model, letters.count - 1, createdSumMs)
-  } finally {
-    await client.end()
+/** The count as the seed has it, over the rows; the best of two. */
+async function againstGroupBy(stand: Stand, url: string, counted: Timed | undefined): Promise<Ratio> {
+  const text = 'select queue_id, state, count(*) from redrive.items_sourced group by queue_id, state'
+  const grouped = await time({ ...stand, calls: 2 }, 'group by', null, () => runSql(url, [text]))
+  return {
+    subject: stand.subject,
+    operation: 'count by queue and status',
+    batch: 1,
+    against: 'GROUP BY over the rows',
+    times: grouped.p50Ms / (counted?.p50Ms ?? Number.NaN),
+    aim: null,
   }
 }
 
-/** The letter that is copied, the queue that has it, and the one in which it died. */
-type Model = Readonly<{
-  place: string
-  queue_id: number
-  origin_id: number
-  partition: number
-  created_at: string
-}>
-
-async function modelOf(client: Client, { queue, deadQueue }: Letters): Promise<Model> {
-  const { rows } = await client.query<Model>(
-    `select t.ctid::text as place, t.queue_id, o.id as origin_id, t.partition, t.created_at
-     from redrive.items_sourced t join redrive.queues q on q.id = t.queue_id, redrive.queues o
-     where q.name = $1 and o.name = $2`,
-    [deadQueue, queue],
-  )
-  if (rows[0] === undefined) throw new Error(`there is no letter in ${deadQueue}`)
-  return rows[0]
-}
-
-/** Gives the sum of their creation times, as the counts keep it. */
-async function storeCopies(client: Client, model: Model, { count, onProgress }: Letters): Promise<bigint> {
-  const columns = await client.query<{ name: string }>(`select attname as name from pg_attribute
-    where attrelid = 'redrive.items_sourced'::regclass and attnum > 0 and not attisdropped order by attnum`)
-  const names = columns.rows.map(({ name }) => name)
-  const text = `with stored as (
-      insert into redrive.items_sourced (${names.join(', ')})
-      select ${names.map((name) => ownColumns[name] ?? `t.${name}`).join(', ')}
-      from redrive.items_sourced t, unnest($2::text[], $3::text[], $4::int8[]) as n(id, source_id, at)
-      where t.ctid = $1::tid returning created_at
-    )
-    select sum(created_at / 1000) as created_sum_ms from stored`
-  let createdSumMs = 0n
-  let lastId: string | undefined
-  let lastSourceId: string | undefined
-  // The one that died is one of them.
-  for (let stored = 1; stored < count; ) {
-    const more = Math.min(count - stored, copiesAtOnce)
-    const diedAt = Array.from({ length: more }, (_, each) =>
-      diedAtOf(stored + each, count, Number(model.created_at)),
-    )
-    const ids = nextKsuids(lastId, diedAt[0] ?? 0, more, Math.random)
-    const sourceIds = nextKsuids(lastSourceId, diedAt[0] ?? 0, more, Math.random)
-    const { rows } = await client.query({ name: 'copy', text }, [model.place, ids, sourceIds, diedAt])
-    createdSumMs += BigInt(rows[0].created_sum_ms)
-    lastId = ids.at(-1)
-    lastSourceId = sourceIds.at(-1)
-    stored += more
-    onProgress(stored)
+async function beside(
+  subject: string,
+  { engine }: OpenedRedrive,
+  letters: ReturnType<typeof openLetters>,
+  now: number,
+): Promise<Ratio> {
+  const died = { from: now - 18 * usPerDay, until: now - 5 * usPerDay }
+  const selection = { queues: ['stock-dead'], states: ['waiting'], died }
+  const trace = { actor: 'bench', reason: 'benchmark', requestId: '' }
+  await letters.campaigns.create(campaignOf(selection, besideRate), trace)
+  await keepBusy(engine, 'live', busyCallers, busyMs / 4)
+  let isOver = false
+  const work = async (pass: () => Promise<boolean>): Promise<void> => {
+    while (!isOver) {
+      await pass()
+      await new Promise((resolve) => setTimeout(resolve, 50))
+    }
   }
-  return createdSumMs
+  const rates = { alone: 0, beside: 0 }
+  for (let round = 0; round < 3; round++) {
+    rates.alone = Math.max(rates.alone, await keepBusy(engine, 'live', busyCallers, busyMs / 2))
+    isOver = false
+    const working = Promise.all([work(letters.passes.campaigns), work(letters.passes.retention)])
+    rates.beside = Math.max(rates.beside, await keepBusy(engine, 'live', busyCallers, busyMs / 2))
+    isOver = true
+    await working
+  }
+  const times = rates.beside / rates.alone
+  const operation = 'produce+lease+complete beside retention and a campaign'
+  return { subject, operation, batch: 1, against: 'alone', times, aim: 0.8 }
 }
 
-async function countCopies(
-  client: Client,
-  { queue_id, origin_id, partition }: Model,
-  copies: number,
-  createdSumMs: bigint,
-): Promise<void> {
-  const text = `insert into redrive.counts as c
-      (queue_id, partition, slot, accepted, waiting, dead_lettered, created_sum_ms)
-    values ($1, $2, 0, $3, $4, $5, $6) on conflict (queue_id, partition, slot) do update set
-      accepted = c.accepted + excluded.accepted, waiting = c.waiting + excluded.waiting,
-      dead_lettered = c.dead_lettered + excluded.dead_lettered,
-      created_sum_ms = c.created_sum_ms + excluded.created_sum_ms`
-  await client.query(text, [queue_id, partition, copies, copies, 0, String(createdSumMs)])
-  await client.query(text, [origin_id, partition, copies, 0, copies, 0])
+async function settleDown({ target }: Place): Promise<void> {
+  // By the time there are so many of them, a database has long done this by itself.
+  if (target.kind === 'postgres') await runSql(target.url, ['vacuum (analyze)', 'checkpoint'])
 }
 
-/** All before `now`, so that the newest id of the partition stays the newest. */
-function diedAtOf(number: number, count: number, now: number): number {
-  return now - Math.floor((spanUs * (count - number)) / count) - 1_000_000
+async function verify({ storage }: OpenedRedrive): Promise<void> {
+  const differences = await storage.verify()
+  if (differences.length > 0) throw new Error(`counts differ: ${JSON.stringify(differences)}`)
+}
+
+function aimNote({ subject, operation, perSecond }: Measured, aim: number): string {
+  const rate = Math.round(perSecond).toLocaleString('en-US')
+  return `${subject}: ${operation} ${rate}/s, aim ${aim.toLocaleString('en-US')}: ${perSecond >= aim ? 'met' : 'missed'}`
 }

@@ -6,12 +6,11 @@
  * the other store: two queues of one store are not equally fast, letters or not. They take short turns,
  * so that what else the machine does hits all of them.
  */
-import { statfsSync } from 'node:fs'
-import { tmpdir } from 'node:os'
 import type { NewQueue } from '../server/src/core/queue.ts'
+import { createSystemClock } from '../server/src/system-clock.ts'
 import type { BenchOptions, StoreKind } from './arguments.ts'
-import { CannotRun } from './cannot-run.ts'
-import { fillWithLetters } from './letters.ts'
+import { checkRoom } from './letters/check-room.ts'
+import { fillWithLetters } from './letters/fill.ts'
 import { callersMax } from './peers/peer.ts'
 import { leaseAndComplete, type OpenedRedrive, openRedrive, produceItems } from './peers/redrive.ts'
 import { openPlaces, type Place, type Places, runSql, storeNames } from './places.ts'
@@ -24,9 +23,6 @@ const msMax = 60_000
 /** Into how many turns a figure is divided. */
 const turns = 10
 const aim = 0.9
-/** A letter with its share of the indexes, and a fifth more. The rest is the database's log and the live items. */
-const bytesPerLetter: Readonly<Record<StoreKind, number>> = { postgres: 1_700, sqlite: 1_300 }
-const spareBytes = 3_000_000_000
 
 const queue = 'bench'
 const otherQueue = 'bench-other'
@@ -138,14 +134,16 @@ function eachRound(
 async function fill(place: Place, letters: number, say: (line: string) => void): Promise<string> {
   const startedAt = performance.now()
   const made = await openRedrive(place.target, queues)
-  await made.close()
   let said = 0
   const onProgress = (stored: number) => {
     if (stored < said + letters / 10) return
     said = stored
     say(`${Math.round((100 * stored) / letters)} % of ${written(letters)} letters`)
   }
-  await fillWithLetters(place, { count: letters, queue, deadQueue: deadQueueOf(queue), onProgress })
+  const now = createSystemClock().now()
+  const deadQueue = deadQueueOf(queue)
+  await fillWithLetters(made.storage, { subject: '', count: letters, now, deadQueue, onProgress })
+  await made.close()
   const { target } = place
   // By the time there are so many of them, a database has long done this by itself.
   if (target.kind === 'postgres') await runSql(target.url, ['vacuum (analyze) redrive.items_sourced'])
@@ -210,17 +208,6 @@ async function settleDown({ target }: Place): Promise<void> {
 async function verify({ storage }: OpenedRedrive): Promise<void> {
   const differences = await storage.verify()
   if (differences.length > 0) throw new Error(`counts differ: ${JSON.stringify(differences)}`)
-}
-
-function checkRoom(kind: StoreKind, letters: number): void {
-  const { bavail, bsize } = statfsSync(tmpdir())
-  const neededBytes = letters * bytesPerLetter[kind] + spareBytes
-  if (bavail * bsize >= neededBytes) return
-  const gigabytes = (bytes: number) => (bytes / 1e9).toFixed(1)
-  throw new CannotRun(
-    `${written(letters)} letters in ${storeNames[kind]} need about ${gigabytes(neededBytes)} GB, and ${tmpdir()} has ` +
-      `${gigabytes(bavail * bsize)} GB left: ask for fewer with --letters, or name another folder with TMPDIR`,
-  )
 }
 
 function deadQueueOf(name: string): string {

@@ -45,9 +45,20 @@ export type Memory = Readonly<{
   growthBytesMax: number
 }>
 
+/** How long one call takes. `aimMs`: 99 of 100 should take no longer. */
+export type Timed = Readonly<{
+  subject: string
+  operation: string
+  calls: number
+  p50Ms: number
+  p99Ms: number
+  aimMs: number | null
+}>
+
 /** `notes`: what a reader of the figures should know, one line each. */
 export type BenchResult = Readonly<{
   measured: readonly Measured[]
+  timed?: readonly Timed[]
   memory?: readonly Memory[]
   ratios?: readonly Ratio[]
   notes?: readonly string[]
@@ -63,6 +74,20 @@ export function tableOf(measured: readonly Measured[]): string {
     Math.round(one.perSecond).toLocaleString('en-US'),
     one.p50Ms?.toFixed(2) ?? '-',
     one.p99Ms?.toFixed(2) ?? '-',
+  ])
+  return aligned(header, rows, 2)
+}
+
+export function timedTableOf(timed: readonly Timed[]): string {
+  const header = ['subject', 'operation', 'calls', 'p50 ms', 'p99 ms', 'aim ms', '']
+  const rows = timed.map(({ subject, operation, calls, p50Ms, p99Ms, aimMs }) => [
+    subject,
+    operation,
+    String(calls),
+    p50Ms.toFixed(2),
+    p99Ms.toFixed(2),
+    aimMs === null ? '-' : String(aimMs),
+    aimMs === null ? '' : p99Ms <= aimMs ? 'met' : 'missed',
   ])
   return aligned(header, rows, 2)
 }

@@ -4,7 +4,14 @@ import { cpus, totalmem } from 'node:os'
 import { dirname } from 'node:path'
 import { type BenchFacts, type BenchOptions, readArguments } from './arguments.ts'
 import { CannotRun } from './cannot-run.ts'
-import { type BenchResult, growthTableOf, memoryTableOf, ratioTableOf, tableOf } from './report.ts'
+import {
+  type BenchResult,
+  growthTableOf,
+  memoryTableOf,
+  ratioTableOf,
+  tableOf,
+  timedTableOf,
+} from './report.ts'
 
 type Bench = BenchFacts & Readonly<{ load(): Promise<(options: BenchOptions) => Promise<BenchResult>> }>
 
@@ -23,6 +30,11 @@ const benches: Readonly<Record<string, Bench>> = {
     about: 'what Redrive keeps in memory while a million items pass through it',
     takes: ['items', 'store'],
     load: async () => (await import('./queue-memory.ts')).benchQueueMemory,
+  },
+  letters: {
+    about: 'millions of dead letters: capture, counts, pages, searches, campaigns, archive',
+    takes: ['letters', 'store'],
+    load: async () => (await import('./letters.ts')).benchLetters,
   },
   'queue-beside-letters': {
     about: 'a queue in an empty store, and in one with millions of dead letters',
@@ -58,6 +70,7 @@ const machine = {
 const report = { bench: name, at: new Date().toISOString(), ...options, machine, ...result }
 
 const parts = [tableOf(result.measured)]
+if (result.timed !== undefined) parts.push(timedTableOf(result.timed))
 if (result.memory !== undefined) parts.push(memoryTableOf(result.memory), growthTableOf(result.memory))
 if (result.ratios !== undefined) parts.push(ratioTableOf(result.ratios))
 if (result.notes !== undefined) parts.push(result.notes.join('\n'))

@@ -1,0 +1,68 @@
+/** Puts millions of dead letters into a store the way they come from elsewhere: captured, in batches. */
+import type { Storage } from '../../server/src/storage/storage.ts'
+import type { Measured } from '../report.ts'
+import { quantile } from '../report.ts'
+import { deadQueues, madeLetter, queueOf } from './made.ts'
+
+export type Fill = Readonly<{
+  subject: string
+  count: number
+  /** All letters die before then. */
+  now: number
+  /** All into this dead queue, instead of each into its own. */
+  deadQueue?: string
+  onProgress(stored: number): void
+}>
+
+export const batchItems = 1_000
+/** As many batches as a busy source would have under way. */
+const callers = 4
+
+/** In the order of their death; gives the rate over all of them. */
+export async function fillWithLetters(storage: Storage, fill: Fill): Promise<Measured> {
+  const { count, now, subject, deadQueue, onProgress } = fill
+  const waiting = new Map<string, number[]>()
+  for (const { name } of deadQueues) waiting.set(deadQueue ?? name, [])
+  const times: number[] = []
+  let next = 0
+  let stored = 0
+  /** Each batch is of one queue, as each source has its own. */
+  const takeBatch = (): Readonly<{ queue: string; numbers: number[] }> | undefined => {
+    while (next < count) {
+      const name = deadQueue ?? queueOf(next).name
+      const numbers = waiting.get(name) as number[]
+      if (numbers.push(next++) < batchItems) continue
+      waiting.set(name, [])
+      return { queue: name, numbers }
+    }
+    for (const [queue, numbers] of waiting) {
+      if (numbers.length === 0) continue
+      waiting.set(queue, [])
+      return { queue, numbers }
+    }
+    return undefined
+  }
+  const worker = async (): Promise<void> => {
+    for (let batch = takeBatch(); batch !== undefined; batch = takeBatch()) {
+      const items = batch.numbers.map((number) => madeLetter(number, count, now))
+      const began = performance.now()
+      await storage.write([{ op: 'import', queue: batch.queue, partition: 0, items, now }])
+      times.push(performance.now() - began)
+      stored += items.length
+      onProgress(stored)
+    }
+  }
+  const startedAt = performance.now()
+  await Promise.all(Array.from({ length: callers }, worker))
+  const seconds = (performance.now() - startedAt) / 1000
+  times.sort((left, right) => left - right)
+  return {
+    subject,
+    operation: 'capture',
+    batch: batchItems,
+    callers,
+    perSecond: count / seconds,
+    p50Ms: quantile(times, 0.5),
+    p99Ms: quantile(times, 0.99),
+  }
+}

@@ -1,0 +1,215 @@
+/** What an operator does: sends letters back, alone and as a campaign, gives them up, archives them. */
+import type { Engine } from '../../server/src/engine/engine.ts'
+import type { Campaign, CampaignSpec, Letters } from '../../server/src/letters/letters.ts'
+import type { Storage } from '../../server/src/storage/storage.ts'
+import { runSql } from '../places.ts'
+import { type Measured, quantile } from '../report.ts'
+import { deadQueues } from './made.ts'
+
+const batch = 1_000
+const bench = { actor: 'bench', reason: 'benchmark', requestId: '' } as const
+
+/** Some letters of every queue get each of the other states: resolved, come back, DEAD, given up. */
+export async function mixStates(storage: Storage, share: number, now: number): Promise<void> {
+  for (const { name, origin } of deadQueues) {
+    const ids = await oldest(storage, name, share * 4)
+    const [resolved, failed, dead, discarded] = [0, 1, 2, 3].map((part) =>
+      ids.slice(part * share, (part + 1) * share),
+    ) as [string[], string[], string[], string[]]
+    await redriveAll(storage, origin, resolved, now, 'complete')
+    await redriveAll(storage, origin, failed, now, 'kill')
+    for (let time = 0; time < 3; time++) await redriveAll(storage, origin, dead, now, 'kill')
+    for (const some of chunks(discarded)) {
+      const letters = some.map((letterId) => ({ letterId }))
+      await storage.write([{ op: 'discard', letters, reason: 'benchmark', now }])
+    }
+  }
+}
+
+async function oldest(storage: Storage, queue: string, count: number): Promise<string[]> {
+  const ids: string[] = []
+  let after: { value: number; id: string } | null = null
+  do {
+    const page: Awaited<ReturnType<Storage['listLetters']>> = await storage.listLetters({
+      filter: { queues: [queue], states: ['waiting'] },
+      order: 'diedAt',
+      isDescending: false,
+      countMax: Math.min(batch, count - ids.length),
+      lookMax: 10 * batch,
+      hasBytes: false,
+      ...(after !== null && { after }),
+    })
+    ids.push(...page.letters.map(({ rootId }) => rootId))
+    after = page.next
+  } while (after !== null && ids.length < count)
+  return ids
+}
+
+async function redriveAll(
+  storage: Storage,
+  queue: string,
+  ids: readonly string[],
+  now: number,
+  end: 'complete' | 'kill',
+): Promise<void> {
+  for (const some of chunks(ids)) {
+    const letters = some.map((letterId) => ({ letterId, queue: null }))
+    const rules = { isDeadAllowed: true, isCapped: false, actor: 'bench', now }
+    const [sent] = await storage.write([{ op: 'redrive', letters, ...rules }])
+    const count = sent.filter(({ isStarted }) => isStarted).length
+    const holders = Array.from({ length: count }, () => 'bench')
+    const [leased] = await storage.write([{ op: 'lease', queue, partition: 0, holders, now }])
+    const items = leased.map(({ id }) => id)
+    if (end === 'complete') await storage.write([{ op: 'complete', queue, partition: 0, ids: items, now }])
+    else {
+      const error = { errorClass: 'com.example.StillBroken', message: 'the same again' }
+      const given = items.map((id) => ({ id, isDead: true, error }))
+      await storage.write([{ op: 'retry', queue, partition: 0, items: given, now }])
+    }
+  }
+}
+
+/** All of a queue's waiting letters of some days, as fast as it goes; the rate is that of sending. */
+export async function timeCampaign(subject: string, letters: Letters, spec: CampaignSpec): Promise<Measured> {
+  const { id } = await letters.campaigns.create(spec, bench)
+  let campaign = await step(letters, id)
+  while (campaign.size === null) campaign = await step(letters, id)
+  const startedAt = performance.now()
+  const before = campaign.counts.sent
+  while (campaign.counts.pending > 0 && campaign.state === 'running') campaign = await step(letters, id)
+  const seconds = (performance.now() - startedAt) / 1000
+  if (campaign.counts.pending > 0)
+    throw new Error(`the campaign is ${campaign.state}: ${campaign.stateReason}`)
+  return {
+    subject,
+    operation: 'campaign redrive',
+    batch,
+    callers: 1,
+    perSecond: (campaign.counts.sent - before) / seconds,
+    p50Ms: null,
+    p99Ms: null,
+  }
+}
+
+async function step(letters: Letters, id: string): Promise<Campaign> {
+  await letters.passes.campaigns()
+  const campaign = await letters.campaigns.get(id)
+  if (campaign === null) throw new Error('the campaign is gone')
+  return campaign
+}
+
+export function campaignOf(filter: object, ratePerSecond: number): CampaignSpec {
+  return {
+    name: 'benchmark',
+    action: 'redrive',
+    selection: { filter },
+    target: null,
+    isDeadAllowed: false,
+    canaryCount: 0,
+    ratePerSecond,
+    rampUs: 0,
+    haltRatio: 1,
+    haltMin: 1_000_000_000,
+  }
+}
+
+export async function timeArchive(
+  subject: string,
+  storage: Storage,
+  queue: string,
+  now: number,
+): Promise<Measured> {
+  const times: number[] = []
+  let archived = 0
+  const startedAt = performance.now()
+  for (;;) {
+    const began = performance.now()
+    const command = { op: 'archive', queue, endedBefore: now + 1, countMax: batch, now } as const
+    const [result] = await storage.write([command])
+    if (result.archived === 0) break
+    times.push(performance.now() - began)
+    archived += result.archived
+  }
+  return measuredOf(subject, 'archive', archived, startedAt, times)
+}
+
+/** The same rows between two plain tables with the same indexes: one statement that moves, nothing counted. */
+export async function timeBareMove(subject: string, url: string, queue: string): Promise<Measured> {
+  await runSql(url, [
+    'create schema bare',
+    'create table bare.live (like redrive.items_sourced including all)',
+    'create table bare.archive (like redrive.archive including all)',
+    `insert into bare.live select t.* from redrive.items_sourced t join redrive.queues q on q.id = t.queue_id
+     where q.name = '${queue}' and t.ended_at is not null`,
+    'vacuum analyze bare.live',
+  ])
+  const [columns] = await runSql(url, [
+    `select string_agg(attname, ', ' order by attnum) as names from pg_attribute
+     where attrelid = 'bare.live'::regclass and attnum > 0 and not attisdropped`,
+  ])
+  const move = `with picked as materialized (
+      select ctid as place from bare.live where queue_id = (select id from redrive.queues where name = '${queue}')
+        and ended_at < 9000000000000000 order by ended_at, id limit ${batch} for update skip locked
+    ), gone as (delete from bare.live t using picked p where t.ctid = p.place returning t.*
+    ), kept as (insert into bare.archive (${columns?.names}, archived_at) select ${columns?.names}, 0 from gone)
+    select count(*)::int4 as n from gone`
+  const times: number[] = []
+  let moved = 0
+  const startedAt = performance.now()
+  for (;;) {
+    const began = performance.now()
+    const [row] = await runSql(url, ['set enable_seqscan = off', move])
+    if (row?.n === 0) break
+    times.push(performance.now() - began)
+    moved += Number(row?.n)
+  }
+  const measured = measuredOf(subject, 'archive', moved, startedAt, times)
+  await runSql(url, ['drop schema bare cascade'])
+  return measured
+}
+
+function measuredOf(
+  subject: string,
+  operation: string,
+  count: number,
+  startedAt: number,
+  times: number[],
+): Measured {
+  const seconds = (performance.now() - startedAt) / 1000
+  times.sort((left, right) => left - right)
+  const [p50Ms, p99Ms] = [quantile(times, 0.5), quantile(times, 0.99)]
+  return { subject, operation, batch, callers: 1, perSecond: count / seconds, p50Ms, p99Ms }
+}
+
+/** Keeps a queue busy for a while: produce, lease, complete, one item per call. Gives items per second. */
+export async function keepBusy(
+  engine: Engine,
+  queue: string,
+  callers: number,
+  msMax: number,
+): Promise<number> {
+  const payload = new Uint8Array(300).fill(97)
+  const until = performance.now() + msMax
+  let handled = 0
+  const worker = async (_: unknown, caller: number): Promise<void> => {
+    while (performance.now() < until) {
+      await engine.produce(queue, [{ payload }])
+      const options = { clientId: `caller-${caller}`, countMax: 1, timeoutMs: 10_000 }
+      const { partition, items } = await engine.lease(queue, options)
+      await engine.complete(
+        queue,
+        partition,
+        items.map(({ id }) => id),
+      )
+      handled++
+    }
+  }
+  await Promise.all(Array.from({ length: callers }, worker))
+  return handled / (msMax / 1000)
+}
+
+function chunks<T>(list: readonly T[]): T[][] {
+  return Array.from({ length: Math.ceil(list.length / batch) }, (_, at) =>
+    list.slice(at * batch, (at + 1) * batch),
+  )
+}
