@@ -4,12 +4,13 @@
  */
 import fc from 'fast-check'
 import { expect, it } from 'vitest'
+import { noDeadline } from '../../src/core/letter.ts'
 import type { NewQueue } from '../../src/core/queue.ts'
 import { newQueue } from '../../src/core/queue.ts'
-import type { ImportedItem, NewItem } from '../../src/storage/storage.ts'
+import type { Archive, ImportedItem, NewItem } from '../../src/storage/storage.ts'
 import { aFailure, anOrigin, bytes, hour, minute, noon, second } from '../make.ts'
 import { newSeed, repeats } from './chance.ts'
-import { Model } from './model.ts'
+import { type EndedAt, Model, withoutGroup } from './model.ts'
 import { expectSound } from './oracle.ts'
 import { describeStores, type Given } from './stores.ts'
 
@@ -30,7 +31,15 @@ type Step =
       countMax: number
       isAll: boolean
     }
-  | { do: 'archive'; countMax: number; ago: number }
+  | { do: 'archive'; countMax: number; ago: number; states: Archive['states'] }
+  | {
+      do: 'redrive'
+      letters: { id: number; target: number | null }[]
+      isDeadAllowed: boolean
+      isCapped: boolean
+      isDueOnly: boolean
+    }
+  | { do: 'discard' | 'restore'; ids: number[] }
   | { do: 'pause' }
   | { do: 'update'; attemptsMax: number; hasDeadQueue: boolean; leaseUs: number }
 type Timed = Step & { queue: number; partition: number; us: number }
@@ -56,7 +65,9 @@ const anImportedItem: fc.Arbitrary<ImportedItem & { source?: number }> = fc.reco
     source: fc.nat(20),
     attempts: fc.nat(2),
     origin: fc.constant(anOrigin()),
-    failure: fc.constant(aFailure()),
+    failure: fc.constantFrom(aFailure(), aFailure({ reason: 'http_410', message: 'gone: 5' })),
+    history: fc.constant([aFailure({ message: 'the time before' })]),
+    redrives: fc.constantFrom(0, 1, 12),
     diedAt: fc.constant(noon - 1),
     lease: fc.constantFrom(null, { holder: 'i', deadline: noon + minute }),
   },
@@ -98,8 +109,27 @@ const aStep: fc.Arbitrary<Step> = fc.oneof(
   },
   {
     weight: 2,
-    arbitrary: fc.record({ do: fc.constant('archive'), countMax: fc.constantFrom(1, 100), ago: aDelay }),
+    arbitrary: fc.record({
+      do: fc.constant('archive'),
+      countMax: fc.constantFrom(1, 100),
+      ago: aDelay,
+      states: fc.constantFrom(undefined, undefined, ['discarded'], ['done', 'dead']),
+    }),
   },
+  {
+    weight: 5,
+    arbitrary: fc.record({
+      do: fc.constant('redrive'),
+      letters: fc.array(
+        fc.record({ id: fc.nat(20), target: fc.constantFrom(null, null, null, 0, 1, 2, 3) }),
+        { minLength: 1, maxLength: 3 },
+      ),
+      isDeadAllowed: fc.boolean(),
+      isCapped: fc.boolean(),
+      isDueOnly: fc.constantFrom(false, false, true),
+    }),
+  },
+  { weight: 2, arbitrary: fc.record({ do: fc.constantFrom('discard', 'restore', 'restore'), ids }) },
   { weight: 1, arbitrary: fc.record({ do: fc.constant('pause') }) },
   {
     weight: 1,
@@ -157,7 +187,9 @@ class Session {
   static async start(given: Given, name: string): Promise<Session> {
     const session = new Session(given, [`${name}-work`, `${name}-keeps`, `${name}-letters`])
     const [work, keeps, letters] = session.#names
-    await session.#create({ name: letters, partitions: 2, attemptsMax: 2, leaseUs: minute })
+    const backoff = { kind: 'fixed', delayUs: 30 * second, jitter: 0 } as const
+    const redrive = { mode: 'auto', redrivesMax: 2, backoff } as const
+    await session.#create({ name: letters, partitions: 2, attemptsMax: 2, leaseUs: minute, redrive })
     await session.#create({ name: work, partitions: 2, deadQueue: letters, attemptsMax: 2, leaseUs: minute })
     await session.#create({ name: keeps, partitions: 2, onDead: 'keep', keepDoneUs: minute, leaseUs: second })
     return session
@@ -214,7 +246,8 @@ class Session {
           queue,
           partition: step.partition,
         } as const
-        this.#model.delete(command, await run(command))
+        const deleted = await run(command)
+        this.#model.delete(command, deleted, await this.#endedAt())
         break
       }
       case 'extend': {
@@ -251,7 +284,8 @@ class Session {
         const { isWaiting, isScheduled, isLeased, countMax } = step
         const where = step.isAll ? {} : { partition: step.partition }
         const command = { op: 'clear', queue, isWaiting, isScheduled, isLeased, countMax, ...where } as const
-        this.#model.clear(command, await run(command))
+        const cleared = await run(command)
+        this.#model.clear(command, cleared, await this.#endedAt())
         break
       }
       case 'archive': {
@@ -261,6 +295,7 @@ class Session {
           endedBefore: now - step.ago,
           countMax: step.countMax,
           now,
+          ...(step.states === undefined ? {} : { states: step.states }),
         } as const
         const archived = await run(command)
         this.#model.archiveUp(
@@ -268,6 +303,31 @@ class Session {
           archived,
           await this.#given.storage.listItems({ queue, countMax: 10_000 }),
         )
+        break
+      }
+      case 'redrive': {
+        const { isDeadAllowed, isCapped, isDueOnly } = step
+        const letters = step.letters.map(({ id, target }) => ({
+          letterId: this.#letterIdOf(id),
+          queue: target === null ? null : (this.#names[target] ?? 'nowhere'),
+        }))
+        const rules = { isDeadAllowed, isCapped, isDueOnly }
+        const command = { op: 'redrive', letters, ...rules, actor: 'somebody', now } as const
+        const redriven = await run(command)
+        this.#ids.push(...redriven.flatMap((each) => (each.isStarted ? [each.id] : [])))
+        this.#model.redrive(command, redriven)
+        break
+      }
+      case 'discard': {
+        const letters = step.ids.map((id) => ({ letterId: this.#letterIdOf(id) }))
+        const command = { op: 'discard', letters, reason: 'obsolete', now } as const
+        this.#model.discard(command, await run(command))
+        break
+      }
+      case 'restore': {
+        const letterIds = step.ids.map((id) => this.#letterIdOf(id))
+        const command = { op: 'restore', letterIds, now } as const
+        this.#model.restore(command, await run(command))
         break
       }
       case 'pause':
@@ -292,11 +352,14 @@ class Session {
         storage.listArchive({ queue, countMax: 10_000 }),
         storage.counts({ queue }),
       ])
-      expect(items).toEqual(this.#model.items(queue))
-      expect(archive).toEqual(this.#model.archive(queue))
+      expect(items.map(withoutGroup)).toEqual(this.#model.items(queue))
+      expect(archive.map(({ item, archivedAt }) => ({ item: withoutGroup(item), archivedAt }))).toEqual(
+        this.#model.archive(queue),
+      )
       expect(counts).toMatchObject(this.#model.counts(queue))
     }
-    expect(await storage.nextDueAt()).toBe(this.#model.nextDueAt())
+    const nextDueAt = await storage.nextDueAt()
+    expect(nextDueAt === noDeadline ? null : nextDueAt).toBe(this.#model.nextDueAt())
   }
 
   async end(): Promise<void> {
@@ -314,6 +377,18 @@ class Session {
   async #update(name: string, changes: Partial<NewQueue>): Promise<void> {
     const queue = await this.#given.run({ op: 'update-queue', name, changes, now: this.#now })
     this.#model.queues.set(name, queue)
+  }
+
+  /** A command without a time may have ended redrives: when, is told by the letters. */
+  async #endedAt(): Promise<EndedAt> {
+    const letters = await this.#given.storage.getLetters(this.#model.letterIds())
+    const times = new Map(letters.map((letter) => [letter.rootId, letter.updatedAt]))
+    return (rootId) => times.get(rootId) ?? Number.NaN
+  }
+
+  #letterIdOf(number: number): string {
+    const letterIds = this.#model.letterIds()
+    return letterIds[number % (letterIds.length + 1)] ?? '0'.repeat(27)
   }
 
   #idOf(number: number): string {

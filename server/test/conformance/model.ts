@@ -3,18 +3,41 @@
  * did, takes only what nobody can foretell from the answer (new ids), and checks all the rest of it.
  */
 import { expect } from 'vitest'
+import { become } from '../../src/core/become.ts'
 import { deadLetterOf, deadPartition } from '../../src/core/dead-letter.ts'
 import type { Instant } from '../../src/core/instant.ts'
-import type { Item, Leased, Waiting } from '../../src/core/item.ts'
+import { type Item, isLetter, type Leased, type Outcome, type Waiting } from '../../src/core/item.ts'
+import {
+  baseOf,
+  discardLetter,
+  endRedrive,
+  isRedriving,
+  newLetterFacts,
+  noDeadline,
+  restoreLetter,
+  startRedrive,
+  whyNotDiscarded,
+  whyNotRedriven,
+} from '../../src/core/letter.ts'
 import type { Queue } from '../../src/core/queue.ts'
 import {
   comeDue,
   complete,
+  dieAlone,
   dueAt,
-  expireDeadlineWhenPromoted,
   type Fate,
   giveBack,
+  outcomeUnknown,
 } from '../../src/core/transitions.ts'
+import type {
+  Discarding,
+  DiscardLetters,
+  NotSent,
+  RedriveLetters,
+  Redriven,
+  RestoreLetters,
+  Restoring,
+} from '../../src/storage/letter-store.ts'
 import type {
   Advance,
   Advanced,
@@ -37,10 +60,16 @@ import type {
   Retry,
   Settled,
 } from '../../src/storage/storage.ts'
-import { gaugeOf, gaugesOf } from './store-facts.ts'
+import { type Gauge, gaugeOf, gaugesOf } from './store-facts.ts'
 
 type Place = Readonly<{ queue: string; partition: number }>
-type Total = Exclude<keyof Counts, 'waiting' | 'scheduled' | 'leased' | 'done' | 'dead'>
+type Total = Exclude<keyof Counts, Gauge>
+
+/** When a redrive ended that a command without a time ended, by root id: the store's choice. */
+export type EndedAt = (rootId: string) => Instant
+
+/** The queues of a model have no jitter: chance changes nothing. */
+const noChance = 0.5
 
 const noTotals: Record<Total, number> = {
   accepted: 0,
@@ -71,6 +100,14 @@ export class Model {
     return here.toSorted((a, b) => byId(a.item, b.item))
   }
 
+  /** Root ids, live or archived. */
+  letterIds(): string[] {
+    return [...this.#items, ...this.#archive.map(({ item }) => item)]
+      .filter(isLetter)
+      .map((item) => item.rootId)
+      .toSorted()
+  }
+
   counts(queue: string): Counts[] {
     return Array.from({ length: this.#queue(queue).partitions }, (_, partition) => ({
       ...gaugesOf(this.#items.filter(isAt({ queue, partition }))),
@@ -79,7 +116,9 @@ export class Model {
   }
 
   nextDueAt(): Instant | null {
-    const times = this.#items.flatMap((item) => dueAt(item, this.#queue(item.queue)) ?? [])
+    const times = this.#items
+      .flatMap((item) => dueAt(item, this.#queue(item.queue)) ?? [])
+      .filter((at) => at < noDeadline)
     return times.length === 0 ? null : Math.min(...times)
   }
 
@@ -109,7 +148,8 @@ export class Model {
       const item = newItem(spec, command, this.#newId(command, id), queue)
       expect(times).toEqual({ createdAt: item.createdAt, expireDeadline: item.expireDeadline })
       const { attempts = 0, origin = null, failure = null, diedAt = origin ? command.now : null } = spec
-      const imported: Waiting = { ...item, sourceId, attempts, origin, failure, diedAt }
+      const letter = origin === null ? null : newLetterFacts(command.now, queue.redrive, noChance)
+      const imported: Waiting = { ...item, sourceId, attempts, origin, failure, diedAt, letter }
       this.#add(spec.lease ? leaseOf(imported, spec.lease.holder, spec.lease.deadline) : imported)
     }
   }
@@ -126,7 +166,7 @@ export class Model {
       attempts: item.attempts + 1,
       updatedAt: command.now,
     }))
-    expect(result).toEqual(expected)
+    expect(result.map(withoutGroup)).toEqual(expected)
     for (const item of expected) this.#replace(item, item)
   }
 
@@ -183,26 +223,87 @@ export class Model {
     this.#checkAfterwards()
   }
 
-  delete(command: Delete, result: { removed: number }): void {
+  delete(command: Delete, result: { removed: number }, endedAt: EndedAt): void {
     const gone = this.#items.filter(isAt(command)).filter((item) => command.ids.includes(item.id))
     expect(result).toEqual({ removed: gone.length })
-    for (const item of gone) this.#remove(item, 'deleted')
+    this.#takeAway(gone, endedAt)
   }
 
-  clear(command: Clear, result: { removed: number }): void {
+  clear(command: Clear, result: { removed: number }, endedAt: EndedAt): void {
     const asked = { waiting: command.isWaiting, scheduled: command.isScheduled, leased: command.isLeased }
     const gone = this.items(command.queue)
       .filter((item) => command.partition === undefined || item.partition === command.partition)
       .filter((item) => (asked as Record<string, boolean>)[gaugeOf(item)] === true)
       .slice(0, command.countMax)
     expect(result).toEqual({ removed: gone.length })
-    for (const item of gone) this.#remove(item, 'deleted')
+    this.#takeAway(gone, endedAt)
+  }
+
+  redrive(command: RedriveLetters, result: readonly Redriven[]): void {
+    const { actor, now } = command
+    expect(result.map(({ letterId }) => letterId)).toEqual(command.letters.map(({ letterId }) => letterId))
+    for (const [index, asked] of command.letters.entries()) {
+      const letter = this.#letter(asked.letterId)
+      const said = result[index]
+      const why = this.#whyNotSent(letter, asked.queue, command)
+      if (letter === undefined || why.length > 0) {
+        expect(why).toContain(said?.isStarted === false ? said.why : said)
+        continue
+      }
+      if (said?.isStarted !== true)
+        throw new Error(`${asked.letterId} was to be sent: ${JSON.stringify(said)}`)
+      const name = asked.queue ?? letter.origin?.name ?? ''
+      const number = (letter.letter?.redrives[0]?.number ?? 0) + 1
+      expect(said).toMatchObject({ queue: name, number })
+      const queue = this.#queue(name)
+      const at = { queue: name, partition: said.partition, now }
+      expect(said.partition).toBeLessThan(queue.partitions)
+      const { kind, encoding, reference, key, headers, priority, payload } = letter
+      const same = { kind, encoding, reference, key, headers, priority, payload }
+      const id = this.#newId(at, said.id)
+      this.#add(newItem({ ...same, letterId: letter.rootId, redrives: number }, at, id, queue))
+      const target = { kind: 'queue', name, partition: said.partition, id } as const
+      const { campaign = null, edit = null } = asked
+      this.#replace(
+        letter,
+        startRedrive(letter, { at: now, deadline: noDeadline, actor, campaign, target, edit }),
+      )
+    }
+  }
+
+  discard(command: DiscardLetters, result: readonly Discarding[]): void {
+    const expected = command.letters.map(({ letterId }): Discarding => {
+      const letter = this.#letter(letterId)
+      const why = whyNotDiscarded(letter) ?? null
+      if (letter !== undefined && why === null) {
+        this.#replace(letter, discardLetter(letter, command.reason, command.now))
+      }
+      return { letterId, isDiscarded: why === null, why }
+    })
+    expect(result).toEqual(expected)
+  }
+
+  restore(command: RestoreLetters, result: readonly Restoring[]): void {
+    const expected = command.letterIds.map((letterId): Restoring => {
+      const found = this.#archive.find(({ item }) => isLetter(item) && item.rootId === letterId)
+      if (found === undefined) return { letterId, isRestored: false, why: 'missing' }
+      const { item } = found
+      if (item.sourceId !== null && this.#bySource(item.queue, item.sourceId) !== undefined) {
+        return { letterId, isRestored: false, why: 'taken' }
+      }
+      this.#archive = this.#archive.filter((each) => each !== found)
+      this.#items.push(restoreLetter(item, command.now))
+      this.#totalsAt(item).archived--
+      return { letterId, isRestored: true, why: null }
+    })
+    expect(result).toEqual(expected)
   }
 
   /** Which of several that ended at the same instant are taken is the store's choice: `left` says which stayed. */
   archiveUp(command: Archive, result: { archived: number }, left: readonly Item[]): void {
     const ended = this.items(command.queue)
-      .flatMap((item) => (item.state === 'done' || item.state === 'dead' ? [item] : []))
+      .flatMap((item) => ('endedAt' in item ? [item] : []))
+      .filter((item) => command.states?.includes(item.state) ?? true)
       .filter((item) => item.endedAt < command.endedBefore)
     expect(result).toEqual({ archived: Math.min(ended.length, command.countMax) })
     const stayed = ended.filter((item) => left.some(isAt(item, item.id)))
@@ -239,7 +340,7 @@ export class Model {
     return ids.flatMap((id, index): Refusal[] => {
       const item = this.#find(at, id)
       const isSettleable = item !== undefined && ['waiting', 'leased'].includes(gaugeOf(item))
-      if (!isSettleable || ids.indexOf(id) < index) return [{ id, why: 'missing' }]
+      if (!isSettleable || isRedriving(item) || ids.indexOf(id) < index) return [{ id, why: 'missing' }]
       return item.state === 'leased' ? [] : [{ id, why: 'not-leased' }]
     })
   }
@@ -251,31 +352,37 @@ export class Model {
     const here = { ...from, queue, partition, id: item.id as string | null }
     switch (fate.to) {
       case 'waiting': {
-        const { availableAt, failure } = fate
         // A scheduled item may keep its id until it goes to the tail.
-        const id = said.id === item.id && availableAt !== null ? item.id : this.#newId(item, said.id)
-        const isPromoted = fate.because === 'schedule'
-        const expireDeadline = isPromoted
-          ? expireDeadlineWhenPromoted(item, this.#queue(queue), now)
-          : item.expireDeadline
-        const changed = { id, availableAt, failure, expireDeadline, updatedAt: now }
-        this.#replace(item, { ...baseOf(item), ...changed, state: 'waiting' })
-        const to = availableAt === null ? 'waiting' : 'scheduled'
+        const isKept = said.id === item.id && fate.availableAt !== null
+        const id = isKept ? item.id : this.#newId(item, said.id)
+        this.#replace(item, { ...become(item, fate, this.#queue(queue), now, () => id), id })
+        const to = fate.availableAt === null ? 'waiting' : 'scheduled'
         expect({ ...said, failure: null }).toEqual({ ...here, to, id, failure: null })
         return
       }
       case 'done':
-        this.#replace(item, { ...baseOf(item), state: 'done', endedAt: now, updatedAt: now })
+        this.#replace(item, become(item, fate, this.#queue(queue), now, noId))
+        this.#endRedriveBy(item, 'resolved', now)
         expect(said).toEqual({ ...here, to: 'done', failure: null })
         return
-      case 'dead': {
-        const { failure } = fate
-        const diedAt = item.diedAt ?? now
-        const ended = { endedAt: now, updatedAt: now, diedAt, failure }
-        this.#replace(item, { ...baseOf(item), ...ended, state: 'dead' })
-        expect(said).toEqual({ ...here, to: 'dead', failure })
+      case 'dead':
+        this.#replace(item, become(item, fate, this.#queue(queue), now, noId))
+        expect(said).toEqual({ ...here, to: 'dead', failure: fate.failure })
+        return
+      case 'return': {
+        const letter = this.#letterUnderWay(item)
+        if (letter === undefined) {
+          this.#apply(item, dieAlone(item, fate.failure, this.#queue(queue), fate.because), now, said)
+          return
+        }
+        this.#remove(item, 'deadLettered')
+        this.#endRedriveBy(item, 'failed', now, fate.failure)
+        const there = { queue: letter.queue, partition: letter.partition, id: letter.id, to: 'returned' }
+        expect(said).toEqual({ ...from, ...there, failure: fate.failure })
         return
       }
+      case 'come-back':
+        throw new Error('redrives to queues have no deadline')
       case 'move': {
         const target = this.#queue(fate.deadQueue)
         this.#remove(item, 'deadLettered')
@@ -283,7 +390,8 @@ export class Model {
         if (letter === undefined) {
           const at = { queue: target.name, partition: deadPartition(partition, target) }
           const id = this.#newId(at, said.id)
-          letter = deadLetterOf(item, fate.failure, { queue: target, partition: at.partition, id }, now)
+          const place = { queue: target, partition: at.partition, id, chance: noChance }
+          letter = deadLetterOf(item, fate.failure, place, now)
           this.#add(letter)
         }
         const { id, rootId } = letter
@@ -299,7 +407,52 @@ export class Model {
       }
       case 'remove':
         this.#remove(item, fate.as)
+        if (fate.as === 'completed') this.#endRedriveBy(item, 'resolved', now)
         expect(said).toEqual({ ...here, to: 'removed', id: null, failure: fate.failure })
+    }
+  }
+
+  /** Whatever could apply: which of them is told first is the store's choice. */
+  #whyNotSent(letter: Item | undefined, asked: string | null, command: RedriveLetters): NotSent[] {
+    if (letter === undefined) return ['missing']
+    const why: NotSent[] = []
+    const notNow = whyNotRedriven(letter, command, this.#queue(letter.queue).redrive)
+    if (notNow !== undefined) why.push(notNow)
+    const dueAt = letter.letter?.nextRedriveAt ?? null
+    if (command.isDueOnly === true && (dueAt === null || dueAt > command.now)) why.push('not-due')
+    const name = asked ?? (letter.origin?.kind === 'queue' ? letter.origin.name : null)
+    if (name === null || !this.queues.has(name)) why.push('no-target')
+    if ([...this.queues.values()].some(({ deadQueue }) => deadQueue !== null && deadQueue === name)) {
+      why.push('dead-target')
+    }
+    return why
+  }
+
+  #letter(rootId: string): Item | undefined {
+    return this.#items.find((item) => isLetter(item) && item.rootId === rootId)
+  }
+
+  /** The letter whose present redrive this item is. */
+  #letterUnderWay(item: Item): Leased | undefined {
+    const letter = item.letterId === null ? undefined : this.#letter(item.letterId)
+    if (letter?.state !== 'leased' || !isRedriving(letter)) return undefined
+    return letter.letter?.redrives[0]?.number === item.redrives ? letter : undefined
+  }
+
+  #endRedriveBy(item: Item, outcome: Outcome, at: Instant, failure = item.failure): void {
+    const letter = this.#letterUnderWay(item)
+    if (letter === undefined) return
+    const end = { outcome, failure: outcome === 'resolved' ? null : failure, at, chance: noChance }
+    this.#replace(letter, endRedrive(letter, end, this.#queue(letter.queue).redrive))
+  }
+
+  #takeAway(gone: readonly Item[], endedAt: EndedAt): void {
+    for (const item of gone) this.#remove(item, 'deleted')
+    for (const item of gone) {
+      const letter = this.#letterUnderWay(item)
+      if (letter === undefined || (item.state !== 'waiting' && item.state !== 'leased')) continue
+      const at = endedAt(letter.rootId)
+      this.#endRedriveBy(item, 'unknown', at, outcomeUnknown(letter, at))
     }
   }
 
@@ -352,7 +505,9 @@ export class Model {
   }
 }
 
-function newItem(spec: NewItem | ImportedItem, at: Produce | Import, id: string, queue: Queue): Waiting {
+type At = Readonly<Place & { now: Instant }>
+
+function newItem(spec: NewItem | ImportedItem, at: At, id: string, queue: Queue): Waiting {
   const { lease, ...rest } = spec
   return {
     kind: '',
@@ -371,6 +526,9 @@ function newItem(spec: NewItem | ImportedItem, at: Produce | Import, id: string,
     failure: null,
     origin: null,
     diedAt: null,
+    history: [],
+    groupId: null,
+    letter: null,
     ...rest,
     id,
     rootId: id,
@@ -386,10 +544,13 @@ function leaseOf(item: Waiting, holder: string, deadline: Instant): Leased {
   return { ...baseOf(item), state: 'leased', lease: { holder, deadline } }
 }
 
-/** What every state has. */
-function baseOf(item: Item): Omit<Waiting, 'state' | 'availableAt'> {
-  const { state, availableAt, lease, endedAt, ...base } = item as Item & Record<string, unknown>
-  return base as Omit<Waiting, 'state' | 'availableAt'>
+function noId(): string {
+  throw new Error('only what waits gets a new id')
+}
+
+/** Which number a group has is the store's choice; the oracle checks that it is the right one. */
+export function withoutGroup<I extends Item>(item: I): I {
+  return { ...item, groupId: null }
 }
 
 function isAt(at: Place, id?: string): (item: Item) => boolean {

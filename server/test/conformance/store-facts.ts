@@ -4,9 +4,9 @@ import type { Command, Counts, ResultOf, Storage } from '../../src/storage/stora
 
 /** accepted − everything that became of what was accepted. */
 export function conservationGap(counts: Counts): number {
-  const { accepted, waiting, scheduled, leased, done, dead } = counts
+  const { accepted, waiting, scheduled, leased, done, dead, discarded } = counts
   const { completed, deadLettered, dropped, deleted, forgotten, archived } = counts
-  const there = waiting + scheduled + leased + done + dead
+  const there = waiting + scheduled + leased + done + dead + discarded
   const gone = completed + deadLettered + dropped + deleted + forgotten + archived
   return accepted - there - gone
 }
@@ -25,12 +25,12 @@ export async function listAll(storage: Storage, queue: string): Promise<Item[]> 
 }
 
 export function gaugesOf(items: readonly Item[]): Pick<Counts, Gauge> {
-  const gauges = { waiting: 0, scheduled: 0, leased: 0, done: 0, dead: 0 }
+  const gauges = { waiting: 0, scheduled: 0, leased: 0, done: 0, dead: 0, discarded: 0 }
   for (const item of items) gauges[gaugeOf(item)]++
   return gauges
 }
 
-type Gauge = 'waiting' | 'scheduled' | 'leased' | 'done' | 'dead'
+export type Gauge = 'waiting' | 'scheduled' | 'leased' | 'done' | 'dead' | 'discarded'
 
 export function gaugeOf(item: Item): Gauge {
   return item.state === 'waiting' && item.availableAt !== null ? 'scheduled' : item.state

@@ -1,0 +1,118 @@
+/**
+ * What must be true of the dead letters of any store at any time. Recounts from the items, never from what the
+ * store says of its letters.
+ */
+import { expect } from 'vitest'
+import { causeOf, otherCause } from '../../src/core/cause.ts'
+import { type Item, isLetter } from '../../src/core/item.ts'
+import { isRedriving } from '../../src/core/letter.ts'
+import { type GroupFacts, type LetterCount, redrivesCounted } from '../../src/storage/letter-store.ts'
+import type { Storage } from '../../src/storage/storage.ts'
+import { gaugeOf } from './store-facts.ts'
+
+/** `items`: all there are, of all queues. */
+export async function expectSoundLetters(storage: Storage, items: readonly Item[]): Promise<void> {
+  const letters = items.filter(isLetter)
+  for (const item of items) expectFactsOfLettersOnly(item)
+  expectOneRedriveEach(letters, items)
+
+  const by = ['queue', 'state', 'group', 'redrives'] as const
+  expect(inOrder(await storage.countLetters({ filter: {}, by })), 'letters by group').toEqual(
+    recount(letters),
+  )
+  const groups = await allGroups(storage)
+  const byGroup = Map.groupBy(letters, (letter) => letter.groupId)
+  for (const group of groups) {
+    const inside = byGroup.get(group.id) ?? []
+    expectSoundGroup(group, inside)
+    for (const letter of inside) {
+      expect(letter.queue).toBe(group.queue)
+      expect(causesOf(letter), `the cause of ${letter.rootId}`).toContainEqual(causes(group))
+    }
+    byGroup.delete(group.id)
+  }
+  expect([...byGroup.keys()], 'groups that letters have and that are not there').toEqual([])
+}
+
+/** Every group there is, with letters or without. */
+export async function allGroups(storage: Storage): Promise<GroupFacts[]> {
+  const groups: GroupFacts[] = []
+  const countMax = 1_000
+  for (;;) {
+    const last = groups.at(-1)
+    const after = last === undefined ? {} : { after: { count: last.count, id: last.id } }
+    const page = await storage.listGroups({ filter: {}, isEmptyToo: true, countMax, ...after })
+    groups.push(...page)
+    if (page.length < countMax) return groups
+  }
+}
+
+function expectFactsOfLettersOnly(item: Item): void {
+  const has = { group: item.groupId !== null, facts: item.letter !== null, diedAt: item.diedAt !== null }
+  if (isLetter(item)) {
+    expect(has, `letter ${item.rootId}`).toEqual({ group: true, facts: true, diedAt: true })
+  } else expect(has, `item ${item.id}`).toMatchObject({ group: false, facts: false })
+}
+
+/** A letter that is under way has one item somewhere, which is alive and knows its number; others have none. */
+function expectOneRedriveEach(letters: readonly Item[], items: readonly Item[]): void {
+  const alive = items.filter((item) => item.letterId !== null && ['waiting', 'leased'].includes(item.state))
+  for (const letter of letters) {
+    const [newest, ...earlier] = letter.letter?.redrives ?? []
+    expect(
+      earlier.filter((record) => record.outcome === null || record.endedAt === null),
+      `redrives of ${letter.rootId} that should have ended`,
+    ).toEqual([])
+    expect(isRedriving(letter), `whether ${letter.rootId} is under way`).toBe(newest?.outcome === null)
+    if (!isRedriving(letter) || newest?.target.kind !== 'queue') continue
+    const sent = alive.filter((item) => item.letterId === letter.rootId && item.redrives === newest.number)
+    expect(
+      sent.map(({ queue, partition }) => ({ queue, partition })),
+      `the redrive of ${letter.rootId}`,
+    ).toEqual([{ queue: newest.target.name, partition: newest.target.partition }])
+  }
+}
+
+function expectSoundGroup(group: GroupFacts, inside: readonly Item[]): void {
+  const states: Record<string, number> = {}
+  for (const letter of inside) states[gaugeOf(letter)] = (states[gaugeOf(letter)] ?? 0) + 1
+  expect({ count: group.count, states: nonZero(group.states) }, `group ${group.id}`).toEqual({
+    count: inside.length,
+    states,
+  })
+  const newest = inside.reduce<number | null>((at, { diedAt }) => Math.max(at ?? 0, diedAt ?? 0), null)
+  expect(group.lastSeenAt, `last seen of group ${group.id}`).toBe(newest)
+  const samples = inside.filter((letter) => letter.diedAt === newest).map((letter) => letter.rootId)
+  expect(inside.length === 0 ? [null] : samples, `sample of group ${group.id}`).toContain(group.sampleId)
+}
+
+function recount(letters: readonly Item[]): LetterCount[] {
+  const sums = new Map<string, LetterCount>()
+  for (const letter of letters) {
+    const redrives = Math.min(letter.redrives, redrivesCounted)
+    const of = { queue: letter.queue, state: gaugeOf(letter), group: letter.groupId ?? -1, redrives }
+    const key = JSON.stringify(of)
+    sums.set(key, { ...of, count: (sums.get(key)?.count ?? 0) + 1 })
+  }
+  return inOrder([...sums.values()])
+}
+
+/** Sums have no order of their own. */
+export function inOrder(counts: readonly LetterCount[]): LetterCount[] {
+  const key = (count: LetterCount): string => JSON.stringify(Object.entries(count).toSorted())
+  return counts.toSorted((a, b) => (key(a) < key(b) ? -1 : 1))
+}
+
+function causesOf(letter: Item): object[] {
+  const cause = causeOf(letter.failure, letter.origin ?? { name: '' })
+  return [causes(cause), causes(otherCause(cause))]
+}
+
+function causes(of: Pick<GroupFacts, 'fingerprint' | 'origin' | 'reason' | 'slug' | 'errorClass' | 'title'>) {
+  const { fingerprint, origin, reason, slug, errorClass, title } = of
+  return { fingerprint, origin, reason, slug, errorClass, title }
+}
+
+function nonZero(states: GroupFacts['states']): Record<string, number> {
+  return Object.fromEntries(Object.entries(states).filter(([, count]) => count !== 0))
+}
