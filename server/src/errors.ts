@@ -74,6 +74,27 @@ const catalog = {
     status: 404,
     hint: 'It may be purged from the archive, or the id is of something else.',
   },
+  LETTER_NOT_RETRYABLE: {
+    status: 409,
+    hint: 'Look at its status: only what waits for somebody can be sent back, and never twice at once.',
+  },
+  LETTER_NOT_DISCARDABLE: {
+    status: 409,
+    hint: 'Wait for the end of its redrive, or of the lease on it; what is resolved needs no giving up.',
+  },
+  GROUP_NOT_FOUND: { status: 404, hint: 'GET /api/v1/groups lists those that there are.' },
+  TARGET_INVALID: {
+    status: 400,
+    hint: 'Name a queue that is there and that takes no dead letters of others.',
+  },
+  TARGET_UNAVAILABLE: {
+    status: 503,
+    hint: 'Nothing was changed. Make the queue it came from again, or send it to another one.',
+  },
+  PAGE_TOO_DEEP: {
+    status: 400,
+    hint: 'Ask again: it goes on from where it got to. Or narrow the list; GET /api/v1/letters pages by cursor.',
+  },
   CAMPAIGN_NOT_FOUND: { status: 404, hint: 'GET /api/v1/campaigns lists those that there are.' },
   CAMPAIGN_STATE: { status: 409, hint: 'Look at the state of the campaign: it allows other steps.' },
   CAMPAIGN_CHANGED: {

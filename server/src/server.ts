@@ -9,6 +9,7 @@ import type { AddressInfo } from 'node:net'
 import type { FastifyInstance } from 'fastify'
 import { createAdjustableClock } from './adjustable-clock.ts'
 import { createApi } from './api/create-api.ts'
+import { dlqLimits } from './api/dlq/limits.ts'
 import { httpLimits } from './api/http-limits.ts'
 import { routes } from './api/routes.ts'
 import { testHookRoutes } from './api/test-hooks/routes.ts'
@@ -95,12 +96,16 @@ export async function startServer({ settings, store, log }: ServerOptions): Prom
       leaseItemsMax: settings['queue.lease_items_max'],
       completeItemsMax: settings['queue.complete_items_max'],
     },
+    dlqLimits: dlqLimits(settings),
     storeKind: store.kind,
     storage: connection.storage,
     engine: () => {
       // Throws the reason while there is no store; once there was one there is its engine.
       connection.storage()
       return engine as Engine
+    },
+    letters: () => {
+      throw new KnownError('STORE_UNAVAILABLE', 'this server does not serve dead letters')
     },
     health: () => readHealth(checks, version),
     createMetrics: (connections) =>

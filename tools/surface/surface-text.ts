@@ -38,6 +38,7 @@ function settingLines(settings: SettingsTable): string[] {
       setting.allowed,
       flagOf(name),
       environmentNameOf(name),
+      ...(setting.known === undefined ? [] : [setting.known.name]),
     ]),
   )
 }

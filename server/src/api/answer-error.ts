@@ -37,13 +37,13 @@ export function createErrorAnswers(
       })
       logFailure(log, known, failed)
       const dialect = request.route?.dialect ?? dialectFor(failed.path)
-      const { status, reasonPhrase, contentType, body } = dialect.renderError(known, failed)
+      const { status, reasonPhrase, contentType, headers = {}, body } = dialect.renderError(known, failed)
       if (reasonPhrase !== undefined) reply.raw.statusMessage = reasonPhrase
       const seconds = retryAfter[known.code]
       if (seconds !== undefined) reply.header('Retry-After', seconds)
       if (known.code === 'SHUTTING_DOWN') reply.header('Connection', 'close')
       // Again, for what fails before the hook that sets them.
-      reply.headers({ 'X-Request-ID': request.id, 'X-Content-Type-Options': 'nosniff' })
+      reply.headers({ ...headers, 'X-Request-ID': request.id, 'X-Content-Type-Options': 'nosniff' })
       return sendAs(reply.code(status), contentType, body)
     },
 

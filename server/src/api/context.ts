@@ -1,9 +1,11 @@
 import type { Clock } from '../core/instant.ts'
 import type { Engine } from '../engine/engine.ts'
+import type { Letters } from '../letters/letters.ts'
 import type { Health } from '../ops/health.ts'
 import type { Logger } from '../ops/log.ts'
 import type { Metrics } from '../ops/metrics.ts'
 import type { Storage } from '../storage/storage.ts'
+import type { DlqLimits } from './dlq/limits.ts'
 import type { HttpLimits } from './http-limits.ts'
 import type { LeaseCalls } from './lease-calls.ts'
 import type { QueueApiLimits } from './queue/limits.ts'
@@ -15,12 +17,15 @@ export type ApiContext = Readonly<{
   startedAt: Date
   limits: HttpLimits
   queueLimits: QueueApiLimits
+  dlqLimits: DlqLimits
   leaseCalls: LeaseCalls
   storeKind: 'sqlite' | 'memory' | 'postgres'
   /** Throws STORE_UNAVAILABLE while there is no store. */
   storage: () => Storage
   /** The same: throws STORE_UNAVAILABLE while there is no store. */
   engine: () => Engine
+  /** The same. */
+  letters: () => Letters
   health: () => Health
   metrics: Pick<Metrics, 'contentType' | 'render'>
   /** The description of the API as JSON text. */

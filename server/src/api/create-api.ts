@@ -4,6 +4,7 @@ import type { Metrics } from '../ops/metrics.ts'
 import { type Authorize, allowAll } from './authorize.ts'
 import type { ApiContext } from './context.ts'
 import type { Dialect } from './dialect.ts'
+import { type DlqLimits, defaultDlqLimits } from './dlq/limits.ts'
 import type { Drain } from './drain.ts'
 import { createHttpServer } from './http-server.ts'
 import { createLeaseCalls } from './lease-calls.ts'
@@ -16,8 +17,9 @@ import * as table from './routes.ts'
 
 /** What the context needs from outside; the rest of it is made here. */
 export type ApiParts = Readonly<
-  Omit<ApiContext, 'openapi' | 'stopping' | 'metrics' | 'queueLimits' | 'leaseCalls'> & {
+  Omit<ApiContext, 'openapi' | 'stopping' | 'metrics' | 'queueLimits' | 'dlqLimits' | 'leaseCalls'> & {
     queueLimits?: QueueApiLimits
+    dlqLimits?: DlqLimits
     createMetrics: (connections: () => number) => Metrics
     isLocalOnly: boolean
     authorize?: Authorize
@@ -29,7 +31,8 @@ export type ApiParts = Readonly<
 /** The whole HTTP edge, ready to be listened with. */
 export async function createApi(parts: ApiParts): Promise<{ app: FastifyInstance; drain: Drain }> {
   const { createMetrics, isLocalOnly, authorize = allowAll, ...rest } = parts
-  const { routes = table.routes, dialects = table.dialects, queueLimits = defaultLimits, ...context } = rest
+  const { routes = table.routes, dialects = table.dialects, ...others } = rest
+  const { queueLimits = defaultLimits, dlqLimits = defaultDlqLimits, ...context } = others
   const metrics: Metrics = createMetrics(() => drain.connections())
   const { app, drain } = createHttpServer({
     limits: parts.limits,
@@ -47,6 +50,7 @@ export async function createApi(parts: ApiParts): Promise<{ app: FastifyInstance
     {
       ...context,
       queueLimits,
+      dlqLimits,
       leaseCalls: createLeaseCalls(),
       metrics,
       openapi: openapiText(app),

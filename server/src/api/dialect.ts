@@ -17,6 +17,7 @@ export type RenderedError = Readonly<{
   /** For statuses that HTTP has no words for. */
   reasonPhrase?: string
   contentType: string
+  headers?: Readonly<Record<string, string>>
   body: string | Uint8Array
 }>
 

@@ -15,6 +15,15 @@ export const permissions = [
   'queue.complete',
   'queue.retry',
   'queue.clear',
+  'letter.read',
+  'letter.redrive',
+  'letter.edit',
+  'letter.discard',
+  'letter.restore',
+  'letter.capture',
+  'campaign.read',
+  'campaign.write',
+  'audit.read',
 ] as const
 
 export type Permission = (typeof permissions)[number]

@@ -37,7 +37,8 @@ function argumentOf({ type }: Setting<unknown>): string {
 function describe(name: string, setting: Setting<unknown>): string {
   const fallback = setting.default === undefined ? [] : [`default: ${setting.format(setting.default)}`]
   const bounds = setting.bounds === '' ? [] : [setting.bounds]
-  return `${setting.sentence} (${[...bounds, ...fallback, `env: ${environmentNameOf(name)}`].join('; ')})`
+  const variables = [environmentNameOf(name), ...(setting.known === undefined ? [] : [setting.known.name])]
+  return `${setting.sentence} (${[...bounds, ...fallback, `env: ${variables.join(', ')}`].join('; ')})`
 }
 
 function headingOf(name: string): string {

@@ -1,5 +1,5 @@
 import type { Given } from './origin.ts'
-import { environmentNameOf } from './settings.ts'
+import { environmentNameOf, type SettingsTable } from './settings.ts'
 
 export type Environment = Readonly<Record<string, string | undefined>>
 
@@ -21,6 +21,18 @@ export function environmentGivens(names: readonly string[], environment: Environ
       text: text ?? '',
       origin: { kind: 'environment', variable },
     }))
+}
+
+/**
+ * What variables set that other systems of the kind have, too. They are not ours to complain about: a value out of
+ * bounds is the nearest one allowed, and what cannot be read is not set.
+ */
+export function knownVariableGivens(table: SettingsTable, environment: Environment): Given[] {
+  return Object.entries(table).flatMap(([name, { known }]) => {
+    const text = known?.mend(environment[known.name] ?? '')
+    if (known === undefined || text === undefined) return []
+    return [{ name, text, origin: { kind: 'environment', variable: known.name } }]
+  })
 }
 
 /**

@@ -53,6 +53,23 @@ describe('the settings in force', () => {
     ])
   })
 
+  it('come from well-known variables, too, where what is not usable is mended or passed over', () => {
+    const limits = (environment: Record<string, string>) => {
+      const { settings } = load({ environment })
+      return [settings['dlq.page_size_default'], settings['dlq.page_size_max'], settings['dlq.purge_limit']]
+    }
+    expect(limits({ DLQ_PAGE_SIZE_DEFAULT: '10', DLQ_PAGE_SIZE_MAX: ' 50 ' })).toEqual([10, 50, 1_000])
+    expect(limits({ DLQ_PAGE_SIZE_DEFAULT: '0', DLQ_PAGE_SIZE_MAX: '501' })).toEqual([1, 500, 1_000])
+    expect(limits({ DLQ_PAGE_SIZE_DEFAULT: 'ten', DLQ_PAGE_SIZE_MAX: '', DLQ_PURGE_LIMIT: '1.5' })).toEqual([
+      25, 100, 1_000,
+    ])
+    expect(limits({ DLQ_PURGE_LIMIT: '7', REDRIVE_DLQ_PURGE_LIMIT: '8' })).toEqual([25, 100, 8])
+    expect(load({ environment: { DLQ_PURGE_LIMIT: '7' } }).origins['dlq.purge_limit']).toEqual({
+      kind: 'environment',
+      variable: 'DLQ_PURGE_LIMIT',
+    })
+  })
+
   it('may be nested in the file, or written with dots', () => {
     const { settings } = load({ yaml: 'log:\n  level: debug\nlog.format: json\n' })
     expect([settings['log.level'], settings['log.format']]).toEqual(['debug', 'json'])

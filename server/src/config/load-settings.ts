@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs'
 import { resolve } from 'node:path'
 import { KnownError } from '../errors.ts'
-import { type Environment, environmentGivens } from './environment.ts'
+import { type Environment, environmentGivens, knownVariableGivens } from './environment.ts'
 import type { Given } from './origin.ts'
 import { describeOrigin } from './origin.ts'
 import { type ReadSettings, readSettings } from './read-settings.ts'
@@ -23,7 +23,10 @@ const defaultFile = 'redrive.yaml'
 /** The settings in force: flag before environment before file before default. */
 export function loadSettings(sources: SettingsSources): LoadedSettings {
   const flags = flagGivens(sources.flags)
-  const environment = environmentGivens(names, sources.environment)
+  const environment = [
+    ...knownVariableGivens(settingsTable, sources.environment),
+    ...environmentGivens(names, sources.environment),
+  ]
   const file = fileGivens(sources, [...environment, ...flags])
   return readSettings(settingsTable, [...file, ...environment, ...flags])
 }

@@ -28,7 +28,12 @@ export type Setting<T> = Readonly<{
   parse(text: string): T | undefined
   /** For people; never shows a secret. */
   format(value: T): string
+  /** A variable that systems of the kind are known to have, beside the one that follows from the name. */
+  known: KnownVariable | undefined
 }>
+
+/** Forgiving, as its readers elsewhere are: `mend` gives the nearest value allowed, or undefined for no value. */
+export type KnownVariable = Readonly<{ name: string; mend(text: string): string | undefined }>
 
 type Given<D> = Readonly<{ sentence: string; default?: D }>
 type Absent = undefined
@@ -46,15 +51,16 @@ export function string<D extends string | Absent = Absent>(
 }
 
 export function integer<D extends number | Absent = Absent>(
-  given: Given<D> & { min: number; max: number },
+  given: Given<D> & { min: number; max: number; variable?: string },
 ): Setting<number | D> {
-  const { min, max } = given
+  const { min, max, variable } = given
   return row({
     type: 'integer',
     allowed: `a whole number from ${min} to ${max}`,
     bounds: `${min} to ${max}`,
     parse: (text) => (/^[+-]?\d+$/.test(text) ? within(Number(text), min, max) : undefined),
     format: String,
+    ...(variable !== undefined && { known: { name: variable, mend: (text) => mendInteger(text, min, max) } }),
     ...common<number | D>(given),
   })
 }
@@ -155,9 +161,10 @@ export function secret(given: Readonly<{ sentence: string }>): Setting<Secret | 
   })
 }
 
-type Row<T> = Omit<Setting<T>, 'choices' | 'bounds' | 'format'> & {
+type Row<T> = Omit<Setting<T>, 'choices' | 'bounds' | 'format' | 'known'> & {
   choices?: readonly string[]
   bounds?: string
+  known?: KnownVariable
   format: (value: NonNullable<T>) => string
 }
 
@@ -165,6 +172,7 @@ function row<T>(given: Row<T>): Setting<T> {
   return {
     choices: [],
     bounds: '',
+    known: undefined,
     ...given,
     format: (value) => (value === undefined || value === null ? '' : given.format(value)),
   }
@@ -173,6 +181,11 @@ function row<T>(given: Row<T>): Setting<T> {
 /** A setting without a default is undefined until it is given, and its type says so. */
 function common<T>(given: Readonly<{ sentence: string; default?: T }>): { sentence: string; default: T } {
   return { sentence: given.sentence, default: given.default as T }
+}
+
+function mendInteger(text: string, min: number, max: number): string | undefined {
+  if (!/^\s*[+-]?\d+\s*$/.test(text)) return undefined
+  return String(Math.min(Math.max(Number(text), min), max))
 }
 
 function within(value: number, min: number, max: number): number | undefined {

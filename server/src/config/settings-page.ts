@@ -27,6 +27,9 @@ and where it came from.
 A duration is written as \`300ms\`, \`1.5s\`, \`5m\` or \`24h\`; a size as \`512\`, \`16KiB\` (1024) or \`64MB\` (1000000);
 a list as \`one,two\`, or as a list in the file. A secret can be given by reference: see [secrets](secrets.md).
 
+Some settings are also read from a variable that other systems of the kind have, such as \`DLQ_PURGE_LIMIT\`. There a
+value out of bounds is the nearest one allowed, and what cannot be read counts as not set; our own name wins.
+
 Variables that start with \`REDRIVE_TEST_\` belong to the tests. In Kubernetes, the variables that describe a
 service called \`redrive\` (\`REDRIVE_PORT=tcp://…\` and the like) are not taken for settings.
 `
@@ -47,9 +50,14 @@ function section(name: string, setting: Setting<unknown>): string {
     `- default: ${fallback}`,
     name === 'config'
       ? `- ${code(flagOf(name))}, ${code(environmentNameOf(name))}; not in the file itself`
-      : `- ${code(flagOf(name))}, ${code(environmentNameOf(name))}`,
+      : `- ${code(flagOf(name))}, ${variables(name, setting)}`,
     '',
   ].join('\n')
+}
+
+function variables(name: string, { known }: Setting<unknown>): string {
+  const own = code(environmentNameOf(name))
+  return known === undefined ? own : `${own}, ${code(known.name)}`
 }
 
 function code(text: string): string {

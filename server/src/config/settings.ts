@@ -142,6 +142,36 @@ export const settingsTable = {
     max: 65_536,
     sentence: 'The most items that may be completed or retried in one call of the Queue API.',
   }),
+
+  'dlq.page_size_default': integer({
+    default: 25,
+    min: 1,
+    max: 100,
+    variable: 'DLQ_PAGE_SIZE_DEFAULT',
+    sentence: 'How many dead letters a page of GET /api/v1/dlq has, unless page_size says.',
+  }),
+  'dlq.page_size_max': integer({
+    default: 100,
+    min: 1,
+    max: 500,
+    variable: 'DLQ_PAGE_SIZE_MAX',
+    sentence: 'The largest page_size of GET /api/v1/dlq; a larger default counts as this.',
+  }),
+  'dlq.requeue_limit': integer({
+    default: 500,
+    min: 1,
+    max: 1_000,
+    variable: 'DLQ_REQUEUE_LIMIT',
+    sentence: 'The most ids in one call of POST /api/v1/dlq/requeue.',
+  }),
+  'dlq.purge_limit': integer({
+    default: 1_000,
+    min: 1,
+    max: 5_000,
+    variable: 'DLQ_PURGE_LIMIT',
+    sentence: 'The most ids or matches that one call of POST /api/v1/dlq/purge discards.',
+  }),
+
   'test.hooks': boolean({
     default: false,
     sentence: 'Adds /_test/clock and /_test/hold, for test suites. Never on a server that matters.',

@@ -26,6 +26,9 @@ export async function startTestApi(over: Partial<ApiParts> = {}): Promise<TestAp
     engine: () => {
       throw new KnownError('STORE_UNAVAILABLE', 'this server has no store')
     },
+    letters: () => {
+      throw new KnownError('STORE_UNAVAILABLE', 'this server has no store')
+    },
     health: () => ({ status: 'pass', version: '0.0.0-test', checks: {} }),
     createMetrics: (connections) =>
       createMetrics({

@@ -1,0 +1,31 @@
+/** How much one call of this dialect may ask for. */
+export type DlqLimits = Readonly<{
+  pageSizeDefault: number
+  pageSizeMax: number
+  requeueMax: number
+  purgeMax: number
+}>
+
+export type DlqSettings = Readonly<{
+  'dlq.page_size_default': number
+  'dlq.page_size_max': number
+  'dlq.requeue_limit': number
+  'dlq.purge_limit': number
+}>
+
+export function dlqLimits(settings: DlqSettings): DlqLimits {
+  const pageSizeMax = settings['dlq.page_size_max']
+  return {
+    pageSizeDefault: Math.min(settings['dlq.page_size_default'], pageSizeMax),
+    pageSizeMax,
+    requeueMax: settings['dlq.requeue_limit'],
+    purgeMax: settings['dlq.purge_limit'],
+  }
+}
+
+export const defaultDlqLimits: DlqLimits = {
+  pageSizeDefault: 25,
+  pageSizeMax: 100,
+  requeueMax: 500,
+  purgeMax: 1_000,
+}
