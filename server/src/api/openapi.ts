@@ -4,7 +4,19 @@ import type { FastifyInstance } from 'fastify'
 const tags = [
   { name: 'server', description: 'This server.' },
   { name: 'queues', description: 'Queues, their policy and their counts.' },
+  {
+    name: 'letters',
+    description: 'Dead letters: capture, find, look at, send back, give up. See docs/letters-api.md.',
+  },
+  { name: 'groups', description: 'Dead letters with one cause.' },
+  { name: 'campaigns', description: 'A redrive or discard of many, with a frozen set and a report.' },
+  { name: 'archive', description: 'Letters that left the live ones by retention.' },
+  { name: 'audit', description: 'Who did what to which, when and why.' },
   { name: 'queue-api', description: 'The Queue API, in JSON and protobuf: docs/queue-api.md.' },
+  {
+    name: 'dlq',
+    description: 'Dead letters as the management API and the topic API know them: docs/dlq-api.md.',
+  },
   { name: 'watching', description: 'For monitoring: no credential needed.' },
   { name: 'pages', description: 'For people, and this description itself.' },
 ]

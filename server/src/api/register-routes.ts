@@ -72,6 +72,18 @@ function registerRoute(scope: FastifyInstance, row: Route, context: ApiContext, 
       }
       done()
     },
+    ...(row.alsoNeeds !== undefined && {
+      preHandler: (request: FastifyRequest, _reply: FastifyReply, done: (error?: Error) => void) => {
+        try {
+          const more = row.alsoNeeds?.(request)
+          if (more !== undefined) authorize(more, request)
+        } catch (error) {
+          done(error as Error)
+          return
+        }
+        done()
+      },
+    }),
     handler: (request, reply) => handler(request, reply, context),
   })
 }

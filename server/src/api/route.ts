@@ -25,6 +25,8 @@ export type Route<S extends RouteSchema = RouteSchema> = Readonly<{
   /** As in OpenAPI: `/api/v1/queues/{name}`. */
   path: string
   permission: Permission
+  /** What is needed as well when the body asks for more than the path says. */
+  alsoNeeds?: (request: FastifyRequest) => Permission | undefined
   /** One line, in OpenAPI and in the docs. */
   summary: string
   tag: string

@@ -1,11 +1,23 @@
 import type { Dialect } from './dialect.ts'
+import { dlqManagement, dlqMessages } from './dlq/dialects.ts'
+import { dlqRoutes } from './dlq/routes.ts'
 import { dashboardRoutes } from './pages/dashboard.ts'
 import { docsRoutes } from './pages/docs.ts'
 import { queueApi } from './queue/dialect.ts'
 import { queueApiRoutes } from './queue/routes.ts'
 import type { Route } from './route.ts'
+import { auditRoutes } from './v1/audit.ts'
+import { campaignRoutes } from './v1/campaigns/campaigns.ts'
+import { campaignEventRoutes } from './v1/campaigns/events.ts'
 import { v1 } from './v1/dialect.ts'
 import { infoRoutes } from './v1/info.ts'
+import { letterActionRoutes } from './v1/letters/actions.ts'
+import { archiveRoutes } from './v1/letters/archive.ts'
+import { captureRoutes } from './v1/letters/capture.ts'
+import { letterCountRoutes } from './v1/letters/counts.ts'
+import { exportRoutes } from './v1/letters/export.ts'
+import { groupRoutes } from './v1/letters/groups.ts'
+import { letterRoutes } from './v1/letters/letters.ts'
 import { queueCareRoutes } from './v1/queue-care.ts'
 import { queueItemRoutes } from './v1/queue-items.ts'
 import { queueRoutes } from './v1/queues.ts'
@@ -18,10 +30,21 @@ import { metricsRoutes } from './watch/metrics.ts'
  */
 export const routes: readonly Route[] = [
   ...queueApiRoutes,
+  ...dlqRoutes,
   ...infoRoutes,
   ...queueRoutes,
   ...queueCareRoutes,
   ...queueItemRoutes,
+  ...captureRoutes,
+  ...letterRoutes,
+  ...exportRoutes,
+  ...letterCountRoutes,
+  ...letterActionRoutes,
+  ...archiveRoutes,
+  ...groupRoutes,
+  ...campaignRoutes,
+  ...campaignEventRoutes,
+  ...auditRoutes,
   ...healthRoutes,
   ...metricsRoutes,
   ...docsRoutes,
@@ -29,4 +52,4 @@ export const routes: readonly Route[] = [
 ]
 
 /** In the order in which they are asked about a path that no route matches. Ours takes what is left. */
-export const dialects: readonly Dialect[] = [queueApi, v1]
+export const dialects: readonly Dialect[] = [queueApi, dlqManagement, dlqMessages, v1]

@@ -3,7 +3,7 @@ import type { TSchema } from 'typebox'
 /** A text in a request that no store keeps as it is: where it stands (a JSON pointer), and what is wrong with it. */
 export type UnkeepableText = Readonly<{ pointer: string; message: string }>
 
-/** On a schema of text that is kept as bytes: it may hold a NUL character. */
+/** On a schema of what is kept as bytes, or cleaned where it is read: texts in it may hold a NUL character. */
 export const keptAsBytes = { 'x-kept-as-bytes': true } as const
 
 /** A value, and the way to it. `isName`: it is itself a name in an object. */
@@ -69,12 +69,20 @@ function faultOf(text: string, place: Place, schema: TSchema): UnkeepableText | 
   const keys: string[] = []
   for (let at = place; at.before !== null; at = at.before) if (!at.isName) keys.push(at.key)
   keys.reverse()
-  const own = place.isName ? {} : keys.reduce(partOf, schema)
-  if (isWellFormed && 'x-kept-as-bytes' in own) return undefined
+  if (isWellFormed && isKeptAsBytes(keys, schema)) return undefined
   return {
     pointer: keys.map((key) => `/${key.replaceAll('~', '~0').replaceAll('/', '~1')}`).join(''),
     message: isWellFormed ? 'contains a NUL character' : 'contains an unpaired surrogate',
   }
+}
+
+/** It, or something that it is in. */
+function isKeptAsBytes(keys: readonly string[], schema: TSchema): boolean {
+  let own = schema
+  return keys.some((key) => {
+    own = partOf(own, key)
+    return 'x-kept-as-bytes' in own
+  })
 }
 
 /** The schema of a field or of an element; an empty one where it is not that simple. */

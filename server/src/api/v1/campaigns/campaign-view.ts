@@ -1,0 +1,93 @@
+import { type Static, Type } from 'typebox'
+import { formatDuration } from '../../../core/duration.ts'
+import type { Campaign } from '../../../letters/letters.ts'
+import { campaignLetterStates } from '../../../storage/campaign-store.ts'
+import { formatInstant } from '../../wire-time.ts'
+import { nullable } from '../cursor.ts'
+import { FilterSpec, viewFilter } from '../letter-filter.ts'
+import { Time, timeOrNull } from '../letters/letter-view.ts'
+
+const counts = Object.fromEntries(campaignLetterStates.map((state) => [state, Type.Integer()])) as Record<
+  (typeof campaignLetterStates)[number],
+  ReturnType<typeof Type.Integer>
+>
+
+export const campaignStates = [
+  'freezing',
+  'canary',
+  'running',
+  'paused',
+  'halted',
+  'cancelled',
+  'done',
+] as const
+
+export const CampaignView = Type.Object({
+  id: Type.String(),
+  name: Type.String(),
+  reason: Type.String(),
+  actor: Type.String(),
+  action: Type.Enum(['redrive', 'discard']),
+  state: Type.Enum([...campaignStates], {
+    description:
+      'freezing (the set is being taken down), canary, running, done; paused by a person, halted by itself, cancelled for good.',
+  }),
+  state_reason: Type.String({ description: 'Why it is paused, halted or cancelled.' }),
+  is_ended: Type.Boolean({ description: 'Nothing will change any more.' }),
+  ids_count: nullable(Type.Integer(), 'How many ids it was given; null when it was given a filter.'),
+  filter: nullable(FilterSpec, 'What it was given; a class as the queues that it had then.'),
+  target: nullable(Type.String()),
+  include_dead: Type.Boolean(),
+  canary_count: Type.Integer(),
+  rate_per_second: Type.Number(),
+  ramp: Type.String(),
+  halt_ratio: Type.Number(),
+  halt_min: Type.Integer(),
+  created_at: Time,
+  updated_at: Time,
+  started_at: nullable(Time),
+  ended_at: nullable(Time),
+  size: nullable(Type.Integer(), 'Letters in the frozen set; null while it is being frozen.'),
+  counts: Type.Object(counts, {
+    description:
+      'The set by what became of its letters. resolved: processed; failed: died again; unknown: nobody can tell.',
+  }),
+  rate: Type.Number({ description: 'Sent per second, over the last seconds.' }),
+})
+export type CampaignView = Static<typeof CampaignView>
+
+export function viewCampaign(campaign: Campaign): CampaignView {
+  const { spec } = campaign
+  const { selection } = spec
+  return {
+    id: campaign.id,
+    name: spec.name,
+    reason: campaign.reason,
+    actor: campaign.actor,
+    action: spec.action,
+    state: campaign.state,
+    state_reason: campaign.stateReason,
+    is_ended: isEnded(campaign),
+    ids_count: 'filter' in selection ? null : selection.letterIds.length,
+    filter: 'filter' in selection ? viewFilter(selection.filter) : null,
+    target: spec.target,
+    include_dead: spec.isDeadAllowed,
+    canary_count: spec.canaryCount,
+    rate_per_second: spec.ratePerSecond,
+    ramp: formatDuration(spec.rampUs),
+    halt_ratio: spec.haltRatio,
+    halt_min: spec.haltMin,
+    created_at: formatInstant(campaign.createdAt),
+    updated_at: formatInstant(campaign.updatedAt),
+    started_at: timeOrNull(campaign.startedAt),
+    ended_at: timeOrNull(campaign.endedAt),
+    size: campaign.size,
+    counts: { ...campaign.counts },
+    rate: campaign.rate,
+  }
+}
+
+/** A cancelled one has its end when nothing of it is under way any more. */
+export function isEnded({ endedAt }: Campaign): boolean {
+  return endedAt !== null
+}

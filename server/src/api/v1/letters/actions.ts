@@ -1,0 +1,346 @@
+/** What people do to letters that they name: send back, edit and send back, give up, bring back. Each by itself, each audited. */
+import type { FastifyRequest } from 'fastify'
+import { type Static, Type } from 'typebox'
+import { KnownError } from '../../../errors.ts'
+import type { LetterChanges, Letters } from '../../../letters/letters.ts'
+import type { NotSent, Redriven } from '../../../storage/letter-store.ts'
+import type { ApiContext } from '../../context.ts'
+import { InvalidRequest } from '../../invalid-request.ts'
+import { route } from '../../route.ts'
+import { keptAsBytes } from '../../unkeepable-text.ts'
+import { nullable } from '../cursor.ts'
+import { v1 } from '../dialect.ts'
+import { traceOf } from '../queue-care.ts'
+import { bytesGiven, HeaderSpec } from '../wire-bytes.ts'
+import { LetterId, letterNotFound } from './letters.ts'
+
+/** More than that is a campaign: it survives a crash, can be halted, and tells what became of each. */
+export const idsMax = 1_000
+
+const Ids = Type.Array(LetterId, {
+  minItems: 1,
+  description: `At most ${idsMax}; for more there are campaigns.`,
+})
+const Reason = Type.String({
+  minLength: 1,
+  maxLength: 1_000,
+  pattern: '\\S',
+  description: 'Why; kept in the audit log.',
+})
+const Target = Type.String({
+  minLength: 1,
+  maxLength: 512,
+  description: 'The queue to send to, instead of where it came from. Never one that takes dead letters.',
+})
+
+const sendFields = {
+  target: Type.Optional(Target),
+  include_dead: Type.Optional(
+    Type.Boolean({ description: 'Also what is DEAD, because you looked at it. Default false.' }),
+  ),
+  reason: Type.Optional(Reason),
+}
+
+const EditSpec = Type.Object(
+  {
+    payload: Type.Optional(Type.String({ ...keptAsBytes, description: 'As text.' })),
+    payload_base64: Type.Optional(Type.String({ description: 'As bytes.' })),
+    key: Type.Optional(nullable(Type.String({ maxLength: 10_000 }), 'As text; null: no key.')),
+    key_base64: Type.Optional(Type.String({ maxLength: 14_000 })),
+    headers: Type.Optional(Type.Array(HeaderSpec, { maxItems: 1_000, description: 'All of them.' })),
+  },
+  { additionalProperties: false, minProperties: 1, description: 'What is left out is as in the letter.' },
+)
+
+const SentFields = {
+  id: Type.String({ description: 'As it was asked for.' }),
+  is_started: Type.Boolean(),
+  why: nullable(
+    Type.String(),
+    'Why not, as a code: missing, redriving, leased, resolved, discarded, dead, exhausted, no-target, dead-target.',
+  ),
+  message: nullable(Type.String(), 'The same, for people.'),
+  number: nullable(Type.Integer(), 'The how manieth redrive of this letter.'),
+  target: nullable(
+    Type.Object({ queue: Type.String(), partition: Type.Integer(), id: Type.String() }),
+    'Where it went, and what it is there.',
+  ),
+}
+const SentView = Type.Object(SentFields)
+const DoneView = Type.Object({
+  id: Type.String(),
+  is_done: Type.Boolean(),
+  why: nullable(Type.String(), 'Why not, as a code.'),
+  message: nullable(Type.String()),
+})
+
+export const letterActionRoutes = [
+  route({
+    method: 'POST',
+    path: '/api/v1/letters/redrive',
+    permission: 'letter.redrive',
+    summary:
+      'Sends letters back to where they came from, or to a queue. Each by itself: the answer says what became of each.',
+    tag: 'letters',
+    dialect: v1,
+    schema: {
+      body: Type.Object({ ids: Ids, ...sendFields }, { additionalProperties: false }),
+      response: {
+        200: Type.Object({ letters: Type.Array(SentView), started: Type.Integer(), refused: Type.Integer() }),
+      },
+    },
+    handler: async (request, _reply, context) => {
+      const { ids, target, include_dead } = request.body
+      const known = await resolve(ids, context.letters())
+      const how = {
+        target: target ?? null,
+        edit: null,
+        isDeadAllowed: include_dead ?? false,
+        isCapped: false,
+      }
+      const sent = await each(known, (letterIds) =>
+        context.letters().redrive(letterIds, how, traceOf(request, request.body.reason)),
+      )
+      refuseTarget(
+        sent.flatMap(({ result }) => result ?? []),
+        target,
+      )
+      const letters = sent.map(({ id, result }) => viewSent(id, result))
+      const started = letters.filter(({ is_started }) => is_started).length
+      return { letters, started, refused: letters.length - started }
+    },
+  }),
+
+  route({
+    method: 'POST',
+    path: '/api/v1/letters/{id}/redrive',
+    permission: 'letter.redrive',
+    alsoNeeds: (request) =>
+      (request.body as { edit?: unknown } | undefined)?.edit === undefined ? undefined : 'letter.edit',
+    summary: 'Sends one letter back, as it is or edited. The original and every edited version are kept.',
+    tag: 'letters',
+    dialect: v1,
+    schema: {
+      params: Type.Object({ id: LetterId }),
+      body: Type.Object({ ...sendFields, edit: Type.Optional(EditSpec) }, { additionalProperties: false }),
+      response: {
+        200: Type.Object({
+          ...SentFields,
+          edit: nullable(Type.Integer(), 'The number of the edited version that was sent.'),
+        }),
+      },
+    },
+    handler: (request, _reply, context) => redriveOne(request, request.params.id, request.body, context),
+  }),
+
+  route({
+    method: 'POST',
+    path: '/api/v1/letters/discard',
+    permission: 'letter.discard',
+    summary:
+      'Gives letters up. They stay as tombstones until their retention ends, so that nothing brings them back by mistake.',
+    tag: 'letters',
+    dialect: v1,
+    schema: {
+      body: Type.Object({ ids: Ids, reason: Reason }, { additionalProperties: false }),
+      response: {
+        200: Type.Object({
+          letters: Type.Array(DoneView),
+          discarded: Type.Integer(),
+          refused: Type.Integer(),
+        }),
+      },
+    },
+    handler: async (request, _reply, context) => {
+      const { ids, reason } = request.body
+      const known = await resolve(ids, context.letters())
+      const done = await each(known, (letterIds) =>
+        context.letters().discard(letterIds, traceOf(request, reason)),
+      )
+      const letters = done.map(({ id, result }) =>
+        viewDone(id, result?.isDiscarded ?? false, result?.why ?? null),
+      )
+      const discarded = letters.filter(({ is_done }) => is_done).length
+      return { letters, discarded, refused: letters.length - discarded }
+    },
+  }),
+
+  ...(['/api/v1/letters/restore', '/api/v1/archive/restore'] as const).map((path) =>
+    route({
+      method: 'POST',
+      path,
+      permission: 'letter.restore',
+      summary: 'Brings letters back from the archive to their dead queue, as PENDING.',
+      tag: path.startsWith('/api/v1/archive') ? 'archive' : 'letters',
+      dialect: v1,
+      schema: {
+        body: Type.Object({ ids: Ids, reason: Type.Optional(Reason) }, { additionalProperties: false }),
+        response: {
+          200: Type.Object({
+            letters: Type.Array(DoneView),
+            restored: Type.Integer(),
+            refused: Type.Integer(),
+          }),
+        },
+      },
+      handler: async (request, _reply, context) => {
+        const { ids, reason } = request.body
+        const known = await resolve(ids, context.letters())
+        const done = await each(known, (letterIds) =>
+          context.letters().restore(letterIds, traceOf(request, reason)),
+        )
+        const letters = done.map(({ id, result }) =>
+          viewDone(id, result?.isRestored ?? false, result?.why ?? null),
+        )
+        const restored = letters.filter(({ is_done }) => is_done).length
+        return { letters, restored, refused: letters.length - restored }
+      },
+    }),
+  ),
+]
+
+type OneSpec = Readonly<{
+  target?: string
+  include_dead?: boolean
+  reason?: string
+  edit?: Static<typeof EditSpec>
+}>
+
+async function redriveOne(request: FastifyRequest, id: string, spec: OneSpec, context: ApiContext) {
+  const { target, include_dead: isDeadAllowed = false, reason } = spec
+  const changes = spec.edit === undefined ? undefined : changesOf(spec.edit)
+  const letters = context.letters()
+  const [letterId] = await letters.resolveIds([id])
+  if (letterId === null || letterId === undefined) throw letterNotFound(id)
+  const trace = traceOf(request, reason)
+  // Only what could be sent now is worth an edited version; the redrive itself decides for good.
+  if (changes !== undefined) await refuseEdit(letters, letterId, isDeadAllowed)
+  const edit = changes === undefined ? null : await letters.edit(letterId, changes, trace)
+  const [sent] = await letters.redrive(
+    [letterId],
+    { target: target ?? null, edit, isDeadAllowed, isCapped: false },
+    trace,
+  )
+  if (sent?.isStarted !== true) throw notSent(id, sent?.why ?? 'missing', target)
+  return { ...viewSent(id, sent), edit }
+}
+
+async function refuseEdit(letters: Letters, letterId: string, isDeadAllowed: boolean): Promise<void> {
+  const detail = await letters.find(letterId)
+  if (detail === null || detail.archivedAt !== null) throw notSent(letterId, 'missing', undefined)
+  const { state } = detail.item
+  if (state === 'waiting' || (state === 'dead' && isDeadAllowed)) return
+  const why = { leased: 'redriving', done: 'resolved', dead: 'dead', discarded: 'discarded' } as const
+  throw notSent(letterId, why[state], undefined)
+}
+
+function changesOf(edit: Static<typeof EditSpec>): LetterChanges {
+  const payload = bytesGiven('body.edit.payload', edit.payload, edit.payload_base64)
+  const key = bytesGiven('body.edit.key', edit.key, edit.key_base64)
+  const headers = edit.headers?.map(
+    (header, index) =>
+      [
+        header.name,
+        bytesGiven(`body.edit.headers[${index}].value`, header.value, header.value_base64) ?? null,
+      ] as const,
+  )
+  return {
+    ...(payload !== undefined && payload !== null && { payload }),
+    ...(key !== undefined && { key }),
+    ...(headers !== undefined && { headers }),
+  }
+}
+
+type Known = Readonly<{ id: string; letterId: string | null }>
+
+/** Each letter once, under the name it was asked for by. Unknown ones are null. */
+async function resolve(ids: readonly string[], letters: Letters): Promise<readonly Known[]> {
+  if (ids.length > idsMax) {
+    const message = `has ${ids.length} ids; ${idsMax} are allowed at once. For more start a campaign: POST /api/v1/campaigns`
+    throw new InvalidRequest([{ field: 'body.ids', message }])
+  }
+  const once = [...new Set(ids)]
+  const found = await letters.resolveIds(once)
+  const seen = new Set<string>()
+  return once.flatMap((id, index) => {
+    const letterId = found[index] ?? null
+    if (letterId !== null && seen.has(letterId)) return []
+    if (letterId !== null) seen.add(letterId)
+    return { id, letterId }
+  })
+}
+
+async function each<R extends Readonly<{ letterId: string }>>(
+  known: readonly Known[],
+  act: (letterIds: readonly string[]) => Promise<readonly R[]>,
+): Promise<readonly Readonly<{ id: string; result: R | undefined }>[]> {
+  const letterIds = known.flatMap(({ letterId }) => letterId ?? [])
+  const results = letterIds.length === 0 ? [] : await act(letterIds)
+  const byLetter = new Map(results.map((result) => [result.letterId, result]))
+  return known.map(({ id, letterId }) => ({
+    id,
+    result: letterId === null ? undefined : byLetter.get(letterId),
+  }))
+}
+
+/** A target that takes none of them is a mistake in the request, and nothing was changed. */
+function refuseTarget(sent: readonly Redriven[], target: string | undefined): void {
+  if (target === undefined) return
+  const why = sent.find((one) => !one.isStarted && (one.why === 'no-target' || one.why === 'dead-target'))
+  if (why !== undefined && !why.isStarted && !sent.some((one) => one.isStarted))
+    throw targetInvalid(target, why.why)
+}
+
+function targetInvalid(target: string | undefined, why: NotSent): KnownError {
+  const named = target === undefined ? 'where it came from' : `queue ${JSON.stringify(target)}`
+  return why === 'dead-target'
+    ? new KnownError('TARGET_INVALID', `${named} takes dead letters: a redrive never goes there`)
+    : new KnownError('TARGET_INVALID', `${named} is not there any more, or was never a queue of this server`)
+}
+
+function notSent(id: string, why: NotSent, target: string | undefined): KnownError {
+  if (why === 'missing') return letterNotFound(id)
+  if (why === 'no-target' || why === 'dead-target') return targetInvalid(target, why)
+  return new KnownError('LETTER_NOT_RETRYABLE', `letter ${id} cannot be sent now: ${sayWhy(why)}`)
+}
+
+function viewSent(id: string, sent: Redriven | undefined): Static<typeof SentView> {
+  if (sent?.isStarted === true) {
+    const { queue, partition, id: itemId, number } = sent
+    return {
+      id,
+      is_started: true,
+      why: null,
+      message: null,
+      number,
+      target: { queue, partition, id: itemId },
+    }
+  }
+  const why = sent?.why ?? 'missing'
+  return { id, is_started: false, why, message: sayWhy(why), number: null, target: null }
+}
+
+function viewDone(id: string, isDone: boolean, why: string | null): Static<typeof DoneView> {
+  if (isDone) return { id, is_done: true, why: null, message: null }
+  return { id, is_done: false, why: why ?? 'missing', message: sayWhy(why ?? 'missing') }
+}
+
+const words: Readonly<Record<string, string>> = {
+  missing: 'there is no such letter there',
+  redriving: 'a redrive of it is under way',
+  leased: 'a consumer of its dead queue holds it',
+  resolved: 'it is resolved',
+  discarded: 'it was discarded',
+  dead: 'it is DEAD: include_dead sends it all the same',
+  exhausted: 'the redrives of its policy are used up',
+  'no-target': 'the queue to send it to is not there',
+  'dead-target': 'the queue to send it to takes dead letters: a redrive never goes there',
+  'no-edit': 'there is no such edited version of it',
+  'not-due': 'it is not its time yet',
+  'queue-gone': 'the dead queue it was in was deleted',
+  taken: 'its source id is in the dead queue again',
+}
+
+function sayWhy(why: string): string {
+  return words[why] ?? why
+}

@@ -1,0 +1,96 @@
+/** Letters that died elsewhere: whoever could not process something sends it here. */
+import { Type } from 'typebox'
+import { envelopeBounds, readEnvelope } from '../../../letters/envelope.ts'
+import { InvalidRequest } from '../../invalid-request.ts'
+import { route } from '../../route.ts'
+import { keptAsBytes } from '../../unkeepable-text.ts'
+import { v1 } from '../dialect.ts'
+import { traceOf } from '../queue-care.ts'
+
+export const capturedMax = 1_000
+
+const text = (description: string) => Type.Optional(Type.Unknown({ description }))
+
+/** Only described: what is wrong with an envelope is captured with it. */
+const Envelope = Type.Unknown({
+  ...keptAsBytes,
+  description: `An envelope. Whatever is wrong in it, it is captured: then the envelope itself is the payload, and the failure says what could not be read.`,
+  properties: {
+    source_id: text(
+      `What it is elsewhere, up to ${envelopeBounds.sourceIdMax} characters: the same one in the same dead queue is one letter, however often it is sent.`,
+    ),
+    original_topic: text('Where it came from, and where a redrive sends it.'),
+    original_queue: text('Instead of original_topic: a queue of this server.'),
+    original_partition: text('A number.'),
+    original_offset: text('A number, or its text.'),
+    original_key: text('Text, {"base64": "…"}, or any JSON.'),
+    original_value: text('The payload: text, {"base64": "…"}, or any JSON.'),
+    headers: text('{"name": "value"}, or [["name", "value"]] where order and repeats matter.'),
+    error_details: text('{"exception_class", "message", "stack_trace"}'),
+    reason: text('A code for why; by default from the exception class.'),
+    retry_count: text('Attempts before it died.'),
+    worker_instance: text('Who tried last.'),
+    consumer_group: text('Whose worker that was.'),
+    first_failure_at: text('RFC 3339.'),
+    last_failure_at: text('RFC 3339.'),
+    history: text('Earlier failures, newest first.'),
+  },
+})
+
+export const captureRoutes = [
+  route({
+    method: 'POST',
+    path: '/api/v1/letters',
+    permission: 'letter.capture',
+    summary: 'Captures dead letters. One whose source_id is in the dead queue already stays as it is.',
+    tag: 'letters',
+    dialect: v1,
+    schema: {
+      body: Type.Object(
+        {
+          queue: Type.String({
+            minLength: 1,
+            maxLength: 512,
+            description: 'The dead queue; it must be there.',
+          }),
+          letters: Type.Array(Envelope, { minItems: 1, description: `At most ${capturedMax}.` }),
+          reason: Type.Optional(Type.String({ maxLength: 1_000 })),
+        },
+        { additionalProperties: false },
+      ),
+      response: {
+        200: Type.Object({
+          letters: Type.Array(
+            Type.Object({
+              id: Type.String(),
+              is_new: Type.Boolean({ description: 'False: it was there already, perhaps discarded.' }),
+              problems: Type.Array(Type.String(), { description: 'What of its envelope could not be read.' }),
+            }),
+            { description: 'One per envelope, in order.' },
+          ),
+        }),
+      },
+    },
+    handler: async (request, _reply, context) => {
+      const { queue, letters, reason } = request.body
+      if (letters.length > capturedMax) {
+        const message = `has ${letters.length} letters; ${capturedMax} can be captured at once`
+        throw new InvalidRequest([{ field: 'body.letters', message }])
+      }
+      const now = context.clock.now()
+      const read = letters.map((envelope) => readEnvelope(envelope, { origin: queue, now }))
+      const captured = await context.letters().capture(
+        queue,
+        read.map(({ letter }) => letter),
+        traceOf(request, reason),
+      )
+      return {
+        letters: captured.map(({ letterId, isNew }, index) => ({
+          id: letterId,
+          is_new: isNew,
+          problems: [...(read[index]?.problems ?? [])],
+        })),
+      }
+    },
+  }),
+]

@@ -1,0 +1,119 @@
+/** Letters as lines of JSON, however many: read only as fast as they are taken, and no longer than somebody does. */
+import { Readable } from 'node:stream'
+import { Type } from 'typebox'
+import type { Item } from '../../../core/item.ts'
+import type { LetterCursor } from '../../../storage/letter-store.ts'
+import { clientGone } from '../../client-gone.ts'
+import { foresee } from '../../foresee.ts'
+import { route } from '../../route.ts'
+import { v1 } from '../dialect.ts'
+import { filterFields, readFilter } from '../letter-filter.ts'
+import { base64Of, textOf } from '../wire-bytes.ts'
+import { viewFailures, viewFields, viewHeaders, viewRedrive } from './letter-view.ts'
+import { letterOrders, orderFields, readLetterCursor, writeLetterCursor } from './letters.ts'
+import { type LetterBatch, readLetters } from './read-letters.ts'
+
+export const exportRoutes = [
+  route({
+    method: 'GET',
+    path: '/api/v1/letters/export',
+    permission: 'letter.read',
+    summary:
+      'All dead letters that match, whole, as one JSON object per line; the last line says whether they are all.',
+    tag: 'letters',
+    dialect: v1,
+    slowMs: Number.POSITIVE_INFINITY,
+    schema: {
+      querystring: Type.Object(
+        {
+          ...filterFields,
+          ...orderFields,
+          cursor: Type.Optional(
+            Type.String({
+              maxLength: 1_000,
+              description: '`next_cursor` of the last line of an export that was cut.',
+            }),
+          ),
+        },
+        { additionalProperties: false },
+      ),
+      response: {
+        200: {
+          description:
+            'A letter per line. The last line is {"end": {"is_complete", "letters", "looked", "next_cursor", "error"}}; without it the answer was cut.',
+          content: { 'application/x-ndjson': { schema: Type.String() } },
+        },
+      },
+    },
+    handler: async ({ query }, reply, context) => {
+      const { cursor, order_by, order, ...fields } = query
+      const filter = await readFilter(fields, 'query', context.storage)
+      const list = `letters:${order_by}:${order}`
+      const after = cursor === undefined ? undefined : readLetterCursor(cursor, list)
+      const signal = AbortSignal.any([clientGone(reply).signal, context.stopping])
+      const batches = readLetters(context.letters(), {
+        filter,
+        order: letterOrders[order_by],
+        isDescending: order === 'desc',
+        ...(after !== undefined && { after }),
+        countMax: Number.MAX_SAFE_INTEGER,
+      })
+      // Before the answer begins: what fails at once is still an error with its status.
+      const first = await batches.next()
+      const lines = exportLines(first.done ? undefined : first.value, batches, after, list, signal)
+      return reply
+        .header('content-type', 'application/x-ndjson; charset=utf-8')
+        .header('content-disposition', 'attachment; filename="letters.ndjson"')
+        .send(Readable.from(lines, { objectMode: false, highWaterMark: 64 * 1_024 }))
+    },
+  }),
+]
+
+async function* exportLines(
+  first: LetterBatch | undefined,
+  rest: AsyncGenerator<LetterBatch>,
+  after: LetterCursor | undefined,
+  list: string,
+  signal: AbortSignal,
+): AsyncGenerator<string> {
+  let letters = 0
+  let looked = 0
+  let next: LetterCursor | null = after ?? null
+  let error: Readonly<{ code: string; message: string }> | null = null
+  try {
+    for (let batch = first; batch !== undefined; ) {
+      for (const item of batch.letters) yield `${JSON.stringify(viewExported(item))}\n`
+      letters += batch.letters.length
+      looked += batch.looked
+      next = batch.next
+      if (next === null || signal.aborted) break
+      const more = await rest.next()
+      batch = more.done ? undefined : more.value
+    }
+    if (next !== null) error = { code: 'SHUTTING_DOWN', message: 'the server is shutting down' }
+  } catch (cause) {
+    const { code, message } = foresee(cause, { bodyBytesMax: 0, isClientGone: false })
+    error = { code, message }
+  }
+  const end = {
+    is_complete: error === null,
+    letters,
+    looked,
+    next_cursor: error === null || next === null ? null : writeLetterCursor(next, list),
+    error,
+  }
+  yield `${JSON.stringify({ end })}\n`
+}
+
+function viewExported(item: Item): object {
+  const payload = textOf(item.payload)
+  return {
+    ...viewFields(item),
+    payload,
+    // Text is exact where it is text; twice the size would help nobody.
+    payload_base64: payload === null ? base64Of(item.payload) : null,
+    headers: viewHeaders(item),
+    failures: viewFailures(item),
+    redrives: (item.letter?.redrives ?? []).map((record) => viewRedrive(record)),
+  }
+}

@@ -1,0 +1,199 @@
+/** Finding dead letters, and looking at one. */
+import { type Static, Type } from 'typebox'
+import { KnownError } from '../../../errors.ts'
+import type { LetterDetail, Letters } from '../../../letters/letters.ts'
+import type { LetterCursor, LetterOrder } from '../../../storage/letter-store.ts'
+import { route } from '../../route.ts'
+import { formatInstant } from '../../wire-time.ts'
+import { NextCursor, nullable, pageQuery, readCursor, writeCursor } from '../cursor.ts'
+import { v1 } from '../dialect.ts'
+import { filterFields, readFilter } from '../letter-filter.ts'
+import { base64Of, HeaderView, textOf } from '../wire-bytes.ts'
+import {
+  AuditView,
+  FailureView,
+  LetterSummary,
+  letterFields,
+  RedriveView,
+  Time,
+  viewAudit,
+  viewFailures,
+  viewFields,
+  viewHeaders,
+  viewRedrive,
+  viewSummary,
+} from './letter-view.ts'
+import { type PayloadForm, PayloadView, payloadForms, viewPayload } from './payload-view.ts'
+import { readLetters } from './read-letters.ts'
+
+export const letterOrders = { died_at: 'diedAt', updated_at: 'updatedAt' } as const satisfies Record<
+  string,
+  LetterOrder
+>
+export const orderFields = {
+  order_by: Type.Enum(['died_at', 'updated_at'], { default: 'died_at' }),
+  order: Type.Enum(['desc', 'asc'], { default: 'desc' }),
+}
+const searchMsMax = 1_000
+
+export const LetterId = Type.String({
+  minLength: 1,
+  maxLength: 64,
+  description: 'As it was given out, or the UUID under which the letter is known elsewhere.',
+})
+
+const EditView = Type.Object({
+  number: Type.Integer(),
+  at: Time,
+  actor: Type.String(),
+  payload: PayloadView,
+  key: nullable(Type.String()),
+  key_base64: nullable(Type.String()),
+  headers: Type.Array(HeaderView),
+})
+
+export const LetterView = Type.Object({
+  ...letterFields,
+  archived_at: nullable(Time, 'Null while it is live.'),
+  payload: PayloadView,
+  headers: Type.Array(HeaderView),
+  failures: Type.Array(FailureView, { description: 'Newest first; the first one is why it is dead.' }),
+  redrives: Type.Array(RedriveView, { description: 'Newest first.' }),
+  edits: Type.Array(EditView, {
+    description: 'Versions that somebody made of it, oldest first. The letter itself stays as it came.',
+  }),
+  audit: Type.Array(AuditView, { description: 'What was done to it, newest first.' }),
+})
+
+export const letterRoutes = [
+  route({
+    method: 'GET',
+    path: '/api/v1/letters',
+    permission: 'letter.read',
+    summary: 'Dead letters that match, page by page.',
+    tag: 'letters',
+    dialect: v1,
+    slowMs: 2 * searchMsMax,
+    schema: {
+      querystring: pageQuery({ ...filterFields, ...orderFields }, { default: 50, max: 500 }),
+      response: {
+        200: Type.Object({
+          letters: Type.Array(LetterSummary),
+          next_cursor: NextCursor,
+          looked: Type.Integer({ description: 'How many letters were looked at to find these.' }),
+          is_complete: Type.Boolean({
+            description: 'False: the search took too long to fill the page. Go on with next_cursor.',
+          }),
+          total: nullable(Type.Integer(), 'How many match in all; null when only a search could tell.'),
+        }),
+      },
+    },
+    handler: async ({ query }, _reply, context) => {
+      const { cursor, limit, order_by, order, ...fields } = query
+      const filter = await readFilter(fields, 'query', context.storage)
+      const list = `letters:${order_by}:${order}`
+      const after = cursor === undefined ? undefined : readLetterCursor(cursor, list)
+      const found: LetterSummary[] = []
+      let looked = 0
+      let next: LetterCursor | null = null
+      let total: number | null | undefined
+      const batches = readLetters(context.letters(), {
+        filter,
+        order: letterOrders[order_by],
+        isDescending: order === 'desc',
+        ...(after !== undefined && { after }),
+        countMax: limit,
+        msMax: searchMsMax,
+      })
+      for await (const batch of batches) {
+        for (const item of batch.letters) found.push(viewSummary(item))
+        looked += batch.looked
+        next = batch.next
+        total ??= batch.total
+      }
+      return {
+        letters: found,
+        next_cursor: next === null ? null : writeLetterCursor(next, list),
+        looked,
+        is_complete: next === null || found.length >= limit,
+        total: total ?? null,
+      }
+    },
+  }),
+
+  route({
+    method: 'GET',
+    path: '/api/v1/letters/{id}',
+    permission: 'letter.read',
+    summary: 'One dead letter, live or archived: what it is, why it failed, and what was done to it.',
+    tag: 'letters',
+    dialect: v1,
+    schema: {
+      params: Type.Object({ id: LetterId }),
+      querystring: Type.Object(
+        {
+          payload: Type.Enum([...payloadForms], {
+            default: 'auto',
+            description: 'auto: as JSON where it is JSON, else as text, else as hex.',
+          }),
+        },
+        { additionalProperties: false },
+      ),
+      response: { 200: LetterView },
+    },
+    handler: async ({ params: { id }, query: { payload } }, _reply, context) => {
+      const letters = context.letters()
+      const detail = await letters.find(id)
+      if (detail === null) throw letterNotFound(id)
+      return viewLetter(detail, payload, await campaignNames(detail, letters))
+    },
+  }),
+]
+
+export function readLetterCursor(cursor: string, list: string): LetterCursor {
+  const [value, id] = readCursor(cursor, list, ['number', 'string'])
+  return { value, id }
+}
+
+export function writeLetterCursor({ value, id }: LetterCursor, list: string): string {
+  return writeCursor(list, [value, id])
+}
+
+export function letterNotFound(id: string): KnownError {
+  return new KnownError('LETTER_NOT_FOUND', `there is no letter ${JSON.stringify(id)}`)
+}
+
+export async function campaignNames(
+  { item }: Pick<LetterDetail, 'item'>,
+  letters: Pick<Letters, 'campaigns'>,
+): Promise<ReadonlyMap<string, string>> {
+  const ids = new Set((item.letter?.redrives ?? []).flatMap(({ campaign }) => campaign?.id ?? []))
+  const found = await Promise.all([...ids].map((id) => letters.campaigns.get(id)))
+  return new Map(found.flatMap((campaign) => (campaign === null ? [] : [[campaign.id, campaign.spec.name]])))
+}
+
+export function viewLetter(
+  detail: LetterDetail,
+  form: PayloadForm,
+  names: ReadonlyMap<string, string>,
+): Static<typeof LetterView> {
+  const { item, archivedAt, edits, audit } = detail
+  return {
+    ...viewFields(item),
+    archived_at: archivedAt === null ? null : formatInstant(archivedAt),
+    payload: viewPayload(item.payload, form),
+    headers: viewHeaders(item),
+    failures: viewFailures(item),
+    redrives: (item.letter?.redrives ?? []).map((record) => viewRedrive(record, (id) => names.get(id) ?? '')),
+    edits: edits.map((edit) => ({
+      number: edit.number,
+      at: formatInstant(edit.at),
+      actor: edit.actor,
+      payload: viewPayload(edit.payload, form),
+      key: textOf(edit.key),
+      key_base64: base64Of(edit.key),
+      headers: viewHeaders(edit),
+    })),
+    audit: audit.map(viewAudit),
+  }
+}
