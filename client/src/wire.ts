@@ -72,7 +72,7 @@ export type QueueView = Readonly<{
     reference: string
   }>
   counts: Readonly<
-    Record<'waiting' | 'scheduled' | 'leased' | 'done' | 'dead', number> &
+    Record<'waiting' | 'scheduled' | 'leased' | 'done' | 'dead' | 'discarded', number> &
       Record<
         'accepted' | 'completed' | 'dead_lettered' | 'dropped' | 'deleted' | 'forgotten' | 'archived',
         number
@@ -92,6 +92,14 @@ export type PolicyChange = Readonly<{
   retry?: Omit<RetryView, 'jitter'> & Readonly<{ jitter?: number }>
   /** How long completed items are kept. */
   keep_done?: string
+  /** Of a dead queue: how alerts and retention treat its letters. */
+  letter_class?: string
+  /** Of a dead queue: whether its letters go back by themselves. What is left out has its default. */
+  redrive?: Readonly<{
+    mode?: 'manual' | 'auto'
+    redrives_max?: number
+    backoff?: Omit<RetryView, 'jitter'> & Readonly<{ jitter?: number }>
+  }>
   reference?: string
 }>
 

@@ -1,6 +1,6 @@
 import { type Static, Type } from 'typebox'
 import { parseDuration } from '../../core/duration.ts'
-import type { QueuePolicy } from '../../core/queue.ts'
+import { defaultPolicy, type QueuePolicy } from '../../core/queue.ts'
 import type { RetryPolicy } from '../../core/retry.ts'
 import { KnownError } from '../../errors.ts'
 
@@ -32,6 +32,35 @@ export const PolicySpec = Type.Object(
     on_dead: Type.Optional(Type.Enum(['delete', 'keep'])),
     retry: Type.Optional(RetrySpec),
     keep_done: Type.Optional(Duration),
+    letter_class: Type.Optional(
+      Type.String({
+        minLength: 1,
+        maxLength: 100,
+        pattern: '^[A-Za-z0-9_.-]+$',
+        description:
+          'Of a dead queue: how alerts and retention treat its letters, such as standard or financial.',
+      }),
+    ),
+    redrive: Type.Optional(
+      Type.Object(
+        {
+          mode: Type.Optional(Type.Enum(['manual', 'auto'])),
+          redrives_max: Type.Optional(
+            Type.Integer({
+              minimum: 0,
+              maximum: 1_000,
+              description: 'Reached, a letter that fails again is DEAD.',
+            }),
+          ),
+          backoff: Type.Optional(RetrySpec),
+        },
+        {
+          additionalProperties: false,
+          description:
+            'Of a dead queue: whether its letters go back by themselves, and how often at most. What is left out has its default.',
+        },
+      ),
+    ),
     reference: Type.Optional(Type.String({ maxLength: 2_000 })),
   },
   { additionalProperties: false },
@@ -46,6 +75,17 @@ export function policyOf(spec: Static<typeof PolicySpec>): Partial<QueuePolicy> 
     ...(spec.on_dead !== undefined && { onDead: spec.on_dead }),
     ...(spec.retry !== undefined && { retry: retryOf(spec.retry) }),
     ...(spec.keep_done !== undefined && { keepDoneUs: durationOf('keep_done', spec.keep_done, 0) }),
+    ...(spec.letter_class !== undefined && { letterClass: spec.letter_class }),
+    ...(spec.redrive !== undefined && {
+      redrive: {
+        mode: spec.redrive.mode ?? defaultPolicy.redrive.mode,
+        redrivesMax: spec.redrive.redrives_max ?? defaultPolicy.redrive.redrivesMax,
+        backoff:
+          spec.redrive.backoff === undefined
+            ? defaultPolicy.redrive.backoff
+            : retryOf(spec.redrive.backoff, 'redrive.backoff'),
+      },
+    }),
     ...(spec.reference !== undefined && { reference: spec.reference }),
   }
   return policy
@@ -68,14 +108,14 @@ export function durationOf(field: string, text: string, usMin: number): number {
   throw new KnownError('BAD_REQUEST', `${field}: ${text} is too short`)
 }
 
-function retryOf({ kind, delays, jitter = 0 }: Static<typeof RetrySpec>): RetryPolicy {
-  const delaysUs = delays.map((delay) => durationOf('retry.delays', delay, 0))
+function retryOf({ kind, delays, jitter = 0 }: Static<typeof RetrySpec>, field = 'retry'): RetryPolicy {
+  const delaysUs = delays.map((delay) => durationOf(`${field}.delays`, delay, 0))
   const [first = 0, longest = first] = delaysUs
   const countMax = { fixed: 1, list: 100, exponential: 2 }[kind]
   if (delaysUs.length > countMax) {
     throw new KnownError(
       'BAD_REQUEST',
-      `retry.delays: ${kind} takes at most ${countMax}, not ${delaysUs.length}`,
+      `${field}.delays: ${kind} takes at most ${countMax}, not ${delaysUs.length}`,
     )
   }
   switch (kind) {

@@ -23,6 +23,7 @@ const CountsView = Type.Object(
     leased: Type.Integer(),
     done: Type.Integer(),
     dead: Type.Integer(),
+    discarded: Type.Integer(),
     accepted: Type.Integer(),
     completed: Type.Integer(),
     dead_lettered: Type.Integer(),
@@ -33,7 +34,7 @@ const CountsView = Type.Object(
   },
   {
     description:
-      'Exact. The first five are items that are there now; the others only grow, and accepted is the sum of all the rest.',
+      'Exact. The first six are items that are there now; the others only grow, and accepted is the sum of all the rest.',
   },
 )
 
@@ -118,6 +119,7 @@ function sumCounts(partitions: readonly PartitionCounts[]): Static<typeof Counts
     leased: sum((partition) => partition.leased),
     done: sum((partition) => partition.done),
     dead: sum((partition) => partition.dead),
+    discarded: sum((partition) => partition.discarded),
     accepted: sum((partition) => partition.accepted),
     completed: sum((partition) => partition.completed),
     dead_lettered: sum((partition) => partition.deadLettered),

@@ -1,0 +1,43 @@
+import { describe, expect, it } from 'vitest'
+import { parseJsonTest } from './json-path.ts'
+
+describe('a JSON path with its value', () => {
+  it.each([
+    ['$.a=1', ['a'], 1],
+    ['$.a.b[0]["c"]=x', ['a', 'b', 0, 'c'], 'x'],
+    ['$["unit price"]="12"', ['unit price'], '12'],
+    ['$["a\\"b"]=null', ['a"b'], null],
+    ['$[3]=true', [3], true],
+    ['$.straße=über', ['straße'], 'über'],
+    ['$.order-id=', ['order-id'], ''],
+    ['$.url=a=b', ['url'], 'a=b'],
+    ['$["a=b"].c=-1.5e3', ['a=b', 'c'], -1_500],
+  ])('reads %s', (text, path, value) => {
+    expect(parseJsonTest(text)).toEqual({ path, value })
+  })
+
+  it.each([
+    ['', 'character 1'],
+    ['a=1', 'character 1'],
+    ['$=1', 'names no field'],
+    ['$.a', 'has no value'],
+    ['$..a=1', 'character 3'],
+    ['$.a[*]=1', 'character 5'],
+    ['$.a[-1]=1', 'character 5'],
+    ["$['a']=1", 'character 3'],
+    ['$["a=1', 'character 3'],
+    ['$["\\x"]=1', 'JSON string'],
+    ['$.a b=1', 'character 4'],
+    ['$.a={"b":1}', 'an object or a list'],
+    ['$.a="\\u0000"', 'NUL'],
+    [`$${'.a'.repeat(33)}=1`, 'deeper than 32'],
+  ])('says what is wrong with %s', (text, problem) => {
+    expect(parseJsonTest(text)).toEqual({ problem: expect.stringContaining(problem) })
+  })
+
+  it('takes no longer than its length allows', () => {
+    const began = performance.now()
+    for (const part of ['["', '[', '.a', '\\"', '[1']) parseJsonTest(`$${part.repeat(100_000)}`)
+    expect(performance.now() - began).toBeLessThan(1_000)
+  })
+})
