@@ -101,6 +101,7 @@ const catalog = {
     status: 409,
     hint: 'Somebody changed the campaign at the same moment. Look at it, then repeat.',
   },
+  RETENTION_BUSY: { status: 409, hint: 'One at a time is enough: what it does needs not be done again.' },
   LOCK_LOST: { status: 409, hint: 'Another server took the work over; this one must stop it.' },
   SETTING_INVALID: { status: 500, hint: 'See redrive serve --help for every setting with its bounds.' },
   SECRET_UNAVAILABLE: {

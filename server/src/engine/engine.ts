@@ -74,6 +74,11 @@ export interface Engine {
   clear(queue: string, what: ClearOptions, trace?: Trace): Promise<number>
   listItems(query: ItemsQuery): Promise<readonly Item[]>
   stats(queue: string): Promise<QueueStats>
+  /**
+   * Items that somebody else stored (redriven or captured letters) can be leased now: leases that wait for them are
+   * served at once, on this server and on the others.
+   */
+  noticeItems(items: readonly NoticedItems[]): void
 
   /** Takes and counts requests for the queue, but processes none until released, in order of arrival. */
   hold(queue: string, isHeld: boolean): void
@@ -107,6 +112,7 @@ export type LeasedItems = Readonly<{ partition: number; items: readonly Leased[]
 export type RetriedItem = Readonly<
   { id: string } & Partial<Pick<GivenBack, 'isDead' | 'error'>> & Partial<Pick<GivenBack, 'availableAt'>>
 >
+export type NoticedItems = Readonly<{ queue: string; partition: number; count: number }>
 export type ClearOptions = Readonly<{ isWaiting: boolean; isScheduled: boolean; isLeased: boolean }>
 export type QueueStats = Readonly<{
   /** Requests not yet written. */

@@ -47,7 +47,8 @@ export function openEngine(storage: Storage, options: EngineOptions): Engine {
     const dropped: Change[] = []
     const shrunk = new Set<string>()
     for (const change of changes) {
-      if (change.to === 'waiting' || change.to === 'moved') {
+      // A letter that came back may be DEAD: then a lease looks once in vain.
+      if (change.to === 'waiting' || change.to === 'moved' || change.to === 'returned') {
         open.get(change.queue)?.count(change.partition, 1)
         announcer.add(change.queue)
       } else if (change.to === 'removed' && change.failure !== null) dropped.push(change)
@@ -295,6 +296,13 @@ export function openEngine(storage: Storage, options: EngineOptions): Engine {
       if (partitions.length === 0) throw queueNotFound(name)
       const { produce, lease, complete, inFlight } = room.waiting
       return { produceWaiting: produce, leaseWaiting: lease, completeWaiting: complete, inFlight, partitions }
+    },
+
+    noticeItems: (items) => {
+      for (const { queue, partition, count } of items) {
+        open.get(queue)?.count(partition, count)
+        announcer.add(queue)
+      }
     },
 
     hold: (queue, isHeld) => {

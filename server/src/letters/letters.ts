@@ -125,7 +125,12 @@ export type LetterChanges = Readonly<{
   headers?: readonly Header[]
 }>
 
-export type RetentionOptions = Readonly<{ batchSize: number; signal?: AbortSignal }>
+export type RetentionOptions = Readonly<{
+  batchSize: number
+  signal?: AbortSignal
+  /** Told of each queue when it is done. */
+  onDone?(done: RetentionDone): void
+}>
 export type RetentionDone = Readonly<{ queue: string; archived: number; purged: number }>
 
 export interface Campaigns {

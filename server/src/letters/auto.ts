@@ -1,0 +1,92 @@
+/**
+ * Sends letters back by themselves, where the policy of their dead queue says so and their time has come. Safe on many
+ * servers: whether a letter is still due is decided in the transaction that sends it.
+ */
+import { type Clock, type Instant, usPerSecond } from '../core/instant.ts'
+import type { Engine } from '../engine/engine.ts'
+import type { LetterCursor } from '../storage/letter-store.ts'
+import type { Storage } from '../storage/storage.ts'
+import { type LettersLog, stepLettersMax } from './parts.ts'
+import { noticed } from './redrive.ts'
+import { auditOf, policyTrace } from './trail.ts'
+
+const queuesPerRead = 1_000
+/** Letters that are due and cannot be sent (their queue is gone) are not tried all the time. */
+const stuckRestUs = 60 * usPerSecond
+
+export function createAutoPass(
+  parts: Readonly<{ storage: Storage; engine: Pick<Engine, 'noticeItems'>; clock: Clock; log: LettersLog }>,
+): () => Promise<boolean> {
+  const { storage, engine, clock, log } = parts
+  /** Dead queues with nothing but letters that cannot be sent, and until when they are left alone. */
+  const restUntil = new Map<string, Instant>()
+
+  const autoQueues = async (): Promise<readonly string[]> => {
+    const names: string[] = []
+    let from: string | undefined
+    for (;;) {
+      const queues = await storage.listQueues({
+        countMax: queuesPerRead,
+        ...(from !== undefined && { from }),
+      })
+      for (const { name, redrive } of queues) if (redrive.mode === 'auto') names.push(name)
+      const last = queues.at(-1)
+      if (last === undefined || queues.length < queuesPerRead) return names
+      // The smallest name after it.
+      from = `${last.name}\u0001`
+    }
+  }
+
+  /** One batch of a dead queue, the oldest first; whether there may be more. */
+  const redriveDue = async (queue: string): Promise<boolean> => {
+    let after: LetterCursor | undefined
+    for (;;) {
+      const now = clock.now()
+      const { letters, next } = await storage.listLetters({
+        filter: { queues: [queue], states: ['waiting', 'scheduled'], dueBy: now },
+        order: 'diedAt',
+        isDescending: false,
+        countMax: stepLettersMax,
+        lookMax: stepLettersMax * 10,
+        hasBytes: false,
+        ...(after !== undefined && { after }),
+      })
+      if (letters.length > 0) {
+        const letterIds = letters.map(({ rootId }) => rootId)
+        const [redriven] = await storage.write([
+          {
+            op: 'redrive',
+            letters: letterIds.map((letterId) => ({ letterId, queue: null })),
+            isDeadAllowed: false,
+            isCapped: true,
+            isDueOnly: true,
+            actor: policyTrace.actor,
+            now,
+          },
+          auditOf(clock, policyTrace, 'letters.auto-redrive', [queue], { letterIds }),
+        ])
+        const started = redriven.filter(({ isStarted }) => isStarted).length
+        engine.noticeItems(noticed(redriven))
+        if (started > 0) return next !== null
+        // Another server sent them, or they cannot be sent: those behind them shall not wait for that.
+        const stuck = redriven.flatMap((each) => (each.isStarted || each.why === 'not-due' ? [] : each.why))
+        if (stuck.length > 0 && next === null) {
+          restUntil.set(queue, now + stuckRestUs)
+          log.warn({ queue, letters: stuck.length, why: stuck[0] }, 'letters are due and cannot be sent back')
+        }
+      }
+      if (next === null) return false
+      after = next
+    }
+  }
+
+  return async () => {
+    let isMore = false
+    for (const queue of await autoQueues()) {
+      if (clock.now() < (restUntil.get(queue) ?? 0)) continue
+      restUntil.delete(queue)
+      if (await redriveDue(queue)) isMore = true
+    }
+    return isMore
+  }
+}

@@ -1,0 +1,43 @@
+/** A campaign as the store keeps it: JSON, so what is bytes in a filter is written as base64. */
+import type { CampaignDocument, StoredCampaign } from '../../storage/campaign-store.ts'
+import type { LetterFilter } from '../../storage/letter-store.ts'
+import type { Campaign, CampaignSpec } from '../letters.ts'
+import { type CampaignFacts, rateOf } from './machine.ts'
+
+/**
+ * Of letters that are named one by one so many are kept in the document, which is written with every step; all of
+ * them are in the frozen set.
+ */
+export const namedKept = 100
+
+export function toDocument(facts: CampaignFacts): CampaignDocument {
+  return { ...facts, spec: { ...facts.spec, selection: writeSelection(facts.spec.selection) } }
+}
+
+export function fromDocument(document: CampaignDocument): CampaignFacts {
+  // Ours, written by `toDocument`.
+  const facts = document as unknown as CampaignFacts
+  return { ...facts, spec: { ...facts.spec, selection: readSelection(facts.spec.selection) } }
+}
+
+export function campaignOf(stored: StoredCampaign, now: number): Campaign {
+  const facts = fromDocument(stored.document)
+  const { frozenUntil, placeDone, pace, overlooked, recent, ...shown } = facts
+  return { id: stored.id, ...shown, counts: stored.counts, rate: rateOf(facts, now) }
+}
+
+type Selection = CampaignSpec['selection']
+
+function writeSelection(selection: Selection): unknown {
+  if ('letterIds' in selection) return { letterIds: selection.letterIds.slice(0, namedKept) }
+  const { key, ...rest } = selection.filter
+  if (key === undefined) return selection
+  return { filter: { ...rest, keyBase64: Buffer.from(key).toString('base64') } }
+}
+
+function readSelection(selection: Selection): Selection {
+  if ('letterIds' in selection) return selection
+  const { keyBase64, ...rest } = selection.filter as LetterFilter & { keyBase64?: string }
+  if (keyBase64 === undefined) return selection
+  return { filter: { ...rest, key: new Uint8Array(Buffer.from(keyBase64, 'base64')) } }
+}

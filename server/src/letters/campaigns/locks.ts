@@ -1,0 +1,53 @@
+import { type Clock, type Instant, later } from '../../core/instant.ts'
+import type { HeldLock, Storage } from '../../storage/storage.ts'
+
+/** Cluster locks of this server, kept over several steps so that not every one of them asks for its lock. */
+export interface HeldLocks {
+  /** Null: another server has it. */
+  hold(name: string): Promise<HeldLock | null>
+  /** It turned out to be lost. */
+  forget(name: string): void
+  release(name: string): Promise<void>
+  releaseAll(): Promise<void>
+}
+
+/** So long nobody takes over from a server that was killed. */
+const holdUs = 15_000_000
+/** Another server has it: it need not be asked for with every pass. */
+const busyUs = 1_000_000
+
+export function createHeldLocks(
+  parts: Readonly<{ storage: Storage; clock: Clock; owner: string }>,
+): HeldLocks {
+  const { storage, clock, owner } = parts
+  const held = new Map<string, Readonly<{ lock: HeldLock; until: Instant }>>()
+  const busyUntil = new Map<string, Instant>()
+
+  const release = async (name: string): Promise<void> => {
+    const had = held.get(name)
+    held.delete(name)
+    if (had !== undefined) await storage.write([{ op: 'release-lock', lock: had.lock }])
+  }
+  return {
+    hold: async (name) => {
+      const now = clock.now()
+      const had = held.get(name)
+      if (had !== undefined && now < had.until - holdUs / 2) return had.lock
+      if (had === undefined && now < (busyUntil.get(name) ?? 0)) return null
+      const deadline = later(now, holdUs)
+      const [lock] = await storage.write([{ op: 'acquire-lock', name, owner, now, deadline }])
+      held.delete(name)
+      busyUntil.delete(name)
+      if (lock === null) busyUntil.set(name, now + busyUs)
+      else held.set(name, { lock, until: deadline })
+      return lock
+    },
+    forget: (name) => {
+      held.delete(name)
+    },
+    release,
+    releaseAll: async () => {
+      for (const name of [...held.keys()]) await release(name)
+    },
+  }
+}

@@ -1,0 +1,232 @@
+/**
+ * Works on campaigns, one step at a time. A step is one transaction that holds the fence of the campaign's lock, the
+ * new version of its document and what happens to the letters. So it happens whole or not at all, on
+ * one server at a time, and not on a campaign that somebody paused or cancelled meanwhile.
+ *
+ * Killed at any point, what is in the store says what comes next: letters whose turn has come are not pending any
+ * more, and the tokens they took are gone from the pace.
+ *
+ * Freezing is the one step of two transactions: how far it got is known only when the first is done. Killed between
+ * them it is repeated from where it began, and passes over what is in the set already.
+ */
+import type { Clock } from '../../core/instant.ts'
+import type { Engine } from '../../engine/engine.ts'
+import { KnownError } from '../../errors.ts'
+import type { PutCampaign, StoredCampaign } from '../../storage/campaign-store.ts'
+import type { Redriven } from '../../storage/letter-store.ts'
+import type { HeldLock, Storage } from '../../storage/storage.ts'
+import type { LettersLog } from '../parts.ts'
+import { noticed } from '../redrive.ts'
+import { auditOf, policyTrace } from '../trail.ts'
+import { fromDocument, toDocument } from './document.ts'
+import { createHeldLocks } from './locks.ts'
+import {
+  afterFreezing,
+  afterSending,
+  type CampaignFacts,
+  nextStep,
+  type Step,
+  sizeOf,
+  storedState,
+  workedOnStates,
+} from './machine.ts'
+import { reasonOfDiscard } from './mention.ts'
+import { selectedBy } from './spec.ts'
+
+export interface CampaignWork {
+  /** One step of each campaign that there is something to do for; whether there may be more right now. */
+  pass(): Promise<boolean>
+  close(): Promise<void>
+}
+
+const frozenPerStep = 5_000
+const lookedAtPerStep = 20_000
+const workedOnMax = 1_000
+
+export function createCampaignWork(
+  parts: Readonly<{
+    storage: Storage
+    engine: Pick<Engine, 'noticeItems'>
+    clock: Clock
+    owner: string
+    log: LettersLog
+    onChanged(id: string): void
+  }>,
+): CampaignWork {
+  const { storage, engine, clock, log, onChanged } = parts
+  const locks = createHeldLocks(parts)
+
+  const become = async (stored: StoredCampaign, facts: CampaignFacts, lock: HeldLock): Promise<void> => {
+    const { state, stateReason } = facts
+    const halt = auditOf(clock, { ...policyTrace, reason: stateReason }, 'campaign.halt', [stored.id], {})
+    await storage.write([
+      { op: 'fence', lock },
+      putOf(stored, facts),
+      ...(state === 'halted' ? [halt] : []),
+    ] as const)
+    const told = { campaign: stored.id, name: facts.spec.name, state, counts: stored.counts }
+    if (state === 'halted') log.warn(told, `campaign halted: ${stateReason}`)
+    else log.info(told, `campaign is ${state}`)
+  }
+
+  const freeze = async (stored: StoredCampaign, facts: CampaignFacts, lock: HeldLock): Promise<void> => {
+    const { selection } = facts.spec
+    // The named ones are frozen when the campaign is made.
+    if ('letterIds' in selection) throw new Error(`campaign ${stored.id} names its letters, and has none`)
+    const [, { added, looked, next }] = await storage.write([
+      { op: 'fence', lock },
+      {
+        op: 'freeze-letters',
+        campaignId: stored.id,
+        filter: selectedBy(facts.spec, selection.filter, facts.createdAt),
+        ...(facts.frozenUntil !== null && { after: facts.frozenUntil }),
+        countMax: frozenPerStep,
+        lookMax: lookedAtPerStep,
+      },
+    ] as const)
+    log.info({ campaign: stored.id, added, looked }, 'campaign freezes its letters')
+    const now = clock.now()
+    if (next !== null) {
+      await storage.write([
+        { op: 'fence', lock },
+        putOf(stored, { ...facts, frozenUntil: next, updatedAt: now }),
+      ])
+      return
+    }
+    const frozen = await storage.getCampaign(stored.id)
+    if (frozen === null) return
+    await become({ ...stored, counts: frozen.counts }, afterFreezing(facts, sizeOf(frozen.counts), now), lock)
+  }
+
+  const send = async (
+    stored: StoredCampaign,
+    facts: CampaignFacts,
+    countMax: number,
+    lock: HeldLock,
+  ): Promise<void> => {
+    const { id } = stored
+    const turn = await storage.listCampaignLetters({
+      campaignId: id,
+      states: ['pending'],
+      ...(facts.placeDone !== null && { afterPlace: facts.placeDone }),
+      countMax,
+    })
+    const last = turn.at(-1)
+    if (last === undefined)
+      throw new Error(`campaign ${id} has pending letters before its place ${facts.placeDone}`)
+    const now = clock.now()
+    const put = putOf(stored, afterSending(facts, { count: turn.length, placeDone: last.place }, now))
+    const { spec, actor, reason } = facts
+    const letters = turn.map(({ letterId, place }) => ({ letterId, campaign: { id, place } }))
+    const fence = { op: 'fence', lock } as const
+    if (spec.action === 'discard') {
+      await storage.write([fence, put, { op: 'discard', letters, reason: reasonOfDiscard(reason, id), now }])
+      log.info({ campaign: id, letters: letters.length }, 'campaign gave letters up')
+      return
+    }
+    const [, , redriven] = await storage.write([
+      fence,
+      put,
+      {
+        op: 'redrive',
+        letters: letters.map((letter) => ({ ...letter, queue: spec.target })),
+        isDeadAllowed: spec.isDeadAllowed,
+        isCapped: !spec.isDeadAllowed,
+        actor,
+        now,
+      },
+    ] as const)
+    engine.noticeItems(noticed(redriven))
+    log.info({ campaign: id, letters: letters.length, sent: startedCount(redriven) }, 'campaign sent letters')
+  }
+
+  const skip = async (stored: StoredCampaign, lock: HeldLock): Promise<void> => {
+    await storage.write([
+      { op: 'fence', lock },
+      { op: 'skip-letters', campaignId: stored.id, why: 'cancelled', countMax: frozenPerStep },
+    ])
+  }
+
+  const take = async (
+    stored: StoredCampaign,
+    facts: CampaignFacts,
+    step: Step,
+    lock: HeldLock,
+  ): Promise<void> => {
+    switch (step.kind) {
+      case 'become':
+        return become(stored, step.facts, lock)
+      case 'freeze':
+        return freeze(stored, facts, lock)
+      case 'send':
+        return send(stored, facts, step.countMax, lock)
+      case 'skip':
+        return skip(stored, lock)
+      case 'wait':
+    }
+  }
+
+  /** Whether something was done, or may be at once. */
+  const workOn = async (seen: StoredCampaign): Promise<boolean> => {
+    const { id } = seen
+    const name = `campaign/${id}`
+    // Most passes find campaigns that wait for time or for workers: those cost no lock.
+    if (nextStep(fromDocument(seen.document), seen.counts, clock.now()).kind === 'wait') return false
+    const lock = await locks.hold(name)
+    if (lock === null) return false
+    try {
+      const stored = await storage.getCampaign(id)
+      if (stored === null) return false
+      const facts = fromDocument(stored.document)
+      const step = nextStep(facts, stored.counts, clock.now())
+      if (step.kind === 'wait') return false
+      await take(stored, facts, step, lock)
+      onChanged(id)
+      const isOver = step.kind === 'become' && step.facts.endedAt !== null
+      if (isOver) await locks.release(name)
+      return !isOver
+    } catch (error) {
+      if (!(error instanceof KnownError)) throw error
+      // Somebody else decided something about it: look again.
+      if (error.code === 'CAMPAIGN_CHANGED') return true
+      if (error.code !== 'LOCK_LOST') throw error
+      locks.forget(name)
+      return false
+    }
+  }
+
+  return {
+    pass: async () => {
+      const campaigns = await storage.listCampaigns({ states: workedOnStates, countMax: workedOnMax })
+      let isMore = false
+      const errors: unknown[] = []
+      // The oldest first; one that fails does not keep the others from their step.
+      for (const campaign of campaigns.toReversed()) {
+        try {
+          if (await workOn(campaign)) isMore = true
+        } catch (error) {
+          errors.push(error)
+        }
+      }
+      if (errors.length > 0) throw errors[0]
+      return isMore
+    },
+    close: () => locks.releaseAll(),
+  }
+}
+
+export function putOf(stored: Pick<StoredCampaign, 'id' | 'version'>, facts: CampaignFacts): PutCampaign {
+  const { id, version } = stored
+  return {
+    op: 'put-campaign',
+    id,
+    version,
+    state: storedState(facts),
+    document: toDocument(facts),
+    isRequired: true,
+  }
+}
+
+function startedCount(redriven: readonly Redriven[]): number {
+  return redriven.filter(({ isStarted }) => isStarted).length
+}

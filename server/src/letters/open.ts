@@ -1,0 +1,32 @@
+import { createAutoPass } from './auto.ts'
+import { openCampaigns } from './campaigns/open.ts'
+import { createCapture } from './capture.ts'
+import type { Letters } from './letters.ts'
+import { type LettersParts, silent } from './parts.ts'
+import { createLetterActions } from './redrive.ts'
+import { createRetention, defaultRetention } from './retention.ts'
+import { createSearch } from './search.ts'
+
+export function openLetters(parts: LettersParts): Letters {
+  const { storage, log = silent, retention: policy = defaultRetention } = parts
+  const capture = createCapture(parts)
+  const retention = createRetention({ ...parts, policy, log })
+  const { campaigns, pass, close } = openCampaigns(parts)
+
+  return {
+    capture: capture.capture,
+    ...createSearch(storage),
+    ...createLetterActions(parts),
+    campaigns,
+    passes: {
+      auto: createAutoPass({ ...parts, log }),
+      campaigns: pass,
+      retention: retention.pass,
+    },
+    runRetention: retention.run,
+    close: async () => {
+      await capture.whenIdle()
+      await close()
+    },
+  }
+}

@@ -1,0 +1,101 @@
+/** What a person does with letters that are named one by one. Each step and its audit rows are one transaction. */
+import type { Clock } from '../core/instant.ts'
+import type { Engine, NoticedItems } from '../engine/engine.ts'
+import { KnownError } from '../errors.ts'
+import type { Discarding, Redriven, Restoring } from '../storage/letter-store.ts'
+import type { Storage } from '../storage/storage.ts'
+import type { Letters } from './letters.ts'
+import { namedLettersMax, stepLettersMax } from './parts.ts'
+import { auditOf } from './trail.ts'
+
+type LetterActions = Pick<Letters, 'redrive' | 'edit' | 'discard' | 'restore'>
+
+export function createLetterActions(
+  parts: Readonly<{ storage: Storage; engine: Pick<Engine, 'noticeItems'>; clock: Clock }>,
+): LetterActions {
+  const { storage, engine, clock } = parts
+
+  return {
+    redrive: (letterIds, how, trace) =>
+      inSteps<Redriven>(letterIds, async (ids) => {
+        const { target, edit, isDeadAllowed, isCapped } = how
+        const [redriven] = await storage.write([
+          {
+            op: 'redrive',
+            letters: ids.map((letterId) => ({ letterId, queue: target, edit })),
+            isDeadAllowed,
+            isCapped,
+            actor: trace.actor,
+            now: clock.now(),
+          },
+          auditOf(clock, trace, 'letter.redrive', ids, { ...how, letters: letterIds.length }),
+        ])
+        engine.noticeItems(noticed(redriven))
+        return redriven
+      }),
+    edit: async (letterId, changes, trace) => {
+      const [{ number }] = await storage.write([
+        { op: 'edit-letter', letterId, ...changes, actor: trace.actor, now: clock.now() },
+        auditOf(clock, trace, 'letter.edit', [letterId], { changed: Object.keys(changes) }),
+      ])
+      return number
+    },
+    discard: (letterIds, trace) =>
+      inSteps<Discarding>(letterIds, async (ids) => {
+        const [discarded] = await storage.write([
+          {
+            op: 'discard',
+            letters: ids.map((letterId) => ({ letterId })),
+            reason: trace.reason,
+            now: clock.now(),
+          },
+          auditOf(clock, trace, 'letter.discard', ids, { letters: letterIds.length }),
+        ])
+        return discarded
+      }),
+    restore: (letterIds, trace) =>
+      inSteps<Restoring>(letterIds, async (ids) => {
+        const [restored] = await storage.write([
+          { op: 'restore', letterIds: ids, now: clock.now() },
+          auditOf(clock, trace, 'letter.restore', ids, { letters: letterIds.length }),
+        ])
+        return restored
+      }),
+  }
+}
+
+/**
+ * Answers in the order of the ids; one that is named twice is done once and answered twice alike. When a step
+ * fails those before it stand: repeated, the call says of them that they are under way.
+ */
+async function inSteps<Result extends { readonly letterId: string }>(
+  letterIds: readonly string[],
+  step: (ids: readonly string[]) => Promise<readonly Result[]>,
+): Promise<readonly Result[]> {
+  if (letterIds.length > namedLettersMax) {
+    throw new KnownError(
+      'BAD_REQUEST',
+      `${letterIds.length} letters are named; ${namedLettersMax} at most: make a campaign of more`,
+    )
+  }
+  const ids = [...new Set(letterIds)]
+  const results = new Map<string, Result>()
+  for (let at = 0; at < ids.length; at += stepLettersMax) {
+    for (const result of await step(ids.slice(at, at + stepLettersMax))) results.set(result.letterId, result)
+  }
+  return letterIds.map((id) => results.get(id) as Result)
+}
+
+/** Where items came to be by redrives: the leases that wait there are to be told. */
+export function noticed(redriven: readonly Redriven[]): readonly NoticedItems[] {
+  const counts = new Map<string, { queue: string; partition: number; count: number }>()
+  for (const result of redriven) {
+    if (!result.isStarted) continue
+    const { queue, partition } = result
+    const place = `${partition}/${queue}`
+    const seen = counts.get(place)
+    if (seen === undefined) counts.set(place, { queue, partition, count: 1 })
+    else seen.count++
+  }
+  return [...counts.values()]
+}

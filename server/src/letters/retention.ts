@@ -1,0 +1,225 @@
+/**
+ * What ended leaves the live letters after a time, and the archive after another. What waits or is under way never
+ * does. Of a dead queue of class `financial` DEAD ones stay, too: only a person ends them.
+ *
+ * One server at a time works on it, in batches of one transaction each. A batch moves exactly what it deletes.
+ */
+import { type Clock, later, usPerSecond } from '../core/instant.ts'
+import { KnownError } from '../errors.ts'
+import type { Archive, HeldLock, Storage } from '../storage/storage.ts'
+import type { RetentionDone, RetentionOptions } from './letters.ts'
+import type { LettersLog, RetentionPolicy } from './parts.ts'
+import { auditOf, policyTrace } from './trail.ts'
+
+export interface Retention {
+  /** One batch per queue; whether there is more. Does nothing while another server is at it. */
+  pass(): Promise<boolean>
+  run(options: RetentionOptions): Promise<readonly RetentionDone[]>
+}
+
+const dayUs = 24 * 3_600 * usPerSecond
+export const defaultRetention: RetentionPolicy = { keepUs: 30 * dayUs, archiveUs: 365 * dayUs }
+
+const batchSizeDefault = 1_000
+export const retentionBatchMax = 10_000
+const lockName = 'letters/retention'
+const lockUs = 60 * usPerSecond
+
+export type EndedState = NonNullable<Archive['states']>[number]
+
+/** Which letters of a class leave by themselves. */
+export function statesOfClass(letterClass: string): readonly EndedState[] {
+  return letterClass === 'financial' ? ['done', 'discarded'] : ['done', 'dead', 'discarded']
+}
+
+export function createRetention(
+  parts: Readonly<{
+    storage: Storage
+    clock: Clock
+    owner: string
+    policy: RetentionPolicy
+    log: LettersLog
+  }>,
+): Retention {
+  const { storage, clock, owner, policy, log } = parts
+
+  const acquire = async (): Promise<HeldLock | null> => {
+    const now = clock.now()
+    const deadline = later(now, lockUs)
+    const [lock] = await storage.write([{ op: 'acquire-lock', name: lockName, owner, now, deadline }])
+    return lock
+  }
+  const release = async (lock: HeldLock): Promise<void> => {
+    await storage.write([{ op: 'release-lock', lock }])
+  }
+  const renew = (lock: HeldLock) =>
+    ({ op: 'renew-lock', lock, deadline: later(clock.now(), lockUs) }) as const
+
+  /** Queues with letters that may be due to leave, and those with something in the archive. */
+  const candidates = async (): Promise<
+    readonly Readonly<{ queue: string; states: readonly EndedState[] }>[]
+  > => {
+    const [ended, counts] = await Promise.all([
+      storage.countLetters({ filter: { states: ['done', 'dead', 'discarded'] }, by: ['queue'] }),
+      storage.counts({}),
+    ])
+    const names = new Set(ended.flatMap(({ queue }) => queue ?? []))
+    for (const { queue, archived } of counts) if (archived > 0) names.add(queue)
+    const found: { queue: string; states: readonly EndedState[] }[] = []
+    for (const name of [...names].sort()) {
+      const queue = await storage.getQueue(name)
+      if (queue !== null) found.push({ queue: name, states: statesOfClass(queue.letterClass) })
+    }
+    return found
+  }
+
+  /** Looked for first, so that a run that moves nothing leaves no row in the audit. */
+  const isAnyEnded = async (
+    queue: string,
+    states: readonly EndedState[],
+    endedBefore: number,
+  ): Promise<boolean> => {
+    const { letters } = await storage.listLetters({
+      filter: { queues: [queue], states, updated: { until: endedBefore - 1 } },
+      order: 'updatedAt',
+      isDescending: false,
+      countMax: 1,
+      lookMax: batchSizeDefault,
+      hasBytes: false,
+    })
+    return letters.length > 0
+  }
+  const isAnyArchived = async (queue: string, archivedBefore: number): Promise<boolean> => {
+    const after = { archivedAt: archivedBefore, id: '' }
+    return (await storage.listArchivedLetters({ queues: [queue], after, countMax: 1 })).length > 0
+  }
+
+  const archiveQueue = async (
+    queue: string,
+    states: readonly EndedState[],
+    lock: HeldLock,
+    { batchSize, batchesMax, signal }: Bounds,
+  ): Promise<Moved> => {
+    const now = clock.now()
+    const endedBefore = now - policy.keepUs
+    if (!(await isAnyEnded(queue, states, endedBefore))) return nothing
+    const details = { states, endedBefore, batchSize }
+    return inBatches(batchSize, batchesMax, signal, async (isFirst) => {
+      const command = { op: 'archive', queue, states, endedBefore, countMax: batchSize, now } as const
+      const begun = auditOf(clock, policyTrace, 'letters.archive', [queue], details)
+      const [, , { archived }] = await storage.write([
+        { op: 'fence', lock },
+        renew(lock),
+        command,
+        ...(isFirst ? [begun] : []),
+      ] as const)
+      return archived
+    })
+  }
+
+  const purgeQueue = async (
+    queue: string,
+    lock: HeldLock,
+    { batchSize, batchesMax, signal }: Bounds,
+  ): Promise<Moved> => {
+    const archivedBefore = clock.now() - policy.archiveUs
+    if (!(await isAnyArchived(queue, archivedBefore))) return nothing
+    return inBatches(batchSize, batchesMax, signal, async (isFirst) => {
+      const begun = auditOf(clock, policyTrace, 'letters.purge-archive', [queue], {
+        archivedBefore,
+        batchSize,
+      })
+      const [, , { purged }] = await storage.write([
+        { op: 'fence', lock },
+        renew(lock),
+        { op: 'purge-archive', queue, archivedBefore, countMax: batchSize },
+        ...(isFirst ? [begun] : []),
+      ] as const)
+      return purged
+    })
+  }
+
+  /** The sums, for what took several transactions; that it was begun is on record with the first. */
+  const auditSums = async (queue: string, archived: Moved, purged: Moved): Promise<void> => {
+    const entries = [
+      ...(archived.batches > 1
+        ? [auditOf(clock, policyTrace, 'letters.archived', [queue], { archived: archived.count })]
+        : []),
+      ...(purged.batches > 1
+        ? [auditOf(clock, policyTrace, 'letters.purged-archive', [queue], { purged: purged.count })]
+        : []),
+    ]
+    if (entries.length > 0) await storage.write(entries)
+    if (archived.count + purged.count > 0) {
+      log.info({ queue, archived: archived.count, purged: purged.count }, 'retention moved letters')
+    }
+  }
+
+  const work = async (
+    lock: HeldLock,
+    bounds: Bounds,
+    onDone?: RetentionOptions['onDone'],
+  ): Promise<Readonly<{ done: readonly RetentionDone[]; isMore: boolean }>> => {
+    const done: RetentionDone[] = []
+    let isMore = false
+    for (const { queue, states } of await candidates()) {
+      if (bounds.signal?.aborted) break
+      const archived = await archiveQueue(queue, states, lock, bounds)
+      const purged = await purgeQueue(queue, lock, bounds)
+      await auditSums(queue, archived, purged)
+      isMore ||= archived.isMore || purged.isMore
+      if (archived.count + purged.count === 0) continue
+      const here = { queue, archived: archived.count, purged: purged.count }
+      done.push(here)
+      onDone?.(here)
+    }
+    return { done, isMore }
+  }
+
+  return {
+    pass: async () => {
+      const lock = await acquire()
+      if (lock === null) return false
+      try {
+        return (await work(lock, { batchSize: batchSizeDefault, batchesMax: 1 })).isMore
+      } finally {
+        await release(lock)
+      }
+    },
+    run: async ({ batchSize, signal, onDone }) => {
+      if (!Number.isInteger(batchSize) || batchSize < 1 || batchSize > retentionBatchMax) {
+        throw new KnownError(
+          'BAD_REQUEST',
+          `the batch size is ${batchSize}; it must be a whole number from 1 to ${retentionBatchMax}`,
+        )
+      }
+      const lock = await acquire()
+      if (lock === null) throw new KnownError('RETENTION_BUSY', 'another server is archiving right now')
+      try {
+        const bounds = { batchSize, batchesMax: Number.POSITIVE_INFINITY, ...(signal && { signal }) }
+        return (await work(lock, bounds, onDone)).done
+      } finally {
+        await release(lock)
+      }
+    },
+  }
+}
+
+type Bounds = Readonly<{ batchSize: number; batchesMax: number; signal?: AbortSignal }>
+type Moved = Readonly<{ count: number; batches: number; isMore: boolean }>
+const nothing: Moved = { count: 0, batches: 0, isMore: false }
+
+async function inBatches(
+  batchSize: number,
+  batchesMax: number,
+  signal: AbortSignal | undefined,
+  batch: (isFirst: boolean) => Promise<number>,
+): Promise<Moved> {
+  let count = 0
+  for (let batches = 1; ; batches++) {
+    const moved = await batch(batches === 1)
+    count += moved
+    const isMore = moved === batchSize
+    if (!isMore || batches >= batchesMax || signal?.aborted) return { count, batches, isMore }
+  }
+}

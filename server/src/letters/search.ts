@@ -1,0 +1,165 @@
+/** Finding letters: by id, by filter within a time, by count. */
+import { ksuidProblem, ksuidToUuid } from '../core/ksuid.ts'
+import { type CountedFilter, type LetterFilter, redrivesCounted } from '../storage/letter-store.ts'
+import type { AuditRow, Storage } from '../storage/storage.ts'
+import { campaignsOf } from './campaigns/mention.ts'
+import type { LetterDetail, LetterSearch, LetterSearchPage, Letters } from './letters.ts'
+
+type Search = Pick<
+  Letters,
+  'find' | 'resolveIds' | 'list' | 'count' | 'countOpenSince' | 'groups' | 'groupArrivals' | 'listArchived'
+>
+
+const msMaxDefault = 1_000
+/** The first look is short: where much matches it is enough, where little does the next ones are longer. */
+const lookMaxFirst = 2_000
+const lookMaxMax = 100_000
+/** One look should not take longer: it holds a statement of the store. */
+const lookMs = 200
+const auditRowsMax = 100
+
+/** `elapsedMs`: time that passes, whatever the clock of the letters says. */
+export function createSearch(storage: Storage, elapsedMs: () => number = () => performance.now()): Search {
+  const resolveIds: Search['resolveIds'] = async (ids) => {
+    // A root id has its UUID, too: that way nobody's bytes are read to see that it is there.
+    const uuids = new Set(ids.flatMap((id) => uuidOf(id) ?? []))
+    if (uuids.size === 0) return ids.map(() => null)
+    const found = new Map<string, string>()
+    for (const { uuid, letterId } of await storage.findLettersByUuid([...uuids])) found.set(uuid, letterId)
+    return ids.map((id) => {
+      const letterId = found.get(uuidOf(id) ?? '') ?? null
+      return isRootId(id) && letterId !== id ? null : letterId
+    })
+  }
+
+  const auditTrail = async (
+    letterId: string,
+    campaignIds: readonly string[],
+  ): Promise<readonly AuditRow[]> => {
+    const rows = await Promise.all(
+      [letterId, ...campaignIds].map((target) => storage.listAudit({ target, countMax: auditRowsMax })),
+    )
+    return rows
+      .flat()
+      .sort((a, b) => b.id - a.id)
+      .slice(0, auditRowsMax)
+  }
+
+  return {
+    resolveIds,
+    find: async (id): Promise<LetterDetail | null> => {
+      const [letterId] = await resolveIds([id])
+      if (letterId == null) return null
+      const [live] = await storage.getLetters([letterId])
+      const archived = live === undefined ? (await storage.getArchivedLetters([letterId]))[0] : undefined
+      const item = live ?? archived?.item
+      if (item === undefined) return null
+      const [edits, audit] = await Promise.all([
+        storage.listEdits(letterId),
+        auditTrail(letterId, campaignsOf(item)),
+      ])
+      return { item, archivedAt: archived?.archivedAt ?? null, edits, audit }
+    },
+
+    list: async (query): Promise<LetterSearchPage> => {
+      const total = await totalOf(storage, query.filter)
+      if (total === 0)
+        return { letters: [], looked: 0, next: null, total: isCounted(query.filter) ? 0 : null }
+      const page = await search(storage, query, elapsedMs)
+      return { ...page, total: isCounted(query.filter) ? total : null }
+    },
+    count: (query) => storage.countLetters(query),
+    countOpenSince: (since) => storage.countOpenSince(since),
+    groups: (query) => storage.listGroups(query),
+    groupArrivals: (groupIds, since) => storage.groupArrivals(groupIds, since),
+    listArchived: (query) => storage.listArchivedLetters(query),
+  }
+}
+
+async function search(
+  storage: Pick<Storage, 'listLetters'>,
+  query: LetterSearch,
+  elapsedMs: () => number,
+): Promise<Omit<LetterSearchPage, 'total'>> {
+  const { filter, order, isDescending, countMax, hasBytes, msMax = msMaxDefault } = query
+  const deadline = elapsedMs() + msMax
+  const letters: LetterSearchPage['letters'][number][] = []
+  let looked = 0
+  let { after } = query
+  let lookMax = Math.max(lookMaxFirst, countMax)
+  for (;;) {
+    const startedMs = elapsedMs()
+    const page = await storage.listLetters({
+      filter,
+      order,
+      isDescending,
+      countMax: countMax - letters.length,
+      lookMax,
+      hasBytes,
+      ...(after !== undefined && { after }),
+    })
+    letters.push(...page.letters)
+    looked += page.looked
+    const isFull = letters.length >= countMax
+    if (page.next === null || isFull || elapsedMs() >= deadline) return { letters, looked, next: page.next }
+    after = page.next
+    lookMax = nextLookMax(lookMax, elapsedMs() - startedMs, deadline - elapsedMs())
+  }
+}
+
+/** As much as can be looked at in a short statement, and in the time that is left. */
+export function nextLookMax(lookMax: number, tookMs: number, leftMs: number): number {
+  const perMs = lookMax / Math.max(tookMs, 1)
+  const wished = Math.min(lookMax * 4, perMs * Math.min(lookMs, Math.max(leftMs, 1)))
+  return Math.round(Math.min(Math.max(wished, 100), lookMaxMax))
+}
+
+/** How many match, as far as counts can tell: exact for a counted filter, and otherwise no fewer than there are. */
+async function totalOf(storage: Pick<Storage, 'countLetters'>, filter: LetterFilter): Promise<number> {
+  const rows = await storage.countLetters({ filter: countedPart(filter), by: [] })
+  return rows.reduce((sum, { count }) => sum + count, 0)
+}
+
+const countedNames = [
+  'queues',
+  'states',
+  'groupIds',
+  'origins',
+  'reasons',
+  'slugs',
+  'errorClasses',
+] as const satisfies (keyof CountedFilter)[]
+
+export function countedPart(filter: LetterFilter): CountedFilter {
+  const part: Record<string, unknown> = {}
+  for (const name of countedNames) if (filter[name] !== undefined) part[name] = filter[name]
+  if (filter.redrives !== undefined) {
+    const { min, max } = filter.redrives
+    part.redrives = {
+      ...(min !== undefined && { min: Math.min(min, redrivesCounted) }),
+      // From there on counted together: an upper bound above it bounds nothing.
+      ...(max !== undefined && max < redrivesCounted && { max }),
+    }
+  }
+  return part as CountedFilter
+}
+
+/** Whether counts alone can tell how many match. */
+export function isCounted(filter: LetterFilter): boolean {
+  const { redrives } = filter
+  if ((redrives?.min ?? 0) > redrivesCounted || (redrives?.max ?? 0) >= redrivesCounted) return false
+  const names: readonly string[] = [...countedNames, 'redrives']
+  return Object.entries(filter).every(([name, value]) => value === undefined || names.includes(name))
+}
+
+const uuidPattern = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/
+
+function uuidOf(id: string): string | undefined {
+  if (isRootId(id)) return ksuidToUuid(id)
+  const text = id.toLowerCase()
+  return uuidPattern.test(text) ? text : undefined
+}
+
+export function isRootId(id: string): boolean {
+  return ksuidProblem(id) === undefined
+}
