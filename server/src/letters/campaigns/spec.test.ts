@@ -1,0 +1,65 @@
+import { describe, expect, it } from 'vitest'
+import { noon } from '../../../test/make.ts'
+import type { CampaignSpec } from '../letters.ts'
+import { checkReason, checkSpec, selectedBy } from './spec.ts'
+
+const spec: CampaignSpec = {
+  name: ' after the fix ',
+  action: 'redrive',
+  selection: { letterIds: ['a'] },
+  target: 'orders',
+  isDeadAllowed: false,
+  canaryCount: 5,
+  ratePerSecond: 10,
+  rampUs: 0,
+  haltRatio: 0.1,
+  haltMin: 10,
+}
+
+describe('the spec of a campaign', () => {
+  it('is kept with its name trimmed', () => {
+    expect(checkSpec(spec)).toEqual({ ...spec, name: 'after the fix' })
+  })
+
+  it('of a discard waits for nobody and goes nowhere', () => {
+    expect(checkSpec({ ...spec, action: 'discard' })).toMatchObject({ canaryCount: 0, target: null })
+  })
+
+  it.each<[string, Partial<CampaignSpec>]>([
+    ['needs a name', { name: '  ' }],
+    ['the name has 201 characters', { name: 'x'.repeat(201) }],
+    ['contains a NUL character', { name: 'a\0b' }],
+    ['contains an unpaired surrogate', { selection: { filter: { text: '\ud800' } } }],
+    ['canaryCount is -1', { canaryCount: -1 }],
+    ['canaryCount is 0.5', { canaryCount: 0.5 }],
+    ['ratePerSecond is NaN', { ratePerSecond: Number.NaN }],
+    ['rampUs is -1', { rampUs: -1 }],
+    ['haltRatio is 1.1', { haltRatio: 1.1 }],
+    ['haltMin is -1', { haltMin: -1 }],
+    ['no letters are named', { selection: { letterIds: [] } }],
+    ['10001 letters are named', { selection: { letterIds: Array(10_001).fill('a') } }],
+  ])('is refused: %s', (sentence, change) => {
+    expect(() => checkSpec({ ...spec, ...change })).toThrow(sentence)
+  })
+
+  it('needs a reason', () => {
+    expect(() => checkReason(' ')).toThrow('needs a reason')
+    expect(checkReason(' INC-1 ')).toBe('INC-1')
+  })
+})
+
+describe('a filter', () => {
+  const redrive = { action: 'redrive', isDeadAllowed: false } as const
+
+  it('without states means what can be sent, or given up', () => {
+    expect(selectedBy(redrive, {}).states).toEqual(['waiting', 'scheduled'])
+    expect(selectedBy({ ...redrive, isDeadAllowed: true }, {}).states).toContain('dead')
+    expect(selectedBy({ ...redrive, action: 'discard' }, {}).states).toContain('dead')
+    expect(selectedBy(redrive, { states: ['dead'] }).states).toEqual(['dead'])
+  })
+
+  it('lets nobody join who died after the campaign was made', () => {
+    expect(selectedBy(redrive, {}, noon).died).toEqual({ until: noon })
+    expect(selectedBy(redrive, { died: { from: 1, until: 5 } }, noon).died).toEqual({ from: 1, until: 5 })
+  })
+})

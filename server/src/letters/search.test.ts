@@ -1,0 +1,91 @@
+import { describe, expect, it } from 'vitest'
+import { anItem, noon } from '../../test/make.ts'
+import type { LettersQuery } from '../storage/letter-store.ts'
+import type { Storage } from '../storage/storage.ts'
+import { countedPart, createSearch, isCounted, nextLookMax } from './search.ts'
+
+describe('a search', () => {
+  /** A store of a million letters of which one in `every` matches; a look at 10,000 takes 100 ms. */
+  const aStore = (every: number) => {
+    let ms = 0
+    const asked: LettersQuery[] = []
+    const storage = {
+      countLetters: async () => [{ count: 1_000_000 }],
+      listLetters: async (query: LettersQuery) => {
+        asked.push(query)
+        const from = query.after?.value ?? 0
+        const wanted = query.countMax * every
+        const looked = Math.min(query.lookMax, 1_000_000 - from, wanted)
+        ms += looked / 100
+        const letters = Array.from({ length: Math.floor(looked / every) }, () => anItem())
+        const at = from + looked
+        return { letters, looked, next: at >= 1_000_000 ? null : { value: at, id: '' } }
+      },
+    } as unknown as Storage
+    return { asked, search: createSearch(storage, () => ms), elapsed: () => ms }
+  }
+  const query = {
+    filter: { text: 'x' },
+    order: 'diedAt',
+    isDescending: true,
+    countMax: 20,
+    hasBytes: false,
+  } as const
+
+  it('ends with a full page', async () => {
+    const { search, elapsed } = aStore(1_000)
+    const page = await search.list(query)
+    expect(page).toMatchObject({ looked: 20_000, next: { value: 20_000 }, total: null })
+    expect(page.letters).toHaveLength(20)
+    expect(elapsed()).toBe(200)
+  })
+
+  it('ends when its time is over, and says where to go on', async () => {
+    const { search, asked, elapsed } = aStore(Number.POSITIVE_INFINITY)
+    const page = await search.list(query)
+    expect(page.letters).toEqual([])
+    expect(page.next).toEqual({ value: page.looked, id: '' })
+    expect(elapsed()).toBeGreaterThanOrEqual(1_000)
+    expect(elapsed()).toBeLessThan(1_100)
+    expect(asked[0]?.lookMax).toBe(2_000)
+    // No look holds a statement for long.
+    expect(Math.max(...asked.map(({ lookMax }) => lookMax))).toBeLessThanOrEqual(20_000)
+    expect(
+      (await search.list({ ...query, after: page.next ?? { value: 0, id: '' }, msMax: 60_000 })).next,
+    ).toBeNull()
+  })
+
+  it('does not look where the counts say that there is nothing', async () => {
+    const storage = { countLetters: async () => [] } as unknown as Storage
+    const page = await createSearch(storage).list({ ...query, filter: { queues: ['empty'] } })
+    expect(page).toEqual({ letters: [], looked: 0, next: null, total: 0 })
+  })
+
+  it('looks at more each time, as far as that is quick', () => {
+    expect(nextLookMax(2_000, 5, 900)).toBe(8_000)
+    expect(nextLookMax(8_000, 400, 900)).toBe(4_000)
+    expect(nextLookMax(8_000, 20, 10)).toBe(4_000)
+    expect(nextLookMax(100_000, 1, 900)).toBe(100_000)
+  })
+})
+
+describe('a total', () => {
+  it('is known where counts alone can tell', () => {
+    expect(isCounted({})).toBe(true)
+    expect(isCounted({ queues: ['a'], states: ['dead'], groupIds: [1], redrives: { min: 1, max: 9 } })).toBe(
+      true,
+    )
+    expect(isCounted({ redrives: { min: 10 } })).toBe(true)
+    expect(isCounted({ redrives: { min: 11 } })).toBe(false)
+    expect(isCounted({ redrives: { max: 10 } })).toBe(false)
+    expect(isCounted({ died: { from: noon } })).toBe(false)
+    expect(isCounted({ text: 'x' })).toBe(false)
+  })
+
+  it('of the counted part is never less than what matches', () => {
+    expect(countedPart({ queues: ['a'], text: 'x', redrives: { min: 12, max: 20 } })).toEqual({
+      queues: ['a'],
+      redrives: { min: 10 },
+    })
+  })
+})
