@@ -1,0 +1,137 @@
+/**
+ * `/api/v1/dlq` has two faces, each with errors of its own form: that of the management API (list, requeue, purge,
+ * stats) and that of the messages of a topic.
+ */
+import { Type } from 'typebox'
+import type { KnownError } from '../../errors.ts'
+import type { Dialect } from '../dialect.ts'
+import { type FieldFault, InvalidRequest } from '../invalid-request.ts'
+import { v1 } from '../v1/dialect.ts'
+
+export const prefix = '/api/v1/dlq'
+const managementPaths: readonly string[] = ['', '/requeue', '/purge', '/stats'].map((path) => prefix + path)
+
+const json = { contentType: 'application/json; charset=utf-8' } as const
+
+/** `{ok, data, error}`. */
+export const dlqManagement: Dialect = {
+  name: 'dlq',
+  ownsPath: (path) => managementPaths.includes(path),
+  parseBody: v1.parseBody,
+  errorContentType: 'application/json',
+  errorSchema: Type.Object({
+    ok: Type.Literal(false),
+    error: Type.Object({
+      code: Type.Enum([
+        'VALIDATION_ERROR',
+        'AUTH_REQUIRED',
+        'NOT_FOUND',
+        'RATE_LIMITED',
+        'DEPENDENCY_ERROR',
+        'INTERNAL_ERROR',
+      ]),
+      message: Type.String(),
+      meta: Type.Optional(
+        Type.Object({
+          fields: Type.Array(Type.Object({ name: Type.String(), message: Type.String() }), {
+            description: 'One per field that is wrong.',
+          }),
+        }),
+      ),
+    }),
+  }),
+
+  renderError: (error, { requestId }) => {
+    const fields = faultsOf(error).map(({ field, message }) => ({ name: fieldName(field), message }))
+    const meta = fields.length === 0 ? {} : { meta: { fields } }
+    return {
+      ...json,
+      status: error.status,
+      headers: { 'X-Debug-Id': requestId },
+      body: JSON.stringify({
+        ok: false,
+        error: { code: managementCode(error), message: error.message, ...meta },
+      }),
+    }
+  },
+}
+
+function managementCode({ status }: KnownError): string {
+  switch (status) {
+    case 401:
+    case 403:
+      return 'AUTH_REQUIRED'
+    case 404:
+      return 'NOT_FOUND'
+    case 429:
+      return 'RATE_LIMITED'
+    case 503:
+    case 507:
+      return 'DEPENDENCY_ERROR'
+    default:
+      return status < 500 ? 'VALIDATION_ERROR' : 'INTERNAL_ERROR'
+  }
+}
+
+/** `{error: {code, message, request_id, details}}`. */
+export const dlqMessages: Dialect = {
+  name: 'dlq-messages',
+  ownsPath: (path) => path.startsWith(`${prefix}/`),
+  parseBody: v1.parseBody,
+  errorContentType: 'application/json',
+  errorSchema: Type.Object({
+    error: Type.Object({
+      code: Type.String({ description: 'SYS_DLQ_…, or SYS_AUTH_… for access.' }),
+      message: Type.String(),
+      request_id: Type.String({ description: 'Stands in the log too.' }),
+      details: Type.Array(
+        Type.Object({ field: Type.String(), reason: Type.String(), message: Type.String() }),
+        {
+          description: 'One per field that is wrong.',
+        },
+      ),
+    }),
+  }),
+
+  renderError: (error, { requestId }) => ({
+    ...json,
+    status: error.status,
+    body: JSON.stringify({
+      error: {
+        code: messageCode(error),
+        message: error.message,
+        request_id: requestId,
+        details: faultsOf(error).map(({ field, message }) => ({
+          field: fieldName(field),
+          reason: 'invalid',
+          message,
+        })),
+      },
+    }),
+  }),
+}
+
+function messageCode({ code, status }: KnownError): string {
+  if (code === 'TARGET_UNAVAILABLE') return 'SYS_DLQ_PROCESS_FAILED'
+  switch (status) {
+    case 401:
+      return 'SYS_AUTH_UNAUTHORIZED'
+    case 403:
+      return 'SYS_AUTH_PERMISSION_DENIED'
+    case 404:
+      return 'SYS_DLQ_NOT_FOUND'
+    case 409:
+      return 'SYS_DLQ_CONFLICT'
+    default:
+      return status < 500 ? 'SYS_DLQ_VALIDATION_ERROR' : 'SYS_DLQ_INTERNAL_ERROR'
+  }
+}
+
+function faultsOf(error: KnownError): readonly FieldFault[] {
+  return error instanceof InvalidRequest ? error.faults : []
+}
+
+/** `body.ids[3]` → `ids[3]`: here a name is that of the field alone. */
+function fieldName(field: string): string {
+  return field.replace(/^(body|query|path)\./, '')
+}

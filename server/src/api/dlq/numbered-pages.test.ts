@@ -1,0 +1,134 @@
+import { beforeEach, describe, expect, it, vi } from 'vitest'
+import type { Item } from '../../core/item.ts'
+import { KnownError } from '../../errors.ts'
+import type { LetterSearch, Letters } from '../../letters/letters.ts'
+import { readNumberedPage } from './numbered-pages.ts'
+
+/**
+ * A list of numbers in place of letters. `isCounted` false: as for a text that has to be searched for, of which every
+ * `matchEvery`th letter has it; one step then takes `stepMs` and looks at `lookMax`.
+ */
+function listOf(numbers: number[], options: Partial<typeof plain> = {}) {
+  const { isCounted, matchEvery, lookMax, stepMs } = { ...plain, ...options }
+  const calls: LetterSearch[] = []
+  const list = async (search: LetterSearch) => {
+    calls.push(search)
+    now += stepMs
+    const after = search.after?.value
+    let at = after === undefined ? 0 : numbers.findIndex((number) => number > after)
+    if (at === -1) at = numbers.length
+    const found: Item[] = []
+    const end = Math.min(numbers.length, at + lookMax)
+    for (; at < end && found.length < search.countMax; at++) {
+      if (at % matchEvery === 0) found.push({ createdAt: numbers[at] } as Item)
+    }
+    const next = at < numbers.length ? { value: numbers[at - 1] ?? 0, id: '' } : null
+    return { letters: found, looked: end, next, total: isCounted ? numbers.length : null }
+  }
+  return { letters: { list } as unknown as Letters, calls }
+}
+const plain = { isCounted: true, matchEvery: 1, lookMax: Number.POSITIVE_INFINITY, stepMs: 1 }
+
+const upTo = (count: number): number[] => Array.from({ length: count }, (_, index) => index)
+const read = async (letters: Letters, page: number, pageSize: number) => {
+  const query = { filter: {}, order: 'diedAt', isDescending: true, page, pageSize } as const
+  const found = await readNumberedPage(letters, query)
+  return { ...found, letters: found.letters.map((item) => item.createdAt) }
+}
+
+let now = 0
+beforeEach(() => {
+  now = 0
+  vi.spyOn(performance, 'now').mockImplementation(() => now)
+})
+
+describe('pages by number', () => {
+  it('hold every letter once, and the last one may be short', async () => {
+    const { letters } = listOf(upTo(23))
+    const pages = [await read(letters, 1, 10), await read(letters, 2, 10), await read(letters, 3, 10)]
+    expect(pages.flatMap((page) => page.letters)).toEqual(upTo(23))
+    expect(pages.map((page) => page.hasNext)).toEqual([true, true, false])
+    expect(pages.map((page) => page.total)).toEqual([23, 23, 23])
+  })
+
+  it.each([4, 1_000_000, Number.MAX_SAFE_INTEGER])('are empty past the end: page %d', async (page) => {
+    const { letters, calls } = listOf(upTo(30))
+    expect(await read(letters, page, 10)).toEqual({ letters: [], total: 30, isExact: true, hasNext: false })
+    expect(calls.length).toBe(1)
+  })
+
+  it('near the beginning are what their number says now, whatever was asked before', async () => {
+    const numbers = upTo(30)
+    const { letters } = listOf(numbers)
+    await read(letters, 1, 10)
+    await read(letters, 2, 10)
+    numbers.splice(0, 10)
+    expect((await read(letters, 2, 10)).letters).toEqual(upTo(30).slice(20))
+    expect((await read(letters, 3, 10)).letters).toEqual([])
+  })
+
+  it('far from it go on from where the page before ended', async () => {
+    const { letters, calls } = listOf(upTo(20_000))
+    expect((await read(letters, 101, 100)).letters[0]).toBe(10_000)
+    expect(calls.length).toBe(11)
+    expect((await read(letters, 102, 100)).letters[0]).toBe(10_100)
+    expect(calls.length).toBe(12)
+    // Backwards and a minute later they are walked to anew, at least from the nearest place.
+    expect((await read(letters, 96, 100)).letters[0]).toBe(9_500)
+    now += 61_000
+    expect((await read(letters, 103, 100)).letters[0]).toBe(10_200)
+  })
+
+  it('that cannot be reached in time are refused, and reached when asked for again', async () => {
+    const { letters } = listOf(upTo(10_000), { stepMs: 500 })
+    await expect(read(letters, 91, 100)).rejects.toThrow(
+      new KnownError('PAGE_TOO_DEEP', 'page 91 could not be reached in time'),
+    )
+    expect((await read(letters, 91, 100)).letters[0]).toBe(9_000)
+  })
+
+  it('remember a bounded number of places', async () => {
+    const { letters, calls } = listOf(upTo(200_000))
+    await read(letters, 2_000, 100)
+    calls.length = 0
+    await read(letters, 1_000, 100)
+    expect(calls.length).toBeLessThan(10)
+  })
+})
+
+describe('a total that only a search can tell', () => {
+  it('is exact when everything could be looked at', async () => {
+    const { letters } = listOf(upTo(5_000), { isCounted: false, matchEvery: 100, lookMax: 1_000 })
+    expect(await read(letters, 1, 20)).toMatchObject({ total: 50, isExact: true, hasNext: true })
+    expect(await read(letters, 3, 20)).toMatchObject({ total: 50, isExact: true, hasNext: false })
+    expect((await read(letters, 4, 20)).letters).toEqual([])
+  })
+
+  it('is what was found in time, and grows when asked again', async () => {
+    const { letters } = listOf(upTo(10_000), {
+      isCounted: false,
+      matchEvery: 100,
+      lookMax: 1_000,
+      stepMs: 400,
+    })
+    const first = await read(letters, 1, 10)
+    expect(first).toMatchObject({ isExact: false, hasNext: true })
+    const second = await read(letters, 1, 10)
+    expect(second.letters).toEqual(first.letters)
+    expect(second.total).toBeGreaterThan(first.total)
+    let last = second
+    for (let times = 0; times < 10 && !last.isExact; times++) last = await read(letters, 1, 10)
+    expect(last).toMatchObject({ total: 100, isExact: true })
+  })
+
+  it('is bounded in time when nothing matches, and says so', async () => {
+    const { letters } = listOf(upTo(1_000_000), {
+      isCounted: false,
+      matchEvery: 10_000_000,
+      lookMax: 1_000,
+      stepMs: 500,
+    })
+    expect(await read(letters, 1, 10)).toMatchObject({ isExact: false, letters: [0] })
+    expect(now).toBeLessThanOrEqual(4_000)
+  })
+})

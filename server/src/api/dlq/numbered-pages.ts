@@ -1,0 +1,158 @@
+/**
+ * Pages by number, for clients that count them, over lists that only go on from a place.
+ *
+ * The way to a page is walked in steps. Where walking takes long, the places that were passed are remembered for a
+ * moment, so that the next page, or the same one asked for again, begins there. The first letters are
+ * always walked anew: there a page is exactly what its number says at this instant.
+ *
+ * Where the counts cannot tell the total (a text, a time), it is counted by walking on for a while. A total that is
+ * not exact is what was found so far, and grows when asked again.
+ */
+import type { Item } from '../../core/item.ts'
+import { KnownError } from '../../errors.ts'
+import type { Letters } from '../../letters/letters.ts'
+import type { LetterCursor, LetterFilter, LetterOrder } from '../../storage/letter-store.ts'
+
+export type NumberedQuery = Readonly<{
+  filter: LetterFilter
+  order: LetterOrder
+  isDescending: boolean
+  /** From 1. */
+  page: number
+  pageSize: number
+}>
+export type NumberedPage = Readonly<{
+  letters: readonly Item[]
+  total: number
+  isExact: boolean
+  hasNext: boolean
+}>
+
+/** Reads `countMax` letters from a place on. Given by those who want more of a letter than a list needs. */
+export type ReadLetters = (
+  from: Readonly<Pick<NumberedQuery, 'filter' | 'order' | 'isDescending'> & { after?: LetterCursor }>,
+  countMax: number,
+) => Promise<Found>
+export type Found = Readonly<{ letters: readonly Item[]; next: LetterCursor | null; total: number | null }>
+
+const stepMax = 1_000
+const reachMsMax = 3_000
+const countMsMax = 1_000
+/** What one step may take: the walk looks at the time between steps. */
+const stepMsMax = 500
+
+export async function readNumberedPage(
+  letters: Letters,
+  query: NumberedQuery,
+  read: ReadLetters = readWithoutBytes(letters),
+): Promise<NumberedPage> {
+  const { filter, order, isDescending, page, pageSize } = query
+  const list = { filter, order, isDescending }
+  const startedMs = performance.now()
+  const elapsedMs = (): number => performance.now() - startedMs
+  const places = placesOf(letters, JSON.stringify(list, plain))
+  const readStep = readWithoutBytes(letters)
+  const from = (place: Place) => ({ ...list, ...(place.cursor !== null && { after: place.cursor }) })
+  const offset = (page - 1) * pageSize
+
+  const known: { total: number | null } = { total: null }
+  const walk = async (place: Place, countMax: number, reader: ReadLetters): Promise<[Place, Found]> => {
+    const found = await reader(from(place), countMax)
+    known.total ??= found.total
+    const passed = {
+      offset: place.offset + found.letters.length,
+      steps: place.steps + 1,
+      cursor: found.next,
+      isEnd: found.next === null,
+    }
+    places.remember(passed)
+    return [passed, found]
+  }
+
+  let place = places.nearest(offset)
+  while (place.offset < offset && !place.isEnd && offset < (known.total ?? Infinity)) {
+    if (elapsedMs() > reachMsMax) {
+      throw new KnownError('PAGE_TOO_DEEP', `page ${page} could not be reached in time`)
+    }
+    ;[place] = await walk(place, Math.min(stepMax, offset - place.offset), readStep)
+  }
+
+  const items: Item[] = []
+  while (place.offset >= offset && !place.isEnd && items.length < pageSize) {
+    if (elapsedMs() > reachMsMax) break
+    const [next, found] = await walk(place, pageSize - items.length, read)
+    items.push(...found.letters)
+    place = next
+  }
+  const end = place
+
+  if (known.total !== null) {
+    const { total } = known
+    return { letters: items, total, isExact: true, hasNext: offset + items.length < total }
+  }
+  // Further on is where an earlier call got to with counting.
+  place = end.isEnd ? end : places.furthest(end)
+  while (!place.isEnd && elapsedMs() < countMsMax) [place] = await walk(place, stepMax, readStep)
+  return {
+    letters: items,
+    total: place.offset,
+    isExact: place.isEnd,
+    hasNext: place.offset > offset + items.length,
+  }
+}
+
+function readWithoutBytes(letters: Letters): ReadLetters {
+  return (from, countMax) => letters.list({ ...from, countMax, hasBytes: false, msMax: stepMsMax })
+}
+
+/** So many letters are before it in the list; null: the beginning. */
+type Place = Readonly<{ offset: number; steps: number; cursor: LetterCursor | null; isEnd: boolean }>
+type Remembered = Place & Readonly<{ atMs: number }>
+
+const beginning: Place = { offset: 0, steps: 0, cursor: null, isEnd: false }
+const rememberedMs = 60_000
+/** Nearer to the beginning than this, walking anew costs little. */
+const stepsAnew = 2
+const placesMax = 64
+const listsMax = 100
+
+/** Of each store's letters: a process may serve several. */
+const remembered = new WeakMap<Letters, Map<string, Remembered[]>>()
+
+function placesOf(letters: Letters, key: string) {
+  const lists = remembered.get(letters) ?? new Map<string, Remembered[]>()
+  remembered.set(letters, lists)
+  const fresh = (): readonly Remembered[] =>
+    (lists.get(key) ?? []).filter((place) => performance.now() - place.atMs < rememberedMs)
+  return {
+    remember: (place: Place): void => {
+      if (place.steps <= stepsAnew || place.isEnd) return
+      const others = fresh().filter((other) => other.offset !== place.offset || isBefore(place, other))
+      // Half of them still show the way: what is between is walked.
+      const kept = others.length < placesMax ? others : others.filter((_, index) => index % 2 === 1)
+      // Deleted first: the order of a map is the order in which keys came, so the first is the oldest.
+      lists.delete(key)
+      lists.set(key, [...kept, { ...place, atMs: performance.now() }])
+      const [oldest] = lists.keys()
+      if (lists.size > listsMax && oldest !== undefined) lists.delete(oldest)
+    },
+    nearest: (offset: number): Place =>
+      fresh()
+        .filter((place) => place.offset <= offset)
+        .reduce<Place>(further, beginning),
+    furthest: (place: Place): Place => fresh().reduce<Place>(further, place),
+  }
+}
+
+function isBefore(a: Place, b: Place): boolean {
+  return a.offset < b.offset || (a.offset === b.offset && a.steps < b.steps)
+}
+
+function further(a: Place, b: Place): Place {
+  return isBefore(a, b) ? b : a
+}
+
+/** JSON has no bytes of its own. */
+function plain(_key: string, value: unknown): unknown {
+  return value instanceof Uint8Array ? Buffer.from(value).toString('base64') : value
+}
