@@ -52,6 +52,12 @@ describe('the check of a request', () => {
     ])
   })
 
+  it.each(['1.5', 'true', '', ' 7', '0x10', '1e3'])('takes %j for no whole number', (limit) => {
+    expect(faults(Query, 'querystring', { limit })).toEqual([
+      { field: 'query.limit', message: 'must be integer' },
+    ])
+  })
+
   it('turns nothing in a body into anything else', () => {
     expect(faults(Body, 'body', { count: '1' })).toEqual([
       { field: 'body.count', message: 'must be integer' },

@@ -29,14 +29,31 @@ const faultsMax = 8
  */
 export function compileCheck(schema: TSchema, part: RequestPart): (value: unknown) => Checked {
   const check = Compile(schema)
+  const integers = integerFields(schema)
   return (given) => {
-    const value = part === 'body' ? given : Value.Convert(schema, Value.Default(schema, given))
+    const value = part === 'body' ? given : fromText(schema, integers, given)
     if (!check.Check(value)) return { error: new InvalidRequest(faultsOf(check.Errors(value), part)) }
     const odd = unkeepableText(value, schema)
     if (odd === undefined) return { value }
     const field = partNames[part] + fieldPath(odd.pointer)
     return { error: new InvalidRequest([{ field, message: odd.message }]) }
   }
+}
+
+/** The conversion would make 1 of `1.5` and of `true`: what is no whole number stays the text that it is. */
+function fromText(schema: TSchema, integers: readonly string[], given: unknown): unknown {
+  const texts = given as Readonly<Record<string, unknown>>
+  const odd = integers.filter((name) => typeof texts[name] === 'string' && !wholeNumber.test(texts[name]))
+  const kept = odd.map((name) => [name, texts[name]])
+  const value = Value.Convert(schema, Value.Default(schema, given))
+  return kept.length === 0 ? value : { ...(value as object), ...Object.fromEntries(kept) }
+}
+
+const wholeNumber = /^[+-]?\d+$/
+
+function integerFields(schema: TSchema): string[] {
+  const { properties = {} } = schema as { properties?: Readonly<Record<string, { type?: unknown }>> }
+  return Object.keys(properties).filter((name) => properties[name]?.type === 'integer')
 }
 
 function faultsOf(errors: readonly TLocalizedValidationError[], part: RequestPart): FieldFault[] {
