@@ -13,12 +13,16 @@ import { dlqLimits } from './api/dlq/limits.ts'
 import { httpLimits } from './api/http-limits.ts'
 import { routes } from './api/routes.ts'
 import { testHookRoutes } from './api/test-hooks/routes.ts'
+import { retentionOf } from './config/retention.ts'
 import type { Settings } from './config/settings.ts'
 import { toDate, usPerMs } from './core/instant.ts'
 import type { Engine } from './engine/engine.ts'
 import { createLoop } from './engine/loop.ts'
 import { openEngine } from './engine/open.ts'
 import { KnownError } from './errors.ts'
+import type { Letters } from './letters/letters.ts'
+import { createLetterLoops } from './letters/loops.ts'
+import { openLetters } from './letters/open.ts'
 import { readHealth } from './ops/health.ts'
 import type { Logger } from './ops/log.ts'
 import { isLoopback } from './ops/loopback.ts'
@@ -57,6 +61,8 @@ export async function startServer({ settings, store, log }: ServerOptions): Prom
   if (hasTestHooks)
     log.warn('TEST HOOKS ARE ON: whoever reaches this server can set its clock and hold its queues')
   let engine: Engine | undefined
+  let letters: Letters | undefined
+  const owner = randomUUID()
   const connection = createStoreConnection({
     open: async () => {
       const storage = await openStorage(store, {
@@ -70,6 +76,7 @@ export async function startServer({ settings, store, log }: ServerOptions): Prom
         requestsMax: settings['queue.requests_max'],
         ...watchEngine(log),
       })
+      letters = openLetters({ storage, engine, clock, owner, retention: retentionOf(settings), log })
       return storage
     },
     log,
@@ -78,12 +85,26 @@ export async function startServer({ settings, store, log }: ServerOptions): Prom
   const reconciler = createReconciler({
     storage: connection.storage,
     clock,
-    owner: randomUUID(),
+    owner,
     intervalUs: settings['counts.reconcile_interval'] * usPerMs,
     log,
   })
   const reconciling = createLoop(settings['counts.reconcile_interval'], reconciler.pass, (error) =>
     log.warn({ err: error }, 'counts could not be compared with their rows; they will be later'),
+  )
+  const openedLetters = (): Letters => {
+    connection.storage()
+    return letters as Letters
+  }
+  const letterLoops = createLetterLoops(
+    openedLetters,
+    {
+      autoMs: settings['letters.auto_interval'],
+      campaignsMs: settings['letters.campaign_interval'],
+      retentionMs: settings['letters.retention_interval'],
+    },
+    (pass, error) =>
+      log.warn({ err: error, pass }, 'background work on dead letters failed; it is tried again'),
   )
   const checks = [{ name: 'queues:storage', componentType: 'datastore', read: connection.state }] as const
   const { app, drain } = await createApi({
@@ -104,9 +125,7 @@ export async function startServer({ settings, store, log }: ServerOptions): Prom
       connection.storage()
       return engine as Engine
     },
-    letters: () => {
-      throw new KnownError('STORE_UNAVAILABLE', 'this server does not serve dead letters')
-    },
+    letters: openedLetters,
     health: () => readHealth(checks, version),
     createMetrics: (connections) =>
       createMetrics({
@@ -137,13 +156,20 @@ export async function startServer({ settings, store, log }: ServerOptions): Prom
   const url = urlOf(app.server.address() as AddressInfo)
   log.info({ url, store: store.kind, version }, 'redrive is up')
   reconciling.start()
+  letterLoops.start()
 
   let whenStopped: Promise<void> | undefined
   const finish = async (drained: Promise<number>): Promise<void> => {
     const cut = await drained
     if (cut > 0) log.warn({ requests: cut }, 'requests were cut: they took longer than the grace')
     await app.close()
-    const closed = Promise.all([engine?.close(), reconciling.stop()]).then(() => connection.stop())
+    // Steps under way finish, and their locks are given up for the other servers; then nothing needs the store.
+    const lettersClosed = letterLoops.stop().then(() => letters?.close())
+    const closed = Promise.all([
+      engine?.close(),
+      reconciling.stop(),
+      lettersClosed.catch(() => undefined),
+    ]).then(() => connection.stop())
     await closeStore(closed, log)
     log.info('redrive has stopped')
   }
@@ -153,6 +179,7 @@ export async function startServer({ settings, store, log }: ServerOptions): Prom
       const drained = drain.stop(graceMs)
       // Leases that wait are answered now, so that nobody waits for them.
       void engine?.close().catch(() => undefined)
+      void letterLoops.stop()
       whenStopped ??= finish(drained)
       return whenStopped
     },

@@ -172,6 +172,37 @@ export const settingsTable = {
     sentence: 'The most ids or matches that one call of POST /api/v1/dlq/purge discards.',
   }),
 
+  'letters.retention_days': integer({
+    default: 30,
+    min: 1,
+    max: 36_500,
+    sentence: 'How many days dead letters stay after they were resolved or given up; then they are archived.',
+  }),
+  'letters.archive_days': integer({
+    default: 365,
+    min: 1,
+    max: 36_500,
+    sentence: 'How many days dead letters stay in the archive; then they are gone for good.',
+  }),
+  'letters.retention_interval': duration({
+    default: '1h',
+    min: '1s',
+    max: '24h',
+    sentence: 'How often letters that are due are archived, and archived ones removed.',
+  }),
+  'letters.auto_interval': duration({
+    default: '1s',
+    min: '100ms',
+    max: '1h',
+    sentence: 'How often letters are looked for whose automatic redrive is due.',
+  }),
+  'letters.campaign_interval': duration({
+    default: '200ms',
+    min: '10ms',
+    max: '1m',
+    sentence: 'How often campaigns are looked at that wait for their rate or for outcomes.',
+  }),
+
   'test.hooks': boolean({
     default: false,
     sentence: 'Adds /_test/clock and /_test/hold, for test suites. Never on a server that matters.',

@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto'
 import { createAutoPass } from './auto.ts'
 import { openCampaigns } from './campaigns/open.ts'
 import { createCapture } from './capture.ts'
@@ -7,7 +8,8 @@ import { createLetterActions } from './redrive.ts'
 import { createRetention, defaultRetention } from './retention.ts'
 import { createSearch } from './search.ts'
 
-export function openLetters(parts: LettersParts): Letters {
+export function openLetters(given: LettersParts): Letters {
+  const parts = { owner: randomUUID(), ...given }
   const { storage, log = silent, retention: policy = defaultRetention } = parts
   const capture = createCapture(parts)
   const retention = createRetention({ ...parts, policy, log })

@@ -7,8 +7,8 @@ export type LettersParts = Readonly<{
   storage: Storage
   engine: Pick<Engine, 'noticeItems'>
   clock: Clock
-  /** Names this server in cluster locks; unique to it. */
-  owner: string
+  /** Names this server in cluster locks, unlike any other; made up unless given. */
+  owner?: string
   random?: () => number
   retention?: RetentionPolicy
   log?: LettersLog

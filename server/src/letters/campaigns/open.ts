@@ -23,7 +23,7 @@ export type OpenedCampaigns = Readonly<{
 /** Steps of the work may change a campaign while a person decides: then it is looked at again. */
 const triesMax = 20
 
-export function openCampaigns(parts: LettersParts): OpenedCampaigns {
+export function openCampaigns(parts: LettersParts & { owner: string }): OpenedCampaigns {
   const { storage, clock, random = Math.random, log = silent } = parts
   const changes = createChanges()
   const work = createCampaignWork({ ...parts, log, onChanged: changes.tell })

@@ -1,0 +1,42 @@
+import type { LoadedSettings } from '../config/load-settings.ts'
+import { retentionOf } from '../config/retention.ts'
+import { KnownError } from '../errors.ts'
+import { openLetters } from '../letters/open.ts'
+import { createSystemClock } from '../system-clock.ts'
+import type { Context } from './context.ts'
+import { exitCodes } from './exit-codes.ts'
+import { withStorage } from './with-storage.ts'
+
+/** What the server does every `letters.retention_interval`, once and to its end: for cron. The summary is one line of JSON. */
+export async function archive(
+  { settings }: LoadedSettings,
+  context: Context,
+  batchSize: string,
+): Promise<number> {
+  if (!/^[0-9]{1,5}$/.test(batchSize)) {
+    throw new KnownError(
+      'SETTING_INVALID',
+      `--batch-size is ${batchSize}; it must be a whole number from 1 to 10000`,
+    )
+  }
+  return withStorage(settings, context, {
+    mayCreate: false,
+    work: async (storage) => {
+      const letters = openLetters({
+        storage,
+        // Nobody waits here: letters leave.
+        engine: { noticeItems: () => {} },
+        clock: createSystemClock(),
+        retention: retentionOf(settings),
+      })
+      const queues = await letters.runRetention({
+        batchSize: Number(batchSize),
+        onDone: ({ queue, archived, purged }) =>
+          context.tell(`queue ${queue}: ${archived} archived, ${purged} removed from the archive`),
+      })
+      const sum = (name: 'archived' | 'purged') => queues.reduce((total, queue) => total + queue[name], 0)
+      context.print(JSON.stringify({ archived: sum('archived'), purged: sum('purged'), queues }))
+      return exitCodes.ok
+    },
+  })
+}
