@@ -2,6 +2,7 @@
  * Which letters have the same cause: those whose failure is the same once its variable parts (numbers, ids,
  * times, quoted texts) are left out. Linear in the length of what is read, which is bounded.
  */
+// biome-ignore lint/style/noRestrictedImports: a hash is pure, and does no I/O.
 import { hash } from 'node:crypto'
 import type { Failure, Origin } from './item.ts'
 import { reasonSlug } from './reason.ts'
@@ -29,19 +30,33 @@ const framesRead = 5
 export function causeOf(failure: Failure | null, origin: Pick<Origin, 'name'>): Cause {
   const message = failure?.message ?? ''
   const cause = {
-    origin: origin.name.slice(0, originMax),
-    reason: (failure?.reason || 'unknown').slice(0, reasonMax),
+    origin: plain(origin.name, originMax),
+    reason: plain(failure?.reason || 'unknown', reasonMax),
     slug: reasonSlug(message),
-    errorClass: (failure?.errorClass ?? '').slice(0, classMax),
-    title: normalize(message.slice(0, messageRead)).slice(0, titleMax),
+    errorClass: plain(failure?.errorClass ?? '', classMax),
+    title: plain(normalize(message.slice(0, messageRead)), titleMax),
   }
-  return { ...cause, fingerprint: fingerprintOf([...Object.values(cause), ...topFrames(failure?.stack ?? '')]) }
+  return {
+    ...cause,
+    fingerprint: fingerprintOf([...Object.values(cause), ...topFrames(failure?.stack ?? '')]),
+  }
 }
 
 /** For the letters of a queue that has too many causes to keep apart: all that share the rest. */
 export function otherCause(cause: Cause): Cause {
-  const rest = { origin: cause.origin, reason: cause.reason, slug: 'other', errorClass: '', title: '(others)' }
+  const rest = {
+    origin: cause.origin,
+    reason: cause.reason,
+    slug: 'other',
+    errorClass: '',
+    title: '(others)',
+  }
   return { ...rest, fingerprint: fingerprintOf(Object.values(rest)) }
+}
+
+/** As any store keeps it: failures may hold what no text column takes, and a cut may halve a character. */
+function plain(text: string, lengthMax: number): string {
+  return text.slice(0, lengthMax).replaceAll('\0', ' ').toWellFormed()
 }
 
 function fingerprintOf(parts: readonly string[]): string {

@@ -57,8 +57,8 @@ describe('item ids', () => {
     expect(ksuidProblem('z'.repeat(27))).toBe('range')
   })
 
-  it('are shown as a UUID made of their last 16 bytes', () => {
+  it('are shown as a UUID made of their first 16 bytes', () => {
     expect(ksuidToUuid(ksuidMax)).toBe('ffffffff-ffff-ffff-ffff-ffffffffffff')
-    expect(ksuidToUuid('0ujtsYcgvSTl8PAuAdqWYSMnLOv')).toBe('b5a1cd34-b5f9-9d11-54fb-6853345c9735')
+    expect(ksuidToUuid('0ujtsYcgvSTl8PAuAdqWYSMnLOv')).toBe('0669f7ef-b5a1-cd34-b5f9-9d1154fb6853')
   })
 })

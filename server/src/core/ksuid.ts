@@ -60,10 +60,71 @@ export function ksuidTime(id: string): Instant {
   return (Number(decode(id) >> 128n) + epochSeconds) * usPerSecond
 }
 
-/** The 16 bytes after the seconds, as a UUID text: what systems that ask for a UUID are shown. */
+/** The first 16 of its 20 bytes, as a UUID text: what systems that ask for a UUID are shown. */
 export function ksuidToUuid(id: string): string {
-  const hex = (decode(id) & (2n ** 128n - 1n)).toString(16).padStart(32, '0')
+  const bytes = new Uint8Array(uuidBytes)
+  writeKsuidUuid(id, bytes, 0)
+  const hex = Array.from(bytes, (byte) => byte.toString(16).padStart(2, '0')).join('')
   return [hex.slice(0, 8), hex.slice(8, 12), hex.slice(12, 16), hex.slice(16, 20), hex.slice(20)].join('-')
+}
+
+export const uuidBytes = 16
+
+/**
+ * The same, written as bytes. In parts of 24 bits, four digits at a time: every product is exact in a
+ * number, and millions of letters cost a hundredth of what a bigint would.
+ */
+export function writeKsuidUuid(id: string, target: Uint8Array, at: number): void {
+  let [p0, p1, p2, p3, p4, p5, p6] = [0, 0, 0, 0, 0, 0, 0]
+  for (let end = 3; end <= ksuidLength; end += 4) {
+    let carry = 0
+    for (let place = Math.max(end - 4, 0); place < end; place++) {
+      carry = carry * 62 + (codeValues[id.charCodeAt(place) & 127] as number)
+    }
+    let whole = p0 * fourDigits + carry
+    carry = Math.floor(whole / part)
+    p0 = whole - carry * part
+    whole = p1 * fourDigits + carry
+    carry = Math.floor(whole / part)
+    p1 = whole - carry * part
+    whole = p2 * fourDigits + carry
+    carry = Math.floor(whole / part)
+    p2 = whole - carry * part
+    whole = p3 * fourDigits + carry
+    carry = Math.floor(whole / part)
+    p3 = whole - carry * part
+    whole = p4 * fourDigits + carry
+    carry = Math.floor(whole / part)
+    p4 = whole - carry * part
+    whole = p5 * fourDigits + carry
+    carry = Math.floor(whole / part)
+    p5 = whole - carry * part
+    p6 = p6 * fourDigits + carry
+  }
+  target[at] = p6 >> 8
+  target[at + 1] = p6
+  let to = at + 2
+  for (const value of [p5, p4, p3, p2]) {
+    target[to++] = value >> 16
+    target[to++] = value >> 8
+    target[to++] = value
+  }
+  target[to] = p1 >> 16
+  target[to + 1] = p1 >> 8
+}
+
+const part = 2 ** 24
+const fourDigits = 62 ** 4
+const codeValues = Uint8Array.from(
+  { length: 128 },
+  (_, code) => digitValues.get(String.fromCharCode(code)) ?? 0,
+)
+
+/** The first and the last id that a UUID can stand for; undefined when the text is no UUID. Ids keep the order of their bytes. */
+export function ksuidRangeOfUuid(uuid: string): Readonly<{ first: string; last: string }> | undefined {
+  if (!/^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i.test(uuid)) return undefined
+  const upper = BigInt(`0x${uuid.replaceAll('-', '')}`) << 32n
+  return { first: encode(upper), last: encode(upper + 0xffff_ffffn) }
 }
 
 function headAt(now: Instant): string {

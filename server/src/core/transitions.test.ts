@@ -176,7 +176,12 @@ describe('the failure of an item', () => {
 describe('the dead letter of an item', () => {
   it('has the same bytes, a life of its own, and says where it came from', () => {
     const item = aLeasedItem({ attempts: 3, kind: 'order', key: new Uint8Array([1]), partition: 5 })
-    const place = { queue: aQueue({ name: 'graveyard', expireUs: hour }), partition: 1, id: 'new' }
+    const place = {
+      queue: aQueue({ name: 'graveyard', expireUs: hour }),
+      partition: 1,
+      id: 'new',
+      chance: 0.5,
+    }
     expect(deadLetterOf(item, aFailure(), place, noon)).toMatchObject({
       id: 'new',
       rootId: 'new',

@@ -10,6 +10,7 @@ const counts = (over: Partial<PartitionCounts>): PartitionCounts => ({
   leased: 0,
   done: 0,
   dead: 0,
+  discarded: 0,
   accepted: 0,
   completed: 0,
   deadLettered: 0,

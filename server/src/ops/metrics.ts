@@ -31,7 +31,14 @@ export interface Metrics {
   render(): Promise<string>
 }
 
-const gauges = ['waiting', 'scheduled', 'leased', 'done', 'dead'] as const satisfies readonly (keyof Counts)[]
+const gauges = [
+  'waiting',
+  'scheduled',
+  'leased',
+  'done',
+  'dead',
+  'discarded',
+] as const satisfies readonly (keyof Counts)[]
 const totals = [
   'accepted',
   'completed',

@@ -1,23 +1,49 @@
 import type { Archive } from '../storage.ts'
+import type { Values } from './database.ts'
 import { itemColumnList, stateCodes } from './rows.ts'
 import type { Transaction } from './transaction.ts'
 
-const pickSql = `select partition, id, state from items
-  where queue_id = ? and ended_at < ? order by ended_at, id limit +?`
+const pickSql = `select ended_at, id, rowid, partition, group_id, redrives, died_at from items
+  where queue_id = ? and state = ? and ended_at < ? order by ended_at, id limit +?`
 const copySql = `insert into archive (${itemColumnList}, archived_at)
-  select ${itemColumnList}, ? from items where queue_id = ? and partition = ? and id = ?`
-const deleteSql = 'delete from items where queue_id = ? and partition = ? and id = ?'
+  select ${itemColumnList}, ? from items where rowid in (select value from json_each(?))`
+const deleteSql = 'delete from items where rowid in (select value from json_each(?))'
+
+type EndedState = NonNullable<Archive['states']>[number]
+const endedStates: readonly EndedState[] = ['done', 'dead', 'discarded']
 
 /** One writer, one transaction: the set that is copied cannot differ from the set that is deleted. */
 export function archive({ database, book, tally }: Transaction, command: Archive): { archived: number } {
+  const { states = endedStates, endedBefore, countMax, now } = command
   const known = book.get(command.queue)
-  const rows = database.all(pickSql, known.id, command.endedBefore, command.countMax)
-  for (const row of rows) {
-    const place = [known.id, row.partition as number, row.id as string] as const
-    database.run(copySql, command.now, ...place)
-    database.run(deleteSql, ...place)
-    tally.add(known.id, place[1], row.state === stateCodes.done ? 'done' : 'dead', -1)
-    tally.add(known.id, place[1], 'archived')
+  const picked = [...new Set(states)]
+    .flatMap((state) => {
+      const rows = database.arrays(pickSql, known.id, stateCodes[state], endedBefore, countMax)
+      return rows.map((row) => pickedOf(row, state))
+    })
+    .sort((a, b) => a.endedAt - b.endedAt || (a.id < b.id ? -1 : 1))
+    .slice(0, countMax)
+  if (picked.length === 0) return { archived: 0 }
+  const rowids = JSON.stringify(picked.map(({ rowid }) => rowid))
+  database.run(copySql, now, rowids)
+  database.run(deleteSql, rowids)
+  for (const { state, partition, groupId, redrives, diedAt } of picked) {
+    tally.add(known.id, partition, state, -1)
+    tally.add(known.id, partition, 'archived')
+    if (groupId !== null) tally.letters.change(known.id, groupId, state, redrives, diedAt ?? 0, -1)
   }
-  return { archived: rows.length }
+  return { archived: picked.length }
+}
+
+function pickedOf([endedAt, id, rowid, partition, groupId, redrives, diedAt]: Values, state: EndedState) {
+  return {
+    state,
+    endedAt: endedAt as number,
+    id: id as string,
+    rowid: rowid as number,
+    partition: partition as number,
+    groupId: groupId as number | null,
+    redrives: redrives as number,
+    diedAt: diedAt as number | null,
+  }
 }

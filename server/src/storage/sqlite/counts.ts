@@ -1,7 +1,10 @@
+import { instantMax } from '../../core/instant.ts'
 import type { Item } from '../../core/item.ts'
 import { countColumns, countNames, gauges } from '../count-columns.ts'
 import type { Counts, Difference, PartitionCounts } from '../storage.ts'
 import type { Database, Row } from './database.ts'
+import { LetterTally, repairLetters, verifyLetters } from './letter-counts.ts'
+import { listedStateOf } from './rows.ts'
 
 type Count = keyof Counts
 
@@ -16,12 +19,17 @@ type Delta = {
   counts: Map<Count, number>
   createdMs: number
   leaseMs: number
+  /** Leased with an end: only these have a part in the mean. */
+  leases: number
   lastId: string
 }
 
 /** The changes to the counts that a transaction makes, gathered so that each partition is written once. */
 export class Tally {
+  /** By group, and by the minute they died. */
+  readonly letters = new LetterTally()
   readonly #deltas = new Map<string, Delta>()
+  readonly #dropped = new Set<number>()
   #latest: Delta | undefined
 
   add(queueId: number, partition: number, count: Count, by = 1): void {
@@ -42,7 +50,7 @@ export class Tally {
     const delta = this.#at(queueId, partition)
     delta.counts.set('leased', (delta.counts.get('leased') ?? 0) - 1)
     delta.createdMs -= sumMs(createdAt)
-    delta.leaseMs -= sumMs(deadline)
+    weighLease(delta, deadline, -1)
   }
 
   /** The newest id given in a partition is kept with its counts. */
@@ -51,11 +59,15 @@ export class Tally {
   }
 
   take(other: Tally): void {
+    // What earlier units of this commit counted in a queue went with it.
+    for (const queueId of other.#dropped) this.drop(queueId)
+    this.letters.take(other.letters)
     for (const delta of other.#deltas.values()) {
       const mine = this.#at(delta.queueId, delta.partition)
       for (const [count, by] of delta.counts) mine.counts.set(count, (mine.counts.get(count) ?? 0) + by)
       mine.createdMs += delta.createdMs
       mine.leaseMs += delta.leaseMs
+      mine.leases += delta.leases
       if (delta.lastId > mine.lastId) mine.lastId = delta.lastId
     }
   }
@@ -64,6 +76,16 @@ export class Tally {
   drop(queueId: number): void {
     for (const [key, delta] of this.#deltas) if (delta.queueId === queueId) this.#deltas.delete(key)
     this.#latest = undefined
+    this.#dropped.add(queueId)
+    this.letters.drop(queueId)
+  }
+
+  /** Writes what was gathered so far, and begins anew. */
+  flush(database: Database): void {
+    this.write(database)
+    this.#deltas.clear()
+    this.#latest = undefined
+    this.letters.clear()
   }
 
   write(database: Database): void {
@@ -71,25 +93,28 @@ export class Tally {
     for (const delta of this.#deltas.values()) {
       database.run(
         `update counts set ${sets}, created_sum_ms = created_sum_ms + ?, lease_sum_ms = lease_sum_ms + ?,
-           last_id = max(last_id, ?)
+           lease_sum_count = lease_sum_count + ?, last_id = max(last_id, ?)
          where queue_id = ? and partition = ?`,
         ...countNames.map((name) => delta.counts.get(name) ?? 0),
         // As integers: a JavaScript number would turn the sum into a float and lose its last digits.
         BigInt(delta.createdMs),
         BigInt(delta.leaseMs),
+        delta.leases,
         delta.lastId,
         delta.queueId,
         delta.partition,
       )
     }
+    this.letters.write(database)
   }
 
   #weigh(queueId: number, item: Item, by: 1 | -1): void {
     const delta = this.#at(queueId, item.partition)
-    const gauge = item.state === 'waiting' && item.availableAt !== null ? 'scheduled' : item.state
+    const gauge = listedStateOf(item)
     delta.counts.set(gauge, (delta.counts.get(gauge) ?? 0) + by)
     if (gauge === 'waiting' || gauge === 'leased') delta.createdMs += by * sumMs(item.createdAt)
-    if (item.state === 'leased') delta.leaseMs += by * sumMs(item.lease.deadline)
+    if (item.state === 'leased') weighLease(delta, item.lease.deadline, by)
+    if (item.groupId !== null) this.letters.weigh(queueId, item.groupId, item, by)
   }
 
   #at(queueId: number, partition: number): Delta {
@@ -98,7 +123,7 @@ export class Tally {
     const key = `${queueId}/${partition}`
     let delta = this.#deltas.get(key)
     if (delta === undefined) {
-      delta = { queueId, partition, counts: new Map(), createdMs: 0, leaseMs: 0, lastId: '' }
+      delta = { queueId, partition, counts: new Map(), createdMs: 0, leaseMs: 0, leases: 0, lastId: '' }
       this.#deltas.set(key, delta)
     }
     this.#latest = delta
@@ -110,7 +135,7 @@ export function readCounts(database: Database, queue: string | undefined): Parti
   const where = queue === undefined ? '' : 'where q.name = ?'
   const rows = database.all(
     `select q.name as queue, ${listed},
-       cast(c.created_sum_ms as text) as created_sum, cast(c.lease_sum_ms as text) as lease_sum
+       cast(c.created_sum_ms as text) as created_sum, cast(c.lease_sum_ms as text) as lease_sum, c.lease_sum_count
      from counts c join queues q on q.id = c.queue_id ${where} order by q.name, c.partition`,
     ...(queue === undefined ? [] : [queue]),
   )
@@ -119,7 +144,7 @@ export function readCounts(database: Database, queue: string | undefined): Parti
     partition: row.partition as number,
     ...countsOf(row),
     createdAtMean: meanOf(row.created_sum as string, (row.waiting as number) + (row.leased as number)),
-    leaseDeadlineMean: meanOf(row.lease_sum as string, row.leased as number),
+    leaseDeadlineMean: meanOf(row.lease_sum as string, row.lease_sum_count as number),
   }))
 }
 
@@ -130,7 +155,8 @@ export function verifyCounts(database: Database): Difference[] {
   const rows = database.all(
     `select queue_id, partition,
        sum(state = 0 and available_at is null) as waiting, sum(state = 0 and available_at is not null) as scheduled,
-       sum(state = 1) as leased, sum(state = 2) as done, sum(state = 3) as dead
+       sum(state = 1) as leased, sum(state = 2) as done, sum(state = 3) as dead,
+       sum(state = 4) as discarded
      from items group by queue_id, partition`,
   )
   for (const row of rows) actual.set(`${row.queue_id}/${row.partition}`, row)
@@ -161,15 +187,19 @@ export function verifyCounts(database: Database): Difference[] {
     if (sum !== accepted)
       differences.push({ ...place, count: 'conservation', counted: accepted, actual: sum })
   }
-  return differences
+  return [...differences, ...verifyLetters(database)]
 }
 
 /** Sets the gauges to what the rows say, and `accepted` to what then balances. */
 export function repairCounts(database: Database, differences: readonly Difference[]): void {
-  const partitions = new Map(differences.map((found) => [`${found.queue}/${found.partition}`, found]))
+  const ofLetters = differences.filter(({ partition }) => partition < 0)
+  for (const queue of new Set(ofLetters.map((found) => found.queue))) repairLetters(database, queue)
+  const ofItems = differences.filter(({ partition }) => partition >= 0)
+  const partitions = new Map(ofItems.map((found) => [`${found.queue}/${found.partition}`, found]))
   for (const { queue, partition } of partitions.values()) {
     const id = database.get('select id from queues where name = ?', queue)?.id as number
     const tail = `from items where queue_id = ${id} and partition = ${partition}`
+    const ending = `${tail} and state = 1 and lease_deadline < ${instantMax}`
     const parts = Object.values(countColumns).filter((column) => column !== 'accepted')
     database.exec(`
       update counts set
@@ -178,10 +208,12 @@ export function repairCounts(database: Database, differences: readonly Differenc
         leased = (select count(*) ${tail} and state = 1),
         done = (select count(*) ${tail} and state = 2),
         dead = (select count(*) ${tail} and state = 3),
+        discarded = (select count(*) ${tail} and state = 4),
         archived = max(archived, (select count(*) from archive where queue_id = ${id} and partition = ${partition})),
         created_sum_ms = (select coalesce(sum(created_at / 1000 - ${sumEpochMs}), 0) ${tail}
           and (state = 1 or (state = 0 and available_at is null))),
-        lease_sum_ms = (select coalesce(sum(lease_deadline / 1000 - ${sumEpochMs}), 0) ${tail} and state = 1)
+        lease_sum_ms = (select coalesce(sum(lease_deadline / 1000 - ${sumEpochMs}), 0) ${ending}),
+        lease_sum_count = (select count(*) ${ending})
       where queue_id = ${id} and partition = ${partition};
       update counts set accepted = ${parts.join(' + ')} where queue_id = ${id} and partition = ${partition};`)
   }
@@ -191,6 +223,12 @@ function countsOf(row: Row): Counts {
   const counts: Partial<Record<Count, number>> = {}
   for (const name of countNames) counts[name] = row[countColumns[name]] as number
   return counts as Counts
+}
+
+function weighLease(delta: Delta, deadline: number, by: 1 | -1): void {
+  if (deadline === instantMax) return
+  delta.leaseMs += by * sumMs(deadline)
+  delta.leases += by
 }
 
 function sumMs(instant: number): number {

@@ -2,22 +2,12 @@ import { become } from '../../core/become.ts'
 import { deadLetterOf, deadPartition } from '../../core/dead-letter.ts'
 import type { Instant } from '../../core/instant.ts'
 import type { Item } from '../../core/item.ts'
-import type { Fate } from '../../core/transitions.ts'
+import { dieAlone, type Fate } from '../../core/transitions.ts'
 import type { Change } from '../storage.ts'
-import { insertItem } from './produce.ts'
+import { acceptItem, remove, rewrite } from './items.ts'
+import { endLetter, letterOf, resolveLetter } from './letter-end.ts'
 import type { KnownQueue } from './queues.ts'
-import { itemColumns, itemValues } from './rows.ts'
 import type { Transaction } from './transaction.ts'
-
-/** The payload, the key and the headers are not written again: they never change. */
-const changing = itemColumns.filter(
-  (column) => !['queue_id', 'partition', 'key', 'headers', 'payload'].includes(column),
-)
-const rewriteSql = `update items set ${changing.map((column) => `${column} = ?`).join(', ')}
-  where queue_id = ? and partition = ? and id = ?`
-const changingPlaces = changing.map((column) => itemColumns.indexOf(column))
-
-const deleteSql = 'delete from items where queue_id = ? and partition = ? and id = ?'
 
 /** Makes of the item what the rules decided, and says what happened. */
 export function applyFate(
@@ -37,14 +27,17 @@ export function applyFate(
       const nextId = () => book.nextIds(known, item.partition, now, 1, tally)[0] as string
       const after = become(item, fate, known.queue, now, nextId)
       rewrite(transaction, known, item, after)
-      const to = after.state === 'waiting' && after.availableAt !== null ? 'scheduled' : after.state
-      return { ...here, to, id: after.id, failure: fate.to === 'done' ? null : fate.failure }
+      if (fate.to === 'done') resolveLetter(transaction, item, now)
+      const isScheduled = fate.to === 'waiting' && fate.availableAt !== null
+      const failure = fate.to === 'done' ? null : fate.failure
+      return { ...here, to: isScheduled ? 'scheduled' : fate.to, id: after.id, failure }
     }
     case 'move': {
       const target = book.get(fate.deadQueue)
       const partition = deadPartition(item.partition, target.queue)
       const [id = ''] = book.nextIds(target, partition, now, 1, tally)
-      const letter = deadLetterOf(item, fate.failure, { queue: target.queue, partition, id }, now)
+      const place = { queue: target.queue, partition, id, chance: book.chance() }
+      const letter = deadLetterOf(item, fate.failure, place, now)
       remove(transaction, known, item)
       tally.add(known.id, item.partition, 'deadLettered')
       const moved = {
@@ -54,10 +47,7 @@ export function applyFate(
         queue: letter.queue,
         failure: fate.failure,
       } as const
-      if (insertItem(transaction, target, letter)) {
-        tally.add(target.id, letter.partition, 'accepted')
-        return { ...moved, id, partition }
-      }
+      if (acceptItem(transaction, target, letter)) return { ...moved, id, partition }
       // It is there already, because an earlier move got that far: one dead letter per death.
       const sql = 'select id, partition from items where queue_id = ? and source_id = ?'
       const there = transaction.database.get(sql, target.id, item.id)
@@ -66,25 +56,26 @@ export function applyFate(
     case 'remove': {
       remove(transaction, known, item)
       tally.add(known.id, item.partition, fate.as)
+      if (fate.as === 'completed') resolveLetter(transaction, item, now)
       return { ...here, to: 'removed', id: null, failure: fate.failure }
     }
+    case 'return': {
+      const back = letterOf(transaction, item)
+      if (back === undefined) {
+        const alone = dieAlone(item, fate.failure, known.queue, fate.because)
+        return applyFate(transaction, known, item, alone, now)
+      }
+      remove(transaction, known, item)
+      tally.add(known.id, item.partition, 'deadLettered')
+      const end = { outcome: 'failed', failure: fate.failure, at: now } as const
+      const { id, queue, partition } = endLetter(transaction, back.known, back.letter, end)
+      return { ...here, to: 'returned', queue, partition, id, failure: fate.failure }
+    }
+    case 'come-back': {
+      if (item.state !== 'leased') throw new Error(`letter ${item.id} comes back but is ${item.state}`)
+      const end = { outcome: 'unknown', failure: fate.failure, at: now } as const
+      const { state, id } = endLetter(transaction, known, item, end)
+      return { ...here, to: state === 'dead' ? 'dead' : 'waiting', id, failure: fate.failure }
+    }
   }
-}
-
-export function remove({ database, tally }: Transaction, known: KnownQueue, item: Item): void {
-  database.run(deleteSql, known.id, item.partition, item.id)
-  tally.leave(known.id, item)
-}
-
-export function rewrite(
-  { database, tally }: Transaction,
-  known: KnownQueue,
-  before: Item,
-  after: Item,
-): void {
-  const values = itemValues(known, after)
-  const changed = changingPlaces.map((place) => values[place] ?? null)
-  database.run(rewriteSql, ...changed, known.id, before.partition, before.id)
-  tally.leave(known.id, before)
-  tally.enter(known.id, after)
 }

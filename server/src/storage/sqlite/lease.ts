@@ -11,7 +11,7 @@ const readySql = `select ${itemColumnList}, rowid from items
 const rowidPlace = itemColumns.length
 
 const leaseSql = `update items
-  set state = 1, attempts = ?, lease_holder = ?, lease_deadline = ?, due_at = ?, updated_at = ?
+  set state = 1, letter_state = iif(group_id is null, null, 1), attempts = ?, lease_holder = ?, lease_deadline = ?, due_at = ?, updated_at = ?
   where rowid = ?`
 
 export function lease({ database, book, tally }: Transaction, command: LeaseItems): Leased[] {

@@ -20,6 +20,7 @@ const stateConditions: Record<ListedState, string> = {
   leased: 'state = 1',
   done: 'state = 2',
   dead: 'state = 3',
+  discarded: 'state = 4',
 }
 
 export function listItems(database: Database, query: ItemsQuery): Item[] {
@@ -56,7 +57,7 @@ function select(database: Database, query: ItemsQuery, table: string, columns: s
   if (query.ids !== undefined) where('id in (select value from json_each(?))', JSON.stringify(query.ids))
   if (query.rootIds !== undefined) {
     where(
-      'source_id is not null and root_id in (select value from json_each(?))',
+      '(source_id is not null or group_id is not null) and source_id is not null and root_id in (select value from json_each(?))',
       JSON.stringify(query.rootIds),
     )
   }

@@ -34,6 +34,19 @@ export async function openSqlite(target: Target, options: StoreOptions = {}): Pr
     listItems: (query) => ask({ read: 'items', query }),
     listArchive: (query) => ask({ read: 'archive', query }),
     listAudit: (query) => ask({ read: 'audit', query }),
+    getLetters: (letterIds) => ask({ read: 'letters-by-id', letterIds }),
+    getArchivedLetters: (letterIds) => ask({ read: 'archived-letters-by-id', letterIds }),
+    findLettersByUuid: (uuids) => ask({ read: 'letters-by-uuid', uuids }),
+    listLetters: (query) => ask({ read: 'letters', query }),
+    listArchivedLetters: (query) => ask({ read: 'archived-letters', query }),
+    countLetters: (query) => ask({ read: 'letter-counts', query }),
+    countOpenSince: (since, queues) => ask({ read: 'open-since', since, queues }),
+    listGroups: (query) => ask({ read: 'groups', query }),
+    groupArrivals: (groupIds, since) => ask({ read: 'group-arrivals', groupIds, since }),
+    listEdits: (letterId) => ask({ read: 'edits', letterId }),
+    getCampaign: (id) => ask({ read: 'campaign', id }),
+    listCampaigns: (query) => ask({ read: 'campaigns', query }),
+    listCampaignLetters: (query) => ask({ read: 'campaign-letters', query }),
     nextDueAt: () => ask({ read: 'next-due' }),
     verify: () => ask({ read: 'verify' }),
     reconcile: (lock) => backend.reconcile(lock) as ReturnType<Storage['reconcile']>,
@@ -107,7 +120,7 @@ async function inFile(path: string, options: StoreOptions): Promise<Backend> {
 /** Nothing to wait for, so no thread: each write is its own transaction. */
 function inMemory(options: StoreOptions): Backend {
   const database = openFile(':memory:', 'full')
-  const writer = new Writer(database, options.random ?? Math.random)
+  const writer = new Writer(database, options.random ?? Math.random, () => nowOf(options))
   let isClosed = false
   const whileOpen = async <T>(work: () => T): Promise<T> => {
     if (isClosed) throw new KnownError('STORE_UNAVAILABLE', 'the store is closed')

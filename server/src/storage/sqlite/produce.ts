@@ -1,13 +1,9 @@
 import { later } from '../../core/instant.ts'
-import type { Item } from '../../core/item.ts'
 import { importedItem, producedItem } from '../new-item.ts'
 import type { Import, Imported, Produce, Produced } from '../storage.ts'
+import { acceptItem, insertItem } from './items.ts'
 import type { KnownQueue } from './queues.ts'
-import { itemColumnList, itemColumns, itemValues } from './rows.ts'
 import type { Transaction } from './transaction.ts'
-
-const insertSql = `insert into items (${itemColumnList}) values (${itemColumns.map(() => '?').join(', ')})`
-const insertOnceSql = `${insertSql} on conflict (queue_id, source_id) where source_id is not null do nothing`
 
 export function produce(transaction: Transaction, command: Produce): Produced {
   const { book, tally } = transaction
@@ -78,16 +74,10 @@ export function importItems(transaction: Transaction, command: Import): Imported
   const ids = book.nextIds(known, command.partition, command.now, command.items.length, tally)
   return ids.map((id, index) => {
     const item = importedItem(command, index, known.queue, id)
-    const isNew = insertItem(transaction, known, item)
-    if (isNew) tally.add(known.id, command.partition, 'accepted')
-    return { id: isNew ? item.id : null, createdAt: item.createdAt, expireDeadline: item.expireDeadline }
+    const times = { createdAt: item.createdAt, expireDeadline: item.expireDeadline }
+    if (acceptItem(transaction, known, item)) return { id: item.id, ...times }
+    const sql = 'select root_id from items where queue_id = ? and source_id = ?'
+    const there = transaction.database.array(sql, known.id, item.sourceId)
+    return { id: null, thereId: there?.[0] as string, ...times }
   })
-}
-
-/** False when its source id is in the queue already: then nothing changed. */
-export function insertItem({ database, tally }: Transaction, known: KnownQueue, item: Item): boolean {
-  const sql = item.sourceId === null ? insertSql : insertOnceSql
-  if (database.run(sql, ...itemValues(known, item)) === 0) return false
-  tally.enter(known.id, item)
-  return true
 }

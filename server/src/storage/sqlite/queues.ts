@@ -2,12 +2,11 @@ import type { Instant } from '../../core/instant.ts'
 import { nextKsuids } from '../../core/ksuid.ts'
 import { newQueue, type Queue } from '../../core/queue.ts'
 import { KnownError } from '../../errors.ts'
-import { checkDeadQueue, partitionNotFound, queueInUse, queueNotFound } from '../queue-checks.ts'
+import { checkDeadQueue, partitionNotFound, queueNotFound } from '../queue-checks.ts'
 import { policyText, queueOf } from '../queue-row.ts'
-import type { CreateQueue, DeleteQueue, QueuesQuery, UpdateQueue } from '../storage.ts'
+import type { CreateQueue, QueuesQuery, UpdateQueue } from '../storage.ts'
 import type { Tally } from './counts.ts'
 import type { Database, Row } from './database.ts'
-import type { Transaction } from './transaction.ts'
 
 /** A queue with its row id. */
 export type KnownQueue = { readonly id: number; queue: Queue }
@@ -74,6 +73,11 @@ export class QueueBook {
     return ids
   }
 
+  /** In [0, 1): chance comes in from outside. */
+  chance(): number {
+    return this.#random()
+  }
+
   /** What was read or counted on in memory may have been undone: read it anew. */
   forget(): void {
     this.#byName.clear()
@@ -135,23 +139,6 @@ export function updateQueue(database: Database, book: QueueBook, command: Update
   return queue
 }
 
-export function deleteQueue(
-  { database, book, tally }: Transaction,
-  command: DeleteQueue,
-): { removed: number } {
-  const { id } = book.get(command.name)
-  const user = namedAsDeadQueueBy(database, command.name)
-  if (user !== undefined) throw queueInUse(command.name, user)
-  const removed = database.run('delete from items where queue_id = ?', id)
-  database.run('delete from archive where queue_id = ?', id)
-  database.run('delete from counts where queue_id = ?', id)
-  database.run('delete from produce_keys where queue_id = ?', id)
-  database.run('delete from queues where id = ?', id)
-  tally.drop(id)
-  book.forget()
-  return { removed }
-}
-
 export function getQueue(database: Database, name: string): Queue | null {
   const row = database.get('select * from queues where name = ?', name)
   return row === undefined ? null : queueOf(row)
@@ -174,7 +161,7 @@ export function listQueues(database: Database, query: QueuesQuery): Queue[] {
   return rows.map(queueOf)
 }
 
-function namedAsDeadQueueBy(database: Database, name: string): string | undefined {
+export function namedAsDeadQueueBy(database: Database, name: string): string | undefined {
   return database.get('select name from queues where dead_queue = ? limit 1', name)?.name as
     | string
     | undefined

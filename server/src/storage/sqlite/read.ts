@@ -1,11 +1,32 @@
 import { listAudit } from './audit.ts'
+import { getCampaign, listCampaignLetters, listCampaigns } from './campaigns.ts'
 import { readCounts, verifyCounts } from './counts.ts'
 import type { Database } from './database.ts'
+import { groupArrivals, listGroups } from './groups.ts'
+import { countLetters, countOpenSince } from './letter-counts.ts'
+import { listLetters } from './letter-list.ts'
+import {
+  findLettersByUuid,
+  getArchivedLetters,
+  getLetters,
+  listArchivedLetters,
+  listEdits,
+} from './letters.ts'
 import { listArchive, listItems, nextDueAt } from './list.ts'
 import { getQueue, listQueues } from './queues.ts'
 import type { ReadCall } from './thread-messages.ts'
 
+/** In one snapshot: rows and counts of different moments would differ though nothing is wrong. */
 export function read(database: Database, call: ReadCall): unknown {
+  database.run('begin')
+  try {
+    return answer(database, call)
+  } finally {
+    database.run('commit')
+  }
+}
+
+function answer(database: Database, call: ReadCall): unknown {
   switch (call.read) {
     case 'queue':
       return getQueue(database, call.name)
@@ -19,19 +40,35 @@ export function read(database: Database, call: ReadCall): unknown {
       return listArchive(database, call.query)
     case 'audit':
       return listAudit(database, call.query)
+    case 'letters-by-id':
+      return getLetters(database, call.letterIds)
+    case 'archived-letters-by-id':
+      return getArchivedLetters(database, call.letterIds)
+    case 'letters-by-uuid':
+      return findLettersByUuid(database, call.uuids)
+    case 'letters':
+      return listLetters(database, call.query)
+    case 'archived-letters':
+      return listArchivedLetters(database, call.query)
+    case 'letter-counts':
+      return countLetters(database, call.query)
+    case 'open-since':
+      return countOpenSince(database, call.since, call.queues)
+    case 'groups':
+      return listGroups(database, call.query)
+    case 'group-arrivals':
+      return groupArrivals(database, call.groupIds, call.since)
+    case 'edits':
+      return listEdits(database, call.letterId)
+    case 'campaign':
+      return getCampaign(database, call.id)
+    case 'campaigns':
+      return listCampaigns(database, call.query)
+    case 'campaign-letters':
+      return listCampaignLetters(database, call.query)
     case 'next-due':
       return nextDueAt(database)
     case 'verify':
-      return verify(database)
-  }
-}
-
-/** In one snapshot: rows and counts of different moments would differ though nothing is wrong. */
-function verify(database: Database) {
-  database.exec('begin')
-  try {
-    return verifyCounts(database)
-  } finally {
-    database.exec('commit')
+      return verifyCounts(database)
   }
 }

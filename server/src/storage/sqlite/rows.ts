@@ -1,12 +1,30 @@
 import { Buffer } from 'node:buffer'
-import type { Failure, Header, Item, Origin } from '../../core/item.ts'
+import { instantMax } from '../../core/instant.ts'
+import type { Failure, Header, Item, LetterFacts, Origin } from '../../core/item.ts'
 import { dueAt } from '../../core/transitions.ts'
 import { leaseDeadlineOf, waitingOf } from '../lease-deadline.ts'
+import { redrivesCounted } from '../letter-store.ts'
+import type { ListedState } from '../storage.ts'
 import type { Bound, Values } from './database.ts'
 import type { KnownQueue } from './queues.ts'
 
 /** As stored. The numbers are part of the schema: the partial indexes name them. */
-export const stateCodes = { waiting: 0, leased: 1, done: 2, dead: 3 } as const
+export const stateCodes = { waiting: 0, leased: 1, done: 2, dead: 3, discarded: 4 } as const
+/** Of letters, which are listed and counted with scheduled apart from waiting. */
+export const listedCodes = { ...stateCodes, scheduled: 5 } as const satisfies Record<ListedState, number>
+
+export function listedStateOf(item: Item): ListedState {
+  return item.state === 'waiting' && item.availableAt !== null ? 'scheduled' : item.state
+}
+
+const listedNames = Object.keys(listedCodes) as readonly ListedState[]
+const listedByCode = new Map(listedNames.map((name) => [listedCodes[name] as number, name]))
+
+export function listedOfCode(code: unknown): ListedState {
+  const name = listedByCode.get(code as number)
+  if (name === undefined) throw new Error(`there is no state with the code ${code}`)
+  return name
+}
 
 /** In the order in which `itemValues` gives them. The payload is last: what is read without it is read faster. */
 export const itemColumns = [
@@ -37,6 +55,12 @@ export const itemColumns = [
   'origin',
   'letter_id',
   'redrives',
+  'group_id',
+  'letter_state',
+  'letter_redrives',
+  'redrive_at',
+  'history',
+  'letter',
   'payload',
 ] as const
 
@@ -64,15 +88,27 @@ export function itemValues(queue: KnownQueue, item: Item): Bound[] {
     item.state === 'waiting' ? item.availableAt : null,
     item.state === 'leased' ? item.lease.holder : null,
     leaseDeadlineOf(item),
-    item.state === 'done' || item.state === 'dead' ? item.endedAt : null,
+    'endedAt' in item ? item.endedAt : null,
     item.diedAt,
-    dueAt(item, queue.queue),
+    dueAtOf(item, queue),
     item.failure && JSON.stringify(item.failure),
     item.origin && JSON.stringify(item.origin),
     item.letterId,
     item.redrives,
+    item.groupId,
+    item.groupId === null ? null : listedCodes[listedStateOf(item)],
+    item.groupId === null ? null : Math.min(item.redrives, redrivesCounted),
+    item.letter?.nextRedriveAt ?? null,
+    item.history.length === 0 ? null : JSON.stringify(item.history),
+    item.letter && JSON.stringify(item.letter),
     item.payload,
   ]
+}
+
+/** What never comes due is not kept among what does. */
+function dueAtOf(item: Item, queue: KnownQueue): number | null {
+  const at = dueAt(item, queue.queue)
+  return at === instantMax ? null : at
 }
 
 /** From a row of `itemColumnList`, in that order. */
@@ -93,7 +129,8 @@ export function itemOf(row: Values, queueName: string): Item {
   ] = row
   const [key, headers, createdAt, updatedAt, expireDeadline, availableAt, leaseHolder, leaseDeadline] =
     row.slice(12)
-  const [endedAt, diedAt, , failure, origin, letterId, redrives, payload] = row.slice(20)
+  const [endedAt, diedAt, , failure, origin, letterId, redrives, groupId] = row.slice(20)
+  const [history, letter, payload] = row.slice(31)
   const base = {
     id: id as string,
     rootId: rootId as string,
@@ -117,6 +154,9 @@ export function itemOf(row: Values, queueName: string): Item {
     diedAt: diedAt as number | null,
     letterId: letterId as string | null,
     redrives: redrives as number,
+    groupId: groupId as number | null,
+    history: history === null ? noHistory : (JSON.parse(history as string) as Failure[]),
+    letter: letter === null ? null : (JSON.parse(letter as string) as LetterFacts),
   }
   switch (state) {
     case stateCodes.waiting:
@@ -127,21 +167,24 @@ export function itemOf(row: Values, queueName: string): Item {
     }
     case stateCodes.done:
       return { ...base, state: 'done', endedAt: endedAt as number }
-    default:
+    case stateCodes.dead:
       return { ...base, state: 'dead', endedAt: endedAt as number }
+    default:
+      return { ...base, state: 'discarded', endedAt: endedAt as number }
   }
 }
 
 const noHeaders: readonly Header[] = []
+const noHistory: readonly Failure[] = []
 
-function headersToText(headers: readonly Header[]): string | null {
+export function headersToText(headers: readonly Header[]): string | null {
   if (headers.length === 0) return null
   return JSON.stringify(
     headers.map(([name, value]) => [name, value === null ? null : Buffer.from(value).toString('base64')]),
   )
 }
 
-function headersOf(text: string | null): readonly Header[] {
+export function headersOf(text: string | null): readonly Header[] {
   if (text === null) return noHeaders
   const pairs = JSON.parse(text) as readonly (readonly [string, string | null])[]
   return pairs.map(([name, value]) => [

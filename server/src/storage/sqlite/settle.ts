@@ -1,14 +1,17 @@
 import type { Leased } from '../../core/item.ts'
+import { isRedriving } from '../../core/letter.ts'
 import { complete as completed, giveBack, unlease as unleasedItem } from '../../core/transitions.ts'
 import type { Change, Complete, Extend, Refusal, Retry, Settled, Unlease } from '../storage.ts'
 import type { Values } from './database.ts'
-import { applyFate, rewrite } from './fate.ts'
+import { applyFate } from './fate.ts'
+import { rewrite } from './items.ts'
 import type { KnownQueue } from './queues.ts'
 import { itemColumnList, itemOf, stateCodes } from './rows.ts'
 import type { Transaction } from './transaction.ts'
 
 /** Only what decides: most items are completed and gone, and their payload need not be read for that. */
-const lightSql = `select rowid, state, created_at, lease_deadline, origin is not null as is_letter
+const lightSql = `select rowid, state, created_at, lease_deadline,
+    origin is null and letter_id is null as is_plain
   from items where queue_id = ? and partition = ? and id = ?`
 const deleteSql = 'delete from items where rowid = ?'
 
@@ -16,7 +19,7 @@ export function complete(transaction: Transaction, command: Complete): Settled {
   const { database, book, tally } = transaction
   const known = book.at(command.queue, command.partition)
   const rows = command.ids.map((id) => database.array(lightSql, known.id, command.partition, id))
-  const isPlain = (row: Values | undefined) => row?.[1] === stateCodes.leased && row[4] === 0
+  const isPlain = (row: Values | undefined) => row?.[1] === stateCodes.leased && row[4] === 1
   if (known.queue.keepDoneUs > 0 || !rows.every(isPlain) || new Set(command.ids).size < rows.length) {
     return settle(transaction, command, command.ids, (held, item) =>
       applyFate(transaction, held, item, completed(item, held.queue), command.now),
@@ -75,7 +78,7 @@ export function unlease(transaction: Transaction, command: Unlease): { unleased:
   for (const id of command.ids) {
     const row = database.array(findSql, known.id, command.partition, id)
     const item = row && itemOf(row, command.queue)
-    if (item?.state !== 'leased') continue
+    if (item?.state !== 'leased' || isRedriving(item)) continue
     rewrite(transaction, known, item, unleasedItem(item, command.now))
     unleased++
   }
@@ -99,7 +102,7 @@ function settle(
     const row = seen.has(id) ? undefined : database.array(findSql, known.id, command.partition, id)
     const item = row && itemOf(row, command.queue)
     seen.add(id)
-    if (item?.state === 'leased') held.push(item)
+    if (item?.state === 'leased' && !isRedriving(item)) held.push(item)
     else
       refused.push({
         id,

@@ -4,7 +4,10 @@
  * Bytes travel in one block per message: cloning a small view would copy the whole buffer behind it,
  * and Node keeps small Buffers in a shared pool.
  */
+import type { Instant } from '../../core/instant.ts'
 import { type ErrorCode, KnownError } from '../../errors.ts'
+import type { CampaignLettersQuery, CampaignsQuery } from '../campaign-store.ts'
+import type { ArchivedLettersQuery, GroupsQuery, LetterCountsQuery, LettersQuery } from '../letter-store.ts'
 import type { AuditQuery, CountsQuery, HeldLock, ItemsQuery, QueuesQuery } from '../storage.ts'
 import type { Unit } from './write.ts'
 
@@ -15,6 +18,19 @@ export type ReadCall =
   | Readonly<{ read: 'items'; query: ItemsQuery }>
   | Readonly<{ read: 'archive'; query: ItemsQuery }>
   | Readonly<{ read: 'audit'; query: AuditQuery }>
+  | Readonly<{ read: 'letters-by-id'; letterIds: readonly string[] }>
+  | Readonly<{ read: 'archived-letters-by-id'; letterIds: readonly string[] }>
+  | Readonly<{ read: 'letters-by-uuid'; uuids: readonly string[] }>
+  | Readonly<{ read: 'letters'; query: LettersQuery }>
+  | Readonly<{ read: 'archived-letters'; query: ArchivedLettersQuery }>
+  | Readonly<{ read: 'letter-counts'; query: LetterCountsQuery }>
+  | Readonly<{ read: 'open-since'; since: Instant; queues: readonly string[] | undefined }>
+  | Readonly<{ read: 'groups'; query: GroupsQuery }>
+  | Readonly<{ read: 'group-arrivals'; groupIds: readonly number[]; since: Instant }>
+  | Readonly<{ read: 'edits'; letterId: string }>
+  | Readonly<{ read: 'campaign'; id: string }>
+  | Readonly<{ read: 'campaigns'; query: CampaignsQuery }>
+  | Readonly<{ read: 'campaign-letters'; query: CampaignLettersQuery }>
   | Readonly<{ read: 'next-due' }>
   | Readonly<{ read: 'verify' }>
 
@@ -39,8 +55,8 @@ export type SentError = Readonly<{ code: ErrorCode | null; message: string; stac
 export type Packed<T> = Readonly<{ value: unknown; block: Uint8Array; of?: T }>
 
 const place = '\u0000at'
-/** The details of an audit row hold no bytes, and may have any key, also ours. */
-const opaque = 'details'
+/** The details of an audit row and the document of a campaign hold no bytes, and may have any key, also ours. */
+const isOpaque = (key: string): boolean => key === 'details' || key === 'document'
 
 export function pack<T>(value: T): Packed<T> {
   const chunks: Uint8Array[] = []
@@ -56,7 +72,7 @@ export function pack<T>(value: T): Packed<T> {
     const copy: Record<string, unknown> = {}
     for (const key in part) {
       const inner = (part as Record<string, unknown>)[key]
-      copy[key] = key === opaque ? inner : walk(inner)
+      copy[key] = isOpaque(key) ? inner : walk(inner)
     }
     return copy
   }
@@ -82,7 +98,7 @@ export function unpack<T>({ value, block }: Packed<T>): T {
     if (typeof at === 'number') return block.subarray(at, at + (record.length as number))
     for (const key in record) {
       const inner = record[key]
-      if (inner !== null && typeof inner === 'object' && key !== opaque) record[key] = walk(inner)
+      if (inner !== null && typeof inner === 'object' && !isOpaque(key)) record[key] = walk(inner)
     }
     return record
   }

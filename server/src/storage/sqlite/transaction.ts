@@ -1,6 +1,15 @@
+import type { Instant } from '../../core/instant.ts'
 import type { Tally } from './counts.ts'
 import type { Database } from './database.ts'
+import type { GroupBook } from './groups.ts'
 import type { QueueBook } from './queues.ts'
 
-/** What a command works with: the connection, the queues, and the counts it changes. */
-export type Transaction = Readonly<{ database: Database; book: QueueBook; tally: Tally }>
+/** What a command works with: the connection, the queues, the groups of letters, and the counts it changes. */
+export type Transaction = Readonly<{
+  database: Database
+  book: QueueBook
+  groups: GroupBook
+  tally: Tally
+  /** For commands that bring no time of their own. */
+  now: () => Instant
+}>

@@ -1,14 +1,20 @@
+import type { Instant } from '../../core/instant.ts'
 import { checkCommand } from '../check-command.ts'
 import type { Command, Results } from '../storage.ts'
 import { advance } from './advance.ts'
 import { archive } from './archive.ts'
 import { writeAudit } from './audit.ts'
+import { freezeIds, freezeLetters, putCampaign, skipLetters } from './campaigns.ts'
 import { Tally } from './counts.ts'
 import type { Database } from './database.ts'
+import { deleteQueue } from './delete-queue.ts'
+import { GroupBook } from './groups.ts'
 import { lease } from './lease.ts'
+import { discard, editLetter, endRedrives, purgeArchive, restore } from './letters.ts'
 import { acquireLock, fence, releaseLock, renewLock } from './locks.ts'
 import { importItems, produce } from './produce.ts'
-import { createQueue, deleteQueue, QueueBook, updateQueue } from './queues.ts'
+import { createQueue, QueueBook, updateQueue } from './queues.ts'
+import { redrive } from './redrive.ts'
 import { clear, deleteItems } from './remove.ts'
 import { complete, extend, retry, unlease } from './settle.ts'
 import type { Transaction } from './transaction.ts'
@@ -24,10 +30,14 @@ export type Outcome = { isOk: true; results: Results[Command['op']][] } | { isOk
 export class Writer {
   readonly #database: Database
   readonly #book: QueueBook
+  readonly #groups: GroupBook
+  readonly #now: () => Instant
 
-  constructor(database: Database, random: () => number) {
+  constructor(database: Database, random: () => number, now: () => Instant) {
     this.#database = database
     this.#book = new QueueBook(database, random)
+    this.#groups = new GroupBook(database)
+    this.#now = now
   }
 
   write(units: readonly Unit[]): Outcome[] {
@@ -42,7 +52,7 @@ export class Writer {
     } catch (error) {
       // A full disk ends the transaction with everything in it: no unit of it may be acknowledged.
       if (this.#database.isInTransaction) this.#database.exec('rollback')
-      this.#book.forget()
+      this.#forget()
       return units.map((_, index) => {
         const outcome = outcomes[index]
         return outcome?.isOk === false ? outcome : { isOk: false, error }
@@ -52,9 +62,17 @@ export class Writer {
 
   #tryUnit(unit: Unit, tally: Tally, isAlone: boolean): Outcome {
     const own = new Tally()
+    // It finds letters by their counts, those of earlier units too. Written before the savepoint, so that they stay.
+    if (unit.some(({ op }) => op === 'freeze-letters')) tally.flush(this.#database)
     if (!isAlone) this.#database.run('savepoint unit')
     try {
-      const transaction = { database: this.#database, book: this.#book, tally: own }
+      const transaction: Transaction = {
+        database: this.#database,
+        book: this.#book,
+        groups: this.#groups,
+        tally: own,
+        now: this.#now,
+      }
       const results = unit.map((command) => {
         checkCommand(command)
         return obey(transaction, command)
@@ -65,9 +83,14 @@ export class Writer {
     } catch (error) {
       if (isAlone || !this.#database.isInTransaction) throw error
       this.#database.exec('rollback to unit; release unit')
-      this.#book.forget()
+      this.#forget()
       return { isOk: false, error }
     }
+  }
+
+  #forget(): void {
+    this.#book.forget()
+    this.#groups.forget()
   }
 }
 
@@ -111,5 +134,25 @@ function obey(transaction: Transaction, command: Command): Results[Command['op']
       return releaseLock(transaction, command)
     case 'fence':
       return fence(transaction.database, command)
+    case 'redrive':
+      return redrive(transaction, command)
+    case 'end-redrives':
+      return endRedrives(transaction, command)
+    case 'discard':
+      return discard(transaction, command)
+    case 'restore':
+      return restore(transaction, command)
+    case 'edit-letter':
+      return editLetter(transaction, command)
+    case 'purge-archive':
+      return purgeArchive(transaction, command)
+    case 'put-campaign':
+      return putCampaign(transaction, command)
+    case 'freeze-letters':
+      return freezeLetters(transaction, command)
+    case 'freeze-ids':
+      return freezeIds(transaction, command)
+    case 'skip-letters':
+      return skipLetters(transaction, command)
   }
 }

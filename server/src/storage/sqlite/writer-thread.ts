@@ -1,5 +1,6 @@
 /** The thread that owns the writing connection. Everything waiting when it gets to it becomes one commit. */
 import { parentPort, receiveMessageOnPort, workerData } from 'node:worker_threads'
+import { fromDate } from '../../core/instant.ts'
 import { openFile, ownFile } from './file.ts'
 import { reconcile } from './reconcile.ts'
 import {
@@ -21,7 +22,7 @@ const { path, synchronous } = workerData as ThreadData
 try {
   const owned = ownFile(path)
   const database = openFile(path, synchronous)
-  const writer = new Writer(database, Math.random)
+  const writer = new Writer(database, Math.random, () => fromDate(new Date()))
   const say = (reply: Reply | Opened) => port.postMessage(reply)
 
   const answer = (request: Request): void => {

@@ -1,0 +1,180 @@
+import { type Cause, causeOf, otherCause } from '../../core/cause.ts'
+import { type Instant, usPerSecond } from '../../core/instant.ts'
+import type { Item } from '../../core/item.ts'
+import type { GroupArrivals, GroupFacts, GroupsQuery } from '../letter-store.ts'
+import type { ListedState } from '../storage.ts'
+import type { Bound, Database, Row } from './database.ts'
+import { cellConditions, groupConditions, queueNames } from './letter-counts.ts'
+import type { KnownQueue } from './queues.ts'
+import { listedOfCode } from './rows.ts'
+
+/** Causes that are kept apart in a queue; what comes after them is grouped by origin and reason only. */
+const groupsMax = 5_000
+const usPerHour = 3_600 * usPerSecond
+
+/** The groups as the one writer of this file sees them. Whoever rolls back must call `forget`. */
+export class GroupBook {
+  readonly #database: Database
+  /** By queue and fingerprint. */
+  readonly #ids = new Map<number, Map<string, number>>()
+
+  constructor(database: Database) {
+    this.#database = database
+  }
+
+  /** The group of a letter, made when there is none of its cause. */
+  idOf(known: KnownQueue, letter: Item): number {
+    const ids = this.#idsOf(known.id)
+    const cause = causeOfLetter(letter)
+    return ids.get(cause.fingerprint) ?? this.#make(known, ids, cause, letter.diedAt ?? letter.createdAt)
+  }
+
+  /** Whether `idOf` would not make one. */
+  has(known: KnownQueue, letter: Item): boolean {
+    return this.#idsOf(known.id).has(causeOfLetter(letter).fingerprint)
+  }
+
+  forget(): void {
+    this.#ids.clear()
+  }
+
+  #make(known: KnownQueue, ids: Map<string, number>, cause: Cause, at: Instant): number {
+    if (ids.size >= groupsMax) {
+      const other = otherCause(cause)
+      return ids.get(other.fingerprint) ?? this.#insert(known, ids, other, at)
+    }
+    return this.#insert(known, ids, cause, at)
+  }
+
+  #insert(known: KnownQueue, ids: Map<string, number>, cause: Cause, at: Instant): number {
+    const id = this.#database.array(
+      `insert into groups (queue_id, fingerprint, origin, reason, slug, error_class, title, first_seen_at)
+       values (?, ?, ?, ?, ?, ?, ?, ?) returning id`,
+      known.id,
+      cause.fingerprint,
+      cause.origin,
+      cause.reason,
+      cause.slug,
+      cause.errorClass,
+      cause.title,
+      at,
+    )?.[0] as number
+    ids.set(cause.fingerprint, id)
+    return id
+  }
+
+  #idsOf(queueId: number): Map<string, number> {
+    let ids = this.#ids.get(queueId)
+    if (ids === undefined) {
+      const rows = this.#database.arrays('select fingerprint, id from groups where queue_id = ?', queueId)
+      ids = new Map(rows.map(([fingerprint, id]) => [fingerprint as string, id as number]))
+      this.#ids.set(queueId, ids)
+    }
+    return ids
+  }
+}
+
+function causeOfLetter(letter: Item): Cause {
+  return causeOf(letter.failure, letter.origin ?? { name: '' })
+}
+
+export function listGroups(database: Database, query: GroupsQuery): GroupFacts[] {
+  const { filter, after, countMax, isEmptyToo } = query
+  const cell = cellConditions(filter)
+  const group = groupConditions(database, filter, isEmptyToo ? 'g' : 'c')
+  const id = isEmptyToo ? 'g.id' : 'c.group_id'
+  const count = 'coalesce(sum(c.n), 0)'
+  const source = isEmptyToo
+    ? `groups g left join letter_counts c on c.queue_id = g.queue_id and c.group_id = g.id and ${cell.where}
+       where ${group.where}`
+    : `letter_counts c ${group.hasGroup ? 'join groups g on g.id = c.group_id' : ''}
+       where ${cell.where} and ${group.where}`
+  const values: Bound[] = [...cell.values, ...group.values]
+  if (after !== undefined) values.push(after.count, after.count, after.id)
+  const rows = database.arrays(
+    `select ${id}, ${count} from ${source} group by ${id}
+     ${after === undefined ? '' : `having ${count} < ? or (${count} = ? and ${id} > ?)`}
+     order by 2 desc, 1 limit +?`,
+    ...values,
+    countMax,
+  )
+  const names = queueNames(database)
+  return rows.map(([groupId, matching]) => {
+    const row = database.get('select * from groups where id = ?', groupId as number) as Row
+    return {
+      ...factsOf(row, names),
+      ...newestOf(database, row),
+      count: matching as number,
+      states: statesOf(database, row, cell),
+    }
+  })
+}
+
+function factsOf(row: Row, names: ReadonlyMap<number, string>) {
+  return {
+    id: row.id as number,
+    queue: names.get(row.queue_id as number) ?? '',
+    fingerprint: row.fingerprint as string,
+    origin: row.origin as string,
+    reason: row.reason as string,
+    slug: row.slug as string,
+    errorClass: row.error_class as string,
+    title: row.title as string,
+    firstSeenAt: row.first_seen_at as number,
+  }
+}
+
+function statesOf(
+  database: Database,
+  group: Row,
+  cell: ReturnType<typeof cellConditions>,
+): Partial<Record<ListedState, number>> {
+  const rows = database.arrays(
+    `select c.state, sum(c.n) from letter_counts c where c.queue_id = ? and c.group_id = ? and ${cell.where}
+     group by c.state`,
+    group.queue_id as number,
+    group.id as number,
+    ...cell.values,
+  )
+  return Object.fromEntries(rows.map(([state, n]) => [listedOfCode(state), n as number]))
+}
+
+/** One look into the index for each state and number of redrives that the group has letters in. */
+function newestOf(database: Database, group: Row): Pick<GroupFacts, 'lastSeenAt' | 'sampleId'> {
+  const cells = database.arrays(
+    'select state, redrives from letter_counts where queue_id = ? and group_id = ?',
+    group.queue_id as number,
+    group.id as number,
+  )
+  let newest: Readonly<{ diedAt: number; id: string; rowid: number }> | undefined
+  for (const [state, redrives] of cells) {
+    const row = database.array(
+      `select died_at, id, rowid from items
+       where group_id = ? and letter_state = ? and letter_redrives = ? order by died_at desc, id desc limit 1`,
+      group.id as number,
+      state as number,
+      redrives as number,
+    )
+    if (row === undefined) continue
+    const [diedAt, id, rowid] = row as unknown as readonly [number, string, number]
+    const isNewer =
+      newest === undefined || diedAt > newest.diedAt || (diedAt === newest.diedAt && id > newest.id)
+    if (isNewer) newest = { diedAt, id, rowid }
+  }
+  if (newest === undefined) return { lastSeenAt: null, sampleId: null }
+  const sample = database.array('select root_id from items where rowid = ?', newest.rowid)
+  return { lastSeenAt: newest.diedAt, sampleId: sample?.[0] as string }
+}
+
+export function groupArrivals(
+  database: Database,
+  groupIds: readonly number[],
+  since: Instant,
+): GroupArrivals[] {
+  const from = Math.floor(since / usPerHour)
+  return [...new Set(groupIds)].flatMap((groupId) =>
+    database
+      .arrays('select hour, n from group_hours where group_id = ? and hour >= ? order by hour', groupId, from)
+      .map(([hour, n]) => ({ groupId, hour: (hour as number) * usPerHour, count: n as number })),
+  )
+}

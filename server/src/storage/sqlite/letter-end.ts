@@ -1,0 +1,80 @@
+/**
+ * How the redrive of a letter ends: its item completed, died again, or is gone; or nobody said anything in
+ * time. In the transaction of what ended it, with the campaign that sent it.
+ */
+import type { Instant } from '../../core/instant.ts'
+import type { Item, Leased } from '../../core/item.ts'
+import { endRedrive, isRedriving, type RedriveEnd } from '../../core/letter.ts'
+import { outcomeUnknown } from '../../core/transitions.ts'
+import { endCampaignLetter } from './campaigns.ts'
+import { lightColumnList, rewrite } from './items.ts'
+import type { KnownQueue } from './queues.ts'
+import { itemOf } from './rows.ts'
+import type { Transaction } from './transaction.ts'
+
+export type FoundLetter = Readonly<{ known: KnownQueue; letter: Item }>
+
+/** The first condition is that of the index, word for word. */
+export const isLetterSql = '(source_id is not null or group_id is not null) and group_id is not null'
+const findSql = `select ${lightColumnList} from items where ${isLetterSql} and root_id = ?`
+
+/** A live letter, without its bytes. */
+export function findLetter({ database, book }: Transaction, letterId: string): FoundLetter | undefined {
+  const row = database.array(findSql, letterId)
+  if (row === undefined) return undefined
+  const known = book.byId(row[0] as number)
+  return { known, letter: itemOf(row, known.queue.name) }
+}
+
+type Redrive = Pick<Item, 'letterId' | 'redrives'>
+
+/** The letter that waits for the outcome of this item; undefined when it waits for another, or for none. */
+export function letterOf(
+  transaction: Transaction,
+  item: Redrive,
+): Readonly<{ known: KnownQueue; letter: Leased }> | undefined {
+  if (item.letterId === null) return undefined
+  const found = findLetter(transaction, item.letterId)
+  if (found?.letter.state !== 'leased' || !isRedriving(found.letter)) return undefined
+  if (found.letter.letter?.redrives[0]?.number !== item.redrives) return undefined
+  return { known: found.known, letter: found.letter }
+}
+
+export function endLetter(
+  transaction: Transaction,
+  known: KnownQueue,
+  letter: Leased,
+  end: Omit<RedriveEnd, 'chance'>,
+): Item {
+  const campaign = letter.letter?.redrives[0]?.campaign
+  const after = endRedrive(letter, { ...end, chance: transaction.book.chance() }, known.queue.redrive)
+  rewrite(transaction, known, letter, after)
+  if (campaign) endCampaignLetter(transaction, campaign, end.outcome, end.at)
+  return after
+}
+
+/** The item was processed. */
+export function resolveLetter(transaction: Transaction, item: Redrive, now: Instant): void {
+  const found = letterOf(transaction, item)
+  if (found === undefined) return
+  endLetter(transaction, found.known, found.letter, { outcome: 'resolved', failure: null, at: now })
+}
+
+/** The item is gone, and nobody can tell whether it was processed. */
+export function loseTrack(transaction: Transaction, item: Redrive): void {
+  const found = letterOf(transaction, item)
+  if (found === undefined) return
+  const at = transaction.now()
+  const failure = outcomeUnknown(found.letter, at)
+  endLetter(transaction, found.known, found.letter, { outcome: 'unknown', failure, at })
+}
+
+/** Of a letter that is deleted while it is under way the campaign will hear nothing more. */
+export function forgetLetter(
+  transaction: Transaction,
+  letter: Pick<Item, 'state' | 'letter' | 'rootId'>,
+): void {
+  transaction.database.run('delete from letter_edits where letter_id = ?', letter.rootId)
+  const campaign = letter.letter?.redrives[0]?.campaign
+  if (campaign && isRedriving(letter)) endCampaignLetter(transaction, campaign, 'unknown', transaction.now())
+}

@@ -1,0 +1,185 @@
+/** What becomes of letters one by one, except how they are sent (redrive.ts) and how that ends by itself (letter-end.ts). */
+import type { Item } from '../../core/item.ts'
+import { ksuidRangeOfUuid } from '../../core/ksuid.ts'
+import { discardLetter, isRedriving, restoreLetter, whyNotDiscarded } from '../../core/letter.ts'
+import { KnownError } from '../../errors.ts'
+import type {
+  ArchivedLettersQuery,
+  Discarding,
+  DiscardLetters,
+  EditLetter,
+  EndRedrives,
+  LetterEdit,
+  PurgeArchive,
+  RedriveEnded,
+  RestoreLetters,
+  Restoring,
+} from '../letter-store.ts'
+import type { Archived } from '../storage.ts'
+import { takeTurn } from './campaigns.ts'
+import type { Database, Values } from './database.ts'
+import { insertItem, rewrite } from './items.ts'
+import { queueNames } from './letter-counts.ts'
+import { endLetter, findLetter, isLetterSql } from './letter-end.ts'
+import { headersOf, headersToText, itemColumnList, itemColumns, itemOf } from './rows.ts'
+import type { Transaction } from './transaction.ts'
+
+export function endRedrives(transaction: Transaction, command: EndRedrives): RedriveEnded[] {
+  return command.ends.map(({ letterId, outcome, failure }) => {
+    const found = findLetter(transaction, letterId)
+    if (found?.letter.state !== 'leased' || !isRedriving(found.letter)) return { letterId, state: null }
+    const end = { outcome, failure, at: command.now }
+    return { letterId, state: endLetter(transaction, found.known, found.letter, end).state }
+  })
+}
+
+export function discard(transaction: Transaction, command: DiscardLetters): Discarding[] {
+  const { reason, now } = command
+  return command.letters.map(({ letterId, campaign }) => {
+    const found = findLetter(transaction, letterId)
+    const why = found === undefined ? 'missing' : whyNotDiscarded(found.letter)
+    if (found === undefined || why !== undefined) {
+      if (campaign) takeTurn(transaction, campaign, 'skipped', why ?? 'missing', now)
+      return { letterId, isDiscarded: false, why: why ?? 'missing' }
+    }
+    rewrite(transaction, found.known, found.letter, discardLetter(found.letter, reason, now))
+    if (campaign) takeTurn(transaction, campaign, 'discarded', '', now)
+    return { letterId, isDiscarded: true, why: null }
+  })
+}
+
+const archivedSql = `select ${itemColumnList}, archived_at, rowid from archive
+  where root_id = ? and group_id is not null`
+const archivedAtPlace = itemColumns.length
+const archiveRowidPlace = itemColumns.length + 1
+
+/** The archive goes with its queue, so what is in it has one. */
+export function restore(transaction: Transaction, command: RestoreLetters): Restoring[] {
+  const { database, book, tally } = transaction
+  return command.letterIds.map((letterId) => {
+    const row = database.array(archivedSql, letterId)
+    if (row === undefined) return { letterId, isRestored: false, why: 'missing' }
+    const known = book.byId(row[0] as number)
+    const letter = restoreLetter(itemOf(row, known.queue.name), command.now)
+    if (!insertItem(transaction, known, letter)) return { letterId, isRestored: false, why: 'taken' }
+    database.run('delete from archive where rowid = ?', row[archiveRowidPlace] as number)
+    tally.add(known.id, letter.partition, 'archived', -1)
+    return { letterId, isRestored: true, why: null }
+  })
+}
+
+export function editLetter({ database }: Transaction, command: EditLetter): { number: number } {
+  const { letterId, payload, key, headers, actor, now } = command
+  const row = database.array(letterSql, letterId)
+  if (row === undefined) throw new KnownError('LETTER_NOT_FOUND', `there is no letter ${letterId}`)
+  const letter = itemOf(row, '')
+  const last = database.array('select max(number) from letter_edits where letter_id = ?', letterId)
+  const number = ((last?.[0] as number | null | undefined) ?? 0) + 1
+  database.run(
+    `insert into letter_edits (letter_id, number, queue_id, at, actor, key, headers, payload)
+     values (?, ?, ?, ?, ?, ?, ?, ?)`,
+    letterId,
+    number,
+    row[0] as number,
+    now,
+    actor,
+    key === undefined ? letter.key : key,
+    headersToText(headers ?? letter.headers),
+    payload ?? letter.payload,
+  )
+  return { number }
+}
+
+export function purgeArchive({ database, book }: Transaction, command: PurgeArchive): { purged: number } {
+  const known = book.get(command.queue)
+  const purged = database.arrays(
+    `delete from archive where rowid in (
+       select rowid from archive where queue_id = ? and archived_at < ? order by archived_at, id limit +?)
+     returning root_id, group_id`,
+    known.id,
+    command.archivedBefore,
+    command.countMax,
+  )
+  for (const [rootId, groupId] of purged) {
+    if (groupId !== null) database.run('delete from letter_edits where letter_id = ?', rootId as string)
+  }
+  return { purged: purged.length }
+}
+
+const letterSql = `select ${itemColumnList} from items where ${isLetterSql} and root_id = ?`
+
+export function getLetters(database: Database, letterIds: readonly string[]): Item[] {
+  const names = queueNames(database)
+  return letterIds.flatMap((letterId) => {
+    const row = database.array(letterSql, letterId)
+    return row === undefined ? [] : [itemOf(row, names.get(row[0] as number) ?? '')]
+  })
+}
+
+export function getArchivedLetters(database: Database, letterIds: readonly string[]): Archived[] {
+  const names = queueNames(database)
+  return letterIds.flatMap((letterId) => {
+    const row = database.array(archivedSql, letterId)
+    return row === undefined ? [] : [archivedOf(row, names)]
+  })
+}
+
+function archivedOf(row: Values, names: ReadonlyMap<number, string>): Archived {
+  const item = itemOf(row, names.get(row[0] as number) ?? '')
+  return { item, archivedAt: row[archivedAtPlace] as number }
+}
+
+/** A UUID is the upper part of the id: those that begin with it stand next to each other. */
+export function findLettersByUuid(
+  database: Database,
+  uuids: readonly string[],
+): Readonly<{ uuid: string; letterId: string }>[] {
+  return uuids.flatMap((uuid) => {
+    const range = ksuidRangeOfUuid(uuid)
+    if (range === undefined) return []
+    const live = `select root_id from items where ${isLetterSql} and root_id between ? and ? limit 1`
+    const old = 'select root_id from archive where group_id is not null and root_id between ? and ? limit 1'
+    const row = database.array(live, range.first, range.last) ?? database.array(old, range.first, range.last)
+    return row === undefined ? [] : [{ uuid, letterId: row[0] as string }]
+  })
+}
+
+/** Queues that never had a letter are passed over, however much else of them is archived. */
+export function listArchivedLetters(database: Database, query: ArchivedLettersQuery): Archived[] {
+  const { queues, after, countMax } = query
+  const known = database
+    .arrays('select id, name from queues q where exists (select 1 from groups where queue_id = q.id)')
+    .filter(([, name]) => queues === undefined || queues.includes(name as string))
+  const beyond = after === undefined ? '' : 'and (archived_at, id) < (?, ?)'
+  const places = known
+    .flatMap(([queueId]) =>
+      database.arrays(
+        `select archived_at, id, rowid from archive where queue_id = ? and group_id is not null ${beyond}
+         order by archived_at desc, id desc limit +?`,
+        queueId as number,
+        ...(after === undefined ? [] : [after.archivedAt, after.id]),
+        countMax,
+      ),
+    )
+    .sort(newestFirst)
+    .slice(0, countMax)
+  const names = new Map(known.map(([id, name]) => [id as number, name as string]))
+  const sql = `select ${itemColumnList}, archived_at from archive where rowid = ?`
+  return places.map(([, , rowid]) => archivedOf(database.array(sql, rowid as number) as Values, names))
+}
+
+function newestFirst([aAt, aId]: Values, [bAt, bId]: Values): number {
+  return (bAt as number) - (aAt as number) || ((aId as string) > (bId as string) ? -1 : 1)
+}
+
+export function listEdits(database: Database, letterId: string): LetterEdit[] {
+  const rows = database.all('select * from letter_edits where letter_id = ? order by number', letterId)
+  return rows.map((row) => ({
+    number: row.number as number,
+    at: row.at as number,
+    actor: row.actor as string,
+    payload: row.payload as Uint8Array,
+    key: row.key as Uint8Array | null,
+    headers: headersOf(row.headers as string | null),
+  }))
+}

@@ -1,0 +1,170 @@
+import { deadPartition } from '../../core/dead-letter.ts'
+import type { RedriveRecord } from '../../core/item.ts'
+import { noDeadline, startRedrive, whyNotRedriven } from '../../core/letter.ts'
+import type { NotSent, RedriveLetters, Redriven } from '../letter-store.ts'
+import { producedItem } from '../new-item.ts'
+import { campaignLetterState, takeTurn } from './campaigns.ts'
+import type { Bound } from './database.ts'
+import { rewrite } from './items.ts'
+import { type FoundLetter, findLetter } from './letter-end.ts'
+import { type KnownQueue, namedAsDeadQueueBy } from './queues.ts'
+import { itemColumnList, itemColumns, itemValues } from './rows.ts'
+import type { Transaction } from './transaction.ts'
+
+type Given = RedriveLetters['letters'][number]
+type Sending = Readonly<{ found: FoundLetter; target: KnownQueue; partition: number }>
+
+/** First what becomes of each is decided, then the ids of those that go are made at once. */
+export function redrive(transaction: Transaction, command: RedriveLetters): Redriven[] {
+  const targetOf = targetsOf(transaction)
+  const going = new Set<string>()
+  const decided = command.letters.map((given): Sending | NotSent => {
+    const decision = decide(transaction, command, given, targetOf)
+    if (typeof decision === 'string') return decision
+    if (going.has(given.letterId)) return 'redriving'
+    going.add(given.letterId)
+    return decision
+  })
+  const nextId = idsFor(transaction, command, decided)
+  return command.letters.map((given, index): Redriven => {
+    const decision = decided[index] as Sending | NotSent
+    const { letterId, campaign } = given
+    if (typeof decision === 'string') {
+      if (campaign) takeTurn(transaction, campaign, 'skipped', decision, command.now)
+      return { letterId, isStarted: false, why: decision }
+    }
+    const { target, partition } = decision
+    const id = nextId(decision)
+    const number = send(transaction, command, given, decision, id)
+    if (campaign) takeTurn(transaction, campaign, 'sent', '', command.now)
+    return { letterId, isStarted: true, queue: target.queue.name, partition, id, number }
+  })
+}
+
+function decide(
+  transaction: Transaction,
+  command: RedriveLetters,
+  given: Given,
+  targetOf: (name: string) => KnownQueue | NotSent,
+): Sending | NotSent {
+  const found = findLetter(transaction, given.letterId)
+  const why = whyNotRedriven(found?.letter, command, found?.known.queue.redrive ?? noRedrives)
+  if (why !== undefined) return why
+  if (found === undefined) return 'missing'
+  const { letter } = found
+  const dueAt = letter.letter?.nextRedriveAt ?? null
+  if (command.isDueOnly && (dueAt === null || dueAt > command.now)) return 'not-due'
+  const turn = given.campaign && campaignLetterState(transaction.database, given.campaign)
+  // A step that is repeated sends nothing twice: what had its turn has it no more.
+  if (turn !== undefined && turn !== null && turn !== 'pending') return hadTurn[turn]
+
+  const name = given.queue ?? (letter.origin?.kind === 'queue' ? letter.origin.name : null)
+  if (name === null) return 'no-target'
+  const target = name === letter.queue ? 'dead-target' : targetOf(name)
+  if (typeof target === 'string') return target
+  if (given.edit != null && !hasEdit(transaction, given.letterId, given.edit)) return 'no-edit'
+  return { found, target, partition: deadPartition(letter.origin?.partition ?? 0, target.queue) }
+}
+
+const noRedrives = {
+  mode: 'manual',
+  redrivesMax: 0,
+  backoff: { kind: 'fixed', delayUs: 0, jitter: 0 },
+} as const
+const hadTurn = {
+  sent: 'redriving',
+  resolved: 'resolved',
+  discarded: 'discarded',
+  failed: 'missing',
+  unknown: 'missing',
+  skipped: 'missing',
+} as const satisfies Record<string, NotSent>
+
+/** Looked up once each: a list of letters has few targets. */
+function targetsOf({ database, book }: Transaction): (name: string) => KnownQueue | NotSent {
+  const targets = new Map<string, KnownQueue | NotSent>()
+  return (name) => {
+    const before = targets.get(name)
+    if (before !== undefined) return before
+    const known = book.find(name) ?? 'no-target'
+    const target = namedAsDeadQueueBy(database, name) === undefined ? known : 'dead-target'
+    targets.set(name, target)
+    return target
+  }
+}
+
+function hasEdit({ database }: Transaction, letterId: string, number: number): boolean {
+  const sql = 'select 1 from letter_edits where letter_id = ? and number = ?'
+  return database.array(sql, letterId, number) !== undefined
+}
+
+/** Ids in the order of the letters, made in one go for each partition. */
+function idsFor(
+  { book, tally }: Transaction,
+  command: RedriveLetters,
+  decided: readonly (Sending | NotSent)[],
+): (sending: Sending) => string {
+  const places = new Map<string, { sending: Sending; count: number }>()
+  const keyOf = ({ target, partition }: Sending) => `${target.id}/${partition}`
+  for (const sending of decided) {
+    if (typeof sending === 'string') continue
+    const place = places.get(keyOf(sending))
+    if (place === undefined) places.set(keyOf(sending), { sending, count: 1 })
+    else place.count++
+  }
+  const ids = new Map<string, Iterator<string>>()
+  for (const [key, { sending, count }] of places) {
+    const made = book.nextIds(sending.target, sending.partition, command.now, count, tally)
+    ids.set(key, made.values())
+  }
+  return (sending) => ids.get(keyOf(sending))?.next().value as string
+}
+
+/** What the copy has of its own is bound; its bytes are copied where they are. */
+const bytes: readonly string[] = ['key', 'headers', 'payload']
+const copied = itemColumns.map((column) => (bytes.includes(column) ? column : '?')).join(', ')
+const copyLetterSql = `insert into items (${itemColumnList})
+  select ${copied} from items where queue_id = ? and partition = ? and id = ?`
+const copyEditSql = `insert into items (${itemColumnList})
+  select ${copied} from letter_edits where letter_id = ? and number = ?`
+const ownPlaces = itemColumns.flatMap((column, place) => (bytes.includes(column) ? [] : [place]))
+
+function send(
+  transaction: Transaction,
+  command: RedriveLetters,
+  given: Given,
+  { found: { known, letter }, target, partition }: Sending,
+  id: string,
+): number {
+  const { database, tally } = transaction
+  const edit = given.edit ?? null
+  const record: Pick<RedriveRecord, 'actor' | 'campaign' | 'target' | 'edit'> = {
+    actor: command.actor,
+    campaign: given.campaign ?? null,
+    target: { kind: 'queue', name: target.queue.name, partition, id },
+    edit,
+  }
+  const sent = startRedrive(letter, { ...record, at: command.now, deadline: noDeadline })
+  const number = sent.letter?.redrives[0]?.number ?? 1
+  const { kind, encoding, reference, priority, rootId, payload } = letter
+  const copy = producedItem(
+    {
+      op: 'produce',
+      queue: target.queue.name,
+      partition,
+      items: [{ payload, kind, encoding, reference, priority, letterId: rootId, redrives: number }],
+      now: command.now,
+    },
+    0,
+    target.queue,
+    id,
+  )
+  const values = itemValues(target, copy)
+  const own = ownPlaces.map((place): Bound => values[place] ?? null)
+  if (edit === null) database.run(copyLetterSql, ...own, known.id, letter.partition, letter.id)
+  else database.run(copyEditSql, ...own, rootId, edit)
+  tally.enter(target.id, copy)
+  tally.add(target.id, partition, 'accepted')
+  rewrite(transaction, known, letter, sent)
+  return number
+}
