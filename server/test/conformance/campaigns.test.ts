@@ -1,0 +1,418 @@
+/** How a campaign is kept: its document by versions, its frozen set, and what became of each letter of it. */
+import { describe, expect, it } from 'vitest'
+import { nextKsuids } from '../../src/core/ksuid.ts'
+import {
+  type CampaignCounts,
+  type CampaignLetterState,
+  campaignLetterStates,
+  type FreezeLetters,
+} from '../../src/storage/campaign-store.ts'
+import type { LetterCursor } from '../../src/storage/letter-store.ts'
+import { aFailure, bytes, hour, minute, newItems, noon } from '../make.ts'
+import { aLetter, letterActs } from './letter-acts.ts'
+import { describeStores } from './stores.ts'
+
+const unknownId = '0'.repeat(27)
+
+describeStores('a campaign', (given) => {
+  const acts = letterActs(given)
+  let lastId: string | undefined
+  const newId = (): string => {
+    const [id = ''] = nextKsuids(lastId, noon, 1, Math.random)
+    lastId = id
+    return id
+  }
+  const put = async (id: string, version: number, state = 'running', document: object = { name: 'n' }) =>
+    given.run({ op: 'put-campaign', id, version, state, document: { ...document } })
+  /** A new one, with nothing in its set. */
+  const create = async (state = 'running'): Promise<string> => {
+    const id = newId()
+    expect(await put(id, 0, state)).toEqual({ isPut: true })
+    return id
+  }
+  const freeze = async (campaignId: string, changes: Partial<FreezeLetters> = {}) => {
+    const command = {
+      op: 'freeze-letters',
+      campaignId,
+      filter: {},
+      countMax: 1_000,
+      lookMax: 10_000,
+    } as const
+    return given.run({ ...command, ...changes })
+  }
+  const freezeIds = async (campaignId: string, letterIds: readonly string[]) =>
+    given.run({ op: 'freeze-ids', campaignId, letterIds })
+  const set = async (campaignId: string, query: object = {}) =>
+    given.storage.listCampaignLetters({ campaignId, countMax: 1_000, ...query })
+  const countsOf = async (campaignId: string) => (await given.storage.getCampaign(campaignId))?.counts
+  const counts = (some: Partial<CampaignCounts>): CampaignCounts => ({
+    ...(Object.fromEntries(campaignLetterStates.map((state) => [state, 0])) as Record<
+      CampaignLetterState,
+      number
+    >),
+    ...some,
+  })
+  const states = async (campaignId: string) => (await set(campaignId)).map(({ state }) => state)
+  /** Sends what has these numbers in the set, with its place. */
+  const sendOf = async (campaignId: string, numbers: readonly number[], changes: object = {}) => {
+    const all = await set(campaignId)
+    const letters = numbers.map((number) => {
+      const { letterId = '', place = -1 } = all[number] ?? {}
+      return { letterId, queue: null, campaign: { id: campaignId, place } }
+    })
+    return acts.redrive([], { letters, ...changes })
+  }
+
+  describe('as a document', () => {
+    it('is there as it was put, one version later', async () => {
+      const document = { name: 'ü "\\', nested: { list: [1, null, true, 'x'], empty: {} }, at: noon }
+      const id = newId()
+      expect(await given.storage.getCampaign(id)).toBeNull()
+      expect(await put(id, 0, 'freezing', document)).toEqual({ isPut: true })
+      const stored = { id, version: 1, state: 'freezing', document, counts: counts({}) }
+      expect(await given.storage.getCampaign(id)).toEqual(stored)
+      expect(await put(id, 1, 'done', { other: 1 })).toEqual({ isPut: true })
+      expect(await given.storage.getCampaign(id)).toEqual({
+        ...stored,
+        version: 2,
+        state: 'done',
+        document: { other: 1 },
+      })
+    })
+
+    it('refuses an update of what somebody else has changed meanwhile', async () => {
+      const id = await create()
+      expect(await put(id, 1, 'paused', { by: 'first' })).toEqual({ isPut: true })
+      for (const version of [0, 1, 3, 17]) {
+        expect(await put(id, version, 'done', { by: 'late' })).toEqual({ isPut: false })
+      }
+      expect(await put(newId(), 1, 'done')).toEqual({ isPut: false })
+      expect(await given.storage.getCampaign(id)).toMatchObject({
+        version: 2,
+        state: 'paused',
+        document: { by: 'first' },
+      })
+    })
+
+    it('lets one of many win who update it at once', async () => {
+      const id = await create()
+      const told = await Promise.all(
+        Array.from({ length: 10 }, async (_, by) => put(id, 1, 'running', { by })),
+      )
+      expect(told.filter(({ isPut }) => isPut)).toHaveLength(1)
+      const winner = told.findIndex(({ isPut }) => isPut)
+      expect(await given.storage.getCampaign(id)).toMatchObject({ version: 2, document: { by: winner } })
+      const made = newId()
+      const news = await Promise.all(
+        Array.from({ length: 5 }, async (_, by) => put(made, 0, 'running', { by })),
+      )
+      expect(news.filter(({ isPut }) => isPut)).toHaveLength(1)
+    })
+
+    it('is listed with the others, newest first, by state and page by page', async () => {
+      const ids: string[] = []
+      for (const state of ['listed-a', 'listed-b', 'listed-a', 'listed-b', 'listed-a'])
+        ids.unshift(await create(state))
+      const list = async (query: object) =>
+        (await given.storage.listCampaigns({ countMax: 100, ...query })).map(({ id }) => id)
+      expect((await list({})).slice(0, 5)).toEqual(ids)
+      expect(await list({ states: ['listed-a', 'listed-b'] })).toEqual(ids)
+      expect(await list({ states: ['listed-b'] })).toEqual([ids[1], ids[3]])
+      expect(await list({ states: [] })).toEqual([])
+      expect(await list({ states: ['listed-a'], beforeId: ids[0], countMax: 1 })).toEqual([ids[2]])
+      expect(await list({ beforeId: ids[1], countMax: 2 })).toEqual([ids[2], ids[3]])
+    })
+  })
+
+  describe('freezes its set', () => {
+    it('by a filter, in the order of death, all pending', async () => {
+      const letters = await given.queue()
+      const ids = await acts.capture(
+        letters,
+        [3, 1, 2, 1].map((minutes) => aLetter({ diedAt: noon + minutes * minute })),
+      )
+      await acts.capture(letters, [aLetter({ failure: aFailure({ errorClass: 'Other' }) })])
+      const [a = '', b = '', c = '', d = ''] = ids
+      const id = await create()
+      const filter = { queues: [letters], errorClasses: ['com.example.PaymentRefused'] }
+      expect(await freeze(id, { filter })).toMatchObject({ added: 4, next: null })
+      const frozen = await set(id)
+      expect(frozen.map(({ letterId }) => letterId)).toEqual([...[b, d].toSorted(), c, a])
+      expect(frozen.map(({ place }) => place - (frozen[0]?.place ?? 0))).toEqual([0, 1, 2, 3])
+      for (const each of frozen) expect(each).toMatchObject({ state: 'pending', why: '' })
+      expect(await countsOf(id)).toEqual(counts({ pending: 4 }))
+    })
+
+    it('in steps that go on where the last one ended', async () => {
+      const { work, letters } = await acts.queues()
+      const ids = await acts.bury(work, newItems(25))
+      await acts.discard(ids.slice(20))
+      const id = await create()
+      const filter = { queues: [letters], states: ['waiting'] } as const
+      let after: LetterCursor | undefined
+      let added = 0
+      for (let step = 0; ; step++) {
+        const frozen = await freeze(id, {
+          filter,
+          countMax: 3,
+          lookMax: 5,
+          ...(after === undefined ? {} : { after }),
+        })
+        expect(frozen.added).toBeLessThanOrEqual(3)
+        expect(frozen.looked).toBeLessThanOrEqual(5)
+        added += frozen.added
+        if (frozen.next === null) break
+        after = frozen.next
+        if (step > 100) throw new Error('it does not end')
+      }
+      expect(added).toBe(20)
+      const frozen = await set(id)
+      expect(frozen.map(({ letterId }) => letterId)).toEqual(ids.slice(0, 20).toSorted())
+      expect(new Set(frozen.map(({ place }) => place)).size).toBe(20)
+    })
+
+    it('passes over what is in it already: a step that is repeated adds nothing', async () => {
+      const { work, letters } = await acts.queues()
+      const ids = await acts.bury(work, newItems(10))
+      const id = await create()
+      const first = await freeze(id, { filter: { queues: [letters] }, countMax: 4 })
+      expect(first.added).toBe(4)
+      const again = await freeze(id, { filter: { queues: [letters] }, countMax: 1_000 })
+      expect(again.added).toBe(6)
+      expect(await freeze(id, { filter: { queues: [letters] } })).toMatchObject({ added: 0, next: null })
+      expect(await freezeIds(id, ids)).toEqual({ added: 0 })
+      expect((await set(id)).map(({ letterId }) => letterId)).toEqual(ids.toSorted())
+      expect(await countsOf(id)).toEqual(counts({ pending: 10 }))
+    })
+
+    it('by ids, in the order given, each once, also those that are no letters', async () => {
+      const { work } = await acts.queues()
+      const [a = '', b = '', c = ''] = await acts.bury(work, newItems(3))
+      const id = await create()
+      expect(await freezeIds(id, [c, unknownId, a, c])).toEqual({ added: 3 })
+      expect(await freezeIds(id, [a, b])).toEqual({ added: 1 })
+      const frozen = await set(id)
+      expect(frozen.map(({ letterId }) => letterId)).toEqual([c, unknownId, a, b])
+      const places = frozen.map(({ place }) => place)
+      expect(places).toEqual(places.toSorted((x, y) => x - y))
+      expect(await countsOf(id)).toEqual(counts({ pending: 4 }))
+    })
+
+    it('for itself: two campaigns may have the same letters', async () => {
+      const { work, letters } = await acts.queues()
+      await acts.bury(work, newItems(3))
+      const [one, two] = [await create(), await create()]
+      for (const id of [one, two]) {
+        expect(await freeze(id, { filter: { queues: [letters] } })).toMatchObject({ added: 3 })
+      }
+      expect(await countsOf(one)).toEqual(counts({ pending: 3 }))
+    })
+
+    it('is not changed by letters that come, change or go afterwards', async () => {
+      const { work, letters } = await acts.queues()
+      const ids = await acts.bury(work, newItems(3))
+      const id = await create()
+      await freeze(id, { filter: { queues: [letters] } })
+      const before = await set(id)
+      await acts.bury(work, newItems(2))
+      await acts.discard(ids.slice(0, 1))
+      await given.run({ op: 'delete', queue: letters, partition: 0, ids: ids.slice(1, 2) })
+      expect(await set(id)).toEqual(before)
+    })
+
+    it('of thousands', async () => {
+      const { work, letters } = await acts.queues()
+      const ids = await acts.bury(work, newItems(2_500))
+      const id = await create()
+      expect(await freeze(id, { filter: { queues: [letters] }, countMax: 5_000 })).toMatchObject({
+        added: 2_500,
+      })
+      const page = await set(id, { countMax: 10, afterPlace: (await set(id))[990]?.place })
+      expect(page.map(({ letterId }) => letterId)).toEqual(ids.toSorted().slice(991, 1_001))
+    })
+  })
+
+  describe('sends its letters', () => {
+    const three = async () => {
+      const { work, letters } = await acts.queues()
+      const ids = await acts.bury(work, newItems(3))
+      const id = await create()
+      await freezeIds(id, ids)
+      return { work, letters, ids, id }
+    }
+
+    it('and knows which are sent, and when', async () => {
+      const { ids, id } = await three()
+      const frozen = await set(id)
+      await sendOf(id, [1], { now: noon + minute })
+      expect(await set(id)).toEqual([
+        frozen[0],
+        { ...frozen[1], state: 'sent', at: noon + minute },
+        frozen[2],
+      ])
+      expect(await countsOf(id)).toEqual(counts({ pending: 2, sent: 1 }))
+      const record = await acts.newest(ids[1] ?? '')
+      expect(record).toMatchObject({ campaign: { id, place: frozen[1]?.place }, outcome: null })
+    })
+
+    it('and hears of each end in the transaction in which it happens', async () => {
+      const { work, id } = await three()
+      await sendOf(id, [0, 1, 2])
+      const [a, b, c] = [
+        await acts.take({ queue: work, partition: 0 }),
+        await acts.take({ queue: work, partition: 0 }),
+        await acts.take({ queue: work, partition: 0 }),
+      ]
+      const place = (await set(id)).map(({ letterId }) => letterId)
+      const number = (letterId: string | null) => place.indexOf(letterId ?? '')
+      const expected: CampaignLetterState[] = ['sent', 'sent', 'sent']
+      await acts.complete(a, noon + 1)
+      expected[number(a.letterId)] = 'resolved'
+      expect(await states(id)).toEqual(expected)
+      await acts.declareDead(b, null, noon + 2)
+      expected[number(b.letterId)] = 'failed'
+      expect(await states(id)).toEqual(expected)
+      await given.run({ op: 'delete', queue: work, partition: 0, ids: [c.id] })
+      expected[number(c.letterId)] = 'unknown'
+      expect(await states(id)).toEqual(expected)
+      expect(await countsOf(id)).toEqual(counts({ resolved: 1, failed: 1, unknown: 1 }))
+      const ended = await set(id)
+      expect(ended[number(a.letterId)]?.at).toBe(noon + 1)
+      expect(ended[number(b.letterId)]?.at).toBe(noon + 2)
+    })
+
+    it('and hears of it whatever way it ends: lease end, expiry, its queue deleted, told from elsewhere', async () => {
+      const { work } = await acts.queues({ attemptsMax: 1, leaseUs: minute, expireUs: hour })
+      const ids = await acts.bury(work, newItems(5))
+      const id = await create()
+      await freezeIds(id, ids)
+      await sendOf(id, [0, 1])
+      const held = await acts.take({ queue: work, partition: 0 })
+      await given.run({ op: 'advance', now: noon + minute, countMax: 10 })
+      expect((await states(id)).filter((state) => state === 'failed')).toHaveLength(1)
+      expect(await acts.letter(held.letterId ?? '')).toMatchObject({ redrives: 1 })
+      await given.run({ op: 'advance', now: noon + hour, countMax: 10 })
+      expect((await states(id)).slice(0, 2)).toEqual(['failed', 'failed'])
+      await sendOf(id, [2, 3])
+      const { letterId = '' } = (await set(id))[2] ?? {}
+      await given.run({
+        op: 'end-redrives',
+        ends: [{ letterId, outcome: 'resolved', failure: null }],
+        now: noon,
+      })
+      await given.run({ op: 'delete-queue', name: work })
+      expect(await states(id)).toEqual(['failed', 'failed', 'resolved', 'unknown', 'pending'])
+      expect(await countsOf(id)).toEqual(counts({ failed: 2, resolved: 1, unknown: 1, pending: 1 }))
+    })
+
+    it('and skips those that cannot be sent, with the reason', async () => {
+      const { ids, id } = await three()
+      const [discarded = '', taken = ''] = ids
+      await freezeIds(id, [unknownId])
+      await acts.discard([discarded])
+      await acts.send(taken)
+      await sendOf(id, [0, 1, 2, 3], { now: noon + 1 })
+      expect((await set(id)).map(({ state, why, at }) => [state, why, at])).toEqual([
+        ['skipped', 'discarded', noon + 1],
+        ['skipped', 'redriving', noon + 1],
+        ['sent', '', noon + 1],
+        ['skipped', 'missing', noon + 1],
+      ])
+      expect(await countsOf(id)).toEqual(counts({ skipped: 3, sent: 1 }))
+      // Somebody else's redrive is not the campaign's.
+      const record = await acts.newest(taken)
+      expect(record.campaign).toBeNull()
+    })
+
+    it('once: a step that is repeated neither sends twice nor takes back what it said', async () => {
+      const { work, id } = await three()
+      await sendOf(id, [0, 1])
+      await acts.complete(await acts.take({ queue: work, partition: 0 }))
+      const before = await set(id)
+      await sendOf(id, [0, 1], { now: noon + 5 })
+      expect(await set(id)).toEqual(before)
+      expect(await acts.items(work)).toHaveLength(1)
+      expect(await countsOf(id)).toEqual(counts({ pending: 1, sent: 1, resolved: 1 }))
+    })
+
+    it('or not at all, when the write that says so is refused', async () => {
+      const { id } = await three()
+      const [first] = await set(id)
+      const letters = [
+        { letterId: first?.letterId ?? '', queue: null, campaign: { id, place: first?.place ?? -1 } },
+      ]
+      const rules = { isDeadAllowed: false, isCapped: true, actor: 'ann', now: noon }
+      const failing = given.storage.write([
+        { op: 'redrive', letters, ...rules },
+        { op: 'produce', queue: 'nowhere', partition: 0, items: newItems(1), now: noon },
+      ])
+      await expect(failing).rejects.toThrow()
+      expect(await states(id)).toEqual(['pending', 'pending', 'pending'])
+      expect(await countsOf(id)).toEqual(counts({ pending: 3 }))
+    })
+
+    it('again after they came back, when another campaign has them: each hears of its own', async () => {
+      const { work, ids, id } = await three()
+      const later = await create()
+      await freezeIds(later, ids)
+      await sendOf(id, [0])
+      await acts.declareDead(await acts.take({ queue: work, partition: 0 }))
+      await sendOf(later, [0])
+      await acts.complete(await acts.take({ queue: work, partition: 0 }))
+      expect((await states(id))[0]).toBe('failed')
+      expect((await states(later))[0]).toBe('resolved')
+    })
+  })
+
+  it('gives its letters up, and skips those that cannot be', async () => {
+    const { work } = await acts.queues()
+    const ids = await acts.bury(work, newItems(3))
+    const id = await create()
+    await freezeIds(id, [...ids, unknownId])
+    await acts.send(ids[1] ?? '')
+    const letters = (await set(id)).map(({ letterId, place }) => ({ letterId, campaign: { id, place } }))
+    const command = { op: 'discard', letters, reason: 'obsolete', now: noon + 1 } as const
+    expect((await given.run(command)).map(({ why }) => why)).toEqual([null, 'redriving', null, 'missing'])
+    expect((await set(id)).map(({ state, why, at }) => [state, why, at])).toEqual([
+      ['discarded', '', noon + 1],
+      ['skipped', 'redriving', noon + 1],
+      ['discarded', '', noon + 1],
+      ['skipped', 'missing', noon + 1],
+    ])
+    expect(await countsOf(id)).toEqual(counts({ discarded: 2, skipped: 2 }))
+    const before = await set(id)
+    await given.run({ ...command, now: noon + 9 })
+    expect(await set(id)).toEqual(before)
+  })
+
+  it('skips what is still pending when it is cancelled, lowest places first', async () => {
+    const { work } = await acts.queues()
+    const ids = await acts.bury(work, newItems(6))
+    const id = await create()
+    await freezeIds(id, ids)
+    await sendOf(id, [1])
+    const skip = { op: 'skip-letters', campaignId: id, why: 'cancelled', countMax: 3 } as const
+    expect(await given.run(skip)).toEqual({ skipped: 3 })
+    expect(await states(id)).toEqual(['skipped', 'sent', 'skipped', 'skipped', 'pending', 'pending'])
+    expect((await set(id))[0]).toMatchObject({ why: 'cancelled' })
+    expect(await given.run(skip)).toEqual({ skipped: 2 })
+    expect(await given.run(skip)).toEqual({ skipped: 0 })
+    expect(await countsOf(id)).toEqual(counts({ skipped: 5, sent: 1 }))
+    await acts.complete(await acts.take({ queue: work, partition: 0 }))
+    expect(await countsOf(id)).toEqual(counts({ skipped: 5, resolved: 1 }))
+  })
+
+  it('lists its set by state and from a place on', async () => {
+    const { work } = await acts.queues()
+    const ids = await acts.bury(work, newItems(6, 'x', { key: bytes('k') }))
+    const id = await create()
+    await freezeIds(id, ids)
+    await sendOf(id, [1, 3, 5])
+    const all = await set(id)
+    expect(await set(id, { states: ['sent'] })).toEqual([all[1], all[3], all[5]])
+    expect(await set(id, { states: ['sent'], afterPlace: all[1]?.place, countMax: 1 })).toEqual([all[3]])
+    expect(await set(id, { states: ['resolved'] })).toEqual([])
+    expect(await set(id, { afterPlace: all[5]?.place })).toEqual([])
+    expect(await set(newId())).toEqual([])
+  })
+})

@@ -1,0 +1,109 @@
+/** What happens to dead letters in tests, said in few words. Times are noon unless told. */
+import { expect } from 'vitest'
+import type { Instant } from '../../src/core/instant.ts'
+import type { Item, Leased, LetterFacts, RedriveRecord } from '../../src/core/item.ts'
+import type { NewQueue } from '../../src/core/queue.ts'
+import type { GivenBack } from '../../src/core/transitions.ts'
+import type { Discarding, RedriveLetters, Redriven } from '../../src/storage/letter-store.ts'
+import type { ImportedItem, NewItem, Settled } from '../../src/storage/storage.ts'
+import { aFailure, anOrigin, bytes, noon } from '../make.ts'
+import type { Given } from './stores.ts'
+
+export type Started = Extract<Redriven, { isStarted: true }>
+type Held = Pick<Item, 'id' | 'queue' | 'partition'>
+
+export const refused = { reason: 'http_503', errorClass: 'Refused', message: 'HTTP 503: upstream', stack: '' }
+
+export function aLetter(changes: Partial<ImportedItem> = {}): ImportedItem {
+  return { payload: bytes('a letter'), origin: anOrigin(), failure: aFailure(), ...changes }
+}
+
+export interface LetterActs {
+  /** A queue and its dead queue. */
+  queues(work?: Partial<NewQueue>, letters?: Partial<NewQueue>): Promise<{ work: string; letters: string }>
+  /** Letters that died elsewhere. Gives their root ids. */
+  capture(queue: string, letters: readonly ImportedItem[], now?: Instant): Promise<string[]>
+  /** Items that die in that queue at once. Gives the root ids of their letters. */
+  bury(
+    queue: string,
+    items: readonly NewItem[],
+    error?: GivenBack['error'],
+    now?: Instant,
+    partition?: number,
+  ): Promise<string[]>
+  redrive(letterIds: readonly string[], how?: Partial<RedriveLetters>): Promise<readonly Redriven[]>
+  /** To its origin, or that queue; it must be possible. */
+  send(letterId: string, now?: Instant, queue?: string | null): Promise<Started>
+  discard(letterIds: readonly string[], now?: Instant): Promise<readonly Discarding[]>
+  /** Leases one that must be there. */
+  take(at: Omit<Held, 'id'>, now?: Instant): Promise<Leased>
+  complete(item: Held, now?: Instant): Promise<Settled>
+  declareDead(item: Held, error?: GivenBack['error'], now?: Instant): Promise<Settled>
+  giveBack(item: Held, now?: Instant): Promise<Settled>
+  /** The letter, which must be there. */
+  letter(letterId: string): Promise<Item & { letter: LetterFacts }>
+  newest(letterId: string): Promise<RedriveRecord>
+  items(queue: string): Promise<readonly Item[]>
+}
+
+export function letterActs(given: Given): LetterActs {
+  const settle = async (item: Held, isDead: boolean, error: GivenBack['error'], now: Instant) => {
+    const items = [{ id: item.id, availableAt: null, isDead, error }]
+    const { queue, partition } = item
+    return given.run({ op: 'retry', queue, partition, items, now })
+  }
+  const acts: LetterActs = {
+    queues: async (work = {}, letters = {}) => {
+      const deadQueue = await given.queue(letters)
+      return { letters: deadQueue, work: await given.queue({ deadQueue, ...work }) }
+    },
+    capture: async (queue, items, now = noon) => {
+      const imported = await given.run({ op: 'import', queue, partition: 0, items, now })
+      return imported.map(({ id }) => id ?? 'was there')
+    },
+    bury: async (queue, items, error = refused, now = noon, partition = 0) => {
+      const leased = items.map((item) => ({ ...item, lease: { holder: 'worker-1' } }))
+      const { ids } = await given.run({ op: 'produce', queue, partition, items: leased, now })
+      const dead = ids.map((id) => ({ id, availableAt: null, isDead: true, error }))
+      const settled = await given.run({ op: 'retry', queue, partition, items: dead, now })
+      if (!settled.isSettled) throw new Error('they were leased')
+      return settled.changes.map(({ id }) => id ?? '')
+    },
+    redrive: async (letterIds, how = {}) => {
+      const letters = letterIds.map((letterId) => ({ letterId, queue: null }))
+      const rules = { isDeadAllowed: false, isCapped: true, actor: 'ann', now: noon }
+      return given.run({ op: 'redrive', letters, ...rules, ...how })
+    },
+    send: async (letterId, now = noon, queue = null) => {
+      const [sent] = await acts.redrive([], { letters: [{ letterId, queue }], now })
+      if (sent?.isStarted !== true) throw new Error(`it was not sent: ${JSON.stringify(sent)}`)
+      return sent
+    },
+    discard: async (letterIds, now = noon) => {
+      const letters = letterIds.map((letterId) => ({ letterId }))
+      return given.run({ op: 'discard', letters, reason: 'obsolete', now })
+    },
+    take: async ({ queue, partition }, now = noon) => {
+      const [item] = await given.run({ op: 'lease', queue, partition, holders: ['worker-2'], now })
+      if (item === undefined) throw new Error(`there is nothing to lease in ${queue}/${partition}`)
+      return item
+    },
+    complete: async ({ queue, partition, id }, now = noon) =>
+      given.run({ op: 'complete', queue, partition, ids: [id], now }),
+    declareDead: async (item, error = refused, now = noon) => settle(item, true, error, now),
+    giveBack: async (item, now = noon) => settle(item, false, null, now),
+    letter: async (letterId) => {
+      const [found, ...others] = await given.storage.getLetters([letterId])
+      expect(others).toEqual([])
+      if (found === undefined || found.letter === null) throw new Error(`there is no letter ${letterId}`)
+      return { ...found, letter: found.letter }
+    },
+    newest: async (letterId) => {
+      const [record] = (await acts.letter(letterId)).letter.redrives
+      if (record === undefined) throw new Error(`letter ${letterId} was never sent`)
+      return record
+    },
+    items: async (queue) => given.storage.listItems({ queue, countMax: 1_000 }),
+  }
+  return acts
+}

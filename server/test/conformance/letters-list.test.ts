@@ -1,0 +1,698 @@
+/**
+ * Lists of letters: each filter by itself, and random ones in random pages against a plain filter of all there
+ * are. A page neither repeats nor skips, and no letter is so odd that it breaks one.
+ */
+import fc from 'fast-check'
+import { describe, expect, it } from 'vitest'
+import { type Item, isLetter } from '../../src/core/item.ts'
+import { ksuidToUuid } from '../../src/core/ksuid.ts'
+import type { LetterCursor, LetterFilter, LettersQuery } from '../../src/storage/letter-store.ts'
+import type { ImportedItem, ListedState } from '../../src/storage/storage.ts'
+import { aFailure, anOrigin, bytes, hour, minute, newItems, noon } from '../make.ts'
+import { newSeed, repeats } from './chance.ts'
+import { aLetter, letterActs } from './letter-acts.ts'
+import { meantBy } from './letter-filter.ts'
+import { listAll } from './store-facts.ts'
+import { describeStores, type Given } from './stores.ts'
+
+const whole: LettersQuery = {
+  filter: {},
+  order: 'diedAt',
+  isDescending: false,
+  countMax: 1_000,
+  lookMax: 10_000,
+  hasBytes: true,
+}
+const longPrefix = 'p'.repeat(120)
+const noText = new Uint8Array([0xff, 0xfe, 0x00, 0x80])
+
+describeStores('a list of letters', (given) => {
+  const acts = letterActs(given)
+  const list = async (query: Partial<LettersQuery>) => given.storage.listLetters({ ...whole, ...query })
+  /** The names (references) of those that a filter finds, in order. */
+  const found = async (filter: LetterFilter): Promise<string[]> => {
+    const page = await list({ filter })
+    expect(page.next).toBeNull()
+    return page.letters.map(({ reference }) => reference).toSorted()
+  }
+  /** Letters by name, each with what is given. */
+  const captureNamed = async (queue: string, letters: Readonly<Record<string, Partial<ImportedItem>>>) =>
+    acts.capture(
+      queue,
+      Object.entries(letters).map(([reference, changes]) => aLetter({ reference, ...changes })),
+    )
+
+  describe('finds by', () => {
+    it('queue', async () => {
+      const [one, two] = [await given.queue(), await given.queue()]
+      await captureNamed(one, { a: {}, b: {} })
+      await captureNamed(two, { c: {} })
+      expect(await found({ queues: [one] })).toEqual(['a', 'b'])
+      expect(await found({ queues: [one, two] })).toEqual(['a', 'b', 'c'])
+      expect(await found({ queues: [two, 'nowhere'] })).toEqual(['c'])
+      expect(await found({ queues: [] })).toEqual([])
+      expect(await found({})).toEqual(['a', 'b', 'c'])
+    })
+
+    it('state', async () => {
+      const { names, states } = await oneOfEachState(given)
+      for (const [state, name] of Object.entries(states)) {
+        expect(await found({ states: [state as ListedState] }), state).toEqual(name)
+      }
+      expect(await found({ states: ['waiting', 'scheduled', 'dead'] })).toEqual([
+        'dead',
+        'scheduled',
+        'waiting',
+      ])
+      expect(await found({ states: [] })).toEqual([])
+      expect(await found({})).toEqual(names)
+    })
+
+    it('group, origin, reason, slug and error class, exactly', async () => {
+      const queue = await given.queue()
+      const at = (name: string) => ({ origin: anOrigin({ name }) })
+      await captureNamed(queue, {
+        a: {
+          ...at('payments'),
+          failure: aFailure({ reason: 'http_503', message: 'HTTP 503: x', errorClass: 'A' }),
+        },
+        b: {
+          ...at('payments'),
+          failure: aFailure({ reason: 'http_50', message: 'http_50 x', errorClass: 'A.B' }),
+        },
+        c: { ...at('payments.eu'), failure: aFailure({ reason: 'HTTP_503', message: '', errorClass: '' }) },
+        d: { ...at('pay%'), failure: null },
+      })
+      expect(await found({ origins: ['payments'] })).toEqual(['a', 'b'])
+      expect(await found({ origins: ['pay%'] })).toEqual(['d'])
+      expect(await found({ reasons: ['http_503'] })).toEqual(['a'])
+      expect(await found({ reasons: ['unknown', 'HTTP_503'] })).toEqual(['c', 'd'])
+      expect(await found({ slugs: ['http_503'] })).toEqual(['a'])
+      expect(await found({ slugs: ['unknown'] })).toEqual(['c', 'd'])
+      expect(await found({ errorClasses: ['A'] })).toEqual(['a'])
+      expect(await found({ errorClasses: [''] })).toEqual(['c', 'd'])
+      expect(await found({ errorClasses: [] })).toEqual([])
+      const { letters } = await list({})
+      for (const { groupId, reference } of letters) {
+        expect(await found({ groupIds: [groupId ?? -1] })).toEqual([reference])
+      }
+      expect(await found({ groupIds: [] })).toEqual([])
+    })
+
+    it('redrives, both bounds included', async () => {
+      const queue = await given.queue()
+      await captureNamed(queue, { a: {}, b: { redrives: 1 }, c: { redrives: 3 }, d: { redrives: 12 } })
+      expect(await found({ redrives: { min: 1 } })).toEqual(['b', 'c', 'd'])
+      expect(await found({ redrives: { max: 1 } })).toEqual(['a', 'b'])
+      expect(await found({ redrives: { min: 1, max: 3 } })).toEqual(['b', 'c'])
+      expect(await found({ redrives: { min: 4, max: 9 } })).toEqual([])
+      expect(await found({ redrives: { min: 10 } })).toEqual(['d'])
+    })
+
+    it('times of death, last change and last failure, both bounds included', async () => {
+      const queue = await given.queue()
+      const failedAt = (lastFailedAt: number) => ({ failure: aFailure({ lastFailedAt }) })
+      await acts.capture(
+        queue,
+        [1, 2, 3].map((number) =>
+          aLetter({ reference: `${number}`, diedAt: noon + number, ...failedAt(noon - number) }),
+        ),
+      )
+      await acts.capture(queue, [aLetter({ reference: 'none', failure: null })], noon + hour)
+      expect(await found({ died: { from: noon + 2 } })).toEqual(['2', '3', 'none'])
+      expect(await found({ died: { until: noon + 2 } })).toEqual(['1', '2'])
+      expect(await found({ died: { from: noon + 2, until: noon + 2 } })).toEqual(['2'])
+      expect(await found({ updated: { from: noon + 1 } })).toEqual(['none'])
+      expect(await found({ updated: { until: noon } })).toEqual(['1', '2', '3'])
+      expect(await found({ lastFailed: { from: noon - 2 } })).toEqual(['1', '2'])
+      expect(await found({ lastFailed: { until: noon - 2 } })).toEqual(['2', '3'])
+    })
+
+    it('key, byte for byte, also where keys share a long beginning', async () => {
+      const queue = await given.queue()
+      await captureNamed(queue, {
+        none: { key: null },
+        empty: { key: new Uint8Array() },
+        k: { key: bytes('k') },
+        K: { key: bytes('K') },
+        k0: { key: new Uint8Array([107, 0]) },
+        noText: { key: noText },
+        longA: { key: bytes(`${longPrefix}a`) },
+        longB: { key: bytes(`${longPrefix}b`) },
+        long: { key: bytes(longPrefix) },
+      })
+      expect(await found({ key: bytes('k') })).toEqual(['k'])
+      expect(await found({ key: new Uint8Array([107, 0]) })).toEqual(['k0'])
+      expect(await found({ key: new Uint8Array() })).toEqual(['empty'])
+      expect(await found({ key: noText })).toEqual(['noText'])
+      expect(await found({ key: bytes(`${longPrefix}a`) })).toEqual(['longA'])
+      expect(await found({ key: bytes(`${longPrefix}b`) })).toEqual(['longB'])
+      expect(await found({ key: bytes(longPrefix) })).toEqual(['long'])
+      expect(await found({ key: bytes(longPrefix.slice(1)) })).toEqual([])
+    })
+
+    it('text in the message, whatever its case and whatever characters it has', async () => {
+      const queue = await given.queue()
+      const messages = {
+        quote: 'he said "stop"',
+        slash: String.raw`path C:\temp\new`,
+        percent: '100% of disk_a',
+        accents: 'Größe ÉCLAIR',
+        newline: 'first\nsecond\tthird',
+        json: '{"error":"no \\"card\\""}',
+        rocket: 'launch 🚀 failed',
+        upper: 'HTTP 503: UPSTREAM',
+        none: '',
+      }
+      await captureNamed(
+        queue,
+        Object.fromEntries(
+          Object.entries(messages).map(([name, message]) => [name, { failure: aFailure({ message }) }]),
+        ),
+      )
+      const texts: Record<string, string[]> = {
+        '"stop"': ['quote'],
+        'C:\\temp': ['slash'],
+        '0%': ['percent'],
+        '%': ['percent'],
+        _: ['percent'],
+        disk_A: ['percent'],
+        größe: ['accents'],
+        GRÖSSE: [],
+        éclair: ['accents'],
+        'FIRST\nsecond': ['newline'],
+        '\t': ['newline'],
+        '\\"card': ['json'],
+        '🚀': ['rocket'],
+        'http 503': ['upper'],
+        upstream: ['upper'],
+        "'": [],
+        T: ['accents', 'json', 'newline', 'percent', 'quote', 'rocket', 'slash', 'upper'].filter((name) =>
+          /t/i.test(messages[name as keyof typeof messages]),
+        ),
+      }
+      for (const [text, names] of Object.entries(texts)) expect(await found({ text }), text).toEqual(names)
+    })
+
+    it('text in the present failure only, not in the ones before', async () => {
+      const queue = await given.queue()
+      await captureNamed(queue, {
+        a: { failure: aFailure({ message: 'now' }), history: [aFailure({ message: 'then' })] },
+      })
+      expect(await found({ text: 'now' })).toEqual(['a'])
+      expect(await found({ text: 'then' })).toEqual([])
+    })
+
+    it('header, by name or with its value, exactly', async () => {
+      const queue = await given.queue()
+      await captureNamed(queue, {
+        a: { headers: [['trace', bytes('abc')]] },
+        b: { headers: [['trace', null]] },
+        c: {
+          headers: [
+            ['Trace', bytes('abc')],
+            ['x', bytes('trace')],
+          ],
+        },
+        d: {
+          headers: [
+            ['x', bytes('1')],
+            ['x', bytes('2')],
+          ],
+        },
+        e: {
+          headers: [
+            ['trace', noText],
+            ['', bytes('')],
+          ],
+        },
+        f: { headers: [['quo"te\\', bytes('ü"\\')]] },
+        g: { headers: [] },
+      })
+      expect(await found({ header: { name: 'trace' } })).toEqual(['a', 'b', 'e'])
+      expect(await found({ header: { name: 'trace', value: 'abc' } })).toEqual(['a'])
+      expect(await found({ header: { name: 'trace', value: 'ab' } })).toEqual([])
+      expect(await found({ header: { name: 'x', value: '2' } })).toEqual(['d'])
+      expect(await found({ header: { name: 'trace', value: '' } })).toEqual([])
+      expect(await found({ header: { name: '', value: '' } })).toEqual(['e'])
+      expect(await found({ header: { name: 'quo"te\\', value: 'ü"\\' } })).toEqual(['f'])
+    })
+
+    it('JSON path in the payload; what is not JSON has no paths', async () => {
+      const queue = await given.queue()
+      const payloads = {
+        object: '{"a":1,"b":{"c":"x"},"list":[10,"ten",{"deep":null}],"t":true}',
+        other: ' {"a": "1", "b": {"c": "X"}, "list": [], "t": null } ',
+        odd: JSON.stringify({
+          'quo"te': 'say "hi"',
+          'back\\slash': '\\',
+          'dot.key': 'd',
+          '': 'empty',
+          $: 'dollar',
+          ü: 'Ü',
+        }),
+        number: '5',
+        text: '"five"',
+        broken: '{"a":1',
+        words: 'a=1',
+        empty: '',
+      }
+      await captureNamed(
+        queue,
+        Object.fromEntries(
+          Object.entries(payloads).map(([name, payload]) => [name, { payload: bytes(payload) }]),
+        ),
+      )
+      await captureNamed(queue, { noText: { payload: noText } })
+      const cases: readonly [
+        path: (string | number)[],
+        value: string | number | boolean | null,
+        names: string[],
+      ][] = [
+        [['a'], 1, ['object']],
+        [['a'], '1', ['other']],
+        [['b', 'c'], 'x', ['object']],
+        [['list', 0], 10, ['object']],
+        [['list', 1], 'ten', ['object']],
+        [['list', 2, 'deep'], null, ['object']],
+        [['list', 3], null, []],
+        [['t'], true, ['object']],
+        [['t'], null, ['other']],
+        [['t'], 'true', []],
+        [['missing'], null, []],
+        [['list', 'length'], 3, []],
+        [['quo"te'], 'say "hi"', ['odd']],
+        [['back\\slash'], '\\', ['odd']],
+        [['dot.key'], 'd', ['odd']],
+        [[''], 'empty', ['odd']],
+        [['$'], 'dollar', ['odd']],
+        [['ü'], 'Ü', ['odd']],
+        [[], 5, ['number']],
+        [[], 'five', ['text']],
+      ]
+      for (const [path, value, names] of cases) {
+        expect(await found({ json: { path, value } }), JSON.stringify({ path, value })).toEqual(names)
+      }
+    })
+
+    it('when the policy sends it back', async () => {
+      const backoff = { kind: 'fixed', delayUs: hour, jitter: 0 } as const
+      const auto = await given.queue({ redrive: { mode: 'auto', redrivesMax: 3, backoff } })
+      const manual = await given.queue()
+      await acts.capture(auto, [aLetter({ reference: 'early' })])
+      await acts.capture(auto, [aLetter({ reference: 'late' })], noon + minute)
+      const [, discarded = ''] = await acts.capture(auto, [
+        aLetter({ reference: 'x' }),
+        aLetter({ reference: 'given up' }),
+      ])
+      await acts.discard([discarded])
+      await acts.capture(manual, [aLetter({ reference: 'never' })])
+      expect(await found({ dueBy: noon + hour - 1 })).toEqual([])
+      expect(await found({ dueBy: noon + hour })).toEqual(['early', 'x'])
+      expect(await found({ dueBy: noon + 2 * hour })).toEqual(['early', 'late', 'x'])
+    })
+
+    it('everything together', async () => {
+      const queue = await given.queue()
+      const failure = aFailure({ reason: 'r', errorClass: 'E', message: 'Some: text' })
+      const right = {
+        failure,
+        key: bytes('k'),
+        headers: [['h', bytes('v')]] as const,
+        payload: bytes('{"a":1}'),
+      }
+      await captureNamed(queue, {
+        right,
+        key: { ...right, key: null },
+        header: { ...right, headers: [] },
+        payload: { ...right, payload: bytes('{"a":2}') },
+        reason: { ...right, failure: { ...failure, reason: 'other' } },
+      })
+      const filter: LetterFilter = {
+        queues: [queue],
+        states: ['waiting'],
+        reasons: ['r'],
+        slugs: ['some'],
+        errorClasses: ['E'],
+        origins: ['payments'],
+        redrives: { min: 0, max: 0 },
+        died: { from: noon, until: noon },
+        key: bytes('k'),
+        text: 'TEXT',
+        header: { name: 'h', value: 'v' },
+        json: { path: ['a'], value: 1 },
+      }
+      expect(await found(filter)).toEqual(['right'])
+    })
+  })
+
+  it('has letters only, in every queue they are in, and all of them whole', async () => {
+    const { names } = await oneOfEachState(given)
+    const plain = await given.queue()
+    await given.run({ op: 'produce', queue: plain, partition: 0, items: newItems(2), now: noon })
+    const sourced = [{ payload: bytes('x'), sourceId: 'no letter' }]
+    await given.run({ op: 'import', queue: plain, partition: 0, items: sourced, now: noon })
+    const { letters, looked } = await list({})
+    expect(letters.map(({ reference }) => reference).toSorted()).toEqual(names)
+    expect(looked).toBeGreaterThanOrEqual(letters.length)
+    for (const letter of letters) {
+      expect((await listAll(given.storage, letter.queue)).find(({ id }) => id === letter.id)).toEqual(letter)
+      expect(await given.storage.getLetters([letter.rootId])).toEqual([letter])
+    }
+    const ids = letters.map(({ rootId }) => rootId).toReversed()
+    expect(await given.storage.getLetters([...ids, '0'.repeat(27), 'no id'])).toEqual(letters.toReversed())
+    expect(await given.storage.getLetters([])).toEqual([])
+  })
+
+  it('leaves the bytes away when they are not asked for, and finds by them all the same', async () => {
+    const queue = await given.queue()
+    const odd = { payload: bytes('{"a":1}'), key: bytes('k'), headers: [['h', noText]] as const }
+    await captureNamed(queue, { a: odd, b: {} })
+    const filter = { key: bytes('k'), header: { name: 'h' }, json: { path: ['a'], value: 1 } }
+    const [[bare], [full]] = [
+      (await list({ filter, hasBytes: false })).letters,
+      (await list({ filter })).letters,
+    ]
+    const { payload, key, headers, ...rest } = bare as Item
+    expect([payload.length, key?.length ?? 0, headers.length]).toEqual([0, 0, 0])
+    expect(full).toMatchObject({ ...rest, ...odd })
+  })
+
+  it('is not broken by any payload, key, header or text', async () => {
+    const queue = await given.queue()
+    const everyByte = Uint8Array.from({ length: 256 }, (_, byte) => byte)
+    await captureNamed(queue, {
+      a: {
+        payload: everyByte,
+        key: everyByte,
+        headers: [
+          ['h', everyByte],
+          ['', null],
+          ['ü"\\', noText],
+        ],
+      },
+      b: { payload: bytes(`${'['.repeat(5_000)}${']'.repeat(5_000)}`) },
+      c: { payload: bytes('{"a":"\\u0000"}') },
+      d: { payload: bytes('{"a":1e400,"b":12345678901234567890,"b":2}') },
+      e: { payload: bytes('{"__proto__":{"a":1},"a":"\\ud800"}') },
+      f: { payload: new Uint8Array(200_000).fill(0xff), failure: aFailure({ message: '\u2028 "\\\' %_ ' }) },
+      g: { payload: bytes('\ufeff{"a":1}') },
+    })
+    const all = ['a', 'b', 'c', 'd', 'e', 'f', 'g']
+    expect(await found({})).toEqual(all)
+    expect(await found({ json: { path: ['nothing'], value: 'x' } })).toEqual([])
+    expect(await found({ json: { path: ['a', 'b', 0], value: null } })).toEqual([])
+    expect(await found({ header: { name: 'h', value: 'x' } })).toEqual([])
+    expect(await found({ text: '"\\\' %_' })).toEqual(['f'])
+    for (const filter of [{}, { text: 'refused' }, { json: { path: ['a'], value: 7 } }]) {
+      const pages = await walk(given, { ...whole, filter, countMax: 2, lookMax: 3 })
+      expect(pages.flat().length).toBe((await found(filter)).length)
+    }
+  })
+
+  it('goes on from the next cursor while letters arrive, change and end: none is repeated, none left out', async () => {
+    const { work } = await acts.queues()
+    const ids = await acts.bury(work, newItems(30))
+    const seen: string[] = []
+    let after: LetterCursor | undefined
+    for (let round = 0; ; round++) {
+      const page = await list({ countMax: 4, lookMax: 100, ...(after === undefined ? {} : { after }) })
+      seen.push(...page.letters.map(({ rootId }) => rootId))
+      if (page.next === null) break
+      after = page.next
+      if (round > 50) throw new Error('it does not end')
+      const [first = ''] = page.letters.map(({ rootId }) => rootId)
+      await acts.send(first, noon + round)
+      await acts.discard([seen.at(-1) ?? ''], noon + round)
+    }
+    expect(seen.toSorted()).toEqual(ids.toSorted())
+  })
+
+  it('looks at no more than it is told to, says how far it came, and goes on from there', async () => {
+    const queue = await given.queue()
+    const letters = Array.from({ length: 40 }, (_, index) =>
+      aLetter({ reference: `${index}`, diedAt: noon + index, payload: bytes(`{"n":${index}}`) }),
+    )
+    await acts.capture(queue, letters)
+    const filter = { json: { path: ['n'], value: 33 } }
+    const pages = await walk(given, { ...whole, filter, lookMax: 7, countMax: 5 })
+    expect(pages.flat()).toHaveLength(1)
+    expect(pages.length).toBeGreaterThanOrEqual(6)
+  })
+
+  it('knows letters by UUID: the first 16 bytes of their id, live or archived', async () => {
+    const { work, letters } = await acts.queues()
+    const ids = await acts.bury(work, newItems(200))
+    const uuids = ids.map(ksuidToUuid)
+    expect(new Set(uuids).size).toBe(200)
+    expect(uuids).toEqual(ids.map(firstSixteenBytes))
+    await acts.discard(ids.slice(0, 100))
+    await given.run({ op: 'archive', queue: letters, endedBefore: noon + 1, countMax: 1_000, now: noon })
+    const { ids: plain } = await given.run({
+      op: 'produce',
+      queue: work,
+      partition: 0,
+      items: newItems(1),
+      now: noon,
+    })
+    const strangers = [ksuidToUuid(plain[0] ?? ''), '00000000-0000-0000-0000-000000000000']
+    const known = await given.storage.findLettersByUuid([...uuids, ...strangers])
+    const expected = ids.map((letterId, index) => ({ uuid: uuids[index] ?? '', letterId }))
+    const byId = (a: { letterId: string }, b: { letterId: string }) => (a.letterId < b.letterId ? -1 : 1)
+    expect(known.toSorted(byId)).toEqual(expected.toSorted(byId))
+    expect(await given.storage.findLettersByUuid([])).toEqual([])
+  })
+
+  const runs = repeats({ 'SQLite memory': 300, 'SQLite file': 60, PostgreSQL: 80 }[given.name])
+  it(`is what a plain filter finds, ${runs} times by chance`, {
+    timeout: 60_000 + runs * 1_000,
+  }, async () => {
+    const queues = await manyLetters(given)
+    const all: Item[] = []
+    for (const queue of queues) all.push(...(await listAll(given.storage, queue)).filter(isLetter))
+    const groupIds = [...new Set(all.map(({ groupId }) => groupId ?? -1))]
+    await fc.assert(
+      fc.asyncProperty(aQuery(queues, groupIds), async (query) => {
+        const pages = await walk(given, query)
+        expect(pages.flat().map(({ rootId }) => rootId)).toEqual(
+          meantBy(all, query).map(({ rootId }) => rootId),
+        )
+      }),
+      { numRuns: runs, seed: newSeed() },
+    )
+  })
+})
+
+/** All pages of a query. */
+async function walk(given: Given, query: LettersQuery): Promise<(readonly Item[])[]> {
+  const pages: (readonly Item[])[] = []
+  let after: LetterCursor | undefined
+  for (;;) {
+    const page = await given.storage.listLetters(after === undefined ? query : { ...query, after })
+    expect(page.letters.length).toBeLessThanOrEqual(query.countMax)
+    expect(page.letters.length).toBeLessThanOrEqual(page.looked)
+    expect(page.looked).toBeLessThanOrEqual(query.lookMax)
+    pages.push(page.letters)
+    if (page.next === null) return pages
+    if (after !== undefined) expect(page.next).not.toEqual(after)
+    after = page.next
+    if (pages.length > 2_000) throw new Error('it does not end')
+  }
+}
+
+function firstSixteenBytes(id: string): string {
+  const digits = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz'
+  let value = 0n
+  for (const digit of id) value = value * 62n + BigInt(digits.indexOf(digit))
+  const hex = value.toString(16).padStart(40, '0').slice(0, 32)
+  return [hex.slice(0, 8), hex.slice(8, 12), hex.slice(12, 16), hex.slice(16, 20), hex.slice(20)].join('-')
+}
+
+/** One letter in each state, named after it; two are leased: by a consumer, and by a redrive. */
+async function oneOfEachState(given: Given) {
+  const acts = letterActs(given)
+  const held = await given.queue()
+  const queue = await given.queue({ attemptsMax: 1 })
+  const target = await given.queue()
+  const named = (reference: string, changes: Partial<ImportedItem> = {}) => aLetter({ reference, ...changes })
+  await acts.capture(held, [named('leased')])
+  await acts.take({ queue: held, partition: 0 })
+  await acts.capture(queue, [named('done')])
+  await acts.complete(await acts.take({ queue, partition: 0 }))
+  await acts.capture(queue, [named('dead')])
+  await acts.declareDead(await acts.take({ queue, partition: 0 }))
+  const [redriving = '', discarded = ''] = await acts.capture(queue, [
+    named('redriving'),
+    named('discarded'),
+    named('waiting'),
+    named('scheduled', { availableAt: noon + hour }),
+  ])
+  await acts.send(redriving, noon, target)
+  await acts.discard([discarded])
+  const states: Record<ListedState, string[]> = {
+    waiting: ['waiting'],
+    scheduled: ['scheduled'],
+    leased: ['leased', 'redriving'],
+    done: ['done'],
+    dead: ['dead'],
+    discarded: ['discarded'],
+  }
+  return { names: Object.values(states).flat().toSorted(), states }
+}
+
+const messages = [
+  'HTTP 503: upstream',
+  'http 503: UPSTREAM 17',
+  'say "hello" to C:\\temp',
+  'Größe ÉCLAIR',
+  'line\nbreak\ttab',
+  '100% of disk_a',
+  'it’s 🚀',
+  '',
+]
+const headerSets: ImportedItem['headers'][] = [
+  [],
+  [['trace', bytes('abc')]],
+  [
+    ['trace', null],
+    ['x', bytes('1')],
+  ],
+  [['Trace', bytes('abc')]],
+  [
+    ['trace', noText],
+    ['x', bytes('"ü\\')],
+  ],
+]
+const payloads = [
+  '{"a":1,"b":{"c":"x"},"list":[1,"two",null]}',
+  '{"a":"1","b":{"c":"say \\"x\\""},"list":[]}',
+  '{"a":null}',
+  'not json',
+  '7',
+  '',
+].map(bytes)
+const keys = [null, bytes(''), bytes('k'), bytes(`${longPrefix}a`), bytes(`${longPrefix}b`), noText]
+
+/** Letters of every kind in three queues: in every state, with every oddity, many with the same times. */
+async function manyLetters(given: Given): Promise<string[]> {
+  const acts = letterActs(given)
+  const backoff = { kind: 'fixed', delayUs: hour, jitter: 0 } as const
+  const queues = [
+    await given.queue({ redrive: { mode: 'auto', redrivesMax: 3, backoff } }),
+    await given.queue(),
+    await given.queue(),
+  ]
+  const target = await given.queue()
+  const ids: string[] = []
+  for (let index = 0; index < 120; index++) {
+    const failure = aFailure({
+      message: messages[index % messages.length] ?? '',
+      reason: ['http_503', 'http_410', ''][index % 3] ?? '',
+      errorClass: ['A', 'A.B', ''][(index >> 1) % 3] ?? '',
+      lastFailedAt: noon - (index % 5) * minute,
+    })
+    const letter = aLetter({
+      payload: index % 11 === 0 ? noText : (payloads[index % payloads.length] ?? bytes('')),
+      key: keys[index % keys.length] ?? null,
+      headers: headerSets[index % headerSets.length] ?? [],
+      failure: index % 17 === 0 ? null : failure,
+      origin: anOrigin({ name: ['payments', 'orders'][(index >> 2) % 2] ?? '' }),
+      diedAt: noon - (index % 7) * minute,
+      redrives: [0, 0, 1, 2, 12][index % 5] ?? 0,
+      ...(index % 13 === 0 ? { availableAt: noon + hour } : {}),
+      ...(index % 2 === 0 ? { sourceId: `source-${index}` } : {}),
+    })
+    ids.push(...(await acts.capture(queues[index % 3] ?? '', [letter], noon + (index % 4) * minute)))
+  }
+  await given.run({ op: 'produce', queue: target, partition: 0, items: newItems(3), now: noon })
+  const some = (step: number, from: number) => ids.filter((_, index) => index % step === from)
+  await acts.discard(some(9, 2), noon + 5 * minute)
+  await acts.redrive([], {
+    letters: some(9, 3).map((letterId) => ({ letterId, queue: target })),
+    isCapped: false,
+    now: noon + 6 * minute,
+  })
+  for (const way of ['complete', 'declareDead', 'nothing'] as const) {
+    for (const queue of queues) {
+      const item = await acts.take({ queue, partition: 0 }, noon + 7 * minute)
+      if (way === 'complete') await acts.complete(item, noon + 7 * minute)
+      if (way === 'declareDead') await acts.declareDead(item, { message: 'dead: there' }, noon + 8 * minute)
+    }
+  }
+  return queues
+}
+
+function aQuery(queues: readonly string[], groupIds: readonly number[]): fc.Arbitrary<LettersQuery> {
+  const some = <T>(values: readonly T[]) => fc.subarray([...values], { minLength: 0 })
+  const times = (values: readonly number[]) => {
+    const at = fc.constantFrom(...values)
+    return fc.oneof(fc.record({ from: at }), fc.record({ until: at }), fc.record({ from: at, until: at }))
+  }
+  const deaths = [0, 1, 3, 6].map((minutes) => noon - minutes * minute)
+  const json = fc.oneof(
+    fc.record({
+      path: fc.constantFrom<(string | number)[]>(
+        ['a'],
+        ['b', 'c'],
+        ['list', 0],
+        ['list', 2],
+        [],
+        ['nothing'],
+      ),
+      value: fc.constantFrom<string | number | boolean | null>(1, '1', null, 'x', 'say "x"', 7, true),
+    }),
+  )
+  const filter = fc.record(
+    {
+      queues: some([...queues, 'nowhere']),
+      states: some<ListedState>(['waiting', 'scheduled', 'leased', 'done', 'dead', 'discarded']),
+      groupIds: some(groupIds),
+      origins: some(['payments', 'orders', 'other']),
+      reasons: some(['http_503', 'http_410', 'unknown', 'declared_dead']),
+      slugs: some(['http_503', 'say', 'unknown', 'dead']),
+      errorClasses: some(['A', 'A.B', '']),
+      redrives: fc.record(
+        { min: fc.constantFrom(0, 1, 2, 10), max: fc.constantFrom(0, 1, 2, 9) },
+        { requiredKeys: [] },
+      ),
+      died: times(deaths),
+      updated: times([0, 1, 3, 5, 6, 8].map((minutes) => noon + minutes * minute)),
+      lastFailed: times([0, 2, 4].map((minutes) => noon - minutes * minute)),
+      key: fc.constantFrom(...keys.filter((key) => key !== null)),
+      text: fc.constantFrom(
+        '503',
+        'Upstream',
+        '"HELLO"',
+        'c:\\TEMP',
+        'éclair',
+        '\n',
+        '%',
+        '🚀',
+        'nothing of it',
+      ),
+      header: fc.record(
+        { name: fc.constantFrom('trace', 'Trace', 'x', 'y'), value: fc.constantFrom('abc', '1', '"ü\\') },
+        { requiredKeys: ['name'] },
+      ),
+      json,
+      dueBy: fc.constantFrom(noon + hour, noon + hour + 2 * minute, noon + 9 * hour),
+    },
+    { requiredKeys: [] },
+  )
+  // Most filters at once find nothing; a few at a time find something.
+  const thin = fc.tuple(filter, fc.array(fc.nat(15), { maxLength: 3 })).map(([all, picked]) => {
+    const entries = Object.entries(all)
+    const kept = picked.flatMap((at) => (entries.length === 0 ? [] : [entries[at % entries.length] ?? []]))
+    return Object.fromEntries(
+      kept.filter((entry) => entry.length === 2) as [string, unknown][],
+    ) as LetterFilter
+  })
+  return fc.record({
+    filter: thin,
+    order: fc.constantFrom('diedAt' as const, 'updatedAt' as const),
+    isDescending: fc.boolean(),
+    countMax: fc.constantFrom(1, 2, 7, 50, 1_000),
+    lookMax: fc.constantFrom(1, 5, 20, 1_000, 1_000),
+    hasBytes: fc.boolean(),
+  })
+}
