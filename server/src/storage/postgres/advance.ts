@@ -6,7 +6,7 @@ import type { Connections, Row, Statement } from './connections.ts'
 import { applyFates, type Decision } from './fate.ts'
 import { firstEnd, forgetEnds, peekEnded } from './lease-ends.ts'
 import type { KnownQueue } from './queues.ts'
-import { decisiveColumns, itemOf, stateCodes } from './rows.ts'
+import { itemOf, readDecisiveColumns, stateCodes } from './rows.ts'
 import type { PartitionPlace, Transaction } from './transaction.ts'
 
 /** A look without locks, to know which partitions to lock: partitions come before items. */
@@ -18,7 +18,7 @@ export const peekDue: Statement = {
     ) d join redrive.queues q on q.id = d.queue_id group by q.name, d.partition`,
 }
 
-const decisive = decisiveColumns.map((name) => `t.${name}`).join(', ')
+const decisive = readDecisiveColumns.map((name) => `t.${name}`).join(', ')
 
 /** Ties by id: what was produced first becomes available first. What another server works on is left to it. */
 export const pickDue: Statement = {

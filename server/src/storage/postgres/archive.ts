@@ -1,19 +1,26 @@
+import type { PurgeArchive } from '../letter-store.ts'
 import type { Archive } from '../storage.ts'
+import { int4s } from './arrays.ts'
 import type { Statement } from './connections.ts'
 import { isAt } from './locate.ts'
 import { sumOfGone, tallyGone } from './remove.ts'
-import { columnNames } from './rows.ts'
+import { columnNames, stateCodes } from './rows.ts'
 import type { Transaction } from './transaction.ts'
 
 const list = columnNames.join(', ')
 
-/** One statement moves: exactly the rows that are deleted are the ones that are inserted. */
+/**
+ * One statement moves: exactly the rows that are deleted are the ones that are inserted. Each state is
+ * looked for by itself: what stays is then not looked at again by every run.
+ */
 export const archiveEnded: Statement = {
   name: 'archive-ended',
   text: `with picked as materialized (
-      select t.tableoid as home, t.ctid as place from redrive.items t
-      where t.queue_id = $1 and t.ended_at < $2
-      order by t.ended_at, t.id limit $3 for update of t skip locked
+      select r.home, r.place from unnest($5::int4[]) as s(state) cross join lateral (
+        select t.tableoid as home, t.ctid as place, t.ended_at, t.id from redrive.items t
+        where t.queue_id = $1 and t.state = s.state and t.ended_at < $2
+        order by t.ended_at, t.id limit $3 for update of t skip locked
+      ) r order by r.ended_at, r.id limit $3
     ), gone as (
       delete from redrive.items t using picked p
       where ${isAt('t', 'p')}
@@ -23,9 +30,36 @@ export const archiveEnded: Statement = {
     ) ${sumOfGone}`,
 }
 
+const allEnded = ['done', 'dead', 'discarded'] as const
+
 export async function archive(transaction: Transaction, command: Archive): Promise<{ archived: number }> {
   const { id } = await transaction.get(command.queue)
-  const values = [id, command.endedBefore, command.countMax, command.now]
+  const states = [...new Set(command.states ?? allEnded)].map((state) => stateCodes[state])
+  const values = [id, command.endedBefore, command.countMax, command.now, int4s(states)]
   const rows = await transaction.connection.query(archiveEnded, values)
   return { archived: tallyGone(transaction, rows, 'archived') }
+}
+
+/** Edited versions go with their letters. */
+const purge: Statement = {
+  name: 'purge-archive',
+  text: `with picked as materialized (
+      select t.ctid as place from redrive.archive t where t.queue_id = $1 and t.archived_at < $2
+      order by t.archived_at, t.id limit $3 for update skip locked
+    ), gone as (
+      delete from redrive.archive t using picked p where t.ctid = p.place
+      returning coalesce(t.root_id, t.id) as letter_id, t.origin is not null as is_letter
+    ), edits as (
+      delete from redrive.letter_edits e using gone g where g.is_letter and e.letter_id = g.letter_id
+    )
+    select count(*) as n from gone`,
+}
+
+export async function purgeArchive(
+  transaction: Transaction,
+  command: PurgeArchive,
+): Promise<{ purged: number }> {
+  const { id } = await transaction.get(command.queue)
+  const [row] = await transaction.connection.query(purge, [id, command.archivedBefore, command.countMax])
+  return { purged: row?.n as number }
 }

@@ -3,8 +3,9 @@
  * bytes and not as hexadecimal text, and nothing has to be quoted or parsed.
  */
 import { Buffer } from 'node:buffer'
+import { uuidBytes, writeKsuidUuid } from '../../core/ksuid.ts'
 
-const oid = { bytea: 17, int8: 20, int4: 23, text: 25 } as const
+const oid = { bytea: 17, int8: 20, int4: 23, text: 25, uuid: 2950 } as const
 const headBytes = 20
 
 type Texts = readonly (string | null)[]
@@ -55,6 +56,19 @@ export function int8s(values: Numbers): Buffer {
     const high = Math.floor(value / 2 ** 32)
     at = array.writeInt32BE(high, at)
     at = array.writeUInt32BE(value - high * 2 ** 32, at)
+  }
+  return array.subarray(0, at)
+}
+
+/** The UUIDs of KSUIDs. */
+export function uuids(ksuids: Texts): Buffer {
+  const array = start(oid.uuid, headBytes + ksuids.length * (4 + uuidBytes), ksuids.length)
+  let at = headBytes
+  for (const ksuid of ksuids) {
+    at = array.writeInt32BE(ksuid === null ? -1 : uuidBytes, at)
+    if (ksuid === null) continue
+    writeKsuidUuid(ksuid, array, at)
+    at += uuidBytes
   }
   return array.subarray(0, at)
 }

@@ -17,33 +17,35 @@ const { leased, waiting } = stateCodes
 /**
  * First looks, without locks, which commands have an item that is not leased: these are refused. Then
  * deletes the items of the others. If one of them changed in between, fewer rows are deleted than were
- * seen, and the statement undoes itself. Each item says by itself where it is, because joining items to
+ * seen, and the statement undoes itself. With a redrive among them nothing is done: its letter must be told. Each item says by itself where it is, because joining items to
  * commands here would compare each with each.
  */
 export const completePlain: Statement = {
   name: 'complete-plain',
   text: `with found as materialized (
-      select i.command, i.id, t.ctid as place, t.state
+      select i.command, i.id, t.ctid as place, t.state, t.letter_id
       from unnest($1::int4[], $2::int4[], $3::int4[], $4::text[]) as i(command, queue_id, partition, id)
         left join lateral (
-          select f.ctid, f.state from redrive.items_live f
+          select f.ctid, f.state, f.letter_id from redrive.items_live f
           where f.queue_id = i.queue_id and f.partition = i.partition and f.id = i.id offset 0
         ) t on true
     ), refused as materialized (
       select distinct command from found where state is distinct from ${leased}
-    ), held as materialized (select place from found where command not in (select command from refused)
+    ), held as materialized (
+      select place from found
+      where command not in (select command from refused) and not exists (select from found where letter_id is not null)
     ), removed as (
       delete from redrive.items_live t using held h where t.ctid = h.place and t.state = ${leased}
       returning t.queue_id, t.partition, t.created_at, t.lease_deadline
     )
     select null::int4 as command, null::text as id, null::int2 as state, null::int4 as queue_id,
       null::int4 as partition, redrive.expect_rows((select count(*) from removed), (select count(*) from held)) as n,
-      null::numeric as created, null::numeric as leased
+      null::numeric as created, null::numeric as leased, exists (select from found where letter_id is not null) as is_other
     union all
-    select f.command, f.id, f.state, null, null, null, null, null
+    select f.command, f.id, f.state, null, null, null, null, null, null
     from found f where f.state is distinct from ${leased}
     union all
-    select null, null, null, queue_id, partition, count(*), sum(created_at / 1000), sum(lease_deadline / 1000)
+    select null, null, null, queue_id, partition, count(*), sum(created_at / 1000), sum(lease_deadline / 1000), null
     from removed group by queue_id, partition`,
 }
 
@@ -63,7 +65,7 @@ export const completeLeased: Statement = {
           select f.ctid as place from redrive.items_live f
           where f.queue_id = i.queue_id and f.partition = i.partition and f.id = i.id offset 0
         ) p
-      where t.ctid = p.place and t.state = ${leased} and (select known from asked) = $6::int4
+      where t.ctid = p.place and t.state = ${leased} and t.letter_id is null and (select known from asked) = $6::int4
       returning t.queue_id, t.partition, t.created_at, t.lease_deadline
     ), sums as materialized (
       select queue_id, partition, count(*) as n, sum(created_at / 1000) as created, sum(lease_deadline / 1000) as leased
@@ -108,7 +110,9 @@ export async function tryCompletePlain(
     asked.push({ command, known: await transaction.at(command.queue, command.partition) })
   }
   if (!isPlain(asked)) return undefined
-  const { settled, sums } = await completeTogether(transaction.connection, asked)
+  const done = await completeTogether(transaction.connection, asked)
+  if (done === undefined) return undefined
+  const { settled, sums } = done
   for (const row of sums) {
     const [queueId, partition, n] = [row.queue_id, row.partition, row.n] as [number, number, number]
     transaction.tally.add(queueId, partition, 'leased', -n)
@@ -138,7 +142,7 @@ function isPlain(asked: readonly Asked[]): boolean {
 async function completeTogether(
   connection: Connection,
   asked: readonly Asked[],
-): Promise<{ settled: Settled[]; sums: Row[] }> {
+): Promise<{ settled: Settled[]; sums: Row[] } | undefined> {
   const items = placesOf(asked)
   const rows = await connection.query(completePlain, [
     int4s(items.commands),
@@ -146,6 +150,7 @@ async function completeTogether(
     int4s(items.partitions),
     texts(items.ids),
   ])
+  if (rows.some((row) => row.is_other === true)) return undefined
   const refusals = new Map<number, Map<string, Refusal['why']>>()
   for (const row of rows) {
     if (row.command === null) continue

@@ -3,6 +3,7 @@ import { countColumns, countNames } from '../count-columns.ts'
 import type { Counts, CountsQuery, PartitionCounts } from '../storage.ts'
 import { int4s, int8s, texts } from './arrays.ts'
 import type { Connections, Statement } from './connections.ts'
+import { LetterTally } from './letter-counts.ts'
 import { listedState } from './rows.ts'
 
 type Count = keyof Counts
@@ -46,6 +47,7 @@ const partMax = 2 ** 52
 
 /** The changes to the counts that a write makes, gathered so that each partition is written once. */
 export class Tally {
+  readonly letters = new LetterTally()
   readonly #deltas = new Map<string, Delta>()
 
   add(queueId: number, partition: number, count: Count, by = 1): void {
@@ -54,10 +56,19 @@ export class Tally {
 
   enter(queueId: number, item: Item): void {
     this.#weigh(queueId, item, 1)
+    if (item.groupId !== null) this.letters.weigh(queueId, item, 1)
   }
 
   leave(queueId: number, item: Item): void {
     this.#weigh(queueId, item, -1)
+    if (item.groupId !== null) this.letters.weigh(queueId, item, -1)
+  }
+
+  /** Put into this queue for the first time. */
+  accept(queueId: number, item: Item): void {
+    this.enter(queueId, item)
+    this.add(queueId, item.partition, 'accepted')
+    if (item.groupId !== null) this.letters.arrive(queueId, item)
   }
 
   /** For changes whose sums the database made. */
@@ -69,6 +80,7 @@ export class Tally {
 
   /** The queue is gone, and its counts with it. */
   drop(queueId: number): void {
+    this.letters.drop(queueId)
     for (const [key, delta] of this.#deltas) if (delta.queueId === queueId) this.#deltas.delete(key)
   }
 

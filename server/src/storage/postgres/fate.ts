@@ -2,19 +2,22 @@ import { become } from '../../core/become.ts'
 import { deadLetterOf, deadPartition } from '../../core/dead-letter.ts'
 import type { Instant } from '../../core/instant.ts'
 import type { Item, Waiting } from '../../core/item.ts'
-import type { Fate } from '../../core/transitions.ts'
+import { dieAlone, type Fate } from '../../core/transitions.ts'
 import type { Change } from '../storage.ts'
 import { int4s, texts } from './arrays.ts'
 import type { Statement } from './connections.ts'
+import { needsGroup, withGroups } from './groups.ts'
 import { isAt, locate } from './locate.ts'
+import { findBySource } from './produce.ts'
 import type { KnownQueue } from './queues.ts'
+import { Endings } from './redrive-ends.ts'
 import { type ColumnName, columnNames, decisiveColumns, encode, parametersOf, type Stored } from './rows.ts'
 import type { Transaction } from './transaction.ts'
 
 /** An item that is locked, in a partition that is locked, and what the rules say becomes of it. */
 export type Decision = Readonly<{ known: KnownQueue; item: Item; fate: Fate; now: Instant }>
 
-const fixed: readonly ColumnName[] = ['queue_id', 'partition', 'source_id', 'origin', 'created_at']
+const fixed: readonly ColumnName[] = ['queue_id', 'partition', 'source_id', 'origin', 'created_at', 'uuid']
 const changing: readonly ColumnName[] = decisiveColumns.filter((name) => !fixed.includes(name))
 
 /** `$1`: the ids before, which may change. The bytes are not written again: they never do. */
@@ -49,30 +52,22 @@ const moveItems: Statement = {
     on conflict (queue_id, source_id) where source_id is not null do nothing returning id`,
 }
 
-const findBySource: Statement = {
-  name: 'find-by-source',
-  text: `select t.partition, t.id, t.source_id from unnest($1::int4[], $2::text[]) as w(queue_id, source_id)
-    cross join lateral (
-      select f.partition, f.id, f.source_id from redrive.items_sourced f
-      where f.queue_id = w.queue_id and f.source_id = w.source_id and f.source_id is not null offset 0) t`,
-}
-
 export type Rewritten = Readonly<{ before: Item; after: Stored }>
 type Moved = Readonly<{ known: KnownQueue; item: Item; target: KnownQueue; letter: Waiting; at: number }>
+/** `letter`: of a redrive that ended with this item, as it is now. */
+type Settled = Decision & Readonly<{ letter: Item | undefined }>
 
 /** Makes of the items what the rules decided, and says what happened, in the same order. */
-export async function applyFates(
-  transaction: Transaction,
-  decisions: readonly Decision[],
-): Promise<Change[]> {
+export async function applyFates(transaction: Transaction, decided: readonly Decision[]): Promise<Change[]> {
   const { tally } = transaction
+  const decisions = await endRedrivesOf(transaction, decided)
   const targets = await lockDeadPartitions(transaction, decisions)
   const rewritten: Rewritten[] = []
   const removed: Decision[] = []
   const moved: Moved[] = []
 
-  const apply = (decision: Decision, at: number): Change => {
-    const { known, item, fate, now } = decision
+  const apply = (decision: Settled, at: number): Change => {
+    const { known, item, fate, now, letter } = decision
     const { queue, partition } = item
     const from = { fromId: item.id, fromQueue: queue, fromPartition: partition, because: fate.because }
     switch (fate.to) {
@@ -82,9 +77,7 @@ export async function applyFates(
         const nextId = () => transaction.nextIds(known, partition, now, 1)[0] as string
         const after = become(item, fate, known.queue, now, nextId)
         rewritten.push({ before: item, after: { queueId: known.id, queue: known.queue, item: after } })
-        tally.leave(known.id, item)
-        tally.enter(known.id, after)
-        const to = after.state === 'waiting' && after.availableAt !== null ? 'scheduled' : after.state
+        const to = after.state === 'waiting' && after.availableAt !== null ? 'scheduled' : fate.to
         return {
           ...from,
           to,
@@ -99,18 +92,37 @@ export async function applyFates(
         tally.leave(known.id, item)
         tally.add(known.id, partition, fate.as)
         return { ...from, to: 'removed', id: null, queue, partition, failure: fate.failure }
+      case 'return': {
+        removed.push(decision)
+        tally.leave(known.id, item)
+        tally.add(known.id, partition, 'deadLettered')
+        const there = letter as Item
+        return {
+          ...from,
+          to: 'returned',
+          id: there.id,
+          queue: there.queue,
+          partition: there.partition,
+          failure: fate.failure,
+        }
+      }
+      case 'come-back': {
+        const to = letter?.state === 'dead' ? 'dead' : 'waiting'
+        return { ...from, to, id: item.id, queue, partition, failure: fate.failure }
+      }
       case 'move': {
         const target = targets.get(fate.deadQueue) as KnownQueue
         const place = { queue: target.queue, partition: deadPartition(partition, target.queue) }
         const [id = ''] = transaction.nextIds(target, place.partition, now, 1)
-        const letter = deadLetterOf(item, fate.failure, { ...place, id }, now)
-        moved.push({ known, item, target, letter, at })
+        const chance = transaction.random()
+        const made = deadLetterOf(item, fate.failure, { ...place, id, chance }, now)
+        moved.push({ known, item, target, letter: made, at })
         return {
           ...from,
           to: 'moved',
           id,
-          queue: letter.queue,
-          partition: letter.partition,
+          queue: made.queue,
+          partition: made.partition,
           failure: fate.failure,
         }
       }
@@ -122,6 +134,37 @@ export async function applyFates(
   if (removed.length > 0) await transaction.connection.query(deleteItems, placesOf(removed))
   await writeMoved(transaction, moved, changes)
   return changes
+}
+
+/** What these items' letters are told. An item whose letter is gone, or has another redrive, dies like any other. */
+async function endRedrivesOf(transaction: Transaction, decided: readonly Decision[]): Promise<Settled[]> {
+  const letterIds = decided.flatMap(({ item, fate }) => {
+    if (fate.to === 'come-back') return [item.rootId]
+    if (fate.to === 'return') return [fate.letterId]
+    return fate.because === 'complete' && item.letterId !== null ? [item.letterId] : []
+  })
+  if (letterIds.length === 0) return decided.map((decision) => ({ ...decision, letter: undefined }))
+  const endings = await Endings.of(transaction, letterIds)
+  const settled = decided.map((decision): Settled => {
+    const { item, fate, known, now } = decision
+    const number = item.redrives
+    if (fate.to === 'come-back') {
+      const { failure } = fate
+      const ending = { letterId: item.rootId, number: null, outcome: 'unknown', failure, now } as const
+      return { ...decision, letter: endings.end(ending) }
+    }
+    if (fate.to === 'return') {
+      const { failure, letterId, because } = fate
+      const letter = endings.end({ letterId, number, outcome: 'failed', failure, now })
+      if (letter !== undefined) return { ...decision, letter }
+      return { ...decision, letter, fate: dieAlone(item, failure, known.queue, because) }
+    }
+    if (fate.because !== 'complete' || item.letterId === null) return { ...decision, letter: undefined }
+    const resolved = { letterId: item.letterId, number, outcome: 'resolved', failure: null, now } as const
+    return { ...decision, letter: endings.end(resolved) }
+  })
+  await endings.write()
+  return settled
 }
 
 /** After the items, and always those of queues that have no dead queue themselves: no circle can close. */
@@ -142,17 +185,31 @@ async function lockDeadPartitions(
   return targets
 }
 
+/** And counts them. A letter that failed anew may belong to another group now. */
 export async function writeRewritten(
   transaction: Transaction,
   rewritten: readonly Rewritten[],
 ): Promise<void> {
   if (rewritten.length === 0) return
+  const isOther = ({ before, after }: Rewritten) => needsGroup(before, after.item)
+  const others = rewritten.filter(isOther)
+  const grouped =
+    others.length === 0
+      ? []
+      : await withGroups(
+          transaction,
+          others.map(({ after }) => after),
+        )
+  let at = 0
+  const afters = rewritten.map((each) => (isOther(each) ? (grouped[at++] as Stored) : each.after))
+  for (const [index, { before }] of rewritten.entries()) {
+    const { queueId, item } = afters[index] as Stored
+    transaction.tally.leave(queueId, before)
+    transaction.tally.enter(queueId, item)
+  }
   await transaction.connection.query(rewriteItems, [
     texts(rewritten.map(({ before }) => before.id)),
-    ...encode(
-      decisiveColumns,
-      rewritten.map(({ after }) => after),
-    ),
+    ...encode(decisiveColumns, afters),
   ])
 }
 
@@ -162,22 +219,20 @@ async function writeMoved(
   changes: Change[],
 ): Promise<void> {
   if (moved.length === 0) return
-  const letters = moved.map(({ target, letter }) => ({
-    queueId: target.id,
-    queue: target.queue,
-    item: letter,
-  }))
+  const letters = await withGroups(
+    transaction,
+    moved.map(({ target, letter }) => ({ queueId: target.id, queue: target.queue, item: letter })),
+  )
   const rows = await transaction.connection.query(moveItems, [
     ...placesOf(moved),
     ...encode(decisiveColumns, letters),
   ])
   const entered = new Set(rows.map((row) => row.id as string))
-  for (const { known, item, target, letter } of moved) {
+  for (const [index, { known, item, target, letter }] of moved.entries()) {
     transaction.tally.leave(known.id, item)
     transaction.tally.add(known.id, item.partition, 'deadLettered')
     if (!entered.has(letter.id)) continue
-    transaction.tally.enter(target.id, letter)
-    transaction.tally.add(target.id, letter.partition, 'accepted')
+    transaction.tally.accept(target.id, (letters[index] as Stored).item)
     transaction.markSourced(target)
   }
   // Where the letter was there already, an earlier move got that far: one dead letter per death.

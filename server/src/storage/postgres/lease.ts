@@ -7,7 +7,7 @@ import { addToCounts } from './counts.ts'
 import { type Cursors, fromTheStart } from './cursors.ts'
 import { Stale } from './errors.ts'
 import { checkPartition, type KnownQueue } from './queues.ts'
-import { baseOf, type ColumnName, columnNames, stateCodes } from './rows.ts'
+import { baseOf, type ColumnName, readColumns, stateCodes } from './rows.ts'
 import type { Store } from './store.ts'
 import type { Transaction } from './transaction.ts'
 
@@ -23,7 +23,7 @@ const untold: readonly ColumnName[] = [
   'lease_holder',
   'lease_deadline',
 ]
-const returned = columnNames.filter((name) => !untold.includes(name))
+const returned = readColumns.filter((name) => !untold.includes(name))
 
 /**
  * Picks, leases and counts in one statement. Rows that another leaser holds are passed over, never
@@ -92,7 +92,8 @@ export async function tryLeaseAlone(
     checkPartition(known.queue, command.partition)
     asked.push({ command, known })
   }
-  if (new Set(asked.map(({ known }) => known.isSourced)).size > 1) return undefined
+  // Letters are counted by group, too: in a transaction.
+  if (asked.some(({ known }) => known.isSourced)) return undefined
   const writer = { query: store.connections.writeAlone.bind(store.connections) }
   const { cursors } = store
   try {

@@ -1,9 +1,10 @@
 import type { Item } from '../../core/item.ts'
 import { queueNotFound } from '../queue-checks.ts'
 import type { Archived, ItemOrder, ItemsQuery, ListedState } from '../storage.ts'
-import { texts } from './arrays.ts'
+import { texts, uuids } from './arrays.ts'
 import type { Connections, Row } from './connections.ts'
-import { columnNames, itemOf, stateCodes } from './rows.ts'
+import { isId } from './letter-rows.ts'
+import { itemOf, readColumns, stateCodes } from './rows.ts'
 
 const orderColumns: Record<ItemOrder, string> = {
   id: 'id',
@@ -62,7 +63,7 @@ export function listStatement(
   const direction = query.isDescending ? 'desc' : 'asc'
   const order = column === 'id' ? `id ${direction}` : `${column} ${direction}, id ${direction}`
   const limit = `limit ${Math.max(0, Math.floor(query.countMax))}`
-  const columns = `${columnNames.join(', ')}${more}`
+  const columns = `${readColumns.join(', ')}${more}`
 
   const common = [`queue_id = ${queueId}`]
   if (column === 'died_at' || column === 'available_at') common.push(`${column} is not null`)
@@ -83,7 +84,9 @@ export function listStatement(
     else chosen.push(`partition = any (array(select generate_series(0, ${partitions - 1})))`)
     if (query.ids !== undefined) chosen.push(`id = any (${parameter(texts(query.ids))}::text[])`)
     if (query.rootIds !== undefined) {
-      chosen.push(`coalesce(root_id, id) = any (${parameter(texts(query.rootIds))}::text[])`)
+      const rootIds = query.rootIds.filter(isId)
+      chosen.push(`uuid = any (${parameter(uuids(rootIds))}::uuid[])`)
+      chosen.push(`coalesce(root_id, id) = any (${parameter(texts(rootIds))}::text[])`)
       chosen.push('source_id is not null')
     }
     const source = query.rootIds !== undefined && table === 'items' ? 'items_sourced' : table

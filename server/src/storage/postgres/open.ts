@@ -2,6 +2,23 @@ import { fromDate, type Instant } from '../../core/instant.ts'
 import type { Item } from '../../core/item.ts'
 import type { Queue } from '../../core/queue.ts'
 import { KnownError } from '../../errors.ts'
+import type {
+  CampaignLetter,
+  CampaignLettersQuery,
+  CampaignsQuery,
+  StoredCampaign,
+} from '../campaign-store.ts'
+import type {
+  ArchivedLettersQuery,
+  GroupArrivals,
+  GroupFacts,
+  GroupsQuery,
+  LetterCount,
+  LetterCountsQuery,
+  LetterEdit,
+  LettersPage,
+  LettersQuery,
+} from '../letter-store.ts'
 import type { StoreOptions, StoreTarget } from '../open.ts'
 import type {
   Archived,
@@ -20,11 +37,18 @@ import type {
 import { nextDueAt } from './advance.ts'
 import { Announcements } from './announcements.ts'
 import { listAudit } from './audit.ts'
+import { getCampaign, listCampaignLetters, listCampaigns } from './campaigns.ts'
 import { Connections } from './connections.ts'
 import { readCounts } from './counts.ts'
 import { Cursors } from './cursors.ts'
 import { toKnownError } from './errors.ts'
 import { Gatherer } from './gather.ts'
+import { GroupBook } from './groups.ts'
+import { Horizon } from './horizon.ts'
+import { listEdits } from './letter-edits.ts'
+import { listLetters } from './letter-list.ts'
+import { countLetters, countOpenSince, groupArrivals, listGroups } from './letter-sums.ts'
+import { findLettersByUuid, getArchivedLetters, getLetters, listArchivedLetters } from './letters.ts'
 import { listArchive, listItems } from './list.ts'
 import { migrate } from './migrate.ts'
 import { getQueue, listQueues, QueueBook } from './queues.ts'
@@ -48,17 +72,17 @@ export async function openPostgres(
     connectTimeoutMs: options.postgresConnectTimeoutMs ?? connectTimeoutMsDefault,
   })
   const vacuum = new Vacuum(connections)
-  const storage = new PostgresStorage(
-    {
-      vacuum,
-      connections,
-      random,
-      book: new QueueBook(),
-      cursors: new Cursors(),
-      slots: new Slots(random),
-    },
-    () => options.clock?.now() ?? fromDate(new Date()),
-  )
+  const storage = new PostgresStorage({
+    vacuum,
+    connections,
+    random,
+    now: () => options.clock?.now() ?? fromDate(new Date()),
+    book: new QueueBook(),
+    cursors: new Cursors(),
+    groups: new GroupBook(),
+    horizon: new Horizon(),
+    slots: new Slots(random),
+  })
   try {
     await migrate(connections)
     return storage
@@ -72,14 +96,12 @@ class PostgresStorage implements Storage {
   readonly kind = 'postgres'
   readonly #store: Store
   readonly #gatherer: Gatherer
-  readonly #now: () => Instant
   readonly #announcements: Announcements
   readonly #underWay = new Set<Promise<unknown>>()
   #closing: Promise<void> | undefined
 
-  constructor(store: Store, now: () => Instant) {
+  constructor(store: Store) {
     this.#store = store
-    this.#now = now
     this.#announcements = new Announcements(store.connections)
     this.#gatherer = new Gatherer((commands) => write(store, commands))
   }
@@ -113,6 +135,60 @@ class PostgresStorage implements Storage {
     return this.#run(() => listAudit(this.#store.connections, query))
   }
 
+  getLetters(letterIds: readonly string[]): Promise<readonly Item[]> {
+    return this.#run(() => getLetters(this.#store.connections, letterIds))
+  }
+
+  getArchivedLetters(letterIds: readonly string[]): Promise<readonly Archived[]> {
+    return this.#run(() => getArchivedLetters(this.#store.connections, letterIds))
+  }
+
+  findLettersByUuid(
+    wanted: readonly string[],
+  ): Promise<readonly Readonly<{ uuid: string; letterId: string }>[]> {
+    return this.#run(() => findLettersByUuid(this.#store.connections, wanted))
+  }
+
+  listLetters(query: LettersQuery): Promise<LettersPage> {
+    return this.#run(() => listLetters(this.#store.connections, query))
+  }
+
+  listArchivedLetters(query: ArchivedLettersQuery): Promise<readonly Archived[]> {
+    return this.#run(() => listArchivedLetters(this.#store.connections, query))
+  }
+
+  countLetters(query: LetterCountsQuery): Promise<readonly LetterCount[]> {
+    return this.#run(() => countLetters(this.#store.connections, query))
+  }
+
+  countOpenSince(since: Instant, queues?: readonly string[]): Promise<number> {
+    return this.#run(() => countOpenSince(this.#store.connections, since, queues))
+  }
+
+  listGroups(query: GroupsQuery): Promise<readonly GroupFacts[]> {
+    return this.#run(() => listGroups(this.#store.connections, query))
+  }
+
+  groupArrivals(groupIds: readonly number[], since: Instant): Promise<readonly GroupArrivals[]> {
+    return this.#run(() => groupArrivals(this.#store.connections, groupIds, since))
+  }
+
+  listEdits(letterId: string): Promise<readonly LetterEdit[]> {
+    return this.#run(() => listEdits(this.#store.connections, letterId))
+  }
+
+  getCampaign(id: string): Promise<StoredCampaign | null> {
+    return this.#run(() => getCampaign(this.#store.connections, id))
+  }
+
+  listCampaigns(query: CampaignsQuery): Promise<readonly StoredCampaign[]> {
+    return this.#run(() => listCampaigns(this.#store.connections, query))
+  }
+
+  listCampaignLetters(query: CampaignLettersQuery): Promise<readonly CampaignLetter[]> {
+    return this.#run(() => listCampaignLetters(this.#store.connections, query))
+  }
+
   nextDueAt(): Promise<Instant | null> {
     return this.#run(() => nextDueAt(this.#store.connections))
   }
@@ -122,7 +198,7 @@ class PostgresStorage implements Storage {
   }
 
   reconcile(lock?: HeldLock): Promise<readonly Difference[]> {
-    return this.#run(() => reconcileCounts(this.#store.connections, lock, this.#now()))
+    return this.#run(() => reconcileCounts(this.#store.connections, lock, this.#store.now()))
   }
 
   announce(queues: readonly string[]): Promise<void> {

@@ -5,6 +5,7 @@ import type { Import, Imported, Produce, Produced } from '../storage.ts'
 import { int4s, texts } from './arrays.ts'
 import type { Connection, Statement } from './connections.ts'
 import { addTally, Tally, tallyWidth } from './counts.ts'
+import { withGroups } from './groups.ts'
 import { type LeasedRow, noteLeaseEnds } from './lease-ends.ts'
 import type { KnownQueue } from './queues.ts'
 import {
@@ -22,7 +23,9 @@ import type { Transaction } from './transaction.ts'
 
 /** What an item that was just produced can have. */
 const producedColumns = columnNames.filter(
-  (name) => !['root_id', 'source_id', 'origin', 'failure', 'died_at', 'ended_at'].includes(name),
+  (name) =>
+    !['root_id', 'source_id', 'origin', 'failure', 'died_at', 'ended_at'].includes(name) &&
+    !['group_id', 'uuid', 'history', 'letter', 'redrive_at'].includes(name),
 )
 
 /** What differs between items that are otherwise alike, as those of a queue mostly are. */
@@ -137,6 +140,14 @@ const insertSourced: Statement = {
     on conflict (queue_id, source_id) where source_id is not null do nothing returning id`,
 }
 
+export const findBySource: Statement = {
+  name: 'find-by-source',
+  text: `select t.* from unnest($1::int4[], $2::text[]) as w(queue_id, source_id)
+    cross join lateral (
+      select f.queue_id, f.partition, f.id, coalesce(f.root_id, f.id) as root_id, f.source_id from redrive.items_sourced f
+      where f.queue_id = w.queue_id and f.source_id = w.source_id and f.source_id is not null offset 0) t`,
+}
+
 function insertInto(table: string, isSourcedTable: boolean): string {
   return `insert into redrive.${table} (${columnNames.join(', ')}, is_sourced)
     select ${columnNames.map((name) => `i.${name}`).join(', ')}, ${isSourcedTable}
@@ -211,7 +222,6 @@ export async function importItems(
   commands: readonly Import[],
 ): Promise<Imported[][]> {
   const rows: Stored[] = []
-  const made: Stored[][] = []
   for (const command of commands) {
     const known = await transaction.at(command.queue, command.partition)
     await transaction.lockPartitions([{ known, partition: command.partition }])
@@ -221,8 +231,7 @@ export async function importItems(
       queue: known.queue,
       item: importedItem(command, index, known.queue, id),
     }))
-    made.push(stored)
-    rows.push(...stored)
+    for (const each of await withGroups(transaction, stored)) rows.push(each)
     if (stored.some(({ item }) => isSourced(item))) transaction.markSourced(known)
   }
   const live = rows.filter(({ item }) => !isSourced(item))
@@ -233,22 +242,34 @@ export async function importItems(
     const inserted = await transaction.connection.query(insertSourced, encode(columnNames, sourced))
     for (const row of inserted) newIds.add(row.id as string)
   }
-  await noteLeaseEnds(
-    transaction.connection,
-    rows.filter(isLeased).filter(({ item }) => newIds.has(item.id)),
+  const leased = rows.filter(isLeased).filter(({ item }) => newIds.has(item.id))
+  await noteLeaseEnds(transaction.connection, leased)
+  for (const { queueId, item } of rows) if (newIds.has(item.id)) transaction.tally.accept(queueId, item)
+  const skipped = sourced.filter(({ item }) => !newIds.has(item.id))
+  const there = await rootIdsBySource(transaction.connection, skipped)
+  let at = 0
+  return commands.map((command) =>
+    command.items.map((): Imported => {
+      const { queueId, item } = rows[at++] as Stored
+      const { createdAt, expireDeadline } = item
+      if (newIds.has(item.id)) return { id: item.id, createdAt, expireDeadline }
+      const thereId = there.get(`${queueId}/${item.sourceId}`)
+      return { id: null, createdAt, expireDeadline, ...(thereId === undefined ? {} : { thereId }) }
+    }),
   )
-  for (const { queueId, item } of rows) {
-    if (!newIds.has(item.id)) continue
-    transaction.tally.enter(queueId, item)
-    transaction.tally.add(queueId, item.partition, 'accepted')
-  }
-  return made.map((stored) =>
-    stored.map(({ item }) => ({
-      id: newIds.has(item.id) ? item.id : null,
-      createdAt: item.createdAt,
-      expireDeadline: item.expireDeadline,
-    })),
-  )
+}
+
+/** What has the source ids already, by queue and source id. */
+async function rootIdsBySource(
+  connection: Connection,
+  skipped: readonly Stored[],
+): Promise<Map<string, string>> {
+  if (skipped.length === 0) return new Map()
+  const rows = await connection.query(findBySource, [
+    int4s(skipped.map(({ queueId }) => queueId)),
+    texts(skipped.map(({ item }) => item.sourceId)),
+  ])
+  return new Map(rows.map((row) => [`${row.queue_id}/${row.source_id}`, row.root_id as string]))
 }
 
 function storedRows(tally: Tally, known: KnownQueue, command: Produce, ids: readonly string[]): Stored[] {

@@ -4,6 +4,7 @@ import { checkDeadQueue, partitionNotFound, queueInUse, queueNotFound } from '..
 import { policyText, queueOf } from '../queue-row.ts'
 import type { CreateQueue, DeleteQueue, QueuesQuery, UpdateQueue } from '../storage.ts'
 import type { Connection, Connections, Row } from './connections.ts'
+import { endWhatIsGone, goneColumns } from './redrive-ends.ts'
 import type { Transaction } from './transaction.ts'
 
 /** `version`: what is said here holds while the row has this version. */
@@ -148,18 +149,34 @@ export async function deleteQueue(
   // The partitions first: from here on nobody can put anything into the queue. The queue's own row
   // last: whoever waits for it holds no lock that this waits for.
   await run(`select from redrive.partitions where queue_id = $1 order by partition for update`)
-  const row = await run(
-    `with gone as (delete from redrive.items where queue_id = $1 returning 1) select count(*) as removed from gone`,
+  const gone = await transaction.connection.query(
+    {
+      text: `with gone as (delete from redrive.items where queue_id = $1 returning ${goneColumns.join(', ')})
+        select count(*) as removed, ${goneColumns.map((name) => `null as ${name}`).join(', ')} from gone
+        union all select null, letter_id, redrives::text, state::text, letter from gone
+        where (letter_id is not null and state <= 2) or (letter is not null and state = 2)`,
+      isLong: true,
+    },
+    [id],
   )
+  const [sum, ...rows] = gone.map((row) => ({
+    ...row,
+    redrives: Number(row.redrives),
+    state: Number(row.state),
+  }))
+  const { removed } = sum as Row
+  await endWhatIsGone(transaction, rows, transaction.now())
   await run('delete from redrive.archive where queue_id = $1')
-  await run('delete from redrive.counts where queue_id = $1')
+  for (const table of ['counts', 'letter_counts', 'open_letters', 'group_hours', 'groups', 'letter_edits']) {
+    await run(`delete from redrive.${table} where queue_id = $1`)
+  }
   await run('delete from redrive.produce_keys where queue_id = $1')
   await run('delete from redrive.lease_ends where queue_id = $1')
   await run('delete from redrive.partitions where queue_id = $1')
   await run('delete from redrive.queues where id = $1')
   transaction.tally.drop(id)
   transaction.changed(command.name, undefined)
-  return { removed: row?.removed as number }
+  return { removed: removed as number }
 }
 
 export async function getQueue(connections: Connections, name: string): Promise<Queue | null> {

@@ -1,23 +1,28 @@
+import { redrivesCounted } from '../letter-store.ts'
 import type { Clear, Counts, Delete } from '../storage.ts'
 import { int4s, texts } from './arrays.ts'
 import type { Row, Statement } from './connections.ts'
 import { isAt, locate } from './locate.ts'
 import type { KnownQueue } from './queues.ts'
-import { stateCodes } from './rows.ts'
+import { endWhatIsGone, goneColumns } from './redrive-ends.ts'
+import { stateCodes, stateNames } from './rows.ts'
 import type { Transaction } from './transaction.ts'
 
 /** What left, added up in the database: payloads do not travel to be deleted. */
-export const sumOfGone = `select queue_id, partition, state, count(*)::int4 as n,
+export const sumOfGone = `select queue_id, partition, state, group_id, least(redrives, ${redrivesCounted}) as redrives,
+    case when group_id is not null then died_at / 60000000 end as minute, count(*)::int4 as n,
     coalesce(sum(created_at / 1000), 0) as created, coalesce(sum(lease_deadline / 1000), 0) as leased
-  from gone group by queue_id, partition, state`
+  from gone group by 1, 2, 3, 4, 5, 6`
 
-const returning = 'returning t.queue_id, t.partition, t.state, t.created_at, t.lease_deadline'
+const returning = `returning t.queue_id, t.partition, t.state, t.created_at, t.lease_deadline, t.group_id, t.redrives,
+    t.died_at`
+const left = goneColumns.map((name) => `, t.${name}`).join('')
 
 /** In the order of the ids that are given. */
 export const lockByIds: Statement = {
   name: 'lock-by-ids',
-  text: `select t.id from unnest($3::text[]) as w(id) cross join lateral (
-      select f.id from redrive.items f
+  text: `select t.id${left} from unnest($3::text[]) as w(id) cross join lateral (
+      select f.id, ${goneColumns.map((name) => `f.${name}`).join(', ')} from redrive.items f
       where f.queue_id = $1 and f.partition = $2 and f.id = w.id for update
     ) t`,
 }
@@ -39,15 +44,15 @@ export async function deleteItems(transaction: Transaction, command: Delete): Pr
   return removeLocked(
     transaction,
     known,
-    rows.map((row) => ({ partition: command.partition, id: row.id as string })),
+    rows.map((row) => ({ ...row, partition: command.partition })),
   )
 }
 
 /** Each partition gives its lowest ids, in the order of its index; the lowest of all of them go. */
 export const lockByState: Statement = {
   name: 'lock-by-state',
-  text: `select r.partition, r.id from unnest($4::int4[]) as p(partition) cross join lateral (
-      select t.partition, t.id from redrive.items t
+  text: `select r.* from unnest($4::int4[]) as p(partition) cross join lateral (
+      select t.partition, t.id${left} from redrive.items t
       where t.queue_id = $1 and t.partition = p.partition and t.state = any ($2::int4[])
       order by t.id limit $3 for update of t
     ) r order by r.id limit $3`,
@@ -74,23 +79,20 @@ export async function clear(transaction: Transaction, command: Clear): Promise<{
     command.countMax,
     int4s(partitions),
   ])
-  return removeLocked(
-    transaction,
-    known,
-    rows.map((row) => ({ partition: row.partition as number, id: row.id as string })),
-  )
+  return removeLocked(transaction, known, rows)
 }
 
 async function removeLocked(
   transaction: Transaction,
   known: KnownQueue,
-  items: readonly Readonly<{ partition: number; id: string }>[],
+  locked: readonly Row[],
 ): Promise<{ removed: number }> {
-  if (items.length === 0) return { removed: 0 }
+  if (locked.length === 0) return { removed: 0 }
+  await endWhatIsGone(transaction, locked, transaction.now())
   const rows = await transaction.connection.query(deleteByIds, [
-    int4s(items.map(() => known.id)),
-    int4s(items.map(({ partition }) => partition)),
-    texts(items.map(({ id }) => id)),
+    int4s(locked.map(() => known.id)),
+    int4s(locked.map(({ partition }) => partition as number)),
+    texts(locked.map(({ id }) => id as string)),
   ])
   return { removed: tallyGone(transaction, rows, 'deleted') }
 }
@@ -100,7 +102,7 @@ export function tallyGone(transaction: Transaction, rows: readonly Row[], as: ke
   let total = 0
   for (const row of rows) {
     const [queueId, partition, n] = [row.queue_id, row.partition, row.n] as [number, number, number]
-    const gauge = (['waiting', 'scheduled', 'leased', 'done', 'dead'] as const)[row.state as number] ?? 'dead'
+    const gauge = stateNames[row.state as number] ?? 'dead'
     transaction.tally.add(queueId, partition, gauge, -n)
     transaction.tally.add(queueId, partition, as, n)
     const isWeighed = gauge === 'waiting' || gauge === 'leased'
@@ -108,6 +110,10 @@ export function tallyGone(transaction: Transaction, rows: readonly Row[], as: ke
     // Imported items may have a lease deadline without being leased.
     const leasedMs = gauge === 'leased' ? -BigInt(row.leased as string) : 0n
     transaction.tally.addSums(queueId, partition, createdMs, leasedMs)
+    if (row.group_id !== null) {
+      const [groupId, redrives, minute] = [row.group_id, row.redrives, row.minute] as [number, number, number]
+      transaction.tally.letters.add(queueId, groupId, row.state as number, redrives, minute, -n)
+    }
     total += n
   }
   return total

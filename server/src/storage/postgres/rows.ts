@@ -1,16 +1,16 @@
 import { Buffer } from 'node:buffer'
-import type { Failure, Header, Item, Origin, Waiting } from '../../core/item.ts'
+import type { Failure, Header, Item, LetterFacts, Origin, Waiting } from '../../core/item.ts'
 import type { Queue } from '../../core/queue.ts'
 import { dueAt } from '../../core/transitions.ts'
 import { leaseDeadlineOf, waitingOf } from '../lease-deadline.ts'
 import type { ListedState } from '../storage.ts'
-import { bytes, int4s, int8s, texts } from './arrays.ts'
+import { bytes, int4s, int8s, texts, uuids } from './arrays.ts'
 import type { Row } from './connections.ts'
 
 /** As stored. The numbers are part of the schema: the partial indexes name them. */
-export const stateCodes = { waiting: 0, scheduled: 1, leased: 2, done: 3, dead: 4 } as const
+export const stateCodes = { waiting: 0, scheduled: 1, leased: 2, done: 3, dead: 4, discarded: 5 } as const
 
-const stateNames: readonly ListedState[] = ['waiting', 'scheduled', 'leased', 'done', 'dead']
+export const stateNames = ['waiting', 'scheduled', 'leased', 'done', 'dead', 'discarded'] as const
 
 /** An item with what the rules of its queue make of it. */
 export type Stored = Readonly<{ queueId: number; queue: Queue; item: Item }>
@@ -18,6 +18,8 @@ export type Stored = Readonly<{ queueId: number; queue: Queue; item: Item }>
 type Column = Readonly<
   | { type: 'int4' | 'int8'; of: (stored: Stored) => number | null }
   | { type: 'text'; of: (stored: Stored) => string | null }
+  /** Given as a KSUID. */
+  | { type: 'uuid'; of: (stored: Stored) => string | null }
   | { type: 'bytea'; of: (stored: Stored) => Uint8Array | null }
 >
 
@@ -45,7 +47,7 @@ const columns = {
   lease_deadline: { type: 'int8', of: ({ item }) => leaseDeadlineOf(item) },
   ended_at: {
     type: 'int8',
-    of: ({ item }) => (item.state === 'done' || item.state === 'dead' ? item.endedAt : null),
+    of: ({ item }) => ('endedAt' in item ? item.endedAt : null),
   },
   died_at: { type: 'int8', of: ({ item }) => item.diedAt },
   due_at: { type: 'int8', of: ({ item, queue }) => dueAt(unleased(item), queue) },
@@ -53,6 +55,14 @@ const columns = {
   origin: { type: 'text', of: ({ item }) => item.origin && JSON.stringify(item.origin) },
   letter_id: { type: 'text', of: ({ item }) => item.letterId },
   redrives: { type: 'int4', of: ({ item }) => item.redrives },
+  group_id: { type: 'int4', of: ({ item }) => item.groupId },
+  uuid: { type: 'uuid', of: ({ item }) => (isSourced(item) ? item.rootId : null) },
+  history: {
+    type: 'text',
+    of: ({ item }) => (item.history.length === 0 ? null : JSON.stringify(item.history)),
+  },
+  letter: { type: 'text', of: ({ item }) => item.letter && JSON.stringify(item.letter) },
+  redrive_at: { type: 'int8', of: ({ item }) => item.letter?.nextRedriveAt ?? null },
 } as const satisfies Record<string, Column>
 
 /** When a lease ends stands elsewhere, see lease-ends.ts. */
@@ -68,6 +78,14 @@ export const decisiveColumns: readonly ColumnName[] = columnNames.filter(
   (name) => name !== 'payload' && name !== 'key' && name !== 'headers',
 )
 
+/** What an item is made of when it is read; the others follow from these. */
+export const readColumns = columnNames.filter(isRead)
+export const readDecisiveColumns = decisiveColumns.filter(isRead)
+
+function isRead(name: ColumnName): boolean {
+  return name !== 'uuid' && name !== 'redrive_at'
+}
+
 /** One array per column, for `unnestOf`. */
 export function encode(names: readonly ColumnName[], rows: readonly Stored[]): Buffer[] {
   return names.map((name) => encodeColumn(columns[name], rows))
@@ -81,6 +99,8 @@ function encodeColumn(column: Column, rows: readonly Stored[]): Buffer {
       return int8s(rows.map(column.of))
     case 'text':
       return texts(rows.map(column.of))
+    case 'uuid':
+      return uuids(rows.map(column.of))
     case 'bytea':
       return bytes(rows.map(column.of))
   }
@@ -124,6 +144,7 @@ export function listedState(item: Item): ListedState {
 }
 
 const noBytes = new Uint8Array()
+const noHistory: readonly Failure[] = []
 
 type Base = Omit<Waiting, 'state' | 'availableAt'>
 
@@ -152,6 +173,9 @@ export function baseOf(row: Row, queueName: string): Base {
     diedAt: row.died_at as number | null,
     letterId: row.letter_id as string | null,
     redrives: row.redrives as number,
+    history: row.history === null ? noHistory : (JSON.parse(row.history as string) as Failure[]),
+    groupId: row.group_id as number | null,
+    letter: row.letter === null ? null : (JSON.parse(row.letter as string) as LetterFacts),
   }
 }
 
@@ -167,6 +191,8 @@ export function itemOf(row: Row, queueName: string): Item {
     }
     case 'done':
       return { ...base, state: 'done', endedAt: row.ended_at as number }
+    case 'discarded':
+      return { ...base, state: 'discarded', endedAt: row.ended_at as number }
     default:
       return { ...base, state: 'dead', endedAt: row.ended_at as number }
   }
@@ -174,14 +200,14 @@ export function itemOf(row: Row, queueName: string): Item {
 
 const noHeaders: readonly Header[] = []
 
-function headersToText(headers: readonly Header[]): string | null {
+export function headersToText(headers: readonly Header[]): string | null {
   if (headers.length === 0) return null
   return JSON.stringify(
     headers.map(([name, value]) => [name, value === null ? null : Buffer.from(value).toString('base64')]),
   )
 }
 
-function headersOf(text: string | null | undefined): readonly Header[] {
+export function headersOf(text: string | null | undefined): readonly Header[] {
   if (text === null || text === undefined) return noHeaders
   const pairs = JSON.parse(text) as readonly (readonly [string, string | null])[]
   return pairs.map(([name, value]) => [

@@ -1,4 +1,5 @@
 import type { Item, Leased } from '../../core/item.ts'
+import { isRedriving } from '../../core/letter.ts'
 import {
   complete as completed,
   type Fate,
@@ -12,7 +13,7 @@ import { applyFates, type Decision, type Rewritten, writeRewritten } from './fat
 import { noteLeaseEnds } from './lease-ends.ts'
 import { isAt, locate } from './locate.ts'
 import type { KnownQueue } from './queues.ts'
-import { decisiveColumns, itemOf } from './rows.ts'
+import { itemOf, readDecisiveColumns } from './rows.ts'
 import type { Transaction } from './transaction.ts'
 
 /**
@@ -23,7 +24,7 @@ export const lockItems: Statement = {
   name: 'lock-items',
   text: `select t.* from unnest($1::int4[], $2::int4[], $3::text[]) as w(queue_id, partition, id)
     cross join lateral (
-      select ${decisiveColumns.map((name) => `f.${name}`).join(', ')} from redrive.items f
+      select ${readDecisiveColumns.map((name) => `f.${name}`).join(', ')} from redrive.items f
       where f.queue_id = w.queue_id and f.partition = w.partition and f.id = w.id for update
     ) t`,
 }
@@ -103,8 +104,6 @@ export async function unlease(
     for (const item of items) {
       const after = unleasedItem(item, command.now)
       rewritten.push({ before: item, after: { queueId: known.id, queue: known.queue, item: after } })
-      transaction.tally.leave(known.id, item)
-      transaction.tally.enter(known.id, after)
       held.put(known, after)
     }
     return { unleased: items.length }
@@ -198,7 +197,7 @@ class Held {
     for (const id of ids) {
       const item = seen.has(id) ? undefined : this.#items.get(`${known.id}/${place.partition}/${id}`)
       seen.add(id)
-      if (item?.state === 'leased') items.push(item)
+      if (item?.state === 'leased' && !isRedriving(item)) items.push(item)
       else {
         const isAvailable = item?.state === 'waiting' && item.availableAt === null
         refused.push({ id, why: isAvailable ? 'not-leased' : 'missing' })

@@ -1,5 +1,8 @@
+import type { Instant } from '../../core/instant.ts'
 import type { Connections } from './connections.ts'
 import type { Cursors } from './cursors.ts'
+import type { GroupBook } from './groups.ts'
+import type { Horizon } from './horizon.ts'
 import type { QueueBook } from './queues.ts'
 import type { Vacuum } from './vacuum.ts'
 
@@ -8,7 +11,11 @@ export type Store = Readonly<{
   connections: Connections
   book: QueueBook
   cursors: Cursors
+  groups: GroupBook
+  horizon: Horizon
   random: () => number
+  /** For what a command without a time does. */
+  now: () => Instant
   slots: Slots
   vacuum: Vacuum
 }>

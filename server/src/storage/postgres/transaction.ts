@@ -1,7 +1,8 @@
 /**
  * The order in which locks are taken, so that writers do not wait for each other in a circle:
  * the lock on queue definitions, partitions (those of queues that have a dead queue before the others,
- * then by number), items (by queue, partition and id), partitions of dead queues, counts.
+ * then by number), items (by queue, partition and id), the letters that they are redrives of (by UUID),
+ * partitions of dead queues, groups, letters of campaigns, counts, counts of letters, counts of campaigns.
  * `advance` and `lease` never wait for items. What can still meet head-on (one list of commands that
  * locks items in several steps) is undone by the database and done again.
  */
@@ -9,10 +10,13 @@ import type { Instant } from '../../core/instant.ts'
 import { nextKsuids } from '../../core/ksuid.ts'
 import { queueNotFound } from '../queue-checks.ts'
 import { int4s, texts } from './arrays.ts'
+import { CampaignTally } from './campaign-letters.ts'
 import type { Connection, Row } from './connections.ts'
 import { Tally, writeTally } from './counts.ts'
 import { Stale } from './errors.ts'
+import { writeLetterTally } from './letter-counts.ts'
 import { checkPartition, type KnownQueue, knownQueueOf, type QueueBook } from './queues.ts'
+import type { Store } from './store.ts'
 
 type LockedPartition = { queueId: number; partition: number; lastId: string; isUsed: boolean }
 export type PartitionPlace = Readonly<{ known: KnownQueue; partition: number }>
@@ -20,15 +24,19 @@ export type PartitionPlace = Readonly<{ known: KnownQueue; partition: number }>
 export class Transaction {
   readonly connection: Connection
   readonly tally = new Tally()
-  readonly #random: () => number
+  readonly campaigns = new CampaignTally()
+  readonly random: () => number
+  readonly #store: Store
+  readonly #groups = new Map<string, number>()
   readonly #queues = new Map<string, KnownQueue>()
   readonly #changed = new Map<string, Row | undefined>()
   readonly #locked = new Map<string, LockedPartition>()
   readonly #sourced = new Set<number>()
 
-  constructor(connection: Connection, random: () => number) {
+  constructor(connection: Connection, store: Store) {
     this.connection = connection
-    this.#random = random
+    this.random = store.random
+    this.#store = store
   }
 
   /** Reads the queues, and the dead queues that they name, as they are now. */
@@ -43,11 +51,29 @@ export class Transaction {
       },
       [texts(names)],
     )
-    for (const row of rows) {
-      const known = knownQueueOf(row)
-      const isSourced = known.isSourced || this.#sourced.has(known.id)
-      this.#queues.set(known.queue.name, { ...known, isSourced })
-    }
+    for (const row of rows) this.#note(row)
+  }
+
+  /** The queues of rows that were read, by id. A row that is locked keeps its queue from being deleted. */
+  async byId(ids: readonly number[]): Promise<Map<number, KnownQueue>> {
+    const wanted = new Set(ids)
+    const found = new Map<number, KnownQueue>()
+    for (const known of this.#queues.values()) if (wanted.has(known.id)) found.set(known.id, known)
+    const missing = [...wanted].filter((id) => !found.has(id))
+    if (missing.length === 0) return found
+    const rows = await this.connection.query(
+      { name: 'queues-by-id', text: 'select * from redrive.queues where id = any ($1::int4[])' },
+      [int4s(missing)],
+    )
+    for (const row of rows) found.set(row.id as number, this.#note(row))
+    return found
+  }
+
+  #note(row: Row): KnownQueue {
+    const read = knownQueueOf(row)
+    const known = { ...read, isSourced: read.isSourced || this.#sourced.has(read.id) }
+    this.#queues.set(known.queue.name, known)
+    return known
   }
 
   /** Of what was loaded. */
@@ -114,7 +140,7 @@ export class Transaction {
   nextIds(known: KnownQueue, partition: number, now: Instant, count: number): string[] {
     const locked = this.#locked.get(`${known.id}/${partition}`)
     if (locked === undefined) throw new Error(`partition ${partition} of ${known.queue.name} is not locked`)
-    const ids = nextKsuids(locked.lastId === '' ? undefined : locked.lastId, now, count, this.#random)
+    const ids = nextKsuids(locked.lastId === '' ? undefined : locked.lastId, now, count, this.random)
     const last = ids.at(-1)
     if (last === undefined) return ids
     locked.lastId = last
@@ -127,6 +153,20 @@ export class Transaction {
     if (known.isSourced) return
     this.#sourced.add(known.id)
     this.#queues.set(known.queue.name, { ...known, isSourced: true })
+  }
+
+  /** For commands that say no time. */
+  now(): Instant {
+    return this.#store.now()
+  }
+
+  groupOf(key: string): number | undefined {
+    return this.#groups.get(key) ?? this.#store.groups.get(key)
+  }
+
+  /** Remembered by the server once all of this is committed. */
+  learnGroup(key: string, id: number): void {
+    this.#groups.set(key, id)
   }
 
   /** The last statements before the commit: what was gathered, each thing once. */
@@ -147,7 +187,14 @@ export class Transaction {
         ],
       )
     }
+    const moved = await this.campaigns.writeMoves(this.connection)
     if (!this.tally.isEmpty) await this.connection.query(writeTally, [...this.tally.encode(), slot])
+    const { letters } = this.tally
+    if (!letters.isEmpty) {
+      const horizon = await this.#store.horizon.minute(this.connection)
+      await this.connection.query(writeLetterTally, [...letters.encode(horizon), slot])
+    }
+    await this.campaigns.writeCounts(this.connection, moved, slot)
     if (this.#sourced.size > 0) {
       await this.connection.query(
         {
@@ -163,6 +210,7 @@ export class Transaction {
   teach(book: QueueBook): void {
     for (const known of this.#queues.values()) if (this.#sourced.has(known.id)) book.forget(known.queue.name)
     for (const name of this.#changed.keys()) book.forget(name)
+    for (const [key, id] of this.#groups) this.#store.groups.set(key, id)
     for (const locked of this.#locked.values()) {
       if (locked.isUsed) book.setLastId(locked.queueId, locked.partition, locked.lastId)
     }

@@ -3,15 +3,20 @@ import { KnownError } from '../../errors.ts'
 import { checkCommand } from '../check-command.ts'
 import type { Command, Results } from '../storage.ts'
 import { advance } from './advance.ts'
-import { archive } from './archive.ts'
+import { archive, purgeArchive } from './archive.ts'
 import { writeAudit } from './audit.ts'
+import { freezeIds, freezeLetters, putCampaign, skipLetters } from './campaigns.ts'
 import { tryCompleteAlone, tryCompletePlain } from './complete-plain.ts'
 import { beginWrite } from './connections.ts'
 import { isWorthRepeating } from './errors.ts'
 import { lease, tryLeaseAlone } from './lease.ts'
+import { editLetter } from './letter-edits.ts'
+import { discardLetters, restoreLetters } from './letters.ts'
 import { acquireLock, fence, releaseLock, renewLock } from './locks.ts'
 import { importItems, produce, tryProduceAlone } from './produce.ts'
 import { createQueue, deleteQueue, lockQueueDefinitions, updateQueue } from './queues.ts'
+import { redriveLetters } from './redrive.ts'
+import { endRedrives } from './redrive-ends.ts'
 import { clear, deleteItems } from './remove.ts'
 import { complete, extend, retry, unlease } from './settle.ts'
 import type { Store } from './store.ts'
@@ -72,9 +77,9 @@ async function writeTogether(
   commands: readonly Command[],
   runs: readonly Run[],
 ): Promise<AnyResult[]> {
-  const { connections, book, random, slots } = store
+  const { connections, book, slots } = store
   const done = await connections.transaction(beginWrite, async (connection) => {
-    const transaction = new Transaction(connection, random)
+    const transaction = new Transaction(connection, store)
     if (commands.some(({ op }) => op === 'create-queue' || op === 'update-queue' || op === 'delete-queue')) {
       await lockQueueDefinitions(connection)
     }
@@ -146,6 +151,26 @@ async function obey(transaction: Transaction, run: Run): Promise<readonly AnyRes
       return each(run.commands, (command) => releaseLock(transaction, command))
     case 'fence':
       return each(run.commands, (command) => fence(transaction, command))
+    case 'redrive':
+      return each(run.commands, (command) => redriveLetters(transaction, command))
+    case 'end-redrives':
+      return endRedrives(transaction, run.commands)
+    case 'discard':
+      return each(run.commands, (command) => discardLetters(transaction, command))
+    case 'restore':
+      return each(run.commands, (command) => restoreLetters(transaction, command))
+    case 'edit-letter':
+      return each(run.commands, (command) => editLetter(transaction, command))
+    case 'purge-archive':
+      return each(run.commands, (command) => purgeArchive(transaction, command))
+    case 'put-campaign':
+      return each(run.commands, (command) => putCampaign(transaction, command))
+    case 'freeze-letters':
+      return each(run.commands, (command) => freezeLetters(transaction, command))
+    case 'freeze-ids':
+      return each(run.commands, (command) => freezeIds(transaction, command))
+    case 'skip-letters':
+      return each(run.commands, (command) => skipLetters(transaction, command))
   }
 }
 

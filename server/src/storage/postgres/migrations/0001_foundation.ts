@@ -9,7 +9,7 @@ import { lettersForPeople } from './0001_letters-for-people.ts'
  * that searching them needs. A row never changes sides.
  *
  * States are numbers because the partial indexes name them: 0 waiting, 1 scheduled, 2 leased, 3 done,
- * 4 dead. `due_at` is when time alone changes the item next (core/transitions.ts `dueAt`), a lease apart:
+ * 4 dead, 5 discarded. `due_at` is when time alone changes the item next (core/transitions.ts `dueAt`), a lease apart:
  * its end stands in `lease_ends`, so that leasing a row touches no index at all. It is null
  * for waiting letters, so a backlog of millions of them adds nothing to its index. `root_id` is null
  * while it is the same as `id`, which for nearly all items is always. What is mostly empty is null when
@@ -46,7 +46,12 @@ const itemColumns = `
   failure text collate "C",
   origin text collate "C",
   key bytea,
-  payload bytea not null`
+  payload bytea not null,
+  group_id integer,
+  uuid uuid,
+  history text collate "C",
+  letter text collate "C",
+  redrive_at bigint`
 
 const tables = `
 create table redrive.queues (
@@ -101,12 +106,18 @@ create index items_sourced_ready on redrive.items_sourced (queue_id, partition, 
   where available_at is null and ended_at is null;
 create index items_sourced_due on redrive.items_sourced (due_at, id) where due_at is not null;
 create index items_sourced_scheduled on redrive.items_sourced (queue_id, available_at, id) where available_at is not null;
-create index items_sourced_ended on redrive.items_sourced (queue_id, ended_at, id) where ended_at is not null;
+create index items_sourced_ended on redrive.items_sourced (queue_id, state, ended_at, id) where ended_at is not null;
 create unique index items_sourced_source on redrive.items_sourced (queue_id, source_id) where source_id is not null;
-create unique index items_sourced_root on redrive.items_sourced ((coalesce(root_id, id)));
-create index items_sourced_created on redrive.items_sourced (queue_id, state, created_at, id);
+-- What a letter is known by: the first 16 bytes of its root id. They begin with the time, so new ones go to the end.
+create unique index items_sourced_uuid on redrive.items_sourced (uuid);
 create index items_sourced_updated on redrive.items_sourced (queue_id, state, updated_at, id);
 create index items_sourced_died on redrive.items_sourced (queue_id, state, died_at, id) where died_at is not null;
+create index items_sourced_group on redrive.items_sourced (group_id, state, least(redrives, 10), died_at, id)
+  where group_id is not null;
+-- A key may be longer than what an index takes.
+create index items_sourced_key on redrive.items_sourced (substring(key from 1 for 100), died_at, id)
+  where key is not null;
+create index items_sourced_redrive on redrive.items_sourced (redrive_at) where redrive_at is not null;
 
 -- Of each batch of leases: which, and when they end. Ids of leases that were settled before stay in it.
 create table redrive.lease_ends (
@@ -123,7 +134,8 @@ create table redrive.archive (${itemColumns},
   archived_at bigint not null,
   primary key (queue_id, partition, id)
 );
-create index archive_root on redrive.archive ((coalesce(root_id, id)));
+create index archive_uuid on redrive.archive (uuid) where uuid is not null;
+create index archive_archived on redrive.archive (queue_id, archived_at, id);
 create index archive_created on redrive.archive (queue_id, created_at, id);
 create index archive_updated on redrive.archive (queue_id, updated_at, id);
 create index archive_died on redrive.archive (queue_id, died_at, id) where died_at is not null;
@@ -140,6 +152,7 @@ create table redrive.counts (
   leased bigint not null default 0,
   done bigint not null default 0,
   dead bigint not null default 0,
+  discarded bigint not null default 0,
   accepted bigint not null default 0,
   completed bigint not null default 0,
   dead_lettered bigint not null default 0,
@@ -151,6 +164,98 @@ create table redrive.counts (
   lease_sum_ms numeric not null default 0,
   primary key (queue_id, partition, slot)
 ) with (fillfactor = 20, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 1000);
+
+-- Letters of one cause. A row never changes, and goes only with its queue.
+create table redrive.groups (
+  id integer generated always as identity primary key,
+  queue_id integer not null,
+  fingerprint text collate "C" not null,
+  origin text collate "C" not null,
+  reason text collate "C" not null,
+  slug text collate "C" not null,
+  error_class text collate "C" not null,
+  title text collate "C" not null,
+  first_seen_at bigint not null,
+  unique (queue_id, fingerprint)
+);
+
+-- In slots, like the counts. Redrives from 10 on are counted together.
+create table redrive.letter_counts (
+  queue_id integer not null,
+  group_id integer not null,
+  state smallint not null,
+  redrives smallint not null,
+  slot integer not null,
+  n bigint not null,
+  primary key (queue_id, group_id, state, redrives, slot)
+) with (fillfactor = 40, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 1000);
+
+-- Open letters by when they died: of each minute (span 1) and each hour (span 60). Of what died before the
+-- horizon nothing is kept.
+create table redrive.open_letters (
+  queue_id integer not null,
+  span smallint not null,
+  number integer not null,
+  slot integer not null,
+  n bigint not null,
+  primary key (queue_id, span, number, slot)
+) with (fillfactor = 40, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 1000);
+create table redrive.horizon (minute integer not null);
+insert into redrive.horizon values (-2147483648);
+
+-- Letters that arrived, by the hour in which they died. Kept for a week.
+create table redrive.group_hours (
+  queue_id integer not null,
+  group_id integer not null,
+  hour integer not null,
+  slot integer not null,
+  n bigint not null,
+  primary key (queue_id, group_id, hour, slot)
+) with (fillfactor = 40, autovacuum_vacuum_scale_factor = 0.1, autovacuum_vacuum_threshold = 1000);
+
+-- Edited versions of a letter. What they leave as it is they have, too.
+create table redrive.letter_edits (
+  letter_id text collate "C" not null,
+  number integer not null,
+  queue_id integer not null,
+  at bigint not null,
+  actor text collate "C" not null,
+  headers text collate "C",
+  key bytea,
+  payload bytea not null,
+  primary key (letter_id, number)
+);
+create index letter_edits_queue on redrive.letter_edits (queue_id);
+
+create table redrive.campaigns (
+  id text collate "C" primary key,
+  version integer not null,
+  state text collate "C" not null,
+  document text collate "C" not null
+);
+create index campaigns_state on redrive.campaigns (state, id);
+
+-- The states are numbered as in campaign-store.ts: 0 pending, 1 sent, 2 resolved, 3 failed, 4 unknown,
+-- 5 skipped, 6 discarded.
+create table redrive.campaign_letters (
+  campaign_id text collate "C" not null,
+  place integer not null,
+  letter_id text collate "C" not null,
+  state smallint not null,
+  why text collate "C" not null default '',
+  at bigint,
+  primary key (campaign_id, place)
+);
+create unique index campaign_letters_letter on redrive.campaign_letters (campaign_id, letter_id);
+create index campaign_letters_state on redrive.campaign_letters (campaign_id, state, place);
+
+create table redrive.campaign_counts (
+  campaign_id text collate "C" not null,
+  state smallint not null,
+  slot integer not null,
+  n bigint not null,
+  primary key (campaign_id, state, slot)
+) with (fillfactor = 40, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 1000);
 
 create table redrive.produce_keys (
   queue_id integer not null,

@@ -5,8 +5,8 @@
  * leaves alone what somebody else has under one of these names.
  */
 const functions = `
--- The same as ksuidToUuid in core/ksuid.ts: the 16 bytes after the seconds. Nine digits at a time fit
--- a bigint.
+-- The same as ksuidToUuid in core/ksuid.ts: the first 16 of the 20 bytes. Nine digits at a time fit
+-- a bigint. Rows have it as a column; this is for ids that come from elsewhere.
 create function redrive.ksuid_uuid(ksuid text) returns uuid
 language plpgsql immutable strict parallel safe as $$
 declare
@@ -21,10 +21,10 @@ begin
       nine := 0;
     end if;
   end loop;
-  return (lpad(to_hex(mod(div(number, 79228162514264337593543950336), 4294967296)::bigint), 8, '0')
+  return (lpad(to_hex(div(number, 340282366920938463463374607431768211456)::bigint), 8, '0')
+    || lpad(to_hex(mod(div(number, 79228162514264337593543950336), 4294967296)::bigint), 8, '0')
     || lpad(to_hex(mod(div(number, 18446744073709551616), 4294967296)::bigint), 8, '0')
-    || lpad(to_hex(mod(div(number, 4294967296), 4294967296)::bigint), 8, '0')
-    || lpad(to_hex(mod(number, 4294967296)::bigint), 8, '0'))::uuid;
+    || lpad(to_hex(mod(div(number, 4294967296), 4294967296)::bigint), 8, '0'))::uuid;
 end
 $$;
 
@@ -58,16 +58,10 @@ create function redrive.time_of(instant bigint) returns timestamptz
 language sql immutable strict parallel safe as $$
   select timestamptz '1970-01-01 00:00:00+00' + instant * interval '1 microsecond'
 $$;
-
--- What people look a letter up by.
-create index items_sourced_uuid on redrive.items_sourced (redrive.ksuid_uuid(coalesce(root_id, id)))
-  where origin is not null;
-create index archive_uuid on redrive.archive (redrive.ksuid_uuid(coalesce(root_id, id)))
-  where origin is not null;
 `
 
 function lettersOf(table: 'items_sourced' | 'archive'): string {
-  return `select redrive.ksuid_uuid(coalesce(t.root_id, t.id)) as id,
+  return `select t.uuid as id,
     coalesce(redrive.text_in(t.origin, 'name'), '')::varchar(255) as original_topic,
     coalesce(nullif(redrive.text_in(t.failure, 'message'), ''), redrive.text_in(t.failure, 'reason'), '')
       as error_message,
@@ -78,10 +72,9 @@ function lettersOf(table: 'items_sourced' | 'archive'): string {
       else 'DEAD' end)::varchar(50) as status,
     redrive.time_of(t.died_at) as created_at,
     redrive.time_of(t.updated_at) as updated_at,
-    -- Somebody had it since it died.
-    case when t.attempts > 0 then redrive.time_of(t.updated_at) end as last_retry_at
+    redrive.time_of(substring(t.letter from '"lastRedriveAt":(-?[0-9]+)')::bigint) as last_retry_at
   from redrive.${table} t join redrive.queues q on q.id = t.queue_id
-  where t.origin is not null`
+  where t.origin is not null and t.state <> 5`
 }
 
 const views = `
@@ -95,6 +88,7 @@ create view redrive.dlq_summary as
     coalesce(sum(c.leased), 0)::bigint as retrying,
     coalesce(sum(c.done), 0)::bigint as resolved,
     coalesce(sum(c.dead), 0)::bigint as dead,
+    coalesce(sum(c.discarded), 0)::bigint as discarded,
     coalesce(sum(c.archived), 0)::bigint as archived
   from redrive.queues q left join redrive.counts c on c.queue_id = q.id
   where q.is_sourced or exists (select from redrive.queues u where u.dead_queue = q.name)
@@ -103,7 +97,7 @@ create view redrive.dlq_summary as
 
 /**
  * The slot is one that no server uses. Letters of a class that is kept until a person acts stay while
- * they are DEAD.
+ * they are DEAD. Each state is looked for by itself: what stays is then not looked at again by every run.
  */
 const procedure = `
 create procedure redrive.archive_old_dlq_messages(p_retention_days integer default 30, p_batch_size integer default 1000)
@@ -128,10 +122,14 @@ begin
   loop
     loop
       with picked as materialized (
-        select t.partition, t.id from redrive.items_sourced t
-        where t.queue_id = dead_queue.id and t.ended_at < cutoff and t.origin is not null
-          and (t.state = 3 or not dead_queue.is_kept)
-        order by t.ended_at, t.id limit p_batch_size for update skip locked
+        select r.partition, r.id
+        from unnest(case when dead_queue.is_kept then array[3, 5] else array[3, 4, 5] end) as s(state)
+          cross join lateral (
+            select t.partition, t.id, t.ended_at from redrive.items_sourced t
+            where t.queue_id = dead_queue.id and t.state = s.state and t.ended_at < cutoff and t.origin is not null
+            order by t.ended_at, t.id limit p_batch_size for update skip locked
+          ) r
+        order by r.ended_at, r.id limit p_batch_size
       ), gone as (
         delete from redrive.items_sourced t using picked p
         where t.queue_id = dead_queue.id and t.partition = p.partition and t.id = p.id
@@ -140,12 +138,25 @@ begin
         insert into redrive.archive (COLUMNS, archived_at)
         select COLUMNS, (extract(epoch from clock_timestamp()) * 1000000)::bigint from gone
       ), counted as (
-        insert into redrive.counts as c (queue_id, partition, slot, done, dead, archived)
+        insert into redrive.counts as c (queue_id, partition, slot, done, dead, discarded, archived)
         select g.queue_id, g.partition, -2, -count(*) filter (where g.state = 3),
-          -count(*) filter (where g.state = 4), count(*)
+          -count(*) filter (where g.state = 4), -count(*) filter (where g.state = 5), count(*)
         from gone g group by g.queue_id, g.partition order by g.partition
         on conflict (queue_id, partition, slot) do update set done = c.done + excluded.done,
-          dead = c.dead + excluded.dead, archived = c.archived + excluded.archived
+          dead = c.dead + excluded.dead, discarded = c.discarded + excluded.discarded,
+          archived = c.archived + excluded.archived
+      ), letters as (
+        insert into redrive.letter_counts as c (queue_id, group_id, state, redrives, slot, n)
+        select g.queue_id, g.group_id, g.state, least(g.redrives, 10), -2, -count(*)
+        from gone g where g.group_id is not null group by 1, 2, 3, 4 order by 1, 2, 3, 4
+        on conflict (queue_id, group_id, state, redrives, slot) do update set n = c.n + excluded.n
+      ), opened as (
+        insert into redrive.open_letters as c (queue_id, span, number, slot, n)
+        select g.queue_id, s.span, g.died_at / 60000000 / s.span, -2, -count(*)
+        from gone g cross join (values (1), (60)) as s(span)
+        where g.group_id is not null and g.state = 4 and g.died_at / 60000000 >= (select minute from redrive.horizon)
+        group by 1, 2, 3 order by 1, 2, 3
+        on conflict (queue_id, span, number, slot) do update set n = c.n + excluded.n
       )
       select count(*) into batch from gone;
       total := total + batch;

@@ -1,0 +1,157 @@
+/**
+ * The groups of letters. A group is made with its first letter and never changes; so a server may remember
+ * which one a fingerprint stands for as long as it likes. Queue ids are never used again: what is remembered
+ * of a queue that was deleted is of no queue any more.
+ */
+import { type Cause, causeOf, otherCause } from '../../core/cause.ts'
+import type { Item } from '../../core/item.ts'
+import { int4s, int8s, texts } from './arrays.ts'
+import type { Statement } from './connections.ts'
+import { keptText } from './kept-text.ts'
+import type { Stored } from './rows.ts'
+import type { Transaction } from './transaction.ts'
+
+/** More causes than these are no help to anybody; further letters share a group with what is like them. */
+const groupsPerQueueMax = 5_000
+const rememberedMax = 100_000
+
+export class GroupBook {
+  readonly #ids = new Map<string, number>()
+
+  get(key: string): number | undefined {
+    return this.#ids.get(key)
+  }
+
+  set(key: string, id: number): void {
+    if (this.#ids.size >= rememberedMax) {
+      const [oldest] = this.#ids.keys()
+      if (oldest !== undefined) this.#ids.delete(oldest)
+    }
+    this.#ids.set(key, id)
+  }
+}
+
+const findGroups: Statement = {
+  name: 'find-groups',
+  text: `select g.queue_id, g.fingerprint, g.id from unnest($1::int4[], $2::text[]) as w(queue_id, fingerprint)
+    cross join lateral (
+      select f.queue_id, f.fingerprint, f.id from redrive.groups f
+      where f.queue_id = w.queue_id and f.fingerprint = w.fingerprint offset 0) g`,
+}
+
+const countGroups: Statement = {
+  name: 'count-groups',
+  text: `select w.queue_id, (select count(*) from redrive.groups g where g.queue_id = w.queue_id) as n
+    from unnest($1::int4[]) as w(queue_id)`,
+}
+
+/** Sorted: who makes several meets others in the same order. */
+const makeGroups: Statement = {
+  name: 'make-groups',
+  text: `insert into redrive.groups (queue_id, fingerprint, origin, reason, slug, error_class, title, first_seen_at)
+    select * from unnest($1::int4[], $2::text[], $3::text[], $4::text[], $5::text[], $6::text[], $7::text[], $8::int8[])
+    on conflict (queue_id, fingerprint) do nothing returning queue_id, fingerprint, id`,
+}
+
+type Wanted = Readonly<{ queueId: number; cause: Cause; seenAt: number }>
+
+/** The items with their groups. Those that are no letters have none. */
+export async function withGroups(transaction: Transaction, stored: readonly Stored[]): Promise<Stored[]> {
+  const wanted = new Map<string, Wanted>()
+  const keys = stored.map(({ queueId, item }) => {
+    if (item.origin === null) return undefined
+    const cause = causeOf(item.failure, item.origin)
+    const key = keyOf(queueId, cause.fingerprint)
+    if (transaction.groupOf(key) === undefined && !wanted.has(key)) {
+      wanted.set(key, { queueId, cause, seenAt: item.diedAt ?? item.createdAt })
+    }
+    return key
+  })
+  if (wanted.size > 0) await learn(transaction, wanted)
+  return stored.map((each, index) => {
+    const key = keys[index]
+    if (key === undefined) return each
+    return { ...each, item: { ...each.item, groupId: transaction.groupOf(key) as number } }
+  })
+}
+
+/** The group that a letter has after a change; only a new failure makes it another one. */
+export function needsGroup(before: Item, after: Item): boolean {
+  return after.origin !== null && (before.groupId === null || before.failure !== after.failure)
+}
+
+async function learn(transaction: Transaction, wanted: ReadonlyMap<string, Wanted>): Promise<void> {
+  const missing = await find(transaction, wanted)
+  if (missing.size === 0) return
+  const queueIds = [...new Set([...missing.values()].map(({ queueId }) => queueId))]
+  const room = new Map<number, number>()
+  for (const row of await transaction.connection.query(countGroups, [int4s(queueIds)])) {
+    room.set(row.queue_id as number, groupsPerQueueMax - (row.n as number))
+  }
+  const made = new Map<string, Wanted>()
+  const others = new Map<string, Wanted>()
+  const folded: [key: string, otherKey: string][] = []
+  for (const [key, each] of missing) {
+    const left = room.get(each.queueId) ?? 0
+    if (left > 0) {
+      room.set(each.queueId, left - 1)
+      made.set(key, each)
+      continue
+    }
+    const cause = otherCause(each.cause)
+    const otherKey = keyOf(each.queueId, cause.fingerprint)
+    if (transaction.groupOf(otherKey) === undefined) others.set(otherKey, { ...each, cause })
+    folded.push([key, otherKey])
+  }
+  if (others.size > 0) for (const [key, each] of await find(transaction, others)) made.set(key, each)
+  await make(transaction, made)
+  for (const [key, otherKey] of folded) transaction.learnGroup(key, transaction.groupOf(otherKey) as number)
+}
+
+/** Learns those that are there; says which are not. */
+async function find(
+  transaction: Transaction,
+  wanted: ReadonlyMap<string, Wanted>,
+): Promise<Map<string, Wanted>> {
+  const list = [...wanted.values()]
+  const rows = await transaction.connection.query(findGroups, [
+    int4s(list.map(({ queueId }) => queueId)),
+    texts(list.map(({ cause }) => cause.fingerprint)),
+  ])
+  const missing = new Map(wanted)
+  for (const row of rows) {
+    const key = keyOf(row.queue_id as number, row.fingerprint as string)
+    transaction.learnGroup(key, row.id as number)
+    missing.delete(key)
+  }
+  return missing
+}
+
+async function make(transaction: Transaction, wanted: ReadonlyMap<string, Wanted>): Promise<void> {
+  if (wanted.size === 0) return
+  const list = [...wanted.values()].sort(
+    (a, b) => a.queueId - b.queueId || (a.cause.fingerprint < b.cause.fingerprint ? -1 : 1),
+  )
+  const rows = await transaction.connection.query(makeGroups, [
+    int4s(list.map(({ queueId }) => queueId)),
+    texts(list.map(({ cause }) => cause.fingerprint)),
+    texts(list.map(({ cause }) => keptText(cause.origin))),
+    texts(list.map(({ cause }) => keptText(cause.reason))),
+    texts(list.map(({ cause }) => keptText(cause.slug))),
+    texts(list.map(({ cause }) => keptText(cause.errorClass))),
+    texts(list.map(({ cause }) => keptText(cause.title))),
+    int8s(list.map(({ seenAt }) => seenAt)),
+  ])
+  const missing = new Map(wanted)
+  for (const row of rows) {
+    const key = keyOf(row.queue_id as number, row.fingerprint as string)
+    transaction.learnGroup(key, row.id as number)
+    missing.delete(key)
+  }
+  // Somebody made them meanwhile.
+  if (missing.size > 0) await find(transaction, missing)
+}
+
+function keyOf(queueId: number, fingerprint: string): string {
+  return `${queueId}/${fingerprint}`
+}

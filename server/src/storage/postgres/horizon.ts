@@ -1,0 +1,41 @@
+/**
+ * From which minute on open letters are counted by the time of their death. Only ever moves forward, so a
+ * server that remembers an earlier one writes a little too much, and nothing that is missing.
+ */
+import type { Instant } from '../../core/instant.ts'
+import type { Connection, Statement } from './connections.ts'
+import { minuteOf, minutesPerHour } from './letter-counts.ts'
+
+const hoursKept = 25
+const arrivalHoursKept = 7 * 24
+const rememberedMs = 60_000
+
+const readHorizon: Statement = { name: 'read-horizon', text: 'select minute from redrive.horizon' }
+
+export class Horizon {
+  #minute = Number.NEGATIVE_INFINITY
+  #readAt = Number.NEGATIVE_INFINITY
+
+  async minute(connection: Connection): Promise<number> {
+    if (performance.now() - this.#readAt > rememberedMs) {
+      const [row] = await connection.query(readHorizon)
+      this.#minute = row?.minute as number
+      this.#readAt = performance.now()
+    }
+    return this.#minute
+  }
+}
+
+/** Forgets what no question is asked about any more. In its own transaction. */
+export async function moveHorizon(connection: Connection, now: Instant): Promise<void> {
+  const hour = Math.floor(minuteOf(now) / minutesPerHour)
+  const minute = (hour - hoursKept) * minutesPerHour
+  await connection.query({ text: 'update redrive.horizon set minute = $1 where minute < $1' }, [minute])
+  await connection.query({
+    text: `delete from redrive.open_letters where number * span::int8 < (select minute from redrive.horizon)`,
+    isLong: true,
+  })
+  await connection.query({ text: 'delete from redrive.group_hours where hour < $1', isLong: true }, [
+    hour - arrivalHoursKept,
+  ])
+}

@@ -1,0 +1,112 @@
+/**
+ * What is counted of letters besides the counts of their queue: how many there are by group, state and redrives, how
+ * many are open by the minute in which they died, and how many arrived in which hour. In slots, like the
+ * counts, and written once per transaction in sorted order, so that writers meet in one order.
+ */
+import type { Item } from '../../core/item.ts'
+import { redrivesCounted } from '../letter-store.ts'
+import { int4s, int8s } from './arrays.ts'
+import type { Statement } from './connections.ts'
+import { listedState, stateCodes } from './rows.ts'
+
+const minuteUs = 60_000_000
+export const minutesPerHour = 60
+
+type Sum = { readonly key: readonly [number, number, number, number]; n: number }
+
+export class LetterTally {
+  readonly #letters = new Map<string, Sum>()
+  readonly #open = new Map<string, Sum>()
+  readonly #hours = new Map<string, Sum>()
+
+  weigh(queueId: number, item: Item, by: number): void {
+    if (item.groupId === null) return
+    const minute = minuteOf(item.diedAt ?? 0)
+    this.add(queueId, item.groupId, stateCodes[listedState(item)], item.redrives, minute, by)
+  }
+
+  add(queueId: number, groupId: number, state: number, redrives: number, minute: number, by: number): void {
+    add(this.#letters, [queueId, groupId, state, Math.min(redrives, redrivesCounted)], by)
+    if (!openStates.includes(state)) return
+    this.addOpen(queueId, 1, minute, by)
+    this.addOpen(queueId, minutesPerHour, Math.trunc(minute / minutesPerHour), by)
+  }
+
+  addOpen(queueId: number, span: number, number: number, by: number): void {
+    add(this.#open, [queueId, span, number, 0], by)
+  }
+
+  arrive(queueId: number, item: Item): void {
+    if (item.groupId === null) return
+    const hour = Math.trunc(minuteOf(item.diedAt ?? 0) / minutesPerHour)
+    add(this.#hours, [queueId, item.groupId, hour, 0], 1)
+  }
+
+  drop(queueId: number): void {
+    for (const sums of [this.#letters, this.#open, this.#hours]) {
+      for (const [key, sum] of sums) if (sum.key[0] === queueId) sums.delete(key)
+    }
+  }
+
+  get isEmpty(): boolean {
+    return this.#letters.size === 0 && this.#open.size === 0 && this.#hours.size === 0
+  }
+
+  /**
+   * For `writeLetterTally`. `horizon`: the first minute that still matters, at the start of an hour. Open
+   * letters that died before are not counted by time.
+   */
+  encode(horizon: number): Buffer[] {
+    const letters = sorted(this.#letters)
+    const open = sorted(this.#open).filter(({ key: [, span, number] }) => number * span >= horizon)
+    const hours = sorted(this.#hours)
+    const column = (sums: readonly Sum[], at: 0 | 1 | 2 | 3) => int4s(sums.map(({ key }) => key[at]))
+    const counts = (sums: readonly Sum[]) => int8s(sums.map(({ n }) => n))
+    return [
+      ...[column(letters, 0), column(letters, 1), column(letters, 2), column(letters, 3), counts(letters)],
+      ...[column(open, 0), column(open, 1), column(open, 2), counts(open)],
+      ...[column(hours, 0), column(hours, 1), column(hours, 2), counts(hours)],
+    ]
+  }
+}
+
+/** Waiting for somebody: not under way, not ended. */
+export const openStates: readonly number[] = [stateCodes.waiting, stateCodes.scheduled, stateCodes.dead]
+
+/** Cut off towards zero, as the database divides. */
+export function minuteOf(instant: number): number {
+  return Math.trunc(instant / minuteUs)
+}
+
+function add(sums: Map<string, Sum>, key: Sum['key'], by: number): void {
+  const text = key.join('/')
+  const sum = sums.get(text)
+  if (sum === undefined) sums.set(text, { key, n: by })
+  else sum.n += by
+}
+
+function sorted(sums: ReadonlyMap<string, Sum>): Sum[] {
+  return [...sums.values()]
+    .filter(({ n }) => n !== 0)
+    .sort(({ key: a }, { key: b }) => a[0] - b[0] || a[1] - b[1] || a[2] - b[2] || a[3] - b[3])
+}
+
+/** `$14` is the slot. */
+export const writeLetterTally: Statement = {
+  name: 'write-letter-tally',
+  text: `with letters as (
+      insert into redrive.letter_counts as c (queue_id, group_id, state, redrives, slot, n)
+      select d.queue_id, d.group_id, d.state, d.redrives, $14::int4, d.n
+      from unnest($1::int4[], $2::int4[], $3::int4[], $4::int4[], $5::int8[]) as d(queue_id, group_id, state, redrives, n)
+      on conflict (queue_id, group_id, state, redrives, slot) do update set n = c.n + excluded.n
+    ), opened as (
+      insert into redrive.open_letters as c (queue_id, span, number, slot, n)
+      select d.queue_id, d.span, d.number, $14::int4, d.n
+      from unnest($6::int4[], $7::int4[], $8::int4[], $9::int8[]) as d(queue_id, span, number, n)
+      on conflict (queue_id, span, number, slot) do update set n = c.n + excluded.n
+    )
+    insert into redrive.group_hours as c (queue_id, group_id, hour, slot, n)
+    select d.queue_id, d.group_id, d.hour, $14::int4, d.n
+    from unnest($10::int4[], $11::int4[], $12::int4[], $13::int8[]) as d(queue_id, group_id, hour, n)
+    on conflict (queue_id, group_id, hour, slot) do update set n = c.n + excluded.n`,
+}

@@ -1,0 +1,3 @@
+export function listLetters(..._: unknown[]): Promise<never> {
+  throw new Error('TODO(#4): listLetters')
+}

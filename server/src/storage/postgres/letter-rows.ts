@@ -1,0 +1,97 @@
+/** Letters by what they are known by: found, locked, rewritten. */
+import type { Item } from '../../core/item.ts'
+import { ksuidProblem } from '../../core/ksuid.ts'
+import { texts, uuids } from './arrays.ts'
+import type { Row, Statement } from './connections.ts'
+import { needsGroup, withGroups } from './groups.ts'
+import type { KnownQueue } from './queues.ts'
+import { type ColumnName, encode, itemOf, parametersOf, readDecisiveColumns, type Stored } from './rows.ts'
+import type { Transaction } from './transaction.ts'
+
+/** In the order of their UUIDs: whoever locks several letters locks them in this order. */
+export const lockLetters: Statement = {
+  name: 'lock-letters',
+  text: `select t.* from (select * from unnest($1::uuid[], $2::text[]) as u(uuid, letter_id) order by u.uuid) w
+    cross join lateral (
+      select ${readDecisiveColumns.map((name) => `f.${name}`).join(', ')} from redrive.items_sourced f
+      where f.uuid = w.uuid and coalesce(f.root_id, f.id) = w.letter_id and f.origin is not null for update
+    ) t`,
+}
+
+export type HeldLetter = Readonly<{ known: KnownQueue; item: Item }>
+
+/** Those that are there, locked, by root id. */
+export async function holdLetters(
+  transaction: Transaction,
+  letterIds: readonly string[],
+): Promise<Map<string, HeldLetter>> {
+  const wanted = [...new Set(letterIds)].filter(isId)
+  if (wanted.length === 0) return new Map()
+  const rows = await transaction.connection.query(lockLetters, [uuids(wanted), texts(wanted)])
+  const queues = await transaction.byId(rows.map((row) => row.queue_id as number))
+  return new Map(rows.map((row) => heldOf(row, queues)))
+}
+
+function heldOf(row: Row, queues: ReadonlyMap<number, KnownQueue>): [string, HeldLetter] {
+  const known = queues.get(row.queue_id as number) as KnownQueue
+  const item = itemOf(row, known.queue.name)
+  return [item.rootId, { known, item }]
+}
+
+/** What is no id is the id of nothing, and its UUID would be another's. */
+export function isId(text: string): boolean {
+  return ksuidProblem(text) === undefined
+}
+
+/** Where a letter is, and how it stands. Its failure and its history change only when a redrive came back. */
+const placeColumns: readonly ColumnName[] = [
+  'state',
+  'updated_at',
+  'available_at',
+  'lease_holder',
+  'lease_deadline',
+  'ended_at',
+  'due_at',
+  'letter',
+  'redrive_at',
+]
+const failureColumns: readonly ColumnName[] = [...placeColumns, 'redrives', 'failure', 'history', 'group_id']
+
+function rewrite(name: string, columns: readonly ColumnName[]): Statement {
+  return {
+    name,
+    text: `update redrive.items_sourced t set ${columns.map((column) => `${column} = a.${column}`).join(', ')}
+      from unnest(${parametersOf(['uuid', ...columns], 1)}) as a(uuid, ${columns.join(', ')})
+        cross join lateral (
+          select f.ctid as place from redrive.items_sourced f where f.uuid = a.uuid offset 0
+        ) p
+      where t.ctid = p.place`,
+  }
+}
+export const placeLetters = rewrite('place-letters', placeColumns)
+export const rewriteLetters = rewrite('rewrite-letters', failureColumns)
+
+export type ChangedLetter = Readonly<{ known: KnownQueue; before: Item; after: Item }>
+
+/** Writes letters that are locked, each once, and counts them. */
+export async function writeLetters(
+  transaction: Transaction,
+  changed: readonly ChangedLetter[],
+): Promise<void> {
+  if (changed.length === 0) return
+  const placed: Stored[] = []
+  const failed: Stored[] = []
+  const regrouped: Stored[] = []
+  for (const { known, before, after } of changed) {
+    const stored = { queueId: known.id, queue: known.queue, item: after }
+    transaction.tally.leave(known.id, before)
+    if (needsGroup(before, after)) regrouped.push(stored)
+    else if (before.redrives !== after.redrives) failed.push(stored)
+    else placed.push(stored)
+  }
+  failed.push(...(await withGroups(transaction, regrouped)))
+  for (const { queueId, item } of [...placed, ...failed]) transaction.tally.enter(queueId, item)
+  const { connection } = transaction
+  if (placed.length > 0) await connection.query(placeLetters, encode(['uuid', ...placeColumns], placed))
+  if (failed.length > 0) await connection.query(rewriteLetters, encode(['uuid', ...failureColumns], failed))
+}
