@@ -109,7 +109,7 @@ async function send(
   }
 }
 
-function headersOf(request: Request, apiKey: string | undefined): Record<string, string> {
+export function headersOf(request: Request, apiKey: string | undefined): Record<string, string> {
   return {
     Accept: 'application/json',
     ...(request.body !== undefined && { 'Content-Type': 'application/json' }),

@@ -1,5 +1,8 @@
-import { createCaller } from './caller.ts'
+import { type CallerParts, createCaller } from './caller.ts'
+import { type CampaignCalls, createCampaignCalls } from './campaign-calls.ts'
 import { type Clock, systemClock } from './clock.ts'
+import { createLetterCalls, type LetterCalls } from './letter-calls.ts'
+import { createLineReader } from './lines.ts'
 import { createQueueCalls, type QueueCalls } from './queue-calls.ts'
 import { createV1Calls, type V1Calls } from './v1-calls.ts'
 import { startWorker } from './worker/start-worker.ts'
@@ -28,7 +31,7 @@ export type ClientOptions = Readonly<{
  * Calls a Redrive server. Each call rejects with a RedriveError when the server says no or cannot be
  * asked, and with the signal's reason when its signal aborts.
  */
-export interface Client extends QueueCalls, V1Calls {
+export interface Client extends QueueCalls, V1Calls, LetterCalls, CampaignCalls {
   /** Leases items and calls the handler with each, until it is stopped. */
   work(queue: string, handler: Handler, options?: WorkOptions): Worker
 }
@@ -36,7 +39,7 @@ export interface Client extends QueueCalls, V1Calls {
 export function createClient(options: ClientOptions = {}): Client {
   const { url = '', answerMsMax = 30_000, retriesMax = 5, backoffMsMin = 100, backoffMsMax = 5_000 } = options
   const { clock = systemClock, random = Math.random } = options
-  const call = createCaller({
+  const parts: CallerParts = {
     base: url.replace(/\/+$/, ''),
     apiKey: options.apiKey,
     // Looked up at each call and called as a bare function: browsers refuse any other receiver.
@@ -46,8 +49,15 @@ export function createClient(options: ClientOptions = {}): Client {
     answerMsMax,
     retriesMax,
     backoff: { msMin: backoffMsMin, msMax: backoffMsMax },
-  })
-  const client = { ...createQueueCalls(call, clock, answerMsMax), ...createV1Calls(call, clock) }
+  }
+  const call = createCaller(parts)
+  const lines = createLineReader(parts)
+  const client = {
+    ...createQueueCalls(call, clock, answerMsMax),
+    ...createV1Calls(call, clock),
+    ...createLetterCalls(call, lines),
+    ...createCampaignCalls(call, lines),
+  }
   return {
     ...client,
     work: (queue, handler, options = {}) => startWorker({ client, clock, random, queue, handler, options }),

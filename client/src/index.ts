@@ -1,4 +1,5 @@
 export type { CallOptions } from './caller.ts'
+export type { CampaignCalls } from './campaign-calls.ts'
 export { type Client, type ClientOptions, createClient } from './client.ts'
 export type { Clock } from './clock.ts'
 export { RedriveError } from './error.ts'
@@ -11,6 +12,47 @@ export {
   StoredItem,
 } from './item.ts'
 export type { ItemFailure } from './item-failure.ts'
+export type { Edit, LetterCalls, RedriveOptions } from './letter-calls.ts'
+export type {
+  ArchivePage,
+  AuditEntry,
+  AuditPage,
+  Campaign,
+  CampaignLetterState,
+  CampaignLettersPage,
+  CampaignPreview,
+  CampaignSelection,
+  CampaignsPage,
+  CapturedLetter,
+  ChangedLetter,
+  CountedBy,
+  CountedFilter,
+  DiscardedLetters,
+  Envelope,
+  ExportEnd,
+  ExportedLetter,
+  GroupsPage,
+  LetterCounts,
+  LetterDetail,
+  LetterEdit,
+  LetterFailure,
+  LetterFilter,
+  LetterGroup,
+  LetterHeader,
+  LetterOrder,
+  LetterOrigin,
+  LetterPayload,
+  LetterRedrive,
+  LetterStatus,
+  LetterSummary,
+  LettersPage,
+  NewCampaign,
+  Page,
+  PayloadForm,
+  RestoredLetters,
+  SentLetter,
+  SentLetters,
+} from './letter-wire.ts'
 export type {
   ClearQuery,
   ItemsQuery,

@@ -1,12 +1,14 @@
 import { type Static, Type } from 'typebox'
-import type { CampaignSpec, Letters } from '../../../letters/letters.ts'
+import { formatDuration } from '../../../core/duration.ts'
+import { campaignBounds } from '../../../letters/campaigns/spec.ts'
+import type { CampaignSpec } from '../../../letters/letters.ts'
+import { namedLettersMax } from '../../../letters/parts.ts'
 import type { ApiContext } from '../../context.ts'
 import { InvalidRequest } from '../../invalid-request.ts'
 import { FilterSpec, readFilter } from '../letter-filter.ts'
 import { LetterId } from '../letters/letters.ts'
 import { durationOf } from '../queue-spec.ts'
 
-export const campaignIdsMax = 100_000
 const haltRatioDefault = 0.2
 const haltMinDefault = 10
 
@@ -15,7 +17,7 @@ const selectFields = {
   ids: Type.Optional(
     Type.Array(LetterId, {
       minItems: 1,
-      description: `These letters, at most ${campaignIdsMax}. Or filter.`,
+      description: `These letters, at most ${namedLettersMax}. Or filter.`,
     }),
   ),
   filter: Type.Optional(FilterSpec),
@@ -36,7 +38,12 @@ export const PreviewSpec = Type.Object(selectFields, { additionalProperties: fal
 
 export const NewCampaignSpec = Type.Object(
   {
-    name: Type.String({ minLength: 1, maxLength: 200, pattern: '\\S', description: 'For people.' }),
+    name: Type.String({
+      minLength: 1,
+      maxLength: campaignBounds.nameMax,
+      pattern: '\\S',
+      description: 'For people.',
+    }),
     reason: Type.String({
       minLength: 1,
       maxLength: 1_000,
@@ -47,12 +54,16 @@ export const NewCampaignSpec = Type.Object(
     canary_count: Type.Optional(
       Type.Integer({
         minimum: 0,
-        maximum: 10_000,
+        maximum: campaignBounds.canaryMax,
         description: 'So many are sent first; the rest follows when they ended well. Default 0: none.',
       }),
     ),
     rate_per_second: Type.Optional(
-      Type.Number({ minimum: 0, maximum: 1_000_000, description: 'At most; default 0: as fast as it goes.' }),
+      Type.Number({
+        minimum: 0,
+        maximum: campaignBounds.rateMax,
+        description: 'At most; default 0: as fast as it goes.',
+      }),
     ),
     ramp: Type.Optional(
       Type.String({
@@ -71,7 +82,7 @@ export const NewCampaignSpec = Type.Object(
     halt_min: Type.Optional(
       Type.Integer({
         minimum: 1,
-        maximum: 1_000_000,
+        maximum: campaignBounds.haltMinMax,
         description: `Not before so many have ended. Default ${haltMinDefault}.`,
       }),
     ),
@@ -94,29 +105,33 @@ export async function readCampaignSpec(given: Given, context: ApiContext): Promi
   }
   const selection =
     filter === undefined
-      ? { letterIds: await letterIds(ids ?? [], context.letters()) }
+      ? { letterIds: namedIds(ids ?? []) }
       : { filter: await readFilter(filter, 'body.filter', context.storage) }
   return {
-    name: given.name?.trim() ?? '',
+    // A preview has none, and nobody will see this one.
+    name: given.name?.trim() ?? 'preview',
     action,
     selection,
     target: target ?? null,
     isDeadAllowed: given.include_dead ?? false,
     canaryCount: given.canary_count ?? 0,
     ratePerSecond: given.rate_per_second ?? 0,
-    rampUs: given.ramp === undefined ? 0 : durationOf('ramp', given.ramp, 0),
+    rampUs: given.ramp === undefined ? 0 : rampOf(given.ramp),
     haltRatio: given.halt_ratio ?? haltRatioDefault,
     haltMin: given.halt_min ?? haltMinDefault,
   }
 }
 
-/** Unknown ones stay as they were given: the campaign skips them when their turn comes, and says so. */
-async function letterIds(ids: readonly string[], letters: Letters): Promise<string[]> {
-  if (ids.length > campaignIdsMax) {
-    const message = `has ${ids.length} ids; ${campaignIdsMax} are allowed. Choose more with a filter`
-    throw new InvalidRequest([{ field: 'body.ids', message }])
-  }
-  const once = [...new Set(ids)]
-  const found = await letters.resolveIds(once)
-  return [...new Set(once.map((id, index) => found[index] ?? id))]
+function namedIds(ids: readonly string[]): readonly string[] {
+  if (ids.length <= namedLettersMax) return ids
+  const message = `has ${ids.length} ids; ${namedLettersMax} are allowed. Choose more with a filter`
+  throw new InvalidRequest([{ field: 'body.ids', message }])
+}
+
+function rampOf(text: string): number {
+  const rampUs = durationOf('ramp', text, 0)
+  if (rampUs <= campaignBounds.rampUsMax) return rampUs
+  throw new InvalidRequest([
+    { field: 'body.ramp', message: `is longer than ${formatDuration(campaignBounds.rampUsMax)}` },
+  ])
 }

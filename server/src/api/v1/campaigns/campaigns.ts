@@ -7,6 +7,7 @@ import { route } from '../../route.ts'
 import { NextCursor, nullable, pageQuery, readCursor, writeCursor } from '../cursor.ts'
 import { v1 } from '../dialect.ts'
 import { LetterSummary, Time, timeOrNull, viewSummary } from '../letters/letter-view.ts'
+import { StatusCounts, statusCounts } from '../letters/status-counts.ts'
 import { traceOf } from '../queue-care.ts'
 import { NewCampaignSpec, PreviewSpec, readCampaignSpec } from './campaign-spec.ts'
 import { CampaignView, viewCampaign } from './campaign-view.ts'
@@ -48,7 +49,7 @@ export const campaignRoutes = [
           targets: Type.Array(Type.Object({ queue: Type.String(), count: Type.Integer() }), {
             description: 'Where they would go, of those seen.',
           }),
-          states: Type.Unknown({ description: 'How many are in which state.' }),
+          statuses: StatusCounts,
           warnings: Type.Array(Type.String()),
         }),
       },
@@ -62,7 +63,7 @@ export const campaignRoutes = [
         looked: preview.looked,
         sample: preview.sample.map(viewSummary),
         targets: preview.targets.map((target) => ({ ...target })),
-        states: preview.byState,
+        statuses: statusCounts(preview.byState),
         warnings: [...preview.warnings],
       }
     },

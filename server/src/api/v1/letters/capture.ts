@@ -5,7 +5,6 @@ import { InvalidRequest } from '../../invalid-request.ts'
 import { route } from '../../route.ts'
 import { keptAsBytes } from '../../unkeepable-text.ts'
 import { v1 } from '../dialect.ts'
-import { traceOf } from '../queue-care.ts'
 
 export const capturedMax = 1_000
 
@@ -54,7 +53,6 @@ export const captureRoutes = [
             description: 'The dead queue; it must be there.',
           }),
           letters: Type.Array(Envelope, { minItems: 1, description: `At most ${capturedMax}.` }),
-          reason: Type.Optional(Type.String({ maxLength: 1_000 })),
         },
         { additionalProperties: false },
       ),
@@ -71,8 +69,7 @@ export const captureRoutes = [
         }),
       },
     },
-    handler: async (request, _reply, context) => {
-      const { queue, letters, reason } = request.body
+    handler: async ({ body: { queue, letters } }, _reply, context) => {
       if (letters.length > capturedMax) {
         const message = `has ${letters.length} letters; ${capturedMax} can be captured at once`
         throw new InvalidRequest([{ field: 'body.letters', message }])
@@ -82,7 +79,6 @@ export const captureRoutes = [
       const captured = await context.letters().capture(
         queue,
         read.map(({ letter }) => letter),
-        traceOf(request, reason),
       )
       return {
         letters: captured.map(({ letterId, isNew }, index) => ({

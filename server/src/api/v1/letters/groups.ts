@@ -4,23 +4,17 @@ import { type Instant, usPerSecond } from '../../../core/instant.ts'
 import { KnownError } from '../../../errors.ts'
 import type { Letters } from '../../../letters/letters.ts'
 import type { GroupFacts } from '../../../storage/letter-store.ts'
-import type { ListedState } from '../../../storage/storage.ts'
-import { letterStatus, letterStatuses } from '../../letter-status.ts'
 import { route } from '../../route.ts'
 import { formatInstant } from '../../wire-time.ts'
 import { NextCursor, nullable, pageQuery, readCursor, writeCursor } from '../cursor.ts'
 import { v1 } from '../dialect.ts'
 import { countedFields, readCountedFilter } from '../letter-filter.ts'
 import { LetterSummary, Time, timeOrNull, viewSummary } from './letter-view.ts'
+import { StatusCounts, statusCounts } from './status-counts.ts'
 
 const list = 'groups'
 const hourUs = 3_600 * usPerSecond
 const trendHours = 24
-
-const statusCounts = Object.fromEntries(letterStatuses.map((status) => [status, Type.Integer()])) as Record<
-  (typeof letterStatuses)[number],
-  ReturnType<typeof Type.Integer>
->
 
 const groupFields = {
   id: Type.Integer(),
@@ -35,7 +29,7 @@ const groupFields = {
   last_seen_at: nullable(Time, 'When its newest letter died; null when none is left.'),
   sample_id: nullable(Type.String(), 'Its newest letter.'),
   count: Type.Integer({ description: 'Letters that match the filter.' }),
-  statuses: Type.Object(statusCounts),
+  statuses: StatusCounts,
   trend: Type.Object({
     from: Type.String({ format: 'date-time', description: 'Where the first hour begins.' }),
     counts: Type.Array(Type.Integer(), {
@@ -140,14 +134,7 @@ async function viewGroups(
     last_seen_at: timeOrNull(facts.lastSeenAt),
     sample_id: facts.sampleId,
     count: facts.count,
-    statuses: viewStatuses(facts.states),
+    statuses: statusCounts(facts.states),
     trend: { from: formatInstant(since), counts: trends.get(facts.id) ?? [] },
   }))
-}
-
-function viewStatuses(states: GroupFacts['states']): Record<(typeof letterStatuses)[number], number> {
-  const counts = { PENDING: 0, RETRYING: 0, RESOLVED: 0, DEAD: 0, DISCARDED: 0 }
-  for (const [state, count] of Object.entries(states))
-    counts[letterStatus(state as ListedState)] += count ?? 0
-  return counts
 }
