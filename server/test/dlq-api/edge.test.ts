@@ -1,9 +1,15 @@
 import { describe, expect, it } from 'vitest'
 import { startTestApi } from '../http/api.ts'
+import type { Answer } from './desk.ts'
 
 const json = { 'content-type': 'application/json' }
 
-async function ask(url: string, method = 'GET', body?: unknown, headers: Record<string, string> = {}) {
+async function ask(
+  url: string,
+  method = 'GET',
+  body?: unknown,
+  headers: Record<string, string> = {},
+): Promise<Answer> {
   const response = await fetch(url, {
     method,
     headers: { ...(body !== undefined && json), ...headers },
