@@ -32,7 +32,9 @@ export interface LetterStore {
   getLetters(letterIds: readonly string[]): Promise<readonly Item[]>
   getArchivedLetters(letterIds: readonly string[]): Promise<readonly Archived[]>
   /** The root ids that these UUIDs stand for, live or archived; unknown ones are left out. */
-  findLettersByUuid(uuids: readonly string[]): Promise<readonly Readonly<{ uuid: string; letterId: string }>[]>
+  findLettersByUuid(
+    uuids: readonly string[],
+  ): Promise<readonly Readonly<{ uuid: string; letterId: string }>[]>
   listLetters(query: LettersQuery): Promise<LettersPage>
   /** Newest archived first by (archivedAt, id). */
   listArchivedLetters(query: ArchivedLettersQuery): Promise<readonly Archived[]>
@@ -88,7 +90,7 @@ export type Redriven = Readonly<
 >
 /**
  * `no-target`: the queue is not there, or the origin is none. `dead-target`: it takes dead letters of
- * others: a redrive never goes there. `no-edit`: there is no such edited version.
+ * others, or is where the letter itself is: a redrive never goes there. `no-edit`: there is no such edited version.
  */
 export type NotSent = NotNow | 'no-target' | 'dead-target' | 'no-edit' | 'not-due'
 
@@ -138,7 +140,12 @@ export type LetterEdit = Readonly<{
 }>
 
 /** Removes what was archived before then from the archive, for good. */
-export type PurgeArchive = Readonly<{ op: 'purge-archive'; queue: string; archivedBefore: Instant; countMax: number }>
+export type PurgeArchive = Readonly<{
+  op: 'purge-archive'
+  queue: string
+  archivedBefore: Instant
+  countMax: number
+}>
 
 /** All that is given must hold. Lists: any of them; an empty list matches nothing. */
 export type CountedFilter = Readonly<{

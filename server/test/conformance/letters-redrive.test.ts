@@ -1,6 +1,5 @@
 /** How a dead letter goes back: exactly what is sent, how each end is told, and that there is only one at a time. */
 import { describe, expect, it } from 'vitest'
-import { instantMax } from '../../src/core/instant.ts'
 import type { Failure } from '../../src/core/item.ts'
 import { redriveHolder, redrivesKept } from '../../src/core/letter.ts'
 import type { NotSent } from '../../src/storage/letter-store.ts'
@@ -629,13 +628,6 @@ describeStores('a redrive', (given) => {
       await given.run({ op: 'delete', queue: work, partition: 0, ids: [sent.id] })
       expect(await acts.letter(letterId)).toEqual(resolved)
     })
-
-    it('also ends at the last moment of time, where a deadline would', async () => {
-      const { letterId } = await oneSent({ expireUs: instantMax })
-      while ((await given.run({ op: 'advance', now: instantMax, countMax: 1 })).isMore);
-      expect(await acts.newest(letterId)).not.toMatchObject({ outcome: null })
-      expect(await acts.letter(letterId)).toMatchObject({ state: 'waiting', redrives: 1 })
-    })
   })
 
   describe('whose letter is gone', () => {
@@ -804,6 +796,12 @@ describeStores('a redrive', (given) => {
       const [letterId = ''] = await acts.bury(work, newItems(1))
       expect(await whyNot(letterId, to(letterId, letters))).toBe('dead-target')
       expect(await whyNot(letterId, to(letterId, elsewhere))).toBe('dead-target')
+    })
+
+    it('to the queue that it is in itself', async () => {
+      const letters = await given.queue()
+      const [letterId = ''] = await acts.capture(letters, [aLetter()])
+      expect(await whyNot(letterId, to(letterId, letters))).toBe('dead-target')
     })
 
     it('to its own origin once that takes dead letters of others', async () => {

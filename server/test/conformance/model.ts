@@ -422,9 +422,10 @@ export class Model {
     if (command.isDueOnly === true && (dueAt === null || dueAt > command.now)) why.push('not-due')
     const name = asked ?? (letter.origin?.kind === 'queue' ? letter.origin.name : null)
     if (name === null || !this.queues.has(name)) why.push('no-target')
-    if ([...this.queues.values()].some(({ deadQueue }) => deadQueue !== null && deadQueue === name)) {
-      why.push('dead-target')
-    }
+    const isDeadQueue = [...this.queues.values()].some(
+      ({ deadQueue }) => deadQueue !== null && deadQueue === name,
+    )
+    if (isDeadQueue || name === letter.queue) why.push('dead-target')
     return why
   }
 
