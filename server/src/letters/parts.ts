@@ -11,6 +11,8 @@ export type LettersParts = Readonly<{
   owner?: string
   random?: () => number
   retention?: RetentionPolicy
+  /** How many letters one step of a campaign freezes and sends. */
+  campaignSteps?: CampaignSteps
   log?: LettersLog
 }>
 
@@ -20,6 +22,8 @@ export type RetentionPolicy = Readonly<{
   /** How long it stays in the archive after that. */
   archiveUs: number
 }>
+
+export type CampaignSteps = Readonly<{ frozenMax: number; sentMax: number }>
 
 /** A logger as pino makes them. */
 export interface LettersLog {

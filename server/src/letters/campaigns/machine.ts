@@ -53,7 +53,12 @@ export type Step =
 
 const wait: Step = { kind: 'wait' }
 
-export function nextStep(facts: CampaignFacts, counts: CampaignCounts, now: Instant): Step {
+export function nextStep(
+  facts: CampaignFacts,
+  counts: CampaignCounts,
+  now: Instant,
+  sentMax = stepLettersMax,
+): Step {
   switch (facts.state) {
     case 'paused':
     case 'halted':
@@ -66,13 +71,13 @@ export function nextStep(facts: CampaignFacts, counts: CampaignCounts, now: Inst
     case 'freezing':
       return { kind: 'freeze' }
     case 'canary':
-      return canaryStep(facts, counts, now)
+      return canaryStep(facts, counts, now, sentMax)
     case 'running':
-      return runningStep(facts, counts, now)
+      return runningStep(facts, counts, now, sentMax)
   }
 }
 
-function canaryStep(facts: CampaignFacts, counts: CampaignCounts, now: Instant): Step {
+function canaryStep(facts: CampaignFacts, counts: CampaignCounts, now: Instant, sentMax: number): Step {
   const { canaryCount, haltRatio } = facts.spec
   const { bad } = tallyOf(counts)
   const started = startedOf(counts)
@@ -81,13 +86,14 @@ function canaryStep(facts: CampaignFacts, counts: CampaignCounts, now: Instant):
   if (bad > 0 && bad > haltRatio * size) {
     return halt(facts, `of the ${size} letters sent first ${bad} failed again or are unknown`, now)
   }
-  if (started < canaryCount && counts.pending > 0) return sendStep(facts, canaryCount - started, now)
+  if (started < canaryCount && counts.pending > 0)
+    return sendStep(facts, Math.min(canaryCount - started, sentMax), now)
   if (counts.sent > 0) return wait
   const running: CampaignFacts = { ...facts, state: 'running', pace: startPace(now), updatedAt: now }
   return { kind: 'become', facts: running }
 }
 
-function runningStep(facts: CampaignFacts, counts: CampaignCounts, now: Instant): Step {
+function runningStep(facts: CampaignFacts, counts: CampaignCounts, now: Instant, sentMax: number): Step {
   if (counts.pending === 0) {
     if (counts.sent > 0) return wait
     return { kind: 'become', facts: { ...facts, state: 'done', ...ended(facts, counts, now) } }
@@ -98,12 +104,12 @@ function runningStep(facts: CampaignFacts, counts: CampaignCounts, now: Instant)
   if (since.ended >= Math.max(haltMin, 1) && since.bad > haltRatio * since.ended) {
     return halt(facts, `of ${since.ended} letters that ended ${since.bad} failed again or are unknown`, now)
   }
-  return sendStep(facts, stepLettersMax, now)
+  return sendStep(facts, sentMax, now)
 }
 
 function sendStep(facts: CampaignFacts, countMax: number, now: Instant): Step {
   const tokens = Math.floor(fillPace(facts.pace, speedOf(facts), now).tokens)
-  const count = Math.min(countMax, stepLettersMax, tokens)
+  const count = Math.min(countMax, tokens)
   return count < 1 ? wait : { kind: 'send', countMax: count }
 }
 

@@ -15,7 +15,7 @@ import { KnownError } from '../../errors.ts'
 import type { PutCampaign, StoredCampaign } from '../../storage/campaign-store.ts'
 import type { Redriven } from '../../storage/letter-store.ts'
 import type { HeldLock, Storage } from '../../storage/storage.ts'
-import type { LettersLog } from '../parts.ts'
+import { type CampaignSteps, type LettersLog, stepLettersMax } from '../parts.ts'
 import { noticed } from '../redrive.ts'
 import { auditOf, policyTrace } from '../trail.ts'
 import { fromDocument, toDocument } from './document.ts'
@@ -49,11 +49,13 @@ export function createCampaignWork(
     engine: Pick<Engine, 'noticeItems'>
     clock: Clock
     owner: string
+    campaignSteps?: CampaignSteps
     log: LettersLog
     onChanged(id: string): void
   }>,
 ): CampaignWork {
   const { storage, engine, clock, log, onChanged } = parts
+  const { frozenMax, sentMax } = parts.campaignSteps ?? { frozenMax: frozenPerStep, sentMax: stepLettersMax }
   const locks = createHeldLocks(parts)
 
   const become = async (stored: StoredCampaign, facts: CampaignFacts, lock: HeldLock): Promise<void> => {
@@ -80,7 +82,7 @@ export function createCampaignWork(
         campaignId: stored.id,
         filter: selectedBy(facts.spec, selection.filter, facts.createdAt),
         ...(facts.frozenUntil !== null && { after: facts.frozenUntil }),
-        countMax: frozenPerStep,
+        countMax: frozenMax,
         lookMax: lookedAtPerStep,
       },
     ] as const)
@@ -143,7 +145,7 @@ export function createCampaignWork(
   const skip = async (stored: StoredCampaign, lock: HeldLock): Promise<void> => {
     await storage.write([
       { op: 'fence', lock },
-      { op: 'skip-letters', campaignId: stored.id, why: 'cancelled', countMax: frozenPerStep },
+      { op: 'skip-letters', campaignId: stored.id, why: 'cancelled', countMax: frozenMax },
     ])
   }
 
@@ -171,14 +173,14 @@ export function createCampaignWork(
     const { id } = seen
     const name = `campaign/${id}`
     // Most passes find campaigns that wait for time or for workers: those cost no lock.
-    if (nextStep(fromDocument(seen.document), seen.counts, clock.now()).kind === 'wait') return false
+    if (nextStep(fromDocument(seen.document), seen.counts, clock.now(), sentMax).kind === 'wait') return false
     const lock = await locks.hold(name)
     if (lock === null) return false
     try {
       const stored = await storage.getCampaign(id)
       if (stored === null) return false
       const facts = fromDocument(stored.document)
-      const step = nextStep(facts, stored.counts, clock.now())
+      const step = nextStep(facts, stored.counts, clock.now(), sentMax)
       if (step.kind === 'wait') return false
       await take(stored, facts, step, lock)
       onChanged(id)

@@ -1,0 +1,284 @@
+import { afterEach, expect, it } from 'vitest'
+import { ksuidToUuid } from '../../src/core/ksuid.ts'
+import { expectRefusal } from '../conformance/known-error.ts'
+import { describeSome } from '../conformance/stores.ts'
+import { aFailure, bytes, minute, noon, textOf } from '../make.ts'
+import { ann, aPair, aWorld, captured, consume, lettersFrom, type World } from './world.ts'
+
+describeSome(['SQLite memory', 'PostgreSQL'], 'dead letters', (given) => {
+  let world: World
+  const begin = async (dead = {}) => {
+    world = aWorld(given.storage)
+    return aPair(world, dead)
+  }
+  afterEach(() => world?.close())
+  const actions = async (target: string) =>
+    (await given.storage.listAudit({ target, countMax: 100 })).map(
+      ({ action, actor }) => `${actor} ${action}`,
+    )
+  const plainly = { target: null, edit: null, isDeadAllowed: false, isCapped: true }
+
+  it('are captured once, however often they are sent', async () => {
+    const { queue, deadQueue } = await begin()
+    const given = lettersFrom(queue, 3)
+    const first = await world.letters.capture(deadQueue, [...given, ...given.slice(0, 1)], ann)
+    expect(first.map(({ isNew }) => isNew)).toEqual([true, true, true, false])
+    expect(first[3]?.letterId).toBe(first[0]?.letterId)
+    const again = await world.letters.capture(deadQueue, given, ann)
+    expect(again).toEqual(first.slice(0, 3).map(({ letterId }) => ({ letterId, isNew: false })))
+    expect(await actions(deadQueue)).toEqual(['ann letters.capture', 'ann letters.capture'])
+    expect(await world.letters.count({ filter: { queues: [deadQueue] }, by: ['state'] })).toEqual([
+      { state: 'waiting', count: 3 },
+    ])
+  })
+
+  it('are captured by many at once, in few transactions', async () => {
+    const { queue, deadQueue } = await begin()
+    let writes = 0
+    const counting = new Proxy(given.storage, {
+      get: (storage, name) => {
+        if (name === 'write') writes++
+        const value = Reflect.get(storage, name)
+        return typeof value === 'function' ? value.bind(storage) : value
+      },
+    })
+    const { letters } = world.another(counting)
+    const all = await Promise.all(
+      lettersFrom(queue, 200).map((letter, index) =>
+        letters.capture(deadQueue, [letter, { ...letter, sourceId: `same-${index % 2}` }]),
+      ),
+    )
+    expect(new Set(all.flat().map(({ letterId }) => letterId)).size).toBe(202)
+    expect(all.flat().filter(({ isNew }) => isNew)).toHaveLength(202)
+    expect(writes).toBeLessThan(40)
+  })
+
+  it('without a source id are never the same', async () => {
+    const { queue, deadQueue } = await begin()
+    const [letter] = lettersFrom(queue, 1, { sourceId: null })
+    if (letter === undefined) throw new Error('there is one')
+    const both = await world.letters.capture(deadQueue, [letter, letter])
+    expect(both.map(({ isNew }) => isNew)).toEqual([true, true])
+  })
+
+  it('of an unknown queue are refused, and the queue may come later', async () => {
+    const { queue } = await begin()
+    await expectRefusal(world.letters.capture('later', lettersFrom(queue, 1)), 'QUEUE_NOT_FOUND')
+    await given.queue({ name: 'later' })
+    expect(await world.letters.capture('later', lettersFrom(queue, 1))).toMatchObject([{ isNew: true }])
+  })
+
+  it('are captured in steps of a thousand', async () => {
+    const { queue, deadQueue } = await begin()
+    const all = await world.letters.capture(deadQueue, lettersFrom(queue, 2_500), ann)
+    expect(new Set(all.map(({ letterId }) => letterId)).size).toBe(2_500)
+    expect(await actions(deadQueue)).toEqual(['ann letters.capture'])
+  })
+
+  it('wake a lease that waits where they are sent to', async () => {
+    const { queue, deadQueue } = await begin()
+    const [id = ''] = await captured(world, deadQueue, lettersFrom(queue, 1))
+    const lease = world.engine.lease(queue, { clientId: 'w', countMax: 1, timeoutMs: 10_000 })
+    // It waits: there is nothing yet.
+    await new Promise((resolve) => setTimeout(resolve, 50))
+    await world.letters.redrive([id], plainly, ann)
+    const { items } = await lease
+    expect(items.map(({ payload }) => textOf(payload))).toEqual(['order 0'])
+  })
+
+  it('are resolved when their redrive completed, and come back when it died', async () => {
+    const { queue, deadQueue } = await begin()
+    const [good = '', bad = ''] = await captured(world, deadQueue, lettersFrom(queue, 2))
+    expect(await world.letters.redrive([good, bad], plainly, ann)).toMatchObject([
+      { letterId: good, isStarted: true, queue },
+      { letterId: bad, isStarted: true, queue },
+    ])
+    expect(await world.letters.redrive([good], plainly, ann)).toEqual([
+      { letterId: good, isStarted: false, why: 'redriving' },
+    ])
+    await consume(world, queue, (payload) => payload === 'order 0')
+    const resolved = await world.letters.find(good)
+    expect(resolved?.item).toMatchObject({
+      state: 'done',
+      letter: { redrives: [{ outcome: 'resolved', actor: 'ann' }] },
+    })
+    expect((await world.letters.find(bad))?.item).toMatchObject({
+      state: 'waiting',
+      redrives: 1,
+      letter: { redrives: [{ outcome: 'failed' }] },
+    })
+    expect(resolved?.audit.map(({ action, reason, details }) => ({ action, reason, details }))).toEqual([
+      { action: 'letter.redrive', reason: 'INC-7 is mended', details: { ...plainly, letters: 1 } },
+      { action: 'letter.redrive', reason: 'INC-7 is mended', details: { ...plainly, letters: 2 } },
+    ])
+  })
+
+  it('answer in the order of the ids, each by itself', async () => {
+    const { queue, deadQueue } = await begin()
+    const [a = '', b = ''] = await captured(world, deadQueue, lettersFrom(queue, 2))
+    const unknown = '0ujtsYcgvSTl8PAuAdqWYSMnLOv'
+    const results = await world.letters.redrive([b, unknown, a, b], plainly, ann)
+    expect(results.map(({ letterId, isStarted }) => [letterId, isStarted])).toEqual([
+      [b, true],
+      [unknown, false],
+      [a, true],
+      [b, true],
+    ])
+    expect(await consume(world, queue)).toHaveLength(2)
+    await expectRefusal(world.letters.redrive(Array(10_001).fill(a), plainly, ann), 'BAD_REQUEST')
+  })
+
+  it('are sent by the thousand, each with its audit row', async () => {
+    const { queue, deadQueue } = await begin()
+    const ids = await captured(world, deadQueue, lettersFrom(queue, 1_500))
+    const results = await world.letters.redrive(ids, plainly, ann)
+    expect(results.filter(({ isStarted }) => isStarted)).toHaveLength(1_500)
+    expect(await actions(ids.at(-1) ?? '')).toEqual(['ann letter.redrive'])
+    expect(await consume(world, queue)).toHaveLength(1_500)
+  })
+
+  it('are edited and sent, and the original is kept', async () => {
+    const { queue, deadQueue } = await begin()
+    const [id = ''] = await captured(world, deadQueue, lettersFrom(queue, 1))
+    const number = await world.letters.edit(id, { payload: bytes('mended') }, ann)
+    expect(await world.letters.redrive([id], { ...plainly, edit: number + 1 }, ann)).toEqual([
+      { letterId: id, isStarted: false, why: 'no-edit' },
+    ])
+    await world.letters.redrive([id], { ...plainly, edit: number }, ann)
+    expect(await consume(world, queue)).toEqual(['mended'])
+    const detail = await world.letters.find(id)
+    expect(textOf(detail?.item.payload ?? null)).toBe('order 0')
+    expect(detail?.edits).toMatchObject([
+      { number, actor: 'ann', payload: bytes('mended'), key: bytes('key 0') },
+    ])
+    expect(await actions(id)).toEqual(['ann letter.redrive', 'ann letter.redrive', 'ann letter.edit'])
+    await expectRefusal(world.letters.edit('0ujtsYcgvSTl8PAuAdqWYSMnLOv', {}, ann), 'LETTER_NOT_FOUND')
+  })
+
+  it('are given up with a reason, stay as tombstones and are not captured again', async () => {
+    const { queue, deadQueue } = await begin()
+    const [id = ''] = await captured(world, deadQueue, lettersFrom(queue, 1))
+    expect(await world.letters.discard([id], ann)).toEqual([{ letterId: id, isDiscarded: true, why: null }])
+    expect((await world.letters.find(id))?.item).toMatchObject({
+      state: 'discarded',
+      letter: { discardReason: 'INC-7 is mended' },
+    })
+    expect(await world.letters.capture(deadQueue, lettersFrom(queue, 1))).toEqual([
+      { letterId: id, isNew: false },
+    ])
+    expect(await world.letters.redrive([id], plainly, ann)).toMatchObject([{ why: 'discarded' }])
+    expect(await actions(id)).toEqual(['ann letter.redrive', 'ann letter.discard'])
+  })
+
+  it('are found by root id and by UUID, and nothing else is', async () => {
+    const { queue, deadQueue } = await begin()
+    const [id = ''] = await captured(world, deadQueue, lettersFrom(queue, 1))
+    const uuid = ksuidToUuid(id)
+    const unknown = '0ujtsYcgvSTl8PAuAdqWYSMnLOv'
+    const asked = [id, uuid, uuid.toUpperCase(), unknown, ksuidToUuid(unknown), 'x', '']
+    expect(await world.letters.resolveIds(asked)).toEqual([id, id, id, null, null, null, null])
+    expect((await world.letters.find(uuid))?.item.rootId).toBe(id)
+    expect(await world.letters.find(unknown)).toBeNull()
+    expect(await world.letters.find('nonsense')).toBeNull()
+  })
+
+  it('are listed with the total where the counts know it', async () => {
+    const { queue, deadQueue } = await begin()
+    await captured(world, deadQueue, lettersFrom(queue, 30))
+    const query = { order: 'diedAt', isDescending: true, countMax: 7, hasBytes: false } as const
+    const filter = { queues: [deadQueue] }
+    const seen: string[] = []
+    let page = await world.letters.list({ ...query, filter })
+    expect(page.total).toBe(30)
+    for (;;) {
+      seen.push(...page.letters.map(({ sourceId }) => sourceId ?? ''))
+      if (page.next === null) break
+      page = await world.letters.list({ ...query, filter, after: page.next })
+    }
+    expect(seen).toEqual(Array.from({ length: 30 }, (_, index) => `${queue}/${29 - index}`))
+    const found = await world.letters.list({ ...query, filter: { ...filter, text: 'CARD 17' } })
+    expect(found).toMatchObject({ total: null, next: null })
+    expect(found.letters.map(({ sourceId }) => sourceId)).toEqual([`${queue}/17`])
+    expect(await world.letters.list({ ...query, filter: { ...filter, states: ['dead'] } })).toEqual({
+      letters: [],
+      looked: 0,
+      next: null,
+      total: 0,
+    })
+  })
+
+  it('are grouped by cause', async () => {
+    const { queue, deadQueue } = await begin()
+    const other = lettersFrom(queue, 2, { failure: aFailure({ errorClass: 'Timeout', message: 'too slow' }) })
+    await captured(world, deadQueue, lettersFrom(queue, 5))
+    await captured(
+      world,
+      deadQueue,
+      other.map((letter, index) => ({ ...letter, sourceId: `other-${index}` })),
+    )
+    const query = { filter: { queues: [deadQueue] }, countMax: 10, isEmptyToo: false }
+    expect(await world.letters.groups(query)).toMatchObject([
+      { count: 5, errorClass: 'com.example.PaymentRefused', title: 'card <n> was refused' },
+      { count: 2, errorClass: 'Timeout' },
+    ])
+  })
+
+  it('go back by themselves where the policy says so, with backoff and jitter, until they are DEAD', async () => {
+    const backoff = { kind: 'exponential', delayUsMin: minute, delayUsMax: 60 * minute, jitter: 0.2 } as const
+    const { queue, deadQueue } = await begin({ redrive: { mode: 'auto', redrivesMax: 2, backoff } })
+    const manual = await aPair(world)
+    const letters = lettersFrom(queue, 3).map((letter) => ({ ...letter, diedAt: noon }))
+    await captured(world, deadQueue, letters)
+    const [byHand = ''] = await captured(world, manual.deadQueue, lettersFrom(manual.queue, 1))
+    const another = world.another().letters
+    const due = async () => {
+      await Promise.all([world.letters.passes.auto(), another.passes.auto()])
+      return consume(world, queue, () => false)
+    }
+    expect(await due()).toEqual([])
+    world.tick(minute * 1.2)
+    // Both servers looked; each letter went once.
+    expect((await due()).sort()).toEqual(['order 0', 'order 1', 'order 2'])
+    expect(await due()).toEqual([])
+    const page = await world.letters.list({
+      filter: { queues: [deadQueue] },
+      order: 'diedAt',
+      isDescending: false,
+      countMax: 9,
+      hasBytes: false,
+    })
+    for (const { letter } of page.letters) {
+      const waitUs = (letter?.nextRedriveAt ?? 0) - world.now()
+      expect(waitUs).toBeGreaterThanOrEqual(2 * minute * 0.8)
+      expect(waitUs).toBeLessThanOrEqual(2 * minute * 1.2)
+    }
+    world.tick(minute * 2.4)
+    expect(await due()).toHaveLength(3)
+    world.tick(600 * minute)
+    expect(await due()).toEqual([])
+    expect(await world.letters.count({ filter: { queues: [deadQueue] }, by: ['state', 'redrives'] })).toEqual(
+      [{ state: 'dead', redrives: 2, count: 3 }],
+    )
+    expect((await world.letters.find(byHand))?.item.redrives).toBe(0)
+    const rows = await given.storage.listAudit({
+      target: deadQueue,
+      action: 'letters.auto-redrive',
+      countMax: 9,
+    })
+    expect(rows.every(({ actor }) => actor === 'policy')).toBe(true)
+    expect(rows.length).toBeGreaterThanOrEqual(2)
+  })
+
+  it('that are due and cannot be sent do not keep the others waiting', async () => {
+    const backoff = { kind: 'fixed', delayUs: minute, jitter: 0 } as const
+    const { queue, deadQueue } = await begin({ redrive: { mode: 'auto', redrivesMax: 3, backoff } })
+    const gone = lettersFrom('gone', 5, { diedAt: noon - 10 })
+    await captured(world, deadQueue, [...gone, ...lettersFrom(queue, 2)])
+    world.tick(2 * minute)
+    for (let passes = 0; passes < 5; passes++) await world.letters.passes.auto()
+    expect(await consume(world, queue)).toHaveLength(2)
+    const before = (await given.storage.listAudit({ target: deadQueue, countMax: 99 })).length
+    for (let passes = 0; passes < 5; passes++) await world.letters.passes.auto()
+    expect(await given.storage.listAudit({ target: deadQueue, countMax: 99 })).toHaveLength(before)
+  })
+})

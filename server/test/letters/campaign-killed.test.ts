@@ -1,0 +1,121 @@
+/** A server that works on a campaign is killed before or after each of its writes; another one ends it. */
+import { expect, it } from 'vitest'
+import type { Campaign } from '../../src/letters/letters.ts'
+import type { Storage } from '../../src/storage/storage.ts'
+import { describeSome } from '../conformance/stores.ts'
+import { minute, second } from '../make.ts'
+import { ann, aPair, aSpec, aWorld, captured, consume, lettersFrom, type World } from './world.ts'
+
+/** Dies at its nth write: before it reaches the store, or before its answer reaches the server. */
+function mortal(
+  storage: Storage,
+  writes: number,
+  when: 'before' | 'after',
+): { storage: Storage; isDead(): boolean } {
+  let left = writes
+  let isDead = false
+  const proxy = new Proxy(storage, {
+    get: (target, name) => {
+      const value = Reflect.get(target, name)
+      if (typeof value !== 'function') return value
+      return async (...given: unknown[]) => {
+        if (isDead) throw new Error('killed')
+        if (name !== 'write') return value.apply(target, given)
+        left--
+        if (left > 0) return value.apply(target, given)
+        isDead = true
+        if (when === 'after') await value.apply(target, given)
+        throw new Error('killed')
+      }
+    },
+  })
+  // Neither listens nor announces: a killed server does neither.
+  return {
+    storage: Object.assign(Object.create(proxy), { onAnnounced: () => () => {} }),
+    isDead: () => isDead,
+  }
+}
+
+const letterCount = 23
+const campaignSteps = { frozenMax: 6, sentMax: 5 }
+const isGood = (payload: string) => !payload.endsWith('3')
+
+async function workUntilEnd(
+  world: World,
+  id: string,
+  letters: World['letters'],
+  takeAll: () => Promise<void>,
+): Promise<void> {
+  for (let rounds = 0; rounds < 300; rounds++) {
+    await letters.passes.campaigns()
+    await takeAll()
+    world.tick(second)
+    const campaign = (await world.letters.campaigns.get(id)) as Campaign
+    if (campaign.endedAt !== null) return
+  }
+  throw new Error('does not end')
+}
+
+describeSome(['SQLite memory', 'PostgreSQL'], 'a campaign whose server is killed', (given) => {
+  const runKilled = async (writes: number, when: 'before' | 'after') => {
+    const world = aWorld(given.storage, { campaignSteps })
+    const { queue, deadQueue } = await aPair(world)
+    const ids = await captured(world, deadQueue, lettersFrom(queue, letterCount))
+    const spec = aSpec(deadQueue, { canaryCount: 4, ratePerSecond: 7 })
+    const { id } = await world.letters.campaigns.create(spec, ann)
+
+    const { storage, isDead } = mortal(given.storage, writes, when)
+    const seen: string[] = []
+    const takeAll = async (): Promise<void> => {
+      seen.push(...(await consume(world, queue, isGood)))
+    }
+    try {
+      await workUntilEnd(world, id, world.another(storage).letters, takeAll)
+    } catch (error) {
+      if (!isDead()) throw error
+      // What was sent before the kill is taken by workers that live on.
+      await takeAll()
+      world.tick(minute)
+      await workUntilEnd(world, id, world.another().letters, takeAll)
+    }
+    const { state, size, counts } = (await world.letters.campaigns.get(id)) as Campaign
+    const letters = await given.storage.getLetters(ids)
+    const outcome = {
+      state,
+      size,
+      counts,
+      sent: letters.map(({ letter }) => letter?.requeues),
+      states: letters.map((letter) => letter.state),
+      places: (await world.letters.campaigns.letters(id, { countMax: 100 })).map((each) => [
+        ids.indexOf(each.letterId),
+        each.state,
+      ]),
+    }
+    await world.close()
+    return { outcome, seen, wasKilled: isDead() }
+  }
+
+  it.each(['before', 'after'] as const)(
+    '%s any of its writes ends as if nothing had been',
+    async (when) => {
+      const whole = await runKilled(Number.POSITIVE_INFINITY, when)
+      expect(whole.outcome).toMatchObject({
+        state: 'done',
+        size: letterCount,
+        counts: { resolved: 21, failed: 2 },
+        sent: Array(letterCount).fill(1),
+      })
+      let kills = 0
+      for (let writes = 1; ; writes++) {
+        const { outcome, seen, wasKilled } = await runKilled(writes, when)
+        expect(outcome, `killed ${when} write ${writes}`).toEqual(whole.outcome)
+        // Nothing was sent twice, nothing was left out.
+        expect(seen.sort(), `killed ${when} write ${writes}`).toEqual(whole.seen.toSorted())
+        if (!wasKilled) break
+        kills++
+      }
+      expect(kills).toBeGreaterThan(15)
+    },
+    120_000,
+  )
+})

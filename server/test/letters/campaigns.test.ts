@@ -1,0 +1,345 @@
+import { afterEach, expect, it } from 'vitest'
+import type { Campaign } from '../../src/letters/letters.ts'
+import { expectRefusal } from '../conformance/known-error.ts'
+import { describeSome } from '../conformance/stores.ts'
+import { aFailure, minute, noon, second } from '../make.ts'
+import { ann, aPair, aSpec, aWorld, captured, consume, lettersFrom, type World } from './world.ts'
+
+describeSome(['SQLite memory', 'PostgreSQL'], 'a campaign', (given) => {
+  let world: World
+  const begin = async (count: number, dead = {}) => {
+    world = aWorld(given.storage)
+    const pair = await aPair(world, dead)
+    const ids = await captured(world, pair.deadQueue, lettersFrom(pair.queue, count))
+    return { ...pair, ids }
+  }
+  afterEach(() => world?.close())
+  const now = async ({ id }: Pick<Campaign, 'id'>): Promise<Campaign> => {
+    const campaign = await world.letters.campaigns.get(id)
+    if (campaign === null) throw new Error('the campaign is gone')
+    return campaign
+  }
+  const actions = async (target: string) =>
+    (await given.storage.listAudit({ target, countMax: 100 })).map(
+      ({ action, actor }) => `${actor} ${action}`,
+    )
+
+  it('sends every letter of its set, and is done when each has its end', async () => {
+    const { queue, deadQueue } = await begin(2_300)
+    const campaign = await world.letters.campaigns.create(aSpec(deadQueue), ann)
+    expect(campaign).toMatchObject({ state: 'freezing', size: null, actor: 'ann', reason: 'INC-7 is mended' })
+    await world.work()
+    expect(await now(campaign)).toMatchObject({
+      state: 'running',
+      size: 2_300,
+      counts: { sent: 2_300, pending: 0 },
+    })
+    expect(await consume(world, queue, (payload) => !payload.endsWith('00'))).toHaveLength(2_300)
+    await world.work()
+    expect(await now(campaign)).toMatchObject({
+      state: 'done',
+      endedAt: noon,
+      counts: { pending: 0, sent: 0, resolved: 2_278, failed: 22, unknown: 0, skipped: 0, discarded: 0 },
+    })
+    const failed = await world.letters.campaigns.letters(campaign.id, { states: ['failed'], countMax: 100 })
+    expect(failed).toHaveLength(22)
+    expect(await actions(campaign.id)).toEqual(['ann campaign.create'])
+    const detail = await world.letters.find(failed[0]?.letterId ?? '')
+    expect(detail?.item.letter?.redrives).toMatchObject([
+      { campaign: { id: campaign.id }, outcome: 'failed' },
+    ])
+    expect(detail?.audit.map(({ action }) => action)).toEqual(['campaign.create'])
+    expect(await world.letters.passes.campaigns()).toBe(false)
+  })
+
+  it('of named letters is frozen at once; what cannot be sent says why', async () => {
+    const { queue, deadQueue, ids } = await begin(5)
+    await world.letters.discard(ids.slice(0, 1), ann)
+    const missing = '0ujtsYcgvSTl8PAuAdqWYSMnLOv'
+    const letterIds = [...ids.toReversed(), missing, ids[1] ?? '']
+    const campaign = await world.letters.campaigns.create(aSpec(deadQueue, { selection: { letterIds } }), ann)
+    expect(campaign).toMatchObject({ state: 'running', size: 6, counts: { pending: 6 } })
+    await world.work()
+    await consume(world, queue)
+    await world.work()
+    expect(await now(campaign)).toMatchObject({ state: 'done', counts: { resolved: 4, skipped: 2 } })
+    const letters = await world.letters.campaigns.letters(campaign.id, { countMax: 10 })
+    expect(letters.map(({ letterId, state, why }) => [letterId, state, why])).toEqual([
+      [ids[4], 'resolved', ''],
+      [ids[3], 'resolved', ''],
+      [ids[2], 'resolved', ''],
+      [ids[1], 'resolved', ''],
+      [ids[0], 'skipped', 'discarded'],
+      [missing, 'skipped', 'missing'],
+    ])
+  })
+
+  it('takes nobody in who died after it was made', async () => {
+    const { queue, deadQueue } = await begin(3)
+    const campaign = await world.letters.campaigns.create(aSpec(deadQueue), ann)
+    world.tick(second)
+    const late = lettersFrom(queue, 2).map((letter, index) => ({
+      ...letter,
+      sourceId: `late-${index}`,
+      diedAt: world.now(),
+    }))
+    await captured(world, deadQueue, late)
+    await world.work()
+    expect(await now(campaign)).toMatchObject({ size: 3 })
+  })
+
+  it('sends a few first, and the rest when they ended well', async () => {
+    const { queue, deadQueue } = await begin(30)
+    const campaign = await world.letters.campaigns.create(aSpec(deadQueue, { canaryCount: 5 }), ann)
+    await world.work()
+    expect(await now(campaign)).toMatchObject({ state: 'canary', counts: { sent: 5, pending: 25 } })
+    expect(await consume(world, queue)).toEqual([0, 1, 2, 3, 4].map((index) => `order ${index}`))
+    await world.work()
+    expect(await now(campaign)).toMatchObject({ state: 'running', counts: { sent: 25, resolved: 5 } })
+  })
+
+  it('halts by itself when those fail, says so, and goes on when a person says', async () => {
+    const { queue, deadQueue } = await begin(30)
+    const spec = aSpec(deadQueue, { canaryCount: 5, haltRatio: 0.2 })
+    const campaign = await world.letters.campaigns.create(spec, ann)
+    await world.work()
+    await consume(world, queue, (payload) => payload !== 'order 1' && payload !== 'order 2')
+    await world.work()
+    expect(await now(campaign)).toMatchObject({
+      state: 'halted',
+      stateReason: 'of the 5 letters sent first 2 failed again or are unknown: more than 20 %',
+      counts: { pending: 25, resolved: 3, failed: 2 },
+    })
+    expect(await actions(campaign.id)).toEqual(['policy campaign.halt', 'ann campaign.create'])
+    await world.letters.campaigns.resume(campaign.id, ann)
+    await world.work()
+    await consume(world, queue)
+    await world.work()
+    expect(await now(campaign)).toMatchObject({ state: 'done', counts: { resolved: 28, failed: 2 } })
+  })
+
+  it('halts in the middle when too many fail', async () => {
+    const { queue, deadQueue } = await begin(100)
+    const spec = aSpec(deadQueue, { ratePerSecond: 10, haltRatio: 0.5, haltMin: 20 })
+    const campaign = await world.letters.campaigns.create(spec, ann)
+    for (let seconds = 0; seconds < 20; seconds++) {
+      await world.work()
+      await consume(world, queue, () => false)
+      world.tick(second)
+    }
+    const halted = await now(campaign)
+    expect(halted).toMatchObject({ state: 'halted', counts: { failed: 20, pending: 80 } })
+  })
+
+  it('keeps to its rate and its ramp, also over a restart', async () => {
+    const { deadQueue } = await begin(400)
+    const spec = aSpec(deadQueue, { ratePerSecond: 20, rampUs: 10 * second })
+    const campaign = await world.letters.campaigns.create(spec, ann)
+    const sent: number[] = []
+    for (let seconds = 0; seconds < 15; seconds++) {
+      for (let tenths = 0; tenths < 10; tenths++) {
+        world.tick(second / 10)
+        // Each time as if it had just been started; those before it gave up their lock.
+        const { letters } = world.another()
+        await world.work(letters)
+        await letters.close()
+      }
+      sent.push((await now(campaign)).counts.sent)
+    }
+    const perSecond = sent.map((count, index) => count - (sent[index - 1] ?? 0))
+    expect(perSecond[0]).toBeLessThanOrEqual(2)
+    expect(perSecond[4]).toBeGreaterThanOrEqual(7)
+    expect(perSecond[4]).toBeLessThanOrEqual(10)
+    for (const count of perSecond.slice(11)) {
+      expect(count).toBeGreaterThanOrEqual(19)
+      expect(count).toBeLessThanOrEqual(21)
+    }
+    expect((await now(campaign)).rate).toBeGreaterThan(15)
+  })
+
+  it('sends nothing while it is paused, and what is under way goes on', async () => {
+    const { queue, deadQueue } = await begin(20)
+    const campaign = await world.letters.campaigns.create(aSpec(deadQueue, { ratePerSecond: 5 }), ann)
+    await world.work()
+    world.tick(second)
+    await world.work()
+    const paused = await world.letters.campaigns.pause(campaign.id, { ...ann, reason: 'lunch' })
+    expect(paused).toMatchObject({ state: 'paused', stateReason: 'lunch', counts: { sent: 5 } })
+    world.tick(minute)
+    await world.work()
+    await consume(world, queue)
+    expect(await now(campaign)).toMatchObject({ state: 'paused', counts: { resolved: 5, pending: 15 } })
+    await world.letters.campaigns.resume(campaign.id, ann)
+    await world.work()
+    // No flood for the time that it stood still.
+    expect((await now(campaign)).counts.sent).toBe(0)
+    expect(await actions(campaign.id)).toEqual([
+      'ann campaign.resume',
+      'ann campaign.pause',
+      'ann campaign.create',
+    ])
+  })
+
+  it('that is cancelled skips what is pending and lets the rest end', async () => {
+    const { queue, deadQueue } = await begin(20)
+    const campaign = await world.letters.campaigns.create(aSpec(deadQueue, { canaryCount: 4 }), ann)
+    await world.work()
+    const cancelled = await world.letters.campaigns.cancel(campaign.id, { ...ann, reason: 'wrong queue' })
+    expect(cancelled).toMatchObject({ state: 'cancelled', stateReason: 'wrong queue', endedAt: null })
+    await world.work()
+    expect(await now(campaign)).toMatchObject({ counts: { sent: 4, skipped: 16, pending: 0 }, endedAt: null })
+    world.tick(second)
+    await consume(world, queue)
+    await world.work()
+    expect(await now(campaign)).toMatchObject({
+      state: 'cancelled',
+      endedAt: noon + second,
+      counts: { resolved: 4, skipped: 16 },
+    })
+    await expectRefusal(world.letters.campaigns.resume(campaign.id, ann), 'CAMPAIGN_STATE')
+    await expectRefusal(
+      world.letters.campaigns.cancel('0ujtsYcgvSTl8PAuAdqWYSMnLOv', ann),
+      'CAMPAIGN_NOT_FOUND',
+    )
+  })
+
+  it('that gives letters up leaves tombstones that name it', async () => {
+    const { deadQueue, ids } = await begin(12)
+    const campaign = await world.letters.campaigns.create(
+      aSpec(deadQueue, { action: 'discard', canaryCount: 5 }),
+      ann,
+    )
+    await world.work()
+    expect(await now(campaign)).toMatchObject({ state: 'done', counts: { discarded: 12 } })
+    const detail = await world.letters.find(ids[0] ?? '')
+    expect(detail?.item).toMatchObject({
+      state: 'discarded',
+      letter: { discardReason: `INC-7 is mended (campaign ${campaign.id})` },
+    })
+    expect(detail?.audit.map(({ action }) => action)).toEqual(['campaign.create'])
+  })
+
+  it('that matches nothing is done at once', async () => {
+    const { deadQueue } = await begin(0)
+    const campaign = await world.letters.campaigns.create(aSpec(deadQueue), ann)
+    await world.work()
+    expect(await now(campaign)).toMatchObject({ state: 'done', size: 0 })
+  })
+
+  it('needs a name, a reason and a target that is there', async () => {
+    const { deadQueue } = await begin(1)
+    const { create } = world.letters.campaigns
+    await expectRefusal(create(aSpec(deadQueue, { name: '' }), ann), 'BAD_REQUEST')
+    await expectRefusal(create(aSpec(deadQueue), { ...ann, reason: ' ' }), 'BAD_REQUEST')
+    await expectRefusal(create(aSpec(deadQueue, { target: 'nowhere' }), ann), 'TARGET_INVALID')
+    expect(await world.letters.campaigns.list({ countMax: 10 })).toMatchObject(
+      (await world.letters.campaigns.list({ countMax: 10 })).filter(({ spec }) => spec.name !== ''),
+    )
+  })
+
+  it('is worked on by several servers as by one', async () => {
+    const { queue, deadQueue } = await begin(200)
+    const servers = [1, 2, 3].map(
+      () => world.another(undefined, { campaignSteps: { frozenMax: 30, sentMax: 20 } }).letters,
+    )
+    const campaign = await world.letters.campaigns.create(aSpec(deadQueue, { canaryCount: 10 }), ann)
+    const seen: string[] = []
+    for (let rounds = 0; (await now(campaign)).state !== 'done'; rounds++) {
+      if (rounds > 200) throw new Error(`does not end: ${JSON.stringify(await now(campaign))}`)
+      await Promise.all(servers.map((letters) => letters.passes.campaigns()))
+      seen.push(...(await consume(world, queue)))
+      // Sooner or later another one gets the lock.
+      world.tick(5 * second)
+    }
+    expect(seen).toHaveLength(200)
+    expect(new Set(seen).size).toBe(200)
+    expect(await now(campaign)).toMatchObject({ counts: { resolved: 200 } })
+  })
+
+  it('is not sent on by a server that was slow while a person paused it', async () => {
+    const { deadQueue } = await begin(20)
+    const campaign = await world.letters.campaigns.create(aSpec(deadQueue), ann)
+    let isPaused = false
+    const slow = new Proxy(given.storage, {
+      get: (storage, name) => {
+        const value = Reflect.get(storage, name)
+        if (name !== 'write') return typeof value === 'function' ? value.bind(storage) : value
+        return async (commands: readonly { op: string }[]) => {
+          if (commands.some(({ op }) => op === 'redrive') && !isPaused) {
+            isPaused = true
+            await world.letters.campaigns.pause(campaign.id, ann)
+          }
+          return value.call(storage, commands)
+        }
+      },
+    })
+    await world.work(world.another(slow).letters)
+    expect(isPaused).toBe(true)
+    expect(await now(campaign)).toMatchObject({ state: 'paused', counts: { pending: 20, sent: 0 } })
+  })
+
+  it('shows every change to who watches, until it has ended', async () => {
+    const { queue, deadQueue } = await begin(3)
+    const campaign = await world.letters.campaigns.create(aSpec(deadQueue), ann)
+    const seen: string[] = []
+    const watching = (async () => {
+      for await (const { state, counts } of world.letters.campaigns.watch(
+        campaign.id,
+        AbortSignal.timeout(20_000),
+      )) {
+        seen.push(`${state} ${counts.sent}/${counts.resolved}`)
+      }
+    })()
+    await expect.poll(() => seen).toEqual(['freezing 0/0'])
+    await world.work()
+    await expect.poll(() => seen.at(-1)).toBe('running 3/0')
+    await consume(world, queue)
+    await world.work()
+    await watching
+    expect(seen.at(-1)).toBe('done 0/3')
+    const gone = new AbortController()
+    gone.abort()
+    for await (const _ of world.letters.campaigns.watch(campaign.id, gone.signal))
+      throw new Error('not any more')
+  })
+
+  it('is previewed without changing anything, with what a person should know', async () => {
+    const { queue, deadQueue, ids } = await begin(15, { letterClass: 'financial' })
+    await captured(
+      world,
+      deadQueue,
+      lettersFrom('gone', 2, { failure: aFailure({ message: 'other' }), diedAt: noon - 60 * minute }),
+    )
+    await world.letters.discard(ids.slice(0, 1), ann)
+    const how = { target: null, edit: null, isDeadAllowed: false, isCapped: true }
+    await world.letters.redrive(ids.slice(1, 2), how, ann)
+    await given.storage.write([{ op: 'update-queue', name: queue, changes: { isPaused: true }, now: noon }])
+    const before = await given.storage.listAudit({ countMax: 1 })
+    const preview = await world.letters.campaigns.preview(aSpec(deadQueue))
+    expect(preview).toMatchObject({
+      count: 15,
+      isExact: true,
+      byState: { waiting: 15 },
+      targets: [
+        { queue, count: 13 },
+        { queue: 'gone', count: 2 },
+      ],
+    })
+    expect(preview.sample).toHaveLength(10)
+    const warnings = preview.warnings.join('\n')
+    expect(warnings).toContain('there is no queue gone here: its 2 letters will be skipped')
+    expect(warnings).toContain(`queue ${queue} is paused`)
+    expect(warnings).toContain('1 letters that are under way or held by a consumer are left out')
+    expect(warnings).toContain('class financial')
+    expect(warnings).toMatch(/group \d+ \(card <n> was refused\) still gets letters, the last one 0 min ago/)
+    const searched = await world.letters.campaigns.preview(
+      aSpec(deadQueue, { selection: { filter: { queues: [deadQueue], text: 'CARD' } } }),
+    )
+    expect(searched).toMatchObject({ count: 13, isExact: true, targets: [{ queue, count: 13 }] })
+    const named = await world.letters.campaigns.preview(aSpec(deadQueue, { selection: { letterIds: ids } }))
+    expect(named).toMatchObject({ count: 15, byState: { waiting: 13, discarded: 1, leased: 1 } })
+    expect(named.warnings.join('\n')).toContain('1 of the letters named will be skipped: discarded')
+    expect(named.warnings.join('\n')).toContain('1 of the letters named will be skipped: redriving')
+    expect(await given.storage.listAudit({ countMax: 1 })).toEqual(before)
+  })
+})

@@ -1,0 +1,109 @@
+import { afterEach, expect, it } from 'vitest'
+import { expectRefusal } from '../conformance/known-error.ts'
+import { describeSome } from '../conformance/stores.ts'
+import { day, noon } from '../make.ts'
+import { ann, aPair, aWorld, captured, consume, lettersFrom, type World } from './world.ts'
+
+describeSome(['SQLite memory', 'PostgreSQL'], 'retention', (given) => {
+  let world: World
+  afterEach(() => world?.close())
+  const plainly = { target: null, edit: null, isDeadAllowed: false, isCapped: true }
+  /** One letter each: waiting, under way, resolved, DEAD, discarded. */
+  const oneOfEach = async (letterClass: string) => {
+    const backoff = { kind: 'fixed', delayUs: 0, jitter: 0 } as const
+    const redrive = { mode: 'manual', redrivesMax: 1, backoff } as const
+    const { queue, deadQueue } = await aPair(world, { letterClass, redrive })
+    const [waiting = '', leased = '', done = '', dead = '', discarded = ''] = await captured(
+      world,
+      deadQueue,
+      lettersFrom(queue, 5),
+    )
+    await world.letters.redrive([done, dead], plainly, ann)
+    await consume(world, queue, (payload) => payload === 'order 2')
+    await world.letters.redrive([leased], plainly, ann)
+    await world.letters.discard([discarded], ann)
+    return { deadQueue, ids: { waiting, leased, done, dead, discarded } }
+  }
+  const left = async (ids: Record<string, string>) => {
+    const names: string[] = []
+    for (const [name, id] of Object.entries(ids)) {
+      if ((await world.letters.find(id))?.archivedAt === null) names.push(name)
+    }
+    return names
+  }
+  const actions = async (target: string) =>
+    (await given.storage.listAudit({ target, countMax: 100 }))
+      .filter(({ actor }) => actor === 'policy')
+      .map(({ action }) => action)
+
+  it('archives what ended 30 days ago, by class, and removes it from the archive after 365', async () => {
+    world = aWorld(given.storage)
+    const standard = await oneOfEach('standard')
+    const financial = await oneOfEach('financial')
+    world.tick(30 * day)
+    expect(await world.letters.passes.retention()).toBe(false)
+    expect(await left(standard.ids)).toHaveLength(5)
+    expect(await actions(standard.deadQueue)).toEqual([])
+    world.tick(1)
+    expect(await world.letters.passes.retention()).toBe(false)
+    expect(await left(standard.ids)).toEqual(['waiting', 'leased'])
+    expect(await left(financial.ids)).toEqual(['waiting', 'leased', 'dead'])
+    expect(await actions(standard.deadQueue)).toEqual(['letters.archive'])
+    expect(await world.letters.find(standard.ids.done)).toMatchObject({ archivedAt: noon + 30 * day + 1 })
+
+    const [restored] = await world.letters.restore([standard.ids.discarded], ann)
+    expect(restored).toMatchObject({ isRestored: true })
+    expect((await world.letters.find(standard.ids.discarded))?.item).toMatchObject({ state: 'waiting' })
+
+    world.tick(365 * day)
+    await world.letters.passes.retention()
+    expect(await world.letters.find(standard.ids.done)).not.toBeNull()
+    world.tick(1)
+    await world.letters.passes.retention()
+    expect(await world.letters.find(standard.ids.done)).toBeNull()
+    expect(await world.letters.find(standard.ids.dead)).toBeNull()
+    expect(await left(standard.ids)).toEqual(['waiting', 'leased', 'discarded'])
+    expect(await left(financial.ids)).toEqual(['waiting', 'leased', 'dead'])
+    expect(await actions(standard.deadQueue)).toEqual(['letters.purge-archive', 'letters.archive'])
+    expect(await world.letters.passes.retention()).toBe(false)
+    expect(await actions(standard.deadQueue)).toHaveLength(2)
+  })
+
+  it('goes on in batches until all is done, and says what it did', async () => {
+    world = aWorld(given.storage)
+    const { queue, deadQueue } = await aPair(world)
+    const ids = await captured(world, deadQueue, lettersFrom(queue, 1_500))
+    await world.letters.discard(ids, ann)
+    world.tick(31 * day)
+    expect(await world.letters.passes.retention()).toBe(true)
+    expect(await world.letters.passes.retention()).toBe(false)
+    expect(await world.letters.listArchived({ queues: [deadQueue], countMax: 5_000 })).toHaveLength(1_500)
+
+    const other = await aPair(world)
+    const more = await captured(world, other.deadQueue, lettersFrom(other.queue, 25))
+    await world.letters.discard(more, ann)
+    world.tick(31 * day)
+    const told: string[] = []
+    const done = await world.letters.runRetention({ batchSize: 10, onDone: (each) => told.push(each.queue) })
+    expect(done).toEqual([{ queue: other.deadQueue, archived: 25, purged: 0 }])
+    expect(told).toEqual([other.deadQueue])
+    expect(await actions(other.deadQueue)).toEqual(['letters.archived', 'letters.archive'])
+    await expectRefusal(world.letters.runRetention({ batchSize: 0 }), 'BAD_REQUEST')
+  })
+
+  it('is done by one server at a time', async () => {
+    world = aWorld(given.storage)
+    const { queue, deadQueue } = await aPair(world)
+    await world.letters.discard(await captured(world, deadQueue, lettersFrom(queue, 3)), ann)
+    world.tick(31 * day)
+    const now = world.now()
+    const [lock] = await given.storage.write([
+      { op: 'acquire-lock', name: 'letters/retention', owner: 'another', now, deadline: now + day },
+    ])
+    expect(await world.letters.passes.retention()).toBe(false)
+    await expectRefusal(world.letters.runRetention({ batchSize: 10 }), 'RETENTION_BUSY')
+    if (lock === null) throw new Error('it was free')
+    await given.storage.write([{ op: 'release-lock', lock }])
+    expect(await world.letters.runRetention({ batchSize: 10 })).toMatchObject([{ archived: 3 }])
+  })
+})

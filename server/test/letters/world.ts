@@ -1,0 +1,156 @@
+/** A store, an engine and letters on it with one clock that stands still until it is told to go on. */
+
+import type { NewQueue } from '../../src/core/queue.ts'
+import type { Engine } from '../../src/engine/engine.ts'
+import { openEngine } from '../../src/engine/open.ts'
+import type { CampaignSpec, CapturedLetter, Letters } from '../../src/letters/letters.ts'
+import { openLetters } from '../../src/letters/open.ts'
+import type { LettersParts } from '../../src/letters/parts.ts'
+import type { Storage } from '../../src/storage/storage.ts'
+import { aFailure, anOrigin, bytes, noon, second } from '../make.ts'
+
+export const ann = { actor: 'ann', reason: 'INC-7 is mended', requestId: 'r1' }
+
+export interface World {
+  readonly storage: Storage
+  readonly engine: Engine
+  readonly letters: Letters
+  now(): number
+  tick(us: number): void
+  /** A server of its own on the same store, with the same clock. */
+  another(storage?: Storage, parts?: Partial<LettersParts>): { engine: Engine; letters: Letters }
+  /** Passes until there is nothing more to do now. */
+  work(letters?: Letters): Promise<void>
+  close(): Promise<void>
+}
+
+export function aWorld(storage: Storage, parts: Partial<LettersParts> = {}): World {
+  let now = noon
+  const clock = { now: () => now }
+  const opened: { engine: Engine; letters: Letters }[] = []
+  const another = (on: Storage = storage, more: Partial<LettersParts> = {}) => {
+    const engine = openEngine(on, { clock, isTicking: false, random: () => 0.5, requestsMax: 10_000 })
+    const letters = openLetters({ storage: on, engine, clock, ...parts, ...more })
+    opened.push({ engine, letters })
+    return { engine, letters }
+  }
+  const own = another()
+  return {
+    storage,
+    ...own,
+    another,
+    now: () => now,
+    tick: (us) => {
+      now += us
+    },
+    work: async (letters = own.letters) => {
+      for (let passes = 0; await letters.passes.campaigns(); passes++) {
+        if (passes > 1_000) throw new Error('the campaigns do not come to rest')
+      }
+    },
+    close: async () => {
+      for (const { engine, letters } of opened) {
+        await letters.close().catch(() => undefined)
+        await engine.close()
+      }
+    },
+  }
+}
+
+let worlds = 0
+
+/** A queue with a dead queue, both with names of their own. */
+export async function aPair(
+  { storage }: Pick<World, 'storage'>,
+  dead: Partial<NewQueue> = {},
+): Promise<{ queue: string; deadQueue: string }> {
+  const number = ++worlds
+  const [queue, deadQueue] = [`orders-${number}`, `orders-${number}-dead`]
+  await storage.write([
+    { op: 'create-queue', queue: { name: deadQueue, ...dead }, now: noon },
+    { op: 'create-queue', queue: { name: queue, deadQueue, attemptsMax: 1 }, now: noon },
+  ])
+  return { queue, deadQueue }
+}
+
+/** Letters that came from that queue. */
+export function lettersFrom(
+  queue: string,
+  count: number,
+  changes: Partial<CapturedLetter> = {},
+): CapturedLetter[] {
+  return Array.from({ length: count }, (_, index) => ({
+    sourceId: `${queue}/${index}`,
+    origin: anOrigin({
+      kind: 'queue',
+      name: queue,
+      partition: 0,
+      id: String(index),
+      group: null,
+      cluster: null,
+    }),
+    payload: bytes(`order ${index}`),
+    key: bytes(`key ${index}`),
+    headers: [['trace', bytes(`t${index}`)]] as const,
+    failure: aFailure({ message: `card ${index} was refused` }),
+    history: [],
+    diedAt: noon - count + index,
+    ...changes,
+  }))
+}
+
+export async function captured(
+  world: World,
+  deadQueue: string,
+  letters: readonly CapturedLetter[],
+): Promise<string[]> {
+  return (await world.letters.capture(deadQueue, letters)).map(({ letterId }) => letterId)
+}
+
+/** Leases all there is, and completes what `isGood` says; the rest dies. Gives the payloads in order. */
+export async function consume(
+  { storage, now }: World,
+  queue: string,
+  isGood: (payload: string) => boolean = () => true,
+): Promise<string[]> {
+  const seen: string[] = []
+  for (;;) {
+    const [items] = await storage.write([
+      { op: 'lease', queue, partition: 0, holders: Array(1_000).fill('worker'), now: now() },
+    ])
+    if (items.length === 0) return seen
+    const text = (payload: Uint8Array) => new TextDecoder().decode(payload)
+    const good = items.filter(({ payload }) => isGood(text(payload)))
+    const bad = items.filter(({ payload }) => !isGood(text(payload)))
+    const settled = await storage.write([
+      { op: 'complete', queue, partition: 0, ids: good.map(({ id }) => id), now: now() },
+      {
+        op: 'retry',
+        queue,
+        partition: 0,
+        items: bad.map(({ id }) => ({ id, isDead: true, error: null, chance: 0.5, availableAt: null })),
+        now: now(),
+      },
+    ])
+    if (settled.some(({ isSettled }) => !isSettled)) throw new Error('could not be settled')
+    seen.push(...items.map(({ payload }) => text(payload)))
+  }
+}
+
+export function aSpec(deadQueue: string, changes: Partial<CampaignSpec> = {}): CampaignSpec {
+  return {
+    name: 'after the fix',
+    action: 'redrive',
+    selection: { filter: { queues: [deadQueue] } },
+    target: null,
+    isDeadAllowed: false,
+    canaryCount: 0,
+    ratePerSecond: 0,
+    rampUs: 0,
+    haltRatio: 1,
+    haltMin: 1,
+    ...changes,
+  }
+}
+
+export const oneSecond = second
