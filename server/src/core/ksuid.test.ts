@@ -1,6 +1,14 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { ksuidMax, ksuidMin, ksuidProblem, ksuidTime, ksuidToUuid, nextKsuids } from './ksuid.ts'
+import {
+  ksuidMax,
+  ksuidMin,
+  ksuidProblem,
+  ksuidRangeOfUuid,
+  ksuidTime,
+  ksuidToUuid,
+  nextKsuids,
+} from './ksuid.ts'
 
 const noon = Date.UTC(2026, 10, 15, 12) * 1000
 
@@ -60,5 +68,19 @@ describe('item ids', () => {
   it('are shown as a UUID made of their first 16 bytes', () => {
     expect(ksuidToUuid(ksuidMax)).toBe('ffffffff-ffff-ffff-ffff-ffffffffffff')
     expect(ksuidToUuid('0ujtsYcgvSTl8PAuAdqWYSMnLOv')).toBe('0669f7ef-b5a1-cd34-b5f9-9d1154fb6853')
+  })
+
+  it('are found by that UUID in a range that holds every id with it, and no other', () => {
+    const uuidOf = (id: string) => ksuidToUuid(id)
+    for (const id of [ksuidMin, ksuidMax, '0ujtsYcgvSTl8PAuAdqWYSMnLOv']) {
+      const range = ksuidRangeOfUuid(uuidOf(id).toUpperCase())
+      expect(range && range.first <= id && id <= range.last).toBe(true)
+      expect([range?.first ?? '', range?.last ?? ''].map(uuidOf)).toEqual([uuidOf(id), uuidOf(id)])
+    }
+    const next = ksuidRangeOfUuid('0669f7ef-b5a1-cd34-b5f9-9d1154fb6854')
+    expect((next?.first ?? '') > (ksuidRangeOfUuid('0669f7ef-b5a1-cd34-b5f9-9d1154fb6853')?.last ?? '')).toBe(
+      true,
+    )
+    expect(ksuidRangeOfUuid('no uuid')).toBeUndefined()
   })
 })

@@ -12,7 +12,16 @@ import {
   second,
 } from '../../test/make.ts'
 import { deadLetterOf, deadPartition } from './dead-letter.ts'
-import { comeDue, complete, dueAt, expireDeadlineWhenPromoted, failureOf, giveBack } from './transitions.ts'
+import { newLetterFacts, startRedrive } from './letter.ts'
+import {
+  comeDue,
+  complete,
+  dieAlone,
+  dueAt,
+  expireDeadlineWhenPromoted,
+  failureOf,
+  giveBack,
+} from './transitions.ts'
 
 const givenBack = { availableAt: null, isDead: false, error: null }
 const letter = { origin: anOrigin(), sourceId: 'main/payments/3/42/billing', diedAt: noon }
@@ -205,5 +214,51 @@ describe('the dead letter of an item', () => {
     expect([0, 1, 2, 3, 4].map((partition) => deadPartition(partition, { partitions: 3 }))).toEqual([
       0, 1, 2, 0, 1,
     ])
+  })
+})
+
+describe('an item that is a redrive of a letter', () => {
+  const redriven = aLeasedItem({ letterId: 'letter', redrives: 2, attempts: 3 })
+  const bounded = aQueue({ attemptsMax: 2, deadQueue: 'graveyard' })
+  const given = { isDead: false, error: { message: 'again' } }
+
+  it('goes back to its letter when it dies, whatever its queue does with the dead', () => {
+    for (const queue of [bounded, aQueue({ attemptsMax: 2 }), aQueue({ attemptsMax: 2, onDead: 'keep' })]) {
+      expect(giveBack(redriven, given, queue, noon)).toMatchObject({ to: 'return', letterId: 'letter' })
+      expect(comeDue(redriven, queue, noon + hour)).toMatchObject({ to: 'return', letterId: 'letter' })
+    }
+  })
+
+  it('dies like any other when its letter is gone', () => {
+    const fate = dieAlone(redriven, aFailure(), bounded, 'attempts')
+    expect(fate).toMatchObject({ to: 'move', deadQueue: 'graveyard' })
+  })
+
+  it('is completed like any other', () => {
+    expect(complete(redriven, bounded)).toMatchObject({ to: 'remove', as: 'completed' })
+  })
+})
+
+describe('a letter whose redrive went elsewhere', () => {
+  const letter = anItem({
+    origin: anOrigin(),
+    failure: aFailure(),
+    letter: newLetterFacts(noon, aQueue().redrive, 0.5),
+  })
+  const sent = startRedrive(letter, {
+    actor: 'ann',
+    campaign: null,
+    target: { kind: 'webhook', name: 'hooks', partition: null, id: '1' },
+    edit: null,
+    at: noon,
+    deadline: noon + hour,
+  })
+
+  it('comes back as unknown when nobody said anything in time', () => {
+    expect(dueAt(sent, aQueue())).toBe(noon + hour)
+    expect(comeDue(sent, aQueue({ attemptsMax: 1 }), noon + hour)).toMatchObject({
+      to: 'come-back',
+      failure: { reason: 'outcome_unknown', errorClass: '', stack: '' },
+    })
   })
 })

@@ -1,5 +1,6 @@
 import { instantMax, instantMin } from '../core/instant.ts'
 import { KnownError } from '../errors.ts'
+import type { LetterFilter, RedriveLetters } from './letter-store.ts'
 import type { Command, ImportedItem, NewItem } from './storage.ts'
 
 /**
@@ -43,6 +44,51 @@ export function checkCommand(command: Command): void {
       checkText('name', command.name)
       checkText('owner', command.owner)
       return
+    case 'archive':
+      checkInstant('endedBefore', command.endedBefore)
+      return
+    case 'redrive':
+      checkText('actor', command.actor)
+      for (const { letterId, queue, edit, campaign } of command.letters) {
+        checkLetter(letterId, campaign)
+        checkText('queue', queue)
+        if (edit != null) checkNumber('edit', edit, 1, int4Max)
+      }
+      return
+    case 'discard':
+      checkText('reason', command.reason)
+      for (const { letterId, campaign } of command.letters) checkLetter(letterId, campaign)
+      return
+    case 'end-redrives':
+      for (const { letterId } of command.ends) checkText('letterId', letterId)
+      return
+    case 'restore':
+    case 'freeze-ids':
+      if ('campaignId' in command) checkText('campaignId', command.campaignId)
+      for (const letterId of command.letterIds) checkText('letterId', letterId)
+      return
+    case 'edit-letter':
+      checkText('letterId', command.letterId)
+      checkText('actor', command.actor)
+      return
+    case 'purge-archive':
+      checkInstant('archivedBefore', command.archivedBefore)
+      return
+    case 'put-campaign':
+      if (command.id === '') throw new KnownError('BAD_REQUEST', 'the id of a campaign cannot be empty')
+      checkText('id', command.id)
+      checkText('state', command.state)
+      checkNumber('version', command.version, 0, int4Max)
+      return
+    case 'freeze-letters':
+      checkText('campaignId', command.campaignId)
+      checkNumber('lookMax', command.lookMax, 1, countMaxMax)
+      checkFilter(command.filter)
+      return
+    case 'skip-letters':
+      checkText('campaignId', command.campaignId)
+      checkText('why', command.why)
+      return
     default:
       return
   }
@@ -62,6 +108,23 @@ function checkItem(item: NewItem | ImportedItem): void {
   checkText('letterId', item.letterId)
   if (item.lease) checkText('holder', item.lease.holder)
   if ('sourceId' in item) checkText('sourceId', item.sourceId)
+  if ('diedAt' in item && item.diedAt != null) checkInstant('diedAt', item.diedAt)
+}
+
+function checkLetter(letterId: string, campaign: RedriveLetters['letters'][number]['campaign']): void {
+  checkText('letterId', letterId)
+  if (campaign == null) return
+  checkText('campaign.id', campaign.id)
+  checkNumber('campaign.place', campaign.place, 0, int4Max)
+}
+
+function checkFilter(filter: LetterFilter): void {
+  for (const field of ['queues', 'origins', 'reasons', 'slugs', 'errorClasses'] as const) {
+    for (const text of filter[field] ?? []) checkText(field, text)
+  }
+  checkText('text', filter.text)
+  checkText('header', filter.header?.name)
+  checkText('header', filter.header?.value)
 }
 
 const int4Max = 2 ** 31 - 1

@@ -1,6 +1,6 @@
 import { Buffer } from 'node:buffer'
-import { instantMax } from '../../core/instant.ts'
 import type { Failure, Header, Item, LetterFacts, Origin } from '../../core/item.ts'
+import { isRedriving, noDeadline } from '../../core/letter.ts'
 import { dueAt } from '../../core/transitions.ts'
 import { leaseDeadlineOf, waitingOf } from '../lease-deadline.ts'
 import { redrivesCounted } from '../letter-store.ts'
@@ -105,10 +105,10 @@ export function itemValues(queue: KnownQueue, item: Item): Bound[] {
   ]
 }
 
-/** What never comes due is not kept among what does. */
+/** A letter whose redrive is an item of this store ends with that: it is not kept among what comes due. */
 function dueAtOf(item: Item, queue: KnownQueue): number | null {
   const at = dueAt(item, queue.queue)
-  return at === instantMax ? null : at
+  return at === noDeadline && isRedriving(item) ? null : at
 }
 
 /** From a row of `itemColumnList`, in that order. */
