@@ -59,7 +59,10 @@ export function newLetterFacts(diedAt: Instant, policy: RedrivePolicy, chance: n
 /** When the policy sends it back next; null where it sends nothing by itself. */
 function nextRedriveAt(now: Instant, number: number, policy: RedrivePolicy, chance: number): Instant | null {
   if (policy.mode !== 'auto' || policy.redrivesMax === 0) return null
-  return later(now, retryDelayUs(policy.backoff, number, () => chance))
+  return later(
+    now,
+    retryDelayUs(policy.backoff, number, () => chance),
+  )
 }
 
 export function isRedriving(item: Pick<Item, 'state' | 'letter'>): boolean {
@@ -180,11 +183,15 @@ const stackKept = 2_000
 
 /** What is past is kept, but not at any length. */
 function shortened(failure: Failure): Failure {
-  return failure.stack.length <= stackKept ? failure : { ...failure, stack: failure.stack.slice(0, stackKept) }
+  return failure.stack.length <= stackKept
+    ? failure
+    : { ...failure, stack: failure.stack.slice(0, stackKept) }
 }
 
 function factsOf(item: Item): LetterFacts {
-  return item.letter ?? { requeues: 0, lastRedriveAt: null, redrives: [], nextRedriveAt: null, discardReason: '' }
+  return (
+    item.letter ?? { requeues: 0, lastRedriveAt: null, redrives: [], nextRedriveAt: null, discardReason: '' }
+  )
 }
 
 /** What every state has: the item without what only its present state has. */

@@ -89,7 +89,8 @@ export function comeDue(item: Item, rules: Rules, now: Instant): Fate {
     case 'leased': {
       const failed = (reason: string) =>
         failureOf(item, { message: `lease of ${item.lease.holder} ended` }, reason, now)
-      if (isRedriving(item)) return { to: 'come-back', failure: outcomeUnknown(item, now), because: 'lease-end' }
+      if (isRedriving(item))
+        return { to: 'come-back', failure: outcomeUnknown(item, now), because: 'lease-end' }
       if (item.attempts >= attemptsMaxOf(item, rules)) return die(item, failed('attempts'), rules, 'attempts')
       if (isExpired(item, now)) return die(item, failed('expired'), rules, 'expire')
       return { to: 'waiting', availableAt: null, failure: failed('lease_ended'), because: 'lease-end' }
