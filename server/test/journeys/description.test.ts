@@ -56,7 +56,12 @@ describe('the description of the API', () => {
       const named = operation.parameters?.filter((parameter) => parameter.in === 'path') ?? []
       expect(named.map((parameter) => parameter.name)).toEqual(inPath)
     }
-    expect(Object.keys(components.schemas)).toEqual(['queue-api.Error', 'v1.Error'])
+    expect(Object.keys(components.schemas)).toEqual([
+      'queue-api.Error',
+      'dlq.Error',
+      'dlq-messages.Error',
+      'v1.Error',
+    ])
   })
 
   it('points only at schemas that it has', async () => {

@@ -1,6 +1,8 @@
 import { type Static, Type } from 'typebox'
+import { type Instant, usPerSecond } from '../../core/instant.ts'
 import type { Item } from '../../core/item.ts'
 import { reasonSlug } from '../../core/reason.ts'
+import type { Letters } from '../../letters/letters.ts'
 import { InvalidRequest } from '../invalid-request.ts'
 import { route } from '../route.ts'
 import { formatInstant } from '../wire-time.ts'
@@ -78,7 +80,8 @@ export const listRoute = route({
     }
     const letters = context.letters()
     const numbered = numberedQuery(query, times, page_size)
-    const found = numbered === null ? nothing : await readNumberedPage(letters, numbered)
+    const total = await knownTotal(letters, numbered, context.clock.now())
+    const found = numbered === null ? nothing : await readNumberedPage(letters, { ...numbered, ...total })
     logEvent('dlq.list', startedMs, { page, page_size, reason, from, to }, request, context)
     return success({
       items: found.letters.map(viewEntry),
@@ -119,6 +122,20 @@ function numberedQuery(
     page,
     pageSize,
   }
+}
+
+const dayUs = 24 * 3_600 * usPerSecond
+
+/** What died since some time of the last day is counted, and need not be searched for. */
+async function knownTotal(
+  letters: Letters,
+  query: NumberedQuery | null,
+  now: Instant,
+): Promise<{ total?: number }> {
+  if (query === null) return {}
+  const { states, died, ...others } = query.filter
+  if (died?.from === undefined || died.until !== undefined || Object.keys(others).length > 0) return {}
+  return died.from < now - dayUs ? {} : { total: await letters.countOpenSince(died.from) }
 }
 
 function viewEntry(item: Item): Static<typeof Entry> {

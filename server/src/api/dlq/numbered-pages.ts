@@ -20,6 +20,8 @@ export type NumberedQuery = Readonly<{
   /** From 1. */
   page: number
   pageSize: number
+  /** Where the caller knows it. */
+  total?: number
 }>
 export type NumberedPage = Readonly<{
   letters: readonly Item[]
@@ -37,9 +39,9 @@ export type Found = Readonly<{ letters: readonly Item[]; next: LetterCursor | nu
 
 const stepMax = 1_000
 const reachMsMax = 3_000
-const countMsMax = 1_000
+const countMsMax = 500
 /** What one step may take: the walk looks at the time between steps. */
-const stepMsMax = 500
+const stepMsMax = 200
 
 export async function readNumberedPage(
   letters: Letters,
@@ -55,13 +57,15 @@ export async function readNumberedPage(
   const from = (place: Place) => ({ ...list, ...(place.cursor !== null && { after: place.cursor }) })
   const offset = (page - 1) * pageSize
 
-  const known: { total: number | null } = { total: null }
+  const known: { total: number | null } = { total: query.total ?? null }
   const walk = async (place: Place, countMax: number, reader: ReadLetters): Promise<[Place, Found]> => {
+    const beganMs = performance.now()
     const found = await reader(from(place), countMax)
     known.total ??= found.total
     const passed = {
       offset: place.offset + found.letters.length,
       steps: place.steps + 1,
+      walkedMs: place.walkedMs + performance.now() - beganMs,
       cursor: found.next,
       isEnd: found.next === null,
     }
@@ -106,13 +110,21 @@ function readWithoutBytes(letters: Letters): ReadLetters {
 }
 
 /** So many letters are before it in the list; null: the beginning. */
-type Place = Readonly<{ offset: number; steps: number; cursor: LetterCursor | null; isEnd: boolean }>
+type Place = Readonly<{
+  offset: number
+  /** What it took to get there from the beginning. */
+  steps: number
+  walkedMs: number
+  cursor: LetterCursor | null
+  isEnd: boolean
+}>
 type Remembered = Place & Readonly<{ atMs: number }>
 
-const beginning: Place = { offset: 0, steps: 0, cursor: null, isEnd: false }
+const beginning: Place = { offset: 0, steps: 0, walkedMs: 0, cursor: null, isEnd: false }
 const rememberedMs = 60_000
 /** Nearer to the beginning than this, walking anew costs little. */
 const stepsAnew = 2
+const walkedMsAnew = 100
 const placesMax = 64
 const listsMax = 100
 
@@ -126,7 +138,8 @@ function placesOf(letters: Letters, key: string) {
     (lists.get(key) ?? []).filter((place) => performance.now() - place.atMs < rememberedMs)
   return {
     remember: (place: Place): void => {
-      if (place.steps <= stepsAnew || place.isEnd) return
+      const isNear = place.steps <= stepsAnew && place.walkedMs <= walkedMsAnew
+      if (isNear || place.isEnd) return
       const others = fresh().filter((other) => other.offset !== place.offset || isBefore(place, other))
       // Half of them still show the way: what is between is walked.
       const kept = others.length < placesMax ? others : others.filter((_, index) => index % 2 === 1)
@@ -138,7 +151,8 @@ function placesOf(letters: Letters, key: string) {
     },
     nearest: (offset: number): Place =>
       fresh()
-        .filter((place) => place.offset <= offset)
+        // The first page is always read from the beginning: what is new stands there.
+        .filter((place) => offset > 0 && place.offset <= offset)
         .reduce<Place>(further, beginning),
     furthest: (place: Place): Place => fresh().reduce<Place>(further, place),
   }
