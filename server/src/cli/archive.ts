@@ -2,6 +2,7 @@ import type { LoadedSettings } from '../config/load-settings.ts'
 import { retentionOf } from '../config/retention.ts'
 import { KnownError } from '../errors.ts'
 import { openLetters } from '../letters/open.ts'
+import { retentionBatchMax } from '../letters/retention.ts'
 import { createSystemClock } from '../system-clock.ts'
 import type { Context } from './context.ts'
 import { exitCodes } from './exit-codes.ts'
@@ -13,10 +14,11 @@ export async function archive(
   context: Context,
   batchSize: string,
 ): Promise<number> {
-  if (!/^[0-9]{1,5}$/.test(batchSize)) {
+  const isWhole = /^[0-9]{1,9}$/.test(batchSize)
+  if (!isWhole || Number(batchSize) < 1 || Number(batchSize) > retentionBatchMax) {
     throw new KnownError(
       'SETTING_INVALID',
-      `--batch-size is ${batchSize}; it must be a whole number from 1 to 10000`,
+      `--batch-size is ${batchSize}; it must be a whole number from 1 to ${retentionBatchMax}`,
     )
   }
   return withStorage(settings, context, {

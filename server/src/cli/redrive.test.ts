@@ -6,6 +6,9 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { lettersFrom } from '../../test/letters/world.ts'
+import { openLetters } from '../letters/open.ts'
+import { openStorage } from '../storage/open.ts'
 import { version } from '../version.ts'
 
 const launcher = fileURLToPath(new URL('../../bin/redrive.js', import.meta.url))
@@ -71,7 +74,7 @@ describe('help', () => {
   it('lists the commands and the exit codes', async () => {
     const { code, stdout } = await run(['--help'])
     expect(code).toBe(0)
-    for (const word of ['serve', 'settings', 'migrate', 'verify', 'Exit codes'])
+    for (const word of ['serve', 'settings', 'migrate', 'verify', 'archive', 'Exit codes'])
       expect(stdout).toContain(word)
   })
 
@@ -220,6 +223,55 @@ describe('redrive migrate and verify', () => {
     const { code, stderr } = await run(['verify', '--store', 'typo.db'])
     expect(code).toBe(1)
     expect(stderr).toContain('redrive: there is no store at typo.db')
+  })
+})
+
+describe('redrive archive', () => {
+  /** A store with letters that were given up 40 days ago. */
+  const aStore = async (count: number): Promise<void> => {
+    const clock = { now: () => (Date.now() - 40 * 24 * 3_600_000) * 1_000 }
+    const storage = await openStorage({ kind: 'sqlite', path: join(folder, 'redrive.db') }, { clock })
+    const letters = openLetters({ storage, engine: { noticeItems: () => {} }, clock })
+    await storage.write([{ op: 'create-queue', queue: { name: 'orders-dead' }, now: clock.now() }])
+    const given = lettersFrom('orders', count).map((letter) => ({ ...letter, diedAt: clock.now() }))
+    const captured = await letters.capture('orders-dead', given)
+    const ids = captured.map(({ letterId }) => letterId)
+    await letters.discard(ids, { actor: 'ann', reason: 'test', requestId: '' })
+    await letters.close()
+    await storage.close()
+  }
+
+  it('moves what ended long ago, tells as it goes and prints the sum as JSON', async () => {
+    await aStore(25)
+    const args = ['archive', '--store', 'redrive.db', '--batch-size', '10']
+    const { code, stdout, stderr } = await run(args)
+    expect({ code, stderr }).toEqual({
+      code: 0,
+      stderr: 'queue orders-dead: 25 archived, 0 removed from the archive\n',
+    })
+    expect(JSON.parse(stdout)).toEqual({
+      archived: 25,
+      purged: 0,
+      queues: [{ queue: 'orders-dead', archived: 25, purged: 0 }],
+    })
+    expect(await run(args)).toMatchObject({
+      code: 0,
+      stdout: '{"archived":0,"purged":0,"queues":[]}\n',
+      stderr: '',
+    })
+    expect(await run(['verify', '--store', 'redrive.db'])).toMatchObject({ code: 0 })
+  })
+
+  it('keeps to the settings', async () => {
+    await aStore(1)
+    const args = ['archive', '--store', 'redrive.db', '--letters-retention-days', '41']
+    expect(JSON.parse((await run(args)).stdout)).toMatchObject({ archived: 0 })
+  })
+
+  it.each(['0', '10001', 'many', '-1'])('refuses a batch of %s', async (size) => {
+    const { code, stderr } = await run(['archive', '--store', 'redrive.db', `--batch-size=${size}`])
+    expect(code).toBe(2)
+    expect(stderr).toContain(`--batch-size is ${size}; it must be a whole number from 1 to 10000`)
   })
 })
 
