@@ -1,0 +1,3 @@
+import { describeLetterCrashes } from './letter-crash.ts'
+
+describeLetterCrashes('SQLite file')
