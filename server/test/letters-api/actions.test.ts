@@ -1,0 +1,291 @@
+import { describe, expect, it } from 'vitest'
+import { type Body, describeServers, envelope } from './servers.ts'
+import { complete, die, kill, lease } from './work.ts'
+
+const unknownId = '0'.repeat(27)
+
+describeServers('sending letters back', (api) => {
+  it('puts them where they came from; they are RESOLVED when that was processed, and not before', async () => {
+    const { queue, dead } = await api.queues()
+    await die(api, queue, ['work'], 'boom')
+    const { body: list } = await api.get(`/api/v1/letters?queue=${dead}`)
+    const { id } = list.letters[0]
+    const sent = await api.post('/api/v1/letters/redrive', { ids: [id], reason: 'the receiver is back' })
+    expect(sent.body).toMatchObject({
+      started: 1,
+      refused: 0,
+      letters: [{ id, is_started: true, why: null, number: 1, target: { queue } }],
+    })
+    expect((await api.get(`/api/v1/letters/${id}`)).body).toMatchObject({
+      status: 'RETRYING',
+      redrives: [{ number: 1, outcome: null, target: { kind: 'queue', name: queue } }],
+    })
+    const items = await lease(api, queue)
+    expect(items.map(({ text }) => text)).toEqual(['work'])
+    await complete(api, queue, items)
+    const { body } = await api.get(`/api/v1/letters/${id}`)
+    expect(body).toMatchObject({
+      status: 'RESOLVED',
+      retry_count: 0,
+      requeue_count: 1,
+      redrives: [{ outcome: 'resolved', actor: 'anonymous', campaign: null, edit: null }],
+    })
+    expect(body.audit[0]).toMatchObject({
+      action: 'letter.redrive',
+      target: id,
+      actor: 'anonymous',
+      reason: 'the receiver is back',
+    })
+  })
+
+  it('brings what dies again back to the same letter, with its whole history', async () => {
+    const { queue, dead } = await api.queues()
+    await die(api, queue, ['work'], 'first error')
+    const { body: list } = await api.get(`/api/v1/letters?queue=${dead}`)
+    const { id } = list.letters[0]
+    await api.post(`/api/v1/letters/${id}/redrive`)
+    await kill(api, queue, await lease(api, queue), 'second error')
+    const { body } = await api.get(`/api/v1/letters/${id}`)
+    expect(body).toMatchObject({ status: 'PENDING', retry_count: 1, redrives: [{ outcome: 'failed' }] })
+    expect(body.failures.map(({ message }: Body) => message)).toEqual(['second error', 'first error'])
+    expect((await api.get(`/api/v1/letters/counts?queue=${dead}`)).body.total).toBe(1)
+  })
+
+  it('says of each what became of it, and sends the others', async () => {
+    const { queue, dead } = await api.queues()
+    const ids = await api.capture(dead, ...Array.from({ length: 4 }, () => envelope(queue)))
+    await api.post('/api/v1/letters/discard', { ids: [ids[0]], reason: 'known' })
+    await api.post('/api/v1/letters/redrive', { ids: [ids[1]] })
+    const asked = [...ids, unknownId, 'nonsense', ids[3]]
+    const { status, body } = await api.post('/api/v1/letters/redrive', { ids: asked })
+    expect(status).toBe(200)
+    expect(body.letters.map(({ id, is_started, why }: Body) => [id, is_started, why])).toEqual([
+      [ids[0], false, 'discarded'],
+      [ids[1], false, 'redriving'],
+      [ids[2], true, null],
+      [ids[3], true, null],
+      [unknownId, false, 'missing'],
+      ['nonsense', false, 'missing'],
+    ])
+    expect(body).toMatchObject({ started: 2, refused: 4 })
+  })
+
+  it('sends to a named queue, and never to one that takes dead letters', async () => {
+    const { queue, dead } = await api.queues()
+    const other = await api.queues()
+    const ids = await api.capture(dead, envelope(queue), envelope(queue))
+    for (const target of [dead, other.dead, 'no-such-queue']) {
+      for (const path of ['redrive', `${ids[0]}/redrive`]) {
+        const body = path === 'redrive' ? { ids, target } : { target }
+        const refused = await api.post(`/api/v1/letters/${path}`, body)
+        expect(refused.status).toBe(400)
+        expect(refused.body.error).toMatchObject({
+          code: 'TARGET_INVALID',
+          message: expect.stringContaining(target),
+        })
+      }
+    }
+    expect((await api.get(`/api/v1/letters?queue=${dead}&status=PENDING`)).body.total).toBe(2)
+    await api.post('/api/v1/letters/redrive', { ids, target: other.queue })
+    expect(await lease(api, other.queue, 2)).toHaveLength(2)
+  })
+
+  it('sends what is DEAD only when a person says so', async () => {
+    const { queue, dead } = await api.queues({ redrive: { redrives_max: 1 } })
+    const [id] = await api.capture(dead, envelope(queue))
+    await api.post('/api/v1/letters/redrive', { ids: [id] })
+    await kill(api, queue, await lease(api, queue), 'again')
+    expect((await api.get(`/api/v1/letters/${id}`)).body.status).toBe('DEAD')
+    const refused = await api.post(`/api/v1/letters/${id}/redrive`)
+    expect(refused).toMatchObject({ status: 409, body: { error: { code: 'LETTER_NOT_RETRYABLE' } } })
+    const sent = await api.post(`/api/v1/letters/${id}/redrive`, { include_dead: true })
+    expect(sent.body).toMatchObject({ is_started: true, number: 2 })
+  })
+
+  it('never sends one letter twice at once, however many ask', async () => {
+    const { queue, dead } = await api.queues()
+    const ids = await api.capture(dead, ...Array.from({ length: 5 }, () => envelope(queue)))
+    const answers = await Promise.all(
+      Array.from({ length: 8 }, () => api.post('/api/v1/letters/redrive', { ids })),
+    )
+    expect(answers.reduce((sum, { body }) => sum + body.started, 0)).toBe(5)
+    expect(await lease(api, queue, 10)).toHaveLength(5)
+  })
+
+  it('refuses more ids than one call may name, and says what to do', async () => {
+    const ids = Array.from({ length: 1_001 }, (_, index) => String(index).padStart(27, '0'))
+    for (const [path, more] of [
+      ['letters/redrive', {}],
+      ['letters/discard', { reason: 'x' }],
+      ['letters/restore', {}],
+      ['archive/restore', {}],
+    ] as const) {
+      const { status, body } = await api.post(`/api/v1/${path}`, { ids, ...more })
+      expect(status).toBe(400)
+      expect(body.error.message).toMatch(/1001 ids; 1000 are allowed.*campaign/)
+    }
+  })
+})
+
+describeServers('editing a letter and sending it', (api) => {
+  it('sends the edited version, and keeps the original and its lineage', async () => {
+    const { queue, dead } = await api.queues()
+    const [id] = await api.capture(
+      dead,
+      envelope(queue, { original_value: '{"vat": null}', original_key: 'k', headers: { tenant: 'a' } }),
+    )
+    const edit = { payload: '{"vat": 19}', headers: [{ name: 'tenant', value: 'b' }, { name: 'fixed' }] }
+    const sent = await api.post(`/api/v1/letters/${id}/redrive`, { edit, reason: 'vat was missing' })
+    expect(sent.body).toMatchObject({ is_started: true, edit: 1 })
+    const items = await lease(api, queue)
+    expect(items.map(({ text }) => text)).toEqual(['{"vat": 19}'])
+    await complete(api, queue, items)
+    const { body } = await api.get(`/api/v1/letters/${id}?payload=text`)
+    expect(body).toMatchObject({
+      status: 'RESOLVED',
+      payload: { value: '{"vat": null}' },
+      headers: [{ name: 'tenant', value: 'a' }],
+      redrives: [{ edit: 1, outcome: 'resolved' }],
+      edits: [
+        {
+          number: 1,
+          actor: 'anonymous',
+          key: 'k',
+          payload: { value: '{"vat": 19}' },
+          headers: [
+            { name: 'tenant', value: 'b' },
+            { name: 'fixed', value: null, value_base64: null },
+          ],
+        },
+      ],
+    })
+    expect(body.audit.map(({ action }: Body) => action)).toEqual(
+      expect.arrayContaining(['letter.edit', 'letter.redrive']),
+    )
+  })
+
+  it('takes bytes as base64, and no key for null', async () => {
+    const { queue, dead } = await api.queues()
+    const [id] = await api.capture(dead, envelope(queue, { original_key: 'k' }))
+    await api.post(`/api/v1/letters/${id}/redrive`, { edit: { payload_base64: '/wA=', key: null } })
+    const { body } = await api.get(`/api/v1/letters/${id}`)
+    expect(body.edits).toMatchObject([
+      { key: null, key_base64: null, payload: { form: 'hex', value: 'ff00' } },
+    ])
+  })
+
+  it('keeps nothing of an edit that cannot be sent', async () => {
+    const { queue, dead } = await api.queues()
+    const [id] = await api.capture(dead, envelope(queue))
+    const refused = async (body: object, status: number, code: string) => {
+      const answer = await api.post(`/api/v1/letters/${id}/redrive`, body)
+      expect(answer).toMatchObject({ status, body: { error: { code } } })
+    }
+    await refused({ edit: {} }, 400, 'BAD_REQUEST')
+    await refused({ edit: { payload: 'a', payload_base64: 'YQ==' } }, 400, 'BAD_REQUEST')
+    await refused({ edit: { payload_base64: '***' } }, 400, 'BAD_REQUEST')
+    await refused({ edit: { headers: [{ value: 'x' }] } }, 400, 'BAD_REQUEST')
+    await refused({ edit: { body: 'x' } }, 400, 'BAD_REQUEST')
+    await api.post('/api/v1/letters/redrive', { ids: [id] })
+    await refused({ edit: { payload: 'b' } }, 409, 'LETTER_NOT_RETRYABLE')
+    expect((await api.get(`/api/v1/letters/${id}`)).body.edits).toEqual([])
+    const missing = await api.post(`/api/v1/letters/${unknownId}/redrive`, { edit: { payload: 'b' } })
+    expect(missing).toMatchObject({ status: 404, body: { error: { code: 'LETTER_NOT_FOUND' } } })
+  })
+})
+
+describeServers('giving letters up', (api) => {
+  it('needs a reason, is audited, and says of each what became of it', async () => {
+    const { queue, dead } = await api.queues()
+    const ids = await api.capture(dead, envelope(queue), envelope(queue))
+    for (const reason of [undefined, '', '   ']) {
+      expect((await api.post('/api/v1/letters/discard', { ids, reason })).status).toBe(400)
+    }
+    await api.post('/api/v1/letters/redrive', { ids: [ids[1]] })
+    const { body } = await api.post('/api/v1/letters/discard', {
+      ids: [...ids, unknownId],
+      reason: 'test data',
+    })
+    expect(body).toMatchObject({
+      discarded: 1,
+      refused: 2,
+      letters: [
+        { id: ids[0], is_done: true, why: null },
+        { id: ids[1], is_done: false, why: 'redriving' },
+        { id: unknownId, is_done: false, why: 'missing' },
+      ],
+    })
+    expect((await api.get(`/api/v1/letters/${ids[0]}`)).body).toMatchObject({
+      status: 'DISCARDED',
+      discard_reason: 'test data',
+      audit: [{ action: 'letter.discard', reason: 'test data' }],
+    })
+  })
+
+  it('leaves a tombstone: captured again, the same source id stays discarded', async () => {
+    const { queue, dead } = await api.queues()
+    const [id] = await api.capture(dead, envelope(queue, { source_id: 'orders/1' }))
+    await api.post('/api/v1/letters/discard', { ids: [id], reason: 'not wanted' })
+    const again = await api.post('/api/v1/letters', {
+      queue: dead,
+      letters: [envelope(queue, { source_id: 'orders/1' })],
+    })
+    expect(again.body.letters).toEqual([{ id, is_new: false, problems: [] }])
+    expect((await api.get(`/api/v1/letters/${id}`)).body.status).toBe('DISCARDED')
+  })
+})
+
+describeServers('looking at one letter', (api) => {
+  it('finds nothing under an id that stands for none', async () => {
+    for (const id of [
+      unknownId,
+      'nonsense',
+      '00000000-0000-4000-8000-000000000000',
+      encodeURIComponent('a/b'),
+    ]) {
+      for (const path of ['letters', 'archive']) {
+        const { status, body } = await api.get(`/api/v1/${path}/${id}`)
+        expect([path, id, status, body.error?.code]).toEqual([path, id, 404, 'LETTER_NOT_FOUND'])
+      }
+    }
+  })
+
+  it('shows bytes that are no text as hex, and a page of them as any other', async () => {
+    const { queue, dead } = await api.queues()
+    const odd = { base64: Buffer.from([0xff, 0xfe, 0x00]).toString('base64') }
+    const [id] = await api.capture(
+      dead,
+      envelope(queue, { original_value: odd, original_key: odd }),
+      envelope(queue),
+    )
+    const { body } = await api.get(`/api/v1/letters/${id}?payload=json`)
+    expect(body).toMatchObject({
+      key: null,
+      key_base64: '//4A',
+      payload: { form: 'hex', value: 'fffe00', problem: 'the payload is not JSON' },
+    })
+    const page = await api.get(`/api/v1/letters?queue=${dead}&order=asc`)
+    expect(page.body.letters).toMatchObject([
+      { id, payload: { preview: 'fffe00', is_text: false } },
+      { payload: { preview: 'the payload', is_text: true } },
+    ])
+    const json = await api.get(`/api/v1/letters?queue=${dead}&json=${encodeURIComponent('$.a=1')}`)
+    expect(json).toMatchObject({ status: 200, body: { letters: [], looked: 2, next_cursor: null } })
+  })
+
+  it('refuses a form that it does not know', async () => {
+    expect((await api.get(`/api/v1/letters/${unknownId}?payload=xml`)).status).toBe(400)
+  })
+})
+
+describe('a second permission', () => {
+  it('is asked for where the body wants more than the path says', async () => {
+    const { routes } = await import('../../src/api/routes.ts')
+    const needs = (path: string, body: object) =>
+      routes.find((row) => row.method === 'POST' && row.path === path)?.alsoNeeds?.({ body } as never)
+    expect(needs('/api/v1/letters/{id}/redrive', {})).toBeUndefined()
+    expect(needs('/api/v1/letters/{id}/redrive', { edit: {} })).toBe('letter.edit')
+    expect(needs('/api/v1/campaigns', { action: 'discard' })).toBe('letter.discard')
+    expect(needs('/api/v1/campaigns', { action: 'redrive' })).toBe('letter.redrive')
+  })
+})

@@ -1,0 +1,178 @@
+import { describe, expect, it } from 'vitest'
+import { until } from '../http/poll.ts'
+import { type Body, describeServers, envelope, type Served } from './servers.ts'
+import { complete, kill, lease } from './work.ts'
+
+const unknownId = '0'.repeat(27)
+const named = { name: 'after the fix', reason: 'release 7 mends it', action: 'redrive' }
+
+async function aCampaign(api: Served, count: number, more: object = {}) {
+  const { queue, dead } = await api.queues()
+  const ids = await api.capture(dead, ...Array.from({ length: count }, () => envelope(queue)))
+  const { status, body } = await api.post('/api/v1/campaigns', { ...named, filter: { queue: dead }, ...more })
+  expect([status, body.error]).toEqual([200, undefined])
+  const look = async (): Promise<Body> => (await api.get(`/api/v1/campaigns/${body.id}`)).body
+  return { queue, dead, ids, id: body.id as string, look }
+}
+
+describeServers('a campaign', (api) => {
+  it('is previewed by the selection that it would make, and the preview changes nothing', async () => {
+    const { queue, dead } = await api.queues()
+    await api.capture(dead, ...Array.from({ length: 12 }, () => envelope(queue)))
+    const selection = { action: 'redrive', filter: { queue: dead, status: 'PENDING' } }
+    const { body } = await api.post('/api/v1/campaigns/preview', selection)
+    expect(body).toMatchObject({
+      count: 12,
+      is_exact: true,
+      targets: [{ queue, count: 12 }],
+      statuses: { PENDING: 12 },
+    })
+    expect(body.sample.length).toBeGreaterThan(0)
+    expect((await api.get(`/api/v1/letters?queue=${dead}&status=PENDING`)).body.total).toBe(12)
+    const none = await api.post('/api/v1/campaigns/preview', { action: 'discard', ids: [unknownId] })
+    expect(none.body.warnings.join()).toContain('missing')
+  })
+
+  it('sends its frozen set and reports what became of each letter', async () => {
+    const { queue, dead, ids, id, look } = await aCampaign(api, 3)
+    await until(look, ({ counts }) => counts?.sent === 3)
+    const late = await api.capture(dead, envelope(queue))
+    const items = await lease(api, queue, 3)
+    await kill(api, queue, items.slice(0, 1), 'still broken')
+    await complete(api, queue, items.slice(1))
+    const done = await until(look, ({ is_ended }) => is_ended)
+    expect(done).toMatchObject({
+      ...named,
+      state: 'done',
+      actor: 'anonymous',
+      size: 3,
+      filter: { queue: [dead] },
+      ids: null,
+      counts: { pending: 0, sent: 0, resolved: 2, failed: 1, unknown: 0, skipped: 0 },
+    })
+    const { body } = await api.get(`/api/v1/campaigns/${id}/letters`)
+    expect(body.letters.map((letter: Body) => letter.id)).toEqual(ids)
+    expect(body.letters.map((letter: Body) => letter.state).toSorted()).toEqual([
+      'failed',
+      'resolved',
+      'resolved',
+    ])
+    const failed = await api.get(`/api/v1/campaigns/${id}/letters?state=failed`)
+    expect(failed.body.letters).toHaveLength(1)
+    const pages = await api.get(`/api/v1/campaigns/${id}/letters?limit=2`)
+    const rest = await api.get(`/api/v1/campaigns/${id}/letters?limit=2&cursor=${pages.body.next_cursor}`)
+    expect([...pages.body.letters, ...rest.body.letters]).toEqual(body.letters)
+    const { body: letter } = await api.get(`/api/v1/letters/${ids[0]}`)
+    expect(letter.redrives).toMatchObject([{ campaign: { id, name: named.name } }])
+    expect(letter.audit).toEqual(
+      expect.arrayContaining([expect.objectContaining({ action: 'campaign.create', reason: named.reason })]),
+    )
+    expect((await api.get(`/api/v1/letters/${late[0]}`)).body).toMatchObject({
+      status: 'PENDING',
+      redrives: [],
+    })
+  })
+
+  it('of named letters skips what cannot be sent, and says why', async () => {
+    const { queue, dead } = await api.queues()
+    const ids = await api.capture(dead, envelope(queue), envelope(queue))
+    await api.post('/api/v1/letters/discard', { ids: [ids[1]], reason: 'x' })
+    const { body } = await api.post('/api/v1/campaigns', { ...named, ids: [...ids, unknownId] })
+    const letters = async () => (await api.get(`/api/v1/campaigns/${body.id}/letters`)).body.letters
+    const sent = await until(letters, (all) => all.every(({ state }: Body) => state !== 'pending'))
+    expect(sent.map(({ id, state, why }: Body) => [id, state, why])).toEqual([
+      [ids[0], 'sent', ''],
+      [ids[1], 'skipped', 'discarded'],
+      [unknownId, 'skipped', 'missing'],
+    ])
+    expect((await api.get(`/api/v1/campaigns/${body.id}`)).body.ids).toEqual([...ids, unknownId])
+  })
+
+  it('discards many, with its reason', async () => {
+    const { dead, look } = await aCampaign(api, 5, { action: 'discard' })
+    const done = await until(look, ({ is_ended }) => is_ended)
+    expect(done).toMatchObject({ state: 'done', counts: { discarded: 5 } })
+    const { body } = await api.get(`/api/v1/letters?queue=${dead}`)
+    for (const letter of body.letters) {
+      expect(letter).toMatchObject({
+        status: 'DISCARDED',
+        discard_reason: expect.stringContaining(named.reason),
+      })
+    }
+  })
+
+  it('is paused, resumed and cancelled by a person, each audited', async () => {
+    const { id, look } = await aCampaign(api, 50, { rate_per_second: 1 })
+    const step = (action: string) => api.post(`/api/v1/campaigns/${id}/${action}`, { reason: `to ${action}` })
+    await until(look, ({ state }) => state === 'running')
+    expect((await step('pause')).body).toMatchObject({ state: 'paused', state_reason: 'to pause' })
+    expect((await step('resume')).body).toMatchObject({ state: 'running' })
+    expect((await step('cancel')).body).toMatchObject({ state: 'cancelled' })
+    const cancelled = await until(look, ({ counts }) => counts.pending === 0)
+    expect(cancelled.counts.skipped).toBeGreaterThan(0)
+    const refused = await step('resume')
+    expect(refused).toMatchObject({ status: 409, body: { error: { code: 'CAMPAIGN_STATE' } } })
+    const { body } = await api.get(`/api/v1/audit?target=${id}`)
+    expect(body.entries.map(({ action, reason }: Body) => [action, reason])).toEqual([
+      ['campaign.cancel', 'to cancel'],
+      ['campaign.resume', 'to resume'],
+      ['campaign.pause', 'to pause'],
+      ['campaign.create', named.reason],
+    ])
+  })
+
+  it('is listed, newest first, page by page', async () => {
+    const { dead } = await api.queues()
+    const made: string[] = []
+    for (let number = 0; number < 3; number++) {
+      const { body } = await api.post('/api/v1/campaigns', { ...named, filter: { queue: dead } })
+      made.push(body.id)
+    }
+    const first = await api.get('/api/v1/campaigns?limit=2')
+    expect(first.body.campaigns.map(({ id }: Body) => id)).toEqual([made[2], made[1]])
+    const next = await api.get(`/api/v1/campaigns?limit=1&cursor=${first.body.next_cursor}`)
+    expect(next.body.campaigns.map(({ id }: Body) => id)).toEqual([made[0]])
+  })
+
+  describe('is refused', () => {
+    const filter = { queue: 'q' }
+    it.each([
+      ['without a name', { ...named, name: undefined, filter }, 'body.name is required'],
+      ['with a blank name', { ...named, name: '  ', filter }, 'body.name'],
+      ['without a reason', { ...named, reason: undefined, filter }, 'body.reason is required'],
+      ['with a blank reason', { ...named, reason: ' ', filter }, 'body.reason'],
+      ['without a selection', named, 'ids or filter'],
+      ['with both selections', { ...named, filter, ids: [unknownId] }, 'not both'],
+      ['of no ids', { ...named, ids: [] }, 'body.ids'],
+      ['of too many ids', { ...named, ids: Array(10_001).fill(unknownId) }, '10001 ids; 10000'],
+      ['with an unknown filter', { ...named, filter: { colour: 'red' } }, 'body.filter.colour is not known'],
+      ['with a bad time', { ...named, filter: { died_from: 'now' } }, 'body.filter.died_from'],
+      ['with a bad JSON path', { ...named, filter: { json: '$..a=1' } }, 'body.filter.json cannot be read'],
+      ['with a bad status', { ...named, filter: { status: ['PENDING', 'X'] } }, 'body.filter.status'],
+      ['with a bad action', { ...named, action: 'purge', filter }, 'body.action'],
+      ['with a bad ramp', { ...named, ramp: 'slowly', filter }, 'ramp'],
+      ['with an endless ramp', { ...named, ramp: '1000h', filter }, 'body.ramp is longer than'],
+      ['with a negative rate', { ...named, rate_per_second: -1, filter }, 'body.rate_per_second'],
+      ['with an impossible ratio', { ...named, halt_ratio: 2, filter }, 'body.halt_ratio'],
+      ['that discards to a target', { ...named, action: 'discard', target: 'q', filter }, 'body.target'],
+      ['to a queue that is not there', { ...named, target: 'no-such-queue', filter }, 'no-such-queue'],
+    ])('%s', async (_name, campaign, message) => {
+      const before = (await api.get('/api/v1/campaigns?limit=1')).body.campaigns[0]?.id
+      const { status, body } = await api.post('/api/v1/campaigns', campaign)
+      expect([status, body.error?.message]).toEqual([400, expect.stringContaining(message)])
+      expect((await api.get('/api/v1/campaigns?limit=1')).body.campaigns[0]?.id).toBe(before)
+    })
+  })
+
+  it('that is not there is not found', async () => {
+    const paths = ['', '/letters', '/events']
+    const answers = [
+      ...paths.map((path) => api.get(`/api/v1/campaigns/${unknownId}${path}`)),
+      ...['pause', 'resume', 'cancel'].map((step) => api.post(`/api/v1/campaigns/${unknownId}/${step}`)),
+    ]
+    for (const answer of await Promise.all(answers)) {
+      expect(answer).toMatchObject({ status: 404, body: { error: { code: 'CAMPAIGN_NOT_FOUND' } } })
+    }
+    expect((await api.get(`/api/v1/campaigns/${unknownId}/letters?state=lost`)).status).toBe(400)
+  })
+})

@@ -1,0 +1,135 @@
+import { expect, it } from 'vitest'
+import { describeServers, envelope, noonText } from './servers.ts'
+
+describeServers('capturing letters over HTTP', (api) => {
+  it('keeps everything that the envelope says', async () => {
+    const { queue, dead } = await api.queues()
+    const [id] = await api.capture(dead, {
+      source_id: 'orders/7',
+      original_topic: queue,
+      original_partition: 3,
+      original_offset: 7,
+      original_key: 'customer-1',
+      original_value: { order: 1 },
+      headers: [
+        ['trace', 'abc'],
+        ['trace', { base64: '/w==' }],
+        ['empty', null],
+      ],
+      error_details: { exception_class: 'java.io.IOException', message: 'disk: gone', stack_trace: 'at a.b' },
+      retry_count: 5,
+      worker_instance: 'w-1',
+      consumer_group: 'billing',
+      first_failure_at: '2026-01-02T03:04:05.000001Z',
+      last_failure_at: '2026-01-02T03:05:05Z',
+    })
+    const { body } = await api.get(`/api/v1/letters/${id}?payload=text`)
+    expect(body).toMatchObject({
+      id,
+      queue: dead,
+      status: 'PENDING',
+      source_id: 'orders/7',
+      origin: { kind: 'kafka', name: queue, partition: 3, id: '7', group: 'billing' },
+      retry_count: 0,
+      requeue_count: 0,
+      key: 'customer-1',
+      payload: { form: 'text', value: '{"order":1}', bytes: 11 },
+      headers: [
+        { name: 'trace', value: 'abc', value_base64: 'YWJj' },
+        { name: 'trace', value: null, value_base64: '/w==' },
+        { name: 'empty', value: null, value_base64: null },
+      ],
+      failures: [
+        {
+          error_class: 'java.io.IOException',
+          slug: 'disk',
+          message: 'disk: gone',
+          stack: 'at a.b',
+          attempts: 5,
+          worker: 'w-1',
+          first_failed_at: '2026-01-02T03:04:05.000001Z',
+          last_failed_at: '2026-01-02T03:05:05.000000Z',
+        },
+      ],
+      redrives: [],
+      edits: [],
+      archived_at: null,
+    })
+  })
+
+  it('makes one letter of a source id, however often it is sent', async () => {
+    const { queue, dead } = await api.queues()
+    const letters = [
+      envelope(queue, { source_id: 'a' }),
+      envelope(queue, { source_id: 'b' }),
+      envelope(queue),
+    ]
+    const first = await api.post('/api/v1/letters', { queue: dead, letters })
+    const again = await api.post('/api/v1/letters', { queue: dead, letters })
+    expect(first.body.letters.map(({ is_new }: { is_new: boolean }) => is_new)).toEqual([true, true, true])
+    expect(again.body.letters.map(({ is_new }: { is_new: boolean }) => is_new)).toEqual([false, false, true])
+    expect(again.body.letters[0].id).toBe(first.body.letters[0].id)
+    expect((await api.get(`/api/v1/letters/counts?queue=${dead}`)).body.total).toBe(4)
+  })
+
+  it('captures what is no envelope, whole, and says what is wrong with it', async () => {
+    const { dead } = await api.queues()
+    const sent = [
+      'just a text',
+      7,
+      { original_value: { base64: '***' }, retry_count: 'many' },
+      { 'a\0b': '\0' },
+    ]
+    const { status, body } = await api.post('/api/v1/letters', { queue: dead, letters: sent })
+    expect(status).toBe(200)
+    expect(body.letters.map(({ problems }: { problems: string[] }) => problems.length)).toEqual([1, 1, 2, 0])
+    const { body: detail } = await api.get(`/api/v1/letters/${body.letters[2].id}?payload=json`)
+    expect(detail.payload.value).toEqual(sent[2])
+    expect(detail.failures[0]).toMatchObject({ reason: 'undecodable' })
+  })
+
+  it('stores nothing of a request that it refuses', async () => {
+    const { queue, dead } = await api.queues()
+    const many = Array.from({ length: 1_001 }, () => envelope(queue))
+    const refusals = [
+      [{ queue: dead, letters: many }, 400, '1001 letters; 1000'],
+      [{ queue: dead, letters: [] }, 400, 'body.letters'],
+      [{ queue: dead }, 400, 'body.letters'],
+      [{ letters: [envelope(queue)] }, 400, 'body.queue'],
+      [{ queue: dead, letters: [envelope(queue)], colour: 'red' }, 400, 'body.colour'],
+      [{ queue: 'no-such-queue', letters: [envelope(queue)] }, 404, 'no-such-queue'],
+    ] as const
+    for (const [body, status, word] of refusals) {
+      const answer = await api.post('/api/v1/letters', body)
+      expect(answer.status).toBe(status)
+      expect(answer.body.error.message).toContain(word)
+    }
+    expect((await api.get(`/api/v1/letters/counts?queue=${dead}`)).body.total).toBe(0)
+  })
+
+  it('keeps a payload of 16 MiB byte for byte, and a page that shows it stays small', async () => {
+    const { queue, dead } = await api.queues()
+    const bytes = Buffer.alloc(16 * 1_024 * 1_024, 'ab\xff', 'latin1')
+    const [id] = await api.capture(
+      dead,
+      envelope(queue, { original_value: { base64: bytes.toString('base64') } }),
+    )
+    const { body } = await api.get(`/api/v1/letters/${id}?payload=base64`)
+    expect(body.payload).toMatchObject({ bytes: bytes.length, form: 'base64' })
+    expect(Buffer.from(body.payload.value, 'base64').equals(bytes)).toBe(true)
+    const page = await api.get(`/api/v1/letters?queue=${dead}`)
+    expect(page.body.letters[0].payload).toMatchObject({ bytes: bytes.length, is_text: false, is_cut: true })
+    expect(JSON.stringify(page.body).length).toBeLessThan(10_000)
+  })
+
+  it('dates a death by the clock of the server, unless the envelope says when', async () => {
+    const { queue, dead } = await api.queues()
+    await api.clock({ now: noonText })
+    const [id] = await api.capture(dead, envelope(queue))
+    expect((await api.get(`/api/v1/letters/${id}`)).body).toMatchObject({
+      died_at: noonText,
+      updated_at: noonText,
+    })
+    await api.clock({ resume: true })
+  })
+})

@@ -1,0 +1,85 @@
+import { once } from 'node:events'
+import { get as httpGet, type IncomingMessage } from 'node:http'
+import { expect, it } from 'vitest'
+import { until } from '../http/poll.ts'
+import { type Body, describeServers, envelope } from './servers.ts'
+
+async function exported(url: string): Promise<{ letters: Body[]; end: Body; headers: Headers }> {
+  const response = await fetch(url)
+  expect(response.status).toBe(200)
+  const lines = (await response.text()).trimEnd().split('\n')
+  const read = lines.map((line) => JSON.parse(line))
+  return { letters: read.slice(0, -1), end: read.at(-1).end, headers: response.headers }
+}
+
+describeServers('an export', (api) => {
+  it('has every letter that matches, whole, and says that it is complete', async () => {
+    const { queue, dead } = await api.queues()
+    const ids = await api.capture(
+      dead,
+      envelope(queue, { original_value: 'text', original_key: 'k', headers: { h: 'v' } }),
+      envelope(queue, { original_value: { base64: '/wA=' } }),
+      envelope(queue, { reason: 'other' }),
+    )
+    const { letters, end, headers } = await exported(
+      `${api.url}/api/v1/letters/export?queue=${dead}&order=asc&reason=TimeoutError`,
+    )
+    expect(headers.get('content-type')).toBe('application/x-ndjson; charset=utf-8')
+    expect(letters).toMatchObject([
+      {
+        id: ids[0],
+        key: 'k',
+        payload: 'text',
+        payload_base64: null,
+        headers: [{ name: 'h', value: 'v' }],
+        failures: [{ error_class: 'TimeoutError', stack: 'at call (a.js:1)' }],
+        redrives: [],
+      },
+      { id: ids[1], payload: null, payload_base64: '/wA=' },
+    ])
+    expect(end).toEqual({ is_complete: true, letters: 2, looked: 2, next_cursor: null, error: null })
+  })
+
+  it('goes over many letters, each once', async () => {
+    const { queue, dead } = await api.queues()
+    for (let batch = 0; batch < 3; batch++) {
+      await api.capture(dead, ...Array.from({ length: 1_000 }, () => envelope(queue)))
+    }
+    const ids = new Set<string>()
+    for await (const { id } of api.client.exportLetters({ queue: dead })) ids.add(id)
+    expect(ids.size).toBe(3_000)
+  })
+
+  it('of nothing is only its last line', async () => {
+    const { dead } = await api.queues()
+    const { letters, end } = await exported(`${api.url}/api/v1/letters/export?queue=${dead}`)
+    expect(letters).toEqual([])
+    expect(end).toMatchObject({ is_complete: true, letters: 0 })
+  })
+
+  it('is refused like the list, before it begins', async () => {
+    for (const query of ['json=x', 'status=X', 'cursor=abc', 'limit=5']) {
+      expect((await api.get(`/api/v1/letters/export?${query}`)).status).toBe(400)
+    }
+  })
+
+  it('waits for a client that reads slowly, and ends with one that goes', async () => {
+    const { queue, dead } = await api.queues()
+    const value = 'x'.repeat(200_000)
+    for (let batch = 0; batch < 6; batch++) {
+      await api.capture(dead, ...Array.from({ length: 50 }, () => envelope(queue, { original_value: value })))
+    }
+    const before = process.memoryUsage().arrayBuffers
+    const request = httpGet(`${api.url}/api/v1/letters/export?queue=${dead}`)
+    const [answer] = (await once(request, 'response')) as [IncomingMessage]
+    answer.pause()
+    await new Promise((resolve) => setTimeout(resolve, 500))
+    // 60 MB are to be sent; what nobody reads is not fetched from the store.
+    expect(process.memoryUsage().arrayBuffers - before).toBeLessThan(40 * 1_024 * 1_024)
+    request.destroy()
+    const metrics = async () => (await fetch(`${api.url}/metrics`)).text()
+    const ended = (text: string) =>
+      /http_handler_duration_count\{path="\/api\/v1\/letters\/export"\} \d/.test(text)
+    await until(metrics, ended)
+  })
+})

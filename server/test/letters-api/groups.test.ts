@@ -1,0 +1,84 @@
+import { expect, it } from 'vitest'
+import { type Body, describeServers, envelope } from './servers.ts'
+
+const failing = (queue: string, message: string, more: object = {}) =>
+  envelope(queue, { error_details: { exception_class: 'Error', message }, ...more })
+
+describeServers('groups of letters', (api) => {
+  it('gather what has one cause, with count, states, times, trend and a sample', async () => {
+    await api.clock({ now: '2030-11-15T12:30:00Z' })
+    const { queue, dead } = await api.queues()
+    const died = (hour: number) => ({
+      dead_lettered_at: `2030-11-15T${String(hour).padStart(2, '0')}:10:00Z`,
+    })
+    const ids = await api.capture(
+      dead,
+      failing(queue, 'order 17 not found', died(10)),
+      failing(queue, 'order 18 not found', died(11)),
+      failing(queue, 'order 19 not found', died(12)),
+      failing(queue, 'disk full', died(12)),
+    )
+    await api.post('/api/v1/letters/discard', { ids: [ids[0]], reason: 'x' })
+    const { body } = await api.get(`/api/v1/groups?queue=${dead}`)
+    expect(body.next_cursor).toBeNull()
+    expect(body.groups).toHaveLength(2)
+    const [orders, disk] = body.groups
+    expect(orders).toMatchObject({
+      queue: dead,
+      origin: queue,
+      title: 'order <n> not found',
+      error_class: 'Error',
+      count: 3,
+      statuses: { PENDING: 2, RETRYING: 0, RESOLVED: 0, DEAD: 0, DISCARDED: 1 },
+      last_seen_at: '2030-11-15T12:10:00.000000Z',
+      sample_id: ids[2],
+      trend: { from: '2030-11-14T13:00:00.000000Z' },
+    })
+    expect(orders.trend.counts).toHaveLength(24)
+    expect(orders.trend.counts.reduce((sum: number, count: number) => sum + count)).toBe(3)
+    expect(disk).toMatchObject({ title: 'disk full', count: 1 })
+
+    const one = await api.get(`/api/v1/groups/${orders.id}`)
+    expect(one.body).toMatchObject({ id: orders.id, count: 3, sample: { id: ids[2], group_id: orders.id } })
+    const letters = await api.get(`/api/v1/letters?group=${orders.id}`)
+    expect(letters.body).toMatchObject({ total: 3 })
+    expect((await api.get(`/api/v1/letters/counts?by=group&queue=${dead}`)).body.counts).toEqual([
+      { count: 3, group: orders.id },
+      { count: 1, group: disk.id },
+    ])
+    await api.clock({ resume: true })
+  })
+
+  it('are listed page by page, those with the most letters first', async () => {
+    const { queue, dead } = await api.queues()
+    const words = ['red', 'green', 'blue', 'white', 'black']
+    for (const [index, word] of words.entries()) {
+      await api.capture(
+        dead,
+        ...Array.from({ length: index + 1 }, () => failing(queue, `${word} is missing`)),
+      )
+    }
+    const titles: string[] = []
+    let cursor = ''
+    do {
+      const { body } = await api.get(`/api/v1/groups?queue=${dead}&limit=2${cursor}`)
+      titles.push(...body.groups.map(({ title }: Body) => title))
+      cursor = body.next_cursor === null ? '' : `&cursor=${body.next_cursor}`
+    } while (cursor !== '')
+    expect(titles).toEqual(words.toReversed().map((word) => `${word} is missing`))
+    const some = await api.get(`/api/v1/groups?queue=${dead}&status=DISCARDED`)
+    expect(some.body.groups).toEqual([])
+    const all = await api.get(`/api/v1/groups?queue=${dead}&status=DISCARDED&include_empty=true`)
+    expect(all.body.groups).toHaveLength(5)
+  })
+
+  it('that are not there are not found', async () => {
+    expect(await api.get('/api/v1/groups/999999')).toMatchObject({
+      status: 404,
+      body: { error: { code: 'GROUP_NOT_FOUND' } },
+    })
+    expect((await api.get('/api/v1/groups/first')).status).toBe(400)
+    expect((await api.get('/api/v1/groups?text=a')).status).toBe(400)
+    expect((await api.get('/api/v1/groups?cursor=a')).status).toBe(400)
+  })
+})

@@ -1,0 +1,110 @@
+import { expect, it } from 'vitest'
+import { until } from '../http/poll.ts'
+import { describeServers } from './servers.ts'
+import { die } from './work.ts'
+
+describeServers('an operator at three in the morning', (api) => {
+  it('finds the group, looks, previews, sends a canary and then the rest, and has a report', async () => {
+    const { queue, dead } = await api.queues()
+    const { client } = api
+    await die(
+      api,
+      queue,
+      Array.from({ length: 25 }, (_, n) => `{"order":${n}}`),
+      'order 4711: vat missing',
+    )
+    await die(
+      api,
+      queue,
+      Array.from({ length: 15 }, (_, n) => `{"order":${n}}`),
+      'connection refused',
+    )
+
+    const { groups } = await client.groups({ queue: dead, status: 'PENDING' })
+    expect(groups.map(({ count }) => count)).toEqual([25, 15])
+    const group = groups[0]?.id ?? 0
+    const { letters, total } = await client.letters({ group, limit: 5 })
+    expect(total).toBe(25)
+    const looked = await client.letter(letters[0]?.id ?? '', { payload: 'json' })
+    expect(looked).toMatchObject({
+      failures: [{ message: 'order 4711: vat missing' }],
+      payload: { value: { order: expect.any(Number) } },
+    })
+
+    const selection = { action: 'redrive', filter: { group } } as const
+    const preview = await client.previewCampaign(selection)
+    expect(preview).toMatchObject({ count: 25, is_exact: true, targets: [{ queue, count: 25 }] })
+    const { id } = await client.createCampaign({
+      ...selection,
+      name: 'vat',
+      reason: 'release 7 computes it',
+      canary_count: 5,
+      rate_per_second: 1_000,
+    })
+    const canary = await until(
+      () => client.campaign(id),
+      ({ counts }) => counts.sent === 5,
+    )
+    expect(canary).toMatchObject({ state: 'canary', size: 25, counts: { pending: 20 } })
+
+    let processed = 0
+    const worker = client.work(queue, async () => {
+      processed++
+    })
+    let report = canary
+    for await (const campaign of client.watchCampaign(id)) report = campaign
+    await worker.stop()
+    expect(report).toMatchObject({
+      state: 'done',
+      counts: { pending: 0, sent: 0, resolved: 25, failed: 0, unknown: 0, skipped: 0 },
+    })
+    expect(processed).toBe(25)
+    expect(await client.letterCounts({ queue: dead, by: ['status', 'group'] })).toMatchObject({
+      counts: [
+        { count: 25, status: 'RESOLVED', group },
+        { count: 15, status: 'PENDING' },
+      ],
+    })
+    expect(api.lines.filter(({ level }) => level === 'error')).toEqual([])
+  })
+
+  it('is told when most fail again: the campaign halts by itself, and goes on when a person says so', async () => {
+    const { queue, dead } = await api.queues()
+    const { client } = api
+    await die(
+      api,
+      queue,
+      Array.from({ length: 30 }, (_, n) => String(n)),
+      'not mended',
+    )
+    const { id } = await client.createCampaign({
+      name: 'too early',
+      reason: 'hope',
+      action: 'redrive',
+      filter: { queue: dead },
+      canary_count: 10,
+      halt_ratio: 0.3,
+      halt_min: 5,
+    })
+    let isMended = false
+    const worker = client.work(queue, async () => {
+      if (!isMended) throw new Error('not mended')
+    })
+    const halted = await until(
+      () => client.campaign(id),
+      ({ state }) => state === 'halted',
+    )
+    expect(halted.state_reason).not.toBe('')
+    expect(halted.counts.pending).toBeGreaterThan(0)
+    isMended = true
+    await client.resumeCampaign(id, { reason: 'now it is mended' })
+    const done = await until(
+      () => client.campaign(id),
+      ({ is_ended }) => is_ended,
+    )
+    await worker.stop()
+    const { resolved, failed } = done.counts
+    expect(resolved + failed).toBe(30)
+    expect(resolved).toBeGreaterThanOrEqual(20)
+  })
+})

@@ -1,0 +1,245 @@
+import { describe, expect, it } from 'vitest'
+import type { Envelope } from '../../../client/src/index.ts'
+import { type Body, describeServers, envelope, type Served } from './servers.ts'
+
+const at = (minute: number) => `2026-03-01T00:${String(minute).padStart(2, '0')}:00.000000Z`
+
+/** Ten letters that died one per minute, unlike in all that can be asked for. */
+function various(queue: string): Envelope[] {
+  return Array.from({ length: 10 }, (_, index) => ({
+    ...envelope(queue),
+    original_value: {
+      order: { id: index, lines: [{ 'unit price': index * 10 }] },
+      note: index === 4 ? null : 'x',
+    },
+    original_key: `key-${index}`,
+    headers: { tenant: index % 2 === 0 ? 'even' : 'odd', ...(index === 3 && { rare: 'a=b' }) },
+    reason: index < 3 ? 'timeout' : 'refused',
+    error_details: {
+      exception_class: index < 5 ? 'TimeoutError' : 'net.Refused',
+      message: index < 5 ? `upstream ${index}: no ANSWER in time` : 'connection refused: 100%_sure',
+    },
+    first_failure_at: at(index),
+    last_failure_at: at(index),
+    dead_lettered_at: at(index),
+  }))
+}
+
+async function aListed(api: Served) {
+  const { queue, dead } = await api.queues()
+  const ids = await api.capture(dead, ...various(queue))
+  const numbers = async (query: string): Promise<number[]> => {
+    const { status, body } = await api.get(`/api/v1/letters?queue=${dead}&order=asc&${query}`)
+    if (status !== 200) throw new Error(JSON.stringify(body))
+    return body.letters.map(({ id }: { id: string }) => ids.indexOf(id))
+  }
+  return { queue, dead, ids, numbers }
+}
+
+describeServers('the list of letters', (api) => {
+  it('finds by everything that can be asked for, alone and together', async () => {
+    const { numbers, queue, dead } = await aListed(api)
+    const all = [0, 1, 2, 3, 4, 5, 6, 7, 8, 9]
+    const text = encodeURIComponent
+    const cases: [query: string, found: number[]][] = [
+      ['', all],
+      ['status=PENDING', all],
+      ['status=DEAD', []],
+      ['status=DEAD&status=PENDING', all],
+      ['reason=timeout', [0, 1, 2]],
+      ['reason=time', []],
+      ['error_class=net.Refused', [5, 6, 7, 8, 9]],
+      [`origin=${queue}`, all],
+      ['origin=elsewhere', []],
+      ['slug=connection_refused', [5, 6, 7, 8, 9]],
+      ['text=no+answer', [0, 1, 2, 3, 4]],
+      [`text=${text('100%_sure')}`, [5, 6, 7, 8, 9]],
+      [`text=${text('100x_sure')}`, []],
+      ['key=key-7', [7]],
+      [`key_base64=${btoa('key-7')}`, [7]],
+      ['header=tenant', all],
+      ['header=rare', [3]],
+      [`header=${text('rare=a=b')}`, [3]],
+      ['header=tenant%3Deven', [0, 2, 4, 6, 8]],
+      [`json=${text('$.order.id=4')}`, [4]],
+      [`json=${text('$.order.lines[0]["unit price"]=70')}`, [7]],
+      [`json=${text('$.note=null')}`, [4]],
+      [`json=${text('$.note=x')}`, [0, 1, 2, 3, 5, 6, 7, 8, 9]],
+      [`json=${text('$.order.id="4"')}`, []],
+      [`json=${text('$.missing=null')}`, []],
+      [`died_from=${at(8)}`, [8, 9]],
+      [`died_until=${at(1)}`, [0, 1]],
+      [`died_from=${at(2)}&died_until=${at(3)}`, [2, 3]],
+      [`last_failed_from=${at(9)}`, [9]],
+      ['updated_from=2026-02-01T00:00:00Z', all],
+      ['updated_until=2026-02-01T00:00:00Z', []],
+      ['retry_count_max=0', all],
+      ['retry_count_min=1', []],
+      ['reason=timeout&reason=refused&error_class=TimeoutError&header=tenant%3Dodd', [1, 3]],
+      ['class=standard', all],
+      ['class=financial', []],
+      [`reason=refused&text=answer&died_from=${at(4)}`, [4]],
+    ]
+    for (const [query, found] of cases) expect([query, await numbers(query)]).toEqual([query, found])
+    expect(dead).toBeTypeOf('string')
+  })
+
+  it('goes through all of them page by page, both ways, each once', async () => {
+    const { dead, ids } = await aListed(api)
+    for (const [order, expected] of [
+      ['asc', ids],
+      ['desc', ids.toReversed()],
+    ] as const) {
+      const seen: string[] = []
+      let cursor = ''
+      do {
+        const { body } = await api.get(`/api/v1/letters?queue=${dead}&order=${order}&limit=3${cursor}`)
+        expect(body.total).toBe(10)
+        expect(body.letters.length).toBeLessThanOrEqual(3)
+        seen.push(...body.letters.map(({ id }: Body) => id))
+        cursor = body.next_cursor === null ? '' : `&cursor=${body.next_cursor}`
+      } while (cursor !== '')
+      expect(seen).toEqual(expected)
+    }
+  })
+
+  it('orders by the last change, too', async () => {
+    const { dead, ids } = await aListed(api)
+    await api.post('/api/v1/letters/discard', { ids: [ids[5]], reason: 'not needed' })
+    const { body } = await api.get(`/api/v1/letters?queue=${dead}&order_by=updated_at&limit=1`)
+    expect(body.letters).toMatchObject([{ id: ids[5], status: 'DISCARDED', discard_reason: 'not needed' }])
+  })
+
+  it('knows the total at once where counts can tell, and says that it does not elsewhere', async () => {
+    const { dead } = await aListed(api)
+    const total = async (query: string) =>
+      (await api.get(`/api/v1/letters?queue=${dead}&limit=1&${query}`)).body.total
+    expect(await total('')).toBe(10)
+    expect(await total('status=PENDING&reason=timeout')).toBe(3)
+    expect(await total('class=financial')).toBe(0)
+    expect(await total('text=answer')).toBeNull()
+    expect(await total('header=rare')).toBeNull()
+  })
+
+  it('shows letters of a class by the class that their queue has now', async () => {
+    const { queue, dead } = await api.queues({ letter_class: `gold-${Date.now()}` })
+    const { body } = await api.get(`/api/v1/queues/${dead}`)
+    const [id] = await api.capture(dead, envelope(queue))
+    const ofClass = await api.get(`/api/v1/letters?class=${body.policy.letter_class}`)
+    expect(ofClass.body).toMatchObject({ letters: [{ id }], total: 1 })
+    expect((await api.get(`/api/v1/letters?class=${body.policy.letter_class}&queue=other`)).body.total).toBe(
+      0,
+    )
+  })
+
+  it('finds what only a search can find among many, going on where it stopped', async () => {
+    const { queue, dead } = await api.queues()
+    for (let batch = 0; batch < 5; batch++) {
+      const letters = Array.from({ length: 1_000 }, (_, index) =>
+        envelope(queue, { original_value: { n: batch * 1_000 + index } }),
+      )
+      await api.capture(dead, ...letters)
+    }
+    const found: unknown[] = []
+    let looked = 0
+    let cursor = ''
+    do {
+      const json = encodeURIComponent('$.n=1234')
+      const { body } = await api.get(`/api/v1/letters?queue=${dead}&json=${json}&limit=2${cursor}`)
+      found.push(...body.letters)
+      looked += body.looked
+      cursor = body.next_cursor === null ? '' : `&cursor=${body.next_cursor}`
+    } while (cursor !== '')
+    expect(found).toMatchObject([{ payload: { preview: '{"n":1234}' } }])
+    expect(looked).toBeGreaterThanOrEqual(5_000)
+  })
+
+  describe('refuses', () => {
+    it.each([
+      ['an unknown name', 'colour=red', 'query.colour is not known'],
+      ['an unknown status', 'status=OPEN', 'query.status must be one of PENDING'],
+      ['one unknown status of several', 'status=DEAD&status=pending', 'query.status'],
+      ['a time that is none', 'died_from=yesterday', 'query.died_from is not an RFC 3339 time'],
+      ['a day without a time', 'updated_until=2026-01-01', 'query.updated_until'],
+      ['a month that is none', 'last_failed_from=2026-13-01T00:00:00Z', 'query.last_failed_from'],
+      ['an end before its beginning', `died_from=${at(2)}&died_until=${at(1)}`, 'query.died_from is after'],
+      [
+        'a JSON path that cannot be read',
+        `json=${encodeURIComponent('$.a[*]=1')}`,
+        'query.json cannot be read at character 5',
+      ],
+      ['a JSON path without a value', `json=${encodeURIComponent('$.a')}`, 'query.json has no value'],
+      ['a JSON path without a beginning', 'json=a%3D1', 'query.json cannot be read at character 1'],
+      ['two keys', 'key=a&key_base64=YQ', 'query.key is given twice'],
+      ['a key that is not base64', 'key_base64=***', 'query.key_base64 is not base64'],
+      ['an unknown order', 'order_by=size', 'query.order_by'],
+      ['a limit too large', 'limit=501', 'query.limit'],
+      ['a limit of none', 'limit=0', 'query.limit'],
+      ['a retry count that is none', 'retry_count_min=-1', 'query.retry_count_min'],
+      ['a range of none', 'retry_count_min=2&retry_count_max=1', 'query.retry_count_min is more than'],
+      ['a group that is none', 'group=first', 'query.group'],
+      ['a cursor that is none', 'cursor=abc', 'query.cursor is not a cursor'],
+      ['a NUL character', 'text=a%00b', 'query.text contains a NUL'],
+      ['several faults at once, all of them', 'status=X&died_from=Y', 'query.died_from'],
+    ])('%s', async (_name, query, message) => {
+      const { status, body } = await api.get(`/api/v1/letters?${query}`)
+      expect(status).toBe(400)
+      expect(body.error).toMatchObject({ code: 'BAD_REQUEST', message: expect.stringContaining(message) })
+    })
+
+    it('a cursor of another order', async () => {
+      const { dead } = await aListed(api)
+      const { body } = await api.get(`/api/v1/letters?queue=${dead}&limit=1`)
+      const other = await api.get(`/api/v1/letters?queue=${dead}&order=asc&cursor=${body.next_cursor}`)
+      expect(other.status).toBe(400)
+      expect(other.body.error.message).toContain('another order')
+    })
+  })
+
+  it('takes times at the ends of time', async () => {
+    const { numbers } = await aListed(api)
+    expect(await numbers('died_until=9999-12-31T23:59:59Z&died_from=0001-01-01T00:00:00Z')).toHaveLength(10)
+  })
+})
+
+describeServers('the counts of letters', (api) => {
+  it('are exact, by whatever is asked for, and change with the letters', async () => {
+    const { dead, ids } = await aListed(api)
+    const counts = async (query: string) =>
+      (await api.get(`/api/v1/letters/counts?queue=${dead}&${query}`)).body
+    expect(await counts('')).toEqual({ counts: [{ count: 10 }], total: 10 })
+    expect(await counts('by=reason')).toEqual({
+      counts: [
+        { count: 7, reason: 'refused' },
+        { count: 3, reason: 'timeout' },
+      ],
+      total: 10,
+    })
+    await api.post('/api/v1/letters/discard', { ids: ids.slice(0, 4), reason: 'tests' })
+    expect(await counts('by=queue,status,class')).toEqual({
+      counts: [
+        { count: 6, queue: dead, status: 'PENDING', class: 'standard' },
+        { count: 4, queue: dead, status: 'DISCARDED', class: 'standard' },
+      ],
+      total: 10,
+    })
+    expect(await counts('by=error_class&status=PENDING')).toMatchObject({
+      counts: [
+        { count: 5, error_class: 'net.Refused' },
+        { count: 1, error_class: 'TimeoutError' },
+      ],
+    })
+    expect((await counts('by=retry_count')).counts).toEqual([{ count: 10, retry_count: 0 }])
+    expect((await counts('status=DEAD')).total).toBe(0)
+  })
+
+  it.each([
+    ['what only a search could count', 'text=a', 'query.text is not known'],
+    ['by what cannot be counted', 'by=colour', 'query.by has "colour"'],
+    ['retries that are counted together', 'retry_count_min=12', 'query.retry_count_min'],
+  ])('refuse %s', async (_name, query, message) => {
+    const { status, body } = await api.get(`/api/v1/letters/counts?${query}`)
+    expect(status).toBe(400)
+    expect(body.error.message).toContain(message)
+  })
+})
