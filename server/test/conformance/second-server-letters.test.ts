@@ -1,0 +1,223 @@
+/**
+ * Two servers on one PostgreSQL do to the same dead letters whatever can be done to them, at the same time and by
+ * chance. What each was told is written down; in the end it must fit together.
+ */
+import { expect, it } from 'vitest'
+import type { Outcome } from '../../src/core/item.ts'
+import type { Storage } from '../../src/storage/storage.ts'
+import { bytes, minute, newItems, noon, second } from '../make.ts'
+import { byChance, type Chance, repeats } from './chance.ts'
+import { letterActs } from './letter-acts.ts'
+import { expectSound, expectUnique } from './oracle.ts'
+import { listAll, run } from './store-facts.ts'
+import { describeSome } from './stores.ts'
+
+const stepsEach = repeats(60)
+const workersEach = 4
+
+class Diary {
+  readonly buried: string[] = []
+  /** Letter and number of each redrive that was told as started, and of each that was told as ended so. */
+  readonly started: string[] = []
+  readonly resolved: string[] = []
+  readonly failed: string[] = []
+  readonly discarded: string[] = []
+  readonly restored: string[] = []
+  archived = 0
+}
+
+describeSome(['PostgreSQL'], 'two servers and the same letters', (given) => {
+  const acts = letterActs(given)
+
+  it('under random work start each redrive once, end it once, and lose no letter', {
+    timeout: 120_000,
+  }, async () => {
+    await byChance(async (chance) => {
+      const backoff = { kind: 'fixed', delayUs: minute, jitter: 0.2 } as const
+      const { work, letters } = await acts.queues(
+        { partitions: 2, leaseUs: 10 * second, attemptsMax: 2 },
+        { partitions: 2, redrive: { mode: 'auto', redrivesMax: 3, backoff } },
+      )
+      const other = await given.place.open()
+      const diary = new Diary()
+      let time = noon
+      const servers = [
+        { storage: given.storage, now: () => time, name: 'a' },
+        { storage: other, now: () => time - 7 * second, name: 'b' },
+      ]
+      await Promise.all(
+        servers.flatMap(({ storage, now, name }) =>
+          Array.from({ length: workersEach }, async (_, worker) => {
+            for (let step = 0; step < stepsEach; step++) {
+              time += chance.below(200_000)
+              await act({
+                storage,
+                work,
+                letters,
+                chance,
+                diary,
+                now: now(),
+                name: `${name}${worker}.${step}`,
+              })
+            }
+          }),
+        ),
+      )
+      await other.close()
+      await expectSound(given.storage)
+      expectUnique(diary.started, 'redrives that started twice')
+      expectUnique([...diary.resolved, ...diary.failed], 'redrives that ended twice')
+
+      const archive = await given.storage.listArchive({ queue: letters, countMax: 100_000 })
+      const live = await listAll(given.storage, letters)
+      const all = [...live, ...archive.map(({ item }) => item)]
+      expect(all.map(({ rootId }) => rootId).toSorted()).toEqual(diary.buried.toSorted())
+      const outcomes = new Map<string, Outcome | null>(
+        all.flatMap(({ rootId, letter }) =>
+          (letter?.redrives ?? []).map(({ number, outcome }) => [`${rootId}/${number}`, outcome] as const),
+        ),
+      )
+      expect([...outcomes.keys()].toSorted()).toEqual(diary.started.toSorted())
+      for (const redrive of diary.resolved) expect(outcomes.get(redrive), redrive).toBe('resolved')
+      for (const redrive of diary.failed) expect(outcomes.get(redrive), redrive).toBe('failed')
+      expect(archive).toHaveLength(diary.archived - diary.restored.length)
+      expect(diary.started.length, 'or else it proves nothing').toBeGreaterThan(50)
+    })
+  })
+
+  it('start one redrive of a letter, whoever is asked first', async () => {
+    const other = await given.place.open()
+    const { work } = await acts.queues()
+    for (let round = 0; round < 15; round++) {
+      const ids = await acts.bury(work, newItems(5))
+      const redrive = (order: readonly string[]) => ({
+        op: 'redrive' as const,
+        letters: order.map((letterId) => ({ letterId, queue: null })),
+        ...{ isDeadAllowed: false, isCapped: true, actor: 'x', now: noon },
+      })
+      const calls = await Promise.all([
+        run(given.storage, redrive(ids)),
+        run(other, redrive(ids.toReversed())),
+        run(other, {
+          op: 'discard',
+          letters: ids.slice(0, 2).map((letterId) => ({ letterId })),
+          reason: 'x',
+          now: noon,
+        }),
+      ])
+      for (const letterId of ids) {
+        const won = calls.flatMap((call) =>
+          call.filter(
+            (each) => each.letterId === letterId && ('isStarted' in each ? each.isStarted : each.isDiscarded),
+          ),
+        )
+        expect(won, `round ${round}`).toHaveLength(1)
+      }
+    }
+    await other.close()
+  })
+
+  it('move and return deaths of the same moment without waiting for each other for ever', async () => {
+    const other = await given.place.open()
+    const { work, letters } = await acts.queues({ leaseUs: second })
+    const ids = await acts.bury(work, newItems(40))
+    await acts.redrive(ids)
+    const holders = Array.from({ length: 20 }, () => 'w')
+    const lease = { op: 'lease', queue: work, partition: 0, holders, now: noon } as const
+    const [mine, theirs] = [await run(given.storage, lease), await run(other, lease)]
+    const die = (storage: Storage, items: readonly { id: string }[]) => {
+      const dead = items.map(({ id }) => ({ id, availableAt: null, isDead: true, error: { message: id } }))
+      return run(storage, { op: 'retry', queue: work, partition: 0, items: dead, now: noon })
+    }
+    // The same letters from both ends at once: redrives that end, and others of them that begin.
+    await Promise.all([
+      die(given.storage, mine),
+      die(other, theirs.toReversed()),
+      acts.redrive(ids.toReversed()),
+      run(other, { op: 'delete', queue: letters, partition: 0, ids: ids.slice(0, 5) }),
+      run(other, { op: 'advance', now: noon + minute, countMax: 100 }),
+    ])
+    await other.close()
+    expect((await listAll(given.storage, letters)).length).toBeGreaterThanOrEqual(35)
+  })
+})
+
+type Act = Readonly<{
+  storage: Storage
+  work: string
+  letters: string
+  chance: Chance
+  diary: Diary
+  now: number
+  name: string
+}>
+
+async function act({ storage, work, letters, chance, diary, now, name }: Act): Promise<void> {
+  const at = { queue: work, partition: chance.below(2) }
+  const pickLetters = async (countMax: number): Promise<string[]> => {
+    const page = await storage.listLetters({
+      filter: { queues: [letters] },
+      order: 'diedAt',
+      isDescending: chance.below(2) === 0,
+      countMax,
+      lookMax: 100,
+      hasBytes: false,
+    })
+    return page.letters.map(({ rootId }) => rootId)
+  }
+  switch (chance.below(8)) {
+    case 0: {
+      const items = [
+        { payload: bytes(name), lease: { holder: 'w' } },
+        { payload: bytes(name), lease: { holder: 'w' } },
+      ]
+      const { ids } = await run(storage, { op: 'produce', ...at, items, now })
+      const dead = ids.map((id) => ({ id, availableAt: null, isDead: true, error: { message: 'gone' } }))
+      const settled = await run(storage, { op: 'retry', ...at, items: dead, now })
+      if (settled.isSettled) diary.buried.push(...settled.changes.map(({ id }) => id ?? ''))
+      return
+    }
+    case 1:
+    case 2: {
+      const sent = (await pickLetters(6)).map((letterId) => ({ letterId, queue: null }))
+      const rules = { isDeadAllowed: true, isCapped: false, actor: name, now }
+      const told = await run(storage, { op: 'redrive', letters: sent, ...rules })
+      diary.started.push(
+        ...told.flatMap((each) => (each.isStarted ? [`${each.letterId}/${each.number}`] : [])),
+      )
+      return
+    }
+    case 3: {
+      const given = (await pickLetters(20)).slice(-1).map((letterId) => ({ letterId }))
+      const told = await run(storage, { op: 'discard', letters: given, reason: name, now })
+      diary.discarded.push(...told.flatMap((each) => (each.isDiscarded ? [each.letterId] : [])))
+      return
+    }
+    case 4: {
+      const command = { op: 'archive', queue: letters, endedBefore: now, countMax: 3, now } as const
+      diary.archived += (await run(storage, command)).archived
+      return
+    }
+    case 5: {
+      const rows = await storage.listArchivedLetters({ queues: [letters], countMax: 3 })
+      const letterIds = rows.map(({ item }) => item.rootId)
+      const told = await run(storage, { op: 'restore', letterIds, now })
+      diary.restored.push(...told.flatMap((each) => (each.isRestored ? [each.letterId] : [])))
+      return
+    }
+    default: {
+      const held = await run(storage, { op: 'lease', ...at, holders: ['w', 'w', 'w'], now })
+      // An item that was made to die and did not, because its lease had ended, is none of the letters yet.
+      const [one, two] = held.filter(({ letterId }) => letterId !== null)
+      if (one !== undefined) {
+        const settled = await run(storage, { op: 'complete', ...at, ids: [one.id], now })
+        if (settled.isSettled) diary.resolved.push(`${one.letterId}/${one.redrives}`)
+      }
+      if (two !== undefined) {
+        const items = [{ id: two.id, availableAt: null, isDead: true, error: { message: name } }]
+        const settled = await run(storage, { op: 'retry', ...at, items, now })
+        if (settled.isSettled) diary.failed.push(`${two.letterId}/${two.redrives}`)
+      }
+    }
+  }
+}
