@@ -71,6 +71,14 @@ export class Tally {
     if (item.groupId !== null) this.letters.arrive(queueId, item)
   }
 
+  /** An item that was accepted now and is nowhere in this process: its bytes were copied inside the database. */
+  addWaiting(queueId: number, partition: number, createdAt: number): void {
+    const delta = this.#at(queueId, partition)
+    delta.counts.waiting++
+    delta.counts.accepted++
+    delta.createdMs.add(ms(createdAt))
+  }
+
   /** For changes whose sums the database made. */
   addSums(queueId: number, partition: number, createdMs: bigint, leaseMs: bigint): void {
     const delta = this.#at(queueId, partition)

@@ -7,7 +7,6 @@ import { type Cause, causeOf, otherCause } from '../../core/cause.ts'
 import type { Item } from '../../core/item.ts'
 import { int4s, int8s, texts } from './arrays.ts'
 import type { Statement } from './connections.ts'
-import { keptText } from './kept-text.ts'
 import type { Stored } from './rows.ts'
 import type { Transaction } from './transaction.ts'
 
@@ -135,11 +134,11 @@ async function make(transaction: Transaction, wanted: ReadonlyMap<string, Wanted
   const rows = await transaction.connection.query(makeGroups, [
     int4s(list.map(({ queueId }) => queueId)),
     texts(list.map(({ cause }) => cause.fingerprint)),
-    texts(list.map(({ cause }) => keptText(cause.origin))),
-    texts(list.map(({ cause }) => keptText(cause.reason))),
-    texts(list.map(({ cause }) => keptText(cause.slug))),
-    texts(list.map(({ cause }) => keptText(cause.errorClass))),
-    texts(list.map(({ cause }) => keptText(cause.title))),
+    texts(list.map(({ cause }) => cause.origin)),
+    texts(list.map(({ cause }) => cause.reason)),
+    texts(list.map(({ cause }) => cause.slug)),
+    texts(list.map(({ cause }) => cause.errorClass)),
+    texts(list.map(({ cause }) => cause.title)),
     int8s(list.map(({ seenAt }) => seenAt)),
   ])
   const missing = new Map(wanted)

@@ -32,6 +32,10 @@ export class LetterTally {
     this.addOpen(queueId, minutesPerHour, Math.trunc(minute / minutesPerHour), by)
   }
 
+  addCell(queueId: number, groupId: number, state: number, redrives: number, by: number): void {
+    add(this.#letters, [queueId, groupId, state, redrives], by)
+  }
+
   addOpen(queueId: number, span: number, number: number, by: number): void {
     add(this.#open, [queueId, span, number, 0], by)
   }
@@ -46,6 +50,12 @@ export class LetterTally {
     for (const sums of [this.#letters, this.#open, this.#hours]) {
       for (const [key, sum] of sums) if (sum.key[0] === queueId) sums.delete(key)
     }
+  }
+
+  clear(): void {
+    this.#letters.clear()
+    this.#open.clear()
+    this.#hours.clear()
   }
 
   get isEmpty(): boolean {

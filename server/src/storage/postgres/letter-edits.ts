@@ -3,7 +3,6 @@ import { KnownError } from '../../errors.ts'
 import type { EditLetter, LetterEdit } from '../letter-store.ts'
 import { uuids } from './arrays.ts'
 import type { Connections, Statement } from './connections.ts'
-import { keptText, textOfKept } from './kept-text.ts'
 import { isId } from './letter-rows.ts'
 import { headersOf, headersToText } from './rows.ts'
 import type { Transaction } from './transaction.ts'
@@ -37,7 +36,7 @@ export async function editLetter(transaction: Transaction, command: EditLetter):
     uuid,
     letterId,
     command.now,
-    keptText(command.actor),
+    command.actor,
     headers !== undefined,
     headers === undefined ? null : headersToText(headers),
     key !== undefined,
@@ -63,7 +62,7 @@ export async function listEdits(connections: Connections, letterId: string): Pro
   return rows.map((row) => ({
     number: row.number as number,
     at: row.at as number,
-    actor: textOfKept(row.actor as string),
+    actor: row.actor as string,
     payload: row.payload as Uint8Array,
     key: row.key as Uint8Array | null,
     headers: headersOf(row.headers as string | null) as readonly Header[],

@@ -1,3 +1,229 @@
-export function listLetters(..._: unknown[]): Promise<never> {
-  throw new Error('TODO(#4): listLetters')
+/**
+ * Pages of letters. What the counts know (queue, state, group and what a group tells, redrives) is resolved to
+ * the parts of an index that hold such letters. Of each part a few are read in order, and merged up to where the
+ * first of the parts may go on: so a page costs the number of parts, however many letters there are. What only a
+ * letter itself tells is looked at one letter after the other, in statements that are each short.
+ */
+import type { Item } from '../../core/item.ts'
+import { matchesLetter } from '../letter-match.ts'
+import type { LetterCursor, LetterFilter, LettersPage, LettersQuery } from '../letter-store.ts'
+import { int4s } from './arrays.ts'
+import type { Connection, Connections, Row } from './connections.ts'
+import type { Parameter } from './letter-cells.ts'
+import { type Parts, partsOf } from './letter-parts.ts'
+import { prefilter } from './letter-prefilter.ts'
+import { type ColumnName, itemOf, readColumns } from './rows.ts'
+
+export type FindQuery = Omit<LettersQuery, 'hasBytes'>
+type Reader = Pick<Connection, 'query'>
+
+/** Letters that one statement looks at: more when that was quick, fewer when it was not. */
+const stepMin = 250
+const stepFirst = 1_000
+const stepMax = 8_000
+const stepMsFew = 40
+const stepMsMany = 200
+/** A search gives what it found so far. */
+const searchMsMax = 400
+/** Payloads that one statement may read through. */
+const stepBytesMax = 32 * 2 ** 20
+
+const byteColumns: readonly ColumnName[] = ['payload', 'key', 'headers']
+
+export async function listLetters(connections: Connections, query: LettersQuery): Promise<LettersPage> {
+  const reader = { query: connections.read.bind(connections) }
+  const { found, looked, next } = await search(reader, query, query.hasBytes)
+  const letters = found.map(({ item }) =>
+    query.hasBytes ? item : { ...item, payload: noBytes, key: null, headers: [] },
+  )
+  return { letters, looked, next }
+}
+
+const noBytes = new Uint8Array()
+
+export type FoundLetters = Readonly<{ letterIds: string[]; looked: number; next: LetterCursor | null }>
+
+export async function findLetters(reader: Reader, query: FindQuery): Promise<FoundLetters> {
+  const { found, looked, next } = await search(reader, query, false)
+  return { letterIds: found.map(({ item }) => item.rootId), looked, next }
+}
+
+type Hit = Readonly<{ item: Item; place: LetterCursor; rank: number }>
+
+async function search(
+  reader: Reader,
+  query: FindQuery,
+  hasBytes: boolean,
+): Promise<{ found: Hit[]; looked: number; next: LetterCursor | null }> {
+  const { filter, lookMax } = query
+  const found: Hit[] = []
+  if (query.countMax < 1 || lookMax < 1) return { found, looked: 0, next: query.after ?? null }
+  const parts = await partsOf(reader, query)
+  if (parts.count === 0) return { found, looked: 0, next: null }
+
+  const isSearch = needsLook(filter, parts)
+  const countMax = isSearch ? query.countMax : Math.min(query.countMax, lookMax)
+  const until = performance.now() + searchMsMax
+  let { after } = query
+  let looked = 0
+  let step = stepFirst
+  for (let round = 0; ; round++) {
+    const room = lookMax - looked
+    const wanted = countMax - found.length + 1
+    const searched = after === undefined ? query : { ...query, after }
+    const count = isSearch ? Math.min(room, step) : wanted
+    const startedAt = performance.now()
+    const page = await look(reader, searched, parts, { count, wanted, round, hasBytes })
+    const tookMs = performance.now() - startedAt
+    if (tookMs < stepMsFew) step = Math.min(step * 2, stepMax)
+    else if (tookMs > stepMsMany) step = Math.max(Math.floor(step / 2), stepMin)
+
+    for (const hit of page.hits) {
+      if (!matchesLetter(hit.item, filter)) continue
+      const last = found.at(-1)
+      // One more than asked for: now it is certain that there is more.
+      if (found.length === countMax)
+        return { found, looked: looked + rankOf(last, page), next: last?.place ?? null }
+      found.push(hit)
+    }
+    const isAll = page.hits.length < wanted
+    if (isAll && page.isEnd) return { found, looked: looked + page.looked, next: null }
+    const last = found.at(-1)
+    if (found.length === countMax && last !== undefined) {
+      return { found, looked: looked + rankOf(last, page), next: last.place }
+    }
+    const reached = isAll ? page.last : page.hits.at(-1)?.place
+    looked += isAll ? page.looked : (page.hits.at(-1)?.rank ?? 0)
+    after = reached ?? after
+    if (looked >= lookMax || performance.now() > until) return { found, looked, next: after ?? null }
+  }
+}
+
+/** How many were looked at to find it; it may have been found by a statement before. */
+function rankOf(hit: Hit | undefined, page: Page): number {
+  return hit !== undefined && page.hits.includes(hit) ? hit.rank : 0
+}
+
+/** Whether a letter itself must be looked at, beyond where it stands. */
+function needsLook(filter: LetterFilter, parts: Parts): boolean {
+  return (
+    parts.conditions.length > 0 ||
+    prefilter(filter, parts.known, () => '').length > 0 ||
+    filter.text !== undefined
+  )
+}
+
+type Page = Readonly<{
+  hits: readonly Hit[]
+  looked: number
+  last: LetterCursor | undefined
+  /** Nothing comes after what was looked at. */
+  isEnd: boolean
+}>
+type Step = Readonly<{ count: number; wanted: number; round: number; hasBytes: boolean }>
+
+async function look(reader: Reader, query: FindQuery, parts: Parts, step: Step): Promise<Page> {
+  const { text, values } = lookStatement(query, parts, step)
+  const rows = await reader.query({ text }, values)
+  const [first] = rows
+  const placeOf = (row: Row): LetterCursor => ({ value: row.at as number, id: row.id as string })
+  const hits = rows
+    .filter((row) => row.rank !== null)
+    .map((row) => ({
+      item: itemOf(row, row.queue_name as string),
+      place: placeOf(row),
+      rank: row.rank as number,
+    }))
+  const looked = first?.looked as number
+  const last = looked === 0 ? undefined : { value: first?.last_at as number, id: first?.last_id as string }
+  return { hits, looked, last, isEnd: first?.is_end === true }
+}
+
+/** Parts of an index that are looked into for one page are each asked for few, and for more in each round. */
+function perPartOf(count: number, parts: number, round: number): number {
+  if (parts === 1) return count
+  const few = Math.max(4, Math.ceil((2 * count) / parts)) * 4 ** Math.min(round, 8)
+  return Math.min(few, count)
+}
+
+export function lookStatement(
+  query: FindQuery,
+  parts: Parts,
+  step: Step,
+): Readonly<{ text: string; values: unknown[] }> {
+  const values: unknown[] = []
+  const parameter: Parameter = (value) => `$${values.push(value)}`
+  const { filter, after, isDescending } = query
+  const column = parts.known.order
+  const direction = isDescending ? 'desc' : 'asc'
+  const beyond = isDescending ? '<' : '>'
+  const order = (alias: string, name: string) => `${alias}.${name} ${direction}, ${alias}.id ${direction}`
+  const perPart = perPartOf(step.count, parts.count, step.round)
+
+  const [a, b, c] = parts.keys
+  const keys = `unnest(${[a, b, c].map((key) => `${parameter(int4s(key))}::int4[]`).join(', ')}) as w(a, b, c)`
+  const range = (column === 'died_at' ? filter.died : filter.updated) ?? {}
+  const bounds = [parts.where(parameter)]
+  if (range.from !== undefined) bounds.push(`f.${column} >= ${parameter(range.from)}::int8`)
+  if (range.until !== undefined) bounds.push(`f.${column} <= ${parameter(range.until)}::int8`)
+  if (after !== undefined) {
+    bounds.push(
+      `(f.${column}, f.id) ${beyond} (${parameter(after.value)}::int8, ${parameter(after.id)}::text)`,
+    )
+  }
+  const isSized = filter.json !== undefined
+  const limit = `${parameter(perPart)}::int8`
+  const probed = `select p.* from ${keys} cross join lateral (
+      select o.*, row_number() over () as k from (
+        select f.ctid as place, f.${column} as at, f.id${isSized ? ', octet_length(f.payload)::int8 as size' : ''}
+        from redrive.items_sourced f where ${bounds.join(' and ')}
+        order by ${order('f', column)} limit ${limit}
+      ) o
+    ) p`
+  const ranked = `select p.place, p.at, p.id, row_number() over (order by ${order('p', 'at')}) as rank
+      ${isSized ? `, sum(p.size) over (order by ${order('p', 'at')}) - p.size as before_it` : ''}
+    from probed p where not exists (select from edge) or (p.at, p.id) ${isDescending ? '>=' : '<='} (select e.at, e.id from edge e)
+    order by ${order('p', 'at')} limit ${parameter(step.count)}::int8`
+  const conditions = [...prefilter(filter, parts.known, parameter), ...parts.conditions]
+  const judged =
+    conditions.length === 0
+      ? ''
+      : `cross join lateral (
+          select from redrive.items_sourced f where f.ctid = l.place and ${conditions.join(' and ')} offset 0) j`
+  const columns = columnsFor(filter, step.hasBytes)
+    .map((name) => `, f.${name}`)
+    .join('')
+  const text = `with probed as materialized (${probed}
+    ), edge as materialized (select p.at, p.id from probed p where p.k = ${limit} order by ${order('p', 'at')} limit 1
+    ), ranked as materialized (${ranked}
+    ), looked as materialized (
+      select r.* from ranked r ${isSized ? `where r.before_it < ${stepBytesMax}` : ''}
+    ), hits as materialized (
+      select l.place, l.at, l.id, l.rank from looked l ${judged}
+      order by l.rank limit ${parameter(step.wanted)}::int8
+    )
+    select m.looked, m.last_at, m.last_id, m.is_end, h.rank, h.at, q.name as queue_name${columns}
+    from (
+        select count(*) as looked, max(l.at) filter (where l.is_last) as last_at,
+          max(l.id) filter (where l.is_last) as last_id,
+          count(*) = (select count(*) from probed) and not exists (select from edge) as is_end
+        from (select l.*, l.rank = max(l.rank) over () as is_last from looked l) l
+      ) m
+      left join (
+        hits h cross join lateral (select f.* from redrive.items_sourced f where f.ctid = h.place offset 0) f
+          cross join lateral (select q.name from redrive.queues q where q.id = f.queue_id offset 0) q
+      ) on true
+    order by h.rank`
+  return { text, values }
+}
+
+/** Bytes travel only where they are asked for, or looked into. */
+function columnsFor(filter: LetterFilter, hasBytes: boolean): readonly ColumnName[] {
+  const needed = new Set<ColumnName>([
+    ...(hasBytes ? byteColumns : []),
+    ...(filter.json === undefined ? [] : (['payload'] as const)),
+    ...(filter.key === undefined ? [] : (['key'] as const)),
+    ...(filter.header === undefined ? [] : (['headers'] as const)),
+  ])
+  return readColumns.filter((name) => !byteColumns.includes(name) || needed.has(name))
 }

@@ -27,6 +27,7 @@ export class Transaction {
   readonly campaigns = new CampaignTally()
   readonly random: () => number
   readonly #store: Store
+  readonly #slot: number
   readonly #groups = new Map<string, number>()
   readonly #queues = new Map<string, KnownQueue>()
   readonly #changed = new Map<string, Row | undefined>()
@@ -37,6 +38,7 @@ export class Transaction {
     this.connection = connection
     this.random = store.random
     this.#store = store
+    this.#slot = store.slots.transaction
   }
 
   /** Reads the queues, and the dead queues that they name, as they are now. */
@@ -169,8 +171,18 @@ export class Transaction {
     this.#groups.set(key, id)
   }
 
+  /** Also before letters are looked for: they are found by their counts. */
+  async flushLetters(): Promise<void> {
+    const { letters } = this.tally
+    if (letters.isEmpty) return
+    const horizon = await this.#store.horizon.minute(this.connection)
+    await this.connection.query(writeLetterTally, [...letters.encode(horizon), this.#slot])
+    letters.clear()
+  }
+
   /** The last statements before the commit: what was gathered, each thing once. */
-  async flush(slot: number): Promise<void> {
+  async flush(): Promise<void> {
+    const slot = this.#slot
     const used = [...this.#locked.values()].filter((locked) => locked.isUsed)
     if (used.length > 0) {
       await this.connection.query(
@@ -189,11 +201,7 @@ export class Transaction {
     }
     const moved = await this.campaigns.writeMoves(this.connection)
     if (!this.tally.isEmpty) await this.connection.query(writeTally, [...this.tally.encode(), slot])
-    const { letters } = this.tally
-    if (!letters.isEmpty) {
-      const horizon = await this.#store.horizon.minute(this.connection)
-      await this.connection.query(writeLetterTally, [...letters.encode(horizon), slot])
-    }
+    await this.flushLetters()
     await this.campaigns.writeCounts(this.connection, moved, slot)
     if (this.#sourced.size > 0) {
       await this.connection.query(

@@ -1,10 +1,13 @@
 import type { Instant } from '../../core/instant.ts'
 import { countNames, gauges } from '../count-columns.ts'
 import { mendedEntries } from '../mended.ts'
-import type { Difference, HeldLock } from '../storage.ts'
+import type { Counts, Difference, HeldLock } from '../storage.ts'
 import { insertEntries } from './audit.ts'
 import { beginWrite, type Connection, type Connections, type Row, within } from './connections.ts'
 import { countedPartitions, countsOf, Tally, writeTally } from './counts.ts'
+import { moveHorizon } from './horizon.ts'
+import { writeLetterTally } from './letter-counts.ts'
+import { compareLetters, type LetterDrift } from './letter-drift.ts'
 import { fence } from './locks.ts'
 
 /** A row of the counts that only the reconciler writes, so that it never waits for a writer, nor a writer for it. */
@@ -13,13 +16,16 @@ const reconcilerSlot = -1
 /** One snapshot for all its statements: the counts and the rows as they were at the same instant. */
 const beginSnapshot = 'begin isolation level repeatable read'
 
-type Found = Readonly<{ queueId: number; difference: Difference }>
+type Found = Readonly<{
+  queueId: number
+  difference: Difference & { count: keyof Counts | 'conservation' }
+}>
 type Sums = Readonly<{ queueId: number; partition: number; createdMs: bigint; leaseMs: bigint }>
 
 export async function verifyCounts(connections: Connections): Promise<Difference[]> {
   return connections.transaction(`${beginSnapshot} read only`, async (connection) => {
-    const { found } = await compare(connection)
-    return found.map(({ difference }) => difference)
+    const { found, letters } = await compare(connection)
+    return [...found.map(({ difference }) => difference), ...letters.differences]
   })
 }
 
@@ -37,17 +43,22 @@ export async function reconcileCounts(
     // Before the snapshot, or two reconcilers would both add the same correction.
     await connection.query({ text: `select pg_advisory_lock(hashtext('redrive reconcile'))` })
     try {
-      const { found, sums } = await within(connection, `${beginSnapshot} read only`, () =>
+      const { found, sums, letters } = await within(connection, `${beginSnapshot} read only`, () =>
         compare(connection),
       )
       const tally = correctionOf(found, sums)
+      const differences = [...found.map(({ difference }) => difference), ...letters.differences]
       await within(connection, beginWrite, async () => {
         if (lock !== undefined) await fence({ connection }, { lock })
         if (!tally.isEmpty) await connection.query(writeTally, [...tally.encode(), reconcilerSlot])
-        const differences = found.map(({ difference }) => difference)
+        if (!letters.correction.isEmpty) {
+          const missing = letters.correction.encode(Number.NEGATIVE_INFINITY)
+          await connection.query(writeLetterTally, [...missing, reconcilerSlot])
+        }
         await insertEntries(connection, mendedEntries(differences, now))
       })
-      return found.map(({ difference }) => difference)
+      await within(connection, beginWrite, () => moveHorizon(connection, now))
+      return differences
     } finally {
       // A connection that broke has given the lock up already.
       await connection
@@ -57,7 +68,9 @@ export async function reconcileCounts(
   })
 }
 
-async function compare(connection: Connection): Promise<{ found: Found[]; sums: Sums[] }> {
+async function compare(
+  connection: Connection,
+): Promise<{ found: Found[]; sums: Sums[]; letters: LetterDrift }> {
   // Every row is looked at, so here the table is best read from front to back, however long it takes.
   await connection.query({
     text: `set local enable_seqscan = on; set local enable_hashjoin = on; set local statement_timeout = 0`,
@@ -89,7 +102,7 @@ async function compare(connection: Connection): Promise<{ found: Found[]; sums: 
     const there = actual.get(`${row.queue_id}/${row.partition}`)
     const queueId = row.queue_id as number
     const place = { queue: row.name as string, partition: row.partition as number }
-    const note = (count: Difference['count'], counts: number, rows: number): void => {
+    const note = (count: Found['difference']['count'], counts: number, rows: number): void => {
       if (counts === rows) return
       found.push({ queueId, difference: { ...place, count, counted: counts, actual: rows } })
     }
@@ -109,7 +122,7 @@ async function compare(connection: Connection): Promise<{ found: Found[]; sums: 
     if (createdMs !== 0n || leaseMs !== 0n)
       sums.push({ queueId, partition: place.partition, createdMs, leaseMs })
   }
-  return { found, sums }
+  return { found, sums, letters: await compareLetters(connection) }
 }
 
 /** The gauges become what the rows say, and `accepted` what then balances. */
@@ -118,7 +131,6 @@ function correctionOf(found: readonly Found[], sums: readonly Sums[]): Tally {
   for (const { queueId, difference } of found) {
     const { partition, count, counted, actual } = difference
     const missing = actual - counted
-    if (count === 'letters' || count === 'open-minutes') continue
     if (count === 'conservation') tally.add(queueId, partition, 'accepted', missing)
     else {
       tally.add(queueId, partition, count, missing)

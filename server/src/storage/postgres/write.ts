@@ -77,7 +77,7 @@ async function writeTogether(
   commands: readonly Command[],
   runs: readonly Run[],
 ): Promise<AnyResult[]> {
-  const { connections, book, slots } = store
+  const { connections, book } = store
   const done = await connections.transaction(beginWrite, async (connection) => {
     const transaction = new Transaction(connection, store)
     if (commands.some(({ op }) => op === 'create-queue' || op === 'update-queue' || op === 'delete-queue')) {
@@ -86,7 +86,7 @@ async function writeTogether(
     await prepare(transaction, commands)
     const results: AnyResult[] = []
     for (const run of runs) results.push(...(await obey(transaction, run)))
-    await transaction.flush(slots.transaction)
+    await transaction.flush()
     return { transaction, results }
   })
   done.transaction.teach(book)
