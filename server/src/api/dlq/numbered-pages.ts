@@ -38,10 +38,12 @@ export type ReadLetters = (
 export type Found = Readonly<{ letters: readonly Item[]; next: LetterCursor | null; total: number | null }>
 
 const stepMax = 1_000
-const reachMsMax = 3_000
+const reachMsMax = 5_000
 const countMsMax = 500
 /** What one step may take: the walk looks at the time between steps. */
 const stepMsMax = 200
+/** From there on it is worth asking whether the end of the list is nearer than its beginning. */
+const farOffset = 5_000
 
 export async function readNumberedPage(
   letters: Letters,
@@ -49,19 +51,64 @@ export async function readNumberedPage(
   read: ReadLetters = readWithoutBytes(letters),
 ): Promise<NumberedPage> {
   const { filter, order, isDescending, page, pageSize } = query
-  const list = { filter, order, isDescending }
   const startedMs = performance.now()
   const elapsedMs = (): number => performance.now() - startedMs
+  const offset = (page - 1) * pageSize
+  const list = { filter, order, isDescending }
+
+  const total = query.total ?? (offset < farOffset ? null : await totalOf(letters, list))
+  if (total !== null && offset >= farOffset && total - offset < offset) {
+    const items = await readFromEnd(letters, query, total, read, elapsedMs)
+    return { letters: items, total, isExact: true, hasNext: offset + items.length < total }
+  }
+
+  const walk = walkOf(letters, list, elapsedMs)
+  const { items, place: end } = await walk.fill(await walk.reach(offset, total, page), offset, pageSize, read)
+  const known = total ?? walk.total()
+  if (known !== null) {
+    return { letters: items, total: known, isExact: true, hasNext: offset + items.length < known }
+  }
+  const counted = await walk.countOn(end)
+  return {
+    letters: items,
+    total: counted.offset,
+    isExact: counted.isEnd,
+    hasNext: counted.offset > offset + items.length,
+  }
+}
+
+type List = Pick<NumberedQuery, 'filter' | 'order' | 'isDescending'>
+
+async function totalOf(letters: Letters, list: List): Promise<number | null> {
+  return (await letters.list({ ...list, countMax: 1, hasBytes: false, msMax: stepMsMax })).total
+}
+
+/** The same letters, walked to from the other side: what people ask for after the first page is the last one. */
+async function readFromEnd(
+  letters: Letters,
+  { filter, order, isDescending, page, pageSize }: NumberedQuery,
+  total: number,
+  read: ReadLetters,
+  elapsedMs: () => number,
+): Promise<readonly Item[]> {
+  const count = Math.min(pageSize, total - (page - 1) * pageSize)
+  if (count <= 0) return []
+  const offset = total - (page - 1) * pageSize - count
+  const walk = walkOf(letters, { filter, order, isDescending: !isDescending }, elapsedMs)
+  const { items } = await walk.fill(await walk.reach(offset, total, page), offset, count, read)
+  return items.toReversed()
+}
+
+function walkOf(letters: Letters, list: List, elapsedMs: () => number) {
   const places = placesOf(letters, JSON.stringify(list, plain))
   const readStep = readWithoutBytes(letters)
-  const from = (place: Place) => ({ ...list, ...(place.cursor !== null && { after: place.cursor }) })
-  const offset = (page - 1) * pageSize
+  let total: number | null = null
 
-  const known: { total: number | null } = { total: query.total ?? null }
-  const walk = async (place: Place, countMax: number, reader: ReadLetters): Promise<[Place, Found]> => {
+  const step = async (place: Place, countMax: number, read: ReadLetters): Promise<[Place, Found]> => {
     const beganMs = performance.now()
-    const found = await reader(from(place), countMax)
-    known.total ??= found.total
+    const after = place.cursor === null ? {} : { after: place.cursor }
+    const found = await read({ ...list, ...after }, countMax)
+    total ??= found.total
     const passed = {
       offset: place.offset + found.letters.length,
       steps: place.steps + 1,
@@ -73,35 +120,39 @@ export async function readNumberedPage(
     return [passed, found]
   }
 
-  let place = places.nearest(offset)
-  while (place.offset < offset && !place.isEnd && offset < (known.total ?? Infinity)) {
-    if (elapsedMs() > reachMsMax) {
-      throw new KnownError('PAGE_TOO_DEEP', `page ${page} could not be reached in time`)
-    }
-    ;[place] = await walk(place, Math.min(stepMax, offset - place.offset), readStep)
-  }
-
-  const items: Item[] = []
-  while (place.offset >= offset && !place.isEnd && items.length < pageSize) {
-    if (elapsedMs() > reachMsMax) break
-    const [next, found] = await walk(place, pageSize - items.length, read)
-    items.push(...found.letters)
-    place = next
-  }
-  const end = place
-
-  if (known.total !== null) {
-    const { total } = known
-    return { letters: items, total, isExact: true, hasNext: offset + items.length < total }
-  }
-  // Further on is where an earlier call got to with counting.
-  place = end.isEnd ? end : places.furthest(end)
-  while (!place.isEnd && elapsedMs() < countMsMax) [place] = await walk(place, stepMax, readStep)
   return {
-    letters: items,
-    total: place.offset,
-    isExact: place.isEnd,
-    hasNext: place.offset > offset + items.length,
+    /** Null where the counts cannot tell. Known after the first step. */
+    total: () => total,
+
+    /** The place with so many letters before it, or where it turned out that there are fewer. */
+    reach: async (offset: number, known: number | null, page: number): Promise<Place> => {
+      let place = places.nearest(offset)
+      while (place.offset < offset && !place.isEnd && offset < (known ?? total ?? Infinity)) {
+        if (elapsedMs() > reachMsMax) {
+          throw new KnownError('PAGE_TOO_DEEP', `page ${page} could not be reached in time`)
+        }
+        ;[place] = await step(place, Math.min(stepMax, offset - place.offset), readStep)
+      }
+      return place
+    },
+
+    fill: async (start: Place, offset: number, count: number, read: ReadLetters) => {
+      const items: Item[] = []
+      let place = start
+      while (place.offset >= offset && !place.isEnd && items.length < count && elapsedMs() < reachMsMax) {
+        const [next, found] = await step(place, count - items.length, read)
+        items.push(...found.letters)
+        place = next
+      }
+      return { items, place }
+    },
+
+    /** From there, or from where an earlier call got to with counting. */
+    countOn: async (start: Place): Promise<Place> => {
+      let place = start.isEnd ? start : places.furthest(start)
+      while (!place.isEnd && elapsedMs() < countMsMax) [place] = await step(place, stepMax, readStep)
+      return place
+    },
   }
 }
 
