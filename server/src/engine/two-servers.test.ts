@@ -55,6 +55,14 @@ describe('two servers on one database', needs(postgres), () => {
     const third = waiting()
     await here.importItems('orders', 0, [{ payload: bytes('imported') }])
     expect((await third).items.map(({ payload }) => textOf(payload))).toEqual(['imported'])
+
+    // As letters/ does with what it redrives.
+    const fourth = waiting()
+    const { storage } = opened.at(-2) as { storage: Storage }
+    const redriven = newItems(1, 'redriven')
+    await storage.write([{ op: 'produce', queue: 'orders', partition: 0, items: redriven, now: noon }])
+    here.noticeItems([{ queue: 'orders', partition: 0, count: 1 }])
+    expect((await fourth).items.map(({ payload }) => textOf(payload))).toEqual(['redriven-0'])
     await admin.end()
   })
 

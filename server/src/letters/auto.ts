@@ -4,13 +4,15 @@
  */
 import { type Clock, type Instant, usPerSecond } from '../core/instant.ts'
 import type { Engine } from '../engine/engine.ts'
-import type { LetterCursor } from '../storage/letter-store.ts'
+import type { LetterCursor, NotSent } from '../storage/letter-store.ts'
 import type { Storage } from '../storage/storage.ts'
 import { type LettersLog, stepLettersMax } from './parts.ts'
 import { noticed } from './redrive.ts'
 import { auditOf, policyTrace } from './trail.ts'
 
 const queuesPerRead = 1_000
+/** So long it may take until a changed policy is seen. */
+const queuesKnownUs = 5 * usPerSecond
 /** Letters that are due and cannot be sent (their queue is gone) are not tried all the time. */
 const stuckRestUs = 60 * usPerSecond
 
@@ -21,7 +23,12 @@ export function createAutoPass(
   /** Dead queues with nothing but letters that cannot be sent, and until when they are left alone. */
   const restUntil = new Map<string, Instant>()
 
+  let known: Readonly<{ names: readonly string[]; at: Instant }> | undefined
+
+  /** The dead queues whose policy says so; all queues are read for that, so not with every pass. */
   const autoQueues = async (): Promise<readonly string[]> => {
+    const now = clock.now()
+    if (known !== undefined && now >= known.at && now < known.at + queuesKnownUs) return known.names
     const names: string[] = []
     let from: string | undefined
     for (;;) {
@@ -31,10 +38,12 @@ export function createAutoPass(
       })
       for (const { name, redrive } of queues) if (redrive.mode === 'auto') names.push(name)
       const last = queues.at(-1)
-      if (last === undefined || queues.length < queuesPerRead) return names
+      if (last === undefined || queues.length < queuesPerRead) break
       // The smallest name after it.
       from = `${last.name}\u0001`
     }
+    known = { names, at: now }
+    return names
   }
 
   /** One batch of a dead queue, the oldest first; whether there may be more. */
@@ -69,7 +78,7 @@ export function createAutoPass(
         engine.noticeItems(noticed(redriven))
         if (started > 0) return next !== null
         // Another server sent them, or they cannot be sent: those behind them shall not wait for that.
-        const stuck = redriven.flatMap((each) => (each.isStarted || each.why === 'not-due' ? [] : each.why))
+        const stuck = redriven.flatMap((each) => (each.isStarted || !isForLong(each.why) ? [] : each.why))
         if (stuck.length > 0 && next === null) {
           restUntil.set(queue, now + stuckRestUs)
           log.warn({ queue, letters: stuck.length, why: stuck[0] }, 'letters are due and cannot be sent back')
@@ -89,4 +98,9 @@ export function createAutoPass(
     }
     return isMore
   }
+}
+
+/** Not because somebody else was quicker: it stays so until a person changes something. */
+function isForLong(why: NotSent): boolean {
+  return why === 'no-target' || why === 'dead-target' || why === 'exhausted' || why === 'dead'
 }

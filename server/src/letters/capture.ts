@@ -99,7 +99,15 @@ export function createCapture(
       const items = letters.map(itemOf)
       // All of them before any is stored: only the store's own trouble can end it in between.
       checkCommand({ op: 'import', queue, partition: 0, items, now })
-      const { lane } = await doorOf(queue)
+      const put = async (
+        step: readonly ImportedItem[],
+        audit: readonly Command[],
+      ): Promise<readonly Captured[]> => {
+        const { lane } = await doorOf(queue)
+        return new Promise((resolve, reject) => {
+          lane.add({ weight: step.length, items: step, audit, resolve, reject })
+        })
+      }
       const captured: Captured[] = []
       while (captured.length < items.length) {
         const step = items.slice(captured.length, captured.length + stepLettersMax)
@@ -107,11 +115,12 @@ export function createCapture(
           trace === undefined || captured.length > 0
             ? []
             : [auditOf(clock, trace, 'letters.capture', [queue], { letters: items.length })]
-        captured.push(
-          ...(await new Promise<readonly Captured[]>((resolve, reject) => {
-            lane.add({ weight: step.length, items: step, audit, resolve, reject })
-          })),
-        )
+        const stored = await put(step, audit).catch((error: unknown) => {
+          // The queue was made anew, with fewer partitions: its door is, too.
+          if (error instanceof KnownError && error.code === 'PARTITION_NOT_FOUND') return put(step, audit)
+          throw error
+        })
+        captured.push(...stored)
       }
       return captured
     },

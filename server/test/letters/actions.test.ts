@@ -68,6 +68,18 @@ describeSome(['SQLite memory', 'PostgreSQL'], 'dead letters', (given) => {
     expect(await world.letters.capture('later', lettersFrom(queue, 1))).toMatchObject([{ isNew: true }])
   })
 
+  it('find their queue again when it was made anew with fewer partitions', async () => {
+    const { queue } = await begin()
+    await given.queue({ name: 'renewed', partitions: 3 })
+    const [a, b, c] = lettersFrom(queue, 3)
+    if (a === undefined || b === undefined || c === undefined) throw new Error('there are three')
+    await world.letters.capture('renewed', [a])
+    await given.run({ op: 'delete-queue', name: 'renewed' })
+    await given.queue({ name: 'renewed', partitions: 1 })
+    expect(await world.letters.capture('renewed', [b])).toMatchObject([{ isNew: true }])
+    expect(await world.letters.capture('renewed', [c])).toMatchObject([{ isNew: true }])
+  })
+
   it('are captured in steps of a thousand', async () => {
     const { queue, deadQueue } = await begin()
     const all = await world.letters.capture(deadQueue, lettersFrom(queue, 2_500), ann)

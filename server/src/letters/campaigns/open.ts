@@ -22,6 +22,8 @@ export type OpenedCampaigns = Readonly<{
 
 /** Steps of the work may change a campaign while a person decides: then it is looked at again. */
 const triesMax = 20
+/** With more queues than that a wrong target is seen when the letters are skipped. */
+const queuesMax = 10_000
 
 export function openCampaigns(parts: LettersParts & { owner: string }): OpenedCampaigns {
   const { storage, clock, random = Math.random, log = silent } = parts
@@ -83,8 +85,12 @@ export function openCampaigns(parts: LettersParts & { owner: string }): OpenedCa
 
   const checkTarget = async ({ target }: CampaignSpec): Promise<void> => {
     if (target === null) return
-    if ((await storage.getQueue(target)) === null) {
-      throw new KnownError('TARGET_INVALID', `there is no queue named ${target} to send letters to`)
+    const refused = (sentence: string) => new KnownError('TARGET_INVALID', sentence)
+    if ((await storage.getQueue(target)) === null)
+      throw refused(`there is no queue named ${target} to send letters to`)
+    const queues = await storage.listQueues({ countMax: queuesMax })
+    if (queues.some(({ deadQueue }) => deadQueue === target)) {
+      throw refused(`queue ${target} takes dead letters of others: letters are never sent there`)
     }
   }
 

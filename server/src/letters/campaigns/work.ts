@@ -41,7 +41,7 @@ export interface CampaignWork {
 
 const frozenPerStep = 5_000
 const lookedAtPerStep = 20_000
-const workedOnMax = 1_000
+const campaignsPerRead = 100
 
 export function createCampaignWork(
   parts: Readonly<{
@@ -197,9 +197,23 @@ export function createCampaignWork(
     }
   }
 
+  const workedOn = async (): Promise<readonly StoredCampaign[]> => {
+    const found: StoredCampaign[] = []
+    for (;;) {
+      const beforeId = found.at(-1)?.id
+      const page = await storage.listCampaigns({
+        states: workedOnStates,
+        ...(beforeId !== undefined && { beforeId }),
+        countMax: campaignsPerRead,
+      })
+      found.push(...page)
+      if (page.length < campaignsPerRead) return found
+    }
+  }
+
   return {
     pass: async () => {
-      const campaigns = await storage.listCampaigns({ states: workedOnStates, countMax: workedOnMax })
+      const campaigns = await workedOn()
       let isMore = false
       const errors: unknown[] = []
       // The oldest first; one that fails does not keep the others from their step.
