@@ -56,7 +56,8 @@ export function otherCause(cause: Cause): Cause {
 
 /** As any store keeps it: failures may hold what no text column takes, and a cut may halve a character. */
 function plain(text: string, lengthMax: number): string {
-  return text.slice(0, lengthMax).replaceAll('\0', ' ').toWellFormed()
+  const cut = text.slice(0, lengthMax)
+  return cut.includes('\0') ? cut.replaceAll('\0', ' ').toWellFormed() : cut.toWellFormed()
 }
 
 function fingerprintOf(parts: readonly string[]): string {

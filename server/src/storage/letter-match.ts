@@ -16,8 +16,8 @@ export function matchesLetter(item: Item, filter: LetterFilter): boolean {
   return matchesDetail(item, filter)
 }
 
-/** The part of `matchesLetter` that no count and no group can tell. */
-export function matchesDetail(item: Item, filter: LetterFilter): boolean {
+/** What no count and no group can tell. */
+function matchesDetail(item: Item, filter: LetterFilter): boolean {
   const { died, updated, lastFailed, key, text, header, json, dueBy } = filter
   if (died !== undefined && !isWithin(item.diedAt, died.from, died.until)) return false
   if (updated !== undefined && !isWithin(item.updatedAt, updated.from, updated.until)) return false

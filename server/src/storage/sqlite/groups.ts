@@ -22,16 +22,13 @@ export class GroupBook {
     this.#database = database
   }
 
-  /** The group of a letter, made when there is none of its cause. */
-  idOf(known: KnownQueue, letter: Item): number {
+  /** The group of a letter, made when there is none of its cause and `mayMake` says so. */
+  idOf(known: KnownQueue, letter: Item, mayMake?: () => boolean): number | undefined {
     const ids = this.#idsOf(known.id)
-    const cause = causeOfLetter(letter)
-    return ids.get(cause.fingerprint) ?? this.#make(known, ids, cause, letter.diedAt ?? letter.createdAt)
-  }
-
-  /** Whether `idOf` would not make one. */
-  has(known: KnownQueue, letter: Item): boolean {
-    return this.#idsOf(known.id).has(causeOfLetter(letter).fingerprint)
+    const cause = causeOf(letter.failure, letter.origin ?? { name: '' })
+    const id = ids.get(cause.fingerprint)
+    if (id !== undefined || mayMake?.() === false) return id
+    return this.#make(known, ids, cause, letter.diedAt ?? letter.createdAt)
   }
 
   forget(): void {
@@ -72,10 +69,6 @@ export class GroupBook {
     }
     return ids
   }
-}
-
-function causeOfLetter(letter: Item): Cause {
-  return causeOf(letter.failure, letter.origin ?? { name: '' })
 }
 
 export function listGroups(database: Database, query: GroupsQuery): GroupFacts[] {

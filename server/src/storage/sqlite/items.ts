@@ -7,28 +7,30 @@ import type { Transaction } from './transaction.ts'
 const insertSql = `insert into items (${itemColumnList}) values (${itemColumns.map(() => '?').join(', ')})`
 const insertOnceSql = `${insertSql} on conflict (queue_id, source_id) where source_id is not null do nothing`
 
-/** False when its source id is in the queue already: then nothing changed. */
-export function insertItem(transaction: Transaction, known: KnownQueue, item: Item): boolean {
+/** The item as stored; undefined when its source id is in the queue already: then nothing changed. */
+export function insertItem(transaction: Transaction, known: KnownQueue, item: Item): Item | undefined {
   const { database, groups, tally } = transaction
   let stored = item
   if (item.origin !== null) {
     // A group is not made for a letter that is not kept.
-    if (!groups.has(known, item) && hasSource(transaction, known, item.sourceId)) return false
-    stored = { ...item, groupId: groups.idOf(known, item) }
+    const groupId = groups.idOf(known, item, () => !hasSource(transaction, known, item.sourceId))
+    if (groupId === undefined) return undefined
+    stored = { ...item, groupId }
   }
   const sql = item.sourceId === null ? insertSql : insertOnceSql
-  if (database.run(sql, ...itemValues(known, stored)) === 0) return false
+  if (database.run(sql, ...itemValues(known, stored)) === 0) return undefined
   tally.enter(known.id, stored)
-  return true
+  return stored
 }
 
 /** `insertItem` for what was not here before. */
 export function acceptItem(transaction: Transaction, known: KnownQueue, item: Item): boolean {
-  if (!insertItem(transaction, known, item)) return false
-  const { groups, tally } = transaction
+  const stored = insertItem(transaction, known, item)
+  if (stored === undefined) return false
+  const { tally } = transaction
   tally.add(known.id, item.partition, 'accepted')
-  if (item.origin !== null) {
-    tally.letters.arrive(known.id, groups.idOf(known, item), item.diedAt ?? item.createdAt)
+  if (stored.groupId !== null) {
+    tally.letters.arrive(known.id, stored.groupId, stored.diedAt ?? stored.createdAt)
   }
   return true
 }
@@ -40,12 +42,51 @@ export function hasSource({ database }: Transaction, known: KnownQueue, sourceId
 }
 
 /** The payload, the key and the headers are not written again: they never change. */
-const changing = itemColumns.filter(
+const all = itemColumns.filter(
   (column) => !['queue_id', 'partition', 'key', 'headers', 'payload'].includes(column),
 )
-const rewriteSql = `update items set ${changing.map((column) => `${column} = ?`).join(', ')}
-  where queue_id = ? and partition = ? and id = ?`
-const changingPlaces = changing.map((column) => itemColumns.indexOf(column))
+/**
+ * What changes of an item that keeps its id. SQLite writes the entries of every index that names a column of an
+ * update, also when its value stays: of a letter that would be nine of them.
+ */
+const inPlace = [
+  'state',
+  'attempts',
+  'updated_at',
+  'expire_deadline',
+  'available_at',
+  'lease_holder',
+  'lease_deadline',
+  'ended_at',
+  'due_at',
+  'redrives',
+  'letter_state',
+  'letter_redrives',
+  'redrive_at',
+  'letter',
+] as const
+
+type Column = (typeof itemColumns)[number]
+type Rewrite = Readonly<{ sql: string; places: readonly number[] }>
+
+function rewriteOf(columns: readonly Column[]): Rewrite {
+  return {
+    sql: `update items set ${columns.map((column) => `${column} = ?`).join(', ')}
+      where queue_id = ? and partition = ? and id = ?`,
+    places: columns.map((column) => itemColumns.indexOf(column)),
+  }
+}
+
+const whole = rewriteOf(all)
+const kept = rewriteOf(inPlace)
+const failed = rewriteOf([...inPlace, 'failure', 'history'])
+const regrouped = rewriteOf([...inPlace, 'failure', 'history', 'group_id'])
+
+function rewriteFor(before: Item, after: Item): Rewrite {
+  if (before.id !== after.id || before.diedAt !== after.diedAt) return whole
+  if (before.groupId !== after.groupId) return regrouped
+  return before.failure === after.failure && before.history === after.history ? kept : failed
+}
 
 /** A letter whose failure is another one now belongs to another group. */
 export function rewrite(
@@ -54,11 +95,12 @@ export function rewrite(
   before: Item,
   after: Item,
 ): void {
-  const isRegrouped = after.origin !== null && after.failure !== before.failure
-  const stored = isRegrouped ? { ...after, groupId: groups.idOf(known, after) } : after
+  const mayRegroup = after.origin !== null && after.failure !== before.failure
+  const stored = mayRegroup ? { ...after, groupId: groups.idOf(known, after) ?? null } : after
   const values = itemValues(known, stored)
-  const changed = changingPlaces.map((place) => values[place] ?? null)
-  database.run(rewriteSql, ...changed, known.id, before.partition, before.id)
+  const { sql, places } = rewriteFor(before, stored)
+  const changed = places.map((place) => values[place] ?? null)
+  database.run(sql, ...changed, known.id, before.partition, before.id)
   tally.leave(known.id, before)
   tally.enter(known.id, stored)
 }

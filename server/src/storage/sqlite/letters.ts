@@ -61,7 +61,8 @@ export function restore(transaction: Transaction, command: RestoreLetters): Rest
     if (row === undefined) return { letterId, isRestored: false, why: 'missing' }
     const known = book.byId(row[0] as number)
     const letter = restoreLetter(itemOf(row, known.queue.name), command.now)
-    if (!insertItem(transaction, known, letter)) return { letterId, isRestored: false, why: 'taken' }
+    if (insertItem(transaction, known, letter) === undefined)
+      return { letterId, isRestored: false, why: 'taken' }
     database.run('delete from archive where rowid = ?', row[archiveRowidPlace] as number)
     tally.add(known.id, letter.partition, 'archived', -1)
     return { letterId, isRestored: true, why: null }
