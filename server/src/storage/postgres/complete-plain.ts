@@ -53,19 +53,15 @@ export const completePlain: Statement = {
  * Expects that all of them are leased, as nearly always they are: takes them out in one go, and undoes
  * itself when that were not all. `$7`: the slot of the counts.
  */
-export const completeLeased: Statement = {
-  name: 'complete-leased',
-  text: `with asked as materialized (
+function completeWith(name: string, removed: string): Statement {
+  return {
+    name,
+    text: `with asked as materialized (
       select count(*) as known from unnest($1::int4[], $2::int4[]) as a(queue_id, version)
         join redrive.queues q on q.id = a.queue_id and q.version = a.version
     ), removed as (
-      delete from redrive.items_live t
-      using unnest($3::int4[], $4::int4[], $5::text[]) as i(queue_id, partition, id)
-        cross join lateral (
-          select f.ctid as place from redrive.items_live f
-          where f.queue_id = i.queue_id and f.partition = i.partition and f.id = i.id offset 0
-        ) p
-      where t.ctid = p.place and t.state = ${leased} and t.letter_id is null and (select known from asked) = $6::int4
+      delete from redrive.items_live t using ${removed} and t.state = ${leased} and t.letter_id is null
+        and (select known from asked) = $6::int4
       returning t.queue_id, t.partition, t.created_at, t.lease_deadline
     ), sums as materialized (
       select queue_id, partition, count(*) as n, sum(created_at / 1000) as created, sum(lease_deadline / 1000) as leased
@@ -75,7 +71,26 @@ export const completeLeased: Statement = {
       'select queue_id, partition, $7::int4, -n, n, -created, -leased from sums order by queue_id, partition',
     )})
     select redrive.expect_rows(coalesce((select sum(n) from sums), 0)::int8, cardinality($5::text[]))`,
+  }
 }
+
+/** Looks them up, like `locate`. */
+export const completeLeased = completeWith(
+  'complete-leased',
+  `unnest($3::int4[], $4::int4[], $5::text[]) as i(queue_id, partition, id)
+        cross join lateral (
+          select f.ctid as place from redrive.items_live f
+          where f.queue_id = i.queue_id and f.partition = i.partition and f.id = i.id offset 0
+        ) p
+      where t.ctid = p.place`,
+)
+
+/** Finds them where they were leased, `$8`, unless somebody changed them since. See `Places`. */
+export const completeInPlace = completeWith(
+  'complete-in-place',
+  `unnest($3::int4[], $4::int4[], $5::text[], $8::tid[]) as i(queue_id, partition, id, place)
+      where t.ctid = i.place and t.queue_id = i.queue_id and t.partition = i.partition and t.id = i.id`,
+)
 
 type Asked = Readonly<{ command: Complete; known: KnownQueue }>
 
@@ -88,8 +103,9 @@ export async function tryCompleteAlone(
   if (!isPlain(asked)) return undefined
   const queues = [...new Set(asked.map(({ known }) => known))]
   const items = placesOf(asked)
+  const places = store.cursors.places.takeAll(items.ids)
   // When it undoes itself the error is one worth repeating, and the transaction will tell which and why.
-  await store.connections.writeAlone(completeLeased, [
+  await store.connections.writeAlone(places !== undefined ? completeInPlace : completeLeased, [
     int4s(queues.map(({ id }) => id)),
     int4s(queues.map(({ version }) => version)),
     int4s(items.queueIds),
@@ -97,6 +113,7 @@ export async function tryCompleteAlone(
     texts(items.ids),
     queues.length,
     store.slots.settle,
+    ...(places === undefined ? [] : [places]),
   ])
   return commands.map(settledOf)
 }
@@ -132,9 +149,7 @@ function isPlain(asked: readonly Asked[]): boolean {
   const seen = new Set<string>()
   for (const { command, known } of asked) {
     if (known.isSourced || known.queue.keepDoneUs > 0) return false
-    for (const id of command.ids) {
-      if (seen.size === seen.add(`${known.id}/${command.partition}/${id}`).size) return false
-    }
+    for (const id of command.ids) if (seen.size === seen.add(id).size) return false
   }
   return seen.size > 0
 }
@@ -194,6 +209,15 @@ function settledOf(command: Complete): Settled {
 }
 
 function removedChange({ queue, partition }: Complete, fromId: Item['id']): Change {
-  const from = { fromId, fromQueue: queue, fromPartition: partition }
-  return { ...from, to: 'removed', because: 'complete', id: null, queue, partition, failure: null }
+  return {
+    fromId,
+    fromQueue: queue,
+    fromPartition: partition,
+    to: 'removed',
+    because: 'complete',
+    id: null,
+    queue,
+    partition,
+    failure: null,
+  }
 }

@@ -9,8 +9,11 @@ import type { CredentialSource, Credentials } from '../credentials.ts'
 import { isConnectionLost, isRefusedLogin, OutcomeUnknown } from './errors.ts'
 
 export type Row = Record<string, unknown>
-/** Named ones are parsed once per connection. `isLong`: may take as long as it takes. */
-export type Statement = Readonly<{ name?: string; text: string; isLong?: true }>
+/**
+ * Named ones are parsed once per connection. `isLong`: may take as long as it takes. `isListed`: rows come
+ * as lists of values, in the order of the columns.
+ */
+export type Statement = Readonly<{ name?: string; text: string; isLong?: true; isListed?: true }>
 
 export interface Connection {
   query(statement: Statement, values?: readonly unknown[]): Promise<Row[]>
@@ -43,13 +46,14 @@ const longAnswerTimeoutMs = 24 * 3_600_000
 /**
  * A plan is made once, for a table that may be small then and large a minute later: so none may read a
  * whole table or a whole index, as a sequential scan, a hash join or a merge join would. Every statement
- * here has an index for what it looks up. Compiling a plan costs more than running it. A database whose
+ * here has an index for what it looks up, and looks nothing up twice, so that remembering it is in vain. Compiling a plan costs more than running it. A database whose
  * default is not to wait for the disk is overruled: nothing is acknowledged before it is durable.
  */
 const sessionSettings: Statement = {
   text: `select set_config('jit', 'off', false), set_config('enable_seqscan', 'off', false),
     set_config('enable_bitmapscan', 'off', false), set_config('enable_hashjoin', 'off', false),
-    set_config('enable_mergejoin', 'off', false), set_config('plan_cache_mode', 'force_generic_plan', false),
+    set_config('enable_mergejoin', 'off', false), set_config('enable_memoize', 'off', false),
+    set_config('plan_cache_mode', 'force_generic_plan', false), set_config('bytea_output', 'hex', false),
     set_config('default_transaction_isolation', 'read committed', false),
     set_config('synchronous_commit',
       case current_setting('synchronous_commit') when 'off' then 'on' else current_setting('synchronous_commit') end,
@@ -318,9 +322,14 @@ class PooledConnection implements Connection {
   }
 
   async query(statement: Statement, values: readonly unknown[] = []): Promise<Row[]> {
-    const { isLong, ...query } = statement
-    const query_timeout = isLong === true ? longAnswerTimeoutMs : answerTimeoutMs
-    const timed: pg.QueryConfig = { ...query, values: [...values], ...{ query_timeout } }
+    const { name, text, isLong, isListed } = statement
+    const timed = {
+      ...(name !== undefined && { name }),
+      text,
+      values: values as unknown[],
+      query_timeout: isLong === true ? longAnswerTimeoutMs : answerTimeoutMs,
+      ...(isListed === true && { rowMode: 'array' }),
+    }
     const { rows } = await this.#client.query<Row>(timed)
     return rows
   }
@@ -343,7 +352,8 @@ function parserOf(oid: number): (text: string) => unknown {
   return parsers.get(oid) ?? String
 }
 
-function bytesOf(text: string): Uint8Array {
+/** As PostgreSQL writes bytes. */
+export function bytesOf(text: string): Uint8Array {
   const bytes = Buffer.from(text.slice(2), 'hex')
   return new Uint8Array(bytes.buffer, bytes.byteOffset, bytes.byteLength)
 }

@@ -1,4 +1,5 @@
 import type { Item } from '../../core/item.ts'
+import { Places } from './places.ts'
 
 /**
  * Where the next lease of a partition begins to look.
@@ -9,6 +10,8 @@ import type { Item } from '../../core/item.ts'
  * old, or when a lease finds fewer than it was asked for while the counts say that there are more.
  */
 export class Cursors {
+  /** And where what was leased is. */
+  readonly places = new Places()
   /** Changes when a cursor is dropped: an answer that was asked for before must not bring it back. */
   drops = 0
   readonly #places = new Map<string, Readonly<{ rank: number; id: string; since: number }>>()

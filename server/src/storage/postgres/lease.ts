@@ -2,32 +2,18 @@ import { later } from '../../core/instant.ts'
 import type { Leased } from '../../core/item.ts'
 import type { LeaseItems } from '../storage.ts'
 import { int4s, int8s, texts } from './arrays.ts'
-import type { Connection, Row, Statement } from './connections.ts'
+import type { Connection, Statement } from './connections.ts'
 import { addToCounts } from './counts.ts'
 import { type Cursors, fromTheStart } from './cursors.ts'
-import { Stale } from './errors.ts'
+import { type LeasedValues, leasedColumns, leasedItem, leasedNames } from './leased-row.ts'
 import { checkPartition, type KnownQueue } from './queues.ts'
-import { baseOf, type ColumnName, readColumns, stateCodes } from './rows.ts'
+import { stateCodes } from './rows.ts'
 import type { Store } from './store.ts'
 import type { Transaction } from './transaction.ts'
 
-/** What every leased item has, or whoever leases knows, need not travel. */
-const untold: readonly ColumnName[] = [
-  'queue_id',
-  'partition',
-  'state',
-  'available_at',
-  'ended_at',
-  'due_at',
-  'updated_at',
-  'lease_holder',
-  'lease_deadline',
-]
-const returned = readColumns.filter((name) => !untold.includes(name))
-
 /**
- * Picks, leases and counts in one statement. Rows that another leaser holds are passed over, never
- * waited for. Holders are dealt by the place of the item in the order of its partition. `$9` is the slot
+ * Picks, leases and counts in one statement, or undoes itself when a queue is no longer as remembered. Rows
+ * that another leaser holds are passed over, never waited for. Holders are dealt by the place of the item in the order of its partition. `$9` is the slot
  * of the counts, or null when the caller counts; `$10` and `$11` are where to begin (see `Cursors`).
  */
 function leaseFrom(name: string, table: 'items_live' | 'items'): Statement {
@@ -53,12 +39,14 @@ function leaseFrom(name: string, table: 'items_live' | 'items'): Statement {
             order by -t.priority, t.id limit a.count for update skip locked
           ) o
         ) r
+        where (select redrive.expect_rows(count(*), cardinality($1::int4[])) from asked) >= 0
       ), leased as (
         update redrive.${table} t
         set state = ${stateCodes.leased}, attempts = t.attempts + 1, lease_holder = ($6::text[])[p.turn],
           lease_deadline = ($7::int8[])[p.turn], updated_at = ($8::int8[])[p.turn]
         from picked p where ${isSame}
-        returning p.turn, p.queue_id as of_queue_id, p.partition as of_partition, ${returned.map((name) => `t.${name}`).join(', ')}
+        returning p.turn, p.queue_id as of_queue_id, p.partition as of_partition, t.ctid as place,
+          ${leasedColumns('t')}
       ), ended as (
         insert into redrive.lease_ends (queue_id, partition, deadline, ids)
         select of_queue_id, of_partition, ($7::int8[])[turn], array_agg(id) from leased group by 1, 2, 3
@@ -67,8 +55,8 @@ function leaseFrom(name: string, table: 'items_live' | 'items'): Statement {
         `select of_queue_id, of_partition, $9::int4, -count(*), count(*), sum(($7::int8[])[turn] / 1000) from leased
          where $9::int4 is not null group by of_queue_id, of_partition order by of_queue_id, of_partition`,
       )})
-      select l.turn, ${returned.map((name) => `l.${name}`).join(', ')}, (select count(*) from asked) as known
-      from (select) one left join leased l on true`,
+      select l.turn, l.place, ${leasedNames.map((name) => `l.${name}`).join(', ')} from leased l`,
+    isListed: true,
   }
 }
 
@@ -96,29 +84,27 @@ export async function tryLeaseAlone(
   if (asked.some(({ known }) => known.isSourced)) return undefined
   const writer = { query: store.connections.writeAlone.bind(store.connections) }
   const { cursors } = store
-  try {
-    const begun = new Set(asked.filter(({ command }) => cursors.has(command)))
-    const { drops } = cursors
-    const results = await leaseTogether(writer, asked, store.slots.lease, cursors)
-    for (const [index, each] of asked.entries()) {
-      const { command, known } = each
-      const items = results[index] as Leased[]
-      cursors.moveTo(command, items.at(-1), drops)
-      if (!begun.has(each) || items.length === command.holders.length) continue
-      // Fewer than asked for, but not looked for from the start: somewhere before there may be others.
+  const begun = new Set(asked.filter(({ command }) => cursors.has(command)))
+  const { drops } = cursors
+  const results = await leaseTogether(writer, asked, store.slots.lease, cursors)
+  for (const [index, each] of asked.entries()) {
+    const { command, known } = each
+    const items = results[index] as Leased[]
+    cursors.moveTo(command, items.at(-1), drops)
+    if (!begun.has(each) || items.length === command.holders.length) continue
+    // Fewer than asked for, but not looked for from the start: somewhere before there may be others.
+    try {
       const [row] = await store.connections.read(countWaiting, [known.id, command.partition])
       if (Number(row?.waiting) <= 0) continue
       cursors.drop(command.queue)
       const rest = { ...command, holders: command.holders.slice(items.length) }
       const [more = []] = await leaseTogether(writer, [{ command: rest, known }], store.slots.lease, cursors)
       results[index] = inOrder([...items, ...more])
+    } catch {
+      // What was leased is given out. What there is besides, or what is wrong, the next lease will meet.
     }
-    return results
-  } catch (error) {
-    if (!(error instanceof Stale)) throw error
-    for (const { command } of asked) store.book.forget(command.queue)
-    return undefined
   }
+  return results
 }
 
 /** What each holder has, in the order of the queue; who has how many stays as it was dealt. */
@@ -182,16 +168,19 @@ async function leaseTogether(
   for (const isAll of [false, true]) {
     const some = [...groups.values()].filter(({ known }) => known.isSourced === isAll)
     if (some.length === 0) continue
-    const rows = await connection.query(isAll ? leaseAll : leaseLive, parametersOf(some, slot, cursors))
-    if (rows[0]?.known !== some.length) throw new Stale('a queue')
-    const turns = some.flatMap((group) => group.turns)
-    const dealt: Row[] = new Array(turns.length)
-    for (const row of rows) if (row.turn !== null) dealt[(row.turn as number) - 1] = row
+    const found = await connection.query(isAll ? leaseAll : leaseLive, parametersOf(some, slot, cursors))
+    const rows = found as unknown as readonly LeasedValues[]
+    const dealt: LeasedValues[] = []
+    for (const row of rows) dealt[row[0] - 1] = row
     let at = 0
-    for (const group of some) {
-      for (const turn of group.turns) {
+    for (const { known, partition, turns } of some) {
+      const { name, leaseUs } = known.queue
+      for (const { holder, now, to } of turns) {
         const row = dealt[at++]
-        if (row !== undefined) results[turn.to]?.push(leasedItem(row, group, turn))
+        if (row === undefined) continue
+        const lease = { holder, deadline: later(now, leaseUs) }
+        results[to]?.push(leasedItem(row, name, partition, now, lease))
+        if (!isAll) cursors?.places.set(row[2], row[1])
       }
     }
   }
@@ -228,12 +217,4 @@ function parametersOf(
     int4s(after.map(({ rank }) => rank)),
     texts(after.map(({ id }) => id)),
   ]
-}
-
-function leasedItem(row: Row, { known, partition }: Group, { holder, now }: Turn): Leased {
-  row.partition = partition
-  row.updated_at = now
-  const item = baseOf(row, known.queue.name) as Leased
-  const lease = { holder, deadline: later(now, known.queue.leaseUs) }
-  return Object.assign(item, { state: 'leased' as const, lease })
 }

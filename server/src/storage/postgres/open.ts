@@ -97,7 +97,7 @@ class PostgresStorage implements Storage {
   readonly #store: Store
   readonly #gatherer: Gatherer
   readonly #announcements: Announcements
-  readonly #underWay = new Set<Promise<unknown>>()
+  readonly #underWay = new Set<Promise<void>>()
   #closing: Promise<void> | undefined
 
   constructor(store: Store) {
@@ -219,7 +219,7 @@ class PostgresStorage implements Storage {
   }
 
   async #close(): Promise<void> {
-    await Promise.allSettled(this.#underWay)
+    await Promise.all(this.#underWay)
     await this.#announcements.close()
     await this.#store.vacuum.stop()
     await this.#store.connections.close()
@@ -229,14 +229,19 @@ class PostgresStorage implements Storage {
     const { place } = this.#store.connections
     if (this.#closing !== undefined)
       throw new KnownError('STORE_UNAVAILABLE', `the connection to ${place} is closed`)
-    const running = work()
-    this.#underWay.add(running)
+    // Not the work itself: what is left of a set when it is rebuilt would keep its results for a while.
+    let isDone = () => {}
+    const underWay = new Promise<void>((resolve) => {
+      isDone = resolve
+    })
+    this.#underWay.add(underWay)
     try {
-      return await running
+      return await work()
     } catch (error) {
       throw toKnownError(error, place)
     } finally {
-      this.#underWay.delete(running)
+      this.#underWay.delete(underWay)
+      isDone()
     }
   }
 }

@@ -9,7 +9,7 @@ import { run, type TestDatabase, testDatabase } from '../../../test/postgres.ts'
 import type { ItemOrder, ItemsQuery } from '../storage.ts'
 import { peekDue, pickDue, pickEnded } from './advance.ts'
 import { archiveEnded } from './archive.ts'
-import { completeLeased, completePlain } from './complete-plain.ts'
+import { completeInPlace, completeLeased, completePlain } from './complete-plain.ts'
 import { Connections, type Statement } from './connections.ts'
 import { leaseAll, leaseLive } from './lease.ts'
 import { peekEnded } from './lease-ends.ts'
@@ -81,6 +81,7 @@ describe('on a filled table', needs(postgres), () => {
     ['lease', leaseLive, ['items_live_ready'], ['items_sourced']],
     ['lease with letters', leaseAll, ['items_live_ready', 'items_sourced_ready', 'Merge Append'], []],
     ['complete', completeLeased, ['items_live_id', 'Tid Scan'], ['items_sourced']],
+    ['complete where it was leased', completeInPlace, ['Tid Scan'], ['items_live_id', 'items_sourced']],
     ['complete or refuse', completePlain, ['items_live_id', 'Tid Scan'], ['items_sourced']],
     ['retry', lockItems, ['items_live_id', 'items_sourced_id'], []],
     ['delete: lock', lockByIds, ['items_live_id', 'items_sourced_id'], []],

@@ -186,8 +186,11 @@ function moveCursors({ cursors }: Store, commands: readonly Command[], results: 
     switch (command.op) {
       case 'lease':
       case 'complete':
-      case 'extend':
       case 'audit':
+        break
+      case 'extend':
+        // Each is another version of its row now, in another place.
+        for (const id of command.ids) cursors.places.forget(id)
         break
       case 'produce':
         for (const { priority = 0 } of command.items) cursors.makeRoom(command, priority)

@@ -1,0 +1,100 @@
+import { describe, expect, it } from 'vitest'
+import { needs, requireService } from '../../../../tools/services/require-service.ts'
+import { hour, minute, newItems, noon } from '../../../test/make.ts'
+import { run, type TestDatabase, testDatabase } from '../../../test/postgres.ts'
+import type { Settled, Storage } from '../storage.ts'
+import { Places } from './places.ts'
+
+const postgres = await requireService('postgres')
+const at = { queue: 'orders', partition: 0 } as const
+
+async function openWithItems(database: TestDatabase, count: number): Promise<Storage> {
+  const storage = await database.open()
+  await run(storage, {
+    op: 'create-queue',
+    queue: { name: 'orders', leaseUs: minute, partitions: 2 },
+    now: noon,
+  })
+  await run(storage, { op: 'produce', ...at, items: newItems(count), now: noon })
+  return storage
+}
+
+async function lease(storage: Storage, count: number, now = noon): Promise<string[]> {
+  const items = await run(storage, { op: 'lease', ...at, holders: Array(count).fill('a'), now })
+  return items.map(({ id }) => id)
+}
+
+const complete = (storage: Storage, ids: readonly string[], partition = 0): Promise<Settled> =>
+  run(storage, { op: 'complete', queue: 'orders', partition, ids, now: noon })
+
+describe('completing where the row was leased', needs(postgres), () => {
+  it('refuses an item that another server gave back', async () => {
+    await using database = await testDatabase()
+    const here = await openWithItems(database, 2)
+    const there = await database.open()
+    const [first = '', second = ''] = await lease(here, 2)
+    await run(there, { op: 'unlease', ...at, ids: [first], now: noon })
+    expect(await complete(here, [first, second])).toEqual({
+      isSettled: false,
+      refused: [{ id: first, why: 'not-leased' }],
+    })
+    expect(await complete(here, [second])).toMatchObject({ isSettled: true })
+    expect(await here.verify()).toEqual([])
+  })
+
+  it('finds an item whose row moved on: extended here or elsewhere, or leased again by another server', async () => {
+    await using database = await testDatabase()
+    const here = await openWithItems(database, 4)
+    const there = await database.open()
+    const [first = '', second = '', third = '', fourth = ''] = await lease(here, 4)
+    const extend = { op: 'extend', ...at, deadline: noon + hour, now: noon } as const
+    await run(here, { ...extend, ids: [first] })
+    await run(there, { ...extend, ids: [second] })
+    await run(there, { op: 'unlease', ...at, ids: [third], now: noon })
+    expect(await lease(there, 1)).toEqual([third])
+    expect(await complete(here, [first, second, third, fourth])).toMatchObject({ isSettled: true })
+    expect(await database.rows('select from redrive.items_live')).toHaveLength(0)
+    expect(await here.verify()).toEqual([])
+  })
+
+  it('leaves alone what has come to stand in that place', async () => {
+    await using database = await testDatabase()
+    const here = await openWithItems(database, 3)
+    const ids = await lease(here, 3)
+    const there = await database.open()
+    await run(there, { op: 'delete', ...at, ids })
+    await database.rows('vacuum redrive.items_live')
+    await run(there, { op: 'produce', ...at, items: newItems(6), now: noon })
+    await lease(there, 6)
+    expect(await complete(here, ids)).toMatchObject({ isSettled: false })
+    expect(await database.rows('select from redrive.items_live where state = 2')).toHaveLength(6)
+    expect(await here.verify()).toEqual([])
+  })
+
+  it('refuses an item of another partition', async () => {
+    await using database = await testDatabase()
+    const storage = await openWithItems(database, 1)
+    const [id = ''] = await lease(storage, 1)
+    expect(await complete(storage, [id], 1)).toEqual({ isSettled: false, refused: [{ id, why: 'missing' }] })
+    expect(await complete(storage, [id])).toMatchObject({ isSettled: true })
+  })
+})
+
+describe('places', () => {
+  it('are given once, and only when all are known', () => {
+    const places = new Places()
+    places.set('a', '(0,1)')
+    places.set('b', '(7,2)')
+    expect(places.takeAll(['a', 'b'])).toBe('{"(0,1)","(7,2)"}')
+    places.set('a', '(0,3)')
+    expect(places.takeAll(['a', 'b'])).toBeUndefined()
+    expect(places.takeAll(['a'])).toBeUndefined()
+  })
+
+  it('are as many as fit: the oldest are forgotten', () => {
+    const places = new Places(2)
+    for (const id of ['a', 'b', 'c']) places.set(id, '(0,1)')
+    expect(places.takeAll(['a'])).toBeUndefined()
+    expect(places.takeAll(['b', 'c'])).toBeDefined()
+  })
+})
