@@ -25,6 +25,8 @@ const stepMsFew = 40
 const stepMsMany = 200
 /** A search gives what it found so far. */
 const searchMsMax = 400
+/** Of letters that the database lets pass, and that then do not match, so many may come with one statement. */
+const hitsMax = 1_000
 /** Payloads that one statement may read through. */
 const stepBytesMax = 32 * 2 ** 20
 
@@ -67,9 +69,13 @@ async function search(
   let { after } = query
   let looked = 0
   let step = stepFirst
+  // What the database cannot tell exactly it lets pass: then more are asked for at once, or a statement would
+  // get no further than the few letters that are wanted.
+  let surplus = 1
   for (let round = 0; ; round++) {
     const room = lookMax - looked
-    const wanted = countMax - found.length + 1
+    const least = countMax - found.length + 1
+    const wanted = Math.max(least, Math.min(least * surplus, hitsMax))
     const searched = after === undefined ? query : { ...query, after }
     const count = isSearch ? Math.min(room, step) : wanted
     const startedAt = performance.now()
@@ -78,14 +84,17 @@ async function search(
     if (tookMs < stepMsFew) step = Math.min(step * 2, stepMax)
     else if (tookMs > stepMsMany) step = Math.max(Math.floor(step / 2), stepMin)
 
+    let matching = 0
     for (const hit of page.hits) {
       if (!matchesLetter(hit.item, filter)) continue
+      matching++
       const last = found.at(-1)
       // One more than asked for: now it is certain that there is more.
       if (found.length === countMax)
         return { found, looked: looked + rankOf(last, page), next: last?.place ?? null }
       found.push(hit)
     }
+    if (page.hits.length > 2 * matching) surplus = Math.min(surplus * 8, hitsMax)
     const isAll = page.hits.length < wanted
     if (isAll && page.isEnd) return { found, looked: looked + page.looked, next: null }
     const last = found.at(-1)
@@ -171,7 +180,7 @@ export function lookStatement(
       `(f.${column}, f.id) ${beyond} (${parameter(after.value)}::int8, ${parameter(after.id)}::text)`,
     )
   }
-  const isSized = filter.json !== undefined
+  const isSized = filter.json !== undefined || (step.hasBytes && filter.header !== undefined)
   const limit = `${parameter(perPart)}::int8`
   const probed = `select p.* from ${keys} cross join lateral (
       select o.*, row_number() over () as k from (
