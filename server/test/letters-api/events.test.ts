@@ -64,11 +64,16 @@ describeServers('the events of a campaign', (api) => {
   it('end when the server stops, at once, and go on at the next one', async () => {
     const { id } = await begun(api, 3)
     const response = await fetch(`${api.url}/api/v1/campaigns/${id}/events`)
+    const reader = response.body?.pipeThrough(new TextDecoderStream()).getReader()
+    let text = ''
+    while (!text.includes('event: campaign')) text += (await reader?.read())?.value ?? ''
     const began = performance.now()
-    const text = response.text()
-    await api.stop(10_000)
-    expect(await text).toContain('event: campaign')
+    const stopped = api.stop(10_000)
+    for (let part = await reader?.read(); part?.done === false; part = await reader?.read())
+      text += part.value
+    await stopped
     expect(performance.now() - began).toBeLessThan(8_000)
+    expect(text).not.toContain('event: end')
     await api.restart()
   })
 })
