@@ -21,6 +21,9 @@ import type { Transaction } from './transaction.ts'
 
 type Place = Readonly<{ id: string; place: number }>
 
+/** A step that has to search: every other write waits for it. */
+const freezeMsMax = 25
+
 /** As stored: the place in the list. */
 const codeOf = (state: CampaignLetterState): number => campaignLetterStates.indexOf(state)
 
@@ -53,14 +56,8 @@ export function freezeLetters(transaction: Transaction, command: FreezeLetters):
   // What this transaction changed so far is looked at too, and found by its counts.
   tally.flush(database)
   const { filter, after, countMax, lookMax } = command
-  const page = findLetters(database, {
-    filter,
-    order: 'diedAt',
-    isDescending: false,
-    ...(after === undefined ? {} : { after }),
-    countMax,
-    lookMax,
-  })
+  const order = { order: 'diedAt', isDescending: false, ...(after === undefined ? {} : { after }) } as const
+  const page = findLetters(database, { filter, ...order, countMax, lookMax }, freezeMsMax)
   const letterIds = page.rowids.map(
     (rowid) => database.array('select root_id from items where rowid = ?', rowid)?.[0] as string,
   )

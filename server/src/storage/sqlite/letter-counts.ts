@@ -170,7 +170,9 @@ export function groupConditions(database: Database, filter: CountedFilter, table
 export function cellConditions(filter: CountedFilter): Conditions {
   const parts: string[] = []
   if (filter.states !== undefined) {
-    parts.push(`c.state in (${filter.states.map((state) => listedCodes[state]).join(', ')})`)
+    // In one order, so that few statements are prepared for the many ways to ask.
+    const codes = [...new Set(filter.states.map((state) => listedCodes[state]))].sort()
+    parts.push(`c.state in (${codes.join(', ')})`)
   }
   const { min, max } = filter.redrives ?? {}
   const values: Bound[] = []

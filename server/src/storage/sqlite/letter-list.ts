@@ -20,7 +20,9 @@ import { itemColumnList, itemColumns, itemOf, listedCodes } from './rows.ts'
 /** So many parts of an index are looked into for one page; where there are more, a larger part is walked. */
 const partsMax = 300
 /** A search gives what it found so far: other reads wait for the same thread. */
-const searchMsMax = 250
+const readMsMax = 250
+/** However slow it is: a step that looks at hardly anything gets nowhere. */
+const lookedAtLeast = 64
 
 type FindQuery = Omit<LettersQuery, 'hasBytes'>
 type Found = Readonly<{ rowids: readonly number[]; looked: number; next: LetterCursor | null }>
@@ -47,12 +49,12 @@ function columnsWithout(left: readonly string[]): string {
     .join(', ')
 }
 
-export function findLetters(database: Database, query: FindQuery): Found {
+export function findLetters(database: Database, query: FindQuery, msMax = readMsMax): Found {
   const { countMax, lookMax } = query
   const { parts, check } = planOf(database, query)
   const merged = new MergedLetters(parts, query.isDescending)
   const rowids: number[] = []
-  const until = performance.now() + searchMsMax
+  const until = performance.now() + msMax
   let looked = 0
   let last: Place | undefined
   while (rowids.length < countMax && looked < lookMax) {
@@ -61,7 +63,7 @@ export function findLetters(database: Database, query: FindQuery): Found {
     last = place
     looked++
     if (check === undefined || check(place.rowid)) rowids.push(place.rowid)
-    if (check !== undefined && performance.now() > until) break
+    if (check !== undefined && looked % lookedAtLeast === 0 && performance.now() > until) break
   }
   if (merged.isEmpty) return { rowids, looked, next: null }
   return { rowids, looked, next: last ? { value: last.value, id: last.id } : (query.after ?? null) }
