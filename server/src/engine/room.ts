@@ -21,9 +21,11 @@ import type {
   Settled,
   Storage,
 } from '../storage/storage.ts'
+import { Alarm } from './alarm.ts'
 import { deal } from './deal.ts'
 import type { LeasedItems, ProducedItems, ProduceOptions } from './engine.ts'
 import { itemRefused } from './refused.ts'
+import { Signals } from './signals.ts'
 
 export type RoomParts = Readonly<{
   storage: Storage
@@ -51,10 +53,14 @@ type Completing = Settling<readonly Change[]> &
 type Leasing = Settling<LeasedItems> & {
   readonly clientId: string
   readonly countMax: number
-  timer: NodeJS.Timeout | undefined
+  readonly timeoutMs: number
+  readonly deadline: number
+  readonly signal: AbortSignal | undefined
   /** The store is being asked for its items. */
   isServed: boolean
   isGone: boolean
+  /** What it is given, while items are being dealt. */
+  dealt: Leased[] | undefined
 }
 
 const batchItemsMax = 2_000
@@ -71,8 +77,10 @@ export class Room {
   readonly #produces: Lane<Producing>
   readonly #completes: Lane<Completing>
   readonly #retries: Lane<Completing>
-  readonly #leases = new Set<Leasing>()
-  readonly #clientIds = new Set<string>()
+  /** Those that wait, by client, in the order in which they came. */
+  readonly #leases = new Map<string, Leasing>()
+  readonly #alarm = new Alarm((now) => this.#endLeases(now))
+  readonly #signals = new Signals((signal) => this.#abortLeases(signal))
   #available: number[]
   /** How many became available since the room was opened: what came while the store was asked is not in its answer. */
   readonly #gained: number[]
@@ -137,43 +145,56 @@ export class Room {
     if (this.#closed !== undefined) return Promise.reject(this.#closed)
     if (this.#isHeld && this.#unprocessed() >= this.#parts.requestsMax)
       return Promise.reject(this.#overloaded())
-    if (this.#clientIds.has(clientId)) {
+    if (this.#leases.has(clientId)) {
       return Promise.reject(
         new KnownError('CLIENT_ID_BUSY', `client ${clientId} waits for items of ${this.queue.name} already`),
       )
     }
     return new Promise<LeasedItems>((resolve, reject) => {
       if (signal?.aborted) return reject(signal.reason)
+      const now = performance.now()
       const leasing: Leasing = {
         clientId,
         countMax,
-        timer: undefined,
+        timeoutMs,
+        deadline: now + timeoutMs,
+        signal,
         isServed: false,
         isGone: false,
+        dealt: undefined,
         resolve,
         reject,
       }
-      const leave = (error: unknown) => {
-        leasing.isGone = true
-        this.#leave(leasing, error)
-      }
-      const onAbort = () => leave(signal?.reason)
-      leasing.timer = setTimeout(() => {
-        leave(new KnownError('LEASE_TIMEOUT', `no items in queue ${this.queue.name} within ${timeoutMs} ms`))
-      }, timeoutMs)
-      signal?.addEventListener('abort', onAbort, { once: true })
-      leasing.resolve = (items) => {
-        signal?.removeEventListener('abort', onAbort)
-        resolve(items)
-      }
-      leasing.reject = (error) => {
-        signal?.removeEventListener('abort', onAbort)
-        reject(error)
-      }
-      this.#leases.add(leasing)
-      this.#clientIds.add(clientId)
+      this.#leases.set(clientId, leasing)
+      this.#alarm.by(leasing.deadline, now)
+      if (signal !== undefined) this.#signals.hear(signal)
       this.wake()
     })
+  }
+
+  /** Those whose time has come; says when the next one's comes. */
+  #endLeases(now: number): number {
+    let next = Number.POSITIVE_INFINITY
+    for (const leasing of this.#leases.values()) {
+      if (leasing.deadline > now) next = Math.min(next, leasing.deadline)
+      else {
+        const sentence = `no items in queue ${this.queue.name} within ${leasing.timeoutMs} ms`
+        this.#leaseGone(leasing, new KnownError('LEASE_TIMEOUT', sentence))
+      }
+    }
+    return next
+  }
+
+  #abortLeases(signal: AbortSignal): void {
+    for (const leasing of this.#leases.values()) {
+      if (leasing.signal === signal) this.#leaseGone(leasing, signal.reason)
+    }
+  }
+
+  /** What is on its way to it is put back. */
+  #leaseGone(leasing: Leasing, error: unknown): void {
+    leasing.isGone = true
+    this.#leave(leasing, error)
   }
 
   /** Items of a partition became available, or went, by somebody else's doing. */
@@ -230,11 +251,7 @@ export class Room {
   }
 
   #refuseLeases(error: KnownError): void {
-    for (const leasing of this.#leases) {
-      // What is on its way to it is put back.
-      leasing.isGone = true
-      this.#leave(leasing, error)
-    }
+    for (const leasing of this.#leases.values()) this.#leaseGone(leasing, error)
   }
 
   /** Serves waiting leases if there is something for them. */
@@ -273,11 +290,11 @@ export class Room {
   /** Those who came first, as many as their share of all. See storage/lane.ts for why not all. */
   #nextToServe(): Leasing[] {
     let asked = 0
-    for (const { countMax } of this.#leases) asked += countMax
+    for (const { countMax } of this.#leases.values()) asked += countMax
     const share = Math.max(Math.ceil(asked / dealsMax), shareMin)
     const next: Leasing[] = []
     let weight = 0
-    for (const leasing of this.#leases) {
+    for (const leasing of this.#leases.values()) {
       if (leasing.isServed) continue
       if (next.length > 0 && weight + leasing.countMax > share) break
       next.push(leasing)
@@ -337,18 +354,21 @@ export class Room {
   }
 
   #serve({ partition, turns }: Plan, items: readonly Leased[]): void {
-    const dealt = new Map<Leasing, Leased[]>()
     const unwanted: Leased[] = []
     for (const [index, item] of items.entries()) {
       const leasing = turns[index] as Leasing
       if (leasing.isGone) unwanted.push(item)
-      else if (dealt.has(leasing)) dealt.get(leasing)?.push(item)
-      else dealt.set(leasing, [item])
+      else if (leasing.dealt === undefined) leasing.dealt = [item]
+      else leasing.dealt.push(item)
     }
     for (const leasing of turns) leasing.isServed = false
-    for (const [leasing, taken] of dealt) {
+    for (const leasing of turns) {
+      const { dealt } = leasing
+      if (dealt === undefined) continue
+      leasing.dealt = undefined
+      const { resolve } = leasing
       this.#seatLeft(leasing)
-      leasing.resolve({ partition, items: taken })
+      resolve({ partition, items: dealt })
     }
     if (unwanted.length > 0) {
       this.#puttingBack = Promise.all([this.#puttingBack, this.#putBack(partition, unwanted)])
@@ -369,14 +389,19 @@ export class Room {
   }
 
   #leave(leasing: Leasing, error: unknown): void {
+    const { reject } = leasing
     this.#seatLeft(leasing)
-    leasing.reject(error)
+    reject(error)
   }
 
   #seatLeft(leasing: Leasing): void {
-    clearTimeout(leasing.timer)
-    this.#leases.delete(leasing)
-    this.#clientIds.delete(leasing.clientId)
+    this.#leases.delete(leasing.clientId)
+    if (this.#leases.size === 0) this.#alarm.off()
+    if (leasing.signal !== undefined) this.#signals.drop(leasing.signal)
+    // A map is rebuilt now and then, and what was in it just then lives on with the old one until the next
+    // full collection: without this so would the items that it was given.
+    leasing.resolve = nothing
+    leasing.reject = nothing
   }
 
   async #writeProduces(batch: readonly Producing[]): Promise<void> {
@@ -523,6 +548,8 @@ export class Room {
     )
   }
 }
+
+function nothing(): void {}
 
 /** What was known when the store was asked. */
 type Before = Readonly<{ gained: readonly number[]; taken: readonly number[]; refreshes: number }>
