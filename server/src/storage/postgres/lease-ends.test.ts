@@ -1,8 +1,10 @@
 import { describe, expect, it } from 'vitest'
 import { needs, requireService } from '../../../../tools/services/require-service.ts'
-import { aNewItem, hour, minute, newItems, noon } from '../../../test/make.ts'
+import { aNewItem, bytes, hour, minute, newItems, noon } from '../../../test/make.ts'
 import { run, type TestDatabase, testDatabase } from '../../../test/postgres.ts'
 import type { Storage } from '../storage.ts'
+import { leasedColumns } from './leased-row.ts'
+import { vacuumLive } from './vacuum.ts'
 
 const postgres = await requireService('postgres')
 const at = { queue: 'orders', partition: 0 } as const
@@ -66,6 +68,27 @@ describe('leasing', needs(postgres), () => {
   })
 })
 
+describe('a lease', needs(postgres), () => {
+  it('brings back what an item rarely has, and nothing of it of an ordinary one', async () => {
+    await using database = await testDatabase()
+    const storage = await openWithQueue(database)
+    const odd = aNewItem({
+      attemptsMax: 3,
+      key: bytes('k\0\xff'),
+      headers: [['h', bytes('\xfe')]],
+      kind: 'k',
+    })
+    await run(storage, { op: 'produce', ...at, items: [aNewItem(), odd], now: noon })
+    const leased = await run(storage, { op: 'lease', ...at, holders: ['a', 'a'], now: noon })
+    const listed = await storage.listItems({ queue: 'orders', countMax: 2 })
+    expect(leased).toEqual(listed)
+    expect(leased[1]).toMatchObject({ attemptsMax: 3, key: odd.key, headers: odd.headers, kind: 'k' })
+    const rest = leasedColumns('t').slice(leasedColumns('t').indexOf('case when'))
+    const [ordinary] = await database.rows(`select ${rest} from redrive.items_live t order by id limit 1`)
+    expect(ordinary?.rest).toBeNull()
+  })
+})
+
 describe('the ends of leases', needs(postgres), () => {
   it('are kept per batch, and forgotten when they have passed', async () => {
     await using database = await testDatabase()
@@ -116,6 +139,33 @@ describe('the ends of leases', needs(postgres), () => {
     expect(await advanceAll(storage, noon + minute + 250)).toBe(1)
     expect(await endsOf(database)).toBe(0)
     expect(await storage.verify()).toEqual([])
+  })
+
+  it('take no more room while leases come and go', async () => {
+    await using database = await testDatabase()
+    const storage = await openWithQueue(database)
+    const sizeOf = async () => {
+      const [row] = await database.rows<{ kept: string; aside: string }>(
+        `select pg_relation_size(oid) as kept, pg_relation_size(reltoastrelid) as aside
+         from pg_class where oid = 'redrive.lease_ends'::regclass`,
+      )
+      return { kept: Number(row?.kept), aside: Number(row?.aside) }
+    }
+    const leaseAndComplete = async (now: number) => {
+      await run(storage, { op: 'produce', ...at, items: newItems(1_280), now })
+      for (let batch = 0; batch < 10; batch++) {
+        const holders = Array<string>(128).fill('a')
+        const leased = await run(storage, { op: 'lease', ...at, holders, now })
+        await run(storage, { op: 'complete', ...at, ids: leased.map(({ id }) => id), now })
+      }
+      await advanceAll(storage, now + minute)
+      await database.rows(vacuumLive.text)
+    }
+    await leaseAndComplete(noon)
+    const first = await sizeOf()
+    for (let round = 1; round < 5; round++) await leaseAndComplete(noon + round * hour)
+    expect(await sizeOf()).toEqual(first)
+    expect(first.aside).toBe(0)
   })
 
   it('go with their queue', async () => {

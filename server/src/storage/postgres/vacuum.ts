@@ -4,10 +4,11 @@ import type { Connections, Statement } from './connections.ts'
  * A queue leaves a dead row for every item that it leases and completes, and the leasers' indexes begin
  * with all of them: each lease walks over what was leased since the last vacuum. Autovacuum looks once a
  * minute, which at 20,000 items a second is a million rows too late. So the server that makes them
- * has them taken away, as soon as they are many, and for at most a tenth of the time.
+ * has them taken away, as soon as they are many, and for at most a tenth of the time. With them goes what
+ * is left of leases that ended.
  */
-const vacuumLive: Statement = {
-  text: 'vacuum (skip_locked, index_cleanup on, truncate off, parallel 0) redrive.items_live',
+export const vacuumLive: Statement = {
+  text: 'vacuum (skip_locked, index_cleanup on, truncate off, parallel 0) redrive.items_live, redrive.lease_ends',
   isLong: true,
 }
 

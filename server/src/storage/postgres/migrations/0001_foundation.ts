@@ -120,14 +120,16 @@ create index items_sourced_key on redrive.items_sourced (substring(key from 1 fo
 create index items_sourced_redrive on redrive.items_sourced (redrive_at) where redrive_at is not null;
 
 -- Of each batch of leases: which, and when they end. Ids of leases that were settled before stay in it.
+-- They resemble each other: compressed, those of a few hundred fit into the row, and nothing is written elsewhere.
 create table redrive.lease_ends (
   number bigint generated always as identity,
   queue_id integer not null,
   partition integer not null,
   deadline bigint not null,
   ids text[] collate "C" not null
-) with (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 1000);
-alter table redrive.lease_ends alter column ids set storage external;
+) with (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 1000, autovacuum_vacuum_cost_delay = 0,
+  toast.autovacuum_vacuum_scale_factor = 0, toast.autovacuum_vacuum_threshold = 1000,
+  toast.autovacuum_vacuum_cost_delay = 0);
 create index lease_ends_deadline on redrive.lease_ends (deadline, number);
 
 create table redrive.archive (${itemColumns},
