@@ -3,7 +3,8 @@
  * What a campaign does is decided in letters/; the store keeps it exact.
  *
  * A letter of the set is `pending`, then `sent` or `skipped` when its turn came; `sent` becomes `resolved`,
- * `failed` or `unknown` in the transaction in which its redrive ends. Of a discard `discarded` is the end.
+ * `failed` or `unknown` in the transaction in which its redrive ends; `unknown` also when the letter itself is
+ * deleted meanwhile. Of a discard `discarded` is the end.
  * Counts of the set by state change with the rows.
  */
 import type { Instant } from '../core/instant.ts'

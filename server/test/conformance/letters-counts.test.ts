@@ -135,7 +135,7 @@ describeStores('counts of letters', (given) => {
     expect(await given.storage.countOpenSince(noon - hour)).toBe(0)
   })
 
-  const runs = repeats({ 'SQLite memory': 6, 'SQLite file': 2, PostgreSQL: 3 }[given.name])
+  const runs = repeats({ 'SQLite memory': 4, 'SQLite file': 1, PostgreSQL: 2 }[given.name])
   it(`equal a recount after anything, ${runs} times by chance`, {
     timeout: 60_000 + runs * 10_000,
   }, async () => {

@@ -463,7 +463,7 @@ describeStores('a list of letters', (given) => {
     expect(await given.storage.findLettersByUuid([])).toEqual([])
   })
 
-  const runs = repeats({ 'SQLite memory': 300, 'SQLite file': 60, PostgreSQL: 80 }[given.name])
+  const runs = repeats({ 'SQLite memory': 120, 'SQLite file': 30, PostgreSQL: 40 }[given.name])
   it(`is what a plain filter finds, ${runs} times by chance`, {
     timeout: 60_000 + runs * 1_000,
   }, async () => {

@@ -37,8 +37,7 @@ export async function expectSound(storage: Storage): Promise<void> {
     const isInside = (item: Item): boolean => item.partition >= 0 && item.partition < queue.partitions
     expect(items.filter((item) => !isInside(item))).toEqual([])
   }
-  // TODO(#4): without the condition once every store has letters.
-  if ('countLetters' in storage) await expectSoundLetters(storage, all)
+  await expectSoundLetters(storage, all)
 }
 
 export function expectUnique(values: readonly string[], what: string): void {

@@ -195,7 +195,8 @@ async function act({ storage, work, letters, chance, diary, now, name }: Act): P
     }
     case 4: {
       const command = { op: 'archive', queue: letters, endedBefore: now, countMax: 3, now } as const
-      diary.archived += (await run(storage, command)).archived
+      const { archived } = await run(storage, command)
+      diary.archived += archived
       return
     }
     case 5: {
