@@ -20,7 +20,7 @@ type Move = Readonly<{
 }>
 
 /** Only what still is what it was thought to be. (`+ 0`: an index that begins with the state is no way to a place.) */
-const moveLetters: Statement = {
+export const moveLetters: Statement = {
   name: 'move-campaign-letters',
   text: `update redrive.campaign_letters l set state = m.after, why = m.why, at = m.at
     from unnest($1::text[], $2::int4[], $3::int4[], $4::int4[], $5::text[], $6::int8[])

@@ -32,10 +32,13 @@ export async function moveHorizon(connection: Connection, now: Instant): Promise
   const minute = (hour - hoursKept) * minutesPerHour
   await connection.query({ text: 'update redrive.horizon set minute = $1 where minute < $1' }, [minute])
   await connection.query({
-    text: `delete from redrive.open_letters where number * span::int8 < (select minute from redrive.horizon)`,
+    // What somebody just writes stays for the next time.
+    text: `delete from redrive.open_letters where ctid = any (array(
+      select o.ctid from redrive.open_letters o
+      where o.number * o.span::int8 < (select minute from redrive.horizon) for update skip locked))`,
     isLong: true,
   })
-  await connection.query({ text: 'delete from redrive.group_hours where hour < $1', isLong: true }, [
-    hour - arrivalHoursKept,
-  ])
+  const arrivals = `delete from redrive.group_hours where ctid = any (array(
+    select h.ctid from redrive.group_hours h where h.hour < $1 for update skip locked))`
+  await connection.query({ text: arrivals, isLong: true }, [hour - arrivalHoursKept])
 }

@@ -128,9 +128,69 @@ describe('the views for people', needs(postgres), () => {
         retrying: '0',
         resolved: '0',
         dead: '3',
+        discarded: '0',
         archived: '0',
       },
     ])
+  })
+})
+
+describe('a letter that somebody acted on', needs(postgres), () => {
+  const sent = async (database: TestDatabase) => {
+    const storage = await database.open()
+    const create = { op: 'create-queue', now: noon } as const
+    await run(storage, { ...create, queue: { name: 'letters' } })
+    await run(storage, { ...create, queue: { name: 'orders', deadQueue: 'letters' } })
+    const items = newItems(3, 'letter').map(({ payload }, index) => ({
+      payload,
+      sourceId: `s-${index}`,
+      origin: anOrigin({ kind: 'queue', name: 'orders' }),
+      failure: aFailure(),
+    }))
+    const imported = await run(storage, { op: 'import', queue: 'letters', partition: 0, items, now: noon })
+    const ids = imported.map(({ id }) => id ?? '')
+    const [first = '', second = ''] = ids
+    const act = { actor: 'ada', now: noon + hour, isDeadAllowed: false, isCapped: false } as const
+    await run(storage, { op: 'redrive', letters: [{ letterId: first, queue: null }], ...act })
+    await run(storage, { op: 'discard', letters: [{ letterId: second }], reason: 'test', now: noon + hour })
+    return { storage, ids }
+  }
+
+  it('shows when it was last sent; one that was given up is not shown', async () => {
+    await using database = await testDatabase()
+    const { ids } = await sent(database)
+    const rows = await database.rows(
+      `select id, status, (last_retry_at at time zone 'utc')::text as last_retry_at from dlq.dlq_messages order by id`,
+    )
+    expect(rows).toEqual([
+      { id: ksuidToUuid(ids[0] ?? ''), status: 'RETRYING', last_retry_at: '2026-11-15 13:00:00' },
+      { id: ksuidToUuid(ids[2] ?? ''), status: 'PENDING', last_retry_at: null },
+    ])
+    expect(await database.rows('select * from dlq.dlq_summary')).toMatchObject([
+      { pending: '1', retrying: '1', resolved: '0', dead: '0', discarded: '1' },
+    ])
+  })
+
+  it('is found by its id in the view through its index', async () => {
+    await using database = await testDatabase()
+    const { ids } = await sent(database)
+    await database.rows('set enable_seqscan = off')
+    const plan = await database.rows<{ 'QUERY PLAN': string }>(
+      `explain select * from dlq.dlq_messages where id = '${ksuidToUuid(ids[0] ?? '')}'`,
+    )
+    expect(plan.map((row) => row['QUERY PLAN']).join('\n')).toContain('items_sourced_uuid')
+  })
+
+  it('is archived by the procedure when it was given up, also in a financial queue', async () => {
+    await using database = await testDatabase()
+    const { storage, ids } = await sent(database)
+    const changes = { letterClass: 'financial' }
+    await run(storage, { op: 'update-queue', name: 'letters', changes, now: noon })
+    await ageTo(database, 31)
+    await database.rows('call dlq.archive_old_dlq_messages()')
+    expect(await archivedIds(storage)).toEqual([ids[1]])
+    expect(await storage.countLetters({ filter: {}, by: ['state'] })).toHaveLength(2)
+    expect(await storage.verify()).toEqual([])
   })
 })
 
@@ -221,7 +281,12 @@ describe('the archive procedure', needs(postgres), () => {
     await operator.query('begin')
     await operator.query(
       `with rescued as (
-         update redrive.items_sourced set state = 0, ended_at = null where id = any ($1) returning queue_id, created_at
+         update redrive.items_sourced set state = 0, ended_at = null where id = any ($1)
+         returning queue_id, created_at, group_id
+       ), regrouped as (
+         insert into redrive.letter_counts (queue_id, group_id, state, redrives, slot, n)
+         select queue_id, group_id, s.state, 0, -9, s.by * count(*)
+         from rescued cross join (values (0, 1), (4, -1)) as s(state, by) group by 1, 2, 3, 4, s.by
        )
        update redrive.counts c set dead = c.dead - 5, waiting = c.waiting + 5,
          created_sum_ms = c.created_sum_ms + (select sum(created_at / 1000) from rescued)

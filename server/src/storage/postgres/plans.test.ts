@@ -4,16 +4,24 @@
  */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { needs, requireService } from '../../../../tools/services/require-service.ts'
-import { anOrigin, bytes, hour, newItems, noon } from '../../../test/make.ts'
+import { aFailure, anOrigin, bytes, hour, newItems, noon } from '../../../test/make.ts'
 import { run, type TestDatabase, testDatabase } from '../../../test/postgres.ts'
 import type { ItemOrder, ItemsQuery } from '../storage.ts'
 import { peekDue, pickDue, pickEnded } from './advance.ts'
 import { archiveEnded } from './archive.ts'
+import { moveLetters } from './campaign-letters.ts'
+import { addLetters, pageOfSet, skipPending } from './campaigns.ts'
 import { completeInPlace, completeLeased, completePlain } from './complete-plain.ts'
 import { Connections, type Statement } from './connections.ts'
 import { leaseAll, leaseLive } from './lease.ts'
 import { peekEnded } from './lease-ends.ts'
+import { type FindQuery, lookStatement } from './letter-list.ts'
+import { partsOf } from './letter-parts.ts'
+import { lockLetters, placeLetters, rewriteLetters } from './letter-rows.ts'
+import { arrivals, countStatement, groupsStatement, openSince } from './letter-sums.ts'
+import { findUuids, pageOfArchive, readArchived, readLetters } from './letters.ts'
 import { listStatement } from './list.ts'
+import { copyLetters, findTurns, peekOrigins } from './redrive.ts'
 import { deleteByIds, lockByIds, lockByState } from './remove.ts'
 import { lockItems } from './settle.ts'
 
@@ -39,6 +47,8 @@ describe('on a filled table', needs(postgres), () => {
         payload,
         sourceId: `${round}-${index}`,
         origin: anOrigin(),
+        failure: aFailure({ reason: `reason-${index % 20}`, message: `${'abcdefghij'[index % 10]} failed` }),
+        key: bytes(`key-${index % 500}`),
         diedAt: noon + index,
       }))
       await storage.write([
@@ -92,6 +102,22 @@ describe('on a filled table', needs(postgres), () => {
     ['pick leases that ended', pickEnded, ['items_live_id', 'items_sourced_id'], []],
     ['pick what is due', pickDue, ['items_live_due', 'items_sourced_due', 'Merge Append'], []],
     ['archive', archiveEnded, ['items_live_ended', 'items_sourced_ended', 'Merge Append'], []],
+    ['letters: lock', lockLetters, ['items_sourced_uuid'], []],
+    ['letters: place', placeLetters, ['items_sourced_uuid', 'Tid Scan'], []],
+    ['letters: rewrite', rewriteLetters, ['items_sourced_uuid', 'Tid Scan'], []],
+    ['letters: where they go', peekOrigins, ['items_sourced_uuid'], []],
+    ['letters: copy', copyLetters, ['items_sourced_uuid', 'letter_edits_pkey'], []],
+    ['letters: read', readLetters, ['items_sourced_uuid'], []],
+    ['archived letters: read', readArchived, ['archive_uuid'], []],
+    ['archived letters: page', pageOfArchive, ['archive_archived'], ['Sort Key: f.']],
+    ['letters by UUID', findUuids, ['items_sourced_uuid', 'archive_uuid'], []],
+    ['open letters', openSince, ['open_letters_pkey', 'items_sourced_died'], []],
+    ['arrivals', arrivals, ['group_hours_pkey'], []],
+    ['campaign: turns', findTurns, ['campaign_letters_pkey'], []],
+    ['campaign: moves', moveLetters, ['campaign_letters_pkey'], ['campaign_letters_state']],
+    ['campaign: page', pageOfSet, ['campaign_letters_state'], []],
+    ['campaign: skip', skipPending, ['campaign_letters_state', 'campaign_letters_pkey'], []],
+    ['campaign: add', addLetters, ['campaign_letters_letter', 'campaign_letters_pkey'], []],
   ] as const)('%s goes by its index', async (_, statement, used, unused) => {
     const plan = await planOf(statement)
     for (const index of used) expect(plan).toContain(index)
@@ -99,9 +125,9 @@ describe('on a filled table', needs(postgres), () => {
     expect(plan).not.toMatch(/Seq Scan on items|Hash Join|Merge Join/)
   })
 
-  const orders: Record<Exclude<ItemOrder, 'priority'>, string> = {
+  // Nobody lists letters by their creation or priority.
+  const orders: Record<Exclude<ItemOrder, 'priority' | 'createdAt'>, string> = {
     id: 'items_sourced_id',
-    createdAt: 'items_sourced_created',
     updatedAt: 'items_sourced_updated',
     diedAt: 'items_sourced_died',
     availableAt: 'items_sourced_scheduled',
@@ -141,6 +167,63 @@ describe('on a filled table', needs(postgres), () => {
     const listed = { queue: 'letters', countMax: 20, rootIds: ['0'.repeat(27)] }
     const { text, values } = listStatement(listed, 'items', '', lettersId, 1)
     const rows = await connections.read({ text: `explain (costs off) ${text}` }, values)
-    expect(rows.map((row) => row['QUERY PLAN']).join('\n')).toContain('items_sourced_root')
+    expect(rows.map((row) => row['QUERY PLAN']).join('\n')).toContain('items_sourced_uuid')
+  })
+
+  describe('a page of letters', () => {
+    const page = { order: 'diedAt', isDescending: true, countMax: 20, lookMax: 1_000 } as const
+    const after = { value: noon + 500, id: '0'.repeat(27) }
+    const cases: readonly (readonly [string, FindQuery, string])[] = [
+      ['of all', { ...page, filter: {} }, 'items_sourced_died'],
+      [
+        'of a queue and state',
+        { ...page, filter: { queues: ['letters'], states: ['waiting'] } },
+        'items_sourced_died',
+      ],
+      ['after a cursor', { ...page, filter: {}, after }, 'items_sourced_died'],
+      ['oldest first', { ...page, filter: {}, after, isDescending: false }, 'items_sourced_died'],
+      [
+        'of a time',
+        { ...page, filter: { died: { from: noon + 9, until: noon + 99 } } },
+        'items_sourced_died',
+      ],
+      ['last changed', { ...page, filter: {}, order: 'updatedAt', after }, 'items_sourced_updated'],
+      ['of a reason', { ...page, filter: { reasons: ['reason-3'] } }, 'items_sourced_group'],
+      ['of redrives', { ...page, filter: { redrives: { max: 0 } }, after }, 'items_sourced_group'],
+      ['of a key', { ...page, filter: { key: bytes('key-7') }, after }, 'items_sourced_key'],
+      ['that is due', { ...page, filter: { dueBy: noon } }, 'items_sourced_redrive'],
+      [
+        'with a text',
+        { ...page, filter: { text: 'A FAILED', reasons: ['reason-0'] } },
+        'items_sourced_group',
+      ],
+      ['with a value', { ...page, filter: { json: { path: ['a'], value: 'b' } } }, 'items_sourced_died'],
+    ]
+    it.each(cases)('%s comes out of its index', async (_, query, index) => {
+      const reader = { query: connections.read.bind(connections) }
+      const parts = await partsOf(reader, query)
+      const step = { count: 20, wanted: 20, round: 0, hasBytes: false }
+      const { text, values } = lookStatement(query, parts, step)
+      const rows = await connections.read({ text: `explain (costs off) ${text}` }, values)
+      const plan = rows.map((row) => row['QUERY PLAN'] as string).join('\n')
+      const [probed = ''] = plan.split('CTE edge')
+      expect(probed, plan).toContain(index)
+      if (query.filter.dueBy === undefined) expect(probed, plan).not.toContain('Sort')
+      expect(plan.match(/Tid Scan on items_sourced/g)?.length ?? 0, plan).toBeGreaterThan(0)
+      expect(plan).not.toMatch(/Seq Scan on items|Hash Join|Merge Join/)
+    })
+
+    it('is never counted by looking at letters', async () => {
+      const filter = { queues: ['letters'], states: ['waiting'], reasons: ['reason-3'] } as const
+      for (const [{ text }, values] of [
+        countStatement({ filter, by: ['queue', 'state', 'slug'] }),
+        groupsStatement({ filter, countMax: 20, isEmptyToo: true, after: { count: 5, id: 1 } }),
+      ]) {
+        const rows = await connections.read({ text: `explain (costs off) ${text}` }, values)
+        const plan = rows.map((row) => row['QUERY PLAN'] as string).join('\n')
+        expect(plan).toContain('letter_counts_pkey')
+        expect(plan).not.toMatch(/items_sourced_(?!group)|Seq Scan|Hash Join|Merge Join/)
+      }
+    })
   })
 })

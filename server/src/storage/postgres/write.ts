@@ -195,6 +195,24 @@ function moveCursors({ cursors }: Store, commands: readonly Command[], results: 
       case 'produce':
         for (const { priority = 0 } of command.items) cursors.makeRoom(command, priority)
         break
+      case 'import':
+        cursors.drop(command.queue)
+        break
+      case 'redrive':
+        for (const queue of targetsOf(results[index] as Results['redrive'])) cursors.drop(queue)
+        break
+      // These put no item into a queue that is leased from where the last lease ended.
+      case 'restore':
+      case 'archive':
+      case 'purge-archive':
+      case 'discard':
+      case 'end-redrives':
+      case 'edit-letter':
+      case 'put-campaign':
+      case 'freeze-letters':
+      case 'freeze-ids':
+      case 'skip-letters':
+        break
       case 'advance':
         if ((results[index] as Results['advance']).changes.length > 0) cursors.dropAll()
         break
@@ -202,6 +220,10 @@ function moveCursors({ cursors }: Store, commands: readonly Command[], results: 
         cursors.dropAll()
     }
   }
+}
+
+function targetsOf(redriven: Results['redrive']): Set<string> {
+  return new Set(redriven.flatMap((each) => (each.isStarted ? [each.queue] : [])))
 }
 
 /** Nearly all dead rows come from these; the others are few. */
