@@ -62,7 +62,8 @@ export async function startServer({ settings, store, log }: ServerOptions): Prom
     log.warn('TEST HOOKS ARE ON: whoever reaches this server can set its clock and hold its queues')
   let engine: Engine | undefined
   let letters: Letters | undefined
-  const owner = randomUUID()
+  // A SQLite store has one server: started again, it goes on with its locks instead of waiting for their end.
+  const owner = store.kind === 'postgres' ? randomUUID() : 'the only server'
   const connection = createStoreConnection({
     open: async () => {
       const storage = await openStorage(store, {

@@ -1,0 +1,70 @@
+import { describe, expect, it } from 'vitest'
+import { createClient } from '../../../client/src/index.ts'
+import { openLetters } from '../../src/letters/open.ts'
+import { createSystemClock } from '../../src/system-clock.ts'
+import { createPlace, needsOf } from '../conformance/stores.ts'
+import { until } from '../http/poll.ts'
+import { startServerProcess } from '../http/server-process.ts'
+import { lettersFrom } from '../letters/world.ts'
+
+const size = 600
+
+/** What a server with nobody waiting has to do with its letters. */
+const alone = { engine: { noticeItems: () => {} }, clock: createSystemClock() }
+
+describe.each(['SQLite file', 'PostgreSQL'] as const)('a campaign on %s', (store) => {
+  const name = 'whose servers are killed is ended by the next one: every letter was sent once'
+  it(name, { ...needsOf(store), timeout: 120_000 }, async () => {
+    const place = await createPlace(store)
+    try {
+      const before = await place.open()
+      const now = alone.clock.now()
+      await before.write([
+        { op: 'create-queue', queue: { name: 'dead' }, now },
+        { op: 'create-queue', queue: { name: 'jobs', deadQueue: 'dead', leaseUs: 3_000_000 }, now },
+      ])
+      const given = lettersFrom('jobs', size).map((letter) => ({ ...letter, diedAt: now }))
+      const captured = await openLetters({ ...alone, storage: before }).capture('dead', given)
+      await before.close()
+
+      let server = await startServerProcess(place.target)
+      const { id } = await createClient({ url: server.url }).createCampaign({
+        action: 'redrive',
+        filter: { queue: 'dead' },
+        name: 'after the fix',
+        reason: 'release 7',
+        canary_count: 10,
+        rate_per_second: 200,
+      })
+      const processed = new Set<string>()
+      for (const share of [0.1, 0.4, 1]) {
+        const client = createClient({ url: server.url })
+        const take = async ({ payload }: { payload: Uint8Array }) => processed.add(payload.toString())
+        const worker = client.work('jobs', take, { concurrency: 100, onError: () => {} })
+        const reached = await until(
+          () => client.campaign(id),
+          ({ counts, state }) =>
+            state === 'done' || (share < 1 && counts.sent + counts.resolved >= share * size),
+          60_000,
+        )
+        expect(reached.state).toBe(share < 1 ? 'running' : 'done')
+        if (share === 1)
+          expect(reached.counts).toMatchObject({ resolved: size, failed: 0, unknown: 0, skipped: 0 })
+        await server.kill()
+        // What it could not report is leased again when its lease has ended.
+        await worker.stop({ withinMs: 200 }).catch(() => undefined)
+        if (share < 1) server = await startServerProcess(place.target)
+      }
+      expect(processed.size).toBe(size)
+
+      const after = await place.open()
+      expect(await after.verify()).toEqual([])
+      const letters = await after.getLetters(captured.map(({ letterId }) => letterId))
+      expect(letters.filter(({ state, letter }) => state === 'done' && letter?.requeues === 1)).toHaveLength(
+        size,
+      )
+    } finally {
+      await place.drop()
+    }
+  })
+})
