@@ -44,7 +44,7 @@ export interface LetterStore {
   countOpenSince(since: Instant, queues?: readonly string[]): Promise<number>
   /** Groups with letters or without, those with the most matching letters first, ties by id. */
   listGroups(query: GroupsQuery): Promise<readonly GroupFacts[]>
-  /** How many letters arrived per hour, from `since` on; hours without any are left out. */
+  /** How many letters arrived, by the hour in which they died, from `since` on; hours without any are left out. */
   groupArrivals(groupIds: readonly number[], since: Instant): Promise<readonly GroupArrivals[]>
   /** Oldest first. */
   listEdits(letterId: string): Promise<readonly LetterEdit[]>
@@ -56,7 +56,8 @@ export interface LetterStore {
  * cannot be sent changes nothing, and its answer says why.
  *
  * The end needs no command: the item that completes resolves its letter, the one that dies gives it back,
- * the one that is deleted leaves it `unknown`, each in its own transaction.
+ * the one that is deleted leaves it `unknown`, each in its own transaction, and at the time of the store's clock
+ * where the command has none.
  */
 export type RedriveLetters = Readonly<{
   op: 'redrive'

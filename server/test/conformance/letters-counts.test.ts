@@ -14,8 +14,10 @@ import { byChance, type Chance, repeats } from './chance.ts'
 import { aLetter, letterActs } from './letter-acts.ts'
 import { isMeant } from './letter-filter.ts'
 import { inOrder } from './letters-oracle.ts'
-import { gaugeOf, listAll } from './store-facts.ts'
-import { describeStores, type Given } from './stores.ts'
+import { expectSound } from './oracle.ts'
+import { executeRaw } from './raw.ts'
+import { gaugeOf, listAll, run } from './store-facts.ts'
+import { createPlace, describeDurableStores, describeStores, type Given } from './stores.ts'
 
 const dimensions: readonly CountedBy[] = [
   'queue',
@@ -214,6 +216,37 @@ describeStores('counts of letters', (given) => {
     })
   })
 
+  it('stay exact as days pass and what is counted by the minute is tidied up', async () => {
+    const place = await createPlace(given.name)
+    try {
+      let now = noon
+      const store = await place.open({ clock: { now: () => now } })
+      const theirs = letterActs({ ...given, storage: store, run: (command) => run(store, command) })
+      for (const queue of [{ name: 'letters' }, { name: 'work', deadQueue: 'letters' }]) {
+        await run(store, { op: 'create-queue', queue, now: noon })
+      }
+      const old = await theirs.bury('work', newItems(6), undefined, noon)
+      expect(await store.reconcile()).toEqual([])
+      now = noon + 3 * day
+      expect(await store.reconcile()).toEqual([])
+      const young = await theirs.bury('work', newItems(3), undefined, now - minute)
+      await theirs.discard([...old.slice(0, 1), ...young.slice(0, 1)], now)
+      const sent = await theirs.send(old[1] ?? '', now)
+      await theirs.declareDead(await theirs.take(sent, now), null, now)
+      await theirs.send(old[2] ?? '', now)
+      await run(store, { op: 'archive', queue: 'letters', endedBefore: now + 1, countMax: 10, now })
+      await run(store, { op: 'restore', letterIds: old.slice(0, 1), now })
+      expect(await store.countOpenSince(now - hour)).toBe(2)
+      expect(await store.countOpenSince(now - minute)).toBe(2)
+      expect(await store.countOpenSince(now - minute + 1)).toBe(0)
+      await expectSound(store)
+      expect(await store.reconcile()).toEqual([])
+      await expectSound(store)
+    } finally {
+      await place.drop()
+    }
+  })
+
   describe('of groups', () => {
     it('tell the cause, first and last death, a sample and how many by state', async () => {
       const { work, letters } = await acts.queues()
@@ -322,7 +355,8 @@ describeStores('counts of letters', (given) => {
     })
 
     it('say how many arrived per hour', async () => {
-      const { work } = await acts.queues()
+      const { work, letters } = await acts.queues()
+      const list = async () => listAll(given.storage, letters)
       const bury = async (number: number, at: number) => acts.bury(work, newItems(number), undefined, at)
       await bury(2, noon)
       await bury(1, noon + hour - 1)
@@ -338,6 +372,11 @@ describeStores('counts of letters', (given) => {
         (await given.storage.groupArrivals([id], since)).toSorted((a, b) => a.hour - b.hour)
       expect(await arrivals(noon)).toEqual(arrived)
       expect(await arrivals(noon + hour)).toEqual(arrived.slice(1))
+      // Told late, it counts where it died.
+      const { failure, origin } = (await list())[0] as Item
+      const late = aLetter({ failure, origin, diedAt: noon + hour + 1 })
+      await acts.capture(letters, [late], noon + 9 * hour)
+      expect((await arrivals(noon))[1]).toEqual({ groupId: id, hour: noon + hour, count: 5 })
       expect(await given.storage.groupArrivals([], noon)).toEqual([])
       expect(await given.storage.groupArrivals([id + 1_000], noon)).toEqual([])
     })
@@ -375,6 +414,28 @@ describeStores('counts of letters', (given) => {
       await acts.capture(roomy, [withClass(10_000)])
       expect(await groups({ queues: [roomy] })).toMatchObject([{ errorClass: 'Class10000' }])
     })
+  })
+})
+
+describeDurableStores('a count of letters that is wrong', (given) => {
+  const acts = letterActs(given)
+
+  it('is found, named and set right', async () => {
+    const { work, letters } = await acts.queues()
+    await acts.bury(work, newItems(4))
+    const minutes = given.storage.kind === 'sqlite' ? 'open_minutes' : 'open_letters'
+    await executeRaw(given.place.target, (schema) => `update ${schema}letter_counts set n = n + 2`)
+    await executeRaw(given.place.target, (schema) => `update ${schema}${minutes} set n = n + 3`)
+    const told = await given.storage.verify()
+    for (const count of ['letters', 'open-minutes'] as const) {
+      const found = told.find((difference) => difference.count === count)
+      expect(found).toMatchObject({ queue: letters, partition: -1, actual: 4 })
+      expect(found?.counted).toBeGreaterThan(4)
+    }
+    expect(await given.storage.reconcile()).toEqual(told)
+    expect(await given.storage.verify()).toEqual([])
+    expect(await given.storage.countLetters({ filter: {}, by: [] })).toEqual([{ count: 4 }])
+    expect(await given.storage.countOpenSince(noon)).toBe(4)
   })
 })
 

@@ -6,7 +6,8 @@ import type { NotSent } from '../../src/storage/letter-store.ts'
 import { aFailure, anOrigin, bytes, day, hour, minute, newItems, noon, second, textOf } from '../make.ts'
 import { expectRefusal } from './known-error.ts'
 import { aLetter, letterActs, refused } from './letter-acts.ts'
-import { describeStores } from './stores.ts'
+import { run } from './store-facts.ts'
+import { createPlace, describeStores } from './stores.ts'
 
 const unknownId = '0'.repeat(27)
 const inAnHour = { kind: 'fixed', delayUs: hour, jitter: 0 } as const
@@ -602,6 +603,28 @@ describeStores('a redrive', (given) => {
         })
       }
     }
+
+    it('ends when the store’s clock says, where the command tells no time', async () => {
+      const place = await createPlace(given.name)
+      try {
+        const clock = { now: () => noon + 7 }
+        const store = await place.open({ clock })
+        const theirs = letterActs({ ...given, storage: store, run: (command) => run(store, command) })
+        for (const queue of [{ name: 'letters' }, { name: 'work', deadQueue: 'letters' }]) {
+          await run(store, { op: 'create-queue', queue, now: noon })
+        }
+        const [letterId = ''] = await theirs.bury('work', newItems(1))
+        const sent = await theirs.send(letterId)
+        await run(store, { op: 'delete', queue: 'work', partition: 0, ids: [sent.id] })
+        expect(await theirs.newest(letterId)).toMatchObject({ outcome: 'unknown', endedAt: noon + 7 })
+        expect(await theirs.letter(letterId)).toMatchObject({
+          updatedAt: noon + 7,
+          failure: { lastFailedAt: noon + 7 },
+        })
+      } finally {
+        await place.drop()
+      }
+    })
 
     it('counts towards the cap like a failure', async () => {
       const once = { mode: 'manual', redrivesMax: 1, backoff: inAnHour } as const
