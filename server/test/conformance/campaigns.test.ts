@@ -345,14 +345,22 @@ describeStores('a campaign', (given) => {
     })
 
     it('once: a step that is repeated neither sends twice nor takes back what it said', async () => {
-      const { work, id } = await three()
-      await sendOf(id, [0, 1])
+      const { work } = await acts.queues()
+      const id = await create()
+      await freezeIds(id, await acts.bury(work, newItems(5)))
+      await sendOf(id, [0, 1, 2])
       await acts.complete(await acts.take({ queue: work, partition: 0 }))
+      await acts.declareDead(await acts.take({ queue: work, partition: 0 }))
+      await given.run({ op: 'skip-letters', campaignId: id, why: 'cancelled', countMax: 1 })
       const before = await set(id)
-      await sendOf(id, [0, 1], { now: noon + 5 })
+      const counted = counts({ pending: 1, sent: 1, resolved: 1, failed: 1, skipped: 1 })
+      expect(await countsOf(id)).toEqual(counted)
+      // The one that failed is open again, and so is the one that was skipped: their turn is over all the same.
+      const told = await sendOf(id, [0, 1, 2, 3], { now: noon + 5 })
+      expect(told.map(({ isStarted }) => isStarted)).toEqual([false, false, false, false])
       expect(await set(id)).toEqual(before)
       expect(await acts.items(work)).toHaveLength(1)
-      expect(await countsOf(id)).toEqual(counts({ pending: 1, sent: 1, resolved: 1 }))
+      expect(await countsOf(id)).toEqual(counted)
     })
 
     it('or not at all, when the write that says so is refused', async () => {
