@@ -50,7 +50,7 @@ export async function advance(transaction: Transaction, command: Advance): Promi
   const peeked = await connection.query(peekEnded, [now, endsMax])
   if (due.length === 0 && peeked.length === 0) return { changes: [], isMore: false }
 
-  const ended = peeked.filter((row) => row.id !== null)
+  const ended = eachOnce(peeked.filter((row) => row.id !== null))
   await transaction.load([...new Set([...due, ...ended].map((row) => row.name as string))])
   const places = new Map<string, PartitionPlace>()
   const queues = new Map<number, KnownQueue>()
@@ -95,9 +95,18 @@ export async function advance(transaction: Transaction, command: Advance): Promi
   return { changes, isMore: seen > countMax || !isAll }
 }
 
+/** Two batches may name an item: leased again with the same end, or its end brought forward. */
+function eachOnce(rows: readonly Row[]): Row[] {
+  const seen = new Set<string>()
+  return rows.filter((row) => seen.size < seen.add(placeOf(row)).size)
+}
+
+function placeOf(row: Row): string {
+  return `${row.queue_id}/${row.partition}/${row.id}`
+}
+
 /** The batches of leases of which nothing is left. */
 function endsDone(peeked: readonly Row[], taken: readonly Row[]): number[] {
-  const placeOf = (row: Row) => `${row.queue_id}/${row.partition}/${row.id}`
   const settled = new Set(taken.map(placeOf))
   const left = new Map<number, number>()
   for (const row of peeked) {

@@ -125,6 +125,20 @@ describe('the ends of leases', needs(postgres), () => {
     expect(await advanceAll(storage, noon + hour)).toBe(1)
   })
 
+  it('end an item once, though two batches name it', async () => {
+    await using database = await testDatabase()
+    const storage = await openWithQueue(database)
+    await run(storage, { op: 'produce', ...at, items: newItems(2), now: noon })
+    const lease = { op: 'lease', ...at, holders: ['a', 'a'], now: noon } as const
+    const ids = (await run(storage, lease)).map(({ id }) => id)
+    await run(storage, { op: 'unlease', ...at, ids: ids.slice(0, 1), now: noon })
+    await run(storage, { ...lease, holders: ['b'] })
+    await run(storage, { op: 'extend', ...at, ids: ids.slice(1), deadline: noon + 1, now: noon })
+    expect(await advanceAll(storage, noon + minute)).toBe(2)
+    expect(await endsOf(database)).toBe(0)
+    expect(await storage.verify()).toEqual([])
+  })
+
   it('are found behind hundreds of batches of which nothing is left', async () => {
     await using database = await testDatabase()
     const storage = await openWithQueue(database)
