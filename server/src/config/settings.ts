@@ -197,7 +197,7 @@ export const settingsTable = {
     sentence: 'How often letters are looked for whose automatic redrive is due.',
   }),
   'letters.campaign_interval': duration({
-    default: '200ms',
+    default: '500ms',
     min: '10ms',
     max: '1m',
     sentence: 'How often campaigns are looked at that wait for their rate or for outcomes.',

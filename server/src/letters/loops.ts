@@ -1,24 +1,40 @@
 import { createLoop, type Loop } from '../engine/loop.ts'
+import { KnownError } from '../errors.ts'
 import type { Letters } from './letters.ts'
 
 export type LetterIntervals = Readonly<{ autoMs: number; campaignsMs: number; retentionMs: number }>
+type PassName = keyof Letters['passes']
 
-/** The background of the letters. A pass that says that there is more is followed by the next at once. */
+/** While passes fail they follow each other ever more slowly, up to this. */
+const failedRestMsMax = 10_000
+
+/**
+ * The background of the letters. A pass that says that there is more is followed by the next at once. Of passes that
+ * fail in a row the first is told, and none while the store is away: that is told by who waits for it.
+ */
 export function createLetterLoops(
-  letters: () => Letters,
+  letters: () => Pick<Letters, 'passes'>,
   intervals: LetterIntervals,
-  onError: (pass: keyof Letters['passes'], error: unknown) => void,
+  onError: (pass: PassName, error: unknown) => void,
 ): Loop {
-  const loopOf = (name: keyof Letters['passes'], restMs: number): Loop => {
+  const loopOf = (name: PassName, restMs: number): Loop => {
     let isMore = false
+    let failures = 0
+    const restNow = (): number => {
+      if (isMore) return 0
+      return Math.min(restMs * 2 ** failures, Math.max(restMs, failedRestMsMax))
+    }
     return createLoop(
-      () => (isMore ? 0 : restMs),
+      restNow,
       async () => {
-        // Until it is known to be otherwise: a pass that fails rests before the next.
         isMore = false
         isMore = await letters().passes[name]()
+        failures = 0
       },
-      (error) => onError(name, error),
+      (error) => {
+        failures = Math.min(failures + 1, 20)
+        if (failures === 1 && !isStoreAway(error)) onError(name, error)
+      },
     )
   }
   const loops = [
@@ -34,4 +50,8 @@ export function createLetterLoops(
       await Promise.all(loops.map((loop) => loop.stop()))
     },
   }
+}
+
+function isStoreAway(error: unknown): boolean {
+  return error instanceof KnownError && error.code === 'STORE_UNAVAILABLE'
 }

@@ -1,0 +1,63 @@
+import { afterEach, describe, expect, it } from 'vitest'
+import { KnownError } from '../errors.ts'
+import { createLetterLoops } from './loops.ts'
+
+describe('the background of the letters', () => {
+  let loops: ReturnType<typeof createLetterLoops> | undefined
+  afterEach(() => loops?.stop())
+  const passes = { auto: async () => false, campaigns: async () => false, retention: async () => false }
+  const hourMs = 3_600_000
+  const seldom = { autoMs: hourMs, campaignsMs: hourMs, retentionMs: hourMs }
+
+  it('goes on at once while a pass says that there is more, and then rests', async () => {
+    let steps = 0
+    const campaigns = async () => ++steps < 5
+    loops = createLetterLoops(
+      () => ({ passes: { ...passes, campaigns } }),
+      seldom,
+      () => {},
+    )
+    loops.start()
+    await expect.poll(() => steps).toBe(5)
+    await new Promise((resolve) => setTimeout(resolve, 30))
+    expect(steps).toBe(5)
+  })
+
+  it('tells of what fails, once in a row, and tries again after its rest', async () => {
+    const told: string[] = []
+    let tries = 0
+    const auto = async () => {
+      if (++tries !== 3) throw new Error(`failure ${tries}`)
+      return false
+    }
+    const campaigns = async () => {
+      throw new KnownError('STORE_UNAVAILABLE', 'the database is away')
+    }
+    loops = createLetterLoops(
+      () => ({ passes: { ...passes, auto, campaigns } }),
+      { ...seldom, autoMs: 1, campaignsMs: 1 },
+      (pass, error) => told.push(`${pass}: ${error}`),
+    )
+    loops.start()
+    await expect.poll(() => tries).toBeGreaterThan(5)
+    expect(told).toEqual(['auto: Error: failure 1', 'auto: Error: failure 4'])
+  })
+
+  it('waits for the step under way when it stops', async () => {
+    let isDone = false
+    const campaigns = async () => {
+      await new Promise((resolve) => setTimeout(resolve, 30))
+      isDone = true
+      return true
+    }
+    loops = createLetterLoops(
+      () => ({ passes: { ...passes, campaigns } }),
+      seldom,
+      () => {},
+    )
+    loops.start()
+    await new Promise((resolve) => setTimeout(resolve, 15))
+    await loops.stop()
+    expect(isDone).toBe(true)
+  })
+})
