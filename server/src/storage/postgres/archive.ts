@@ -11,10 +11,10 @@ const list = columnNames.join(', ')
 
 /**
  * One statement moves: exactly the rows that are deleted are the ones that are inserted. Each state is
- * looked for by itself: what stays is then not looked at again by every run.
+ * looked for by itself: what stays is then not looked at again by every run. Planned each time: which index is
+ * the right one shows only when there are letters.
  */
 export const archiveEnded: Statement = {
-  name: 'archive-ended',
   text: `with picked as materialized (
       select r.home, r.place from unnest($5::int4[]) as s(state) cross join lateral (
         select t.tableoid as home, t.ctid as place, t.ended_at, t.id from redrive.items t
@@ -42,7 +42,6 @@ export async function archive(transaction: Transaction, command: Archive): Promi
 
 /** Edited versions go with their letters. */
 const purge: Statement = {
-  name: 'purge-archive',
   text: `with picked as materialized (
       select t.ctid as place from redrive.archive t where t.queue_id = $1 and t.archived_at < $2
       order by t.archived_at, t.id limit $3 for update skip locked

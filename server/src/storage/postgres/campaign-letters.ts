@@ -19,13 +19,13 @@ type Move = Readonly<{
   at: Instant
 }>
 
-/** Only what still is what it was thought to be. (`+ 0`: an index that begins with the state is no way to a place.) */
+/** Only what still is what it was thought to be. (`|| ''`: an index that begins with the campaign is no way to a place.) */
 export const moveLetters: Statement = {
   name: 'move-campaign-letters',
   text: `update redrive.campaign_letters l set state = m.after, why = m.why, at = m.at
     from unnest($1::text[], $2::int4[], $3::int4[], $4::int4[], $5::text[], $6::int8[])
       as m(campaign_id, place, before, after, why, at)
-    where l.campaign_id = m.campaign_id and l.place = m.place and l.state + 0 = m.before
+    where l.place = m.place and l.campaign_id || '' = m.campaign_id and l.state = m.before
     returning l.campaign_id, m.before, m.after`,
 }
 

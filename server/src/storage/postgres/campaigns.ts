@@ -69,13 +69,15 @@ const lockSet: Statement = {
 export const addLetters: Statement = {
   name: 'add-campaign-letters',
   text: `with last as materialized (
-      select coalesce((select l.place from redrive.campaign_letters l where l.campaign_id = $1
-        order by l.place desc limit 1), 0) as place
+      select coalesce(max(p.place), 0) as place
+      from generate_series(0, ${campaignLetterStates.length - 1}) as s(state) cross join lateral (
+        select l.place from redrive.campaign_letters l where l.campaign_id = $1 and l.state = s.state
+        order by l.place desc limit 1) p
     ), fresh as materialized (
       select w.letter_id, row_number() over (order by w.n) as number
       from unnest($2::text[]) with ordinality as w(letter_id, n)
       where not exists (
-        select from redrive.campaign_letters l where l.campaign_id = $1 and l.letter_id = w.letter_id)
+        select from redrive.campaign_letters l where l.letter_id = w.letter_id and l.campaign_id || '' = $1)
     ), added as (
       insert into redrive.campaign_letters (campaign_id, place, letter_id, state)
       select $1, (select place from last) + f.number, f.letter_id, 0 from fresh f returning 1
@@ -106,7 +108,7 @@ export const skipPending: Statement = {
       order by l.place limit $3 for update
     ), skipped as (
       update redrive.campaign_letters l set state = 5, why = $2 from picked p
-      where l.campaign_id = $1 and l.place = p.place returning 1
+      where l.place = p.place and l.campaign_id || '' = $1 returning 1
     )
     select count(*) as n from skipped`,
 }

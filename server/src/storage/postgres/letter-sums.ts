@@ -77,10 +77,10 @@ export function countStatement({ filter, by }: LetterCountsQuery): [Statement, u
 
 /**
  * Whole hours and minutes from their counts; of the minute that `since` is in, the letters themselves. `$1`:
- * since, `$2`: that minute, `$3`: its hour, `$4`: the queues, or null for all.
+ * since, `$2`: that minute, `$3`: its hour, `$4`: the queues, or null for all. Planned each time: which
+ * index is the right one shows only when there are letters.
  */
 export const openSince: Statement = {
-  name: 'open-since',
   text: `select coalesce(sum(
       coalesce((select sum(o.n) from redrive.open_letters o
         where o.queue_id = q.id and o.span = ${minutesPerHour} and o.number > $3::int4), 0)

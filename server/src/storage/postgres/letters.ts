@@ -91,7 +91,6 @@ export async function findLettersByUuid(
 
 /** A page of each queue, and the first of all. `$2`, `$3`: where to go on. */
 export const pageOfArchive: Statement = {
-  name: 'page-of-archive',
   text: `select p.*, q.name as queue_name from redrive.queues q cross join lateral (
       select ${readColumns.map((column) => `f.${column}`).join(', ')}, f.archived_at from redrive.archive f
       where f.queue_id = q.id and f.origin is not null and (f.archived_at, f.id) < ($2::int8, $3::text)

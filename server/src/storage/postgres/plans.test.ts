@@ -117,7 +117,7 @@ describe('on a filled table', needs(postgres), () => {
     ['campaign: moves', moveLetters, ['campaign_letters_pkey'], ['campaign_letters_state']],
     ['campaign: page', pageOfSet, ['campaign_letters_state'], []],
     ['campaign: skip', skipPending, ['campaign_letters_state', 'campaign_letters_pkey'], []],
-    ['campaign: add', addLetters, ['campaign_letters_letter', 'campaign_letters_pkey'], []],
+    ['campaign: add', addLetters, ['campaign_letters_letter', 'campaign_letters_state'], []],
   ] as const)('%s goes by its index', async (_, statement, used, unused) => {
     const plan = await planOf(statement)
     for (const index of used) expect(plan).toContain(index)

@@ -140,12 +140,13 @@ const insertSourced: Statement = {
     on conflict (queue_id, source_id) where source_id is not null do nothing returning id`,
 }
 
+/** (`+ 0`: only the index on source ids is a way to one, whatever the table looked like when this was planned.) */
 export const findBySource: Statement = {
   name: 'find-by-source',
   text: `select t.* from unnest($1::int4[], $2::text[]) as w(queue_id, source_id)
     cross join lateral (
       select f.queue_id, f.partition, f.id, coalesce(f.root_id, f.id) as root_id, f.source_id from redrive.items_sourced f
-      where f.queue_id = w.queue_id and f.source_id = w.source_id and f.source_id is not null offset 0) t`,
+      where f.queue_id + 0 = w.queue_id and f.source_id = w.source_id and f.source_id is not null offset 0) t`,
 }
 
 function insertInto(table: string, isSourcedTable: boolean): string {

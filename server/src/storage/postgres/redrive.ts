@@ -36,7 +36,7 @@ export const findTurns: Statement = {
   text: `select w.campaign_id, w.place, c.state from unnest($1::text[], $2::int4[]) as w(campaign_id, place)
     cross join lateral (
       select f.state from redrive.campaign_letters f
-      where f.campaign_id = w.campaign_id and f.place = w.place offset 0) c`,
+      where f.place = w.place and f.campaign_id || '' = w.campaign_id offset 0) c`,
 }
 
 const findEdits: Statement = {

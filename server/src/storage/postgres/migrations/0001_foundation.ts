@@ -107,7 +107,8 @@ create index items_sourced_ready on redrive.items_sourced (queue_id, partition, 
 create index items_sourced_due on redrive.items_sourced (due_at, id) where due_at is not null;
 create index items_sourced_scheduled on redrive.items_sourced (queue_id, available_at, id) where available_at is not null;
 create index items_sourced_ended on redrive.items_sourced (queue_id, state, ended_at, id) where ended_at is not null;
-create unique index items_sourced_source on redrive.items_sourced (queue_id, source_id) where source_id is not null;
+-- The other way round, so that no index that begins with the queue looks as good for finding one.
+create unique index items_sourced_source on redrive.items_sourced (source_id, queue_id) where source_id is not null;
 -- What a letter is known by: the first 16 bytes of its root id. They begin with the time, so new ones go to the end.
 create unique index items_sourced_uuid on redrive.items_sourced (uuid);
 create index items_sourced_updated on redrive.items_sourced (queue_id, state, updated_at, id);
@@ -246,9 +247,10 @@ create table redrive.campaign_letters (
   state smallint not null,
   why text collate "C" not null default '',
   at bigint,
-  primary key (campaign_id, place)
+  -- Only the index by state begins with the campaign: one that begins like another may be taken for it.
+  primary key (place, campaign_id)
 );
-create unique index campaign_letters_letter on redrive.campaign_letters (campaign_id, letter_id);
+create unique index campaign_letters_letter on redrive.campaign_letters (letter_id, campaign_id);
 create index campaign_letters_state on redrive.campaign_letters (campaign_id, state, place);
 
 create table redrive.campaign_counts (
