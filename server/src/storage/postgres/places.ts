@@ -1,7 +1,7 @@
 import type { Item } from '../../core/item.ts'
 
 /**
- * Where the rows are that this server leased. Completing is then spared the look-up, which is half of what it
+ * Where the rows are that this server leased. Completing is then spared the look-up, which is a third of what it
  * costs. A place says nothing by itself: the row may have moved on and another may be there. Who uses it
  * checks that the row is the one it means, and goes by the id when it is not.
  */
