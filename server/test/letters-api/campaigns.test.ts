@@ -101,6 +101,24 @@ describeServers('a campaign', (api) => {
     }
   })
 
+  it('of very many is made at once, and worked on in the background', async () => {
+    const { queue, dead } = await api.queues()
+    for (let batch = 0; batch < 4; batch++) {
+      await api.capture(dead, ...Array.from({ length: 1_000 }, () => envelope(queue)))
+    }
+    const selection = { action: 'discard', filter: { queue: dead, text: 'UPSTREAM' } }
+    const preview = await api.post('/api/v1/campaigns/preview', selection)
+    expect(preview.body.count).toBeGreaterThan(0)
+    expect(preview.body.sample.length).toBeLessThanOrEqual(10)
+    const { body } = await api.post('/api/v1/campaigns', { ...named, ...selection })
+    expect(body).toMatchObject({ state: 'freezing', size: null })
+    const look = async (): Promise<Body> => (await api.get(`/api/v1/campaigns/${body.id}`)).body
+    const done = await until(look, ({ is_ended }) => is_ended)
+    expect(done).toMatchObject({ state: 'done', size: 4_000, counts: { discarded: 4_000 } })
+    const { body: counts } = await api.get(`/api/v1/letters/counts?queue=${dead}&by=status`)
+    expect(counts.counts).toEqual([{ count: 4_000, status: 'DISCARDED' }])
+  })
+
   it('is paused, resumed and cancelled by a person, each audited', async () => {
     const { id, look } = await aCampaign(api, 50, { rate_per_second: 1 })
     const step = (action: string) => api.post(`/api/v1/campaigns/${id}/${action}`, { reason: `to ${action}` })

@@ -54,7 +54,7 @@ export const campaignEventRoutes = [
   }),
 ]
 
-async function* events(changes: AsyncIterable<Campaign>, signal: AbortSignal): AsyncGenerator<string> {
+export async function* events(changes: AsyncIterable<Campaign>, signal: AbortSignal): AsyncGenerator<string> {
   yield `retry: ${comeBackMs}\n\n`
   const iterator = changes[Symbol.asyncIterator]()
   try {

@@ -1,5 +1,5 @@
 /** Letters that left the live ones by retention. Bringing them back: actions.ts. */
-import { Type } from 'typebox'
+import { type Static, Type } from 'typebox'
 import { route } from '../../route.ts'
 import { formatInstant } from '../../wire-time.ts'
 import { NextCursor, pageQuery, readCursor, writeCursor } from '../cursor.ts'
@@ -8,6 +8,7 @@ import { countedFields, readCountedFilter } from '../letter-filter.ts'
 import { LetterSummary, Time, viewSummary } from './letter-view.ts'
 import { campaignNames, LetterId, LetterView, letterNotFound, viewLetter } from './letters.ts'
 import { payloadForms } from './payload-view.ts'
+import { firstBatch, nextBatch } from './read-letters.ts'
 
 const list = 'archive'
 const ArchivedSummary = Type.Object({ ...LetterSummary.properties, archived_at: Time })
@@ -30,18 +31,31 @@ export const archiveRoutes = [
     handler: async ({ query: { cursor, limit, ...fields } }, _reply, context) => {
       const { queues } = await readCountedFilter(fields, 'query', context.storage)
       const [archivedAt, id] = cursor === undefined ? [] : readCursor(cursor, list, ['number', 'string'])
-      const found = await context.letters().listArchived({
-        ...(queues !== undefined && { queues }),
-        ...(archivedAt !== undefined && id !== undefined && { after: { archivedAt, id } }),
-        countMax: limit,
-      })
-      const last = found.length < limit ? undefined : found.at(-1)
+      const letters: Static<typeof ArchivedSummary>[] = []
+      let after = archivedAt === undefined || id === undefined ? undefined : { archivedAt, id }
+      let isMore = true
+      for (let size = firstBatch; isMore && letters.length < limit; ) {
+        const countMax = Math.min(size, limit - letters.length)
+        const found = await context.letters().listArchived({
+          ...(queues !== undefined && { queues }),
+          ...(after !== undefined && { after }),
+          countMax,
+        })
+        for (const archived of found) {
+          const archived_at = formatInstant(archived.archivedAt)
+          letters.push({ ...viewSummary(archived.item), archived_at })
+          after = { archivedAt: archived.archivedAt, id: archived.item.id }
+        }
+        isMore = found.length === countMax
+        size = nextBatch(
+          found.map(({ item }) => item),
+          size,
+        )
+      }
+      const next = isMore ? after : undefined
       return {
-        letters: found.map((archived) => ({
-          ...viewSummary(archived.item),
-          archived_at: formatInstant(archived.archivedAt),
-        })),
-        next_cursor: last === undefined ? null : writeCursor(list, [last.archivedAt, last.item.id]),
+        letters,
+        next_cursor: next === undefined ? null : writeCursor(list, [next.archivedAt, next.id]),
       }
     },
   }),

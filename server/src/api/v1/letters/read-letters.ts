@@ -13,7 +13,7 @@ export type LetterBatch = Readonly<{
   total: number | null
 }>
 
-const firstBatch = 25
+export const firstBatch = 25
 const batchMax = 500
 const batchBytes = 4 * 1_024 * 1_024
 
@@ -44,11 +44,12 @@ export async function* readLetters(
     left -= page.letters.length
     if (page.next === null || left <= 0 || nowMs() >= deadlineMs) return
     after = page.next
-    size = nextSize(page.letters, size)
+    size = nextBatch(page.letters, size)
   }
 }
 
-function nextSize(letters: readonly Item[], size: number): number {
+/** How many to ask for after these. */
+export function nextBatch(letters: readonly Item[], size: number): number {
   if (letters.length === 0) return size
   const bytes = letters.reduce((sum, item) => sum + item.payload.byteLength, 0)
   const fitting = Math.floor(batchBytes / Math.max(1, bytes / letters.length))
