@@ -1,40 +1,10 @@
 /** A server that works on a campaign is killed before or after each of its writes; another one ends it. */
 import { expect, it } from 'vitest'
 import type { Campaign } from '../../src/letters/letters.ts'
-import type { Storage } from '../../src/storage/storage.ts'
 import { describeSome } from '../conformance/stores.ts'
 import { minute, second } from '../make.ts'
+import { mortal } from './mortal.ts'
 import { ann, aPair, aSpec, aWorld, captured, consume, lettersFrom, type World } from './world.ts'
-
-/** Dies at its nth write: before it reaches the store, or before its answer reaches the server. */
-function mortal(
-  storage: Storage,
-  writes: number,
-  when: 'before' | 'after',
-): { storage: Storage; isDead(): boolean } {
-  let left = writes
-  let isDead = false
-  const proxy = new Proxy(storage, {
-    get: (target, name) => {
-      const value = Reflect.get(target, name)
-      if (typeof value !== 'function') return value
-      return async (...given: unknown[]) => {
-        if (isDead) throw new Error('killed')
-        if (name !== 'write') return value.apply(target, given)
-        left--
-        if (left > 0) return value.apply(target, given)
-        isDead = true
-        if (when === 'after') await value.apply(target, given)
-        throw new Error('killed')
-      }
-    },
-  })
-  // Neither listens nor announces: a killed server does neither.
-  return {
-    storage: Object.assign(Object.create(proxy), { onAnnounced: () => () => {} }),
-    isDead: () => isDead,
-  }
-}
 
 const letterCount = 23
 const campaignSteps = { frozenMax: 6, sentMax: 5 }

@@ -7,7 +7,7 @@ import type { CampaignSpec, CapturedLetter, Letters } from '../../src/letters/le
 import { openLetters } from '../../src/letters/open.ts'
 import type { LettersParts } from '../../src/letters/parts.ts'
 import type { Storage } from '../../src/storage/storage.ts'
-import { aFailure, anOrigin, bytes, noon, second } from '../make.ts'
+import { aFailure, anOrigin, bytes, day, noon, second } from '../make.ts'
 
 export const ann = { actor: 'ann', reason: 'INC-7 is mended', requestId: 'r1' }
 
@@ -68,7 +68,12 @@ export async function aPair(
   const [queue, deadQueue] = [`orders-${number}`, `orders-${number}-dead`]
   await storage.write([
     { op: 'create-queue', queue: { name: deadQueue, ...dead }, now: noon },
-    { op: 'create-queue', queue: { name: queue, deadQueue, attemptsMax: 1 }, now: noon },
+    // Nothing expires while a test lets years pass.
+    {
+      op: 'create-queue',
+      queue: { name: queue, deadQueue, attemptsMax: 1, expireUs: 9_999 * day },
+      now: noon,
+    },
   ])
   return { queue, deadQueue }
 }

@@ -1,0 +1,31 @@
+import type { Storage } from '../../src/storage/storage.ts'
+
+/** Dies at its nth write: before it reaches the store, or before its answer reaches the server. */
+export function mortal(
+  storage: Storage,
+  writes: number,
+  when: 'before' | 'after',
+): { storage: Storage; isDead(): boolean } {
+  let left = writes
+  let isDead = false
+  const proxy = new Proxy(storage, {
+    get: (target, name) => {
+      const value = Reflect.get(target, name)
+      if (typeof value !== 'function') return value
+      return async (...given: unknown[]) => {
+        if (isDead) throw new Error('killed')
+        if (name !== 'write') return value.apply(target, given)
+        left--
+        if (left > 0) return value.apply(target, given)
+        isDead = true
+        if (when === 'after') await value.apply(target, given)
+        throw new Error('killed')
+      }
+    },
+  })
+  // Neither listens nor announces: a killed server does neither.
+  return {
+    storage: Object.assign(Object.create(proxy), { onAnnounced: () => () => {} }),
+    isDead: () => isDead,
+  }
+}
