@@ -77,6 +77,7 @@ describeStores('queues', (given) => {
         leased: 0,
         done: 0,
         dead: 0,
+        discarded: 0,
         accepted: 0,
         completed: 0,
         deadLettered: 0,
