@@ -4,6 +4,7 @@ import type { Engine, NoticedItems } from '../engine/engine.ts'
 import { KnownError } from '../errors.ts'
 import type { Discarding, Redriven, Restoring } from '../storage/letter-store.ts'
 import type { Storage } from '../storage/storage.ts'
+import { isRootId } from './letter-id.ts'
 import type { Letters } from './letters.ts'
 import { namedLettersMax, stepLettersMax } from './parts.ts'
 import { auditOf } from './trail.ts'
@@ -17,7 +18,7 @@ export function createLetterActions(
 
   return {
     redrive: (letterIds, how, trace) =>
-      inSteps<Redriven>(letterIds, async (ids) => {
+      inSteps<Redriven>(letterIds, notRedriven, async (ids) => {
         const { target, edit, isDeadAllowed, isCapped } = how
         const [redriven] = await storage.write([
           {
@@ -34,6 +35,7 @@ export function createLetterActions(
         return redriven
       }),
     edit: async (letterId, changes, trace) => {
+      if (!isRootId(letterId)) throw new KnownError('LETTER_NOT_FOUND', 'that is not the id of a letter')
       const [{ number }] = await storage.write([
         { op: 'edit-letter', letterId, ...changes, actor: trace.actor, now: clock.now() },
         auditOf(clock, trace, 'letter.edit', [letterId], { changed: Object.keys(changes) }),
@@ -41,7 +43,7 @@ export function createLetterActions(
       return number
     },
     discard: (letterIds, trace) =>
-      inSteps<Discarding>(letterIds, async (ids) => {
+      inSteps<Discarding>(letterIds, notDiscarded, async (ids) => {
         const [discarded] = await storage.write([
           {
             op: 'discard',
@@ -54,7 +56,7 @@ export function createLetterActions(
         return discarded
       }),
     restore: (letterIds, trace) =>
-      inSteps<Restoring>(letterIds, async (ids) => {
+      inSteps<Restoring>(letterIds, notRestored, async (ids) => {
         const [restored] = await storage.write([
           { op: 'restore', letterIds: ids, now: clock.now() },
           auditOf(clock, trace, 'letter.restore', ids, { letters: letterIds.length }),
@@ -64,12 +66,17 @@ export function createLetterActions(
   }
 }
 
+const notRedriven = (letterId: string): Redriven => ({ letterId, isStarted: false, why: 'missing' })
+const notDiscarded = (letterId: string): Discarding => ({ letterId, isDiscarded: false, why: 'missing' })
+const notRestored = (letterId: string): Restoring => ({ letterId, isRestored: false, why: 'missing' })
+
 /**
  * Answers in the order of the ids; one that is named twice is done once and answered twice alike. When a step
  * fails those before it stand: repeated, the call says of them that they are under way.
  */
 async function inSteps<Result extends { readonly letterId: string }>(
   letterIds: readonly string[],
+  missing: (letterId: string) => Result,
   step: (ids: readonly string[]) => Promise<readonly Result[]>,
 ): Promise<readonly Result[]> {
   if (letterIds.length > namedLettersMax) {
@@ -78,12 +85,13 @@ async function inSteps<Result extends { readonly letterId: string }>(
       `${letterIds.length} letters are named; ${namedLettersMax} at most: make a campaign of more`,
     )
   }
-  const ids = [...new Set(letterIds)]
+  // What cannot be the id of a letter is not asked for: some of it the stores cannot even be asked.
+  const ids = [...new Set(letterIds)].filter(isRootId)
   const results = new Map<string, Result>()
   for (let at = 0; at < ids.length; at += stepLettersMax) {
     for (const result of await step(ids.slice(at, at + stepLettersMax))) results.set(result.letterId, result)
   }
-  return letterIds.map((id) => results.get(id) as Result)
+  return letterIds.map((id) => results.get(id) ?? missing(id))
 }
 
 /** Where items came to be by redrives: the leases that wait there are to be told. */

@@ -1,8 +1,8 @@
 /** Finding letters: by id, by filter within a time, by count. */
-import { ksuidProblem, ksuidToUuid } from '../core/ksuid.ts'
 import { type CountedFilter, type LetterFilter, redrivesCounted } from '../storage/letter-store.ts'
 import type { AuditRow, Storage } from '../storage/storage.ts'
 import { campaignsOf } from './campaigns/mention.ts'
+import { isRootId, letterUuidOf } from './letter-id.ts'
 import type { LetterDetail, LetterSearch, LetterSearchPage, Letters } from './letters.ts'
 
 type Search = Pick<
@@ -22,12 +22,12 @@ const auditRowsMax = 100
 export function createSearch(storage: Storage, elapsedMs: () => number = () => performance.now()): Search {
   const resolveIds: Search['resolveIds'] = async (ids) => {
     // A root id has its UUID, too: that way nobody's bytes are read to see that it is there.
-    const uuids = new Set(ids.flatMap((id) => uuidOf(id) ?? []))
+    const uuids = new Set(ids.flatMap((id) => letterUuidOf(id) ?? []))
     if (uuids.size === 0) return ids.map(() => null)
     const found = new Map<string, string>()
     for (const { uuid, letterId } of await storage.findLettersByUuid([...uuids])) found.set(uuid, letterId)
     return ids.map((id) => {
-      const letterId = found.get(uuidOf(id) ?? '') ?? null
+      const letterId = found.get(letterUuidOf(id) ?? '') ?? null
       return isRootId(id) && letterId !== id ? null : letterId
     })
   }
@@ -150,16 +150,4 @@ export function isCounted(filter: LetterFilter): boolean {
   if ((redrives?.min ?? 0) > redrivesCounted || (redrives?.max ?? 0) >= redrivesCounted) return false
   const names: readonly string[] = [...countedNames, 'redrives']
   return Object.entries(filter).every(([name, value]) => value === undefined || names.includes(name))
-}
-
-const uuidPattern = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/
-
-function uuidOf(id: string): string | undefined {
-  if (isRootId(id)) return ksuidToUuid(id)
-  const text = id.toLowerCase()
-  return uuidPattern.test(text) ? text : undefined
-}
-
-export function isRootId(id: string): boolean {
-  return ksuidProblem(id) === undefined
 }

@@ -140,6 +140,20 @@ describeSome(['SQLite memory', 'PostgreSQL'], 'dead letters', (given) => {
     await expectRefusal(world.letters.redrive(Array(10_001).fill(a), plainly, ann), 'BAD_REQUEST')
   })
 
+  it('that are none are missing, and leave no trace', async () => {
+    await begin()
+    const odd = ['', 'x', '\0', '\ud800', 'z'.repeat(27), 'é'.repeat(27), 'x'.repeat(100_000)]
+    const before = await given.storage.listAudit({ countMax: 1 })
+    expect((await world.letters.redrive(odd, plainly, ann)).every((each) => !each.isStarted)).toBe(true)
+    expect((await world.letters.discard(odd, ann)).map(({ why }) => why)).toEqual(odd.map(() => 'missing'))
+    expect((await world.letters.restore(odd, ann)).map(({ why }) => why)).toEqual(odd.map(() => 'missing'))
+    for (const id of odd) {
+      expect(await world.letters.find(id)).toBeNull()
+      await expectRefusal(world.letters.edit(id, {}, ann), 'LETTER_NOT_FOUND')
+    }
+    expect(await given.storage.listAudit({ countMax: 1 })).toEqual(before)
+  })
+
   it('are sent by the thousand, each with its audit row', async () => {
     const { queue, deadQueue } = await begin()
     const ids = await captured(world, deadQueue, lettersFrom(queue, 1_500))

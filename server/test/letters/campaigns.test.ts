@@ -1,4 +1,5 @@
 import { afterEach, expect, it } from 'vitest'
+import { ksuidToUuid } from '../../src/core/ksuid.ts'
 import type { Campaign } from '../../src/letters/letters.ts'
 import { expectRefusal } from '../conformance/known-error.ts'
 import { describeSome } from '../conformance/stores.ts'
@@ -56,7 +57,7 @@ describeSome(['SQLite memory', 'PostgreSQL'], 'a campaign', (given) => {
     const { queue, deadQueue, ids } = await begin(5)
     await world.letters.discard(ids.slice(0, 1), ann)
     const missing = '0ujtsYcgvSTl8PAuAdqWYSMnLOv'
-    const letterIds = [...ids.toReversed(), missing, ids[1] ?? '']
+    const letterIds = [...ids.toReversed(), missing, ids[1] ?? '', ksuidToUuid(ids[2] ?? '')]
     const campaign = await world.letters.campaigns.create(aSpec(deadQueue, { selection: { letterIds } }), ann)
     expect(campaign).toMatchObject({ state: 'running', size: 6, counts: { pending: 6 } })
     await world.work()

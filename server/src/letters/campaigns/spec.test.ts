@@ -6,7 +6,7 @@ import { checkReason, checkSpec, selectedBy } from './spec.ts'
 const spec: CampaignSpec = {
   name: ' after the fix ',
   action: 'redrive',
-  selection: { letterIds: ['a'] },
+  selection: { letterIds: ['0ujtsYcgvSTl8PAuAdqWYSMnLOv'] },
   target: 'orders',
   isDeadAllowed: false,
   canaryCount: 5,
@@ -37,6 +37,7 @@ describe('the spec of a campaign', () => {
     ['haltRatio is 1.1', { haltRatio: 1.1 }],
     ['haltMin is -1', { haltMin: -1 }],
     ['no letters are named', { selection: { letterIds: [] } }],
+    ['"x" is not the id of a letter', { selection: { letterIds: ['0ujtsYcgvSTl8PAuAdqWYSMnLOv', 'x'] } }],
     ['10001 letters are named', { selection: { letterIds: Array(10_001).fill('a') } }],
   ])('is refused: %s', (sentence, change) => {
     expect(() => checkSpec({ ...spec, ...change })).toThrow(sentence)

@@ -3,6 +3,7 @@ import type { Instant } from '../../core/instant.ts'
 import { KnownError } from '../../errors.ts'
 import type { LetterFilter } from '../../storage/letter-store.ts'
 import type { ListedState } from '../../storage/storage.ts'
+import { letterUuidOf } from '../letter-id.ts'
 import type { CampaignSpec } from '../letters.ts'
 import { namedLettersMax } from '../parts.ts'
 
@@ -69,6 +70,8 @@ function checkIds(ids: readonly string[]): void {
   if (ids.length > namedLettersMax) {
     throw refused(`${ids.length} letters are named; ${namedLettersMax} at most: use a filter for more`)
   }
+  const odd = ids.find((id) => letterUuidOf(id) === undefined)
+  if (odd !== undefined) throw refused(`${JSON.stringify(odd.slice(0, 50))} is not the id of a letter`)
 }
 
 function whole(field: string, value: number, min: number, max: number): void {
