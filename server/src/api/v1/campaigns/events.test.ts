@@ -31,10 +31,14 @@ function changes() {
   return { told: told(), tell: next.resolve, isLeft: () => isLeft }
 }
 
+const fail = (error: unknown): void => {
+  throw error
+}
+
 describe('the events of a campaign', () => {
   it('keep the connection open while nothing happens', async () => {
     const { told, tell } = changes()
-    const lines = events(told, new AbortController().signal)
+    const lines = events(told, new AbortController().signal, fail)
     expect((await lines.next()).value).toBe('retry: 2000\n\n')
     expect((await lines.next()).value).toMatch(/^id: running-1\nevent: campaign\ndata: \{"id":"c",.*\}\n\n$/)
     for (let beat = 0; beat < 3; beat++) {
@@ -52,12 +56,28 @@ describe('the events of a campaign', () => {
   it('end at once when nobody listens any more, and leave nothing behind', async () => {
     const { told } = changes()
     const leaving = new AbortController()
-    const lines = events(told, leaving.signal)
+    const lines = events(told, leaving.signal, fail)
     await lines.next()
     await lines.next()
     const waiting = lines.next()
     leaving.abort()
     expect((await waiting).done).toBe(true)
     expect(vi.getTimerCount()).toBe(0)
+  })
+
+  it('end when it cannot be watched any more, so that the client comes back', async () => {
+    async function* broken(): AsyncGenerator<Campaign> {
+      yield campaign
+      throw new Error('the store is gone')
+    }
+    const failures: unknown[] = []
+    const lines: string[] = []
+    for await (const line of events(broken(), new AbortController().signal, (error) =>
+      failures.push(error),
+    )) {
+      lines.push(line)
+    }
+    expect(lines).toHaveLength(2)
+    expect(failures).toEqual([new Error('the store is gone')])
   })
 })

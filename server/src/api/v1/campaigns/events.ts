@@ -44,7 +44,11 @@ export const campaignEventRoutes = [
         return reply.code(204).send()
       const ending = clientGone(reply)
       const signal = AbortSignal.any([ending.signal, context.stopping])
-      const lines = Readable.from(events(campaigns.watch(id, signal), signal), { objectMode: false })
+      const onFailure = (error: unknown): void =>
+        context.log.warn({ request_id: request.id, err: error }, 'a campaign could not be watched any more')
+      const lines = Readable.from(events(campaigns.watch(id, signal), signal, onFailure), {
+        objectMode: false,
+      })
       return reply
         .header('content-type', 'text/event-stream; charset=utf-8')
         .header('cache-control', 'no-store')
@@ -54,7 +58,11 @@ export const campaignEventRoutes = [
   }),
 ]
 
-export async function* events(changes: AsyncIterable<Campaign>, signal: AbortSignal): AsyncGenerator<string> {
+export async function* events(
+  changes: AsyncIterable<Campaign>,
+  signal: AbortSignal,
+  onFailure: (error: unknown) => void,
+): AsyncGenerator<string> {
   yield `retry: ${comeBackMs}\n\n`
   const iterator = changes[Symbol.asyncIterator]()
   try {
@@ -72,6 +80,9 @@ export async function* events(changes: AsyncIterable<Campaign>, signal: AbortSig
         pending.catch(() => undefined)
       }
     }
+  } catch (error) {
+    // The answer has begun, so it can only end: whoever listens comes back and hears what is so then.
+    onFailure(error)
   } finally {
     // Not waited for: it may itself wait for the next change.
     void iterator.return?.().catch(() => undefined)

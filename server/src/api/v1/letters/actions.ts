@@ -1,6 +1,8 @@
 /** What people do to letters that they name: send back, edit and send back, give up, bring back. Each by itself, each audited. */
 import type { FastifyRequest } from 'fastify'
 import { type Static, Type } from 'typebox'
+import { whyNotRedriven } from '../../../core/letter.ts'
+import { defaultPolicy } from '../../../core/queue.ts'
 import { KnownError } from '../../../errors.ts'
 import type { LetterChanges, Letters } from '../../../letters/letters.ts'
 import type { NotSent, Redriven } from '../../../storage/letter-store.ts'
@@ -228,10 +230,8 @@ async function redriveOne(request: FastifyRequest, id: string, spec: OneSpec, co
 async function refuseEdit(letters: Letters, letterId: string, isDeadAllowed: boolean): Promise<void> {
   const detail = await letters.find(letterId)
   if (detail === null || detail.archivedAt !== null) throw notSent(letterId, 'missing', undefined)
-  const { state } = detail.item
-  if (state === 'waiting' || (state === 'dead' && isDeadAllowed)) return
-  const why = { leased: 'redriving', done: 'resolved', dead: 'dead', discarded: 'discarded' } as const
-  throw notSent(letterId, why[state], undefined)
+  const why = whyNotRedriven(detail.item, { isDeadAllowed, isCapped: false }, defaultPolicy.redrive)
+  if (why !== undefined) throw notSent(letterId, why, undefined)
 }
 
 function changesOf(edit: Static<typeof EditSpec>): LetterChanges {

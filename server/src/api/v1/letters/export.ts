@@ -45,7 +45,7 @@ export const exportRoutes = [
         },
       },
     },
-    handler: async ({ query }, reply, context) => {
+    handler: async ({ query, id: requestId }, reply, context) => {
       const { cursor, order_by, order, ...fields } = query
       const filter = await readFilter(fields, 'query', context.storage)
       const list = `letters:${order_by}:${order}`
@@ -60,7 +60,9 @@ export const exportRoutes = [
       })
       // Before the answer begins: what fails at once is still an error with its status.
       const first = await batches.next()
-      const lines = exportLines(first.done ? undefined : first.value, batches, after, list, signal)
+      const lines = exportLines(first.done ? undefined : first.value, batches, after, list, signal, (error) =>
+        context.log.error({ request_id: requestId, err: error }, 'an export failed after it had begun'),
+      )
       return reply
         .header('content-type', 'application/x-ndjson; charset=utf-8')
         .header('content-disposition', 'attachment; filename="letters.ndjson"')
@@ -75,6 +77,7 @@ async function* exportLines(
   after: LetterCursor | undefined,
   list: string,
   signal: AbortSignal,
+  onDefect: (error: unknown) => void,
 ): AsyncGenerator<string> {
   let letters = 0
   let looked = 0
@@ -93,6 +96,7 @@ async function* exportLines(
     if (next !== null) error = { code: 'SHUTTING_DOWN', message: 'the server is shutting down' }
   } catch (cause) {
     const { code, message } = foresee(cause, { bodyBytesMax: 0, isClientGone: false })
+    if (code === 'INTERNAL') onDefect(cause)
     error = { code, message }
   }
   const end = {
