@@ -7,7 +7,7 @@ import type { Change, Complete, Refusal, Settled } from '../storage.ts'
 import { int4s, texts } from './arrays.ts'
 import type { Connection, Row, Statement } from './connections.ts'
 import { addToCounts } from './counts.ts'
-import type { KnownQueue } from './queues.ts'
+import type { KnownQueue, QueueBook } from './queues.ts'
 import { stateCodes } from './rows.ts'
 import type { Store } from './store.ts'
 import type { Transaction } from './transaction.ts'
@@ -100,7 +100,7 @@ export async function tryCompleteAlone(
   commands: readonly Complete[],
 ): Promise<Settled[] | undefined> {
   const asked = await store.book.ofEach(store.connections, commands)
-  if (!isPlain(asked)) return undefined
+  if (!isPlain(asked, store.book)) return undefined
   const queues = [...new Set(asked.map(({ known }) => known))]
   const items = placesOf(asked)
   const places = store.cursors.places.takeAll(items.ids)
@@ -126,9 +126,12 @@ export async function tryCompletePlain(
   for (const command of commands) {
     asked.push({ command, known: await transaction.at(command.queue, command.partition) })
   }
-  if (!isPlain(asked)) return undefined
+  if (!isPlain(asked, transaction.book)) return undefined
   const done = await completeTogether(transaction.connection, asked)
-  if (done === undefined) return undefined
+  if (done === undefined) {
+    for (const { known } of asked) transaction.book.noteRedrives(known.id)
+    return undefined
+  }
   const { settled, sums } = done
   for (const row of sums) {
     const [queueId, partition, n] = [row.queue_id, row.partition, row.n] as [number, number, number]
@@ -145,10 +148,10 @@ export async function tryCompletePlain(
 }
 
 /** An item that is named twice is settled once: who is first matters then. */
-function isPlain(asked: readonly Asked[]): boolean {
+function isPlain(asked: readonly Asked[], book: QueueBook): boolean {
   const seen = new Set<string>()
   for (const { command, known } of asked) {
-    if (known.isSourced || known.queue.keepDoneUs > 0) return false
+    if (known.isSourced || known.queue.keepDoneUs > 0 || book.hasRedrives(known.id)) return false
     for (const id of command.ids) if (seen.size === seen.add(id).size) return false
   }
   return seen.size > 0

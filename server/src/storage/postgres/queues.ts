@@ -10,6 +10,8 @@ import type { Transaction } from './transaction.ts'
 /** `version`: what is said here holds while the row has this version. */
 export type KnownQueue = Readonly<{ id: number; version: number; isSourced: boolean; queue: Queue }>
 
+const redrivenMs = 2_000
+
 /**
  * What this server remembers of queues, so that most writes need not ask. Others may change a queue at
  * any time: every statement that builds on this also checks the version, and does nothing if it differs.
@@ -17,6 +19,7 @@ export type KnownQueue = Readonly<{ id: number; version: number; isSourced: bool
 export class QueueBook {
   readonly #byName = new Map<string, KnownQueue>()
   readonly #lastIds = new Map<string, string>()
+  readonly #redrivenUntil = new Map<number, number>()
 
   async get(connections: Connections, name: string): Promise<KnownQueue> {
     const known = this.#byName.get(name)
@@ -53,6 +56,19 @@ export class QueueBook {
 
   forget(name: string): void {
     this.#byName.delete(name)
+  }
+
+  /** Redrives were completed in it: for a moment it is not expected that the next items are ordinary ones. */
+  noteRedrives(queueId: number): void {
+    this.#redrivenUntil.set(queueId, performance.now() + redrivenMs)
+  }
+
+  hasRedrives(queueId: number): boolean {
+    const until = this.#redrivenUntil.get(queueId)
+    if (until === undefined) return false
+    if (until > performance.now()) return true
+    this.#redrivenUntil.delete(queueId)
+    return false
   }
 
   /** The newest id that this server knows of; others may have made newer ones. */

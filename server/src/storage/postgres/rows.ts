@@ -61,7 +61,8 @@ const columns = {
     type: 'text',
     of: ({ item }) => (item.history.length === 0 ? null : JSON.stringify(item.history)),
   },
-  letter: { type: 'text', of: ({ item }) => item.letter && JSON.stringify(item.letter) },
+  // Null for a letter with which nothing was done yet, which is most of them.
+  letter: { type: 'text', of: ({ item }) => (isUntouched(item.letter) ? null : JSON.stringify(item.letter)) },
   redrive_at: { type: 'int8', of: ({ item }) => item.letter?.nextRedriveAt ?? null },
 } as const satisfies Record<string, Column>
 
@@ -175,8 +176,33 @@ export function baseOf(row: Row, queueName: string): Base {
     redrives: row.redrives as number,
     history: row.history === null ? noHistory : (JSON.parse(row.history as string) as Failure[]),
     groupId: row.group_id as number | null,
-    letter: row.letter === null ? null : (JSON.parse(row.letter as string) as LetterFacts),
+    letter: factsOf(row),
   }
+}
+
+const untouched: LetterFacts = {
+  requeues: 0,
+  lastRedriveAt: null,
+  redrives: [],
+  nextRedriveAt: null,
+  discardReason: '',
+}
+
+function isUntouched(letter: LetterFacts | null): boolean {
+  if (letter === null) return true
+  const { requeues, lastRedriveAt, redrives, nextRedriveAt, discardReason } = letter
+  return (
+    requeues === 0 &&
+    lastRedriveAt === null &&
+    redrives.length === 0 &&
+    nextRedriveAt === null &&
+    discardReason === ''
+  )
+}
+
+function factsOf(row: Row): LetterFacts | null {
+  if (row.letter !== null) return JSON.parse(row.letter as string) as LetterFacts
+  return row.origin === null ? null : untouched
 }
 
 export function itemOf(row: Row, queueName: string): Item {

@@ -157,6 +157,10 @@ export class Transaction {
     this.#queues.set(known.queue.name, { ...known, isSourced: true })
   }
 
+  get book(): QueueBook {
+    return this.#store.book
+  }
+
   /** For commands that say no time. */
   now(): Instant {
     return this.#store.now()
