@@ -98,6 +98,11 @@ describeServers('capturing letters over HTTP', (api) => {
       [{ letters: [envelope(queue)] }, 400, 'body.queue'],
       [{ queue: dead, letters: [envelope(queue)], colour: 'red' }, 400, 'body.colour'],
       [{ queue: 'no-such-queue', letters: [envelope(queue)] }, 404, 'no-such-queue'],
+      [
+        `{"queue":"${dead}","letters":[{"original_value":${'['.repeat(100_000)}${']'.repeat(100_000)}}]}`,
+        400,
+        'nested',
+      ],
     ] as const
     for (const [body, status, word] of refusals) {
       const answer = await api.post('/api/v1/letters', body)
@@ -120,6 +125,20 @@ describeServers('capturing letters over HTTP', (api) => {
     const page = await api.get(`/api/v1/letters?queue=${dead}`)
     expect(page.body.letters[0].payload).toMatchObject({ bytes: bytes.length, is_text: false, is_cut: true })
     expect(JSON.stringify(page.body).length).toBeLessThan(10_000)
+  })
+
+  it('shows a payload that is nested deeper than JSON can be written', async () => {
+    const { queue, dead } = await api.queues()
+    const deep = `${'['.repeat(100_000)}${']'.repeat(100_000)}`
+    const [id] = await api.capture(dead, envelope(queue, { original_value: deep }))
+    expect((await api.get(`/api/v1/letters/${id}`)).body.payload).toEqual({
+      bytes: 200_000,
+      form: 'text',
+      value: deep,
+      problem: null,
+    })
+    const json = encodeURIComponent('$[0][0]=1')
+    expect((await api.get(`/api/v1/letters?queue=${dead}&json=${json}`)).status).toBe(200)
   })
 
   it('dates a death by the clock of the server, unless the envelope says when', async () => {

@@ -5,6 +5,7 @@ import { InvalidRequest } from '../../invalid-request.ts'
 import { route } from '../../route.ts'
 import { keptAsBytes } from '../../unkeepable-text.ts'
 import { v1 } from '../dialect.ts'
+import { isNestedTooDeep, nestingMax } from '../nesting.ts'
 
 export const capturedMax = 1_000
 
@@ -73,6 +74,11 @@ export const captureRoutes = [
       if (letters.length > capturedMax) {
         const message = `has ${letters.length} letters; ${capturedMax} can be captured at once`
         throw new InvalidRequest([{ field: 'body.letters', message }])
+      }
+      const deep = letters.findIndex(isNestedTooDeep)
+      if (deep >= 0) {
+        const message = `is nested deeper than ${nestingMax} levels: send such a value as text`
+        throw new InvalidRequest([{ field: `body.letters[${deep}]`, message }])
       }
       const now = context.clock.now()
       const read = letters.map((envelope) => readEnvelope(envelope, { origin: queue, now }))

@@ -22,7 +22,18 @@ describe('a payload', () => {
 
   it('is shown as hex with the reason, when it is not what was asked for', () => {
     expect(viewPayload(odd, 'text')).toMatchObject({ form: 'hex', problem: 'the payload is not UTF-8' })
-    expect(viewPayload(bytes('{'), 'json')).toMatchObject({ form: 'hex', problem: 'the payload is not JSON' })
+    expect(viewPayload(bytes('{'), 'json')).toMatchObject({
+      form: 'hex',
+      problem: 'the payload is not JSON, or nested too deep',
+    })
+  })
+
+  it('that is nested deeper than can be written is shown as the text it is', () => {
+    const deep = `${'['.repeat(100_000)}${']'.repeat(100_000)}`
+    expect(viewPayload(bytes(deep), 'auto')).toMatchObject({ form: 'text', value: deep })
+    expect(viewPayload(bytes(deep), 'json')).toMatchObject({ form: 'hex' })
+    const fine = `${'['.repeat(500)}${']'.repeat(500)}`
+    expect(JSON.stringify(viewPayload(bytes(fine), 'json').value)).toBe(fine)
   })
 })
 

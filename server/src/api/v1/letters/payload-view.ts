@@ -1,6 +1,7 @@
 import { isUtf8 } from 'node:buffer'
 import { type Static, Type } from 'typebox'
 import { nullable } from '../cursor.ts'
+import { isNestedTooDeep } from '../nesting.ts'
 import { base64Of, hexOf, textOf } from '../wire-bytes.ts'
 
 export const payloadForms = ['auto', 'text', 'json', 'hex', 'base64', 'none'] as const
@@ -48,7 +49,7 @@ export function viewPayload(payload: Uint8Array, form: PayloadForm): Static<type
     }
     case 'json': {
       const json = jsonOf(payload)
-      return json === undefined ? asHex('the payload is not JSON') : shown('json', json)
+      return json === undefined ? asHex('the payload is not JSON, or nested too deep') : shown('json', json)
     }
     case 'auto': {
       const json = jsonOf(payload)
@@ -63,7 +64,8 @@ function jsonOf(payload: Uint8Array): unknown {
   const text = textOf(payload)
   if (text === null) return undefined
   try {
-    return JSON.parse(text)
+    const json: unknown = JSON.parse(text)
+    return isNestedTooDeep(json) ? undefined : json
   } catch {
     // It is not JSON: that is what was asked.
     return undefined
