@@ -135,6 +135,8 @@ export type RedriveEnd = Readonly<{
   outcome: Outcome
   /** Of the redriven item; null when there is none to tell. */
   failure: Failure | null
+  /** Failures of that item before this one, newest first. */
+  earlier?: readonly Failure[]
   at: Instant
   /** In [0, 1): the jitter of the backoff. */
   chance: number
@@ -142,7 +144,7 @@ export type RedriveEnd = Readonly<{
 
 /** It keeps its id and its place: it is the same letter, and never left. */
 export function endRedrive(item: Leased, end: RedriveEnd, policy: RedrivePolicy): Waiting | Done | Dead {
-  const { outcome, failure, at, chance } = end
+  const { outcome, failure, earlier = [], at, chance } = end
   const facts = factsOf(item)
   const [record, ...before] = facts.redrives
   const closed = record === undefined ? [] : [{ ...record, outcome, endedAt: at }]
@@ -151,7 +153,7 @@ export function endRedrive(item: Leased, end: RedriveEnd, policy: RedrivePolicy)
   if (outcome === 'resolved') return { ...base, state: 'done', endedAt: at, updatedAt: at, letter }
 
   const redrives = item.redrives + 1
-  const changed = { ...base, redrives, updatedAt: at, ...withFailure(item, failure) }
+  const changed = { ...base, redrives, updatedAt: at, ...withFailure(item, failure, earlier) }
   if (redrives >= policy.redrivesMax) return { ...changed, state: 'dead', endedAt: at, letter }
   // Sent again by itself only when it is known to have failed: unknown may mean processed.
   const next = outcome === 'failed' ? nextRedriveAt(at, redrives + 1, policy, chance) : null
@@ -169,14 +171,18 @@ export function restoreLetter(item: Item, at: Instant): Waiting {
   return { ...baseOf(item), state: 'waiting', availableAt: null, updatedAt: at, letter }
 }
 
-/** The new failure, and the one before it in the history. A null one changes nothing. */
+/**
+ * The new failure, and the one before it in the history, with those in between (`earlier`). A null one
+ * changes nothing.
+ */
 export function withFailure(
   item: Pick<Item, 'failure' | 'history'>,
   failure: Failure | null,
+  earlier: readonly Failure[] = [],
 ): Readonly<{ failure: Failure | null; history: readonly Failure[] }> {
   if (failure === null || failure === item.failure) return { failure: item.failure, history: item.history }
-  if (item.failure === null) return { failure, history: item.history }
-  return { failure, history: [shortened(item.failure), ...item.history].slice(0, historyMax) }
+  const before = item.failure === null ? [] : [shortened(item.failure)]
+  return { failure, history: [...earlier, ...before, ...item.history].slice(0, historyMax) }
 }
 
 const stackKept = 2_000

@@ -4,7 +4,7 @@
  */
 import { type Instant, later } from './instant.ts'
 import { type Failure, type Item, isLetter, type Leased, type Waiting } from './item.ts'
-import { isRedriving } from './letter.ts'
+import { isRedriving, withFailure } from './letter.ts'
 import type { QueuePolicy } from './queue.ts'
 import { retryDelayUs } from './retry.ts'
 
@@ -32,7 +32,7 @@ export type Fate = Readonly<
     | { to: 'dead'; failure: Failure }
     | { to: 'done' }
     | { to: 'remove'; as: 'completed' | 'dropped' | 'forgotten'; failure: Failure | null }
-    | { to: 'return'; letterId: string; failure: Failure }
+    | { to: 'return'; letterId: string; failure: Failure; earlier: readonly Failure[] }
     | { to: 'come-back'; failure: Failure }
   )
 >
@@ -166,7 +166,10 @@ export function outcomeUnknown(letter: Leased | Waiting, now: Instant): Failure 
 }
 
 function die(item: Item, failure: Failure, rules: Rules, because: Because): Fate {
-  if (item.letterId !== null) return { to: 'return', letterId: item.letterId, failure, because }
+  if (item.letterId !== null) {
+    const earlier = withFailure(item, failure).history
+    return { to: 'return', letterId: item.letterId, failure, earlier, because }
+  }
   return dieAlone(item, failure, rules, because)
 }
 

@@ -6,7 +6,14 @@ import { expect } from 'vitest'
 import { become } from '../../src/core/become.ts'
 import { deadLetterOf, deadPartition } from '../../src/core/dead-letter.ts'
 import type { Instant } from '../../src/core/instant.ts'
-import { type Item, isLetter, type Leased, type Outcome, type Waiting } from '../../src/core/item.ts'
+import {
+  type Failure,
+  type Item,
+  isLetter,
+  type Leased,
+  type Outcome,
+  type Waiting,
+} from '../../src/core/item.ts'
 import {
   baseOf,
   discardLetter,
@@ -376,7 +383,7 @@ export class Model {
           return
         }
         this.#remove(item, 'deadLettered')
-        this.#endRedriveBy(item, 'failed', now, fate.failure)
+        this.#endRedriveBy(item, 'failed', now, fate.failure, fate.earlier)
         const there = { queue: letter.queue, partition: letter.partition, id: letter.id, to: 'returned' }
         expect(said).toEqual({ ...from, ...there, failure: fate.failure })
         return
@@ -440,10 +447,16 @@ export class Model {
     return letter.letter?.redrives[0]?.number === item.redrives ? letter : undefined
   }
 
-  #endRedriveBy(item: Item, outcome: Outcome, at: Instant, failure = item.failure): void {
+  #endRedriveBy(
+    item: Item,
+    outcome: Outcome,
+    at: Instant,
+    failure = item.failure,
+    earlier: readonly Failure[] = [],
+  ): void {
     const letter = this.#letterUnderWay(item)
     if (letter === undefined) return
-    const end = { outcome, failure: outcome === 'resolved' ? null : failure, at, chance: noChance }
+    const end = { outcome, failure: outcome === 'resolved' ? null : failure, earlier, at, chance: noChance }
     this.#replace(letter, endRedrive(letter, end, this.#queue(letter.queue).redrive))
   }
 

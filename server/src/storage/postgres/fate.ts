@@ -154,8 +154,8 @@ async function endRedrivesOf(transaction: Transaction, decided: readonly Decisio
       return { ...decision, letter: endings.end(ending) }
     }
     if (fate.to === 'return') {
-      const { failure, letterId, because } = fate
-      const letter = endings.end({ letterId, number, outcome: 'failed', failure, now })
+      const { failure, earlier, letterId, because } = fate
+      const letter = endings.end({ letterId, number, outcome: 'failed', failure, earlier, now })
       if (letter !== undefined) return { ...decision, letter }
       return { ...decision, letter, fate: dieAlone(item, failure, known.queue, because) }
     }

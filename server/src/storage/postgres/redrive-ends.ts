@@ -1,7 +1,7 @@
 /** How redrives end: by what became of the item, or because somebody says so. */
 import type { Instant } from '../../core/instant.ts'
 import type { Failure, Item, Leased, Outcome } from '../../core/item.ts'
-import { endRedrive, isRedriving } from '../../core/letter.ts'
+import { endRedrive, isRedriving, type RedriveEnd } from '../../core/letter.ts'
 import { outcomeUnknown } from '../../core/transitions.ts'
 import type { EndRedrives, RedriveEnded } from '../letter-store.ts'
 import type { Row } from './connections.ts'
@@ -17,6 +17,8 @@ export type Ending = Readonly<{
   outcome: Outcome
   /** Undefined: that nobody knows. */
   failure: Failure | null | undefined
+  /** Failures of the item before that one. */
+  earlier?: readonly Failure[]
   now: Instant
 }>
 
@@ -44,12 +46,12 @@ export class Endings {
   }
 
   /** What the letter is now; undefined when that redrive was not under way. */
-  end({ letterId, number, outcome, failure, now }: Ending): Item | undefined {
+  end({ letterId, number, outcome, failure, earlier = [], now }: Ending): Item | undefined {
     const held = this.find(letterId, number)
     if (held === undefined) return undefined
     const item = held.item as Leased
     const told = failure === undefined ? outcomeUnknown(item, now) : failure
-    const after = endOf(this.#transaction, held.known, item, outcome, told, now)
+    const after = endOf(this.#transaction, held.known, item, { outcome, failure: told, earlier, at: now })
     this.#held.set(letterId, { known: held.known, item: after })
     const before = this.#changed.get(letterId)?.before ?? item
     this.#changed.set(letterId, { known: held.known, before, after })
@@ -66,13 +68,10 @@ export function endOf(
   transaction: Transaction,
   known: KnownQueue,
   item: Leased,
-  outcome: Outcome,
-  failure: Failure | null,
-  now: Instant,
+  end: Omit<RedriveEnd, 'chance'>,
 ): Item {
-  const end = { outcome, failure, at: now, chance: transaction.random() }
-  transaction.campaigns.move(item.letter?.redrives[0]?.campaign, 'sent', outcome, '', now)
-  return endRedrive(item, end, known.queue.redrive)
+  transaction.campaigns.move(item.letter?.redrives[0]?.campaign, 'sent', end.outcome, '', end.at)
+  return endRedrive(item, { ...end, chance: transaction.random() }, known.queue.redrive)
 }
 
 export async function endRedrives(

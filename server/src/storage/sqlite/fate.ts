@@ -67,9 +67,10 @@ export function applyFate(
       }
       remove(transaction, known, item)
       tally.add(known.id, item.partition, 'deadLettered')
-      const end = { outcome: 'failed', failure: fate.failure, at: now } as const
+      const { failure, earlier } = fate
+      const end = { outcome: 'failed', failure, earlier, at: now } as const
       const { id, queue, partition } = endLetter(transaction, back.known, back.letter, end)
-      return { ...here, to: 'returned', queue, partition, id, failure: fate.failure }
+      return { ...here, to: 'returned', queue, partition, id, failure }
     }
     case 'come-back': {
       if (item.state !== 'leased') throw new Error(`letter ${item.id} comes back but is ${item.state}`)

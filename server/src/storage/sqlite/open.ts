@@ -75,7 +75,7 @@ async function inFile(path: string, options: StoreOptions): Promise<Backend> {
     gathered = []
     try {
       const units = pack(calls.map(({ unit }) => unit))
-      const outcomes = await writer.ask<readonly SentOutcome[]>({ ask: 'write', units })
+      const outcomes = await writer.ask<readonly SentOutcome[]>({ ask: 'write', units, now: nowOf(options) })
       for (const [index, outcome] of outcomes.entries()) {
         if ('error' in outcome) calls[index]?.reject(receiveError(outcome.error))
         else calls[index]?.resolve(outcome.results)

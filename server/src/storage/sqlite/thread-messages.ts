@@ -36,7 +36,7 @@ export type ReadCall =
 
 export type Request = Readonly<{ call: number }> &
   (
-    | Readonly<{ ask: 'write'; units: Packed<readonly Unit[]> }>
+    | Readonly<{ ask: 'write'; units: Packed<readonly Unit[]>; now: number }>
     | Readonly<{ ask: 'read'; what: ReadCall }>
     | Readonly<{ ask: 'reconcile'; lock: HeldLock | undefined; now: number }>
     | Readonly<{ ask: 'close' }>

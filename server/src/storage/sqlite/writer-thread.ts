@@ -1,6 +1,5 @@
 /** The thread that owns the writing connection. Everything waiting when it gets to it becomes one commit. */
 import { parentPort, receiveMessageOnPort, workerData } from 'node:worker_threads'
-import { fromDate } from '../../core/instant.ts'
 import { openFile, ownFile } from './file.ts'
 import { reconcile } from './reconcile.ts'
 import {
@@ -22,7 +21,9 @@ const { path, synchronous } = workerData as ThreadData
 try {
   const owned = ownFile(path)
   const database = openFile(path, synchronous)
-  const writer = new Writer(database, Math.random, () => fromDate(new Date()))
+  // Whose clock it is stays with those who ask.
+  let now = 0
+  const writer = new Writer(database, Math.random, () => now)
   const say = (reply: Reply | Opened) => port.postMessage(reply)
 
   const answer = (request: Request): void => {
@@ -48,6 +49,7 @@ try {
 
   const commit = (writes: readonly (Request & { ask: 'write' })[]): void => {
     const calls = writes.map((write) => ({ call: write.call, units: unpack<readonly Unit[]>(write.units) }))
+    now = Math.max(...writes.map((write) => write.now))
     const outcomes = writer.write(calls.flatMap(({ units }) => units))
     let at = 0
     for (const { call, units } of calls) {
