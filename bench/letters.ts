@@ -77,7 +77,7 @@ async function benchStore(
   notes.push(`${subject}: ${((await place.sizeBytes()) / 1e9).toFixed(1)} GB; verify() found nothing wrong.`)
 
   say(`${subject}: counts, pages, searches`)
-  const stand: Stand = { subject, storage, now, count, calls: isQuick ? 20 : 200 }
+  const stand: Stand = { subject, storage, now, count, calls: isQuick ? 10 : 100 }
   const counted = await timeCounts(stand)
   timed.push(...counted, ...(await timePages(stand)), ...(await timeSearches(stand)))
   if (place.target.kind === 'postgres') ratios.push(await againstGroupBy(stand, place.target.url, counted[0]))

@@ -80,7 +80,7 @@ function expectSoundGroup(group: GroupFacts, inside: readonly Item[]): void {
     count: inside.length,
     states,
   })
-  const newest = inside.reduce<number | null>((at, { diedAt }) => Math.max(at ?? 0, diedAt ?? 0), null)
+  const newest = inside.length === 0 ? null : Math.max(...inside.map(({ diedAt }) => diedAt ?? 0))
   expect(group.lastSeenAt, `last seen of group ${group.id}`).toBe(newest)
   const samples = inside.filter((letter) => letter.diedAt === newest).map((letter) => letter.rootId)
   expect(inside.length === 0 ? [null] : samples, `sample of group ${group.id}`).toContain(group.sampleId)
