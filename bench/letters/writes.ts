@@ -109,7 +109,7 @@ export function campaignOf(filter: object, ratePerSecond: number): CampaignSpec 
     ratePerSecond,
     rampUs: 0,
     haltRatio: 1,
-    haltMin: 1_000_000_000,
+    haltMin: 1_000_000,
   }
 }
 

@@ -47,9 +47,7 @@ export function prefilter(filter: LetterFilter, known: KnownToParts, parameter: 
     conditions.push(`f.key = ${parameter(Buffer.from(filter.key))}::bytea`)
   }
   if (filter.text !== undefined) conditions.push(...mayHaveText(filter.text, parameter))
-  if (filter.header !== undefined) {
-    conditions.push(`strpos(f.headers, ${parameter(JSON.stringify(filter.header.name))}::text) > 0`)
-  }
+  if (filter.header !== undefined) conditions.push(mayHaveHeader(filter.header, parameter))
   if (filter.json !== undefined) conditions.push(...mayHaveJson(filter.json, parameter))
   return conditions
 }
@@ -68,12 +66,51 @@ function mayHaveText(text: string, parameter: Parameter): string[] {
   return [`(strpos(lower(f.failure), ${parameter(longest)}::text) > 0 ${others.join(' ')})`]
 }
 
+/** As rows.ts writes them. A byte order mark before the value is not part of it when it is read as text. */
+function mayHaveHeader({ name, value }: NonNullable<LetterFilter['header']>, parameter: Parameter): string {
+  const written =
+    value === undefined
+      ? [JSON.stringify(name)]
+      : [value, `\ufeff${value}`].map(
+          (text) => `${JSON.stringify(name)},"${Buffer.from(text).toString('base64')}"`,
+        )
+  return `(${written.map((text) => `strpos(f.headers, ${parameter(text)}::text) > 0`).join(' or ')})`
+}
+
 /** Any text may be written with escapes; where there is a backslash, only reading tells. */
 function mayHaveJson({ path, value }: NonNullable<LetterFilter['json']>, parameter: Parameter): string[] {
+  const has = (text: string) => `position(${parameter(Buffer.from(text))}::bytea in f.payload) > 0`
+  if (typeof value === 'number') {
+    const writings = writingsOf(value)
+    if (writings !== undefined) return [`(${writings.map(has).join(' or ')})`]
+  }
   const key = path.findLast((step) => typeof step === 'string')
-  // A number can be written in many ways: then its name is looked for.
   const wanted = typeof value === 'number' ? key : String(value)
   if (wanted === undefined || wanted === '') return []
-  const sign = parameter(Buffer.from(wanted))
-  return [`(position(${sign}::bytea in f.payload) > 0 or position('\\x5c'::bytea in f.payload) > 0)`]
+  return [`(${has(wanted)} or ${has('\\')})`]
+}
+
+const digitsMax = 12
+
+/**
+ * One of these stands wherever the number is written, whatever the place of its point and its exponent:
+ * 417 as 417, 417.0, 4.17e2 or 4170e-1. Undefined for numbers that can be written in too many ways.
+ */
+export function writingsOf(value: number): string[] | undefined {
+  const plain = /^-?(\d+)(?:\.(\d+))?$/.exec(String(value))
+  if (plain === null) return undefined
+  const [, whole = '', fraction = ''] = plain
+  const digits = `${whole}${fraction}`.replace(/^0+/, '')
+  const significant = digits.replace(/0+$/, '')
+  if (significant === '' || digits.length > digitsMax) return undefined
+  const writings = new Set([digits])
+  // Fewer zeros at its end than it has: a point or an exponent follows.
+  for (let zeros = significant.length; zeros < digits.length; zeros++) {
+    for (const next of ['.', 'e', 'E']) writings.add(`${digits.slice(0, zeros)}${next}`)
+  }
+  // The point somewhere inside.
+  for (let at = 1; at < significant.length; at++) {
+    writings.add(`${significant.slice(0, at)}.${significant.slice(at)}`)
+  }
+  return [...writings]
 }
