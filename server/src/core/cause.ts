@@ -5,7 +5,7 @@
 // biome-ignore lint/style/noRestrictedImports: a hash is pure, and does no I/O.
 import { hash } from 'node:crypto'
 import type { Failure, Origin } from './item.ts'
-import { reasonSlug } from './reason.ts'
+import { headOf, slugOf } from './reason.ts'
 
 export type Cause = Readonly<{
   /** 16 hexadecimal digits over everything below and the top frames. */
@@ -25,6 +25,7 @@ const titleMax = 300
 const classMax = 300
 const originMax = 512
 const reasonMax = 100
+const stackRead = 4_000
 const framesRead = 5
 
 export function causeOf(failure: Failure | null, origin: Pick<Origin, 'name'>): Cause {
@@ -32,14 +33,32 @@ export function causeOf(failure: Failure | null, origin: Pick<Origin, 'name'>): 
   const cause = {
     origin: plain(origin.name, originMax),
     reason: plain(failure?.reason || 'unknown', reasonMax),
-    slug: reasonSlug(message),
+    slug: remembered(slugs, headOf(message), slugOf),
     errorClass: plain(failure?.errorClass ?? '', classMax),
     title: plain(normalize(message.slice(0, messageRead)), titleMax),
   }
-  return {
-    ...cause,
-    fingerprint: fingerprintOf([...Object.values(cause), ...topFrames(failure?.stack ?? '')]),
+  const parts = [
+    ...Object.values(cause),
+    remembered(frames, (failure?.stack ?? '').slice(0, stackRead), topFrames),
+  ]
+  return { ...cause, fingerprint: remembered(fingerprints, parts.join('\u0000'), fingerprintOf) }
+}
+
+/** What many letters share is worked out once. Emptied when it is full: what is in use comes back at once. */
+const slugs = new Map<string, string>()
+const frames = new Map<string, string>()
+const fingerprints = new Map<string, string>()
+const rememberedMax = 2_000
+
+function remembered(map: Map<string, string>, key: string, make: (key: string) => string): string {
+  let made = map.get(key)
+  if (made === undefined) {
+    made = make(key)
+    if (map.size >= rememberedMax) map.clear()
+    // A copy: a part of a long text would keep all of it.
+    map.set(Buffer.from(key).toString(), made)
   }
+  return made
 }
 
 /** For the letters of a queue that has too many causes to keep apart: all that share the rest. */
@@ -51,7 +70,7 @@ export function otherCause(cause: Cause): Cause {
     errorClass: '',
     title: '(others)',
   }
-  return { ...rest, fingerprint: fingerprintOf(Object.values(rest)) }
+  return { ...rest, fingerprint: fingerprintOf(Object.values(rest).join('\u0000')) }
 }
 
 /** As any store keeps it: failures may hold what no text column takes, and a cut may halve a character. */
@@ -60,8 +79,8 @@ function plain(text: string, lengthMax: number): string {
   return cut.includes('\0') ? cut.replaceAll('\0', ' ').toWellFormed() : cut.toWellFormed()
 }
 
-function fingerprintOf(parts: readonly string[]): string {
-  return hash('sha256', parts.join('\u0000'), 'hex').slice(0, 16)
+function fingerprintOf(text: string): string {
+  return hash('sha256', text, 'hex').slice(0, 16)
 }
 
 /** One pass, no part of it can be read in two ways: no input makes it slow. */
@@ -76,13 +95,13 @@ export function normalize(message: string): string {
 }
 
 /** Where it failed, without line numbers: those change with every release. */
-function topFrames(stack: string): string[] {
+function topFrames(stack: string): string {
   const frames: string[] = []
-  for (const line of stack.slice(0, 4_000).split('\n')) {
+  for (const line of stack.split('\n')) {
     const text = line.trim()
     if (!/^(at\s|File\s|\S+\.(go|rb|py|php):)/.test(text)) continue
     frames.push(text.replaceAll(/:[0-9]+|line [0-9]+/g, '').slice(0, 200))
     if (frames.length === framesRead) break
   }
-  return frames
+  return frames.join('\u0000')
 }

@@ -6,9 +6,16 @@
  * letter is none.
  */
 export function reasonSlug(message: string | null): string {
-  const text = (message ?? '').slice(0, messageRead).trim()
+  return slugOf(headOf(message ?? ''))
+}
+
+export function headOf(message: string): string {
+  const text = message.slice(0, messageRead).trim()
   const colon = text.indexOf(':')
-  const head = colon >= 0 ? text.slice(0, colon) : (text.split(/\s/, 1)[0] ?? '')
+  return colon >= 0 ? text.slice(0, colon) : (text.split(/\s/, 1)[0] ?? '')
+}
+
+export function slugOf(head: string): string {
   const slug = head
     .toLowerCase()
     .replaceAll(idOrNumber, ' ')

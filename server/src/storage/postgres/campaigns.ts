@@ -76,8 +76,10 @@ export const addLetters: Statement = {
     ), fresh as materialized (
       select w.letter_id, row_number() over (order by w.n) as number
       from unnest($2::text[]) with ordinality as w(letter_id, n)
-      where not exists (
-        select from redrive.campaign_letters l where l.letter_id = w.letter_id and l.campaign_id || '' = $1)
+        left join lateral (
+          select l.place from redrive.campaign_letters l
+          where l.letter_id = w.letter_id and l.campaign_id || '' = $1 offset 0) there on true
+      where there.place is null
     ), added as (
       insert into redrive.campaign_letters (campaign_id, place, letter_id, state)
       select $1, (select place from last) + f.number, f.letter_id, 0 from fresh f returning 1
