@@ -1,4 +1,5 @@
 /** What an operator does: sends letters back, alone and as a campaign, gives them up, archives them. */
+import { Client } from 'pg'
 import type { Engine } from '../../server/src/engine/engine.ts'
 import type { Campaign, CampaignSpec, Letters } from '../../server/src/letters/letters.ts'
 import type { Storage } from '../../server/src/storage/storage.ts'
@@ -153,16 +154,20 @@ export async function timeBareMove(subject: string, url: string, queue: string):
     ), gone as (delete from bare.live t using picked p where t.ctid = p.place returning t.*
     ), kept as (insert into bare.archive (${columns?.names}, archived_at) select ${columns?.names}, 0 from gone)
     select count(*)::int4 as n from gone`
+  const client = new Client({ connectionString: url })
+  await client.connect()
+  await client.query('set enable_seqscan = off')
   const times: number[] = []
   let moved = 0
   const startedAt = performance.now()
   for (;;) {
     const began = performance.now()
-    const [row] = await runSql(url, ['set enable_seqscan = off', move])
-    if (row?.n === 0) break
+    const { rows } = await client.query({ name: 'move', text: move })
+    if (rows[0].n === 0) break
     times.push(performance.now() - began)
-    moved += Number(row?.n)
+    moved += rows[0].n
   }
+  await client.end()
   const measured = measuredOf(subject, 'archive', moved, startedAt, times)
   await runSql(url, ['drop schema bare cascade'])
   return measured

@@ -15,6 +15,22 @@ export type Row = Record<string, unknown>
  */
 export type Statement = Readonly<{ name?: string; text: string; isLong?: true; isListed?: true }>
 
+const preparedMax = 200
+const preparedNames = new Map<string, string>()
+
+/**
+ * A statement that is put together, of which there are only so many: planned once per connection, like one
+ * that has a name. Beyond that many each is planned when it is sent.
+ */
+export function prepared(text: string): Statement {
+  const known = preparedNames.get(text)
+  if (known !== undefined) return { name: known, text }
+  if (preparedNames.size >= preparedMax) return { text }
+  const name = `made-${preparedNames.size + 1}`
+  preparedNames.set(text, name)
+  return { name, text }
+}
+
 export interface Connection {
   query(statement: Statement, values?: readonly unknown[]): Promise<Row[]>
 }

@@ -2,7 +2,7 @@
 import type { LetterFilter } from '../letter-store.ts'
 import { redrivesCounted } from '../letter-store.ts'
 import { int4s } from './arrays.ts'
-import type { Connection, Row } from './connections.ts'
+import { type Connection, prepared, type Row } from './connections.ts'
 import {
   cellConditions,
   groupConditions,
@@ -127,7 +127,7 @@ async function groupsOf(reader: Reader, filter: LetterFilter): Promise<number[]>
     conditions.push(`g.queue_id = any (${queueIds(filter.queues, parameter)})`)
   }
   const text = `select g.id from redrive.groups g where ${conditions.join(' and ')}`
-  return (await reader.query({ text }, values)).map((row) => row.id as number)
+  return (await reader.query(prepared(text), values)).map((row) => row.id as number)
 }
 
 /** Where there are letters that the counted part of the filter asks for. */
@@ -143,7 +143,7 @@ async function cellsOf(reader: Reader, filter: LetterFilter): Promise<Cell[]> {
       where ${cellConditions(filter, parameter)}
       group by c.queue_id, c.group_id, c.state, c.redrives having sum(c.n) > 0
     ) select c.* from c ${groups}`
-  return (await reader.query({ text }, values)).map((row) => ({
+  return (await reader.query(prepared(text), values)).map((row) => ({
     queueId: row.queue_id as number,
     groupId: row.group_id as number,
     state: row.state as number,
@@ -175,7 +175,7 @@ async function queueStates(reader: Reader, filter: LetterFilter): Promise<Pair[]
   const parameter: Parameter = (value) => `$${values.push(value)}`
   const named = filter.queues === undefined ? 'true' : `q.id = any (${queueIds(filter.queues, parameter)})`
   const text = `select q.id from redrive.queues q where q.is_sourced and ${named} order by q.id`
-  const rows = await reader.query({ text }, values)
+  const rows = await reader.query(prepared(text), values)
   const states = [...new Set(filter.states ?? stateNames)].map((state) => stateCodes[state])
   return rows.flatMap((row) => states.map((state) => ({ queueId: row.id as number, state })))
 }

@@ -10,7 +10,7 @@ import type {
 } from '../letter-store.ts'
 import { redrivesCounted } from '../letter-store.ts'
 import { int4s, texts } from './arrays.ts'
-import type { Connections, Row, Statement } from './connections.ts'
+import { type Connections, prepared, type Row, type Statement } from './connections.ts'
 import {
   cellConditions,
   emptyGroupConditions,
@@ -72,7 +72,7 @@ export function countStatement({ filter, by }: LetterCountsQuery): [Statement, u
     select ${selected}sum(c.n)::int8 as n from c ${isGrouped ? groups() : ''}
       ${by.includes('queue') ? 'cross join lateral (select q.name from redrive.queues q where q.id = c.queue_id offset 0) q' : ''}
     ${columns.length === 0 ? '' : `group by ${columns.join(', ')}`} having sum(c.n) <> 0`
-  return [{ text }, values]
+  return [prepared(text), values]
 }
 
 /**
@@ -149,7 +149,7 @@ export function groupsStatement(query: GroupsQuery): [Statement, unknown[]] {
       cross join lateral (select q.name from redrive.queues q where q.id = g.queue_id offset 0) q
       left join ${newest} n on true
     order by p.count desc, p.id`
-  return [{ text }, values]
+  return [prepared(text), values]
 }
 
 function groupOf(row: Row): GroupFacts {

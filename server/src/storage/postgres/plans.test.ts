@@ -122,7 +122,8 @@ describe('on a filled table', needs(postgres), () => {
     const plan = await planOf(statement)
     for (const index of used) expect(plan).toContain(index)
     for (const index of unused) expect(plan).not.toContain(index)
-    expect(plan).not.toMatch(/Seq Scan on items|Hash Join|Merge Join/)
+    // Kept in memory to be compared with each of the others: quick while the table is empty, and only then.
+    expect(plan).not.toMatch(/Seq Scan on items|Hash Join|Merge Join|Materialize/)
   })
 
   // Nobody lists letters by their creation or priority.
