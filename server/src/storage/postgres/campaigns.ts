@@ -72,7 +72,7 @@ export const addLetters: Statement = {
       select coalesce(max(p.place), 0) as place
       from generate_series(0, ${campaignLetterStates.length - 1}) as s(state) cross join lateral (
         select l.place from redrive.campaign_letters l where l.campaign_id = $1 and l.state = s.state
-        order by l.place desc limit 1) p
+        order by l.place::int8 desc limit 1) p
     ), fresh as materialized (
       select w.letter_id, row_number() over (order by w.n) as number
       from unnest($2::text[]) with ordinality as w(letter_id, n)
@@ -107,7 +107,7 @@ export const skipPending: Statement = {
   name: 'skip-campaign-letters',
   text: `with picked as materialized (
       select l.place from redrive.campaign_letters l where l.campaign_id = $1 and l.state = 0
-      order by l.place limit $3 for update
+      order by l.place::int8 limit $3 for update
     ), skipped as (
       update redrive.campaign_letters l set state = 5, why = $2 from picked p
       where l.place = p.place and l.campaign_id || '' = $1 returning 1
@@ -189,7 +189,7 @@ export const pageOfSet: Statement = {
   name: 'page-of-campaign-letters',
   text: `select p.* from unnest($2::int4[]) as s(state) cross join lateral (
       select l.place, l.letter_id, l.state, l.why, l.at from redrive.campaign_letters l
-      where l.campaign_id = $1 and l.state = s.state and l.place > $3 order by l.place limit $4
+      where l.campaign_id = $1 and l.state = s.state and l.place::int8 > $3 order by l.place::int8 limit $4
     ) p order by p.place limit $4`,
 }
 

@@ -61,14 +61,16 @@ const longAnswerTimeoutMs = 24 * 3_600_000
 
 /**
  * A plan is made once, for a table that may be small then and large a minute later: so none may read a
- * whole table or a whole index, as a sequential scan, a hash join or a merge join would. Every statement
- * here has an index for what it looks up, and looks nothing up twice, so that remembering it is in vain. Compiling a plan costs more than running it. A database whose
+ * whole table or a whole index, as a sequential scan, a hash join or a merge join would, or keep it in memory
+ * to compare it with each row. Every statement here has an index for what it looks up, and looks nothing up
+ * twice, so that remembering it is in vain. Compiling a plan costs more than running it. A database whose
  * default is not to wait for the disk is overruled: nothing is acknowledged before it is durable.
  */
 const sessionSettings: Statement = {
   text: `select set_config('jit', 'off', false), set_config('enable_seqscan', 'off', false),
     set_config('enable_bitmapscan', 'off', false), set_config('enable_hashjoin', 'off', false),
     set_config('enable_mergejoin', 'off', false), set_config('enable_memoize', 'off', false),
+    set_config('enable_material', 'off', false),
     set_config('plan_cache_mode', 'force_generic_plan', false), set_config('bytea_output', 'hex', false),
     set_config('default_transaction_isolation', 'read committed', false),
     set_config('synchronous_commit',

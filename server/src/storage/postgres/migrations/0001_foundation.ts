@@ -247,11 +247,13 @@ create table redrive.campaign_letters (
   state smallint not null,
   why text collate "C" not null default '',
   at bigint,
-  -- Only the index by state begins with the campaign: one that begins like another may be taken for it.
   primary key (place, campaign_id)
 );
+-- No two of its indexes have a column in common at the same place, or one may be taken for the other while the
+-- table is empty: so the campaign stands second above, and the place is another type below.
+
 create unique index campaign_letters_letter on redrive.campaign_letters (letter_id, campaign_id);
-create index campaign_letters_state on redrive.campaign_letters (campaign_id, state, place);
+create index campaign_letters_state on redrive.campaign_letters (campaign_id, state, (place::int8));
 
 create table redrive.campaign_counts (
   campaign_id text collate "C" not null,
