@@ -60,6 +60,11 @@ export function int8s(values: Numbers): Buffer {
   return array.subarray(0, at)
 }
 
+/** As PostgreSQL writes an array, of what needs no more than quotes: places and versions of rows. */
+export function list(values: readonly string[]): string {
+  return values.length === 0 ? '{}' : `{"${values.join('","')}"}`
+}
+
 /** The UUIDs of KSUIDs. */
 export function uuids(ksuids: Texts): Buffer {
   const array = start(oid.uuid, headBytes + ksuids.length * (4 + uuidBytes), ksuids.length)

@@ -29,13 +29,17 @@ export async function holdLetters(
   if (wanted.length === 0) return new Map()
   const rows = await transaction.connection.query(lockLetters, [uuids(wanted), texts(wanted)])
   const queues = await transaction.byId(rows.map((row) => row.queue_id as number))
-  return new Map(rows.map((row) => heldOf(row, queues)))
+  return new Map(
+    rows.map((row) => {
+      const held = heldOf(row, queues)
+      return [held.item.rootId, held]
+    }),
+  )
 }
 
-function heldOf(row: Row, queues: ReadonlyMap<number, KnownQueue>): [string, HeldLetter] {
+export function heldOf(row: Row, queues: ReadonlyMap<number, KnownQueue>): HeldLetter {
   const known = queues.get(row.queue_id as number) as KnownQueue
-  const item = itemOf(row, known.queue.name)
-  return [item.rootId, { known, item }]
+  return { known, item: itemOf(row, known.queue.name) }
 }
 
 /** What is no id is the id of nothing, and its UUID would be another's. */

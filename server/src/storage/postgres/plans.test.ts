@@ -21,7 +21,7 @@ import { lockLetters, placeLetters, rewriteLetters } from './letter-rows.ts'
 import { arrivals, countStatement, groupsStatement, openSince } from './letter-sums.ts'
 import { findUuids, pageOfArchive, readArchived, readLetters } from './letters.ts'
 import { listStatement } from './list.ts'
-import { copyLetters, findTurns, peekOrigins } from './redrive.ts'
+import { findTurns, seeLetters, sendLetters } from './redrive.ts'
 import { deleteByIds, lockByIds, lockByState } from './remove.ts'
 import { lockItems } from './settle.ts'
 
@@ -106,8 +106,8 @@ describe('on a filled table', needs(postgres), () => {
     ['letters: lock', lockLetters, ['items_sourced_uuid'], []],
     ['letters: place', placeLetters, ['items_sourced_uuid', 'Tid Scan'], []],
     ['letters: rewrite', rewriteLetters, ['items_sourced_uuid', 'Tid Scan'], []],
-    ['letters: where they go', peekOrigins, ['items_sourced_uuid'], []],
-    ['letters: copy', copyLetters, ['items_sourced_uuid', 'letter_edits_pkey'], []],
+    ['letters: see', seeLetters, ['items_sourced_uuid'], []],
+    ['letters: send', sendLetters, ['letter_edits_pkey', 'Tid Scan'], []],
     ['letters: read', readLetters, ['items_sourced_uuid'], []],
     ['archived letters: read', readArchived, ['archive_uuid'], []],
     ['archived letters: page', pageOfArchive, ['archive_archived'], []],

@@ -1,28 +1,44 @@
 /**
  * Letters are sent: each becomes leased by its redrive, and its copy an item of the target. A thousand cost as
  * many statements as one: the bytes are copied inside the database.
+ *
+ * They are read without locks, because the partitions that they go to are locked before them. Who sends one that
+ * was changed since sends nothing: the statement undoes itself, and all is done again.
  */
 import { deadPartition } from '../../core/dead-letter.ts'
 import { later } from '../../core/instant.ts'
-import type { Origin } from '../../core/item.ts'
 import { noDeadline, startRedrive, whyNotRedriven } from '../../core/letter.ts'
 import { type CampaignLetterState, campaignLetterStates } from '../campaign-store.ts'
 import type { NotSent, RedriveLetters, Redriven } from '../letter-store.ts'
-import { int4s, int8s, texts, uuids } from './arrays.ts'
+import { int4s, int8s, list, texts, uuids } from './arrays.ts'
 import type { Statement } from './connections.ts'
-import { type ChangedLetter, type HeldLetter, holdLetters, isId, writeLetters } from './letter-rows.ts'
+import { type HeldLetter, heldOf, isId } from './letter-rows.ts'
 import type { KnownQueue } from './queues.ts'
+import {
+  type ColumnName,
+  encode,
+  parametersOf,
+  readDecisiveColumns,
+  type Stored,
+  sharedValues,
+  valuesOf,
+} from './rows.ts'
 import type { Transaction } from './transaction.ts'
 
 type Asked = RedriveLetters['letters'][number]
-type Sending = Readonly<{ asked: Asked; held: HeldLetter; target: KnownQueue; partition: number; at: number }>
+/** `place` and `version`: of the row, as it was read. */
+type SeenLetter = HeldLetter & Readonly<{ place: string; version: string }>
+type Sending = Readonly<{ asked: Asked; seen: SeenLetter; target: KnownQueue; partition: number; at: number }>
 
-/** A look without locks, to know which partitions to lock: partitions come before letters. An origin never changes. */
-export const peekOrigins: Statement = {
-  name: 'peek-origins',
-  text: `select w.letter_id, t.origin from unnest($1::uuid[], $2::text[]) as w(uuid, letter_id)
+/** What went wrong before decides nothing here, and is long. */
+const unread: readonly ColumnName[] = ['failure', 'history']
+export const seeLetters: Statement = {
+  name: 'see-letters',
+  text: `select t.* from unnest($1::uuid[], $2::text[]) as w(uuid, letter_id)
     cross join lateral (
-      select f.origin from redrive.items_sourced f
+      select f.ctid::text as place, f.xmin::text as version, ${readDecisiveColumns
+        .map((name) => (unread.includes(name) ? `null::text as ${name}` : `f.${name}`))
+        .join(', ')} from redrive.items_sourced f
       where f.uuid = w.uuid and coalesce(f.root_id, f.id) = w.letter_id and f.origin is not null offset 0) t`,
 }
 
@@ -47,34 +63,52 @@ const findEdits: Statement = {
       where f.letter_id = w.letter_id and f.number = w.number offset 0) e`,
 }
 
-/** `$9`: now. */
-export const copyLetters: Statement = {
-  name: 'copy-letters',
-  text: `insert into redrive.items_live (queue_id, partition, id, letter_id, redrives, created_at, updated_at,
-      expire_deadline, due_at, attempts, attempts_max, state, is_sourced, priority, kind, encoding, reference,
-      headers, key, payload)
-    select m.queue_id, m.partition, m.id, m.letter_id, m.redrives, $9::int8, $9::int8, m.expire_deadline,
-      m.expire_deadline, 0, 0, 0, false, t.priority, t.kind, t.encoding, t.reference,
-      case when m.edit is null then t.headers else e.headers end,
-      case when m.edit is null then t.key else e.key end,
-      case when m.edit is null then t.payload else e.payload end
-    from unnest($1::uuid[], $2::int4[], $3::int4[], $4::text[], $5::text[], $6::int4[], $7::int8[], $8::int4[])
-        as m(uuid, queue_id, partition, id, letter_id, redrives, expire_deadline, edit)
-      cross join lateral (
-        select f.priority, f.kind, f.encoding, f.reference, f.headers, f.key, f.payload
-        from redrive.items_sourced f where f.uuid = m.uuid offset 0) t
-      left join lateral (
+/** Of a letter that is sent, and of each the same. */
+const sentColumns: readonly ColumnName[] = [
+  'state',
+  'updated_at',
+  'available_at',
+  'lease_holder',
+  'lease_deadline',
+  'ended_at',
+  'redrive_at',
+]
+const ownColumns: readonly ColumnName[] = ['uuid', 'letter', 'due_at']
+const sentFirst = 14
+/** `$13`: now. A place that is another row's by now, or another version's, is none of theirs. */
+export const sendLetters: Statement = {
+  name: 'send-letters',
+  text: `with sent as (
+      update redrive.items_sourced t set letter = m.letter, due_at = m.due_at,
+        (${sentColumns.join(', ')}) = row(${valuesOf(sentColumns, sentFirst)})
+      from unnest($1::tid[], $2::xid[], ${parametersOf(ownColumns, 3)},
+          $6::int4[], $7::int4[], $8::text[], $9::text[], $10::int4[], $11::int8[], $12::int4[])
+        as m(place, version, ${ownColumns.join(', ')}, queue_id, partition, id, letter_id, redrives, expire_deadline, edit)
+      where t.ctid = m.place and t.xmin = m.version and t.uuid = m.uuid
+      returning m.queue_id, m.partition, m.id, m.letter_id, m.redrives, m.expire_deadline, m.edit,
+        t.priority, t.kind, t.encoding, t.reference, t.headers, t.key, t.payload
+    ), copied as (
+      insert into redrive.items_live (queue_id, partition, id, letter_id, redrives, created_at, updated_at,
+        expire_deadline, due_at, attempts, attempts_max, state, is_sourced, priority, kind, encoding, reference,
+        headers, key, payload)
+      select s.queue_id, s.partition, s.id, s.letter_id, s.redrives, $13::int8, $13::int8, s.expire_deadline,
+        s.expire_deadline, 0, 0, 0, false, s.priority, s.kind, s.encoding, s.reference,
+        case when s.edit is null then s.headers else e.headers end,
+        case when s.edit is null then s.key else e.key end,
+        case when s.edit is null then s.payload else e.payload end
+      from sent s left join lateral (
         select f.headers, f.key, f.payload from redrive.letter_edits f
-        where m.edit is not null and f.letter_id = m.letter_id and f.number = m.edit offset 0) e on true`,
+        where s.edit is not null and f.letter_id = s.letter_id and f.number = s.edit offset 0) e on true
+    )
+    select redrive.expect_rows((select count(*) from sent), cardinality($1::tid[]))`,
 }
+/** While the database sends these, the next are made ready. */
+const sentAtOnce = 250
 
 export async function redriveLetters(transaction: Transaction, command: RedriveLetters): Promise<Redriven[]> {
-  const { letters, now, actor } = command
-  const targetOf = await lockTargets(transaction, letters)
-  const held = await holdLetters(
-    transaction,
-    letters.map(({ letterId }) => letterId),
-  )
+  const { letters, now } = command
+  const seen = await see(transaction, letters)
+  const targetOf = await lockTargets(transaction, letters, seen)
   const turns = await turnsOf(transaction, letters)
   const hasEdit = await editsOf(transaction, letters)
 
@@ -83,7 +117,7 @@ export async function redriveLetters(transaction: Transaction, command: RedriveL
   const sendings: Sending[] = []
   for (const [at, asked] of letters.entries()) {
     const { letterId, campaign } = asked
-    const found = held.get(letterId)
+    const found = seen.get(letterId)
     const target = targetOf(asked)
     const why =
       whyNot(command, asked, found, going) ??
@@ -97,57 +131,78 @@ export async function redriveLetters(transaction: Transaction, command: RedriveL
     }
     going.add(letterId)
     const partition = deadPartition(found.item.origin?.partition ?? 0, target.queue)
-    sendings.push({ asked, held: found, target, partition, at })
+    sendings.push({ asked, seen: found, target, partition, at })
   }
-  if (sendings.length === 0) return results as Redriven[]
-
   const nextId = idsFor(transaction, sendings, now)
-  const changed: ChangedLetter[] = []
-  const ids: string[] = []
-  for (const sending of sendings) {
-    const { asked, held: letter, target, partition, at } = sending
-    const id = nextId(sending)
-    ids.push(id)
-    const after = startRedrive(letter.item, {
-      at: now,
-      deadline: noDeadline,
-      actor,
-      campaign: asked.campaign ?? null,
-      target: { kind: 'queue', name: target.queue.name, partition, id },
-      edit: asked.edit ?? null,
-    })
-    const number = after.letter?.redrives[0]?.number ?? 1
-    changed.push({ known: letter.known, before: letter.item, after })
-    transaction.campaigns.move(asked.campaign, 'pending', 'sent', '', now)
-    transaction.tally.addWaiting(target.id, partition, now)
-    results[at] = {
-      letterId: asked.letterId,
-      isStarted: true,
-      queue: target.queue.name,
-      partition,
-      id,
-      number,
-    }
+  // Who changes several letters does it in the order of their UUIDs, so that none wait for each other in a circle.
+  const sorted = sendings.map((sending) => ({ sending, id: nextId(sending) })).sort(byLetter)
+  const sent: Promise<unknown>[] = []
+  for (let from = 0; from < sorted.length; from += sentAtOnce) {
+    sent.push(send(transaction, command, sorted.slice(from, from + sentAtOnce), results))
   }
-  await transaction.connection.query(copyLetters, [
-    uuids(sendings.map(({ asked }) => asked.letterId)),
-    int4s(sendings.map(({ target }) => target.id)),
-    int4s(sendings.map(({ partition }) => partition)),
-    texts(ids),
-    texts(sendings.map(({ asked }) => asked.letterId)),
-    int4s(changed.map(({ after }) => after.letter?.redrives[0]?.number ?? 1)),
-    int8s(sendings.map(({ target }) => later(now, target.queue.expireUs))),
-    int4s(sendings.map(({ asked }) => asked.edit ?? null)),
-    now,
-  ])
-  await writeLetters(transaction, changed)
+  await allOf(sent)
   return results as Redriven[]
+}
+
+type Named = Readonly<{ sending: Sending; id: string }>
+
+/** KSUIDs are in the order of their UUIDs. */
+function byLetter({ sending: left }: Named, { sending: right }: Named): number {
+  return left.asked.letterId < right.asked.letterId ? -1 : 1
+}
+
+/** All of them are waited for: a statement that is still on its way is part of the transaction. */
+async function allOf(sent: readonly Promise<unknown>[]): Promise<void> {
+  const failed = (await Promise.allSettled(sent)).find(({ status }) => status === 'rejected')
+  if (failed?.status === 'rejected') throw failed.reason
+}
+
+function send(
+  transaction: Transaction,
+  { now, actor }: RedriveLetters,
+  some: readonly Named[],
+  results: (Redriven | undefined)[],
+): Promise<unknown> {
+  const rows: Stored[] = []
+  const numbers: number[] = []
+  for (const { sending, id } of some) {
+    const { asked, seen, target, partition, at } = sending
+    const { known, item: before } = seen
+    const { letterId, campaign = null, edit = null } = asked
+    const queue = target.queue.name
+    const to = { kind: 'queue', name: queue, partition, id } as const
+    const item = startRedrive(before, { at: now, deadline: noDeadline, actor, campaign, target: to, edit })
+    const number = item.letter?.redrives[0]?.number ?? 1
+    rows.push({ queueId: known.id, queue: known.queue, item })
+    numbers.push(number)
+    transaction.tally.leave(known.id, before)
+    transaction.tally.enter(known.id, item)
+    transaction.tally.addWaiting(target.id, partition, now)
+    transaction.campaigns.move(campaign, 'pending', 'sent', '', now)
+    results[at] = { letterId, isStarted: true, queue, partition, id, number }
+  }
+  const alike = sharedValues(sentColumns, rows)
+  if (alike === undefined) throw new Error('letters that are sent differ in what is the same for all')
+  return transaction.connection.query(sendLetters, [
+    list(some.map(({ sending }) => sending.seen.place)),
+    list(some.map(({ sending }) => sending.seen.version)),
+    ...encode(ownColumns, rows),
+    int4s(some.map(({ sending }) => sending.target.id)),
+    int4s(some.map(({ sending }) => sending.partition)),
+    texts(some.map(({ id }) => id)),
+    texts(some.map(({ sending }) => sending.asked.letterId)),
+    int4s(numbers),
+    int8s(some.map(({ sending }) => later(now, sending.target.queue.expireUs))),
+    int4s(some.map(({ sending }) => sending.asked.edit ?? null)),
+    now,
+    ...alike,
+  ])
 }
 
 function whyNot(
   command: RedriveLetters,
   asked: Asked,
-  found: HeldLetter | undefined,
+  found: SeenLetter | undefined,
   going: ReadonlySet<string>,
 ): NotSent | undefined {
   if (found === undefined) return 'missing'
@@ -182,19 +237,30 @@ function whyNotTo(found: HeldLetter | undefined, target: Target): NotSent | unde
   return target.id === found?.known.id ? 'dead-target' : undefined
 }
 
+async function see(
+  transaction: Transaction,
+  letters: readonly Asked[],
+): Promise<ReadonlyMap<string, SeenLetter>> {
+  const ids = [...new Set(letters.map(({ letterId }) => letterId))].filter(isId)
+  if (ids.length === 0) return new Map()
+  const rows = await transaction.connection.query(seeLetters, [uuids(ids), texts(ids)])
+  const queues = await transaction.byId(rows.map((row) => row.queue_id as number))
+  return new Map(
+    rows.map((row) => {
+      const held = heldOf(row, queues)
+      return [held.item.rootId, { ...held, place: row.place as string, version: row.version as string }]
+    }),
+  )
+}
+
 /** The queues that the letters go to, with the partitions locked that they go to. */
 async function lockTargets(
   transaction: Transaction,
   letters: readonly Asked[],
+  seen: ReadonlyMap<string, SeenLetter>,
 ): Promise<(asked: Asked) => Target> {
-  const ids = [...new Set(letters.map(({ letterId }) => letterId))].filter(isId)
-  const rows =
-    ids.length === 0 ? [] : await transaction.connection.query(peekOrigins, [uuids(ids), texts(ids)])
-  const origins = new Map(
-    rows.map((row) => [row.letter_id as string, JSON.parse(row.origin as string) as Origin]),
-  )
   const nameOf = ({ queue, letterId }: Asked): string | undefined => {
-    const origin = origins.get(letterId)
+    const origin = seen.get(letterId)?.item.origin
     return queue ?? (origin?.kind === 'queue' ? origin.name : undefined)
   }
   const names = [...new Set(letters.map(nameOf))].filter(
@@ -212,8 +278,8 @@ async function lockTargets(
   const places = new Map<string, { known: KnownQueue; partition: number }>()
   for (const asked of letters) {
     const known = targetOf(asked)
-    const origin = origins.get(asked.letterId)
-    if (typeof known === 'string' || origin === undefined) continue
+    const origin = seen.get(asked.letterId)?.item.origin
+    if (typeof known === 'string' || origin === undefined || origin === null) continue
     const partition = deadPartition(origin.partition ?? 0, known.queue)
     places.set(`${known.id}/${partition}`, { known, partition })
   }
