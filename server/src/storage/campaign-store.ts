@@ -87,7 +87,7 @@ export type CampaignLettersQuery = Readonly<{
   afterPlace?: number
   countMax: number
 }>
-/** `why`: of one that was skipped. */
+/** `why`: of one that was skipped. `at`: when it ended or was skipped; when it was sent its redrive says. */
 export type CampaignLetter = Readonly<{
   place: number
   letterId: string

@@ -16,16 +16,24 @@ type Move = Readonly<{
   from: CampaignLetterState
   to: CampaignLetterState
   why: string
-  at: Instant
+  at: Instant | null
 }>
 
-/** Only what still is what it was thought to be. (`|| ''`: an index that begins with the campaign is no way to a place.) */
+/**
+ * Only what still is what it was thought to be. What was sent may be pending by its own row, see campaign-turns.ts.
+ * (`|| ''`: an index that begins with the campaign is no way to a place.)
+ */
 export const moveLetters: Statement = {
   name: 'move-campaign-letters',
   text: `update redrive.campaign_letters l set state = m.after, why = m.why, at = m.at
     from unnest($1::text[], $2::int4[], $3::int4[], $4::int4[], $5::text[], $6::int8[])
       as m(campaign_id, place, before, after, why, at)
-    where l.place = m.place and l.campaign_id || '' = m.campaign_id and l.state = m.before
+    where l.place = m.place and l.campaign_id || '' = m.campaign_id 
+      and case m.before
+        when ${campaignStateCode('pending')} then l.state = m.before
+          and l.place > (select k.sent_until from redrive.campaigns k where k.id = m.campaign_id)
+        when ${campaignStateCode('sent')} then l.state in (m.before, ${campaignStateCode('pending')})
+        else l.state = m.before end
     returning l.campaign_id, m.before, m.after`,
 }
 
@@ -45,7 +53,7 @@ export class CampaignTally {
     from: CampaignLetterState,
     to: CampaignLetterState,
     why: string,
-    at: Instant,
+    at: Instant | null,
   ): void {
     if (place === null || place === undefined) return
     const key = `${place.place}/${place.id}`

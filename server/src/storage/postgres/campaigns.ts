@@ -20,6 +20,8 @@ import type { Connections, Row, Statement } from './connections.ts'
 import { findLetters } from './letter-list.ts'
 import type { Transaction } from './transaction.ts'
 
+const int4Max = 2 ** 31 - 1
+
 const makeCampaign: Statement = {
   name: 'make-campaign',
   text: `insert into redrive.campaigns (id, version, state, document) values ($1, 1, $2, $3)
@@ -107,6 +109,7 @@ export const skipPending: Statement = {
   name: 'skip-campaign-letters',
   text: `with picked as materialized (
       select l.place from redrive.campaign_letters l where l.campaign_id = $1 and l.state = 0
+        and l.place::int8 > (select k.sent_until from redrive.campaigns k where k.id = $1)
       order by l.place::int8 limit $3 for update
     ), skipped as (
       update redrive.campaign_letters l set state = 5, why = $2 from picked p
@@ -184,13 +187,23 @@ function campaignOf(row: Row): StoredCampaign {
   }
 }
 
-/** Each state from its own place in the index: a million that are done are not walked over. */
+/**
+ * Each state from its own place in the index: a million that are done are not walked over. Of those that are
+ * pending by their own row, the ones up to where the campaign sent are `sent`.
+ */
 export const pageOfSet: Statement = {
   name: 'page-of-campaign-letters',
-  text: `select p.* from unnest($2::int4[]) as s(state) cross join lateral (
-      select l.place, l.letter_id, l.state, l.why, l.at from redrive.campaign_letters l
-      where l.campaign_id = $1 and l.state = s.state and l.place::int8 > $3 order by l.place::int8 limit $4
-    ) p order by p.place limit $4`,
+  text: `select p.* from redrive.campaigns k
+    cross join lateral (
+      select s.state as shown, s.state as kept, case s.state when 0 then k.sent_until else -1 end as low, ${int4Max} as high
+      from unnest($2::int4[]) as s(state)
+      union all select 1, 0, -1, k.sent_until from unnest($2::int4[]) as s(state) where s.state = 1
+    ) r cross join lateral (
+      select l.place, l.letter_id, r.shown as state, l.why, l.at from redrive.campaign_letters l
+      where l.campaign_id = $1 and l.state = r.kept and l.place::int8 > greatest($3::int8, r.low)
+        and l.place::int8 <= r.high
+      order by l.place::int8 limit $4
+    ) p where k.id = $1 order by p.place limit $4`,
 }
 
 export async function listCampaignLetters(

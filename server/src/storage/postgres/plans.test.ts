@@ -10,6 +10,7 @@ import type { ItemOrder, ItemsQuery } from '../storage.ts'
 import { peekDue, pickDue, pickEnded } from './advance.ts'
 import { archiveEnded } from './archive.ts'
 import { moveLetters } from './campaign-letters.ts'
+import { countTurns, findTurns } from './campaign-turns.ts'
 import { addLetters, pageOfSet, skipPending } from './campaigns.ts'
 import { completeInPlace, completeLeased, completePlain } from './complete-plain.ts'
 import { Connections, type Statement } from './connections.ts'
@@ -21,7 +22,7 @@ import { lockLetters, placeLetters, rewriteLetters } from './letter-rows.ts'
 import { arrivals, countStatement, groupsStatement, openSince } from './letter-sums.ts'
 import { findUuids, pageOfArchive, readArchived, readLetters } from './letters.ts'
 import { listStatement } from './list.ts'
-import { findTurns, seeLetters, sendLetters } from './redrive.ts'
+import { seeLetters, sendLetters } from './redrive.ts'
 import { deleteByIds, lockByIds, lockByState } from './remove.ts'
 import { lockItems } from './settle.ts'
 
@@ -114,6 +115,7 @@ describe('on a filled table', needs(postgres), () => {
     ['letters by UUID', findUuids, ['items_sourced_uuid', 'archive_uuid'], []],
     ['open letters', openSince, ['open_letters_pkey', 'items_sourced_died'], []],
     ['arrivals', arrivals, ['group_hours_pkey'], []],
+    ['campaign: the next turns', countTurns, ['campaign_letters_state'], []],
     ['campaign: turns', findTurns, ['campaign_letters_pkey'], []],
     ['campaign: moves', moveLetters, ['campaign_letters_pkey'], ['campaign_letters_state']],
     ['campaign: page', pageOfSet, ['campaign_letters_state'], []],

@@ -8,9 +8,9 @@
 import { deadPartition } from '../../core/dead-letter.ts'
 import { later } from '../../core/instant.ts'
 import { noDeadline, startRedrive, whyNotRedriven } from '../../core/letter.ts'
-import { type CampaignLetterState, campaignLetterStates } from '../campaign-store.ts'
 import type { NotSent, RedriveLetters, Redriven } from '../letter-store.ts'
 import { int4s, int8s, list, texts, uuids } from './arrays.ts'
+import { type Turns, takeTurns } from './campaign-turns.ts'
 import type { Statement } from './connections.ts'
 import { type HeldLetter, heldOf, isId } from './letter-rows.ts'
 import type { KnownQueue } from './queues.ts'
@@ -45,14 +45,6 @@ export const seeLetters: Statement = {
 const findTargets: Statement = {
   name: 'dead-queues-among',
   text: 'select distinct dead_queue from redrive.queues where dead_queue = any ($1::text[])',
-}
-
-export const findTurns: Statement = {
-  name: 'find-turns',
-  text: `select w.campaign_id, w.place, c.state from unnest($1::text[], $2::int4[]) as w(campaign_id, place)
-    cross join lateral (
-      select f.state from redrive.campaign_letters f
-      where f.place = w.place and f.campaign_id || '' = w.campaign_id offset 0) c`,
 }
 
 const findEdits: Statement = {
@@ -109,7 +101,7 @@ export async function redriveLetters(transaction: Transaction, command: RedriveL
   const { letters, now } = command
   const seen = await see(transaction, letters)
   const targetOf = await lockTargets(transaction, letters, seen)
-  const turns = await turnsOf(transaction, letters)
+  const turns = await takeTurns(transaction, command)
   const hasEdit = await editsOf(transaction, letters)
 
   const going = new Set<string>()
@@ -121,11 +113,11 @@ export async function redriveLetters(transaction: Transaction, command: RedriveL
     const target = targetOf(asked)
     const why =
       whyNot(command, asked, found, going) ??
-      hadTurn(campaign && turns.get(`${campaign.place}/${campaign.id}`)) ??
+      turns.whyNot(campaign) ??
       whyNotTo(found, target) ??
       (hasEdit(asked) ? undefined : 'no-edit')
     if (found === undefined || typeof target === 'string' || why !== undefined) {
-      transaction.campaigns.move(campaign, 'pending', 'skipped', why ?? 'missing', now)
+      turns.skip(campaign, why ?? 'missing')
       results[at] = { letterId, isStarted: false, why: why ?? 'missing' }
       continue
     }
@@ -138,9 +130,9 @@ export async function redriveLetters(transaction: Transaction, command: RedriveL
   const sorted = sendings.map((sending) => ({ sending, id: nextId(sending) })).sort(byLetter)
   const sent: Promise<unknown>[] = []
   for (let from = 0; from < sorted.length; from += sentAtOnce) {
-    sent.push(send(transaction, command, sorted.slice(from, from + sentAtOnce), results))
+    sent.push(send(transaction, command, sorted.slice(from, from + sentAtOnce), turns, results))
   }
-  await allOf(sent)
+  await allOf([...sent, turns.write()])
   return results as Redriven[]
 }
 
@@ -161,6 +153,7 @@ function send(
   transaction: Transaction,
   { now, actor }: RedriveLetters,
   some: readonly Named[],
+  turns: Turns,
   results: (Redriven | undefined)[],
 ): Promise<unknown> {
   const rows: Stored[] = []
@@ -178,7 +171,7 @@ function send(
     transaction.tally.leave(known.id, before)
     transaction.tally.enter(known.id, item)
     transaction.tally.addWaiting(target.id, partition, now)
-    transaction.campaigns.move(campaign, 'pending', 'sent', '', now)
+    turns.send(campaign)
     results[at] = { letterId, isStarted: true, queue, partition, id, number }
   }
   const alike = sharedValues(sentColumns, rows)
@@ -211,23 +204,6 @@ function whyNot(
   if (why !== undefined || command.isDueOnly !== true) return why
   const dueAt = found.item.letter?.nextRedriveAt ?? null
   return dueAt === null || dueAt > command.now ? 'not-due' : undefined
-}
-
-/** A step that is repeated sends nothing twice: what had its turn has it no more. */
-function hadTurn(state: CampaignLetterState | null | undefined): NotSent | undefined {
-  switch (state) {
-    case null:
-    case undefined:
-    case 'pending':
-      return undefined
-    case 'sent':
-      return 'redriving'
-    case 'resolved':
-    case 'discarded':
-      return state
-    default:
-      return 'missing'
-  }
 }
 
 type Target = KnownQueue | 'no-target' | 'dead-target'
@@ -289,24 +265,6 @@ async function lockTargets(
 
 function isText(text: string): boolean {
   return !text.includes('\0') && text.isWellFormed()
-}
-
-async function turnsOf(
-  transaction: Transaction,
-  letters: readonly Asked[],
-): Promise<Map<string, CampaignLetterState>> {
-  const places = letters.flatMap(({ campaign }) => (campaign ? [campaign] : []))
-  if (places.length === 0) return new Map()
-  const rows = await transaction.connection.query(findTurns, [
-    texts(places.map(({ id }) => id)),
-    int4s(places.map(({ place }) => place)),
-  ])
-  return new Map(
-    rows.map((row) => [
-      `${row.place}/${row.campaign_id}`,
-      campaignLetterStates[row.state as number] as CampaignLetterState,
-    ]),
-  )
 }
 
 async function editsOf(

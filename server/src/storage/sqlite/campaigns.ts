@@ -126,7 +126,7 @@ export function takeTurn(
   why: string,
   now: Instant,
 ): void {
-  change(transaction, at, 'pending', to, why, now)
+  change(transaction, at, 'pending', to, why, to === 'sent' ? null : now)
 }
 
 export function endCampaignLetter(
@@ -144,7 +144,7 @@ function change(
   from: CampaignLetterState,
   to: CampaignLetterState,
   why: string,
-  now: Instant,
+  now: Instant | null,
 ): void {
   const sql =
     'update campaign_letters set state = ?, why = ?, at = ? where campaign_id = ? and place = ? and state = ?'

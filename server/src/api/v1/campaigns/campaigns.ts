@@ -20,7 +20,7 @@ const CampaignLetterView = Type.Object({
   id: Type.String(),
   state: Type.Enum([...campaignLetterStates]),
   why: Type.String({ description: 'Why it was skipped.' }),
-  at: nullable(Time),
+  at: nullable(Time, 'When it ended or was skipped; when it was sent is told by the letter.'),
 })
 
 const actions = {

@@ -234,7 +234,9 @@ create table redrive.campaigns (
   id text collate "C" primary key,
   version integer not null,
   state text collate "C" not null,
-  document text collate "C" not null
+  document text collate "C" not null,
+  -- Letters of its set up to this place that are pending by their own row are sent: a step writes one row, not each.
+  sent_until integer not null default 0
 );
 create index campaigns_state on redrive.campaigns (state, id);
 
