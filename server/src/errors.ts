@@ -49,6 +49,10 @@ const catalog = {
     status: 400,
     hint: 'A dead queue must exist, must not be the queue itself and has none of its own.',
   },
+  LEASE_TOO_LONG: {
+    status: 400,
+    hint: 'Shorten the lease, or let items wait for longer before they expire.',
+  },
   QUEUE_OVERLOADED: {
     status: 429,
     hint: 'Send fewer requests at once, or the same one again in a moment; batches cost less than single items.',

@@ -1,5 +1,5 @@
 /** What both backends refuse, in the same words. */
-import type { Queue } from '../core/queue.ts'
+import type { Queue, QueuePolicy } from '../core/queue.ts'
 import { KnownError } from '../errors.ts'
 
 export function queueNotFound(name: string): KnownError {
@@ -33,4 +33,18 @@ export function checkDeadQueue(
   if (found === null || found === undefined) throw refuse(`dead queue ${deadQueue} of ${name} does not exist`)
   if (found.deadQueue !== null) throw refuse(`dead queue ${deadQueue} of ${name} has a dead queue itself`)
   if (isDeadQueue) throw refuse(`queue ${name} is a dead queue and cannot have one itself`)
+}
+
+/** On the whole policy, since each of the two may stay as it was. */
+export function checkTimes({ leaseUs, expireUs }: Pick<QueuePolicy, 'leaseUs' | 'expireUs'>): void {
+  if (leaseUs <= expireUs) return
+  throw new KnownError('LEASE_TOO_LONG', 'lease: cannot be longer than expire, or leased items would expire')
+}
+
+/**
+ * A change of the times is checked with what stands by then: two people may each change one of them, and
+ * neither saw the other's. What is not changed is not held against a change of something else.
+ */
+export function checkChangedTimes(changes: Partial<QueuePolicy>, merged: Queue): void {
+  if (changes.leaseUs !== undefined || changes.expireUs !== undefined) checkTimes(merged)
 }

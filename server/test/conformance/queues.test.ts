@@ -224,6 +224,28 @@ describeStores('queues', (given) => {
     })
   })
 
+  describe('changing the times of one', () => {
+    const change = (changes: Partial<QueuePolicy>) =>
+      given.run({ op: 'update-queue', name: 'q', changes, now: noon })
+
+    it('never leaves a lease longer than an item may wait, whoever changed which of them', async () => {
+      await create({ name: 'q', leaseUs: minute, expireUs: 24 * hour })
+      const changes = [change({ leaseUs: 2 * hour }), change({ expireUs: hour })]
+      const outcomes = await Promise.allSettled(changes)
+      expect(outcomes.map(({ status }) => status).toSorted()).toEqual(['fulfilled', 'rejected'])
+      await expectRefusal(changes[outcomes[0]?.status === 'rejected' ? 0 : 1] as never, 'LEASE_TOO_LONG')
+      const { leaseUs, expireUs } = (await given.storage.getQueue('q')) as QueuePolicy
+      expect(leaseUs).toBeLessThanOrEqual(expireUs)
+    })
+
+    it('is refused whole, and nothing else of the change is kept', async () => {
+      await create({ name: 'q', leaseUs: minute, expireUs: hour })
+      await expectRefusal(change({ leaseUs: hour + 1, reference: 'new' }), 'LEASE_TOO_LONG')
+      expect(await given.storage.getQueue('q')).toMatchObject({ leaseUs: minute, reference: '' })
+      expect(await change({ leaseUs: 2 * hour, expireUs: 2 * hour })).toMatchObject({ leaseUs: 2 * hour })
+    })
+  })
+
   describe('listing them', () => {
     // By UTF-8 bytes: not as a dictionary would, and not by UTF-16 units, where the emoji comes first.
     const inByteOrder = ['A-1', 'A_1', 'B', 'Z', 'a', 'a.b', 'aB', 'b', 'Ä', 'ä', '注文', '\u{FF5E}', '🧾']

@@ -49,6 +49,20 @@ describeServers('queues', (api) => {
     })
   })
 
+  it('never end up with a lease longer than items may wait, when two people change one timeout each', async () => {
+    for (let round = 0; round < 8; round++) {
+      const queue = await api.queue({ lease_timeout: '1m', expire_timeout: '24h' })
+      const answers = await Promise.all([
+        api.ask('queues.update', { queue_name: queue, lease_timeout: '2h' }),
+        api.ask('queues.update', { queue_name: queue, expire_timeout: '1h' }),
+      ])
+      expect(answers.map(({ status }) => status).toSorted()).toEqual([200, 400])
+      expect(answers.find(({ status }) => status === 400)?.body.message).toBe(
+        'lease timeout is too long; 2h0m0s cannot be greater than the expire timeout 1h0m0s',
+      )
+    }
+  })
+
   it('cannot get a dead queue once they are one', async () => {
     const dead = await api.queue()
     const other = await api.queue()

@@ -63,20 +63,33 @@ export function checkTimeouts({ leaseUs, expireUs }: Timeouts): void {
   }
 }
 
+/** Each that is not given stays as it is. */
+export function mergeTimeouts(given: Timeouts, queue: Queue): Timeouts {
+  return { leaseUs: given.leaseUs || queue.leaseUs, expireUs: given.expireUs || queue.expireUs }
+}
+
 /**
- * Does what the checks allowed. The store checks dead queues again in its transaction: what it refuses
- * came about since, or is what only it can see.
+ * Does what the checks allowed. The store checks dead queues and timeouts again in its transaction: what it
+ * refuses came about since, or is what only it can see.
  */
 export async function orExplain<T>(engine: Engine, info: QueueInfo, work: () => Promise<T>): Promise<T> {
   try {
     return await work()
   } catch (error) {
-    if (!(error instanceof KnownError) || error.code !== 'DEAD_QUEUE_INVALID') throw error
+    if (!(error instanceof KnownError)) throw error
+    if (error.code === 'LEASE_TOO_LONG') await explainTimeouts(engine, info)
+    if (error.code !== 'DEAD_QUEUE_INVALID') throw error
     await checkDeadQueue(engine, info)
     throw invalid(
       `dead_queue is invalid; '${info.queueName}' is itself a dead_queue and cannot have one of its own`,
     )
   }
+}
+
+/** Somebody changed the other timeout meanwhile: with what stands now it is said as ever. */
+async function explainTimeouts(engine: Engine, info: QueueInfo): Promise<void> {
+  const queue = await engine.getQueue(info.queueName)
+  if (queue !== null) checkTimeouts(mergeTimeouts(checkForm(info), queue))
 }
 
 /** A queue that has this one as its dead queue. */

@@ -20,6 +20,7 @@ import {
   checkMaxAttempts,
   checkReference,
   checkTimeouts,
+  mergeTimeouts,
   orExplain,
   userOf,
 } from './queue-definition.ts'
@@ -81,10 +82,7 @@ const update = queueRoute({
     await checkDeadQueue(engine, info)
     checkReference(info)
     checkMaxAttempts(info)
-    const timeouts = {
-      leaseUs: given.leaseUs || queue.leaseUs,
-      expireUs: given.expireUs || queue.expireUs,
-    }
+    const timeouts = mergeTimeouts(given, queue)
     checkTimeouts(timeouts)
     const changes = {
       // Only what was given: somebody else may be changing the other one.

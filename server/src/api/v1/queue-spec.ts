@@ -91,13 +91,6 @@ export function policyOf(spec: Static<typeof PolicySpec>): Partial<QueuePolicy> 
   return policy
 }
 
-/** Checked on the whole policy, since each of the two may stay as it was. */
-export function checkTimes(policy: Pick<QueuePolicy, 'leaseUs' | 'expireUs'>): void {
-  if (policy.leaseUs > policy.expireUs) {
-    throw new KnownError('BAD_REQUEST', 'lease: cannot be longer than expire, or leased items would expire')
-  }
-}
-
 export function durationOf(field: string, text: string, usMin: number): number {
   try {
     const durationUs = parseDuration(text)

@@ -1,6 +1,6 @@
 import { newQueue, type Queue } from '../../core/queue.ts'
 import { KnownError } from '../../errors.ts'
-import { checkDeadQueue, partitionNotFound, queueInUse, queueNotFound } from '../queue-checks.ts'
+import { checkChangedTimes, checkDeadQueue, partitionNotFound, queueInUse, queueNotFound } from '../queue-checks.ts'
 import { policyText, queueOf } from '../queue-row.ts'
 import type { CreateQueue, DeleteQueue, QueuesQuery, UpdateQueue } from '../storage.ts'
 import type { Connection, Connections, Row } from './connections.ts'
@@ -138,6 +138,7 @@ export async function createQueue(transaction: Transaction, command: CreateQueue
 export async function updateQueue(transaction: Transaction, command: UpdateQueue): Promise<Queue> {
   const known = await transaction.get(command.name)
   const queue: Queue = { ...known.queue, ...command.changes, updatedAt: command.now }
+  checkChangedTimes(command.changes, queue)
   const isDeadQueue = (await namedAsDeadQueueBy(transaction, queue.name)) !== undefined
   const deadQueue = queue.deadQueue === null ? undefined : await transaction.find(queue.deadQueue)
   checkDeadQueue(queue.name, queue.deadQueue, deadQueue?.queue, isDeadQueue)
