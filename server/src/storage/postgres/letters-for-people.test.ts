@@ -317,4 +317,52 @@ describe('the archive procedure', needs(postgres), () => {
     await client.query('commit')
     expect(await archivedIds(storage)).toEqual(ids)
   })
+
+  it.each([
+    ['a string of several statements', `select 1; call dlq.archive_old_dlq_messages(30, 2); select 2`],
+    ['a function', `select people_archive()`],
+    ['a function of SQL', `select people_archive_sql()`],
+    [
+      'a block with a handler',
+      `do $$ begin call dlq.archive_old_dlq_messages(30, 2); exception when others then raise; end $$`,
+    ],
+  ])('can be called in %s: all of it or nothing', async (_, text) => {
+    await using database = await testDatabase()
+    const storage = await database.open()
+    const ids = await deadLetters(storage, 6)
+    await ageTo(database, 31)
+    const client = await database.connect()
+    await client.query(`
+      create function people_archive() returns void language plpgsql as
+        $$ begin call dlq.archive_old_dlq_messages(30, 2); end $$;
+      create function people_archive_sql() returns void language sql as
+        $$ call dlq.archive_old_dlq_messages(30, 2) $$`)
+    await expect(client.query(`${text}; select 1 / 0`)).rejects.toThrow('division by zero')
+    expect(await liveIds(storage)).toEqual(ids)
+    await client.query(text)
+    expect(await archivedIds(storage)).toEqual(ids)
+    expect(await storage.verify()).toEqual([])
+  })
+
+  it.each([
+    ['by itself', 'call dlq.archive_old_dlq_messages(30, 2)', []],
+    ['with parameters', 'call dlq.archive_old_dlq_messages($1, $2)', [30, 2]],
+    ['in a block', 'do $$ begin call redrive.archive_old_dlq_messages(30, 2); end $$', []],
+  ])('called %s it commits after each batch: what was moved stays moved', async (_, text, values) => {
+    await using database = await testDatabase()
+    const storage = await database.open()
+    const ids = await deadLetters(storage, 6)
+    await ageTo(database, 31)
+    const client = await database.connect()
+    await client.query(`
+      create function stop_third() returns trigger language plpgsql as $$
+      begin
+        if (select count(*) from redrive.audit where action = 'letters.archive') = 2 then raise 'stopped'; end if;
+        return new;
+      end $$;
+      create trigger stop_third before insert on redrive.audit for each row execute function stop_third()`)
+    await expect(client.query(text, values)).rejects.toThrow('stopped')
+    expect(await archivedIds(storage)).toEqual(ids.slice(0, 4))
+    expect(await storage.verify()).toEqual([])
+  })
 })

@@ -58,6 +58,20 @@ create function redrive.time_of(instant bigint) returns timestamptz
 language sql immutable strict parallel safe as $$
   select timestamptz '1970-01-01 00:00:00+00' + instant * interval '1 microsecond'
 $$;
+
+-- What PostgreSQL says, in its user's language, to a commit where none is allowed: in a function none ever is.
+create function redrive.refused_commit() returns text
+language plpgsql as $$
+declare
+  said text;
+begin
+  commit;
+  return null;
+exception when invalid_transaction_termination then
+  get stacked diagnostics said = message_text;
+  return said;
+end
+$$;
 `
 
 function lettersOf(table: 'items_sourced' | 'archive'): string {
@@ -104,9 +118,10 @@ create procedure redrive.archive_old_dlq_messages(p_retention_days integer defau
 language plpgsql as $$
 declare
   cutoff bigint;
-  -- A CALL by itself starts its own transaction, at the same instant, and may commit after each batch.
-  -- Inside somebody's transaction it may not: then all of it is part of that transaction.
-  may_commit constant boolean := now() = statement_timestamp();
+  -- A CALL by itself may commit after each batch. In a transaction, a string of several statements or a function
+  -- it may not: then all of it is part of what it is called in.
+  may_commit boolean;
+  refusal text;
   dead_queue record;
   batch bigint;
   total bigint := 0;
@@ -115,6 +130,14 @@ begin
     or p_batch_size not between 1 and 100000 or p_retention_days not between 0 and 36500 then
     raise exception 'retention days must be from 0 to 36500 and the batch size from 1 to 100000';
   end if;
+  -- Nothing tells whether it may but trying, and a commit that is refused cannot be gone on from. In a block with a
+  -- handler it always is, so nothing is committed here, but for another reason where it would be allowed elsewhere.
+  begin
+    commit;
+  exception when invalid_transaction_termination then
+    get stacked diagnostics refusal = message_text;
+  end;
+  may_commit := refusal <> redrive.refused_commit();
   cutoff := (extract(epoch from now()) * 1000000)::bigint - p_retention_days * 86400000000;
   for dead_queue in
     select q.id, q.name, redrive.text_in(q.policy, 'letterClass') = 'financial' as is_kept
