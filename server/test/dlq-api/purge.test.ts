@@ -77,6 +77,20 @@ describeDesks('a purge', (desk) => {
       duration_ms: expect.any(Number),
     })
   })
+
+  it('is said in the log without a reason where none was looked for', async () => {
+    await desk.queue('orders')
+    await desk.die('orders', { message: 'a' })
+    const [a = ''] = await desk.ids()
+    const before = desk.lines.length
+    await desk.post('/purge', { older_than: '2025-01-01' })
+    await desk.post('/purge', { ids: [a], reason: 'ignored' })
+    const purges = desk.lines.slice(before).filter((line) => line.event === 'dlq.purge')
+    expect(purges).toMatchObject([
+      { purged: 0, reason: null, older_than: '2025-01-01' },
+      { purged: 1, reason: null, older_than: null },
+    ])
+  })
 })
 
 describeDesks(

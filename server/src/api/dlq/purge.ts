@@ -62,7 +62,10 @@ export const purgeRoute = route({
     const trace = { actor: request.caller.name, reason: purgeReason(request.body), requestId: request.id }
     const results = ids.length === 0 ? [] : await letters.discard(ids, trace)
     const purged = results.filter((result) => result.isDiscarded).length
-    logEvent('dlq.purge', startedMs, { purged, reason, older_than }, request, context)
+    // With ids there is no reason that was looked for, whatever was sent.
+    const said = 'ids' in selection ? null : (reason ?? null)
+    const facts = { purged, reason: said, older_than: older_than ?? null }
+    logEvent('dlq.purge', startedMs, facts, request, context)
     return success({ purged, ...(hasMore && { has_more: true }) })
   },
 })
