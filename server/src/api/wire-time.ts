@@ -1,4 +1,5 @@
 import { type Instant, toDate, usPerMs } from '../core/instant.ts'
+import { isoInstant } from '../core/iso-time.ts'
 
 /** RFC 3339 in UTC, to the microsecond: `2026-01-02T03:04:05.000006Z`. */
 export function formatInstant(instant: Instant): string {
@@ -7,12 +8,9 @@ export function formatInstant(instant: Instant): string {
   return `${millis.slice(0, -1)}${String(micros).padStart(3, '0')}Z`
 }
 
-const rfc3339 = /^(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)(?:\.(\d{1,9}))?(Z|[+-]\d\d:\d\d)$/i
+const rfc3339 = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d{1,9})?(?:Z|[+-]\d\d:\d\d)$/i
 
-/** To the microsecond; finer digits are cut off. Undefined for what is no RFC 3339 time. */
+/** To the microsecond; finer digits are cut off. Undefined for what is no RFC 3339 time, or no time at all. */
 export function parseInstant(text: string): Instant | undefined {
-  const [, seconds, fraction = '', zone] = rfc3339.exec(text) ?? []
-  const ms = Date.parse(`${seconds}${zone}`.toUpperCase())
-  if (Number.isNaN(ms)) return undefined
-  return ms * usPerMs + Number(fraction.padEnd(6, '0').slice(0, 6))
+  return rfc3339.test(text) ? isoInstant(text) : undefined
 }

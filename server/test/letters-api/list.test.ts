@@ -160,6 +160,7 @@ describeServers('the list of letters', (api) => {
       ['an unknown status', 'status=OPEN', 'query.status must be one of PENDING'],
       ['one unknown status of several', 'status=DEAD&status=pending', 'query.status'],
       ['a time that is none', 'died_from=yesterday', 'query.died_from is not an RFC 3339 time'],
+      ['a day that is none', 'died_from=2026-02-30T00:00:00Z', 'query.died_from is not an RFC 3339 time'],
       ['a day without a time', 'updated_until=2026-01-01', 'query.updated_until'],
       ['a month that is none', 'last_failed_from=2026-13-01T00:00:00Z', 'query.last_failed_from'],
       ['an end before its beginning', `died_from=${at(2)}&died_until=${at(1)}`, 'query.died_from is after'],
