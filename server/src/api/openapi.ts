@@ -21,10 +21,24 @@ const tags = [
   { name: 'pages', description: 'For people, and this description itself.' },
 ]
 
+/** On the way to the plugin and back: the route can do without a body. */
+export const optionalBody = 'x-optional-body'
+
 /** Describes the routes that are registered after it. */
 export function describeApi(app: FastifyInstance, version: string): void {
   app.register(swagger, {
     // Else a named schema would appear as `def-0`.
+    transform: ({ schema, url, route }) => ({
+      schema: { ...schema, ...route.config?.row?.described } as typeof schema,
+      url,
+    }),
+    transformObject: (document) => {
+      if (!('openapiObject' in document)) throw new Error('this is not described as OpenAPI')
+      for (const operations of Object.values(document.openapiObject.paths ?? {})) {
+        for (const operation of Object.values(operations ?? {})) tellOptionalBody(operation as Described)
+      }
+      return document.openapiObject
+    },
     refResolver: { buildLocalReference: (schema) => String(schema.$id) },
     openapi: {
       openapi: '3.1.0',
@@ -47,4 +61,14 @@ export function openapiText(app: FastifyInstance): () => string {
     text ??= JSON.stringify(app.swagger(), null, 2)
     return text
   }
+}
+
+type Described = { requestBody?: { required?: boolean }; [optionalBody]?: boolean }
+
+/** The plugin says of every body that it is required. */
+function tellOptionalBody(operation: Described): void {
+  if (operation[optionalBody] === true && operation.requestBody !== undefined) {
+    operation.requestBody.required = false
+  }
+  delete operation[optionalBody]
 }

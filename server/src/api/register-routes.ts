@@ -3,6 +3,7 @@ import { KnownError } from '../errors.ts'
 import type { Authorize } from './authorize.ts'
 import type { ApiContext } from './context.ts'
 import type { Dialect } from './dialect.ts'
+import { optionalBody } from './openapi.ts'
 import type { Route } from './route.ts'
 import { compileCheck, type RequestPart } from './validate.ts'
 
@@ -48,13 +49,14 @@ function registerRoute(scope: FastifyInstance, row: Route, context: ApiContext, 
   scope.route({
     method: row.method,
     url: fastifyPath(row.path),
+    config: { row },
     bodyLimit: Math.min(row.bodyBytesMax ?? context.limits.bodyBytesMax, context.limits.bodyBytesMax),
     schema: {
       ...schema,
       summary: row.summary,
       tags: [row.tag],
       operationId: operationId(row),
-      ...{ 'x-permission': row.permission },
+      ...{ 'x-permission': row.permission, [optionalBody]: row.isBodyOptional === true },
       response: { ...schema.response, '4xx': errorResponse, '5xx': errorResponse },
     },
     validatorCompiler: ({ schema: part, httpPart }) =>
@@ -72,6 +74,12 @@ function registerRoute(scope: FastifyInstance, row: Route, context: ApiContext, 
       }
       done()
     },
+    ...(row.isBodyOptional === true && {
+      preValidation: (request: FastifyRequest, _reply: FastifyReply, done: () => void) => {
+        if (request.body === undefined) request.body = {}
+        done()
+      },
+    }),
     ...(row.alsoNeeds !== undefined && {
       preHandler: (request: FastifyRequest, _reply: FastifyReply, done: (error?: Error) => void) => {
         try {

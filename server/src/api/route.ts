@@ -38,8 +38,14 @@ export type Route<S extends RouteSchema = RouteSchema> = Readonly<{
   slowMs?: number
   /** Less than the server's own bound, where a path needs less. */
   bodyBytesMax?: number
+  /** A request without a body is one with an empty object. */
+  isBodyOptional?: boolean
+  /** What OpenAPI says beside the schema, which is what requests are checked by. */
+  described?: Described
   handler: Handler<S>
 }>
+
+export type Described = Readonly<{ headers?: TObject; body?: MediaTypes }>
 
 export type Handler<S extends RouteSchema> = (
   request: Call<S>,
@@ -63,6 +69,9 @@ type Answer<S extends RouteSchema> =
   | FastifyReply
 
 declare module 'fastify' {
+  interface FastifyContextConfig {
+    row?: Route
+  }
   interface FastifyRequest {
     /** Null for a path that is not in the table. */
     route: Route | null

@@ -37,6 +37,9 @@ export type NewQueue = Readonly<
   Partial<QueuePolicy> & { name: string; namespace?: string; partitions?: number }
 >
 
+/** Each one costs rows in the store and room in every server, for as long as the queue is there. */
+export const partitionsMax = 10_000
+
 export const systemNamespace = '_system'
 
 export const defaultPolicy: QueuePolicy = {

@@ -1,4 +1,5 @@
 import { instantMax, instantMin } from '../core/instant.ts'
+import { partitionsMax } from '../core/queue.ts'
 import { KnownError } from '../errors.ts'
 import type { LetterFilter, RedriveLetters } from './letter-store.ts'
 import type { Command, ImportedItem, NewItem } from './storage.ts'
@@ -129,7 +130,6 @@ function checkFilter(filter: LetterFilter): void {
 
 const int4Max = 2 ** 31 - 1
 const countMaxMax = 1_000_000
-const partitionsMax = 65_536
 
 function checkInstant(field: string, instant: number): void {
   checkNumber(field, instant, instantMin, instantMax)

@@ -8,7 +8,8 @@ type Operation = {
   summary: string
   tags: string[]
   'x-permission': string
-  parameters?: { name: string; in: string }[]
+  parameters?: { name: string; in: string; required?: boolean }[]
+  requestBody?: { required: boolean; content: Record<string, unknown> }
   responses: Record<string, unknown>
 }
 type OpenApi = {
@@ -62,6 +63,24 @@ describe('the description of the API', () => {
       'dlq-messages.Error',
       'v1.Error',
     ])
+  })
+
+  it('says of the Queue API that it reads protobuf too, and which header a retry may have', async () => {
+    const { paths } = await describeServer()
+    for (const [path, { post }] of Object.entries(paths).filter(([path]) => path.startsWith('/v1/'))) {
+      const formats = Object.keys(post?.requestBody?.content ?? {})
+      expect(formats, path).toEqual(['application/json', 'application/protobuf'])
+    }
+    expect(paths['/v1/queue.retry']?.post?.parameters).toMatchObject([
+      { name: 'X-Redrive-Error', in: 'header', required: false },
+    ])
+  })
+
+  it('says which bodies may be left out', async () => {
+    const { paths } = await describeServer()
+    expect(paths['/api/v1/queues/{name}/pause']?.post?.requestBody?.required).toBe(false)
+    expect(paths['/api/v1/queues']?.post?.requestBody?.required).toBe(true)
+    expect(JSON.stringify(paths)).not.toContain('x-optional-body')
   })
 
   it('points only at schemas that it has', async () => {

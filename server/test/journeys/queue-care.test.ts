@@ -67,6 +67,11 @@ describe('a queue over our API', () => {
     await post('/api/v1/queues', { name: 'q' })
     await refused(call('PATCH', '/api/v1/queues/q', { policy: { expire: '1s' } }), 'lease')
     await refused(post('/api/v1/queues/q/items', { items: [{ payload: '***' }] }), 'base64')
+    for (const broken of ['A', 'YQ=', 'YWJjZ', 'Y===', 'YQ==YQ==']) {
+      await refused(post('/api/v1/queues/q/items', { items: [{ payload: broken }] }), 'payload', 'base64')
+      await refused(post('/api/v1/queues/q/items', { items: [{ key: broken }] }), 'key', 'base64')
+      await refused(post('/api/v1/queues/q/items', { items: [{ headers: [['h', broken]] }] }), 'headers')
+    }
     await refused(
       post('/api/v1/queues/q/items', { items: [{ text: 'a', available_at: 'noon' }] }),
       'available_at',
@@ -82,6 +87,45 @@ describe('a queue over our API', () => {
     const waiting = lease('q', 1, 'b', '10s')
     await post('/api/v1/queues/q/resume', {})
     expect(texts(await waiting)).toEqual(['one'])
+  })
+
+  it('is paused and resumed without a word of why, too', async () => {
+    const { call, post } = await aServer()
+    await post('/api/v1/queues', { name: 'q' })
+    const paused = await call('POST', '/api/v1/queues/q/pause')
+    expect(paused).toMatchObject({ status: 200, body: { is_paused: true } })
+    const resumed = await call('POST', '/api/v1/queues/q/resume')
+    expect(resumed).toMatchObject({ status: 200, body: { is_paused: false } })
+  })
+
+  it('takes bytes in either alphabet of base64, with padding and without', async () => {
+    const { post, lease } = await aServer()
+    await post('/api/v1/queues', { name: 'q' })
+    const items = ['', '-_8', '+/8=', 'YQ', 'YQ=='].map((payload) => ({ payload }))
+    expect((await post('/api/v1/queues/q/items', { items })).status).toBe(200)
+    const { items: leased } = (await lease('q', 5)).body as unknown as { items: { bytes?: string }[] }
+    expect(leased.map(({ bytes }) => bytes)).toEqual([undefined, '+/8=', '+/8=', 'YQ==', 'YQ=='])
+  })
+
+  it('has up to 10,000 partitions, and leases in each of them can be extended', async () => {
+    const { post } = await aServer()
+    expect((await post('/api/v1/queues', { name: 'wide', partitions: 10_001 })).status).toBe(400)
+    expect((await post('/api/v1/queues', { name: 'wide', partitions: 10_000 })).status).toBe(200)
+    const item = { is_leased: true, lease_deadline: '2090-01-01T00:00:00Z', payload: 'YQ==' }
+    const imported = { queue_name: 'wide', partition: 9_999, items: [item] }
+    const { body } = await post('/v1/storage/items.import', imported)
+    const [{ id } = { id: '' }] = (body as unknown as { items: { id: string }[] }).items
+    const extended = await post('/api/v1/queues/wide/leases/extend', { partition: 9_999, ids: [id] })
+    expect(extended).toMatchObject({ status: 200, body: { lease_deadline: expect.any(String) } })
+  })
+
+  it('refuses to extend what cannot be the id of an item, and says so', async () => {
+    const { post } = await aServer()
+    await post('/api/v1/queues', { name: 'q' })
+    for (const id of ['', 'short', 'z'.repeat(27), '-'.repeat(27), '0'.repeat(28)]) {
+      const answer = await post('/api/v1/queues/q/leases/extend', { partition: 0, ids: ['0'.repeat(27), id] })
+      expect(answer).toMatchObject({ status: 400, body: { error: { code: 'ITEM_ID_INVALID' } } })
+    }
   })
 
   it('gives out higher priority first, and the oldest among equals', async () => {

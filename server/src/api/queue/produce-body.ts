@@ -10,6 +10,7 @@ import { fromBinary } from '@bufbuild/protobuf'
 import { BinaryReader, WireType } from '@bufbuild/protobuf/wire'
 import { TimestampSchema } from '@bufbuild/protobuf/wkt'
 import type { Instant } from '../../core/instant.ts'
+import { fromBase64 } from '../from-base64.ts'
 import { messageOf, parseText, type Reader } from './codec.ts'
 import { type QueueProduceRequest, QueueProduceRequestSchema } from './generated/redrive/queue/v1/queue_pb.ts'
 import { instantOf } from './times.ts'
@@ -88,7 +89,7 @@ function plainItem(json: unknown): ProducedItem | undefined {
     if (!isPlainText(value)) return undefined
     switch (key) {
       case 'bytes': {
-        const bytes = base64Of(value)
+        const bytes = fromBase64(value)
         if (bytes === undefined) return undefined
         item.payload = bytes
         break
@@ -107,17 +108,6 @@ function plainItem(json: unknown): ProducedItem | undefined {
   }
   if (item.payload.length === 0 && text !== '') item.payload = Buffer.from(text)
   return item
-}
-
-/** Node skips what is not base64: only if nothing was skipped is the length what it must be. */
-function base64Of(text: string): Uint8Array | undefined {
-  const { length } = text
-  const padding = text.endsWith('==') ? 2 : text.endsWith('=') ? 1 : 0
-  if (padding > 0 && length % 4 !== 0) return undefined
-  const digits = length - padding
-  if (digits % 4 === 1) return undefined
-  const bytes = Buffer.from(text, 'base64')
-  return bytes.length === (digits * 3) >> 2 ? bytes : undefined
 }
 
 function isPlainText(value: unknown): value is string {

@@ -1,6 +1,6 @@
 import type { DescMessage } from '@bufbuild/protobuf'
 import type { FastifyReply, FastifyRequest } from 'fastify'
-import { Type } from 'typebox'
+import { type TObject, Type } from 'typebox'
 import type { Engine, Trace } from '../../engine/engine.ts'
 import { KnownError } from '../../errors.ts'
 import type { ApiContext } from '../context.ts'
@@ -29,6 +29,8 @@ type Row<Req, Res> = Readonly<{
   bodyBytesMax: number
   isHot?: boolean
   slowMs?: number
+  /** Headers of this call alone, for OpenAPI. */
+  headers?: TObject
   request: Reader<Req> & { desc: DescMessage }
   handle: (message: Req, call: Call) => Promise<Res>
 }> &
@@ -49,6 +51,10 @@ export function queueRoute<Req, Res = undefined>(row: Row<Req, Res>): Route {
     bodyBytesMax,
     ...(row.isHot !== undefined && { isHot: row.isHot }),
     ...(row.slowMs !== undefined && { slowMs: row.slowMs }),
+    described: {
+      ...(row.headers !== undefined && { headers: row.headers }),
+      body: bothFormats(row.request.desc, 'Unknown fields are refused in JSON and skipped in protobuf.'),
+    },
     schema: {
       body: schemaOf(row.request.desc),
       response: { 200: bothFormats(response?.desc ?? ReplySchema) },
@@ -86,9 +92,9 @@ function caughtInside(error: unknown): never {
   throw error
 }
 
-function bothFormats(desc: DescMessage) {
+function bothFormats(desc: DescMessage, description = 'Fields that hold their zero value are left out.') {
   return {
-    description: 'Fields that hold their zero value are left out.',
+    description,
     content: {
       [contentTypes.json]: { schema: schemaOf(desc) },
       [contentTypes.protobuf]: { schema: Type.String({ contentMediaType: contentTypes.protobuf }) },

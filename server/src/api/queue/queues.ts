@@ -1,4 +1,5 @@
 import { create } from '@bufbuild/protobuf'
+import { partitionsMax } from '../../core/queue.ts'
 import { KnownError } from '../../errors.ts'
 import { bodyBytesMax } from './body-limits.ts'
 import { codecOf } from './codec.ts'
@@ -152,9 +153,6 @@ const delete_ = queueRoute({
 })
 
 export const queuesRoutes = [create_, update, list, info, delete_]
-
-/** Each one costs rows in the store and room in every server, for as long as the queue is there. */
-const partitionsMax = 10_000
 
 function alreadyExists(name: string): KnownError {
   return invalid(`invalid queue; '${name}' already exists`)

@@ -23,6 +23,20 @@ const check = Compile(ErrorHeader)
 
 const headerBytesMax = 8_192
 
+/** As OpenAPI shows it. */
+export const reportedErrorHeader = Type.Object({
+  'X-Redrive-Error': Type.Optional(
+    Type.String({
+      maxLength: headerBytesMax,
+      contentMediaType: 'application/json',
+      description:
+        'Why the items of this call failed: a JSON object with any of error_class, error_message, stack and ' +
+        'reason. It becomes the failure of the dead letter. What is not ASCII may be UTF-8 or \\uXXXX.',
+      examples: ['{"error_class":"CardRefused","error_message":"no funds","reason":"refused"}'],
+    }),
+  ),
+})
+
 export function readReportedError(header: string | readonly string[] | undefined): ReportedError | null {
   if (header === undefined) return null
   const text = String(header)

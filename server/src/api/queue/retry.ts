@@ -6,7 +6,7 @@ import { settle } from './item-ids.ts'
 import { inQueue } from './lookup.ts'
 import { scheduledFromUs } from './produce.ts'
 import { queueRoute } from './queue-route.ts'
-import { type ReportedError, readReportedError } from './reported-error.ts'
+import { type ReportedError, readReportedError, reportedErrorHeader } from './reported-error.ts'
 import { instantOf } from './times.ts'
 import { orTryAgain } from './try-again.ts'
 
@@ -19,6 +19,7 @@ export const retryRoute = queueRoute({
   bodyBytesMax: bodyBytesMax.ids,
   isHot: true,
   slowMs: Number.POSITIVE_INFINITY,
+  headers: reportedErrorHeader,
   request: codecOf(QueueRetryRequestSchema),
   handle: async (message, { engine, context, request }) => {
     const { queueName, partition, items } = message

@@ -1,7 +1,7 @@
 /** What a person does to a queue: make it, change it, stop and restart it, delete it. Each is audited. */
 import type { FastifyRequest } from 'fastify'
 import { Type } from 'typebox'
-import { defaultPolicy, type QueuePolicy } from '../../core/queue.ts'
+import { defaultPolicy, partitionsMax, type QueuePolicy } from '../../core/queue.ts'
 import type { Engine, Trace } from '../../engine/engine.ts'
 import { checkTimes } from '../../storage/queue-checks.ts'
 import { route } from '../route.ts'
@@ -30,7 +30,7 @@ export const queueCareRoutes = [
       body: Type.Object(
         {
           name: QueueName,
-          partitions: Type.Optional(Type.Integer({ minimum: 1, maximum: 1_024 })),
+          partitions: Type.Optional(Type.Integer({ minimum: 1, maximum: partitionsMax })),
           policy: Type.Optional(PolicySpec),
           is_paused: Type.Optional(Type.Boolean()),
           reason: Reason,
@@ -82,6 +82,7 @@ export const queueCareRoutes = [
           : 'Gives out items again; leases that wait are served at once.',
       tag: 'queues',
       dialect: v1,
+      isBodyOptional: true,
       schema: {
         params,
         body: Type.Object({ reason: Reason }, { additionalProperties: false }),

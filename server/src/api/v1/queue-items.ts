@@ -1,9 +1,12 @@
 /** What the Queue API has no place for: priority, a key against doing it twice, longer leases, no more of them. */
 import { Buffer } from 'node:buffer'
 import { type Static, Type } from 'typebox'
+import { ksuidProblem } from '../../core/ksuid.ts'
+import { partitionsMax } from '../../core/queue.ts'
 import { KnownError } from '../../errors.ts'
 import { queueNotFound } from '../../storage/queue-checks.ts'
 import type { NewItem } from '../../storage/storage.ts'
+import { fromBase64 } from '../from-base64.ts'
 import { route } from '../route.ts'
 import { keptAsBytes } from '../unkeepable-text.ts'
 import { formatInstant, parseInstant } from '../wire-time.ts'
@@ -101,8 +104,8 @@ export const queueItemRoutes = [
       params,
       body: Type.Object(
         {
-          partition: Type.Integer({ minimum: 0, maximum: 1_023 }),
-          ids: Type.Array(Type.String({ minLength: 27, maxLength: 27 }), { minItems: 1, maxItems: itemsMax }),
+          partition: Type.Integer({ minimum: 0, maximum: partitionsMax - 1 }),
+          ids: Type.Array(Type.String({ maxLength: 100 }), { minItems: 1, maxItems: itemsMax }),
           lease: Type.Optional(
             Type.String({ maxLength: 32, description: "From now; default: the queue's lease time." }),
           ),
@@ -112,6 +115,7 @@ export const queueItemRoutes = [
       response: { 200: Type.Object({ lease_deadline: Type.String({ format: 'date-time' }) }) },
     },
     handler: async ({ params: { name }, body: { partition, ids, lease } }, _reply, context) => {
+      checkIds(ids)
       const leaseUs = lease === undefined ? undefined : durationOf('lease', lease, 1)
       return { lease_deadline: formatInstant(await context.engine().extend(name, partition, ids, leaseUs)) }
     },
@@ -164,11 +168,18 @@ function newItem(spec: Static<typeof ItemSpec>): NewItem {
   }
 }
 
-const base64 = /^[A-Za-z0-9+/_-]*={0,2}$/
+/** What cannot be an id is not looked for. */
+function checkIds(ids: readonly string[]): void {
+  for (const [index, id] of ids.entries()) {
+    if (ksuidProblem(id) === undefined) continue
+    throw new KnownError('ITEM_ID_INVALID', `ids[${index}]: ${JSON.stringify(id)} is not the id of an item`)
+  }
+}
 
 function bytesOf(field: string, text: string): Uint8Array {
-  if (!base64.test(text)) throw new KnownError('BAD_REQUEST', `items: ${field} is not base64`)
-  return Buffer.from(text, 'base64')
+  const bytes = fromBase64(text)
+  if (bytes === undefined) throw new KnownError('BAD_REQUEST', `items: ${field} is not base64`)
+  return bytes
 }
 
 function instantOf(text: string): number {

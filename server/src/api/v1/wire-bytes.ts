@@ -5,6 +5,7 @@
 import { Buffer, isUtf8 } from 'node:buffer'
 import { Type } from 'typebox'
 import type { Header } from '../../core/item.ts'
+import { fromBase64 } from '../from-base64.ts'
 import { InvalidRequest } from '../invalid-request.ts'
 import { keptAsBytes } from '../unkeepable-text.ts'
 import { nullable } from './cursor.ts'
@@ -59,15 +60,14 @@ export function bytesGiven(
   if (text !== undefined && base64 !== undefined) {
     throw new InvalidRequest([{ field, message: `is given twice: as text and as ${field}_base64` }])
   }
-  if (base64 !== undefined) return fromBase64(`${field}_base64`, base64)
+  if (base64 !== undefined) return decode(`${field}_base64`, base64)
   return typeof text === 'string' ? Buffer.from(text) : text
 }
 
-const base64Text = /^[A-Za-z0-9+/_-]*={0,2}$/
-
-function fromBase64(field: string, text: string): Uint8Array {
-  if (base64Text.test(text)) return Buffer.from(text, 'base64')
-  throw new InvalidRequest([{ field, message: 'is not base64' }])
+function decode(field: string, text: string): Uint8Array {
+  const bytes = fromBase64(text)
+  if (bytes === undefined) throw new InvalidRequest([{ field, message: 'is not base64' }])
+  return bytes
 }
 
 /** Over the same memory: payloads may be large. */

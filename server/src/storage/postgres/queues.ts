@@ -1,6 +1,12 @@
 import { newQueue, type Queue } from '../../core/queue.ts'
 import { KnownError } from '../../errors.ts'
-import { checkChangedTimes, checkDeadQueue, partitionNotFound, queueInUse, queueNotFound } from '../queue-checks.ts'
+import {
+  checkChangedTimes,
+  checkDeadQueue,
+  partitionNotFound,
+  queueInUse,
+  queueNotFound,
+} from '../queue-checks.ts'
 import { policyText, queueOf } from '../queue-row.ts'
 import type { CreateQueue, DeleteQueue, QueuesQuery, UpdateQueue } from '../storage.ts'
 import type { Connection, Connections, Row } from './connections.ts'
