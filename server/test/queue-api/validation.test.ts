@@ -97,6 +97,30 @@ describeFormats('what is refused, and in which order', (api) => {
     ])
   })
 
+  it.each([
+    ['999ns', "minimum timeout is '10ms' but '999ns' was requested"],
+    ['10ms', "minimum timeout is '10ms' but '10ms' was requested"],
+    ['1.000005ms', "minimum timeout is '10ms' but '1.000005ms' was requested"],
+    ['15m1ns', "maximum timeout is '15m' but '15m0.000000001s' was requested"],
+    ['2000000h1ns', "maximum timeout is '15m' but '2000000h0m0.000000001s' was requested"],
+    ['-1ns', "minimum timeout is '10ms' but '-1ns' was requested"],
+  ])('a request timeout of %s, shown to the nanosecond', async (request_timeout, why) => {
+    const queue = await api.queue()
+    const lease = { queue_name: queue, client_id: 'worker', batch_size: 1, request_timeout }
+    const produce = { queue_name: queue, items: [{}], request_timeout }
+    for (const [method, body] of [
+      ['queue.lease', lease],
+      ['queue.produce', produce],
+    ] as const) {
+      expect(await api.refused(method, body)).toBe(`request timeout is invalid; ${why}`)
+    }
+  })
+
+  it('no request timeout that is longer than 10 ms by less than a microsecond', async () => {
+    const queue = await api.queue()
+    await api.call('queue.produce', { queue_name: queue, items: [{}], request_timeout: '10.000001ms' })
+  })
+
   it('by queue.complete', async () => {
     const queue = await api.queue()
     await api.produce(queue, 'one', 'two')

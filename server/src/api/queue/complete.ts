@@ -42,7 +42,7 @@ function checkRequest({ requestTimeout, ids }: QueueCompleteRequest, itemsMax: n
   if (ids.length > itemsMax) {
     throw invalid(`ids is invalid; max_complete_batch_size is ${itemsMax} but received ${ids.length}`)
   }
-  checkTimeoutMax(timeoutUs, true)
+  checkTimeoutMax(timeoutUs, requestTimeout, true)
   // Less than none at all cannot be met either.
   checkTimeoutGiven(Math.max(timeoutUs, 0))
   return timeoutUs

@@ -32,8 +32,8 @@ export const leaseRoute = queueRoute({
       checkNoNul('client id', clientId)
       checkBatchSize(batchSize, context.queueLimits.leaseItemsMax)
       checkTimeoutGiven(timeoutUs)
-      checkTimeoutMax(timeoutUs, true)
-      checkTimeoutMin(timeoutUs)
+      checkTimeoutMax(timeoutUs, message.requestTimeout, true)
+      checkTimeoutMin(timeoutUs, message.requestTimeout)
     }
     const { partition, items } = await inQueue(engine, message, check, () =>
       context.leaseCalls.run(queueName, clientId, reply, (signal) =>

@@ -42,8 +42,8 @@ export const produceRoute = queueRoute({
 function checkTimeout({ requestTimeout }: ProduceBody): number {
   const timeoutUs = parseRequestTimeout(requestTimeout)
   checkTimeoutGiven(timeoutUs)
-  checkTimeoutMax(timeoutUs, false)
-  checkTimeoutMin(timeoutUs)
+  checkTimeoutMax(timeoutUs, requestTimeout, false)
+  checkTimeoutMin(timeoutUs, requestTimeout)
   return timeoutUs
 }
 
