@@ -11,11 +11,23 @@ export function producedItem(command: Produce, index: number, queue: Queue, id: 
   return newItem(command, { ...made, attempts: 1, lease: { holder: lease.holder, deadline } }, queue, id)
 }
 
-export function importedItem(command: Import, index: number, queue: Queue, id: string): Item {
-  return newItem(command, command.items[index] as ImportedItem, queue, id)
+export function importedItem(
+  command: Import,
+  index: number,
+  queue: Queue,
+  id: string,
+  groupId?: number | null,
+): Item {
+  return newItem(command, command.items[index] as ImportedItem, queue, id, groupId)
 }
 
-function newItem(command: Produce | Import, given: ImportedItem, queue: Queue, id: string): Item {
+function newItem(
+  command: Produce | Import,
+  given: ImportedItem,
+  queue: Queue,
+  id: string,
+  groupId: number | null = null,
+): Item {
   const { now, partition } = command
   const base = {
     id,
@@ -41,7 +53,7 @@ function newItem(command: Produce | Import, given: ImportedItem, queue: Queue, i
     letterId: given.letterId ?? null,
     redrives: given.redrives ?? 0,
     history: given.history ?? [],
-    groupId: null,
+    groupId,
     letter: given.origin ? newLetterFacts(now, queue.redrive, 0.5) : null,
   }
   if (given.lease) return { ...base, state: 'leased', lease: given.lease }

@@ -6,6 +6,7 @@
  */
 import pg from 'pg'
 import type { CredentialSource, Credentials } from '../credentials.ts'
+import { CopyIn } from './copy-in.ts'
 import { isConnectionLost, isRefusedLogin, OutcomeUnknown } from './errors.ts'
 
 export type Row = Record<string, unknown>
@@ -33,6 +34,8 @@ export function prepared(text: string): Statement {
 
 export interface Connection {
   query(statement: Statement, values?: readonly unknown[]): Promise<Row[]>
+  /** See copy-rows.ts. */
+  copy(text: string, messages: readonly Buffer[]): Promise<void>
 }
 
 export type ConnectionOptions = Readonly<{
@@ -350,6 +353,13 @@ class PooledConnection implements Connection {
     }
     const { rows } = await this.#client.query<Row>(timed)
     return rows
+  }
+
+  copy(text: string, messages: readonly Buffer[]): Promise<void> {
+    return new Promise((resolve, reject) => {
+      const done = (error: Error | undefined) => (error ? reject(error) : resolve())
+      this.#client.query(new CopyIn(text, messages, answerTimeoutMs, done))
+    })
   }
 }
 

@@ -14,11 +14,22 @@ export class Stale extends Error {
   }
 }
 
+/** A letter that was taken for a new one is there already. Nothing was written: look at each, do again. */
+export class SourceIsThere extends Error {
+  readonly queueIds: readonly number[]
+
+  constructor(queueIds: readonly number[]) {
+    super('a source id is there already')
+    this.queueIds = queueIds
+  }
+}
+
 /** Raised by redrive.expect_rows: the statement met a change made since it began, and was undone. */
 const changedMeanwhile = 'RD001'
 
 const sqlState = {
   serializationFailure: '40001',
+  notUnique: '23505',
   deadlock: '40P01',
   lockTimeout: '55P03',
   statementTimeout: '57014',
@@ -51,6 +62,16 @@ export function isWorthRepeating(error: unknown): boolean {
   if (error instanceof Stale) return true
   const code = codeOf(error)
   return code === sqlState.serializationFailure || code === sqlState.deadlock || code === changedMeanwhile
+}
+
+/** That unique index has a row like it. */
+export function isRefusedBy(error: unknown, index: string): boolean {
+  return (
+    error instanceof Error &&
+    codeOf(error) === sqlState.notUnique &&
+    'constraint' in error &&
+    error.constraint === index
+  )
 }
 
 /** The connection is gone or going: what was sent over it may or may not have been done. */

@@ -4,7 +4,7 @@
  * of a queue that was deleted is of no queue any more.
  */
 import { type Cause, causeOf, otherCause } from '../../core/cause.ts'
-import type { Item } from '../../core/item.ts'
+import type { Failure, Item, Origin } from '../../core/item.ts'
 import { int4s, int8s, texts } from './arrays.ts'
 import type { Statement } from './connections.ts'
 import type { Stored } from './rows.ts'
@@ -53,24 +53,38 @@ const makeGroups: Statement = {
 }
 
 type Wanted = Readonly<{ queueId: number; cause: Cause; seenAt: number }>
+type Letter = Readonly<{ queueId: number; failure: Failure | null; origin: Origin | null; seenAt: number }>
 
-/** The items with their groups. Those that are no letters have none. */
-export async function withGroups(transaction: Transaction, stored: readonly Stored[]): Promise<Stored[]> {
+/** What is no letter has none. */
+export async function groupIdsOf(
+  transaction: Transaction,
+  letters: readonly Letter[],
+): Promise<(number | null)[]> {
   const wanted = new Map<string, Wanted>()
-  const keys = stored.map(({ queueId, item }) => {
-    if (item.origin === null) return undefined
-    const cause = causeOf(item.failure, item.origin)
+  const keys = letters.map(({ queueId, failure, origin, seenAt }) => {
+    if (origin === null) return null
+    const cause = causeOf(failure, origin)
     const key = keyOf(queueId, cause.fingerprint)
-    if (transaction.groupOf(key) === undefined && !wanted.has(key)) {
-      wanted.set(key, { queueId, cause, seenAt: item.diedAt ?? item.createdAt })
-    }
+    if (transaction.groupOf(key) === undefined && !wanted.has(key))
+      wanted.set(key, { queueId, cause, seenAt })
     return key
   })
   if (wanted.size > 0) await learn(transaction, wanted)
+  return keys.map((key) => (key === null ? null : (transaction.groupOf(key) as number)))
+}
+
+/** The items with their groups. Those that are no letters have none. */
+export async function withGroups(transaction: Transaction, stored: readonly Stored[]): Promise<Stored[]> {
+  const letters = stored.map(({ queueId, item: { failure, origin, diedAt, createdAt } }) => ({
+    queueId,
+    failure,
+    origin,
+    seenAt: diedAt ?? createdAt,
+  }))
+  const ids = await groupIdsOf(transaction, letters)
   return stored.map((each, index) => {
-    const key = keys[index]
-    if (key === undefined) return each
-    return { ...each, item: { ...each.item, groupId: transaction.groupOf(key) as number } }
+    const groupId = ids[index] ?? null
+    return groupId === null ? each : { ...each, item: { ...each.item, groupId } }
   })
 }
 

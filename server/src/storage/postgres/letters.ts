@@ -12,8 +12,8 @@ import type { Archived } from '../storage.ts'
 import { int4s, texts, uuids } from './arrays.ts'
 import type { Connections, Row, Statement } from './connections.ts'
 import { Stale } from './errors.ts'
+import { findBySource } from './insert-sourced.ts'
 import { type ChangedLetter, holdLetters, isId, writeLetters } from './letter-rows.ts'
-import { findBySource } from './produce.ts'
 import type { KnownQueue } from './queues.ts'
 import {
   columnNames,

@@ -45,6 +45,7 @@ import { toKnownError } from './errors.ts'
 import { Gatherer } from './gather.ts'
 import { GroupBook } from './groups.ts'
 import { Horizon } from './horizon.ts'
+import { Repeats } from './insert-sourced.ts'
 import { listEdits } from './letter-edits.ts'
 import { listLetters } from './letter-list.ts'
 import { countLetters, countOpenSince, groupArrivals, listGroups } from './letter-sums.ts'
@@ -81,6 +82,7 @@ export async function openPostgres(
     cursors: new Cursors(),
     groups: new GroupBook(),
     horizon: new Horizon(),
+    repeats: new Repeats(),
     slots: new Slots(random),
   })
   try {

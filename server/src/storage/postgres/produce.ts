@@ -1,18 +1,17 @@
 import { later } from '../../core/instant.ts'
 import { nextKsuids } from '../../core/ksuid.ts'
-import { importedItem, producedItem } from '../new-item.ts'
-import type { Import, Imported, Produce, Produced } from '../storage.ts'
+import { producedItem } from '../new-item.ts'
+import type { Produce, Produced } from '../storage.ts'
 import { int4s, texts } from './arrays.ts'
 import type { Connection, Statement } from './connections.ts'
 import { addTally, Tally, tallyWidth } from './counts.ts'
-import { withGroups } from './groups.ts'
 import { type LeasedRow, noteLeaseEnds } from './lease-ends.ts'
 import type { KnownQueue } from './queues.ts'
 import {
   type ColumnName,
   columnNames,
   encode,
-  isSourced,
+  insertInto,
   type Stored,
   sharedValues,
   unnestOf,
@@ -132,28 +131,7 @@ export async function tryProduceAlone(
   return results
 }
 
-const insertLive: Statement = { name: 'insert-live', text: insertInto('items_live', false) }
-/** The one dead letter per death: what has the source id already is left as it is. */
-const insertSourced: Statement = {
-  name: 'insert-sourced',
-  text: `${insertInto('items_sourced', true)}
-    on conflict (queue_id, source_id) where source_id is not null do nothing returning id`,
-}
-
-/** (`+ 0`: only the index on source ids is a way to one, whatever the table looked like when this was planned.) */
-export const findBySource: Statement = {
-  name: 'find-by-source',
-  text: `select t.* from unnest($1::int4[], $2::text[]) as w(queue_id, source_id)
-    cross join lateral (
-      select f.queue_id, f.partition, f.id, coalesce(f.root_id, f.id) as root_id, f.source_id from redrive.items_sourced f
-      where f.queue_id + 0 = w.queue_id and f.source_id = w.source_id and f.source_id is not null offset 0) t`,
-}
-
-function insertInto(table: string, isSourcedTable: boolean): string {
-  return `insert into redrive.${table} (${columnNames.join(', ')}, is_sourced)
-    select ${columnNames.map((name) => `i.${name}`).join(', ')}, ${isSourcedTable}
-    from ${unnestOf(columnNames, 'i', 1)}`
-}
+export const insertLive: Statement = { name: 'insert-live', text: insertInto('items_live', false) }
 
 export async function produce(transaction: Transaction, commands: readonly Produce[]): Promise<Produced[]> {
   const rows: Stored[] = []
@@ -175,7 +153,7 @@ export async function produce(transaction: Transaction, commands: readonly Produ
   return results
 }
 
-function isLeased(row: Stored): row is Stored & LeasedRow {
+export function isLeased(row: Stored): row is Stored & LeasedRow {
   return row.item.state === 'leased'
 }
 
@@ -216,61 +194,6 @@ async function keepKey(
   const [row] = await connection.query(findKey, [known.id, key])
   const before = JSON.parse(row?.ids as string) as string[]
   return { ...producedOf(command, known, before), partition: row?.partition as number, isRepeat: true }
-}
-
-export async function importItems(
-  transaction: Transaction,
-  commands: readonly Import[],
-): Promise<Imported[][]> {
-  const rows: Stored[] = []
-  for (const command of commands) {
-    const known = await transaction.at(command.queue, command.partition)
-    await transaction.lockPartitions([{ known, partition: command.partition }])
-    const ids = transaction.nextIds(known, command.partition, command.now, command.items.length)
-    const stored = ids.map((id, index) => ({
-      queueId: known.id,
-      queue: known.queue,
-      item: importedItem(command, index, known.queue, id),
-    }))
-    for (const each of await withGroups(transaction, stored)) rows.push(each)
-    if (stored.some(({ item }) => isSourced(item))) transaction.markSourced(known)
-  }
-  const live = rows.filter(({ item }) => !isSourced(item))
-  const sourced = rows.filter(({ item }) => isSourced(item))
-  const newIds = new Set(live.map(({ item }) => item.id))
-  if (live.length > 0) await transaction.connection.query(insertLive, encode(columnNames, live))
-  if (sourced.length > 0) {
-    const inserted = await transaction.connection.query(insertSourced, encode(columnNames, sourced))
-    for (const row of inserted) newIds.add(row.id as string)
-  }
-  const leased = rows.filter(isLeased).filter(({ item }) => newIds.has(item.id))
-  await noteLeaseEnds(transaction.connection, leased)
-  for (const { queueId, item } of rows) if (newIds.has(item.id)) transaction.tally.accept(queueId, item)
-  const skipped = sourced.filter(({ item }) => !newIds.has(item.id))
-  const there = await rootIdsBySource(transaction.connection, skipped)
-  let at = 0
-  return commands.map((command) =>
-    command.items.map((): Imported => {
-      const { queueId, item } = rows[at++] as Stored
-      const { createdAt, expireDeadline } = item
-      if (newIds.has(item.id)) return { id: item.id, createdAt, expireDeadline }
-      const thereId = there.get(`${queueId}/${item.sourceId}`)
-      return { id: null, createdAt, expireDeadline, ...(thereId === undefined ? {} : { thereId }) }
-    }),
-  )
-}
-
-/** What has the source ids already, by queue and source id. */
-async function rootIdsBySource(
-  connection: Connection,
-  skipped: readonly Stored[],
-): Promise<Map<string, string>> {
-  if (skipped.length === 0) return new Map()
-  const rows = await connection.query(findBySource, [
-    int4s(skipped.map(({ queueId }) => queueId)),
-    texts(skipped.map(({ item }) => item.sourceId)),
-  ])
-  return new Map(rows.map((row) => [`${row.queue_id}/${row.source_id}`, row.root_id as string]))
 }
 
 function storedRows(tally: Tally, known: KnownQueue, command: Produce, ids: readonly string[]): Stored[] {

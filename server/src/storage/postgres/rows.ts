@@ -15,7 +15,7 @@ export const stateNames = ['waiting', 'scheduled', 'leased', 'done', 'dead', 'di
 /** An item with what the rules of its queue make of it. */
 export type Stored = Readonly<{ queueId: number; queue: Queue; item: Item }>
 
-type Column = Readonly<
+export type Column = Readonly<
   | { type: 'int4' | 'int8'; of: (stored: Stored) => number | null }
   | { type: 'text'; of: (stored: Stored) => string | null }
   /** Given as a KSUID. */
@@ -23,7 +23,7 @@ type Column = Readonly<
   | { type: 'bytea'; of: (stored: Stored) => Uint8Array | null }
 >
 
-const columns = {
+export const columns = {
   queue_id: { type: 'int4', of: ({ queueId }) => queueId },
   partition: { type: 'int4', of: ({ item }) => item.partition },
   id: { type: 'text', of: ({ item }) => item.id },
@@ -119,6 +119,13 @@ export function sharedValues(names: readonly ColumnName[], rows: readonly Stored
     values.push(value)
   }
   return values
+}
+
+/** All columns of the rows that are encoded in the parameters from 1 on. */
+export function insertInto(table: string, isSourcedTable: boolean): string {
+  return `insert into redrive.${table} (${columnNames.join(', ')}, is_sourced)
+    select ${columnNames.map((name) => `i.${name}`).join(', ')}, ${isSourcedTable}
+    from ${unnestOf(columnNames, 'i', 1)}`
 }
 
 /** The rows that were encoded, as a table `alias`; its parameters start at number `first`. */
@@ -228,9 +235,15 @@ const noHeaders: readonly Header[] = []
 
 export function headersToText(headers: readonly Header[]): string | null {
   if (headers.length === 0) return null
-  return JSON.stringify(
-    headers.map(([name, value]) => [name, value === null ? null : Buffer.from(value).toString('base64')]),
-  )
+  let text = '['
+  for (const [name, value] of headers) {
+    text += `${text.length === 1 ? '' : ','}[${JSON.stringify(name)},${value === null ? 'null' : `"${base64(value)}"`}]`
+  }
+  return `${text}]`
+}
+
+function base64({ buffer, byteOffset, byteLength }: Uint8Array): string {
+  return Buffer.from(buffer, byteOffset, byteLength).toString('base64')
 }
 
 export function headersOf(text: string | null | undefined): readonly Header[] {

@@ -3,6 +3,7 @@ import type { Connections } from './connections.ts'
 import type { Cursors } from './cursors.ts'
 import type { GroupBook } from './groups.ts'
 import type { Horizon } from './horizon.ts'
+import type { Repeats } from './insert-sourced.ts'
 import type { QueueBook } from './queues.ts'
 import type { Vacuum } from './vacuum.ts'
 
@@ -13,6 +14,7 @@ export type Store = Readonly<{
   cursors: Cursors
   groups: GroupBook
   horizon: Horizon
+  repeats: Repeats
   random: () => number
   /** For what a command without a time does. */
   now: () => Instant

@@ -28,17 +28,20 @@ export class Transaction {
   readonly random: () => number
   readonly #store: Store
   readonly #slot: number
+  readonly #hasRepeats: boolean
   readonly #groups = new Map<string, number>()
   readonly #queues = new Map<string, KnownQueue>()
   readonly #changed = new Map<string, Row | undefined>()
   readonly #locked = new Map<string, LockedPartition>()
   readonly #sourced = new Set<number>()
 
-  constructor(connection: Connection, store: Store) {
+  /** `hasRepeats`: it was run before, and had letters that are there already. */
+  constructor(connection: Connection, store: Store, hasRepeats = false) {
     this.connection = connection
     this.random = store.random
     this.#store = store
     this.#slot = store.slots.transaction
+    this.#hasRepeats = hasRepeats
   }
 
   /** Reads the queues, and the dead queues that they name, as they are now. */
@@ -173,6 +176,15 @@ export class Transaction {
   /** Remembered by the server once all of this is committed. */
   learnGroup(key: string, id: number): void {
     this.#groups.set(key, id)
+  }
+
+  /** Whether letters that come into these queues may well be there already. */
+  expectsRepeats(queueIds: readonly number[]): boolean {
+    return this.#hasRepeats || this.#store.repeats.areExpected(queueIds)
+  }
+
+  noteRepeats(queueIds: readonly number[], hadSome: boolean): void {
+    this.#store.repeats.note(queueIds, hadSome)
   }
 
   /** Also before letters are looked for: they are found by their counts. */

@@ -8,12 +8,13 @@ import { writeAudit } from './audit.ts'
 import { freezeIds, freezeLetters, putCampaign, skipLetters } from './campaigns.ts'
 import { tryCompleteAlone, tryCompletePlain } from './complete-plain.ts'
 import { beginWrite } from './connections.ts'
-import { isWorthRepeating } from './errors.ts'
+import { isWorthRepeating, SourceIsThere } from './errors.ts'
+import { importItems } from './import.ts'
 import { lease, tryLeaseAlone } from './lease.ts'
 import { editLetter } from './letter-edits.ts'
 import { discardLetters, restoreLetters } from './letters.ts'
 import { acquireLock, fence, releaseLock, renewLock } from './locks.ts'
-import { importItems, produce, tryProduceAlone } from './produce.ts'
+import { produce, tryProduceAlone } from './produce.ts'
 import { createQueue, deleteQueue, lockQueueDefinitions, updateQueue } from './queues.ts'
 import { redriveLetters } from './redrive.ts'
 import { endRedrives } from './redrive-ends.ts'
@@ -33,15 +34,21 @@ export async function write(store: Store, commands: readonly Command[]): Promise
   if (commands.length === 0) return []
   for (const command of commands) checkCommand(command)
   const runs = splitIntoRuns(commands)
+  let hasRepeats = false
   for (let attempt = 1; ; attempt++) {
     try {
       const [run] = runs
       const alone = runs.length === 1 && run !== undefined ? await tryAlone(store, run) : undefined
-      const results = alone ?? (await writeTogether(store, commands, runs))
+      const results = alone ?? (await writeTogether(store, commands, runs, hasRepeats))
       moveCursors(store, commands, results)
       store.vacuum.note(deadRowsOf(commands, results))
       return results
     } catch (error) {
+      if (error instanceof SourceIsThere) {
+        store.repeats.note(error.queueIds, true)
+        hasRepeats = true
+        continue
+      }
       if (!isWorthRepeating(error) || attempt === attemptsMax) throw error
       // Apart by chance, so that two that met head-on do not meet again.
       await sleep(store.random() * 2 ** attempt)
@@ -76,10 +83,11 @@ async function writeTogether(
   store: Store,
   commands: readonly Command[],
   runs: readonly Run[],
+  hasRepeats: boolean,
 ): Promise<AnyResult[]> {
   const { connections, book } = store
   const done = await connections.transaction(beginWrite, async (connection) => {
-    const transaction = new Transaction(connection, store)
+    const transaction = new Transaction(connection, store, hasRepeats)
     if (commands.some(({ op }) => op === 'create-queue' || op === 'update-queue' || op === 'delete-queue')) {
       await lockQueueDefinitions(connection)
     }
