@@ -1,3 +1,4 @@
+import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { aFailure } from '../../test/make.ts'
 import { causeOf, normalize, otherCause } from './cause.ts'
@@ -91,5 +92,36 @@ describe('a message without its variable parts', () => {
     ['  two\n  lines ', 'two lines'],
   ])('%j is %j', (message, title) => {
     expect(normalize(message)).toBe(title)
+  })
+
+  it('is the same whether or not there is more in it than numbers', () => {
+    const pieces = [
+      '0',
+      '0x',
+      '1f',
+      '12.5',
+      'ab',
+      'Xyz',
+      'abcdefabcdef',
+      'a1b2c3d4e5f6',
+      '-',
+      '_',
+      ' ',
+      '.',
+      ':',
+      'é',
+      '\n',
+    ]
+    const uuid = 'abcdefab-abcd-abcd-abcd-abcdefabcdef'
+    const message = fc
+      .array(fc.constantFrom(...pieces, uuid), { maxLength: 12 })
+      .map((parts) => parts.join(''))
+    // A quoted text at the end is replaced by itself, and no message with one is taken for a simple one.
+    const quoted = (text: string) => normalize(`${text} 'x'`)
+    fc.assert(
+      fc.property(message, (text) => {
+        expect(`${normalize(text)} <text>`.trim()).toBe(quoted(text))
+      }),
+    )
   })
 })

@@ -5,6 +5,7 @@
 // biome-ignore lint/style/noRestrictedImports: a hash is pure, and does no I/O.
 import { hash } from 'node:crypto'
 import type { Failure, Origin } from './item.ts'
+import { normalize } from './normalize.ts'
 import { headOf, slugOf } from './reason.ts'
 
 export type Cause = Readonly<{
@@ -30,27 +31,33 @@ const framesRead = 5
 
 export function causeOf(failure: Failure | null, origin: Pick<Origin, 'name'>): Cause {
   const message = failure?.message ?? ''
-  const cause = {
-    origin: plain(origin.name, originMax),
-    reason: plain(failure?.reason || 'unknown', reasonMax),
-    slug: remembered(slugs, headOf(message), slugOf),
-    errorClass: plain(failure?.errorClass ?? '', classMax),
-    title: plain(normalize(message.slice(0, messageRead)), titleMax),
-  }
-  const parts = [
-    ...Object.values(cause),
-    remembered(frames, (failure?.stack ?? '').slice(0, stackRead), topFrames),
-  ]
-  return { ...cause, fingerprint: remembered(fingerprints, parts.join('\u0000'), fingerprintOf) }
+  const name = origin.name.slice(0, originMax)
+  const reason = (failure?.reason || 'unknown').slice(0, reasonMax)
+  const slug = remembered(slugs, headOf(message), slugOf)
+  const errorClass = (failure?.errorClass ?? '').slice(0, classMax)
+  const title = normalize(message.slice(0, messageRead)).slice(0, titleMax)
+  const stack = (failure?.stack ?? '').slice(0, stackRead)
+  // With the lengths no two can be taken for each other, whatever characters they have.
+  const lengths = `${name.length}/${reason.length}/${slug.length}/${errorClass.length}/${title.length}/`
+  return remembered(causes, lengths + name + reason + slug + errorClass + title + stack, () => {
+    const cause = {
+      origin: plain(name),
+      reason: plain(reason),
+      slug,
+      errorClass: plain(errorClass),
+      title: plain(title),
+    }
+    const parts = [...Object.values(cause), topFrames(stack)]
+    return { ...cause, fingerprint: fingerprintOf(parts.join('\u0000')) }
+  })
 }
 
 /** What many letters share is worked out once. Emptied when it is full: what is in use comes back at once. */
 const slugs = new Map<string, string>()
-const frames = new Map<string, string>()
-const fingerprints = new Map<string, string>()
+const causes = new Map<string, Cause>()
 const rememberedMax = 2_000
 
-function remembered(map: Map<string, string>, key: string, make: (key: string) => string): string {
+function remembered<T>(map: Map<string, T>, key: string, make: (key: string) => T): T {
   let made = map.get(key)
   if (made === undefined) {
     made = make(key)
@@ -61,37 +68,36 @@ function remembered(map: Map<string, string>, key: string, make: (key: string) =
   return made
 }
 
-/** For the letters of a queue that has too many causes to keep apart: all that share the rest. */
-export function otherCause(cause: Cause): Cause {
+/**
+ * For the letters of a queue that has too many causes to keep apart: all of one origin, reason and error class, so that
+ * those are still counted exactly. `isClassLost`: where there are too many of these, too.
+ */
+export function otherCause(cause: Cause, isClassLost = false): Cause {
   const rest = {
     origin: cause.origin,
     reason: cause.reason,
     slug: 'other',
-    errorClass: '',
-    title: '(others)',
+    errorClass: isClassLost ? '' : cause.errorClass,
+    title: isClassLost ? classLostTitle : '(others)',
   }
   return { ...rest, fingerprint: fingerprintOf(Object.values(rest).join('\u0000')) }
 }
 
+/** Of no message: the slug of that would be another one. */
+export const classLostTitle = '(others of any class)'
+
+/** More causes than these are no help to anybody: further ones of a queue are kept together, see `otherCause`. */
+export const causesMax = 5_000
+/** Causes and what others are kept together as: beyond that not even the class is kept apart. */
+export const groupsMax = 15_000
+
 /** As any store keeps it: failures may hold what no text column takes, and a cut may halve a character. */
-function plain(text: string, lengthMax: number): string {
-  const cut = text.slice(0, lengthMax)
-  return cut.includes('\0') ? cut.replaceAll('\0', ' ').toWellFormed() : cut.toWellFormed()
+function plain(text: string): string {
+  return text.replaceAll('\0', ' ').toWellFormed()
 }
 
 function fingerprintOf(text: string): string {
   return hash('sha256', text, 'hex').slice(0, 16)
-}
-
-/** One pass, no part of it can be read in two ways: no input makes it slow. */
-const variable =
-  /"[^"\n]{0,200}"|'[^'\n]{0,200}'|[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12}|0x[0-9a-fA-F]+|\b(?=[a-zA-Z]*[0-9])[0-9A-Za-z]{12,}\b|[0-9]+(?:[.:,][0-9]+)*/g
-
-export function normalize(message: string): string {
-  return message
-    .replaceAll(variable, (part) => (part.startsWith('"') || part.startsWith("'") ? '<text>' : '<n>'))
-    .replaceAll(/\s+/g, ' ')
-    .trim()
 }
 
 /** Where it failed, without line numbers: those change with every release. */

@@ -49,6 +49,8 @@ const partMax = 2 ** 52
 export class Tally {
   readonly letters = new LetterTally()
   readonly #deltas = new Map<string, Delta>()
+  /** The one that was last looked for: mostly it is the next one, too. */
+  #last: Delta | undefined
 
   add(queueId: number, partition: number, count: Count, by = 1): void {
     this.#at(queueId, partition).counts[count] += by
@@ -90,6 +92,7 @@ export class Tally {
   drop(queueId: number): void {
     this.letters.drop(queueId)
     for (const [key, delta] of this.#deltas) if (delta.queueId === queueId) this.#deltas.delete(key)
+    this.#last = undefined
   }
 
   /** Sorted: whoever writes several rows of counts locks them in this order. */
@@ -119,12 +122,15 @@ export class Tally {
   }
 
   #at(queueId: number, partition: number): Delta {
+    const last = this.#last
+    if (last !== undefined && last.queueId === queueId && last.partition === partition) return last
     const key = `${queueId}/${partition}`
     let delta = this.#deltas.get(key)
     if (delta === undefined) {
       delta = { queueId, partition, counts: { ...noCounts }, createdMs: new Sum(), leaseMs: new Sum() }
       this.#deltas.set(key, delta)
     }
+    this.#last = delta
     return delta
   }
 }

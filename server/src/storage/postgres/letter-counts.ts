@@ -13,11 +13,12 @@ const minuteUs = 60_000_000
 export const minutesPerHour = 60
 
 type Sum = { readonly key: readonly [number, number, number, number]; n: number }
+type Sums = Map<string, Sum>
 
 export class LetterTally {
-  readonly #letters = new Map<string, Sum>()
-  readonly #open = new Map<string, Sum>()
-  readonly #hours = new Map<string, Sum>()
+  readonly #letters: Sums = new Map()
+  readonly #open: Sums = new Map()
+  readonly #hours: Sums = new Map()
 
   weigh(queueId: number, item: Item, by: number): void {
     if (item.groupId === null) return
@@ -26,24 +27,24 @@ export class LetterTally {
   }
 
   add(queueId: number, groupId: number, state: number, redrives: number, minute: number, by: number): void {
-    add(this.#letters, [queueId, groupId, state, Math.min(redrives, redrivesCounted)], by)
+    add(this.#letters, queueId, groupId, state, Math.min(redrives, redrivesCounted), by)
     if (!openStates.includes(state)) return
     this.addOpen(queueId, 1, minute, by)
     this.addOpen(queueId, minutesPerHour, Math.trunc(minute / minutesPerHour), by)
   }
 
   addCell(queueId: number, groupId: number, state: number, redrives: number, by: number): void {
-    add(this.#letters, [queueId, groupId, state, redrives], by)
+    add(this.#letters, queueId, groupId, state, redrives, by)
   }
 
   addOpen(queueId: number, span: number, number: number, by: number): void {
-    add(this.#open, [queueId, span, number, 0], by)
+    add(this.#open, queueId, span, number, 0, by)
   }
 
   arrive(queueId: number, item: Item): void {
     if (item.groupId === null) return
     const hour = Math.trunc(minuteOf(item.diedAt ?? 0) / minutesPerHour)
-    add(this.#hours, [queueId, item.groupId, hour, 0], 1)
+    add(this.#hours, queueId, item.groupId, hour, 0, 1)
   }
 
   drop(queueId: number): void {
@@ -88,14 +89,14 @@ export function minuteOf(instant: number): number {
   return Math.trunc(instant / minuteUs)
 }
 
-function add(sums: Map<string, Sum>, key: Sum['key'], by: number): void {
-  const text = key.join('/')
-  const sum = sums.get(text)
-  if (sum === undefined) sums.set(text, { key, n: by })
+function add(sums: Sums, a: number, b: number, c: number, d: number, by: number): void {
+  const key = `${a}/${b}/${c}/${d}`
+  const sum = sums.get(key)
+  if (sum === undefined) sums.set(key, { key: [a, b, c, d], n: by })
   else sum.n += by
 }
 
-function sorted(sums: ReadonlyMap<string, Sum>): Sum[] {
+function sorted(sums: Readonly<Sums>): Sum[] {
   return [...sums.values()]
     .filter(({ n }) => n !== 0)
     .sort(({ key: a }, { key: b }) => a[0] - b[0] || a[1] - b[1] || a[2] - b[2] || a[3] - b[3])
