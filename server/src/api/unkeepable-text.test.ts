@@ -1,6 +1,6 @@
 import { Type } from 'typebox'
 import { describe, expect, it } from 'vitest'
-import { keptAsBytes, unkeepableText } from './unkeepable-text.ts'
+import { keptAsBytes, mendedWhereRead, unkeepableText } from './unkeepable-text.ts'
 
 const Body = Type.Object({
   items: Type.Array(
@@ -9,6 +9,7 @@ const Body = Type.Object({
       text: Type.String(keptAsBytes),
       pairs: Type.Array(Type.Tuple([Type.String(keptAsBytes), Type.String()])),
       more: Type.Unknown(),
+      mended: Type.Unknown(mendedWhereRead),
     }),
   ),
 })
@@ -37,6 +38,11 @@ describe('a text that no store keeps', () => {
   it('may hold a NUL where it is kept as bytes, but never half a character', () => {
     expect(find({ text: 'a\0b', pairs: [['\0', '']], kind: '👍', more: [1, null, true] })).toBeUndefined()
     expect(find({ text: 'a\ud83d' })).toMatchObject({ pointer: '/items/1/text' })
+  })
+
+  it('may be anything where it is mended', () => {
+    expect(find({ mended: { 'a\ud83d': ['\ud83d', '\0'] } })).toBeUndefined()
+    expect(find({ mended: '\ud83d', more: '\ud83d' })).toMatchObject({ pointer: '/items/1/more' })
   })
 
   it('is looked for however deep the request is nested', () => {

@@ -3,8 +3,11 @@ import type { TSchema } from 'typebox'
 /** A text in a request that no store keeps as it is: where it stands (a JSON pointer), and what is wrong with it. */
 export type UnkeepableText = Readonly<{ pointer: string; message: string }>
 
-/** On a schema of what is kept as bytes, or cleaned where it is read: texts in it may hold a NUL character. */
+/** On a schema of what is kept as bytes: texts in it may hold a NUL character. */
 export const keptAsBytes = { 'x-kept-as-bytes': true } as const
+
+/** On a schema of what is mended where it is read: texts in it may hold anything. */
+export const mendedWhereRead = { 'x-mended-where-read': true } as const
 
 /** A value, and the way to it. `isName`: it is itself a name in an object. */
 type Place = Readonly<{ value: unknown; before: Place | null; key: string; isName?: boolean }>
@@ -69,7 +72,8 @@ function faultOf(text: string, place: Place, schema: TSchema): UnkeepableText | 
   const keys: string[] = []
   for (let at = place; at.before !== null; at = at.before) if (!at.isName) keys.push(at.key)
   keys.reverse()
-  if (isWellFormed && isKeptAsBytes(keys, schema)) return undefined
+  if (isMarked(mendedWhereRead, keys, schema)) return undefined
+  if (isWellFormed && isMarked(keptAsBytes, keys, schema)) return undefined
   return {
     pointer: keys.map((key) => `/${key.replaceAll('~', '~0').replaceAll('/', '~1')}`).join(''),
     message: isWellFormed ? 'contains a NUL character' : 'contains an unpaired surrogate',
@@ -77,11 +81,12 @@ function faultOf(text: string, place: Place, schema: TSchema): UnkeepableText | 
 }
 
 /** It, or something that it is in. */
-function isKeptAsBytes(keys: readonly string[], schema: TSchema): boolean {
+function isMarked(marks: object, keys: readonly string[], schema: TSchema): boolean {
+  const [mark = ''] = Object.keys(marks)
   let own = schema
   return keys.some((key) => {
     own = partOf(own, key)
-    return 'x-kept-as-bytes' in own
+    return mark in own
   })
 }
 

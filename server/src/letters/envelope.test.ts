@@ -24,10 +24,14 @@ const whole = {
   headers: { trace: 'abc' },
 }
 const hour = 3_600_000_000
+const day = 24 * hour
+
+const read = (envelope: unknown) => readText(JSON.stringify(envelope) ?? 'null')
+const readText = (text: string) => readEnvelope(JSON.parse(text), text, defaults)
 
 describe('an envelope', () => {
   it('becomes a letter with everything that it says', () => {
-    const { letter, problems } = readEnvelope(whole, defaults)
+    const { letter, problems } = read(whole)
     expect(problems).toEqual([])
     expect(letter).toEqual({
       sourceId: '/payments/3/42/billing',
@@ -58,7 +62,7 @@ describe('an envelope', () => {
   })
 
   it('of almost nothing is a letter, too', () => {
-    const { letter, problems } = readEnvelope({}, defaults)
+    const { letter, problems } = read({})
     expect(problems).toEqual([])
     expect(letter).toMatchObject({
       sourceId: null,
@@ -80,16 +84,16 @@ describe('an envelope', () => {
     ['a number', 12, undefined, bytes('12')],
     ['false', false, undefined, bytes('false')],
   ])('keeps a value that is %s', (_, original_value, original_value_encoding, expected) => {
-    const { letter, problems } = readEnvelope({ original_value, original_value_encoding }, defaults)
+    const { letter, problems } = read({ original_value, original_value_encoding })
     expect(problems).toEqual([])
     expect(letter.payload).toEqual(expected)
   })
 
   it('with a value that cannot be read is kept whole', () => {
     const broken = { ...whole, original_value: '!!', original_value_encoding: 'base64' }
-    const { letter, problems } = readEnvelope(broken, defaults, bytes('as it came'))
+    const { letter, problems } = read(broken)
     expect(problems).toEqual(['original_value is not base64'])
-    expect(textOf(letter.payload)).toBe('as it came')
+    expect(textOf(letter.payload)).toBe(JSON.stringify(broken))
     expect(letter.failure).toMatchObject({
       reason: 'undecodable',
       message: 'card was refused (the envelope could not be read in full: original_value is not base64)',
@@ -99,10 +103,7 @@ describe('an envelope', () => {
   })
 
   it('keeps the value and what was said beside it, when only something else cannot be read', () => {
-    const { letter, problems } = readEnvelope(
-      { ...whole, retry_count: -1, first_failure_at: 'soon' },
-      defaults,
-    )
+    const { letter, problems } = read({ ...whole, retry_count: -1, first_failure_at: 'soon' })
     expect(problems).toHaveLength(2)
     expect(textOf(letter.payload)).toBe('{"amount": 12}')
     const [name, value] = letter.headers.at(-1) ?? []
@@ -117,7 +118,7 @@ describe('an envelope', () => {
       { key: 'a', value: null },
       ['c', [1, 2]],
     ]
-    expect(readEnvelope({ headers }, defaults).letter.headers).toEqual([
+    expect(read({ headers }).letter.headers).toEqual([
       ['a', bytes('1')],
       ['b', new Uint8Array([255])],
       ['a', null],
@@ -129,7 +130,7 @@ describe('an envelope', () => {
   it.each([[null], [[]], ['text'], [12], [true], [undefined]])(
     'that is %j is captured with what was wrong',
     (odd) => {
-      const { letter, problems } = readEnvelope(odd, defaults)
+      const { letter, problems } = read(odd)
       expect(problems).toHaveLength(1)
       expect(letter.failure).toMatchObject({ reason: 'undecodable', errorClass: 'EnvelopeUnreadable' })
     },
@@ -142,16 +143,139 @@ describe('an envelope', () => {
 
   it('reads times of many kinds, and refuses what is none', () => {
     const times = (first_failure_at: unknown) =>
-      readEnvelope({ first_failure_at, last_failure_at: '2030-01-01T00:00:00Z' }, defaults).letter.failure
-        .firstFailedAt
+      read({ first_failure_at, last_failure_at: '2030-01-01T00:00:00Z' }).letter.failure.firstFailedAt
     expect(times('2026-11-15T12:00:00Z')).toBe(noon)
     expect(times('2026-11-15T13:00:00.000001+01:00')).toBe(noon + 1)
     expect(times('2026-11-15 12:00:00')).toBe(noon)
     expect(times(noon / 1_000)).toBe(noon)
     expect(times(String(noon / 1_000))).toBe(noon)
-    for (const odd of ['2026-13-45T99:00:00Z', 'yesterday', {}, Number.NaN, 1e300, '', '9'.repeat(100)]) {
-      expect(readEnvelope({ first_failure_at: odd }, defaults).problems, String(odd)).toHaveLength(1)
+    for (const odd of [
+      '2026-13-45T99:00:00Z',
+      '2026-02-30T00:00:00Z',
+      '2026-01-01T24:00:00Z',
+      '2026-01-01',
+      'yesterday',
+      {},
+      1e300,
+      '',
+      '9'.repeat(100),
+    ]) {
+      expect(read({ first_failure_at: odd }).problems, String(odd)).toHaveLength(1)
     }
+  })
+
+  it('keeps JSON just as it was written: digits, repeated names, spaces and escapes', () => {
+    const value = '{"id": 12345678901234567890, "a":1,"a":2.0,"half":"\\ud800"}'
+    const { letter, problems } = readText(
+      `{"original_value":${value},"original_key":9007199254740993,"headers":{"n":1.10,"n":9007199254740993}}`,
+    )
+    expect(problems).toEqual([])
+    expect(textOf(letter.payload)).toBe(value)
+    expect(textOf(letter.key)).toBe('9007199254740993')
+    expect(letter.headers).toEqual([
+      ['n', bytes('1.10')],
+      ['n', bytes('9007199254740993')],
+    ])
+  })
+
+  describe('of its own is a letter of its own', () => {
+    const sourceIds = (...envelopes: string[]) => {
+      const all = envelopes.map(readText)
+      const ids = all.map(({ letter }) => letter.sourceId)
+      expect(new Set(ids).size).toBe(envelopes.length)
+      for (const id of ids) expect(id?.length).toBeLessThanOrEqual(1_000)
+      return all
+    }
+    const sourced = (source_id: string) => JSON.stringify({ source_id, original_value: 'x' })
+    const long = 's'.repeat(1_000)
+
+    it('when source ids differ only beyond what is kept of them', () => {
+      const [first] = sourceIds(sourced(`${long}a`), sourced(`${long}b`), sourced(long))
+      expect(first?.letter.sourceId).toMatch(/^s{900,}~sha256:[0-9a-f]{64}$/)
+      expect(first?.problems).toEqual([
+        'source_id has 1001 characters, more than 1000: kept as its beginning and a digest',
+      ])
+      expect(readText(sourced(long)).problems).toEqual([])
+      expect(readText(sourced(`${long}a`)).letter.sourceId).toBe(first?.letter.sourceId)
+      const [name, kept] = first?.letter.headers.at(-1) ?? []
+      expect([name, JSON.parse(textOf(kept ?? null))]).toEqual([
+        envelopeHeaderName,
+        { source_id: `${long}a` },
+      ])
+      expect(textOf(first?.letter.payload ?? null)).toBe('x')
+      expect(first?.letter.failure.reason).toBe('unknown')
+    })
+
+    it('when source ids differ only in what no store keeps', () => {
+      const all = sourceIds(
+        '{"source_id":"a\\u0000"}',
+        '{"source_id":"a\\ud800"}',
+        '{"source_id":"a\\ud801"}',
+        '{"source_id":"a\\ufffd"}',
+      )
+      expect(all.map(({ problems }) => problems.length)).toEqual([1, 1, 1, 0])
+    })
+
+    it('when offsets differ only in digits that a parsed number loses', () => {
+      const record = (offset: string) =>
+        `{"original_topic":"t","original_partition":0,"original_offset":${offset}}`
+      const all = sourceIds(record('9007199254740993'), record('9007199254740992'), record('1e30'))
+      expect(all.map(({ letter }) => letter.origin.id)).toEqual([
+        '9007199254740993',
+        '9007199254740992',
+        '1e30',
+      ])
+      expect(all.flatMap(({ problems }) => problems)).toEqual([])
+      sourceIds('{"source_id":9007199254740993}', '{"source_id":9007199254740992}')
+    })
+
+    it('when a long topic leaves no room for the offset, or is longer than what is kept', () => {
+      const record = (original_topic: string, original_offset: number) =>
+        JSON.stringify({ original_topic, original_partition: 0, original_offset, consumer_group: 'g' })
+      const all = sourceIds(
+        record('ü'.repeat(400), 1),
+        record('ü'.repeat(400), 2),
+        record(`${'t'.repeat(600)}a`, 1),
+        record(`${'t'.repeat(600)}b`, 1),
+      )
+      for (const { problems } of all) expect(problems).toHaveLength(1)
+    })
+  })
+
+  it('is mended where a text has half of a character pair, and keeps its reason', () => {
+    const { letter, problems } = readText(
+      '{"original_value":"v","original_key":"k\\ud800","headers":{"h\\ud800":"\\udc00"},"error_details":{"exception_class":"E","message":"m\\ud800"},"worker_instance":"w\\u0000"}',
+    )
+    expect(problems).toEqual([
+      'original_key has half of a character pair, kept as U+FFFD',
+      'the name of header h\ufffd has a NUL character or half of a character pair, kept as U+FFFD',
+      'header h\ufffd has half of a character pair, kept as U+FFFD',
+      'message has a NUL character or half of a character pair, kept as U+FFFD',
+      'worker_instance has a NUL character or half of a character pair, kept as U+FFFD',
+    ])
+    expect(letter.failure).toMatchObject({ reason: 'E', message: 'm\ufffd', worker: 'w\ufffd' })
+    expect([textOf(letter.payload), textOf(letter.key)]).toEqual(['v', 'k\ufffd'])
+    expect(textOf(letter.headers.at(-1)?.[1] ?? null)).toContain('"original_key":"k\\ud800"')
+  })
+
+  it('whose value has half of a character pair is kept whole: that value has no bytes', () => {
+    const text = '{"original_value":"v\\ud800","source_id":"s"}'
+    const { letter, problems } = readText(text)
+    expect(problems).toEqual(['original_value has half of a character pair, which has no UTF-8'])
+    expect(textOf(letter.payload)).toBe(text)
+    expect(letter.sourceId).toBe('s')
+  })
+
+  it('died when it says, but not in days to come and on no day that is none', () => {
+    const died = (dead_lettered_at: unknown) => {
+      const { letter, problems } = read({ dead_lettered_at })
+      return [letter.diedAt, problems.length]
+    }
+    expect(died('2026-11-15T11:00:00Z')).toEqual([noon - hour, 0])
+    expect(died('2026-11-16T12:00:00Z')).toEqual([noon + day, 0])
+    expect(died('2026-11-16T12:00:00.000001Z')).toEqual([noon, 1])
+    expect(died('2100-01-01T00:00:00Z')).toEqual([noon, 1])
+    expect(died('2026-02-30T00:00:00Z')).toEqual([undefined, 1])
   })
 
   it('never throws, and gives only what a store can keep', () => {
@@ -164,7 +288,7 @@ describe('an envelope', () => {
     )
     fc.assert(
       fc.property(fc.oneof(envelopes, fc.jsonValue()), (json) => {
-        const { letter } = readEnvelope(json, defaults)
+        const { letter } = read(json)
         checkCommand({ op: 'import', queue: 'q', partition: 0, items: [{ ...letter }], now: noon })
         const { reason, message, errorClass, stack, worker } = letter.failure
         for (const text of [reason, message, errorClass, stack, worker, letter.origin.name]) {

@@ -88,6 +88,41 @@ describeServers('capturing letters over HTTP', (api) => {
     expect(detail.failures[0]).toMatchObject({ reason: 'undecodable' })
   })
 
+  it('keeps apart what is not the same, and every digit', async () => {
+    const { dead } = await api.queues()
+    const value = '{"id":12345678901234567890, "a":1,"a":2}'
+    const record = (offset: string) =>
+      `{"original_topic":"t","original_partition":0,"original_offset":${offset},"original_value":${value}}`
+    const sourced = (end: string) => JSON.stringify({ source_id: `${'s'.repeat(1_000)}${end}` })
+    const letters = [record('9007199254740993'), record('9007199254740992'), sourced('a'), sourced('b')]
+    const { body } = await api.post(
+      '/api/v1/letters',
+      `{"queue":"${dead}","letters":[${letters.join(' ,')}]}`,
+    )
+    expect(body.letters.map(({ is_new }: { is_new: boolean }) => is_new)).toEqual([true, true, true, true])
+    expect(body.letters.map(({ problems }: { problems: string[] }) => problems.length)).toEqual([0, 0, 1, 1])
+    const { body: detail } = await api.get(`/api/v1/letters/${body.letters[0].id}?payload=text`)
+    expect(detail).toMatchObject({ origin: { id: '9007199254740993' }, payload: { value } })
+  })
+
+  it('refuses none of a batch for a text that one of them cannot keep', async () => {
+    const { dead } = await api.queues()
+    const odd = [
+      '{"original_value":"\\ud800"}',
+      '{"error_details":{"message":"m\\ud800"}}',
+      '{"headers":{"\\udc00":""}}',
+    ]
+    const text = `{"queue":"${dead}","letters":[${odd.join()},{"original_value":"ok"},"\\ud800"]}`
+    const { status, body } = await api.post('/api/v1/letters', text)
+    expect(status).toBe(200)
+    expect(body.letters.map(({ problems }: { problems: string[] }) => problems.length)).toEqual([
+      1, 1, 1, 0, 1,
+    ])
+    const { body: detail } = await api.get(`/api/v1/letters/${body.letters[0].id}?payload=text`)
+    expect(detail.payload.value).toBe(odd[0])
+    expect((await api.post('/api/v1/letters', `{"queue":"\\ud800","letters":[{}]}`)).status).toBe(400)
+  })
+
   it('stores nothing of a request that it refuses', async () => {
     const { queue, dead } = await api.queues()
     const many = Array.from({ length: 1_001 }, () => envelope(queue))

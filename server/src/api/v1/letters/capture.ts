@@ -1,9 +1,11 @@
 /** Letters that died elsewhere: whoever could not process something sends it here. */
 import { Type } from 'typebox'
 import { envelopeBounds, readEnvelope } from '../../../letters/envelope.ts'
+import { elementTexts, fieldTexts } from '../../../letters/json-text.ts'
 import { InvalidRequest } from '../../invalid-request.ts'
+import { jsonTextOf } from '../../parse-json.ts'
 import { route } from '../../route.ts'
-import { keptAsBytes } from '../../unkeepable-text.ts'
+import { mendedWhereRead } from '../../unkeepable-text.ts'
 import { v1 } from '../dialect.ts'
 import { isNestedTooDeep, nestingMax } from '../nesting.ts'
 
@@ -13,11 +15,11 @@ const text = (description: string) => Type.Optional(Type.Unknown({ description }
 
 /** Only described: what is wrong with an envelope is captured with it. */
 const Envelope = Type.Unknown({
-  ...keptAsBytes,
+  ...mendedWhereRead,
   description: `An envelope. Whatever is wrong in it, it is captured: then the envelope itself is the payload, and the failure says what could not be read.`,
   properties: {
     source_id: text(
-      `What it is elsewhere, up to ${envelopeBounds.sourceIdMax} characters: the same one in the same dead queue is one letter, however often it is sent.`,
+      `What it is elsewhere: the same one in the same dead queue is one letter, however often it is sent. Of more than ${envelopeBounds.sourceIdMax} characters the beginning and a digest are kept.`,
     ),
     original_topic: text('Where it came from, and where a redrive sends it.'),
     original_queue: text('Instead of original_topic: a queue of this server.'),
@@ -63,14 +65,17 @@ export const captureRoutes = [
             Type.Object({
               id: Type.String(),
               is_new: Type.Boolean({ description: 'False: it was there already, perhaps discarded.' }),
-              problems: Type.Array(Type.String(), { description: 'What of its envelope could not be read.' }),
+              problems: Type.Array(Type.String(), {
+                description: 'What of its envelope could not be read, or not be kept as it was sent.',
+              }),
             }),
             { description: 'One per envelope, in order.' },
           ),
         }),
       },
     },
-    handler: async ({ body: { queue, letters } }, _reply, context) => {
+    handler: async ({ body }, _reply, context) => {
+      const { queue, letters } = body
       if (letters.length > capturedMax) {
         const message = `has ${letters.length} letters; ${capturedMax} can be captured at once`
         throw new InvalidRequest([{ field: 'body.letters', message }])
@@ -81,7 +86,10 @@ export const captureRoutes = [
         throw new InvalidRequest([{ field: `body.letters[${deep}]`, message }])
       }
       const now = context.clock.now()
-      const read = letters.map((envelope) => readEnvelope(envelope, { origin: queue, now }))
+      const texts = elementTexts(new Map(fieldTexts(jsonTextOf(body))).get('letters') ?? '[]')
+      const read = letters.map((envelope, index) =>
+        readEnvelope(envelope, texts[index] ?? '', { origin: queue, now }),
+      )
       const captured = await context.letters().capture(
         queue,
         read.map(({ letter }) => letter),
