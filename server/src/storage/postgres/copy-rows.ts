@@ -6,12 +6,11 @@ import { Buffer } from 'node:buffer'
 import { uuidBytes, writeKsuidUuid } from '../../core/ksuid.ts'
 import { type Column, type ColumnName, columns, type Stored } from './rows.ts'
 
-/** `isSourced`: of the table that they go into. */
 export function copyStatement(table: string, names: readonly ColumnName[]): string {
   return `copy redrive.${table} (${names.join(', ')}, is_sourced) from stdin (format binary)`
 }
 
-/** All that follows the statement, up to the end of the rows. */
+/** All that follows the statement, up to the end of the rows. `isSourced`: of the table that they go into. */
 export function copyMessages(
   names: readonly ColumnName[],
   rows: readonly Stored[],
@@ -22,25 +21,16 @@ export function copyMessages(
   for (const row of rows) {
     writer.startRow(written.length + 1)
     for (const column of written) {
-      switch (column.type) {
-        case 'int4':
-          // The one column that is narrower in the table than in a statement.
-          if (column.isSmall) writer.int2(column.of(row))
-          else writer.int4(column.of(row))
-          break
-        case 'int8':
-          writer.int8(column.of(row))
-          break
-        case 'text':
-          writer.text(column.of(row))
-          break
-        case 'uuid':
-          writer.uuid(column.of(row))
-          break
-        case 'bytea':
-          writer.bytes(column.of(row))
-          break
-      }
+      const value = column.of(row)
+      if (value === null) writer.none()
+      else if (typeof value === 'number') {
+        if (column.type === 'int8') writer.int8(value)
+        // The one column that is narrower in the table than in a statement.
+        else if (column.isSmall) writer.int2(value)
+        else writer.int4(value)
+      } else if (typeof value !== 'string') writer.bytes(value)
+      else if (column.type === 'uuid') writer.uuid(value)
+      else writer.text(value)
     }
     writer.bool(isSourced)
   }
@@ -73,40 +63,38 @@ class CopyWriter {
     this.#put2(fields)
   }
 
+  none(): void {
+    this.#makeRoom(4)
+    this.#put4(-1)
+  }
+
   bool(value: boolean): void {
     this.#makeRoom(5)
     this.#put4(1)
     this.#message[this.#at++] = value ? 1 : 0
   }
 
-  int2(value: number | null): void {
+  int2(value: number): void {
     this.#makeRoom(6)
-    if (value === null) return this.#put4(-1)
     this.#put4(2)
     this.#put2(value)
   }
 
-  int4(value: number | null): void {
+  int4(value: number): void {
     this.#makeRoom(8)
-    if (value === null) return this.#put4(-1)
     this.#put4(4)
     this.#put4(value)
   }
 
-  int8(value: number | null): void {
+  int8(value: number): void {
     this.#makeRoom(12)
-    if (value === null) return this.#put4(-1)
     const high = Math.floor(value / 2 ** 32)
     this.#put4(8)
     this.#put4(high)
     this.#put4(value - high * 2 ** 32)
   }
 
-  text(value: string | null): void {
-    if (value === null) {
-      this.#makeRoom(4)
-      return this.#put4(-1)
-    }
+  text(value: string): void {
     this.#makeRoom(4 + (value.length < textMeasuredMin ? value.length * 3 : Buffer.byteLength(value)))
     const length = this.#message.write(value, this.#at + 4)
     this.#put4(length)
@@ -114,17 +102,15 @@ class CopyWriter {
   }
 
   /** Given as a KSUID. */
-  uuid(ksuid: string | null): void {
+  uuid(ksuid: string): void {
     this.#makeRoom(4 + uuidBytes)
-    if (ksuid === null) return this.#put4(-1)
     this.#put4(uuidBytes)
     writeKsuidUuid(ksuid, this.#message, this.#at)
     this.#at += uuidBytes
   }
 
-  bytes(value: Uint8Array | null): void {
-    this.#makeRoom(4 + (value?.byteLength ?? 0))
-    if (value === null) return this.#put4(-1)
+  bytes(value: Uint8Array): void {
+    this.#makeRoom(4 + value.byteLength)
     this.#put4(value.byteLength)
     this.#message.set(value, this.#at)
     this.#at += value.byteLength
