@@ -139,7 +139,7 @@ export async function startServer({ settings, store, log }: ServerOptions): Prom
       }),
     // For as long as there is no access control: see protect.
     isLocalOnly: true,
-    ...(hasTestHooks && { routes: [...routes, ...testHookRoutes(clock)] }),
+    ...(hasTestHooks && { routes: [...routes, ...testHookRoutes({ ...clock, advanceLetters: letterLoops.advance })] }),
     log,
   })
 

@@ -18,7 +18,7 @@ const stuckRestUs = 60 * usPerSecond
 
 export function createAutoPass(
   parts: Readonly<{ storage: Storage; engine: Pick<Engine, 'noticeItems'>; clock: Clock; log: LettersLog }>,
-): () => Promise<boolean> {
+): (options?: Readonly<{ isFresh?: boolean }>) => Promise<boolean> {
   const { storage, engine, clock, log } = parts
   /** Dead queues with nothing but letters that cannot be sent, and until when they are left alone. */
   const restUntil = new Map<string, Instant>()
@@ -26,9 +26,9 @@ export function createAutoPass(
   let known: Readonly<{ names: readonly string[]; at: Instant }> | undefined
 
   /** The dead queues whose policy says so; all queues are read for that, so not with every pass. */
-  const autoQueues = async (): Promise<readonly string[]> => {
+  const autoQueues = async (isFresh: boolean): Promise<readonly string[]> => {
     const now = clock.now()
-    if (known !== undefined && now >= known.at && now < known.at + queuesKnownUs) return known.names
+    if (!isFresh && known !== undefined && now >= known.at && now < known.at + queuesKnownUs) return known.names
     const names: string[] = []
     let from: string | undefined
     for (;;) {
@@ -89,9 +89,9 @@ export function createAutoPass(
     }
   }
 
-  return async () => {
+  return async ({ isFresh = false } = {}) => {
     let isMore = false
-    for (const queue of await autoQueues()) {
+    for (const queue of await autoQueues(isFresh)) {
       if (clock.now() < (restUntil.get(queue) ?? 0)) continue
       restUntil.delete(queue)
       if (await redriveDue(queue)) isMore = true

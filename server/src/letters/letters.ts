@@ -52,8 +52,8 @@ export interface Letters {
 
   /** The passes of the background: each does what is due now and says whether there is more. Tests call them. */
   readonly passes: Readonly<{
-    /** Automatic redrives. */
-    auto(): Promise<boolean>
+    /** Automatic redrives. `isFresh`: by the policies as they are now, not as they were a moment ago. */
+    auto(options?: Readonly<{ isFresh?: boolean }>): Promise<boolean>
     /** One step of every campaign that is to be worked on. */
     campaigns(): Promise<boolean>
     /** Archives and purges what retention says, one batch per queue. */

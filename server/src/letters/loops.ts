@@ -8,6 +8,14 @@ type PassName = keyof Letters['passes']
 /** While passes fail they follow each other ever more slowly, up to this. */
 const failedRestMsMax = 10_000
 
+/** Far more than any test needs: what does not come to rest by then never will. */
+const roundsMax = 10_000
+
+export interface LetterLoops extends Loop {
+  /** Everything that is due by now has happened when it resolves. */
+  advance(): Promise<void>
+}
+
 /**
  * The background of the letters. A pass that says that there is more is followed by the next at once. Of passes that
  * fail in a row the first is told, and none while the store is away: that is told by who waits for it.
@@ -16,7 +24,8 @@ export function createLetterLoops(
   letters: () => Pick<Letters, 'passes'>,
   intervals: LetterIntervals,
   onError: (pass: PassName, error: unknown) => void,
-): Loop {
+): LetterLoops {
+  const inTurn = { auto: createTurns(), campaigns: createTurns(), retention: createTurns() }
   const loopOf = (name: PassName, restMs: number): Loop => {
     let isMore = false
     let failures = 0
@@ -28,7 +37,7 @@ export function createLetterLoops(
       restNow,
       async () => {
         isMore = false
-        isMore = await letters().passes[name]()
+        isMore = await inTurn[name](() => letters().passes[name]())
         failures = 0
       },
       (error) => {
@@ -49,6 +58,28 @@ export function createLetterLoops(
     stop: async () => {
       await Promise.all(loops.map((loop) => loop.stop()))
     },
+    advance: async () => {
+      for (let round = 0; round < roundsMax; round++) {
+        const { passes } = letters()
+        const isMore = [
+          await inTurn.auto(() => passes.auto({ isFresh: true })),
+          await inTurn.campaigns(() => passes.campaigns()),
+          await inTurn.retention(() => passes.retention()),
+        ]
+        if (!isMore.includes(true)) return
+      }
+      throw new Error(`the letters did not come to rest within ${roundsMax} rounds`)
+    },
+  }
+}
+
+/** A pass holds locks under the name of this server: two of a kind would take them from each other. */
+function createTurns(): <T>(pass: () => Promise<T>) => Promise<T> {
+  let last: Promise<unknown> = Promise.resolve()
+  return (pass) => {
+    const turn = last.then(pass)
+    last = turn.catch(() => undefined)
+    return turn
   }
 }
 

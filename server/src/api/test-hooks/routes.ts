@@ -14,9 +14,11 @@ export type TestHooks = Readonly<{
   advance(byUs: number): void
   resume(): void
   now(): number
+  /** What is due for dead letters has happened when it resolves. */
+  advanceLetters(): Promise<void>
 }>
 
-export function testHookRoutes(clock: TestHooks): readonly Route[] {
+export function testHookRoutes(hooks: TestHooks): readonly Route[] {
   return [
     route({
       method: 'POST',
@@ -42,11 +44,12 @@ export function testHookRoutes(clock: TestHooks): readonly Route[] {
         if (given.length !== 1 || body.resume === false) {
           throw new KnownError('BAD_REQUEST', 'give one of now, advance and resume: true')
         }
-        if (body.now !== undefined) clock.freeze(instantOf(body.now))
-        else if (body.advance !== undefined) clock.advance(durationOf(body.advance))
-        else clock.resume()
+        if (body.now !== undefined) hooks.freeze(instantOf(body.now))
+        else if (body.advance !== undefined) hooks.advance(durationOf(body.advance))
+        else hooks.resume()
         await context.engine().advance()
-        return { now: formatInstant(clock.now()) }
+        await hooks.advanceLetters()
+        return { now: formatInstant(hooks.now()) }
       },
     }),
     route({

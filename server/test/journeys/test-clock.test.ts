@@ -1,0 +1,95 @@
+import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { createPlace, needsOf, type Place } from '../conformance/stores.ts'
+import { startTestServer } from '../http/running.ts'
+import { envelope } from '../letters-api/servers.ts'
+
+// biome-ignore lint/suspicious/noExplicitAny: tests look at the fields they expect
+type Body = any
+
+const hourMs = 3_600_000
+
+for (const store of ['SQLite memory', 'PostgreSQL'] as const) {
+  describe(`the clock for test suites (${store})`, needsOf(store), () => {
+    let place: Place
+    beforeEach(async () => {
+      place = await createPlace(store)
+    })
+    afterEach(() => place?.drop())
+
+    /** None of its background passes comes while a test runs: what happens, the hook does. */
+    const aServer = async () => {
+      const { url } = await startTestServer(
+        {
+          'test.hooks': true,
+          'letters.auto_interval': hourMs,
+          'letters.campaign_interval': hourMs,
+          'letters.retention_interval': hourMs,
+        },
+        place.target,
+      )
+      const ask = async (method: string, path: string, body?: unknown): Promise<Body> => {
+        const response = await fetch(`${url}${path}`, {
+          method,
+          ...(body !== undefined && {
+            headers: { 'content-type': 'application/json' },
+            body: JSON.stringify(body),
+          }),
+        })
+        const answer = (await response.json()) as Body
+        if (!response.ok) throw new Error(`${method} ${path}: ${JSON.stringify(answer)}`)
+        return answer
+      }
+      const get = (path: string) => ask('GET', path)
+      const post = (path: string, body: unknown) => ask('POST', path, body)
+      await post('/_test/clock', { now: '2030-01-01T00:00:00Z' })
+      const queues = async (dead: object = {}) => {
+        await post('/api/v1/queues', { name: 'dead', policy: dead })
+        await post('/api/v1/queues', { name: 'work', policy: { dead_queue: 'dead' } })
+      }
+      const capture = (count: number) =>
+        post('/api/v1/letters', {
+          queue: 'dead',
+          letters: Array.from({ length: count }, () => envelope('work')),
+        })
+      const waiting = async () => (await get('/api/v1/queues/work')).counts.waiting
+      return { get, post, queues, capture, waiting }
+    }
+
+    it('sends letters back by themselves when their time has come, and not before', async () => {
+      const { post, queues, capture, waiting } = await aServer()
+      const backoff = { kind: 'fixed', delays: ['2s'] }
+      await queues({ redrive: { mode: 'auto', backoff } })
+      await capture(3)
+      await post('/_test/clock', { advance: '1.9s' })
+      expect(await waiting()).toBe(0)
+      await post('/_test/clock', { advance: '0.1s' })
+      expect(await waiting()).toBe(3)
+    })
+
+    it('sends as many as there are, however many steps that takes', async () => {
+      const { get, post, queues, capture, waiting } = await aServer()
+      await queues()
+      for (let step = 0; step < 3; step++) await capture(1_000)
+      const spec = { name: 'all', reason: 'mended', action: 'redrive', filter: { queue: 'dead' } }
+      const { id } = await post('/api/v1/campaigns', spec)
+      await post('/_test/clock', { advance: '1s' })
+      expect(await waiting()).toBe(3_000)
+      expect(await get(`/api/v1/campaigns/${id}`)).toMatchObject({ state: 'running', counts: { sent: 3_000 } })
+      // Nobody works on them: they expire, come back, and the campaign has its end with the same answer.
+      await post('/_test/clock', { advance: '25h' })
+      expect(await get(`/api/v1/campaigns/${id}`)).toMatchObject({ state: 'done', counts: { failed: 3_000 } })
+    })
+
+    it('archives what has ended for as long as retention says', async () => {
+      const { get, post, queues, capture } = await aServer()
+      await queues()
+      const { letters } = await capture(2)
+      const ids = letters.map(({ id }: Body) => id)
+      await post('/api/v1/letters/discard', { ids, reason: 'not ours' })
+      await post('/_test/clock', { advance: `${29 * 24}h` })
+      expect((await get('/api/v1/archive')).letters).toEqual([])
+      await post('/_test/clock', { advance: '25h' })
+      expect((await get('/api/v1/archive')).letters).toHaveLength(2)
+    })
+  })
+}
