@@ -33,6 +33,8 @@ export const noDeadline: Instant = instantMax
 /** Why a letter cannot be sent back, or given up, now. */
 export type NotNow =
   | 'missing'
+  /** In the archive: to be restored first. */
+  | 'archived'
   /** Another redrive of it is under way. */
   | 'redriving'
   /** A consumer of its dead queue holds it. */

@@ -8,7 +8,7 @@ import type { LetterCursor, NotSent } from '../storage/letter-store.ts'
 import type { Storage } from '../storage/storage.ts'
 import { type LettersLog, stepLettersMax } from './parts.ts'
 import { noticed } from './redrive.ts'
-import { auditOf, policyTrace } from './trail.ts'
+import { actOf, policyTrace } from './trail.ts'
 
 const queuesPerRead = 1_000
 /** So long it may take until a changed policy is seen. */
@@ -28,7 +28,8 @@ export function createAutoPass(
   /** The dead queues whose policy says so; all queues are read for that, so not with every pass. */
   const autoQueues = async (isFresh: boolean): Promise<readonly string[]> => {
     const now = clock.now()
-    if (!isFresh && known !== undefined && now >= known.at && now < known.at + queuesKnownUs) return known.names
+    if (!isFresh && known !== undefined && now >= known.at && now < known.at + queuesKnownUs)
+      return known.names
     const names: string[] = []
     let from: string | undefined
     for (;;) {
@@ -61,18 +62,18 @@ export function createAutoPass(
         ...(after !== undefined && { after }),
       })
       if (letters.length > 0) {
-        const letterIds = letters.map(({ rootId }) => rootId)
+        const sum = { action: 'letters.auto-redrive', target: queue }
         const [redriven] = await storage.write([
           {
             op: 'redrive',
-            letters: letterIds.map((letterId) => ({ letterId, queue: null })),
+            letters: letters.map(({ rootId }) => ({ letterId: rootId, queue: null })),
             isDeadAllowed: false,
             isCapped: true,
             isDueOnly: true,
             actor: policyTrace.actor,
             now,
+            trace: { ...actOf(clock, policyTrace, 'letter.redrive', {}), sum },
           },
-          auditOf(clock, policyTrace, 'letters.auto-redrive', [queue], { letterIds }),
         ])
         const started = redriven.filter(({ isStarted }) => isStarted).length
         engine.noticeItems(noticed(redriven))

@@ -8,6 +8,7 @@ import type { Trace } from '../engine/engine.ts'
 import type { CampaignCounts, CampaignLetter, CampaignLetterState } from '../storage/campaign-store.ts'
 import type {
   Discarding,
+  EditedLetter,
   GroupArrivals,
   GroupFacts,
   GroupsQuery,
@@ -41,7 +42,7 @@ export interface Letters {
   groupArrivals(groupIds: readonly number[], since: Instant): Promise<readonly GroupArrivals[]>
   listArchived(query: ArchivedSearch): Promise<readonly Archived[]>
 
-  /** Each letter by itself: what cannot be sent says why, the others go. Audited with the ids and the target. */
+  /** Each letter by itself: what cannot be sent says why, the others go. Each that went has its audit row. */
   redrive(letterIds: readonly string[], how: RedriveHow, trace: Trace): Promise<readonly Redriven[]>
   /** Keeps an edited version and gives its number; `redrive` with that number sends it. */
   edit(letterId: string, changes: LetterChanges, trace: Trace): Promise<number>
@@ -115,15 +116,12 @@ export type ArchivedSearch = Readonly<{
 export type RedriveHow = Readonly<{
   /** A queue; null: where each came from. */
   target: string | null
-  edit: number | null
+  /** An edited version by its number, or a new one: kept only where the letter goes. Null: the letter as it is. */
+  edit: number | LetterChanges | null
   isDeadAllowed: boolean
   isCapped: boolean
 }>
-export type LetterChanges = Readonly<{
-  payload?: Uint8Array
-  key?: Uint8Array | null
-  headers?: readonly Header[]
-}>
+export type LetterChanges = EditedLetter
 
 export type RetentionOptions = Readonly<{
   batchSize: number

@@ -1,4 +1,4 @@
-/** What a person does with letters that are named one by one. Each step and its audit rows are one transaction. */
+/** What a person does with letters that are named one by one. Each step is one transaction, with the audit rows of what it did. */
 import type { Clock } from '../core/instant.ts'
 import type { Engine, NoticedItems } from '../engine/engine.ts'
 import { KnownError } from '../errors.ts'
@@ -7,7 +7,7 @@ import type { Storage } from '../storage/storage.ts'
 import { isRootId } from './letter-id.ts'
 import type { Letters } from './letters.ts'
 import { namedLettersMax, stepLettersMax } from './parts.ts'
-import { auditOf } from './trail.ts'
+import { actOf } from './trail.ts'
 
 type LetterActions = Pick<Letters, 'redrive' | 'edit' | 'discard' | 'restore'>
 
@@ -28,38 +28,34 @@ export function createLetterActions(
             isCapped,
             actor: trace.actor,
             now: clock.now(),
+            trace: actOf(clock, trace, 'letter.redrive', { target, isDeadAllowed }),
           },
-          auditOf(clock, trace, 'letter.redrive', ids, { ...how, letters: letterIds.length }),
         ])
         engine.noticeItems(noticed(redriven))
         return redriven
       }),
     edit: async (letterId, changes, trace) => {
       if (!isRootId(letterId)) throw new KnownError('LETTER_NOT_FOUND', 'that is not the id of a letter')
+      const act = actOf(clock, trace, 'letter.edit', {})
       const [{ number }] = await storage.write([
-        { op: 'edit-letter', letterId, ...changes, actor: trace.actor, now: clock.now() },
-        auditOf(clock, trace, 'letter.edit', [letterId], { changed: Object.keys(changes) }),
+        { op: 'edit-letter', letterId, ...changes, actor: trace.actor, now: clock.now(), trace: act },
       ])
       return number
     },
     discard: (letterIds, trace) =>
       inSteps<Discarding>(letterIds, notDiscarded, async (ids) => {
+        const letters = ids.map((letterId) => ({ letterId }))
+        const act = actOf(clock, trace, 'letter.discard', {})
         const [discarded] = await storage.write([
-          {
-            op: 'discard',
-            letters: ids.map((letterId) => ({ letterId })),
-            reason: trace.reason,
-            now: clock.now(),
-          },
-          auditOf(clock, trace, 'letter.discard', ids, { letters: letterIds.length }),
+          { op: 'discard', letters, reason: trace.reason, now: clock.now(), trace: act },
         ])
         return discarded
       }),
     restore: (letterIds, trace) =>
       inSteps<Restoring>(letterIds, notRestored, async (ids) => {
+        const act = actOf(clock, trace, 'letter.restore', {})
         const [restored] = await storage.write([
-          { op: 'restore', letterIds: ids, now: clock.now() },
-          auditOf(clock, trace, 'letter.restore', ids, { letters: letterIds.length }),
+          { op: 'restore', letterIds: ids, now: clock.now(), trace: act },
         ])
         return restored
       }),

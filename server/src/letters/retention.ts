@@ -9,7 +9,7 @@ import { KnownError } from '../errors.ts'
 import type { Archive, HeldLock, Storage } from '../storage/storage.ts'
 import type { RetentionDone, RetentionOptions } from './letters.ts'
 import type { LettersLog, RetentionPolicy } from './parts.ts'
-import { auditOf, policyTrace } from './trail.ts'
+import { actOf, policyTrace } from './trail.ts'
 
 export interface Retention {
   /** One batch per queue; whether there is more. Does nothing while another server is at it. */
@@ -73,7 +73,7 @@ export function createRetention(
     return found
   }
 
-  /** Looked for first, so that a run that moves nothing leaves no row in the audit. */
+  /** Looked for first: most passes move nothing, and then write nothing. */
   const isAnyEnded = async (
     queue: string,
     states: readonly EndedState[],
@@ -103,16 +103,10 @@ export function createRetention(
     const now = clock.now()
     const endedBefore = now - policy.keepUs
     if (!(await isAnyEnded(queue, states, endedBefore))) return nothing
-    const details = { states, endedBefore, batchSize }
-    return inBatches(batchSize, batchesMax, signal, async (isFirst) => {
-      const command = { op: 'archive', queue, states, endedBefore, countMax: batchSize, now } as const
-      const begun = auditOf(clock, policyTrace, 'letters.archive', [queue], details)
-      const [, , { archived }] = await storage.write([
-        { op: 'fence', lock },
-        renew(lock),
-        command,
-        ...(isFirst ? [begun] : []),
-      ] as const)
+    return inBatches(batchSize, batchesMax, signal, async () => {
+      const trace = actOf(clock, policyTrace, 'letters.archive', { states, endedBefore, batchSize })
+      const command = { op: 'archive', queue, states, endedBefore, countMax: batchSize, now, trace } as const
+      const [, , { archived }] = await storage.write([{ op: 'fence', lock }, renew(lock), command])
       return archived
     })
   }
@@ -124,35 +118,12 @@ export function createRetention(
   ): Promise<Moved> => {
     const archivedBefore = clock.now() - policy.archiveUs
     if (!(await isAnyArchived(queue, archivedBefore))) return nothing
-    return inBatches(batchSize, batchesMax, signal, async (isFirst) => {
-      const begun = auditOf(clock, policyTrace, 'letters.purge-archive', [queue], {
-        archivedBefore,
-        batchSize,
-      })
-      const [, , { purged }] = await storage.write([
-        { op: 'fence', lock },
-        renew(lock),
-        { op: 'purge-archive', queue, archivedBefore, countMax: batchSize },
-        ...(isFirst ? [begun] : []),
-      ] as const)
+    return inBatches(batchSize, batchesMax, signal, async () => {
+      const trace = actOf(clock, policyTrace, 'letters.purge-archive', { archivedBefore, batchSize })
+      const command = { op: 'purge-archive', queue, archivedBefore, countMax: batchSize, trace } as const
+      const [, , { purged }] = await storage.write([{ op: 'fence', lock }, renew(lock), command])
       return purged
     })
-  }
-
-  /** The sums, for what took several transactions; that it was begun is on record with the first. */
-  const auditSums = async (queue: string, archived: Moved, purged: Moved): Promise<void> => {
-    const entries = [
-      ...(archived.batches > 1
-        ? [auditOf(clock, policyTrace, 'letters.archived', [queue], { archived: archived.count })]
-        : []),
-      ...(purged.batches > 1
-        ? [auditOf(clock, policyTrace, 'letters.purged-archive', [queue], { purged: purged.count })]
-        : []),
-    ]
-    if (entries.length > 0) await storage.write(entries)
-    if (archived.count + purged.count > 0) {
-      log.info({ queue, archived: archived.count, purged: purged.count }, 'retention moved letters')
-    }
   }
 
   const work = async (
@@ -166,10 +137,10 @@ export function createRetention(
       if (bounds.signal?.aborted) break
       const archived = await archiveQueue(queue, states, lock, bounds)
       const purged = await purgeQueue(queue, lock, bounds)
-      await auditSums(queue, archived, purged)
       isMore ||= archived.isMore || purged.isMore
       if (archived.count + purged.count === 0) continue
       const here = { queue, archived: archived.count, purged: purged.count }
+      log.info(here, 'retention moved letters')
       done.push(here)
       onDone?.(here)
     }
@@ -206,20 +177,20 @@ export function createRetention(
 }
 
 type Bounds = Readonly<{ batchSize: number; batchesMax: number; signal?: AbortSignal }>
-type Moved = Readonly<{ count: number; batches: number; isMore: boolean }>
-const nothing: Moved = { count: 0, batches: 0, isMore: false }
+type Moved = Readonly<{ count: number; isMore: boolean }>
+const nothing: Moved = { count: 0, isMore: false }
 
 async function inBatches(
   batchSize: number,
   batchesMax: number,
   signal: AbortSignal | undefined,
-  batch: (isFirst: boolean) => Promise<number>,
+  batch: () => Promise<number>,
 ): Promise<Moved> {
   let count = 0
   for (let batches = 1; ; batches++) {
-    const moved = await batch(batches === 1)
+    const moved = await batch()
     count += moved
     const isMore = moved === batchSize
-    if (!isMore || batches >= batchesMax || signal?.aborted) return { count, batches, isMore }
+    if (!isMore || batches >= batchesMax || signal?.aborted) return { count, isMore }
   }
 }

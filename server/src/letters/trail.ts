@@ -1,6 +1,6 @@
 import type { Clock } from '../core/instant.ts'
 import type { Trace } from '../engine/engine.ts'
-import type { AuditEntry, WriteAudit } from '../storage/storage.ts'
+import type { ActTrace, AuditEntry, WriteAudit } from '../storage/storage.ts'
 
 /** Who acts when nobody does: what a person wrote down before as a policy. */
 export const policyTrace: Trace = { actor: 'policy', reason: '', requestId: '' }
@@ -11,16 +11,23 @@ export type Action =
   | 'letter.edit'
   | 'letter.discard'
   | 'letter.restore'
-  | 'letters.auto-redrive'
   | 'letters.archive'
-  | 'letters.archived'
   | 'letters.purge-archive'
-  | 'letters.purged-archive'
   | 'campaign.create'
   | 'campaign.pause'
   | 'campaign.resume'
   | 'campaign.cancel'
   | 'campaign.halt'
+
+/** For a command whose rows the store writes, from what really happened. */
+export function actOf(
+  clock: Clock,
+  { actor, reason, requestId }: Trace,
+  action: Action,
+  details: AuditEntry['details'],
+): ActTrace {
+  return { at: clock.now(), actor, action, reason, requestId, details }
+}
 
 /** For the same write as the change, so that there is neither without the other. */
 export function auditOf(
@@ -32,7 +39,6 @@ export function auditOf(
 ): WriteAudit {
   const { actor, reason, requestId } = trace
   const at = clock.now()
-  // One row per letter: its trail is found by its id, however many went with it.
   return {
     op: 'audit',
     entries: targets.map((target) => ({ at, actor, action, target, reason, requestId, details })),

@@ -2,7 +2,7 @@ import { instantMax, instantMin } from '../core/instant.ts'
 import { partitionsMax } from '../core/queue.ts'
 import { KnownError } from '../errors.ts'
 import type { LetterFilter, RedriveLetters } from './letter-store.ts'
-import type { Command, ImportedItem, NewItem } from './storage.ts'
+import type { ActTrace, Command, ImportedItem, NewItem } from './storage.ts'
 
 /**
  * What both backends refuse before they look at a command, in the same words: numbers that one of them
@@ -13,6 +13,7 @@ import type { Command, ImportedItem, NewItem } from './storage.ts'
 export function checkCommand(command: Command): void {
   if ('countMax' in command) checkNumber('countMax', command.countMax, 1, countMaxMax)
   if ('now' in command) checkInstant('now', command.now)
+  if ('trace' in command && command.trace !== undefined) checkTrace(command.trace)
   switch (command.op) {
     case 'produce':
       checkText('key', command.once?.key)
@@ -53,7 +54,7 @@ export function checkCommand(command: Command): void {
       for (const { letterId, queue, edit, campaign } of command.letters) {
         checkLetter(letterId, campaign)
         checkText('queue', queue)
-        if (edit != null) checkNumber('edit', edit, 1, int4Max)
+        if (typeof edit === 'number') checkNumber('edit', edit, 1, int4Max)
       }
       return
     case 'discard':
@@ -110,6 +111,11 @@ function checkItem(item: NewItem | ImportedItem): void {
   if (item.lease) checkText('holder', item.lease.holder)
   if ('sourceId' in item) checkText('sourceId', item.sourceId)
   if ('diedAt' in item && item.diedAt != null) checkInstant('diedAt', item.diedAt)
+}
+
+function checkTrace({ at, actor, action, reason, requestId, sum }: ActTrace): void {
+  checkInstant('trace.at', at)
+  for (const text of [actor, action, reason, requestId, sum?.action, sum?.target]) checkText('trace', text)
 }
 
 function checkLetter(letterId: string, campaign: RedriveLetters['letters'][number]['campaign']): void {

@@ -8,7 +8,7 @@
 import type { Instant } from '../core/instant.ts'
 import type { Failure, Header, Item, Outcome, RedriveRecord } from '../core/item.ts'
 import type { NotNow } from '../core/letter.ts'
-import type { Archived, ListedState } from './storage.ts'
+import type { ActTrace, Archived, ListedState } from './storage.ts'
 
 export type LetterCommand =
   | RedriveLetters
@@ -65,7 +65,11 @@ export type RedriveLetters = Readonly<{
     letterId: string
     /** Null: the queue it came from. */
     queue: string | null
-    edit?: number | null
+    /**
+     * The edited version to send: the number of one that is kept, or a new one, which is kept only if the letter goes.
+     * Then it has an audit row of its own, `letter.edit`.
+     */
+    edit?: number | EditedLetter | null
     campaign?: RedriveRecord['campaign']
   }>[]
   /** Also what is DEAD, because a person says so. */
@@ -76,6 +80,7 @@ export type RedriveLetters = Readonly<{
   isDueOnly?: boolean
   actor: string
   now: Instant
+  trace?: ActTrace
 }>
 export type Redriven = Readonly<
   | {
@@ -86,6 +91,8 @@ export type Redriven = Readonly<
       id: string
       /** The how manieth redrive of this letter. */
       number: number
+      /** The edited version that was sent, if one was. */
+      edit?: number
     }
   | { letterId: string; isStarted: false; why: NotSent }
 >
@@ -109,11 +116,17 @@ export type DiscardLetters = Readonly<{
   letters: readonly Readonly<{ letterId: string; campaign?: RedriveRecord['campaign'] }>[]
   reason: string
   now: Instant
+  trace?: ActTrace
 }>
 export type Discarding = Readonly<{ letterId: string; isDiscarded: boolean; why: NotNow | null }>
 
 /** Back from the archive to its queue, waiting: exactly the rows that are inserted are the ones that are deleted. */
-export type RestoreLetters = Readonly<{ op: 'restore'; letterIds: readonly string[]; now: Instant }>
+export type RestoreLetters = Readonly<{
+  op: 'restore'
+  letterIds: readonly string[]
+  now: Instant
+  trace?: ActTrace
+}>
 /** `queue-gone`: the queue it was in was deleted. `taken`: its source id is in the queue again. */
 export type Restoring = Readonly<{
   letterId: string
@@ -121,15 +134,15 @@ export type Restoring = Readonly<{
   why: 'missing' | 'queue-gone' | 'taken' | null
 }>
 
-/** Keeps an edited version of a letter; the letter itself stays as it is. What is undefined is as in the letter. Rejects with LETTER_NOT_FOUND. */
-export type EditLetter = Readonly<{
-  op: 'edit-letter'
-  letterId: string
+/** Keeps an edited version of a letter; the letter itself stays as it is. Rejects with LETTER_NOT_FOUND. */
+export type EditLetter = Readonly<
+  EditedLetter & { op: 'edit-letter'; letterId: string; actor: string; now: Instant; trace?: ActTrace }
+>
+/** What is undefined is as in the letter. */
+export type EditedLetter = Readonly<{
   payload?: Uint8Array
   key?: Uint8Array | null
   headers?: readonly Header[]
-  actor: string
-  now: Instant
 }>
 export type LetterEdit = Readonly<{
   number: number
@@ -146,6 +159,7 @@ export type PurgeArchive = Readonly<{
   queue: string
   archivedBefore: Instant
   countMax: number
+  trace?: ActTrace
 }>
 
 /** All that is given must hold. Lists: any of them; an empty list matches nothing. */

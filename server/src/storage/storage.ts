@@ -291,6 +291,7 @@ export type Archive = Readonly<{
   endedBefore: Instant
   countMax: number
   now: Instant
+  trace?: ActTrace
 }>
 
 export type WriteAudit = Readonly<{ op: 'audit'; entries: readonly AuditEntry[] }>
@@ -305,6 +306,17 @@ export type AuditEntry = Readonly<{
   details: Readonly<Record<string, unknown>>
 }>
 export type AuditRow = AuditEntry & Readonly<{ id: number }>
+/**
+ * Who asked for a command, for its audit rows. The store writes them in the transaction of the command, from what
+ * really happened: one for each letter that changed, or one for the queue with how many. What changed nothing
+ * leaves none.
+ */
+export type ActTrace = Readonly<
+  Omit<AuditEntry, 'target'> & {
+    /** Besides the rows of the letters: one for all of them, with how many. */
+    sum?: Pick<AuditEntry, 'action' | 'target'>
+  }
+>
 
 /**
  * Cluster-wide locks, fenced: each new holder gets a larger token, and `fence` in a write rejects the

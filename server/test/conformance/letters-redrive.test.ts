@@ -732,7 +732,7 @@ describeStores('a redrive', (given) => {
       letters: [{ letterId, queue, edit }],
     })
 
-    it('when it is missing: unknown, an ordinary item, or in the archive', async () => {
+    it('when it is missing: unknown, or an ordinary item; or in the archive, and says which', async () => {
       const { work, letters } = await acts.queues()
       const { ids } = await given.run({
         op: 'produce',
@@ -744,9 +744,14 @@ describeStores('a redrive', (given) => {
       const [archived = ''] = await acts.bury(work, newItems(1))
       await acts.discard([archived])
       await given.run({ op: 'archive', queue: letters, endedBefore: noon + 1, countMax: 10, now: noon })
-      for (const id of [unknownId, 'no id', ids[0] ?? '', archived]) expect(await whyNot(id)).toBe('missing')
+      for (const id of [unknownId, 'no id', ids[0] ?? '']) expect(await whyNot(id)).toBe('missing')
+      expect(await whyNot(archived)).toBe('archived')
       const letterIds = [unknownId, ids[0] ?? '', archived]
-      expect((await acts.discard(letterIds)).map(({ why }) => why)).toEqual(['missing', 'missing', 'missing'])
+      expect((await acts.discard(letterIds)).map(({ why }) => why)).toEqual([
+        'missing',
+        'missing',
+        'archived',
+      ])
     })
 
     it('when a consumer of the dead queue holds it', async () => {

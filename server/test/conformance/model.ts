@@ -270,7 +270,8 @@ export class Model {
       const id = this.#newId(at, said.id)
       this.#add(newItem({ ...same, letterId: letter.rootId, redrives: number }, at, id, queue))
       const target = { kind: 'queue', name, partition: said.partition, id } as const
-      const { campaign = null, edit = null } = asked
+      const { campaign = null } = asked
+      const { edit = null } = said
       this.#replace(
         letter,
         startRedrive(letter, { at: now, deadline: noDeadline, actor, campaign, target, edit }),

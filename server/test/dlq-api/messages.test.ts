@@ -236,5 +236,9 @@ describeDesks('a delete', (desk) => {
     await desk.completeAll('orders')
     expect((await desk.delete(`/messages/${id}`)).status).toBe(409)
     expect((await desk.get(`/messages/${id}`)).body.status).toBe('RESOLVED')
+    expect((await desk.post(`/messages/${id}/retry`)).status).toBe(409)
+    // What was refused leaves no row as if it were done.
+    const { body: letter } = await desk.ask('GET', `/api/v1/letters/${id}`)
+    expect(letter.audit.map(({ action }: { action: string }) => action)).toEqual(['letter.redrive'])
   })
 })

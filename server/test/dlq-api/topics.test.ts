@@ -115,7 +115,10 @@ describeDesks(
         () => desk.get(`/messages/${id}`),
         ({ status }) => status !== 200,
       )
-      expect([gone.status, gone.body.error.message]).toEqual([404, `message ${id} is in the archive`])
+      expect([gone.status, gone.body.error.message]).toEqual([
+        404,
+        `message ${id} is in the archive: POST /api/v1/archive/restore brings it back`,
+      ])
       expect((await desk.get('/orders')).body.pagination.total_count).toBe(0)
       expect((await desk.post(`/messages/${id}/retry`)).status).toBe(404)
       expect((await desk.delete(`/messages/${id}`)).status).toBe(200)

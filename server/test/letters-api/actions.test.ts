@@ -192,9 +192,44 @@ describeServers('editing a letter and sending it', (api) => {
     const missing = await api.post(`/api/v1/letters/${unknownId}/redrive`, { edit: { payload: 'b' } })
     expect(missing).toMatchObject({ status: 404, body: { error: { code: 'LETTER_NOT_FOUND' } } })
   })
+
+  it('keeps nothing of an edit whose target is refused', async () => {
+    const { queue, dead } = await api.queues()
+    const [id] = await api.capture(dead, envelope(queue))
+    for (const target of ['nowhere', dead]) {
+      const answer = await api.post(`/api/v1/letters/${id}/redrive`, { edit: { payload: 'b' }, target })
+      expect(answer).toMatchObject({ status: 400, body: { error: { code: 'TARGET_INVALID' } } })
+    }
+    expect((await api.get(`/api/v1/letters/${id}`)).body).toMatchObject({ edits: [], audit: [] })
+  })
+
+  it('by twelve at once is done once: one edit, one redrive, one row of each', async () => {
+    const { queue, dead } = await api.queues()
+    const [id] = await api.capture(dead, envelope(queue))
+    const answers = await Promise.all(
+      Array.from({ length: 12 }, (_, index) =>
+        api.post(`/api/v1/letters/${id}/redrive`, { edit: { payload: `version ${index}` } }),
+      ),
+    )
+    const statuses = answers.map(({ status }) => status).toSorted()
+    expect(statuses).toEqual([200, ...Array(11).fill(409)])
+    const { body } = await api.get(`/api/v1/letters/${id}`)
+    expect(body.edits).toHaveLength(1)
+    expect(body.audit.map(({ action }: Body) => action)).toEqual(['letter.redrive', 'letter.edit'])
+  })
 })
 
 describeServers('giving letters up', (api) => {
+  it('that is refused leaves no row as if it were done', async () => {
+    const { queue, dead } = await api.queues()
+    const [id] = await api.capture(dead, envelope(queue))
+    await api.post('/api/v1/letters/redrive', { ids: [id] })
+    const refused = await api.post('/api/v1/letters/discard', { ids: [id], reason: 'obsolete' })
+    expect(refused.body).toMatchObject({ discarded: 0, letters: [{ why: 'redriving' }] })
+    const { body } = await api.get(`/api/v1/letters/${id}`)
+    expect(body.audit.map(({ action }: Body) => action)).toEqual(['letter.redrive'])
+  })
+
   it('needs a reason, is audited, and says of each what became of it', async () => {
     const { queue, dead } = await api.queues()
     const ids = await api.capture(dead, envelope(queue), envelope(queue))

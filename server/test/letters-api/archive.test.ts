@@ -38,7 +38,17 @@ describeServers('the archive', (api) => {
     expect((await api.get(`/api/v1/archive/${ids[3]}`)).status).toBe(404)
 
     const sent = await api.post('/api/v1/letters/redrive', { ids: [ids[0]] })
-    expect(sent.body.letters).toMatchObject([{ is_started: false, why: 'missing' }])
+    expect(sent.body.letters).toMatchObject([{ is_started: false, why: 'archived' }])
+    const given = { ids: [ids[0]], reason: 'obsolete' }
+    const discarded = await api.post('/api/v1/letters/discard', given)
+    expect(discarded.body.letters).toMatchObject([{ is_done: false, why: 'archived' }])
+    const one = await api.post(`/api/v1/letters/${ids[0]}/redrive`, {})
+    expect(one).toMatchObject({
+      status: 409,
+      body: { error: { message: expect.stringContaining('it is in the archive: restore it first') } },
+    })
+    const preview = await api.post('/api/v1/campaigns/preview', { action: 'redrive', ids: [ids[0]] })
+    expect(preview.body.warnings).toContain('1 of the letters named will be skipped: archived')
     const asked = [ids[0], ids[3], '0'.repeat(27)]
     const { body } = await api.post('/api/v1/archive/restore', { ids: asked, reason: 'needed again' })
     expect(body).toMatchObject({

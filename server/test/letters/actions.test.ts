@@ -119,9 +119,9 @@ describeSome(['SQLite memory', 'PostgreSQL'], 'dead letters', (given) => {
       redrives: 1,
       letter: { redrives: [{ outcome: 'failed' }] },
     })
+    const details = { target: null, isDeadAllowed: false, queue, number: 1, letters: 2 }
     expect(resolved?.audit.map(({ action, reason, details }) => ({ action, reason, details }))).toEqual([
-      { action: 'letter.redrive', reason: 'INC-7 is mended', details: { ...plainly, letters: 1 } },
-      { action: 'letter.redrive', reason: 'INC-7 is mended', details: { ...plainly, letters: 2 } },
+      { action: 'letter.redrive', reason: 'INC-7 is mended', details },
     ])
   })
 
@@ -177,7 +177,7 @@ describeSome(['SQLite memory', 'PostgreSQL'], 'dead letters', (given) => {
     expect(detail?.edits).toMatchObject([
       { number, actor: 'ann', payload: bytes('mended'), key: bytes('key 0') },
     ])
-    expect(await actions(id)).toEqual(['ann letter.redrive', 'ann letter.redrive', 'ann letter.edit'])
+    expect(await actions(id)).toEqual(['ann letter.redrive', 'ann letter.edit'])
     await expectRefusal(world.letters.edit('0ujtsYcgvSTl8PAuAdqWYSMnLOv', {}, ann), 'LETTER_NOT_FOUND')
   })
 
@@ -193,7 +193,7 @@ describeSome(['SQLite memory', 'PostgreSQL'], 'dead letters', (given) => {
       { letterId: id, isNew: false },
     ])
     expect(await world.letters.redrive([id], plainly, ann)).toMatchObject([{ why: 'discarded' }])
-    expect(await actions(id)).toEqual(['ann letter.redrive', 'ann letter.discard'])
+    expect(await actions(id)).toEqual(['ann letter.discard'])
   })
 
   it('are found by root id and by UUID, and nothing else is', async () => {
@@ -292,7 +292,15 @@ describeSome(['SQLite memory', 'PostgreSQL'], 'dead letters', (given) => {
       countMax: 9,
     })
     expect(rows.every(({ actor }) => actor === 'policy')).toBe(true)
-    expect(rows.length).toBeGreaterThanOrEqual(2)
+    // As many as were sent, whichever server did it: three letters, twice.
+    expect(rows.reduce((sum, { details }) => sum + (details.letters as number), 0)).toBe(6)
+    for (const { rootId } of page.letters) {
+      const detail = await world.letters.find(rootId)
+      expect(detail?.audit.map(({ actor, action }) => `${actor} ${action}`)).toEqual([
+        'policy letter.redrive',
+        'policy letter.redrive',
+      ])
+    }
   })
 
   it('that are due and cannot be sent do not keep the others waiting', async () => {
@@ -303,8 +311,13 @@ describeSome(['SQLite memory', 'PostgreSQL'], 'dead letters', (given) => {
     world.tick(2 * minute)
     for (let passes = 0; passes < 5; passes++) await world.letters.passes.auto()
     expect(await consume(world, queue)).toHaveLength(2)
-    const before = (await given.storage.listAudit({ target: deadQueue, countMax: 99 })).length
-    for (let passes = 0; passes < 5; passes++) await world.letters.passes.auto()
-    expect(await given.storage.listAudit({ target: deadQueue, countMax: 99 })).toHaveLength(before)
+    const rows = async () => (await given.storage.listAudit({ target: deadQueue, countMax: 99 })).length
+    expect(await rows()).toBe(1)
+    for (let passes = 0; passes < 5; passes++) {
+      // They are looked at once a minute, and what sends nothing leaves no trace.
+      world.tick(2 * minute)
+      await world.letters.passes.auto()
+    }
+    expect(await rows()).toBe(1)
   })
 })

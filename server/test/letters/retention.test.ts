@@ -87,7 +87,12 @@ describeSome(['SQLite memory', 'PostgreSQL'], 'retention', (given) => {
     const done = await world.letters.runRetention({ batchSize: 10, onDone: (each) => told.push(each.queue) })
     expect(done).toEqual([{ queue: other.deadQueue, archived: 25, purged: 0 }])
     expect(told).toEqual([other.deadQueue])
-    expect(await actions(other.deadQueue)).toEqual(['letters.archived', 'letters.archive'])
+    const rows = await given.storage.listAudit({ target: other.deadQueue, countMax: 9 })
+    expect(rows.map(({ action, details }) => [action, details.letters])).toEqual([
+      ['letters.archive', 5],
+      ['letters.archive', 10],
+      ['letters.archive', 10],
+    ])
     await expectRefusal(world.letters.runRetention({ batchSize: 0 }), 'BAD_REQUEST')
   })
 

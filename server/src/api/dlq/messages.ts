@@ -109,7 +109,8 @@ async function findMessage(letters: Letters, id: string): Promise<Item> {
   if (found === null) throw new KnownError('LETTER_NOT_FOUND', `there is no message ${id}`)
   const { item, archivedAt } = found
   if (archivedAt === null && item.state !== 'discarded') return item
-  const what = archivedAt === null ? 'was given up' : 'is in the archive'
+  const what =
+    archivedAt === null ? 'was given up' : 'is in the archive: POST /api/v1/archive/restore brings it back'
   throw new KnownError('LETTER_NOT_FOUND', `message ${id} ${what}`)
 }
 

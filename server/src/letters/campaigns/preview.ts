@@ -61,7 +61,13 @@ async function lookAtNamed(
     const asked = ids.slice(at, at + namedPerRead)
     const letters = await storage.getLetters(asked)
     seen.add(letters)
-    if (letters.length < asked.length) add(excluded, 'missing', asked.length - letters.length)
+    if (letters.length < asked.length) {
+      const live = new Set(letters.map(({ rootId }) => rootId))
+      const gone = asked.filter((id) => !live.has(id))
+      const archived = (await storage.getArchivedLetters(gone)).length
+      if (archived > 0) add(excluded, 'archived', archived)
+      if (gone.length > archived) add(excluded, 'missing', gone.length - archived)
+    }
     for (const letter of letters) {
       const rules = { isDeadAllowed: spec.isDeadAllowed, isCapped: !spec.isDeadAllowed }
       const policy = queues.get(letter.queue)?.redrive

@@ -1,6 +1,8 @@
+import { queueEntries } from '../act-trace.ts'
 import type { PurgeArchive } from '../letter-store.ts'
 import type { Archive } from '../storage.ts'
 import { int4s } from './arrays.ts'
+import { insertEntries } from './audit.ts'
 import type { Statement } from './connections.ts'
 import { isAt } from './locate.ts'
 import { sumOfGone, tallyGone } from './remove.ts'
@@ -37,7 +39,11 @@ export async function archive(transaction: Transaction, command: Archive): Promi
   const states = [...new Set(command.states ?? allEnded)].map((state) => stateCodes[state])
   const values = [id, command.endedBefore, command.countMax, command.now, int4s(states)]
   const rows = await transaction.connection.query(archiveEnded, values)
-  return { archived: tallyGone(transaction, rows, 'archived') }
+  const archived = tallyGone(transaction, rows, 'archived')
+  const letters = rows.reduce((sum, row) => sum + (row.group_id === null ? 0 : (row.n as number)), 0)
+  const entries = queueEntries(command.trace, command.queue, archived, { letters })
+  await insertEntries(transaction.connection, entries)
+  return { archived }
 }
 
 /** Edited versions go with their letters. */
@@ -59,6 +65,9 @@ export async function purgeArchive(
   command: PurgeArchive,
 ): Promise<{ purged: number }> {
   const { id } = await transaction.get(command.queue)
-  const [row] = await transaction.connection.query(purge, [id, command.archivedBefore, command.countMax])
-  return { purged: row?.n as number }
+  const { connection } = transaction
+  const [row] = await connection.query(purge, [id, command.archivedBefore, command.countMax])
+  const purged = row?.n as number
+  await insertEntries(connection, queueEntries(command.trace, command.queue, purged, { letters: purged }))
+  return { purged }
 }

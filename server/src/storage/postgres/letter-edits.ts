@@ -1,7 +1,9 @@
 import type { Header } from '../../core/item.ts'
 import { KnownError } from '../../errors.ts'
+import { editEntries } from '../act-trace.ts'
 import type { EditLetter, LetterEdit } from '../letter-store.ts'
 import { uuids } from './arrays.ts'
+import { insertEntries } from './audit.ts'
 import type { Connections, Statement } from './connections.ts'
 import { isId } from './letter-rows.ts'
 import { headersOf, headersToText } from './rows.ts'
@@ -14,7 +16,7 @@ const lockLetter: Statement = {
     where f.uuid = any ($1::uuid[]) and coalesce(f.root_id, f.id) = $2 and f.origin is not null for update`,
 }
 
-const keepEdit: Statement = {
+const addEdit: Statement = {
   name: 'keep-edit',
   text: `insert into redrive.letter_edits (letter_id, number, queue_id, at, actor, headers, key, payload)
     select $2, coalesce((select max(e.number) from redrive.letter_edits e where e.letter_id = $2), 0) + 1, f.queue_id, $3, $4,
@@ -25,25 +27,32 @@ const keepEdit: Statement = {
 }
 
 export async function editLetter(transaction: Transaction, command: EditLetter): Promise<{ number: number }> {
-  const { letterId, headers, key, payload } = command
+  return { number: await keepEdit(transaction, command) }
+}
+
+/** Gives its number. */
+export async function keepEdit(transaction: Transaction, edit: Omit<EditLetter, 'op'>): Promise<number> {
+  const { letterId, headers, key, payload } = edit
   const { connection } = transaction
   const uuid = uuids(isId(letterId) ? [letterId] : [])
   const [found] = await connection.query(lockLetter, [uuid, letterId])
   if (found === undefined) {
     throw new KnownError('LETTER_NOT_FOUND', `there is no letter ${letterId} outside the archive`)
   }
-  const [row] = await connection.query(keepEdit, [
+  const [row] = await connection.query(addEdit, [
     uuid,
     letterId,
-    command.now,
-    command.actor,
+    edit.now,
+    edit.actor,
     headers !== undefined,
     headers === undefined ? null : headersToText(headers),
     key !== undefined,
     bufferOf(key ?? null),
     bufferOf(payload ?? null),
   ])
-  return { number: row?.number as number }
+  const number = row?.number as number
+  await insertEntries(connection, editEntries(edit.trace, letterId, number, edit))
+  return number
 }
 
 /** `pg` sends a Buffer as bytes; of another view it would send the whole memory behind it. */

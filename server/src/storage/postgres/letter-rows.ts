@@ -37,6 +37,27 @@ export async function holdLetters(
   )
 }
 
+const findArchived: Statement = {
+  name: 'find-archived-letters',
+  text: `select w.letter_id from unnest($1::uuid[], $2::text[]) as w(uuid, letter_id) where exists (
+      select from redrive.archive f
+      where f.uuid = w.uuid and coalesce(f.root_id, f.id) = w.letter_id and f.origin is not null
+        and f.uuid is not null)`,
+}
+
+/** Why letters are not among the live ones. Asked only about those that are not. */
+export async function whyNotThere(
+  { connection }: Transaction,
+  letterIds: readonly string[],
+  live: ReadonlyMap<string, unknown>,
+): Promise<(letterId: string) => 'missing' | 'archived'> {
+  const gone = [...new Set(letterIds)].filter((id) => !live.has(id) && isId(id))
+  if (gone.length === 0) return () => 'missing'
+  const rows = await connection.query(findArchived, [uuids(gone), texts(gone)])
+  const archived = new Set(rows.map((row) => row.letter_id as string))
+  return (letterId) => (archived.has(letterId) ? 'archived' : 'missing')
+}
+
 export function heldOf(row: Row, queues: ReadonlyMap<number, KnownQueue>): HeldLetter {
   const known = queues.get(row.queue_id as number) as KnownQueue
   return { known, item: itemOf(row, known.queue.name) }

@@ -1,6 +1,7 @@
 /** Letters one by one: read, given up, brought back from the archive. How they are sent is in redrive.ts. */
 import type { Item } from '../../core/item.ts'
 import { discardLetter, restoreLetter, whyNotDiscarded } from '../../core/letter.ts'
+import { letterEntries } from '../act-trace.ts'
 import type {
   ArchivedLettersQuery,
   Discarding,
@@ -10,10 +11,11 @@ import type {
 } from '../letter-store.ts'
 import type { Archived } from '../storage.ts'
 import { int4s, texts, uuids } from './arrays.ts'
+import { insertEntries } from './audit.ts'
 import type { Connections, Row, Statement } from './connections.ts'
 import { Stale } from './errors.ts'
 import { findBySource } from './insert-sourced.ts'
-import { type ChangedLetter, holdLetters, isId, writeLetters } from './letter-rows.ts'
+import { type ChangedLetter, holdLetters, isId, whyNotThere, writeLetters } from './letter-rows.ts'
 import type { KnownQueue } from './queues.ts'
 import {
   columnNames,
@@ -120,14 +122,13 @@ export async function discardLetters(
   command: DiscardLetters,
 ): Promise<Discarding[]> {
   const { letters, reason, now } = command
-  const held = await holdLetters(
-    transaction,
-    letters.map(({ letterId }) => letterId),
-  )
+  const ids = letters.map(({ letterId }) => letterId)
+  const held = await holdLetters(transaction, ids)
+  const whyGone = await whyNotThere(transaction, ids, held)
   const changed: ChangedLetter[] = []
   const results = letters.map(({ letterId, campaign }): Discarding => {
     const found = held.get(letterId)
-    const why = whyNotDiscarded(found?.item)
+    const why = found === undefined ? whyGone(letterId) : whyNotDiscarded(found.item)
     if (found === undefined || why !== undefined) {
       transaction.campaigns.move(campaign, 'pending', 'skipped', why ?? 'missing', now)
       return { letterId, isDiscarded: false, why: why ?? 'missing' }
@@ -139,6 +140,7 @@ export async function discardLetters(
     return { letterId, isDiscarded: true, why: null }
   })
   await writeLetters(transaction, changed)
+  await insertEntries(transaction.connection, letterEntries(command.trace, results))
   return results
 }
 
@@ -213,6 +215,7 @@ export async function restoreLetters(
     transaction.tally.enter(queueId, item)
     transaction.tally.add(queueId, item.partition, 'archived', -1)
   }
+  await insertEntries(connection, letterEntries(command.trace, results))
   return results
 }
 

@@ -8,11 +8,14 @@
 import { deadPartition } from '../../core/dead-letter.ts'
 import { later } from '../../core/instant.ts'
 import { noDeadline, startRedrive, whyNotRedriven } from '../../core/letter.ts'
+import { actOf, letterEntries } from '../act-trace.ts'
 import type { NotSent, RedriveLetters, Redriven } from '../letter-store.ts'
 import { int4s, int8s, list, texts, uuids } from './arrays.ts'
+import { insertEntries } from './audit.ts'
 import { type Turns, takeTurns } from './campaign-turns.ts'
 import type { Statement } from './connections.ts'
-import { type HeldLetter, heldOf, isId } from './letter-rows.ts'
+import { keepEdit } from './letter-edits.ts'
+import { type HeldLetter, heldOf, isId, whyNotThere } from './letter-rows.ts'
 import type { KnownQueue } from './queues.ts'
 import {
   type ColumnName,
@@ -103,6 +106,11 @@ export async function redriveLetters(transaction: Transaction, command: RedriveL
   const targetOf = await lockTargets(transaction, letters, seen)
   const turns = await takeTurns(transaction, command)
   const hasEdit = await editsOf(transaction, letters)
+  const whyGone = await whyNotThere(
+    transaction,
+    letters.map(({ letterId }) => letterId),
+    seen,
+  )
 
   const going = new Set<string>()
   const results: (Redriven | undefined)[] = []
@@ -112,10 +120,12 @@ export async function redriveLetters(transaction: Transaction, command: RedriveL
     const found = seen.get(letterId)
     const target = targetOf(asked)
     const why =
-      whyNot(command, asked, found, going) ??
-      turns.whyNot(campaign) ??
-      whyNotTo(found, target) ??
-      (hasEdit(asked) ? undefined : 'no-edit')
+      found === undefined
+        ? whyGone(letterId)
+        : (whyNot(command, asked, found, going) ??
+          turns.whyNot(campaign) ??
+          whyNotTo(found, target) ??
+          (hasEdit(asked) ? undefined : 'no-edit'))
     if (found === undefined || typeof target === 'string' || why !== undefined) {
       turns.skip(campaign, why ?? 'missing')
       results[at] = { letterId, isStarted: false, why: why ?? 'missing' }
@@ -127,16 +137,37 @@ export async function redriveLetters(transaction: Transaction, command: RedriveL
   }
   const nextId = idsFor(transaction, sendings, now)
   // Who changes several letters does it in the order of their UUIDs, so that none wait for each other in a circle.
-  const sorted = sendings.map((sending) => ({ sending, id: nextId(sending) })).sort(byLetter)
+  const named = sendings.map((sending) => ({ sending, id: nextId(sending) })).sort(byLetter)
+  const sorted = await withEdits(transaction, command, named)
   const sent: Promise<unknown>[] = []
   for (let from = 0; from < sorted.length; from += sentAtOnce) {
     sent.push(send(transaction, command, sorted.slice(from, from + sentAtOnce), turns, results))
   }
-  await allOf([...sent, turns.write()])
+  const entries = letterEntries(command.trace, (results as Redriven[]).map(actOf))
+  await allOf([...sent, turns.write(), insertEntries(transaction.connection, entries)])
   return results as Redriven[]
 }
 
-type Named = Readonly<{ sending: Sending; id: string }>
+type Named = Readonly<{ sending: Sending; id: string; edit?: number | null }>
+
+/** With the edited version that each is sent as; a new one is kept now. If the letter does not go after all, all is undone. */
+async function withEdits(
+  transaction: Transaction,
+  { actor, now, trace }: RedriveLetters,
+  named: readonly Named[],
+): Promise<readonly Named[]> {
+  const edited: Named[] = []
+  for (const each of named) {
+    const { edit = null, letterId } = each.sending.asked
+    if (edit === null) edited.push(each)
+    else if (typeof edit === 'number') edited.push({ ...each, edit })
+    else {
+      const kept = { letterId, ...edit, actor, now, ...(trace && { trace }) }
+      edited.push({ ...each, edit: await keepEdit(transaction, kept) })
+    }
+  }
+  return edited
+}
 
 /** KSUIDs are in the order of their UUIDs. */
 function byLetter({ sending: left }: Named, { sending: right }: Named): number {
@@ -158,10 +189,10 @@ function send(
 ): Promise<unknown> {
   const rows: Stored[] = []
   const numbers: number[] = []
-  for (const { sending, id } of some) {
+  for (const { sending, id, edit = null } of some) {
     const { asked, seen, target, partition, at } = sending
     const { known, item: before } = seen
-    const { letterId, campaign = null, edit = null } = asked
+    const { letterId, campaign = null } = asked
     const queue = target.queue.name
     const to = { kind: 'queue', name: queue, partition, id } as const
     const item = startRedrive(before, { at: now, deadline: noDeadline, actor, campaign, target: to, edit })
@@ -172,7 +203,8 @@ function send(
     transaction.tally.enter(known.id, item)
     transaction.tally.addWaiting(target.id, partition, now)
     turns.send(campaign)
-    results[at] = { letterId, isStarted: true, queue, partition, id, number }
+    const result = { letterId, isStarted: true, queue, partition, id, number } as const
+    results[at] = edit === null ? result : { ...result, edit }
   }
   const alike = sharedValues(sentColumns, rows)
   if (alike === undefined) throw new Error('letters that are sent differ in what is the same for all')
@@ -186,7 +218,7 @@ function send(
     texts(some.map(({ sending }) => sending.asked.letterId)),
     int4s(numbers),
     int8s(some.map(({ sending }) => later(now, sending.target.queue.expireUs))),
-    int4s(some.map(({ sending }) => sending.asked.edit ?? null)),
+    int4s(some.map(({ edit }) => edit ?? null)),
     now,
     ...alike,
   ])
@@ -195,10 +227,9 @@ function send(
 function whyNot(
   command: RedriveLetters,
   asked: Asked,
-  found: SeenLetter | undefined,
+  found: SeenLetter,
   going: ReadonlySet<string>,
 ): NotSent | undefined {
-  if (found === undefined) return 'missing'
   if (going.has(asked.letterId)) return 'redriving'
   const why = whyNotRedriven(found.item, command, found.known.queue.redrive)
   if (why !== undefined || command.isDueOnly !== true) return why
@@ -208,9 +239,9 @@ function whyNot(
 
 type Target = KnownQueue | 'no-target' | 'dead-target'
 
-function whyNotTo(found: HeldLetter | undefined, target: Target): NotSent | undefined {
+function whyNotTo(found: HeldLetter, target: Target): NotSent | undefined {
   if (typeof target === 'string') return target
-  return target.id === found?.known.id ? 'dead-target' : undefined
+  return target.id === found.known.id ? 'dead-target' : undefined
 }
 
 async function see(
@@ -271,14 +302,16 @@ async function editsOf(
   transaction: Transaction,
   letters: readonly Asked[],
 ): Promise<(asked: Asked) => boolean> {
-  const edited = letters.filter(({ edit, letterId }) => edit != null && isId(letterId))
-  if (edited.length === 0) return ({ edit }) => edit == null
+  const edited = letters.flatMap(({ edit, letterId }) =>
+    typeof edit === 'number' && isId(letterId) ? [{ edit, letterId }] : [],
+  )
+  if (edited.length === 0) return ({ edit }) => typeof edit !== 'number'
   const rows = await transaction.connection.query(findEdits, [
     texts(edited.map(({ letterId }) => letterId)),
-    int4s(edited.map(({ edit }) => edit ?? null)),
+    int4s(edited.map(({ edit }) => edit)),
   ])
   const there = new Set(rows.map((row) => `${row.number}/${row.letter_id}`))
-  return ({ edit, letterId }) => edit == null || there.has(`${edit}/${letterId}`)
+  return ({ edit, letterId }) => typeof edit !== 'number' || there.has(`${edit}/${letterId}`)
 }
 
 /** Ids in the order of the letters, made in one go for each partition. */

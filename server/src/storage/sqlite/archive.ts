@@ -1,4 +1,6 @@
+import { queueEntries } from '../act-trace.ts'
 import type { Archive } from '../storage.ts'
+import { insertAudit } from './audit.ts'
 import type { Values } from './database.ts'
 import { itemColumnList, stateCodes } from './rows.ts'
 import type { Transaction } from './transaction.ts'
@@ -32,6 +34,8 @@ export function archive({ database, book, tally }: Transaction, command: Archive
     tally.add(known.id, partition, 'archived')
     if (groupId !== null) tally.letters.change(known.id, groupId, state, redrives, diedAt ?? 0, -1)
   }
+  const letters = picked.filter(({ groupId }) => groupId !== null).length
+  insertAudit(database, queueEntries(command.trace, command.queue, picked.length, { letters }))
   return { archived: picked.length }
 }
 

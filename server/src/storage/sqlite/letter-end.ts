@@ -26,6 +26,12 @@ export function findLetter({ database, book }: Transaction, letterId: string): F
   return { known, letter: itemOf(row, known.queue.name) }
 }
 
+/** Why no live letter was found. */
+export function whyNotThere({ database }: Transaction, letterId: string): 'missing' | 'archived' {
+  const sql = 'select 1 from archive where root_id = ? and group_id is not null'
+  return database.array(sql, letterId) === undefined ? 'missing' : 'archived'
+}
+
 type Redrive = Pick<Item, 'letterId' | 'redrives'>
 
 /** The letter that waits for the outcome of this item; undefined when it waits for another, or for none. */

@@ -2,26 +2,25 @@
 import type { Item } from '../../core/item.ts'
 import { ksuidRangeOfUuid } from '../../core/ksuid.ts'
 import { discardLetter, isRedriving, restoreLetter, whyNotDiscarded } from '../../core/letter.ts'
-import { KnownError } from '../../errors.ts'
+import { letterEntries, queueEntries } from '../act-trace.ts'
 import type {
   ArchivedLettersQuery,
   Discarding,
   DiscardLetters,
-  EditLetter,
   EndRedrives,
-  LetterEdit,
   PurgeArchive,
   RedriveEnded,
   RestoreLetters,
   Restoring,
 } from '../letter-store.ts'
 import type { Archived } from '../storage.ts'
+import { insertAudit } from './audit.ts'
 import { takeTurn } from './campaigns.ts'
 import type { Database, Values } from './database.ts'
 import { insertItem, rewrite } from './items.ts'
 import { queueNames } from './letter-counts.ts'
-import { endLetter, findLetter, isLetterSql } from './letter-end.ts'
-import { headersOf, headersToText, itemColumnList, itemColumns, itemOf } from './rows.ts'
+import { endLetter, findLetter, isLetterSql, whyNotThere } from './letter-end.ts'
+import { itemColumnList, itemColumns, itemOf } from './rows.ts'
 import type { Transaction } from './transaction.ts'
 
 export function endRedrives(transaction: Transaction, command: EndRedrives): RedriveEnded[] {
@@ -35,9 +34,9 @@ export function endRedrives(transaction: Transaction, command: EndRedrives): Red
 
 export function discard(transaction: Transaction, command: DiscardLetters): Discarding[] {
   const { reason, now } = command
-  return command.letters.map(({ letterId, campaign }) => {
+  const results = command.letters.map(({ letterId, campaign }): Discarding => {
     const found = findLetter(transaction, letterId)
-    const why = found === undefined ? 'missing' : whyNotDiscarded(found.letter)
+    const why = found === undefined ? whyNotThere(transaction, letterId) : whyNotDiscarded(found.letter)
     if (found === undefined || why !== undefined) {
       if (campaign) takeTurn(transaction, campaign, 'skipped', why ?? 'missing', now)
       return { letterId, isDiscarded: false, why: why ?? 'missing' }
@@ -46,6 +45,8 @@ export function discard(transaction: Transaction, command: DiscardLetters): Disc
     if (campaign) takeTurn(transaction, campaign, 'discarded', '', now)
     return { letterId, isDiscarded: true, why: null }
   })
+  insertAudit(transaction.database, letterEntries(command.trace, results))
+  return results
 }
 
 const archivedSql = `select ${itemColumnList}, archived_at, rowid from archive
@@ -56,7 +57,7 @@ const archiveRowidPlace = itemColumns.length + 1
 /** The archive goes with its queue, so what is in it has one. */
 export function restore(transaction: Transaction, command: RestoreLetters): Restoring[] {
   const { database, book, tally } = transaction
-  return command.letterIds.map((letterId) => {
+  const results = command.letterIds.map((letterId): Restoring => {
     const row = database.array(archivedSql, letterId)
     if (row === undefined) return { letterId, isRestored: false, why: 'missing' }
     const known = book.byId(row[0] as number)
@@ -67,28 +68,8 @@ export function restore(transaction: Transaction, command: RestoreLetters): Rest
     tally.add(known.id, letter.partition, 'archived', -1)
     return { letterId, isRestored: true, why: null }
   })
-}
-
-export function editLetter({ database }: Transaction, command: EditLetter): { number: number } {
-  const { letterId, payload, key, headers, actor, now } = command
-  const row = database.array(letterSql, letterId)
-  if (row === undefined) throw new KnownError('LETTER_NOT_FOUND', `there is no letter ${letterId}`)
-  const letter = itemOf(row, '')
-  const last = database.array('select max(number) from letter_edits where letter_id = ?', letterId)
-  const number = ((last?.[0] as number | null | undefined) ?? 0) + 1
-  database.run(
-    `insert into letter_edits (letter_id, number, queue_id, at, actor, key, headers, payload)
-     values (?, ?, ?, ?, ?, ?, ?, ?)`,
-    letterId,
-    number,
-    row[0] as number,
-    now,
-    actor,
-    key === undefined ? letter.key : key,
-    headersToText(headers ?? letter.headers),
-    payload ?? letter.payload,
-  )
-  return { number }
+  insertAudit(database, letterEntries(command.trace, results))
+  return results
 }
 
 export function purgeArchive({ database, book }: Transaction, command: PurgeArchive): { purged: number } {
@@ -104,7 +85,9 @@ export function purgeArchive({ database, book }: Transaction, command: PurgeArch
   for (const [rootId, groupId] of purged) {
     if (groupId !== null) database.run('delete from letter_edits where letter_id = ?', rootId as string)
   }
-  return { purged: purged.length }
+  const count = purged.length
+  insertAudit(database, queueEntries(command.trace, command.queue, count, { letters: count }))
+  return { purged: count }
 }
 
 const letterSql = `select ${itemColumnList} from items where ${isLetterSql} and root_id = ?`
@@ -171,16 +154,4 @@ export function listArchivedLetters(database: Database, query: ArchivedLettersQu
 
 function newestFirst([aAt, aId]: Values, [bAt, bId]: Values): number {
   return (bAt as number) - (aAt as number) || ((aId as string) > (bId as string) ? -1 : 1)
-}
-
-export function listEdits(database: Database, letterId: string): LetterEdit[] {
-  const rows = database.all('select * from letter_edits where letter_id = ? order by number', letterId)
-  return rows.map((row) => ({
-    number: row.number as number,
-    at: row.at as number,
-    actor: row.actor as string,
-    payload: row.payload as Uint8Array,
-    key: row.key as Uint8Array | null,
-    headers: headersOf(row.headers as string | null),
-  }))
 }

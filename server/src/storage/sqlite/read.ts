@@ -4,14 +4,9 @@ import { readCounts, verifyCounts } from './counts.ts'
 import type { Database } from './database.ts'
 import { groupArrivals, listGroups } from './groups.ts'
 import { countLetters, countOpenSince } from './letter-counts.ts'
+import { listEdits } from './letter-edits.ts'
 import { listLetters } from './letter-list.ts'
-import {
-  findLettersByUuid,
-  getArchivedLetters,
-  getLetters,
-  listArchivedLetters,
-  listEdits,
-} from './letters.ts'
+import { findLettersByUuid, getArchivedLetters, getLetters, listArchivedLetters } from './letters.ts'
 import { listArchive, listItems, nextDueAt } from './list.ts'
 import { getQueue, listQueues } from './queues.ts'
 import type { ReadCall } from './thread-messages.ts'

@@ -1,12 +1,15 @@
 import { deadPartition } from '../../core/dead-letter.ts'
 import type { RedriveRecord } from '../../core/item.ts'
 import { noDeadline, startRedrive, whyNotRedriven } from '../../core/letter.ts'
+import { actOf, letterEntries } from '../act-trace.ts'
 import type { NotSent, RedriveLetters, Redriven } from '../letter-store.ts'
 import { producedItem } from '../new-item.ts'
+import { insertAudit } from './audit.ts'
 import { campaignLetterState, takeTurn } from './campaigns.ts'
 import type { Bound } from './database.ts'
 import { rewrite } from './items.ts'
-import { type FoundLetter, findLetter } from './letter-end.ts'
+import { keepEdit } from './letter-edits.ts'
+import { type FoundLetter, findLetter, whyNotThere } from './letter-end.ts'
 import { type KnownQueue, namedAsDeadQueueBy } from './queues.ts'
 import { itemColumnList, itemColumns, itemValues } from './rows.ts'
 import type { Transaction } from './transaction.ts'
@@ -26,7 +29,7 @@ export function redrive(transaction: Transaction, command: RedriveLetters): Redr
     return decision
   })
   const nextId = idsFor(transaction, command, decided)
-  return command.letters.map((given, index): Redriven => {
+  const redriven = command.letters.map((given, index): Redriven => {
     const decision = decided[index] as Sending | NotSent
     const { letterId, campaign } = given
     if (typeof decision === 'string') {
@@ -35,10 +38,14 @@ export function redrive(transaction: Transaction, command: RedriveLetters): Redr
     }
     const { target, partition } = decision
     const id = nextId(decision)
-    const number = send(transaction, command, given, decision, id)
+    const edit = editOf(transaction, command, given)
+    const number = send(transaction, command, given, edit, decision, id)
     if (campaign) takeTurn(transaction, campaign, 'sent', '', command.now)
-    return { letterId, isStarted: true, queue: target.queue.name, partition, id, number }
+    const sent = { letterId, isStarted: true, queue: target.queue.name, partition, id, number } as const
+    return edit === null ? sent : { ...sent, edit }
   })
+  insertAudit(transaction.database, letterEntries(command.trace, redriven.map(actOf)))
+  return redriven
 }
 
 function decide(
@@ -48,10 +55,10 @@ function decide(
   targetOf: (name: string) => KnownQueue | NotSent,
 ): Sending | NotSent {
   const found = findLetter(transaction, given.letterId)
-  const why = whyNotRedriven(found?.letter, command, found?.known.queue.redrive ?? noRedrives)
-  if (why !== undefined) return why
-  if (found === undefined) return 'missing'
+  if (found === undefined) return whyNotThere(transaction, given.letterId)
   const { letter } = found
+  const why = whyNotRedriven(letter, command, found.known.queue.redrive)
+  if (why !== undefined) return why
   const dueAt = letter.letter?.nextRedriveAt ?? null
   if (command.isDueOnly && (dueAt === null || dueAt > command.now)) return 'not-due'
   const turn = given.campaign && campaignLetterState(transaction.database, given.campaign)
@@ -62,15 +69,10 @@ function decide(
   if (name === null) return 'no-target'
   const target = name === letter.queue ? 'dead-target' : targetOf(name)
   if (typeof target === 'string') return target
-  if (given.edit != null && !hasEdit(transaction, given.letterId, given.edit)) return 'no-edit'
+  if (typeof given.edit === 'number' && !hasEdit(transaction, given.letterId, given.edit)) return 'no-edit'
   return { found, target, partition: deadPartition(letter.origin?.partition ?? 0, target.queue) }
 }
 
-const noRedrives = {
-  mode: 'manual',
-  redrivesMax: 0,
-  backoff: { kind: 'fixed', delayUs: 0, jitter: 0 },
-} as const
 const hadTurn = {
   sent: 'redriving',
   resolved: 'resolved',
@@ -91,6 +93,14 @@ function targetsOf({ database, book }: Transaction): (name: string) => KnownQueu
     targets.set(name, target)
     return target
   }
+}
+
+/** The edited version that is sent; a new one is kept now, since the letter goes. */
+function editOf(transaction: Transaction, command: RedriveLetters, given: Given): number | null {
+  const { edit = null, letterId } = given
+  if (edit === null || typeof edit === 'number') return edit
+  const { actor, now, trace } = command
+  return keepEdit(transaction, { letterId, ...edit, actor, now, ...(trace && { trace }) })
 }
 
 function hasEdit({ database }: Transaction, letterId: string, number: number): boolean {
@@ -133,11 +143,11 @@ function send(
   transaction: Transaction,
   command: RedriveLetters,
   given: Given,
+  edit: number | null,
   { found: { known, letter }, target, partition }: Sending,
   id: string,
 ): number {
   const { database, tally } = transaction
-  const edit = given.edit ?? null
   const record: Pick<RedriveRecord, 'actor' | 'campaign' | 'target' | 'edit'> = {
     actor: command.actor,
     campaign: given.campaign ?? null,

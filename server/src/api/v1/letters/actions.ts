@@ -1,8 +1,6 @@
 /** What people do to letters that they name: send back, edit and send back, give up, bring back. Each by itself, each audited. */
 import type { FastifyRequest } from 'fastify'
 import { type Static, Type } from 'typebox'
-import { whyNotRedriven } from '../../../core/letter.ts'
-import { defaultPolicy } from '../../../core/queue.ts'
 import { KnownError } from '../../../errors.ts'
 import type { LetterChanges, Letters } from '../../../letters/letters.ts'
 import type { NotSent, Redriven } from '../../../storage/letter-store.ts'
@@ -59,7 +57,7 @@ const SentFields = {
   is_started: Type.Boolean(),
   why: nullable(
     Type.String(),
-    'Why not, as a code: missing, redriving, leased, resolved, discarded, dead, exhausted, no-target, dead-target.',
+    'Why not, as a code: missing, archived, redriving, leased, resolved, discarded, dead, exhausted, no-target, dead-target.',
   ),
   message: nullable(Type.String(), 'The same, for people.'),
   number: nullable(Type.Integer(), 'The how manieth redrive of this letter.'),
@@ -215,23 +213,13 @@ async function redriveOne(request: FastifyRequest, id: string, spec: OneSpec, co
   const [letterId] = await letters.resolveIds([id])
   if (letterId === null || letterId === undefined) throw letterNotFound(id)
   const trace = traceOf(request, reason)
-  // Only what could be sent now is worth an edited version; the redrive itself decides for good.
-  if (changes !== undefined) await refuseEdit(letters, letterId, isDeadAllowed)
-  const edit = changes === undefined ? null : await letters.edit(letterId, changes, trace)
   const [sent] = await letters.redrive(
     [letterId],
-    { target: target ?? null, edit, isDeadAllowed, isCapped: false },
+    { target: target ?? null, edit: changes ?? null, isDeadAllowed, isCapped: false },
     trace,
   )
   if (sent?.isStarted !== true) throw notSent(id, sent?.why ?? 'missing', target)
-  return { ...viewSent(id, sent), edit }
-}
-
-async function refuseEdit(letters: Letters, letterId: string, isDeadAllowed: boolean): Promise<void> {
-  const detail = await letters.find(letterId)
-  if (detail === null || detail.archivedAt !== null) throw notSent(letterId, 'missing', undefined)
-  const why = whyNotRedriven(detail.item, { isDeadAllowed, isCapped: false }, defaultPolicy.redrive)
-  if (why !== undefined) throw notSent(letterId, why, undefined)
+  return { ...viewSent(id, sent), edit: sent.edit ?? null }
 }
 
 function changesOf(edit: Static<typeof EditSpec>): LetterChanges {
@@ -327,6 +315,7 @@ function viewDone(id: string, isDone: boolean, why: string | null): Static<typeo
 
 const words: Readonly<Record<string, string>> = {
   missing: 'there is no such letter there',
+  archived: 'it is in the archive: restore it first',
   redriving: 'a redrive of it is under way',
   leased: 'a consumer of its dead queue holds it',
   resolved: 'it is resolved',

@@ -1,0 +1,198 @@
+/** The audit rows of what is done to letters: the store writes them from what really happened, in the same transaction. */
+import { expect, it } from 'vitest'
+import type { ActTrace } from '../../src/storage/storage.ts'
+import { bytes, day, newItems, noon } from '../make.ts'
+import { letterActs } from './letter-acts.ts'
+import { describeStores } from './stores.ts'
+
+const traceOf = (action: string, changes: Partial<ActTrace> = {}): ActTrace => ({
+  at: noon,
+  actor: 'ann',
+  action,
+  reason: 'INC-7',
+  requestId: 'r1',
+  details: { asked: 'so' },
+  ...changes,
+})
+const unknownId = '0'.repeat(27)
+
+describeStores('the trace of letters', (given) => {
+  const acts = letterActs(given)
+  const trail = async (target: string) =>
+    (await given.storage.listAudit({ target, countMax: 100 })).map(({ id, ...entry }) => entry)
+  const actions = async (target: string) => (await trail(target)).map(({ action }) => action)
+  const some = async (count: number, letters = {}) => {
+    const queues = await acts.queues({}, letters)
+    return { ...queues, ids: await acts.bury(queues.work, newItems(count)) }
+  }
+  const trace = traceOf('letter.redrive')
+
+  it('has a row for each that was sent, and none for what was refused', async () => {
+    const { work, ids } = await some(3)
+    const [sent = '', given_up = '', other = ''] = ids
+    await acts.discard([given_up])
+    await acts.redrive([sent, given_up, other, unknownId, sent], { trace })
+    const common = { at: noon, actor: 'ann', action: 'letter.redrive', reason: 'INC-7', requestId: 'r1' }
+    const counted = { letters: 2, refused: { discarded: 1, missing: 1, redriving: 1 } }
+    expect(await trail(sent)).toEqual([
+      { ...common, target: sent, details: { asked: 'so', queue: work, number: 1, ...counted } },
+    ])
+    expect(await actions(other)).toEqual(['letter.redrive'])
+    expect(await actions(given_up)).toEqual([])
+    expect(await actions(unknownId)).toEqual([])
+    await acts.redrive([sent], { trace })
+    expect(await actions(sent)).toEqual(['letter.redrive'])
+  })
+
+  it('has one row of ten who send a letter at once', async () => {
+    const { ids } = await some(1)
+    const [letterId = ''] = ids
+    const sent = await Promise.all(Array.from({ length: 10 }, () => acts.redrive([letterId], { trace })))
+    expect(sent.flat().filter(({ isStarted }) => isStarted)).toHaveLength(1)
+    expect(await actions(letterId)).toEqual(['letter.redrive'])
+  })
+
+  it('has, where it is asked for, one row of the whole with how many; of nothing there is none', async () => {
+    const { letters, ids } = await some(3)
+    const sum = { action: 'letters.auto-redrive', target: letters }
+    await acts.redrive(ids.slice(0, 2), { trace: { ...trace, sum } })
+    await acts.redrive(ids, { trace: { ...trace, sum } })
+    await acts.redrive(ids, { trace: { ...trace, sum } })
+    expect((await trail(letters)).map(({ action, details }) => ({ action, details }))).toEqual([
+      { action: 'letters.auto-redrive', details: { asked: 'so', letters: 1, refused: { redriving: 2 } } },
+      { action: 'letters.auto-redrive', details: { asked: 'so', letters: 2 } },
+    ])
+  })
+
+  it('of a write that is rejected is not kept', async () => {
+    const { ids } = await some(1)
+    const [letterId = ''] = ids
+    const how = { isDeadAllowed: false, isCapped: true, actor: 'ann', now: noon, trace }
+    const write = given.storage.write([
+      { op: 'redrive', letters: [{ letterId, queue: null }], ...how },
+      { op: 'delete-queue', name: 'nowhere' },
+    ])
+    await expect(write).rejects.toThrow()
+    expect(await actions(letterId)).toEqual([])
+  })
+
+  it('tells of what was given up, archived and restored, once each', async () => {
+    const { letters, ids } = await some(3)
+    const [a = '', b = '', c = ''] = ids
+    await acts.send(c)
+    const discard = {
+      op: 'discard',
+      letters: ids.map((letterId) => ({ letterId })),
+      reason: 'obsolete',
+      now: noon,
+      trace: traceOf('letter.discard'),
+    } as const
+    await given.run(discard)
+    await given.run(discard)
+    expect(await actions(a)).toEqual(['letter.discard'])
+    expect(await actions(c)).toEqual([])
+    const archive = {
+      op: 'archive',
+      queue: letters,
+      endedBefore: noon + day,
+      countMax: 10,
+      now: noon + day,
+      trace: traceOf('letters.archive'),
+    } as const
+    await given.run(archive)
+    await given.run(archive)
+    expect((await trail(letters)).map(({ action, details }) => ({ action, details }))).toEqual([
+      { action: 'letters.archive', details: { asked: 'so', letters: 2 } },
+    ])
+    // What is in the archive cannot be acted upon, and says so.
+    expect((await given.run(discard)).map(({ why }) => why)).toEqual(['archived', 'archived', 'redriving'])
+    expect(await acts.redrive([a], { trace })).toEqual([{ letterId: a, isStarted: false, why: 'archived' }])
+    expect(await actions(a)).toEqual(['letter.discard'])
+
+    const restore = {
+      op: 'restore',
+      letterIds: [a, c, unknownId],
+      now: noon + day,
+      trace: traceOf('letter.restore'),
+    } as const
+    await given.run(restore)
+    await given.run(restore)
+    expect(await trail(a)).toMatchObject([
+      { action: 'letter.restore', details: { asked: 'so', letters: 1, refused: { missing: 2 } } },
+      { action: 'letter.discard' },
+    ])
+    expect(await actions(c)).toEqual([])
+    const purge = {
+      op: 'purge-archive',
+      queue: letters,
+      archivedBefore: noon + 2 * day,
+      countMax: 10,
+    } as const
+    await given.run({ ...purge, trace: traceOf('letters.purge-archive') })
+    await given.run({ ...purge, trace: traceOf('letters.purge-archive') })
+    expect((await trail(letters)).map(({ action, details }) => ({ action, details }))).toEqual([
+      { action: 'letters.purge-archive', details: { asked: 'so', letters: 1 } },
+      { action: 'letters.archive', details: { asked: 'so', letters: 2 } },
+    ])
+    expect(await actions(b)).toEqual(['letter.discard'])
+  })
+})
+
+describeStores('an edit with a redrive', (given) => {
+  const acts = letterActs(given)
+  const trace = traceOf('letter.redrive', { details: {} })
+  const rows = async (target: string) =>
+    (await given.storage.listAudit({ target, countMax: 100 })).map(({ action, details }) => ({
+      action,
+      details,
+    }))
+
+  it('is kept, sent and told of in one transaction', async () => {
+    const { work } = await acts.queues()
+    const [letterId = ''] = await acts.bury(work, [{ payload: bytes('as it came'), key: bytes('k') }])
+    const edit = { payload: bytes('mended'), headers: [['x', bytes('y')] as const] }
+    const [sent] = await acts.redrive([], { letters: [{ letterId, queue: null, edit }], trace })
+    expect(sent).toMatchObject({ isStarted: true, number: 1, edit: 1 })
+    expect(await acts.items(work)).toMatchObject([{ ...edit, key: bytes('k'), letterId }])
+    expect(await acts.newest(letterId)).toMatchObject({ edit: 1 })
+    expect(await given.storage.listEdits(letterId)).toMatchObject([{ number: 1, actor: 'ann', ...edit }])
+    expect(await rows(letterId)).toEqual([
+      { action: 'letter.redrive', details: { queue: work, number: 1, edit: 1, letters: 1 } },
+      { action: 'letter.edit', details: { number: 1, changed: ['payload', 'headers'] } },
+    ])
+  })
+
+  it('that is refused is not kept', async () => {
+    const { work, letters } = await acts.queues()
+    const [letterId = ''] = await acts.bury(work, newItems(1))
+    const edit = { payload: bytes('mended') }
+    for (const queue of ['nowhere', letters]) {
+      const [refused] = await acts.redrive([], { letters: [{ letterId, queue, edit }], trace })
+      expect(refused).toMatchObject({ isStarted: false })
+    }
+    await acts.discard([letterId])
+    await acts.redrive([], { letters: [{ letterId, queue: null, edit }], trace })
+    expect(await given.storage.listEdits(letterId)).toEqual([])
+    expect(await rows(letterId)).toEqual([])
+  })
+
+  it('of twelve at once is one', async () => {
+    const { work } = await acts.queues()
+    const [letterId = ''] = await acts.bury(work, newItems(1))
+    const all = await Promise.all(
+      Array.from({ length: 12 }, (_, index) =>
+        acts.redrive([], {
+          letters: [{ letterId, queue: null, edit: { payload: bytes(`version ${index}`) } }],
+          trace,
+        }),
+      ),
+    )
+    const results = all.flat()
+    expect(results.filter(({ isStarted }) => isStarted)).toHaveLength(1)
+    expect(results.filter((each) => !each.isStarted && each.why === 'redriving')).toHaveLength(11)
+    const edits = await given.storage.listEdits(letterId)
+    expect(edits).toMatchObject([{ number: 1 }])
+    expect(await acts.items(work)).toMatchObject([{ payload: edits[0]?.payload }])
+    expect((await rows(letterId)).map(({ action }) => action)).toEqual(['letter.redrive', 'letter.edit'])
+  })
+})
