@@ -33,7 +33,7 @@ export function causeOf(failure: Failure | null, origin: Pick<Origin, 'name'>): 
   const message = failure?.message ?? ''
   const name = origin.name.slice(0, originMax)
   const reason = (failure?.reason || 'unknown').slice(0, reasonMax)
-  const slug = remembered(slugs, headOf(message), slugOf)
+  const slug = slugOfHead(headOf(message))
   const errorClass = (failure?.errorClass ?? '').slice(0, classMax)
   const title = normalize(message.slice(0, messageRead)).slice(0, titleMax)
   const stack = (failure?.stack ?? '').slice(0, stackRead)
@@ -90,6 +90,15 @@ export const classLostTitle = '(others of any class)'
 export const causesMax = 5_000
 /** Causes and what others are kept together as: beyond that not even the class is kept apart. */
 export const groupsMax = 15_000
+
+/** Which digits there are matters only where they are a code: so what is remembered of one number is so for others. */
+function slugOfHead(head: string): string {
+  const known = slugs.get(head)
+  if (known !== undefined) return known
+  const masked = head.replaceAll(/[0-9]/g, '0')
+  const slug = remembered(slugs, masked, slugOf)
+  return slug.includes('0') ? remembered(slugs, head, slugOf) : slug
+}
 
 /** As any store keeps it: failures may hold what no text column takes, and a cut may halve a character. */
 function plain(text: string): string {

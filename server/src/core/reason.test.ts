@@ -19,6 +19,46 @@ describe('the reason of a failure as one word', () => {
     expect(reasonSlug(message)).toBe(slug)
   })
 
+  it.each([
+    ['E11000 duplicate key', 'e11000'],
+    ['ORA-01017: invalid', 'ora_01017'],
+    ['SQLSTATE[42S02]: no table', 'sqlstate_42s02'],
+    ['42P01: no table', '42p01'],
+    ['x509: unknown authority', 'x509'],
+    ['oauth2 error: refused', 'oauth2_error'],
+    ['psycopg2.errors.UniqueViolation: twice', 'psycopg2_errors_uniqueviolation'],
+    ['Base64DecodeError: odd length', 'base64decodeerror'],
+    ['HTTP/1.1 503: upstream', 'http_503'],
+    ['exit status 137: killed', 'exit_status_137'],
+    ['[Errno 111] Connection refused: x', 'errno_111_connection_refused'],
+    ['ERROR 1045 (28000): denied', 'error_1045_28000'],
+    ['503 Service Unavailable', '503'],
+    ['1045 (28000): denied', '1045_28000'],
+    ['1234 not found', '1234'],
+    ['3rd party down', '3rd'],
+  ])('has the code at the head of %j: %s', (message, slug) => {
+    expect(reasonSlug(message)).toBe(slug)
+  })
+
+  it.each([
+    ['Order 123: not found', 'order'],
+    ['order-123: not found', 'order'],
+    ['user42: not found', 'user'],
+    ['error 1234567: x', 'error'],
+    ['123456 not found', 'unknown'],
+    ['connect ECONNREFUSED 10.0.0.1:5432', 'connect_econnrefused'],
+    ['localhost:5432 refused', 'localhost'],
+    ['10.0.0.1 refused', 'unknown'],
+    ['fe80::1 refused', 'unknown'],
+    ['user a.b@example.org: rejected', 'user'],
+    ['GET /orders/a1b2: gone', 'get_orders'],
+    ['a1b2c: gone', 'unknown'],
+    ['2026-01-02T03:04:05Z bad', 'unknown'],
+    ['12:30:45 bad', 'unknown'],
+  ])('leaves out what is another number, an id, a time or an address: of %j is %s', (message, slug) => {
+    expect(reasonSlug(message)).toBe(slug)
+  })
+
   it('leaves long numbers and ids out: a reason of its own for every letter is none', () => {
     expect(reasonSlug('order 83412: gone')).toBe('order')
     expect(reasonSlug('order 83413: gone')).toBe('order')
@@ -29,5 +69,13 @@ describe('the reason of a failure as one word', () => {
   it('is bounded, however long the message is', () => {
     expect(reasonSlug('x'.repeat(1_000_000)).length).toBe(64)
     expect(reasonSlug('- '.repeat(1_000_000))).toBe('unknown')
+  })
+
+  it('costs a bounded time, whatever is in the message', () => {
+    const parts = ['a', '1', 'a@', '/a', '/1', '1.', '"', "'", 'a-', '1-', ':', 'a1', '0000-00-00T', '\u2003']
+    const startedAt = performance.now()
+    for (const part of parts) for (const end of ['', ':', ':1']) reasonSlug(part.repeat(100_000) + end)
+    for (const part of parts) for (const end of ['', ':', ':1']) reasonSlug(part.repeat(150) + end)
+    expect(performance.now() - startedAt).toBeLessThan(1_000)
   })
 })

@@ -2,8 +2,10 @@
  * The reason of a failure as one word: what stands before the first colon of the message, else its first
  * word. `HTTP 503: upstream` is `http_503`, `network timeout` is `network`.
  *
- * Long numbers and ids are left out (`order 83412: gone` is `order`): a reason that is another one for every
- * letter is none.
+ * A number is part of it only where it is a code: attached to capitals, to one or two letters, or as one digit to a
+ * word (`E11000`, `ORA-01017`, `x509`, `oauth2`); after a word that announces one (`HTTP 503`, `exit status
+ * 137`); or where there are no words at all (`503 Service Unavailable`). All else (other numbers, ids, times,
+ * addresses) is left out: a reason that is another one for every letter is none.
  */
 export function reasonSlug(message: string | null): string {
   return slugOf(headOf(message ?? ''))
@@ -12,20 +14,90 @@ export function reasonSlug(message: string | null): string {
 export function headOf(message: string): string {
   const text = message.slice(0, messageRead).trim()
   const colon = text.indexOf(':')
-  return colon >= 0 ? text.slice(0, colon) : (text.split(/\s/, 1)[0] ?? '')
+  if (colon < 0) return text.split(/\s/, 1)[0] ?? ''
+  const head = text.slice(0, colon)
+  // The colon of an address or a time: what stands before it is half a number.
+  const isInNumber = isDigit(text.charCodeAt(colon + 1)) || isAddress.test(text.slice(colon, colon + 6))
+  return isInNumber ? head.replace(halfNumber, '') : head
 }
 
+const isAddress = /^:[0-9a-fA-F]{0,4}:/
+const halfNumber = /(?<![0-9A-Za-z])(?=[a-fA-F]{0,3}[0-9])[0-9a-fA-F]{1,4}$|[0-9]+$/
+
 export function slugOf(head: string): string {
-  const slug = head
-    .toLowerCase()
-    .replaceAll(idOrNumber, ' ')
-    .replaceAll(/[^a-z0-9]+/g, '_')
-    .replaceAll(/^_|_$/g, '')
+  const words = /[0-9@"']/.test(head) ? wordsOf(head) : head.toLowerCase().split(/[^a-z0-9]+/)
+  const slug = words
+    .filter((word) => word !== '')
+    .join('_')
     .slice(0, slugMax)
   return slug === '' ? 'unknown' : slug
 }
 
-/** A UUID, a long run of letters and digits, a long number. */
-const idOrNumber = /[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}|\b(?=[a-z]*[0-9])[0-9a-z]{12,}\b|[0-9]{4,}/g
 const messageRead = 512
 const slugMax = 64
+const codeDigitsMax = 5
+const codesInARow = 2
+
+const announcing = new Set([
+  ...['http', 'https', 'status', 'code', 'response', 'error', 'err', 'errno', 'errcode', 'winerror'],
+  ...['exit', 'signal', 'sqlstate', 'sqlcode', 'rc'],
+])
+
+/** A quoted text, an address, a part of a path that has a digit, a UUID, a date, numbers with a sign between them. */
+const variable =
+  /"[^"\n]{0,200}"|(?<![0-9A-Za-z])'[^'\n]{0,200}'|[\w.%+-]{1,64}@[\w.-]{1,255}|[/\\][\w.%~@-]*[0-9@][\w.%~@-]*|[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}|[0-9]{4}-[0-9]{2}-[0-9]{2}(?:T[0-9]{0,2})?|[0-9]+(?:[.,][0-9]+)+/g
+
+function wordsOf(head: string): string[] {
+  const text = /[@"'/\\.,-]/.test(head) ? head.replaceAll(variable, ' ') : head
+  const words: string[] = []
+  const numbers: string[] = []
+  let before = ''
+  let beforeEnd = -1
+  let codes = 0
+  for (const { 0: word, index } of text.matchAll(/[0-9A-Za-z]+/g)) {
+    const lower = word.toLowerCase()
+    const isHyphened = index === beforeEnd + 1 && (text[beforeEnd] === '-' || text[beforeEnd] === '_')
+    const kind = kindOf(word)
+    const isAnnounced = announcing.has(before.toLowerCase()) || (codes > 0 && codes < codesInARow)
+    const isCode =
+      kind === 'code' ||
+      (kind === 'number' && (isAnnounced || (isHyphened && /^[A-Z]+$/.test(before)))) ||
+      (kind === 'state' && isAnnounced)
+    if (kind === 'word') words.push(lower)
+    else if (isCode) words.push(lower)
+    else if (kind === 'numbered') words.push(lower.replace(/[0-9]+/, ''))
+    else if (kind === 'number' || kind === 'ordinal') numbers.push(lower)
+    codes = isCode ? codes + 1 : 0
+    before = word
+    beforeEnd = index + word.length
+  }
+  return words.length > 0 ? words : numbers.slice(0, codesInARow)
+}
+
+type Kind = 'word' | 'number' | 'ordinal' | 'code' | 'state' | 'numbered' | 'id'
+
+function kindOf(word: string): Kind {
+  if (!/[0-9]/.test(word)) return 'word'
+  if (!/[A-Za-z]/.test(word)) return word.length <= codeDigitsMax ? 'number' : 'id'
+  const parts = /^([A-Za-z]*)([0-9]+)([A-Za-z]*)$/.exec(word)
+  if (parts === null) return sqlState.test(word) ? 'code' : /^[0-9A-Z]{5}$/.test(word) ? 'state' : 'id'
+  const [, head = '', digits = '', tail = ''] = parts
+  if (digits.length > codeDigitsMax) return tail === '' && head.length > 0 ? 'numbered' : 'id'
+  if (head === '') return tail.length <= 3 ? 'ordinal' : 'id'
+  if (isErrorName(word)) return 'word'
+  if (tail.length > 3) return 'id'
+  if (/^[A-Z]+$/.test(head + tail) || head.length <= 2) return 'code'
+  if (digits.length === 1 || announcing.has(head.toLowerCase())) return 'code'
+  return tail === '' ? 'numbered' : 'id'
+}
+
+const sqlState = /^(?:[0-9]{2}[A-Z][0-9]{2}|[0-9][A-Z][0-9]{3})$/
+
+/** A class with a number in its name: `Base64DecodeError`. */
+export function isErrorName(word: string): boolean {
+  return /^[A-Za-z]+[0-9]{1,3}[A-Za-z]*(?:Error|Exception|Failure|Fault)$/.test(word)
+}
+
+function isDigit(code: number): boolean {
+  return code >= 48 && code <= 57
+}
