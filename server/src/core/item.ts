@@ -83,6 +83,8 @@ export type LetterFacts = Readonly<{
   nextRedriveAt: Instant | null
   /** Why a person gave it up; empty unless discarded. */
   discardReason: string
+  /** When it came back from the archive; undefined: it was never there. */
+  restoredAt?: Instant
 }>
 
 /** One redrive of a letter. `unknown`: nobody can tell any more whether it was processed. */

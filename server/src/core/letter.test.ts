@@ -2,6 +2,7 @@ import { describe, expect, it } from 'vitest'
 import { aFailure, aLeasedItem, anItem, anOrigin, aQueue, hour, minute, noon } from '../../test/make.ts'
 import { historyMax, type Item, type Leased } from './item.ts'
 import {
+  arrivedAt,
   baseOf,
   discardLetter,
   endRedrive,
@@ -197,9 +198,28 @@ describe('a letter that is given up', () => {
   })
 
   it('and restored is open again', () => {
-    const after = restoreLetter(discardLetter(letter, 'spam', noon), noon + hour)
-    expect(after).toMatchObject({ state: 'waiting', availableAt: null, letter: { discardReason: '' } })
+    const after = restoreLetter(discardLetter(letter, 'spam', noon), noon + hour, auto)
+    expect(after).toMatchObject({
+      state: 'waiting',
+      availableAt: null,
+      letter: { discardReason: '', restoredAt: noon + hour },
+    })
     expect(after).not.toHaveProperty('endedAt')
+  })
+
+  it('and restored is DEAD when it was, or when its redrives are used up: nobody could send it as PENDING', () => {
+    const dead = { ...letter, state: 'dead', endedAt: noon } as const
+    expect(restoreLetter(dead, noon + hour, auto)).toMatchObject({ state: 'dead', endedAt: noon + hour })
+    const usedUp = discardLetter({ ...letter, redrives: auto.redrivesMax }, 'spam', noon)
+    expect(restoreLetter(usedUp, noon + hour, auto)).toMatchObject({ state: 'dead', endedAt: noon + hour })
+    const none = { ...auto, redrivesMax: 0 }
+    expect(restoreLetter(discardLetter(letter, 'spam', noon), noon, none).state).toBe('waiting')
+  })
+
+  it('arrived when the store got it, or got it back, whenever it died', () => {
+    const old = { ...letter, createdAt: noon, diedAt: noon - 99 * hour }
+    expect(arrivedAt(old)).toBe(noon)
+    expect(arrivedAt(restoreLetter(discardLetter(old, '', noon), noon + hour, auto))).toBe(noon + hour)
   })
 })
 

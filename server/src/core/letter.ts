@@ -167,10 +167,21 @@ export function discardLetter(item: Item, reason: string, at: Instant): Discarde
   return { ...baseOf(item), state: 'discarded', endedAt: at, updatedAt: at, letter }
 }
 
-/** Back among the open ones, whatever it was when it was archived. */
-export function restoreLetter(item: Item, at: Instant): Waiting {
-  const letter = { ...factsOf(item), discardReason: '', nextRedriveAt: null }
-  return { ...baseOf(item), state: 'waiting', availableAt: null, updatedAt: at, letter }
+/**
+ * Back among the open ones. What used up its redrives is DEAD, as it was before or would be with the next one that fails:
+ * nobody could send it as PENDING but by a person's word. Its time of retention begins anew.
+ */
+export function restoreLetter(item: Item, at: Instant, policy: RedrivePolicy): Waiting | Dead {
+  const letter = { ...factsOf(item), discardReason: '', nextRedriveAt: null, restoredAt: at }
+  const base = { ...baseOf(item), updatedAt: at, letter }
+  const isUsedUp = item.redrives > 0 && item.redrives >= policy.redrivesMax
+  if (item.state === 'dead' || isUsedUp) return { ...base, state: 'dead', endedAt: at }
+  return { ...base, state: 'waiting', availableAt: null }
+}
+
+/** When the store got it, or got it back from the archive. Unlike the time of death nobody else says it. */
+export function arrivedAt(item: Item): Instant {
+  return Math.max(item.createdAt, item.letter?.restoredAt ?? item.createdAt)
 }
 
 /**

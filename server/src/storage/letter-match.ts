@@ -5,6 +5,7 @@
  */
 import type { Instant } from '../core/instant.ts'
 import type { Header, Item } from '../core/item.ts'
+import { arrivedAt } from '../core/letter.ts'
 import type { LetterFilter } from './letter-store.ts'
 
 export function matchesLetter(item: Item, filter: LetterFilter): boolean {
@@ -18,7 +19,7 @@ export function matchesLetter(item: Item, filter: LetterFilter): boolean {
 
 /** What no count and no group can tell. */
 function matchesDetail(item: Item, filter: LetterFilter): boolean {
-  const { died, updated, lastFailed, key, text, header, json, dueBy } = filter
+  const { died, updated, lastFailed, key, text, header, json, dueBy, arrivedUntil } = filter
   if (died !== undefined && !isWithin(item.diedAt, died.from, died.until)) return false
   if (updated !== undefined && !isWithin(item.updatedAt, updated.from, updated.until)) return false
   if (lastFailed !== undefined) {
@@ -26,6 +27,7 @@ function matchesDetail(item: Item, filter: LetterFilter): boolean {
     if (!isWithin(at, lastFailed.from, lastFailed.until)) return false
   }
   if (dueBy !== undefined && !isWithin(item.letter?.nextRedriveAt ?? null, undefined, dueBy)) return false
+  if (arrivedUntil !== undefined && arrivedAt(item) > arrivedUntil) return false
   if (key !== undefined && (item.key === null || !isSame(item.key, key))) return false
   if (text !== undefined && !hasText(item.failure?.message ?? '', text)) return false
   if (header !== undefined && !item.headers.some((each) => isHeader(each, header))) return false

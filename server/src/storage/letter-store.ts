@@ -120,7 +120,7 @@ export type DiscardLetters = Readonly<{
 }>
 export type Discarding = Readonly<{ letterId: string; isDiscarded: boolean; why: NotNow | null }>
 
-/** Back from the archive to its queue, waiting: exactly the rows that are inserted are the ones that are deleted. */
+/** Back from the archive to its queue, waiting or dead (core/letter.ts): exactly the rows that are inserted are the ones that are deleted. */
 export type RestoreLetters = Readonly<{
   op: 'restore'
   letterIds: readonly string[]
@@ -190,6 +190,8 @@ export type LetterFilter = CountedFilter &
     json?: Readonly<{ path: readonly (string | number)[]; value: string | number | boolean | null }>
     /** The automatic redrive is due by then. */
     dueBy?: Instant
+    /** The store got it by then, or got it back from the archive: whatever its sender says of its death. */
+    arrivedUntil?: Instant
   }>
 
 export type LetterOrder = 'diedAt' | 'updatedAt'

@@ -25,7 +25,9 @@ export function isMeant(letter: Item, filter: LetterFilter): boolean {
     (filter.text === undefined || hasText(failure?.message ?? '', filter.text)) &&
     (filter.header === undefined || hasHeader(letter, filter.header)) &&
     (filter.json === undefined || hasJson(letter.payload, filter.json)) &&
-    (filter.dueBy === undefined || (facts?.nextRedriveAt ?? Number.POSITIVE_INFINITY) <= filter.dueBy)
+    (filter.dueBy === undefined || (facts?.nextRedriveAt ?? Number.POSITIVE_INFINITY) <= filter.dueBy) &&
+    (filter.arrivedUntil === undefined ||
+      (letter.createdAt <= filter.arrivedUntil && (facts?.restoredAt ?? 0) <= filter.arrivedUntil))
   )
 }
 

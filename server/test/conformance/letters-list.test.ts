@@ -312,6 +312,28 @@ describeStores('a list of letters', (given) => {
       expect(await found({ dueBy: noon + 2 * hour })).toEqual(['early', 'late', 'x'])
     })
 
+    it('when the store got it, or got it back, whenever it died', async () => {
+      const queue = await given.queue()
+      const past = { diedAt: noon - 99 * hour }
+      const [, early = ''] = await acts.capture(queue, [
+        aLetter({ reference: 'future', diedAt: noon + 99 * hour }),
+        aLetter({ reference: 'restored', ...past }),
+      ])
+      await acts.capture(queue, [aLetter({ reference: 'late', ...past })], noon + minute)
+      await acts.discard([early])
+      const archive = { op: 'archive', queue, endedBefore: noon + 1, countMax: 9, now: noon + 1 } as const
+      expect(await given.run(archive)).toEqual({ archived: 1 })
+      await given.run({ op: 'restore', letterIds: [early], now: noon + 2 * minute })
+      expect(await found({ queues: [queue], arrivedUntil: noon - 1 })).toEqual([])
+      expect(await found({ queues: [queue], arrivedUntil: noon })).toEqual(['future'])
+      expect(await found({ queues: [queue], arrivedUntil: noon + minute })).toEqual(['future', 'late'])
+      expect(await found({ queues: [queue], arrivedUntil: noon + 2 * minute })).toEqual([
+        'future',
+        'late',
+        'restored',
+      ])
+    })
+
     it('everything together', async () => {
       const queue = await given.queue()
       const failure = aFailure({ reason: 'r', errorClass: 'E', message: 'Some: text' })
@@ -676,6 +698,7 @@ function aQuery(queues: readonly string[], groupIds: readonly number[]): fc.Arbi
       ),
       json,
       dueBy: fc.constantFrom(noon + hour, noon + hour + 2 * minute, noon + 9 * hour),
+      arrivedUntil: fc.constantFrom(noon - 1, noon, noon + minute),
     },
     { requiredKeys: [] },
   )

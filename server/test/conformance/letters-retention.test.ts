@@ -279,7 +279,7 @@ describeStores('letters that leave', (given) => {
         state: 'waiting',
         availableAt: null,
         updatedAt: noon + 2 * day,
-        letter: { ...before.letter, discardReason: '' },
+        letter: { ...before.letter, discardReason: '', restoredAt: noon + 2 * day },
       })
       expect(await archived([letterId])).toEqual([])
       expect(await given.storage.listArchive({ queue: letters, countMax: 10 })).toEqual([])
@@ -292,7 +292,7 @@ describeStores('letters that leave', (given) => {
       expect(await acts.letter(letterId)).toMatchObject({ state: 'done' })
     })
 
-    it('whatever they were: resolved, DEAD or discarded, some of them in one call', async () => {
+    it('as DEAD what was DEAD, or used up its redrives; as PENDING the others', async () => {
       const letters = await given.queue({ attemptsMax: 1 })
       const ids = await acts.capture(letters, [
         aLetter(),
@@ -312,7 +312,13 @@ describeStores('letters that leave', (given) => {
         [false, 'missing'],
       ])
       const states = (await given.storage.getLetters(ids)).map(({ state }) => state)
-      expect(states).toEqual(['waiting', 'waiting', 'waiting'])
+      expect(states).toEqual(['waiting', 'dead', 'dead'])
+      expect(await given.storage.counts({ queue: letters })).toMatchObject([
+        { waiting: 1, dead: 2, archived: 0 },
+      ])
+      // Their time of retention begins anew.
+      expect(await archive(letters)).toEqual({ archived: 0 })
+      expect(await acts.redrive(ids.slice(1, 2))).toMatchObject([{ why: 'dead' }])
     })
 
     it('not where their source id is in the queue again: that letter stays as it is', async () => {

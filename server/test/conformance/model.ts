@@ -252,7 +252,10 @@ export class Model {
     for (const [index, asked] of command.letters.entries()) {
       const letter = this.#letter(asked.letterId)
       const said = result[index]
-      const why = this.#whyNotSent(letter, asked.queue, command)
+      const why =
+        letter === undefined
+          ? [this.#whyNotThere(asked.letterId)]
+          : this.#whyNotSent(letter, asked.queue, command)
       if (letter === undefined || why.length > 0) {
         expect(why).toContain(said?.isStarted === false ? said.why : said)
         continue
@@ -282,7 +285,7 @@ export class Model {
   discard(command: DiscardLetters, result: readonly Discarding[]): void {
     const expected = command.letters.map(({ letterId }): Discarding => {
       const letter = this.#letter(letterId)
-      const why = whyNotDiscarded(letter) ?? null
+      const why = letter === undefined ? this.#whyNotThere(letterId) : (whyNotDiscarded(letter) ?? null)
       if (letter !== undefined && why === null) {
         this.#replace(letter, discardLetter(letter, command.reason, command.now))
       }
@@ -300,7 +303,7 @@ export class Model {
         return { letterId, isRestored: false, why: 'taken' }
       }
       this.#archive = this.#archive.filter((each) => each !== found)
-      this.#items.push(restoreLetter(item, command.now))
+      this.#items.push(restoreLetter(item, command.now, this.#queue(item.queue).redrive))
       this.#totalsAt(item).archived--
       return { letterId, isRestored: true, why: null }
     })
@@ -420,9 +423,13 @@ export class Model {
     }
   }
 
+  #whyNotThere(letterId: string): 'missing' | 'archived' {
+    const isArchived = this.#archive.some(({ item }) => isLetter(item) && item.rootId === letterId)
+    return isArchived ? 'archived' : 'missing'
+  }
+
   /** Whatever could apply: which of them is told first is the store's choice. */
-  #whyNotSent(letter: Item | undefined, asked: string | null, command: RedriveLetters): NotSent[] {
-    if (letter === undefined) return ['missing']
+  #whyNotSent(letter: Item, asked: string | null, command: RedriveLetters): NotSent[] {
     const why: NotSent[] = []
     const notNow = whyNotRedriven(letter, command, this.#queue(letter.queue).redrive)
     if (notNow !== undefined) why.push(notNow)

@@ -89,6 +89,42 @@ describeSome(['SQLite memory', 'PostgreSQL'], 'a campaign', (given) => {
     expect(await now(campaign)).toMatchObject({ size: 3 })
   })
 
+  it('takes nobody in who came after it was made, whenever they are said to have died', async () => {
+    const { queue, deadQueue, ids } = await begin(7)
+    const [early = ''] = ids
+    await world.letters.discard([early], ann)
+    const { storage } = given
+    const archive = {
+      op: 'archive',
+      queue: deadQueue,
+      endedBefore: noon + 1,
+      countMax: 9,
+      now: noon,
+    } as const
+    await storage.write([archive])
+    const inSteps = world.another(storage, { campaignSteps: { frozenMax: 2, sentMax: 2 } }).letters
+    const campaign = await inSteps.campaigns.create(aSpec(deadQueue), ann)
+    world.tick(second)
+    await inSteps.passes.campaigns()
+    // While it freezes, letters come that died between those of the set, and one comes back from the archive.
+    const late = lettersFrom(queue, 20).map((letter, index) => ({ ...letter, sourceId: `late-${index}` }))
+    await captured(world, deadQueue, late)
+    await world.letters.restore([early], ann)
+    await world.work(inSteps)
+    expect(await now(campaign)).toMatchObject({ size: 6 })
+    const set = await world.letters.campaigns.letters(campaign.id, { countMax: 99 })
+    expect(set.map(({ letterId }) => letterId)).toEqual(ids.slice(1))
+  })
+
+  it('takes in what the preview counts, also what is said to die in the future', async () => {
+    const { queue, deadQueue } = await begin(0)
+    await captured(world, deadQueue, lettersFrom(queue, 2, { diedAt: noon + 60 * minute }))
+    expect(await world.letters.campaigns.preview(aSpec(deadQueue))).toMatchObject({ count: 2 })
+    const campaign = await world.letters.campaigns.create(aSpec(deadQueue), ann)
+    await world.work()
+    expect(await now(campaign)).toMatchObject({ size: 2, counts: { sent: 2 } })
+  })
+
   it('sends a few first, and the rest when they ended well', async () => {
     const { queue, deadQueue } = await begin(30)
     const campaign = await world.letters.campaigns.create(aSpec(deadQueue, { canaryCount: 5 }), ann)

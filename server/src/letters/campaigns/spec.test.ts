@@ -59,8 +59,11 @@ describe('a filter', () => {
     expect(selectedBy(redrive, { states: ['dead'] }).states).toEqual(['dead'])
   })
 
-  it('lets nobody join who died after the campaign was made', () => {
-    expect(selectedBy(redrive, {}, noon).died).toEqual({ until: noon })
-    expect(selectedBy(redrive, { died: { from: 1, until: 5 } }, noon).died).toEqual({ from: 1, until: 5 })
+  it('lets nobody join who came after the campaign was made, whenever it died', () => {
+    expect(selectedBy(redrive, {}, noon)).toEqual({ states: ['waiting', 'scheduled'], arrivedUntil: noon })
+    const died = { from: 1, until: 5 }
+    expect(selectedBy(redrive, { died }, noon)).toMatchObject({ died, arrivedUntil: noon })
+    // A preview is now: whatever is there has come.
+    expect(selectedBy(redrive, { died })).toEqual({ died, states: ['waiting', 'scheduled'] })
   })
 })

@@ -44,18 +44,16 @@ export function checkReason(reason: string): string {
 }
 
 /**
- * The letters that a filter means: without states, those that can be sent, or given up. `diedUntil`: nothing that
- * dies later comes in, however long the freezing takes.
+ * The letters that a filter means: without states, those that can be sent, or given up. `arrivedUntil`: nothing that
+ * the store gets later comes in, however long the freezing takes and whenever it is said to have died.
  */
 export function selectedBy(
   spec: Pick<CampaignSpec, 'action' | 'isDeadAllowed'>,
   filter: LetterFilter,
-  diedUntil?: Instant,
+  arrivedUntil?: Instant,
 ): LetterFilter {
   const states = filter.states ?? openStates(spec)
-  if (diedUntil === undefined) return { ...filter, states }
-  const until = Math.min(filter.died?.until ?? diedUntil, diedUntil)
-  return { ...filter, states, died: { ...filter.died, until } }
+  return { ...filter, states, ...(arrivedUntil !== undefined && { arrivedUntil }) }
 }
 
 function openStates({

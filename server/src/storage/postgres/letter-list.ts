@@ -77,7 +77,7 @@ async function search(
     const least = countMax - found.length + 1
     const wanted = Math.max(least, Math.min(least * surplus, hitsMax))
     const searched = after === undefined ? query : { ...query, after }
-    const count = isSearch ? Math.min(room, step) : wanted
+    const count = Math.min(room, isSearch ? step : wanted)
     const startedAt = performance.now()
     const page = await look(reader, searched, parts, { count, wanted, round, hasBytes })
     const tookMs = performance.now() - startedAt
@@ -113,8 +113,8 @@ function rankOf(hit: Hit | undefined, page: Page): number {
   return hit !== undefined && page.hits.includes(hit) ? hit.rank : 0
 }
 
-/** Whether a letter itself must be looked at, beyond where it stands. */
-function needsLook(filter: LetterFilter, parts: Parts): boolean {
+/** Whether a letter itself must be looked at, beyond where it stands. (When it arrived nearly every letter passes.) */
+function needsLook({ arrivedUntil, ...filter }: LetterFilter, parts: Parts): boolean {
   return (
     parts.conditions.length > 0 ||
     prefilter(filter, parts.known, () => '').length > 0 ||

@@ -43,6 +43,7 @@ export function prefilter(filter: LetterFilter, known: KnownToParts, parameter: 
   if (known.isDue !== true && filter.dueBy !== undefined) {
     conditions.push(`f.redrive_at <= ${parameter(filter.dueBy)}::int8`)
   }
+  within('f.created_at', filter.arrivedUntil === undefined ? undefined : { until: filter.arrivedUntil })
   if (known.isKey !== true && filter.key !== undefined) {
     conditions.push(`f.key = ${parameter(Buffer.from(filter.key))}::bytea`)
   }

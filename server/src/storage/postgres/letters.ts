@@ -203,7 +203,7 @@ export async function restoreLetters(
     if (source !== undefined) taken.add(source)
     archived.delete(letterId)
     const known = knownOf(row)
-    const item = restoreLetter(itemOf(row, known.queue.name), command.now)
+    const item = restoreLetter(itemOf(row, known.queue.name), command.now, known.queue.redrive)
     restored.push({ queueId: known.id, queue: known.queue, item })
     return { letterId, isRestored: true, why: null }
   })

@@ -197,13 +197,14 @@ const untouched: LetterFacts = {
 
 function isUntouched(letter: LetterFacts | null): boolean {
   if (letter === null) return true
-  const { requeues, lastRedriveAt, redrives, nextRedriveAt, discardReason } = letter
+  const { requeues, lastRedriveAt, redrives, nextRedriveAt, discardReason, restoredAt } = letter
   return (
     requeues === 0 &&
     lastRedriveAt === null &&
     redrives.length === 0 &&
     nextRedriveAt === null &&
-    discardReason === ''
+    discardReason === '' &&
+    restoredAt === undefined
   )
 }
 

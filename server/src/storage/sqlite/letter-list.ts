@@ -226,7 +226,7 @@ function neededColumns(filter: LetterFilter): string {
     'origin',
     'history',
     ...(filter.text === undefined && filter.lastFailed === undefined ? ['failure'] : []),
-    ...(filter.dueBy === undefined ? ['letter'] : []),
+    ...(filter.dueBy === undefined && filter.arrivedUntil === undefined ? ['letter'] : []),
     ...(filter.key === undefined ? ['key'] : []),
     ...(filter.header === undefined ? ['headers'] : []),
     ...(filter.json === undefined ? ['payload'] : []),

@@ -61,7 +61,7 @@ export function restore(transaction: Transaction, command: RestoreLetters): Rest
     const row = database.array(archivedSql, letterId)
     if (row === undefined) return { letterId, isRestored: false, why: 'missing' }
     const known = book.byId(row[0] as number)
-    const letter = restoreLetter(itemOf(row, known.queue.name), command.now)
+    const letter = restoreLetter(itemOf(row, known.queue.name), command.now, known.queue.redrive)
     if (insertItem(transaction, known, letter) === undefined)
       return { letterId, isRestored: false, why: 'taken' }
     database.run('delete from archive where rowid = ?', row[archiveRowidPlace] as number)

@@ -170,7 +170,8 @@ export const letterActionRoutes = [
       method: 'POST',
       path,
       permission: 'letter.restore',
-      summary: 'Brings letters back from the archive to their dead queue, as PENDING.',
+      summary:
+        'Brings letters back from the archive to their dead queue: as DEAD where their redrives are used up, else as PENDING.',
       tag: path.startsWith('/api/v1/archive') ? 'archive' : 'letters',
       dialect: v1,
       schema: {
