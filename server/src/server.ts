@@ -139,7 +139,9 @@ export async function startServer({ settings, store, log }: ServerOptions): Prom
       }),
     // For as long as there is no access control: see protect.
     isLocalOnly: true,
-    ...(hasTestHooks && { routes: [...routes, ...testHookRoutes({ ...clock, advanceLetters: letterLoops.advance })] }),
+    ...(hasTestHooks && {
+      routes: [...routes, ...testHookRoutes({ ...clock, advanceLetters: letterLoops.advance })],
+    }),
     log,
   })
 

@@ -1,5 +1,8 @@
 import { run } from './run.ts'
 
+// Whoever read what we say may be gone (`redrive settings | head -1`): no reason to end in the middle of something.
+for (const stream of [process.stdout, process.stderr]) stream.on('error', () => {})
+
 const exitCode = await run(process.argv.slice(2), {
   environment: process.env,
   folder: process.cwd(),

@@ -1,5 +1,6 @@
 import { type DestinationStream, type Logger, type LoggerOptions, pino, stdTimeFunctions } from 'pino'
-import { build as prettyStream } from 'pino-pretty'
+import { prettyFactory } from 'pino-pretty'
+import { standardOutput } from './log-output.ts'
 
 export type { Logger }
 
@@ -33,12 +34,8 @@ export function createLogger(options: LogOptions): Logger {
     redact: { paths: secretPaths, censor: '***' },
   }
   const isPretty = options.isPretty ?? process.stdout.isTTY === true
-  if (!isPretty) return options.destination ? pino(settings, options.destination) : pino(settings)
-  // In this thread and synchronous: the last lines before an exit are the ones people need.
-  const stream = prettyStream({
-    sync: true,
-    translateTime: 'SYS:HH:MM:ss.l',
-    ...(options.destination && { destination: options.destination }),
-  })
-  return pino(settings, stream)
+  const destination = options.destination ?? standardOutput()
+  if (!isPretty) return pino(settings, destination)
+  const pretty = prettyFactory({ translateTime: 'SYS:HH:MM:ss.l' })
+  return pino(settings, { write: (line) => destination.write(pretty(line)) })
 }

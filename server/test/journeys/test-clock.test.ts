@@ -74,7 +74,10 @@ for (const store of ['SQLite memory', 'PostgreSQL'] as const) {
       const { id } = await post('/api/v1/campaigns', spec)
       await post('/_test/clock', { advance: '1s' })
       expect(await waiting()).toBe(3_000)
-      expect(await get(`/api/v1/campaigns/${id}`)).toMatchObject({ state: 'running', counts: { sent: 3_000 } })
+      expect(await get(`/api/v1/campaigns/${id}`)).toMatchObject({
+        state: 'running',
+        counts: { sent: 3_000 },
+      })
       // Nobody works on them: they expire, come back, and the campaign has its end with the same answer.
       await post('/_test/clock', { advance: '25h' })
       expect(await get(`/api/v1/campaigns/${id}`)).toMatchObject({ state: 'done', counts: { failed: 3_000 } })
