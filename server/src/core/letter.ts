@@ -67,6 +67,34 @@ function nextRedriveAt(now: Instant, number: number, policy: RedrivePolicy, chan
   )
 }
 
+/** Whether the policy sends it back now. */
+export function isDue(item: Item, policy: RedrivePolicy, now: Instant): boolean {
+  const dueAt = item.letter?.nextRedriveAt ?? null
+  return policy.mode === 'auto' && dueAt !== null && dueAt <= now
+}
+
+/**
+ * The letter as a policy has it that was changed while it waited: with a time at which it goes back by itself, or without
+ * one. Undefined: it is so already. What is under way is planned when it comes back.
+ */
+export function replanRedrive(
+  item: Item,
+  policy: RedrivePolicy,
+  now: Instant,
+  chance: number,
+): Item | undefined {
+  if (!isLetter(item) || (item.state !== 'waiting' && item.state !== 'leased') || isRedriving(item)) {
+    return undefined
+  }
+  const facts = factsOf(item)
+  const planned = facts.nextRedriveAt ?? nextRedriveAt(now, item.redrives + 1, policy, chance)
+  // As when it came back: what may have been processed is not sent again by itself.
+  const isUnknown = facts.redrives[0]?.outcome === 'unknown'
+  const isSent = policy.mode === 'auto' && item.redrives < policy.redrivesMax && !isUnknown
+  const next = isSent ? planned : null
+  return next === facts.nextRedriveAt ? undefined : { ...item, letter: { ...facts, nextRedriveAt: next } }
+}
+
 export function isRedriving(item: Pick<Item, 'state' | 'letter'>): boolean {
   return item.state === 'leased' && item.letter?.redrives[0]?.outcome === null
 }

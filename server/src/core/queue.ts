@@ -30,6 +30,11 @@ export type Queue = Readonly<
     partitions: number
     createdAt: Instant
     updatedAt: Instant
+    /**
+     * Whether letters go back by themselves was changed, and those in it are told step by step, in the order of their death:
+     * the last one that was. Null: none was yet. Undefined: there is nothing to tell.
+     */
+    replannedUntil?: Readonly<{ value: Instant; id: string }> | null
   }
 >
 
@@ -58,6 +63,16 @@ export const defaultPolicy: QueuePolicy = {
     backoff: { kind: 'exponential', delayUsMin: 60_000_000, delayUsMax: 3_600_000_000, jitter: 0.2 },
   },
   reference: '',
+}
+
+export function changedQueue(queue: Queue, changes: Partial<QueuePolicy>, now: Instant): Queue {
+  const changed = { ...queue, ...changes, updatedAt: now }
+  return isAutomatic(queue) === isAutomatic(changed) ? changed : { ...changed, replannedUntil: null }
+}
+
+/** Whether letters go back by themselves. */
+export function isAutomatic({ redrive }: Pick<QueuePolicy, 'redrive'>): boolean {
+  return redrive.mode === 'auto' && redrive.redrivesMax > 0
 }
 
 export function newQueue(spec: NewQueue, now: Instant): Queue {

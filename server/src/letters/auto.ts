@@ -3,7 +3,9 @@
  * servers: whether a letter is still due is decided in the transaction that sends it.
  */
 import { type Clock, type Instant, usPerSecond } from '../core/instant.ts'
+import { isAutomatic } from '../core/queue.ts'
 import type { Engine } from '../engine/engine.ts'
+import { KnownError } from '../errors.ts'
 import type { LetterCursor, NotSent } from '../storage/letter-store.ts'
 import type { Storage } from '../storage/storage.ts'
 import { type LettersLog, stepLettersMax } from './parts.ts'
@@ -23,28 +25,46 @@ export function createAutoPass(
   /** Dead queues with nothing but letters that cannot be sent, and until when they are left alone. */
   const restUntil = new Map<string, Instant>()
 
-  let known: Readonly<{ names: readonly string[]; at: Instant }> | undefined
+  /** `replanned`: whose policy was changed, and whose letters are to be told. */
+  type Known = Readonly<{ automatic: readonly string[]; replanned: Set<string>; at: Instant }>
+  let known: Known | undefined
 
   /** The dead queues whose policy says so; all queues are read for that, so not with every pass. */
-  const autoQueues = async (isFresh: boolean): Promise<readonly string[]> => {
+  const autoQueues = async (isFresh: boolean): Promise<Known> => {
     const now = clock.now()
-    if (!isFresh && known !== undefined && now >= known.at && now < known.at + queuesKnownUs)
-      return known.names
-    const names: string[] = []
+    if (!isFresh && known !== undefined && now >= known.at && now < known.at + queuesKnownUs) return known
+    const automatic: string[] = []
+    const replanned = new Set<string>()
     let from: string | undefined
     for (;;) {
       const queues = await storage.listQueues({
         countMax: queuesPerRead,
         ...(from !== undefined && { from }),
       })
-      for (const { name, redrive } of queues) if (redrive.mode === 'auto') names.push(name)
+      for (const queue of queues) {
+        if (isAutomatic(queue)) automatic.push(queue.name)
+        if (queue.replannedUntil !== undefined) replanned.add(queue.name)
+      }
       const last = queues.at(-1)
       if (last === undefined || queues.length < queuesPerRead) break
       // The smallest name after it.
       from = `${last.name}\u0001`
     }
-    known = { names, at: now }
-    return names
+    known = { automatic, replanned, at: now }
+    return known
+  }
+
+  /** Tells the next letters of a dead queue that its policy was changed; whether there are more. */
+  const replan = async (queue: string): Promise<boolean> => {
+    const command = { op: 'replan-redrives', queue, countMax: stepLettersMax, now: clock.now() } as const
+    try {
+      const [{ isMore }] = await storage.write([command])
+      return isMore
+    } catch (error) {
+      // Deleted meanwhile, with its letters.
+      if (error instanceof KnownError && error.code === 'QUEUE_NOT_FOUND') return false
+      throw error
+    }
   }
 
   /** One batch of a dead queue, the oldest first; whether there may be more. */
@@ -92,7 +112,12 @@ export function createAutoPass(
 
   return async ({ isFresh = false } = {}) => {
     let isMore = false
-    for (const queue of await autoQueues(isFresh)) {
+    const { automatic, replanned } = await autoQueues(isFresh)
+    for (const queue of replanned) {
+      if (await replan(queue)) isMore = true
+      else replanned.delete(queue)
+    }
+    for (const queue of automatic) {
       if (clock.now() < (restUntil.get(queue) ?? 0)) continue
       restUntil.delete(queue)
       if (await redriveDue(queue)) isMore = true

@@ -16,6 +16,7 @@ export type LetterCommand =
   | DiscardLetters
   | RestoreLetters
   | EditLetter
+  | ReplanRedrives
   | PurgeArchive
 
 export type LetterResults = {
@@ -24,6 +25,7 @@ export type LetterResults = {
   discard: readonly Discarding[]
   restore: readonly Restoring[]
   'edit-letter': { number: number }
+  'replan-redrives': Replanned
   'purge-archive': { purged: number }
 }
 
@@ -155,6 +157,14 @@ export type LetterEdit = Readonly<{
 
 /** Removes what was archived before then from the archive, for good. */
 export type PurgeArchive = Readonly<{
+/**
+ * Tells the next letters of a queue that its redrive policy was changed: when each goes back by itself, or that it does
+ * not any more. Looks at no more than `countMax`, in the order of death; how far that got is kept with the queue
+ * (`replannedUntil`), so that any server goes on with it. Does nothing where nothing was changed.
+ */
+export type ReplanRedrives = Readonly<{ op: 'replan-redrives'; queue: string; countMax: number; now: Instant }>
+export type Replanned = Readonly<{ changed: number; isMore: boolean }>
+
   op: 'purge-archive'
   queue: string
   archivedBefore: Instant

@@ -18,6 +18,7 @@ import {
   baseOf,
   discardLetter,
   endRedrive,
+  isDue,
   isRedriving,
   newLetterFacts,
   noDeadline,
@@ -433,8 +434,8 @@ export class Model {
     const why: NotSent[] = []
     const notNow = whyNotRedriven(letter, command, this.#queue(letter.queue).redrive)
     if (notNow !== undefined) why.push(notNow)
-    const dueAt = letter.letter?.nextRedriveAt ?? null
-    if (command.isDueOnly === true && (dueAt === null || dueAt > command.now)) why.push('not-due')
+    const { redrive } = this.#queue(letter.queue)
+    if (command.isDueOnly === true && !isDue(letter, redrive, command.now)) why.push('not-due')
     const name = asked ?? (letter.origin?.kind === 'queue' ? letter.origin.name : null)
     if (name === null || !this.queues.has(name)) why.push('no-target')
     const isDeadQueue = [...this.queues.values()].some(

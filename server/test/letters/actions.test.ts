@@ -303,6 +303,34 @@ describeSome(['SQLite memory', 'PostgreSQL'], 'dead letters', (given) => {
     }
   })
 
+  it('that waited go back by themselves from when the policy says so, and no more when it says so no more', async () => {
+    const { queue, deadQueue } = await begin()
+    const ids = await captured(world, deadQueue, lettersFrom(queue, 1_200))
+    const [byHand = ''] = ids
+    const backoff = { kind: 'fixed', delayUs: minute, jitter: 0 } as const
+    const next = async () => (await world.letters.find(byHand))?.item.letter?.nextRedriveAt
+    const pass = async () => {
+      // So long it may take until a changed policy is seen.
+      world.tick(5_000_000)
+      while (await world.letters.passes.auto());
+    }
+    await pass()
+    expect(await next()).toBeNull()
+    await world.engine.updateQueue(deadQueue, { redrive: { mode: 'auto', redrivesMax: 3, backoff } }, ann)
+    await pass()
+    expect(await next()).toBe(world.now() + minute)
+    await world.engine.updateQueue(deadQueue, { redrive: { mode: 'manual', redrivesMax: 3, backoff } }, ann)
+    world.tick(2 * minute)
+    await pass()
+    expect(await next()).toBeNull()
+    expect(await consume(world, queue)).toEqual([])
+    await world.engine.updateQueue(deadQueue, { redrive: { mode: 'auto', redrivesMax: 3, backoff } }, ann)
+    await pass()
+    world.tick(2 * minute)
+    await pass()
+    expect(await consume(world, queue)).toHaveLength(1_200)
+  })
+
   it('that are due and cannot be sent do not keep the others waiting', async () => {
     const backoff = { kind: 'fixed', delayUs: minute, jitter: 0 } as const
     const { queue, deadQueue } = await begin({ redrive: { mode: 'auto', redrivesMax: 3, backoff } })

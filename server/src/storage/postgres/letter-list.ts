@@ -77,7 +77,7 @@ async function search(
     const least = countMax - found.length + 1
     const wanted = Math.max(least, Math.min(least * surplus, hitsMax))
     const searched = after === undefined ? query : { ...query, after }
-    const count = Math.min(room, isSearch ? step : wanted)
+    const count = isSearch ? Math.min(room, step) : wanted
     const startedAt = performance.now()
     const page = await look(reader, searched, parts, { count, wanted, round, hasBytes })
     const tookMs = performance.now() - startedAt

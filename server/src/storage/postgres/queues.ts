@@ -1,4 +1,4 @@
-import { newQueue, type Queue } from '../../core/queue.ts'
+import { changedQueue, newQueue, type Queue } from '../../core/queue.ts'
 import { KnownError } from '../../errors.ts'
 import {
   checkChangedTimes,
@@ -143,7 +143,7 @@ export async function createQueue(transaction: Transaction, command: CreateQueue
 
 export async function updateQueue(transaction: Transaction, command: UpdateQueue): Promise<Queue> {
   const known = await transaction.get(command.name)
-  const queue: Queue = { ...known.queue, ...command.changes, updatedAt: command.now }
+  const queue = changedQueue(known.queue, command.changes, command.now)
   checkChangedTimes(command.changes, queue)
   const isDeadQueue = (await namedAsDeadQueueBy(transaction, queue.name)) !== undefined
   const deadQueue = queue.deadQueue === null ? undefined : await transaction.find(queue.deadQueue)

@@ -7,7 +7,7 @@
  */
 import { deadPartition } from '../../core/dead-letter.ts'
 import { later } from '../../core/instant.ts'
-import { noDeadline, startRedrive, whyNotRedriven } from '../../core/letter.ts'
+import { isDue, noDeadline, startRedrive, whyNotRedriven } from '../../core/letter.ts'
 import { actOf, letterEntries } from '../act-trace.ts'
 import type { NotSent, RedriveLetters, Redriven } from '../letter-store.ts'
 import { int4s, int8s, list, texts, uuids } from './arrays.ts'
@@ -231,10 +231,10 @@ function whyNot(
   going: ReadonlySet<string>,
 ): NotSent | undefined {
   if (going.has(asked.letterId)) return 'redriving'
-  const why = whyNotRedriven(found.item, command, found.known.queue.redrive)
+  const { redrive } = found.known.queue
+  const why = whyNotRedriven(found.item, command, redrive)
   if (why !== undefined || command.isDueOnly !== true) return why
-  const dueAt = found.item.letter?.nextRedriveAt ?? null
-  return dueAt === null || dueAt > command.now ? 'not-due' : undefined
+  return isDue(found.item, redrive, command.now) ? undefined : 'not-due'
 }
 
 type Target = KnownQueue | 'no-target' | 'dead-target'

@@ -19,6 +19,7 @@ import { createQueue, deleteQueue, lockQueueDefinitions, updateQueue } from './q
 import { redriveLetters } from './redrive.ts'
 import { endRedrives } from './redrive-ends.ts'
 import { clear, deleteItems } from './remove.ts'
+import { replanRedrives } from './replan.ts'
 import { complete, extend, retry, unlease } from './settle.ts'
 import type { Store } from './store.ts'
 import { type PartitionPlace, Transaction } from './transaction.ts'
@@ -29,6 +30,8 @@ type Run = { readonly [O in Op]: { op: O; commands: Extract<Command, { op: O }>[
 type AnyResult = Results[Op]
 
 const attemptsMax = 10
+/** Commands that read or write what is kept with a queue as a whole. */
+const definesQueues = new Set<Op>(['create-queue', 'update-queue', 'delete-queue', 'replan-redrives'])
 
 export async function write(store: Store, commands: readonly Command[]): Promise<AnyResult[]> {
   if (commands.length === 0) return []
@@ -88,7 +91,7 @@ async function writeTogether(
   const { connections, book } = store
   const done = await connections.transaction(beginWrite, async (connection) => {
     const transaction = new Transaction(connection, store, hasRepeats)
-    if (commands.some(({ op }) => op === 'create-queue' || op === 'update-queue' || op === 'delete-queue')) {
+    if (commands.some(({ op }) => definesQueues.has(op))) {
       await lockQueueDefinitions(connection)
     }
     await prepare(transaction, commands)
@@ -169,6 +172,8 @@ async function obey(transaction: Transaction, run: Run): Promise<readonly AnyRes
       return each(run.commands, (command) => restoreLetters(transaction, command))
     case 'edit-letter':
       return each(run.commands, (command) => editLetter(transaction, command))
+    case 'replan-redrives':
+      return each(run.commands, (command) => replanRedrives(transaction, command))
     case 'purge-archive':
       return each(run.commands, (command) => purgeArchive(transaction, command))
     case 'put-campaign':
@@ -216,6 +221,7 @@ function moveCursors({ cursors }: Store, commands: readonly Command[], results: 
       case 'discard':
       case 'end-redrives':
       case 'edit-letter':
+      case 'replan-redrives':
       case 'put-campaign':
       case 'freeze-letters':
       case 'freeze-ids':

@@ -1,6 +1,6 @@
 import type { Instant } from '../../core/instant.ts'
 import { nextKsuids } from '../../core/ksuid.ts'
-import { newQueue, type Queue } from '../../core/queue.ts'
+import { changedQueue, newQueue, type Queue } from '../../core/queue.ts'
 import { KnownError } from '../../errors.ts'
 import { checkChangedTimes, checkDeadQueue, partitionNotFound, queueNotFound } from '../queue-checks.ts'
 import { policyText, queueOf } from '../queue-row.ts'
@@ -125,7 +125,7 @@ export function createQueue(database: Database, book: QueueBook, command: Create
 
 export function updateQueue(database: Database, book: QueueBook, command: UpdateQueue): Queue {
   const known = book.get(command.name)
-  const queue: Queue = { ...known.queue, ...command.changes, updatedAt: command.now }
+  const queue = changedQueue(known.queue, command.changes, command.now)
   checkChangedTimes(command.changes, queue)
   const isDeadQueue = namedAsDeadQueueBy(database, queue.name) !== undefined
   checkDeadQueue(queue.name, queue.deadQueue, book.find(queue.deadQueue ?? '')?.queue, isDeadQueue)

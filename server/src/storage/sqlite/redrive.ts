@@ -1,6 +1,6 @@
 import { deadPartition } from '../../core/dead-letter.ts'
 import type { RedriveRecord } from '../../core/item.ts'
-import { noDeadline, startRedrive, whyNotRedriven } from '../../core/letter.ts'
+import { isDue, noDeadline, startRedrive, whyNotRedriven } from '../../core/letter.ts'
 import { actOf, letterEntries } from '../act-trace.ts'
 import type { NotSent, RedriveLetters, Redriven } from '../letter-store.ts'
 import { producedItem } from '../new-item.ts'
@@ -59,8 +59,7 @@ function decide(
   const { letter } = found
   const why = whyNotRedriven(letter, command, found.known.queue.redrive)
   if (why !== undefined) return why
-  const dueAt = letter.letter?.nextRedriveAt ?? null
-  if (command.isDueOnly && (dueAt === null || dueAt > command.now)) return 'not-due'
+  if (command.isDueOnly && !isDue(letter, found.known.queue.redrive, command.now)) return 'not-due'
   const turn = given.campaign && campaignLetterState(transaction.database, given.campaign)
   // A step that is repeated sends nothing twice: what had its turn has it no more.
   if (turn !== undefined && turn !== null && turn !== 'pending') return hadTurn[turn]

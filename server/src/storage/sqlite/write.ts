@@ -17,6 +17,7 @@ import { importItems, produce } from './produce.ts'
 import { createQueue, QueueBook, updateQueue } from './queues.ts'
 import { redrive } from './redrive.ts'
 import { clear, deleteItems } from './remove.ts'
+import { replanRedrives } from './replan.ts'
 import { complete, extend, retry, unlease } from './settle.ts'
 import type { Transaction } from './transaction.ts'
 
@@ -64,7 +65,8 @@ export class Writer {
   #tryUnit(unit: Unit, tally: Tally, isAlone: boolean): Outcome {
     const own = new Tally()
     // It finds letters by their counts, those of earlier units too. Written before the savepoint, so that they stay.
-    if (unit.some(({ op }) => op === 'freeze-letters')) tally.flush(this.#database)
+    if (unit.some(({ op }) => op === 'freeze-letters' || op === 'replan-redrives'))
+      tally.flush(this.#database)
     if (!isAlone) this.#database.run('savepoint unit')
     try {
       const transaction: Transaction = {
@@ -145,6 +147,8 @@ function obey(transaction: Transaction, command: Command): Results[Command['op']
       return restore(transaction, command)
     case 'edit-letter':
       return editLetter(transaction, command)
+    case 'replan-redrives':
+      return replanRedrives(transaction, command)
     case 'purge-archive':
       return purgeArchive(transaction, command)
     case 'put-campaign':

@@ -1,0 +1,41 @@
+import { replanRedrive } from '../../core/letter.ts'
+import type { Queue } from '../../core/queue.ts'
+import type { Replanned, ReplanRedrives } from '../letter-store.ts'
+import { policyText } from '../queue-row.ts'
+import type { Values } from './database.ts'
+import { lightColumnList, rewrite } from './items.ts'
+import { findLetters } from './letter-list.ts'
+import { itemOf } from './rows.ts'
+import type { Transaction } from './transaction.ts'
+
+const rowSql = `select ${lightColumnList} from items where rowid = ?`
+
+export function replanRedrives(transaction: Transaction, command: ReplanRedrives): Replanned {
+  const { database, book, tally } = transaction
+  const { countMax, now } = command
+  const known = book.get(command.queue)
+  const { replannedUntil, ...queue } = known.queue
+  if (replannedUntil === undefined) return { changed: 0, isMore: false }
+  // What this transaction changed so far is found by its counts, too.
+  tally.flush(database)
+  const { rowids, next } = findLetters(database, {
+    filter: { queues: [queue.name], states: ['waiting', 'scheduled', 'leased'] },
+    order: 'diedAt',
+    isDescending: false,
+    ...(replannedUntil !== null && { after: replannedUntil }),
+    countMax,
+    lookMax: countMax,
+  })
+  let changed = 0
+  for (const rowid of rowids) {
+    const letter = itemOf(database.array(rowSql, rowid) as Values, queue.name)
+    const after = replanRedrive(letter, queue.redrive, now, book.chance())
+    if (after === undefined) continue
+    rewrite(transaction, known, letter, after)
+    changed++
+  }
+  const told: Queue = next === null ? queue : { ...queue, replannedUntil: next }
+  database.run('update queues set policy = ? where id = ?', policyText(told), known.id)
+  known.queue = told
+  return { changed, isMore: next !== null }
+}
