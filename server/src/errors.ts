@@ -61,6 +61,10 @@ const catalog = {
     status: 503,
     hint: 'The queue is being deleted or its server stops: look whether it is still there, then repeat.',
   },
+  IDEMPOTENCY_KEY_REUSED: {
+    status: 409,
+    hint: 'A key stands for one request: take a new one for other items, or repeat the request as it was.',
+  },
   CALL_TIMEOUT: { status: 408, hint: 'Nothing was done. Repeat the request, or allow it more time.' },
   LEASE_TIMEOUT: { status: 408, hint: 'There was nothing to do in time. Ask again.' },
   CLIENT_ID_BUSY: { status: 409, hint: 'Give every worker a client id of its own, or wait for its answer.' },

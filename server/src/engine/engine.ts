@@ -96,7 +96,7 @@ export type CallOptions = Readonly<{ timeoutMs?: number; signal?: AbortSignal }>
 export type ProduceOptions = CallOptions &
   Readonly<{
     partition?: number
-    /** The same key within the window stands for the same call: written once, answered alike. */
+    /** The same key within the window stands for the same call: written once, answered alike, refused with other items. */
     once?: Readonly<{ key: string; windowUs: number }>
   }>
 /** `isRepeat`: they were produced by an earlier call with the same key. */

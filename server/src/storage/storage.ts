@@ -123,7 +123,10 @@ export type Produce = Readonly<{
   partition: number
   items: readonly NewItem[]
   now: Instant
-  /** Produce once: a command with the key of an earlier one, up to `until`, changes nothing and is answered like that one. */
+  /**
+   * Produce once: a command with the key and the items of an earlier one, up to `until`, changes nothing and is
+   * answered like that one. With other items it is refused with IDEMPOTENCY_KEY_REUSED.
+   */
   once?: Readonly<{ key: string; until: Instant }>
 }>
 export type NewItem = Readonly<{

@@ -1,5 +1,6 @@
 import { expect, it } from 'vitest'
-import { minute, newItems, noon, textOf } from '../make.ts'
+import { aNewItem, bytes, minute, newItems, noon, textOf } from '../make.ts'
+import { expectRefusal } from './known-error.ts'
 import { describeStores } from './stores.ts'
 
 describeStores('producing with a key', (given) => {
@@ -19,7 +20,7 @@ describeStores('producing with a key', (given) => {
     const queue = await given.queue({ partitions: 2 })
     const first = await produce(queue, 'order-1', 'first')
     expect(first).toMatchObject({ isRepeat: false, partition: 0 })
-    const repeat = await produce(queue, 'order-1', 'again', noon + minute - 1, 1)
+    const repeat = await produce(queue, 'order-1', 'first', noon + minute - 1, 1)
     expect(repeat).toMatchObject({ ids: first.ids, partition: 0, isRepeat: true })
     expect(await payloads(queue)).toEqual(['first-0', 'first-1'])
   })
@@ -37,9 +38,7 @@ describeStores('producing with a key', (given) => {
 
   it('stores once when many try at the same time', async () => {
     const queue = await given.queue()
-    const answers = await Promise.all(
-      Array.from({ length: 20 }, (_, index) => produce(queue, 'k', `try-${index}`)),
-    )
+    const answers = await Promise.all(Array.from({ length: 20 }, () => produce(queue, 'k', 'try')))
     expect(answers.filter(({ isRepeat }) => !isRepeat)).toHaveLength(1)
     expect(new Set(answers.map(({ ids }) => ids.join())).size).toBe(1)
     expect(await payloads(queue)).toHaveLength(2)
@@ -51,11 +50,36 @@ describeStores('producing with a key', (given) => {
     const place = { op: 'produce', queue, partition: 0, now: noon, once } as const
     const [first, second] = await given.storage.write([
       { ...place, items: newItems(1, 'first') },
-      { ...place, items: newItems(1, 'second') },
+      { ...place, items: newItems(1, 'first') },
     ])
     expect([first.isRepeat, second.isRepeat]).toEqual([false, true])
     expect(second.ids).toEqual(first.ids)
     expect(await payloads(queue)).toEqual(['first-0'])
+  })
+
+  it('refuses the key with other items, and stores none of them', async () => {
+    const queue = await given.queue()
+    const once = { key: 'k', until: noon + minute }
+    const place = { op: 'produce', queue, partition: 0, now: noon, once } as const
+    const item = aNewItem({ payload: bytes('ab'), key: bytes('c'), headers: [['h', bytes('d')]] })
+    await given.run({ ...place, items: [item] })
+    const others = [
+      [{ ...item, payload: bytes('x') }],
+      [{ ...item, payload: bytes('a'), key: bytes('bc') }],
+      [{ ...item, key: null }],
+      [{ ...item, headers: [['other', bytes('d')]] as const }],
+      [{ ...item, headers: [] }],
+      [{ ...item, priority: 1 }],
+      [{ ...item, availableAt: noon + minute }],
+      [item, item],
+    ]
+    for (const items of others) await expectRefusal(given.run({ ...place, items }), 'IDEMPOTENCY_KEY_REUSED')
+    // What is left out is what it is by default.
+    const same = { ...item, availableAt: null, priority: 0 }
+    expect(await given.run({ ...place, items: [same] })).toMatchObject({ isRepeat: true })
+    expect(await payloads(queue)).toEqual(['ab'])
+    const later = { ...place, now: noon + minute, once: { key: 'k', until: noon + 2 * minute } }
+    expect(await given.run({ ...later, items: others[0] ?? [] })).toMatchObject({ isRepeat: false })
   })
 
   it('forgets the key when the write is undone', async () => {

@@ -149,6 +149,9 @@ describe('a queue over our API', () => {
     const repeat = await post('/api/v1/queues/q/items', request)
     expect(first.body).toMatchObject({ is_repeat: false })
     expect(repeat.body).toEqual({ ...first.body, is_repeat: true })
+    const other = await post('/api/v1/queues/q/items', { ...request, items: [{ text: 'charge it twice' }] })
+    expect(other).toMatchObject({ status: 409, body: { error: { code: 'IDEMPOTENCY_KEY_REUSED' } } })
+    expect(JSON.stringify(other.body)).toContain('order-4711')
     expect(texts(await lease('q', 10))).toEqual(['charge the card'])
   })
 

@@ -67,7 +67,8 @@ export const queueItemRoutes = [
               minLength: 1,
               maxLength: 255,
               description:
-                'The same key within the window stands for the same request: it is done once and answered alike.',
+                'The same key within the window stands for the same request: it is done once and answered alike. ' +
+                'With other items it is refused.',
             }),
           ),
           idempotency_window: Type.Optional(Type.String({ maxLength: 32, default: windowDefault })),

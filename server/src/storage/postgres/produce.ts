@@ -1,5 +1,6 @@
 import { later } from '../../core/instant.ts'
 import { nextKsuids } from '../../core/ksuid.ts'
+import { checkSameItems, itemsDigest } from '../items-digest.ts'
 import { producedItem } from '../new-item.ts'
 import type { Produce, Produced } from '../storage.ts'
 import { int4s, texts } from './arrays.ts'
@@ -170,14 +171,16 @@ const takeKey: Statement = {
         select queue_id, key from redrive.produce_keys
         where until <= $6 and not (queue_id = $1 and key = $2) order by until limit 10 for update skip locked)
     )
-    insert into redrive.produce_keys as k (queue_id, key, partition, ids, until) values ($1, $2, $3, $4, $5)
+    insert into redrive.produce_keys as k (queue_id, key, partition, ids, until, digest)
+      values ($1, $2, $3, $4, $5, $7)
     on conflict (queue_id, key) do update
-      set partition = excluded.partition, ids = excluded.ids, until = excluded.until where k.until <= $6
+      set partition = excluded.partition, ids = excluded.ids, until = excluded.until, digest = excluded.digest
+      where k.until <= $6
     returning 1`,
 }
 const findKey: Statement = {
   name: 'find-key',
-  text: 'select partition, ids from redrive.produce_keys where queue_id = $1 and key = $2',
+  text: 'select partition, ids, digest from redrive.produce_keys where queue_id = $1 and key = $2',
 }
 
 /** What an earlier command with the same key was answered, if there was one. */
@@ -188,10 +191,12 @@ async function keepKey(
   { key, until }: NonNullable<Produce['once']>,
   ids: readonly string[],
 ): Promise<Produced | undefined> {
-  const values = [known.id, key, command.partition, JSON.stringify(ids), until, command.now]
+  const digest = itemsDigest(command.items)
+  const values = [known.id, key, command.partition, JSON.stringify(ids), until, command.now, digest]
   const taken = await connection.query(takeKey, values)
   if (taken.length > 0) return undefined
   const [row] = await connection.query(findKey, [known.id, key])
+  checkSameItems(command, digest, row?.digest)
   const before = JSON.parse(row?.ids as string) as string[]
   return { ...producedOf(command, known, before), partition: row?.partition as number, isRepeat: true }
 }

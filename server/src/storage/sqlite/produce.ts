@@ -1,4 +1,5 @@
 import { later } from '../../core/instant.ts'
+import { checkSameItems, itemsDigest } from '../items-digest.ts'
 import { importedItem, producedItem } from '../new-item.ts'
 import type { Import, Imported, Produce, Produced } from '../storage.ts'
 import { acceptItem, insertItem } from './items.ts'
@@ -8,14 +9,15 @@ import type { Transaction } from './transaction.ts'
 export function produce(transaction: Transaction, command: Produce): Produced {
   const { book, tally } = transaction
   const known = book.at(command.queue, command.partition)
-  const before = command.once && findKey(transaction, known, command, command.once)
+  const digest = command.once ? itemsDigest(command.items) : ''
+  const before = command.once && findKey(transaction, known, command, command.once, digest)
   if (before) return before
   const ids = book.nextIds(known, command.partition, command.now, command.items.length, tally)
   for (const [index, id] of ids.entries()) {
     insertItem(transaction, known, producedItem(command, index, known.queue, id))
   }
   tally.add(known.id, command.partition, 'accepted', ids.length)
-  if (command.once) keepKey(transaction, known, command, command.once, ids)
+  if (command.once) keepKey(transaction, known, command, command.once, ids, digest)
   return {
     ids,
     partition: command.partition,
@@ -31,10 +33,12 @@ function findKey(
   known: KnownQueue,
   command: Produce,
   once: Once,
+  digest: string,
 ): Produced | undefined {
-  const sql = 'select partition, ids from produce_keys where queue_id = ? and key = ? and until > ?'
+  const sql = 'select partition, ids, digest from produce_keys where queue_id = ? and key = ? and until > ?'
   const row = database.get(sql, known.id, once.key, command.now)
   if (row === undefined) return undefined
+  checkSameItems(command, digest, row.digest)
   return {
     ids: JSON.parse(row.ids as string) as string[],
     partition: row.partition as number,
@@ -52,6 +56,7 @@ function keepKey(
   command: Produce,
   once: Once,
   ids: readonly string[],
+  digest: string,
 ): void {
   database.run(
     'delete from produce_keys where (queue_id, key) in (select queue_id, key from produce_keys where until <= ? order by until limit +?)',
@@ -59,11 +64,12 @@ function keepKey(
     forgotten,
   )
   database.run(
-    'insert or replace into produce_keys (queue_id, key, partition, ids, until) values (?, ?, ?, ?, ?)',
+    'insert or replace into produce_keys (queue_id, key, partition, ids, digest, until) values (?, ?, ?, ?, ?, ?)',
     known.id,
     once.key,
     command.partition,
     JSON.stringify(ids),
+    digest,
     once.until,
   )
 }

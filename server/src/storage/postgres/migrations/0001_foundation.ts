@@ -270,6 +270,7 @@ create table redrive.produce_keys (
   key text collate "C" not null,
   partition integer not null,
   ids text not null,
+  digest text not null,
   until bigint not null,
   primary key (queue_id, key)
 );

@@ -191,6 +191,7 @@ create table produce_keys (
   key text not null,
   partition integer not null,
   ids text not null,
+  digest text not null,
   until integer not null,
   primary key (queue_id, key)
 ) strict, without rowid;
