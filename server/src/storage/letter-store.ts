@@ -155,8 +155,6 @@ export type LetterEdit = Readonly<{
   headers: readonly Header[]
 }>
 
-/** Removes what was archived before then from the archive, for good. */
-export type PurgeArchive = Readonly<{
 /**
  * Tells the next letters of a queue that its redrive policy was changed: when each goes back by itself, or that it does
  * not any more. Looks at no more than `countMax`, in the order of death; how far that got is kept with the queue
@@ -165,6 +163,8 @@ export type PurgeArchive = Readonly<{
 export type ReplanRedrives = Readonly<{ op: 'replan-redrives'; queue: string; countMax: number; now: Instant }>
 export type Replanned = Readonly<{ changed: number; isMore: boolean }>
 
+/** Removes what was archived before then from the archive, for good. */
+export type PurgeArchive = Readonly<{
   op: 'purge-archive'
   queue: string
   archivedBefore: Instant
