@@ -258,6 +258,8 @@ export type LetterCounts = Readonly<{
       }
   >[]
   total: number
+  /** Only as false: error classes are too many to be told apart. */
+  is_exact?: boolean
 }>
 
 export type LetterGroup = Readonly<{

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { aFailure } from '../../test/make.ts'
-import { causeOf, classLostTitle, otherCause } from './cause.ts'
+import { anyClass, causeOf, foldedCause, foldFor } from './cause.ts'
 import type { Failure } from './item.ts'
 import { reasonSlug } from './reason.ts'
 
@@ -97,7 +97,7 @@ describe('the cause of a failure', () => {
   })
 
   it('beyond the causes that are kept apart is shared by all of one origin, reason and class', () => {
-    const other = (changes: Partial<Failure>) => otherCause(causeOf(aFailure(changes), payments))
+    const other = (changes: Partial<Failure>) => foldedCause(causeOf(aFailure(changes), payments), 1)
     const one = other({ message: 'one' })
     expect(other({ message: 'two' })).toEqual(one)
     expect(one).toMatchObject({
@@ -112,11 +112,14 @@ describe('the cause of a failure', () => {
   })
 
   it('beyond these, too, is shared by all of one origin and reason', () => {
-    const other = (changes: Partial<Failure>) => otherCause(causeOf(aFailure(changes), payments), true)
+    const other = (changes: Partial<Failure>) => foldedCause(causeOf(aFailure(changes), payments), 2)
     const one = other({ errorClass: 'One' })
     expect(other({ errorClass: 'Two' })).toEqual(one)
-    expect(one).toMatchObject({ errorClass: '', slug: 'other', title: classLostTitle })
-    expect(one.fingerprint).not.toBe(otherCause(causeOf(aFailure({ errorClass: '' }), payments)).fingerprint)
+    expect(one).toMatchObject({ errorClass: anyClass, slug: 'other', title: '(others)' })
+    const ofClass = causeOf(aFailure({ errorClass: anyClass }), payments)
+    expect(foldedCause(ofClass, 1).fingerprint).not.toBe(one.fingerprint)
+    expect(foldedCause(foldedCause(ofClass, 1), 2)).toEqual(one)
+    expect([4_999, 5_000, 9_999, 10_000].map(foldFor)).toEqual([0, 1, 1, 2])
   })
 
   it('costs a bounded time, whatever is in the message', () => {

@@ -68,28 +68,36 @@ function remembered<T>(map: Map<string, T>, key: string, make: (key: string) => 
   return made
 }
 
+/** More causes than these are no help to anybody: the letters of further ones are kept together, see `foldedCause`. */
+const causesMax = 5_000
+/** Causes of a queue and what further ones are kept together as: beyond that not even the class is told apart. */
+const groupsMax = 10_000
+/** The class of letters whose classes are not told apart. */
+export const anyClass = '(others)'
+
+/** How far a cause is folded: not at all, to its class, to its origin and reason. */
+export type Fold = 0 | 1 | 2
+
+/** How far a cause that is not there yet is folded in a queue that has so many groups. */
+export function foldFor(groups: number): Fold {
+  return groups < causesMax ? 0 : groups < groupsMax ? 1 : 2
+}
+
 /**
- * For the letters of a queue that has too many causes to keep apart: all of one origin, reason and error class, so that
- * those are still counted exactly. `isClassLost`: where there are too many of these, too.
+ * For the letters of a queue that has too many causes to keep apart. 1: all of one origin, reason and error class, so
+ * that those are still counted exactly. 2: where there are too many of these, all of one origin and reason.
  */
-export function otherCause(cause: Cause, isClassLost = false): Cause {
+export function foldedCause(cause: Cause, fold: Fold): Cause {
+  if (fold === 0) return cause
   const rest = {
     origin: cause.origin,
     reason: cause.reason,
     slug: 'other',
-    errorClass: isClassLost ? '' : cause.errorClass,
-    title: isClassLost ? classLostTitle : '(others)',
+    errorClass: fold === 2 ? anyClass : cause.errorClass,
+    title: '(others)',
   }
-  return { ...rest, fingerprint: fingerprintOf(Object.values(rest).join('\u0000')) }
+  return { ...rest, fingerprint: fingerprintOf([...Object.values(rest), fold].join('\u0000')) }
 }
-
-/** Of no message: the slug of that would be another one. */
-export const classLostTitle = '(others of any class)'
-
-/** More causes than these are no help to anybody: further ones of a queue are kept together, see `otherCause`. */
-export const causesMax = 5_000
-/** Causes and what others are kept together as: beyond that not even the class is kept apart. */
-export const groupsMax = 15_000
 
 /** Which digits there are matters only where they are a code: so what is remembered of one number is so for others. */
 function slugOfHead(head: string): string {

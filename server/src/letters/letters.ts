@@ -7,6 +7,7 @@ import type { Failure, Header, Item, Origin } from '../core/item.ts'
 import type { Trace } from '../engine/engine.ts'
 import type { CampaignCounts, CampaignLetter, CampaignLetterState } from '../storage/campaign-store.ts'
 import type {
+  CountedFilter,
   Discarding,
   EditedLetter,
   GroupArrivals,
@@ -39,6 +40,13 @@ export interface Letters {
   count(query: LetterCountsQuery): Promise<readonly LetterCount[]>
   countOpenSince(since: Instant): Promise<number>
   groups(query: GroupsQuery): Promise<readonly GroupFacts[]>
+  /**
+   * Gives the slug that a letter is counted under, for these letters: that of its group, which in a queue with too
+   * many causes is not always that of its own message.
+   */
+  slugs(letters: readonly Item[]): Promise<(letter: Item) => string>
+  /** Whether counts can tell how many letters match: in a queue with too many classes not always by class. */
+  areCountsExact(filter: CountedFilter): Promise<boolean>
   groupArrivals(groupIds: readonly number[], since: Instant): Promise<readonly GroupArrivals[]>
   listArchived(query: ArchivedSearch): Promise<readonly Archived[]>
 

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { anItem, noon } from '../../test/make.ts'
-import type { LettersQuery } from '../storage/letter-store.ts'
+import type { LetterCountsQuery, LetterFilter, LettersQuery } from '../storage/letter-store.ts'
 import type { Storage } from '../storage/storage.ts'
 import { countedPart, createSearch, isCounted, nextLookMax } from './search.ts'
 
@@ -70,6 +70,22 @@ describe('a search', () => {
 })
 
 describe('a total', () => {
+  it('is not claimed where letters are counted without their class, and one is asked for', async () => {
+    const storage = {
+      countLetters: async ({ filter }: LetterCountsQuery) =>
+        filter.errorClasses?.includes('(others)') ? [{ count: 3 }] : [{ count: 7 }],
+      listLetters: async () => ({ letters: [], looked: 0, next: null }),
+    } as unknown as Storage
+    const search = createSearch(storage)
+    const totalOf = async (filter: LetterFilter) =>
+      (await search.list({ filter, order: 'diedAt', isDescending: true, countMax: 1, hasBytes: false })).total
+    expect(await totalOf({ errorClasses: ['A'] })).toBeNull()
+    expect(await totalOf({ errorClasses: ['A'], slugs: ['some'] })).toBe(7)
+    expect(await totalOf({ reasons: ['x'] })).toBe(7)
+    expect(await search.areCountsExact({ errorClasses: ['A'] })).toBe(false)
+    expect(await search.areCountsExact({ queues: ['q'] })).toBe(true)
+  })
+
   it('is known where counts alone can tell', () => {
     expect(isCounted({})).toBe(true)
     expect(isCounted({ queues: ['a'], states: ['dead'], groupIds: [1], redrives: { min: 1, max: 9 } })).toBe(

@@ -1,13 +1,24 @@
 /** Finding letters: by id, by filter within a time, by count. */
+import { anyClass } from '../core/cause.ts'
 import { type CountedFilter, type LetterFilter, redrivesCounted } from '../storage/letter-store.ts'
 import type { AuditRow, Storage } from '../storage/storage.ts'
 import { campaignsOf } from './campaigns/mention.ts'
 import { isRootId, letterUuidOf } from './letter-id.ts'
 import type { LetterDetail, LetterSearch, LetterSearchPage, Letters } from './letters.ts'
+import { createSlugs } from './slugs.ts'
 
 type Search = Pick<
   Letters,
-  'find' | 'resolveIds' | 'list' | 'count' | 'countOpenSince' | 'groups' | 'groupArrivals' | 'listArchived'
+  | 'find'
+  | 'resolveIds'
+  | 'list'
+  | 'count'
+  | 'countOpenSince'
+  | 'groups'
+  | 'slugs'
+  | 'areCountsExact'
+  | 'groupArrivals'
+  | 'listArchived'
 >
 
 const msMaxDefault = 1_000
@@ -62,15 +73,18 @@ export function createSearch(storage: Storage, elapsedMs: () => number = () => p
     },
 
     list: async (query): Promise<LetterSearchPage> => {
-      const total = await totalOf(storage, query.filter)
-      if (total === 0)
-        return { letters: [], looked: 0, next: null, total: isCounted(query.filter) ? 0 : null }
+      const { filter } = query
+      const total = await totalOf(storage, filter)
+      const isTold = isCounted(filter) && (await areCountsExact(storage, filter))
+      if (total === 0) return { letters: [], looked: 0, next: null, total: isTold ? 0 : null }
       const page = await search(storage, query, elapsedMs)
-      return { ...page, total: isCounted(query.filter) ? total : null }
+      return { ...page, total: isTold ? total : null }
     },
     count: (query) => storage.countLetters(query),
     countOpenSince: (since) => storage.countOpenSince(since),
     groups: (query) => storage.listGroups(query),
+    slugs: createSlugs(storage),
+    areCountsExact: (filter) => areCountsExact(storage, filter),
     groupArrivals: (groupIds, since) => storage.groupArrivals(groupIds, since),
     listArchived: (query) => storage.listArchivedLetters(query),
   }
@@ -118,6 +132,17 @@ export function nextLookMax(lookMax: number, tookMs: number, leftMs: number): nu
 async function totalOf(storage: Pick<Storage, 'countLetters'>, filter: LetterFilter): Promise<number> {
   const rows = await storage.countLetters({ filter: countedPart(filter), by: [] })
   return rows.reduce((sum, { count }) => sum + count, 0)
+}
+
+/** Letters whose classes are not told apart any more may be of the one that is asked for. */
+export async function areCountsExact(
+  storage: Pick<Storage, 'countLetters'>,
+  filter: LetterFilter,
+): Promise<boolean> {
+  const { errorClasses, slugs } = filter
+  if (errorClasses === undefined || slugs?.includes('other') === false) return true
+  const lost = { ...countedPart(filter), slugs: ['other'], errorClasses: [anyClass] }
+  return (await totalOf(storage, lost)) === 0
 }
 
 const countedNames = [

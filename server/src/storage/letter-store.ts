@@ -46,6 +46,8 @@ export interface LetterStore {
   countOpenSince(since: Instant, queues?: readonly string[]): Promise<number>
   /** Groups with letters or without, those with the most matching letters first, ties by id. */
   listGroups(query: GroupsQuery): Promise<readonly GroupFacts[]>
+  /** Of those that are there. A group's slug never changes. */
+  groupSlugs(groupIds: readonly number[]): Promise<readonly GroupSlug[]>
   /** How many letters arrived, by the hour in which they died, from `since` on; hours without any are left out. */
   groupArrivals(groupIds: readonly number[], since: Instant): Promise<readonly GroupArrivals[]>
   /** Oldest first. */
@@ -274,4 +276,5 @@ export type GroupFacts = Readonly<{
   count: number
   states: Readonly<Partial<Record<ListedState, number>>>
 }>
+export type GroupSlug = Readonly<{ id: number; slug: string }>
 export type GroupArrivals = Readonly<{ groupId: number; hour: Instant; count: number }>

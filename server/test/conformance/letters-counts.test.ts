@@ -1,6 +1,6 @@
 /** Counts of letters by what they have in common are exact, whatever happened, and cost no look at the letters. */
 import { describe, expect, it } from 'vitest'
-import { causeOf } from '../../src/core/cause.ts'
+import { anyClass, causeOf } from '../../src/core/cause.ts'
 import { type Item, isLetter } from '../../src/core/item.ts'
 import type {
   CountedBy,
@@ -29,7 +29,8 @@ const dimensions: readonly CountedBy[] = [
   'errorClass',
   'redrives',
 ]
-const groupsKept = 5_000
+const causesKept = 5_000
+const groupsKept = 10_000
 
 describeStores('counts of letters', (given) => {
   const acts = letterActs(given)
@@ -381,39 +382,95 @@ describeStores('counts of letters', (given) => {
       expect(await given.storage.groupArrivals([id + 1_000], noon)).toEqual([])
     })
 
-    it(`are kept apart up to ${groupsKept} per queue; the causes beyond share one group per origin and reason`, {
+    it(`are kept apart up to ${causesKept} per queue; the causes beyond share one group per origin, reason and class`, {
       timeout: 120_000,
     }, async () => {
       const [letters, roomy] = [await given.queue(), await given.queue()]
-      const withClass = (number: number, changes = {}) =>
-        aLetter({ failure: aFailure({ errorClass: `Class${number}`, ...changes }) })
-      for (let from = 0; from < groupsKept; from += 1_000) {
-        await acts.capture(
-          letters,
-          Array.from({ length: 1_000 }, (_, index) => withClass(from + index)),
-        )
-      }
-      const ids = await acts.capture(letters, [
-        withClass(10_000),
-        withClass(10_001),
-        withClass(10_002, { reason: 'other' }),
-        withClass(17),
-      ])
-      const [a, b, c, known] = await given.storage.getLetters(ids)
+      await fill(letters, 0, causesKept, (number) => ({ errorClass: `Class${number}` }))
+      const failures = [
+        { errorClass: 'Same', message: 'one: x' },
+        { errorClass: 'Same', message: 'two: x' },
+        { errorClass: 'Same', message: 'two: x', reason: 'other' },
+        { errorClass: 'Class17', message: 'three: x' },
+        { errorClass: 'Class17' },
+      ]
+      const ids = await acts.capture(
+        letters,
+        failures.map((changes) => aLetter({ failure: aFailure(changes) })),
+      )
+      const [a, b, c, d, known] = await given.storage.getLetters(ids)
       expect(a?.groupId).toBe(b?.groupId)
-      expect(c?.groupId).not.toBe(a?.groupId)
+      expect(new Set([a, c, d, known].map((letter) => letter?.groupId)).size).toBe(4)
       const others = await groups({ queues: [letters], slugs: ['other'] })
-      expect(others.map(({ title, reason, count: found }) => ({ title, reason, found }))).toEqual([
-        { title: '(others)', reason: 'http_503', found: 2 },
-        { title: '(others)', reason: 'other', found: 1 },
+      const told = others.map(({ errorClass, reason, count: found }) => `${errorClass}/${reason}/${found}`)
+      expect(told.toSorted()).toEqual(['Class17/http_503/1', 'Same/http_503/2', 'Same/other/1'])
+      const total = causesKept + failures.length
+      for (const [filter, matching] of [
+        [{ errorClasses: ['Same'] }, 3],
+        [{ errorClasses: ['Class17'] }, 3],
+        [{ errorClasses: ['Same'], reasons: ['http_503'] }, 2],
+        [{ slugs: ['other'] }, 4],
+        [{ slugs: ['one'] }, 0],
+        [{ origins: ['payments'] }, total],
+      ] as const) {
+        const query = {
+          filter: { queues: [letters], ...filter },
+          order: 'diedAt',
+          isDescending: false,
+        } as const
+        const page = { ...query, countMax: total, lookMax: total + 1, hasBytes: false }
+        expect(await count(query.filter), JSON.stringify(filter)).toEqual(
+          matching > 0 ? [{ count: matching }] : [],
+        )
+        expect((await given.storage.listLetters(page)).letters, JSON.stringify(filter)).toHaveLength(matching)
+      }
+      const slugs = await given.storage.groupSlugs([a?.groupId ?? -1, known?.groupId ?? -1, 1_000_000_000])
+      expect(new Map(slugs.map(({ id, slug }) => [id, slug]))).toEqual(
+        new Map([
+          [a?.groupId, 'other'],
+          [known?.groupId, 'card'],
+        ]),
+      )
+      // Another queue has its own bound.
+      await acts.capture(roomy, [aLetter({ failure: aFailure({ errorClass: 'Same' }) })])
+      expect(await groups({ queues: [roomy] })).toMatchObject([
+        { errorClass: 'Same', title: 'card <n> was refused' },
+      ])
+    })
+
+    it(`are ${groupsKept} per queue; what comes after them is told apart by origin and reason only`, {
+      timeout: 240_000,
+    }, async () => {
+      const letters = await given.queue()
+      await fill(letters, 0, groupsKept, (number) => ({ errorClass: `Class${number}` }))
+      const ids = await acts.capture(letters, [
+        aLetter({ failure: aFailure({ errorClass: 'New' }) }),
+        aLetter({ failure: aFailure({ errorClass: 'Newer' }) }),
+        aLetter({ failure: aFailure({ errorClass: `Class${groupsKept - 1}`, message: 'else' }) }),
+      ])
+      const [a, b, known] = await given.storage.getLetters(ids)
+      expect(a?.groupId).toBe(b?.groupId)
+      expect(await groups({ groupIds: [a?.groupId ?? -1] })).toMatchObject([
+        { errorClass: anyClass, slug: 'other', count: 2 },
       ])
       expect(await groups({ groupIds: [known?.groupId ?? -1] })).toMatchObject([
-        { errorClass: 'Class17', count: 2 },
+        { errorClass: `Class${groupsKept - 1}`, slug: 'other', count: 2 },
       ])
-      // Another queue has its own bound.
-      await acts.capture(roomy, [withClass(10_000)])
-      expect(await groups({ queues: [roomy] })).toMatchObject([{ errorClass: 'Class10000' }])
     })
+
+    const fill = async (
+      queue: string,
+      from: number,
+      until: number,
+      failure: (number: number) => Parameters<typeof aFailure>[0],
+    ) => {
+      for (let at = from; at < until; at += 1_000) {
+        const batch = Array.from({ length: 1_000 }, (_, index) =>
+          aLetter({ failure: aFailure(failure(at + index)) }),
+        )
+        await acts.capture(queue, batch)
+      }
+    }
   })
 })
 

@@ -3,7 +3,7 @@
  * store says of its letters.
  */
 import { expect } from 'vitest'
-import { causeOf, otherCause } from '../../src/core/cause.ts'
+import { causeOf, foldedCause } from '../../src/core/cause.ts'
 import { type Item, isLetter } from '../../src/core/item.ts'
 import { isRedriving } from '../../src/core/letter.ts'
 import { type GroupFacts, type LetterCount, redrivesCounted } from '../../src/storage/letter-store.ts'
@@ -105,7 +105,7 @@ export function inOrder(counts: readonly LetterCount[]): LetterCount[] {
 
 function causesOf(letter: Item): object[] {
   const cause = causeOf(letter.failure, letter.origin ?? { name: '' })
-  return [causes(cause), causes(otherCause(cause))]
+  return ([0, 1, 2] as const).map((fold) => causes(foldedCause(cause, fold)))
 }
 
 function causes(of: Pick<GroupFacts, 'fingerprint' | 'origin' | 'reason' | 'slug' | 'errorClass' | 'title'>) {

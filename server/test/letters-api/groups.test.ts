@@ -72,6 +72,36 @@ describeServers('groups of letters', (api) => {
     expect(all.body.groups).toHaveLength(5)
   })
 
+  it('beyond the causes that are kept apart still count by class, and show the slug that finds them', {
+    timeout: 120_000,
+  }, async () => {
+    const { queue, dead } = await api.queues()
+    const word = (number: number) => [...String(number)].map((digit) => 'abcdefghij'[Number(digit)]).join('')
+    const all = 5_020
+    const died = { dead_lettered_at: '2020-01-01T00:00:00Z' }
+    for (let from = 0; from < all; from += 1_000) {
+      const some = Array.from({ length: Math.min(1_000, all - from) }, (_, index) =>
+        failing(queue, `${word(from + index)}: rejected`, died),
+      )
+      await api.capture(dead, ...some)
+    }
+    const list = async (query: string) => (await api.get(`/api/v1/letters?queue=${dead}&${query}`)).body
+    expect(await list('error_class=Error&limit=1')).toMatchObject({ total: all })
+    const [last] = (await list(`text=${word(all - 1)}&limit=1`)).letters
+    expect(last.failure).toMatchObject({ slug: 'other', error_class: 'Error' })
+    expect((await api.get(`/api/v1/letters/${last.id}`)).body.failures[0].slug).toBe('other')
+    expect(await list('slug=other&limit=100')).toMatchObject({ total: 20 })
+    expect(await list(`slug=${word(all - 1)}`)).toMatchObject({ total: 0, letters: [] })
+    const filter = { queue: dead, error_class: 'Error' }
+    const { body } = await api.post('/api/v1/campaigns/preview', { action: 'discard', filter })
+    expect(body).toMatchObject({ count: all, is_exact: true })
+    const shown = (await api.get(`/api/v1/dlq?reason=${word(all - 1)}`)).body.data.items
+    expect(shown).toMatchObject([{ id: last.id, reason: 'other' }])
+    const purge = { older_than: '2020-01-02T00:00:00Z', reason: 'other' }
+    expect((await api.post('/api/v1/dlq/purge', purge)).body.data).toEqual({ purged: 20 })
+    expect(await list('slug=other&status=PENDING')).toMatchObject({ total: 0 })
+  })
+
   it('that are not there are not found', async () => {
     expect(await api.get('/api/v1/groups/999999')).toMatchObject({
       status: 404,

@@ -1,7 +1,6 @@
 import { type Static, Type } from 'typebox'
 import { type Instant, usPerSecond } from '../../core/instant.ts'
 import type { Item } from '../../core/item.ts'
-import { reasonSlug } from '../../core/reason.ts'
 import type { Letters } from '../../letters/letters.ts'
 import { InvalidRequest } from '../invalid-request.ts'
 import { route } from '../route.ts'
@@ -82,9 +81,10 @@ export const listRoute = route({
     const numbered = numberedQuery(query, times, page_size)
     const total = await knownTotal(letters, numbered, context.clock.now())
     const found = numbered === null ? nothing : await readNumberedPage(letters, { ...numbered, ...total })
+    const slugOf = await letters.slugs(found.letters)
     logEvent('dlq.list', startedMs, { page, page_size, reason, from, to }, request, context)
     return success({
-      items: found.letters.map(viewEntry),
+      items: found.letters.map((item) => viewEntry(item, slugOf(item))),
       page,
       page_size,
       total: found.total,
@@ -138,12 +138,12 @@ async function knownTotal(
   return died.from < now - dayUs ? {} : { total: await letters.countOpenSince(died.from) }
 }
 
-function viewEntry(item: Item): Static<typeof Entry> {
+function viewEntry(item: Item, reason: string): Static<typeof Entry> {
   const message = item.failure?.message ?? ''
   return {
     id: item.rootId,
     entity: item.kind === '' ? 'item' : item.kind,
-    reason: reasonSlug(message),
+    reason,
     message: message === '' ? null : message,
     created_at: formatInstant(item.diedAt ?? item.createdAt),
     updated_at: formatInstant(item.updatedAt),

@@ -6,7 +6,7 @@ import type { Queue } from '../../core/queue.ts'
 import type { LetterCount, LetterFilter } from '../../storage/letter-store.ts'
 import type { Storage } from '../../storage/storage.ts'
 import type { CampaignPreview, CampaignSpec } from '../letters.ts'
-import { countedPart, isCounted } from '../search.ts'
+import { areCountsExact, countedPart, isCounted } from '../search.ts'
 import { selectedBy } from './spec.ts'
 
 const sampleMax = 10
@@ -89,6 +89,7 @@ async function lookAtFilter(
   elapsedMs: () => number,
 ): Promise<Found> {
   const seen = new Seen(spec)
+  const isTold = await areCountsExact(storage, filter)
   if (isCounted(filter)) {
     const page = await storage.listLetters({
       filter,
@@ -100,7 +101,7 @@ async function lookAtFilter(
     })
     seen.add(page.letters)
     const rows = await storage.countLetters({ filter, by: ['queue', 'state', 'origin', 'group'] })
-    return { ...seen.found(), ...sumsOf(spec, rows), isExact: true, looked: page.looked }
+    return { ...seen.found(), ...sumsOf(spec, rows), isExact: isTold, looked: page.looked }
   }
   const deadline = elapsedMs() + searchMs
   let looked = 0
@@ -119,7 +120,7 @@ async function lookAtFilter(
     seen.add(page.letters)
     looked += page.looked
     isFirst = seen.isSampleFull ? false : isFirst
-    if (page.next === null) return { ...seen.found(), isExact: true, looked }
+    if (page.next === null) return { ...seen.found(), isExact: isTold, looked }
     if (elapsedMs() >= deadline) return { ...seen.found(), isExact: false, looked }
     after = page.next
   }

@@ -3,15 +3,13 @@
  * which one a fingerprint stands for as long as it likes. Queue ids are never used again: what is remembered
  * of a queue that was deleted is of no queue any more.
  */
-import { type Cause, causeOf, otherCause } from '../../core/cause.ts'
+import { type Cause, causeOf, type Fold, foldedCause, foldFor } from '../../core/cause.ts'
 import type { Failure, Item, Origin } from '../../core/item.ts'
 import { int4s, int8s, texts } from './arrays.ts'
 import type { Statement } from './connections.ts'
 import type { Stored } from './rows.ts'
 import type { Transaction } from './transaction.ts'
 
-/** More causes than these are no help to anybody; further letters share a group with what is like them. */
-const groupsPerQueueMax = 5_000
 const rememberedMax = 100_000
 
 export class GroupBook {
@@ -93,32 +91,43 @@ export function needsGroup(before: Item, after: Item): boolean {
   return after.origin !== null && (before.groupId === null || before.failure !== after.failure)
 }
 
+/** What is there is used, however many there are: only what is new is folded, as far as its queue has to. */
 async function learn(transaction: Transaction, wanted: ReadonlyMap<string, Wanted>): Promise<void> {
-  const missing = await find(transaction, wanted)
+  let missing = await find(transaction, wanted)
   if (missing.size === 0) return
-  const queueIds = [...new Set([...missing.values()].map(({ queueId }) => queueId))]
-  const room = new Map<number, number>()
-  for (const row of await transaction.connection.query(countGroups, [int4s(queueIds)])) {
-    room.set(row.queue_id as number, groupsPerQueueMax - (row.n as number))
-  }
-  const made = new Map<string, Wanted>()
-  const others = new Map<string, Wanted>()
+  const sizes = await sizesOf(transaction, missing)
   const folded: [key: string, otherKey: string][] = []
-  for (const [key, each] of missing) {
-    const left = room.get(each.queueId) ?? 0
-    if (left > 0) {
-      room.set(each.queueId, left - 1)
-      made.set(key, each)
-      continue
+  for (let fold = 0; missing.size > 0; fold++) {
+    const made = new Map<string, Wanted>()
+    const others = new Map<string, Wanted>()
+    for (const [key, each] of missing) {
+      const size = sizes.get(each.queueId) ?? 0
+      if (fold >= foldFor(size)) {
+        sizes.set(each.queueId, size + 1)
+        made.set(key, each)
+        continue
+      }
+      const cause = foldedCause(each.cause, (fold + 1) as Fold)
+      const otherKey = keyOf(each.queueId, cause.fingerprint)
+      if (transaction.groupOf(otherKey) === undefined) others.set(otherKey, { ...each, cause })
+      folded.push([key, otherKey])
     }
-    const cause = otherCause(each.cause)
-    const otherKey = keyOf(each.queueId, cause.fingerprint)
-    if (transaction.groupOf(otherKey) === undefined) others.set(otherKey, { ...each, cause })
-    folded.push([key, otherKey])
+    await make(transaction, made)
+    missing = others.size === 0 ? others : await find(transaction, others)
   }
-  if (others.size > 0) for (const [key, each] of await find(transaction, others)) made.set(key, each)
-  await make(transaction, made)
-  for (const [key, otherKey] of folded) transaction.learnGroup(key, transaction.groupOf(otherKey) as number)
+  // What was folded last stands for what was folded before.
+  for (const [key, otherKey] of folded.toReversed()) {
+    transaction.learnGroup(key, transaction.groupOf(otherKey) as number)
+  }
+}
+
+async function sizesOf(
+  transaction: Transaction,
+  missing: ReadonlyMap<string, Wanted>,
+): Promise<Map<number, number>> {
+  const queueIds = [...new Set([...missing.values()].map(({ queueId }) => queueId))]
+  const rows = await transaction.connection.query(countGroups, [int4s(queueIds)])
+  return new Map(rows.map((row) => [row.queue_id as number, row.n as number]))
 }
 
 /** Learns those that are there; says which are not. */

@@ -4,6 +4,7 @@ import type {
   CountedBy,
   GroupArrivals,
   GroupFacts,
+  GroupSlug,
   GroupsQuery,
   LetterCount,
   LetterCountsQuery,
@@ -174,6 +175,21 @@ function groupOf(row: Row): GroupFacts {
     count: row.count as number,
     states,
   }
+}
+
+const slugs: Statement = {
+  name: 'group-slugs',
+  text: `select g.id, g.slug from unnest($1::int4[]) as w(id)
+    cross join lateral (select f.id, f.slug from redrive.groups f where f.id = w.id offset 0) g`,
+}
+
+export async function groupSlugs(
+  connections: Connections,
+  groupIds: readonly number[],
+): Promise<GroupSlug[]> {
+  const ids = [...new Set(groupIds)]
+  const rows = ids.length === 0 ? [] : await connections.read(slugs, [int4s(ids)])
+  return rows.map((row) => ({ id: row.id as number, slug: row.slug as string }))
 }
 
 export const arrivals: Statement = {

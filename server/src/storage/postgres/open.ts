@@ -12,6 +12,7 @@ import type {
   ArchivedLettersQuery,
   GroupArrivals,
   GroupFacts,
+  GroupSlug,
   GroupsQuery,
   LetterCount,
   LetterCountsQuery,
@@ -48,7 +49,7 @@ import { Horizon } from './horizon.ts'
 import { Repeats } from './insert-sourced.ts'
 import { listEdits } from './letter-edits.ts'
 import { listLetters } from './letter-list.ts'
-import { countLetters, countOpenSince, groupArrivals, listGroups } from './letter-sums.ts'
+import { countLetters, countOpenSince, groupArrivals, groupSlugs, listGroups } from './letter-sums.ts'
 import { findLettersByUuid, getArchivedLetters, getLetters, listArchivedLetters } from './letters.ts'
 import { listArchive, listItems } from './list.ts'
 import { migrate } from './migrate.ts'
@@ -169,6 +170,10 @@ class PostgresStorage implements Storage {
 
   listGroups(query: GroupsQuery): Promise<readonly GroupFacts[]> {
     return this.#run(() => listGroups(this.#store.connections, query))
+  }
+
+  groupSlugs(groupIds: readonly number[]): Promise<readonly GroupSlug[]> {
+    return this.#run(() => groupSlugs(this.#store.connections, groupIds))
   }
 
   groupArrivals(groupIds: readonly number[], since: Instant): Promise<readonly GroupArrivals[]> {

@@ -1,15 +1,13 @@
-import { type Cause, causeOf, otherCause } from '../../core/cause.ts'
+import { type Cause, causeOf, type Fold, foldedCause, foldFor } from '../../core/cause.ts'
 import { type Instant, usPerSecond } from '../../core/instant.ts'
 import type { Item } from '../../core/item.ts'
-import type { GroupArrivals, GroupFacts, GroupsQuery } from '../letter-store.ts'
+import type { GroupArrivals, GroupFacts, GroupSlug, GroupsQuery } from '../letter-store.ts'
 import type { ListedState } from '../storage.ts'
 import type { Bound, Database, Row } from './database.ts'
 import { cellConditions, groupConditions, queueNames } from './letter-counts.ts'
 import type { KnownQueue } from './queues.ts'
 import { listedOfCode } from './rows.ts'
 
-/** Causes that are kept apart in a queue; what comes after them is grouped by origin and reason only. */
-const groupsMax = 5_000
 const usPerHour = 3_600 * usPerSecond
 
 /** The groups as the one writer of this file sees them. Whoever rolls back must call `forget`. */
@@ -36,11 +34,13 @@ export class GroupBook {
   }
 
   #make(known: KnownQueue, ids: Map<string, number>, cause: Cause, at: Instant): number {
-    if (ids.size >= groupsMax) {
-      const other = otherCause(cause)
-      return ids.get(other.fingerprint) ?? this.#insert(known, ids, other, at)
+    // What is there is used, however many there are: only what is new is folded further.
+    for (let fold: Fold = 0; ; fold++) {
+      const folded = foldedCause(cause, fold as Fold)
+      const id = ids.get(folded.fingerprint)
+      if (id !== undefined) return id
+      if (fold >= foldFor(ids.size)) return this.#insert(known, ids, folded, at)
     }
-    return this.#insert(known, ids, cause, at)
   }
 
   #insert(known: KnownQueue, ids: Map<string, number>, cause: Cause, at: Instant): number {
@@ -157,6 +157,13 @@ function newestOf(database: Database, group: Row): Pick<GroupFacts, 'lastSeenAt'
   if (newest === undefined) return { lastSeenAt: null, sampleId: null }
   const sample = database.array('select root_id from items where rowid = ?', newest.rowid)
   return { lastSeenAt: newest.diedAt, sampleId: sample?.[0] as string }
+}
+
+export function groupSlugs(database: Database, groupIds: readonly number[]): GroupSlug[] {
+  return [...new Set(groupIds)].flatMap((id) => {
+    const row = database.array('select slug from groups where id = ?', id)
+    return row === undefined ? [] : [{ id, slug: row[0] as string }]
+  })
 }
 
 export function groupArrivals(

@@ -42,6 +42,7 @@ export async function openSqlite(target: Target, options: StoreOptions = {}): Pr
     countLetters: (query) => ask({ read: 'letter-counts', query }),
     countOpenSince: (since, queues) => ask({ read: 'open-since', since, queues }),
     listGroups: (query) => ask({ read: 'groups', query }),
+    groupSlugs: (groupIds) => ask({ read: 'group-slugs', groupIds }),
     groupArrivals: (groupIds, since) => ask({ read: 'group-arrivals', groupIds, since }),
     listEdits: (letterId) => ask({ read: 'edits', letterId }),
     getCampaign: (id) => ask({ read: 'campaign', id }),

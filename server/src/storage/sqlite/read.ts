@@ -2,7 +2,7 @@ import { listAudit } from './audit.ts'
 import { getCampaign, listCampaignLetters, listCampaigns } from './campaigns.ts'
 import { readCounts, verifyCounts } from './counts.ts'
 import type { Database } from './database.ts'
-import { groupArrivals, listGroups } from './groups.ts'
+import { groupArrivals, groupSlugs, listGroups } from './groups.ts'
 import { countLetters, countOpenSince } from './letter-counts.ts'
 import { listEdits } from './letter-edits.ts'
 import { listLetters } from './letter-list.ts'
@@ -51,6 +51,8 @@ function answer(database: Database, call: ReadCall): unknown {
       return countOpenSince(database, call.since, call.queues)
     case 'groups':
       return listGroups(database, call.query)
+    case 'group-slugs':
+      return groupSlugs(database, call.groupIds)
     case 'group-arrivals':
       return groupArrivals(database, call.groupIds, call.since)
     case 'edits':

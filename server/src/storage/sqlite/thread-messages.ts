@@ -26,6 +26,7 @@ export type ReadCall =
   | Readonly<{ read: 'letter-counts'; query: LetterCountsQuery }>
   | Readonly<{ read: 'open-since'; since: Instant; queues: readonly string[] | undefined }>
   | Readonly<{ read: 'groups'; query: GroupsQuery }>
+  | Readonly<{ read: 'group-slugs'; groupIds: readonly number[] }>
   | Readonly<{ read: 'group-arrivals'; groupIds: readonly number[]; since: Instant }>
   | Readonly<{ read: 'edits'; letterId: string }>
   | Readonly<{ read: 'campaign'; id: string }>

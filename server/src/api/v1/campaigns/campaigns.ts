@@ -43,7 +43,10 @@ export const campaignRoutes = [
       response: {
         200: Type.Object({
           count: Type.Integer({ description: 'Letters that were selected.' }),
-          is_exact: Type.Boolean({ description: 'False: found in the time there was; there may be more.' }),
+          is_exact: Type.Boolean({
+            description:
+              'False: found in the time there was, or as far as error classes are told apart; there may be more.',
+          }),
           looked: Type.Integer(),
           sample: Type.Array(LetterSummary),
           targets: Type.Array(Type.Object({ queue: Type.String(), count: Type.Integer() }), {
@@ -56,12 +59,14 @@ export const campaignRoutes = [
     },
     handler: async ({ body }, _reply, context) => {
       const spec = await readCampaignSpec(body, context)
-      const preview = await context.letters().campaigns.preview(spec)
+      const letters = context.letters()
+      const preview = await letters.campaigns.preview(spec)
+      const slugOf = await letters.slugs(preview.sample)
       return {
         count: preview.count,
         is_exact: preview.isExact,
         looked: preview.looked,
-        sample: preview.sample.map(viewSummary),
+        sample: preview.sample.map((item) => viewSummary(item, slugOf(item))),
         targets: preview.targets.map((target) => ({ ...target })),
         statuses: statusCounts(preview.byState),
         warnings: [...preview.warnings],

@@ -6,7 +6,7 @@ import { NextCursor, pageQuery, readCursor, writeCursor } from '../cursor.ts'
 import { v1 } from '../dialect.ts'
 import { countedFields, readCountedFilter } from '../letter-filter.ts'
 import { LetterSummary, Time, viewSummary } from './letter-view.ts'
-import { campaignNames, LetterId, LetterView, letterNotFound, viewLetter } from './letters.ts'
+import { LetterId, LetterView, letterNotFound, namesOf, viewLetter } from './letters.ts'
 import { payloadForms } from './payload-view.ts'
 import { firstBatch, nextBatch } from './read-letters.ts'
 
@@ -41,9 +41,10 @@ export const archiveRoutes = [
           ...(after !== undefined && { after }),
           countMax,
         })
+        const slugOf = await context.letters().slugs(found.map(({ item }) => item))
         for (const archived of found) {
           const archived_at = formatInstant(archived.archivedAt)
-          letters.push({ ...viewSummary(archived.item), archived_at })
+          letters.push({ ...viewSummary(archived.item, slugOf(archived.item)), archived_at })
           after = { archivedAt: archived.archivedAt, id: archived.item.id }
         }
         isMore = found.length === countMax
@@ -79,7 +80,7 @@ export const archiveRoutes = [
       const letters = context.letters()
       const detail = await letters.find(id)
       if (detail === null || detail.archivedAt === null) throw letterNotFound(id)
-      return viewLetter(detail, payload, await campaignNames(detail, letters))
+      return viewLetter(detail, payload, await namesOf(detail, letters))
     },
   }),
 ]

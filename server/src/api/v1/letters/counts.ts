@@ -60,6 +60,12 @@ export const letterCountRoutes = [
         200: Type.Object({
           counts: Type.Array(CountView, { description: 'Largest first; what is zero is left out.' }),
           total: Type.Integer(),
+          is_exact: Type.Optional(
+            Type.Boolean({
+              description:
+                'Only as false: error classes are too many to be told apart, and what is counted as `(others)` may be of the one asked for.',
+            }),
+          ),
         }),
       },
     },
@@ -67,13 +73,18 @@ export const letterCountRoutes = [
       const by = readBy(text)
       const filter = await readCountedFilter(fields, 'query', context.storage)
       const asked = [...new Set(by.map((name) => countedBy[name]))]
-      const found = await context.letters().count({ filter, by: asked })
+      const letters = context.letters()
+      const found = await letters.count({ filter, by: asked })
       const classes = new Map<string, string>()
       if (by.includes('class')) {
         for await (const queue of allQueues(context.storage())) classes.set(queue.name, queue.letterClass)
       }
       const counts = summed(found.map((count) => viewCount(count, by, classes)))
-      return { counts, total: counts.reduce((sum, { count }) => sum + count, 0) }
+      return {
+        counts,
+        total: counts.reduce((sum, { count }) => sum + count, 0),
+        ...(!(await letters.areCountsExact(filter)) && { is_exact: false }),
+      }
     },
   }),
 ]

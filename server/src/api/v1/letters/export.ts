@@ -2,6 +2,7 @@
 import { Readable } from 'node:stream'
 import { Type } from 'typebox'
 import type { Item } from '../../../core/item.ts'
+import type { Letters } from '../../../letters/letters.ts'
 import type { LetterCursor } from '../../../storage/letter-store.ts'
 import { clientGone } from '../../client-gone.ts'
 import { foresee } from '../../foresee.ts'
@@ -51,7 +52,8 @@ export const exportRoutes = [
       const list = `letters:${order_by}:${order}`
       const after = cursor === undefined ? undefined : readLetterCursor(cursor, list)
       const signal = AbortSignal.any([clientGone(reply).signal, context.stopping])
-      const batches = readLetters(context.letters(), {
+      const letters = context.letters()
+      const batches = readLetters(letters, {
         filter,
         order: letterOrders[order_by],
         isDescending: order === 'desc',
@@ -60,7 +62,8 @@ export const exportRoutes = [
       })
       // Before the answer begins: what fails at once is still an error with its status.
       const first = await batches.next()
-      const lines = exportLines(first.done ? undefined : first.value, batches, after, list, signal, (error) =>
+      const source = { first: first.done ? undefined : first.value, rest: batches, slugs: letters.slugs }
+      const lines = exportLines(source, after, list, signal, (error) =>
         context.log.error({ request_id: requestId, err: error }, 'an export failed after it had begun'),
       )
       return reply
@@ -71,9 +74,14 @@ export const exportRoutes = [
   }),
 ]
 
+type Source = Readonly<{
+  first: LetterBatch | undefined
+  rest: AsyncGenerator<LetterBatch>
+  slugs: Letters['slugs']
+}>
+
 async function* exportLines(
-  first: LetterBatch | undefined,
-  rest: AsyncGenerator<LetterBatch>,
+  { first, rest, slugs }: Source,
   after: LetterCursor | undefined,
   list: string,
   signal: AbortSignal,
@@ -85,7 +93,8 @@ async function* exportLines(
   let error: Readonly<{ code: string; message: string }> | null = null
   try {
     for (let batch = first; batch !== undefined; ) {
-      for (const item of batch.letters) yield `${JSON.stringify(viewExported(item))}\n`
+      const slugOf = await slugs(batch.letters)
+      for (const item of batch.letters) yield `${JSON.stringify(viewExported(item, slugOf(item)))}\n`
       letters += batch.letters.length
       looked += batch.looked
       next = batch.next
@@ -109,7 +118,7 @@ async function* exportLines(
   yield `${JSON.stringify({ end })}\n`
 }
 
-function viewExported(item: Item): object {
+function viewExported(item: Item, slug: string): object {
   const payload = textOf(item.payload)
   return {
     ...viewFields(item),
@@ -117,7 +126,7 @@ function viewExported(item: Item): object {
     // Text is exact where it is text; twice the size would help nobody.
     payload_base64: payload === null ? base64Of(item.payload) : null,
     headers: viewHeaders(item),
-    failures: viewFailures(item),
+    failures: viewFailures(item, slug),
     redrives: (item.letter?.redrives ?? []).map((record) => viewRedrive(record)),
   }
 }

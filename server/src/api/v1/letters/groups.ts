@@ -99,7 +99,7 @@ export const groupRoutes = [
       )
       if (group === undefined) throw new KnownError('GROUP_NOT_FOUND', `there is no group ${id}`)
       const sample = group.sample_id === null ? null : await letters.find(group.sample_id)
-      return { ...group, sample: sample === null ? null : viewSummary(sample.item) }
+      return { ...group, sample: sample === null ? null : viewSummary(sample.item, group.slug) }
     },
   }),
 ]

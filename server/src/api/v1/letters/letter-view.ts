@@ -23,7 +23,10 @@ const OriginView = Type.Object({
 
 const failureFields = {
   reason: Type.String({ description: 'A code that is matched exactly.' }),
-  slug: Type.String({ description: 'The message as one word.' }),
+  slug: Type.String({
+    description:
+      'The message as one word; of the newest failure that of its group, as it is counted and filtered.',
+  }),
   error_class: Type.String(),
   message: Type.String(),
   attempts: Type.Integer({ description: 'Before it died.' }),
@@ -119,8 +122,9 @@ export function viewFields(item: Item): {
   }
 }
 
-export function viewSummary(item: Item): LetterSummary {
-  const failure = item.failure === null ? null : viewShort(item.failure)
+/** `slug`: the one that it is counted under. */
+export function viewSummary(item: Item, slug: string): LetterSummary {
+  const failure = item.failure === null ? null : viewShort(item.failure, slug)
   return {
     ...viewFields(item),
     failure:
@@ -136,10 +140,10 @@ function viewOrigin(origin: Origin): Static<typeof OriginView> {
   return { ...rest, created_at: formatInstant(createdAt) }
 }
 
-function viewShort(failure: Failure): Static<typeof ShortFailureView> {
+function viewShort(failure: Failure, slug: string): Static<typeof ShortFailureView> {
   return {
     reason: failure.reason,
-    slug: reasonSlug(failure.message),
+    slug,
     error_class: failure.errorClass,
     message: failure.message,
     attempts: failure.attempts,
@@ -149,13 +153,17 @@ function viewShort(failure: Failure): Static<typeof ShortFailureView> {
   }
 }
 
-export function viewFailure(failure: Failure): Static<typeof FailureView> {
-  return { ...viewShort(failure), stack: failure.stack }
+function viewFailure(failure: Failure, slug: string): Static<typeof FailureView> {
+  return { ...viewShort(failure, slug), stack: failure.stack }
 }
 
-/** Newest first: the present one and those before it. */
-export function viewFailures(item: Item): Static<typeof FailureView>[] {
-  return [...(item.failure === null ? [] : [item.failure]), ...item.history].map(viewFailure)
+/** Newest first: the present one, which the letter is counted under, and those before it. */
+export function viewFailures(item: Item, slug: string): Static<typeof FailureView>[] {
+  const { failure, history } = item
+  return [
+    ...(failure === null ? [] : [viewFailure(failure, slug)]),
+    ...history.map((before) => viewFailure(before, reasonSlug(before.message))),
+  ]
 }
 
 export function viewRedrive(

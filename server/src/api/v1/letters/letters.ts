@@ -84,7 +84,10 @@ export const letterRoutes = [
           is_complete: Type.Boolean({
             description: 'False: the search took too long to fill the page. Go on with next_cursor.',
           }),
-          total: nullable(Type.Integer(), 'How many match in all; null when only a search could tell.'),
+          total: nullable(
+            Type.Integer(),
+            'How many match in all; null when only a search could tell, or error classes are too many to be told apart.',
+          ),
         }),
       },
     },
@@ -97,7 +100,8 @@ export const letterRoutes = [
       let looked = 0
       let next: LetterCursor | null = null
       let total: number | null | undefined
-      const batches = readLetters(context.letters(), {
+      const letters = context.letters()
+      const batches = readLetters(letters, {
         filter,
         order: letterOrders[order_by],
         isDescending: order === 'desc',
@@ -106,7 +110,8 @@ export const letterRoutes = [
         msMax: searchMsMax,
       })
       for await (const batch of batches) {
-        for (const item of batch.letters) found.push(viewSummary(item))
+        const slugOf = await letters.slugs(batch.letters)
+        for (const item of batch.letters) found.push(viewSummary(item, slugOf(item)))
         looked += batch.looked
         next = batch.next
         total ??= batch.total
@@ -145,7 +150,7 @@ export const letterRoutes = [
       const letters = context.letters()
       const detail = await letters.find(id)
       if (detail === null) throw letterNotFound(id)
-      return viewLetter(detail, payload, await campaignNames(detail, letters))
+      return viewLetter(detail, payload, await namesOf(detail, letters))
     },
   }),
 ]
@@ -163,8 +168,16 @@ export function letterNotFound(id: string): KnownError {
   return new KnownError('LETTER_NOT_FOUND', `there is no letter ${JSON.stringify(id)}`)
 }
 
-export async function campaignNames(
-  { item }: Pick<LetterDetail, 'item'>,
+/** What is shown of a letter besides itself. */
+type Names = Readonly<{ slug: string; campaigns: ReadonlyMap<string, string> }>
+
+export async function namesOf({ item }: Pick<LetterDetail, 'item'>, letters: Letters): Promise<Names> {
+  const [slugOf, campaigns] = await Promise.all([letters.slugs([item]), campaignNames(item, letters)])
+  return { slug: slugOf(item), campaigns }
+}
+
+async function campaignNames(
+  item: LetterDetail['item'],
   letters: Pick<Letters, 'campaigns'>,
 ): Promise<ReadonlyMap<string, string>> {
   const ids = new Set((item.letter?.redrives ?? []).flatMap(({ campaign }) => campaign?.id ?? []))
@@ -175,7 +188,7 @@ export async function campaignNames(
 export function viewLetter(
   detail: LetterDetail,
   form: PayloadForm,
-  names: ReadonlyMap<string, string>,
+  { slug, campaigns }: Names,
 ): Static<typeof LetterView> {
   const { item, archivedAt, edits, audit } = detail
   return {
@@ -183,8 +196,10 @@ export function viewLetter(
     archived_at: archivedAt === null ? null : formatInstant(archivedAt),
     payload: viewPayload(item.payload, form),
     headers: viewHeaders(item),
-    failures: viewFailures(item),
-    redrives: (item.letter?.redrives ?? []).map((record) => viewRedrive(record, (id) => names.get(id) ?? '')),
+    failures: viewFailures(item, slug),
+    redrives: (item.letter?.redrives ?? []).map((record) =>
+      viewRedrive(record, (id) => campaigns.get(id) ?? ''),
+    ),
     edits: edits.map((edit) => ({
       number: edit.number,
       at: formatInstant(edit.at),

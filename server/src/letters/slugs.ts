@@ -1,0 +1,28 @@
+/** The slugs that letters are counted under: what a list shows is what filters, statistics and purges find. */
+import { reasonSlug } from '../core/reason.ts'
+import type { Storage } from '../storage/storage.ts'
+import type { Letters } from './letters.ts'
+
+const rememberedMax = 20_000
+
+export function createSlugs(storage: Pick<Storage, 'groupSlugs'>): Letters['slugs'] {
+  /** A group's slug never changes, and its id is never used again. */
+  const remembered = new Map<number, string>()
+  return async (letters) => {
+    const known = new Map<number, string>()
+    const missing = new Set<number>()
+    for (const { groupId } of letters) {
+      if (groupId === null) continue
+      const slug = remembered.get(groupId)
+      if (slug === undefined) missing.add(groupId)
+      else known.set(groupId, slug)
+    }
+    const found = missing.size === 0 ? [] : await storage.groupSlugs([...missing])
+    if (remembered.size + found.length > rememberedMax) remembered.clear()
+    for (const { id, slug } of found) {
+      known.set(id, slug)
+      remembered.set(id, slug)
+    }
+    return ({ groupId, failure }) => known.get(groupId ?? -1) ?? reasonSlug(failure?.message ?? null)
+  }
+}
