@@ -6,6 +6,7 @@ import type { Logger } from '../ops/log.ts'
 import type { Dialect, FailedRequest } from './dialect.ts'
 import { foresee, foreseeConnectionError } from './foresee.ts'
 import type { HttpLimits } from './http-limits.ts'
+import { readAway } from './read-away.ts'
 import { newXid } from './request-id.ts'
 import { sendAs } from './send-as.ts'
 
@@ -42,6 +43,11 @@ export function createErrorAnswers(
       const seconds = retryAfter[known.code]
       if (seconds !== undefined) reply.header('Retry-After', seconds)
       if (known.code === 'SHUTTING_DOWN') reply.header('Connection', 'close')
+      if (known.code === 'BODY_TOO_LARGE') {
+        // The framework would close the connection at once.
+        reply.removeHeader('connection')
+        readAway(request.raw)
+      }
       // Again, for what fails before the hook that sets them.
       reply.headers({ ...headers, 'X-Request-ID': request.id, 'X-Content-Type-Options': 'nosniff' })
       return sendAs(reply.code(status), contentType, body)

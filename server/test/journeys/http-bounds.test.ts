@@ -53,6 +53,29 @@ describe('the bounds of a request', () => {
     const raw = await connectRaw(port)
     raw.write('POST /echo HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n')
     raw.write(`7d0\r\n${'x'.repeat(2_000)}\r\n`)
+    expect(await raw.readTo('}}')).toMatch(/^HTTP\/1\.1 413 /)
+    // What it still sends is read and forgotten, and the connection serves on.
+    raw.write(`7d0\r\n${'x'.repeat(2_000)}\r\n0\r\n\r\n`)
+    raw.write('GET /echo HTTP/1.1\r\nHost: localhost\r\n\r\n')
+    expect(await raw.readTo('}}')).toMatch(/HTTP\/1\.1 405 /)
+  })
+
+  it('let every client read why its body is refused, however large it is', async () => {
+    const { url } = await start()
+    for (let round = 0; round < 5; round++) {
+      for (const bytes of [100_000, 3_000_000, 30_000_000]) {
+        expect(await post(url, bodyOf(bytes))).toMatchObject({
+          status: 413,
+          body: { error: { code: 'BODY_TOO_LARGE' } },
+        })
+      }
+    }
+  })
+
+  it('cut who does not end the body that was refused', async () => {
+    const { port } = await start()
+    const raw = await connectRaw(port)
+    raw.write('POST /echo HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1000000\r\n\r\nxxx')
     expect(await raw.readToEnd()).toMatch(/^HTTP\/1\.1 413 /)
   })
 
