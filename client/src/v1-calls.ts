@@ -65,7 +65,7 @@ export interface V1Calls {
 export function createV1Calls(call: Caller, clock: Clock): V1Calls {
   const ask = (method: 'GET' | 'POST' | 'PATCH', path: string, body?: unknown, options?: CallOptions) =>
     call({ method, path: `/api/v1/${path}`, body, mayBeDoneTwice: true }, options)
-  const pathOf = (queue: string) => `queues/${encodeURIComponent(queue)}`
+  const pathOf = (queue: string) => `queues/${isDots(queue) ? '~' : ''}${encodeURIComponent(queue)}`
   const care = async (
     method: 'POST' | 'PATCH',
     path: string,
@@ -114,6 +114,11 @@ export function createV1Calls(call: Caller, clock: Clock): V1Calls {
       return (body as { is_cancelled: boolean }).is_cancelled
     },
   }
+}
+
+/** A URL takes these for steps in a path, also when they are escaped. No name has a tilde of its own. */
+function isDots(queue: string): boolean {
+  return queue === '.' || queue === '..'
 }
 
 /** A server that is stopping answers 503 as well, with an error instead. */

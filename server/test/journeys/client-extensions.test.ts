@@ -36,6 +36,22 @@ describe('what goes beyond the Queue API', () => {
     expect(starts.toSorted()).toEqual(['a', 'b', 'c'])
   })
 
+  it.each(['.', '..', '...', '.hidden', 'a/b?c#d%25', '%2e', 'ü😀', '__proto__'])(
+    'reaches a queue named %s',
+    async (name) => {
+      const { client } = await aClient()
+      await client.createQueue({ name, lease: '1m', expire: '1h' })
+      expect(await client.pause(name)).toMatchObject({ name, is_paused: true })
+      expect(await client.resume(name)).toMatchObject({ name, is_paused: false })
+      expect(await client.produceOnce(name, 'key', 'one')).toMatchObject({ isRepeat: false })
+      const { partition, items } = await client.lease(name, { clientId: 'w', waitMs: 5_000 })
+      const ids = items.map(({ id }) => id)
+      expect(await client.extend(name, partition, ids)).toMatchObject({ leaseDeadline: expect.any(String) })
+      await client.complete(name, partition, ids)
+      expect((await client.queue(name)).counts).toMatchObject({ completed: 1 })
+    },
+  )
+
   it('tells a handler that somebody else ended its lease', async () => {
     const { client } = await aClient('1s')
     await client.produce('jobs', ['taken', 'kept'])

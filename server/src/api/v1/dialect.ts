@@ -39,6 +39,12 @@ export const v1: Dialect = {
     }),
   }),
 
+  prepare: ({ params }) => {
+    const named = params as { name?: string }
+    // No queue has a tilde in its name: what follows one is a name that a URL could not have as it is.
+    if (named.name?.startsWith('~')) named.name = named.name.slice(1)
+  },
+
   parseBody: (bytes, request) => {
     const mediaType = request.mediaType ?? 'application/json'
     if (mediaType !== 'application/json' && !mediaType.endsWith('+json')) {
