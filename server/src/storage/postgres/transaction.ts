@@ -196,29 +196,14 @@ export class Transaction {
     letters.clear()
   }
 
-  /** The last statements before the commit: what was gathered, each thing once. */
+  /**
+   * The last statements before the commit: what was gathered, each thing once. None waits for the answer to the one
+   * before it: partitions are locked meanwhile, and this process may be busy with something else.
+   */
   async flush(): Promise<void> {
-    const slot = this.#slot
-    const used = [...this.#locked.values()].filter((locked) => locked.isUsed)
-    if (used.length > 0) {
-      await this.connection.query(
-        {
-          name: 'set-last-ids',
-          text: `update redrive.partitions p set last_id = u.last_id
-            from unnest($1::int4[], $2::int4[], $3::text[]) as u(queue_id, partition, last_id)
-            where p.queue_id = u.queue_id and p.partition = u.partition`,
-        },
-        [
-          int4s(used.map((locked) => locked.queueId)),
-          int4s(used.map((locked) => locked.partition)),
-          texts(used.map((locked) => locked.lastId)),
-        ],
-      )
-    }
     const moved = await this.campaigns.writeMoves(this.connection)
-    if (!this.tally.isEmpty) await this.connection.query(writeTally, [...this.tally.encode(), slot])
-    await this.flushLetters()
-    await this.campaigns.writeCounts(this.connection, moved, slot)
+    await allOf([this.#setLastIds(), this.#writeTally(), this.flushLetters()])
+    await this.campaigns.writeCounts(this.connection, moved, this.#slot)
     if (this.#sourced.size > 0) {
       await this.connection.query(
         {
@@ -230,6 +215,28 @@ export class Transaction {
     }
   }
 
+  async #setLastIds(): Promise<void> {
+    const used = [...this.#locked.values()].filter((locked) => locked.isUsed)
+    if (used.length === 0) return
+    await this.connection.query(
+      {
+        name: 'set-last-ids',
+        text: `update redrive.partitions p set last_id = u.last_id
+          from unnest($1::int4[], $2::int4[], $3::text[]) as u(queue_id, partition, last_id)
+          where p.queue_id = u.queue_id and p.partition = u.partition`,
+      },
+      [
+        int4s(used.map((locked) => locked.queueId)),
+        int4s(used.map((locked) => locked.partition)),
+        texts(used.map((locked) => locked.lastId)),
+      ],
+    )
+  }
+
+  async #writeTally(): Promise<void> {
+    if (!this.tally.isEmpty) await this.connection.query(writeTally, [...this.tally.encode(), this.#slot])
+  }
+
   /** What the server may remember, now that all of it is committed. */
   teach(book: QueueBook): void {
     for (const known of this.#queues.values()) if (this.#sourced.has(known.id)) book.forget(known.queue.name)
@@ -239,4 +246,9 @@ export class Transaction {
       if (locked.isUsed) book.setLastId(locked.queueId, locked.partition, locked.lastId)
     }
   }
+}
+
+/** Until the last is answered: nothing may be sent after a rollback. The first that failed made the others fail. */
+async function allOf(sent: readonly Promise<void>[]): Promise<void> {
+  for (const answer of await Promise.allSettled(sent)) if (answer.status === 'rejected') throw answer.reason
 }
