@@ -14,8 +14,8 @@ import { isRefusedBy, SourceIsThere } from './errors.ts'
 import { columnNames, encode, insertInto, type Stored } from './rows.ts'
 import type { Transaction } from './transaction.ts'
 
-/** For fewer, a statement that is planned already is quicker. */
-const copiedMin = 50
+/** For fewer it costs next to nothing to ask, and more to do all of it again. */
+const copiedMin = 10
 
 const copySourced = copyStatement('items_sourced', columnNames)
 const insertNew: Statement = {
