@@ -71,6 +71,7 @@ async function benchStore(
   const captured = await fillWithLetters(storage, { subject, count, now, onProgress })
   measured.push(captured)
   notes.push(aimNote(captured, captureAim))
+  notes.push(`${subject}: letters were made in rounds, while the clock stood still.`)
   await mixStates(storage, Math.min(20_000, Math.ceil(count / 200)), now)
   await settleDown(place)
   await verify(opened)
