@@ -53,6 +53,22 @@ describe('a batch of letters', needs(postgres), () => {
     expect(await here.verify()).toEqual([])
   })
 
+  it('that is sent again and again leaves no rows behind that were undone', async () => {
+    await using database = await testDatabase()
+    const storage = await withQueue(database)
+    const size = async () => {
+      const [row] = await database.rows<{ size: number }>(
+        `select pg_relation_size('redrive.items_sourced')::int4 as size`,
+      )
+      return row?.size
+    }
+    for (let time = 0; time < 2; time++) await importTo(storage, letters(0))
+    const before = await size()
+    for (let time = 0; time < 5; time++) await importTo(storage, letters(0))
+    expect(await size()).toBe(before)
+    expect(await accepted(storage)).toBe(many)
+  })
+
   it('that has a source id twice is one letter for it, also when they are in two commands', async () => {
     await using database = await testDatabase()
     const storage = await withQueue(database)
