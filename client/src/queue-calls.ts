@@ -106,8 +106,8 @@ export interface QueueCalls {
   /** Repeated when the answer is lost; then QUEUE_EXISTS with `isOutcomeUnknown` can mean that it is ours. */
   createQueue(queue: NewQueue, options?: CallOptions): Promise<void>
   updateQueue(queue: QueueUpdate, options?: CallOptions): Promise<void>
-  /** With all its items, for good. */
-  deleteQueue(name: string, options?: CallOptions): Promise<void>
+  /** With all its items, for good. `isForced`: also a dead queue of class `financial` that has open letters. */
+  deleteQueue(name: string, options?: CallOptions & Readonly<{ isForced?: boolean }>): Promise<void>
   queueInfo(name: string, options?: CallOptions): Promise<QueueInfo>
   /** In byte order of name. */
   queueInfos(
@@ -243,8 +243,9 @@ export function createQueueCalls(call: Caller, clock: Clock, answerMsMax: number
     updateQueue: async (queue, options) => {
       await ask('queues.update', toWireQueue(queue), options)
     },
-    deleteQueue: async (name, options) => {
-      await ask('queues.delete', { queue_name: name }, options).catch((error: unknown) => {
+    deleteQueue: async (name, { isForced = false, ...options } = {}) => {
+      const body = { queue_name: name, ...(isForced && { force: true }) }
+      await ask('queues.delete', body, options).catch((error: unknown) => {
         // Deleted by the try whose answer was lost, or by somebody else since: gone, as was asked for.
         const isGone = error instanceof RedriveError && error.code === 'QUEUE_NOT_FOUND'
         if (!(isGone && error.isOutcomeUnknown)) throw error

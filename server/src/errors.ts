@@ -44,6 +44,10 @@ const catalog = {
   QUEUE_NOT_FOUND: { status: 404, hint: 'Create the queue first, or check its name.' },
   QUEUE_EXISTS: { status: 409, hint: 'Choose another name, or update the existing queue.' },
   QUEUE_IN_USE: { status: 409, hint: 'Change the queues that name it as their dead queue first.' },
+  QUEUE_HOLDS_LETTERS: {
+    status: 409,
+    hint: 'Send the letters back or discard them first. With force (queue.clear: destructive) they are erased for good.',
+  },
   PARTITION_NOT_FOUND: { status: 400, hint: 'Partitions are numbered from 0 to one less than their count.' },
   DEAD_QUEUE_INVALID: {
     status: 400,

@@ -22,8 +22,11 @@ import type {
 export interface Engine {
   createQueue(queue: NewQueue, trace?: Trace): Promise<Queue>
   updateQueue(name: string, changes: Partial<QueuePolicy>, trace?: Trace): Promise<Queue>
-  /** Requests that wait in it are rejected with QUEUE_SHUTTING_DOWN. */
-  deleteQueue(name: string, trace?: Trace): Promise<void>
+  /**
+   * Requests that wait in it are rejected with QUEUE_SHUTTING_DOWN. Rejects with QUEUE_HOLDS_LETTERS where open letters of
+   * class `financial` would go with it, unless that is forced.
+   */
+  deleteQueue(name: string, trace?: Trace, how?: Readonly<{ isForced: boolean }>): Promise<void>
   getQueue(name: string): Promise<Queue | null>
   /**
    * Reads the queue and its counts anew, whatever is remembered of it here: what another server changed holds
@@ -70,7 +73,7 @@ export interface Engine {
     trace?: Trace,
   ): Promise<readonly Imported[]>
   deleteItems(queue: string, partition: number, ids: readonly string[], trace?: Trace): Promise<number>
-  /** In steps, too: what comes in meanwhile may go as well. Says how many were removed. */
+  /** In steps, too: what comes in meanwhile may go as well. Says how many were removed; each step has its audit row. */
   clear(queue: string, what: ClearOptions, trace?: Trace): Promise<number>
   listItems(query: ItemsQuery): Promise<readonly Item[]>
   stats(queue: string): Promise<QueueStats>
@@ -113,7 +116,13 @@ export type RetriedItem = Readonly<
   { id: string } & Partial<Pick<GivenBack, 'isDead' | 'error'>> & Partial<Pick<GivenBack, 'availableAt'>>
 >
 export type NoticedItems = Readonly<{ queue: string; partition: number; count: number }>
-export type ClearOptions = Readonly<{ isWaiting: boolean; isScheduled: boolean; isLeased: boolean }>
+export type ClearOptions = Readonly<{
+  isWaiting: boolean
+  isScheduled: boolean
+  isLeased: boolean
+  /** Also letters of class `financial`; else it rejects with QUEUE_HOLDS_LETTERS where there are any. */
+  isForced?: boolean
+}>
 export type QueueStats = Readonly<{
   /** Requests not yet written. */
   produceWaiting: number

@@ -135,6 +135,10 @@ export function openEngine(storage: Storage, options: EngineOptions): Engine {
       ? ([command] as const)
       : ([command, { op: 'audit', entries: [entry(trace, action, target, details)] }] as const)
 
+  /** For commands whose rows the store writes, with what they removed. */
+  const actOf = (trace: Trace | undefined, action: string, details: AuditEntry['details']) =>
+    trace === undefined ? {} : { trace: { at: clock.now(), action, details, ...trace } }
+
   /** What came of a call that took several transactions. That it was begun stands in its first one. */
   const auditEnd = async (
     trace: Trace | undefined,
@@ -192,8 +196,9 @@ export function openEngine(storage: Storage, options: EngineOptions): Engine {
       }
       return updated as Queue
     },
-    deleteQueue: async (name, trace) => {
-      await storage.write(audited({ op: 'delete-queue', name } as const, trace, 'queue.delete', {}, name))
+    deleteQueue: async (name, trace, { isForced } = { isForced: false }) => {
+      const act = actOf(trace, 'queue.delete', isForced ? { isForced } : {})
+      await storage.write([{ op: 'delete-queue', name, isForced, ...act }])
       await leaveRoom(name, new KnownError('QUEUE_SHUTTING_DOWN', `queue ${name} was deleted`))
     },
     getQueue: (name) => storage.getQueue(name),
@@ -267,25 +272,21 @@ export function openEngine(storage: Storage, options: EngineOptions): Engine {
       return imported
     },
     deleteItems: async (queue, partition, ids, trace) => {
-      const details = { partition, ids: ids.slice(0, 1_000) }
-      const [{ removed }] = await storage.write(
-        audited({ op: 'delete', queue, partition, ids } as const, trace, 'items.delete', details, queue),
-      )
+      const act = actOf(trace, 'items.delete', { partition })
+      const [{ removed }] = await storage.write([{ op: 'delete', queue, partition, ids, ...act }])
       await refreshRoom(queue)
       return removed
     },
     clear: async (queue, what, trace) => {
       let total = 0
-      for (let isFirst = true; ; isFirst = false) {
-        const command = { op: 'clear', queue, ...what, countMax: stepItemsMax } as const
-        // Two rows per call: one with the first step, so that nothing is removed without a trace, one with the sum.
-        const [{ removed }] = await storage.write(
-          audited(command, isFirst ? trace : undefined, 'queue.clear', { ...what }, queue),
-        )
+      for (;;) {
+        const act = actOf(trace, 'queue.clear', { ...what })
+        const [{ removed }] = await storage.write([
+          { op: 'clear', queue, ...what, countMax: stepItemsMax, ...act },
+        ])
         total += removed
         if (removed < stepItemsMax) break
       }
-      await auditEnd(trace, 'queue.cleared', { ...what, removed: total }, queue)
       await refreshRoom(queue)
       return total
     },

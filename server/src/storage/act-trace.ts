@@ -62,6 +62,14 @@ export function queueEntries(
   return [{ ...row, target, details: { ...row.details, ...details } }]
 }
 
+/** What left a queue, and how many of it were letters: an act on a queue may erase what nobody looked at. */
+export function removalDetails(
+  removed: number,
+  letters: Readonly<Record<string, number>>,
+): AuditEntry['details'] {
+  return { removed, ...(Object.keys(letters).length > 0 && { letters }) }
+}
+
 function refusedOf(acts: readonly LetterAct[]): Readonly<{ refused?: Readonly<Record<string, number>> }> {
   const refused: Record<string, number> = {}
   for (const { why } of acts) if (why !== null) refused[why] = (refused[why] ?? 0) + 1

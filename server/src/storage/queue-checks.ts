@@ -17,6 +17,17 @@ export function queueInUse(name: string, user: string): KnownError {
   return new KnownError('QUEUE_IN_USE', `queue ${name} is the dead queue of ${user}`)
 }
 
+/** Letters of this class leave only by what is done to each of them, or because somebody says so twice. */
+export const guardedClass = 'financial'
+
+export function checkOpenLetters(queue: Queue, count: number): void {
+  if (count === 0) return
+  throw new KnownError(
+    'QUEUE_HOLDS_LETTERS',
+    `queue ${queue.name} is of class ${queue.letterClass} and holds ${count} open dead letters`,
+  )
+}
+
 /**
  * Looks both ways, so that no chain of dead queues can come about: the dead queue must have none of
  * its own, and a queue that is a dead queue cannot get one. `found`: the queue of that name, if any.

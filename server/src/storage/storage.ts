@@ -113,8 +113,18 @@ export type UpdateQueue = Readonly<{
   changes: Partial<QueuePolicy>
   now: Instant
 }>
-/** With all its items, counts and archived items. Refused with QUEUE_IN_USE while another queue names it as its dead queue. */
-export type DeleteQueue = Readonly<{ op: 'delete-queue'; name: string }>
+/**
+ * With all its items, counts and archived items. Refused with QUEUE_IN_USE while another queue names it as its dead queue,
+ * and with QUEUE_HOLDS_LETTERS while it has open letters (waiting, under way, DEAD) and is of class `financial`.
+ */
+export type DeleteQueue = Readonly<{
+  op: 'delete-queue'
+  name: string
+  /** Whatever letters it has. */
+  isForced?: boolean
+  /** Its row says how many letters went with it, by state. */
+  trace?: ActTrace
+}>
 
 /** All items go, in order, to one partition. */
 export type Produce = Readonly<{
@@ -270,8 +280,13 @@ export type Delete = Readonly<{
   queue: string
   partition: number
   ids: readonly string[]
+  /** Its row names those that were there, 1,000 at most, and says how many of them were letters, by state. */
+  trace?: ActTrace
 }>
-/** At most `countMax`, lowest ids first; call again until `removed` is less. Done and dead items stay. */
+/**
+ * At most `countMax`, lowest ids first; call again until `removed` is less. Done and dead items stay. Refused with
+ * QUEUE_HOLDS_LETTERS where letters would go of a queue of class `financial`.
+ */
 export type Clear = Readonly<{
   op: 'clear'
   queue: string
@@ -280,6 +295,10 @@ export type Clear = Readonly<{
   isScheduled: boolean
   isLeased: boolean
   countMax: number
+  /** Letters, too, whatever the class. */
+  isForced?: boolean
+  /** Its row says how many were removed, and how many of them were letters, by state. */
+  trace?: ActTrace
 }>
 
 /**

@@ -104,8 +104,11 @@ describeStores('queues', (given) => {
 
     it('can change every part of the policy', async () => {
       const before = await create({ name: 'q' })
-      expect(await update('q', everyPolicy)).toEqual({ ...before, ...everyPolicy, updatedAt: noon + hour })
-      expect(await update('q', defaultPolicy, noon + 2)).toEqual({ ...before, updatedAt: noon + 2 })
+      // Its letters go back by themselves from now on, and are to be told.
+      const changed = { ...before, ...everyPolicy, updatedAt: noon + hour, replannedUntil: null }
+      expect(await update('q', everyPolicy)).toEqual(changed)
+      const back = { ...before, updatedAt: noon + 2, replannedUntil: null }
+      expect(await update('q', defaultPolicy, noon + 2)).toEqual(back)
     })
 
     it('is refused for a queue that does not exist', async () => {

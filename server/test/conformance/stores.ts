@@ -138,7 +138,7 @@ async function deleteQueues(storage: Storage): Promise<void> {
     ...queues.filter((queue) => queue.deadQueue !== null),
     ...queues.filter((queue) => queue.deadQueue === null),
   ]
-  await storage.write(inOrder.map(({ name }) => ({ op: 'delete-queue', name }) as const))
+  await storage.write(inOrder.map(({ name }) => ({ op: 'delete-queue', name, isForced: true }) as const))
 }
 
 function there<T>(value: T | undefined): T {

@@ -93,7 +93,7 @@ function describeDesk(
       for (const name of names.toSorted(
         (a, b) => Number(a.endsWith('.dead')) - Number(b.endsWith('.dead')),
       )) {
-        await must('DELETE', `/api/v1/queues/${encodeURIComponent(name)}`)
+        await must('DELETE', `/api/v1/queues/${encodeURIComponent(name)}?force=true`)
       }
     }
 

@@ -14,7 +14,7 @@ describeServers('the audit log', (api) => {
           actor: 'anonymous',
           target: ids[1],
           reason: 'none is needed',
-          details: {},
+          details: { letters: 3 },
         },
       ],
       next_cursor: null,
@@ -31,6 +31,31 @@ describeServers('the audit log', (api) => {
     } while (cursor !== '')
     expect(seen.map(({ target }) => target).toSorted()).toEqual(ids.toSorted())
     expect(seen.map(({ id }) => id)).toEqual(seen.map(({ id }) => id).toSorted((a, b) => b - a))
+  })
+
+  it('says how many letters a queue took with it, by status, and what was asked for in the names of the API', async () => {
+    const { queue, dead } = await api.queues({ letter_class: 'financial' })
+    const [id = ''] = await api.capture(dead, envelope(queue), envelope(queue), envelope(queue))
+    await api.post('/api/v1/letters/redrive', { ids: [id], include_dead: true })
+    const details = async (target: string) =>
+      (await api.get(`/api/v1/audit?target=${target}&limit=1`)).body.entries[0].details
+    expect(await details(id)).toEqual({ target: null, include_dead: true, queue, number: 1, letters: 1 })
+
+    const clear = { queue_name: dead, queue: true }
+    const refused = await api.post('/v1/queue.clear', clear)
+    expect(refused).toMatchObject({
+      status: 400,
+      body: { message: `queue ${dead} is of class financial and holds 2 open dead letters` },
+    })
+    await api.post('/v1/queues.update', { queue_name: queue, dead_queue: '' })
+    const gone = { queue_name: dead }
+    expect((await api.post('/v1/queues.delete', gone)).status).toBe(400)
+    expect((await api.get(`/api/v1/letters?queue=${dead}`)).body.total).toBe(3)
+
+    expect((await api.post('/v1/queue.clear', { ...clear, destructive: true })).status).toBe(200)
+    expect(await details(dead)).toMatchObject({ removed: 3, letters: { PENDING: 2, RETRYING: 1 } })
+    expect((await api.post('/v1/queues.delete', { ...gone, force: true })).status).toBe(200)
+    expect(await details(dead)).toEqual({ force: true, removed: 0 })
   })
 
   it('finds by who did it', async () => {

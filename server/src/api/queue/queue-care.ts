@@ -37,7 +37,8 @@ const stats = queueRoute({
 const clear = queueRoute({
   path: '/v1/queue.clear',
   permission: 'queue.clear',
-  summary: 'Removes queued items, scheduled items, and with destructive also leased ones.',
+  summary:
+    'Removes queued items, scheduled items, and with destructive also leased ones and letters of class financial.',
   bodyBytesMax: bodyBytesMax.small,
   request: codecOf(QueueClearRequestSchema),
   handle: async (message, call) => {
@@ -46,7 +47,12 @@ const clear = queueRoute({
       if (!queue && !scheduled)
         throw invalid("invalid clear request; one of 'queue', 'scheduled' must be true")
     }
-    const what = { isWaiting: queue, isScheduled: scheduled, isLeased: queue && destructive }
+    const what = {
+      isWaiting: queue,
+      isScheduled: scheduled,
+      isLeased: queue && destructive,
+      isForced: destructive,
+    }
     await inQueue(call.engine, message, check, () => call.engine.clear(queueName, what, traceOf(call)))
     return undefined
   },

@@ -134,14 +134,15 @@ const info = queueRoute({
 const delete_ = queueRoute({
   path: '/v1/queues.delete',
   permission: 'queue.delete',
-  summary: 'Removes a queue and all its items for good.',
+  summary:
+    'Removes a queue and all its items for good; with force also one of class financial with open letters.',
   bodyBytesMax: bodyBytesMax.ids,
   request: codecOf(QueuesDeleteRequestSchema),
-  handle: async ({ queueName }, call) => {
+  handle: async ({ queueName, force }, call) => {
     const { engine } = call
     checkNewQueueName(queueName)
     try {
-      await named(queueName, () => engine.deleteQueue(queueName, traceOf(call)))
+      await named(queueName, () => engine.deleteQueue(queueName, traceOf(call), { isForced: force }))
     } catch (error) {
       if (!(error instanceof KnownError) || error.code !== 'QUEUE_IN_USE') throw error
       const user = await userOf(engine, queueName)

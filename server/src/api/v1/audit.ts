@@ -1,9 +1,9 @@
 import { Type } from 'typebox'
 import type { AuditRow } from '../../storage/storage.ts'
 import { route } from '../route.ts'
+import { AuditView, viewAudit } from './audit-view.ts'
 import { NextCursor, pageQuery, readCursor, writeCursor } from './cursor.ts'
 import { v1 } from './dialect.ts'
-import { AuditView, viewAudit } from './letters/letter-view.ts'
 
 const list = 'audit'
 const name = (description: string) =>

@@ -104,12 +104,22 @@ export const queueCareRoutes = [
     dialect: v1,
     schema: {
       params,
-      querystring: Type.Object({ reason: Reason }, { additionalProperties: false }),
+      querystring: Type.Object(
+        {
+          force: Type.Boolean({
+            default: false,
+            description: 'Also a dead queue of class financial that has open letters. They are erased.',
+          }),
+          reason: Reason,
+        },
+        { additionalProperties: false },
+      ),
       response: { 200: Type.Object({ name: Type.String() }) },
     },
     handler: async (request, _reply, context) => {
       const { name } = request.params
-      await context.engine().deleteQueue(name, traceOf(request, request.query.reason))
+      const { reason, force } = request.query
+      await context.engine().deleteQueue(name, traceOf(request, reason), { isForced: force })
       return { name }
     },
   }),

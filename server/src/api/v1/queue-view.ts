@@ -95,7 +95,7 @@ export function viewQueue(queue: Queue, counts: readonly PartitionCounts[]): Que
   }
 }
 
-function viewRetry(policy: RetryPolicy): Static<typeof RetryView> {
+export function viewRetry(policy: RetryPolicy): Static<typeof RetryView> {
   return { kind: policy.kind, delays: delaysUs(policy).map(formatDuration), jitter: policy.jitter }
 }
 

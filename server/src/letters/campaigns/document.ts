@@ -17,7 +17,14 @@ export function toDocument(facts: CampaignFacts): CampaignDocument {
 export function fromDocument(document: CampaignDocument): CampaignFacts {
   // Ours, written by `toDocument`.
   const facts = document as unknown as CampaignFacts
-  return { ...facts, spec: { ...facts.spec, selection: readSelection(facts.spec.selection) } }
+  return { ...facts, spec: specOf(facts.spec) }
+}
+
+/** The spec of a document, or of the audit row that tells of it. */
+export function specOf(document: unknown): CampaignSpec {
+  // Ours, written by `toDocument`.
+  const spec = document as CampaignSpec
+  return { ...spec, selection: readSelection(spec.selection) }
 }
 
 export function campaignOf(stored: StoredCampaign, now: number): Campaign {

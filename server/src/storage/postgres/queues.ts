@@ -1,5 +1,6 @@
 import { changedQueue, newQueue, type Queue } from '../../core/queue.ts'
 import { KnownError } from '../../errors.ts'
+import { queueEntries, removalDetails } from '../act-trace.ts'
 import {
   checkChangedTimes,
   checkDeadQueue,
@@ -9,8 +10,11 @@ import {
 } from '../queue-checks.ts'
 import { policyText, queueOf } from '../queue-row.ts'
 import type { CreateQueue, DeleteQueue, QueuesQuery, UpdateQueue } from '../storage.ts'
+import { insertEntries } from './audit.ts'
 import type { Connection, Connections, Row } from './connections.ts'
 import { endWhatIsGone, goneColumns } from './redrive-ends.ts'
+import { checkOpen, lettersByState } from './remove.ts'
+import { stateCodes } from './rows.ts'
 import type { Transaction } from './transaction.ts'
 
 /** `version`: what is said here holds while the row has this version. */
@@ -163,7 +167,8 @@ export async function deleteQueue(
   transaction: Transaction,
   command: DeleteQueue,
 ): Promise<{ removed: number }> {
-  const { id } = await transaction.get(command.name)
+  const known = await transaction.get(command.name)
+  const { id } = known
   const user = await namedAsDeadQueueBy(transaction, command.name)
   if (user !== undefined) throw queueInUse(command.name, user)
   const run = async (text: string) => (await transaction.connection.query({ text, isLong: true }, [id]))[0]
@@ -172,6 +177,8 @@ export async function deleteQueue(
   // The partitions first: from here on nobody can put anything into the queue. The queue's own row
   // last: whoever waits for it holds no lock that this waits for.
   await run(`select from redrive.partitions where queue_id = $1 order by partition for update`)
+  const { waiting, scheduled, leased, dead } = stateCodes
+  if (command.isForced !== true) await checkOpen(transaction, known, [waiting, scheduled, leased, dead])
   const gone = await transaction.connection.query(
     {
       text: `with gone as (delete from redrive.items where queue_id = $1 returning ${goneColumns.join(', ')})
@@ -189,7 +196,15 @@ export async function deleteQueue(
   }))
   const { removed } = sum as Row
   await endWhatIsGone(transaction, rows, transaction.now())
-  await run('delete from redrive.archive where queue_id = $1')
+  // All of its letters are locked by their deletion: nobody changes their counts any more.
+  await transaction.flushLetters()
+  const letters = await transaction.connection.query({ text: countByState }, [id])
+  const archived = (await run(purgeArchive))?.n as number
+  const details = {
+    ...removalDetails(removed as number, lettersByState(letters)),
+    ...(archived > 0 && { archived }),
+  }
+  await insertEntries(transaction.connection, queueEntries(command.trace, command.name, 1, details))
   for (const table of ['counts', 'letter_counts', 'open_letters', 'group_hours', 'groups', 'letter_edits']) {
     await run(`delete from redrive.${table} where queue_id = $1`)
   }
@@ -201,6 +216,11 @@ export async function deleteQueue(
   transaction.changed(command.name, undefined)
   return { removed: removed as number }
 }
+
+const countByState = `select c.state, sum(c.n)::int8 as n from redrive.letter_counts c where c.queue_id = $1
+  group by c.state having sum(c.n) <> 0`
+const purgeArchive = `with gone as (delete from redrive.archive where queue_id = $1 returning 1)
+  select count(*) as n from gone`
 
 export async function getQueue(connections: Connections, name: string): Promise<Queue | null> {
   const [row] = await connections.read(

@@ -1,6 +1,9 @@
+import { queueEntries, removalDetails } from '../act-trace.ts'
 import { redrivesCounted } from '../letter-store.ts'
+import { checkOpenLetters, guardedClass } from '../queue-checks.ts'
 import type { Clear, Counts, Delete } from '../storage.ts'
 import { int4s, texts } from './arrays.ts'
+import { insertEntries } from './audit.ts'
 import type { Row, Statement } from './connections.ts'
 import { isAt, locate } from './locate.ts'
 import type { KnownQueue } from './queues.ts'
@@ -41,12 +44,17 @@ export async function deleteItems(transaction: Transaction, command: Delete): Pr
   const known = await transaction.at(command.queue, command.partition)
   const ids = [...new Set(command.ids)].sort()
   const rows = await transaction.connection.query(lockByIds, [known.id, command.partition, texts(ids)])
-  return removeLocked(
+  const { removed, details } = await removeLocked(
     transaction,
     known,
     rows.map((row) => ({ ...row, partition: command.partition })),
   )
+  const told = { ids: rows.slice(0, idsToldMax).map(({ id }) => id), ...details }
+  await insertEntries(transaction.connection, queueEntries(command.trace, command.queue, removed, told))
+  return { removed }
 }
+
+const idsToldMax = 1_000
 
 /** Each partition gives its lowest ids, in the order of its index; the lowest of all of them go. */
 export const lockByState: Statement = {
@@ -69,6 +77,7 @@ export async function clear(transaction: Transaction, command: Clear): Promise<{
     ...(command.isLeased ? [stateCodes.leased] : []),
   ]
   if (states.length === 0) return { removed: 0 }
+  if (command.isForced !== true) await checkOpen(transaction, known, states)
   const partitions =
     command.partition === undefined
       ? Array.from({ length: known.queue.partitions }, (_, partition) => partition)
@@ -79,22 +88,53 @@ export async function clear(transaction: Transaction, command: Clear): Promise<{
     command.countMax,
     int4s(partitions),
   ])
-  return removeLocked(transaction, known, rows)
+  const { removed, details } = await removeLocked(transaction, known, rows)
+  await insertEntries(transaction.connection, queueEntries(command.trace, command.queue, removed, details))
+  return { removed }
+}
+
+const countOpen: Statement = {
+  text: `select coalesce(sum(c.n), 0)::int8 as n from redrive.letter_counts c
+    where c.queue_id = $1 and c.state = any ($2::int4[])`,
+}
+
+/** Letters of a class that is guarded are not erased by the way. */
+export async function checkOpen(
+  transaction: Transaction,
+  { id, queue }: KnownQueue,
+  states: readonly number[],
+): Promise<void> {
+  if (queue.letterClass !== guardedClass) return
+  await transaction.flushLetters()
+  const [row] = await transaction.connection.query(countOpen, [id, int4s(states)])
+  checkOpenLetters(queue, row?.n as number)
 }
 
 async function removeLocked(
   transaction: Transaction,
   known: KnownQueue,
   locked: readonly Row[],
-): Promise<{ removed: number }> {
-  if (locked.length === 0) return { removed: 0 }
+): Promise<{ removed: number; details: ReturnType<typeof removalDetails> }> {
+  if (locked.length === 0) return { removed: 0, details: {} }
   await endWhatIsGone(transaction, locked, transaction.now())
   const rows = await transaction.connection.query(deleteByIds, [
     int4s(locked.map(() => known.id)),
     int4s(locked.map(({ partition }) => partition as number)),
     texts(locked.map(({ id }) => id as string)),
   ])
-  return { removed: tallyGone(transaction, rows, 'deleted') }
+  const removed = tallyGone(transaction, rows, 'deleted')
+  const letters = lettersByState(rows.filter((row) => row.group_id !== null))
+  return { removed, details: removalDetails(removed, letters) }
+}
+
+/** Of rows with a state and a number. */
+export function lettersByState(rows: readonly Row[]): Record<string, number> {
+  const letters: Record<string, number> = {}
+  for (const row of rows) {
+    const state = stateNames[row.state as number] ?? 'dead'
+    letters[state] = (letters[state] ?? 0) + (row.n as number)
+  }
+  return letters
 }
 
 /** Takes rows of `sumOfGone` off the gauges and adds them to a total. */

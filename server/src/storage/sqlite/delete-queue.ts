@@ -1,8 +1,11 @@
 import type { LetterFacts } from '../../core/item.ts'
+import { queueEntries, removalDetails } from '../act-trace.ts'
 import { queueInUse } from '../queue-checks.ts'
 import type { DeleteQueue } from '../storage.ts'
+import { insertAudit } from './audit.ts'
 import { forgetLetter, loseTrack } from './letter-end.ts'
 import { namedAsDeadQueueBy } from './queues.ts'
+import { checkOpen } from './remove.ts'
 import { listedCodes } from './rows.ts'
 import type { Transaction } from './transaction.ts'
 
@@ -11,12 +14,20 @@ const tables = ['archive', 'counts', 'produce_keys', 'letter_edits', 'letter_cou
 
 export function deleteQueue(transaction: Transaction, command: DeleteQueue): { removed: number } {
   const { database, book, groups, tally } = transaction
-  const { id } = book.get(command.name)
+  const known = book.get(command.name)
+  const { id } = known
   const user = namedAsDeadQueueBy(database, command.name)
   if (user !== undefined) throw queueInUse(command.name, user)
+  if (command.isForced !== true) {
+    checkOpen(transaction, known, ['waiting', 'scheduled', 'leased', 'dead'])
+  }
+  const letters = lettersByState(transaction, id)
   tellLetters(transaction, id)
   tellCampaigns(transaction, id)
   const removed = database.run('delete from items where queue_id = ?', id)
+  const archived = database.array('select count(*) from archive where queue_id = ?', id)?.[0] as number
+  const details = { ...removalDetails(removed, letters), ...(archived > 0 && { archived }) }
+  insertAudit(database, queueEntries(command.trace, command.name, 1, details))
   for (const table of tables) database.run(`delete from ${table} where queue_id = ?`, id)
   database.run('delete from group_hours where group_id in (select id from groups where queue_id = ?)', id)
   database.run('delete from groups where queue_id = ?', id)
@@ -25,6 +36,18 @@ export function deleteQueue(transaction: Transaction, command: DeleteQueue): { r
   book.forget()
   groups.forget()
   return { removed }
+}
+
+function lettersByState({ database }: Transaction, queueId: number): Record<string, number> {
+  const sql = `select letter_state, count(*) from items where queue_id = ? and letter_state is not null
+    group by letter_state`
+  const counts = new Map(database.arrays(sql, queueId).map(([code, n]) => [code as number, n as number]))
+  const letters: Record<string, number> = {}
+  for (const [state, code] of Object.entries(listedCodes)) {
+    const count = counts.get(code)
+    if (count !== undefined) letters[state] = count
+  }
+  return letters
 }
 
 /** Letters of other queues whose redrives are in this one come back: nobody will hear of these again. */

@@ -25,6 +25,9 @@ import type { Transaction } from './transaction.ts'
 export type Unit = readonly Command[]
 export type Outcome = { isOk: true; results: Results[Command['op']][] } | { isOk: false; error: unknown }
 
+/** They find letters by their counts. */
+const looksAtCounts = new Set<Command['op']>(['freeze-letters', 'replan-redrives', 'clear', 'delete-queue'])
+
 /**
  * The one writer. Units that arrive while the disk is busy share the next transaction, and so its
  * fsync; each has a savepoint of its own, so that one that is refused leaves no trace in it.
@@ -64,9 +67,8 @@ export class Writer {
 
   #tryUnit(unit: Unit, tally: Tally, isAlone: boolean): Outcome {
     const own = new Tally()
-    // It finds letters by their counts, those of earlier units too. Written before the savepoint, so that they stay.
-    if (unit.some(({ op }) => op === 'freeze-letters' || op === 'replan-redrives'))
-      tally.flush(this.#database)
+    // Those of earlier units too. Written before the savepoint, so that they stay.
+    if (unit.some(({ op }) => looksAtCounts.has(op))) tally.flush(this.#database)
     if (!isAlone) this.#database.run('savepoint unit')
     try {
       const transaction: Transaction = {

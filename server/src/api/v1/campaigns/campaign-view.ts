@@ -1,6 +1,6 @@
 import { type Static, Type } from 'typebox'
 import { formatDuration } from '../../../core/duration.ts'
-import type { Campaign } from '../../../letters/letters.ts'
+import type { Campaign, CampaignSpec } from '../../../letters/letters.ts'
 import { campaignLetterStates } from '../../../storage/campaign-store.ts'
 import { formatInstant } from '../../wire-time.ts'
 import { nullable } from '../cursor.ts'
@@ -59,18 +59,12 @@ export const CampaignView = Type.Object({
 })
 export type CampaignView = Static<typeof CampaignView>
 
-export function viewCampaign(campaign: Campaign): CampaignView {
-  const { spec } = campaign
+/** What it was asked to do. */
+export function viewSpec(spec: CampaignSpec) {
   const { selection } = spec
   return {
-    id: campaign.id,
     name: spec.name,
-    reason: campaign.reason,
-    actor: campaign.actor,
     action: spec.action,
-    state: campaign.state,
-    state_reason: campaign.stateReason,
-    is_ended: isEnded(campaign),
     ids: 'filter' in selection ? null : [...selection.letterIds],
     filter: 'filter' in selection ? viewFilter(selection.filter) : null,
     target: spec.target,
@@ -80,6 +74,18 @@ export function viewCampaign(campaign: Campaign): CampaignView {
     ramp: formatDuration(spec.rampUs),
     halt_ratio: spec.haltRatio,
     halt_min: spec.haltMin,
+  }
+}
+
+export function viewCampaign(campaign: Campaign): CampaignView {
+  return {
+    ...viewSpec(campaign.spec),
+    id: campaign.id,
+    reason: campaign.reason,
+    actor: campaign.actor,
+    state: campaign.state,
+    state_reason: campaign.stateReason,
+    is_ended: isEnded(campaign),
     created_at: formatInstant(campaign.createdAt),
     updated_at: formatInstant(campaign.updatedAt),
     started_at: timeOrNull(campaign.startedAt),

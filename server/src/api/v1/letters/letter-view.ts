@@ -2,7 +2,6 @@ import { type Static, Type } from 'typebox'
 import type { Instant } from '../../../core/instant.ts'
 import type { Failure, Item, Origin, RedriveRecord } from '../../../core/item.ts'
 import { reasonSlug } from '../../../core/reason.ts'
-import type { AuditRow } from '../../../storage/storage.ts'
 import { letterStatus, letterStatuses } from '../../letter-status.ts'
 import { formatInstant } from '../../wire-time.ts'
 import { nullable } from '../cursor.ts'
@@ -82,17 +81,6 @@ export const RedriveView = Type.Object({
   edit: nullable(Type.Integer(), 'The edited version that was sent; null: the letter as it is.'),
   outcome: nullable(Type.Enum(['resolved', 'failed', 'unknown']), 'Null while it is under way.'),
   ended_at: nullable(Time),
-})
-
-export const AuditView = Type.Object({
-  id: Type.Integer(),
-  at: Time,
-  actor: Type.String(),
-  action: Type.String(),
-  target: Type.String({ description: 'What it was done to: a letter, a queue, a campaign…' }),
-  reason: Type.String(),
-  request_id: Type.String(),
-  details: Type.Unknown(),
 })
 
 const messageShown = 1_000
@@ -181,11 +169,6 @@ export function viewRedrive(
     outcome: record.outcome,
     ended_at: timeOrNull(record.endedAt),
   }
-}
-
-export function viewAudit(row: AuditRow): Static<typeof AuditView> {
-  const { id, at, actor, action, target, reason, requestId, details } = row
-  return { id, at: formatInstant(at), actor, action, target, reason, request_id: requestId, details }
 }
 
 export function viewHeaders(item: Pick<Item, 'headers'>): Static<typeof HeaderView>[] {

@@ -5,18 +5,17 @@ import type { LetterDetail, Letters } from '../../../letters/letters.ts'
 import type { LetterCursor, LetterOrder } from '../../../storage/letter-store.ts'
 import { route } from '../../route.ts'
 import { formatInstant } from '../../wire-time.ts'
+import { AuditView, viewAudit } from '../audit-view.ts'
 import { NextCursor, nullable, pageQuery, readCursor, writeCursor } from '../cursor.ts'
 import { v1 } from '../dialect.ts'
 import { filterFields, readFilter } from '../letter-filter.ts'
 import { base64Of, HeaderView, textOf } from '../wire-bytes.ts'
 import {
-  AuditView,
   FailureView,
   LetterSummary,
   letterFields,
   RedriveView,
   Time,
-  viewAudit,
   viewFailures,
   viewFields,
   viewHeaders,
