@@ -2,9 +2,10 @@ import { later } from '../../core/instant.ts'
 import type { Leased } from '../../core/item.ts'
 import type { LeaseItems } from '../storage.ts'
 import { int4s, int8s, texts } from './arrays.ts'
-import type { Connection, Statement } from './connections.ts'
+import type { Connection, Row, Statement } from './connections.ts'
 import { addToCounts } from './counts.ts'
 import { type Cursors, fromTheStart } from './cursors.ts'
+import { leaseOne, parametersOfOne } from './lease-one.ts'
 import { type LeasedValues, leasedColumns, leasedItem, leasedNames } from './leased-row.ts'
 import { checkPartition, type KnownQueue } from './queues.ts'
 import { stateCodes } from './rows.ts'
@@ -168,8 +169,7 @@ async function leaseTogether(
   for (const isAll of [false, true]) {
     const some = [...groups.values()].filter(({ known }) => known.isSourced === isAll)
     if (some.length === 0) continue
-    const found = await connection.query(isAll ? leaseAll : leaseLive, parametersOf(some, slot, cursors))
-    const rows = found as unknown as readonly LeasedValues[]
+    const rows = (await query(connection, some, slot, cursors)) as unknown as readonly LeasedValues[]
     const dealt: LeasedValues[] = []
     for (const row of rows) dealt[row[0] - 1] = row
     let at = 0
@@ -185,6 +185,35 @@ async function leaseTogether(
     }
   }
   return results
+}
+
+function query(
+  connection: Pick<Connection, 'query'>,
+  groups: readonly Group[],
+  slot: number | null,
+  cursors: Cursors | undefined,
+): Promise<Row[]> {
+  const [first] = groups
+  if (first?.known.isSourced) return connection.query(leaseAll, parametersOf(groups, slot, cursors))
+  const isOne = groups.length === 1 && first !== undefined && isOfOneTime(first)
+  if (!isOne) return connection.query(leaseLive, parametersOf(groups, slot, cursors))
+  const { known, partition, turns } = first
+  const { now } = turns[0] as Turn
+  const parameters = parametersOfOne({
+    queueId: known.id,
+    version: known.version,
+    partition,
+    holders: turns.map(({ holder }) => holder),
+    now,
+    deadline: later(now, known.queue.leaseUs),
+    slot,
+    after: cursors?.at({ queue: known.queue.name, partition }) ?? fromTheStart,
+  })
+  return connection.query(leaseOne, parameters)
+}
+
+function isOfOneTime({ turns }: Group): boolean {
+  return turns.every(({ now }) => now === turns[0]?.now)
 }
 
 function parametersOf(

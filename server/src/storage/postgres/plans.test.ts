@@ -16,6 +16,7 @@ import { completeInPlace, completeLeased, completePlain } from './complete-plain
 import { Connections, type Statement } from './connections.ts'
 import { leaseAll, leaseLive } from './lease.ts'
 import { peekEnded } from './lease-ends.ts'
+import { leaseOne } from './lease-one.ts'
 import { type FindQuery, lookStatement } from './letter-list.ts'
 import { partsOf } from './letter-parts.ts'
 import { lockLetters, placeLetters, rewriteLetters } from './letter-rows.ts'
@@ -91,6 +92,7 @@ describe('on a filled table', needs(postgres), () => {
 
   it.each([
     ['lease', leaseLive, ['items_live_ready'], ['items_sourced']],
+    ['lease from one partition', leaseOne, ['items_live_ready', 'Tid Scan'], ['items_sourced']],
     ['lease with letters', leaseAll, ['items_live_ready', 'items_sourced_ready', 'Merge Append'], []],
     ['complete', completeLeased, ['items_live_id', 'Tid Scan'], ['items_sourced']],
     ['complete where it was leased', completeInPlace, ['Tid Scan'], ['items_live_id', 'items_sourced']],
