@@ -155,6 +155,26 @@ describe('the ends of leases', needs(postgres), () => {
     expect(await storage.verify()).toEqual([])
   })
 
+  it('are not all looked up to say when the next one is', async () => {
+    await using database = await testDatabase()
+    const storage = await openWithQueue(database)
+    await run(storage, { op: 'produce', ...at, items: newItems(1_401), now: noon })
+    const leaseSome = (count: number, now: number) =>
+      run(storage, { op: 'lease', ...at, holders: Array<string>(count).fill('a'), now })
+    for (const second of [0, 1]) {
+      const leased = await leaseSome(700, noon + second)
+      await run(storage, { op: 'complete', ...at, ids: leased.map(({ id }) => id), now: noon })
+    }
+    await leaseSome(1, noon + 2)
+    // The first 700 were enough. What comes after them ends no earlier.
+    expect(await storage.nextDueAt()).toBe(noon + minute)
+    expect(await advanceAll(storage, noon + minute)).toBe(0)
+    expect(await storage.nextDueAt()).toBe(noon + minute + 1)
+    expect(await advanceAll(storage, noon + minute + 1)).toBe(0)
+    expect(await storage.nextDueAt()).toBe(noon + minute + 2)
+    expect(await advanceAll(storage, noon + minute + 2)).toBe(1)
+  })
+
   it('take no more room while leases come and go', async () => {
     await using database = await testDatabase()
     const storage = await openWithQueue(database)

@@ -57,14 +57,24 @@ export const forgetEnds: Statement = {
 }
 
 const endsLooked = 20
+const idsLooked = 500
+/**
+ * It is asked every second, and most of what it looks up was settled long ago: so it stops after so many ids,
+ * not only after so many batches. Twenty batches of a thousand took a tenth of a second.
+ */
 export const firstEnd: Statement = {
   name: 'first-lease-end',
-  text: `with looked as materialized (
+  text: `with first as materialized (
       select * from redrive.lease_ends order by deadline, number limit ${endsLooked}
+    ), summed as materialized (
+      select f.*, sum(cardinality(f.ids)) over (order by f.deadline, f.number) - cardinality(f.ids) as ids_before from first f
+    ), looked as materialized (
+      select * from summed where ids_before < ${idsLooked}
     )
     select coalesce(
       (select min(ends.deadline) from looked ends
         where exists (select from ${stillLeased} s)),
       -- Nobody knows yet; a look too early finds nothing and asks again.
-      (select max(deadline) from looked having count(*) = ${endsLooked})) as deadline`,
+      (select max(deadline) from looked
+        having count(*) = ${endsLooked} or count(*) < (select count(*) from summed))) as deadline`,
 }
