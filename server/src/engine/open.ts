@@ -96,20 +96,22 @@ export function openEngine(storage: Storage, options: EngineOptions): Engine {
   const leaveRoom = async (name: string, why: KnownError): Promise<void> => {
     const leaving = rooms.get(name)
     rooms.delete(name)
+    open.delete(name)
     const room = await leaving?.catch(() => undefined)
     if (room === undefined) return
-    open.delete(name)
+    // It was still being opened; unless by now somebody opened the next one.
+    if (open.get(name) === room) open.delete(name)
     await room.close(why)
   }
   /** A queue that is gone from the store, by this or another server, has no room. */
-  const inRoom = async <T>(name: string, work: (room: Room) => Promise<T>): Promise<T> => {
-    const room = await roomOf(name)
-    try {
-      return await work(room)
-    } catch (error) {
+  const inRoom = <T>(name: string, work: (room: Room) => Promise<T>): Promise<T> => {
+    // One that is open is not waited for: every turn that a call waits is paid by all calls.
+    const room = closed === undefined ? open.get(name) : undefined
+    const working = room === undefined ? roomOf(name).then(work) : work(room)
+    return working.catch(async (error: unknown) => {
       if (error instanceof KnownError && error.code === 'QUEUE_NOT_FOUND') await leaveRoom(name, error)
       throw error
-    }
+    })
   }
 
   const entry = (
@@ -222,9 +224,9 @@ export function openEngine(storage: Storage, options: EngineOptions): Engine {
     lease: (queue, { clientId, countMax, timeoutMs, signal }) =>
       inRoom(queue, (room) => room.lease(clientId, countMax, timeoutMs, signal)),
     complete: (queue, partition, ids, call = {}) =>
-      inRoom(queue, async (room) => {
-        await room.settle({ op: 'complete', queue, partition, ids, now: clock.now() }, call)
-      }),
+      inRoom(queue, (room) =>
+        room.settle({ op: 'complete', queue, partition, ids, now: clock.now() }, call).then(nothing),
+      ),
     retry: (queue, partition, items, call = {}) =>
       inRoom(queue, async (room) => {
         const given = items.map((item) => ({ isDead: false, error: null, chance: random(), ...item }))
@@ -309,10 +311,8 @@ export function openEngine(storage: Storage, options: EngineOptions): Engine {
     hold: (queue, isHeld) => {
       if (isHeld) held.add(queue)
       else held.delete(queue)
-      void rooms
-        .get(queue)
-        ?.then((room) => room.hold(isHeld))
-        .catch(onError)
+      // One that is being opened will look.
+      open.get(queue)?.hold(isHeld)
     },
     advance: () => clockwork.advance(),
     close: async () => {
@@ -328,3 +328,5 @@ export function openEngine(storage: Storage, options: EngineOptions): Engine {
     },
   }
 }
+
+function nothing(): void {}
