@@ -16,6 +16,7 @@ import {
   isLetter,
   type Leased,
   type LetterFacts,
+  type Origin,
   type Outcome,
   type RedriveRecord,
   type Waiting,
@@ -93,6 +94,16 @@ export function replanRedrive(
   const isSent = policy.mode === 'auto' && item.redrives < policy.redrivesMax && !isUnknown
   const next = isSent ? planned : null
   return next === facts.nextRedriveAt ? undefined : { ...item, letter: { ...facts, nextRedriveAt: next } }
+}
+
+/**
+ * The queue that a letter goes back to unless somebody names another; null where a driver of its own has to send it:
+ * webhook deliveries, and records of a Kafka cluster that is named. Who captures over HTTP calls a queue
+ * of ours a topic as well, and may give the offset it had elsewhere.
+ */
+export function queueOfOrigin(origin: Origin | null): string | null {
+  if (origin === null || origin.kind === 'webhook') return null
+  return origin.kind === 'kafka' && origin.cluster !== null ? null : origin.name
 }
 
 export function isRedriving(item: Pick<Item, 'state' | 'letter'>): boolean {

@@ -102,7 +102,8 @@ export type Redriven = Readonly<
 >
 /**
  * `no-target`: the queue is not there, or the origin is none. `dead-target`: it takes dead letters of
- * others, or is where the letter itself is: a redrive never goes there. `no-edit`: there is no such edited version.
+ * others, or has or had letters captured from elsewhere: a redrive never goes there. `no-edit`: there is no such
+ * edited version.
  */
 export type NotSent = NotNow | 'no-target' | 'dead-target' | 'no-edit' | 'not-due'
 

@@ -806,8 +806,9 @@ describeStores('a redrive', (given) => {
       const { work, letters } = await acts.queues()
       const origins = [
         anOrigin(),
-        // A topic that happens to have the name of a queue is not that queue.
+        // A topic of a cluster that happens to have the name of a queue is not that queue, nor is a webhook.
         anOrigin({ name: work }),
+        anOrigin({ kind: 'webhook', name: work, cluster: null }),
         anOrigin({ kind: 'queue', name: 'never-there', partition: 0, group: null, cluster: null }),
       ]
       const ids = await acts.capture(
@@ -821,12 +822,48 @@ describeStores('a redrive', (given) => {
       expect(await whyNot(buried)).toBe('no-target')
     })
 
+    it('but to the queue of that name, whatever who captured it called that', async () => {
+      const { work, letters } = await acts.queues()
+      const called = { name: work, group: null, cluster: null }
+      const origins = [
+        anOrigin({ ...called, kind: 'http', partition: null }),
+        anOrigin({ ...called, kind: 'kafka', partition: 3 }),
+        anOrigin({ ...called, kind: 'queue', partition: 0 }),
+      ]
+      const ids = await acts.capture(
+        letters,
+        origins.map((origin) => aLetter({ origin })),
+      )
+      for (const id of ids) expect(await whyNot(id)).toBe('sent')
+      expect(await acts.items(work)).toHaveLength(3)
+    })
+
     it('to a queue that takes the dead letters of others', async () => {
       const { work, letters } = await acts.queues()
       const elsewhere = (await acts.queues()).letters
       const [letterId = ''] = await acts.bury(work, newItems(1))
       expect(await whyNot(letterId, to(letterId, letters))).toBe('dead-target')
       expect(await whyNot(letterId, to(letterId, elsewhere))).toBe('dead-target')
+    })
+
+    it('to a queue into which letters were captured, also when they are gone', async () => {
+      const { work } = await acts.queues()
+      const [letterId = ''] = await acts.bury(work, newItems(1))
+      const captured = await given.queue()
+      const [other = ''] = await acts.capture(captured, [aLetter()])
+      expect(await whyNot(letterId, to(letterId, captured))).toBe('dead-target')
+      await acts.discard([other])
+      await given.run({ op: 'archive', queue: captured, endedBefore: noon + 1, countMax: 10, now: noon })
+      expect(await whyNot(letterId, to(letterId, captured))).toBe('dead-target')
+    })
+
+    it('but to a queue into which items were imported with a source id', async () => {
+      const { work } = await acts.queues()
+      const [letterId = ''] = await acts.bury(work, newItems(1))
+      const imported = await given.queue()
+      const items = [{ payload: bytes('x'), sourceId: 'elsewhere/1' }]
+      await given.run({ op: 'import', queue: imported, partition: 0, items, now: noon })
+      expect(await whyNot(letterId, to(letterId, imported))).toBe('sent')
     })
 
     it('to the queue that it is in itself', async () => {

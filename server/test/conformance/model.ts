@@ -22,6 +22,7 @@ import {
   isRedriving,
   newLetterFacts,
   noDeadline,
+  queueOfOrigin,
   restoreLetter,
   startRedrive,
   whyNotDiscarded,
@@ -93,6 +94,8 @@ export class Model {
   readonly queues = new Map<string, Queue>()
   #items: Item[] = []
   #archive: Archived[] = []
+  /** Queues that have letters or had some. */
+  readonly #withLetters = new Set<string>()
   readonly #totals = new Map<string, Record<Total, number>>()
   readonly #lastIds = new Map<string, string>()
   /** Checks that have to wait until the whole command is done. */
@@ -436,12 +439,12 @@ export class Model {
     if (notNow !== undefined) why.push(notNow)
     const { redrive } = this.#queue(letter.queue)
     if (command.isDueOnly === true && !isDue(letter, redrive, command.now)) why.push('not-due')
-    const name = asked ?? (letter.origin?.kind === 'queue' ? letter.origin.name : null)
+    const name = asked ?? queueOfOrigin(letter.origin)
     if (name === null || !this.queues.has(name)) why.push('no-target')
     const isDeadQueue = [...this.queues.values()].some(
       ({ deadQueue }) => deadQueue !== null && deadQueue === name,
     )
-    if (isDeadQueue || name === letter.queue) why.push('dead-target')
+    if (isDeadQueue || (name !== null && this.#withLetters.has(name))) why.push('dead-target')
     return why
   }
 
@@ -508,6 +511,7 @@ export class Model {
 
   #add(item: Item): void {
     this.#items.push(item)
+    if (isLetter(item)) this.#withLetters.add(item.queue)
     this.#totalsAt(item).accepted++
   }
 

@@ -185,6 +185,23 @@ describeDesks('a retry', (desk) => {
     expect(await get(id)).toEqual(before)
   })
 
+  it.each([
+    ['a topic', {}],
+    ['a topic and where it was there', { original_partition: 2, original_offset: 7 }],
+  ])(
+    'finds the queue that an envelope names as %s, and is 503 only while there is none',
+    async (_, place) => {
+      await desk.queue('captured')
+      const letters = [{ original_topic: 'refunds', ...place, original_value: 'x' }]
+      const captured = await desk.ask('POST', '/api/v1/letters', { queue: 'captured', letters })
+      const { id } = captured.body.letters[0]
+      expect((await retry(id)).status).toBe(503)
+      await desk.queue('refunds')
+      expect((await retry(id)).status).toBe(200)
+      expect(await desk.lease('refunds')).toHaveLength(1)
+    },
+  )
+
   it('by several callers at once is one retry', async () => {
     const id = await anOrder()
     const answers = await Promise.all([1, 2, 3, 4, 5].map(() => retry(id)))

@@ -73,8 +73,11 @@ describeServers('sending letters back', (api) => {
   it('sends to a named queue, and never to one that takes dead letters', async () => {
     const { queue, dead } = await api.queues()
     const other = await api.queues()
+    // Nobody names it as theirs, but letters are captured into it.
+    const filled = (await api.queues()).queue
+    await api.capture(filled, envelope(queue))
     const ids = await api.capture(dead, envelope(queue), envelope(queue))
-    for (const target of [dead, other.dead, 'no-such-queue']) {
+    for (const target of [dead, other.dead, filled, 'no-such-queue']) {
       for (const path of ['redrive', `${ids[0]}/redrive`]) {
         const body = path === 'redrive' ? { ids, target } : { target }
         const refused = await api.post(`/api/v1/letters/${path}`, body)
@@ -85,6 +88,13 @@ describeServers('sending letters back', (api) => {
         })
       }
     }
+    const campaign = { action: 'redrive', ids, target: filled }
+    const preview = await api.post('/api/v1/campaigns/preview', campaign)
+    expect(preview.body.warnings).toContain(
+      `queue ${filled} takes dead letters: its 2 letters will be skipped`,
+    )
+    const made = await api.post('/api/v1/campaigns', { ...campaign, name: 'n', reason: 'r' })
+    expect(made).toMatchObject({ status: 400, body: { error: { code: 'TARGET_INVALID' } } })
     expect((await api.get(`/api/v1/letters?queue=${dead}&status=PENDING`)).body.total).toBe(2)
     await api.post('/api/v1/letters/redrive', { ids, target: other.queue })
     expect(await lease(api, other.queue, 2)).toHaveLength(2)

@@ -6,6 +6,7 @@ import type { Campaign, CampaignSpec, Campaigns } from '../letters.ts'
 import { type LettersParts, silent } from '../parts.ts'
 import { createSearch } from '../search.ts'
 import { type Action, auditOf } from '../trail.ts'
+import { isDeadQueue } from './dead-queue.ts'
 import { campaignOf, fromDocument, toDocument } from './document.ts'
 import { afterFreezing, type CampaignFacts, cancel, pause, resume } from './machine.ts'
 import { startPace } from './pace.ts'
@@ -89,8 +90,8 @@ export function openCampaigns(parts: LettersParts & { owner: string }): OpenedCa
     if ((await storage.getQueue(target)) === null)
       throw refused(`there is no queue named ${target} to send letters to`)
     const queues = await storage.listQueues({ countMax: queuesMax })
-    if (queues.some(({ deadQueue }) => deadQueue === target)) {
-      throw refused(`queue ${target} takes dead letters of others: letters are never sent there`)
+    if (await isDeadQueue(storage, queues, target)) {
+      throw refused(`queue ${target} takes dead letters: letters are never sent there`)
     }
   }
 

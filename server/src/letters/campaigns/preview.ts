@@ -7,6 +7,7 @@ import type { LetterCount, LetterFilter } from '../../storage/letter-store.ts'
 import type { Storage } from '../../storage/storage.ts'
 import type { CampaignPreview, CampaignSpec } from '../letters.ts'
 import { areCountsExact, countedPart, isCounted } from '../search.ts'
+import { isDeadQueue } from './dead-queue.ts'
 import { selectedBy } from './spec.ts'
 
 const sampleMax = 10
@@ -202,7 +203,6 @@ async function targetWarnings(
   { targets }: Found,
   queues: ReadonlyMap<string, Queue>,
 ): Promise<readonly string[]> {
-  const deadQueues = new Set([...queues.values()].flatMap(({ deadQueue }) => deadQueue ?? []))
   const warnings: string[] = []
   for (const { queue: name, count } of targets) {
     const queue = queues.get(name)
@@ -210,8 +210,8 @@ async function targetWarnings(
       warnings.push(`there is no queue ${name} here: its ${count} letters will be skipped`)
       continue
     }
-    if (deadQueues.has(name)) {
-      warnings.push(`queue ${name} takes dead letters of others: its ${count} letters will be skipped`)
+    if (await isDeadQueue(storage, queues.values(), name)) {
+      warnings.push(`queue ${name} takes dead letters: its ${count} letters will be skipped`)
       continue
     }
     if (queue.isPaused) warnings.push(`queue ${name} is paused: what is sent there waits until it is resumed`)

@@ -7,7 +7,7 @@
  */
 import { deadPartition } from '../../core/dead-letter.ts'
 import { later } from '../../core/instant.ts'
-import { isDue, noDeadline, startRedrive, whyNotRedriven } from '../../core/letter.ts'
+import { isDue, noDeadline, queueOfOrigin, startRedrive, whyNotRedriven } from '../../core/letter.ts'
 import { actOf, letterEntries } from '../act-trace.ts'
 import type { NotSent, RedriveLetters, Redriven } from '../letter-store.ts'
 import { int4s, int8s, list, texts, uuids } from './arrays.ts'
@@ -45,9 +45,14 @@ export const seeLetters: Statement = {
       where f.uuid = w.uuid and coalesce(f.root_id, f.id) = w.letter_id and f.origin is not null offset 0) t`,
 }
 
-const findTargets: Statement = {
+/** Named by others as theirs, or with letters now or before: those have groups, which stay as long as their queue. */
+const findDeadQueues: Statement = {
   name: 'dead-queues-among',
-  text: 'select distinct dead_queue from redrive.queues where dead_queue = any ($1::text[])',
+  text: `select w.name from unnest($1::text[]) as w(name)
+    where exists (select from redrive.queues u where u.dead_queue = w.name)
+      or (select g.id from redrive.queues q cross join lateral (
+            select f.id from redrive.groups f where f.queue_id = q.id limit 1) g
+          where q.name = w.name) is not null`,
 }
 
 const findEdits: Statement = {
@@ -266,10 +271,8 @@ async function lockTargets(
   letters: readonly Asked[],
   seen: ReadonlyMap<string, SeenLetter>,
 ): Promise<(asked: Asked) => Target> {
-  const nameOf = ({ queue, letterId }: Asked): string | undefined => {
-    const origin = seen.get(letterId)?.item.origin
-    return queue ?? (origin?.kind === 'queue' ? origin.name : undefined)
-  }
+  const nameOf = ({ queue, letterId }: Asked): string | undefined =>
+    queue ?? queueOfOrigin(seen.get(letterId)?.item.origin ?? null) ?? undefined
   const names = [...new Set(letters.map(nameOf))].filter(
     (name) => name !== undefined && isText(name),
   ) as string[]
@@ -278,8 +281,8 @@ async function lockTargets(
   const targets = new Map<string, Target>()
   for (const name of names) targets.set(name, transaction.peek(name) ?? 'no-target')
   if (names.length > 0) {
-    const dead = await transaction.connection.query(findTargets, [texts(names)])
-    for (const row of dead) targets.set(row.dead_queue as string, 'dead-target')
+    const dead = await transaction.connection.query(findDeadQueues, [texts(names)])
+    for (const row of dead) targets.set(row.name as string, 'dead-target')
   }
   const targetOf = (asked: Asked): Target => targets.get(nameOf(asked) ?? '') ?? 'no-target'
   const places = new Map<string, { known: KnownQueue; partition: number }>()

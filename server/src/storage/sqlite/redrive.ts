@@ -1,12 +1,12 @@
 import { deadPartition } from '../../core/dead-letter.ts'
 import type { RedriveRecord } from '../../core/item.ts'
-import { isDue, noDeadline, startRedrive, whyNotRedriven } from '../../core/letter.ts'
+import { isDue, noDeadline, queueOfOrigin, startRedrive, whyNotRedriven } from '../../core/letter.ts'
 import { actOf, letterEntries } from '../act-trace.ts'
 import type { NotSent, RedriveLetters, Redriven } from '../letter-store.ts'
 import { producedItem } from '../new-item.ts'
 import { insertAudit } from './audit.ts'
 import { campaignLetterState, takeTurn } from './campaigns.ts'
-import type { Bound } from './database.ts'
+import type { Bound, Database } from './database.ts'
 import { rewrite } from './items.ts'
 import { keepEdit } from './letter-edits.ts'
 import { type FoundLetter, findLetter, whyNotThere } from './letter-end.ts'
@@ -64,7 +64,7 @@ function decide(
   // A step that is repeated sends nothing twice: what had its turn has it no more.
   if (turn !== undefined && turn !== null && turn !== 'pending') return hadTurn[turn]
 
-  const name = given.queue ?? (letter.origin?.kind === 'queue' ? letter.origin.name : null)
+  const name = given.queue ?? queueOfOrigin(letter.origin)
   if (name === null) return 'no-target'
   const target = name === letter.queue ? 'dead-target' : targetOf(name)
   if (typeof target === 'string') return target
@@ -88,7 +88,10 @@ function targetsOf({ database, book }: Transaction): (name: string) => KnownQueu
     const before = targets.get(name)
     if (before !== undefined) return before
     const known = book.find(name) ?? 'no-target'
-    const target = namedAsDeadQueueBy(database, name) === undefined ? known : 'dead-target'
+    const isDead =
+      namedAsDeadQueueBy(database, name) !== undefined ||
+      (known !== 'no-target' && hadLetters(database, known))
+    const target = isDead ? 'dead-target' : known
     targets.set(name, target)
     return target
   }
@@ -100,6 +103,11 @@ function editOf(transaction: Transaction, command: RedriveLetters, given: Given)
   if (edit === null || typeof edit === 'number') return edit
   const { actor, now, trace } = command
   return keepEdit(transaction, { letterId, ...edit, actor, now, ...(trace && { trace }) })
+}
+
+/** Letters have groups, nothing else has, and those stay as long as their queue. */
+function hadLetters(database: Database, { id }: KnownQueue): boolean {
+  return database.array('select 1 from groups where queue_id = ? limit 1', id) !== undefined
 }
 
 function hasEdit({ database }: Transaction, letterId: string, number: number): boolean {
