@@ -38,6 +38,38 @@ describe('the check of a request', () => {
     expect(faults(Body, 'body', { count: 0 })).toEqual([{ field: 'body.count', message: 'must be >= 1' }])
   })
 
+  describe('of what may be one of several kinds', () => {
+    const Time = Type.String({ title: 'a time', maxLength: 5 })
+    const Mixed = Type.Object({
+      at: Type.Optional(Type.Union([Time, Type.Null()])),
+      ids: Type.Optional(
+        Type.Union([Type.Array(Type.String({ maxLength: 2 }), { minItems: 1 }), Type.Null()]),
+      ),
+      list: Type.Optional(Type.Array(Type.Union([Type.String(), Type.Null()]))),
+      letter: Type.Optional(Type.Union([Type.Literal('a'), Type.Literal('b'), Type.Null()])),
+      deep: Type.Optional(Type.Union([Type.Null(), Type.Object({ x: Type.Union([Time, Type.Integer()]) })])),
+    })
+    it.each([
+      [{ at: 3 }, 'body.at', 'must be a time or null'],
+      [{ at: 'too long' }, 'body.at', 'must not have more than 5 characters'],
+      [{ ids: 'a' }, 'body.ids', 'must be array or null'],
+      [{ ids: [] }, 'body.ids', 'must not have fewer than 1 items'],
+      [{ ids: ['a', 3] }, 'body.ids[1]', 'must be string'],
+      [{ list: ['a', 3] }, 'body.list[1]', 'must be string or null'],
+      [{ letter: 'c' }, 'body.letter', 'must be "a" or "b" or null'],
+      [{ deep: { x: true } }, 'body.deep.x', 'must be a time or integer'],
+    ])('says of %j one sentence', (value, field, message) => {
+      expect(faults(Mixed, 'body', value)).toEqual([{ field, message }])
+    })
+  })
+
+  it('says that a text is blank', () => {
+    const Reason = Type.Object({ reason: Type.String({ pattern: '\\S' }) })
+    expect(faults(Reason, 'body', { reason: ' ' })).toEqual([
+      { field: 'body.reason', message: 'must not be blank' },
+    ])
+  })
+
   it('turns text from the URL into what the schema asks for, and fills in defaults', () => {
     expect(compileCheck(Query, 'querystring')({ limit: '7', isPaused: 'true' })).toEqual({
       value: { limit: 7, isPaused: true },

@@ -3,6 +3,7 @@ import { Compile } from 'typebox/compile'
 import type { TLocalizedValidationError } from 'typebox/error'
 import { Value } from 'typebox/value'
 import { type FieldFault, InvalidRequest } from './invalid-request.ts'
+import { settleUnions } from './settle-unions.ts'
 import { unkeepableText } from './unkeepable-text.ts'
 
 /** The part of a request that a schema describes, by Fastify's name for it. */
@@ -19,6 +20,7 @@ const partNames: Readonly<Record<RequestPart, string>> = {
 
 // More would help nobody, and a hostile body can hold a fault per byte.
 const faultsMax = 8
+const errorsMax = 100
 
 /**
  * Makes the check of one part of a request.
@@ -32,7 +34,9 @@ export function compileCheck(schema: TSchema, part: RequestPart): (value: unknow
   const integers = integerFields(schema)
   return (given) => {
     const value = part === 'body' ? given : fromText(schema, integers, given)
-    if (!check.Check(value)) return { error: new InvalidRequest(faultsOf(check.Errors(value), part)) }
+    if (!check.Check(value)) {
+      return { error: new InvalidRequest(faultsOf(check.Errors(value), part, schema)) }
+    }
     const odd = unkeepableText(value, schema)
     if (odd === undefined) return { value }
     const field = partNames[part] + fieldPath(odd.pointer)
@@ -56,9 +60,13 @@ function integerFields(schema: TSchema): string[] {
   return Object.keys(properties).filter((name) => properties[name]?.type === 'integer')
 }
 
-function faultsOf(errors: readonly TLocalizedValidationError[], part: RequestPart): FieldFault[] {
-  const faults = errors.flatMap((error) => faultsOfOne(error, partNames[part]))
-  return faults.slice(0, faultsMax)
+function faultsOf(
+  errors: readonly TLocalizedValidationError[],
+  part: RequestPart,
+  schema: TSchema,
+): FieldFault[] {
+  const settled = settleUnions(errors.slice(0, errorsMax), schema) as readonly TLocalizedValidationError[]
+  return settled.flatMap((error) => faultsOfOne(error, partNames[part])).slice(0, faultsMax)
 }
 
 function faultsOfOne(error: TLocalizedValidationError, part: string): FieldFault[] {
@@ -79,6 +87,8 @@ function faultsOfOne(error: TLocalizedValidationError, part: string): FieldFault
       }))
     case 'enum':
       return [{ field: at, message: `must be one of ${error.params.allowedValues.join(', ')}` }]
+    case 'pattern':
+      return [{ field: at, message: error.params.pattern === '\\S' ? 'must not be blank' : error.message }]
     default:
       return [{ field: at, message: error.message }]
   }

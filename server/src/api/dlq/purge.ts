@@ -15,7 +15,7 @@ const Body = Type.Object(
   {
     ids: Type.Optional(Type.Union([Type.Array(Type.String()), Type.Null()])),
     older_than: Type.Optional(
-      Type.Union([Type.String({ maxLength: 64 }), Type.Null()], {
+      Type.Union([Type.String({ title: 'a time', maxLength: 64 }), Type.Null()], {
         description: 'ISO 8601, included. Of more than `dlq.purge_limit` the oldest are purged.',
       }),
     ),
