@@ -18,6 +18,11 @@ async function healthOf(url: string) {
   return { status: answer.status, body: (await answer.json()) as HealthBody }
 }
 
+async function probesOf(url: string) {
+  const [alive, ready] = await Promise.all([fetch(`${url}/healthz`), fetch(`${url}/readyz`)])
+  return { alive: alive.status, ready: ready.status, body: await ready.json() }
+}
+
 const quick = { 'store.retry_backoff_max': 200, 'postgres.connect_timeout': 2_000 } as const
 
 describe('a PostgreSQL that comes and goes', needs(postgres), () => {
@@ -33,6 +38,11 @@ describe('a PostgreSQL that comes and goes', needs(postgres), () => {
       body: { status: 'fail', checks: { 'queues:storage': [{ status: 'fail' }] } },
     })
     expect(sick.body.checks['queues:storage'][0]?.output).toMatch(/cannot reach .*ECONNREFUSED/)
+    expect(await probesOf(url)).toMatchObject({
+      alive: 200,
+      ready: 503,
+      body: { status: 'unhealthy', checks: { database: 'error', kafka: 'not_configured' } },
+    })
     const refused = await fetch(`${url}/api/v1/queues`)
     expect([refused.status, refused.headers.get('retry-after')]).toEqual([503, '2'])
     expect(await refused.json()).toMatchObject({ error: { code: 'STORE_UNAVAILABLE' } })
@@ -45,6 +55,15 @@ describe('a PostgreSQL that comes and goes', needs(postgres), () => {
       (health) => health.status === 200,
     )
     expect(await (await fetch(`${url}/api/v1/queues`)).json()).toEqual({ queues: [], next: null })
+    expect(await probesOf(url)).toEqual({
+      alive: 200,
+      ready: 200,
+      body: {
+        status: 'healthy',
+        checks: { database: 'ok', kafka: 'not_configured' },
+        timestamp: expect.stringMatching(/^2\d{3}-.*Z$/),
+      },
+    })
 
     expect(JSON.stringify([lines, sick])).not.toContain(password())
     expect(lines.filter((line) => line.msg === 'store is up')).toHaveLength(1)

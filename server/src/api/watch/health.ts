@@ -1,6 +1,7 @@
-import { Type } from 'typebox'
+import { type Static, Type } from 'typebox'
 import { route } from '../route.ts'
 import { v1 } from '../v1/dialect.ts'
+import { formatInstant } from '../wire-time.ts'
 
 const Status = Type.Enum(['pass', 'fail'])
 export const HealthBody = Type.Object({
@@ -25,6 +26,13 @@ const healthAnswer = (description: string) => ({
   content: { [mediaType]: { schema: HealthBody } },
 })
 
+const Ready = Type.Enum(['ok', 'error', 'not_configured'])
+const ReadyBody = Type.Object({
+  status: Type.Enum(['healthy', 'unhealthy']),
+  checks: Type.Object({ database: Ready, kafka: Ready }, { description: '/health says why.' }),
+  timestamp: Type.String({ format: 'date-time' }),
+})
+
 export const healthRoutes = [
   route({
     method: 'GET',
@@ -44,6 +52,47 @@ export const healthRoutes = [
         .header('Cache-Control', 'no-store')
         .type(mediaType)
         .send(JSON.stringify(now))
+    },
+  }),
+  route({
+    method: 'GET',
+    path: '/healthz',
+    permission: 'public',
+    summary: 'Whether the process lives: it answers, whatever becomes of the store.',
+    tag: 'watching',
+    dialect: v1,
+    isHot: true,
+    schema: { response: { 200: Type.Object({ status: Type.Literal('ok') }) } },
+    handler: (_request, reply) => reply.header('Cache-Control', 'no-store').send({ status: 'ok' }),
+  }),
+  route({
+    method: 'GET',
+    path: '/readyz',
+    permission: 'public',
+    summary: 'Whether requests can be served: the store answers.',
+    tag: 'watching',
+    dialect: v1,
+    isHot: true,
+    schema: {
+      response: {
+        200: ReadyBody,
+        503: {
+          description: 'The store does not answer.',
+          content: { 'application/json': { schema: ReadyBody } },
+        },
+      },
+    },
+    handler: (_request, reply, { health, clock }) => {
+      const isReady = health().status === 'pass'
+      const body: Static<typeof ReadyBody> = {
+        status: isReady ? 'healthy' : 'unhealthy',
+        checks: { database: isReady ? 'ok' : 'error', kafka: 'not_configured' },
+        timestamp: formatInstant(clock.now()),
+      }
+      return reply
+        .code(isReady ? 200 : 503)
+        .header('Cache-Control', 'no-store')
+        .send(body)
     },
   }),
 ]
