@@ -1,6 +1,7 @@
 import type { LoadedSettings } from '../config/load-settings.ts'
 import { retentionOf } from '../config/retention.ts'
 import { KnownError } from '../errors.ts'
+import type { RetentionDone } from '../letters/letters.ts'
 import { openLetters } from '../letters/open.ts'
 import { retentionBatchMax } from '../letters/retention.ts'
 import { createSystemClock } from '../system-clock.ts'
@@ -12,7 +13,7 @@ import { withStorage } from './with-storage.ts'
 export async function archive(
   { settings }: LoadedSettings,
   context: Context,
-  batchSize: string,
+  { batchSize, isDryRun }: Readonly<{ batchSize: string; isDryRun: boolean }>,
 ): Promise<number> {
   const isWhole = /^[0-9]{1,9}$/.test(batchSize)
   if (!isWhole || Number(batchSize) < 1 || Number(batchSize) > retentionBatchMax) {
@@ -31,13 +32,18 @@ export async function archive(
         clock: createSystemClock(),
         retention: retentionOf(settings),
       })
-      const queues = await letters.runRetention({
-        batchSize: Number(batchSize),
-        onDone: ({ queue, archived, purged }) =>
-          context.tell(`queue ${queue}: ${archived} archived, ${purged} removed from the archive`),
-      })
+      const would = isDryRun ? 'would be ' : ''
+      const onDone = ({ queue, archived, purged }: RetentionDone): void =>
+        context.tell(
+          `queue ${queue}: ${archived} ${would}archived, ${purged} ${would}removed from the archive`,
+        )
+      const queues = isDryRun
+        ? await letters.previewRetention()
+        : await letters.runRetention({ batchSize: Number(batchSize), onDone })
+      if (isDryRun) for (const queue of queues) onDone(queue)
       const sum = (name: 'archived' | 'purged') => queues.reduce((total, queue) => total + queue[name], 0)
-      context.print(JSON.stringify({ archived: sum('archived'), purged: sum('purged'), queues }))
+      const sums = { archived: sum('archived'), purged: sum('purged'), queues }
+      context.print(JSON.stringify(isDryRun ? { dry_run: true, ...sums } : sums))
       return exitCodes.ok
     },
   })

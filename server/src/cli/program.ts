@@ -60,12 +60,16 @@ export function createProgram(context: Context, finish: (exitCode: number) => vo
     'archive',
     'Move letters that ended long ago to the archive, and remove what is over there.',
     (name) => isForStore(name) || name === 'letters.retention_days' || name === 'letters.archive_days',
-    (loaded, given) => archive(loaded, given, String(archived.opts().batchSize)),
+    (loaded, given) => {
+      const { batchSize, dryRun } = archived.opts()
+      return archive(loaded, given, { batchSize: String(batchSize), isDryRun: dryRun === true })
+    },
   ).option(
     '--batch-size <integer>',
     'How many letters one transaction moves. (1 to 10000; default: 1000)',
     '1000',
   )
+  archived.option('--dry-run', 'Count what would be moved and removed, and change nothing.')
   archived.addHelpText('after', storeNotes)
   return program
 }
@@ -76,8 +80,11 @@ const settings: Run = async (loaded, context) =>
   (await import('./show-settings.ts')).showSettings(loaded, context)
 const migrate: Run = async (loaded, context) => (await import('./migrate.ts')).migrate(loaded, context)
 const verify: Run = async (loaded, context) => (await import('./verify.ts')).verify(loaded, context)
-const archive = async (loaded: LoadedSettings, context: Context, batchSize: string): Promise<number> =>
-  (await import('./archive.ts')).archive(loaded, context, batchSize)
+const archive = async (
+  loaded: LoadedSettings,
+  context: Context,
+  options: Readonly<{ batchSize: string; isDryRun: boolean }>,
+): Promise<number> => (await import('./archive.ts')).archive(loaded, context, options)
 
 function isGeneral(name: SettingName): boolean {
   return name === 'config'

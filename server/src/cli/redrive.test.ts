@@ -262,6 +262,29 @@ describe('redrive archive', () => {
     expect(await run(['verify', '--store', 'redrive.db'])).toMatchObject({ code: 0 })
   })
 
+  it('says with --dry-run what it would move, and moves nothing', async () => {
+    await aStore(1_025)
+    const dry = ['archive', '--store', 'redrive.db', '--dry-run']
+    const would = {
+      dry_run: true,
+      archived: 1_025,
+      purged: 0,
+      queues: [{ queue: 'orders-dead', archived: 1_025, purged: 0 }],
+    }
+    for (const _ of [1, 2]) {
+      const { code, stdout, stderr } = await run(dry)
+      expect({ code, stderr }).toEqual({
+        code: 0,
+        stderr: 'queue orders-dead: 1025 would be archived, 0 would be removed from the archive\n',
+      })
+      expect(JSON.parse(stdout)).toEqual(would)
+    }
+    expect(JSON.parse((await run(['archive', '--store', 'redrive.db'])).stdout)).toMatchObject({
+      archived: 1_025,
+    })
+    expect(JSON.parse((await run(dry)).stdout)).toEqual({ dry_run: true, archived: 0, purged: 0, queues: [] })
+  })
+
   it('keeps to the settings', async () => {
     await aStore(1)
     const args = ['archive', '--store', 'redrive.db', '--letters-retention-days', '41']

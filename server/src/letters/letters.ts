@@ -70,6 +70,8 @@ export interface Letters {
   }>
   /** All that retention says, now; gives what it did per queue. */
   runRetention(options: RetentionOptions): Promise<readonly RetentionDone[]>
+  /** The same without doing it. */
+  previewRetention(): Promise<readonly RetentionDone[]>
 
   close(): Promise<void>
 }

@@ -26,6 +26,7 @@ export function openLetters(given: LettersParts): Letters {
       retention: retention.pass,
     },
     runRetention: retention.run,
+    previewRetention: retention.preview,
     close: async () => {
       await capture.whenIdle()
       await close()

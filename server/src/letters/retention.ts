@@ -4,8 +4,9 @@
  *
  * One server at a time works on it, in batches of one transaction each. A batch moves exactly what it deletes.
  */
-import { type Clock, later, usPerSecond } from '../core/instant.ts'
+import { type Clock, type Instant, later, usPerSecond } from '../core/instant.ts'
 import { KnownError } from '../errors.ts'
+import type { LetterCursor } from '../storage/letter-store.ts'
 import type { Archive, HeldLock, Storage } from '../storage/storage.ts'
 import type { RetentionDone, RetentionOptions } from './letters.ts'
 import type { LettersLog, RetentionPolicy } from './parts.ts'
@@ -15,6 +16,8 @@ export interface Retention {
   /** One batch per queue; whether there is more. Does nothing while another server is at it. */
   pass(): Promise<boolean>
   run(options: RetentionOptions): Promise<readonly RetentionDone[]>
+  /** What it would do now, counted one by one. Changes nothing. */
+  preview(): Promise<readonly RetentionDone[]>
 }
 
 const dayUs = 24 * 3_600 * usPerSecond
@@ -73,25 +76,56 @@ export function createRetention(
     return found
   }
 
+  const listEnded = (
+    queue: string,
+    states: readonly EndedState[],
+    endedBefore: number,
+    countMax: number,
+    after?: LetterCursor,
+  ) =>
+    storage.listLetters({
+      filter: { queues: [queue], states, updated: { until: endedBefore - 1 } },
+      order: 'updatedAt',
+      isDescending: false,
+      ...(after !== undefined && { after }),
+      countMax,
+      lookMax: batchSizeDefault,
+      hasBytes: false,
+    })
+  const listArchived = (
+    queue: string,
+    after: Readonly<{ archivedAt: Instant; id: string }>,
+    countMax: number,
+  ) => storage.listArchivedLetters({ queues: [queue], after, countMax })
+
   /** Looked for first: most passes move nothing, and then write nothing. */
   const isAnyEnded = async (
     queue: string,
     states: readonly EndedState[],
     endedBefore: number,
-  ): Promise<boolean> => {
-    const { letters } = await storage.listLetters({
-      filter: { queues: [queue], states, updated: { until: endedBefore - 1 } },
-      order: 'updatedAt',
-      isDescending: false,
-      countMax: 1,
-      lookMax: batchSizeDefault,
-      hasBytes: false,
-    })
-    return letters.length > 0
+  ): Promise<boolean> => (await listEnded(queue, states, endedBefore, 1)).letters.length > 0
+  const isAnyArchived = async (queue: string, archivedBefore: number): Promise<boolean> =>
+    (await listArchived(queue, { archivedAt: archivedBefore, id: '' }, 1)).length > 0
+
+  const countEnded = async (queue: string, states: readonly EndedState[]): Promise<number> => {
+    const endedBefore = clock.now() - policy.keepUs
+    let count = 0
+    for (let after: LetterCursor | null | undefined; after !== null; ) {
+      const page = await listEnded(queue, states, endedBefore, batchSizeDefault, after)
+      count += page.letters.length
+      after = page.next
+    }
+    return count
   }
-  const isAnyArchived = async (queue: string, archivedBefore: number): Promise<boolean> => {
-    const after = { archivedAt: archivedBefore, id: '' }
-    return (await storage.listArchivedLetters({ queues: [queue], after, countMax: 1 })).length > 0
+  const countArchived = async (queue: string): Promise<number> => {
+    let after = { archivedAt: clock.now() - policy.archiveUs, id: '' }
+    for (let count = 0; ; ) {
+      const page = await listArchived(queue, after, batchSizeDefault)
+      count += page.length
+      const last = page.at(-1)
+      if (page.length < batchSizeDefault || last === undefined) return count
+      after = { archivedAt: last.archivedAt, id: last.item.id }
+    }
   }
 
   const archiveQueue = async (
@@ -148,6 +182,18 @@ export function createRetention(
   }
 
   return {
+    preview: async () => {
+      const found: RetentionDone[] = []
+      for (const { queue, states } of await candidates()) {
+        const here = {
+          queue,
+          archived: await countEnded(queue, states),
+          purged: await countArchived(queue),
+        }
+        if (here.archived + here.purged > 0) found.push(here)
+      }
+      return found
+    },
     pass: async () => {
       const lock = await acquire()
       if (lock === null) return false

@@ -44,8 +44,16 @@ describeSome(['SQLite memory', 'PostgreSQL'], 'retention', (given) => {
     expect(await world.letters.passes.retention()).toBe(false)
     expect(await left(standard.ids)).toHaveLength(5)
     expect(await actions(standard.deadQueue)).toEqual([])
+    expect(await world.letters.previewRetention()).toEqual([])
     world.tick(1)
+    const would = await world.letters.previewRetention()
+    expect(would.toSorted((a, b) => b.archived - a.archived)).toEqual([
+      { queue: standard.deadQueue, archived: 3, purged: 0 },
+      { queue: financial.deadQueue, archived: 2, purged: 0 },
+    ])
+    expect(await left(standard.ids)).toHaveLength(5)
     expect(await world.letters.passes.retention()).toBe(false)
+    expect(await world.letters.previewRetention()).toEqual([])
     expect(await left(standard.ids)).toEqual(['waiting', 'leased'])
     expect(await left(financial.ids)).toEqual(['waiting', 'leased', 'dead'])
     expect(await actions(standard.deadQueue)).toEqual(['letters.archive'])
@@ -59,6 +67,11 @@ describeSome(['SQLite memory', 'PostgreSQL'], 'retention', (given) => {
     await world.letters.passes.retention()
     expect(await world.letters.find(standard.ids.done)).not.toBeNull()
     world.tick(1)
+    expect(await world.letters.previewRetention()).toContainEqual({
+      queue: standard.deadQueue,
+      archived: 0,
+      purged: 2,
+    })
     await world.letters.passes.retention()
     expect(await world.letters.find(standard.ids.done)).toBeNull()
     expect(await world.letters.find(standard.ids.dead)).toBeNull()
