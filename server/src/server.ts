@@ -24,6 +24,8 @@ import type { Letters } from './letters/letters.ts'
 import { createLetterLoops } from './letters/loops.ts'
 import { openLetters } from './letters/open.ts'
 import { readHealth } from './ops/health.ts'
+import { createLetterTotals, meterLetters } from './ops/letter-meter.ts'
+import { readLetterFacts } from './ops/letter-metrics.ts'
 import type { Logger } from './ops/log.ts'
 import { isLoopback } from './ops/loopback.ts'
 import { createMetrics } from './ops/metrics.ts'
@@ -62,6 +64,7 @@ export async function startServer({ settings, store, log }: ServerOptions): Prom
     log.warn('TEST HOOKS ARE ON: whoever reaches this server can set its clock and hold its queues')
   let engine: Engine | undefined
   let letters: Letters | undefined
+  const letterTotals = createLetterTotals()
   // A SQLite store has one server: started again, it goes on with its locks instead of waiting for their end.
   const owner = store.kind === 'postgres' ? randomUUID() : 'the only server'
   const connection = createStoreConnection({
@@ -77,7 +80,14 @@ export async function startServer({ settings, store, log }: ServerOptions): Prom
         requestsMax: settings['queue.requests_max'],
         ...watchEngine(log),
       })
-      letters = openLetters({ storage, engine, clock, owner, retention: retentionOf(settings), log })
+      letters = openLetters({
+        storage: meterLetters(storage, letterTotals),
+        engine,
+        clock,
+        owner,
+        retention: retentionOf(settings),
+        log,
+      })
       return storage
     },
     log,
@@ -134,6 +144,8 @@ export async function startServer({ settings, store, log }: ServerOptions): Prom
         storeKind: store.kind,
         isStoreUp: () => connection.state().isUp,
         readCounts: async () => connection.storage().counts({}),
+        readLetters: async () => readLetterFacts(connection.storage()),
+        letterTotals,
         connections,
         reconciled: reconciler.state,
       }),

@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import type { PartitionCounts } from '../storage/storage.ts'
+import { createLetterTotals } from './letter-meter.ts'
 import { createMetrics, type MetricsSources } from './metrics.ts'
 
 const counts = (over: Partial<PartitionCounts>): PartitionCounts => ({
@@ -28,6 +29,8 @@ const sources = (over: Partial<MetricsSources> = {}): MetricsSources => ({
   storeKind: 'sqlite',
   isStoreUp: () => true,
   readCounts: async () => [],
+  readLetters: async () => ({ letters: [], classes: new Map(), campaigns: [] }),
+  letterTotals: createLetterTotals(),
   connections: () => 3,
   reconciled: () => ({ at: null, differences: 0, differencesTotal: 0 }),
   ...over,
@@ -73,6 +76,54 @@ describe('metrics', () => {
     expect(text).toContain('redrive_items{queue="orders",state="waiting"} 3')
     expect(text).toContain('redrive_items_total{queue="orders",event="dead_lettered"} 4')
     expect(text).toContain('redrive_items_total{queue="orders",event="accepted"} 11')
+  })
+
+  it('tell of letters by queue, class and status, of campaigns by state, and of what was done', async () => {
+    const letterTotals = createLetterTotals()
+    const metrics = createMetrics(
+      sources({
+        letterTotals,
+        readLetters: async () => ({
+          letters: [
+            { queue: 'dead', state: 'waiting', count: 3 },
+            { queue: 'dead', state: 'scheduled', count: 1 },
+            { queue: 'dead', state: 'dead', count: 2 },
+          ],
+          classes: new Map([['dead', 'financial']]),
+          campaigns: [{ state: 'running' }, { state: 'running' }],
+        }),
+      }),
+    )
+    letterTotals.captured.add('dead', 6)
+    letterTotals.redriven.add('', 4)
+    letterTotals.refused.add('no-target', 1)
+    letterTotals.discarded.add('', 2)
+    for (const _ of ['first scrape', 'second scrape']) {
+      const text = await metrics.render()
+      expect(text).toContain('redrive_letters{queue="dead",class="financial",status="PENDING"} 4')
+      expect(text).toContain('redrive_letters{queue="dead",class="financial",status="DEAD"} 2')
+      expect(text).toContain('redrive_campaigns{state="running"} 2')
+      expect(text).toContain('redrive_campaigns{state="halted"} 0')
+      expect(text).toContain('redrive_letters_captured_total{queue="dead"} 6')
+      expect(text).toMatch(/^redrive_letters_redriven_total 4$/m)
+      expect(text).toContain('redrive_letters_refused_total{why="no-target"} 1')
+      expect(text).toMatch(/^redrive_letters_discarded_total 2$/m)
+    }
+  })
+
+  it('keep no more queues apart than a monitoring system should', async () => {
+    const letterTotals = createLetterTotals()
+    const letters = Array.from({ length: 2_000 }, (_, index) => {
+      letterTotals.captured.add(`q${index}`, 1)
+      return { queue: `q${index}`, state: 'waiting', count: index + 1 } as const
+    })
+    const readLetters = async () => ({ letters, classes: new Map(), campaigns: [] })
+    const text = await createMetrics(sources({ letterTotals, readLetters })).render()
+    const labelled = (name: string) => text.split('\n').filter((line) => line.startsWith(`${name}{`))
+    expect(labelled('redrive_letters')).toHaveLength(501)
+    expect(text).toContain('redrive_letters{queue="(others)",class="(others)",status="PENDING"} 1125750')
+    expect(labelled('redrive_letters_captured_total')).toHaveLength(501)
+    expect(text).toContain('redrive_letters_captured_total{queue="(others)"} 1500')
   })
 
   it('drops the numbers of a queue that is gone', async () => {

@@ -9,6 +9,8 @@ import {
 import { usPerSecond } from '../core/instant.ts'
 import type { Counts, PartitionCounts } from '../storage/storage.ts'
 import { type AnsweredRequest, AnsweredRequests } from './answered-requests.ts'
+import type { LetterTotals } from './letter-meter.ts'
+import { createLetterMetrics, type LetterFacts } from './letter-metrics.ts'
 import type { Reconciled } from './reconciler.ts'
 
 export type MetricsSources = Readonly<{
@@ -17,6 +19,10 @@ export type MetricsSources = Readonly<{
   isStoreUp: () => boolean
   /** Exact, read at scrape time. */
   readCounts: () => Promise<readonly PartitionCounts[]>
+  /** The same. */
+  readLetters: () => Promise<LetterFacts>
+  /** What this server did with letters. */
+  letterTotals: LetterTotals
   connections: () => number
   /** What the last comparison of counts with rows found. */
   reconciled: () => Reconciled
@@ -27,7 +33,7 @@ export type MetricsSources = Readonly<{
 export interface Metrics {
   readonly contentType: string
   observe(request: AnsweredRequest): void
-  /** All metrics as Prometheus text. Without a store only the item counts are missing. */
+  /** All metrics as Prometheus text. Without a store only what is counted there is missing. */
   render(): Promise<string>
 }
 
@@ -135,8 +141,15 @@ export function createMetrics(sources: MetricsSources): Metrics {
     registers,
   })
 
-  const readItems = async (): Promise<void> => {
-    const partitions = await within(sources.countsMsMax ?? 2_000, sources.readCounts)
+  const letterMetrics = createLetterMetrics(registry, sources.letterTotals)
+
+  const readStore = async (): Promise<void> => {
+    const msMax = sources.countsMsMax ?? 2_000
+    const [partitions, letters] = await Promise.all([
+      within(msMax, sources.readCounts),
+      within(msMax, sources.readLetters),
+    ])
+    letterMetrics.set(letters)
     items.reset()
     ends.reset()
     for (const partition of partitions ?? []) {
@@ -149,7 +162,7 @@ export function createMetrics(sources: MetricsSources): Metrics {
     contentType: registry.contentType,
     observe: (request) => answered.observe(request),
     render: async () => {
-      await readItems()
+      await readStore()
       return registry.metrics()
     },
   }

@@ -4,6 +4,7 @@ import { type ApiParts, createApi } from '../../src/api/create-api.ts'
 import type { Drain } from '../../src/api/drain.ts'
 import { httpLimits } from '../../src/api/http-limits.ts'
 import { KnownError } from '../../src/errors.ts'
+import { createLetterTotals } from '../../src/ops/letter-meter.ts'
 import { createMetrics } from '../../src/ops/metrics.ts'
 import { type LogLine, readableLog, testSettings } from './running.ts'
 
@@ -36,6 +37,8 @@ export async function startTestApi(over: Partial<ApiParts> = {}): Promise<TestAp
         storeKind: 'memory',
         isStoreUp: () => true,
         readCounts: async () => [],
+        readLetters: async () => ({ letters: [], classes: new Map(), campaigns: [] }),
+        letterTotals: createLetterTotals(),
         connections,
         reconciled: () => ({ at: null, differences: 0, differencesTotal: 0 }),
       }),
