@@ -281,12 +281,13 @@ export type LetterGroup = Readonly<{
 }>
 export type GroupsPage = Readonly<{ groups: readonly LetterGroup[]; next_cursor: string | null }>
 
-/** `ids` or `filter`, not both. */
+/** One of `ids`, `filter` with at least one condition, and `all`: every letter of every dead queue. */
 export type CampaignSelection = Readonly<{
   action: 'redrive' | 'discard'
   ids?: readonly string[]
   filter?: LetterFilter
   /** A queue, instead of where each came from. */
+  all?: boolean
   target?: string
   include_dead?: boolean
 }>

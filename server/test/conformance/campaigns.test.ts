@@ -248,11 +248,7 @@ describeStores('a campaign', (given) => {
       const { ids, id } = await three()
       const frozen = await set(id)
       await sendOf(id, [1], { now: noon + minute })
-      expect(await set(id)).toEqual([
-        frozen[0],
-        { ...frozen[1], state: 'sent' },
-        frozen[2],
-      ])
+      expect(await set(id)).toEqual([frozen[0], { ...frozen[1], state: 'sent' }, frozen[2]])
       expect(await countsOf(id)).toEqual(counts({ pending: 2, sent: 1 }))
       const record = await acts.newest(ids[1] ?? '')
       expect(record).toMatchObject({ campaign: { id, place: frozen[1]?.place }, outcome: null })

@@ -33,6 +33,32 @@ describeServers('a campaign', (api) => {
     expect(none.body.warnings.join()).toContain('missing')
   })
 
+  it('of everything is asked for as such, and not with a filter that says nothing', async () => {
+    const { queue, dead } = await api.queues()
+    await api.capture(dead, envelope(queue))
+    for (const path of ['/api/v1/campaigns', '/api/v1/campaigns/preview']) {
+      for (const action of ['redrive', 'discard']) {
+        const spec = path.endsWith('preview') ? { action } : { ...named, action }
+        for (const odd of [
+          { filter: {} },
+          { filter: {}, all: false },
+          { all: false },
+          { all: true, ids: [unknownId] },
+          { all: true, filter: { queue: dead } },
+        ]) {
+          expect((await api.post(path, { ...spec, ...odd })).status, JSON.stringify(odd)).toBe(400)
+        }
+      }
+    }
+    const empty = await api.post('/api/v1/campaigns/preview', { action: 'discard', filter: {} })
+    expect(JSON.stringify(empty.body)).toContain('all: true chooses every letter')
+    const { total } = (await api.get('/api/v1/letters?status=PENDING')).body
+    for (const whole of [{ all: true }, { all: true, filter: {} }]) {
+      const preview = await api.post('/api/v1/campaigns/preview', { action: 'redrive', ...whole })
+      expect(preview.body).toMatchObject({ count: total, statuses: { PENDING: total } })
+    }
+  })
+
   it('sends its frozen set and reports what became of each letter', async () => {
     const { queue, dead, ids, id, look } = await aCampaign(api, 3)
     await until(look, ({ counts }) => counts?.sent === 3)

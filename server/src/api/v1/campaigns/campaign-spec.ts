@@ -21,6 +21,12 @@ const selectFields = {
     }),
   ),
   filter: Type.Optional(FilterSpec),
+  all: Type.Optional(
+    Type.Boolean({
+      description:
+        'Every letter of every dead queue: said with this, and not with a filter that has no condition. Default false.',
+    }),
+  ),
   target: Type.Optional(
     Type.String({
       minLength: 1,
@@ -94,9 +100,19 @@ type Given = Static<typeof PreviewSpec> &
   Partial<Omit<Static<typeof NewCampaignSpec>, keyof Static<typeof PreviewSpec>>>
 
 export async function readCampaignSpec(given: Given, context: ApiContext): Promise<CampaignSpec> {
-  const { ids, filter, action, target } = given
+  const { ids, action, target, all = false } = given
+  const filter = given.filter ?? (all && ids === undefined ? {} : undefined)
   if ((ids === undefined) === (filter === undefined)) {
-    throw new InvalidRequest([{ field: 'body', message: 'needs ids or filter, and not both' }])
+    throw new InvalidRequest([{ field: 'body', message: 'needs ids or filter or all, and not both' }])
+  }
+  // An empty variable in somebody's script must not send, or give up, everything.
+  const hasCondition = filter !== undefined && Object.keys(filter).length > 0
+  if (all && (ids !== undefined || hasCondition)) {
+    throw new InvalidRequest([{ field: 'body.all', message: 'has no meaning with ids or a condition' }])
+  }
+  if (filter !== undefined && !hasCondition && !all) {
+    const message = 'has no condition; all: true chooses every letter of every dead queue'
+    throw new InvalidRequest([{ field: 'body.filter', message }])
   }
   if (action === 'discard' && target !== undefined) {
     throw new InvalidRequest([
