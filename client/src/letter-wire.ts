@@ -209,7 +209,7 @@ export type CapturedLetter = Readonly<{ id: string; is_new: boolean; problems: r
 export type SentLetter = Readonly<{
   id: string
   is_started: boolean
-  /** Why not, as a code: missing, redriving, leased, resolved, discarded, dead, exhausted, no-target, dead-target. */
+  /** Why not, as a code: missing, archived, redriving, leased, resolved, discarded, dead, exhausted, no-target, dead-target. */
   why: string | null
   message: string | null
   number: number | null
@@ -272,11 +272,12 @@ export type LetterGroup = Readonly<{
   slug: string
   error_class: string
   first_seen_at: string
-  last_seen_at: string | null
+  /** When it last got a letter: one that died then, or failed again. */
+  last_seen_at: string
   sample_id: string | null
   count: number
   statuses: Readonly<Record<LetterStatus, number>>
-  /** Arrivals per hour, 24 of them, the present one last. */
+  /** Letters that it got per hour, 24 of them, the present one last. */
   trend: Readonly<{ from: string; counts: readonly number[] }>
 }>
 export type GroupsPage = Readonly<{ groups: readonly LetterGroup[]; next_cursor: string | null }>
@@ -286,8 +287,8 @@ export type CampaignSelection = Readonly<{
   action: 'redrive' | 'discard'
   ids?: readonly string[]
   filter?: LetterFilter
-  /** A queue, instead of where each came from. */
   all?: boolean
+  /** A queue, instead of where each came from. */
   target?: string
   include_dead?: boolean
 }>

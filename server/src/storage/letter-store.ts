@@ -48,7 +48,10 @@ export interface LetterStore {
   listGroups(query: GroupsQuery): Promise<readonly GroupFacts[]>
   /** Of those that are there. A group's slug never changes. */
   groupSlugs(groupIds: readonly number[]): Promise<readonly GroupSlug[]>
-  /** How many letters arrived, by the hour in which they died, from `since` on; hours without any are left out. */
+  /**
+   * How many letters the group got, by the hour in which they died, or failed anew and came back, from `since` on; hours
+   * without any are left out. Kept for a week.
+   */
   groupArrivals(groupIds: readonly number[], since: Instant): Promise<readonly GroupArrivals[]>
   /** Oldest first. */
   listEdits(letterId: string): Promise<readonly LetterEdit[]>
@@ -163,7 +166,12 @@ export type LetterEdit = Readonly<{
  * not any more. Looks at no more than `countMax`, in the order of death; how far that got is kept with the queue
  * (`replannedUntil`), so that any server goes on with it. Does nothing where nothing was changed.
  */
-export type ReplanRedrives = Readonly<{ op: 'replan-redrives'; queue: string; countMax: number; now: Instant }>
+export type ReplanRedrives = Readonly<{
+  op: 'replan-redrives'
+  queue: string
+  countMax: number
+  now: Instant
+}>
 export type Replanned = Readonly<{ changed: number; isMore: boolean }>
 
 /** Removes what was archived before then from the archive, for good. */
@@ -269,9 +277,9 @@ export type GroupFacts = Readonly<{
   errorClass: string
   title: string
   firstSeenAt: Instant
-  /** When its newest letter that is still there died; null when none is. */
-  lastSeenAt: Instant | null
-  /** The newest letter that is still there. */
+  /** When it last got a letter, by its death or because it failed anew; also when that is elsewhere now. */
+  lastSeenAt: Instant
+  /** Of the letters that are still there the one that died last. */
   sampleId: string | null
   /** Matching letters, and those by state. */
   count: number

@@ -8,6 +8,8 @@ import type {
   GroupFacts,
   LetterCount,
   LetterCountsQuery,
+  LetterCursor,
+  LettersPage,
 } from '../../src/storage/letter-store.ts'
 import { aFailure, anOrigin, bytes, day, hour, minute, newItems, noon, second } from '../make.ts'
 import { byChance, type Chance, repeats } from './chance.ts'
@@ -248,6 +250,36 @@ describeStores('counts of letters', (given) => {
     }
   })
 
+  it('of arrivals are kept for a week, and when the last one was for longer', async () => {
+    const place = await createPlace(given.name)
+    try {
+      let now = noon
+      const store = await place.open({ clock: { now: () => now } })
+      const theirs = letterActs({ ...given, storage: store, run: (command) => run(store, command) })
+      for (const queue of [{ name: 'letters' }, { name: 'work', deadQueue: 'letters' }]) {
+        await run(store, { op: 'create-queue', queue, now: noon })
+      }
+      for (const at of [noon, noon + hour, noon + 2 * hour]) {
+        await theirs.bury('work', newItems(2), undefined, at)
+      }
+      const group = async () => (await store.listGroups({ filter: {}, countMax: 1, isEmptyToo: false }))[0]
+      const hours = async () =>
+        (await store.groupArrivals([(await group())?.id ?? -1], noon - day)).map(({ hour: at }) => at - noon)
+      now = noon + 6 * day
+      await store.reconcile()
+      expect(await hours()).toEqual([0, hour, 2 * hour])
+      now = noon + 8 * day
+      await store.reconcile()
+      expect(await hours()).toEqual([2 * hour])
+      expect(await group()).toMatchObject({ firstSeenAt: noon, lastSeenAt: noon + 2 * hour })
+      await theirs.bury('work', newItems(1), undefined, now)
+      await store.reconcile()
+      expect(await hours()).toEqual([8 * day])
+    } finally {
+      await place.drop()
+    }
+  })
+
   describe('of groups', () => {
     it('tell the cause, first and last death, a sample and how many by state', async () => {
       const { work, letters } = await acts.queues()
@@ -343,7 +375,7 @@ describeStores('counts of letters', (given) => {
       })
       expect(told(await groups())).toEqual([['A', 1]])
       const [, empty] = await groups({}, true)
-      expect(empty).toMatchObject({ errorClass: 'B', count: 0, lastSeenAt: null, sampleId: null, states: {} })
+      expect(empty).toMatchObject({ errorClass: 'B', count: 0, lastSeenAt: noon, sampleId: null, states: {} })
     })
 
     it('keep a sample that is there: when the newest goes, the one before it', async () => {
@@ -352,7 +384,56 @@ describeStores('counts of letters', (given) => {
       const [second = ''] = await acts.bury(work, newItems(1), undefined, noon + 1)
       expect(await groups()).toMatchObject([{ sampleId: second, lastSeenAt: noon + 1 }])
       await given.run({ op: 'delete', queue: letters, partition: 0, ids: [second] })
-      expect(await groups()).toMatchObject([{ sampleId: first, lastSeenAt: noon, firstSeenAt: noon }])
+      expect(await groups()).toMatchObject([{ sampleId: first, lastSeenAt: noon + 1, firstSeenAt: noon }])
+    })
+
+    it('are seen when a letter dies of their cause, also after a redrive, and keep when that was', async () => {
+      const { work } = await acts.queues()
+      const [letterId = ''] = await acts.bury(work, newItems(1), { message: 'old cause' }, noon)
+      const fail = async (message: string, at: number) =>
+        acts.declareDead(await acts.take(await acts.send(letterId, at), at), { message }, at)
+      const seen = async () =>
+        Promise.all(
+          (await groups({}, true))
+            .toSorted((a, b) => a.id - b.id)
+            .map(async ({ id, title, count: found, firstSeenAt, lastSeenAt }) => ({
+              title,
+              found,
+              seen: [firstSeenAt - noon, lastSeenAt - noon],
+              hours: (await given.storage.groupArrivals([id], noon)).map((each) => [
+                each.hour - noon,
+                each.count,
+              ]),
+            })),
+        )
+      const old = { title: 'old cause', found: 0, seen: [0, 0], hours: [[0, 1]] }
+      await fail('new cause', noon + 3 * day + minute)
+      expect(await seen()).toEqual([
+        old,
+        {
+          title: 'new cause',
+          found: 1,
+          seen: [3 * day + minute, 3 * day + minute],
+          hours: [[3 * day, 1]],
+        },
+      ])
+      await fail('new cause', noon + 3 * day + 2 * minute)
+      const now = {
+        title: 'new cause',
+        found: 1,
+        seen: [3 * day + minute, 3 * day + 2 * minute],
+        hours: [[3 * day, 2]],
+      }
+      expect(await seen()).toEqual([old, now])
+      await fail('old cause', noon + 5 * day)
+      const hours = [
+        [0, 1],
+        [5 * day, 1],
+      ]
+      expect(await seen()).toEqual([
+        { ...old, found: 1, seen: [0, 5 * day], hours },
+        { ...now, found: 0 },
+      ])
     })
 
     it('say how many arrived per hour', async () => {
@@ -413,16 +494,10 @@ describeStores('counts of letters', (given) => {
         [{ slugs: ['one'] }, 0],
         [{ origins: ['payments'] }, total],
       ] as const) {
-        const query = {
-          filter: { queues: [letters], ...filter },
-          order: 'diedAt',
-          isDescending: false,
-        } as const
-        const page = { ...query, countMax: total, lookMax: total + 1, hasBytes: false }
-        expect(await count(query.filter), JSON.stringify(filter)).toEqual(
-          matching > 0 ? [{ count: matching }] : [],
-        )
-        expect((await given.storage.listLetters(page)).letters, JSON.stringify(filter)).toHaveLength(matching)
+        const asked: CountedFilter = { queues: [letters], ...filter }
+        const sum = matching > 0 ? [{ count: matching }] : []
+        expect(await count(asked), JSON.stringify(filter)).toEqual(sum)
+        expect(await listed(asked), JSON.stringify(filter)).toBe(matching)
       }
       const slugs = await given.storage.groupSlugs([a?.groupId ?? -1, known?.groupId ?? -1, 1_000_000_000])
       expect(new Map(slugs.map(({ id, slug }) => [id, slug]))).toEqual(
@@ -458,6 +533,18 @@ describeStores('counts of letters', (given) => {
       ])
     })
 
+    /** A page may end early for lack of time. */
+    const listed = async (filter: CountedFilter): Promise<number> => {
+      const page = { filter, order: 'diedAt', isDescending: false, countMax: 1_000, lookMax: 10_000 } as const
+      let found = 0
+      for (let after: LetterCursor | null | undefined; after !== null; ) {
+        const query = { ...page, hasBytes: false, ...(after && { after }) }
+        const { letters, next }: LettersPage = await given.storage.listLetters(query)
+        found += letters.length
+        after = next
+      }
+      return found
+    }
     const fill = async (
       queue: string,
       from: number,

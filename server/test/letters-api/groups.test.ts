@@ -1,5 +1,6 @@
 import { expect, it } from 'vitest'
 import { type Body, describeServers, envelope } from './servers.ts'
+import { die, kill, lease } from './work.ts'
 
 const failing = (queue: string, message: string, more: object = {}) =>
   envelope(queue, { error_details: { exception_class: 'Error', message }, ...more })
@@ -46,6 +47,31 @@ describeServers('groups of letters', (api) => {
       { count: 3, group: orders.id },
       { count: 1, group: disk.id },
     ])
+    await api.clock({ resume: true })
+  })
+
+  it('are seen when their letters fail, also again after a redrive, and a preview warns of it', async () => {
+    await api.clock({ now: '2031-03-01T12:30:00Z' })
+    const { queue, dead } = await api.queues()
+    await die(api, queue, ['a'], 'old cause')
+    const [letter] = (await api.get(`/api/v1/letters?queue=${dead}`)).body.letters
+    await api.clock({ now: '2031-03-04T12:30:00Z' })
+    await api.post('/api/v1/letters/redrive', { ids: [letter.id] })
+    await kill(api, queue, await lease(api, queue), 'new cause')
+    const { groups } = (await api.get(`/api/v1/groups?queue=${dead}&include_empty=true`)).body
+    const told = groups.map(({ title, count, first_seen_at, last_seen_at, trend }: Body) => ({
+      title,
+      count,
+      days: [first_seen_at, last_seen_at].map((at: string) => at.slice(0, 10)),
+      now: trend.counts.at(-1),
+    }))
+    expect(told).toEqual([
+      { title: 'new cause', count: 1, days: ['2031-03-04', '2031-03-04'], now: 1 },
+      { title: 'old cause', count: 0, days: ['2031-03-01', '2031-03-01'], now: 0 },
+    ])
+    const body = { action: 'redrive', filter: { queue: dead } }
+    const { warnings } = (await api.post('/api/v1/campaigns/preview', body)).body
+    expect(warnings.join()).toContain('(new cause) still gets letters, the last one 0 min ago')
     await api.clock({ resume: true })
   })
 

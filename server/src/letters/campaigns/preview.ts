@@ -246,7 +246,7 @@ async function arrivalWarnings(storage: Storage, found: Found, now: Instant): Pr
     isEmptyToo: false,
   })
   return groups.flatMap(({ id, title, lastSeenAt }) => {
-    if (lastSeenAt === null || lastSeenAt < now - stillArrivingUs) return []
+    if (lastSeenAt < now - stillArrivingUs) return []
     const minutes = Math.floor(Math.max(now - lastSeenAt, 0) / (60 * usPerSecond))
     return `group ${id} (${title}) still gets letters, the last one ${minutes} min ago: is the cause mended?`
   })

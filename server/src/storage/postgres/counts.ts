@@ -70,7 +70,12 @@ export class Tally {
   accept(queueId: number, item: Item): void {
     this.enter(queueId, item)
     this.add(queueId, item.partition, 'accepted')
-    if (item.groupId !== null) this.letters.arrive(queueId, item)
+    if (item.groupId !== null) this.letters.arrive(queueId, item.groupId, item.diedAt ?? item.createdAt)
+  }
+
+  /** A letter that failed anew: the group that it is in now has been seen again. */
+  failAgain(queueId: number, item: Item): void {
+    if (item.groupId !== null) this.letters.arrive(queueId, item.groupId, item.updatedAt)
   }
 
   /** An item that was accepted now and is nowhere in this process: its bytes were copied inside the database. */

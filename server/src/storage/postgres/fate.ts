@@ -199,7 +199,9 @@ export async function writeRewritten(
       : await withGroups(
           transaction,
           others.map(({ after }) => after),
+          false,
         )
+  for (const { queueId, item } of grouped) transaction.tally.failAgain(queueId, item)
   let at = 0
   const afters = rewritten.map((each) => (isOther(each) ? (grouped[at++] as Stored) : each.after))
   for (const [index, { before }] of rewritten.entries()) {
@@ -222,6 +224,7 @@ async function writeMoved(
   const letters = await withGroups(
     transaction,
     moved.map(({ target, letter }) => ({ queueId: target.id, queue: target.queue, item: letter })),
+    true,
   )
   const rows = await transaction.connection.query(moveItems, [
     ...placesOf(moved),

@@ -71,13 +71,17 @@ export async function groupIdsOf(
   return keys.map((key) => (key === null ? null : (transaction.groupOf(key) as number)))
 }
 
-/** The items with their groups. Those that are no letters have none. */
-export async function withGroups(transaction: Transaction, stored: readonly Stored[]): Promise<Stored[]> {
-  const letters = stored.map(({ queueId, item: { failure, origin, diedAt, createdAt } }) => ({
+/** The items with their groups. Those that are no letters have none. `isNew`: they died now, and did not just fail anew. */
+export async function withGroups(
+  transaction: Transaction,
+  stored: readonly Stored[],
+  isNew: boolean,
+): Promise<Stored[]> {
+  const letters = stored.map(({ queueId, item: { failure, origin, diedAt, createdAt, updatedAt } }) => ({
     queueId,
     failure,
     origin,
-    seenAt: diedAt ?? createdAt,
+    seenAt: isNew ? (diedAt ?? createdAt) : updatedAt,
   }))
   const ids = await groupIdsOf(transaction, letters)
   return stored.map((each, index) => {

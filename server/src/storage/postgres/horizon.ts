@@ -38,7 +38,11 @@ export async function moveHorizon(connection: Connection, now: Instant): Promise
       where o.number * o.span::int8 < (select minute from redrive.horizon) for update skip locked))`,
     isLong: true,
   })
+  // The last hour of a group stays: it says when it was last seen.
   const arrivals = `delete from redrive.group_hours where ctid = any (array(
-    select h.ctid from redrive.group_hours h where h.hour < $1 for update skip locked))`
+    select h.ctid from redrive.group_hours h where h.hour < $1 and exists (
+      select from redrive.group_hours n
+      where n.queue_id = h.queue_id and n.group_id = h.group_id and n.hour > h.hour)
+    for update of h skip locked))`
   await connection.query({ text: arrivals, isLong: true }, [hour - arrivalHoursKept])
 }

@@ -1,8 +1,9 @@
 /**
  * What is counted of letters besides the counts of their queue: how many there are by group, state and redrives, how
- * many are open by the minute in which they died, and how many arrived in which hour. In slots, like the
+ * many are open by the minute in which they died, and how many a group got in which hour. In slots, like the
  * counts, and written once per transaction in sorted order, so that writers meet in one order.
  */
+import type { Instant } from '../../core/instant.ts'
 import type { Item } from '../../core/item.ts'
 import { redrivesCounted } from '../letter-store.ts'
 import { int4s, int8s } from './arrays.ts'
@@ -12,7 +13,8 @@ import { listedState, stateCodes } from './rows.ts'
 const minuteUs = 60_000_000
 export const minutesPerHour = 60
 
-type Sum = { readonly key: readonly [number, number, number, number]; n: number }
+/** `lastAt`: of an hour, when the last one came. */
+type Sum = { readonly key: readonly [number, number, number, number]; n: number; lastAt: Instant }
 type Sums = Map<string, Sum>
 
 export class LetterTally {
@@ -41,10 +43,11 @@ export class LetterTally {
     add(this.#open, queueId, span, number, 0, by)
   }
 
-  arrive(queueId: number, item: Item): void {
-    if (item.groupId === null) return
-    const hour = Math.trunc(minuteOf(item.diedAt ?? 0) / minutesPerHour)
-    add(this.#hours, queueId, item.groupId, hour, 0, 1)
+  /** The group got a letter: it died then, or failed anew. */
+  arrive(queueId: number, groupId: number, at: Instant): void {
+    const hour = Math.trunc(minuteOf(at) / minutesPerHour)
+    const sum = add(this.#hours, queueId, groupId, hour, 0, 1)
+    if (at > sum.lastAt) sum.lastAt = at
   }
 
   drop(queueId: number): void {
@@ -77,6 +80,7 @@ export class LetterTally {
       ...[column(letters, 0), column(letters, 1), column(letters, 2), column(letters, 3), counts(letters)],
       ...[column(open, 0), column(open, 1), column(open, 2), counts(open)],
       ...[column(hours, 0), column(hours, 1), column(hours, 2), counts(hours)],
+      int8s(hours.map(({ lastAt }) => lastAt)),
     ]
   }
 }
@@ -89,11 +93,14 @@ export function minuteOf(instant: number): number {
   return Math.trunc(instant / minuteUs)
 }
 
-function add(sums: Sums, a: number, b: number, c: number, d: number, by: number): void {
+function add(sums: Sums, a: number, b: number, c: number, d: number, by: number): Sum {
   const key = `${a}/${b}/${c}/${d}`
-  const sum = sums.get(key)
-  if (sum === undefined) sums.set(key, { key: [a, b, c, d], n: by })
-  else sum.n += by
+  let sum = sums.get(key)
+  if (sum === undefined) {
+    sum = { key: [a, b, c, d], n: by, lastAt: Number.NEGATIVE_INFINITY }
+    sums.set(key, sum)
+  } else sum.n += by
+  return sum
 }
 
 function sorted(sums: Readonly<Sums>): Sum[] {
@@ -102,22 +109,23 @@ function sorted(sums: Readonly<Sums>): Sum[] {
     .sort(({ key: a }, { key: b }) => a[0] - b[0] || a[1] - b[1] || a[2] - b[2] || a[3] - b[3])
 }
 
-/** `$14` is the slot. */
+/** `$15` is the slot. */
 export const writeLetterTally: Statement = {
   name: 'write-letter-tally',
   text: `with letters as (
       insert into redrive.letter_counts as c (queue_id, group_id, state, redrives, slot, n)
-      select d.queue_id, d.group_id, d.state, d.redrives, $14::int4, d.n
+      select d.queue_id, d.group_id, d.state, d.redrives, $15::int4, d.n
       from unnest($1::int4[], $2::int4[], $3::int4[], $4::int4[], $5::int8[]) as d(queue_id, group_id, state, redrives, n)
       on conflict (queue_id, group_id, state, redrives, slot) do update set n = c.n + excluded.n
     ), opened as (
       insert into redrive.open_letters as c (queue_id, span, number, slot, n)
-      select d.queue_id, d.span, d.number, $14::int4, d.n
+      select d.queue_id, d.span, d.number, $15::int4, d.n
       from unnest($6::int4[], $7::int4[], $8::int4[], $9::int8[]) as d(queue_id, span, number, n)
       on conflict (queue_id, span, number, slot) do update set n = c.n + excluded.n
     )
-    insert into redrive.group_hours as c (queue_id, group_id, hour, slot, n)
-    select d.queue_id, d.group_id, d.hour, $14::int4, d.n
-    from unnest($10::int4[], $11::int4[], $12::int4[], $13::int8[]) as d(queue_id, group_id, hour, n)
-    on conflict (queue_id, group_id, hour, slot) do update set n = c.n + excluded.n`,
+    insert into redrive.group_hours as c (queue_id, group_id, hour, slot, n, last_at)
+    select d.queue_id, d.group_id, d.hour, $15::int4, d.n, d.last_at
+    from unnest($10::int4[], $11::int4[], $12::int4[], $13::int8[], $14::int8[]) as d(queue_id, group_id, hour, n, last_at)
+    on conflict (queue_id, group_id, hour, slot) do update
+      set n = c.n + excluded.n, last_at = greatest(c.last_at, excluded.last_at)`,
 }

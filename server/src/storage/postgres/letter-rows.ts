@@ -114,7 +114,9 @@ export async function writeLetters(
     else if (before.redrives !== after.redrives) failed.push(stored)
     else placed.push(stored)
   }
-  failed.push(...(await withGroups(transaction, regrouped)))
+  const grouped = await withGroups(transaction, regrouped, false)
+  for (const { queueId, item } of grouped) transaction.tally.failAgain(queueId, item)
+  failed.push(...grouped)
   for (const { queueId, item } of [...placed, ...failed]) transaction.tally.enter(queueId, item)
   const { connection } = transaction
   if (placed.length > 0) await connection.query(placeLetters, encode(['uuid', ...placeColumns], placed))

@@ -111,9 +111,15 @@ export async function listGroups(connections: Connections, query: GroupsQuery): 
   return (await connections.read(...groupsStatement(query))).map(groupOf)
 }
 
+/** When it last got a letter. One that was made for a letter from the archive has got none since. */
+const lastSeen = `lateral (
+    select max(h.last_at) as at from redrive.group_hours h
+    where h.queue_id = g.queue_id and h.group_id = g.id and h.hour = (
+      select max(m.hour) from redrive.group_hours m where m.queue_id = g.queue_id and m.group_id = g.id))`
+
 /** The newest letter: the newest of each state and number of redrives that the group has. */
 const newest = `lateral (
-    select n.died_at, n.letter_id from (
+    select n.letter_id from (
         select c.state, c.redrives from redrive.letter_counts c where c.queue_id = g.queue_id and c.group_id = g.id
         group by c.state, c.redrives having sum(c.n) > 0
       ) cell cross join lateral (
@@ -145,9 +151,10 @@ export function groupsStatement(query: GroupsQuery): [Statement, unknown[]] {
     ), page as materialized (
       select p.* from matching p ${beyond} order by p.count desc, p.id limit ${parameter(countMax)}::int8
     )
-    select g.*, q.name as queue, p.count, p.states, n.died_at as last_seen_at, n.letter_id as sample_id
+    select g.*, q.name as queue, p.count, p.states, coalesce(s.at, g.first_seen_at) as last_seen_at, n.letter_id as sample_id
     from page p cross join lateral (select g.* from redrive.groups g where g.id = p.id offset 0) g
       cross join lateral (select q.name from redrive.queues q where q.id = g.queue_id offset 0) q
+      left join ${lastSeen} s on true
       left join ${newest} n on true
     order by p.count desc, p.id`
   return [prepared(text), values]
@@ -170,7 +177,7 @@ function groupOf(row: Row): GroupFacts {
     errorClass: row.error_class as string,
     title: row.title as string,
     firstSeenAt: row.first_seen_at as number,
-    lastSeenAt: row.last_seen_at as number | null,
+    lastSeenAt: row.last_seen_at as number,
     sampleId: row.sample_id as string | null,
     count: row.count as number,
     states,

@@ -20,13 +20,13 @@ export class GroupBook {
     this.#database = database
   }
 
-  /** The group of a letter, made when there is none of its cause and `mayMake` says so. */
-  idOf(known: KnownQueue, letter: Item, mayMake?: () => boolean): number | undefined {
+  /** The group of a letter that was seen then, made when there is none of its cause and `mayMake` says so. */
+  idOf(known: KnownQueue, letter: Item, seenAt: Instant, mayMake?: () => boolean): number | undefined {
     const ids = this.#idsOf(known.id)
     const cause = causeOf(letter.failure, letter.origin ?? { name: '' })
     const id = ids.get(cause.fingerprint)
     if (id !== undefined || mayMake?.() === false) return id
-    return this.#make(known, ids, cause, letter.diedAt ?? letter.createdAt)
+    return this.#make(known, ids, cause, seenAt)
   }
 
   forget(): void {
@@ -96,7 +96,8 @@ export function listGroups(database: Database, query: GroupsQuery): GroupFacts[]
     const row = database.get('select * from groups where id = ?', groupId as number) as Row
     return {
       ...factsOf(row, names),
-      ...newestOf(database, row),
+      lastSeenAt: lastSeenOf(database, row),
+      sampleId: newestOf(database, row),
       count: matching as number,
       states: statesOf(database, row, cell),
     }
@@ -132,8 +133,14 @@ function statesOf(
   return Object.fromEntries(rows.map(([state, n]) => [listedOfCode(state), n as number]))
 }
 
+/** A group that was made for a letter from the archive has got none since. */
+function lastSeenOf(database: Database, group: Row): Instant {
+  const sql = 'select last_at from group_hours where group_id = ? order by hour desc limit 1'
+  return (database.array(sql, group.id as number)?.[0] ?? group.first_seen_at) as number
+}
+
 /** One look into the index for each state and number of redrives that the group has letters in. */
-function newestOf(database: Database, group: Row): Pick<GroupFacts, 'lastSeenAt' | 'sampleId'> {
+function newestOf(database: Database, group: Row): string | null {
   const cells = database.arrays(
     'select state, redrives from letter_counts where queue_id = ? and group_id = ?',
     group.queue_id as number,
@@ -154,9 +161,8 @@ function newestOf(database: Database, group: Row): Pick<GroupFacts, 'lastSeenAt'
       newest === undefined || diedAt > newest.diedAt || (diedAt === newest.diedAt && id > newest.id)
     if (isNewer) newest = { diedAt, id, rowid }
   }
-  if (newest === undefined) return { lastSeenAt: null, sampleId: null }
-  const sample = database.array('select root_id from items where rowid = ?', newest.rowid)
-  return { lastSeenAt: newest.diedAt, sampleId: sample?.[0] as string }
+  if (newest === undefined) return null
+  return database.array('select root_id from items where rowid = ?', newest.rowid)?.[0] as string
 }
 
 export function groupSlugs(database: Database, groupIds: readonly number[]): GroupSlug[] {

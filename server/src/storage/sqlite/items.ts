@@ -13,7 +13,8 @@ export function insertItem(transaction: Transaction, known: KnownQueue, item: It
   let stored = item
   if (item.origin !== null) {
     // A group is not made for a letter that is not kept.
-    const groupId = groups.idOf(known, item, () => !hasSource(transaction, known, item.sourceId))
+    const seenAt = item.diedAt ?? item.createdAt
+    const groupId = groups.idOf(known, item, seenAt, () => !hasSource(transaction, known, item.sourceId))
     if (groupId === undefined) return undefined
     stored = { ...item, groupId }
   }
@@ -88,21 +89,22 @@ function rewriteFor(before: Item, after: Item): Rewrite {
   return before.failure === after.failure && before.history === after.history ? kept : failed
 }
 
-/** A letter whose failure is another one now belongs to another group. */
+/** A letter that failed anew may belong to another group; whichever it is has been seen again. */
 export function rewrite(
   { database, groups, tally }: Transaction,
   known: KnownQueue,
   before: Item,
   after: Item,
 ): void {
-  const mayRegroup = after.origin !== null && after.failure !== before.failure
-  const stored = mayRegroup ? { ...after, groupId: groups.idOf(known, after) ?? null } : after
+  const hasFailed = after.origin !== null && after.failure !== before.failure
+  const stored = hasFailed ? { ...after, groupId: groups.idOf(known, after, after.updatedAt) ?? null } : after
   const values = itemValues(known, stored)
   const { sql, places } = rewriteFor(before, stored)
   const changed = places.map((place) => values[place] ?? null)
   database.run(sql, ...changed, known.id, before.partition, before.id)
   tally.leave(known.id, before)
   tally.enter(known.id, stored)
+  if (hasFailed && stored.groupId !== null) tally.letters.arrive(known.id, stored.groupId, after.updatedAt)
 }
 
 const deleteSql = 'delete from items where queue_id = ? and partition = ? and id = ?'

@@ -25,7 +25,7 @@ const openCodes = openStates.map((state) => listedCodes[state]).join(', ')
 type Cell = { queueId: number; groupId: number; state: number; redrives: number; by: number }
 type Minute = { queueId: number; minute: number; by: number }
 type CampaignCell = { campaignId: string; state: number; by: number }
-type Hour = { queueId: number; groupId: number; hour: number; by: number }
+type Hour = { queueId: number; groupId: number; hour: number; by: number; lastAt: number }
 
 /** The changes to these counts that a transaction makes. */
 export class LetterTally {
@@ -52,9 +52,9 @@ export class LetterTally {
     if (openStates.includes(state)) this.#minute({ queueId, minute: Math.floor(diedAt / usPerMinute), by })
   }
 
-  /** A new letter, in the hour in which it died. */
-  arrive(queueId: number, groupId: number, diedAt: Instant): void {
-    this.#hour({ queueId, groupId, hour: Math.floor(diedAt / usPerHour), by: 1 })
+  /** The group got a letter: it died then, or failed anew. */
+  arrive(queueId: number, groupId: number, at: Instant): void {
+    this.#hour({ queueId, groupId, hour: Math.floor(at / usPerHour), by: 1, lastAt: at })
   }
 
   /** Letters of a campaign's set. */
@@ -93,7 +93,9 @@ export class LetterTally {
       database.run(addToMinute, queueId, minute, by)
       if (by < 0) database.run(dropMinute, queueId, minute)
     }
-    for (const { groupId, hour, by } of this.#hours.values()) database.run(addToHour, groupId, hour, by)
+    for (const { groupId, hour, by, lastAt } of this.#hours.values()) {
+      database.run(addToHour, groupId, hour, by, lastAt)
+    }
     for (const { campaignId, state, by } of this.#campaigns.values()) {
       if (by !== 0) database.run(addToCampaign, campaignId, state, by)
     }
@@ -108,7 +110,10 @@ export class LetterTally {
   }
 
   #hour(hour: Hour): void {
-    gather(this.#hours, pairKey(hour.groupId, hour.hour), hour)
+    const key = pairKey(hour.groupId, hour.hour)
+    const before = this.#hours.get(key)
+    if (before !== undefined) before.lastAt = Math.max(before.lastAt, hour.lastAt)
+    gather(this.#hours, key, hour)
   }
 
   #campaign(cell: CampaignCell): void {
@@ -134,8 +139,19 @@ const dropCell =
 const addToMinute = `insert into open_minutes (queue_id, minute, n) values (?, ?, ?)
   on conflict (queue_id, minute) do update set n = n + excluded.n`
 const dropMinute = 'delete from open_minutes where queue_id = ? and minute = ? and n = 0'
-const addToHour = `insert into group_hours (group_id, hour, n) values (?, ?, ?)
-  on conflict (group_id, hour) do update set n = n + excluded.n`
+const addToHour = `insert into group_hours (group_id, hour, n, last_at) values (?, ?, ?, ?)
+  on conflict (group_id, hour) do update set n = n + excluded.n, last_at = max(last_at, excluded.last_at)`
+
+const hoursKept = 7 * 24
+
+/** Forgets what no trend shows any more. The last hour of a group stays: it says when it was last seen. */
+export function trimHours(database: Database, now: Instant): void {
+  database.run(
+    `delete from group_hours where hour < ? and exists (
+       select 1 from group_hours n where n.group_id = group_hours.group_id and n.hour > group_hours.hour)`,
+    Math.floor(now / usPerHour) - hoursKept,
+  )
+}
 
 const addToCampaign = `insert into campaign_counts (campaign_id, state, n) values (?, ?, ?)
   on conflict (campaign_id, state) do update set n = n + excluded.n`

@@ -107,8 +107,10 @@ async function inFile(path: string, options: StoreOptions): Promise<Backend> {
     reconcile: async (lock) => {
       // The reader counts first: the writer is kept from its work only when there is something to mend.
       const found = await verify()
-      if (found.length === 0) return found
-      return writer.ask({ ask: 'reconcile', lock, now: nowOf(options) })
+      const now = nowOf(options)
+      if (found.length > 0) return writer.ask({ ask: 'reconcile', lock, now })
+      await writer.ask({ ask: 'tidy', now })
+      return found
     },
     close: async () => {
       // The thread works in the order of arrival: the last write sent is the last one done.

@@ -4,6 +4,7 @@ import type { Difference, HeldLock } from '../storage.ts'
 import { insertAudit } from './audit.ts'
 import { repairCounts, verifyCounts } from './counts.ts'
 import type { Database } from './database.ts'
+import { trimHours } from './letter-counts.ts'
 import { fence } from './locks.ts'
 
 export function reconcile(database: Database, lock: HeldLock | undefined, now: Instant): Difference[] {
@@ -13,6 +14,7 @@ export function reconcile(database: Database, lock: HeldLock | undefined, now: I
     const differences = verifyCounts(database)
     repairCounts(database, differences)
     insertAudit(database, mendedEntries(differences, now))
+    trimHours(database, now)
     database.exec('commit')
     return differences
   } catch (error) {

@@ -40,6 +40,7 @@ export type Request = Readonly<{ call: number }> &
     | Readonly<{ ask: 'write'; units: Packed<readonly Unit[]>; now: number }>
     | Readonly<{ ask: 'read'; what: ReadCall }>
     | Readonly<{ ask: 'reconcile'; lock: HeldLock | undefined; now: number }>
+    | Readonly<{ ask: 'tidy'; now: number }>
     | Readonly<{ ask: 'close' }>
   )
 

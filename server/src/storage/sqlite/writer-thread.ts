@@ -1,6 +1,7 @@
 /** The thread that owns the writing connection. Everything waiting when it gets to it becomes one commit. */
 import { parentPort, receiveMessageOnPort, workerData } from 'node:worker_threads'
 import { openFile, ownFile } from './file.ts'
+import { trimHours } from './letter-counts.ts'
 import { reconcile } from './reconcile.ts'
 import {
   type Opened,
@@ -40,6 +41,11 @@ try {
       return
     }
     try {
+      if (request.ask === 'tidy') {
+        trimHours(database, request.now)
+        say({ call: request.call, value: pack(null) })
+        return
+      }
       if (request.ask !== 'reconcile') throw new Error(`the writer cannot ${request.ask}`)
       say({ call: request.call, value: pack(reconcile(database, request.lock, request.now)) })
     } catch (error) {

@@ -9,7 +9,7 @@ import { formatInstant } from '../../wire-time.ts'
 import { NextCursor, nullable, pageQuery, readCursor, writeCursor } from '../cursor.ts'
 import { v1 } from '../dialect.ts'
 import { countedFields, readCountedFilter } from '../letter-filter.ts'
-import { LetterSummary, Time, timeOrNull, viewSummary } from './letter-view.ts'
+import { LetterSummary, Time, viewSummary } from './letter-view.ts'
 import { StatusCounts, statusCounts } from './status-counts.ts'
 
 const list = 'groups'
@@ -26,14 +26,17 @@ const groupFields = {
   slug: Type.String(),
   error_class: Type.String(),
   first_seen_at: Time,
-  last_seen_at: nullable(Time, 'When its newest letter died; null when none is left.'),
-  sample_id: nullable(Type.String(), 'Its newest letter.'),
+  last_seen_at: Type.String({
+    format: 'date-time',
+    description: 'When it last got a letter: one that died then, or one that was redriven and failed again.',
+  }),
+  sample_id: nullable(Type.String(), 'Of its letters the one that died last.'),
   count: Type.Integer({ description: 'Letters that match the filter.' }),
   statuses: StatusCounts,
   trend: Type.Object({
     from: Type.String({ format: 'date-time', description: 'Where the first hour begins.' }),
     counts: Type.Array(Type.Integer(), {
-      description: `Arrivals per hour, ${trendHours} of them, the present one last.`,
+      description: `Letters that it got per hour, new ones and those that failed again, ${trendHours} of them, the present one last.`,
     }),
   }),
 }
@@ -131,7 +134,7 @@ async function viewGroups(
     slug: facts.slug,
     error_class: facts.errorClass,
     first_seen_at: formatInstant(facts.firstSeenAt),
-    last_seen_at: timeOrNull(facts.lastSeenAt),
+    last_seen_at: formatInstant(facts.lastSeenAt),
     sample_id: facts.sampleId,
     count: facts.count,
     statuses: statusCounts(facts.states),

@@ -206,13 +206,14 @@ create table redrive.open_letters (
 create table redrive.horizon (minute integer not null);
 insert into redrive.horizon values (-2147483648);
 
--- Letters that arrived, by the hour in which they died. Kept for a week.
+-- Letters that a group got, by the hour in which they died or failed anew. Kept for a week, and the last one for longer.
 create table redrive.group_hours (
   queue_id integer not null,
   group_id integer not null,
   hour integer not null,
   slot integer not null,
   n bigint not null,
+  last_at bigint not null,
   primary key (queue_id, group_id, hour, slot)
 ) with (fillfactor = 40, autovacuum_vacuum_scale_factor = 0.1, autovacuum_vacuum_threshold = 1000);
 

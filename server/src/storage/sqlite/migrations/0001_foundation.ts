@@ -124,6 +124,7 @@ create table group_hours (
   group_id integer not null,
   hour integer not null,
   n integer not null,
+  last_at integer not null,
   primary key (group_id, hour)
 ) strict, without rowid;
 
