@@ -69,19 +69,20 @@ export async function startServer({ settings, store, log }: ServerOptions): Prom
   const owner = store.kind === 'postgres' ? randomUUID() : 'the only server'
   const connection = createStoreConnection({
     open: async () => {
-      const storage = await openStorage(store, {
+      const opened = await openStorage(store, {
         clock,
         sqliteSynchronous: settings['sqlite.synchronous'] === 'full' ? 'full' : 'normal',
         postgresPoolMax: settings['postgres.pool_max'],
         postgresConnectTimeoutMs: settings['postgres.connect_timeout'],
       })
+      const storage = meterLetters(opened, letterTotals)
       engine = openEngine(storage, {
         clock,
         requestsMax: settings['queue.requests_max'],
         ...watchEngine(log),
       })
       letters = openLetters({
-        storage: meterLetters(storage, letterTotals),
+        storage,
         engine,
         clock,
         owner,

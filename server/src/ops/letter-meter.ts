@@ -1,7 +1,8 @@
-import type { Command, Imported, ImportedItem, Storage } from '../storage/storage.ts'
+import type { RedriveEnded } from '../storage/letter-store.ts'
+import type { Change, Command, Imported, ImportedItem, Storage } from '../storage/storage.ts'
 import { LabelledTotals } from './labelled-totals.ts'
 
-const names = ['captured', 'redriven', 'refused', 'discarded', 'archived', 'purged'] as const
+const names = ['captured', 'redriven', 'refused', 'ended', 'discarded', 'archived', 'purged'] as const
 /** What this server did with letters since it started, by queue or by why. */
 export type LetterTotals = Readonly<Record<(typeof names)[number], LabelledTotals>>
 
@@ -10,8 +11,8 @@ export function createLetterTotals(): LetterTotals {
 }
 
 /**
- * The store for whoever works on letters, counting what is written: calls of people, campaigns and policies all
- * pass here. What was not committed is not counted.
+ * The store, counting what is written about letters: calls of people, workers, campaigns and policies all pass
+ * here. What was not committed is not counted.
  */
 export function meterLetters(storage: Storage, totals: LetterTotals): Storage {
   const write: Storage['write'] = async (commands) => {
@@ -52,6 +53,18 @@ function count(command: Command, result: unknown, totals: LetterTotals): void {
       return
     case 'archive':
       totals.archived.add(command.queue, (result as { archived: number }).archived)
+      return
+    case 'complete':
+    case 'retry':
+    case 'advance':
+      for (const { outcome } of (result as Readonly<{ changes?: readonly Change[] }>).changes ?? []) {
+        if (outcome !== undefined) totals.ended.add(outcome, 1)
+      }
+      return
+    case 'end-redrives':
+      for (const [at, { state }] of (result as readonly RedriveEnded[]).entries()) {
+        if (state !== null) totals.ended.add(command.ends[at]?.outcome ?? 'unknown', 1)
+      }
       return
     case 'purge-archive':
       totals.purged.add(command.queue, (result as { purged: number }).purged)

@@ -50,7 +50,7 @@ export function createLetterMetrics(registry: Registry, totals: LetterTotals): L
   })
   const counter = (name: keyof LetterTotals, help: string, label?: string) =>
     new Counter({
-      name: `redrive_letters_${name}_total`,
+      name: name === 'ended' ? 'redrive_redrives_ended_total' : `redrive_letters_${name}_total`,
       help,
       labelNames: label === undefined ? [] : [label],
       registers,
@@ -64,6 +64,11 @@ export function createLetterMetrics(registry: Registry, totals: LetterTotals): L
   counter('captured', 'Letters that this server captured from elsewhere, by dead queue.', 'queue')
   counter('redriven', 'Letters that this server sent back: by hand, by campaigns and by policy.')
   counter('refused', 'Letters that this server was to send back and did not, by why.', 'why')
+  counter(
+    'ended',
+    'Redrives that ended through this server, by outcome: resolved, failed, unknown.',
+    'outcome',
+  )
   counter('discarded', 'Letters that were given up through this server.')
   counter('archived', 'Letters that this server moved to the archive, by dead queue.', 'queue')
   counter('purged', 'Letters that this server removed from the archive for good, by dead queue.', 'queue')

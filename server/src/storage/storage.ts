@@ -13,7 +13,7 @@
  * count is changed in the transaction of the rows that it counts.
  */
 import type { Instant } from '../core/instant.ts'
-import type { Failure, Header, Item, Leased, Origin, State } from '../core/item.ts'
+import type { Failure, Header, Item, Leased, Origin, Outcome, State } from '../core/item.ts'
 import type { NewQueue, Queue, QueuePolicy } from '../core/queue.ts'
 import type { Because, GivenBack } from '../core/transitions.ts'
 import type { CampaignCommand, CampaignResults, CampaignStore } from './campaign-store.ts'
@@ -240,6 +240,8 @@ export type Change = Readonly<{
   queue: string
   partition: number
   failure: Failure | null
+  /** It was a redrive that its letter waited for: how that ended. */
+  outcome?: Outcome
 }>
 
 /** Stored as given, with a new id and creation time. An item whose source id is in the queue already is skipped. */

@@ -301,7 +301,7 @@ describeStores('a redrive', (given) => {
       const settled = await acts.complete(item, noon + minute)
       expect(settled).toMatchObject({
         isSettled: true,
-        changes: [{ fromId: item.id, to: 'removed', id: null }],
+        changes: [{ fromId: item.id, to: 'removed', id: null, outcome: 'resolved' }],
       })
       const letter = await acts.letter(letterId)
       expect(letter).toMatchObject({
@@ -442,6 +442,7 @@ describeStores('a redrive', (given) => {
             id: letterId,
             queue: letters,
             partition: 0,
+            outcome: 'failed',
             failure: {
               ...other,
               attempts: 1,

@@ -377,8 +377,7 @@ export class Model {
       }
       case 'done':
         this.#replace(item, become(item, fate, this.#queue(queue), now, noId))
-        this.#endRedriveBy(item, 'resolved', now)
-        expect(said).toEqual({ ...here, to: 'done', failure: null })
+        expect(said).toEqual({ ...here, to: 'done', failure: null, outcome: this.#resolveBy(item, now) })
         return
       case 'dead':
         this.#replace(item, become(item, fate, this.#queue(queue), now, noId))
@@ -393,7 +392,7 @@ export class Model {
         this.#remove(item, 'deadLettered')
         this.#endRedriveBy(item, 'failed', now, fate.failure, fate.earlier)
         const there = { queue: letter.queue, partition: letter.partition, id: letter.id, to: 'returned' }
-        expect(said).toEqual({ ...from, ...there, failure: fate.failure })
+        expect(said).toEqual({ ...from, ...there, failure: fate.failure, outcome: 'failed' })
         return
       }
       case 'come-back':
@@ -422,8 +421,13 @@ export class Model {
       }
       case 'remove':
         this.#remove(item, fate.as)
-        if (fate.as === 'completed') this.#endRedriveBy(item, 'resolved', now)
-        expect(said).toEqual({ ...here, to: 'removed', id: null, failure: fate.failure })
+        expect(said).toEqual({
+          ...here,
+          to: 'removed',
+          id: null,
+          failure: fate.failure,
+          outcome: fate.as === 'completed' ? this.#resolveBy(item, now) : undefined,
+        })
     }
   }
 
@@ -457,6 +461,13 @@ export class Model {
     const letter = item.letterId === null ? undefined : this.#letter(item.letterId)
     if (letter?.state !== 'leased' || !isRedriving(letter)) return undefined
     return letter.letter?.redrives[0]?.number === item.redrives ? letter : undefined
+  }
+
+  /** The outcome, if a letter waited for it. */
+  #resolveBy(item: Item, now: Instant): Outcome | undefined {
+    const isAwaited = this.#letterUnderWay(item) !== undefined
+    this.#endRedriveBy(item, 'resolved', now)
+    return isAwaited ? 'resolved' : undefined
   }
 
   #endRedriveBy(

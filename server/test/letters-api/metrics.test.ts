@@ -29,6 +29,8 @@ describeServers('the metrics of letters', (api) => {
     expect(text).toMatch(/^redrive_letters_redriven_total 3$/m)
     expect(text).toContain('redrive_letters_refused_total{why="redriving"} 1')
     expect(text).toContain('redrive_letters_refused_total{why="resolved"} 1')
+    expect(text).toContain('redrive_redrives_ended_total{outcome="resolved"} 1')
+    expect(text).toContain('redrive_redrives_ended_total{outcome="failed"} 1')
     expect(text).toMatch(/^redrive_letters_discarded_total 1$/m)
   })
 

@@ -57,6 +57,8 @@ type Moved = Readonly<{ known: KnownQueue; item: Item; target: KnownQueue; lette
 /** `letter`: of a redrive that ended with this item, as it is now. */
 type Settled = Decision & Readonly<{ letter: Item | undefined }>
 
+const resolved = { outcome: 'resolved' } as const
+
 /** Makes of the items what the rules decided, and says what happened, in the same order. */
 export async function applyFates(transaction: Transaction, decided: readonly Decision[]): Promise<Change[]> {
   const { tally } = transaction
@@ -85,13 +87,22 @@ export async function applyFates(transaction: Transaction, decided: readonly Dec
           queue,
           partition,
           failure: fate.to === 'done' ? null : fate.failure,
+          ...(fate.to === 'done' && letter !== undefined && resolved),
         }
       }
       case 'remove':
         removed.push(decision)
         tally.leave(known.id, item)
         tally.add(known.id, partition, fate.as)
-        return { ...from, to: 'removed', id: null, queue, partition, failure: fate.failure }
+        return {
+          ...from,
+          to: 'removed',
+          id: null,
+          queue,
+          partition,
+          failure: fate.failure,
+          ...(letter !== undefined && resolved),
+        }
       case 'return': {
         removed.push(decision)
         tally.leave(known.id, item)
@@ -104,11 +115,12 @@ export async function applyFates(transaction: Transaction, decided: readonly Dec
           queue: there.queue,
           partition: there.partition,
           failure: fate.failure,
+          outcome: 'failed',
         }
       }
       case 'come-back': {
         const to = letter?.state === 'dead' ? 'dead' : 'waiting'
-        return { ...from, to, id: item.id, queue, partition, failure: fate.failure }
+        return { ...from, to, id: item.id, queue, partition, failure: fate.failure, outcome: 'unknown' }
       }
       case 'move': {
         const target = targets.get(fate.deadQueue) as KnownQueue

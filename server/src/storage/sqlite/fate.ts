@@ -27,10 +27,10 @@ export function applyFate(
       const nextId = () => book.nextIds(known, item.partition, now, 1, tally)[0] as string
       const after = become(item, fate, known.queue, now, nextId)
       rewrite(transaction, known, item, after)
-      if (fate.to === 'done') resolveLetter(transaction, item, now)
+      const ended = fate.to === 'done' ? resolveLetter(transaction, item, now) : {}
       const isScheduled = fate.to === 'waiting' && fate.availableAt !== null
       const failure = fate.to === 'done' ? null : fate.failure
-      return { ...here, to: isScheduled ? 'scheduled' : fate.to, id: after.id, failure }
+      return { ...here, to: isScheduled ? 'scheduled' : fate.to, id: after.id, failure, ...ended }
     }
     case 'move': {
       const target = book.get(fate.deadQueue)
@@ -56,8 +56,8 @@ export function applyFate(
     case 'remove': {
       remove(transaction, known, item)
       tally.add(known.id, item.partition, fate.as)
-      if (fate.as === 'completed') resolveLetter(transaction, item, now)
-      return { ...here, to: 'removed', id: null, failure: fate.failure }
+      const ended = fate.as === 'completed' ? resolveLetter(transaction, item, now) : {}
+      return { ...here, to: 'removed', id: null, failure: fate.failure, ...ended }
     }
     case 'return': {
       const back = letterOf(transaction, item)
@@ -70,13 +70,14 @@ export function applyFate(
       const { failure, earlier } = fate
       const end = { outcome: 'failed', failure, earlier, at: now } as const
       const { id, queue, partition } = endLetter(transaction, back.known, back.letter, end)
-      return { ...here, to: 'returned', queue, partition, id, failure }
+      return { ...here, to: 'returned', queue, partition, id, failure, outcome: end.outcome }
     }
     case 'come-back': {
       if (item.state !== 'leased') throw new Error(`letter ${item.id} comes back but is ${item.state}`)
       const end = { outcome: 'unknown', failure: fate.failure, at: now } as const
       const { state, id } = endLetter(transaction, known, item, end)
-      return { ...here, to: state === 'dead' ? 'dead' : 'waiting', id, failure: fate.failure }
+      const to = state === 'dead' ? 'dead' : 'waiting'
+      return { ...here, to, id, failure: fate.failure, outcome: end.outcome }
     }
   }
 }

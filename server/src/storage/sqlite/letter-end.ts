@@ -59,11 +59,16 @@ export function endLetter(
   return after
 }
 
-/** The item was processed. */
-export function resolveLetter(transaction: Transaction, item: Redrive, now: Instant): void {
+/** The item was processed: says so if a letter waited for that. */
+export function resolveLetter(
+  transaction: Transaction,
+  item: Redrive,
+  now: Instant,
+): Readonly<{ outcome?: 'resolved' }> {
   const found = letterOf(transaction, item)
-  if (found === undefined) return
+  if (found === undefined) return {}
   endLetter(transaction, found.known, found.letter, { outcome: 'resolved', failure: null, at: now })
+  return { outcome: 'resolved' }
 }
 
 /** The item is gone, and nobody can tell whether it was processed. */
