@@ -148,7 +148,8 @@ export async function redriveLetters(transaction: Transaction, command: RedriveL
   for (let from = 0; from < sorted.length; from += sentAtOnce) {
     sent.push(send(transaction, command, sorted.slice(from, from + sentAtOnce), turns, results))
   }
-  const entries = letterEntries(command.trace, (results as Redriven[]).map(actOf))
+  const acts = command.trace === undefined ? [] : (results as Redriven[]).map(actOf)
+  const entries = letterEntries(command.trace, acts)
   await allOf([...sent, turns.write(), insertEntries(transaction.connection, entries)])
   return results as Redriven[]
 }
