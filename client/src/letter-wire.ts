@@ -203,7 +203,7 @@ export type Envelope = Readonly<{
   last_failure_at?: string
   history?: readonly unknown[]
 }>
-/** `problems`: what of its envelope could not be read. */
+/** `problems`: what of its envelope could not be read, or not be kept as it was sent. */
 export type CapturedLetter = Readonly<{ id: string; is_new: boolean; problems: readonly string[] }>
 
 export type SentLetter = Readonly<{

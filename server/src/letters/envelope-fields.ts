@@ -86,7 +86,9 @@ export class Fields {
     if (value === undefined || value === null) return undefined
     const instant = readTime(value)
     if (instant === undefined)
-      this.#problems.unread(`${name} is not a time in RFC 3339 or milliseconds since 1970`)
+      this.#problems.unread(
+        `${name} is not a time in RFC 3339 or milliseconds since 1970, up to the year 2254`,
+      )
     return instant
   }
 
