@@ -79,6 +79,7 @@ export async function startServer({ settings, store, log }: ServerOptions): Prom
       engine = openEngine(storage, {
         clock,
         requestsMax: settings['queue.requests_max'],
+        batchMsMax: settings['queue.store_timeout'],
         ...watchEngine(log),
       })
       letters = openLetters({

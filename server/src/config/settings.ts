@@ -124,6 +124,13 @@ export const settingsTable = {
     max: 1_000_000,
     sentence: 'The most requests of one queue that may wait to be written; further ones are refused.',
   }),
+  'queue.store_timeout': duration({
+    default: '3s',
+    min: '100ms',
+    max: '1m',
+    sentence:
+      'How long the store may take for a batch of requests, or for a read, before those who wait are told to repeat.',
+  }),
   'queue.produce_items_max': integer({
     default: 1_000,
     min: 1,

@@ -186,6 +186,7 @@ function attemptsMaxOf(item: Item, rules: Rules): number {
   return item.attemptsMax || rules.attemptsMax || Number.POSITIVE_INFINITY
 }
 
-function isExpired(item: Item, now: Instant): boolean {
+/** Letters never are. */
+export function isExpired(item: Item, now: Instant): boolean {
   return !isLetter(item) && now >= item.expireDeadline
 }

@@ -355,4 +355,140 @@ describe('the engine', () => {
     })
     expect(await engine.listItems({ queue: 'orders', countMax: 9 })).toEqual([])
   })
+
+  it('does what was held in the order in which it came, whatever it is', async () => {
+    for (const order of ['complete retry', 'retry complete', 'extend retry', 'retry extend'] as const) {
+      await opened()
+      await engine.produce('orders', newItems(1))
+      const { items, partition } = await aLease('w')
+      const ids = items.map(({ id }) => id)
+      const acts = {
+        complete: () => engine.complete('orders', partition, ids),
+        retry: () => engine.retry('orders', partition, [{ id: ids[0] ?? '' }]),
+        extend: () => engine.extend('orders', partition, ids),
+      }
+      engine.hold('orders', true)
+      const done = order.split(' ').map((act) => acts[act as keyof typeof acts]())
+      const outcomes = Promise.allSettled<unknown>(done)
+      engine.hold('orders', false)
+      const isBothFine = order === 'extend retry'
+      expect([order, (await outcomes).map(({ status }) => status)]).toEqual([
+        order,
+        ['fulfilled', isBothFine ? 'fulfilled' : 'rejected'],
+      ])
+      await engine.close()
+    }
+  })
+
+  it('serves a lease that was held with what was there when it came, and holds again when asked', async () => {
+    await opened()
+    await engine.produce('orders', [{ payload: bytes('low') }])
+    engine.hold('orders', true)
+    const first = aLease('first')
+    await engine.stats('orders')
+    const urgent = engine.produce('orders', [{ payload: bytes('high'), priority: 9 }])
+    const second = aLease('second')
+    await expect
+      .poll(async () => engine.stats('orders'))
+      .toMatchObject({ leaseWaiting: 2, produceWaiting: 1 })
+    engine.hold('orders', false)
+    await urgent
+    expect(texts((await first).items)).toEqual(['low'])
+    expect(texts((await second).items)).toEqual(['high'])
+    engine.hold('orders', true)
+    const held = engine.produce('orders', newItems(1))
+    await expect.poll(async () => engine.stats('orders')).toMatchObject({ produceWaiting: 1 })
+    engine.hold('orders', false)
+    await held
+    await engine.produce('orders', newItems(1))
+  })
+
+  it('gives out nothing whose time is over, though nobody took it away yet', async () => {
+    await opened({ expireUs: minute, leaseUs: second })
+    await engine.produce('orders', newItems(2, 'old'))
+    now += minute - second
+    await engine.produce('orders', newItems(1, 'new'))
+    now += second
+    const { items } = await aLease('w', 10)
+    expect(texts(items)).toEqual(['new-0'])
+    await expect(aLease('w', 10, 50)).rejects.toMatchObject({ code: 'LEASE_TIMEOUT' })
+    const old = await engine.listItems({ queue: 'orders', countMax: 10 })
+    expect(old.map(({ state, attempts }) => [state, attempts])).toEqual([
+      ['waiting', 0],
+      ['waiting', 0],
+      ['leased', 1],
+    ])
+    await engine.advance()
+    expect(dropped).toHaveLength(2)
+  })
+
+  describe('with a store that takes its time', () => {
+    /** Writes with that command go on when told to. */
+    const slow = (op: string) => {
+      const write = storage.write.bind(storage)
+      let goOn = () => {}
+      const told = new Promise<void>((resolve) => {
+        goOn = resolve
+      })
+      storage.write = async (commands) => {
+        if (commands.some((command) => command.op === op)) await told
+        return write(commands)
+      }
+      return goOn
+    }
+    const unknown = { code: 'STORE_UNAVAILABLE', message: expect.stringContaining('unknown') }
+
+    const openedSlow = async () => {
+      now = noon
+      storage = await openStorage({ kind: 'memory' })
+      engine = openEngine(storage, { clock: { now: () => now }, isTicking: false, batchMsMax: 20 })
+      await engine.createQueue({ name: 'orders' })
+    }
+
+    it('tells who produces that nobody knows, and counts what came of it', async () => {
+      await openedSlow()
+      const goOn = slow('produce')
+      await expect(engine.produce('orders', newItems(1), { timeoutMs: 60_000 })).rejects.toMatchObject(
+        unknown,
+      )
+      const waiting = aLease('w')
+      goOn()
+      expect(texts((await waiting).items)).toHaveLength(1)
+    })
+
+    it('tells who leases, and puts back what that was given, as if it had never been', async () => {
+      await openedSlow()
+      await engine.produce('orders', newItems(1))
+      const goOn = slow('lease')
+      await expect(aLease('w', 1, 60_000)).rejects.toMatchObject(unknown)
+      goOn()
+      expect((await aLease('other')).items).toMatchObject([{ attempts: 1 }])
+    })
+
+    it('tells who completes, and who waits behind that when its own time is over', async () => {
+      await openedSlow()
+      await engine.produce('orders', newItems(2))
+      const { items, partition } = await aLease('w', 2)
+      const [one, two] = items.map(({ id }) => id)
+      const goOn = slow('complete')
+      const first = engine.complete('orders', partition, [one ?? ''], { timeoutMs: 60_000 })
+      await Promise.resolve()
+      const second = engine.complete('orders', partition, [two ?? ''], { timeoutMs: 40 })
+      await expect(first).rejects.toMatchObject(unknown)
+      await expect(second).rejects.toMatchObject({
+        code: expect.stringMatching(/CALL_TIMEOUT|STORE_UNAVAILABLE/),
+      })
+      goOn()
+      await expect
+        .poll(async () => (await storage.counts({ queue: 'orders' }))[0]?.completed)
+        .toBeGreaterThanOrEqual(1)
+    })
+
+    it('gives up a read', async () => {
+      await openedSlow()
+      const never = new Promise<never>(() => {})
+      storage.getQueue = () => never
+      await expect(engine.getQueue('orders')).rejects.toMatchObject({ code: 'STORE_UNAVAILABLE' })
+    })
+  })
 })

@@ -7,6 +7,7 @@ import type { AuditEntry, Change, Command, Imported, Storage } from '../storage/
 import { createAnnouncer } from './announcer.ts'
 import { createClockwork } from './clockwork.ts'
 import type { Engine, Trace } from './engine.ts'
+import { inTime } from './in-time.ts'
 import { createLoop } from './loop.ts'
 import { Room } from './room.ts'
 
@@ -15,6 +16,8 @@ export type EngineOptions = Readonly<{
   random?: () => number
   /** Unprocessed requests per queue; above it they are refused with QUEUE_OVERLOADED. */
   requestsMax?: number
+  /** So long the store may take for a batch, or for a read, before whoever waits for it is told. */
+  batchMsMax?: number
   /** False: time passes only when `advance` is called. */
   isTicking?: boolean
   /** What a person should know of: items dropped for want of a dead queue, failed passes. */
@@ -28,12 +31,14 @@ const stepItemsMax = 1_000
 const refreshMs = 1_000
 
 export function openEngine(storage: Storage, options: EngineOptions): Engine {
-  const { clock, random = Math.random, requestsMax = 100, isTicking = true } = options
+  const { clock, random = Math.random, requestsMax = 100, batchMsMax = 3_000, isTicking = true } = options
   const onError = options.onError ?? (() => {})
   const rooms = new Map<string, Promise<Room>>()
   const open = new Map<string, Room>()
   const held = new Set<string>()
   let closed: KnownError | undefined
+
+  const read = <T>(reading: Promise<T>): Promise<T> => inTime(batchMsMax, reading)
 
   const announcer = createAnnouncer(storage, onError)
   const stopHearing = storage.onAnnounced((queues) => {
@@ -61,18 +66,22 @@ export function openEngine(storage: Storage, options: EngineOptions): Engine {
   const clockwork = createClockwork({ storage, clock, onChanges, onError })
 
   const openRoom = async (name: string): Promise<Room> => {
-    const [queue, counts] = await Promise.all([storage.getQueue(name), storage.counts({ queue: name })])
+    const [queue, counts] = await read(Promise.all([storage.getQueue(name), storage.counts({ queue: name })]))
     if (queue === null) throw queueNotFound(name)
     const available = counts.map(({ waiting }) => waiting)
     const parts = {
       storage,
       clock,
       requestsMax,
+      batchMsMax,
       onChanges,
       onAvailable: announcer.add,
       onDue: (at: number) => clockwork.expect(at),
+      onGone: () => {
+        if (open.get(name) === room) void leaveRoom(name, wasDeleted(name)).catch(onError)
+      },
     }
-    const room = new Room(queue, available, parts)
+    const room: Room = new Room(queue, available, parts)
     if (held.has(name)) room.hold(true)
     open.set(name, room)
     return room
@@ -201,9 +210,11 @@ export function openEngine(storage: Storage, options: EngineOptions): Engine {
     deleteQueue: async (name, trace, { isForced } = { isForced: false }) => {
       const act = actOf(trace, 'queue.delete', isForced ? { isForced } : {})
       await storage.write([{ op: 'delete-queue', name, isForced, ...act }])
-      await leaveRoom(name, new KnownError('QUEUE_SHUTTING_DOWN', `queue ${name} was deleted`))
+      await leaveRoom(name, wasDeleted(name))
+      // Who waits for its items elsewhere need not wait on.
+      announcer.add(name)
     },
-    getQueue: (name) => storage.getQueue(name),
+    getQueue: (name) => read(storage.getQueue(name)),
     reload: async (name) => {
       const queue = await storage.getQueue(name)
       if (queue === null) {
@@ -215,10 +226,10 @@ export function openEngine(storage: Storage, options: EngineOptions): Engine {
       const { createdAt, partitions } = room.queue
       const isAnother = createdAt !== queue.createdAt || partitions !== queue.partitions
       // Who waits there waits for a queue that is gone, though one of its name is here again.
-      if (isAnother) await leaveRoom(name, new KnownError('QUEUE_SHUTTING_DOWN', `queue ${name} was deleted`))
+      if (isAnother) await leaveRoom(name, wasDeleted(name))
       else await room.refresh()
     },
-    listQueues: (query) => storage.listQueues(query),
+    listQueues: (query) => read(storage.listQueues(query)),
 
     produce: (queue, items, call = {}) => inRoom(queue, (room) => room.produce(items, call)),
     lease: (queue, { clientId, countMax, timeoutMs, signal }) =>
@@ -292,10 +303,10 @@ export function openEngine(storage: Storage, options: EngineOptions): Engine {
       await refreshRoom(queue)
       return total
     },
-    listItems: (query) => storage.listItems(query),
+    listItems: (query) => read(storage.listItems(query)),
     stats: async (name) => {
       const room = await roomOf(name)
-      const partitions = await storage.counts({ queue: name })
+      const partitions = await read(storage.counts({ queue: name }))
       if (partitions.length === 0) throw queueNotFound(name)
       const { produce, lease, complete, inFlight } = room.waiting
       return { produceWaiting: produce, leaseWaiting: lease, completeWaiting: complete, inFlight, partitions }
@@ -330,3 +341,7 @@ export function openEngine(storage: Storage, options: EngineOptions): Engine {
 }
 
 function nothing(): void {}
+
+function wasDeleted(name: string): KnownError {
+  return new KnownError('QUEUE_SHUTTING_DOWN', `queue ${name} was deleted`)
+}

@@ -6,9 +6,10 @@
  * server they are never too low; with several, what is missing is found by `refresh`. Too high costs a
  * lease that finds nothing.
  */
-import { type Clock, later } from '../core/instant.ts'
+import { type Clock, type Instant, later } from '../core/instant.ts'
 import type { Leased } from '../core/item.ts'
 import type { Queue } from '../core/queue.ts'
+import { isExpired } from '../core/transitions.ts'
 import { KnownError } from '../errors.ts'
 import { Lane } from '../storage/lane.ts'
 import type {
@@ -22,8 +23,10 @@ import type {
   Storage,
 } from '../storage/storage.ts'
 import { Alarm } from './alarm.ts'
+import { type Kind, type Run, runsOf } from './arrivals.ts'
 import { deal } from './deal.ts'
 import type { LeasedItems, ProducedItems, ProduceOptions } from './engine.ts'
+import { whenLate } from './in-time.ts'
 import { itemRefused } from './refused.ts'
 import { Signals } from './signals.ts'
 
@@ -32,25 +35,31 @@ export type RoomParts = Readonly<{
   clock: Clock
   /** Unprocessed requests per queue; above it they are refused. */
   requestsMax: number
+  /** A batch that takes longer is not waited for by those who called: its outcome is unknown to them. */
+  batchMsMax: number
   /** Changes by which items became available, or moved to another queue. */
   onChanges(changes: readonly Change[]): void
   /** Items of the queue became available: other servers may have leases that wait. */
   onAvailable(queue: string): void
   /** Something will be due then. */
   onDue(at: number): void
+  /** The queue was deleted by somebody else; one of its name may be there again. */
+  onGone(): void
 }>
 
 type Settling<T> = { resolve(value: T): void; reject(error: unknown): void }
 type Producing = Settling<ProducedItems> &
   Readonly<{
+    arrival: number
     weight: number
     items: readonly NewItem[]
     partition: number | undefined
     once: ProduceOptions['once']
   }>
 type Completing = Settling<readonly Change[]> &
-  Readonly<{ weight: number; command: Complete | Retry | Extend }>
+  Readonly<{ arrival: number; weight: number; command: Complete | Retry | Extend }>
 type Leasing = Settling<LeasedItems> & {
+  readonly arrival: number
   readonly clientId: string
   readonly countMax: number
   readonly timeoutMs: number
@@ -93,6 +102,12 @@ export class Room {
   #isWaking = false
   #puttingBack: Promise<unknown> = Promise.resolve()
   #isHeld = false
+  /** Counts those who call, so that what was held can be done in the order in which it came. */
+  #arrivals = 0
+  /** Leases that came later wait for their turn: what was held is being released. */
+  #servedUpTo = Number.POSITIVE_INFINITY
+  #isReleasing = false
+  #releasing: Promise<void> = Promise.resolve()
   #closed: KnownError | undefined
 
   constructor(queue: Queue, available: readonly number[], parts: RoomParts) {
@@ -124,6 +139,7 @@ export class Room {
   produce(items: readonly NewItem[], options: ProduceOptions): Promise<ProducedItems> {
     return this.#call(this.#produces, options, (settling: Settling<ProducedItems>) => ({
       ...settling,
+      arrival: ++this.#arrivals,
       weight: items.length,
       items,
       partition: options.partition,
@@ -136,6 +152,7 @@ export class Room {
     const weight = 'ids' in command ? command.ids.length : command.items.length
     return this.#call(lane, options, (settling: Settling<readonly Change[]>) => ({
       ...settling,
+      arrival: ++this.#arrivals,
       weight,
       command,
     }))
@@ -154,6 +171,7 @@ export class Room {
       if (signal?.aborted) return reject(signal.reason)
       const now = performance.now()
       const leasing: Leasing = {
+        arrival: ++this.#arrivals,
         clientId,
         countMax,
         timeoutMs,
@@ -208,10 +226,15 @@ export class Room {
   /** Looks at what is really there, and what the queue is now: another server may have changed both. */
   async refresh(): Promise<void> {
     const { storage } = this.#parts
-    const { name } = this.queue
+    const { name, createdAt, partitions } = this.queue
     const gained = [...this.#gained]
     const [queue, counts] = await Promise.all([storage.getQueue(name), storage.counts({ queue: name })])
-    if (queue !== null) this.queue = queue
+    if (queue === null || queue.createdAt !== createdAt || queue.partitions !== partitions) {
+      // Who waits here waits for a queue that is gone, though one of its name may be there.
+      this.#parts.onGone()
+      return
+    }
+    this.queue = queue
     // Too many is harmless, too few would leave items lying: what came meanwhile may be counted twice.
     for (const { partition, waiting } of counts)
       this.#available[partition] = waiting + this.#gainedSince(gained, partition)
@@ -220,9 +243,53 @@ export class Room {
   }
 
   hold(isHeld: boolean): void {
+    const wasHeld = this.#isHeld
     this.#isHeld = isHeld
-    for (const lane of this.#lanes()) lane.hold(isHeld)
+    if (isHeld) for (const lane of this.#lanes()) lane.hold(true)
+    else if (wasHeld && !this.#isReleasing) this.#releasing = this.#release()
+  }
+
+  /** What came while it was held, in the order in which it came: each kind by itself would overtake the others. */
+  async #release(): Promise<void> {
+    this.#isReleasing = true
+    this.#servedUpTo = 0
+    // What comes meanwhile comes after; unless it is held again.
+    while (!this.#isHeld) {
+      const runs = this.#takeHeld()
+      if (runs.length === 0) break
+      for (const { arrival, work } of runs) {
+        await work()
+        this.#servedUpTo = arrival
+        await this.#serveReleased()
+      }
+    }
+    this.#servedUpTo = Number.POSITIVE_INFINITY
+    this.#isReleasing = false
+    // Held again meanwhile, it stays so.
+    for (const lane of this.#lanes()) lane.hold(this.#isHeld)
     this.wake()
+  }
+
+  #takeHeld(): Run[] {
+    const heldIn = <R extends { readonly arrival: number; readonly weight: number }>(lane: Lane<R>): Kind => {
+      const requests = lane.drain()
+      const arrivals = requests.map(({ arrival }) => arrival)
+      return { arrivals, work: (from, to) => lane.workThrough(requests.slice(from, to)) }
+    }
+    const leases = [...this.#leases.values()].filter(({ arrival }) => arrival > this.#servedUpTo)
+    return runsOf([
+      heldIn(this.#produces),
+      heldIn(this.#completes),
+      heldIn(this.#retries),
+      // They stay where they are, and are served once their turn has come.
+      { arrivals: leases.map(({ arrival }) => arrival), work: async () => {} },
+    ])
+  }
+
+  /** Those whose turn has come, with what there is for them now. */
+  async #serveReleased(): Promise<void> {
+    while (this.#deals.size < dealsMax && this.#startDeal());
+    while (this.#deals.size > 0) await Promise.all(this.#deals)
   }
 
   /** Refuses what waits, and resolves when what is being written is done. */
@@ -242,6 +309,7 @@ export class Room {
   }
 
   async #idle(): Promise<void> {
+    await this.#releasing
     await Promise.all([...this.#lanes().map((lane) => lane.whenIdle()), ...this.#deals])
     await this.#puttingBack
   }
@@ -268,7 +336,7 @@ export class Room {
 
   /** False when there is nobody to serve, or nothing to serve with. */
   #startDeal(): boolean {
-    if (this.#isHeld || this.queue.isPaused) return false
+    if (this.queue.isPaused || (this.#isHeld && !this.#isReleasing)) return false
     const hands = deal(this.#nextToServe(), this.#available, dealtMax)
     if (hands.length === 0) return false
     const plans = hands.map(({ partition, turns }) => {
@@ -296,6 +364,7 @@ export class Room {
     let weight = 0
     for (const leasing of this.#leases.values()) {
       if (leasing.isServed) continue
+      if (leasing.arrival > this.#servedUpTo) break
       if (next.length > 0 && weight + leasing.countMax > share) break
       next.push(leasing)
       weight += leasing.countMax
@@ -307,6 +376,11 @@ export class Room {
     const { storage, clock } = this.#parts
     const now = clock.now()
     const before = { gained: [...this.#gained], taken: [...this.#taken], refreshes: this.#refreshes }
+    const late = this.#whenLate((error) => {
+      // What they are given after all is put back.
+      for (const { turns } of plans)
+        for (const leasing of new Set(turns)) if (!leasing.isGone) this.#leaseGone(leasing, error)
+    })
     try {
       const results = await storage.write(
         plans.map(({ partition, turns }) => ({
@@ -321,7 +395,7 @@ export class Room {
       for (const [index, plan] of plans.entries()) {
         const items = results[index] ?? []
         this.#book(plan, items.length, before)
-        this.#serve(plan, items)
+        this.#serve(plan, items, now)
       }
     } catch (error) {
       // The store failed: those who were to be served are told, and may ask again.
@@ -330,7 +404,18 @@ export class Room {
         this.#add(this.#taken, plan.partition, -plan.spokenFor)
         for (const leasing of new Set(plan.turns)) if (!leasing.isGone) this.#leave(leasing, error)
       }
+    } finally {
+      late.off()
     }
+  }
+
+  /** Tells when the store has not answered for too long. What it writes goes on, and is booked when it is done. */
+  #whenLate(tell: (error: KnownError) => void): Readonly<{ off(): void }> {
+    const { batchMsMax } = this.#parts
+    return whenLate(batchMsMax, () => {
+      const sentence = `the store did not answer within ${batchMsMax} ms, so whether the request was done is unknown`
+      tell(new KnownError('STORE_UNAVAILABLE', sentence))
+    })
   }
 
   #add(counts: number[], partition: number, by: number): void {
@@ -353,11 +438,14 @@ export class Room {
     else this.#available[partition] = Math.max(this.#gainedSince(before.gained, partition) - takenSince, 0)
   }
 
-  #serve({ partition, turns }: Plan, items: readonly Leased[]): void {
+  #serve({ partition, turns }: Plan, items: readonly Leased[], now: Instant): void {
     const unwanted: Leased[] = []
+    const expired: Leased[] = []
     for (const [index, item] of items.entries()) {
       const leasing = turns[index] as Leasing
-      if (leasing.isGone) unwanted.push(item)
+      // Its time was over before anybody came for it, and the clockwork has not been here since.
+      if (isExpired(item, now)) expired.push(item)
+      else if (leasing.isGone) unwanted.push(item)
       else if (leasing.dealt === undefined) leasing.dealt = [item]
       else leasing.dealt.push(item)
     }
@@ -371,20 +459,29 @@ export class Room {
       resolve({ partition, items: dealt })
     }
     if (unwanted.length > 0) {
-      this.#puttingBack = Promise.all([this.#puttingBack, this.#putBack(partition, unwanted)])
+      const back = this.#putBack(partition, unwanted).then((isBack) => {
+        if (isBack) this.count(partition, unwanted.length)
+      })
+      this.#puttingBack = Promise.all([this.#puttingBack, back])
+    }
+    if (expired.length > 0) {
+      // Not counted as available: nobody is to have them.
+      const back = this.#putBack(partition, expired).then(() => this.#parts.onDue(now))
+      this.#puttingBack = Promise.all([this.#puttingBack, back])
     }
   }
 
-  /** Their client went while they were being leased: as if that had never been. */
-  async #putBack(partition: number, items: readonly Leased[]): Promise<void> {
+  /** As if they had never been leased. */
+  async #putBack(partition: number, items: readonly Leased[]): Promise<boolean> {
     const ids = items.map(({ id }) => id)
     try {
       await this.#parts.storage.write([
         { op: 'unlease', queue: this.queue.name, partition, ids, now: this.#parts.clock.now() },
       ])
-      this.count(partition, ids.length)
+      return true
     } catch {
       // Their leases end by themselves, as if the client had gone a moment later.
+      return false
     }
   }
 
@@ -413,6 +510,9 @@ export class Room {
       return { request, partition }
     })
     const groups = groupsOf(placed)
+    const late = this.#whenLate((error) => {
+      for (const { reject } of batch) reject(error)
+    })
     try {
       const results = await storage.write(
         groups.map(({ partition, requests, once }) => ({
@@ -432,7 +532,7 @@ export class Room {
         for (const request of requests) {
           const own = requests.length === 1 ? ids : ids.slice(at, at + request.items.length)
           at += request.items.length
-          if (!isRepeat) isAvailable = this.#produced(partition, request.items) || isAvailable
+          if (!isRepeat) isAvailable = this.#produced(partition, request.items, now) || isAvailable
           request.resolve({ partition, ids: own, isRepeat })
         }
       }
@@ -443,6 +543,7 @@ export class Room {
     } catch (error) {
       await this.#oneByOne(batch, error, (one) => this.#writeProduces([one]))
     } finally {
+      late.off()
       for (const { partition, request } of placed) this.#add(this.#placing, partition, -request.items.length)
     }
   }
@@ -459,18 +560,23 @@ export class Room {
   }
 
   /** Counts what was produced; true when some of it can be leased now. */
-  #produced(partition: number, items: readonly NewItem[]): boolean {
+  #produced(partition: number, items: readonly NewItem[], now: Instant): boolean {
     let ready = 0
     for (const item of items) {
       if (item.availableAt != null) this.#parts.onDue(item.availableAt)
       else if (item.lease === undefined) ready++
+      if (item.expireDeadline !== undefined) this.#parts.onDue(item.expireDeadline)
     }
+    if (ready > 0) this.#parts.onDue(later(now, this.queue.expireUs))
     this.#add(this.#available, partition, ready)
     this.#add(this.#gained, partition, ready)
     return ready > 0
   }
 
   async #writeSettles(batch: readonly Completing[]): Promise<void> {
+    const late = this.#whenLate((error) => {
+      for (const { reject } of batch) reject(error)
+    })
     try {
       const results: readonly Settled[] = await this.#parts.storage.write(batch.map(({ command }) => command))
       for (const [index, request] of batch.entries()) {
@@ -483,6 +589,8 @@ export class Room {
       }
     } catch (error) {
       await this.#oneByOne(batch, error, (one) => this.#writeSettles([one]))
+    } finally {
+      late.off()
     }
   }
 

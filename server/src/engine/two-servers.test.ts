@@ -20,9 +20,9 @@ describe('two servers on one database', needs(postgres), () => {
   })
 
   /** Not ticking: what it hears it can only have been told. */
-  const aServer = async (url: string): Promise<Engine> => {
+  const aServer = async (url: string, now = () => noon): Promise<Engine> => {
     const storage = await openStorage({ kind: 'postgres', url })
-    const engine = openEngine(storage, { clock: { now: () => noon }, isTicking: false })
+    const engine = openEngine(storage, { clock: { now }, isTicking: false })
     opened.push({ engine, storage })
     return engine
   }
@@ -138,6 +138,32 @@ describe('two servers on one database', needs(postgres), () => {
     await there.stats('orders')
     await here.produce('orders', newItems(1))
     expect((await waiting).items).toHaveLength(1)
+    await admin.end()
+  })
+
+  it('tell each other that a queue is gone: who waits for its items is told, also when it is made again', async () => {
+    const { url } = await createDatabase()
+    let ticks = 0
+    const ticking = () => noon + ++ticks
+    const [here, there] = [await aServer(url, ticking), await aServer(url, ticking)]
+    const admin = new pg.Client({ connectionString: url })
+    await admin.connect()
+    await expect.poll(() => listening(admin)).toHaveLength(2)
+    for (const partitions of [undefined, 1, 3]) {
+      await here.createQueue({ name: 'orders' })
+      const waiting = there.lease('orders', { clientId: 'w', countMax: 1, timeoutMs: 20_000 })
+      await expect.poll(async () => (await there.stats('orders')).leaseWaiting).toBe(1)
+      const told = expect(waiting).rejects.toMatchObject({ code: 'QUEUE_SHUTTING_DOWN' })
+      await here.deleteQueue('orders')
+      if (partitions !== undefined) await here.createQueue({ name: 'orders', partitions })
+      await told
+      if (partitions === undefined) continue
+      // The one that is there now is served as it is.
+      const leased = there.lease('orders', { clientId: 'w', countMax: 1, timeoutMs: 20_000 })
+      await here.produce('orders', newItems(1), { partition: partitions - 1 })
+      expect(await leased).toMatchObject({ partition: partitions - 1 })
+      await here.deleteQueue('orders')
+    }
     await admin.end()
   })
 })

@@ -63,6 +63,16 @@ export class Lane<Request extends { readonly weight: number }> {
     this.#start()
   }
 
+  /** Works these off in order, though it is held: they were taken out before. Resolves when they are done. */
+  async workThrough(requests: readonly Request[]): Promise<void> {
+    let rest = requests
+    while (rest.length > 0) {
+      const batch = rest.slice(0, countWithin(rest, this.#options.weightMax))
+      rest = rest.slice(batch.length)
+      await this.#workOff(batch)
+    }
+  }
+
   /** Takes out everything that waits. */
   drain(): Request[] {
     this.#waitingWeight = 0
@@ -83,7 +93,7 @@ export class Lane<Request extends { readonly weight: number }> {
     // Those of the same turn of the event loop go together.
     void Promise.resolve().then(() => {
       this.#isStarting = false
-      while (this.#isReady()) this.#workOff(this.#take())
+      while (this.#isReady()) void this.#workOff(this.#take())
     })
   }
 
@@ -91,7 +101,7 @@ export class Lane<Request extends { readonly weight: number }> {
     return this.#waiting.length > 0 && !this.#isHeld && this.#batches.size < this.#options.batchesMax
   }
 
-  #workOff(batch: readonly Request[]): void {
+  #workOff(batch: readonly Request[]): Promise<void> {
     const weight = weightOf(batch)
     this.#inFlight += batch.length
     this.#inFlightWeight += weight
@@ -102,6 +112,7 @@ export class Lane<Request extends { readonly weight: number }> {
       this.#start()
     })
     this.#batches.add(work)
+    return work
   }
 
   #take(): Request[] {

@@ -37,6 +37,7 @@ import {
   type Fate,
   giveBack,
   outcomeUnknown,
+  unlease,
 } from '../../src/core/transitions.ts'
 import type {
   Discarding,
@@ -68,6 +69,7 @@ import type {
   Refusal,
   Retry,
   Settled,
+  Unlease,
 } from '../../src/storage/storage.ts'
 import { type Gauge, gaugeOf, gaugesOf } from './store-facts.ts'
 
@@ -214,6 +216,12 @@ export class Model {
     // Whether an extension repeats an earlier failure is nobody's business.
     const plain = (each: readonly Change[]) => each.map(({ failure, ...change }) => change)
     expect(result.isSettled && plain(result.changes)).toEqual(plain(changes))
+  }
+
+  unlease(command: Unlease, result: { unleased: number }): void {
+    const leased = command.ids.map((id) => this.#find(command, id)).filter((item) => item?.state === 'leased')
+    for (const item of leased) this.#replace(item as Leased, unlease(item as Leased, command.now))
+    expect(result.unleased).toBe(leased.length)
   }
 
   advance(command: Advance, result: Advanced): void {

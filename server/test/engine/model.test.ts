@@ -8,7 +8,9 @@
  */
 import fc from 'fast-check'
 import { expect, it } from 'vitest'
+import type { Leased } from '../../src/core/item.ts'
 import { type NewQueue, newQueue } from '../../src/core/queue.ts'
+import { isExpired } from '../../src/core/transitions.ts'
 import type { Engine, LeasedItems } from '../../src/engine/engine.ts'
 import { openEngine } from '../../src/engine/open.ts'
 import { ItemRefused } from '../../src/engine/refused.ts'
@@ -133,6 +135,8 @@ class Session {
   #steps = 0
   /** After items expired the engine looks anew, and may for a while believe that there are more. */
   #isExact = true
+  /** Leases of which some was put back, because its time was over, and the store was not yet told so. */
+  #puttingBack = 0
 
   constructor(given: Given, name: string) {
     this.#storage = this.#overheard(given.storage)
@@ -267,6 +271,12 @@ class Session {
           break
         case 'lease':
           this.#model.lease(command, result)
+          if (result.some((item) => isExpired(item, command.now))) this.#puttingBack++
+          break
+        case 'unlease':
+          this.#model.unlease(command, result)
+          this.#puttingBack--
+          this.#isExact = false
           break
         case 'complete':
           this.#model.complete(command, result)
@@ -343,16 +353,31 @@ class Session {
     const advances = this.#just('advance').filter(({ result }) => result.changes.length > 0)
     // A lease may have been planned before the second of them, and written after it.
     const isExact = this.#isExact && advances.length < 2
-    const leases = new Map<string, Readonly<{ lease: Lease; there: readonly number[] }>>()
+    const leases = new Map<
+      string,
+      Readonly<{ lease: Lease; given: readonly Leased[]; there: readonly number[] }>
+    >()
     for (;;) {
       while (this.#obeyed.length > 0) {
         const [next] = this.#obeyed
         if (next?.op === 'lease' && next.result.length > 0) {
           const { queue } = next.command
-          expect(leases.has(queue), 'a second lease for one caller').toBe(false)
-          leases.set(queue, { lease: next, there: this.#waiting(queue) })
+          const given = next.result.filter((item) => !isExpired(item, this.#now))
+          if (given.length > 0) {
+            expect(leases.has(queue), 'a second lease for one caller').toBe(false)
+            leases.set(queue, { lease: next, given, there: this.#waiting(queue) })
+          }
         }
         this.#follow(1)
+      }
+      if (this.#puttingBack > 0) {
+        await new Promise((resolve) => setImmediate(resolve))
+        continue
+      }
+      // As the clockwork does once it is told: what cannot be had any more must not stand before what can.
+      if (this.#hasExpired()) {
+        await this.#engine.advance()
+        continue
       }
       const due = [...this.#waiters].filter(([queue]) => leases.has(queue) || this.#hasWork(queue))
       if (due.length === 0) break
@@ -365,7 +390,7 @@ class Session {
         if (outcome === undefined || outcome instanceof Error) throw outcome
         expect(outcome).toEqual({
           partition: written?.lease.command.partition,
-          items: written?.lease.result,
+          items: written?.given,
         })
         if (!isExact || !this.#isExact || written === undefined) continue
         const most = Math.max(...written.there)
@@ -376,6 +401,13 @@ class Session {
     for (const { outcome } of this.#waiters.values()) {
       expect(outcome, 'the answer where nothing is there').toBe(undefined)
     }
+  }
+
+  #hasExpired(): boolean {
+    const items = this.#names.flatMap((queue) => this.#model.items(queue))
+    return items.some(
+      (item) => item.state === 'waiting' && item.availableAt === null && isExpired(item, this.#now),
+    )
   }
 
   #hasWork(queue: string): boolean {

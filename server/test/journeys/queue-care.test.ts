@@ -210,4 +210,31 @@ describe('the hooks for test suites', () => {
     expect((await Promise.all(produced)).map(({ status }) => status)).toEqual([200, 200])
     expect(texts(await leased)).toHaveLength(2)
   })
+
+  it('do what was held in order of arrival: the second of two calls for one item is the one refused', async () => {
+    const { post, lease } = await aServer({ 'test.hooks': true })
+    for (const order of [
+      ['complete', 'retry'],
+      ['retry', 'complete'],
+    ]) {
+      const queue = `q-${order[0]}`
+      await post('/api/v1/queues', { name: queue })
+      await post(`/api/v1/queues/${queue}/items`, { items: [{ text: 'one' }] })
+      const { items } = (await lease(queue, 1)).body as unknown as { items: { id: string }[] }
+      const ids = items.map(({ id }) => id)
+      const calls: Record<string, () => Promise<Answer>> = {
+        complete: () => post('/v1/queue.complete', { queue_name: queue, request_timeout: '9s', ids }),
+        retry: () => post('/v1/queue.retry', { queue_name: queue, items: ids.map((id) => ({ id })) }),
+      }
+      await post('/_test/hold', { queue_name: queue, hold: true })
+      const answers: (Promise<Answer> | undefined)[] = []
+      for (const [index, name] of order.entries()) {
+        answers.push(calls[name]?.())
+        const stats = async () => (await post('/v1/queue.stats', { queue_name: queue })).body.logicalQueues
+        await expect.poll(stats).toMatchObject([{ complete_waiting: index + 1 }])
+      }
+      await post('/_test/hold', { queue_name: queue, hold: false })
+      expect((await Promise.all(answers)).map((answer) => answer?.status)).toEqual([200, 400])
+    }
+  })
 })
