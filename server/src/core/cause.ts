@@ -52,6 +52,11 @@ export function causeOf(failure: Failure | null, origin: Pick<Origin, 'name'>): 
   })
 }
 
+/** The class of a letter, as groups have it. */
+export function classOf(failure: Failure | null): string {
+  return plain((failure?.errorClass ?? '').slice(0, classMax))
+}
+
 /** What many letters share is worked out once. Emptied when it is full: what is in use comes back at once. */
 const slugs = new Map<string, string>()
 const causes = new Map<string, Cause>()

@@ -83,6 +83,16 @@ describe('a total', () => {
     expect(await totalOf({ errorClasses: ['A'], slugs: ['some'] })).toBe(7)
     expect(await totalOf({ reasons: ['x'] })).toBe(7)
     expect(await search.areCountsExact({ errorClasses: ['A'] })).toBe(false)
+    const none = createSearch({
+      countLetters: async ({ filter }: LetterCountsQuery) =>
+        filter.errorClasses?.includes('(others)') ? [{ count: 3 }] : [],
+      listLetters: async () => ({ letters: [anItem()], looked: 3, next: null }),
+    } as unknown as Storage)
+    const filter = { errorClasses: ['A'] }
+    expect(
+      (await none.list({ filter, order: 'diedAt', isDescending: true, countMax: 1, hasBytes: false }))
+        .letters,
+    ).toHaveLength(1)
     expect(await search.areCountsExact({ queues: ['q'] })).toBe(true)
   })
 

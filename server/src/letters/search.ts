@@ -76,7 +76,8 @@ export function createSearch(storage: Storage, elapsedMs: () => number = () => p
       const { filter } = query
       const total = await totalOf(storage, filter)
       const isTold = isCounted(filter) && (await areCountsExact(storage, filter))
-      if (total === 0) return { letters: [], looked: 0, next: null, total: isTold ? 0 : null }
+      if (total === 0 && (isTold || (await areCountsExact(storage, filter))))
+        return { letters: [], looked: 0, next: null, total: isTold ? 0 : null }
       const page = await search(storage, query, elapsedMs)
       return { ...page, total: isTold ? total : null }
     },

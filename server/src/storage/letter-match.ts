@@ -1,19 +1,21 @@
 /**
  * Whether a letter is what a filter asks for, as far as the letter itself tells. What only its group tells
- * (origin, reason, slug, error class) the stores resolve to groups first. Both ask here before they answer, so
+ * (origin, reason, slug) the stores resolve to groups first, and the error class as far as groups tell it. Both ask here before they answer, so
  * that a search means the same in each of them.
  */
+import { classOf } from '../core/cause.ts'
 import type { Instant } from '../core/instant.ts'
 import type { Header, Item } from '../core/item.ts'
 import { arrivedAt } from '../core/letter.ts'
 import type { LetterFilter } from './letter-store.ts'
 
 export function matchesLetter(item: Item, filter: LetterFilter): boolean {
-  const { queues, states, groupIds, redrives } = filter
+  const { queues, states, groupIds, redrives, errorClasses } = filter
   if (queues !== undefined && !queues.includes(item.queue)) return false
   if (states !== undefined && !states.includes(listedState(item))) return false
   if (groupIds !== undefined && (item.groupId === null || !groupIds.includes(item.groupId))) return false
   if (redrives !== undefined && !isWithin(item.redrives, redrives.min, redrives.max)) return false
+  if (errorClasses !== undefined && !errorClasses.includes(classOf(item.failure))) return false
   return matchesDetail(item, filter)
 }
 

@@ -40,7 +40,10 @@ export interface LetterStore {
   listLetters(query: LettersQuery): Promise<LettersPage>
   /** Newest archived first by (archivedAt, id). */
   listArchivedLetters(query: ArchivedLettersQuery): Promise<readonly Archived[]>
-  /** Sums over all letters that match, one per distinct combination of `by`. Zero sums are left out. */
+  /**
+   * Sums over all letters that match, one per distinct combination of `by`. Zero sums are left out. Letters whose class
+   * their group does not tell are counted as of the class `anyClass` (core/cause.ts); lists find them by their own.
+   */
   countLetters(query: LetterCountsQuery): Promise<readonly LetterCount[]>
   /** Open letters (waiting, scheduled, dead) that died at or after `since`, exactly. For times within 24 hours of now. */
   countOpenSince(since: Instant, queues?: readonly string[]): Promise<number>

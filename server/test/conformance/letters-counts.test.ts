@@ -9,6 +9,7 @@ import type {
   LetterCount,
   LetterCountsQuery,
   LetterCursor,
+  LetterOrder,
   LettersPage,
 } from '../../src/storage/letter-store.ts'
 import { aFailure, anOrigin, bytes, day, hour, minute, newItems, noon, second } from '../make.ts'
@@ -531,11 +532,35 @@ describeStores('counts of letters', (given) => {
       expect(await groups({ groupIds: [known?.groupId ?? -1] })).toMatchObject([
         { errorClass: `Class${groupsKept - 1}`, slug: 'other', count: 2 },
       ])
+      // Their own class is what they are found by, though only they tell it.
+      expect(await count({ errorClasses: ['New'] })).toEqual([])
+      expect(await count({ errorClasses: [anyClass] })).toEqual([{ count: 2 }])
+      const states = ['waiting'] as const
+      for (const [errorClasses, matching] of [
+        [['New'], 1],
+        [['New', 'Newer'], 2],
+        [['Newer', `Class${groupsKept - 1}`], 3],
+        [['None'], 0],
+        [[], 0],
+      ] as const) {
+        const few = {
+          order: 'diedAt',
+          isDescending: false,
+          countMax: 5,
+          lookMax: 1,
+          hasBytes: false,
+        } as const
+        const { looked } = await given.storage.listLetters({ filter: { errorClasses }, ...few })
+        expect(looked).toBeLessThanOrEqual(1)
+        expect(await listed({ errorClasses })).toBe(matching)
+        expect(await listed({ errorClasses, states })).toBe(matching)
+        expect(await listed({ errorClasses, redrives: { max: 0 } }, 'updatedAt')).toBe(matching)
+      }
     })
 
     /** A page may end early for lack of time. */
-    const listed = async (filter: CountedFilter): Promise<number> => {
-      const page = { filter, order: 'diedAt', isDescending: false, countMax: 1_000, lookMax: 10_000 } as const
+    const listed = async (filter: CountedFilter, order: LetterOrder = 'diedAt'): Promise<number> => {
+      const page = { filter, order, isDescending: false, countMax: 1_000, lookMax: 10_000 } as const
       let found = 0
       for (let after: LetterCursor | null | undefined; after !== null; ) {
         const query = { ...page, hasBytes: false, ...(after && { after }) }

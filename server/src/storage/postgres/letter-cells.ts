@@ -1,4 +1,5 @@
 /** The part of a filter that the counts of letters know, as conditions on them and on their groups. */
+import { anyClass } from '../../core/cause.ts'
 import { type CountedFilter, redrivesCounted } from '../letter-store.ts'
 import { int4s, texts } from './arrays.ts'
 import { stateCodes } from './rows.ts'
@@ -22,8 +23,11 @@ export function cellConditions(filter: CountedFilter, parameter: Parameter): str
   return conditions.join(' and ') || 'true'
 }
 
-/** On `groups` as `g`: what only a group tells. */
-export function groupConditions(filter: CountedFilter, parameter: Parameter): string {
+/**
+ * On `groups` as `g`: what only a group tells. `mayHaveClass`: also those groups whose letters are of any class, where
+ * each letter is looked at.
+ */
+export function groupConditions(filter: CountedFilter, parameter: Parameter, mayHaveClass = false): string {
   const named = [
     ['origin', filter.origins],
     ['reason', filter.reasons],
@@ -33,7 +37,9 @@ export function groupConditions(filter: CountedFilter, parameter: Parameter): st
   const conditions: string[] = []
   for (const [column, list] of named) {
     if (list === undefined) continue
-    conditions.push(`g.${column} = any (${parameter(texts(list.filter(isText)))}::text[])`)
+    const values = list.filter(isText)
+    if (column === 'error_class' && mayHaveClass && list.length > 0) values.push(anyClass)
+    conditions.push(`g.${column} = any (${parameter(texts(values))}::text[])`)
   }
   return conditions.join(' and ') || 'true'
 }

@@ -117,6 +117,7 @@ function rankOf(hit: Hit | undefined, page: Page): number {
 function needsLook({ arrivedUntil, ...filter }: LetterFilter, parts: Parts): boolean {
   return (
     parts.conditions.length > 0 ||
+    parts.isClassOpen === true ||
     prefilter(filter, parts.known, () => '').length > 0 ||
     filter.text !== undefined
   )

@@ -1,4 +1,5 @@
 /** Which parts of which index hold the letters that a filter asks for. */
+import { anyClass } from '../../core/cause.ts'
 import type { LetterFilter } from '../letter-store.ts'
 import { redrivesCounted } from '../letter-store.ts'
 import { int4s } from './arrays.ts'
@@ -24,6 +25,8 @@ export type Parts = Readonly<{
   known: KnownToParts
   /** What is to be asked of each letter besides. */
   conditions: readonly string[]
+  /** Some are of groups that do not tell the class that is asked for. */
+  isClassOpen?: boolean
 }>
 
 type Reader = Pick<Connection, 'query'>
@@ -36,8 +39,22 @@ const dueMax = 20_000
 
 export async function partsOf(reader: Reader, query: FindQuery): Promise<Parts> {
   const { filter } = query
-  const order = query.order === 'diedAt' ? 'died_at' : 'updated_at'
   const groups = hasGroupConditions(filter) ? await groupsOf(reader, filter) : undefined
+  const parts = await partsWithin(
+    reader,
+    query,
+    groups?.map(({ id }) => id),
+  )
+  return { ...parts, isClassOpen: groups?.some((group) => group.isClassOpen) ?? false }
+}
+
+async function partsWithin(
+  reader: Reader,
+  query: FindQuery,
+  groups: readonly number[] | undefined,
+): Promise<Parts> {
+  const { filter } = query
+  const order = query.order === 'diedAt' ? 'died_at' : 'updated_at'
   const ofGroups = groups === undefined ? [] : [isAmong('f.group_id', groups)]
   if (filter.groupIds !== undefined) ofGroups.push(isAmong('f.group_id', filter.groupIds))
   if (filter.key !== undefined && order === 'died_at') return partOfKey(filter.key, ofGroups)
@@ -119,15 +136,19 @@ function isAmong(column: string, ids: readonly number[]): string {
   return `${column} = any ('{${numbers.join(',')}}'::int4[])`
 }
 
-async function groupsOf(reader: Reader, filter: LetterFilter): Promise<number[]> {
+type Group = Readonly<{ id: number; isClassOpen: boolean }>
+
+async function groupsOf(reader: Reader, filter: LetterFilter): Promise<Group[]> {
   const values: unknown[] = []
   const parameter: Parameter = (value) => `$${values.push(value)}`
-  const conditions = [groupConditions(filter, parameter)]
+  const conditions = [groupConditions(filter, parameter, true)]
   if (filter.queues !== undefined) {
     conditions.push(`g.queue_id = any (${queueIds(filter.queues, parameter)})`)
   }
-  const text = `select g.id from redrive.groups g where ${conditions.join(' and ')}`
-  return (await reader.query(prepared(text), values)).map((row) => row.id as number)
+  const isOpen = filter.errorClasses === undefined ? 'false' : `g.error_class = '${anyClass}'`
+  const text = `select g.id, ${isOpen} as is_open from redrive.groups g where ${conditions.join(' and ')}`
+  const rows = await reader.query(prepared(text), values)
+  return rows.map((row) => ({ id: row.id as number, isClassOpen: row.is_open === true }))
 }
 
 /** Where there are letters that the counted part of the filter asks for. */
@@ -136,7 +157,7 @@ async function cellsOf(reader: Reader, filter: LetterFilter): Promise<Cell[]> {
   const parameter: Parameter = (value) => `$${values.push(value)}`
   const groups = hasGroupConditions(filter)
     ? `cross join lateral (
-        select from redrive.groups g where g.id = c.group_id and ${groupConditions(filter, parameter)} offset 0) g`
+        select from redrive.groups g where g.id = c.group_id and ${groupConditions(filter, parameter, true)} offset 0) g`
     : ''
   const text = `with c as materialized (
       select c.queue_id, c.group_id, c.state, c.redrives, sum(c.n)::int8 as n from redrive.letter_counts c

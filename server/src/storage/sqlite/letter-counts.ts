@@ -2,6 +2,7 @@
  * Counts of letters, by group, state and redrives, and of open ones by the minute in which they died. Changed
  * with the rows, so that what is shown of millions of letters costs the number of their groups.
  */
+import { anyClass } from '../../core/cause.ts'
 import { type Instant, usPerSecond } from '../../core/instant.ts'
 import type { Item } from '../../core/item.ts'
 import {
@@ -163,8 +164,16 @@ export type Conditions = Readonly<{
   hasGroup: boolean
 }>
 
-/** Those of a filter that hold for a whole group. */
-export function groupConditions(database: Database, filter: CountedFilter, table: 'c' | 'g'): Conditions {
+/**
+ * Those of a filter that hold for a whole group. `mayHaveClass`: also those groups whose letters are of any class, where
+ * each letter is looked at.
+ */
+export function groupConditions(
+  database: Database,
+  filter: CountedFilter,
+  table: 'c' | 'g',
+  mayHaveClass = false,
+): Conditions {
   const parts: string[] = []
   const values: Bound[] = []
   const anyOf = (column: string, list: readonly (string | number)[] | undefined) => {
@@ -178,7 +187,8 @@ export function groupConditions(database: Database, filter: CountedFilter, table
   anyOf('g.origin', filter.origins)
   anyOf('g.reason', filter.reasons)
   anyOf('g.slug', filter.slugs)
-  anyOf('g.error_class', filter.errorClasses)
+  const { errorClasses: classes } = filter
+  anyOf('g.error_class', mayHaveClass && classes?.length ? [...classes, anyClass] : classes)
   return { where: parts.join(' and ') || 'true', values, hasGroup: parts.length > plain }
 }
 

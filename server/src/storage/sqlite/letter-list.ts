@@ -3,6 +3,7 @@
  * the parts of an index that hold such letters; these are read in order and merged. What only a letter itself
  * tells is looked at one letter after the other, for no more than `lookMax` of them, and no longer than a moment.
  */
+import { anyClass } from '../../core/cause.ts'
 import type { Item } from '../../core/item.ts'
 import { matchesLetter } from '../letter-match.ts'
 import {
@@ -143,7 +144,7 @@ type Cell = Readonly<{ queueId: number; groupId: number; state: number; redrives
 
 /** Where there are letters that the counted part of the filter asks for. */
 function cellsOf(database: Database, filter: LetterFilter): Cell[] {
-  const group = groupConditions(database, filter, 'c')
+  const group = groupConditions(database, filter, 'c', true)
   const cell = cellConditions(filter)
   const rows = database.arrays(
     `select c.queue_id, c.group_id, c.state, c.redrives from letter_counts c
@@ -194,6 +195,7 @@ function checkOf(
   const { queues, states, groupIds, origins, reasons, slugs, errorClasses, redrives, ...detail } = filter
   const rest: LetterFilter = {
     ...(known.isPartExact ? {} : { queues, states, redrives }),
+    ...(errorClasses !== undefined && isClassLost(database) ? { errorClasses } : {}),
     ...detail,
     ...(known.died ? { died: undefined } : {}),
     ...(known.updated ? { updated: undefined } : {}),
@@ -214,10 +216,20 @@ function checkOf(
 }
 
 function groupSet(database: Database, filter: LetterFilter): ReadonlySet<number> {
-  const { where, values } = groupConditions(database, filter, 'g')
+  const { where, values } = groupConditions(database, filter, 'g', true)
   return new Set(
     database.arrays(`select g.id from groups g where ${where}`, ...values).map(([id]) => id as number),
   )
+}
+
+/** Whether there are letters of which only they themselves tell their class. */
+function isClassLost(database: Database): boolean {
+  const sql = "select 1 from groups where error_class = ? and slug = 'other' limit 1"
+  return database.array(sql, anyClass) !== undefined
+}
+
+function hasFailureFilter({ text, lastFailed, errorClasses }: LetterFilter): boolean {
+  return text !== undefined || lastFailed !== undefined || errorClasses !== undefined
 }
 
 /** Reading what is not asked for would cost more than the look itself. */
@@ -225,7 +237,7 @@ function neededColumns(filter: LetterFilter): string {
   return columnsWithout([
     'origin',
     'history',
-    ...(filter.text === undefined && filter.lastFailed === undefined ? ['failure'] : []),
+    ...(hasFailureFilter(filter) ? [] : ['failure']),
     ...(filter.dueBy === undefined && filter.arrivedUntil === undefined ? ['letter'] : []),
     ...(filter.key === undefined ? ['key'] : []),
     ...(filter.header === undefined ? ['headers'] : []),

@@ -43,10 +43,7 @@ export const campaignRoutes = [
       response: {
         200: Type.Object({
           count: Type.Integer({ description: 'Letters that were selected.' }),
-          is_exact: Type.Boolean({
-            description:
-              'False: found in the time there was, or as far as error classes are told apart; there may be more.',
-          }),
+          is_exact: Type.Boolean({ description: 'False: found in the time there was; there may be more.' }),
           looked: Type.Integer(),
           sample: Type.Array(LetterSummary),
           targets: Type.Array(Type.Object({ queue: Type.String(), count: Type.Integer() }), {
