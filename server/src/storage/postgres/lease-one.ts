@@ -1,7 +1,7 @@
 /**
  * A lease of items of one partition, at one time, as nearly every lease is. What `lease.ts` looks up for each item
  * in lists is then the same for all of them, and the database does with a few steps less per item
- * and per statement: a fifth of what it spends on a lease of 128, a quarter of one of 1,000.
+ * and per statement.
  */
 import { int4s, texts } from './arrays.ts'
 import type { Statement } from './connections.ts'
