@@ -77,7 +77,9 @@ async function search(
     const least = countMax - found.length + 1
     const wanted = Math.max(least, Math.min(least * surplus, hitsMax))
     const searched = after === undefined ? query : { ...query, after }
-    const count = isSearch ? Math.min(room, step) : wanted
+    // Where a letter may not match though it is not searched for, no more than allowed are looked at either.
+    const isSure = !isSearch && filter.arrivedUntil === undefined
+    const count = isSure ? wanted : Math.min(room, isSearch ? step : wanted)
     const startedAt = performance.now()
     const page = await look(reader, searched, parts, { count, wanted, round, hasBytes })
     const tookMs = performance.now() - startedAt
