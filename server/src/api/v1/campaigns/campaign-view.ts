@@ -79,8 +79,8 @@ export function viewSpec(spec: CampaignSpec) {
 
 export function viewCampaign(campaign: Campaign): CampaignView {
   return {
-    ...viewSpec(campaign.spec),
     id: campaign.id,
+    ...viewSpec(campaign.spec),
     reason: campaign.reason,
     actor: campaign.actor,
     state: campaign.state,
