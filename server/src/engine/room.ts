@@ -465,7 +465,8 @@ export class Room {
       this.#puttingBack = Promise.all([this.#puttingBack, back])
     }
     if (expired.length > 0) {
-      // Not counted as available: nobody is to have them.
+      // Nobody is to have them, nor to find them again and again: once they are taken away, what is there is counted.
+      this.#available[partition] = 0
       const back = this.#putBack(partition, expired).then(() => this.#parts.onDue(now))
       this.#puttingBack = Promise.all([this.#puttingBack, back])
     }

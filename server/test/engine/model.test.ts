@@ -137,6 +137,8 @@ class Session {
   #isExact = true
   /** Leases of which some was put back, because its time was over, and the store was not yet told so. */
   #puttingBack = 0
+  /** Lists of commands that the store has not answered. */
+  #underWay = 0
 
   constructor(given: Given, name: string) {
     this.#storage = this.#overheard(given.storage)
@@ -243,7 +245,8 @@ class Session {
   /** The same store; what it was told and what it answered is kept for the model. */
   #overheard(storage: Storage): Storage {
     const write = async (commands: readonly Command[]): Promise<readonly unknown[]> => {
-      const results: readonly unknown[] = await storage.write(commands)
+      this.#underWay++
+      const results: readonly unknown[] = await storage.write(commands).finally(() => this.#underWay--)
       for (const [index, command] of commands.entries()) {
         this.#obeyed.push({ op: command.op, command, result: results[index] } as Obeyed)
       }
@@ -376,7 +379,9 @@ class Session {
       }
       // As the clockwork does once it is told: what cannot be had any more must not stand before what can.
       if (this.#hasExpired()) {
-        await this.#engine.advance()
+        // Not while a lease of it is being written: the two would pass each other by.
+        await new Promise((resolve) => setImmediate(resolve))
+        if (this.#underWay === 0 && this.#obeyed.length === 0) await this.#engine.advance()
         continue
       }
       const due = [...this.#waiters].filter(([queue]) => leases.has(queue) || this.#hasWork(queue))
