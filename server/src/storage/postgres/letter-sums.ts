@@ -176,7 +176,8 @@ function groupOf(row: Row): GroupFacts {
     slug: row.slug as string,
     errorClass: row.error_class as string,
     title: row.title as string,
-    firstSeenAt: row.first_seen_at as number,
+    // The letter that a group was made for may have been there already, and is not counted then.
+    firstSeenAt: Math.min(row.first_seen_at as number, row.last_seen_at as number),
     lastSeenAt: row.last_seen_at as number,
     sampleId: row.sample_id as string | null,
     count: row.count as number,

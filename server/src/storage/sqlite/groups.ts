@@ -94,9 +94,12 @@ export function listGroups(database: Database, query: GroupsQuery): GroupFacts[]
   const names = queueNames(database)
   return rows.map(([groupId, matching]) => {
     const row = database.get('select * from groups where id = ?', groupId as number) as Row
+    const [facts, lastSeenAt] = [factsOf(row, names), lastSeenOf(database, row)]
     return {
-      ...factsOf(row, names),
-      lastSeenAt: lastSeenOf(database, row),
+      ...facts,
+      // The letter that a group was made for may have been there already, and is not counted then.
+      firstSeenAt: Math.min(facts.firstSeenAt, lastSeenAt),
+      lastSeenAt,
       sampleId: newestOf(database, row),
       count: matching as number,
       states: statesOf(database, row, cell),
