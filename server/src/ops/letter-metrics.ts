@@ -4,9 +4,10 @@
  */
 import { Counter, Gauge, type Registry } from 'prom-client'
 import type { LetterCount } from '../storage/letter-store.ts'
-import type { ListedState, Storage } from '../storage/storage.ts'
+import type { Storage } from '../storage/storage.ts'
 import { labelValuesMax, otherLabel } from './labelled-totals.ts'
 import type { LetterTotals } from './letter-meter.ts'
+import { letterStatus } from './letter-status.ts'
 
 const unfinished = ['freezing', 'canary', 'running', 'paused', 'halted'] as const
 const campaignsMax = 1_000
@@ -80,21 +81,12 @@ export function createLetterMetrics(registry: Registry, totals: LetterTotals): L
       if (facts === undefined) return
       for (const { queue = '', state = 'waiting', count } of inFewQueues(facts.letters)) {
         const letterClass = queue === otherLabel ? otherLabel : (facts.classes.get(queue) ?? '')
-        letters.inc({ queue, class: letterClass, status: statuses[state] }, count)
+        letters.inc({ queue, class: letterClass, status: letterStatus(state) }, count)
       }
       for (const state of unfinished) campaigns.set({ state }, 0)
       for (const { state } of facts.campaigns) campaigns.inc({ state })
     },
   }
-}
-
-const statuses: Readonly<Record<ListedState, string>> = {
-  waiting: 'PENDING',
-  scheduled: 'PENDING',
-  leased: 'RETRYING',
-  done: 'RESOLVED',
-  dead: 'DEAD',
-  discarded: 'DISCARDED',
 }
 
 /** Those with the most letters by themselves, all others together. */

@@ -2,7 +2,7 @@
 import { Type } from 'typebox'
 import type { Item } from '../../core/item.ts'
 import { ksuidToUuid } from '../../core/ksuid.ts'
-import { letterStatus } from '../letter-status.ts'
+import { letterStatus } from '../../ops/letter-status.ts'
 import { formatInstant } from '../wire-time.ts'
 
 /** For the description only: messages are written as text, because a payload goes out as it is. */

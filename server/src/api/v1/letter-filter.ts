@@ -4,10 +4,10 @@
  */
 import { type Static, type TProperties, Type } from 'typebox'
 import { type Instant, instantMax, instantMin } from '../../core/instant.ts'
+import { isLetterStatus, letterStatus, letterStatuses, statesOf } from '../../ops/letter-status.ts'
 import { type CountedFilter, type LetterFilter, redrivesCounted } from '../../storage/letter-store.ts'
 import type { Storage } from '../../storage/storage.ts'
 import { type FieldFault, InvalidRequest } from '../invalid-request.ts'
-import { isLetterStatus, letterStatus, letterStatuses, statesOf } from '../letter-status.ts'
 import { keptAsBytes } from '../unkeepable-text.ts'
 import { formatInstant, parseInstant } from '../wire-time.ts'
 import { parseJsonTest } from './json-path.ts'

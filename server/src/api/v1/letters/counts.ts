@@ -1,7 +1,7 @@
 import { type Static, Type } from 'typebox'
+import { letterStatus, letterStatuses } from '../../../ops/letter-status.ts'
 import type { CountedBy, LetterCount } from '../../../storage/letter-store.ts'
 import { InvalidRequest } from '../../invalid-request.ts'
-import { letterStatus, letterStatuses } from '../../letter-status.ts'
 import { route } from '../../route.ts'
 import { v1 } from '../dialect.ts'
 import { allQueues, countedFields, readCountedFilter } from '../letter-filter.ts'
