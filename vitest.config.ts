@@ -6,6 +6,8 @@ export default defineConfig({
     exclude: ['**/node_modules/**', '**/dist/**'],
     globalSetup: ['tools/services/global-setup.ts'],
     reporters: ['default', './tools/test-report.ts'],
+    // Most tests wait for a database or a server: two files at a time keep two cores busy.
+    maxWorkers: 2,
     testTimeout: 30_000,
     hookTimeout: 60_000,
   },
