@@ -41,7 +41,7 @@ export async function benchLetters(options: BenchOptions): Promise<BenchResult> 
     measured: results.flatMap(({ measured }) => measured),
     timed: results.flatMap(({ timed }) => timed ?? []),
     ratios: results.flatMap(({ ratios }) => ratios ?? []),
-    notes: results.flatMap(({ notes }) => notes ?? []),
+    notes: [...places.notes, ...results.flatMap(({ notes }) => notes ?? [])],
   }
 }
 

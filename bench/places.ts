@@ -3,11 +3,12 @@ import { rmSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { Client } from 'pg'
 import type { StoreTarget } from '../server/src/storage/open.ts'
-import { privatePostgres, stopAll } from '../tools/services/index.ts'
+import { stopAll } from '../tools/services/index.ts'
 import { createDatabaseOn } from '../tools/services/postgres/database.ts'
 import { supervise } from '../tools/services/process/supervise.ts'
 import type { StoreKind } from './arguments.ts'
 import { CannotRun } from './cannot-run.ts'
+import { benchPostgres } from './postgres.ts'
 
 export type Place = Readonly<{
   target: Exclude<StoreTarget, { kind: 'memory' }>
@@ -17,6 +18,8 @@ export type Place = Readonly<{
 }>
 
 export interface Places extends AsyncDisposable {
+  /** What they run on, for the notes of the benchmark. */
+  readonly notes: readonly string[]
   /** An empty store of its own. */
   create(kind: StoreKind): Promise<Place>
 }
@@ -34,13 +37,15 @@ export async function openPlaces(kinds: readonly StoreKind[]): Promise<Places> {
     await files.end()
   }
   let serverUrl = ''
+  const notes: string[] = []
   if (kinds.includes('postgres')) {
-    const server = await privatePostgres()
+    const server = await benchPostgres()
     if (!server.isFound) {
       await end()
       throw new CannotRun(`this needs PostgreSQL, or --store sqlite: ${server.reason}`)
     }
     serverUrl = server.url
+    notes.push(server.about)
   }
   let count = 0
   const create = async (kind: StoreKind): Promise<Place> => {
@@ -61,7 +66,7 @@ export async function openPlaces(kinds: readonly StoreKind[]): Promise<Places> {
     }
     return { target: { kind, url }, sizeBytes, remove: drop }
   }
-  return { create, [Symbol.asyncDispose]: end }
+  return { notes, create, [Symbol.asyncDispose]: end }
 }
 
 /** One after the other, each by itself: some, like vacuum, refuse to be part of a transaction. Gives the last one's rows. */

@@ -41,7 +41,7 @@ export async function benchQueueBesideLetters(options: BenchOptions): Promise<Be
   await using places = await openPlaces(options.stores)
   const measured: Measured[] = []
   const ratios: Ratio[] = []
-  const notes: string[] = []
+  const notes: string[] = [...places.notes]
   for (const { kind, letters } of counts) {
     const result = await benchStore(places, kind, letters, options)
     measured.push(...result.measured)

@@ -48,6 +48,7 @@ export async function benchQueueMemory({ isQuick, items, stores, say }: BenchOpt
     })
   }
   const notes = [
+    ...places.notes,
     `Half of the callers produce, half lease and complete, one item per call; at most ${backlogMax.toLocaleString('en-US')} wait.`,
     'Growth is that of heap, threads and outside together, from the first sample to the last. The rate includes the samples.',
   ]

@@ -11,7 +11,7 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { Client } from 'pg'
-import { privatePostgres, redis, stopAll } from '../tools/services/index.ts'
+import { redis, stopAll } from '../tools/services/index.ts'
 import { createDatabaseOn, type Database } from '../tools/services/postgres/database.ts'
 import type { BenchOptions } from './arguments.ts'
 import { CannotRun } from './cannot-run.ts'
@@ -21,6 +21,7 @@ import { graphileWorker } from './peers/graphile-worker.ts'
 import { callersMax, loadPeer, type Peer, waitUntil } from './peers/peer.ts'
 import { pgBoss } from './peers/pg-boss.ts'
 import { redrive } from './peers/redrive.ts'
+import { benchPostgres } from './postgres.ts'
 import { type BenchResult, bestOf, type Measured, measureItems, type Ratio } from './report.ts'
 
 const itemsMax = 100_000
@@ -49,7 +50,7 @@ const httpAim = 0.7
 export async function benchQueue({ rounds, isQuick, say }: BenchOptions): Promise<BenchResult> {
   // Said at once, not after minutes.
   for (const name of ['pg-boss', 'graphile-worker', 'bullmq', 'ioredis']) await loadPeer(name)
-  const server = await privatePostgres()
+  const server = await benchPostgres()
   if (!server.isFound) throw new CannotRun(`the queue benchmark needs PostgreSQL: ${server.reason}`)
   const cache = await redis()
   const undo = cache.isFound ? await makeRedisDurable(cache.url) : undefined
@@ -100,7 +101,7 @@ export async function benchQueue({ rounds, isQuick, say }: BenchOptions): Promis
     return {
       measured: best,
       ratios: ratiosOf(best),
-      notes: peers.map(({ name, calls }) => `${name}: ${calls}`),
+      notes: [server.about, ...peers.map(({ name, calls }) => `${name}: ${calls}`)],
     }
   } finally {
     await undo?.()

@@ -7,8 +7,9 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { openStorage, type StoreTarget } from '../server/src/storage/open.ts'
 import type { Storage } from '../server/src/storage/storage.ts'
-import { privatePostgres, stopAll } from '../tools/services/index.ts'
+import { stopAll } from '../tools/services/index.ts'
 import type { BenchOptions } from './arguments.ts'
+import { benchPostgres } from './postgres.ts'
 import { type BenchResult, bestOf, type Measured, measure } from './report.ts'
 
 const payload = new Uint8Array(300).fill(0x61)
@@ -21,7 +22,7 @@ const shapes = [
 
 export async function benchStorage({ rounds, isQuick, say }: BenchOptions): Promise<BenchResult> {
   const folder = mkdtempSync(join(tmpdir(), 'redrive-bench-'))
-  const server = await privatePostgres()
+  const server = await benchPostgres()
   const targets: (readonly [string, StoreTarget])[] = [
     ['SQLite file', { kind: 'sqlite', path: join(folder, 'bench.db') }],
   ]
@@ -38,7 +39,7 @@ export async function benchStorage({ rounds, isQuick, say }: BenchOptions): Prom
         await storage.close()
       }
     }
-    return { measured: bestOf(measured) }
+    return { measured: bestOf(measured), ...(server.isFound && { notes: [server.about] }) }
   } finally {
     await stopAll()
     rmSync(folder, { recursive: true, force: true })

@@ -9,7 +9,7 @@ import { deskVariable, sourceAtDesk } from './desk.ts'
 import type { Found, ServiceFacts } from './found.ts'
 import { createKeeper, type Keeper, type ServiceSource } from './keeper.ts'
 import { createDatabaseOn, type Database } from './postgres/database.ts'
-import { type PostgresServer, startPostgres } from './postgres/server.ts'
+import { type PostgresOptions, type PostgresServer, startPostgres } from './postgres/server.ts'
 
 export { chromiumLaunchArgs } from './chromium/launch-args.ts'
 export type { Found, ServiceFacts, ServiceName } from './found.ts'
@@ -32,9 +32,9 @@ export async function createDatabase(): Promise<Database> {
 }
 
 /** A server of your own, always started from its programs, so that you may stop and kill it. */
-export async function privatePostgres(): Promise<Found<PrivatePostgres>> {
+export async function privatePostgres(options: PostgresOptions = {}): Promise<Found<PrivatePostgres>> {
   try {
-    const server = await startPostgres()
+    const server = await startPostgres(options)
     privateServers.add(server)
     return { isFound: true, ...server }
   } catch (error) {

@@ -23,7 +23,7 @@ const readyMsMax = 60_000
 const portAttemptsMax = 3
 
 // Durability is what our tests are about, so everything that a real server does for it stays on.
-const settings = {
+const durableSettings = {
   listen_addresses: '127.0.0.1',
   unix_socket_directories: '',
   max_connections: '300',
@@ -34,19 +34,27 @@ const settings = {
   timezone: 'UTC',
 }
 
-export async function startPostgres(): Promise<PostgresServer> {
+export type PostgresOptions = Readonly<{
+  /** The folder of its programs; those of the npm package unless told. */
+  programs?: string
+  /** Beside ours, or instead of them. */
+  settings?: Readonly<Record<string, string>>
+}>
+
+export async function startPostgres(options: PostgresOptions = {}): Promise<PostgresServer> {
   const user = await unprivilegedUser()
   const supervised = await supervise('postgres')
   try {
     await checkCanEnter(user, supervised.folder)
-    const bin = await layOutBinaries(supervised.folder)
+    const bin = options.programs ?? (await layOutBinaries(supervised.folder))
     const password = randomBytes(12).toString('hex')
     await createCluster(supervised.folder, bin, password, user)
-    const port = await startOnFreePort(supervised, bin, password, user)
+    const launch = { bin, password, user, settings: { ...durableSettings, ...options.settings } }
+    const port = await startOnFreePort(supervised, launch)
     return {
       url: urlOf(port, password),
       stop: async (mode = 'fast') => supervised.stop(mode === 'immediate' ? 'SIGQUIT' : 'SIGINT'),
-      start: async () => startServer(supervised, bin, port, password, user),
+      start: async () => startServer(supervised, launch, port),
       end: supervised.end,
       [Symbol.asyncDispose]: supervised.end,
     }
@@ -101,16 +109,18 @@ async function createCluster(
   await runCommand(join(bin, 'initdb'), args, { cwd: folder, env: { LC_ALL: 'C' }, ...idsOf(user) })
 }
 
-async function startOnFreePort(
-  supervised: Supervised,
-  bin: string,
-  password: string,
-  user: User | undefined,
-): Promise<number> {
+type Launch = Readonly<{
+  bin: string
+  password: string
+  user: User | undefined
+  settings: Readonly<Record<string, string>>
+}>
+
+async function startOnFreePort(supervised: Supervised, launch: Launch): Promise<number> {
   for (let attempt = 1; ; attempt++) {
     const port = await freePort()
     try {
-      await startServer(supervised, bin, port, password, user)
+      await startServer(supervised, launch, port)
       return port
     } catch (error) {
       const isPortTaken = error instanceof Error && error.message.includes('Address already in use')
@@ -119,13 +129,8 @@ async function startOnFreePort(
   }
 }
 
-async function startServer(
-  supervised: Supervised,
-  bin: string,
-  port: number,
-  password: string,
-  user: User | undefined,
-): Promise<void> {
+async function startServer(supervised: Supervised, launch: Launch, port: number): Promise<void> {
+  const { bin, password, user, settings } = launch
   const options = Object.entries({ ...settings, port }).flatMap(([name, value]) => ['-c', `${name}=${value}`])
   await supervised.start(
     {
