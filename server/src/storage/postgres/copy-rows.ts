@@ -37,17 +37,37 @@ export function copyMessages(
   return writer.end()
 }
 
-/** Small enough to come from memory that was used before. */
-const messageBytes = 64 * 1024
+const messageBytes = 64 * 1_024
+/**
+ * Memory of messages that were sent, for the next ones: taken anew each time, it would make the collector of garbage
+ * look through everything again and again.
+ */
+const sentMessages: ArrayBufferLike[] = []
+const sentMessagesMax = 64
+
+/** The database has read all of them. */
+export function reuseMessages(messages: readonly Buffer[]): void {
+  for (const { buffer } of messages) {
+    if (buffer.byteLength === messageBytes && sentMessages.length < sentMessagesMax) sentMessages.push(buffer)
+  }
+}
+
+function newMessage(): Buffer {
+  const sent = sentMessages.pop()
+  return sent === undefined ? Buffer.allocUnsafeSlow(messageBytes) : Buffer.from(sent)
+}
 const headBytes = 5
 const [copyData, copyDone] = [0x64, 0x63]
+/** In memory of its own: what small buffers share must not be taken for a message that was sent. */
+const doneMessage = Buffer.allocUnsafeSlow(headBytes)
+doneMessage.set([copyDone, 0, 0, 0, headBytes - 1])
 const signature = Buffer.from('PGCOPY\n\xff\r\n\0', 'latin1')
 /** Longer ones are measured before they are written: what they may take at most is much more than they do. */
 const textMeasuredMin = 4_096
 
 class CopyWriter {
   readonly #messages: Buffer[] = []
-  #message = Buffer.allocUnsafe(messageBytes)
+  #message = newMessage()
   #at = headBytes
 
   constructor() {
@@ -120,7 +140,7 @@ class CopyWriter {
     this.#makeRoom(2)
     this.#put2(-1)
     this.#finish()
-    this.#messages.push(Buffer.from([copyDone, 0, 0, 0, 4]))
+    this.#messages.push(doneMessage)
     return this.#messages
   }
 
@@ -128,7 +148,7 @@ class CopyWriter {
   #makeRoom(size: number): void {
     if (this.#at + size <= this.#message.length) return
     this.#finish()
-    this.#message = Buffer.allocUnsafe(Math.max(messageBytes, headBytes + size))
+    this.#message = headBytes + size > messageBytes ? Buffer.allocUnsafeSlow(headBytes + size) : newMessage()
     this.#at = headBytes
   }
 

@@ -53,6 +53,32 @@ describe('a batch of letters', needs(postgres), () => {
     expect(await here.verify()).toEqual([])
   })
 
+  it('is kept byte for byte, however long its letters are and whatever is copied in beside it', async () => {
+    await using database = await testDatabase()
+    const storage = await withQueue(database)
+    // Shorter and longer than one message of the protocol, and more together than a socket takes at once.
+    const sizes = [1, 300, 65_530, 40_000, 65_536, 200_000, 7, 65_400, 3_000, 20_000]
+    const batches = Array.from({ length: 3 }, (_, batch) =>
+      Array.from({ length: 250 }, (_unused, index) => {
+        const payload = new Uint8Array(sizes[(batch + index) % sizes.length] ?? 0).fill(batch * 31 + index)
+        return aLetter(`s${batch}/${index}`, { payload })
+      }),
+    )
+    const again = batches.map((items) =>
+      items.map((item) => ({ ...item, sourceId: `again/${item.sourceId}` })),
+    )
+    await Promise.all(batches.map((items, batch) => importTo(storage, items, batch % 2)))
+    await Promise.all(again.map((items, batch) => importTo(storage, items, batch % 2)))
+    const rows = await database.rows<{ source_id: string; payload: Uint8Array }>(
+      'select source_id, payload from redrive.items_sourced',
+    )
+    const sent = new Map(batches.flat().map(({ sourceId, payload }) => [sourceId, Buffer.from(payload)]))
+    expect(rows).toHaveLength(2 * sent.size)
+    for (const { source_id, payload } of rows) {
+      expect(sent.get(source_id.replace('again/', ''))?.equals(payload)).toBe(true)
+    }
+  })
+
   it('that is sent again and again leaves no rows behind that were undone', async () => {
     await using database = await testDatabase()
     const storage = await withQueue(database)

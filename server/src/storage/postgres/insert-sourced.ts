@@ -9,7 +9,7 @@
  */
 import { int4s, texts } from './arrays.ts'
 import type { Connection, Statement } from './connections.ts'
-import { copyMessages, copyStatement } from './copy-rows.ts'
+import { copyMessages, copyStatement, reuseMessages } from './copy-rows.ts'
 import { isRefusedBy, SourceIsThere } from './errors.ts'
 import { columnNames, encode, insertInto, type Stored } from './rows.ts'
 import type { Transaction } from './transaction.ts'
@@ -59,7 +59,9 @@ export async function insertSourced(transaction: Transaction, rows: readonly Sto
   const queueIds = [...new Set(rows.map(({ queueId }) => queueId))]
   if (rows.length >= copiedMin && !transaction.expectsRepeats(queueIds)) {
     try {
-      await connection.copy(copySourced, copyMessages(columnNames, rows, true))
+      const messages = copyMessages(columnNames, rows, true)
+      await connection.copy(copySourced, messages)
+      reuseMessages(messages)
       return none
     } catch (error) {
       if (isRefusedBy(error, 'items_sourced_source')) throw new SourceIsThere(queueIds)
