@@ -1,6 +1,6 @@
 import type { LoadedSettings } from '../config/load-settings.ts'
 import { maskStore } from '../config/store-text.ts'
-import type { Difference } from '../storage/storage.ts'
+import { type Difference, placeOf } from '../storage/difference.ts'
 import type { Context } from './context.ts'
 import { exitCodes } from './exit-codes.ts'
 import { withStorage } from './with-storage.ts'
@@ -19,6 +19,7 @@ export async function verify({ settings }: LoadedSettings, context: Context): Pr
   })
 }
 
-function sentence({ queue, partition, count, counted, actual }: Difference): string {
-  return `queue ${queue}, partition ${partition}: ${count} is counted as ${counted}, but the rows say ${actual}`
+function sentence(difference: Difference): string {
+  const { count, counted, actual } = difference
+  return `${placeOf(difference)}: ${count} is counted as ${counted}, but the rows say ${actual}`
 }

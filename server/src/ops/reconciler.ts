@@ -1,5 +1,6 @@
 import type { Clock, Instant } from '../core/instant.ts'
-import type { Difference, Storage } from '../storage/storage.ts'
+import { type Difference, placeOf } from '../storage/difference.ts'
+import type { Storage } from '../storage/storage.ts'
 import type { Logger } from './log.ts'
 
 export type Reconciled = Readonly<{
@@ -48,6 +49,7 @@ export function createReconciler(
   }
 }
 
-function sentenceOf({ queue, partition, count, counted, actual }: Difference): string {
-  return `count ${count} of queue ${queue}, partition ${partition} was ${counted} but the rows say ${actual}; mended`
+function sentenceOf(difference: Difference): string {
+  const { count, counted, actual } = difference
+  return `count ${count} of ${placeOf(difference)} was ${counted} but the rows say ${actual}; mended`
 }

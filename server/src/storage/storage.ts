@@ -17,6 +17,7 @@ import type { Failure, Header, Item, Leased, Origin, Outcome, State } from '../c
 import type { NewQueue, Queue, QueuePolicy } from '../core/queue.ts'
 import type { Because, GivenBack } from '../core/transitions.ts'
 import type { CampaignCommand, CampaignResults, CampaignStore } from './campaign-store.ts'
+import type { Difference } from './difference.ts'
 import type { LetterCommand, LetterResults, LetterStore } from './letter-store.ts'
 
 export interface Storage extends LetterStore, CampaignStore {
@@ -422,13 +423,3 @@ export type ItemsQuery = Readonly<{
 }>
 export type Archived = Readonly<{ item: Item; archivedAt: Instant }>
 export type AuditQuery = Readonly<{ beforeId?: number; target?: string; action?: string; countMax: number }>
-
-/** One count that is not what the rows say, or a partition whose sum does not balance. */
-export type Difference = Readonly<{
-  queue: string
-  partition: number
-  /** `letters`, `open-minutes`: the counts of letters by group, and of open ones by minute, summed over the queue (partition -1). */
-  count: keyof Counts | 'conservation' | 'letters' | 'open-minutes'
-  counted: number
-  actual: number
-}>

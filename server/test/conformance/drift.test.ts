@@ -1,6 +1,8 @@
 import { expect, it } from 'vitest'
+import { nextKsuids } from '../../src/core/ksuid.ts'
 import { minute, newItems, noon } from '../make.ts'
 import { expectRefusal } from './known-error.ts'
+import { letterActs } from './letter-acts.ts'
 import { executeRaw } from './raw.ts'
 import { describeDurableStores } from './stores.ts'
 
@@ -20,7 +22,7 @@ describeDurableStores('a count that is wrong', (given) => {
     const queue = await aDriftedQueue()
     const differences = await given.storage.verify()
     expect(differences).toContainEqual({ queue, partition: 1, count: 'waiting', counted: 5, actual: 3 })
-    expect(differences.filter((difference) => difference.partition === 0)).toEqual([])
+    expect(differences.filter((found) => 'partition' in found && found.partition === 0)).toEqual([])
     await given.storage.reconcile()
   })
 
@@ -78,5 +80,39 @@ describeDurableStores('a count that is wrong', (given) => {
       counted: 5,
       actual: 1,
     })
+  })
+})
+
+describeDurableStores('a count of a campaign that is wrong', (given) => {
+  const acts = letterActs(given)
+  const [id, otherId] = nextKsuids(undefined, noon, 2, Math.random) as [string, string]
+  const countsOf = async (campaignId: string) => (await given.storage.getCampaign(campaignId))?.counts
+
+  it('is found, named and set right', async () => {
+    const { work } = await acts.queues()
+    const letterIds = await acts.bury(work, newItems(3))
+    for (const campaignId of [id, otherId]) {
+      await given.run({ op: 'put-campaign', id: campaignId, version: 0, state: 'running', document: {} })
+      await given.run({ op: 'freeze-ids', campaignId, letterIds })
+    }
+    const set = await given.storage.listCampaignLetters({ campaignId: id, countMax: 2 })
+    const letters = set.map(({ letterId, place }) => ({ letterId, queue: null, campaign: { id, place } }))
+    await acts.redrive([], { letters })
+    await executeRaw(
+      given.place.target,
+      (schema) => `update ${schema}campaign_counts set n = n + 5 where campaign_id = '${id}' and n > 0`,
+    )
+    const told = await given.storage.verify()
+    expect(told).toMatchObject([
+      { campaign: id, count: 'pending', actual: 1 },
+      { campaign: id, count: 'sent', actual: 2 },
+    ])
+    for (const { counted, actual } of told) expect(counted).toBeGreaterThan(actual)
+    expect(await given.storage.reconcile()).toEqual(told)
+    expect(await given.storage.verify()).toEqual([])
+    expect(await countsOf(id)).toMatchObject({ pending: 1, sent: 2 })
+    expect(await countsOf(otherId)).toMatchObject({ pending: 3, sent: 0 })
+    const [mended] = await given.storage.listAudit({ target: id, action: 'counts.mend', countMax: 1 })
+    expect(mended).toMatchObject({ details: { count: 'sent', actual: 2 } })
   })
 })

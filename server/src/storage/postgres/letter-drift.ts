@@ -1,11 +1,12 @@
 /** Whether the counts of letters are what the letters say. Looks at all of them. */
+
+import type { QueueDifference } from '../difference.ts'
 import { redrivesCounted } from '../letter-store.ts'
-import type { Difference } from '../storage.ts'
 import type { Connection, Row } from './connections.ts'
 import { LetterTally, minutesPerHour, openStates } from './letter-counts.ts'
 
 /** `correction`: what is to be added to the counts to make them right. */
-export type LetterDrift = Readonly<{ differences: Difference[]; correction: LetterTally }>
+export type LetterDrift = Readonly<{ differences: QueueDifference[]; correction: LetterTally }>
 
 const counted = `select c.queue_id, c.group_id, c.state, c.redrives, sum(c.n)::int8 as n from redrive.letter_counts c
   group by 1, 2, 3, 4`
@@ -53,7 +54,7 @@ async function compare(
   countedText: string,
   actualText: string,
   correct: (row: Row, by: number) => void,
-): Promise<Difference[]> {
+): Promise<QueueDifference[]> {
   const there = byKey(await connection.query({ text: actualText, isLong: true }))
   const said = byKey(await connection.query({ text: countedText, isLong: true }))
   const sums = new Map<number, { counted: number; actual: number }>()

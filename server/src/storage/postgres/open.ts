@@ -8,6 +8,7 @@ import type {
   CampaignsQuery,
   StoredCampaign,
 } from '../campaign-store.ts'
+import type { Difference } from '../difference.ts'
 import type {
   ArchivedLettersQuery,
   GroupArrivals,
@@ -27,7 +28,6 @@ import type {
   AuditRow,
   Command,
   CountsQuery,
-  Difference,
   HeldLock,
   ItemsQuery,
   PartitionCounts,

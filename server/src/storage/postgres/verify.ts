@@ -1,8 +1,10 @@
 import type { Instant } from '../../core/instant.ts'
 import { countNames, gauges } from '../count-columns.ts'
+import type { CampaignDifference, Difference, QueueDifference } from '../difference.ts'
 import { mendedEntries } from '../mended.ts'
-import type { Counts, Difference, HeldLock } from '../storage.ts'
+import type { Counts, HeldLock } from '../storage.ts'
 import { insertEntries } from './audit.ts'
+import { compareCampaignLetters, mendCampaigns } from './campaign-drift.ts'
 import { beginWrite, type Connection, type Connections, type Row, within } from './connections.ts'
 import { countedPartitions, countsOf, Tally, writeTally } from './counts.ts'
 import { moveHorizon } from './horizon.ts'
@@ -18,14 +20,14 @@ const beginSnapshot = 'begin isolation level repeatable read'
 
 type Found = Readonly<{
   queueId: number
-  difference: Difference & { count: keyof Counts | 'conservation' }
+  difference: QueueDifference & { count: keyof Counts | 'conservation' }
 }>
 type Sums = Readonly<{ queueId: number; partition: number; createdMs: bigint; leaseMs: bigint }>
 
 export async function verifyCounts(connections: Connections): Promise<Difference[]> {
   return connections.transaction(`${beginSnapshot} read only`, async (connection) => {
-    const { found, letters } = await compare(connection)
-    return [...found.map(({ difference }) => difference), ...letters.differences]
+    const { found, letters, campaigns } = await compare(connection)
+    return [...found.map(({ difference }) => difference), ...letters.differences, ...campaigns]
   })
 }
 
@@ -43,11 +45,11 @@ export async function reconcileCounts(
     // Before the snapshot, or two reconcilers would both add the same correction.
     await connection.query({ text: `select pg_advisory_lock(hashtext('redrive reconcile'))` })
     try {
-      const { found, sums, letters } = await within(connection, `${beginSnapshot} read only`, () =>
+      const { found, sums, letters, campaigns } = await within(connection, `${beginSnapshot} read only`, () =>
         compare(connection),
       )
       const tally = correctionOf(found, sums)
-      const differences = [...found.map(({ difference }) => difference), ...letters.differences]
+      const differences = [...found.map(({ difference }) => difference), ...letters.differences, ...campaigns]
       await within(connection, beginWrite, async () => {
         if (lock !== undefined) await fence({ connection }, { lock })
         if (!tally.isEmpty) await connection.query(writeTally, [...tally.encode(), reconcilerSlot])
@@ -55,6 +57,7 @@ export async function reconcileCounts(
           const missing = letters.correction.encode(Number.NEGATIVE_INFINITY)
           await connection.query(writeLetterTally, [...missing, reconcilerSlot])
         }
+        await mendCampaigns(connection, campaigns, reconcilerSlot)
         await insertEntries(connection, mendedEntries(differences, now))
       })
       await within(connection, beginWrite, () => moveHorizon(connection, now))
@@ -70,7 +73,7 @@ export async function reconcileCounts(
 
 async function compare(
   connection: Connection,
-): Promise<{ found: Found[]; sums: Sums[]; letters: LetterDrift }> {
+): Promise<{ found: Found[]; sums: Sums[]; letters: LetterDrift; campaigns: CampaignDifference[] }> {
   // Every row is looked at, so here the table is best read from front to back, however long it takes.
   await connection.query({
     text: `set local enable_seqscan = on; set local enable_hashjoin = on; set local statement_timeout = 0`,
@@ -122,7 +125,8 @@ async function compare(
     if (createdMs !== 0n || leaseMs !== 0n)
       sums.push({ queueId, partition: place.partition, createdMs, leaseMs })
   }
-  return { found, sums, letters: await compareLetters(connection) }
+  const letters = await compareLetters(connection)
+  return { found, sums, letters, campaigns: await compareCampaignLetters(connection) }
 }
 
 /** The gauges become what the rows say, and `accepted` what then balances. */

@@ -1,7 +1,9 @@
 import { instantMax } from '../../core/instant.ts'
 import type { Item } from '../../core/item.ts'
 import { countColumns, countNames, gauges } from '../count-columns.ts'
-import type { Counts, Difference, PartitionCounts } from '../storage.ts'
+import type { Difference } from '../difference.ts'
+import type { Counts, PartitionCounts } from '../storage.ts'
+import { compareCampaignLetters, repairCampaign } from './campaign-drift.ts'
 import type { Database, Row } from './database.ts'
 import { LetterTally, repairLetters, verifyLetters } from './letter-counts.ts'
 import { listedStateOf } from './rows.ts'
@@ -187,14 +189,17 @@ export function verifyCounts(database: Database): Difference[] {
     if (sum !== accepted)
       differences.push({ ...place, count: 'conservation', counted: accepted, actual: sum })
   }
-  return [...differences, ...verifyLetters(database)]
+  return [...differences, ...verifyLetters(database), ...compareCampaignLetters(database)]
 }
 
 /** Sets the gauges to what the rows say, and `accepted` to what then balances. */
 export function repairCounts(database: Database, differences: readonly Difference[]): void {
-  const ofLetters = differences.filter(({ partition }) => partition < 0)
+  const ofCampaigns = differences.filter((found) => 'campaign' in found)
+  for (const id of new Set(ofCampaigns.map(({ campaign }) => campaign))) repairCampaign(database, id)
+  const ofQueues = differences.filter((found) => 'queue' in found)
+  const ofLetters = ofQueues.filter(({ partition }) => partition < 0)
   for (const queue of new Set(ofLetters.map((found) => found.queue))) repairLetters(database, queue)
-  const ofItems = differences.filter(({ partition }) => partition >= 0)
+  const ofItems = ofQueues.filter(({ partition }) => partition >= 0)
   const partitions = new Map(ofItems.map((found) => [`${found.queue}/${found.partition}`, found]))
   for (const { queue, partition } of partitions.values()) {
     const id = database.get('select id from queues where name = ?', queue)?.id as number

@@ -5,6 +5,7 @@
 import { anyClass } from '../../core/cause.ts'
 import { type Instant, usPerSecond } from '../../core/instant.ts'
 import type { Item } from '../../core/item.ts'
+import type { QueueDifference } from '../difference.ts'
 import {
   type CountedBy,
   type CountedFilter,
@@ -12,7 +13,7 @@ import {
   type LetterCountsQuery,
   redrivesCounted,
 } from '../letter-store.ts'
-import type { Difference, ListedState } from '../storage.ts'
+import type { ListedState } from '../storage.ts'
 import type { Bound, Database, Row } from './database.ts'
 import { listedCodes, listedOfCode, listedStateOf } from './rows.ts'
 
@@ -299,7 +300,7 @@ const actualMinutes = `select queue_id, ${minuteSql} as minute, count(*) as n fr
   where letter_state in (${openCodes}) group by 1, 2`
 
 /** One difference for each queue in which a count is wrong: what was counted where it is, and what is there. */
-export function verifyLetters(database: Database): Difference[] {
+export function verifyLetters(database: Database): QueueDifference[] {
   const cells = compare(
     database.all('select queue_id, group_id, state, redrives, n from letter_counts'),
     database.all(`select g.queue_id, a.* from (${actualCells}) a join groups g on g.id = a.group_id`),
@@ -311,7 +312,7 @@ export function verifyLetters(database: Database): Difference[] {
     (row) => `${row.queue_id}/${row.minute}`,
   )
   const names = queueNames(database)
-  const differences = (found: typeof cells, count: 'letters' | 'open-minutes'): Difference[] =>
+  const differences = (found: typeof cells, count: 'letters' | 'open-minutes'): QueueDifference[] =>
     [...found].map(([queueId, sums]) => ({ queue: names.get(queueId) ?? '', partition: -1, count, ...sums }))
   return [...differences(cells, 'letters'), ...differences(minutes, 'open-minutes')].sort((a, b) =>
     a.queue < b.queue ? -1 : a.queue > b.queue ? 1 : 0,

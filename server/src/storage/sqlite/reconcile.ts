@@ -1,6 +1,7 @@
 import type { Instant } from '../../core/instant.ts'
+import type { Difference } from '../difference.ts'
 import { mendedEntries } from '../mended.ts'
-import type { Difference, HeldLock } from '../storage.ts'
+import type { HeldLock } from '../storage.ts'
 import { insertAudit } from './audit.ts'
 import { repairCounts, verifyCounts } from './counts.ts'
 import type { Database } from './database.ts'
