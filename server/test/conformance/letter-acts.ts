@@ -6,13 +6,17 @@ import type { NewQueue } from '../../src/core/queue.ts'
 import type { GivenBack } from '../../src/core/transitions.ts'
 import type { Discarding, RedriveLetters, Redriven } from '../../src/storage/letter-store.ts'
 import type { ImportedItem, NewItem, Settled } from '../../src/storage/storage.ts'
-import { aFailure, anOrigin, bytes, noon } from '../make.ts'
+import { aFailure, anOrigin, bytes, hour, newItems, noon } from '../make.ts'
 import type { Given } from './stores.ts'
 
 export type Started = Extract<Redriven, { isStarted: true }>
 type Held = Pick<Item, 'id' | 'queue' | 'partition'>
 
 export const refused = { reason: 'http_503', errorClass: 'Refused', message: 'HTTP 503: upstream', stack: '' }
+
+export const inAnHour = { kind: 'fixed', delayUs: hour, jitter: 0 } as const
+/** A redrive policy. */
+export const automatic = { mode: 'auto', redrivesMax: 3, backoff: inAnHour } as const
 
 export function aLetter(changes: Partial<ImportedItem> = {}): ImportedItem {
   return { payload: bytes('a letter'), origin: anOrigin(), failure: aFailure(), ...changes }
@@ -43,6 +47,12 @@ export interface LetterActs {
   /** The letter, which must be there. */
   letter(letterId: string): Promise<Item & { letter: LetterFacts }>
   newest(letterId: string): Promise<RedriveRecord>
+  /** A letter of `work`, and what was sent of it. */
+  sendOne(
+    work?: Partial<NewQueue>,
+    letters?: Partial<NewQueue>,
+    now?: Instant,
+  ): Promise<{ work: string; letters: string; letterId: string; sent: Started }>
   items(queue: string): Promise<readonly Item[]>
 }
 
@@ -102,6 +112,11 @@ export function letterActs(given: Given): LetterActs {
       const [record] = (await acts.letter(letterId)).letter.redrives
       if (record === undefined) throw new Error(`letter ${letterId} was never sent`)
       return record
+    },
+    sendOne: async (work = {}, letters = {}, now = noon) => {
+      const queues = await acts.queues(work, letters)
+      const [letterId = ''] = await acts.bury(queues.work, newItems(1))
+      return { ...queues, letterId, sent: await acts.send(letterId, now) }
     },
     items: async (queue) => given.storage.listItems({ queue, countMax: 1_000 }),
   }

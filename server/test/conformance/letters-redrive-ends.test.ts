@@ -1,0 +1,442 @@
+/** How each end of a redrive is told, to the letter that it is of. */
+import { describe, expect, it } from 'vitest'
+import type { Failure } from '../../src/core/item.ts'
+import { redrivesKept } from '../../src/core/letter.ts'
+import { bytes, day, hour, minute, newItems, noon, second } from '../make.ts'
+import { automatic, inAnHour, letterActs, refused } from './letter-acts.ts'
+import { run } from './store-facts.ts'
+import { createPlace, describeStores } from './stores.ts'
+
+const unknownId = '0'.repeat(27)
+
+describeStores('a redrive', (given) => {
+  const acts = letterActs(given)
+
+  describe('that is processed', () => {
+    it('resolves its letter when the item completed, not before', async () => {
+      const { letters, work, letterId, sent } = await acts.sendOne()
+      const item = await acts.take(sent)
+      expect(await acts.letter(letterId)).toMatchObject({ state: 'leased' })
+      const settled = await acts.complete(item, noon + minute)
+      expect(settled).toMatchObject({
+        isSettled: true,
+        changes: [{ fromId: item.id, to: 'removed', id: null, outcome: 'resolved' }],
+      })
+      const letter = await acts.letter(letterId)
+      expect(letter).toMatchObject({
+        state: 'done',
+        endedAt: noon + minute,
+        updatedAt: noon + minute,
+        redrives: 0,
+      })
+      expect(letter.letter).toMatchObject({ requeues: 1, nextRedriveAt: null })
+      expect(letter.letter.redrives).toMatchObject([
+        { number: 1, outcome: 'resolved', endedAt: noon + minute },
+      ])
+      expect(letter.failure).toMatchObject(refused)
+      expect(await given.storage.counts({ queue: letters })).toMatchObject([
+        { leased: 0, done: 1, completed: 0 },
+      ])
+      expect(await given.storage.counts({ queue: work })).toMatchObject([
+        { accepted: 2, completed: 1, deadLettered: 1 },
+      ])
+    })
+
+    it('resolves it also where done items are kept, and stays resolved when they are forgotten', async () => {
+      const { work, letterId, sent } = await acts.sendOne({ keepDoneUs: minute })
+      await acts.complete(await acts.take(sent), noon + 1)
+      expect(await acts.items(work)).toMatchObject([{ state: 'done', letterId }])
+      const resolved = await acts.letter(letterId)
+      expect(resolved).toMatchObject({ state: 'done', endedAt: noon + 1 })
+      await given.run({ op: 'advance', now: noon + hour, countMax: 10 })
+      expect(await acts.items(work)).toEqual([])
+      expect(await acts.letter(letterId)).toEqual(resolved)
+    })
+
+    it('resolves it in a batch with ordinary items, and in several commands of one write', async () => {
+      const { work } = await acts.queues()
+      const ids = await acts.bury(work, newItems(4))
+      await acts.redrive(ids)
+      await given.run({ op: 'produce', queue: work, partition: 0, items: newItems(4, 'plain'), now: noon })
+      const holders = Array.from({ length: 8 }, () => 'w')
+      const leased = await given.run({ op: 'lease', queue: work, partition: 0, holders, now: noon })
+      const [a, b, c, d, ...rest] = leased.map(({ id }) => id)
+      const command = { op: 'complete', queue: work, partition: 0, now: noon + 1 } as const
+      await given.storage.write([
+        { ...command, ids: [a ?? '', b ?? '', c ?? ''] },
+        { ...command, ids: [d ?? ''] },
+        { ...command, ids: rest },
+      ])
+      const letters = await given.storage.getLetters(ids)
+      expect(letters.map(({ state }) => state)).toEqual(['done', 'done', 'done', 'done'])
+      expect(await given.storage.counts({ queue: work })).toMatchObject([{ completed: 8 }])
+    })
+
+    it('does not resolve it when the completion was refused', async () => {
+      const { work, letterId, sent } = await acts.sendOne()
+      await acts.take(sent)
+      const ids = [sent.id, unknownId]
+      await given.run({ op: 'complete', queue: work, partition: 0, ids, now: noon })
+      expect(await acts.letter(letterId)).toMatchObject({ state: 'leased' })
+    })
+  })
+
+  describe('that dies again', () => {
+    const other = { reason: 'http_410', errorClass: 'Gone', message: 'no such shop', stack: 'at x' }
+    const ways = {
+      'declared dead': async (queue: string) => {
+        await acts.declareDead(await acts.take({ queue, partition: 0 }), other, noon + minute)
+      },
+      'given back too often': async (queue: string) => {
+        await acts.giveBack(await acts.take({ queue, partition: 0 }), noon + 1)
+        await acts.giveBack(await acts.take({ queue, partition: 0 }), noon + minute)
+      },
+      'its lease ended too often': async (queue: string) => {
+        await acts.take({ queue, partition: 0 })
+        await given.run({ op: 'advance', now: noon + minute, countMax: 10 })
+      },
+      'it expired': async () => {
+        await given.run({ op: 'advance', now: noon + 2 * hour, countMax: 10 })
+      },
+    }
+    const reasons: Record<keyof typeof ways, string> = {
+      'declared dead': 'http_410',
+      'given back too often': 'attempts',
+      'its lease ended too often': 'attempts',
+      'it expired': 'expired',
+    }
+    for (const [way, kill] of Object.entries(ways)) {
+      it(`comes back to the same letter: ${way}`, async () => {
+        const { letters, work, letterId } = await acts.sendOne({
+          attemptsMax: 1,
+          leaseUs: minute,
+          expireUs: 2 * hour,
+        })
+        const before = await acts.letter(letterId)
+        await kill(work)
+        const letter = await acts.letter(letterId)
+        expect(letter).toMatchObject({
+          id: letterId,
+          state: 'waiting',
+          availableAt: null,
+          redrives: 1,
+          diedAt: before.diedAt,
+          createdAt: before.createdAt,
+          attempts: 0,
+          failure: { reason: reasons[way as keyof typeof ways] },
+        })
+        // One more for each attempt of the redrive before its last.
+        const earlier = way === 'given back too often' ? ['retried'] : []
+        expect(letter.history.slice(0, -1).map(({ reason }) => reason)).toEqual(earlier)
+        expect(letter.history.at(-1)).toEqual(before.failure)
+        expect(letter.updatedAt).toBe(letter.failure?.lastFailedAt)
+        expect(letter.letter.redrives).toMatchObject([
+          { number: 1, outcome: 'failed', endedAt: letter.updatedAt },
+        ])
+        expect(letter.letter).toMatchObject({ requeues: 1, nextRedriveAt: null })
+        expect(await acts.items(work)).toEqual([])
+        expect(await acts.items(letters)).toHaveLength(1)
+        expect(await given.storage.counts({ queue: letters })).toMatchObject([
+          { accepted: 1, waiting: 1, leased: 0 },
+        ])
+        expect(await given.storage.counts({ queue: work })).toMatchObject([
+          { accepted: 2, deadLettered: 2, dropped: 0 },
+        ])
+      })
+    }
+
+    it('says where it went: the change names the letter', async () => {
+      const { letters, work, letterId, sent } = await acts.sendOne()
+      const item = await acts.take(sent)
+      const settled = await acts.declareDead(item, other, noon + 1)
+      expect(settled).toEqual({
+        isSettled: true,
+        changes: [
+          {
+            fromId: item.id,
+            fromQueue: work,
+            fromPartition: 0,
+            to: 'returned',
+            because: 'declared-dead',
+            id: letterId,
+            queue: letters,
+            partition: 0,
+            outcome: 'failed',
+            failure: {
+              ...other,
+              attempts: 1,
+              firstFailedAt: noon + 1,
+              lastFailedAt: noon + 1,
+              worker: 'worker-2',
+            },
+          },
+        ],
+      })
+    })
+
+    it('from another queue than its own, with or without a dead queue there', async () => {
+      const { work } = await acts.queues()
+      const plain = await given.queue({ onDead: 'keep' })
+      const withDead = (await acts.queues()).work
+      for (const target of [plain, withDead]) {
+        const [letterId = ''] = await acts.bury(work, newItems(1))
+        const sent = await acts.send(letterId, noon, target)
+        await acts.declareDead(await acts.take(sent))
+        expect(await acts.letter(letterId)).toMatchObject({ state: 'waiting', redrives: 1 })
+        expect(await acts.items(target)).toEqual([])
+      }
+    })
+
+    it('changes its group when the cause is another, and keeps it when it is the same', async () => {
+      const { work, letters, letterId, sent } = await acts.sendOne()
+      const { groupId } = await acts.letter(letterId)
+      await acts.declareDead(await acts.take(sent), { ...refused, message: 'HTTP 503: upstream' })
+      expect((await acts.letter(letterId)).groupId).toBe(groupId)
+      await acts.send(letterId)
+      await acts.declareDead(await acts.take({ queue: work, partition: 0 }), other)
+      const after = await acts.letter(letterId)
+      expect(after.groupId).not.toBe(groupId)
+      expect(after.history.map((failure: Failure) => failure.reason)).toEqual(['http_503', 'http_503'])
+      const groups = await given.storage.listGroups({
+        filter: { queues: [letters] },
+        isEmptyToo: true,
+        countMax: 10,
+      })
+      expect(groups.map(({ id, count }) => ({ id, count }))).toEqual([
+        { id: after.groupId, count: 1 },
+        { id: groupId, count: 0 },
+      ])
+    })
+
+    it('is DEAD at the cap of its policy, and goes back only when a person says so', async () => {
+      const { work, letters } = await acts.queues(
+        {},
+        { redrive: { mode: 'manual', redrivesMax: 2, backoff: inAnHour } },
+      )
+      const [letterId = ''] = await acts.bury(work, newItems(1))
+      for (const at of [noon + 1, noon + 2]) {
+        const sent = await acts.send(letterId, at)
+        await acts.declareDead(await acts.take(sent, at), refused, at)
+      }
+      expect(await acts.letter(letterId)).toMatchObject({
+        state: 'dead',
+        endedAt: noon + 2,
+        redrives: 2,
+        diedAt: noon,
+      })
+      expect(await given.storage.counts({ queue: letters })).toMatchObject([
+        { dead: 1, waiting: 0, leased: 0 },
+      ])
+      const told = async (how: object) => (await acts.redrive([letterId], { now: noon + 3, ...how }))[0]
+      expect(await told({ isDeadAllowed: false, isCapped: false })).toMatchObject({ why: 'dead' })
+      expect(await told({ isDeadAllowed: true, isCapped: true })).toMatchObject({ why: 'exhausted' })
+      expect(await told({ isDeadAllowed: true, isCapped: false })).toMatchObject({
+        isStarted: true,
+        number: 3,
+      })
+      await acts.declareDead(await acts.take({ queue: work, partition: 0 }), refused, noon + 4)
+      expect(await acts.letter(letterId)).toMatchObject({ state: 'dead', redrives: 3, endedAt: noon + 4 })
+      await told({ isDeadAllowed: true, isCapped: false })
+      await acts.complete(await acts.take({ queue: work, partition: 0 }))
+      expect(await acts.letter(letterId)).toMatchObject({ state: 'done', redrives: 3 })
+    })
+
+    it('remembers its redrives, newest first, as many as are kept, and goes on counting', async () => {
+      const redrive = { mode: 'manual', redrivesMax: 1_000, backoff: inAnHour } as const
+      const { work } = await acts.queues({}, { redrive })
+      const [letterId = ''] = await acts.bury(work, newItems(1))
+      const rounds = redrivesKept + 3
+      for (let round = 1; round <= rounds; round++) {
+        const sent = await acts.send(letterId, noon + round * second)
+        expect(sent.number).toBe(round)
+        await acts.declareDead(
+          await acts.take(sent),
+          { message: `round ${round}` },
+          noon + round * second + 1,
+        )
+      }
+      const letter = await acts.letter(letterId)
+      expect(letter).toMatchObject({ redrives: rounds, failure: { message: `round ${rounds}` } })
+      expect(letter.letter.requeues).toBe(rounds)
+      const numbers = Array.from({ length: redrivesKept }, (_, index) => rounds - index)
+      expect(letter.letter.redrives.map(({ number }) => number)).toEqual(numbers)
+      expect(letter.letter.redrives.at(-1)).toMatchObject({
+        outcome: 'failed',
+        endedAt: noon + 4 * second + 1,
+      })
+      expect(letter.history.map(({ message }) => message)).toEqual(
+        numbers.map((number) => `round ${number - 1}`),
+      )
+    })
+
+    it('together with others: redrives and ordinary items of one batch each go their own way', async () => {
+      const { work, letters } = await acts.queues({ expireUs: hour })
+      const ids = await acts.bury(work, newItems(50))
+      await acts.redrive(ids)
+      await given.run({ op: 'produce', queue: work, partition: 0, items: newItems(50, 'plain'), now: noon })
+      const { changes } = await given.run({ op: 'advance', now: noon + hour, countMax: 1_000 })
+      expect(changes.filter(({ to }) => to === 'returned')).toHaveLength(50)
+      expect(changes.filter(({ to }) => to === 'moved')).toHaveLength(50)
+      const all = await acts.items(letters)
+      expect(all).toHaveLength(100)
+      expect(
+        all
+          .filter(({ redrives }) => redrives === 1)
+          .map(({ rootId }) => rootId)
+          .toSorted(),
+      ).toEqual(ids.toSorted())
+    })
+  })
+
+  describe('whose outcome nobody can tell', () => {
+    const ways = {
+      'its item was deleted': async (work: string, id: string) =>
+        given.run({ op: 'delete', queue: work, partition: 0, ids: [id] }),
+      'its item was cleared away': async (work: string) =>
+        given.run({
+          op: 'clear',
+          queue: work,
+          isWaiting: true,
+          isScheduled: true,
+          isLeased: true,
+          countMax: 10,
+        }),
+      'its queue was deleted': async (work: string) => given.run({ op: 'delete-queue', name: work }),
+    }
+    for (const [way, lose] of Object.entries(ways)) {
+      for (const isLeased of [false, true]) {
+        it(`is unknown, and says so: ${way} while ${isLeased ? 'leased' : 'waiting'}`, async () => {
+          const { work, letters, letterId, sent } = await acts.sendOne({}, { redrive: automatic })
+          if (isLeased) await acts.take(sent)
+          const before = await acts.letter(letterId)
+          await lose(work, sent.id)
+          const letter = await acts.letter(letterId)
+          expect(letter).toMatchObject({ id: letterId, state: 'waiting', redrives: 1, diedAt: noon })
+          expect(letter.failure).toMatchObject({ reason: 'outcome_unknown', errorClass: '', stack: '' })
+          expect(letter.history).toEqual([before.failure])
+          expect(letter.letter).toMatchObject({ requeues: 1, nextRedriveAt: null })
+          const [record] = letter.letter.redrives
+          expect(record).toMatchObject({ number: 1, outcome: 'unknown' })
+          expect(record?.endedAt).toBe(letter.updatedAt)
+          expect(letter.updatedAt).toBeGreaterThanOrEqual(noon)
+          expect(await given.storage.counts({ queue: letters })).toMatchObject([{ waiting: 1, leased: 0 }])
+          if (lose === ways['its queue was deleted']) return
+          const [again] = await acts.redrive([letterId], { now: noon + 10_000 * day, isDueOnly: true })
+          expect(again).toMatchObject({ isStarted: false, why: 'not-due' })
+        })
+      }
+    }
+
+    it('ends when the store’s clock says, where the command tells no time', async () => {
+      const place = await createPlace(given.name)
+      try {
+        const clock = { now: () => noon + 7 }
+        const store = await place.open({ clock })
+        const theirs = letterActs({ ...given, storage: store, run: (command) => run(store, command) })
+        for (const queue of [{ name: 'letters' }, { name: 'work', deadQueue: 'letters' }]) {
+          await run(store, { op: 'create-queue', queue, now: noon })
+        }
+        const [letterId = ''] = await theirs.bury('work', newItems(1))
+        const sent = await theirs.send(letterId)
+        await run(store, { op: 'delete', queue: 'work', partition: 0, ids: [sent.id] })
+        expect(await theirs.newest(letterId)).toMatchObject({ outcome: 'unknown', endedAt: noon + 7 })
+        expect(await theirs.letter(letterId)).toMatchObject({
+          updatedAt: noon + 7,
+          failure: { lastFailedAt: noon + 7 },
+        })
+      } finally {
+        await place.drop()
+      }
+    })
+
+    it('counts towards the cap like a failure', async () => {
+      const once = { mode: 'manual', redrivesMax: 1, backoff: inAnHour } as const
+      const { work, letterId, sent } = await acts.sendOne({}, { redrive: once })
+      await given.run({ op: 'delete', queue: work, partition: 0, ids: [sent.id] })
+      expect(await acts.letter(letterId)).toMatchObject({ state: 'dead', redrives: 1 })
+    })
+
+    it('of many letters at once, those of a queue that is deleted', async () => {
+      const { work } = await acts.queues({ partitions: 2 })
+      const ids = await acts.bury(work, newItems(30))
+      await acts.redrive(ids)
+      await given.run({ op: 'delete-queue', name: work })
+      const letters = await given.storage.getLetters(ids)
+      expect(new Set(letters.map(({ state, redrives }) => `${state} ${redrives}`))).toEqual(
+        new Set(['waiting 1']),
+      )
+    })
+
+    it('is not what happens when a done item of it is deleted: that one was processed', async () => {
+      const { work, letterId, sent } = await acts.sendOne({ keepDoneUs: day })
+      await acts.complete(await acts.take(sent))
+      const resolved = await acts.letter(letterId)
+      await given.run({ op: 'delete', queue: work, partition: 0, ids: [sent.id] })
+      expect(await acts.letter(letterId)).toEqual(resolved)
+    })
+  })
+
+  describe('whose letter is gone', () => {
+    it('makes a new letter of its item when that dies: never lost', async () => {
+      const { work, letters, letterId, sent } = await acts.sendOne()
+      await given.run({ op: 'delete', queue: letters, partition: 0, ids: [letterId] })
+      const item = await acts.take(sent)
+      expect(await acts.declareDead(item)).toMatchObject({ changes: [{ to: 'moved', queue: letters }] })
+      const [letter, ...others] = await acts.items(letters)
+      expect(others).toEqual([])
+      expect(letter).toMatchObject({
+        sourceId: item.id,
+        state: 'waiting',
+        redrives: 0,
+        origin: { name: work },
+        payload: bytes('item-0'),
+        letterId: null,
+      })
+      expect(letter?.rootId).not.toBe(letterId)
+    })
+
+    it('completes, or is deleted, like any other item', async () => {
+      const { work, letters } = await acts.queues()
+      const ids = await acts.bury(work, newItems(2))
+      await acts.redrive(ids)
+      await given.run({ op: 'delete', queue: letters, partition: 0, ids })
+      const item = await acts.take({ queue: work, partition: 0 })
+      expect(await acts.complete(item)).toMatchObject({ isSettled: true, changes: [{ to: 'removed' }] })
+      const [rest] = await acts.items(work)
+      await given.run({ op: 'delete', queue: work, partition: 0, ids: [rest?.id ?? ''] })
+      expect(await given.storage.counts({ queue: work })).toMatchObject([
+        { completed: 1, deleted: 1, waiting: 0 },
+      ])
+    })
+
+    it('does not end a later redrive of the letter: each ends its own', async () => {
+      const { work, letters, letterId, sent } = await acts.sendOne()
+      const ends = [{ letterId, outcome: 'unknown', failure: null }] as const
+      expect(await given.run({ op: 'end-redrives', ends, now: noon + 1 })).toEqual([
+        { letterId, state: 'waiting' },
+      ])
+      const second = await acts.send(letterId, noon + 2)
+      expect(second.number).toBe(2)
+      const first = await acts.take(sent)
+      expect(first.id).toBe(sent.id)
+      await acts.complete(first, noon + 3)
+      expect(await acts.newest(letterId)).toMatchObject({ number: 2, outcome: null })
+      await acts.complete(await acts.take(second), noon + 4)
+      expect(await acts.letter(letterId)).toMatchObject({ state: 'done', endedAt: noon + 4 })
+
+      const [other = ''] = await acts.bury(work, newItems(1, 'other'))
+      const sentFirst = await acts.send(other)
+      await given.run({
+        op: 'end-redrives',
+        ends: [{ letterId: other, outcome: 'unknown', failure: null }],
+        now: noon,
+      })
+      await acts.send(other)
+      const late = await acts.take(sentFirst)
+      await acts.declareDead(late, refused, noon + 5)
+      expect(await acts.newest(other)).toMatchObject({ number: 2, outcome: null })
+      const strangers = (await acts.items(letters)).filter(({ sourceId }) => sourceId === late.id)
+      expect(strangers).toMatchObject([{ payload: bytes('other-0'), state: 'waiting' }])
+    })
+  })
+})

@@ -1,0 +1,196 @@
+/** What is not sent, and why. */
+import { describe, expect, it } from 'vitest'
+import type { NotSent } from '../../src/storage/letter-store.ts'
+import { anOrigin, bytes, day, hour, newItems, noon } from '../make.ts'
+import { aLetter, automatic, inAnHour, letterActs } from './letter-acts.ts'
+import { describeStores } from './stores.ts'
+
+const unknownId = '0'.repeat(27)
+
+describeStores('a redrive', (given) => {
+  const acts = letterActs(given)
+
+  describe('is not sent', () => {
+    const whyNot = async (letterId: string, how: object = {}): Promise<NotSent | 'sent'> => {
+      const before = await given.storage.getLetters([letterId])
+      const [told] = await acts.redrive([letterId], how)
+      if (told?.isStarted !== false) return 'sent'
+      expect(await given.storage.getLetters([letterId])).toEqual(before)
+      return told.why
+    }
+    const to = (letterId: string, queue: string | null, edit: number | null = null) => ({
+      letters: [{ letterId, queue, edit }],
+    })
+
+    it('when it is missing: unknown, or an ordinary item; or in the archive, and says which', async () => {
+      const { work, letters } = await acts.queues()
+      const { ids } = await given.run({
+        op: 'produce',
+        queue: work,
+        partition: 0,
+        items: newItems(1),
+        now: noon,
+      })
+      const [archived = ''] = await acts.bury(work, newItems(1))
+      await acts.discard([archived])
+      await given.run({ op: 'archive', queue: letters, endedBefore: noon + 1, countMax: 10, now: noon })
+      for (const id of [unknownId, 'no id', ids[0] ?? '']) expect(await whyNot(id)).toBe('missing')
+      expect(await whyNot(archived)).toBe('archived')
+      const letterIds = [unknownId, ids[0] ?? '', archived]
+      expect((await acts.discard(letterIds)).map(({ why }) => why)).toEqual([
+        'missing',
+        'missing',
+        'archived',
+      ])
+    })
+
+    it('when a consumer of the dead queue holds it', async () => {
+      const { work, letters } = await acts.queues()
+      const [letterId = ''] = await acts.bury(work, newItems(1))
+      const held = await acts.take({ queue: letters, partition: 0 })
+      expect(await whyNot(letterId)).toBe('leased')
+      expect(await acts.discard([letterId])).toMatchObject([{ isDiscarded: false, why: 'leased' }])
+      await acts.giveBack(held)
+      // Back at the tail it has another id, and is known by the same.
+      expect(await whyNot(letterId)).toBe('sent')
+      expect(await acts.letter(letterId)).toMatchObject({ rootId: letterId, state: 'leased', attempts: 1 })
+      const item = await acts.take({ queue: work, partition: 0 })
+      expect(await acts.declareDead(item)).toMatchObject({ changes: [{ to: 'returned', queue: letters }] })
+      expect(await acts.letter(letterId)).toMatchObject({ state: 'waiting', redrives: 1 })
+    })
+
+    it('when it is resolved or discarded', async () => {
+      const { work } = await acts.queues()
+      const [resolved = '', discarded = ''] = await acts.bury(work, newItems(2))
+      const sent = await acts.send(resolved)
+      await acts.complete(await acts.take(sent))
+      await acts.discard([discarded])
+      const anyhow = { isDeadAllowed: true, isCapped: false }
+      expect(await whyNot(resolved, anyhow)).toBe('resolved')
+      expect(await whyNot(discarded, anyhow)).toBe('discarded')
+      expect((await acts.discard([resolved, discarded])).map(({ why }) => why)).toEqual([
+        'resolved',
+        'discarded',
+      ])
+    })
+
+    it('when a consumer of the dead queue completed it, or it died there', async () => {
+      const { work, letters } = await acts.queues({}, { attemptsMax: 1 })
+      const [done = '', dead = ''] = await acts.bury(work, newItems(2))
+      await acts.complete(await acts.take({ queue: letters, partition: 0 }))
+      await acts.declareDead(await acts.take({ queue: letters, partition: 0 }))
+      expect(await whyNot(done)).toBe('resolved')
+      expect(await whyNot(dead)).toBe('dead')
+      expect(await whyNot(dead, { isDeadAllowed: true })).toBe('sent')
+    })
+
+    it('when the redrives of its policy are used up, unless nobody asks for that', async () => {
+      const letters = await given.queue({ redrive: { mode: 'manual', redrivesMax: 0, backoff: inAnHour } })
+      const target = await given.queue()
+      const [letterId = ''] = await acts.capture(letters, [aLetter()])
+      expect(await whyNot(letterId, to(letterId, target))).toBe('exhausted')
+      expect(await whyNot(letterId, { ...to(letterId, target), isCapped: false })).toBe('sent')
+    })
+
+    it('when there is no queue to send it to', async () => {
+      const { work, letters } = await acts.queues()
+      const origins = [
+        anOrigin(),
+        // A topic of a cluster that happens to have the name of a queue is not that queue, nor is a webhook.
+        anOrigin({ name: work }),
+        anOrigin({ kind: 'webhook', name: work, cluster: null }),
+        anOrigin({ kind: 'queue', name: 'never-there', partition: 0, group: null, cluster: null }),
+      ]
+      const ids = await acts.capture(
+        letters,
+        origins.map((origin) => aLetter({ origin })),
+      )
+      for (const id of ids) expect(await whyNot(id)).toBe('no-target')
+      const [buried = ''] = await acts.bury(work, newItems(1))
+      expect(await whyNot(buried, to(buried, 'never-there'))).toBe('no-target')
+      await given.run({ op: 'delete-queue', name: work })
+      expect(await whyNot(buried)).toBe('no-target')
+    })
+
+    it('but to the queue of that name, whatever who captured it called that', async () => {
+      const { work, letters } = await acts.queues()
+      const called = { name: work, group: null, cluster: null }
+      const origins = [
+        anOrigin({ ...called, kind: 'http', partition: null }),
+        anOrigin({ ...called, kind: 'kafka', partition: 3 }),
+        anOrigin({ ...called, kind: 'queue', partition: 0 }),
+      ]
+      const ids = await acts.capture(
+        letters,
+        origins.map((origin) => aLetter({ origin })),
+      )
+      for (const id of ids) expect(await whyNot(id)).toBe('sent')
+      expect(await acts.items(work)).toHaveLength(3)
+    })
+
+    it('to a queue that takes the dead letters of others', async () => {
+      const { work, letters } = await acts.queues()
+      const elsewhere = (await acts.queues()).letters
+      const [letterId = ''] = await acts.bury(work, newItems(1))
+      expect(await whyNot(letterId, to(letterId, letters))).toBe('dead-target')
+      expect(await whyNot(letterId, to(letterId, elsewhere))).toBe('dead-target')
+    })
+
+    it('to a queue into which letters were captured, also when they are gone', async () => {
+      const { work } = await acts.queues()
+      const [letterId = ''] = await acts.bury(work, newItems(1))
+      const captured = await given.queue()
+      const [other = ''] = await acts.capture(captured, [aLetter()])
+      expect(await whyNot(letterId, to(letterId, captured))).toBe('dead-target')
+      await acts.discard([other])
+      await given.run({ op: 'archive', queue: captured, endedBefore: noon + 1, countMax: 10, now: noon })
+      expect(await whyNot(letterId, to(letterId, captured))).toBe('dead-target')
+    })
+
+    it('but to a queue into which items were imported with a source id', async () => {
+      const { work } = await acts.queues()
+      const [letterId = ''] = await acts.bury(work, newItems(1))
+      const imported = await given.queue()
+      const items = [{ payload: bytes('x'), sourceId: 'elsewhere/1' }]
+      await given.run({ op: 'import', queue: imported, partition: 0, items, now: noon })
+      expect(await whyNot(letterId, to(letterId, imported))).toBe('sent')
+    })
+
+    it('to the queue that it is in itself', async () => {
+      const letters = await given.queue()
+      const [letterId = ''] = await acts.capture(letters, [aLetter()])
+      expect(await whyNot(letterId, to(letterId, letters))).toBe('dead-target')
+    })
+
+    it('to its own origin once that takes dead letters of others', async () => {
+      const letters = await given.queue()
+      const origin = anOrigin({ kind: 'queue', name: letters, partition: 0, group: null, cluster: null })
+      const store = await given.queue()
+      const [letterId = ''] = await acts.capture(store, [aLetter({ origin })])
+      await given.queue({ deadQueue: letters })
+      expect(await whyNot(letterId)).toBe('dead-target')
+    })
+
+    it('with an edited version that is not there, or is another letter’s', async () => {
+      const { work } = await acts.queues()
+      const [letterId = '', other = ''] = await acts.bury(work, newItems(2))
+      await given.run({ op: 'edit-letter', letterId: other, payload: bytes('x'), actor: 'ann', now: noon })
+      expect(await whyNot(letterId, to(letterId, null, 1))).toBe('no-edit')
+      expect(await whyNot(other, to(other, null, 2))).toBe('no-edit')
+      expect(await whyNot(other, to(other, null, 1))).toBe('sent')
+    })
+
+    it('when only what is due is asked for, and it is not', async () => {
+      const { work } = await acts.queues({}, { redrive: automatic })
+      const manual = (await acts.queues()).work
+      const [letterId = ''] = await acts.bury(work, newItems(1))
+      const [never = ''] = await acts.bury(manual, newItems(1))
+      expect(await acts.letter(letterId)).toMatchObject({ letter: { nextRedriveAt: noon + hour } })
+      const due = (now: number) => ({ isDueOnly: true, now })
+      expect(await whyNot(letterId, due(noon + hour - 1))).toBe('not-due')
+      expect(await whyNot(never, due(noon + 1_000 * day))).toBe('not-due')
+      expect(await whyNot(letterId, due(noon + hour))).toBe('sent')
+      expect(await acts.letter(letterId)).toMatchObject({ letter: { nextRedriveAt: null } })
+    })
+  })
+})
