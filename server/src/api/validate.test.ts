@@ -63,6 +63,22 @@ describe('the check of a request', () => {
     })
   })
 
+  it('says which field may have been meant: of the same name elsewhere, or nearly of that name', () => {
+    const policy = Type.Object({ dead_queue: Type.String() }, { additionalProperties: false })
+    const Nested = Type.Object(
+      { policy: Type.Optional(policy), rules: Type.Optional(Type.Array(policy)) },
+      { additionalProperties: false },
+    )
+    const told = (value: unknown) => faults(Nested, 'body', value)
+    expect(told({ dead_queue: 'x' })).toEqual([
+      { field: 'body.dead_queue', message: 'is not known; did you mean body.policy.dead_queue?' },
+    ])
+    expect(told({ polcy: {} })).toEqual([
+      { field: 'body.polcy', message: 'is not known; did you mean body.policy?' },
+    ])
+    expect(told({ x: 1 })).toEqual([{ field: 'body.x', message: 'is not known' }])
+  })
+
   it('says that a text is blank', () => {
     const Reason = Type.Object({ reason: Type.String({ pattern: '\\S' }) })
     expect(faults(Reason, 'body', { reason: ' ' })).toEqual([

@@ -2,6 +2,7 @@ import type { TSchema } from 'typebox'
 import { Compile } from 'typebox/compile'
 import type { TLocalizedValidationError } from 'typebox/error'
 import { Value } from 'typebox/value'
+import { nearest } from '../nearest.ts'
 import { type FieldFault, InvalidRequest } from './invalid-request.ts'
 import { settleUnions } from './settle-unions.ts'
 import { unkeepableText } from './unkeepable-text.ts'
@@ -31,11 +32,12 @@ const errorsMax = 100
  */
 export function compileCheck(schema: TSchema, part: RequestPart): (value: unknown) => Checked {
   const check = Compile(schema)
+  const known = fieldNames(schema)
   const integers = integerFields(schema)
   return (given) => {
     const value = part === 'body' ? given : fromText(schema, integers, given)
     if (!check.Check(value)) {
-      return { error: new InvalidRequest(faultsOf(check.Errors(value), part, schema)) }
+      return { error: new InvalidRequest(faultsOf(check.Errors(value), part, schema, known)) }
     }
     const odd = unkeepableText(value, schema)
     if (odd === undefined) return { value }
@@ -64,12 +66,13 @@ function faultsOf(
   errors: readonly TLocalizedValidationError[],
   part: RequestPart,
   schema: TSchema,
+  known: readonly string[],
 ): FieldFault[] {
   const settled = settleUnions(errors.slice(0, errorsMax), schema) as readonly TLocalizedValidationError[]
-  return settled.flatMap((error) => faultsOfOne(error, partNames[part])).slice(0, faultsMax)
+  return settled.flatMap((error) => faultsOfOne(error, partNames[part], known)).slice(0, faultsMax)
 }
 
-function faultsOfOne(error: TLocalizedValidationError, part: string): FieldFault[] {
+function faultsOfOne(error: TLocalizedValidationError, part: string, known: readonly string[]): FieldFault[] {
   const at = part + fieldPath(error.instancePath)
   switch (error.keyword) {
     case 'boolean':
@@ -83,7 +86,7 @@ function faultsOfOne(error: TLocalizedValidationError, part: string): FieldFault
     case 'additionalProperties':
       return error.params.additionalProperties.map((name) => ({
         field: `${at}.${name}`,
-        message: 'is not known',
+        message: `is not known${hintFor(name, part, known)}`,
       }))
     case 'enum':
       return [{ field: at, message: `must be one of ${error.params.allowedValues.join(', ')}` }]
@@ -92,6 +95,46 @@ function faultsOfOne(error: TLocalizedValidationError, part: string): FieldFault
     default:
       return [{ field: at, message: error.message }]
   }
+}
+
+/** Longer names are no slips of the hand, and would take long to compare. */
+const comparedMax = 100
+
+/** The field of the same name elsewhere in the request, or of the name that is most alike. */
+function hintFor(name: string, part: string, known: readonly string[]): string {
+  if (name.length > comparedMax) return ''
+  const names = known.map(lastStep)
+  const meant = names.includes(name) ? name : nearest(name, names)
+  return meant === undefined ? '' : `; did you mean ${part}${known[names.indexOf(meant)]}?`
+}
+
+function lastStep(path: string): string {
+  return path.slice(path.lastIndexOf('.') + 1)
+}
+
+const fieldDepthMax = 6
+
+/** The paths of all fields that a schema has: `.items[].kind`. */
+function fieldNames(schema: unknown, at = '', depth = 0): string[] {
+  if (typeof schema !== 'object' || schema === null || depth > fieldDepthMax) return []
+  const {
+    properties = {},
+    items,
+    anyOf = [],
+  } = schema as Partial<{
+    properties: Readonly<Record<string, unknown>>
+    items: unknown
+    anyOf: readonly unknown[]
+  }>
+  const fields = Object.entries(properties).flatMap(([name, field]) => [
+    `${at}.${name}`,
+    ...fieldNames(field, `${at}.${name}`, depth + 1),
+  ])
+  return [
+    ...fields,
+    ...fieldNames(items, `${at}[]`, depth + 1),
+    ...anyOf.flatMap((each) => fieldNames(each, at, depth + 1)),
+  ]
 }
 
 /** `/items/3/a~1b` → `.items[3].a/b` */

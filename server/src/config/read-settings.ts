@@ -1,5 +1,5 @@
 import { KnownError } from '../errors.ts'
-import { nearest } from './nearest.ts'
+import { nearest } from '../nearest.ts'
 import { describeOrigin, type Given, type Origin } from './origin.ts'
 import type { Setting } from './setting-kinds.ts'
 import { environmentNameOf, flagOf, type SettingsTable, type ValuesOf } from './settings.ts'

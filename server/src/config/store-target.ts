@@ -1,5 +1,5 @@
 import { KnownError } from '../errors.ts'
-import { nearest } from './nearest.ts'
+import { nearest } from '../nearest.ts'
 import { didYouMean } from './read-settings.ts'
 import { Secret } from './secret.ts'
 import { maskStore } from './store-text.ts'
