@@ -13,7 +13,7 @@ import type { NotSent, RedriveLetters, Redriven } from '../letter-store.ts'
 import { int4s, int8s, list, texts, uuids } from './arrays.ts'
 import { insertEntries } from './audit.ts'
 import { type Turns, takeTurns } from './campaign-turns.ts'
-import type { Statement } from './connections.ts'
+import type { Row, Statement } from './connections.ts'
 import { keepEdit } from './letter-edits.ts'
 import { type HeldLetter, heldOf, isId, whyNotThere } from './letter-rows.ts'
 import type { KnownQueue } from './queues.ts'
@@ -102,14 +102,16 @@ export const sendLetters: Statement = {
     )
     select redrive.expect_rows((select count(*) from sent), cardinality($1::tid[]))`,
 }
-/** While the database sends these, the next are made ready. */
-const sentAtOnce = 250
+/** While the database reads or sends these, those before and after them are worked on here. */
+const atOnce = 250
+/** The first ones are fewer: until they are on their way the database has nothing to do. */
+const sentFirstAtOnce = 80
 
 export async function redriveLetters(transaction: Transaction, command: RedriveLetters): Promise<Redriven[]> {
   const { letters, now } = command
-  const seen = await see(transaction, letters)
+  // Who works on a campaign has it locked already: its turns can be asked for before any partition is locked.
+  const [seen, turns] = await allOf([see(transaction, letters), takeTurns(transaction, command)])
   const targetOf = await lockTargets(transaction, letters, seen)
-  const turns = await takeTurns(transaction, command)
   const hasEdit = await editsOf(transaction, letters)
   const whyGone = await whyNotThere(
     transaction,
@@ -145,8 +147,8 @@ export async function redriveLetters(transaction: Transaction, command: RedriveL
   const named = sendings.map((sending) => ({ sending, id: nextId(sending) })).sort(byLetter)
   const sorted = await withEdits(transaction, command, named)
   const sent: Promise<unknown>[] = []
-  for (let from = 0; from < sorted.length; from += sentAtOnce) {
-    sent.push(send(transaction, command, sorted.slice(from, from + sentAtOnce), turns, results))
+  for (let from = 0, until = sentFirstAtOnce; from < sorted.length; from = until, until += atOnce) {
+    sent.push(send(transaction, command, sorted.slice(from, until), turns, results))
   }
   const acts = command.trace === undefined ? [] : (results as Redriven[]).map(actOf)
   const entries = letterEntries(command.trace, acts)
@@ -181,9 +183,11 @@ function byLetter({ sending: left }: Named, { sending: right }: Named): number {
 }
 
 /** All of them are waited for: a statement that is still on its way is part of the transaction. */
-async function allOf(sent: readonly Promise<unknown>[]): Promise<void> {
-  const failed = (await Promise.allSettled(sent)).find(({ status }) => status === 'rejected')
-  if (failed?.status === 'rejected') throw failed.reason
+async function allOf<T extends readonly unknown[] | []>(
+  sent: T,
+): Promise<{ -readonly [K in keyof T]: Awaited<T[K]> }> {
+  await Promise.allSettled(sent)
+  return Promise.all(sent)
 }
 
 function send(
@@ -255,15 +259,22 @@ async function see(
   letters: readonly Asked[],
 ): Promise<ReadonlyMap<string, SeenLetter>> {
   const ids = [...new Set(letters.map(({ letterId }) => letterId))].filter(isId)
-  if (ids.length === 0) return new Map()
-  const rows = await transaction.connection.query(seeLetters, [uuids(ids), texts(ids)])
-  const queues = await transaction.byId(rows.map((row) => row.queue_id as number))
-  return new Map(
-    rows.map((row) => {
+  const asked: Promise<Row[]>[] = []
+  for (let from = 0; from < ids.length; from += atOnce) {
+    const some = ids.slice(from, from + atOnce)
+    asked.push(transaction.connection.query(seeLetters, [uuids(some), texts(some)]))
+  }
+  const seen = new Map<string, SeenLetter>()
+  const note = async (answer: Promise<Row[]>): Promise<void> => {
+    const rows = await answer
+    const queues = await transaction.byId(rows.map((row) => row.queue_id as number))
+    for (const row of rows) {
       const held = heldOf(row, queues)
-      return [held.item.rootId, { ...held, place: row.place as string, version: row.version as string }]
-    }),
-  )
+      seen.set(held.item.rootId, { ...held, place: row.place as string, version: row.version as string })
+    }
+  }
+  await allOf(asked.map(note))
+  return seen
 }
 
 /** The queues that the letters go to, with the partitions locked that they go to. */
