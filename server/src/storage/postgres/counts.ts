@@ -48,7 +48,8 @@ const partMax = 2 ** 52
 /** The changes to the counts that a write makes, gathered so that each partition is written once. */
 export class Tally {
   readonly letters = new LetterTally()
-  readonly #deltas = new Map<string, Delta>()
+  /** By queue and partition in one number: there are far fewer partitions than that. */
+  readonly #deltas = new Map<number, Delta>()
   /** The one that was last looked for: mostly it is the next one, too. */
   #last: Delta | undefined
 
@@ -129,7 +130,7 @@ export class Tally {
   #at(queueId: number, partition: number): Delta {
     const last = this.#last
     if (last !== undefined && last.queueId === queueId && last.partition === partition) return last
-    const key = `${queueId}/${partition}`
+    const key = queueId * 2 ** 20 + partition
     let delta = this.#deltas.get(key)
     if (delta === undefined) {
       delta = { queueId, partition, counts: { ...noCounts }, createdMs: new Sum(), leaseMs: new Sum() }

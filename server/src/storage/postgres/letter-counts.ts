@@ -12,15 +12,59 @@ import { listedState, stateCodes } from './rows.ts'
 
 const minuteUs = 60_000_000
 export const minutesPerHour = 60
+/** More than the redrives that are told apart. */
+const cellsPerState = redrivesCounted + 1
 
 /** `lastAt`: of an hour, when the last one came. */
 type Sum = { readonly key: readonly [number, number, number, number]; n: number; lastAt: Instant }
-type Sums = Map<string, Sum>
+
+/** By two numbers: each letter is added to four sums, and a text for each would cost more than the rest. */
+class Sums {
+  readonly #byOuter = new Map<number, Map<number, Sum>>()
+
+  get isEmpty(): boolean {
+    return this.#byOuter.size === 0
+  }
+
+  /** `outer` and `inner` together stand for the key. */
+  add(outer: number, inner: number, a: number, b: number, c: number, d: number, by: number): Sum {
+    let sums = this.#byOuter.get(outer)
+    if (sums === undefined) {
+      sums = new Map()
+      this.#byOuter.set(outer, sums)
+    }
+    let sum = sums.get(inner)
+    if (sum === undefined) {
+      sum = { key: [a, b, c, d], n: by, lastAt: Number.NEGATIVE_INFINITY }
+      sums.set(inner, sum)
+    } else sum.n += by
+    return sum
+  }
+
+  /** Those of a queue. */
+  drop(queueId: number): void {
+    for (const sums of this.#byOuter.values()) {
+      for (const [inner, sum] of sums) if (sum.key[0] === queueId) sums.delete(inner)
+    }
+  }
+
+  clear(): void {
+    this.#byOuter.clear()
+  }
+
+  /** What is not zero, in the order of the keys. */
+  sorted(): Sum[] {
+    return [...this.#byOuter.values()]
+      .flatMap((sums) => [...sums.values()])
+      .filter(({ n }) => n !== 0)
+      .sort(({ key: a }, { key: b }) => a[0] - b[0] || a[1] - b[1] || a[2] - b[2] || a[3] - b[3])
+  }
+}
 
 export class LetterTally {
-  readonly #letters: Sums = new Map()
-  readonly #open: Sums = new Map()
-  readonly #hours: Sums = new Map()
+  readonly #letters = new Sums()
+  readonly #open = new Sums()
+  readonly #hours = new Sums()
 
   weigh(queueId: number, item: Item, by: number): void {
     if (item.groupId === null) return
@@ -29,31 +73,29 @@ export class LetterTally {
   }
 
   add(queueId: number, groupId: number, state: number, redrives: number, minute: number, by: number): void {
-    add(this.#letters, queueId, groupId, state, Math.min(redrives, redrivesCounted), by)
+    this.addCell(queueId, groupId, state, Math.min(redrives, redrivesCounted), by)
     if (!openStates.includes(state)) return
     this.addOpen(queueId, 1, minute, by)
     this.addOpen(queueId, minutesPerHour, Math.trunc(minute / minutesPerHour), by)
   }
 
   addCell(queueId: number, groupId: number, state: number, redrives: number, by: number): void {
-    add(this.#letters, queueId, groupId, state, redrives, by)
+    this.#letters.add(groupId, state * cellsPerState + redrives, queueId, groupId, state, redrives, by)
   }
 
   addOpen(queueId: number, span: number, number: number, by: number): void {
-    add(this.#open, queueId, span, number, 0, by)
+    this.#open.add(queueId, number * 2 + (span === 1 ? 0 : 1), queueId, span, number, 0, by)
   }
 
   /** The group got a letter: it died then, or failed anew. */
   arrive(queueId: number, groupId: number, at: Instant): void {
     const hour = Math.trunc(minuteOf(at) / minutesPerHour)
-    const sum = add(this.#hours, queueId, groupId, hour, 0, 1)
+    const sum = this.#hours.add(groupId, hour, queueId, groupId, hour, 0, 1)
     if (at > sum.lastAt) sum.lastAt = at
   }
 
   drop(queueId: number): void {
-    for (const sums of [this.#letters, this.#open, this.#hours]) {
-      for (const [key, sum] of sums) if (sum.key[0] === queueId) sums.delete(key)
-    }
+    for (const sums of [this.#letters, this.#open, this.#hours]) sums.drop(queueId)
   }
 
   clear(): void {
@@ -63,7 +105,7 @@ export class LetterTally {
   }
 
   get isEmpty(): boolean {
-    return this.#letters.size === 0 && this.#open.size === 0 && this.#hours.size === 0
+    return this.#letters.isEmpty && this.#open.isEmpty && this.#hours.isEmpty
   }
 
   /**
@@ -71,9 +113,9 @@ export class LetterTally {
    * letters that died before are not counted by time.
    */
   encode(horizon: number): Buffer[] {
-    const letters = sorted(this.#letters)
-    const open = sorted(this.#open).filter(({ key: [, span, number] }) => number * span >= horizon)
-    const hours = sorted(this.#hours)
+    const letters = this.#letters.sorted()
+    const open = this.#open.sorted().filter(({ key: [, span, number] }) => number * span >= horizon)
+    const hours = this.#hours.sorted()
     const column = (sums: readonly Sum[], at: 0 | 1 | 2 | 3) => int4s(sums.map(({ key }) => key[at]))
     const counts = (sums: readonly Sum[]) => int8s(sums.map(({ n }) => n))
     return [
@@ -91,22 +133,6 @@ export const openStates: readonly number[] = [stateCodes.waiting, stateCodes.sch
 /** Cut off towards zero, as the database divides. */
 export function minuteOf(instant: number): number {
   return Math.trunc(instant / minuteUs)
-}
-
-function add(sums: Sums, a: number, b: number, c: number, d: number, by: number): Sum {
-  const key = `${a}/${b}/${c}/${d}`
-  let sum = sums.get(key)
-  if (sum === undefined) {
-    sum = { key: [a, b, c, d], n: by, lastAt: Number.NEGATIVE_INFINITY }
-    sums.set(key, sum)
-  } else sum.n += by
-  return sum
-}
-
-function sorted(sums: Readonly<Sums>): Sum[] {
-  return [...sums.values()]
-    .filter(({ n }) => n !== 0)
-    .sort(({ key: a }, { key: b }) => a[0] - b[0] || a[1] - b[1] || a[2] - b[2] || a[3] - b[3])
 }
 
 /** `$15` is the slot. */
