@@ -29,7 +29,8 @@ export type Origin = Readonly<{
   createdAt: Instant
 }>
 
-interface Base {
+/** What an item has in every state. */
+export interface ItemBase {
   /** Changes when the item goes back to the tail: the order of ids is the order of the queue. */
   id: string
   /** The id it was accepted with. Never changes: what a letter is known by. */
@@ -111,18 +112,18 @@ export type Lease = Readonly<{ holder: string; deadline: Instant }>
  * `givenLeaseDeadline`: of a lease that had ended where it was imported from. Shown, and means nothing.
  */
 export type Waiting = Readonly<
-  Base & { state: 'waiting'; availableAt: Instant | null; givenLeaseDeadline?: Instant }
+  ItemBase & { state: 'waiting'; availableAt: Instant | null; givenLeaseDeadline?: Instant }
 >
-export type Leased = Readonly<Base & { state: 'leased'; lease: Lease }>
+export type Leased = Readonly<ItemBase & { state: 'leased'; lease: Lease }>
 /** `endedAt` starts the clock of retention. */
-export type Done = Readonly<Base & { state: 'done'; endedAt: Instant }>
-export type Dead = Readonly<Base & { state: 'dead'; endedAt: Instant }>
+export type Done = Readonly<ItemBase & { state: 'done'; endedAt: Instant }>
+export type Dead = Readonly<ItemBase & { state: 'dead'; endedAt: Instant }>
 /** A letter that a person gave up: a tombstone until its retention ends, so that nothing resurrects it. */
-export type Discarded = Readonly<Base & { state: 'discarded'; endedAt: Instant }>
+export type Discarded = Readonly<ItemBase & { state: 'discarded'; endedAt: Instant }>
 export type Item = Waiting | Leased | Done | Dead | Discarded
 export type State = Item['state']
 
 /** Dead letters never expire and are never removed by the lifecycle. */
-export function isLetter(item: Pick<Base, 'origin'>): boolean {
+export function isLetter(item: Pick<ItemBase, 'origin'>): boolean {
   return item.origin !== null
 }

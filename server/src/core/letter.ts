@@ -13,6 +13,7 @@ import {
   type Failure,
   historyMax,
   type Item,
+  type ItemBase,
   isLetter,
   type Leased,
   type LetterFacts,
@@ -252,13 +253,36 @@ function factsOf(item: Item): LetterFacts {
   )
 }
 
-/** What every state has: the item without what only its present state has. */
-export function baseOf(item: Item): Omit<Waiting, 'state' | 'availableAt'> {
-  const { state, availableAt, lease, endedAt, givenLeaseDeadline, ...base } = item as Item & {
-    availableAt?: unknown
-    lease?: unknown
-    endedAt?: unknown
-    givenLeaseDeadline?: unknown
+/**
+ * What every state has: the item without what only its present state has. Named one by one, because taking some away from
+ * the rest costs many times as much, and every change of state begins with this.
+ */
+export function baseOf(item: Item): ItemBase {
+  return {
+    id: item.id,
+    rootId: item.rootId,
+    queue: item.queue,
+    partition: item.partition,
+    sourceId: item.sourceId,
+    attempts: item.attempts,
+    attemptsMax: item.attemptsMax,
+    priority: item.priority,
+    kind: item.kind,
+    encoding: item.encoding,
+    reference: item.reference,
+    key: item.key,
+    headers: item.headers,
+    payload: item.payload,
+    createdAt: item.createdAt,
+    updatedAt: item.updatedAt,
+    expireDeadline: item.expireDeadline,
+    failure: item.failure,
+    origin: item.origin,
+    diedAt: item.diedAt,
+    letterId: item.letterId,
+    redrives: item.redrives,
+    history: item.history,
+    groupId: item.groupId,
+    letter: item.letter,
   }
-  return base
 }
