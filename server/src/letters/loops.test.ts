@@ -23,6 +23,28 @@ describe('the background of the letters', () => {
     expect(steps).toBe(5)
   })
 
+  it('leaves most of the time to others while retention has more to do', async () => {
+    const spans: { from: number; until: number }[] = []
+    const retention = async () => {
+      const from = performance.now()
+      await new Promise((resolve) => setTimeout(resolve, 5))
+      spans.push({ from, until: performance.now() })
+      return spans.length < 5
+    }
+    loops = createLetterLoops(
+      () => ({ passes: { ...passes, retention } }),
+      seldom,
+      () => {},
+    )
+    loops.start()
+    await expect.poll(() => spans.length, { timeout: 10_000 }).toBe(5)
+    for (const [index, { from }] of spans.slice(1).entries()) {
+      const before = spans[index] ?? { from: 0, until: 0 }
+      // It may work a fifth of the time. (A timer may be a millisecond early.)
+      expect(from - before.until).toBeGreaterThan(4 * (before.until - before.from) - 2)
+    }
+  })
+
   it('tells of what fails, once in a row, and tries again after its rest', async () => {
     const told: string[] = []
     let tries = 0

@@ -8,6 +8,9 @@ type PassName = keyof Letters['passes']
 /** While passes fail they follow each other ever more slowly, up to this. */
 const failedRestMsMax = 10_000
 
+/** How much of the time retention may work while there is more to do: it has no haste, and live queues share the store. */
+const retentionShare = 0.2
+
 /** Far more than any test needs: what does not come to rest by then never will. */
 const roundsMax = 10_000
 
@@ -17,8 +20,9 @@ export interface LetterLoops extends Loop {
 }
 
 /**
- * The background of the letters. A pass that says that there is more is followed by the next at once. Of passes that
- * fail in a row the first is told, and none while the store is away: that is told by who waits for it.
+ * The background of the letters. A pass that says that there is more is followed by the next at once; one of retention by a
+ * rest, so long that its share of the time is kept. Of passes that fail in a row the first is told, and none while the
+ * store is away: that is told by who waits for it.
  */
 export function createLetterLoops(
   letters: () => Pick<Letters, 'passes'>,
@@ -26,18 +30,21 @@ export function createLetterLoops(
   onError: (pass: PassName, error: unknown) => void,
 ): LetterLoops {
   const inTurn = { auto: createTurns(), campaigns: createTurns(), retention: createTurns() }
-  const loopOf = (name: PassName, restMs: number): Loop => {
+  const loopOf = (name: PassName, restMs: number, share = 1): Loop => {
     let isMore = false
+    let passMs = 0
     let failures = 0
     const restNow = (): number => {
-      if (isMore) return 0
+      if (isMore) return passMs * (1 / share - 1)
       return Math.min(restMs * 2 ** failures, Math.max(restMs, failedRestMsMax))
     }
     return createLoop(
       restNow,
       async () => {
         isMore = false
+        const startedAt = performance.now()
         isMore = await inTurn[name](() => letters().passes[name]())
+        passMs = performance.now() - startedAt
         failures = 0
       },
       (error) => {
@@ -49,7 +56,7 @@ export function createLetterLoops(
   const loops = [
     loopOf('auto', intervals.autoMs),
     loopOf('campaigns', intervals.campaignsMs),
-    loopOf('retention', intervals.retentionMs),
+    loopOf('retention', intervals.retentionMs, retentionShare),
   ]
   return {
     start: () => {
