@@ -8,6 +8,7 @@ import type { Storage } from '../../src/storage/storage.ts'
 import { day, hour, minute, noon, textOf } from '../make.ts'
 import { byChance, repeats } from './chance.ts'
 import { type Child, type Line, startChild } from './children/start.ts'
+import { killAgainAndAgain } from './kill-rounds.ts'
 import { expectSound, expectUnique } from './oracle.ts'
 import { listAll, run } from './store-facts.ts'
 import { createPlace, needsOf, type Place, type StoreName } from './stores.ts'
@@ -88,29 +89,21 @@ export function describeCrashes(name: StoreName): void {
               workers: 3,
             })
           let inTheMiddle = 0
-          // Started one ahead: a process takes longer to start than a store to open.
-          let next = start(0)
-          try {
-            for (let round = 0; round < kills; round++) {
-              const child = next
-              await child.heard('warm')
-              next = start(round + 1)
-              child.say('go')
-              // Most kills fall into moves; some into the opening, where the last kill is mended.
+          await killAgainAndAgain(place, kills, {
+            start,
+            // Most kills fall into moves; some into the opening, where the last kill is mended.
+            aim: async (child) => {
               const isEarly = chance.below(8) === 0
               if (!isEarly) await child.heard('moved')
               await sleep(chance.below(isEarly ? 80 : 25))
-              const lines = await child.kill()
+            },
+            look: async (storage, lines) => {
               const count = (is: string): number => lines.filter((line) => line.is === is).length
               if (count('moving') > count('moved')) inTheMiddle++
               ledger.hear(lines)
-              const storage = await place.open()
               await ledger.check(storage)
-              await storage.close()
-            }
-          } finally {
-            await next.kill()
-          }
+            },
+          })
           // Or else the kills missed what they were aimed at, and the test proves nothing.
           expect(inTheMiddle).toBeGreaterThan(kills / 4)
           expect(ledger.movedCount).toBeGreaterThan(kills)

@@ -10,6 +10,7 @@ import type { Storage } from '../../src/storage/storage.ts'
 import { day, hour, minute, noon, textOf } from '../make.ts'
 import { byChance, repeats } from './chance.ts'
 import { type Child, type Line, startChild } from './children/start.ts'
+import { killAgainAndAgain } from './kill-rounds.ts'
 import { expectSound, expectUnique } from './oracle.ts'
 import { listAll } from './store-facts.ts'
 import { createPlace, needsOf, type Place, type StoreName } from './stores.ts'
@@ -129,24 +130,17 @@ export function describeLetterCrashes(name: StoreName): void {
               startsAt: noon + round * day,
               workers: 3,
             })
-          // Started one ahead: a process takes longer to start than a store to open.
-          let next = start(0)
-          try {
-            for (let round = 0; round < kills; round++) {
-              const child = next
-              await child.heard('warm')
-              next = start(round + 1)
-              child.say('go')
+          await killAgainAndAgain(place, kills, {
+            start,
+            aim: async (child) => {
               await child.heard('did')
               await sleep(20 + chance.below(100))
-              ledger.hear(await child.kill())
-              const storage = await place.open()
+            },
+            look: async (storage, lines) => {
+              ledger.hear(lines)
               await ledger.check(storage)
-              await storage.close()
-            }
-          } finally {
-            await next.kill()
-          }
+            },
+          })
           // Or else the kills missed what they were aimed at, and the test proves nothing.
           expect(ledger.inTheMiddle).toBeGreaterThan(kills / 4)
           expect(ledger.didCount).toBeGreaterThan(kills)

@@ -11,6 +11,7 @@ import { letterActs } from './letter-acts.ts'
 import { expectSound, expectUnique } from './oracle.ts'
 import { listAll, run } from './store-facts.ts'
 import { describeSome } from './stores.ts'
+import { type Worker, workOfTwoServers } from './two-clocks.ts'
 
 const stepsEach = repeats(60)
 const workersEach = 4
@@ -38,32 +39,11 @@ describeSome(['PostgreSQL'], 'two servers and the same letters', (given) => {
         { partitions: 2, leaseUs: 10 * second, attemptsMax: 2 },
         { partitions: 2, redrive: { mode: 'auto', redrivesMax: 3, backoff } },
       )
-      const other = await given.place.open()
       const diary = new Diary()
-      let time = noon
-      const servers = [
-        { storage: given.storage, now: () => time, name: 'a' },
-        { storage: other, now: () => time - 7 * second, name: 'b' },
-      ]
-      await Promise.all(
-        servers.flatMap(({ storage, now, name }) =>
-          Array.from({ length: workersEach }, async (_, worker) => {
-            for (let step = 0; step < stepsEach; step++) {
-              time += chance.below(200_000)
-              await act({
-                storage,
-                work,
-                letters,
-                chance,
-                diary,
-                now: now(),
-                name: `${name}${worker}.${step}`,
-              })
-            }
-          }),
-        ),
-      )
-      await other.close()
+      const tick = () => chance.below(200_000)
+      const act = ({ storage, name }: Worker, now: number) =>
+        actByChance({ storage, work, letters, chance, diary, now, name })
+      await workOfTwoServers(given, { workersEach, stepsEach, tick, act })
       await expectSound(given.storage)
       expectUnique(diary.started, 'redrives that started twice')
       expectUnique([...diary.resolved, ...diary.failed], 'redrives that ended twice')
@@ -152,7 +132,7 @@ type Act = Readonly<{
   name: string
 }>
 
-async function act({ storage, work, letters, chance, diary, now, name }: Act): Promise<void> {
+async function actByChance({ storage, work, letters, chance, diary, now, name }: Act): Promise<void> {
   const at = { queue: work, partition: chance.below(2) }
   const pickLetters = async (countMax: number): Promise<string[]> => {
     const page = await storage.listLetters({

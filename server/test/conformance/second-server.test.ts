@@ -10,6 +10,7 @@ import { expectRefusal } from './known-error.ts'
 import { expectSound, expectUnique } from './oracle.ts'
 import { listAll, run } from './store-facts.ts'
 import { describeSome, type Given } from './stores.ts'
+import { type Worker, workOfTwoServers } from './two-clocks.ts'
 
 const stepsEach = repeats(150)
 const workersEach = 4
@@ -43,29 +44,16 @@ describeSome(['PostgreSQL'], 'two servers with different clocks', (given) => {
         leaseUs: 10 * second,
         attemptsMax: 3,
       })
-      const other = await given.place.open()
       const diary = new Diary()
-      let time = noon
-      const servers = [
-        { storage: given.storage, now: () => time, name: 'a' },
-        { storage: other, now: () => time - 7 * second, name: 'b' },
-      ]
-      await Promise.all(
-        servers.flatMap(({ storage, now, name }) =>
-          Array.from({ length: workersEach }, async (_, worker) => {
-            for (let step = 0; step < stepsEach; step++) {
-              time += chance.below(400_000)
-              await act(storage, queue, chance, diary, now(), `${name}${worker}.${step}`)
-            }
-          }),
-        ),
-      )
-
-      expectUnique(diary.attempts, 'attempts handed to two holders')
-      expectGrowingIds(diary.produced)
-      await expectAllAccountedFor(given, queue, letters, diary)
-      await drainInOrder(servers, queue, time + hour)
-      await other.close()
+      const tick = () => chance.below(400_000)
+      const act = ({ storage, name }: Worker, now: number) =>
+        actByChance(storage, queue, chance, diary, now, name)
+      await workOfTwoServers(given, { workersEach, stepsEach, tick, act }, async (servers, time) => {
+        expectUnique(diary.attempts, 'attempts handed to two holders')
+        expectGrowingIds(diary.produced)
+        await expectAllAccountedFor(given, queue, letters, diary)
+        await drainInOrder(servers, queue, time + hour)
+      })
     })
   })
 
@@ -169,7 +157,7 @@ describeSome(['PostgreSQL'], 'two servers with different clocks', (given) => {
   })
 })
 
-async function act(
+async function actByChance(
   storage: Storage,
   queue: string,
   chance: Chance,

@@ -1,5 +1,6 @@
 /** The child's end of what start.ts describes. */
 import { writeSync } from 'node:fs'
+import { flushCompileCache } from 'node:module'
 import { createInterface } from 'node:readline'
 import type { StoreTarget } from '../../../src/storage/open.ts'
 
@@ -13,6 +14,9 @@ export function taskOf<T>(): Task<T> {
 export function tell(is: string, facts: object = {}): void {
   writeSync(1, `${JSON.stringify({ is, ...facts })}\n`)
 }
+
+// What was compiled is kept for the next one now: most of these processes are killed.
+setImmediate(() => flushCompileCache())
 
 const words = createInterface({ input: process.stdin })[Symbol.asyncIterator]()
 

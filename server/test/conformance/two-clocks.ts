@@ -1,0 +1,38 @@
+import type { Storage } from '../../src/storage/storage.ts'
+import { noon, second } from '../make.ts'
+import type { Given } from './stores.ts'
+
+export type Worker = Readonly<{ storage: Storage; name: string; now(): number }>
+
+/** Workers of two servers on one store, whose clocks differ by seconds, all at once. Gives the time at the end. */
+export async function workOfTwoServers(
+  given: Given,
+  work: Readonly<{
+    workersEach: number
+    stepsEach: number
+    /** How far time goes with a step, in microseconds. */
+    tick(): number
+    act(worker: Worker, now: number): Promise<void>
+  }>,
+  /** While both servers are there. */
+  andThen: (servers: readonly Worker[], time: number) => Promise<void> = async () => {},
+): Promise<void> {
+  const other = await given.place.open()
+  let time = noon
+  const servers = [
+    { storage: given.storage, now: () => time, name: 'a' },
+    { storage: other, now: () => time - 7 * second, name: 'b' },
+  ]
+  await Promise.all(
+    servers.flatMap(({ storage, now, name }) =>
+      Array.from({ length: work.workersEach }, async (_, worker) => {
+        for (let step = 0; step < work.stepsEach; step++) {
+          time += work.tick()
+          await work.act({ storage, now, name: `${name}${worker}.${step}` }, now())
+        }
+      }),
+    ),
+  )
+  await andThen(servers, time)
+  await other.close()
+}
