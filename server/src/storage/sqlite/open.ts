@@ -6,10 +6,11 @@ import type { Difference } from '../difference.ts'
 import type { StoreOptions } from '../open.ts'
 import type { Command, HeldLock, ResultsOf, Storage } from '../storage.ts'
 import { openFile } from './file.ts'
+import { Log } from './log.ts'
 import { read } from './read.ts'
 import { reconcile } from './reconcile.ts'
 import { Thread } from './thread.ts'
-import { pack, type ReadCall, receiveError, type SentOutcome } from './thread-messages.ts'
+import { pack, type ReadCall, receiveError, type SentOutcome, type ThreadData } from './thread-messages.ts'
 import { type Unit, Writer } from './write.ts'
 
 type Target = Readonly<{ kind: 'sqlite'; path: string } | { kind: 'memory' }>
@@ -63,12 +64,11 @@ export async function openSqlite(target: Target, options: StoreOptions = {}): Pr
 }
 
 async function inFile(path: string, options: StoreOptions): Promise<Backend> {
-  const data = { path: realPath(path), synchronous: options.sqliteSynchronous ?? 'full' } as const
+  const synchronous = options.sqliteSynchronous ?? 'full'
+  const data = { path: realPath(path), synchronous, log: Log.share() } as const
   const writer = await Thread.start('writer-thread', data)
-  const reader = await Thread.start('reader-thread', data).catch(async (error: unknown) => {
-    await writer.close()
-    throw error
-  })
+  const reader = await startBeside('reader-thread', data, [writer])
+  const checkpoints = await startBeside('checkpoint-thread', data, [reader, writer])
 
   // Writes of one turn of the event loop travel as one message.
   let gathered: { unit: Unit; resolve(results: unknown[]): void; reject(error: unknown): void }[] = []
@@ -116,9 +116,21 @@ async function inFile(path: string, options: StoreOptions): Promise<Backend> {
     close: async () => {
       // The thread works in the order of arrival: the last write sent is the last one done.
       await sent
-      await Promise.all([reader.close(), writer.close()])
+      await Promise.all([reader.close(), checkpoints.close()])
+      await writer.close()
     },
   }
+}
+
+async function startBeside(
+  name: 'reader-thread' | 'checkpoint-thread',
+  data: ThreadData,
+  others: readonly Thread[],
+): Promise<Thread> {
+  return Thread.start(name, data).catch(async (error: unknown) => {
+    for (const other of others) await other.close()
+    throw error
+  })
 }
 
 /** Nothing to wait for, so no thread: each write is its own transaction. */

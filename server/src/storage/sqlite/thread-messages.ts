@@ -49,7 +49,12 @@ export type Reply = Readonly<{ call: number } & ({ value: Packed<unknown> } | { 
 export type SentOutcome = Readonly<{ results: unknown[] } | { error: SentError }>
 /** The first thing a thread says. */
 export type Opened = Readonly<{ isOpen: true } | { isOpen: false; error: SentError }>
-export type ThreadData = Readonly<{ path: string; synchronous: 'full' | 'normal' }>
+export type ThreadData = Readonly<{
+  path: string
+  synchronous: 'full' | 'normal'
+  /** For `Log`. */
+  log: SharedArrayBuffer
+}>
 
 export type SentError = Readonly<{ code: ErrorCode | null; message: string; stack: string }>
 

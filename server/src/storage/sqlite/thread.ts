@@ -9,6 +9,7 @@ import {
   unpack,
 } from './thread-messages.ts'
 
+type ThreadName = 'writer-thread' | 'reader-thread' | 'checkpoint-thread'
 type Asked = { resolve(value: unknown): void; reject(error: unknown): void }
 type Ask = Request extends infer R ? (R extends Request ? Omit<R, 'call'> : never) : never
 
@@ -19,7 +20,7 @@ export class Thread {
   #nextCall = 1
   #ended: KnownError | undefined
 
-  static async start(name: 'writer-thread' | 'reader-thread', data: ThreadData): Promise<Thread> {
+  static async start(name: ThreadName, data: ThreadData): Promise<Thread> {
     // Compiled, the files end in .js; in a source checkout Node runs the .ts as they are.
     const suffix = import.meta.url.endsWith('.ts') ? 'ts' : 'js'
     const worker = new Worker(new URL(`./${name}.${suffix}`, import.meta.url), { workerData: data, name })

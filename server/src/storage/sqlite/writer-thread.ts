@@ -2,6 +2,7 @@
 import { parentPort, receiveMessageOnPort, workerData } from 'node:worker_threads'
 import { openFile, ownFile } from './file.ts'
 import { trimHours } from './letter-counts.ts'
+import { bringIn, Log, logPagesMax } from './log.ts'
 import { reconcile } from './reconcile.ts'
 import {
   type Opened,
@@ -17,11 +18,12 @@ import { type Unit, Writer } from './write.ts'
 
 const port = parentPort
 if (port === null) throw new Error('the writer runs as a thread')
-const { path, synchronous } = workerData as ThreadData
+const { path, synchronous, log: shared } = workerData as ThreadData
 
 try {
   const owned = ownFile(path)
   const database = openFile(path, synchronous)
+  const log = new Log(shared)
   // Whose clock it is stays with those who ask.
   let now = 0
   const writer = new Writer(database, Math.random, () => now)
@@ -70,6 +72,17 @@ try {
     }
   }
 
+  /** After everybody was answered: nobody waits for it but the next commit. */
+  const keepLogShort = (): void => {
+    log.noteCommit()
+    if (log.pages < logPagesMax) return
+    try {
+      bringIn(database, log)
+    } catch {
+      // On a full disk it stays in the log, and is tried again.
+    }
+  }
+
   port.on('message', (first: Request) => {
     const writes: (Request & { ask: 'write' })[] = []
     const others: Request[] = []
@@ -78,7 +91,10 @@ try {
       else others.push(request)
       request = receiveMessageOnPort(port)?.message as Request | undefined
     }
-    if (writes.length > 0) commit(writes)
+    if (writes.length > 0) {
+      commit(writes)
+      keepLogShort()
+    }
     for (const request of others) answer(request)
   })
   say({ isOpen: true })
