@@ -23,20 +23,29 @@ import type { Transaction } from './transaction.ts'
 
 /** One call of `write`: its commands stand or fall together. */
 export type Unit = readonly Command[]
-export type Outcome = { isOk: true; results: Results[Command['op']][] } | { isOk: false; error: unknown }
+type Result = Results[Command['op']]
+export type Outcome = { isOk: true; results: Result[] } | { isOk: false; error: unknown }
 
 /** They find letters by their counts. */
-const looksAtCounts = new Set<Command['op']>(['freeze-letters', 'replan-redrives', 'clear', 'delete-queue'])
+const looksAtCounts = new Set<Command['op']>([
+  'freeze-letters',
+  'replan-redrives',
+  'clear',
+  'delete-queue',
+])
 
 /**
  * The one writer. Units that arrive while the disk is busy share the next transaction, and so its
- * fsync; each has a savepoint of its own, so that one that is refused leaves no trace in it.
+ * fsync. One that is refused leaves no trace in it: the transaction is undone and run again with a savepoint for
+ * each unit. Savepoints from the start would have every page copied that a unit touches, for the sake of few.
  */
 export class Writer {
   readonly #database: Database
   readonly #book: QueueBook
   readonly #groups: GroupBook
   readonly #now: () => Instant
+  /** Where units are refused again and again, doing everything twice would cost more. */
+  #hasRefused = false
 
   constructor(database: Database, random: () => number, now: () => Instant) {
     this.#database = database
@@ -46,18 +55,45 @@ export class Writer {
   }
 
   write(units: readonly Unit[]): Outcome[] {
+    if (units.length === 1 || !this.#hasRefused) {
+      const attempt = this.#together(units)
+      if (attempt.isOk) return attempt.outcomes
+      if (units.length === 1) return [{ isOk: false, error: attempt.error }]
+    }
+    return this.#apart(units)
+  }
+
+  /** All of them, or none and why not. */
+  #together(units: readonly Unit[]): { isOk: true; outcomes: Outcome[] } | { isOk: false; error: unknown } {
+    try {
+      this.#database.run('begin immediate')
+      const tally = new Tally()
+      const outcomes = units.map((unit): Outcome => {
+        if (unit.some(({ op }) => looksAtCounts.has(op))) tally.flush(this.#database)
+        return { isOk: true, results: this.#obeyAll(unit, tally) }
+      })
+      tally.write(this.#database)
+      this.#database.run('commit')
+      return { isOk: true, outcomes }
+    } catch (error) {
+      this.#undo()
+      return { isOk: false, error }
+    }
+  }
+
+  #apart(units: readonly Unit[]): Outcome[] {
     const outcomes: Outcome[] = []
     try {
       this.#database.run('begin immediate')
       const tally = new Tally()
-      for (const unit of units) outcomes.push(this.#tryUnit(unit, tally, units.length === 1))
+      for (const unit of units) outcomes.push(this.#tryUnit(unit, tally))
       tally.write(this.#database)
       this.#database.run('commit')
+      this.#hasRefused = outcomes.some(({ isOk }) => !isOk)
       return outcomes
     } catch (error) {
       // A full disk ends the transaction with everything in it: no unit of it may be acknowledged.
-      if (this.#database.isInTransaction) this.#database.exec('rollback')
-      this.#forget()
+      this.#undo()
       return units.map((_, index) => {
         const outcome = outcomes[index]
         return outcome?.isOk === false ? outcome : { isOk: false, error }
@@ -65,32 +101,41 @@ export class Writer {
     }
   }
 
-  #tryUnit(unit: Unit, tally: Tally, isAlone: boolean): Outcome {
+  #tryUnit(unit: Unit, tally: Tally): Outcome {
     const own = new Tally()
     // Those of earlier units too. Written before the savepoint, so that they stay.
     if (unit.some(({ op }) => looksAtCounts.has(op))) tally.flush(this.#database)
-    if (!isAlone) this.#database.run('savepoint unit')
+    this.#database.run('savepoint unit')
     try {
-      const transaction: Transaction = {
-        database: this.#database,
-        book: this.#book,
-        groups: this.#groups,
-        tally: own,
-        now: this.#now,
-      }
-      const results = unit.map((command) => {
-        checkCommand(command)
-        return obey(transaction, command)
-      })
-      if (!isAlone) this.#database.run('release unit')
+      const results = this.#obeyAll(unit, own)
+      this.#database.run('release unit')
       tally.take(own)
       return { isOk: true, results }
     } catch (error) {
-      if (isAlone || !this.#database.isInTransaction) throw error
+      if (!this.#database.isInTransaction) throw error
       this.#database.exec('rollback to unit; release unit')
       this.#forget()
       return { isOk: false, error }
     }
+  }
+
+  #obeyAll(unit: Unit, tally: Tally): Result[] {
+    const transaction: Transaction = {
+      database: this.#database,
+      book: this.#book,
+      groups: this.#groups,
+      tally,
+      now: this.#now,
+    }
+    return unit.map((command) => {
+      checkCommand(command)
+      return obey(transaction, command)
+    })
+  }
+
+  #undo(): void {
+    if (this.#database.isInTransaction) this.#database.exec('rollback')
+    this.#forget()
   }
 
   #forget(): void {

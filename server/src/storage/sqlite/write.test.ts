@@ -1,0 +1,66 @@
+import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { bytes, noon } from '../../../test/make.ts'
+import { verifyCounts } from './counts.ts'
+import type { Bound, Database } from './database.ts'
+import { openFile } from './file.ts'
+import { type Unit, Writer } from './write.ts'
+
+let database: Database
+let writer: Writer
+let savepoints = 0
+
+beforeEach(() => {
+  database = openFile(':memory:', 'full')
+  writer = new Writer(database, Math.random, () => noon)
+  writer.write([[{ op: 'create-queue', queue: { name: 'work' }, now: noon }]])
+  savepoints = 0
+  const { run } = database
+  database.run = (sql: string, ...values: Bound[]): number => {
+    if (sql.startsWith('savepoint')) savepoints++
+    return run.call(database, sql, ...values)
+  }
+})
+afterEach(() => database.close())
+
+const produce = (text: string): Unit => [
+  { op: 'produce', queue: 'work', partition: 0, items: [{ payload: bytes('{}'), kind: text }], now: noon },
+]
+const refused: Unit = [...produce('undone'), { op: 'create-queue', queue: { name: 'work' }, now: noon }]
+
+function kinds(): unknown[] {
+  return database.arrays('select kind from items order by id').map(([kind]) => kind)
+}
+
+describe('units that share a commit', () => {
+  it('are all done, without a savepoint for each', () => {
+    const outcomes = writer.write([produce('a'), produce('b'), produce('c')])
+    expect(outcomes.map(({ isOk }) => isOk)).toEqual([true, true, true])
+    expect(kinds()).toEqual(['a', 'b', 'c'])
+    expect(savepoints).toBe(0)
+    expect(verifyCounts(database)).toEqual([])
+  })
+
+  it('are done though one of them is refused, and that one leaves no trace', () => {
+    const outcomes = writer.write([produce('a'), refused, produce('c')])
+    expect(outcomes.map(({ isOk }) => isOk)).toEqual([true, false, true])
+    expect(outcomes[1]).toMatchObject({ error: { code: 'QUEUE_EXISTS' } })
+    expect(kinds()).toEqual(['a', 'c'])
+    expect(verifyCounts(database)).toEqual([])
+  })
+
+  it('are not done twice each time while units are refused', () => {
+    let begun = 0
+    const { run } = database
+    database.run = (sql: string, ...values: Bound[]): number => {
+      if (sql.startsWith('begin')) begun++
+      return run.call(database, sql, ...values)
+    }
+    for (let time = 0; time < 3; time++) writer.write([produce('a'), refused])
+    expect(begun).toBe(4)
+    writer.write([produce('a'), produce('b')])
+    savepoints = 0
+    writer.write([produce('a'), produce('b')])
+    expect(savepoints).toBe(0)
+    expect(verifyCounts(database)).toEqual([])
+  })
+})
