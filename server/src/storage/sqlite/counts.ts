@@ -43,6 +43,12 @@ export class Tally {
     this.#weigh(queueId, item, 1)
   }
 
+  /** `enter` for so many letters that wait, which are counted by group elsewhere. */
+  addWaiting(queueId: number, partition: number, createdAt: number, by: number): void {
+    this.add(queueId, partition, 'waiting', by)
+    this.#at(queueId, partition).createdMs += by * sumMs(createdAt)
+  }
+
   leave(queueId: number, item: Item): void {
     this.#weigh(queueId, item, -1)
   }

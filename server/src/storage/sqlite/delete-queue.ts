@@ -1,4 +1,3 @@
-import type { LetterFacts } from '../../core/item.ts'
 import { queueEntries, removalDetails } from '../act-trace.ts'
 import { queueInUse } from '../queue-checks.ts'
 import type { DeleteQueue } from '../storage.ts'
@@ -6,7 +5,7 @@ import { insertAudit } from './audit.ts'
 import { forgetLetter, loseTrack } from './letter-end.ts'
 import { namedAsDeadQueueBy } from './queues.ts'
 import { checkOpen } from './remove.ts'
-import { listedCodes } from './rows.ts'
+import { factsOf, listedCodes } from './rows.ts'
 import type { Transaction } from './transaction.ts'
 
 /** All that a queue has; the groups go with their letters. */
@@ -62,7 +61,7 @@ function tellLetters(transaction: Transaction, queueId: number): void {
 function tellCampaigns(transaction: Transaction, queueId: number): void {
   const sql = 'select root_id, letter from items where queue_id = ? and letter_state = ?'
   for (const [rootId, letter] of transaction.database.arrays(sql, queueId, listedCodes.leased)) {
-    const facts = JSON.parse(letter as string) as LetterFacts
+    const facts = factsOf(letter as string | null, null)
     forgetLetter(transaction, { state: 'leased', letter: facts, rootId: rootId as string })
   }
 }

@@ -22,8 +22,11 @@ export class GroupBook {
 
   /** The group of a letter that was seen then, made when there is none of its cause and `mayMake` says so. */
   idOf(known: KnownQueue, letter: Item, seenAt: Instant, mayMake?: () => boolean): number | undefined {
+    return this.idOfCause(known, causeOf(letter.failure, letter.origin ?? { name: '' }), seenAt, mayMake)
+  }
+
+  idOfCause(known: KnownQueue, cause: Cause, seenAt: Instant, mayMake?: () => boolean): number | undefined {
     const ids = this.#idsOf(known.id)
-    const cause = causeOf(letter.failure, letter.origin ?? { name: '' })
     const id = ids.get(cause.fingerprint)
     if (id !== undefined || mayMake?.() === false) return id
     return this.#make(known, ids, cause, seenAt)

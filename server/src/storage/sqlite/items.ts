@@ -9,17 +9,19 @@ const insertOnceSql = `${insertSql} on conflict (queue_id, source_id) where sour
 
 /** The item as stored; undefined when its source id is in the queue already: then nothing changed. */
 export function insertItem(transaction: Transaction, known: KnownQueue, item: Item): Item | undefined {
-  const { database, groups, tally } = transaction
+  const { database, groups, keyRuns, tally } = transaction
   let stored = item
+  let keyRun: number | null = null
   if (item.origin !== null) {
     // A group is not made for a letter that is not kept.
     const seenAt = item.diedAt ?? item.createdAt
     const groupId = groups.idOf(known, item, seenAt, () => !hasSource(transaction, known, item.sourceId))
     if (groupId === undefined) return undefined
     stored = { ...item, groupId }
+    if (item.key !== null) keyRun = keyRuns.next()
   }
   const sql = item.sourceId === null ? insertSql : insertOnceSql
-  if (database.run(sql, ...itemValues(known, stored)) === 0) return undefined
+  if (database.run(sql, ...itemValues(known, stored, keyRun)) === 0) return undefined
   tally.enter(known.id, stored)
   return stored
 }
@@ -42,9 +44,9 @@ export function hasSource({ database }: Transaction, known: KnownQueue, sourceId
   return database.array(sql, known.id, sourceId) !== undefined
 }
 
-/** The payload, the key and the headers are not written again: they never change. */
+/** The payload, the key with its run and the headers are not written again: they never change. */
 const all = itemColumns.filter(
-  (column) => !['queue_id', 'partition', 'key', 'headers', 'payload'].includes(column),
+  (column) => !['queue_id', 'partition', 'key', 'headers', 'key_run', 'payload'].includes(column),
 )
 /**
  * What changes of an item that keeps its id. SQLite writes the entries of every index that names a column of an

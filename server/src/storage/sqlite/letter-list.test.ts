@@ -63,7 +63,7 @@ describe('the places of letters in an order', () => {
     ],
     ['redrives', { redrives: { min: 0, max: 2 } }, 'diedAt', /COVERING INDEX items_group/],
     ['the last change', { states: ['waiting'] }, 'updatedAt', /COVERING INDEX items_updated/],
-    ['a key', { key: bytes('key-7') }, 'diedAt', /INDEX items_key \(key=\? AND/],
+    ['a key', { key: bytes('key-7') }, 'diedAt', /INDEX items_key \(key_run=\? AND key=\? AND/],
     ['what is due', { dueBy: noon }, 'diedAt', /INDEX items_redrive/],
   ]
 

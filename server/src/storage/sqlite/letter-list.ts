@@ -13,7 +13,8 @@ import {
   type LettersQuery,
   redrivesCounted,
 } from '../letter-store.ts'
-import type { Bound, Database } from './database.ts'
+import type { Bound, Database, Values } from './database.ts'
+import { listRuns } from './key-runs.ts'
 import { cellConditions, groupConditions, queueNames } from './letter-counts.ts'
 import { MergedLetters, type Place, type PlacesOf, readPlaces, sortedPlaces } from './letter-places.ts'
 import { itemColumnList, itemColumns, itemOf, listedCodes } from './rows.ts'
@@ -79,7 +80,7 @@ type Plan = Readonly<{
 function planOf(database: Database, query: FindQuery): Plan {
   const { filter } = query
   const few = fewPlaces(database, query)
-  if (few !== undefined) return { parts: [few], check: checkOf(database, filter, { isPartExact: false }) }
+  if (few !== undefined) return { parts: few, check: checkOf(database, filter, { isPartExact: false }) }
   const cells = hasCellFilter(filter) ? cellsOf(database, filter) : undefined
   if (cells !== undefined && query.order === 'diedAt' && cells.length <= partsMax) {
     const parts = cells.map(({ groupId, state, redrives }) =>
@@ -106,24 +107,26 @@ function indexed(query: FindQuery): { died?: true; updated?: true } {
 }
 
 /** Letters with a key, and letters that are due, are few and have an index of their own. */
-function fewPlaces(database: Database, query: FindQuery): PlacesOf | undefined {
+function fewPlaces(database: Database, query: FindQuery): readonly PlacesOf[] | undefined {
   const { filter, order, lookMax } = query
-  if (filter.key !== undefined && order === 'diedAt') {
-    return readPlaces(database, query, 'key = ? and group_id is not null', [filter.key])
+  const { key, dueBy } = filter
+  if (key !== undefined && order === 'diedAt') {
+    return listRuns(database).map((run) => readPlaces(database, query, ofKey, [run, key]))
   }
-  const [where, value]: [string, Bound | undefined] =
-    filter.key !== undefined
-      ? ['key = ? and group_id is not null', filter.key]
-      : ['redrive_at <= ?', filter.dueBy]
-  if (value === undefined) return undefined
   const column = order === 'diedAt' ? 'died_at' : 'updated_at'
-  const rows = database.arrays(
-    `select ${column}, id, rowid from items where ${where} limit +?`,
-    value,
-    lookMax + 1,
-  )
-  return rows.length > lookMax ? undefined : sortedPlaces(rows, query)
+  const select = (where: string, values: readonly Bound[], countMax: number): Values[] =>
+    database.arrays(`select ${column}, id, rowid from items where ${where} limit +?`, ...values, countMax)
+  const rows: Values[] = []
+  if (key !== undefined) {
+    for (const run of listRuns(database)) {
+      if (rows.length <= lookMax) rows.push(...select(ofKey, [run, key], lookMax + 1 - rows.length))
+    }
+  } else if (dueBy !== undefined) rows.push(...select('redrive_at <= ?', [dueBy], lookMax + 1))
+  else return undefined
+  return rows.length > lookMax ? undefined : [sortedPlaces(rows, query)]
 }
+
+const ofKey = 'key_run = ? and key = ? and group_id is not null'
 
 function hasCellFilter(filter: LetterFilter): boolean {
   return hasGroupFilter(filter) || filter.redrives !== undefined

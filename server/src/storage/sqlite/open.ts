@@ -9,6 +9,7 @@ import { openFile } from './file.ts'
 import { Log } from './log.ts'
 import { read } from './read.ts'
 import { reconcile } from './reconcile.ts'
+import { receiveResult, sendCommand } from './sent-letters.ts'
 import { Thread } from './thread.ts'
 import { pack, type ReadCall, receiveError, type SentOutcome, type ThreadData } from './thread-messages.ts'
 import { type Unit, Writer } from './write.ts'
@@ -28,8 +29,11 @@ export async function openSqlite(target: Target, options: StoreOptions = {}): Pr
   const ask = <T>(call: ReadCall) => backend.read(call) as Promise<T>
   return {
     kind: 'sqlite',
-    write: <const C extends readonly Command[]>(commands: C) =>
-      backend.write(commands) as Promise<ResultsOf<C>>,
+    write: async <const C extends readonly Command[]>(commands: C) => {
+      const unit = commands.map(sendCommand)
+      const results = await backend.write(unit)
+      return unit.map((sent, index) => receiveResult(sent, results[index])) as ResultsOf<C>
+    },
     getQueue: (name) => ask({ read: 'queue', name }),
     listQueues: (query) => ask({ read: 'queues', query }),
     counts: (query) => ask({ read: 'counts', query }),

@@ -61,12 +61,14 @@ export const itemColumns = [
   'redrive_at',
   'history',
   'letter',
+  'key_run',
   'payload',
 ] as const
 
 export const itemColumnList = itemColumns.join(', ')
 
-export function itemValues(queue: KnownQueue, item: Item): Bound[] {
+/** `keyRun`: of a letter with a key that is new (key-runs.ts). */
+export function itemValues(queue: KnownQueue, item: Item, keyRun: number | null = null): Bound[] {
   return [
     queue.id,
     item.partition,
@@ -100,7 +102,8 @@ export function itemValues(queue: KnownQueue, item: Item): Bound[] {
     item.groupId === null ? null : Math.min(item.redrives, redrivesCounted),
     item.letter?.nextRedriveAt ?? null,
     item.history.length === 0 ? null : JSON.stringify(item.history),
-    item.letter && JSON.stringify(item.letter),
+    item.letter && factsToText(item.letter),
+    keyRun,
     item.payload,
   ]
 }
@@ -129,8 +132,8 @@ export function itemOf(row: Values, queueName: string): Item {
   ] = row
   const [key, headers, createdAt, updatedAt, expireDeadline, availableAt, leaseHolder, leaseDeadline] =
     row.slice(12)
-  const [endedAt, diedAt, , failure, origin, letterId, redrives, groupId] = row.slice(20)
-  const [history, letter, payload] = row.slice(31)
+  const [endedAt, diedAt, , failure, origin, letterId, redrives, groupId, , , redriveAt] = row.slice(20)
+  const [history, letter, , payload] = row.slice(31)
   const base = {
     id: id as string,
     rootId: rootId as string,
@@ -156,7 +159,7 @@ export function itemOf(row: Values, queueName: string): Item {
     redrives: redrives as number,
     groupId: groupId as number | null,
     history: history === null ? noHistory : (JSON.parse(history as string) as Failure[]),
-    letter: letter === null ? null : (JSON.parse(letter as string) as LetterFacts),
+    letter: groupId === null ? null : factsOf(letter as string | null, redriveAt as number | null),
   }
   switch (state) {
     case stateCodes.waiting:
@@ -172,6 +175,23 @@ export function itemOf(row: Values, queueName: string): Item {
     default:
       return { ...base, state: 'discarded', endedAt: endedAt as number }
   }
+}
+
+/** Most letters are as they came: for those nothing is written, and nothing has to be read. */
+function factsToText(facts: LetterFacts): string | null {
+  const { requeues, lastRedriveAt, redrives, nextRedriveAt, discardReason, ...rest } = facts
+  const isAsItCame =
+    requeues === 0 &&
+    lastRedriveAt === null &&
+    redrives.length === 0 &&
+    discardReason === '' &&
+    Object.keys(rest).length === 0
+  return isAsItCame ? null : JSON.stringify(facts)
+}
+
+export function factsOf(text: string | null, redriveAt: number | null): LetterFacts {
+  if (text !== null) return JSON.parse(text) as LetterFacts
+  return { requeues: 0, lastRedriveAt: null, redrives: [], nextRedriveAt: redriveAt, discardReason: '' }
 }
 
 const noHeaders: readonly Header[] = []

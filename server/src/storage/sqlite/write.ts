@@ -9,6 +9,8 @@ import { Tally } from './counts.ts'
 import type { Database } from './database.ts'
 import { deleteQueue } from './delete-queue.ts'
 import { GroupBook } from './groups.ts'
+import { importLetters } from './import-letters.ts'
+import { KeyRuns } from './key-runs.ts'
 import { lease } from './lease.ts'
 import { editLetter } from './letter-edits.ts'
 import { discard, endRedrives, purgeArchive, restore } from './letters.ts'
@@ -18,16 +20,17 @@ import { createQueue, QueueBook, updateQueue } from './queues.ts'
 import { redrive } from './redrive.ts'
 import { clear, deleteItems } from './remove.ts'
 import { replanRedrives } from './replan.ts'
+import type { SentImported, WriterCommand } from './sent-letters.ts'
 import { complete, extend, retry, unlease } from './settle.ts'
 import type { Transaction } from './transaction.ts'
 
 /** One call of `write`: its commands stand or fall together. */
-export type Unit = readonly Command[]
-type Result = Results[Command['op']]
+export type Unit = readonly WriterCommand[]
+type Result = Results[Command['op']] | SentImported
 export type Outcome = { isOk: true; results: Result[] } | { isOk: false; error: unknown }
 
 /** They find letters by their counts. */
-const looksAtCounts = new Set<Command['op']>([
+const looksAtCounts = new Set<WriterCommand['op']>([
   'freeze-letters',
   'replan-redrives',
   'clear',
@@ -43,6 +46,7 @@ export class Writer {
   readonly #database: Database
   readonly #book: QueueBook
   readonly #groups: GroupBook
+  readonly #keyRuns: KeyRuns
   readonly #now: () => Instant
   /** Where units are refused again and again, doing everything twice would cost more. */
   #hasRefused = false
@@ -51,6 +55,7 @@ export class Writer {
     this.#database = database
     this.#book = new QueueBook(database, random)
     this.#groups = new GroupBook(database)
+    this.#keyRuns = new KeyRuns(database)
     this.#now = now
   }
 
@@ -124,10 +129,13 @@ export class Writer {
       database: this.#database,
       book: this.#book,
       groups: this.#groups,
+      keyRuns: this.#keyRuns,
       tally,
       now: this.#now,
     }
     return unit.map((command) => {
+      // What is sent like this was checked before.
+      if (command.op === 'import-letters') return importLetters(transaction, command)
       checkCommand(command)
       return obey(transaction, command)
     })

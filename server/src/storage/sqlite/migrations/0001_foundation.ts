@@ -7,7 +7,8 @@
  *
  * Letters, and only they, have a group, a `letter_state` (with scheduled apart from waiting) and
  * `letter_redrives` (bounded as they are counted). They repeat what other columns say, so that the indexes by
- * which letters are listed cover what is needed to merge many of them into one page.
+ * which letters are listed cover what is needed to merge many of them into one page. `letter` is null as long as
+ * nothing happened to the letter; `key_run` is what its key is found by (key-runs.ts).
  */
 const itemColumns = `
   queue_id integer not null,
@@ -43,6 +44,7 @@ const itemColumns = `
   redrive_at integer,
   history text,
   letter text,
+  key_run integer,
   payload blob not null`
 
 export const foundation = `
@@ -71,7 +73,7 @@ create index items_ended on items (queue_id, state, ended_at, id) where ended_at
 create index items_died on items (queue_id, letter_state, died_at, id) where letter_state is not null;
 create index items_group on items (group_id, letter_state, letter_redrives, died_at, id) where group_id is not null;
 create index items_updated on items (queue_id, letter_state, updated_at, id) where letter_state is not null;
-create index items_key on items (key, died_at, id) where key is not null and group_id is not null;
+create index items_key on items (key_run, key, died_at, id) where key is not null and group_id is not null;
 create index items_redrive on items (redrive_at, id) where redrive_at is not null;
 
 create table archive (${itemColumns},
