@@ -1,5 +1,6 @@
 import { instantMax } from '../../core/instant.ts'
 import type { Item } from '../../core/item.ts'
+import { partitionsMax } from '../../core/queue.ts'
 import { countColumns, countNames, gauges } from '../count-columns.ts'
 import type { Difference } from '../difference.ts'
 import type { Counts, PartitionCounts } from '../storage.ts'
@@ -30,7 +31,7 @@ type Delta = {
 export class Tally {
   /** By group, and by the minute they died. */
   readonly letters = new LetterTally()
-  readonly #deltas = new Map<string, Delta>()
+  readonly #deltas = new Map<number, Delta>()
   readonly #dropped = new Set<number>()
   #latest: Delta | undefined
 
@@ -128,7 +129,8 @@ export class Tally {
   #at(queueId: number, partition: number): Delta {
     // Items come in runs of one partition: most of the time it is the one before.
     if (this.#latest?.queueId === queueId && this.#latest.partition === partition) return this.#latest
-    const key = `${queueId}/${partition}`
+    // As a number: to make a text for each item would cost more than to count it.
+    const key = queueId * partitionsMax + partition
     let delta = this.#deltas.get(key)
     if (delta === undefined) {
       delta = { queueId, partition, counts: new Map(), createdMs: 0, leaseMs: 0, leases: 0, lastId: '' }

@@ -23,6 +23,7 @@ const usPerHour = 60 * usPerMinute
 /** What waits for somebody. */
 const openStates: readonly ListedState[] = ['waiting', 'scheduled', 'dead']
 const openCodes = openStates.map((state) => listedCodes[state]).join(', ')
+const isOpen = Array.from({ length: 8 }, (_, code) => openStates.some((state) => listedCodes[state] === code))
 
 type Cell = { queueId: number; groupId: number; state: number; redrives: number; by: number }
 type Minute = { queueId: number; minute: number; by: number }
@@ -50,8 +51,15 @@ export class LetterTally {
     by: 1 | -1,
   ): void {
     const counted = Math.min(redrives, redrivesCounted)
-    this.#cell({ queueId, groupId, state: listedCodes[state], redrives: counted, by })
-    if (openStates.includes(state)) this.#minute({ queueId, minute: Math.floor(diedAt / usPerMinute), by })
+    const code = listedCodes[state]
+    const cell = this.#cells.get(cellKey(groupId, code, counted))
+    if (cell === undefined) this.#cell({ queueId, groupId, state: code, redrives: counted, by })
+    else cell.by += by
+    if (!isOpen[code]) return
+    const minute = Math.floor(diedAt / usPerMinute)
+    const before = this.#minutes.get(pairKey(queueId, minute))
+    if (before === undefined) this.#minute({ queueId, minute, by })
+    else before.by += by
   }
 
   /** The group got a letter: it died then, or failed anew. */
@@ -104,7 +112,7 @@ export class LetterTally {
   }
 
   #cell(cell: Cell): void {
-    gather(this.#cells, (cell.groupId * 8 + cell.state) * 16 + cell.redrives, cell)
+    gather(this.#cells, cellKey(cell.groupId, cell.state, cell.redrives), cell)
   }
 
   #minute(minute: Minute): void {
@@ -121,6 +129,10 @@ export class LetterTally {
   #campaign(cell: CampaignCell): void {
     gather(this.#campaigns, `${cell.state}/${cell.campaignId}`, cell)
   }
+}
+
+function cellKey(groupId: number, state: number, redrives: number): number {
+  return (groupId * 8 + state) * 16 + redrives
 }
 
 /** As numbers: a text for each letter would cost more than all else here. Minutes and hours fit 32 bits, before 1970 too. */

@@ -9,21 +9,35 @@ import { outcomeUnknown } from '../../core/transitions.ts'
 import { endCampaignLetter } from './campaigns.ts'
 import { lightColumnList, rewrite } from './items.ts'
 import type { KnownQueue } from './queues.ts'
-import { itemOf } from './rows.ts'
+import { itemColumns, itemOf } from './rows.ts'
 import type { Transaction } from './transaction.ts'
 
-export type FoundLetter = Readonly<{ known: KnownQueue; letter: Item }>
+export type FoundLetter = Readonly<{ known: KnownQueue; letter: Item; rowid: number }>
 
 /** The first condition is that of the index, word for word. */
 export const isLetterSql = '(source_id is not null or group_id is not null) and group_id is not null'
-const findSql = `select ${lightColumnList} from items where ${isLetterSql} and root_id = ?`
+const findSql = `select ${lightColumnList}, rowid from items where ${isLetterSql} and root_id = ?`
+/** Why it failed is not asked for when it is sent. */
+const findToSendSql = findSql
+  .replace(', failure,', ', null as failure,')
+  .replace(', history,', ', null as history,')
+const rowidPlace = itemColumns.length
 
 /** A live letter, without its bytes. */
-export function findLetter({ database, book }: Transaction, letterId: string): FoundLetter | undefined {
-  const row = database.array(findSql, letterId)
+export function findLetter(transaction: Transaction, letterId: string): FoundLetter | undefined {
+  return find(transaction, findSql, letterId)
+}
+
+/** The same without its failures. */
+export function findToSend(transaction: Transaction, letterId: string): FoundLetter | undefined {
+  return find(transaction, findToSendSql, letterId)
+}
+
+function find({ database, book }: Transaction, sql: string, letterId: string): FoundLetter | undefined {
+  const row = database.array(sql, letterId)
   if (row === undefined) return undefined
   const known = book.byId(row[0] as number)
-  return { known, letter: itemOf(row, known.queue.name) }
+  return { known, letter: itemOf(row, known.queue.name), rowid: row[rowidPlace] as number }
 }
 
 /** Why no live letter was found. */

@@ -1,5 +1,6 @@
 import { deadPartition } from '../../core/dead-letter.ts'
-import type { RedriveRecord } from '../../core/item.ts'
+import { later } from '../../core/instant.ts'
+import type { Leased, RedriveRecord } from '../../core/item.ts'
 import { isDue, noDeadline, queueOfOrigin, startRedrive, whyNotRedriven } from '../../core/letter.ts'
 import { actOf, letterEntries } from '../act-trace.ts'
 import type { NotSent, RedriveLetters, Redriven } from '../letter-store.ts'
@@ -9,9 +10,9 @@ import { campaignLetterState, takeTurn } from './campaigns.ts'
 import type { Bound, Database } from './database.ts'
 import { rewrite } from './items.ts'
 import { keepEdit } from './letter-edits.ts'
-import { type FoundLetter, findLetter, whyNotThere } from './letter-end.ts'
+import { type FoundLetter, findToSend, whyNotThere } from './letter-end.ts'
 import { type KnownQueue, namedAsDeadQueueBy } from './queues.ts'
-import { itemColumnList, itemColumns, itemValues } from './rows.ts'
+import { factsToText, itemColumnList, itemColumns, itemValues, stateCodes } from './rows.ts'
 import type { Transaction } from './transaction.ts'
 
 type Given = RedriveLetters['letters'][number]
@@ -54,7 +55,7 @@ function decide(
   given: Given,
   targetOf: (name: string) => KnownQueue | NotSent,
 ): Sending | NotSent {
-  const found = findLetter(transaction, given.letterId)
+  const found = findToSend(transaction, given.letterId)
   if (found === undefined) return whyNotThere(transaction, given.letterId)
   const { letter } = found
   const why = whyNotRedriven(letter, command, found.known.queue.redrive)
@@ -137,11 +138,16 @@ function idsFor(
   return (sending) => ids.get(keyOf(sending))?.next().value as string
 }
 
-/** What the copy has of its own is bound; its bytes are copied where they are. */
+/**
+ * What the copy has of its own is bound; its bytes are copied where they are. Each by itself: what is selected from the table that
+ * it goes into is put aside first, and that costs more.
+ */
+const copyLetterSql = `insert into items (queue_id, partition, id, root_id, state, attempts, attempts_max, priority, kind,
+    encoding, reference, created_at, updated_at, expire_deadline, due_at, letter_id, redrives, key, headers, payload)
+  values (?1, ?2, ?3, ?3, 0, 0, 0, ?4, ?5, ?6, ?7, ?8, ?8, ?9, ?9, ?10, ?11, (select key from items where rowid = ?12),
+    (select headers from items where rowid = ?12), (select payload from items where rowid = ?12))`
 const bytes: readonly string[] = ['key', 'headers', 'payload']
 const copied = itemColumns.map((column) => (bytes.includes(column) ? column : '?')).join(', ')
-const copyLetterSql = `insert into items (${itemColumnList})
-  select ${copied} from items where queue_id = ? and partition = ? and id = ?`
 const copyEditSql = `insert into items (${itemColumnList})
   select ${copied} from letter_edits where letter_id = ? and number = ?`
 const ownPlaces = itemColumns.flatMap((column, place) => (bytes.includes(column) ? [] : [place]))
@@ -151,37 +157,81 @@ function send(
   command: RedriveLetters,
   given: Given,
   edit: number | null,
-  { found: { known, letter }, target, partition }: Sending,
+  sending: Sending,
   id: string,
 ): number {
-  const { database, tally } = transaction
+  const { found, target, partition } = sending
   const record: Pick<RedriveRecord, 'actor' | 'campaign' | 'target' | 'edit'> = {
     actor: command.actor,
     campaign: given.campaign ?? null,
     target: { kind: 'queue', name: target.queue.name, partition, id },
     edit,
   }
-  const sent = startRedrive(letter, { ...record, at: command.now, deadline: noDeadline })
+  const sent = startRedrive(found.letter, { ...record, at: command.now, deadline: noDeadline })
   const number = sent.letter?.redrives[0]?.number ?? 1
-  const { kind, encoding, reference, priority, rootId, payload } = letter
-  const copy = producedItem(
-    {
-      op: 'produce',
-      queue: target.queue.name,
-      partition,
-      items: [{ payload, kind, encoding, reference, priority, letterId: rootId, redrives: number }],
-      now: command.now,
-    },
-    0,
-    target.queue,
+  if (edit === null) copyLetter(transaction, command, sending, id, number)
+  else copyEdit(transaction, command, sending, id, number, edit)
+  transaction.tally.add(target.id, partition, 'accepted')
+  markSent(transaction, found, sent)
+  return number
+}
+
+function copyLetter(
+  { database, tally }: Transaction,
+  { now }: RedriveLetters,
+  { found: { letter, rowid }, target, partition }: Sending,
+  id: string,
+  number: number,
+): void {
+  database.run(
+    copyLetterSql,
+    target.id,
+    partition,
     id,
+    letter.priority,
+    letter.kind,
+    letter.encoding,
+    letter.reference,
+    now,
+    later(now, target.queue.expireUs),
+    letter.rootId,
+    number,
+    rowid,
   )
+  tally.addWaiting(target.id, partition, now, 1)
+}
+
+function copyEdit(
+  { database, tally }: Transaction,
+  { now }: RedriveLetters,
+  { found: { letter }, target, partition }: Sending,
+  id: string,
+  number: number,
+  edit: number,
+): void {
+  const { kind, encoding, reference, priority, rootId, payload } = letter
+  const item = { payload, kind, encoding, reference, priority, letterId: rootId, redrives: number }
+  const command = { op: 'produce', queue: target.queue.name, partition, items: [item], now } as const
+  const copy = producedItem(command, 0, target.queue, id)
   const values = itemValues(target, copy)
   const own = ownPlaces.map((place): Bound => values[place] ?? null)
-  if (edit === null) database.run(copyLetterSql, ...own, known.id, letter.partition, letter.id)
-  else database.run(copyEditSql, ...own, rootId, edit)
+  database.run(copyEditSql, ...own, rootId, edit)
   tally.enter(target.id, copy)
-  tally.add(target.id, partition, 'accepted')
-  rewrite(transaction, known, letter, sent)
-  return number
+}
+
+/** SQLite writes the entries of every index that names a column of an update: so no more are named than change. */
+const sentSql = `update items set state = ${stateCodes.leased}, letter_state = ${stateCodes.leased}, updated_at = ?,
+    lease_holder = ?, lease_deadline = ?, letter = ? where rowid = ?`
+
+function markSent(transaction: Transaction, { known, letter, rowid }: FoundLetter, sent: Leased): void {
+  const isPlain = letter.state === 'waiting' && letter.availableAt === null && !letter.letter?.nextRedriveAt
+  if (!isPlain) {
+    rewrite(transaction, known, letter, sent)
+    return
+  }
+  const { database, tally } = transaction
+  const { holder, deadline } = sent.lease
+  database.run(sentSql, sent.updatedAt, holder, deadline, sent.letter && factsToText(sent.letter), rowid)
+  tally.leave(known.id, letter)
+  tally.enter(known.id, sent)
 }

@@ -178,7 +178,7 @@ export function itemOf(row: Values, queueName: string): Item {
 }
 
 /** Most letters are as they came: for those nothing is written, and nothing has to be read. */
-function factsToText(facts: LetterFacts): string | null {
+export function factsToText(facts: LetterFacts): string | null {
   const { requeues, lastRedriveAt, redrives, nextRedriveAt, discardReason, ...rest } = facts
   const isAsItCame =
     requeues === 0 &&
