@@ -25,7 +25,7 @@ type Place = Readonly<{ id: string; place: number }>
 const freezeMsMax = 25
 
 /** As stored: the place in the list. */
-const codeOf = (state: CampaignLetterState): number => campaignLetterStates.indexOf(state)
+export const campaignStateCode = (state: CampaignLetterState): number => campaignLetterStates.indexOf(state)
 
 export function putCampaign({ database }: Transaction, command: PutCampaign): { isPut: boolean } {
   const { id, version, state } = command
@@ -87,10 +87,10 @@ function addToSet(
       campaignId,
       place,
       letterId,
-      codeOf('pending'),
+      campaignStateCode('pending'),
     )
   }
-  tally.letters.addToCampaign(campaignId, codeOf('pending'), place - first)
+  tally.letters.addToCampaign(campaignId, campaignStateCode('pending'), place - first)
   return place - first
 }
 
@@ -98,35 +98,36 @@ export function skipLetters({ database, tally }: Transaction, command: SkipLette
   const { campaignId, why, countMax } = command
   const skipped = database.run(
     `update campaign_letters set state = ?, why = ? where campaign_id = ? and place in (
-       select place from campaign_letters where campaign_id = ? and state = ? order by place limit +?)`,
-    codeOf('skipped'),
+       select place from campaign_letters where campaign_id = ? and state = ? and place > ? order by place limit +?)`,
+    campaignStateCode('skipped'),
     why,
     campaignId,
     campaignId,
-    codeOf('pending'),
+    campaignStateCode('pending'),
+    sentUntil(database, campaignId),
     countMax,
   )
-  tally.letters.addToCampaign(campaignId, codeOf('pending'), -skipped)
-  tally.letters.addToCampaign(campaignId, codeOf('skipped'), skipped)
+  tally.letters.addToCampaign(campaignId, campaignStateCode('pending'), -skipped)
+  tally.letters.addToCampaign(campaignId, campaignStateCode('skipped'), skipped)
   return { skipped }
+}
+
+/** What has no state of its own was sent up to there, and is pending beyond (campaign-turns.ts). */
+export function sentUntil(database: Database, campaignId: string): number {
+  const row = database.array('select sent_until from campaigns where id = ?', campaignId)
+  return (row?.[0] as number | undefined) ?? 0
 }
 
 /** What a letter of the set is; undefined when the set has no such place. */
 export function campaignLetterState(database: Database, at: Place): CampaignLetterState | undefined {
   const sql = 'select state from campaign_letters where campaign_id = ? and place = ?'
   const row = database.array(sql, at.id, at.place)
-  return row && campaignLetterStates[row[0] as number]
+  return row && shownState(row[0] as number, at.place, sentUntil(database, at.id))
 }
 
-/** Its turn came. */
-export function takeTurn(
-  transaction: Transaction,
-  at: Place,
-  to: 'sent' | 'skipped' | 'discarded',
-  why: string,
-  now: Instant,
-): void {
-  change(transaction, at, 'pending', to, why, to === 'sent' ? null : now)
+function shownState(code: number, place: number, until: number): CampaignLetterState {
+  const state = campaignLetterStates[code] as CampaignLetterState
+  return state === 'pending' && place <= until ? 'sent' : state
 }
 
 export function endCampaignLetter(
@@ -135,22 +136,28 @@ export function endCampaignLetter(
   outcome: 'resolved' | 'failed' | 'unknown',
   now: Instant,
 ): void {
-  change(transaction, at, 'sent', outcome, '', now)
+  moveLetter(transaction, at, 'sent', outcome, '', now)
 }
 
-function change(
+const isPendingSql = `state = ${campaignStateCode('pending')}
+  and place > coalesce((select sent_until from campaigns where id = campaign_id), 0)`
+/** What was sent may be pending by its own row. */
+const isSentSql = `state in (${campaignStateCode('pending')}, ${campaignStateCode('sent')})`
+
+/** Only what still is what it was thought to be. */
+export function moveLetter(
   { database, tally }: Transaction,
   { id, place }: Place,
-  from: CampaignLetterState,
+  from: 'pending' | 'sent',
   to: CampaignLetterState,
   why: string,
   now: Instant | null,
 ): void {
-  const sql =
-    'update campaign_letters set state = ?, why = ?, at = ? where campaign_id = ? and place = ? and state = ?'
-  if (database.run(sql, codeOf(to), why, now, id, place, codeOf(from)) === 0) return
-  tally.letters.addToCampaign(id, codeOf(from), -1)
-  tally.letters.addToCampaign(id, codeOf(to), 1)
+  const sql = `update campaign_letters set state = ?, why = ?, at = ?
+    where campaign_id = ? and place = ? and ${from === 'pending' ? isPendingSql : isSentSql}`
+  if (database.run(sql, campaignStateCode(to), why, now, id, place) === 0) return
+  tally.letters.addToCampaign(id, campaignStateCode(from), -1)
+  tally.letters.addToCampaign(id, campaignStateCode(to), 1)
 }
 
 export function getCampaign(database: Database, id: string): StoredCampaign | null {
@@ -196,32 +203,37 @@ function campaignOf(database: Database, row: Row): StoredCampaign {
 
 export function listCampaignLetters(database: Database, query: CampaignLettersQuery): CampaignLetter[] {
   const { campaignId, states, afterPlace, countMax } = query
-  const columns = 'place, letter_id, state, why, at'
   const after = afterPlace ?? -1
+  const until = sentUntil(database, campaignId)
+  const select = (where: string, ...values: Bound[]) =>
+    database.arrays(
+      `select place, letter_id, state, why, at from campaign_letters where campaign_id = ? and ${where} order by place limit +?`,
+      campaignId,
+      ...values,
+      countMax,
+    )
+  // Each state from its own place in the index: a million that are done are not walked over.
+  const ofState = (state: CampaignLetterState, low: number) =>
+    select('state = ? and place > ?', campaignStateCode(state), low)
   const rows =
     states === undefined
-      ? database.arrays(
-          `select ${columns} from campaign_letters where campaign_id = ? and place > ? order by place limit +?`,
-          campaignId,
-          after,
-          countMax,
-        )
-      : // Each state from its own place in the index: a million that are done are not walked over.
-        [...new Set(states)].flatMap((state) =>
-          database.arrays(
-            `select ${columns} from campaign_letters where campaign_id = ? and state = ? and place > ?
-             order by place limit +?`,
-            campaignId,
-            codeOf(state),
+      ? select('place > ?', after)
+      : [...new Set(states)].flatMap((state) => {
+          if (state === 'pending') return ofState('pending', Math.max(after, until))
+          if (state !== 'sent') return ofState(state, after)
+          const inTurn = select(
+            'state = ? and place > ? and place <= ?',
+            campaignStateCode('pending'),
             after,
-            countMax,
-          ),
-        )
+            until,
+          )
+          return [...inTurn, ...ofState('sent', after)]
+        })
   return rows
     .map(([place, letterId, state, why, at]) => ({
       place: place as number,
       letterId: letterId as string,
-      state: campaignLetterStates[state as number] as CampaignLetterState,
+      state: shownState(state as number, place as number, until),
       why: why as string,
       at: at as number | null,
     }))

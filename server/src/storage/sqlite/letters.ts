@@ -15,7 +15,7 @@ import type {
 } from '../letter-store.ts'
 import type { Archived } from '../storage.ts'
 import { insertAudit } from './audit.ts'
-import { takeTurn } from './campaigns.ts'
+import { moveLetter } from './campaigns.ts'
 import type { Database, Values } from './database.ts'
 import { insertItem, rewrite } from './items.ts'
 import { queueNames } from './letter-counts.ts'
@@ -38,11 +38,11 @@ export function discard(transaction: Transaction, command: DiscardLetters): Disc
     const found = findLetter(transaction, letterId)
     const why = found === undefined ? whyNotThere(transaction, letterId) : whyNotDiscarded(found.letter)
     if (found === undefined || why !== undefined) {
-      if (campaign) takeTurn(transaction, campaign, 'skipped', why ?? 'missing', now)
+      if (campaign) moveLetter(transaction, campaign, 'pending', 'skipped', why ?? 'missing', now)
       return { letterId, isDiscarded: false, why: why ?? 'missing' }
     }
     rewrite(transaction, found.known, found.letter, discardLetter(found.letter, reason, now))
-    if (campaign) takeTurn(transaction, campaign, 'discarded', '', now)
+    if (campaign) moveLetter(transaction, campaign, 'pending', 'discarded', '', now)
     return { letterId, isDiscarded: true, why: null }
   })
   insertAudit(transaction.database, letterEntries(command.trace, results))

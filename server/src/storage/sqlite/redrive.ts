@@ -6,7 +6,7 @@ import { actOf, letterEntries } from '../act-trace.ts'
 import type { NotSent, RedriveLetters, Redriven } from '../letter-store.ts'
 import { producedItem } from '../new-item.ts'
 import { insertAudit } from './audit.ts'
-import { campaignLetterState, takeTurn } from './campaigns.ts'
+import { type Turns, takeTurns } from './campaign-turns.ts'
 import type { Bound, Database } from './database.ts'
 import { rewrite } from './items.ts'
 import { keepEdit } from './letter-edits.ts'
@@ -21,9 +21,10 @@ type Sending = Readonly<{ found: FoundLetter; target: KnownQueue; partition: num
 /** First what becomes of each is decided, then the ids of those that go are made at once. */
 export function redrive(transaction: Transaction, command: RedriveLetters): Redriven[] {
   const targetOf = targetsOf(transaction)
+  const turns = takeTurns(transaction, command)
   const going = new Set<string>()
   const decided = command.letters.map((given): Sending | NotSent => {
-    const decision = decide(transaction, command, given, targetOf)
+    const decision = decide(transaction, command, given, targetOf, turns)
     if (typeof decision === 'string') return decision
     if (going.has(given.letterId)) return 'redriving'
     going.add(given.letterId)
@@ -34,17 +35,18 @@ export function redrive(transaction: Transaction, command: RedriveLetters): Redr
     const decision = decided[index] as Sending | NotSent
     const { letterId, campaign } = given
     if (typeof decision === 'string') {
-      if (campaign) takeTurn(transaction, campaign, 'skipped', decision, command.now)
+      turns.skip(campaign, decision)
       return { letterId, isStarted: false, why: decision }
     }
     const { target, partition } = decision
     const id = nextId(decision)
     const edit = editOf(transaction, command, given)
     const number = send(transaction, command, given, edit, decision, id)
-    if (campaign) takeTurn(transaction, campaign, 'sent', '', command.now)
+    turns.send(campaign)
     const sent = { letterId, isStarted: true, queue: target.queue.name, partition, id, number } as const
     return edit === null ? sent : { ...sent, edit }
   })
+  turns.moveOn()
   insertAudit(transaction.database, letterEntries(command.trace, redriven.map(actOf)))
   return redriven
 }
@@ -54,6 +56,7 @@ function decide(
   command: RedriveLetters,
   given: Given,
   targetOf: (name: string) => KnownQueue | NotSent,
+  turns: Turns,
 ): Sending | NotSent {
   const found = findToSend(transaction, given.letterId)
   if (found === undefined) return whyNotThere(transaction, given.letterId)
@@ -61,9 +64,8 @@ function decide(
   const why = whyNotRedriven(letter, command, found.known.queue.redrive)
   if (why !== undefined) return why
   if (command.isDueOnly && !isDue(letter, found.known.queue.redrive, command.now)) return 'not-due'
-  const turn = given.campaign && campaignLetterState(transaction.database, given.campaign)
-  // A step that is repeated sends nothing twice: what had its turn has it no more.
-  if (turn !== undefined && turn !== null && turn !== 'pending') return hadTurn[turn]
+  const had = turns.whyNot(given.campaign)
+  if (had !== undefined) return had
 
   const name = given.queue ?? queueOfOrigin(letter.origin)
   if (name === null) return 'no-target'
@@ -72,15 +74,6 @@ function decide(
   if (typeof given.edit === 'number' && !hasEdit(transaction, given.letterId, given.edit)) return 'no-edit'
   return { found, target, partition: deadPartition(letter.origin?.partition ?? 0, target.queue) }
 }
-
-const hadTurn = {
-  sent: 'redriving',
-  resolved: 'resolved',
-  discarded: 'discarded',
-  failed: 'missing',
-  unknown: 'missing',
-  skipped: 'missing',
-} as const satisfies Record<string, NotSent>
 
 /** Looked up once each: a list of letters has few targets. */
 function targetsOf({ database, book }: Transaction): (name: string) => KnownQueue | NotSent {

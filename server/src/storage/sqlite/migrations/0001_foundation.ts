@@ -164,7 +164,8 @@ create table campaigns (
   id text primary key,
   version integer not null,
   state text not null,
-  document text not null
+  document text not null,
+  sent_until integer not null default 0
 ) strict, without rowid;
 
 create index campaigns_state on campaigns (state, id);
