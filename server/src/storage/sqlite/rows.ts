@@ -114,66 +114,59 @@ function dueAtOf(item: Item, queue: KnownQueue): number | null {
   return at === noDeadline && isRedriving(item) ? null : at
 }
 
+type Column = (typeof itemColumns)[number]
+/** The place of each column in a row. */
+const at = Object.fromEntries(itemColumns.map((column, place) => [column, place])) as Record<Column, number>
+
 /** From a row of `itemColumnList`, in that order. */
 export function itemOf(row: Values, queueName: string): Item {
-  const [
-    ,
-    partition,
-    id,
-    rootId,
-    sourceId,
-    state,
-    attempts,
-    attemptsMax,
-    priority,
-    kind,
-    encoding,
-    reference,
-  ] = row
-  const [key, headers, createdAt, updatedAt, expireDeadline, availableAt, leaseHolder, leaseDeadline] =
-    row.slice(12)
-  const [endedAt, diedAt, , failure, origin, letterId, redrives, groupId, , , redriveAt] = row.slice(20)
-  const [history, letter, , payload] = row.slice(31)
+  const headers = row[at.headers] as string | null
+  const failure = row[at.failure] as string | null
+  const origin = row[at.origin] as string | null
+  const history = row[at.history] as string | null
+  const groupId = row[at.group_id] as number | null
   const base = {
-    id: id as string,
-    rootId: rootId as string,
+    id: row[at.id] as string,
+    rootId: row[at.root_id] as string,
     queue: queueName,
-    partition: partition as number,
-    sourceId: sourceId as string | null,
-    attempts: attempts as number,
-    attemptsMax: attemptsMax as number,
-    priority: priority as number,
-    kind: kind as string,
-    encoding: encoding as string,
-    reference: reference as string,
-    key: key as Uint8Array | null,
-    headers: headersOf(headers as string | null),
-    payload: payload as Uint8Array,
-    createdAt: createdAt as number,
-    updatedAt: updatedAt as number,
-    expireDeadline: expireDeadline as number,
-    failure: failure === null ? null : (JSON.parse(failure as string) as Failure),
-    origin: origin === null ? null : (JSON.parse(origin as string) as Origin),
-    diedAt: diedAt as number | null,
-    letterId: letterId as string | null,
-    redrives: redrives as number,
-    groupId: groupId as number | null,
-    history: history === null ? noHistory : (JSON.parse(history as string) as Failure[]),
-    letter: groupId === null ? null : factsOf(letter as string | null, redriveAt as number | null),
+    partition: row[at.partition] as number,
+    sourceId: row[at.source_id] as string | null,
+    attempts: row[at.attempts] as number,
+    attemptsMax: row[at.attempts_max] as number,
+    priority: row[at.priority] as number,
+    kind: row[at.kind] as string,
+    encoding: row[at.encoding] as string,
+    reference: row[at.reference] as string,
+    key: row[at.key] as Uint8Array | null,
+    headers: headersOf(headers),
+    payload: row[at.payload] as Uint8Array,
+    createdAt: row[at.created_at] as number,
+    updatedAt: row[at.updated_at] as number,
+    expireDeadline: row[at.expire_deadline] as number,
+    failure: failure === null ? null : (JSON.parse(failure) as Failure),
+    origin: origin === null ? null : (JSON.parse(origin) as Origin),
+    diedAt: row[at.died_at] as number | null,
+    letterId: row[at.letter_id] as string | null,
+    redrives: row[at.redrives] as number,
+    groupId,
+    history: history === null ? noHistory : (JSON.parse(history) as Failure[]),
+    letter:
+      groupId === null ? null : factsOf(row[at.letter] as string | null, row[at.redrive_at] as number | null),
   }
-  switch (state) {
+  const leaseDeadline = row[at.lease_deadline] as number | null
+  switch (row[at.state]) {
     case stateCodes.waiting:
-      return waitingOf(base, availableAt as number | null, leaseDeadline as number | null)
+      return waitingOf(base, row[at.available_at] as number | null, leaseDeadline)
     case stateCodes.leased: {
-      const lease = { holder: leaseHolder as string, deadline: leaseDeadline as number }
+      const lease = { holder: row[at.lease_holder] as string, deadline: leaseDeadline as number }
       return { ...base, state: 'leased', lease }
     }
     case stateCodes.done:
-      return { ...base, state: 'done', endedAt: endedAt as number }
+      return { ...base, state: 'done', endedAt: row[at.ended_at] as number }
     case stateCodes.dead:
-      return { ...base, state: 'dead', endedAt: endedAt as number }
+      return { ...base, state: 'dead', endedAt: row[at.ended_at] as number }
     default:
-      return { ...base, state: 'discarded', endedAt: endedAt as number }
+      return { ...base, state: 'discarded', endedAt: row[at.ended_at] as number }
   }
 }
 
