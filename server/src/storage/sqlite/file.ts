@@ -2,17 +2,14 @@ import { type Stats, statSync } from 'node:fs'
 import { KnownError } from '../../errors.ts'
 import { Database } from './database.ts'
 import { toKnownError } from './errors.ts'
-import { logPagesMax } from './log.ts'
 import { migrate } from './migrate.ts'
 
 /** Opens the writing connection: the schema is up to date, and every commit is on disk before it returns. */
 export function openFile(path: string, synchronous: 'full' | 'normal'): Database {
   const database = new Database(path)
   try {
-    // Others bring what is in the log into the file (log.ts); by itself only should they be stuck.
     database.exec(`pragma journal_mode = wal; pragma synchronous = ${synchronous}; pragma foreign_keys = on;
-      pragma cache_size = -65536; pragma temp_store = memory;
-      pragma wal_autocheckpoint = ${8 * logPagesMax}; pragma journal_size_limit = 134217728`)
+      pragma cache_size = -65536; pragma temp_store = memory; pragma journal_size_limit = 134217728`)
     migrate(database, path)
     return database
   } catch (error) {

@@ -2,10 +2,10 @@ import { mkdtempSync, rmSync, statSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
-import { noon } from '../../../test/make.ts'
+import { aFailure, anOrigin, noon } from '../../../test/make.ts'
 import { Database } from './database.ts'
 import { openFile } from './file.ts'
-import { bringIn, Log } from './log.ts'
+import { bringIn, Log, LogKeeper, logPagesMax } from './log.ts'
 import { openSqlite } from './open.ts'
 
 let folder: string
@@ -18,15 +18,16 @@ beforeEach(() => {
 afterEach(() => rmSync(folder, { recursive: true }))
 
 describe('the log of a file', () => {
-  it('is brought into the file while the store is open', async () => {
+  it('is brought into the file by a thread where many letters come', async () => {
     const storage = await openSqlite({ kind: 'sqlite', path })
-    const items = Array.from({ length: 100 }, () => ({ payload: new Uint8Array(10_000) }))
+    const letter = { payload: new Uint8Array(10_000), origin: anOrigin(), failure: aFailure() }
+    const items = Array.from({ length: 500 }, () => letter)
     await storage.write([
-      { op: 'create-queue', queue: { name: 'work' }, now: noon },
-      { op: 'produce', queue: 'work', partition: 0, items, now: noon },
+      { op: 'create-queue', queue: { name: 'dead' }, now: noon },
+      { op: 'import', queue: 'dead', partition: 0, items, now: noon },
     ])
-    // A commit does it only when the log is a hundred times as long.
-    await vi.waitFor(() => expect(statSync(path).size).toBeGreaterThan(1_000_000), 10_000)
+    // No other commit comes that could do it.
+    await vi.waitFor(() => expect(statSync(path).size).toBeGreaterThan(4_000_000), 10_000)
     await storage.close()
   })
 
@@ -57,6 +58,36 @@ describe('the log of a file', () => {
     }
     expect(logBytes()).toBe(before)
     reader.close()
+    writer.close()
+  })
+
+  it('is brought in by commits, and not where many letters come until it is long', () => {
+    const writer = openFile(path, 'full')
+    const log = new Log(Log.share())
+    const keeper = new LogKeeper(writer, log)
+    const fileBytes = () => statSync(path).size
+    const commit = (letters: number, nowMs: number) => {
+      keeper.expect(letters, nowMs)
+      writer.exec('create table if not exists t (b blob); insert into t values (zeroblob(6000000))')
+      keeper.keepShort()
+    }
+
+    commit(0, 0)
+    const first = fileBytes()
+    expect(first).toBeGreaterThan(6_000_000)
+    expect(log.commits).toBe(0)
+    commit(1_000, 10)
+    commit(0, 20)
+    expect(fileBytes()).toBe(first)
+    expect(log.commits).toBe(2)
+    // As the thread says that looked at it.
+    log.pages = logPagesMax
+    commit(1_000, 30)
+    const second = fileBytes()
+    expect(second).toBeGreaterThan(first + 18_000_000)
+    expect(log.pages).toBe(0)
+    commit(0, 2_000)
+    expect(fileBytes()).toBeGreaterThan(second)
     writer.close()
   })
 })

@@ -2,7 +2,7 @@
 import { parentPort, receiveMessageOnPort, workerData } from 'node:worker_threads'
 import { openFile, ownFile } from './file.ts'
 import { trimHours } from './letter-counts.ts'
-import { bringIn, Log, logPagesMax } from './log.ts'
+import { Log, LogKeeper, lettersIn } from './log.ts'
 import { reconcile } from './reconcile.ts'
 import {
   type Opened,
@@ -23,7 +23,7 @@ const { path, synchronous, log: shared } = workerData as ThreadData
 try {
   const owned = ownFile(path)
   const database = openFile(path, synchronous)
-  const log = new Log(shared)
+  const log = new LogKeeper(database, new Log(shared))
   // Whose clock it is stays with those who ask.
   let now = 0
   const writer = new Writer(database, Math.random, () => now)
@@ -58,7 +58,10 @@ try {
   const commit = (writes: readonly (Request & { ask: 'write' })[]): void => {
     const calls = writes.map((write) => ({ call: write.call, units: unpack<readonly Unit[]>(write.units) }))
     now = Math.max(...writes.map((write) => write.now))
-    const outcomes = writer.write(calls.flatMap(({ units }) => units))
+    const units = calls.flatMap((call) => call.units)
+    const letters = units.flat().reduce((sum, command) => sum + lettersIn(command), 0)
+    log.expect(letters, performance.now())
+    const outcomes = writer.write(units)
     let at = 0
     for (const { call, units } of calls) {
       const sent = outcomes
@@ -72,17 +75,6 @@ try {
     }
   }
 
-  /** After everybody was answered: nobody waits for it but the next commit. */
-  const keepLogShort = (): void => {
-    log.noteCommit()
-    if (log.pages < logPagesMax) return
-    try {
-      bringIn(database, log)
-    } catch {
-      // On a full disk it stays in the log, and is tried again.
-    }
-  }
-
   port.on('message', (first: Request) => {
     const writes: (Request & { ask: 'write' })[] = []
     const others: Request[] = []
@@ -93,7 +85,7 @@ try {
     }
     if (writes.length > 0) {
       commit(writes)
-      keepLogShort()
+      log.keepShort()
     }
     for (const request of others) answer(request)
   })
