@@ -12,9 +12,12 @@ import { reconcile } from './reconcile.ts'
 import { receiveResult, sendCommand } from './sent-letters.ts'
 import { Thread } from './thread.ts'
 import { pack, type ReadCall, receiveError, type SentOutcome, type ThreadData } from './thread-messages.ts'
+import { stepsBack } from './turns.ts'
 import { type Unit, Writer } from './write.ts'
 
 type Target = Readonly<{ kind: 'sqlite'; path: string } | { kind: 'memory' }>
+
+type Call = Readonly<{ unit: Unit; resolve(results: unknown[]): void; reject(error: unknown): void }>
 
 /** The few calls in which a file and a store in memory differ. */
 type Backend = Readonly<{
@@ -74,14 +77,11 @@ async function inFile(path: string, options: StoreOptions): Promise<Backend> {
   const reader = await startBeside('reader-thread', data, [writer])
   const checkpoints = await startBeside('checkpoint-thread', data, [reader, writer])
 
-  // Writes of one turn of the event loop travel as one message.
-  let gathered: { unit: Unit; resolve(results: unknown[]): void; reject(error: unknown): void }[] = []
-  const send = async () => {
-    const calls = gathered
-    gathered = []
+  const send = async (calls: readonly Call[], stepsBack: boolean) => {
     try {
       const units = pack(calls.map(({ unit }) => unit))
-      const outcomes = await writer.ask<readonly SentOutcome[]>({ ask: 'write', units, now: nowOf(options) })
+      const request = { ask: 'write', units, now: nowOf(options), stepsBack } as const
+      const outcomes = await writer.ask<readonly SentOutcome[]>(request)
       for (const [index, outcome] of outcomes.entries()) {
         if ('error' in outcome) calls[index]?.reject(receiveError(outcome.error))
         else calls[index]?.resolve(outcome.results)
@@ -101,12 +101,21 @@ async function inFile(path: string, options: StoreOptions): Promise<Backend> {
     }
   }
 
-  let sent: Promise<void> = Promise.resolve()
+  // Writes of one turn of the event loop travel as one message; those that step back by themselves.
+  let gathered: Call[] = []
+  const sendGathered = () => {
+    const calls = gathered
+    gathered = []
+    return send(calls, false)
+  }
+  let sent: Promise<unknown> = Promise.resolve()
+  let steppedBack: Promise<unknown> = Promise.resolve()
   return {
     write: (unit) =>
       new Promise((resolve, reject) => {
-        if (gathered.push({ unit, resolve, reject }) > 1) return
-        sent = Promise.resolve().then(send)
+        const call = { unit, resolve, reject }
+        if (stepsBack(unit)) steppedBack = Promise.all([steppedBack, send([call], true)])
+        else if (gathered.push(call) === 1) sent = Promise.resolve().then(sendGathered)
       }),
     read: (what) => (what.read === 'verify' ? verify() : reader.ask({ ask: 'read', what })),
     reconcile: async (lock) => {
@@ -118,8 +127,8 @@ async function inFile(path: string, options: StoreOptions): Promise<Backend> {
       return found
     },
     close: async () => {
-      // The thread works in the order of arrival: the last write sent is the last one done.
-      await sent
+      // The thread works in the order of arrival: the last write sent is the last one done, but for those that step back.
+      await Promise.all([sent, steppedBack])
       await Promise.all([reader.close(), checkpoints.close()])
       await writer.close()
     },

@@ -37,7 +37,7 @@ export type ReadCall =
 
 export type Request = Readonly<{ call: number }> &
   (
-    | Readonly<{ ask: 'write'; units: Packed<readonly Unit[]>; now: number }>
+    | Readonly<{ ask: 'write'; units: Packed<readonly Unit[]>; now: number; stepsBack: boolean }>
     | Readonly<{ ask: 'read'; what: ReadCall }>
     | Readonly<{ ask: 'reconcile'; lock: HeldLock | undefined; now: number }>
     | Readonly<{ ask: 'tidy'; now: number }>

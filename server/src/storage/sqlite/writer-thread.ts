@@ -14,7 +14,10 @@ import {
   type ThreadData,
   unpack,
 } from './thread-messages.ts'
+import { Turns } from './turns.ts'
 import { type Unit, Writer } from './write.ts'
+
+type WriteRequest = Request & { ask: 'write' }
 
 const port = parentPort
 if (port === null) throw new Error('the writer runs as a thread')
@@ -55,7 +58,7 @@ try {
     }
   }
 
-  const commit = (writes: readonly (Request & { ask: 'write' })[]): void => {
+  const commit = (writes: readonly WriteRequest[]): void => {
     const calls = writes.map((write) => ({ call: write.call, units: unpack<readonly Unit[]>(write.units) }))
     now = Math.max(...writes.map((write) => write.now))
     const units = calls.flatMap((call) => call.units)
@@ -73,21 +76,43 @@ try {
       at += units.length
       say({ call, value: pack(sent) })
     }
+    log.keepShort()
+  }
+
+  const turns = new Turns<WriteRequest>()
+  let timer: NodeJS.Timeout | undefined
+  /** What stepped back, one at a time, as far as its turn has come. */
+  const workOff = (): void => {
+    clearTimeout(timer)
+    const waitMs = turns.waitMs(performance.now())
+    if (waitMs === undefined) return
+    if (waitMs > 0) {
+      timer = setTimeout(workOff, waitMs)
+      return
+    }
+    const began = performance.now()
+    commit([turns.take() as WriteRequest])
+    const ended = performance.now()
+    turns.noteDone(ended - began, ended)
+    // Others first, should they have come meanwhile.
+    timer = setTimeout(workOff, 0)
   }
 
   port.on('message', (first: Request) => {
-    const writes: (Request & { ask: 'write' })[] = []
+    const writes: WriteRequest[] = []
     const others: Request[] = []
     for (let request: Request | undefined = first; request !== undefined; ) {
-      if (request.ask === 'write') writes.push(request)
+      if (request.ask === 'write' && request.stepsBack) turns.add(request)
+      else if (request.ask === 'write') writes.push(request)
       else others.push(request)
       request = receiveMessageOnPort(port)?.message as Request | undefined
     }
     if (writes.length > 0) {
       commit(writes)
-      log.keepShort()
+      turns.noteOthers(performance.now())
     }
     for (const request of others) answer(request)
+    workOff()
   })
   say({ isOpen: true })
 } catch (error) {
