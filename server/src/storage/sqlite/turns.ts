@@ -8,9 +8,9 @@ import type { WriterCommand } from './sent-letters.ts'
 /** Letters that one unit may change from which on it steps back. */
 const manyLetters = 32
 /** How long it rests after a unit, in times of that. */
-const restTimes = 5
-/** However long a unit took: locks of those who wait for it end. */
-const restMsMax = 1_000
+const restTimes = 4
+/** However long a unit took: whoever waits for it has a lock that ends. */
+const restMsMax = 500
 /** So long nobody else wrote: nobody is there. */
 const quietMs = 20
 
