@@ -6,12 +6,12 @@ import type { Difference } from '../difference.ts'
 import type { StoreOptions } from '../open.ts'
 import type { Command, HeldLock, ResultsOf, Storage } from '../storage.ts'
 import { openFile } from './file.ts'
-import { Log } from './log.ts'
+import { Log, lettersIn } from './log.ts'
 import { read } from './read.ts'
 import { reconcile } from './reconcile.ts'
 import { receiveResult, sendCommand } from './sent-letters.ts'
 import { Thread } from './thread.ts'
-import { pack, type ReadCall, receiveError, type SentOutcome, type ThreadData } from './thread-messages.ts'
+import { pack, type ReadCall, receiveError, type SentOutcome } from './thread-messages.ts'
 import { stepsBack } from './turns.ts'
 import { type Unit, Writer } from './write.ts'
 
@@ -74,8 +74,15 @@ async function inFile(path: string, options: StoreOptions): Promise<Backend> {
   const synchronous = options.sqliteSynchronous ?? 'full'
   const data = { path: realPath(path), synchronous, log: Log.share() } as const
   const writer = await Thread.start('writer-thread', data)
-  const reader = await startBeside('reader-thread', data, [writer])
-  const checkpoints = await startBeside('checkpoint-thread', data, [reader, writer])
+  const reader = await Thread.start('reader-thread', data).catch(async (error: unknown) => {
+    await writer.close()
+    throw error
+  })
+  // Only letters need it, and a server is up sooner without. Should it not start, the writer does its work.
+  let checkpoints: Promise<Thread | undefined> | undefined
+  const startCheckpoints = () => {
+    checkpoints = Thread.start('checkpoint-thread', data).catch(() => undefined)
+  }
 
   const send = async (calls: readonly Call[], stepsBack: boolean) => {
     try {
@@ -114,6 +121,7 @@ async function inFile(path: string, options: StoreOptions): Promise<Backend> {
     write: (unit) =>
       new Promise((resolve, reject) => {
         const call = { unit, resolve, reject }
+        if (checkpoints === undefined && unit.some((command) => lettersIn(command) > 0)) startCheckpoints()
         if (stepsBack(unit)) steppedBack = Promise.all([steppedBack, send([call], true)])
         else if (gathered.push(call) === 1) sent = Promise.resolve().then(sendGathered)
       }),
@@ -129,21 +137,10 @@ async function inFile(path: string, options: StoreOptions): Promise<Backend> {
     close: async () => {
       // The thread works in the order of arrival: the last write sent is the last one done, but for those that step back.
       await Promise.all([sent, steppedBack])
-      await Promise.all([reader.close(), checkpoints.close()])
+      await Promise.all([reader.close(), checkpoints?.then((thread) => thread?.close())])
       await writer.close()
     },
   }
-}
-
-async function startBeside(
-  name: 'reader-thread' | 'checkpoint-thread',
-  data: ThreadData,
-  others: readonly Thread[],
-): Promise<Thread> {
-  return Thread.start(name, data).catch(async (error: unknown) => {
-    for (const other of others) await other.close()
-    throw error
-  })
 }
 
 /** Nothing to wait for, so no thread: each write is its own transaction. */
