@@ -254,6 +254,18 @@ describeStores('a campaign', (given) => {
       expect(record).toMatchObject({ campaign: { id, place: frozen[1]?.place }, outcome: null })
     })
 
+    it('and marks as sent what was sent, also when as many others wait for their turn', async () => {
+      const { id } = await three()
+      await sendOf(id, [1])
+      // As many as are pending up to the last of them, but not the same ones.
+      expect(await sendOf(id, [1, 2])).toMatchObject([
+        { isStarted: false, why: 'redriving' },
+        { isStarted: true },
+      ])
+      expect(await states(id)).toEqual(['pending', 'sent', 'sent'])
+      expect(await countsOf(id)).toEqual(counts({ pending: 1, sent: 2 }))
+    })
+
     it('and hears of each end in the transaction in which it happens', async () => {
       const { work, id } = await three()
       await sendOf(id, [0, 1, 2])

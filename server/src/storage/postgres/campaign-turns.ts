@@ -20,12 +20,12 @@ export interface Turns {
   write(): Promise<void>
 }
 
-/** How many are pending up to a place, `$2`. Who sends for a campaign waits for others who do. */
+/** Which are pending up to a place, `$2`. Who sends for a campaign waits for others who do. */
 export const countTurns: Statement = {
   name: 'count-turns',
-  text: `select k.sent_until, (
-      select count(*) from redrive.campaign_letters l where l.campaign_id = $1 and l.state = 0
-        and l.place::int8 > k.sent_until and l.place::int8 <= $2::int8) as n
+  text: `select (
+      select string_agg(l.place::text, ',' order by l.place::int8) from redrive.campaign_letters l
+      where l.campaign_id = $1 and l.state = 0 and l.place::int8 > k.sent_until and l.place::int8 <= $2::int8) as places
     from redrive.campaigns k where k.id = $1 for update of k`,
 }
 const moveOn: Statement = {
@@ -62,12 +62,10 @@ async function nextTurns(
   places: readonly Place[],
   now: Instant,
 ): Promise<Turns | undefined> {
-  const numbers = new Set(places.map(({ place }) => place))
-  const last = places.reduce((max, { place }) => Math.max(max, place), 0)
+  const numbers = places.map(({ place }) => place).sort((left, right) => left - right)
+  const last = numbers.at(-1) ?? 0
   const [row] = await transaction.connection.query(countTurns, [campaignId, last])
-  const sentUntil = row?.sent_until as number | undefined
-  if (sentUntil === undefined || row?.n !== places.length || numbers.size !== places.length) return undefined
-  if (places.some(({ place }) => place <= sentUntil)) return undefined
+  if (row?.places !== numbers.join(',')) return undefined
   return {
     whyNot: () => undefined,
     send: () => {},
