@@ -171,7 +171,7 @@ async function leaseTogether(
     if (some.length === 0) continue
     const rows = (await query(connection, some, slot, cursors)) as unknown as readonly LeasedValues[]
     const dealt: LeasedValues[] = []
-    for (const row of rows) dealt[row[0] - 1] = row
+    for (const row of rows) dealt[Number(row[0]) - 1] = row
     let at = 0
     for (const { known, partition, turns } of some) {
       const { name, leaseUs } = known.queue
