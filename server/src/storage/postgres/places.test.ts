@@ -3,7 +3,7 @@ import { needs, requireService } from '../../../../tools/services/require-servic
 import { hour, minute, newItems, noon } from '../../../test/make.ts'
 import { run, type TestDatabase, testDatabase } from '../../../test/postgres.ts'
 import type { Settled, Storage } from '../storage.ts'
-import { Places } from './places.ts'
+import { Places, placeOf } from './places.ts'
 
 const postgres = await requireService('postgres')
 const at = { queue: 'orders', partition: 0 } as const
@@ -83,18 +83,25 @@ describe('completing where the row was leased', needs(postgres), () => {
 describe('places', () => {
   it('are given once, and only when all are known', () => {
     const places = new Places()
-    places.set('a', '(0,1)')
-    places.set('b', '(7,2)')
-    expect(places.takeAll(['a', 'b'])).toBe('{"(0,1)","(7,2)"}')
-    places.set('a', '(0,3)')
+    places.set('a', placeOf('(0,1)'))
+    places.set('b', placeOf('(7,2)'))
+    expect(places.takeAll(['b', 'a'])).toEqual([placeOf('(7,2)'), placeOf('(0,1)')])
+    places.set('a', placeOf('(0,3)'))
     expect(places.takeAll(['a', 'b'])).toBeUndefined()
     expect(places.takeAll(['a'])).toBeUndefined()
   })
 
   it('are as many as fit: the oldest are forgotten', () => {
     const places = new Places(2)
-    for (const id of ['a', 'b', 'c']) places.set(id, '(0,1)')
+    for (const id of ['a', 'b', 'c']) places.set(id, 1)
     expect(places.takeAll(['a'])).toBeUndefined()
     expect(places.takeAll(['b', 'c'])).toBeDefined()
+  })
+
+  it('are in the order in which the rows stand', () => {
+    const inOrder = ['(0,1)', '(0,226)', '(1,1)', '(9,3)', '(10,2)', '(4294967294,65535)']
+    const places = inOrder.map(placeOf)
+    expect(places.toSorted((left, right) => left - right)).toEqual(places)
+    expect(new Set(places).size).toBe(inOrder.length)
   })
 })
