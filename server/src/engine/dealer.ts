@@ -8,7 +8,7 @@ import type { Queue } from '../core/queue.ts'
 import { isExpired } from '../core/transitions.ts'
 import { deal } from './deal.ts'
 import type { LeaseWaiters, Leasing } from './lease-waiters.ts'
-import { whenUnknown } from './requests.ts'
+import { whenUnknown } from './refused-batch.ts'
 import type { RoomParts } from './room-parts.ts'
 import type { Claim, Stock } from './stock.ts'
 

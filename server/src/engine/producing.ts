@@ -2,8 +2,9 @@
 import { type Instant, later } from '../core/instant.ts'
 import type { Queue } from '../core/queue.ts'
 import type { NewItem, Produced } from '../storage/storage.ts'
+import type { Request } from './call-lane.ts'
 import type { ProducedItems, ProduceOptions } from './engine.ts'
-import { oneByOne, type Request, whenUnknown } from './requests.ts'
+import { oneByOne, whenUnknown } from './refused-batch.ts'
 import type { RoomParts } from './room-parts.ts'
 import type { Stock } from './stock.ts'
 

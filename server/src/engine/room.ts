@@ -5,14 +5,13 @@
  */
 import type { Queue } from '../core/queue.ts'
 import { KnownError } from '../errors.ts'
-import { Lane } from '../storage/lane.ts'
 import type { Change, Complete, Extend, NewItem, Retry } from '../storage/storage.ts'
+import { CallLane, type Request } from './call-lane.ts'
 import { Dealer } from './dealer.ts'
-import type { LeasedItems, LeaseOptions, ProducedItems, ProduceOptions } from './engine.ts'
+import type { CallOptions, LeasedItems, LeaseOptions, ProducedItems, ProduceOptions } from './engine.ts'
 import { Held, heldLane } from './held.ts'
 import { LeaseWaiters } from './lease-waiters.ts'
 import { type Producing, writeProduces } from './producing.ts'
-import { addInTime, type CallTime } from './requests.ts'
 import type { RoomParts } from './room-parts.ts'
 import { type Completing, type Returning, writeCompletes, writeReturns } from './settling.ts'
 import { Stock } from './stock.ts'
@@ -25,9 +24,9 @@ export class Room {
   queue: Queue
   readonly #parts: RoomParts
   readonly #stock: Stock
-  readonly #produces: Lane<Producing>
-  readonly #completes: Lane<Completing>
-  readonly #returns: Lane<Returning>
+  readonly #produces: CallLane<Producing>
+  readonly #completes: CallLane<Completing>
+  readonly #returns: CallLane<Returning>
   readonly #leases: LeaseWaiters
   readonly #dealer: Dealer
   readonly #held: Held
@@ -43,11 +42,11 @@ export class Room {
       this.wake()
     }
     const options = { weightMax: batchItemsMax, batchesMax }
-    this.#produces = new Lane(options, (batch) =>
+    this.#produces = new CallLane(options, (batch) =>
       writeProduces(batch, this.queue, this.#stock, parts, onReady),
     )
-    this.#completes = new Lane({ ...options, batchesMax: 1 }, (batch) => writeCompletes(batch, parts))
-    this.#returns = new Lane({ ...options, batchesMax: 1 }, (batch) => writeReturns(batch, parts))
+    this.#completes = new CallLane({ ...options, batchesMax: 1 }, (batch) => writeCompletes(batch, parts))
+    this.#returns = new CallLane({ ...options, batchesMax: 1 }, (batch) => writeReturns(batch, parts))
     this.#leases = new LeaseWaiters(queue.name)
     this.#dealer = new Dealer(
       () => this.queue,
@@ -78,33 +77,25 @@ export class Room {
   }
 
   produce(items: readonly NewItem[], options: ProduceOptions): Promise<ProducedItems> {
-    const refused = this.#refusal()
-    if (refused !== undefined) return Promise.reject(refused)
-    return new Promise((resolve, reject) => {
-      const { partition, once } = options
-      const arrival = ++this.#arrivals
+    const { partition, once } = options
+    return this.#call(this.#produces, options, (arrival, timeoutMs, deadline, resolve, reject) => {
       const weight = items.length
-      addInTime(this.#produces, { arrival, weight, items, partition, once, resolve, reject }, options)
+      return { arrival, weight, timeoutMs, deadline, items, partition, once, resolve, reject }
     })
   }
 
-  complete(command: Complete, options: CallTime): Promise<void> {
-    const refused = this.#refusal()
-    if (refused !== undefined) return Promise.reject(refused)
-    return new Promise((resolve, reject) => {
-      const arrival = ++this.#arrivals
-      addInTime(this.#completes, { arrival, weight: command.ids.length, command, resolve, reject }, options)
+  complete(command: Complete, options: CallOptions): Promise<void> {
+    return this.#call(this.#completes, options, (arrival, timeoutMs, deadline, resolve, reject) => {
+      const weight = command.ids.length
+      return { arrival, weight, timeoutMs, deadline, command, resolve, reject }
     })
   }
 
   /** Gives items back, or holds them for longer. */
-  settle(command: Retry | Extend, options: CallTime): Promise<readonly Change[]> {
-    const refused = this.#refusal()
-    if (refused !== undefined) return Promise.reject(refused)
-    return new Promise((resolve, reject) => {
-      const arrival = ++this.#arrivals
+  settle(command: Retry | Extend, options: CallOptions): Promise<readonly Change[]> {
+    return this.#call(this.#returns, options, (arrival, timeoutMs, deadline, resolve, reject) => {
       const weight = command.op === 'retry' ? command.items.length : command.ids.length
-      addInTime(this.#returns, { arrival, weight, command, resolve, reject }, options)
+      return { arrival, weight, timeoutMs, deadline, command, resolve, reject }
     })
   }
 
@@ -175,15 +166,24 @@ export class Room {
   async #idle(): Promise<void> {
     await this.#held.whenReleased()
     await Promise.all([...this.#lanes().map((lane) => lane.whenIdle()), this.#dealer.whenIdle()])
+    for (const lane of this.#lanes()) lane.off()
   }
 
-  #lanes(): readonly Pick<Lane<Producing | Completing | Returning>, 'drain' | 'whenIdle'>[] {
+  #lanes(): readonly Pick<CallLane<Producing | Completing | Returning>, 'drain' | 'whenIdle' | 'off'>[] {
     return [this.#produces, this.#completes, this.#returns]
   }
 
-  #refusal(): KnownError | undefined {
-    if (this.#closed !== undefined) return this.#closed
-    return this.#unprocessed() >= this.#parts.requestsMax ? this.#overloaded() : undefined
+  #call<T, R extends Request<T>>(
+    lane: CallLane<R>,
+    { timeoutMs = Number.POSITIVE_INFINITY, signal }: CallOptions,
+    make: MakeRequest<T, R>,
+  ): Promise<T> {
+    if (this.#closed !== undefined) return Promise.reject(this.#closed)
+    if (this.#unprocessed() >= this.#parts.requestsMax) return Promise.reject(this.#overloaded())
+    return new Promise<T>((resolve, reject) => {
+      const now = timeoutMs === Number.POSITIVE_INFINITY ? 0 : performance.now()
+      lane.call(make(++this.#arrivals, timeoutMs, now + timeoutMs, resolve, reject), now, signal)
+    })
   }
 
   #unprocessed(): number {
@@ -198,3 +198,11 @@ export class Room {
     )
   }
 }
+
+type MakeRequest<T, R extends Request<T>> = (
+  arrival: number,
+  timeoutMs: number,
+  deadline: number,
+  resolve: (value: T) => void,
+  reject: (error: unknown) => void,
+) => R

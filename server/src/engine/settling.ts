@@ -1,7 +1,8 @@
 /** Requests to settle leases of one queue (complete, retry, extend), and how a batch of them is written. */
 import type { Change, Complete, Extend, Retry, Settled } from '../storage/storage.ts'
+import type { Request } from './call-lane.ts'
 import { itemRefused } from './refused.ts'
-import { oneByOne, type Request, whenUnknown } from './requests.ts'
+import { oneByOne, whenUnknown } from './refused-batch.ts'
 import type { RoomParts } from './room-parts.ts'
 
 /** Who completes is told that it is done, and no more. */
