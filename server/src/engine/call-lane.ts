@@ -7,9 +7,10 @@ export type Request<T> = {
   /** Counts those who call, so that what was held can be done in the order in which it came. */
   readonly arrival: number
   readonly weight: number
-  /** How long it may wait, and until when, as `performance.now()` tells it; Infinity: as long as it takes. */
+  /** How long it may wait; Infinity: as long as it takes. */
   readonly timeoutMs: number
-  readonly deadline: number
+  /** Until when, as `performance.now()` tells it. Its lane knows. */
+  deadline: number
   resolve(value: T): void
   reject(error: unknown): void
 }
@@ -22,9 +23,13 @@ export class CallLane<R extends Request<never>> extends Lane<R> {
   // One timer for all of them: nearly all are written long before their time.
   readonly #alarm = new Alarm((now) => this.#endLate(now))
 
-  call(request: R, now: number, signal: AbortSignal | undefined): void {
+  call(request: R, signal: AbortSignal | undefined): void {
     this.add(request)
-    if (request.deadline < Number.POSITIVE_INFINITY) this.#alarm.by(request.deadline, now)
+    if (request.timeoutMs < Number.POSITIVE_INFINITY) {
+      const now = performance.now()
+      request.deadline = now + request.timeoutMs
+      this.#alarm.by(request.deadline, now)
+    }
     if (signal !== undefined) this.#endWith(request, signal)
   }
 

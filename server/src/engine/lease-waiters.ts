@@ -28,6 +28,8 @@ export type Leasing = {
 export class LeaseWaiters {
   readonly #queue: string
   readonly #byClient = new Map<string, Leasing>()
+  /** How many items they ask for together. */
+  #asked = 0
   readonly #alarm = new Alarm((now) => this.#endLate(now))
   readonly #signals = new Signals((signal) => this.#abort(signal))
 
@@ -62,6 +64,7 @@ export class LeaseWaiters {
         resolve,
         reject,
       })
+      this.#asked += countMax
       this.#alarm.by(deadline, now)
       if (signal !== undefined) this.#signals.hear(signal)
     })
@@ -69,9 +72,7 @@ export class LeaseWaiters {
 
   /** Those who came first, up to an arrival, as many as their share of all. See storage/lane.ts for why not all. */
   next(batchesMax: number, shareMin: number, arrivalMax: number): Leasing[] {
-    let asked = 0
-    for (const { countMax } of this.#byClient.values()) asked += countMax
-    const share = Math.max(Math.ceil(asked / batchesMax), shareMin)
+    const share = Math.max(Math.ceil(this.#asked / batchesMax), shareMin)
     const next: Leasing[] = []
     let weight = 0
     for (const leasing of this.#byClient.values()) {
@@ -130,6 +131,7 @@ export class LeaseWaiters {
 
   #leave(leasing: Leasing): void {
     this.#byClient.delete(leasing.clientId)
+    this.#asked -= leasing.countMax
     if (this.#byClient.size === 0) this.#alarm.off()
     if (leasing.signal !== undefined) this.#signals.drop(leasing.signal)
     // A map is rebuilt now and then, and what was in it just then lives on with the old one until the next

@@ -6,7 +6,7 @@
 import type { Queue } from '../core/queue.ts'
 import { KnownError } from '../errors.ts'
 import type { Change, Complete, Extend, NewItem, Retry } from '../storage/storage.ts'
-import { CallLane, type Request } from './call-lane.ts'
+import { CallLane } from './call-lane.ts'
 import { Dealer } from './dealer.ts'
 import type { CallOptions, LeasedItems, LeaseOptions, ProducedItems, ProduceOptions } from './engine.ts'
 import { Held, heldLane } from './held.ts'
@@ -19,6 +19,7 @@ import { Stock } from './stock.ts'
 const batchItemsMax = 2_000
 /** One is written while the answers to the other go out, and their callers come back. */
 const batchesMax = 2
+const forever = Number.POSITIVE_INFINITY
 
 export class Room {
   queue: Queue
@@ -77,25 +78,42 @@ export class Room {
   }
 
   produce(items: readonly NewItem[], options: ProduceOptions): Promise<ProducedItems> {
-    const { partition, once } = options
-    return this.#call(this.#produces, options, (arrival, timeoutMs, deadline, resolve, reject) => {
+    const refused = this.#refusal()
+    if (refused !== undefined) return Promise.reject(refused)
+    return new Promise((resolve, reject) => {
+      const { partition, once, timeoutMs = forever, signal } = options
+      const arrival = ++this.#arrivals
       const weight = items.length
-      return { arrival, weight, timeoutMs, deadline, items, partition, once, resolve, reject }
+      this.#produces.call(
+        { arrival, weight, timeoutMs, deadline: forever, items, partition, once, resolve, reject },
+        signal,
+      )
     })
   }
 
   complete(command: Complete, options: CallOptions): Promise<void> {
-    return this.#call(this.#completes, options, (arrival, timeoutMs, deadline, resolve, reject) => {
+    const refused = this.#refusal()
+    if (refused !== undefined) return Promise.reject(refused)
+    return new Promise((resolve, reject) => {
+      const { timeoutMs = forever, signal } = options
+      const arrival = ++this.#arrivals
       const weight = command.ids.length
-      return { arrival, weight, timeoutMs, deadline, command, resolve, reject }
+      this.#completes.call(
+        { arrival, weight, timeoutMs, deadline: forever, command, resolve, reject },
+        signal,
+      )
     })
   }
 
   /** Gives items back, or holds them for longer. */
   settle(command: Retry | Extend, options: CallOptions): Promise<readonly Change[]> {
-    return this.#call(this.#returns, options, (arrival, timeoutMs, deadline, resolve, reject) => {
+    const refused = this.#refusal()
+    if (refused !== undefined) return Promise.reject(refused)
+    return new Promise((resolve, reject) => {
+      const { timeoutMs = forever, signal } = options
+      const arrival = ++this.#arrivals
       const weight = command.op === 'retry' ? command.items.length : command.ids.length
-      return { arrival, weight, timeoutMs, deadline, command, resolve, reject }
+      this.#returns.call({ arrival, weight, timeoutMs, deadline: forever, command, resolve, reject }, signal)
     })
   }
 
@@ -173,17 +191,9 @@ export class Room {
     return [this.#produces, this.#completes, this.#returns]
   }
 
-  #call<T, R extends Request<T>>(
-    lane: CallLane<R>,
-    { timeoutMs = Number.POSITIVE_INFINITY, signal }: CallOptions,
-    make: MakeRequest<T, R>,
-  ): Promise<T> {
-    if (this.#closed !== undefined) return Promise.reject(this.#closed)
-    if (this.#unprocessed() >= this.#parts.requestsMax) return Promise.reject(this.#overloaded())
-    return new Promise<T>((resolve, reject) => {
-      const now = timeoutMs === Number.POSITIVE_INFINITY ? 0 : performance.now()
-      lane.call(make(++this.#arrivals, timeoutMs, now + timeoutMs, resolve, reject), now, signal)
-    })
+  #refusal(): KnownError | undefined {
+    if (this.#closed !== undefined) return this.#closed
+    return this.#unprocessed() >= this.#parts.requestsMax ? this.#overloaded() : undefined
   }
 
   #unprocessed(): number {
@@ -198,11 +208,3 @@ export class Room {
     )
   }
 }
-
-type MakeRequest<T, R extends Request<T>> = (
-  arrival: number,
-  timeoutMs: number,
-  deadline: number,
-  resolve: (value: T) => void,
-  reject: (error: unknown) => void,
-) => R

@@ -223,7 +223,8 @@ function columnsOf(asked: readonly Asked[]) {
     partitions: [] as number[],
     ids: [] as string[],
   }
-  for (const [index, { command, known }] of asked.entries()) {
+  for (let index = 0; index < asked.length; index++) {
+    const { command, known } = asked[index] as Asked
     for (const id of command.ids) {
       columns.commands.push(index)
       columns.queueIds.push(known.id)
