@@ -46,13 +46,15 @@ export const leaseOne: Statement = {
         )), unnest($5::text[])) with ordinality as p(place, holder, turn)
       where t.ctid = p.place
       returning p.turn, t.ctid as place, ${leasedColumns('t')}
+    ), summed as materialized (
+      select count(*) as n, array_agg(id) as ids from leased
     ), ended as (
       insert into redrive.lease_ends (queue_id, partition, deadline, ids)
-      select $1::int4, $3::int4, $6::int8, array_agg(id) from leased having count(*) > 0
+      select $1::int4, $3::int4, $6::int8, ids from summed where n > 0
     ), counted as (${addToCounts(
       ['waiting', 'leased', 'lease_sum_ms'],
-      `select $1::int4, $3::int4, $8::int4, -count(*), count(*), count(*) * ($6::int8 / 1000) from leased
-       having count(*) > 0 and $8::int4 is not null`,
+      `select $1::int4, $3::int4, $8::int4, -n, n, n * ($6::int8 / 1000) from summed
+       where n > 0 and $8::int4 is not null`,
     )})
     select l.turn, l.place, ${leasedNames.map((name) => `l.${name}`).join(', ')} from leased l`,
   isListed: true,
