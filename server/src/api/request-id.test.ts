@@ -32,6 +32,22 @@ describe('a new xid', () => {
     expect([...ids].sort()).toEqual(ids)
   })
 
+  it('counts on from the one before, with the same machine and process', () => {
+    const bitsOf = (id: string) =>
+      [...id]
+        .map((digit) => Number.parseInt(digit, 32).toString(2).padStart(5, '0'))
+        .join('')
+        .slice(0, 96)
+    const second = 0x4d88e15b
+    const [one, two] = [newXid(second * 1_000), newXid(second * 1_000 + 999)].map(bitsOf)
+    const parts = (bits = '') =>
+      [bits.slice(0, 32), bits.slice(56, 72), bits.slice(72)].map((part) => Number.parseInt(part, 2))
+    const [seconds, pid, counter = 0] = parts(one)
+    expect([seconds, pid]).toEqual([second, process.pid & 0xffff])
+    expect(parts(two)).toEqual([second, pid, (counter + 1) & 0xffffff])
+    expect(two?.slice(0, 72)).toBe(one?.slice(0, 72))
+  })
+
   it('begins with its second in base32hex', () => {
     expect(newXid(0x4d88e15b * 1_000).slice(0, 6)).toBe('9m4e2m')
     expect(newXid(0).slice(0, 6)).toBe('000000')

@@ -13,27 +13,37 @@ export function requestIdOf(request: IncomingMessage): string {
 
 const alphabet = '0123456789abcdefghijklmnopqrstuv'
 const machine = createHash('sha256').update(hostname()).digest().subarray(0, 3)
-const buffer = Buffer.alloc(12)
-machine.copy(buffer, 4)
-buffer.writeUInt16BE(process.pid & 0xffff, 7)
+const bytes = Buffer.alloc(9)
+machine.copy(bytes, 4)
+bytes.writeUInt16BE(process.pid & 0xffff, 7)
 let counter = randomBytes(3).readUIntBE(0, 3)
+/** All ids of a second begin alike: with these characters, and two bits of the next. */
+let begun = { second: -1, text: '', bits: 0 }
 
 /** An xid: seconds, machine, process and counter as 20 characters that sort by time. */
 export function newXid(nowMs: number = Date.now()): string {
   counter = (counter + 1) & 0xffffff
-  buffer.writeUInt32BE(Math.floor(nowMs / 1_000) >>> 0, 0)
-  buffer.writeUIntBE(counter, 9, 3)
+  const second = Math.floor(nowMs / 1_000) >>> 0
+  if (second !== begun.second) begun = begin(second)
+  const rest = (begun.bits << 24) | counter
+  let text = begun.text
+  for (let shift = 21; shift > 0; shift -= 5) text += alphabet[(rest >>> shift) & 31]
+  return text + alphabet[(rest & 1) << 4]
+}
+
+function begin(second: number): typeof begun {
+  bytes.writeUInt32BE(second, 0)
   let text = ''
+  let count = 0
   let bits = 0
-  let value = 0
-  for (const byte of buffer) {
-    value = (value << 8) | byte
-    bits += 8
-    while (bits >= 5) {
-      bits -= 5
-      text += alphabet[(value >>> bits) & 31]
+  for (const byte of bytes) {
+    bits = (bits << 8) | byte
+    count += 8
+    while (count >= 5) {
+      count -= 5
+      text += alphabet[(bits >>> count) & 31]
     }
-    value &= (1 << bits) - 1
+    bits &= (1 << count) - 1
   }
-  return text + alphabet[(value << (5 - bits)) & 31]
+  return { second, text, bits }
 }

@@ -31,8 +31,8 @@ export function deal<W extends Waiter>(
 /** The partition with the most items left, lowest number first; when none is left, the one that had the most. */
 function fullest(unspoken: readonly number[], available: readonly number[]): number | undefined {
   let best: number | undefined
-  for (const [partition, count] of available.entries()) {
-    if (count <= 0) continue
+  for (let partition = 0; partition < available.length; partition++) {
+    if ((available[partition] ?? 0) <= 0) continue
     if (best === undefined || (unspoken[partition] ?? 0) > (unspoken[best] ?? 0)) best = partition
   }
   return best

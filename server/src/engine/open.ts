@@ -77,9 +77,14 @@ export function openEngine(storage: Storage, options: EngineOptions): Engine {
       onChanges,
       onAvailable: announcer.add,
       onDue: (at: number) => clockwork.expect(at),
-      onGone: () => {
-        if (open.get(name) === room) void leaveRoom(name, wasDeleted(name)).catch(onError)
+      onGone: () => leave(wasDeleted(name)),
+      onRefused: (error: unknown) => {
+        if (error instanceof KnownError && error.code === 'QUEUE_NOT_FOUND') leave(error)
       },
+    }
+    /** A queue that is gone from the store, by this or another server, has no room. */
+    const leave = (why: KnownError) => {
+      if (open.get(name) === room) void leaveRoom(name, why).catch(onError)
     }
     const room: Room = new Room(queue, available, parts)
     if (held.has(name)) room.hold(true)
@@ -112,15 +117,10 @@ export function openEngine(storage: Storage, options: EngineOptions): Engine {
     if (open.get(name) === room) open.delete(name)
     await room.close(why)
   }
-  /** A queue that is gone from the store, by this or another server, has no room. */
+  /** One that is open is not waited for: every turn that a call waits is paid by all calls. */
   const inRoom = <T>(name: string, work: (room: Room) => Promise<T>): Promise<T> => {
-    // One that is open is not waited for: every turn that a call waits is paid by all calls.
     const room = closed === undefined ? open.get(name) : undefined
-    const working = room === undefined ? roomOf(name).then(work) : work(room)
-    return working.catch(async (error: unknown) => {
-      if (error instanceof KnownError && error.code === 'QUEUE_NOT_FOUND') await leaveRoom(name, error)
-      throw error
-    })
+    return room === undefined ? roomOf(name).then(work) : work(room)
   }
 
   const entry = (
@@ -232,11 +232,10 @@ export function openEngine(storage: Storage, options: EngineOptions): Engine {
     listQueues: (query) => read(storage.listQueues(query)),
 
     produce: (queue, items, call = {}) => inRoom(queue, (room) => room.produce(items, call)),
-    lease: (queue, { clientId, countMax, timeoutMs, signal }) =>
-      inRoom(queue, (room) => room.lease(clientId, countMax, timeoutMs, signal)),
+    lease: (queue, options) => inRoom(queue, (room) => room.lease(options)),
     complete: (queue, partition, ids, call = {}) =>
       inRoom(queue, (room) =>
-        room.settle({ op: 'complete', queue, partition, ids, now: clock.now() }, call).then(nothing),
+        room.complete({ op: 'complete', queue, partition, ids, now: clock.now() }, call),
       ),
     retry: (queue, partition, items, call = {}) =>
       inRoom(queue, async (room) => {
@@ -339,8 +338,6 @@ export function openEngine(storage: Storage, options: EngineOptions): Engine {
     },
   }
 }
-
-function nothing(): void {}
 
 function wasDeleted(name: string): KnownError {
   return new KnownError('QUEUE_SHUTTING_DOWN', `queue ${name} was deleted`)

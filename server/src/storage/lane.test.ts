@@ -42,6 +42,18 @@ describe('a lane', () => {
     expect(batches.map(({ names }) => names.length)).toEqual([128, 128, 128])
   })
 
+  it('lets go of those that are over, and weighs only the others', async () => {
+    const { lane, batches, add } = laneOf(1, 10)
+    add(1)
+    await turn()
+    add(10, 5)
+    expect(lane.withdrawAll(({ name }) => name % 2 === 1).map(({ name }) => name)).toEqual([1, 3, 5, 7, 9])
+    batches[0]?.end()
+    await turn()
+    expect(batches[1]?.names).toEqual([0, 2])
+    expect(lane.waiting).toBe(3)
+  })
+
   it('does not divide a few', async () => {
     const { lane, batches, add } = laneOf(2)
     add(60)

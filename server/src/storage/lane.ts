@@ -58,6 +58,18 @@ export class Lane<Request extends { readonly weight: number }> {
     return true
   }
 
+  /** Takes out those that wait and are over: they will not be worked on. */
+  withdrawAll(isOver: (request: Request) => boolean): Request[] {
+    const over: Request[] = []
+    this.#waiting = this.#waiting.filter((request) => {
+      if (!isOver(request)) return true
+      over.push(request)
+      return false
+    })
+    this.#waitingWeight -= weightOf(over)
+    return over
+  }
+
   hold(isHeld: boolean): void {
     this.#isHeld = isHeld
     this.#start()

@@ -4,8 +4,9 @@
  */
 import { Buffer } from 'node:buffer'
 import { uuidBytes, writeKsuidUuid } from '../../core/ksuid.ts'
+import { type Place, placesPerPage } from './places.ts'
 
-const oid = { bytea: 17, int8: 20, int4: 23, text: 25, uuid: 2950 } as const
+const oid = { bytea: 17, int8: 20, int4: 23, text: 25, tid: 27, uuid: 2950 } as const
 const headBytes = 20
 
 type Texts = readonly (string | null)[]
@@ -63,6 +64,17 @@ export function int8s(values: Numbers): Buffer {
 /** As PostgreSQL writes an array, of what needs no more than quotes: places and versions of rows. */
 export function list(values: readonly string[]): string {
   return values.length === 0 ? '{}' : `{"${values.join('","')}"}`
+}
+
+export function places(values: readonly Place[]): Buffer {
+  const array = start(oid.tid, headBytes + values.length * 10, values.length)
+  let at = headBytes
+  for (const value of values) {
+    at = array.writeInt32BE(6, at)
+    at = array.writeUInt32BE(Math.floor(value / placesPerPage), at)
+    at = array.writeUInt16BE(value % placesPerPage, at)
+  }
+  return array
 }
 
 /** The UUIDs of KSUIDs. */

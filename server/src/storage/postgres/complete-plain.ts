@@ -4,9 +4,10 @@
  */
 import type { Item } from '../../core/item.ts'
 import type { Change, Complete, Refusal, Settled } from '../storage.ts'
-import { int4s, texts } from './arrays.ts'
+import { int4s, places, texts } from './arrays.ts'
 import type { Connection, Row, Statement } from './connections.ts'
 import { addToCounts } from './counts.ts'
+import type { Place } from './places.ts'
 import type { KnownQueue, QueueBook } from './queues.ts'
 import { stateCodes } from './rows.ts'
 import type { Store } from './store.ts'
@@ -51,18 +52,17 @@ export const completePlain: Statement = {
 
 /**
  * Expects that all of them are leased, as nearly always they are: takes them out in one go, and undoes
- * itself when that were not all. `$7`: the slot of the counts.
+ * itself when that were not all. `$7`: the slot of the counts. `isAll`: whether these were the right ones.
  */
-function completeWith(name: string, removed: string): Statement {
+function completeWith(name: string, removed: string, isAll: string): Statement {
   return {
     name,
     text: `with asked as materialized (
       select count(*) as known from unnest($1::int4[], $2::int4[]) as a(queue_id, version)
         join redrive.queues q on q.id = a.queue_id and q.version = a.version
     ), removed as (
-      delete from redrive.items_live t using ${removed} and t.state = ${leased} and t.letter_id is null
-        and (select known from asked) = $6::int4
-      returning t.queue_id, t.partition, t.created_at, t.lease_deadline
+      delete from redrive.items_live t ${removed} and t.state = ${leased} and t.letter_id is null
+      returning t.queue_id, t.partition, t.id, t.created_at, t.lease_deadline
     ), sums as materialized (
       select queue_id, partition, count(*) as n, sum(created_at / 1000) as created, sum(lease_deadline / 1000) as leased
       from removed group by queue_id, partition
@@ -70,26 +70,35 @@ function completeWith(name: string, removed: string): Statement {
       ['leased', 'completed', 'created_sum_ms', 'lease_sum_ms'],
       'select queue_id, partition, $7::int4, -n, n, -created, -leased from sums order by queue_id, partition',
     )})
-    select redrive.expect_rows(coalesce((select sum(n) from sums), 0)::int8, cardinality($5::text[]))`,
+    select redrive.expect_rows(${isAll}, cardinality($5::text[]))`,
+    isListed: true,
   }
 }
+
+const isKnown = '(select known from asked) = $6::int4'
 
 /** Looks them up, like `locate`. */
 export const completeLeased = completeWith(
   'complete-leased',
-  `unnest($3::int4[], $4::int4[], $5::text[]) as i(queue_id, partition, id)
+  `using unnest($3::int4[], $4::int4[], $5::text[]) as i(queue_id, partition, id)
         cross join lateral (
           select f.ctid as place from redrive.items_live f
           where f.queue_id = i.queue_id and f.partition = i.partition and f.id = i.id offset 0
         ) p
-      where t.ctid = p.place`,
+      where t.ctid = p.place and ${isKnown}`,
+  'coalesce((select sum(n) from sums), 0)::int8',
 )
 
-/** Finds them where they were leased, `$8`, unless somebody changed them since. See `Places`. */
+/**
+ * Finds them where they were leased, `$8`, unless somebody changed them since. See `Places`. They are asked for and
+ * found in the order in which they stand, so what was found is compared as a whole; it is not joined with what was asked for,
+ * which would go to each place by itself. When nothing is known of a queue there is no place to go to.
+ */
 export const completeInPlace = completeWith(
   'complete-in-place',
-  `unnest($3::int4[], $4::int4[], $5::text[], $8::tid[]) as i(queue_id, partition, id, place)
-      where t.ctid = i.place and t.queue_id = i.queue_id and t.partition = i.partition and t.id = i.id`,
+  `where t.ctid = any (case when ${isKnown} then $8::tid[] end)`,
+  `(select case when array_agg(id) = $5::text[] and array_agg(queue_id) = $3::int4[]
+      and array_agg(partition) = $4::int4[] then count(*) else -1 end from removed)`,
 )
 
 type Asked = Readonly<{ command: Complete; known: KnownQueue }>
@@ -102,10 +111,11 @@ export async function tryCompleteAlone(
   const asked = await store.book.ofEach(store.connections, commands)
   if (!isPlain(asked, store.book)) return undefined
   const queues = [...new Set(asked.map(({ known }) => known))]
-  const items = placesOf(asked)
-  const places = store.cursors.places.takeAll(items.ids)
+  const found = columnsOf(asked)
+  const taken = store.cursors.places.takeAll(found.ids)
+  const items = taken === undefined ? found : inOrder(found, taken)
   // When it undoes itself the error is one worth repeating, and the transaction will tell which and why.
-  await store.connections.writeAlone(places !== undefined ? completeInPlace : completeLeased, [
+  await store.connections.writeAlone(taken !== undefined ? completeInPlace : completeLeased, [
     int4s(queues.map(({ id }) => id)),
     int4s(queues.map(({ version }) => version)),
     int4s(items.queueIds),
@@ -113,9 +123,26 @@ export async function tryCompleteAlone(
     texts(items.ids),
     queues.length,
     store.slots.settle,
-    ...(places === undefined ? [] : [places]),
+    ...(taken === undefined ? [] : [places(taken.sort(ascending))]),
   ])
   return commands.map(settledOf)
+}
+
+type Columns = Readonly<{ queueIds: number[]; partitions: number[]; ids: string[] }>
+
+/** By place. Mostly they are so already: completed as they were leased, and leased as they were stored. */
+function inOrder(items: Columns, taken: readonly Place[]): Columns {
+  if (taken.every((place, index) => index === 0 || place > (taken[index - 1] as Place))) return items
+  const order = [...taken.keys()].sort((left, right) => (taken[left] as Place) - (taken[right] as Place))
+  return {
+    queueIds: order.map((index) => items.queueIds[index] as number),
+    partitions: order.map((index) => items.partitions[index] as number),
+    ids: order.map((index) => items.ids[index] as string),
+  }
+}
+
+function ascending(left: number, right: number): number {
+  return left - right
 }
 
 export async function tryCompletePlain(
@@ -161,7 +188,7 @@ async function completeTogether(
   connection: Connection,
   asked: readonly Asked[],
 ): Promise<{ settled: Settled[]; sums: Row[] } | undefined> {
-  const items = placesOf(asked)
+  const items = columnsOf(asked)
   const rows = await connection.query(completePlain, [
     int4s(items.commands),
     int4s(items.queueIds),
@@ -188,23 +215,24 @@ async function completeTogether(
   return { settled, sums: rows.filter((row) => row.queue_id !== null) }
 }
 
-/** Where each item is, column by column. */
-function placesOf(asked: readonly Asked[]) {
-  const places = {
+/** Which item of which queue and partition each command names, column by column. */
+function columnsOf(asked: readonly Asked[]) {
+  const columns = {
     commands: [] as number[],
     queueIds: [] as number[],
     partitions: [] as number[],
     ids: [] as string[],
   }
-  for (const [index, { command, known }] of asked.entries()) {
+  for (let index = 0; index < asked.length; index++) {
+    const { command, known } = asked[index] as Asked
     for (const id of command.ids) {
-      places.commands.push(index)
-      places.queueIds.push(known.id)
-      places.partitions.push(command.partition)
-      places.ids.push(id)
+      columns.commands.push(index)
+      columns.queueIds.push(known.id)
+      columns.partitions.push(command.partition)
+      columns.ids.push(id)
     }
   }
-  return places
+  return columns
 }
 
 function settledOf(command: Complete): Settled {

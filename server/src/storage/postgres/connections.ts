@@ -8,11 +8,12 @@ import pg from 'pg'
 import type { CredentialSource, Credentials } from '../credentials.ts'
 import { CopyIn } from './copy-in.ts'
 import { isConnectionLost, isRefusedLogin, OutcomeUnknown } from './errors.ts'
+import { ListedStatement, SentStatement } from './sent-statement.ts'
 
 export type Row = Record<string, unknown>
 /**
  * Named ones are parsed once per connection. `isLong`: may take as long as it takes. `isListed`: rows come
- * as lists of values, in the order of the columns.
+ * as lists of values as PostgreSQL writes them, in the order of the columns.
  */
 export type Statement = Readonly<{ name?: string; text: string; isLong?: true; isListed?: true }>
 
@@ -342,17 +343,13 @@ class PooledConnection implements Connection {
     this.#client = client
   }
 
-  async query(statement: Statement, values: readonly unknown[] = []): Promise<Row[]> {
-    const { name, text, isLong, isListed } = statement
-    const timed = {
-      ...(name !== undefined && { name }),
-      text,
-      values: values as unknown[],
-      query_timeout: isLong === true ? longAnswerTimeoutMs : answerTimeoutMs,
-      ...(isListed === true && { rowMode: 'array' }),
-    }
-    const { rows } = await this.#client.query<Row>(timed)
-    return rows
+  query(statement: Statement, values: readonly unknown[] = []): Promise<Row[]> {
+    const timeoutMs = statement.isLong === true ? longAnswerTimeoutMs : answerTimeoutMs
+    return new Promise((resolve, reject) => {
+      const done = (error: Error | undefined, rows: Row[]) => (error ? reject(error) : resolve(rows))
+      const Sent = statement.isListed === true ? ListedStatement : SentStatement
+      this.#client.query(new Sent(statement, values, timeoutMs, done))
+    })
   }
 
   copy(text: string, messages: readonly Buffer[]): Promise<void> {

@@ -3,7 +3,7 @@
  * in lists is then the same for all of them, and the database does with a few steps less per item
  * and per statement.
  */
-import { int4s, texts } from './arrays.ts'
+import { texts } from './arrays.ts'
 import type { Statement } from './connections.ts'
 import { addToCounts } from './counts.ts'
 import { leasedColumns, leasedNames } from './leased-row.ts'
@@ -24,54 +24,49 @@ export type OneLease = Readonly<{
 }>
 
 /**
- * Says the same, and undoes itself for the same reason, as the statements in `lease.ts`. Counted is what was
+ * Says the same, and undoes itself for the same reason, as the statements in `lease.ts`. Places and holders are laid
+ * side by side as two lists, so nothing is numbered or looked up in a list for each item. Counted is what was
  * updated, not what was picked: a row that somebody else leased and gave back in between is locked in its newest
  * version, which this statement does not see.
  */
 export const leaseOne: Statement = {
   name: 'lease-one',
-  text: `with picked as materialized (
-      select o.place, row_number() over () as turn from (
-        select t.ctid as place from redrive.items_live t
-        where t.queue_id = $1::int4 and t.partition = $3::int4 and t.state = ${stateCodes.waiting}
-          and t.available_at is null and t.ended_at is null and (-t.priority, t.id) > ($10::int4, $11::text)
-          and (select redrive.expect_rows(count(*), 1) from redrive.queues q
-            where q.id = $1::int4 and q.version = $2::int4) > 0
-        order by -t.priority, t.id limit $4::int4 for update skip locked
-      ) o
-    ), leased as (
+  text: `with leased as (
       update redrive.items_live t
-      set state = ${stateCodes.leased}, attempts = t.attempts + 1, lease_holder = ($5::text[])[($6::int4[])[p.turn]],
-        lease_deadline = $7::int8, updated_at = $8::int8
-      from picked p where t.ctid = p.place
+      set state = ${stateCodes.leased}, attempts = t.attempts + 1, lease_holder = p.holder,
+        lease_deadline = $6::int8, updated_at = $7::int8
+      from rows from (unnest(array(
+          select o.ctid from redrive.items_live o
+          where o.queue_id = $1::int4 and o.partition = $3::int4 and o.state = ${stateCodes.waiting}
+            and o.available_at is null and o.ended_at is null and (-o.priority, o.id) > ($9::int4, $10::text)
+          order by -o.priority, o.id
+          limit $4::int4 * (select redrive.expect_rows(count(*), 1) from redrive.queues q
+            where q.id = $1::int4 and q.version = $2::int4)
+          for update skip locked
+        )), unnest($5::text[])) with ordinality as p(place, holder, turn)
+      where t.ctid = p.place
       returning p.turn, t.ctid as place, ${leasedColumns('t')}
+    ), summed as materialized (
+      select count(*) as n, array_agg(id) as ids from leased
     ), ended as (
       insert into redrive.lease_ends (queue_id, partition, deadline, ids)
-      select $1::int4, $3::int4, $7::int8, array_agg(id) from leased having count(*) > 0
+      select $1::int4, $3::int4, $6::int8, ids from summed where n > 0
     ), counted as (${addToCounts(
       ['waiting', 'leased', 'lease_sum_ms'],
-      `select $1::int4, $3::int4, $9::int4, -count(*), count(*), count(*) * ($7::int8 / 1000) from leased
-       having count(*) > 0 and $9::int4 is not null`,
+      `select $1::int4, $3::int4, $8::int4, -n, n, n * ($6::int8 / 1000) from summed
+       where n > 0 and $8::int4 is not null`,
     )})
     select l.turn, l.place, ${leasedNames.map((name) => `l.${name}`).join(', ')} from leased l`,
   isListed: true,
 }
 
 export function parametersOfOne(lease: OneLease): unknown[] {
-  // Each holder once: to find one in a list of texts the database goes over all those before it.
-  const places = new Map<string, number>()
-  const whose = lease.holders.map((holder) => {
-    const place = places.get(holder) ?? places.size + 1
-    places.set(holder, place)
-    return place
-  })
   return [
     lease.queueId,
     lease.version,
     lease.partition,
     lease.holders.length,
-    texts([...places.keys()]),
-    int4s(whose),
+    texts(lease.holders),
     lease.deadline,
     lease.now,
     lease.slot,

@@ -7,6 +7,7 @@ import { addToCounts } from './counts.ts'
 import { type Cursors, fromTheStart } from './cursors.ts'
 import { leaseOne, parametersOfOne } from './lease-one.ts'
 import { type LeasedValues, leasedColumns, leasedItem, leasedNames } from './leased-row.ts'
+import { placeOf } from './places.ts'
 import { checkPartition, type KnownQueue } from './queues.ts'
 import { stateCodes } from './rows.ts'
 import type { Store } from './store.ts'
@@ -171,7 +172,7 @@ async function leaseTogether(
     if (some.length === 0) continue
     const rows = (await query(connection, some, slot, cursors)) as unknown as readonly LeasedValues[]
     const dealt: LeasedValues[] = []
-    for (const row of rows) dealt[row[0] - 1] = row
+    for (const row of rows) dealt[Number(row[0]) - 1] = row
     let at = 0
     for (const { known, partition, turns } of some) {
       const { name, leaseUs } = known.queue
@@ -180,7 +181,7 @@ async function leaseTogether(
         if (row === undefined) continue
         const lease = { holder, deadline: later(now, leaseUs) }
         results[to]?.push(leasedItem(row, name, partition, now, lease))
-        if (!isAll) cursors?.places.set(row[2], row[1])
+        if (!isAll) cursors?.places.set(row[2], placeOf(row[1]))
       }
     }
   }

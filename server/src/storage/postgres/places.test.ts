@@ -3,7 +3,8 @@ import { needs, requireService } from '../../../../tools/services/require-servic
 import { hour, minute, newItems, noon } from '../../../test/make.ts'
 import { run, type TestDatabase, testDatabase } from '../../../test/postgres.ts'
 import type { Settled, Storage } from '../storage.ts'
-import { Places } from './places.ts'
+import { completeInPlace } from './complete-plain.ts'
+import { Places, placeOf } from './places.ts'
 
 const postgres = await requireService('postgres')
 const at = { queue: 'orders', partition: 0 } as const
@@ -71,6 +72,39 @@ describe('completing where the row was leased', needs(postgres), () => {
     expect(await here.verify()).toEqual([])
   })
 
+  it('is one statement over all of them, in whatever order and of whichever queues they are', async () => {
+    await using database = await testDatabase()
+    const storage = await openWithItems(database, 200)
+    await run(storage, { op: 'create-queue', queue: { name: 'bills', leaseUs: minute }, now: noon })
+    await run(storage, { op: 'produce', queue: 'bills', partition: 0, items: newItems(20), now: noon })
+    await database.rows(`create table deletes (text text)`)
+    await database.rows(`create function note_delete() returns trigger language plpgsql as $$
+      begin insert into deletes values (current_query()); return null; end $$`)
+    await database.rows(
+      `create trigger note after delete on redrive.items_live execute function note_delete()`,
+    )
+    const bills = await run(storage, {
+      op: 'lease',
+      queue: 'bills',
+      partition: 0,
+      holders: Array(10).fill('b'),
+      now: noon,
+    })
+    const orders = await lease(storage, 100)
+    const ids = orders.toReversed()
+    const settled = await storage.write([
+      { op: 'complete', ...at, ids: ids.slice(0, 70), now: noon },
+      { op: 'complete', queue: 'bills', partition: 0, ids: bills.map(({ id }) => id), now: noon },
+      { op: 'complete', ...at, ids: ids.slice(70), now: noon },
+    ])
+    expect(settled.map(({ isSettled }) => isSettled)).toEqual([true, true, true])
+    expect(await database.rows('select text = $1 as is_ours from deletes', [completeInPlace.text])).toEqual([
+      { is_ours: true },
+    ])
+    expect(await database.rows('select id from redrive.items_live')).toHaveLength(110)
+    expect(await storage.verify()).toEqual([])
+  })
+
   it('refuses an item of another partition', async () => {
     await using database = await testDatabase()
     const storage = await openWithItems(database, 1)
@@ -83,18 +117,25 @@ describe('completing where the row was leased', needs(postgres), () => {
 describe('places', () => {
   it('are given once, and only when all are known', () => {
     const places = new Places()
-    places.set('a', '(0,1)')
-    places.set('b', '(7,2)')
-    expect(places.takeAll(['a', 'b'])).toBe('{"(0,1)","(7,2)"}')
-    places.set('a', '(0,3)')
+    places.set('a', placeOf('(0,1)'))
+    places.set('b', placeOf('(7,2)'))
+    expect(places.takeAll(['b', 'a'])).toEqual([placeOf('(7,2)'), placeOf('(0,1)')])
+    places.set('a', placeOf('(0,3)'))
     expect(places.takeAll(['a', 'b'])).toBeUndefined()
     expect(places.takeAll(['a'])).toBeUndefined()
   })
 
   it('are as many as fit: the oldest are forgotten', () => {
     const places = new Places(2)
-    for (const id of ['a', 'b', 'c']) places.set(id, '(0,1)')
+    for (const id of ['a', 'b', 'c']) places.set(id, 1)
     expect(places.takeAll(['a'])).toBeUndefined()
     expect(places.takeAll(['b', 'c'])).toBeDefined()
+  })
+
+  it('are in the order in which the rows stand', () => {
+    const inOrder = ['(0,1)', '(0,226)', '(1,1)', '(9,3)', '(10,2)', '(4294967294,65535)']
+    const places = inOrder.map(placeOf)
+    expect(places.toSorted((left, right) => left - right)).toEqual(places)
+    expect(new Set(places).size).toBe(inOrder.length)
   })
 })

@@ -58,6 +58,7 @@ function produceWith(
       insert into redrive.items_live (${columns}, is_sourced) ${rows} where (select is_all from taken)
     ), counted as (${addTally(tallyFirst, slotAt, 'where (select is_all from taken)')})
     select is_all from taken`,
+    isListed: true,
   }
 }
 
@@ -125,7 +126,7 @@ export async function tryProduceAlone(
     store.slots.produce,
     taken.length,
   ])
-  if (outcome?.is_all !== true) {
+  if (outcome?.[0] !== 't') {
     for (const { known } of taken) store.book.forget(known.queue.name)
     return undefined
   }

@@ -195,7 +195,8 @@ async function each<C, R>(commands: readonly C[], act: (command: C) => Promise<R
 
 /** What may have put an item before the place where the next lease begins to look. */
 function moveCursors({ cursors }: Store, commands: readonly Command[], results: readonly AnyResult[]): void {
-  for (const [index, command] of commands.entries()) {
+  for (let index = 0; index < commands.length; index++) {
+    const command = commands[index] as Command
     switch (command.op) {
       case 'lease':
       case 'complete':
@@ -243,7 +244,8 @@ function targetsOf(redriven: Results['redrive']): Set<string> {
 /** Nearly all dead rows come from these; the others are few. */
 function deadRowsOf(commands: readonly Command[], results: readonly AnyResult[]): number {
   let count = 0
-  for (const [index, command] of commands.entries()) {
+  for (let index = 0; index < commands.length; index++) {
+    const command = commands[index] as Command
     if (command.op === 'lease') count += (results[index] as Results['lease']).length
     else if (command.op === 'complete') count += command.ids.length
     else if (command.op === 'retry') count += command.items.length
