@@ -12,8 +12,9 @@ import { queues } from './letters/made.ts'
 import { type Stand, time, timeCounts, timePages, timeSearches } from './letters/reads.ts'
 import { campaignOf, keepBusy, mixStates, timeArchive, timeBareMove, timeCampaign } from './letters/writes.ts'
 import { type OpenedRedrive, openRedrive } from './peers/redrive.ts'
-import { openPlaces, type Place, runSql, storeNames } from './places.ts'
+import { openPlaces, type Place, storeNames } from './places.ts'
 import type { BenchResult, Measured, Ratio, Timed } from './report.ts'
+import { runSql } from './run-sql.ts'
 
 const lettersDefault: Readonly<Record<StoreKind, number>> = { postgres: 5_000_000, sqlite: 1_000_000 }
 const lettersQuick = 50_000

@@ -1,7 +1,6 @@
 /** Where a benchmark keeps its stores: everything is under the temporary folder, and goes when we do. */
 import { rmSync, statSync } from 'node:fs'
 import { join } from 'node:path'
-import { Client } from 'pg'
 import type { StoreTarget } from '../server/src/storage/open.ts'
 import { stopAll } from '../tools/services/index.ts'
 import { createDatabaseOn } from '../tools/services/postgres/database.ts'
@@ -9,6 +8,7 @@ import { supervise } from '../tools/services/process/supervise.ts'
 import type { StoreKind } from './arguments.ts'
 import { CannotRun } from './cannot-run.ts'
 import { benchPostgres } from './postgres.ts'
+import { runSql } from './run-sql.ts'
 
 export type Place = Readonly<{
   target: Exclude<StoreTarget, { kind: 'memory' }>
@@ -67,19 +67,6 @@ export async function openPlaces(kinds: readonly StoreKind[]): Promise<Places> {
     return { target: { kind, url }, sizeBytes, remove: drop }
   }
   return { notes, create, [Symbol.asyncDispose]: end }
-}
-
-/** One after the other, each by itself: some, like vacuum, refuse to be part of a transaction. Gives the last one's rows. */
-export async function runSql(url: string, statements: readonly string[]): Promise<Record<string, unknown>[]> {
-  const client = new Client({ connectionString: url })
-  await client.connect()
-  try {
-    let rows: Record<string, unknown>[] = []
-    for (const statement of statements) rows = (await client.query(statement)).rows
-    return rows
-  } finally {
-    await client.end()
-  }
 }
 
 function sizeOf(path: string): number {

@@ -13,8 +13,9 @@ import { checkRoom } from './letters/check-room.ts'
 import { fillWithLetters } from './letters/fill.ts'
 import { callersMax } from './peers/peer.ts'
 import { leaseAndComplete, type OpenedRedrive, openRedrive, produceItems } from './peers/redrive.ts'
-import { openPlaces, type Place, type Places, runSql, storeNames } from './places.ts'
+import { openPlaces, type Place, type Places, storeNames } from './places.ts'
 import { type BenchResult, bestOf, type Measured, Meter, type Ratio } from './report.ts'
+import { runSql } from './run-sql.ts'
 
 const itemsDefault = 100_000
 const lettersDefault: Readonly<Record<StoreKind, number>> = { postgres: 5_000_000, sqlite: 1_000_000 }

@@ -3,8 +3,8 @@ import { Client } from 'pg'
 import type { Engine } from '../../server/src/engine/engine.ts'
 import type { Campaign, CampaignSpec, Letters } from '../../server/src/letters/letters.ts'
 import type { Storage } from '../../server/src/storage/storage.ts'
-import { runSql } from '../places.ts'
 import { type Measured, quantile } from '../report.ts'
+import { runSql } from '../run-sql.ts'
 import { deadQueues } from './made.ts'
 
 const batch = 1_000
