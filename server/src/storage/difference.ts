@@ -1,4 +1,4 @@
-import type { CampaignLetterState } from './campaign-store.ts'
+import { type CampaignLetterState, campaignLetterStates } from './campaign-store.ts'
 import type { Counts } from './storage.ts'
 
 type Numbers = Readonly<{ counted: number; actual: number }>
@@ -24,23 +24,27 @@ export function placeOf(difference: Difference): string {
   return partition < 0 ? `queue ${queue}` : `queue ${queue}, partition ${partition}`
 }
 
-/** A campaign's counts as they are and as they should be, by campaign and state. */
+type CampaignRow = Readonly<Record<string, unknown>>
+
+/** A campaign's counts as they are and as they should be: rows of `campaign_id`, `state` (its number) and `n`. */
 export function compareCampaigns(
-  counted: ReadonlyMap<string, number>,
-  actual: ReadonlyMap<string, number>,
+  counted: readonly CampaignRow[],
+  actual: readonly CampaignRow[],
 ): CampaignDifference[] {
+  const [said, there] = [numbersOf(counted), numbersOf(actual)]
   const differences: CampaignDifference[] = []
-  for (const key of new Set([...counted.keys(), ...actual.keys()])) {
-    const numbers = { counted: counted.get(key) ?? 0, actual: actual.get(key) ?? 0 }
+  for (const key of [...new Set([...said.keys(), ...there.keys()])].sort()) {
+    const numbers = { counted: said.get(key) ?? 0, actual: there.get(key) ?? 0 }
     if (numbers.counted === numbers.actual) continue
     const [count, campaign] = key.split('/') as [CampaignLetterState, string]
     differences.push({ campaign, count, ...numbers })
   }
-  return differences.sort((a, b) =>
-    campaignKey(a.campaign, a.count) < campaignKey(b.campaign, b.count) ? -1 : 1,
-  )
+  return differences
 }
 
-export function campaignKey(campaign: string, state: CampaignLetterState): string {
-  return `${state}/${campaign}`
+/** By state and campaign. */
+function numbersOf(rows: readonly CampaignRow[]): Map<string, number> {
+  return new Map(
+    rows.map((row) => [`${campaignLetterStates[row.state as number]}/${row.campaign_id}`, row.n as number]),
+  )
 }

@@ -1,8 +1,7 @@
 /** Whether the counts of campaigns are what their letters say. Looks at all of them. */
-import { type CampaignLetterState, campaignLetterStates } from '../campaign-store.ts'
-import { type CampaignDifference, campaignKey, compareCampaigns } from '../difference.ts'
+import { type CampaignDifference, compareCampaigns } from '../difference.ts'
 import { CampaignTally } from './campaign-letters.ts'
-import type { Connection, Row } from './connections.ts'
+import type { Connection } from './connections.ts'
 
 const counted = `select c.campaign_id, c.state, sum(c.n)::int8 as n from redrive.campaign_counts c group by 1, 2`
 /** What is pending up to where the campaign has sent was sent, see campaign-turns.ts. */
@@ -13,7 +12,7 @@ const actual = `select l.campaign_id, case when l.state = 0 and l.place <= k.sen
 export async function compareCampaignLetters(connection: Connection): Promise<CampaignDifference[]> {
   const said = await connection.query({ text: counted, isLong: true })
   const there = await connection.query({ text: actual, isLong: true })
-  return compareCampaigns(numbersOf(said), numbersOf(there))
+  return compareCampaigns(said, there)
 }
 
 /** Adds what is missing, as for all counts. */
@@ -25,13 +24,4 @@ export async function mendCampaigns(
   const tally = new CampaignTally()
   for (const each of differences) tally.count(each.campaign, each.count, each.actual - each.counted)
   await tally.writeCounts(connection, [], slot)
-}
-
-function numbersOf(rows: readonly Row[]): Map<string, number> {
-  return new Map(
-    rows.map((row) => {
-      const state = campaignLetterStates[row.state as number] as CampaignLetterState
-      return [campaignKey(row.campaign_id as string, state), row.n as number]
-    }),
-  )
 }

@@ -6,6 +6,7 @@
 import type { Instant } from '../../core/instant.ts'
 import type { RedriveRecord } from '../../core/item.ts'
 import { type CampaignLetterState, campaignLetterStates } from '../campaign-store.ts'
+import { hadTurn } from '../had-turn.ts'
 import type { NotSent, RedriveLetters } from '../letter-store.ts'
 import { int4s, texts } from './arrays.ts'
 import type { Statement } from './connections.ts'
@@ -96,22 +97,5 @@ async function anyTurns(transaction: Transaction, places: readonly Place[], now:
     send: (place) => transaction.campaigns.move(place, 'pending', 'sent', '', null),
     skip: (place, why) => transaction.campaigns.move(place, 'pending', 'skipped', why, now),
     write: async () => {},
-  }
-}
-
-/** A step that is repeated sends nothing twice: what had its turn has it no more. */
-function hadTurn(state: CampaignLetterState | null | undefined): NotSent | undefined {
-  switch (state) {
-    case null:
-    case undefined:
-    case 'pending':
-      return undefined
-    case 'sent':
-      return 'redriving'
-    case 'resolved':
-    case 'discarded':
-      return state
-    default:
-      return 'missing'
   }
 }

@@ -1,7 +1,6 @@
 /** Whether the counts of campaigns are what their letters say. Looks at all of them. */
-import { type CampaignLetterState, campaignLetterStates } from '../campaign-store.ts'
-import { type CampaignDifference, campaignKey, compareCampaigns } from '../difference.ts'
-import type { Database, Row } from './database.ts'
+import { type CampaignDifference, compareCampaigns } from '../difference.ts'
+import type { Database } from './database.ts'
 
 /** What is pending up to where the campaign has sent was sent, see campaign-turns.ts. */
 const shown = 'iif(l.state = 0 and l.place <= coalesce(k.sent_until, 0), 1, l.state)'
@@ -12,7 +11,7 @@ export function compareCampaignLetters(database: Database): CampaignDifference[]
   const actual = database.all(
     `select l.campaign_id, ${shown} as state, count(*) as n from ${letters} group by 1, 2`,
   )
-  return compareCampaigns(numbersOf(counted), numbersOf(actual))
+  return compareCampaigns(counted, actual)
 }
 
 /** Makes these counts anew from the rows. */
@@ -22,14 +21,5 @@ export function repairCampaign(database: Database, id: string): void {
     `insert into campaign_counts (campaign_id, state, n)
      select l.campaign_id, ${shown}, count(*) from ${letters} where l.campaign_id = ? group by 2`,
     id,
-  )
-}
-
-function numbersOf(rows: readonly Row[]): Map<string, number> {
-  return new Map(
-    rows.map((row) => {
-      const state = campaignLetterStates[row.state as number] as CampaignLetterState
-      return [campaignKey(row.campaign_id as string, state), row.n as number]
-    }),
   )
 }

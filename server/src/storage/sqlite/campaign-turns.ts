@@ -4,7 +4,7 @@
  * out of turn are written one by one.
  */
 import type { RedriveRecord } from '../../core/item.ts'
-import type { CampaignLetterState } from '../campaign-store.ts'
+import { hadTurn } from '../had-turn.ts'
 import type { NotSent, RedriveLetters } from '../letter-store.ts'
 import { campaignLetterState, campaignStateCode, moveLetter, sentUntil } from './campaigns.ts'
 import type { Transaction } from './transaction.ts'
@@ -64,21 +64,5 @@ function anyTurns(transaction: Transaction, { now }: RedriveLetters): Turns {
     send: (place) => place && moveLetter(transaction, place, 'pending', 'sent', '', null),
     skip: (place, why) => place && moveLetter(transaction, place, 'pending', 'skipped', why, now),
     moveOn: () => {},
-  }
-}
-
-/** A step that is repeated sends nothing twice: what had its turn has it no more. */
-function hadTurn(state: CampaignLetterState | undefined): NotSent | undefined {
-  switch (state) {
-    case undefined:
-    case 'pending':
-      return undefined
-    case 'sent':
-      return 'redriving'
-    case 'resolved':
-    case 'discarded':
-      return state
-    default:
-      return 'missing'
   }
 }
