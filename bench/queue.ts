@@ -81,7 +81,7 @@ export async function benchQueue({ rounds, isQuick, say }: BenchOptions): Promis
         for (const shape of shapes) {
           // So that nobody pays for what the one before left to be written.
           await checkpoint(server.url)
-          measured.push(await benchPeer(peer, shape, items))
+          measured.push(await benchPeer(peer, shape, items, () => analyze(databases)))
           await Promise.all(databases.splice(0).map(dropWhenLeft))
         }
       }
@@ -114,6 +114,7 @@ async function benchPeer(
   peer: Peer,
   { batch, callers }: (typeof shapes)[number],
   items: number,
+  settle: () => Promise<void>,
 ): Promise<Measured[]> {
   const opened = await peer.open(batch)
   try {
@@ -132,9 +133,16 @@ async function benchPeer(
       await opened.produce(count)
       produced += count
     }
+    await settle()
     if (opened.consume.kind === 'calls') {
-      const { call } = opened.consume
-      measured.push(await measureItems({ ...what, operation: consume }, { items, msMax }, call))
+      const { call, alsoWith = [] } = opened.consume
+      let best = await measureItems({ ...what, operation: consume }, { items, msMax }, call)
+      for (const others of alsoWith) {
+        const how = { ...what, operation: consume, callers: others }
+        const tried = await measureItems(how, { items, msMax }, call)
+        if (tried.perSecond > best.perSecond) best = tried
+      }
+      measured.push(best)
     } else {
       const drained = await opened.consume.drain(items, msMax)
       const perSecond = drained.items / drained.seconds
@@ -188,6 +196,16 @@ async function checkpoint(url: string): Promise<void> {
   await client.connect()
   await client.query('checkpoint')
   await client.end()
+}
+
+/** A database in use has done so by itself. Without it, a peer's plans for a table that was empty a moment ago are measured. */
+async function analyze(databases: readonly Database[]): Promise<void> {
+  for (const { url } of databases) {
+    const client = new Client({ connectionString: url })
+    await client.connect()
+    await client.query('analyze')
+    await client.end()
+  }
 }
 
 /** Pools say that they have ended a moment before their sessions have; one that is cut fails loudly. */

@@ -15,11 +15,16 @@ export type Opened = Readonly<{
 }>
 
 /**
- * `calls`: a caller asks for up to `batch` items, completes them, and says how many there were.
+ * `calls`: a caller asks for up to `batch` items, completes them, and says how many there were. `alsoWith`: numbers of
+ * callers that suit the peer better than the usual one; the best counts.
  * `worker`: the peer calls a handler that does nothing, and nobody sees single calls.
  */
 export type Consume =
-  | Readonly<{ kind: 'calls'; call(caller: number, signal: AbortSignal): Promise<number> }>
+  | Readonly<{
+      kind: 'calls'
+      call(caller: number, signal: AbortSignal): Promise<number>
+      alsoWith?: readonly number[]
+    }>
   | Readonly<{ kind: 'worker'; drain(items: number, msMax: number): Promise<Drained> }>
 export type Drained = Readonly<{ items: number; seconds: number }>
 

@@ -9,7 +9,7 @@ type PassName = keyof Letters['passes']
 const failedRestMsMax = 10_000
 
 /** How much of the time retention may work while there is more to do: it has no haste, and live queues share the store. */
-const retentionShare = 0.2
+const retentionShare = 0.05
 
 /** Far more than any test needs: what does not come to rest by then never will. */
 const roundsMax = 10_000

@@ -4,15 +4,21 @@ import type { Counts } from './storage.ts'
 type Numbers = Readonly<{ counted: number; actual: number }>
 
 /** One count that is not what the rows say, or a partition whose sum does not balance. */
-export type Difference = QueueDifference | CampaignDifference
+export type Difference = QueueDifference | SlugDifference | CampaignDifference
 
 export type QueueDifference = Numbers &
   Readonly<{
     queue: string
     partition: number
-    /** `letters`, `open-minutes`: the counts of letters by group, and of open ones by minute, summed over the queue (partition -1). */
-    count: keyof Counts | 'conservation' | 'letters' | 'open-minutes'
+    /**
+     * Summed over the queue (partition -1): `letters`, the counts of letters by group; `letter-sums`, the sums of
+     * those counts, where a store keeps any; `open-minutes`, the counts of open letters by minute.
+     */
+    count: keyof Counts | 'conservation' | 'letters' | 'letter-sums' | 'open-minutes'
   }>
+
+/** The letters of a slug, in all queues, where a store keeps such a sum. */
+export type SlugDifference = Numbers & Readonly<{ slug: string; count: 'letter-sums' }>
 
 /** How many letters of a campaign are in a state. */
 export type CampaignDifference = Numbers & Readonly<{ campaign: string; count: CampaignLetterState }>
@@ -20,6 +26,7 @@ export type CampaignDifference = Numbers & Readonly<{ campaign: string; count: C
 /** Where the count is, for people: `queue orders, partition 3`. */
 export function placeOf(difference: Difference): string {
   if ('campaign' in difference) return `campaign ${difference.campaign}`
+  if ('slug' in difference) return `slug ${difference.slug}`
   const { queue, partition } = difference
   return partition < 0 ? `queue ${queue}` : `queue ${queue}, partition ${partition}`
 }

@@ -8,7 +8,7 @@ export function mendedEntries(differences: readonly Difference[], now: Instant):
     at: now,
     actor: 'redrive',
     action: 'counts.mend',
-    target: 'campaign' in place ? place.campaign : place.queue,
+    target: 'campaign' in place ? place.campaign : 'slug' in place ? place.slug : place.queue,
     reason: 'a count did not match the rows that it counts',
     requestId: '',
     details: { ...('partition' in place && { partition: place.partition }), count, counted, actual },

@@ -294,6 +294,7 @@ describeDurableStores('a count of letters that is wrong', (given) => {
     expect(await given.storage.reconcile()).toEqual(told)
     expect(await given.storage.verify()).toEqual([])
     expect(await given.storage.countLetters({ filter: {}, by: [] })).toEqual([{ count: 4 }])
+    expect(await given.storage.countLetters({ filter: {}, by: ['origin'] })).toMatchObject([{ count: 4 }])
     expect(await given.storage.countOpenSince(noon)).toBe(4)
   })
 })

@@ -9,6 +9,7 @@ import { redrivesCounted } from '../letter-store.ts'
 import { int4s, int8s } from './arrays.ts'
 import type { Statement } from './connections.ts'
 import { listedState, stateCodes } from './rows.ts'
+import { addToSums } from './summed-letters.ts'
 
 const minuteUs = 60_000_000
 export const minutesPerHour = 60
@@ -138,12 +139,13 @@ export function minuteOf(instant: number): number {
 /** `$15` is the slot. */
 export const writeLetterTally: Statement = {
   name: 'write-letter-tally',
-  text: `with letters as (
+  text: `with letters as materialized (
+      select * from unnest($1::int4[], $2::int4[], $3::int4[], $4::int4[], $5::int8[]) as d(queue_id, group_id, state, redrives, n)
+    ), counted as (
       insert into redrive.letter_counts as c (queue_id, group_id, state, redrives, slot, n)
-      select d.queue_id, d.group_id, d.state, d.redrives, $15::int4, d.n
-      from unnest($1::int4[], $2::int4[], $3::int4[], $4::int4[], $5::int8[]) as d(queue_id, group_id, state, redrives, n)
+      select d.queue_id, d.group_id, d.state, d.redrives, $15::int4, d.n from letters d
       on conflict (queue_id, group_id, state, redrives, slot) do update set n = c.n + excluded.n
-    ), opened as (
+    ), ${addToSums('letters', '$15::int4')}, opened as (
       insert into redrive.open_letters as c (queue_id, span, number, slot, n)
       select d.queue_id, d.span, d.number, $15::int4, d.n
       from unnest($6::int4[], $7::int4[], $8::int4[], $9::int8[]) as d(queue_id, span, number, n)

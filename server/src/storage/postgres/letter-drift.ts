@@ -1,12 +1,13 @@
 /** Whether the counts of letters are what the letters say. Looks at all of them. */
 
-import type { QueueDifference } from '../difference.ts'
+import type { Difference, QueueDifference } from '../difference.ts'
 import { redrivesCounted } from '../letter-store.ts'
 import type { Connection, Row } from './connections.ts'
 import { LetterTally, minutesPerHour, openStates } from './letter-counts.ts'
+import { compareSums } from './summed-letters.ts'
 
-/** `correction`: what is to be added to the counts to make them right. */
-export type LetterDrift = Readonly<{ differences: QueueDifference[]; correction: LetterTally }>
+/** `correction`: what is to be added to the counts to make them right; their sums are mended by themselves. */
+export type LetterDrift = Readonly<{ differences: Difference[]; correction: LetterTally }>
 
 const counted = `select c.queue_id, c.group_id, c.state, c.redrives, sum(c.n)::int8 as n from redrive.letter_counts c
   group by 1, 2, 3, 4`
@@ -39,6 +40,7 @@ export async function compareLetters(connection: Connection): Promise<LetterDrif
         by,
       ),
     )),
+    ...(await compareSums(connection, names)),
     ...(await compare(connection, names, 'open-minutes', countedOpen, actualOpen, (row, by) =>
       correction.addOpen(row.queue_id as number, row.span as number, row.number as number, by),
     )),

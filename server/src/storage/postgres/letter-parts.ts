@@ -178,7 +178,7 @@ async function isWalkShort(reader: Reader, query: FindQuery, found: readonly Cel
   const pairsThere = new Set(found.map(({ queueId, state }) => `${queueId}/${state}`))
   const rows = await reader.query(
     {
-      text: `select c.queue_id, c.state, sum(c.n)::int8 as n from redrive.letter_counts c
+      text: `select c.queue_id, c.state, sum(c.n)::int8 as n from redrive.letter_sums c
         where c.queue_id = any ($1::int4[]) group by c.queue_id, c.state`,
     },
     [int4s([...new Set(found.map(({ queueId }) => queueId))])],

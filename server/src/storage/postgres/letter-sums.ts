@@ -2,6 +2,7 @@
 import { type Instant, usPerSecond } from '../../core/instant.ts'
 import type {
   CountedBy,
+  CountedFilter,
   GroupArrivals,
   GroupFacts,
   GroupSlug,
@@ -52,20 +53,28 @@ export async function countLetters(
   })
 }
 
-/** The slots are added up first: a group is then looked up once for each of its states. */
-export function countStatement({ filter, by }: LetterCountsQuery): [Statement, unknown[]] {
+/**
+ * The slots are added up first: a group is then looked up once for each of its states. Where the sums over groups tell as
+ * much, they are read instead.
+ */
+export function countStatement(query: LetterCountsQuery): [Statement, unknown[]] {
+  const { filter, by } = query
   const values: unknown[] = []
   const parameter: Parameter = (value) => `$${values.push(value)}`
-  const columns = by.map((name) => byColumns[name])
-  const isGrouped = hasGroupConditions(filter) || columns.some((column) => column.startsWith('g.'))
+  const table = tableFor(query)
+  const columns = by.map((name) => (table === 'slug_sums' && name === 'slug' ? 'c.slug' : byColumns[name]))
+  const isGrouped =
+    table === 'letter_counts' && (hasGroupConditions(filter) || columns.some((name) => name.startsWith('g.')))
   const inner = [
     ...(by.includes('queue') || isGrouped ? ['queue_id'] : []),
     ...(isGrouped || by.includes('group') ? ['group_id'] : []),
+    ...(columns.includes('c.slug') ? ['slug'] : []),
     ...(by.includes('state') ? ['state'] : []),
     ...(by.includes('redrives') ? ['redrives'] : []),
   ]
-  const cells = `select ${inner.map((name) => `c.${name}, `).join('')}sum(c.n) as n from redrive.letter_counts c
-    where ${cellConditions(filter, parameter)} ${inner.length === 0 ? '' : `group by ${inner.map((name) => `c.${name}`).join(', ')}`}`
+  const cells = `select ${inner.map((name) => `c.${name}, `).join('')}sum(c.n) as n from redrive.${table} c
+    where ${cellConditions(filter, parameter)} ${table === 'slug_sums' ? slugCondition(filter, parameter) : ''}
+    ${inner.length === 0 ? '' : `group by ${inner.map((name) => `c.${name}`).join(', ')}`}`
   const groups = () => `cross join lateral (
     select g.* from redrive.groups g where g.id = c.group_id and ${groupConditions(filter, parameter)} offset 0) g`
   const selected = by.map((name, index) => `${columns[index]} as by_${name.toLowerCase()}, `).join('')
@@ -74,6 +83,20 @@ export function countStatement({ filter, by }: LetterCountsQuery): [Statement, u
       ${by.includes('queue') ? 'cross join lateral (select q.name from redrive.queues q where q.id = c.queue_id offset 0) q' : ''}
     ${columns.length === 0 ? '' : `group by ${columns.join(', ')}`} having sum(c.n) <> 0`
   return [prepared(text), values]
+}
+
+function tableFor({ filter, by }: LetterCountsQuery): 'letter_sums' | 'slug_sums' | 'letter_counts' {
+  const { slugs, queues, redrives, ...others } = filter
+  const isOfGroups = others.groupIds !== undefined || hasGroupConditions(others)
+  const isBy = (...names: readonly CountedBy[]) => by.every((name) => names.includes(name))
+  if (isOfGroups) return 'letter_counts'
+  if (slugs === undefined && isBy('queue', 'state', 'redrives')) return 'letter_sums'
+  const isAnywhere = queues === undefined && redrives === undefined
+  return isAnywhere && isBy('slug', 'state') ? 'slug_sums' : 'letter_counts'
+}
+
+function slugCondition({ slugs }: CountedFilter, parameter: Parameter): string {
+  return slugs === undefined ? '' : `and c.slug = any (${parameter(texts(slugs.filter(isText)))}::text[])`
 }
 
 /**

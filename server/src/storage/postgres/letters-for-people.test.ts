@@ -287,6 +287,14 @@ describe('the archive procedure', needs(postgres), () => {
          insert into redrive.letter_counts (queue_id, group_id, state, redrives, slot, n)
          select queue_id, group_id, s.state, 0, -9, s.by * count(*)
          from rescued cross join (values (0, 1), (4, -1)) as s(state, by) group by 1, 2, 3, 4, s.by
+       ), summed as (
+         insert into redrive.letter_sums (queue_id, state, redrives, slot, n)
+         select queue_id, s.state, 0, -9, s.by * count(*)
+         from rescued cross join (values (0, 1), (4, -1)) as s(state, by) group by 1, 2, 3, s.by
+       ), slugged as (
+         insert into redrive.slug_sums (slug, state, slot, n)
+         select g.slug, s.state, -9, s.by * count(*) from rescued r join redrive.groups g on g.id = r.group_id
+           cross join (values (0, 1), (4, -1)) as s(state, by) group by 1, 2, 3, s.by
        )
        update redrive.counts c set dead = c.dead - 5, waiting = c.waiting + 5,
          created_sum_ms = c.created_sum_ms + (select sum(created_at / 1000) from rescued)

@@ -219,15 +219,21 @@ describe('on a filled table', needs(postgres), () => {
       expect(plan).not.toMatch(/Seq Scan on items|Hash Join|Merge Join/)
     })
 
-    it('is never counted by looking at letters', async () => {
-      const filter = { queues: ['letters'], states: ['waiting'], reasons: ['reason-3'] } as const
-      for (const [{ text }, values] of [
-        countStatement({ filter, by: ['queue', 'state', 'slug'] }),
-        groupsStatement({ filter, countMax: 20, isEmptyToo: true, after: { count: 5, id: 1 } }),
-      ]) {
+    it('is never counted by looking at letters, nor at groups where sums are enough', async () => {
+      const filter = { queues: ['letters'], states: ['waiting'] } as const
+      const ofReason = { ...filter, reasons: ['reason-3'] }
+      for (const [index, [{ text }, values]] of [
+        ['letter_sums_pkey', countStatement({ filter, by: ['queue', 'state', 'redrives'] })],
+        ['slug_sums_pkey', countStatement({ filter: { slugs: ['a'] }, by: ['slug', 'state'] })],
+        ['letter_counts_pkey', countStatement({ filter: ofReason, by: ['queue', 'state', 'slug'] })],
+        [
+          'letter_counts_pkey',
+          groupsStatement({ filter: ofReason, countMax: 20, isEmptyToo: true, after: { count: 5, id: 1 } }),
+        ],
+      ] as const) {
         const rows = await connections.read({ text: `explain (costs off) ${text}` }, values)
         const plan = rows.map((row) => row['QUERY PLAN'] as string).join('\n')
-        expect(plan).toContain('letter_counts_pkey')
+        expect(plan).toContain(index)
         expect(plan).not.toMatch(/items_sourced_(?!group)|Seq Scan|Hash Join|Merge Join/)
       }
     })

@@ -15,6 +15,7 @@ import type { Connection, Connections, Row } from './connections.ts'
 import { endWhatIsGone, goneColumns } from './redrive-ends.ts'
 import { checkOpen, lettersByState } from './remove.ts'
 import { stateCodes } from './rows.ts'
+import { dropSums } from './summed-letters.ts'
 import type { Transaction } from './transaction.ts'
 
 /** `version`: what is said here holds while the row has this version. */
@@ -205,6 +206,7 @@ export async function deleteQueue(
     ...(archived > 0 && { archived }),
   }
   await insertEntries(transaction.connection, queueEntries(command.trace, command.name, 1, details))
+  await dropSums(transaction.connection, id, transaction.slot)
   for (const table of ['counts', 'letter_counts', 'open_letters', 'group_hours', 'groups', 'letter_edits']) {
     await run(`delete from redrive.${table} where queue_id = $1`)
   }
@@ -217,7 +219,7 @@ export async function deleteQueue(
   return { removed: removed as number }
 }
 
-const countByState = `select c.state, sum(c.n)::int8 as n from redrive.letter_counts c where c.queue_id = $1
+const countByState = `select c.state, sum(c.n)::int8 as n from redrive.letter_sums c where c.queue_id = $1
   group by c.state having sum(c.n) <> 0`
 const purgeArchive = `with gone as (delete from redrive.archive where queue_id = $1 returning 1)
   select count(*) as n from gone`

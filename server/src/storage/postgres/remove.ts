@@ -94,7 +94,7 @@ export async function clear(transaction: Transaction, command: Clear): Promise<{
 }
 
 const countOpen: Statement = {
-  text: `select coalesce(sum(c.n), 0)::int8 as n from redrive.letter_counts c
+  text: `select coalesce(sum(c.n), 0)::int8 as n from redrive.letter_sums c
     where c.queue_id = $1 and c.state = any ($2::int4[])`,
 }
 

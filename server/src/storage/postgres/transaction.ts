@@ -27,7 +27,8 @@ export class Transaction {
   readonly campaigns = new CampaignTally()
   readonly random: () => number
   readonly #store: Store
-  readonly #slot: number
+  /** Where its counts go. */
+  readonly slot: number
   readonly #hasRepeats: boolean
   readonly #groups = new Map<string, number>()
   readonly #queues = new Map<string, KnownQueue>()
@@ -40,7 +41,7 @@ export class Transaction {
     this.connection = connection
     this.random = store.random
     this.#store = store
-    this.#slot = store.slots.transaction
+    this.slot = store.slots.transaction
     this.#hasRepeats = hasRepeats
   }
 
@@ -192,7 +193,7 @@ export class Transaction {
     const { letters } = this.tally
     if (letters.isEmpty) return
     const horizon = await this.#store.horizon.minute(this.connection)
-    await this.connection.query(writeLetterTally, [...letters.encode(horizon), this.#slot])
+    await this.connection.query(writeLetterTally, [...letters.encode(horizon), this.slot])
     letters.clear()
   }
 
@@ -203,7 +204,7 @@ export class Transaction {
   async flush(): Promise<void> {
     const moved = await this.campaigns.writeMoves(this.connection)
     await allOf([this.#setLastIds(), this.#writeTally(), this.flushLetters()])
-    await this.campaigns.writeCounts(this.connection, moved, this.#slot)
+    await this.campaigns.writeCounts(this.connection, moved, this.slot)
     if (this.#sourced.size > 0) {
       await this.connection.query(
         {
@@ -234,7 +235,7 @@ export class Transaction {
   }
 
   async #writeTally(): Promise<void> {
-    if (!this.tally.isEmpty) await this.connection.query(writeTally, [...this.tally.encode(), this.#slot])
+    if (!this.tally.isEmpty) await this.connection.query(writeTally, [...this.tally.encode(), this.slot])
   }
 
   /** What the server may remember, now that all of it is committed. */

@@ -11,6 +11,7 @@ import { moveHorizon } from './horizon.ts'
 import { writeLetterTally } from './letter-counts.ts'
 import { compareLetters, type LetterDrift } from './letter-drift.ts'
 import { fence } from './locks.ts'
+import { mendSums } from './summed-letters.ts'
 
 /** A row of the counts that only the reconciler writes, so that it never waits for a writer, nor a writer for it. */
 const reconcilerSlot = -1
@@ -57,6 +58,7 @@ export async function reconcileCounts(
           const missing = letters.correction.encode(Number.NEGATIVE_INFINITY)
           await connection.query(writeLetterTally, [...missing, reconcilerSlot])
         }
+        await mendSums(connection, reconcilerSlot)
         await mendCampaigns(connection, campaigns, reconcilerSlot)
         await insertEntries(connection, mendedEntries(differences, now))
       })

@@ -193,6 +193,23 @@ create table redrive.letter_counts (
   primary key (queue_id, group_id, state, redrives, slot)
 ) with (fillfactor = 40, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 1000);
 
+-- The sums of these over the groups of a queue, and over the groups of a slug in all queues.
+create table redrive.letter_sums (
+  queue_id integer not null,
+  state smallint not null,
+  redrives smallint not null,
+  slot integer not null,
+  n bigint not null,
+  primary key (queue_id, state, redrives, slot)
+) with (fillfactor = 40, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 1000);
+create table redrive.slug_sums (
+  slug text collate "C" not null,
+  state smallint not null,
+  slot integer not null,
+  n bigint not null,
+  primary key (slug, state, slot)
+) with (fillfactor = 40, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 1000);
+
 -- Open letters by when they died: of each minute (span 1) and each hour (span 60). Of what died before the
 -- horizon nothing is kept.
 create table redrive.open_letters (

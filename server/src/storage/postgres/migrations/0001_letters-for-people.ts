@@ -168,11 +168,22 @@ begin
         on conflict (queue_id, partition, slot) do update set done = c.done + excluded.done,
           dead = c.dead + excluded.dead, discarded = c.discarded + excluded.discarded,
           archived = c.archived + excluded.archived
-      ), letters as (
-        insert into redrive.letter_counts as c (queue_id, group_id, state, redrives, slot, n)
-        select g.queue_id, g.group_id, g.state, least(g.redrives, 10), -2, -count(*)
+      ), letters as materialized (
+        select g.queue_id, g.group_id, g.state, least(g.redrives, 10) as redrives, -count(*) as n
         from gone g where g.group_id is not null group by 1, 2, 3, 4 order by 1, 2, 3, 4
+      ), lettered as (
+        insert into redrive.letter_counts as c (queue_id, group_id, state, redrives, slot, n)
+        select l.queue_id, l.group_id, l.state, l.redrives, -2, l.n from letters l
         on conflict (queue_id, group_id, state, redrives, slot) do update set n = c.n + excluded.n
+      ), letter_sums as (
+        insert into redrive.letter_sums as c (queue_id, state, redrives, slot, n)
+        select l.queue_id, l.state, l.redrives, -2, sum(l.n) from letters l group by 1, 2, 3 order by 1, 2, 3
+        on conflict (queue_id, state, redrives, slot) do update set n = c.n + excluded.n
+      ), slug_sums as (
+        insert into redrive.slug_sums as c (slug, state, slot, n)
+        select f.slug, l.state, -2, sum(l.n) from letters l join redrive.groups f on f.id = l.group_id
+        group by 1, 2 order by 1, 2
+        on conflict (slug, state, slot) do update set n = c.n + excluded.n
       ), opened as (
         insert into redrive.open_letters as c (queue_id, span, number, slot, n)
         select g.queue_id, s.span, g.died_at / 60000000 / s.span, -2, -count(*)
