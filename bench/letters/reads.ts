@@ -20,8 +20,10 @@ const countAimMs = 5
 const searchAimMs = 100
 const usPerDay = 24 * 3600 * 1_000_000
 
-export async function timeCounts(stand: Stand): Promise<Timed[]> {
-  const { storage, now } = stand
+export async function timeCounts(given: Stand): Promise<Timed[]> {
+  const { storage, now } = given
+  // They are short: with so few calls the one that met a pause would be the figure.
+  const stand = { ...given, calls: 5 * given.calls }
   return [
     await time(stand, 'count by queue and status', countAimMs, () =>
       storage.countLetters({ filter: {}, by: ['queue', 'state'] }),

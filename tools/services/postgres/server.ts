@@ -99,14 +99,18 @@ async function createCluster(
     // In the clear, over loopback: the stronger methods cost milliseconds of CPU per connection.
     '--auth=password',
     '--encoding=UTF8',
-    // Sorts as most installations do, not by bytes: code that relies on byte order must ask for it.
-    '--locale-provider=icu',
-    '--icu-locale=en-US',
-    '--locale=C',
+    ...(await sortingOf(bin)),
     // Only for the new, empty cluster. The server itself runs with fsync on.
     '--no-sync',
   ]
   await runCommand(join(bin, 'initdb'), args, { cwd: folder, env: { LC_ALL: 'C' }, ...idsOf(user) })
+}
+
+/** As most installations sort, not by bytes: code that relies on byte order must ask for it. Some are built without. */
+async function sortingOf(bin: string): Promise<string[]> {
+  const built = await runCommand(join(bin, 'pg_config'), ['--configure']).catch(() => '')
+  if (built.includes('--without-icu')) return ['--locale=C.UTF-8']
+  return ['--locale-provider=icu', '--icu-locale=en-US', '--locale=C']
 }
 
 type Launch = Readonly<{

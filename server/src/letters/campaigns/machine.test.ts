@@ -100,6 +100,18 @@ describe('a campaign that is running', () => {
     expect(rateOf(after, noon + second)).toBe(5)
     expect(rateOf(after, noon + 20 * second)).toBe(0)
   })
+
+  it('waits until there is enough for a step, but not for more than there are', () => {
+    const paced = facts({}, { ratePerSecond: 1_000 })
+    const many = counts({ pending: 5_000 })
+    expect(nextStep(paced, many, noon + second * 0.09)).toEqual({ kind: 'wait' })
+    expect(nextStep(paced, many, noon + second * 0.1)).toEqual({ kind: 'send', countMax: 100 })
+    expect(nextStep(paced, counts({ pending: 7 }), noon + second * 0.006)).toEqual({ kind: 'wait' })
+    expect(nextStep(paced, counts({ pending: 7 }), noon + second * 0.01)).toEqual({
+      kind: 'send',
+      countMax: 7,
+    })
+  })
 })
 
 describe('the letters that go first', () => {

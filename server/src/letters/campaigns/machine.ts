@@ -14,7 +14,7 @@ import type { CampaignCounts } from '../../storage/campaign-store.ts'
 import type { LetterCursor } from '../../storage/letter-store.ts'
 import type { CampaignSpec, CampaignState } from '../letters.ts'
 import { stepLettersMax } from '../parts.ts'
-import { fillPace, type Pace, spendPace, startPace } from './pace.ts'
+import { fillPace, type Pace, rateAt, spendPace, startPace } from './pace.ts'
 
 /** All that is known of a campaign, besides the counts of its set. */
 export type CampaignFacts = Readonly<{
@@ -104,14 +104,21 @@ function runningStep(facts: CampaignFacts, counts: CampaignCounts, now: Instant,
   if (since.ended >= Math.max(haltMin, 1) && since.bad > haltRatio * since.ended) {
     return halt(facts, `of ${since.ended} letters that ended ${since.bad} failed again or are unknown`, now)
   }
-  return sendStep(facts, sentMax, now)
+  return sendStep(facts, Math.min(counts.pending, sentMax), now)
 }
 
+/**
+ * Sends nothing before it is worth a step: right after one there would always be a letter or two that may go, and so a
+ * campaign would be at it all the time, however slow it is to be.
+ */
 function sendStep(facts: CampaignFacts, countMax: number, now: Instant): Step {
-  const tokens = Math.floor(fillPace(facts.pace, speedOf(facts), now).tokens)
+  const speed = speedOf(facts)
+  const tokens = Math.floor(fillPace(facts.pace, speed, now).tokens)
+  const worth = Math.max(Math.floor((rateAt(speed, now - facts.pace.since) * stepUs) / usPerSecond), 1)
   const count = Math.min(countMax, tokens)
-  return count < 1 ? wait : { kind: 'send', countMax: count }
+  return count < Math.min(countMax, worth) ? wait : { kind: 'send', countMax: count }
 }
+const stepUs = 100_000
 
 /** The few that go first go at the full rate: the ramp begins with the rest. */
 function speedOf({ spec, state }: CampaignFacts): Pick<CampaignSpec, 'ratePerSecond' | 'rampUs'> {

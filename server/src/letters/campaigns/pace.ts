@@ -33,7 +33,8 @@ export function spendPace(pace: Pace, count: number): Pace {
   return { ...pace, tokens: Number.isFinite(pace.tokens) ? pace.tokens - count : 0 }
 }
 
-function rateAt({ ratePerSecond, rampUs }: Speed, elapsedUs: number): number {
+/** Letters a second, so long after the start. */
+export function rateAt({ ratePerSecond, rampUs }: Speed, elapsedUs: number): number {
   return rampUs === 0 ? ratePerSecond : ratePerSecond * Math.min(Math.max(elapsedUs, 0) / rampUs, 1)
 }
 
