@@ -42,3 +42,8 @@ function waitingOn(socket: Socket): Set<() => void> {
   })
   return waiting
 }
+
+/** Whether its connection still stands. One that was reset is known to be gone a moment before anybody is told. */
+export function isClientThere({ raw }: FastifyReply): boolean {
+  return raw.socket?.destroyed === false
+}

@@ -1,6 +1,9 @@
 import type { FastifyReply } from 'fastify'
 import { KnownError } from '../errors.ts'
-import { clientGone } from './client-gone.ts'
+import { clientGone, isClientThere } from './client-gone.ts'
+
+/** How a lease call ends before its time. */
+export type LeaseEnd = Readonly<{ signal: AbortSignal; isThere(): boolean }>
 
 /**
  * The lease calls that wait at this server, by queue and client.
@@ -10,12 +13,12 @@ import { clientGone } from './client-gone.ts'
  * whether it got something.
  */
 export interface LeaseCalls {
-  /** Does `work` with a signal that aborts when the call is cancelled, or its client goes away. */
+  /** Does `work` with a signal that aborts when the call is cancelled, or its client goes away, and with a look at the client. */
   run<T>(
     queue: string,
     clientId: string,
     reply: FastifyReply,
-    work: (signal: AbortSignal) => Promise<T>,
+    work: (end: LeaseEnd) => Promise<T>,
   ): Promise<T>
   /** False when no call of that client waits for that queue, here. */
   cancel(queue: string, clientId: string): boolean
@@ -27,12 +30,13 @@ export function createLeaseCalls(): LeaseCalls {
   return {
     run: async (queue, clientId, reply, work) => {
       const ending = clientGone(reply)
+      const end = { signal: ending.signal, isThere: () => isClientThere(reply) }
       const key = keyOf(queue, clientId)
       // A second one of the same client will be refused, and must not take the place of the first.
-      if (calls.has(key)) return work(ending.signal)
+      if (calls.has(key)) return work(end)
       calls.set(key, ending)
       try {
-        return await work(ending.signal)
+        return await work(end)
       } finally {
         calls.delete(key)
       }

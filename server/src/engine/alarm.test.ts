@@ -24,6 +24,17 @@ describe('an alarm', () => {
     for (const [time, at] of ended) expect(Math.abs(at - time)).toBeLessThan(7)
   })
 
+  it('rings for who waits longer than a timer can', () => {
+    const start = performance.now()
+    const ended: [number, number][] = []
+    const far = 2 ** 31 + 1_000
+    alarmFor(new Set([start + far]), ended)
+    vi.advanceTimersByTime(10_000)
+    expect(ended).toEqual([])
+    vi.advanceTimersByTime(far)
+    expect(ended.map(([time]) => time - start)).toEqual([far])
+  })
+
   it('rings for nobody once it is off, and can be set again', () => {
     const start = performance.now()
     const ended: [number, number][] = []

@@ -17,7 +17,8 @@ export class Alarm {
     if (at >= this.#at) return
     clearTimeout(this.#timer)
     this.#at = at
-    this.#timer = setTimeout(() => this.#rings(), Math.max(at - now, 0))
+    // Beyond that a timer would ring at once. It rings then in vain, and is set anew.
+    this.#timer = setTimeout(() => this.#rings(), Math.min(Math.max(at - now, 0), timerMsMax))
   }
 
   /** Nobody waits: a process that has nothing else to do may end. */
@@ -38,3 +39,4 @@ export class Alarm {
 }
 
 const restMsMin = 5
+const timerMsMax = 2 ** 31 - 1

@@ -24,6 +24,10 @@ export class CallLane<R extends Request<never>> extends Lane<R> {
   readonly #alarm = new Alarm((now) => this.#endLate(now))
 
   call(request: R, signal: AbortSignal | undefined): void {
+    if (signal?.aborted) {
+      request.reject(signal.reason)
+      return
+    }
     this.add(request)
     if (request.timeoutMs < Number.POSITIVE_INFINITY) {
       const now = performance.now()

@@ -77,7 +77,7 @@ export class Dealer {
   /** False when there is nobody to serve, or nothing to serve with. */
   #startOne(): boolean {
     if (this.#queue().isPaused) return false
-    const next = this.#waiters.next(dealsMax, shareMin, this.#arrivalMax())
+    const next = this.#waiters.next(dealsMax, shareMin, this.#arrivalMax(), this.#stock.total)
     const hands = deal(next, this.#stock.available, dealtMax)
     if (hands.length === 0) return false
     const plans = hands.map(({ partition, turns }) => {
@@ -138,7 +138,7 @@ export class Dealer {
       const leasing = turns[index] as Leasing
       // Its time was over before anybody came for it, and the clockwork has not been here since.
       if (isExpired(item, now)) expired.push(item)
-      else if (leasing.isGone) unwanted.push(item)
+      else if (this.#waiters.isGone(leasing)) unwanted.push(item)
       else if (leasing.dealt === undefined) leasing.dealt = [item]
       else leasing.dealt.push(item)
     }

@@ -101,6 +101,113 @@ describe('the engine', () => {
     ])
   })
 
+  it.each([
+    { leases: 2, countMax: 100, items: 10, each: [5, 5] },
+    { leases: 2, countMax: 1_000, items: 10, each: [5, 5] },
+    { leases: 3, countMax: 1_000, items: 1_000, each: [334, 333, 333] },
+    { leases: 40, countMax: 10, items: 40, each: Array.from({ length: 40 }, () => 1) },
+    { leases: 3, countMax: 100, items: 300, each: [100, 100, 100] },
+  ])('deals $items items in turn to $leases leases that ask for $countMax', async (given) => {
+    await opened()
+    const waiting = Array.from({ length: given.leases }, (_, index) =>
+      aLease(`client-${index}`, given.countMax),
+    )
+    await engine.stats('orders')
+    await engine.produce('orders', newItems(given.items))
+    expect((await Promise.all(waiting)).map(({ items }) => items.length)).toEqual(given.each)
+  })
+
+  it('lets those wait whom their turn does not reach', async () => {
+    await opened()
+    const waiting = Array.from({ length: 5 }, (_, index) => aLease(`client-${index}`, 10, 100))
+    await engine.stats('orders')
+    await engine.produce('orders', newItems(2))
+    const ends = await Promise.allSettled(waiting)
+    expect(ends.map(({ status }) => status)).toEqual([
+      ...['fulfilled', 'fulfilled'],
+      ...['rejected', 'rejected', 'rejected'],
+    ])
+  })
+
+  it('finds a queue that was made while it was being looked for', async () => {
+    await opened()
+    const getQueue = storage.getQueue.bind(storage)
+    const slow = Promise.withResolvers<void>()
+    storage.getQueue = async (name) => {
+      storage.getQueue = getQueue
+      const found = await getQueue(name)
+      await slow.promise
+      return found
+    }
+    const early = engine.produce('late', newItems(1))
+    await engine.createQueue({ name: 'late' })
+    const next = engine.lease('late', { clientId: 'a', countMax: 1, timeoutMs: 5_000 })
+    slow.resolve()
+    await early
+    expect(texts((await next).items)).toEqual(['item-0'])
+  })
+
+  it('keeps the room of a queue when one that was being opened before it is of no use', async () => {
+    await opened()
+    const getQueue = storage.getQueue.bind(storage)
+    const slow = Promise.withResolvers<void>()
+    storage.getQueue = async () => {
+      storage.getQueue = getQueue
+      await slow.promise
+      return null
+    }
+    const early = engine.stats('orders')
+    await engine.deleteQueue('orders')
+    await engine.createQueue({ name: 'orders' })
+    const waiting = aLease('a')
+    slow.resolve()
+    await early
+    expect((await engine.stats('orders')).leaseWaiting).toBe(1)
+    await engine.produce('orders', newItems(1))
+    expect(texts((await waiting).items)).toEqual(['item-0'])
+  })
+
+  it('does nothing for who gave up before it was asked', async () => {
+    await opened()
+    const signal = AbortSignal.abort(new Error('gone'))
+    await expect(engine.produce('orders', newItems(1), { signal })).rejects.toThrow('gone')
+    await expect(aLease('a', 1, 10)).rejects.toThrow('no items')
+  })
+
+  it('gives nothing to who is not there any more, though nobody said so', async () => {
+    await opened()
+    let isThere = true
+    const gone = engine.lease('orders', {
+      clientId: 'a',
+      countMax: 1,
+      timeoutMs: 5_000,
+      isThere: () => isThere,
+    })
+    await engine.stats('orders')
+    isThere = false
+    await engine.produce('orders', newItems(1))
+    await expect(gone).rejects.toThrow('gone')
+    const { items } = await aLease('a')
+    expect(items).toMatchObject([{ attempts: 1 }])
+  })
+
+  it('lets a client lease again whose first call is not there any more', async () => {
+    await opened()
+    let isThere = true
+    const gone = engine.lease('orders', {
+      clientId: 'a',
+      countMax: 1,
+      timeoutMs: 5_000,
+      isThere: () => isThere,
+    })
+    await engine.stats('orders')
+    isThere = false
+    const again = aLease('a')
+    await expect(gone).rejects.toThrow('gone')
+    await engine.produce('orders', newItems(1))
+    expect((await again).items).toHaveLength(1)
+  })
+
   it('gathers what arrives at once into few writes, and answers each caller with its own', async () => {
     await opened()
     let writes = 0

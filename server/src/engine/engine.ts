@@ -109,6 +109,8 @@ export type LeaseOptions = Readonly<{
   countMax: number
   timeoutMs: number
   signal?: AbortSignal
+  /** Asked before it is given something: whoever waits may be gone before the signal can tell. */
+  isThere?: () => boolean
 }>
 export type LeasedItems = Readonly<{ partition: number; items: readonly Leased[] }>
 /** `availableAt` undefined: when the queue's retry policy says. */

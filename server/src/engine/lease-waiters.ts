@@ -15,6 +15,7 @@ export type Leasing = {
   readonly timeoutMs: number
   readonly deadline: number
   readonly signal: AbortSignal | undefined
+  readonly isThere: (() => boolean) | undefined
   /** The store is being asked for its items. */
   isServed: boolean
   /** What is on its way to it is put back. */
@@ -42,11 +43,19 @@ export class LeaseWaiters {
   }
 
   has(clientId: string): boolean {
-    return this.#byClient.has(clientId)
+    const leasing = this.#byClient.get(clientId)
+    return leasing !== undefined && !this.isGone(leasing)
+  }
+
+  /** One that went without a word is refused now: what it would be given goes to others. */
+  isGone(leasing: Leasing): boolean {
+    if (!leasing.isGone && leasing.isThere?.() === false)
+      this.refuse(leasing, new KnownError('BAD_REQUEST', `client ${leasing.clientId} is gone`))
+    return leasing.isGone
   }
 
   add(options: LeaseOptions, arrival: number): Promise<LeasedItems> {
-    const { clientId, countMax, timeoutMs, signal } = options
+    const { clientId, countMax, timeoutMs, signal, isThere } = options
     return new Promise<LeasedItems>((resolve, reject) => {
       if (signal?.aborted) return reject(signal.reason)
       const now = performance.now()
@@ -58,6 +67,7 @@ export class LeaseWaiters {
         timeoutMs,
         deadline,
         signal,
+        isThere,
         isServed: false,
         isGone: false,
         dealt: undefined,
@@ -70,14 +80,23 @@ export class LeaseWaiters {
     })
   }
 
-  /** Those who came first, up to an arrival, as many as their share of all. See storage/lane.ts for why not all. */
-  next(batchesMax: number, shareMin: number, arrivalMax: number): Leasing[] {
-    const share = Math.max(Math.ceil(this.#asked / batchesMax), shareMin)
+  /**
+   * Those who came first, up to an arrival, as many as their share of all: see storage/lane.ts for why not all. But where
+   * there is not enough for everybody, all whom their turn can reach: what there is is dealt among them.
+   */
+  next(batchesMax: number, shareMin: number, arrivalMax: number, available: number): Leasing[] {
+    const isEnough = available >= this.#asked
+    const share = isEnough ? Math.max(Math.ceil(this.#asked / batchesMax), shareMin) : available
     const next: Leasing[] = []
     let weight = 0
     for (const leasing of this.#byClient.values()) {
       if (leasing.isServed) continue
       if (leasing.arrival > arrivalMax) break
+      if (!isEnough) {
+        if (next.length === share) break
+        next.push(leasing)
+        continue
+      }
       if (next.length > 0 && weight + leasing.countMax > share) break
       next.push(leasing)
       weight += leasing.countMax

@@ -42,9 +42,12 @@ export function openEngine(storage: Storage, options: EngineOptions): Engine {
 
   const announcer = createAnnouncer(storage, onError)
   const stopHearing = storage.onAnnounced((queues) => {
+    // Those that are being opened, too: they may have looked before.
     for (const name of queues) {
-      const room = open.get(name)
-      if (room?.hasLeasers) void room.refresh().catch(onError)
+      void rooms.get(name)?.then(
+        (room) => room.noticed().catch(onError),
+        () => {},
+      )
     }
   })
 
@@ -81,26 +84,36 @@ export function openEngine(storage: Storage, options: EngineOptions): Engine {
       onRefused: (error: unknown) => {
         if (error instanceof KnownError && error.code === 'QUEUE_NOT_FOUND') leave(error)
       },
+      onError,
     }
     /** A queue that is gone from the store, by this or another server, has no room. */
     const leave = (why: KnownError) => {
       if (open.get(name) === room) void leaveRoom(name, why).catch(onError)
     }
     const room: Room = new Room(queue, available, parts)
-    if (held.has(name)) room.hold(true)
-    open.set(name, room)
     return room
   }
   const roomOf = (name: string): Promise<Room> => {
     if (closed !== undefined) return Promise.reject(closed)
-    let room = rooms.get(name)
-    if (room === undefined) {
-      room = openRoom(name)
-      rooms.set(name, room)
-      // What could not be opened is tried anew by the next caller.
-      room.catch(() => rooms.delete(name))
-    }
-    return room
+    const known = rooms.get(name)
+    if (known !== undefined) return known
+    // Made or deleted while it was being opened, a queue may not be what was read: then it is read again.
+    const opening: Promise<Room> = openRoom(name).then(
+      (room) => {
+        if (rooms.get(name) !== opening) return roomOf(name)
+        if (held.has(name)) room.hold(true)
+        open.set(name, room)
+        return room
+      },
+      (error: unknown) => {
+        if (rooms.get(name) !== opening) return roomOf(name)
+        // What could not be opened is tried anew by the next caller.
+        rooms.delete(name)
+        throw error
+      },
+    )
+    rooms.set(name, opening)
+    return opening
   }
   /** The change is written: a room that cannot look now looks later. */
   const refreshRoom = async (name: string): Promise<void> => {
@@ -108,14 +121,10 @@ export function openEngine(storage: Storage, options: EngineOptions): Engine {
     await room?.refresh().catch(onError)
   }
   const leaveRoom = async (name: string, why: KnownError): Promise<void> => {
-    const leaving = rooms.get(name)
+    const room = open.get(name)
     rooms.delete(name)
     open.delete(name)
-    const room = await leaving?.catch(() => undefined)
-    if (room === undefined) return
-    // It was still being opened; unless by now somebody opened the next one.
-    if (open.get(name) === room) open.delete(name)
-    await room.close(why)
+    await room?.close(why)
   }
   /** One that is open is not waited for: every turn that a call waits is paid by all calls. */
   const inRoom = <T>(name: string, work: (room: Room) => Promise<T>): Promise<T> => {
@@ -185,6 +194,9 @@ export function openEngine(storage: Storage, options: EngineOptions): Engine {
           queue.name,
         ),
       )
+      // Who was looking for it before it was there looks again; a room of one that had its name is left.
+      if (open.has(queue.name)) await refreshRoom(queue.name)
+      else rooms.delete(queue.name)
       return made as Queue
     },
     updateQueue: async (name, changes, trace) => {

@@ -19,4 +19,6 @@ export type RoomParts = Readonly<{
   onGone(): void
   /** The store refused a request, which may be because it has no such queue. */
   onRefused(error: unknown): void
+  /** What went wrong in the background. */
+  onError(error: unknown): void
 }>

@@ -20,6 +20,8 @@ const batchItemsMax = 2_000
 /** One is written while the answers to the other go out, and their callers come back. */
 const batchesMax = 2
 const forever = Number.POSITIVE_INFINITY
+/** An empty stock is believed for so long: what another server said of its items may have been lost. */
+const emptyMsMax = 1_000
 
 export class Room {
   queue: Queue
@@ -32,6 +34,9 @@ export class Room {
   readonly #dealer: Dealer
   readonly #held: Held
   #arrivals = 0
+  /** Another server put something in since the store was looked at. */
+  #isStale = false
+  #lookedAt = performance.now()
   #closed: KnownError | undefined
 
   constructor(queue: Queue, available: readonly number[], parts: RoomParts) {
@@ -129,7 +134,18 @@ export class Room {
     }
     const leased = this.#leases.add(options, ++this.#arrivals)
     this.wake()
+    if (this.#stock.isEmpty && this.#isLookDue()) void this.refresh().catch(this.#parts.onError)
     return leased
+  }
+
+  #isLookDue(): boolean {
+    return this.#isStale || performance.now() - this.#lookedAt > emptyMsMax
+  }
+
+  /** Another server says that something changed. While nobody waits, the next one who comes will look. */
+  async noticed(): Promise<void> {
+    this.#isStale = true
+    if (this.hasLeasers) await this.refresh()
   }
 
   /** Items of a partition became available, or went, by somebody else's doing. */
@@ -145,6 +161,8 @@ export class Room {
     const { storage } = this.#parts
     const { name, createdAt, partitions } = this.queue
     const since = this.#stock.look()
+    this.#isStale = false
+    this.#lookedAt = performance.now()
     const [queue, counts] = await Promise.all([storage.getQueue(name), storage.counts({ queue: name })])
     if (queue === null || queue.createdAt !== createdAt || queue.partitions !== partitions) {
       // Who waits here waits for a queue that is gone, though one of its name may be there.

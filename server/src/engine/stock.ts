@@ -33,6 +33,12 @@ export class Stock {
     return this.#available
   }
 
+  get total(): number {
+    let total = 0
+    for (const count of this.#available) total += count
+    return total
+  }
+
   get isEmpty(): boolean {
     for (const count of this.#available) if (count > 0) return false
     return true

@@ -66,6 +66,39 @@ describe('two servers on one database', needs(postgres), () => {
     await admin.end()
   })
 
+  it('give out what another one stored while nobody waited', async () => {
+    const { url } = await createDatabase()
+    const [here, there] = [await aServer(url), await aServer(url)]
+    const admin = new pg.Client({ connectionString: url })
+    await admin.connect()
+    await expect.poll(() => listening(admin)).toHaveLength(2)
+    await here.createQueue({ name: 'orders' })
+    const lease = (timeoutMs: number) => there.lease('orders', { clientId: 'w', countMax: 9, timeoutMs })
+    await expect(lease(10)).rejects.toThrow('no items')
+    // News comes in order: with the second, the first was heard.
+    await here.createQueue({ name: 'heard' })
+    const heard = there.lease('heard', { clientId: 'w', countMax: 1, timeoutMs: 20_000 })
+    await here.produce('orders', newItems(1))
+    await here.produce('heard', newItems(1))
+    await heard
+    expect((await lease(500)).items).toHaveLength(1)
+    await admin.end()
+  })
+
+  it('look for themselves when they were not told', async () => {
+    const { url } = await createDatabase()
+    const [here, there] = [await aServer(url), await aServer(url)]
+    await here.createQueue({ name: 'orders' })
+    const lease = (timeoutMs: number) => there.lease('orders', { clientId: 'w', countMax: 9, timeoutMs })
+    await expect(lease(10)).rejects.toThrow('no items')
+    // Not through the engine, so nobody says anything.
+    const { storage } = opened.at(-2) as { storage: Storage }
+    await storage.write([{ op: 'produce', queue: 'orders', partition: 0, items: newItems(1), now: noon }])
+    await expect(lease(10)).rejects.toThrow('no items')
+    await new Promise((resolve) => setTimeout(resolve, 1_001))
+    expect((await lease(20_000)).items).toHaveLength(1)
+  })
+
   it('see a queue that another one paused or resumed', async () => {
     const { url } = await createDatabase()
     const [here, there] = [await aServer(url), await aServer(url)]

@@ -115,6 +115,27 @@ describeServers('items', (api) => {
     expect(items[0].attempts).toBe(1)
   })
 
+  it('are not given to a client whose connection broke just before', async () => {
+    const queue = await api.queue()
+    const port = Number(new URL(api.url).port)
+    for (let times = 0; times < 10; times++) {
+      const raw = await connectRaw(port)
+      const asked = { queue_name: queue, batch_size: 5, client_id: 'gone', request_timeout: '5m' }
+      const body = JSON.stringify(asked)
+      raw.write(
+        `POST /v1/queue.lease HTTP/1.1\r\nHost: localhost\r\nContent-Length: ${body.length}\r\n\r\n${body}`,
+      )
+      await leaseWaits(api, queue, 1)
+      raw.socket.resetAndDestroy()
+      await new Promise((resolve) => raw.socket.once('close', resolve))
+      await api.produce(queue, `item-${times}`)
+      const { items } = await api.lease(queue, 1, 'there')
+      expect(textsOf(items)).toEqual([`item-${times}`])
+      expect(items[0].attempts).toBe(1)
+      await api.call('queue.complete', { queue_name: queue, request_timeout: '1m', ids: [items[0].id] })
+    }
+  })
+
   it('may be asked for again at once by a client that went away, and nobody is alarmed', async () => {
     const queue = await api.queue()
     const linesBefore = api.lines.length

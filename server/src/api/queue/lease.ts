@@ -36,8 +36,8 @@ export const leaseRoute = queueRoute({
       checkTimeoutMin(timeoutUs, message.requestTimeout)
     }
     const { partition, items } = await inQueue(engine, message, check, () =>
-      context.leaseCalls.run(queueName, clientId, reply, (signal) =>
-        engine.lease(queueName, { clientId, countMax: batchSize, timeoutMs: toMs(timeoutUs), signal }),
+      context.leaseCalls.run(queueName, clientId, reply, (end) =>
+        engine.lease(queueName, { clientId, countMax: batchSize, timeoutMs: toMs(timeoutUs), ...end }),
       ),
     )
     return { queueName, partition, items }
