@@ -46,6 +46,18 @@ export function checkDeadQueue(
   if (isDeadQueue) throw refuse(`queue ${name} is a dead queue and cannot have one itself`)
 }
 
+/**
+ * A queue with a dead queue of its own is one that letters go back to, and no letter is sent to where letters are: one
+ * that was put there by mistake would end all redrives to it.
+ */
+export function checkTakesLetters({ name, deadQueue }: Queue): void {
+  if (deadQueue === null) return
+  throw new KnownError(
+    'DEAD_QUEUE_INVALID',
+    `queue ${name} takes no dead letters: they go to its dead queue, ${deadQueue}`,
+  )
+}
+
 /** On the whole policy, since each of the two may stay as it was. */
 export function checkTimes({ leaseUs, expireUs }: Pick<QueuePolicy, 'leaseUs' | 'expireUs'>): void {
   if (leaseUs <= expireUs) return

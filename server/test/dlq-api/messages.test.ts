@@ -193,7 +193,7 @@ describeDesks('a retry', (desk) => {
     async (_, place) => {
       await desk.queue('captured')
       const letters = [{ original_topic: 'refunds', ...place, original_value: 'x' }]
-      const captured = await desk.ask('POST', '/api/v1/letters', { queue: 'captured', letters })
+      const captured = await desk.ask('POST', '/api/v1/letters', { queue: 'captured.dead', letters })
       const { id } = captured.body.letters[0]
       expect((await retry(id)).status).toBe(503)
       await desk.queue('refunds')

@@ -74,7 +74,8 @@ describeServers('sending letters back', (api) => {
     const { queue, dead } = await api.queues()
     const other = await api.queues()
     // Nobody names it as theirs, but letters are captured into it.
-    const filled = (await api.queues()).queue
+    const filled = `filled-${queue}`
+    await api.post('/api/v1/queues', { name: filled })
     await api.capture(filled, envelope(queue))
     const ids = await api.capture(dead, envelope(queue), envelope(queue))
     for (const target of [dead, other.dead, filled, 'no-such-queue']) {

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest'
-import { describeServers, envelope, noonText } from './servers.ts'
+import { type Body, describeServers, envelope, noonText } from './servers.ts'
 
 describeServers('capturing letters over HTTP', (api) => {
   it('keeps everything that the envelope says', async () => {
@@ -133,11 +133,6 @@ describeServers('capturing letters over HTTP', (api) => {
       [{ letters: [envelope(queue)] }, 400, 'body.queue'],
       [{ queue: dead, letters: [envelope(queue)], colour: 'red' }, 400, 'body.colour'],
       [{ queue: 'no-such-queue', letters: [envelope(queue)] }, 404, 'no-such-queue'],
-      [
-        `{"queue":"${dead}","letters":[{"original_value":${'['.repeat(100_000)}${']'.repeat(100_000)}}]}`,
-        400,
-        'nested',
-      ],
     ] as const
     for (const [body, status, word] of refusals) {
       const answer = await api.post('/api/v1/letters', body)
@@ -174,6 +169,36 @@ describeServers('capturing letters over HTTP', (api) => {
     })
     const json = encodeURIComponent('$[0][0]=1')
     expect((await api.get(`/api/v1/letters?queue=${dead}&json=${json}`)).status).toBe(200)
+  })
+
+  it('keeps an envelope that is nested too deep as it was written, and the others beside it', async () => {
+    const { queue, dead } = await api.queues()
+    const deep = `{"source_id":"deep","original_value":${'['.repeat(20_000)}${']'.repeat(20_000)}}`
+    const body = `{"queue":"${dead}","letters":[${JSON.stringify(envelope(queue))},${deep}]}`
+    const send = async () => {
+      const headers = { 'content-type': 'application/json' }
+      const response = await fetch(`${api.url}/api/v1/letters`, { method: 'POST', headers, body })
+      expect(response.status).toBe(200)
+      return ((await response.json()) as Body).letters as Body[]
+    }
+    const letters = await send()
+    expect(letters[1]).toMatchObject({ is_new: true, problems: [expect.stringContaining('nested deeper')] })
+    const { body: shown } = await api.get(`/api/v1/letters/${letters[1]?.id}`)
+    expect(shown.payload.value).toBe(deep)
+    expect(shown.failures[0]).toMatchObject({ reason: 'undecodable' })
+    expect((await send())[1]).toMatchObject({ id: letters[1]?.id, is_new: false })
+  })
+
+  it('takes no letter into a queue that has a dead queue: no redrive could go there any more', async () => {
+    const { queue, dead } = await api.queues()
+    const refused = await api.post('/api/v1/letters', { queue, letters: [envelope(queue)] })
+    expect(refused).toMatchObject({
+      status: 400,
+      body: { error: { code: 'DEAD_QUEUE_INVALID', message: expect.stringContaining(dead) } },
+    })
+    const [id] = await api.capture(dead, envelope(queue))
+    const sent = await api.post('/api/v1/letters/redrive', { ids: [id] })
+    expect(sent.body.letters).toMatchObject([{ is_started: true }])
   })
 
   it('dates a death by the clock of the server, unless the envelope says when', async () => {

@@ -28,6 +28,18 @@ async function exported(url: string): Promise<{ letters: Body[]; end: Body; head
 }
 
 describeServers('an export', (api) => {
+  it('names the campaign that sent a letter', async () => {
+    const { queue, dead } = await api.queues()
+    const ids = await api.capture(dead, envelope(queue), envelope(queue))
+    const campaign = { name: 'Named', reason: 'r', action: 'redrive', ids }
+    expect((await api.post('/api/v1/campaigns', campaign)).status).toBe(200)
+    const { letters } = await until(
+      () => exported(`${api.url}/api/v1/letters/export?queue=${dead}`),
+      (seen) => seen.letters.every(({ redrives }) => redrives.length > 0),
+    )
+    expect(letters.map(({ redrives }) => redrives[0].campaign.name)).toEqual(['Named', 'Named'])
+  })
+
   it('has every letter that matches, whole, and says that it is complete', async () => {
     const { queue, dead } = await api.queues()
     const ids = await api.capture(

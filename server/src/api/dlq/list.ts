@@ -82,7 +82,8 @@ export const listRoute = route({
     const total = await knownTotal(letters, numbered, context.clock.now())
     const found = numbered === null ? nothing : await readNumberedPage(letters, { ...numbered, ...total })
     const slugOf = await letters.slugs(found.letters)
-    logEvent('dlq.list', startedMs, { page, page_size, reason, from, to }, request, context)
+    const asked = { page, page_size, reason: reason ?? null, from: from ?? null, to: to ?? null }
+    logEvent('dlq.list', startedMs, asked, request, context)
     return success({
       items: found.letters.map((item) => viewEntry(item, slugOf(item))),
       page,

@@ -1,6 +1,12 @@
 /** Letters that died elsewhere: whoever could not process something sends it here. */
 import { Type } from 'typebox'
-import { envelopeBounds, readEnvelope } from '../../../letters/envelope.ts'
+import {
+  type EnvelopeDefaults,
+  envelopeBounds,
+  type ReadEnvelope,
+  readEnvelope,
+  undecodedLetter,
+} from '../../../letters/envelope.ts'
 import { elementTexts, fieldTexts } from '../../../letters/json-text.ts'
 import { InvalidRequest } from '../../invalid-request.ts'
 import { jsonTextOf } from '../../parse-json.ts'
@@ -80,16 +86,15 @@ export const captureRoutes = [
         const message = `has ${letters.length} letters; ${capturedMax} can be captured at once`
         throw new InvalidRequest([{ field: 'body.letters', message }])
       }
-      const deep = letters.findIndex(isNestedTooDeep)
-      if (deep >= 0) {
-        const message = `is nested deeper than ${nestingMax} levels: send such a value as text`
-        throw new InvalidRequest([{ field: `body.letters[${deep}]`, message }])
-      }
       const now = context.clock.now()
       const texts = elementTexts(new Map(fieldTexts(jsonTextOf(body))).get('letters') ?? '[]')
-      const read = letters.map((envelope, index) =>
-        readEnvelope(envelope, texts[index] ?? '', { origin: queue, now }),
-      )
+      const defaults = { origin: queue, now }
+      const read = letters.map((envelope, index) => {
+        const written = texts[index] ?? ''
+        return isNestedTooDeep(envelope)
+          ? readDeep(envelope, written, defaults)
+          : readEnvelope(envelope, written, defaults)
+      })
       const captured = await context.letters().capture(
         queue,
         read.map(({ letter }) => letter),
@@ -104,3 +109,13 @@ export const captureRoutes = [
     },
   }),
 ]
+
+/** Nothing walks through it: it is kept as it was written, under the source id that it names. */
+function readDeep(envelope: unknown, written: string, defaults: EnvelopeDefaults): ReadEnvelope {
+  const sourceId = (envelope as Readonly<{ source_id?: unknown }>).source_id
+  const named = typeof sourceId === 'string' ? { source_id: sourceId } : {}
+  const { letter } = readEnvelope(named, JSON.stringify(named), defaults)
+  const problem = `it is nested deeper than ${nestingMax} levels`
+  const kept = undecodedLetter(new TextEncoder().encode(written), problem, defaults)
+  return { ...kept, letter: { ...kept.letter, sourceId: letter.sourceId } }
+}

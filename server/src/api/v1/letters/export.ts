@@ -11,7 +11,7 @@ import { v1 } from '../dialect.ts'
 import { filterFields, readFilter } from '../letter-filter.ts'
 import { base64Of, textOf } from '../wire-bytes.ts'
 import { viewFailures, viewFields, viewHeaders, viewRedrive } from './letter-view.ts'
-import { letterOrders, orderFields, readLetterCursor, writeLetterCursor } from './letters.ts'
+import { learnCampaigns, letterOrders, orderFields, readLetterCursor, writeLetterCursor } from './letters.ts'
 import { type LetterBatch, readLetters } from './read-letters.ts'
 
 export const exportRoutes = [
@@ -62,7 +62,7 @@ export const exportRoutes = [
       })
       // Before the answer begins: what fails at once is still an error with its status.
       const first = await batches.next()
-      const source = { first: first.done ? undefined : first.value, rest: batches, slugs: letters.slugs }
+      const source = { first: first.done ? undefined : first.value, rest: batches, letters }
       const lines = exportLines(source, after, list, signal, (error) =>
         context.log.error({ request_id: requestId, err: error }, 'an export failed after it had begun'),
       )
@@ -77,16 +77,17 @@ export const exportRoutes = [
 type Source = Readonly<{
   first: LetterBatch | undefined
   rest: AsyncGenerator<LetterBatch>
-  slugs: Letters['slugs']
+  letters: Pick<Letters, 'slugs' | 'campaigns'>
 }>
 
 async function* exportLines(
-  { first, rest, slugs }: Source,
+  { first, rest, letters: { slugs, campaigns } }: Source,
   after: LetterCursor | undefined,
   list: string,
   signal: AbortSignal,
   onDefect: (error: unknown) => void,
 ): AsyncGenerator<string> {
+  const names = new Map<string, string>()
   let letters = 0
   let looked = 0
   let next: LetterCursor | null = after ?? null
@@ -94,7 +95,8 @@ async function* exportLines(
   try {
     for (let batch = first; batch !== undefined; ) {
       const slugOf = await slugs(batch.letters)
-      for (const item of batch.letters) yield `${JSON.stringify(viewExported(item, slugOf(item)))}\n`
+      await learnCampaigns(batch.letters, campaigns, names)
+      for (const item of batch.letters) yield `${JSON.stringify(viewExported(item, slugOf(item), names))}\n`
       letters += batch.letters.length
       looked += batch.looked
       next = batch.next
@@ -118,7 +120,7 @@ async function* exportLines(
   yield `${JSON.stringify({ end })}\n`
 }
 
-function viewExported(item: Item, slug: string): object {
+function viewExported(item: Item, slug: string, names: ReadonlyMap<string, string>): object {
   const payload = textOf(item.payload)
   return {
     ...viewFields(item),
@@ -127,6 +129,6 @@ function viewExported(item: Item, slug: string): object {
     payload_base64: payload === null ? base64Of(item.payload) : null,
     headers: viewHeaders(item),
     failures: viewFailures(item, slug),
-    redrives: (item.letter?.redrives ?? []).map((record) => viewRedrive(record)),
+    redrives: (item.letter?.redrives ?? []).map((record) => viewRedrive(record, (id) => names.get(id) ?? '')),
   }
 }

@@ -179,9 +179,24 @@ async function campaignNames(
   item: LetterDetail['item'],
   letters: Pick<Letters, 'campaigns'>,
 ): Promise<ReadonlyMap<string, string>> {
-  const ids = new Set((item.letter?.redrives ?? []).flatMap(({ campaign }) => campaign?.id ?? []))
-  const found = await Promise.all([...ids].map((id) => letters.campaigns.get(id)))
-  return new Map(found.flatMap((campaign) => (campaign === null ? [] : [[campaign.id, campaign.spec.name]])))
+  const names = new Map<string, string>()
+  await learnCampaigns([item], letters.campaigns, names)
+  return names
+}
+
+/** The names of the campaigns that sent these letters; one that is gone has none. */
+export async function learnCampaigns(
+  items: readonly LetterDetail['item'][],
+  campaigns: Pick<Letters['campaigns'], 'get'>,
+  names: Map<string, string>,
+): Promise<void> {
+  const missing = new Set<string>()
+  for (const { letter } of items) {
+    for (const { campaign } of letter?.redrives ?? []) {
+      if (campaign !== null && !names.has(campaign.id)) missing.add(campaign.id)
+    }
+  }
+  for (const id of missing) names.set(id, (await campaigns.get(id))?.spec.name ?? '')
 }
 
 export function viewLetter(
