@@ -244,7 +244,16 @@ export function openEngine(storage: Storage, options: EngineOptions): Engine {
     listQueues: (query) => read(storage.listQueues(query)),
 
     produce: (queue, items, call = {}) => inRoom(queue, (room) => room.produce(items, call)),
-    lease: (queue, options) => inRoom(queue, (room) => room.lease(options)),
+    lease: (queue, options) =>
+      inRoom(queue, (room) => {
+        const known = room.whenKnown()
+        if (known === undefined) return room.lease(options)
+        // It may be another queue by now, of the same name.
+        return known
+          .catch(onError)
+          .then(() => roomOf(queue))
+          .then((looked) => looked.lease(options))
+      }),
     complete: (queue, partition, ids, call = {}) =>
       inRoom(queue, (room) =>
         room.complete({ op: 'complete', queue, partition, ids, now: clock.now() }, call),

@@ -37,6 +37,7 @@ export class Room {
   /** Another server put something in since the store was looked at. */
   #isStale = false
   #lookedAt = performance.now()
+  #looking: Promise<void> | undefined
   #closed: KnownError | undefined
 
   constructor(queue: Queue, available: readonly number[], parts: RoomParts) {
@@ -140,6 +141,17 @@ export class Room {
 
   #isLookDue(): boolean {
     return this.#isStale || performance.now() - this.#lookedAt > emptyMsMax
+  }
+
+  /** Undefined: there is something to lease. Else resolves when what another server said is known here, too. */
+  whenKnown(): Promise<void> | undefined {
+    if (!this.#stock.isEmpty) return undefined
+    if (this.#isStale && this.#looking === undefined) {
+      this.#looking = this.refresh().finally(() => {
+        this.#looking = undefined
+      })
+    }
+    return this.#looking
   }
 
   /** Another server says that something changed. While nobody waits, the next one who comes will look. */

@@ -85,6 +85,29 @@ describe('two servers on one database', needs(postgres), () => {
     await admin.end()
   })
 
+  it('lease from a queue that another one deleted and made again while nobody waited', async () => {
+    const { url } = await createDatabase()
+    let ticks = 0
+    const ticking = () => noon + ++ticks
+    const [here, there] = [await aServer(url, ticking), await aServer(url, ticking)]
+    const admin = new pg.Client({ connectionString: url })
+    await admin.connect()
+    await expect.poll(() => listening(admin)).toHaveLength(2)
+    await here.createQueue({ name: 'orders' })
+    await here.createQueue({ name: 'heard' })
+    const lease = (timeoutMs: number) => there.lease('orders', { clientId: 'w', countMax: 9, timeoutMs })
+    await expect(lease(10)).rejects.toThrow('no items')
+    const heard = there.lease('heard', { clientId: 'w', countMax: 1, timeoutMs: 20_000 })
+    await here.deleteQueue('orders')
+    await here.createQueue({ name: 'orders', partitions: 2 })
+    await here.produce('heard', newItems(1))
+    await heard
+    const leased = lease(20_000)
+    await here.produce('orders', newItems(1), { partition: 1 })
+    expect(await leased).toMatchObject({ partition: 1 })
+    await admin.end()
+  })
+
   it('look for themselves when they were not told', async () => {
     const { url } = await createDatabase()
     const [here, there] = [await aServer(url), await aServer(url)]
