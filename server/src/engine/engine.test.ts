@@ -28,6 +28,16 @@ describe('the engine', () => {
   const aLease = (clientId: string, countMax = 1, timeoutMs = 5_000) =>
     engine.lease('orders', { clientId, countMax, timeoutMs })
 
+  /** It waits, and nobody is told that its client is gone. */
+  const aLeaseOfOneWhoLeft = async () => {
+    let isThere = true
+    const asked = { clientId: 'a', countMax: 1, timeoutMs: 5_000, isThere: () => isThere }
+    const lease = engine.lease('orders', asked)
+    await engine.stats('orders')
+    isThere = false
+    return { lease }
+  }
+
   const ann = { actor: 'ann', reason: 'test data', requestId: 'r1' }
   /** As they come from elsewhere. */
   const elsewhere = (count: number, sourceOf = (index: number) => index) =>
@@ -176,34 +186,18 @@ describe('the engine', () => {
 
   it('gives nothing to who is not there any more, though nobody said so', async () => {
     await opened()
-    let isThere = true
-    const gone = engine.lease('orders', {
-      clientId: 'a',
-      countMax: 1,
-      timeoutMs: 5_000,
-      isThere: () => isThere,
-    })
-    await engine.stats('orders')
-    isThere = false
+    const gone = await aLeaseOfOneWhoLeft()
     await engine.produce('orders', newItems(1))
-    await expect(gone).rejects.toThrow('gone')
+    await expect(gone.lease).rejects.toThrow('gone')
     const { items } = await aLease('a')
     expect(items).toMatchObject([{ attempts: 1 }])
   })
 
   it('lets a client lease again whose first call is not there any more', async () => {
     await opened()
-    let isThere = true
-    const gone = engine.lease('orders', {
-      clientId: 'a',
-      countMax: 1,
-      timeoutMs: 5_000,
-      isThere: () => isThere,
-    })
-    await engine.stats('orders')
-    isThere = false
+    const gone = await aLeaseOfOneWhoLeft()
     const again = aLease('a')
-    await expect(gone).rejects.toThrow('gone')
+    await expect(gone.lease).rejects.toThrow('gone')
     await engine.produce('orders', newItems(1))
     expect((await again).items).toHaveLength(1)
   })

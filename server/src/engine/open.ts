@@ -249,7 +249,7 @@ export function openEngine(storage: Storage, options: EngineOptions): Engine {
         const known = room.whenKnown()
         if (known === undefined) return room.lease(options)
         // It may be another queue by now, of the same name.
-        return known
+        return read(known)
           .catch(onError)
           .then(() => roomOf(queue))
           .then((looked) => looked.lease(options))
