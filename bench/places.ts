@@ -29,7 +29,10 @@ export const storeNames: Readonly<Record<StoreKind, string>> = {
   sqlite: 'SQLite file',
 }
 
-export async function openPlaces(kinds: readonly StoreKind[]): Promise<Places> {
+export async function openPlaces(
+  kinds: readonly StoreKind[],
+  options: Readonly<{ isSeasoned?: boolean }> = {},
+): Promise<Places> {
   // Watched over like a service, so that gigabytes do not stay behind after Ctrl-C.
   const files = await supervise('bench')
   const end = async () => {
@@ -39,7 +42,7 @@ export async function openPlaces(kinds: readonly StoreKind[]): Promise<Places> {
   let serverUrl = ''
   const notes: string[] = []
   if (kinds.includes('postgres')) {
-    const server = await benchPostgres()
+    const server = await benchPostgres(options)
     if (!server.isFound) {
       await end()
       throw new CannotRun(`this needs PostgreSQL, or --store sqlite: ${server.reason}`)

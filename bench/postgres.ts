@@ -19,26 +19,41 @@ const gigabyte = 1_024 ** 3
 /** `about`: what it is and how it is set up, for the notes. */
 export type BenchPostgres = PrivatePostgres & Readonly<{ about: string }>
 
-export async function benchPostgres(): Promise<Found<BenchPostgres>> {
+/** `isSeasoned`: as after days of work, for benchmarks that write gigabytes; takes a minute. */
+export async function benchPostgres({ isSeasoned = false } = {}): Promise<Found<BenchPostgres>> {
   const programs = programsToUse()
-  const sharedBuffers = `${Math.max(128, Math.floor(Math.min(totalmem() / 4, 4 * gigabyte) / 1_024 ** 2))}MB`
-  const settings = { shared_buffers: sharedBuffers, min_wal_size: '2GB', max_wal_size: '8GB' }
+  const buffersMb = Math.max(128, Math.floor(Math.min(totalmem() / 4, 4 * gigabyte) / 1_024 ** 2))
+  const sharedBuffers = `${buffersMb}MB`
+  const logGb = isSeasoned ? 8 : 2
+  const settings = { shared_buffers: sharedBuffers, min_wal_size: `${logGb}GB`, max_wal_size: '8GB' }
   const server = await privatePostgres({ settings, ...(programs !== undefined && { programs }) })
   if (!server.isFound) return server
-  await fillLog(server.url)
+  if (isSeasoned) await fillBuffers(server.url, buffersMb)
+  await fillLog(server.url, logGb)
   const version = await postgresVersion(server.url)
   const origin = programs === undefined ? 'of the npm package, compiled for size' : `installed in ${programs}`
-  const about = `PostgreSQL ${version}, ${origin}; shared_buffers ${sharedBuffers}, max_wal_size 8GB, fsync and synchronous_commit on.`
+  const about = `PostgreSQL ${version}, ${origin}; shared_buffers ${sharedBuffers}, max_wal_size 8GB, ${isSeasoned ? 'memory and log files used before, ' : ''}fsync and synchronous_commit on.`
   return { ...server, about }
 }
 
 /**
- * A server that has worked for a while writes its log into files that it used before; a new one makes and clears each of
- * them first, which is felt.
+ * A server that has worked for a while has touched all its memory. To a new one the system gives each page of it only
+ * then, and in a virtual machine that may cost more than what is done with the page.
  */
-async function fillLog(url: string): Promise<void> {
+async function fillBuffers(url: string, megabytes: number): Promise<void> {
+  const pages = Math.floor((megabytes * 1_024 ** 2) / 8_192)
+  await runSql(url, [
+    // One row in each page.
+    'create table touched (filling text) with (fillfactor = 10, autovacuum_enabled = off)',
+    `insert into touched select repeat('x', 700) from generate_series(1, ${pages})`,
+    'drop table touched',
+  ])
+}
+
+/** Its log it writes into files that it used before; a new one makes and clears each of them first. */
+async function fillLog(url: string, gigabytes: number): Promise<void> {
   const message = `select count(pg_logical_emit_message(false, 'bench', repeat('x', 1000000)))
-    from generate_series(1, 2000)`
+    from generate_series(1, ${1_000 * gigabytes})`
   await runSql(url, [message, 'checkpoint'])
 }
 

@@ -56,6 +56,8 @@ export interface LetterStore {
    * without any are left out. Kept for a week.
    */
   groupArrivals(groupIds: readonly number[], since: Instant): Promise<readonly GroupArrivals[]>
+  /** These are to be sent soon: a store that gains by it reads them ahead. What `redrive` does does not depend on it. */
+  foreseeRedrive(letterIds: readonly string[]): Promise<void>
   /** Oldest first. */
   listEdits(letterId: string): Promise<readonly LetterEdit[]>
 }

@@ -11,6 +11,52 @@ const unknownId = '0'.repeat(27)
 describeStores('a redrive', (given) => {
   const acts = letterActs(given)
 
+  describe('of letters that were foreseen', () => {
+    const foresee = (ids: readonly string[]) => given.storage.foreseeRedrive(ids)
+
+    it('does not send what was sent or given up meanwhile', async () => {
+      const { work } = await acts.queues()
+      const ids = await acts.bury(work, newItems(3))
+      const [first = '', second = '', third = ''] = ids
+      await foresee([...ids, ...ids, unknownId, 'no id'])
+      await acts.redrive([first])
+      await acts.discard([second])
+      expect(await acts.redrive([...ids, unknownId])).toMatchObject([
+        { letterId: first, isStarted: false, why: 'redriving' },
+        { letterId: second, isStarted: false, why: 'discarded' },
+        { letterId: third, isStarted: true, number: 1 },
+        { letterId: unknownId, isStarted: false, why: 'missing' },
+      ])
+      expect((await acts.letter(first)).letter.redrives).toHaveLength(1)
+    })
+
+    it('sends what was under way then and came back meanwhile', async () => {
+      const { letterId, work } = await acts.sendOne()
+      await foresee([letterId])
+      await acts.declareDead(await acts.take({ queue: work, partition: 0 }))
+      expect(await acts.redrive([letterId])).toMatchObject([{ letterId, isStarted: true, number: 2 }])
+      expect((await acts.letter(letterId)).letter.redrives.map(({ number }) => number)).toEqual([2, 1])
+    })
+
+    it('sends each once, however often they were foreseen', async () => {
+      const { work } = await acts.queues()
+      const ids = await acts.bury(work, newItems(300))
+      await foresee(ids)
+      await foresee(ids)
+      expect((await acts.redrive(ids)).every(({ isStarted }) => isStarted)).toBe(true)
+      expect((await acts.redrive(ids)).every(({ isStarted }) => !isStarted)).toBe(true)
+      expect(await acts.items(work)).toHaveLength(300)
+    })
+
+    it('knows a queue and a letter that are gone meanwhile', async () => {
+      const { work, letters } = await acts.queues()
+      const [letterId = ''] = await acts.bury(work, newItems(1))
+      await foresee([letterId])
+      await given.run({ op: 'delete', queue: letters, partition: 0, ids: [letterId] })
+      expect(await acts.redrive([letterId])).toMatchObject([{ isStarted: false, why: 'missing' }])
+    })
+  })
+
   describe('sends', () => {
     const everyByte = Uint8Array.from({ length: 256 }, (_, byte) => byte)
     const whole = {

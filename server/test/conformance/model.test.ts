@@ -39,7 +39,7 @@ type Step =
       isCapped: boolean
       isDueOnly: boolean
     }
-  | { do: 'discard' | 'restore'; ids: number[] }
+  | { do: 'discard' | 'restore' | 'foresee'; ids: number[] }
   | { do: 'pause' }
   | { do: 'update'; attemptsMax: number; hasDeadQueue: boolean; leaseUs: number }
 type Timed = Step & { queue: number; partition: number; us: number }
@@ -130,6 +130,13 @@ const aStep: fc.Arbitrary<Step> = fc.oneof(
     }),
   },
   { weight: 2, arbitrary: fc.record({ do: fc.constantFrom('discard', 'restore', 'restore'), ids }) },
+  {
+    weight: 3,
+    arbitrary: fc.record({
+      do: fc.constant('foresee'),
+      ids: fc.array(fc.nat(20), { minLength: 3, maxLength: 9 }),
+    }),
+  },
   { weight: 1, arbitrary: fc.record({ do: fc.constant('pause') }) },
   {
     weight: 1,
@@ -330,6 +337,10 @@ class Session {
         this.#model.restore(command, await run(command))
         break
       }
+      case 'foresee':
+        // What a store read ahead must not show in anything that it does later.
+        await this.#given.storage.foreseeRedrive(step.ids.map((id) => this.#letterIdOf(id)))
+        break
       case 'pause':
         await this.#update(queue, { isPaused: !this.#model.queues.get(queue)?.isPaused })
         break

@@ -53,6 +53,28 @@ describeSome(['SQLite memory', 'PostgreSQL'], 'a campaign', (given) => {
     expect(await world.letters.passes.campaigns()).toBe(false)
   })
 
+  it('heeds what happens to its letters between two of its steps', async () => {
+    const { deadQueue, ids } = await begin(2_300)
+    const campaign = await world.letters.campaigns.create(aSpec(deadQueue), ann)
+    while ((await now(campaign)).counts.sent === 0) await world.letters.passes.campaigns()
+    expect((await now(campaign)).counts).toMatchObject({ sent: 1_000, pending: 1_300 })
+    const pending = await world.letters.campaigns.letters(campaign.id, { states: ['pending'], countMax: 3 })
+    const [givenUp = '', sentByHand = '', next = ''] = pending.map(({ letterId }) => letterId)
+    await world.letters.discard([givenUp], ann)
+    await world.letters.redrive(
+      [sentByHand],
+      { target: null, edit: null, isDeadAllowed: false, isCapped: true },
+      ann,
+    )
+    await world.work()
+    expect(await now(campaign)).toMatchObject({ counts: { sent: 2_298, skipped: 2, pending: 0 } })
+    const skipped = await world.letters.campaigns.letters(campaign.id, { states: ['skipped'], countMax: 9 })
+    expect(skipped.map(({ letterId }) => letterId)).toEqual([givenUp, sentByHand])
+    expect(ids).toContain(next)
+    const { item } = (await world.letters.find(next)) ?? {}
+    expect(item?.letter?.redrives).toHaveLength(1)
+  })
+
   it('of named letters is frozen at once; what cannot be sent says why', async () => {
     const { queue, deadQueue, ids } = await begin(5)
     await world.letters.discard(ids.slice(0, 1), ann)

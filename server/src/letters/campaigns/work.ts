@@ -32,6 +32,7 @@ import {
 } from './machine.ts'
 import { reasonOfDiscard } from './mention.ts'
 import { selectedBy } from './spec.ts'
+import { createTurnsAhead } from './turns-ahead.ts'
 
 export interface CampaignWork {
   /** One step of each campaign that there is something to do for; whether there may be more right now. */
@@ -57,6 +58,7 @@ export function createCampaignWork(
   const { storage, engine, clock, log, onChanged } = parts
   const { frozenMax, sentMax } = parts.campaignSteps ?? { frozenMax: frozenPerStep, sentMax: stepLettersMax }
   const locks = createHeldLocks(parts)
+  const turns = createTurnsAhead(storage)
 
   const become = async (stored: StoredCampaign, facts: CampaignFacts, lock: HeldLock): Promise<void> => {
     const { state, stateReason } = facts
@@ -107,12 +109,7 @@ export function createCampaignWork(
     lock: HeldLock,
   ): Promise<void> => {
     const { id } = stored
-    const turn = await storage.listCampaignLetters({
-      campaignId: id,
-      states: ['pending'],
-      ...(facts.placeDone !== null && { afterPlace: facts.placeDone }),
-      countMax,
-    })
+    const turn = await turns.next(id, facts.placeDone, countMax)
     const last = turn.at(-1)
     if (last === undefined)
       throw new Error(`campaign ${id} has pending letters before its place ${facts.placeDone}`)
@@ -125,6 +122,11 @@ export function createCampaignWork(
       await storage.write([fence, put, { op: 'discard', letters, reason: reasonOfDiscard(reason, id), now }])
       log.info({ campaign: id, letters: letters.length }, 'campaign gave letters up')
       return
+    }
+    // One with a rate waits between its steps anyway, and the next may be of another size.
+    if (spec.ratePerSecond === 0 && stored.counts.pending > turn.length) {
+      const after = stored.counts.pending - turn.length
+      turns.readAhead(id, last.place, Math.min(after, sentMax))
     }
     const [, , redriven] = await storage.write([
       fence,
@@ -214,6 +216,7 @@ export function createCampaignWork(
   return {
     pass: async () => {
       const campaigns = await workedOn()
+      turns.keepOnly(new Set(campaigns.map(({ id }) => id)))
       let isMore = false
       const errors: unknown[] = []
       // The oldest first; one that fails does not keep the others from their step.

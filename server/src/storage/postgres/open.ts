@@ -54,6 +54,7 @@ import { findLettersByUuid, getArchivedLetters, getLetters, listArchivedLetters 
 import { listArchive, listItems } from './list.ts'
 import { migrate } from './migrate.ts'
 import { getQueue, listQueues, QueueBook } from './queues.ts'
+import { ForeseenLetters } from './seen-letters.ts'
 import { Slots, type Store } from './store.ts'
 import { Vacuum } from './vacuum.ts'
 import { reconcileCounts, verifyCounts } from './verify.ts'
@@ -81,6 +82,7 @@ export async function openPostgres(
     now: () => options.clock?.now() ?? fromDate(new Date()),
     book: new QueueBook(),
     cursors: new Cursors(),
+    foreseen: new ForeseenLetters(),
     groups: new GroupBook(),
     horizon: new Horizon(),
     repeats: new Repeats(),
@@ -182,6 +184,11 @@ class PostgresStorage implements Storage {
 
   listEdits(letterId: string): Promise<readonly LetterEdit[]> {
     return this.#run(() => listEdits(this.#store.connections, letterId))
+  }
+
+  foreseeRedrive(letterIds: readonly string[]): Promise<void> {
+    const { connections, foreseen } = this.#store
+    return this.#run(() => connections.use((connection) => foreseen.foresee(connection, letterIds)))
   }
 
   getCampaign(id: string): Promise<StoredCampaign | null> {

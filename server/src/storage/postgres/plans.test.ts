@@ -23,8 +23,9 @@ import { lockLetters, placeLetters, rewriteLetters } from './letter-rows.ts'
 import { arrivals, countStatement, groupsStatement, openSince } from './letter-sums.ts'
 import { findUuids, pageOfArchive, readArchived, readLetters } from './letters.ts'
 import { listStatement } from './list.ts'
-import { seeLetters, sendLetters } from './redrive.ts'
+import { sendLetters } from './redrive.ts'
 import { deleteByIds, lockByIds, lockByState } from './remove.ts'
+import { seeLetters } from './seen-letters.ts'
 import { lockItems } from './settle.ts'
 
 const postgres = await requireService('postgres')

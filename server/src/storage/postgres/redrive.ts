@@ -10,40 +10,20 @@ import { later } from '../../core/instant.ts'
 import { isDue, noDeadline, queueOfOrigin, startRedrive, whyNotRedriven } from '../../core/letter.ts'
 import { actOf, letterEntries } from '../act-trace.ts'
 import type { NotSent, RedriveLetters, Redriven } from '../letter-store.ts'
-import { int4s, int8s, list, texts, uuids } from './arrays.ts'
+import { allOf } from './all-of.ts'
+import { int4s, int8s, list, texts } from './arrays.ts'
 import { insertEntries } from './audit.ts'
 import { type Turns, takeTurns } from './campaign-turns.ts'
-import type { Row, Statement } from './connections.ts'
+import type { Statement } from './connections.ts'
 import { keepEdit } from './letter-edits.ts'
-import { type HeldLetter, heldOf, isId, whyNotThere } from './letter-rows.ts'
+import { type HeldLetter, isId, whyNotThere } from './letter-rows.ts'
 import type { KnownQueue } from './queues.ts'
-import {
-  type ColumnName,
-  encode,
-  parametersOf,
-  readDecisiveColumns,
-  type Stored,
-  sharedValues,
-  valuesOf,
-} from './rows.ts'
+import { type ColumnName, encode, parametersOf, type Stored, sharedValues, valuesOf } from './rows.ts'
+import { type SeenLetter, see } from './seen-letters.ts'
 import type { Transaction } from './transaction.ts'
 
 type Asked = RedriveLetters['letters'][number]
-/** `place` and `version`: of the row, as it was read. */
-type SeenLetter = HeldLetter & Readonly<{ place: string; version: string }>
 type Sending = Readonly<{ asked: Asked; seen: SeenLetter; target: KnownQueue; partition: number; at: number }>
-
-/** What went wrong before decides nothing here, and is long. */
-const unread: readonly ColumnName[] = ['failure', 'history']
-export const seeLetters: Statement = {
-  name: 'see-letters',
-  text: `select t.* from unnest($1::uuid[], $2::text[]) as w(uuid, letter_id)
-    cross join lateral (
-      select f.ctid::text as place, f.xmin::text as version, ${readDecisiveColumns
-        .map((name) => (unread.includes(name) ? `null::text as ${name}` : `f.${name}`))
-        .join(', ')} from redrive.items_sourced f
-      where f.uuid = w.uuid and coalesce(f.root_id, f.id) = w.letter_id and f.origin is not null offset 0) t`,
-}
 
 /** Named by others as theirs, or with letters now or before: those have groups, which stay as long as their queue. */
 const findDeadQueues: Statement = {
@@ -102,7 +82,7 @@ export const sendLetters: Statement = {
     )
     select redrive.expect_rows((select count(*) from sent), cardinality($1::tid[]))`,
 }
-/** While the database reads or sends these, those before and after them are worked on here. */
+/** While the database sends these, those after them are worked on here. */
 const atOnce = 250
 /** The first ones are fewer: until they are on their way the database has nothing to do. */
 const sentFirstAtOnce = 80
@@ -110,14 +90,12 @@ const sentFirstAtOnce = 80
 export async function redriveLetters(transaction: Transaction, command: RedriveLetters): Promise<Redriven[]> {
   const { letters, now } = command
   // Who works on a campaign has it locked already: its turns can be asked for before any partition is locked.
-  const [seen, turns] = await allOf([see(transaction, letters), takeTurns(transaction, command)])
+  const isGoing = (letter: HeldLetter) => whyNot(command, letter) === undefined
+  const letterIds = letters.map(({ letterId }) => letterId)
+  const [seen, turns] = await allOf([see(transaction, letterIds, isGoing), takeTurns(transaction, command)])
   const targetOf = await lockTargets(transaction, letters, seen)
   const hasEdit = await editsOf(transaction, letters)
-  const whyGone = await whyNotThere(
-    transaction,
-    letters.map(({ letterId }) => letterId),
-    seen,
-  )
+  const whyGone = await whyNotThere(transaction, letterIds, seen)
 
   const going = new Set<string>()
   const results: (Redriven | undefined)[] = []
@@ -129,7 +107,7 @@ export async function redriveLetters(transaction: Transaction, command: RedriveL
     const why =
       found === undefined
         ? whyGone(letterId)
-        : (whyNot(command, asked, found, going) ??
+        : ((going.has(letterId) ? 'redriving' : whyNot(command, found)) ??
           turns.whyNot(campaign) ??
           whyNotTo(found, target) ??
           (hasEdit(asked) ? undefined : 'no-edit'))
@@ -182,14 +160,6 @@ function byLetter({ sending: left }: Named, { sending: right }: Named): number {
   return left.asked.letterId < right.asked.letterId ? -1 : 1
 }
 
-/** All of them are waited for: a statement that is still on its way is part of the transaction. */
-async function allOf<T extends readonly unknown[] | []>(
-  sent: T,
-): Promise<{ -readonly [K in keyof T]: Awaited<T[K]> }> {
-  await Promise.allSettled(sent)
-  return Promise.all(sent)
-}
-
 function send(
   transaction: Transaction,
   { now, actor }: RedriveLetters,
@@ -234,17 +204,11 @@ function send(
   ])
 }
 
-function whyNot(
-  command: RedriveLetters,
-  asked: Asked,
-  found: SeenLetter,
-  going: ReadonlySet<string>,
-): NotSent | undefined {
-  if (going.has(asked.letterId)) return 'redriving'
-  const { redrive } = found.known.queue
-  const why = whyNotRedriven(found.item, command, redrive)
+function whyNot(command: RedriveLetters, { known, item }: HeldLetter): NotSent | undefined {
+  const { redrive } = known.queue
+  const why = whyNotRedriven(item, command, redrive)
   if (why !== undefined || command.isDueOnly !== true) return why
-  return isDue(found.item, redrive, command.now) ? undefined : 'not-due'
+  return isDue(item, redrive, command.now) ? undefined : 'not-due'
 }
 
 type Target = KnownQueue | 'no-target' | 'dead-target'
@@ -252,29 +216,6 @@ type Target = KnownQueue | 'no-target' | 'dead-target'
 function whyNotTo(found: HeldLetter, target: Target): NotSent | undefined {
   if (typeof target === 'string') return target
   return target.id === found.known.id ? 'dead-target' : undefined
-}
-
-async function see(
-  transaction: Transaction,
-  letters: readonly Asked[],
-): Promise<ReadonlyMap<string, SeenLetter>> {
-  const ids = [...new Set(letters.map(({ letterId }) => letterId))].filter(isId)
-  const asked: Promise<Row[]>[] = []
-  for (let from = 0; from < ids.length; from += atOnce) {
-    const some = ids.slice(from, from + atOnce)
-    asked.push(transaction.connection.query(seeLetters, [uuids(some), texts(some)]))
-  }
-  const seen = new Map<string, SeenLetter>()
-  const note = async (answer: Promise<Row[]>): Promise<void> => {
-    const rows = await answer
-    const queues = await transaction.byId(rows.map((row) => row.queue_id as number))
-    for (const row of rows) {
-      const held = heldOf(row, queues)
-      seen.set(held.item.rootId, { ...held, place: row.place as string, version: row.version as string })
-    }
-  }
-  await allOf(asked.map(note))
-  return seen
 }
 
 /** The queues that the letters go to, with the partitions locked that they go to. */

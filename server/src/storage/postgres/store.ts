@@ -5,6 +5,7 @@ import type { GroupBook } from './groups.ts'
 import type { Horizon } from './horizon.ts'
 import type { Repeats } from './insert-sourced.ts'
 import type { QueueBook } from './queues.ts'
+import type { ForeseenLetters } from './seen-letters.ts'
 import type { Vacuum } from './vacuum.ts'
 
 /** What every operation of one open store works with. */
@@ -12,6 +13,7 @@ export type Store = Readonly<{
   connections: Connections
   book: QueueBook
   cursors: Cursors
+  foreseen: ForeseenLetters
   groups: GroupBook
   horizon: Horizon
   repeats: Repeats

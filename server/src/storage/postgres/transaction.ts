@@ -179,6 +179,11 @@ export class Transaction {
     this.#groups.set(key, id)
   }
 
+  /** What was read ahead of these letters, once. */
+  takeForeseen(letterIds: readonly string[]): ReturnType<Store['foreseen']['take']> {
+    return this.#store.foreseen.take(letterIds)
+  }
+
   /** Whether letters that come into these queues may well be there already. */
   expectsRepeats(queueIds: readonly number[]): boolean {
     return this.#hasRepeats || this.#store.repeats.areExpected(queueIds)

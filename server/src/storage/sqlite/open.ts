@@ -56,6 +56,8 @@ export async function openSqlite(target: Target, options: StoreOptions = {}): Pr
     listEdits: (letterId) => ask({ read: 'edits', letterId }),
     getCampaign: (id) => ask({ read: 'campaign', id }),
     listCampaigns: (query) => ask({ read: 'campaigns', query }),
+    // Here a letter is read where it is written, and nothing is waited for in between.
+    foreseeRedrive: async () => {},
     listCampaignLetters: (query) => ask({ read: 'campaign-letters', query }),
     nextDueAt: () => ask({ read: 'next-due' }),
     verify: () => ask({ read: 'verify' }),
