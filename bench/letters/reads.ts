@@ -107,7 +107,7 @@ export async function timePages(stand: Stand): Promise<Timed[]> {
     timed.push(
       await time(stand, `deep page: ${name}`, pageAimMs, () => {
         // Another depth each time: between one and twenty-eight days back.
-        turn = (turn * 7 + 3) % 28
+        turn = (turn + 11) % 28
         return page(filter, now - (turn + 1) * usPerDay)
       }),
     )

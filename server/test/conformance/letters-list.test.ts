@@ -42,6 +42,31 @@ describeStores('a list of letters', (given) => {
       Object.entries(letters).map(([reference, changes]) => aLetter({ reference, ...changes })),
     )
 
+  it('goes on from a place within the times asked for, before them and after them', async () => {
+    const queue = await given.queue()
+    const named = Object.fromEntries(
+      ['a', 'b', 'c', 'd', 'e', 'f'].map((name, at) => [name, { diedAt: noon + at * minute }]),
+    )
+    await captureNamed(queue, named)
+    const died = { from: noon + minute, until: noon + 4 * minute }
+    const from = async (at: number, isDescending: boolean, id = '') => {
+      const after = { value: noon + at * minute, id }
+      const page = await list({ filter: { queues: [queue], died }, isDescending, after })
+      return page.letters.map(({ reference }) => reference).join('')
+    }
+    const last = 'z'.repeat(27)
+    expect(await from(0, false)).toBe('bcde')
+    expect(await from(1, false, last)).toBe('cde')
+    expect(await from(2, false, last)).toBe('de')
+    expect(await from(4, false)).toBe('e')
+    expect(await from(5, false)).toBe('')
+    expect(await from(5, true)).toBe('edcb')
+    expect(await from(4, true)).toBe('dcb')
+    expect(await from(4, true, last)).toBe('edcb')
+    expect(await from(2, true)).toBe('b')
+    expect(await from(0, true)).toBe('')
+  })
+
   describe('finds by', () => {
     it('queue', async () => {
       const [one, two] = [await given.queue(), await given.queue()]

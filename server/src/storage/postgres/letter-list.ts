@@ -165,24 +165,15 @@ export function lookStatement(
 ): Readonly<{ text: string; values: unknown[] }> {
   const values: unknown[] = []
   const parameter: Parameter = (value) => `$${values.push(value)}`
-  const { filter, after, isDescending } = query
+  const { filter, isDescending } = query
   const column = parts.known.order
   const direction = isDescending ? 'desc' : 'asc'
-  const beyond = isDescending ? '<' : '>'
   const order = (alias: string, name: string) => `${alias}.${name} ${direction}, ${alias}.id ${direction}`
   const perPart = perPartOf(step.count, parts.count, step.round)
 
   const [a, b, c] = parts.keys
   const keys = `unnest(${[a, b, c].map((key) => `${parameter(int4s(key))}::int4[]`).join(', ')}) as w(a, b, c)`
-  const range = (column === 'died_at' ? filter.died : filter.updated) ?? {}
-  const bounds = [parts.where(parameter)]
-  if (range.from !== undefined) bounds.push(`f.${column} >= ${parameter(range.from)}::int8`)
-  if (range.until !== undefined) bounds.push(`f.${column} <= ${parameter(range.until)}::int8`)
-  if (after !== undefined) {
-    bounds.push(
-      `(f.${column}, f.id) ${beyond} (${parameter(after.value)}::int8, ${parameter(after.id)}::text)`,
-    )
-  }
+  const bounds = [parts.where(parameter), ...boundsOf(query, column, parameter)]
   const isSized = filter.json !== undefined || (step.hasBytes && filter.header !== undefined)
   const limit = `${parameter(perPart)}::int8`
   const probed = `select p.* from ${keys} cross join lateral (
@@ -227,6 +218,33 @@ export function lookStatement(
       ) on true
     order by h.rank`
   return { text, values }
+}
+
+/**
+ * From where to where. At the side where the page begins there is only one bound, the nearer one: of two, the
+ * database may begin at the farther, and pass over all that lies between them.
+ */
+function boundsOf(
+  { filter, after, isDescending }: FindQuery,
+  column: string,
+  parameter: Parameter,
+): readonly string[] {
+  const { from, until } = (column === 'died_at' ? filter.died : filter.updated) ?? {}
+  const isAfterNearer =
+    after !== undefined &&
+    (isDescending ? after.value <= (until ?? after.value) : after.value >= (from ?? after.value))
+  const bounds: string[] = []
+  if (from !== undefined && (isDescending || !isAfterNearer)) {
+    bounds.push(`f.${column} >= ${parameter(from)}::int8`)
+  }
+  if (until !== undefined && (!isDescending || !isAfterNearer)) {
+    bounds.push(`f.${column} <= ${parameter(until)}::int8`)
+  }
+  if (after !== undefined && isAfterNearer) {
+    const place = `(${parameter(after.value)}::int8, ${parameter(after.id)}::text)`
+    bounds.push(`(f.${column}, f.id) ${isDescending ? '<' : '>'} ${place}`)
+  }
+  return bounds
 }
 
 /** Bytes travel only where they are asked for, or looked into. */

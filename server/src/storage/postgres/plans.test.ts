@@ -220,6 +220,38 @@ describe('on a filled table', needs(postgres), () => {
       expect(plan).not.toMatch(/Seq Scan on items|Hash Join|Merge Join/)
     })
 
+    const all = { from: noon, until: noon + 1_999 }
+    it.each([
+      ['newest first, from within', true, noon + 100, all],
+      ['oldest first, from within', false, noon + 1_900, all],
+      ['newest first, from beyond', true, noon + 1_999, { from: noon, until: noon + 100 }],
+      ['oldest first, from beyond', false, noon, { from: noon + 1_900, until: noon + 1_999 }],
+    ] as const)('of a range, %s, passes over nothing', async (_, isDescending, value, died) => {
+      const query = {
+        filter: { queues: ['letters'], states: ['waiting'] as const, died },
+        order: 'diedAt' as const,
+        isDescending,
+        countMax: 20,
+        lookMax: 100,
+        after: { value, id: '' },
+      }
+      const parts = await partsOf({ query: connections.read.bind(connections) }, query)
+      const { text, values } = lookStatement(query, parts, {
+        count: 20,
+        wanted: 20,
+        round: 0,
+        hasBytes: false,
+      })
+      const rows = await connections.read(
+        { text: `explain (analyze, buffers, costs off, timing off) ${text}` },
+        values,
+      )
+      const plan = rows.map((row) => row['QUERY PLAN'] as string).join('\n')
+      // All there are lie in more than a hundred pages of the index.
+      const pages = Number(/Buffers: shared hit=(\d+)/.exec(plan.split('CTE probed')[1] ?? '')?.[1])
+      expect(pages, plan).toBeLessThan(30)
+    })
+
     it('is never counted by looking at letters, nor at groups where sums are enough', async () => {
       const filter = { queues: ['letters'], states: ['waiting'] } as const
       const ofReason = { ...filter, reasons: ['reason-3'] }
