@@ -12,7 +12,9 @@ const postgres = await requireService('postgres')
 
 describe('two servers on one database', needs(postgres), () => {
   const opened: { engine: Engine; storage: Storage }[] = []
+  const admins: pg.Client[] = []
   afterEach(async () => {
+    for (const admin of admins.splice(0)) await admin.end()
     for (const { engine, storage } of opened.splice(0)) {
       await engine.close()
       await storage.close()
@@ -33,13 +35,19 @@ describe('two servers on one database', needs(postgres), () => {
     )
     return rows.map(({ pid }) => pid)
   }
-
-  it('wake each other: a lease waits on one while another produces, retries or imports', async () => {
+  /** Two on a database of their own, when both listen for news. */
+  const aPair = async (now = () => noon): Promise<{ here: Engine; there: Engine; admin: pg.Client }> => {
     const { url } = await createDatabase()
-    const [here, there] = [await aServer(url), await aServer(url)]
+    const [here, there] = [await aServer(url, now), await aServer(url, now)]
     const admin = new pg.Client({ connectionString: url })
     await admin.connect()
+    admins.push(admin)
     await expect.poll(() => listening(admin)).toHaveLength(2)
+    return { here, there, admin }
+  }
+
+  it('wake each other: a lease waits on one while another produces, retries or imports', async () => {
+    const { here, there } = await aPair()
     await here.createQueue({ name: 'orders' })
     const waiting = () => there.lease('orders', { clientId: 'w', countMax: 9, timeoutMs: 20_000 })
 
@@ -63,15 +71,10 @@ describe('two servers on one database', needs(postgres), () => {
     await storage.write([{ op: 'produce', queue: 'orders', partition: 0, items: redriven, now: noon }])
     here.noticeItems([{ queue: 'orders', partition: 0, count: 1 }])
     expect((await fourth).items.map(({ payload }) => textOf(payload))).toEqual(['redriven-0'])
-    await admin.end()
   })
 
   it('give out what another one stored while nobody waited', async () => {
-    const { url } = await createDatabase()
-    const [here, there] = [await aServer(url), await aServer(url)]
-    const admin = new pg.Client({ connectionString: url })
-    await admin.connect()
-    await expect.poll(() => listening(admin)).toHaveLength(2)
+    const { here, there } = await aPair()
     await here.createQueue({ name: 'orders' })
     const lease = (timeoutMs: number) => there.lease('orders', { clientId: 'w', countMax: 9, timeoutMs })
     await expect(lease(10)).rejects.toThrow('no items')
@@ -82,17 +85,12 @@ describe('two servers on one database', needs(postgres), () => {
     await here.produce('heard', newItems(1))
     await heard
     expect((await lease(500)).items).toHaveLength(1)
-    await admin.end()
   })
 
   it('lease from a queue that another one deleted and made again while nobody waited', async () => {
-    const { url } = await createDatabase()
     let ticks = 0
     const ticking = () => noon + ++ticks
-    const [here, there] = [await aServer(url, ticking), await aServer(url, ticking)]
-    const admin = new pg.Client({ connectionString: url })
-    await admin.connect()
-    await expect.poll(() => listening(admin)).toHaveLength(2)
+    const { here, there } = await aPair(ticking)
     await here.createQueue({ name: 'orders' })
     await here.createQueue({ name: 'heard' })
     const lease = (timeoutMs: number) => there.lease('orders', { clientId: 'w', countMax: 9, timeoutMs })
@@ -105,7 +103,6 @@ describe('two servers on one database', needs(postgres), () => {
     const leased = lease(20_000)
     await here.produce('orders', newItems(1), { partition: 1 })
     expect(await leased).toMatchObject({ partition: 1 })
-    await admin.end()
   })
 
   it('look for themselves when they were not told', async () => {
@@ -123,11 +120,7 @@ describe('two servers on one database', needs(postgres), () => {
   })
 
   it('see a queue that another one paused or resumed', async () => {
-    const { url } = await createDatabase()
-    const [here, there] = [await aServer(url), await aServer(url)]
-    const admin = new pg.Client({ connectionString: url })
-    await admin.connect()
-    await expect.poll(() => listening(admin)).toHaveLength(2)
+    const { here, there } = await aPair()
     await here.createQueue({ name: 'orders' })
     await there.updateQueue('orders', { isPaused: true })
     const waiting = there.lease('orders', { clientId: 'w', countMax: 9, timeoutMs: 20_000 })
@@ -135,7 +128,6 @@ describe('two servers on one database', needs(postgres), () => {
     await here.produce('orders', newItems(1))
     await here.updateQueue('orders', { isPaused: false })
     expect((await waiting).items).toHaveLength(1)
-    await admin.end()
   })
 
   it('read anew what they know of a queue when they are told to', async () => {
@@ -179,11 +171,7 @@ describe('two servers on one database', needs(postgres), () => {
   })
 
   it('hear each other again when the connection that listens was lost', async () => {
-    const { url } = await createDatabase()
-    const [here, there] = [await aServer(url), await aServer(url)]
-    const admin = new pg.Client({ connectionString: url })
-    await admin.connect()
-    await expect.poll(() => listening(admin)).toHaveLength(2)
+    const { here, there, admin } = await aPair()
     const before = await listening(admin)
     await admin.query('select pg_terminate_backend(pid) from unnest($1::int4[]) as pid', [before])
     await expect
@@ -194,17 +182,12 @@ describe('two servers on one database', needs(postgres), () => {
     await there.stats('orders')
     await here.produce('orders', newItems(1))
     expect((await waiting).items).toHaveLength(1)
-    await admin.end()
   })
 
   it('tell each other that a queue is gone: who waits for its items is told, also when it is made again', async () => {
-    const { url } = await createDatabase()
     let ticks = 0
     const ticking = () => noon + ++ticks
-    const [here, there] = [await aServer(url, ticking), await aServer(url, ticking)]
-    const admin = new pg.Client({ connectionString: url })
-    await admin.connect()
-    await expect.poll(() => listening(admin)).toHaveLength(2)
+    const { here, there } = await aPair(ticking)
     for (const partitions of [undefined, 1, 3]) {
       await here.createQueue({ name: 'orders' })
       const waiting = there.lease('orders', { clientId: 'w', countMax: 1, timeoutMs: 20_000 })
@@ -220,6 +203,5 @@ describe('two servers on one database', needs(postgres), () => {
       expect(await leased).toMatchObject({ partition: partitions - 1 })
       await here.deleteQueue('orders')
     }
-    await admin.end()
   })
 })
