@@ -1,17 +1,15 @@
 /**
- * Lists of letters: each filter by itself, and random ones in random pages against a plain filter of all there
- * are. A page neither repeats nor skips, and no letter is so odd that it breaks one.
+ * Lists of letters: each filter by itself, and pages. A page neither repeats nor skips, and no letter is so odd that it
+ * breaks one. Random filters in random pages: letters-list-by-chance.test.ts.
  */
-import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { type Item, isLetter } from '../../src/core/item.ts'
+import type { Item } from '../../src/core/item.ts'
 import { ksuidToUuid } from '../../src/core/ksuid.ts'
 import type { LetterCursor, LetterFilter, LettersQuery } from '../../src/storage/letter-store.ts'
 import type { ImportedItem, ListedState } from '../../src/storage/storage.ts'
 import { aFailure, anOrigin, bytes, hour, minute, newItems, noon } from '../make.ts'
-import { newSeed, repeats } from './chance.ts'
 import { aLetter, letterActs } from './letter-acts.ts'
-import { meantBy } from './letter-filter.ts'
+import { longPrefix, noText, walk } from './letter-pages.ts'
 import { listAll } from './store-facts.ts'
 import { describeStores, type Given } from './stores.ts'
 
@@ -23,8 +21,6 @@ const whole: LettersQuery = {
   lookMax: 10_000,
   hasBytes: true,
 }
-const longPrefix = 'p'.repeat(120)
-const noText = new Uint8Array([0xff, 0xfe, 0x00, 0x80])
 
 describeStores('a list of letters', (given) => {
   const acts = letterActs(given)
@@ -509,43 +505,7 @@ describeStores('a list of letters', (given) => {
     expect(known.toSorted(byId)).toEqual(expected.toSorted(byId))
     expect(await given.storage.findLettersByUuid([])).toEqual([])
   })
-
-  const runs = repeats({ 'SQLite memory': 120, 'SQLite file': 30, PostgreSQL: 40 }[given.name])
-  it(`is what a plain filter finds, ${runs} times by chance`, {
-    timeout: 60_000 + runs * 1_000,
-  }, async () => {
-    const queues = await manyLetters(given)
-    const all: Item[] = []
-    for (const queue of queues) all.push(...(await listAll(given.storage, queue)).filter(isLetter))
-    const groupIds = [...new Set(all.map(({ groupId }) => groupId ?? -1))]
-    await fc.assert(
-      fc.asyncProperty(aQuery(queues, groupIds), async (query) => {
-        const pages = await walk(given, query)
-        expect(pages.flat().map(({ rootId }) => rootId)).toEqual(
-          meantBy(all, query).map(({ rootId }) => rootId),
-        )
-      }),
-      { numRuns: runs, seed: newSeed() },
-    )
-  })
 })
-
-/** All pages of a query. */
-async function walk(given: Given, query: LettersQuery): Promise<(readonly Item[])[]> {
-  const pages: (readonly Item[])[] = []
-  let after: LetterCursor | undefined
-  for (;;) {
-    const page = await given.storage.listLetters(after === undefined ? query : { ...query, after })
-    expect(page.letters.length).toBeLessThanOrEqual(query.countMax)
-    expect(page.letters.length).toBeLessThanOrEqual(page.looked)
-    expect(page.looked).toBeLessThanOrEqual(query.lookMax)
-    pages.push(page.letters)
-    if (page.next === null) return pages
-    if (after !== undefined) expect(page.next).not.toEqual(after)
-    after = page.next
-    if (pages.length > 2_000) throw new Error('it does not end')
-  }
-}
 
 function firstSixteenBytes(id: string): string {
   const digits = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz'
@@ -585,162 +545,4 @@ async function oneOfEachState(given: Given) {
     discarded: ['discarded'],
   }
   return { names: Object.values(states).flat().toSorted(), states }
-}
-
-const messages = [
-  'HTTP 503: upstream',
-  'http 503: UPSTREAM 17',
-  'say "hello" to C:\\temp',
-  'Größe ÉCLAIR',
-  'line\nbreak\ttab',
-  '100% of disk_a',
-  'it’s 🚀',
-  '',
-]
-const headerSets: ImportedItem['headers'][] = [
-  [],
-  [['trace', bytes('abc')]],
-  [
-    ['trace', null],
-    ['x', bytes('1')],
-  ],
-  [['Trace', bytes('abc')]],
-  [
-    ['trace', noText],
-    ['x', bytes('"ü\\')],
-  ],
-]
-const payloads = [
-  '{"a":1,"b":{"c":"x"},"list":[1,"two",null]}',
-  '{"a":"1","b":{"c":"say \\"x\\""},"list":[]}',
-  '{"a":null}',
-  'not json',
-  '7',
-  '',
-].map(bytes)
-const keys = [null, bytes(''), bytes('k'), bytes(`${longPrefix}a`), bytes(`${longPrefix}b`), noText]
-
-/** Letters of every kind in three queues: in every state, with every oddity, many with the same times. */
-async function manyLetters(given: Given): Promise<string[]> {
-  const acts = letterActs(given)
-  const backoff = { kind: 'fixed', delayUs: hour, jitter: 0 } as const
-  const queues = [
-    await given.queue({ redrive: { mode: 'auto', redrivesMax: 3, backoff } }),
-    await given.queue(),
-    await given.queue(),
-  ]
-  const target = await given.queue()
-  const ids: string[] = []
-  for (let index = 0; index < 120; index++) {
-    const failure = aFailure({
-      message: messages[index % messages.length] ?? '',
-      reason: ['http_503', 'http_410', ''][index % 3] ?? '',
-      errorClass: ['A', 'A.B', ''][(index >> 1) % 3] ?? '',
-      lastFailedAt: noon - (index % 5) * minute,
-    })
-    const letter = aLetter({
-      payload: index % 11 === 0 ? noText : (payloads[index % payloads.length] ?? bytes('')),
-      key: keys[index % keys.length] ?? null,
-      headers: headerSets[index % headerSets.length] ?? [],
-      failure: index % 17 === 0 ? null : failure,
-      origin: anOrigin({ name: ['payments', 'orders'][(index >> 2) % 2] ?? '' }),
-      diedAt: noon - (index % 7) * minute,
-      redrives: [0, 0, 1, 2, 12][index % 5] ?? 0,
-      ...(index % 13 === 0 ? { availableAt: noon + hour } : {}),
-      ...(index % 2 === 0 ? { sourceId: `source-${index}` } : {}),
-    })
-    ids.push(...(await acts.capture(queues[index % 3] ?? '', [letter], noon + (index % 4) * minute)))
-  }
-  await given.run({ op: 'produce', queue: target, partition: 0, items: newItems(3), now: noon })
-  const some = (step: number, from: number) => ids.filter((_, index) => index % step === from)
-  await acts.discard(some(9, 2), noon + 5 * minute)
-  await acts.redrive([], {
-    letters: some(9, 3).map((letterId) => ({ letterId, queue: target })),
-    isCapped: false,
-    now: noon + 6 * minute,
-  })
-  for (const way of ['complete', 'declareDead', 'nothing'] as const) {
-    for (const queue of queues) {
-      const item = await acts.take({ queue, partition: 0 }, noon + 7 * minute)
-      if (way === 'complete') await acts.complete(item, noon + 7 * minute)
-      if (way === 'declareDead') await acts.declareDead(item, { message: 'dead: there' }, noon + 8 * minute)
-    }
-  }
-  return queues
-}
-
-function aQuery(queues: readonly string[], groupIds: readonly number[]): fc.Arbitrary<LettersQuery> {
-  const some = <T>(values: readonly T[]) => fc.subarray([...values], { minLength: 0 })
-  const times = (values: readonly number[]) => {
-    const at = fc.constantFrom(...values)
-    return fc.oneof(fc.record({ from: at }), fc.record({ until: at }), fc.record({ from: at, until: at }))
-  }
-  const deaths = [0, 1, 3, 6].map((minutes) => noon - minutes * minute)
-  const json = fc.oneof(
-    fc.record({
-      path: fc.constantFrom<(string | number)[]>(
-        ['a'],
-        ['b', 'c'],
-        ['list', 0],
-        ['list', 2],
-        [],
-        ['nothing'],
-      ),
-      value: fc.constantFrom<string | number | boolean | null>(1, '1', null, 'x', 'say "x"', 7, true),
-    }),
-  )
-  const filter = fc.record(
-    {
-      queues: some([...queues, 'nowhere']),
-      states: some<ListedState>(['waiting', 'scheduled', 'leased', 'done', 'dead', 'discarded']),
-      groupIds: some(groupIds),
-      origins: some(['payments', 'orders', 'other']),
-      reasons: some(['http_503', 'http_410', 'unknown', 'declared_dead']),
-      slugs: some(['http_503', 'say', 'unknown', 'dead']),
-      errorClasses: some(['A', 'A.B', '']),
-      redrives: fc.record(
-        { min: fc.constantFrom(0, 1, 2, 10), max: fc.constantFrom(0, 1, 2, 9) },
-        { requiredKeys: [] },
-      ),
-      died: times(deaths),
-      updated: times([0, 1, 3, 5, 6, 8].map((minutes) => noon + minutes * minute)),
-      lastFailed: times([0, 2, 4].map((minutes) => noon - minutes * minute)),
-      key: fc.constantFrom(...keys.filter((key) => key !== null)),
-      text: fc.constantFrom(
-        '503',
-        'Upstream',
-        '"HELLO"',
-        'c:\\TEMP',
-        'éclair',
-        '\n',
-        '%',
-        '🚀',
-        'nothing of it',
-      ),
-      header: fc.record(
-        { name: fc.constantFrom('trace', 'Trace', 'x', 'y'), value: fc.constantFrom('abc', '1', '"ü\\') },
-        { requiredKeys: ['name'] },
-      ),
-      json,
-      dueBy: fc.constantFrom(noon + hour, noon + hour + 2 * minute, noon + 9 * hour),
-      arrivedUntil: fc.constantFrom(noon - 1, noon, noon + minute),
-    },
-    { requiredKeys: [] },
-  )
-  // Most filters at once find nothing; a few at a time find something.
-  const thin = fc.tuple(filter, fc.array(fc.nat(15), { maxLength: 3 })).map(([all, picked]) => {
-    const entries = Object.entries(all)
-    const kept = picked.flatMap((at) => (entries.length === 0 ? [] : [entries[at % entries.length] ?? []]))
-    return Object.fromEntries(
-      kept.filter((entry) => entry.length === 2) as [string, unknown][],
-    ) as LetterFilter
-  })
-  return fc.record({
-    filter: thin,
-    order: fc.constantFrom('diedAt' as const, 'updatedAt' as const),
-    isDescending: fc.boolean(),
-    countMax: fc.constantFrom(1, 2, 7, 50, 1_000),
-    lookMax: fc.constantFrom(1, 5, 20, 1_000, 1_000),
-    hasBytes: fc.boolean(),
-  })
 }

@@ -1,0 +1,25 @@
+import { expect } from 'vitest'
+import type { Item } from '../../src/core/item.ts'
+import type { LetterCursor, LettersQuery } from '../../src/storage/letter-store.ts'
+import type { Given } from './stores.ts'
+
+/** Longer than what indexes hold of a key. */
+export const longPrefix = 'p'.repeat(120)
+export const noText = new Uint8Array([0xff, 0xfe, 0x00, 0x80])
+
+/** All pages of a query. */
+export async function walk(given: Given, query: LettersQuery): Promise<(readonly Item[])[]> {
+  const pages: (readonly Item[])[] = []
+  let after: LetterCursor | undefined
+  for (;;) {
+    const page = await given.storage.listLetters(after === undefined ? query : { ...query, after })
+    expect(page.letters.length).toBeLessThanOrEqual(query.countMax)
+    expect(page.letters.length).toBeLessThanOrEqual(page.looked)
+    expect(page.looked).toBeLessThanOrEqual(query.lookMax)
+    pages.push(page.letters)
+    if (page.next === null) return pages
+    if (after !== undefined) expect(page.next).not.toEqual(after)
+    after = page.next
+    if (pages.length > 2_000) throw new Error('it does not end')
+  }
+}
