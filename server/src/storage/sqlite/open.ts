@@ -110,12 +110,13 @@ async function inFile(path: string, options: StoreOptions): Promise<Backend> {
     }
   }
 
-  // Writes of one turn of the event loop travel as one message; those that step back by themselves.
+  // Writes of one turn of the event loop travel as one message. Large ones do not wait for each other: the writer stores the
+  // first while the next is made ready. Together they would be answered in one turn, and come together again ever after.
   let gathered: Call[] = []
-  const sendGathered = () => {
+  const sendGathered = async () => {
     const calls = gathered
     gathered = []
-    return send(calls, false)
+    if (calls.length > 0) await send(calls, false)
   }
   let sent: Promise<unknown> = Promise.resolve()
   let steppedBack: Promise<unknown> = Promise.resolve()
@@ -125,7 +126,11 @@ async function inFile(path: string, options: StoreOptions): Promise<Backend> {
         const call = { unit, resolve, reject }
         if (checkpoints === undefined && unit.some((command) => lettersIn(command) > 0)) startCheckpoints()
         if (stepsBack(unit)) steppedBack = Promise.all([steppedBack, send([call], true)])
-        else if (gathered.push(call) === 1) sent = Promise.resolve().then(sendGathered)
+        else {
+          const isFirst = gathered.push(call) === 1
+          if (isLarge(unit)) sent = sendGathered()
+          else if (isFirst) sent = Promise.resolve().then(sendGathered)
+        }
       }),
     read: (what) => (what.read === 'verify' ? verify() : reader.ask({ ask: 'read', what })),
     reconcile: async (lock) => {
@@ -168,6 +173,16 @@ function inMemory(options: StoreOptions): Backend {
       database.close()
     },
   }
+}
+
+/** Items from which on a unit is worth a message of its own. */
+const largeItems = 100
+
+function isLarge(unit: Unit): boolean {
+  return unit.some((command) => {
+    if (command.op === 'import-letters') return command.count >= largeItems
+    return (command.op === 'produce' || command.op === 'import') && command.items.length >= largeItems
+  })
 }
 
 /** One file, one lock, whatever link it is opened by. */

@@ -1,3 +1,4 @@
+import fc from 'fast-check'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { aFailure, anOrigin, bytes, minute, noon } from '../../../test/make.ts'
 import type { Import, ImportedItem } from '../storage.ts'
@@ -73,6 +74,34 @@ describe('letters that are sent to the writer', () => {
     const sent = stored(letters, sendCommand)
     expect(sent).toEqual(stored(letters, (command) => command))
     expect(sent.rows[0]).toHaveLength(4)
+  })
+
+  it('are so however many come at once, and wherever among them a source or a cause comes again', () => {
+    const letter = fc.record({
+      source: fc.option(fc.nat(60)),
+      errorClass: fc.constantFrom('Timeout', 'Refused', 'BadData'),
+      // A cause of its own, now and then.
+      message: fc.oneof(
+        { weight: 40, arbitrary: fc.constant('the same') },
+        { weight: 1, arbitrary: fc.stringMatching(/^[a-z]{8}$/) },
+      ),
+      key: fc.option(fc.constant(bytes('key'))),
+    })
+    fc.assert(
+      fc.property(fc.array(letter, { minLength: 1, maxLength: 120, size: 'max' }), (drawn) => {
+        const many = drawn.map(
+          ({ source, errorClass, message, key }, index): ImportedItem => ({
+            ...plain,
+            sourceId: source === null ? null : `source ${source}`,
+            failure: aFailure({ errorClass, message }),
+            key,
+            reference: `letter ${index}`,
+          }),
+        )
+        expect(stored(many, sendCommand)).toEqual(stored(many, (command) => command))
+      }),
+      { numRuns: 60 },
+    )
   })
 
   it('are the same after they travelled', () => {

@@ -62,8 +62,12 @@ export type SentError = Readonly<{ code: ErrorCode | null; message: string; stac
 export type Packed<T> = Readonly<{ value: unknown; block: Uint8Array; of?: T }>
 
 const place = '\u0000at'
-/** The details of an audit row and the document of a campaign hold no bytes, and may have any key, also ours. */
-const isOpaque = (key: string): boolean => key === 'details' || key === 'document'
+/**
+ * The details of an audit row and the document of a campaign hold no bytes, and may have any key, also ours. Nor have the
+ * values of letters any (sent-letters.ts), and there are many.
+ */
+const opaque = new Set(['details', 'document', 'values', 'causes'])
+const isOpaque = (key: string): boolean => opaque.has(key)
 
 export function pack<T>(value: T): Packed<T> {
   const chunks: Uint8Array[] = []
