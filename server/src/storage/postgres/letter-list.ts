@@ -151,11 +151,17 @@ async function look(reader: Reader, query: FindQuery, parts: Parts, step: Step):
   return { hits, looked, last, isEnd: first?.is_end === true }
 }
 
-/** Parts of an index that are looked into for one page are each asked for few, and for more in each round. */
-function perPartOf(count: number, parts: number, round: number): number {
-  if (parts === 1) return count
-  const few = Math.max(4, Math.ceil((2 * count) / parts)) * 4 ** Math.min(round, 8)
-  return Math.min(few, count)
+/**
+ * Of each part of an index that is looked into for one page few are asked for, and more in each round: as many as its share of
+ * the letters, where that is known. Of those that have most of them the page may be complete then.
+ */
+function fewOf(count: number, { count: parts, shares }: Parts, round: number): number[] {
+  if (parts === 1) return [count]
+  const all = shares?.reduce((sum, share) => sum + share, 0) ?? parts
+  return Array.from({ length: parts }, (_, part) => {
+    const expected = (count * (shares?.[part] ?? 1)) / Math.max(all, 1)
+    return Math.min(count, Math.max(4, Math.ceil(2 * expected)) * 4 ** Math.min(round, 8))
+  })
 }
 
 export function lookStatement(
@@ -169,18 +175,19 @@ export function lookStatement(
   const column = parts.known.order
   const direction = isDescending ? 'desc' : 'asc'
   const order = (alias: string, name: string) => `${alias}.${name} ${direction}, ${alias}.id ${direction}`
-  const perPart = perPartOf(step.count, parts.count, step.round)
 
-  const [a, b, c] = parts.keys
-  const keys = `unnest(${[a, b, c].map((key) => `${parameter(int4s(key))}::int4[]`).join(', ')}) as w(a, b, c)`
+  const numbers = [...parts.keys, fewOf(step.count, parts, step.round)]
+  const keys = `unnest(${numbers.map((key) => `${parameter(int4s(key))}::int4[]`).join(', ')}) as w(a, b, c, few)`
   const bounds = [parts.where(parameter), ...boundsOf(query, column, parameter)]
   const isSized = filter.json !== undefined || (step.hasBytes && filter.header !== undefined)
-  const limit = `${parameter(perPart)}::int8`
-  const probed = `select p.* from ${keys} cross join lateral (
+  // The inner limit is for the planner, which takes one that it does not know for a tenth of all.
+  const probed = `select p.*, w.few from ${keys} cross join lateral (
       select o.*, row_number() over () as k from (
-        select f.ctid as place, f.${column} as at, f.id${isSized ? ', octet_length(f.payload)::int8 as size' : ''}
-        from redrive.items_sourced f where ${bounds.join(' and ')}
-        order by ${order('f', column)} limit ${limit}
+        select i.* from (
+          select f.ctid as place, f.${column} as at, f.id${isSized ? ', octet_length(f.payload)::int8 as size' : ''}
+          from redrive.items_sourced f where ${bounds.join(' and ')}
+          order by ${order('f', column)} limit ${parameter(step.count)}::int8
+        ) i limit w.few
       ) o
     ) p`
   const ranked = `select p.place, p.at, p.id, row_number() over (order by ${order('p', 'at')}) as rank
@@ -197,7 +204,7 @@ export function lookStatement(
     .map((name) => `, f.${name}`)
     .join('')
   const text = `with probed as materialized (${probed}
-    ), edge as materialized (select p.at, p.id from probed p where p.k = ${limit} order by ${order('p', 'at')} limit 1
+    ), edge as materialized (select p.at, p.id from probed p where p.k = p.few order by ${order('p', 'at')} limit 1
     ), ranked as materialized (${ranked}
     ), looked as materialized (
       select r.* from ranked r ${isSized ? `where r.before_it < ${stepBytesMax}` : ''}

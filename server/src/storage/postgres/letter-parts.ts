@@ -19,6 +19,8 @@ export type Parts = Readonly<{
   count: number
   /** Up to three numbers for each part, as `w.a`, `w.b` and `w.c`. */
   keys: readonly [readonly number[], readonly number[], readonly number[]]
+  /** How many letters each part has, where that is known. */
+  shares?: readonly number[]
   /** On `items_sourced` as `f`: the index, and the part of it. */
   where: (parameter: Parameter) => string
   /** What holds for all of it. */
@@ -118,6 +120,7 @@ function cells(list: readonly Cell[], filter: LetterFilter): Parts {
       list.map(({ state }) => state),
       list.map(({ redrives }) => redrives),
     ],
+    shares: list.map(({ count }) => count),
     where: () =>
       `f.group_id = w.a and f.state = w.b and least(f.redrives, ${redrivesCounted}) = w.c and f.group_id is not null`,
     known: {

@@ -102,8 +102,9 @@ create index items_live_scheduled on redrive.items_live (queue_id, available_at,
 create index items_live_ended on redrive.items_live (queue_id, ended_at, id) where ended_at is not null;
 
 alter table redrive.items_sourced add constraint items_sourced_id primary key (queue_id, partition, id);
+-- Here a lease, or a redrive, moves a row in other indexes anyway: it leaves this one, and nobody has to pass over it.
 create index items_sourced_ready on redrive.items_sourced (queue_id, partition, (-priority), id)
-  where available_at is null and ended_at is null;
+  where state = 0 and available_at is null;
 create index items_sourced_due on redrive.items_sourced (due_at, id) where due_at is not null;
 create index items_sourced_scheduled on redrive.items_sourced (queue_id, available_at, id) where available_at is not null;
 create index items_sourced_ended on redrive.items_sourced (queue_id, state, ended_at, id) where ended_at is not null;
