@@ -64,6 +64,10 @@ async function search(
   if (parts.count === 0) return { found, looked: 0, next: null }
 
   const isSearch = needsLook(filter, parts)
+  if (parts.walk !== undefined && !isSearch) {
+    const walked = await walk(reader, query, parts.walk, hasBytes)
+    if (walked !== undefined) return walked
+  }
   const countMax = isSearch ? query.countMax : Math.min(query.countMax, lookMax)
   const until = performance.now() + searchMsMax
   let { after } = query
@@ -108,6 +112,22 @@ async function search(
     after = reached ?? after
     if (looked >= lookMax || performance.now() > until) return { found, looked, next: after ?? null }
   }
+}
+
+/** The page, where it is found among the first letters of the parts; nothing is known where it is not. */
+async function walk(
+  reader: Reader,
+  query: FindQuery,
+  parts: NonNullable<Parts['walk']>,
+  hasBytes: boolean,
+): Promise<{ found: Hit[]; looked: number; next: LetterCursor | null } | undefined> {
+  const { filter, countMax, lookMax } = query
+  const count = Math.min(Math.ceil(1.5 * parts.walked) + 50, lookMax)
+  const page = await look(reader, query, parts, { count, wanted: countMax + 1, round: 0, hasBytes })
+  const found = page.hits.filter(({ item }) => matchesLetter(item, filter))
+  if (found.length <= countMax) return undefined
+  const last = found[countMax - 1]
+  return { found: found.slice(0, countMax), looked: rankOf(last, page), next: last?.place ?? null }
 }
 
 /** How many were looked at to find it; it may have been found by a statement before. */

@@ -21,6 +21,8 @@ export type Parts = Readonly<{
   keys: readonly [readonly number[], readonly number[], readonly number[]]
   /** How many letters each part has, where that is known. */
   shares?: readonly number[]
+  /** Fewer parts, and among how many of their letters the page probably is: to be tried first. */
+  walk?: Parts & Readonly<{ walked: number }>
   /** On `items_sourced` as `f`: the index, and the part of it. */
   where: (parameter: Parameter) => string
   /** What holds for all of it. */
@@ -33,9 +35,13 @@ export type Parts = Readonly<{
 
 type Reader = Pick<Connection, 'query'>
 
-/** So many parts are always looked into; more only where a walk would look at too many letters. */
+/** Up to so many parts are looked into at once. */
+const partsFew = 40
+/** So many are looked into where a short walk did not find the page; more only where a walk would look at too many letters. */
 const partsMax = 300
 const partsMostMax = 5_000
+const walkMax = 2_000
+const shortWalkMax = 500
 /** More letters that are due than these are not sorted, but found on a walk. */
 const dueMax = 20_000
 
@@ -66,12 +72,13 @@ async function partsWithin(
   const isCell = groups !== undefined || filter.groupIds !== undefined || filter.redrives !== undefined
   if (!isCell) return pairs(await queueStates(reader, filter), order, [])
   const found = await cellsOf(reader, filter)
-  if (order === 'died_at') {
-    const isWalked = found.length > partsMax && (await isWalkShort(reader, query, found))
-    if (!isWalked && found.length <= partsMostMax) return cells(found, filter)
-  }
   const places = new Map(found.map((cell) => [`${cell.queueId}/${cell.state}`, cell]))
-  return pairs([...places.values()], order, ofGroups)
+  const walk = pairs([...places.values()], order, ofGroups)
+  if (order !== 'died_at') return walk
+  if (found.length <= partsFew) return cells(found, filter)
+  const walked = await walkedFor(reader, query, found)
+  if (found.length > partsMostMax || (found.length > partsMax && walked < walkMax)) return walk
+  return { ...cells(found, filter), ...(walked < shortWalkMax && { walk: { ...walk, walked } }) }
 }
 
 const noKeys = [0] as const
@@ -176,22 +183,19 @@ async function cellsOf(reader: Reader, filter: LetterFilter): Promise<Cell[]> {
   }))
 }
 
-/** Whether a walk over all letters of these queues and states would find a page among few enough of them. */
-async function isWalkShort(reader: Reader, query: FindQuery, found: readonly Cell[]): Promise<boolean> {
+/** How many letters of these queues and states a walk would look at for a page, were those wanted spread evenly among them. */
+async function walkedFor(reader: Reader, query: FindQuery, found: readonly Cell[]): Promise<number> {
   const pairsThere = new Set(found.map(({ queueId, state }) => `${queueId}/${state}`))
   const rows = await reader.query(
-    {
-      text: `select c.queue_id, c.state, sum(c.n)::int8 as n from redrive.letter_sums c
-        where c.queue_id = any ($1::int4[]) group by c.queue_id, c.state`,
-    },
+    prepared(`select c.queue_id, c.state, sum(c.n)::int8 as n from redrive.letter_sums c
+        where c.queue_id = any ($1::int4[]) group by c.queue_id, c.state`),
     [int4s([...new Set(found.map(({ queueId }) => queueId))])],
   )
   const isThere = (row: Row) => pairsThere.has(`${row.queue_id}/${row.state}`)
   const all = rows.filter(isThere).reduce((sum, row) => sum + (row.n as number), 0)
   const matching = found.reduce((sum, { count }) => sum + count, 0)
-  return (query.countMax * all) / Math.max(matching, 1) < walkMax
+  return (query.countMax * all) / Math.max(matching, 1)
 }
-const walkMax = 2_000
 
 /** What holds no letters is an empty part of the index, and costs one look. */
 async function queueStates(reader: Reader, filter: LetterFilter): Promise<Pair[]> {
