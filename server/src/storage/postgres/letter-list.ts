@@ -27,6 +27,8 @@ const stepMsMany = 200
 const searchMsMax = 400
 /** Of letters that the database lets pass, and that then do not match, so many may come with one statement. */
 const hitsMax = 1_000
+/** A walk goes on from where one of its parts had more than its share. */
+const walkRounds = 3
 /** Payloads that one statement may read through. */
 const stepBytesMax = 32 * 2 ** 20
 
@@ -114,20 +116,36 @@ async function search(
   }
 }
 
-/** The page, where it is found among the first letters of the parts; nothing is known where it is not. */
+/** The page, where it is found among the next letters of the parts; nothing is known where it is not. */
 async function walk(
   reader: Reader,
   query: FindQuery,
   parts: NonNullable<Parts['walk']>,
   hasBytes: boolean,
 ): Promise<{ found: Hit[]; looked: number; next: LetterCursor | null } | undefined> {
-  const { filter, countMax, lookMax } = query
-  const count = Math.min(Math.ceil(1.5 * parts.walked) + 50, lookMax)
-  const page = await look(reader, query, parts, { count, wanted: countMax + 1, round: 0, hasBytes })
-  const found = page.hits.filter(({ item }) => matchesLetter(item, filter))
-  if (found.length <= countMax) return undefined
-  const last = found[countMax - 1]
-  return { found: found.slice(0, countMax), looked: rankOf(last, page), next: last?.place ?? null }
+  const { filter, countMax } = query
+  const lookMax = Math.min(Math.ceil(1.5 * parts.walked) + 100, query.lookMax)
+  const found: Hit[] = []
+  let { after } = query
+  let looked = 0
+  for (let round = 0; round < walkRounds && looked < lookMax; round++) {
+    const searched = after === undefined ? query : { ...query, after }
+    const step = { count: lookMax - looked, wanted: countMax - found.length + 1, round, hasBytes }
+    const page = await look(reader, searched, parts, step)
+    found.push(...page.hits.filter(({ item }) => matchesLetter(item, filter)))
+    if (found.length > countMax) {
+      const last = found[countMax - 1]
+      return {
+        found: found.slice(0, countMax),
+        looked: looked + rankOf(last, page),
+        next: last?.place ?? null,
+      }
+    }
+    if (page.isEnd || page.hits.length === step.wanted) return undefined
+    looked += page.looked
+    after = page.last ?? after
+  }
+  return undefined
 }
 
 /** How many were looked at to find it; it may have been found by a statement before. */

@@ -72,13 +72,19 @@ async function partsWithin(
   const isCell = groups !== undefined || filter.groupIds !== undefined || filter.redrives !== undefined
   if (!isCell) return pairs(await queueStates(reader, filter), order, [])
   const found = await cellsOf(reader, filter)
-  const places = new Map(found.map((cell) => [`${cell.queueId}/${cell.state}`, cell]))
-  const walk = pairs([...places.values()], order, ofGroups)
-  if (order !== 'died_at') return walk
+  const places = [...new Map(found.map((cell) => [`${cell.queueId}/${cell.state}`, cell])).values()]
+  if (order !== 'died_at') return pairs(places, order, ofGroups)
   if (found.length <= partsFew) return cells(found, filter)
-  const walked = await walkedFor(reader, query, found)
+  const shares = await lettersIn(reader, places)
+  const walk = { ...pairs(places, order, ofGroups), shares }
+  // Were those wanted spread evenly among the others.
+  const walked = (query.countMax * sum(shares)) / Math.max(1, sum(found.map(({ count }) => count)))
   if (found.length > partsMostMax || (found.length > partsMax && walked < walkMax)) return walk
   return { ...cells(found, filter), ...(walked < shortWalkMax && { walk: { ...walk, walked } }) }
+}
+
+function sum(numbers: readonly number[]): number {
+  return numbers.reduce((total, number) => total + number, 0)
 }
 
 const noKeys = [0] as const
@@ -183,18 +189,15 @@ async function cellsOf(reader: Reader, filter: LetterFilter): Promise<Cell[]> {
   }))
 }
 
-/** How many letters of these queues and states a walk would look at for a page, were those wanted spread evenly among them. */
-async function walkedFor(reader: Reader, query: FindQuery, found: readonly Cell[]): Promise<number> {
-  const pairsThere = new Set(found.map(({ queueId, state }) => `${queueId}/${state}`))
+/** How many letters there are of each queue and state. */
+async function lettersIn(reader: Reader, places: readonly Pair[]): Promise<number[]> {
   const rows = await reader.query(
     prepared(`select c.queue_id, c.state, sum(c.n)::int8 as n from redrive.letter_sums c
         where c.queue_id = any ($1::int4[]) group by c.queue_id, c.state`),
-    [int4s([...new Set(found.map(({ queueId }) => queueId))])],
+    [int4s([...new Set(places.map(({ queueId }) => queueId))])],
   )
-  const isThere = (row: Row) => pairsThere.has(`${row.queue_id}/${row.state}`)
-  const all = rows.filter(isThere).reduce((sum, row) => sum + (row.n as number), 0)
-  const matching = found.reduce((sum, { count }) => sum + count, 0)
-  return (query.countMax * all) / Math.max(matching, 1)
+  const counts = new Map(rows.map((row) => [`${row.queue_id}/${row.state}`, row.n as number]))
+  return places.map(({ queueId, state }) => counts.get(`${queueId}/${state}`) ?? 0)
 }
 
 /** What holds no letters is an empty part of the index, and costs one look. */
