@@ -3,7 +3,7 @@ import { anyClass } from '../../core/cause.ts'
 import type { LetterFilter } from '../letter-store.ts'
 import { redrivesCounted } from '../letter-store.ts'
 import { int4s } from './arrays.ts'
-import { type Connection, prepared, type Row } from './connections.ts'
+import { type Connection, prepared } from './connections.ts'
 import {
   cellConditions,
   groupConditions,
