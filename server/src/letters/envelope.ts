@@ -10,6 +10,7 @@ import { type Instant, usPerSecond } from '../core/instant.ts'
 import { type Failure, type Header, historyMax, type Origin } from '../core/item.ts'
 import { encodeText, readBytes, readHeaders } from './envelope-bytes.ts'
 import { distinctText, Fields, isObject, kindOf, Problems } from './envelope-fields.ts'
+import { toldByHeaders } from './envelope-headers.ts'
 import { elementTexts, fieldTexts } from './json-text.ts'
 import type { CapturedLetter } from './letters.ts'
 
@@ -45,17 +46,18 @@ export function readEnvelope(json: unknown, text: string, defaults: EnvelopeDefa
   if (!isObject(json))
     return undecodedLetter(encodeText(text), `an envelope is an object, not ${kindOf(json)}`, defaults)
   const problems = new Problems()
-  const reader = new Fields(json, text, problems)
+  const said = new Fields(json, text, problems)
   const bytesOf = (name: 'original_value' | 'original_key', isMended: boolean) =>
     readBytes(
-      { value: json[name], text: reader.written(name) },
+      { value: json[name], text: said.written(name) },
       { name, encoding: json[`${name}_encoding`], problems, isMended },
     )
 
   const payload = bytesOf('original_value', false)
   const isPayloadRead = problems.all.length === 0
   const key = bytesOf('original_key', true)
-  const headers = readHeaders({ value: json.headers, text: reader.written('headers') }, problems)
+  const headers = readHeaders({ value: json.headers, text: said.written('headers') }, problems)
+  const reader = new Fields({ ...json, ...toldByHeaders(json, headers, problems) }, text, problems)
   const lastFailedAt = reader.time('last_failure_at') ?? defaults.now
   const firstFailedAt = reader.time('first_failure_at') ?? lastFailedAt
   const origin = readOrigin(reader, defaults, firstFailedAt)
