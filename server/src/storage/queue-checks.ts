@@ -46,6 +46,20 @@ export function checkDeadQueue(
   if (isDeadQueue) throw refuse(`queue ${name} is a dead queue and cannot have one itself`)
 }
 
+/** Whether the change makes it a queue that letters go back to. */
+export function gainsDeadQueue(before: Queue, after: Queue): boolean {
+  return before.deadQueue === null && after.deadQueue !== null
+}
+
+/** A queue that letters were captured into cannot become one that they go back to. */
+export function checkHasNoLetters({ name }: Queue, hasLetters: boolean): void {
+  if (!hasLetters) return
+  throw new KnownError(
+    'DEAD_QUEUE_INVALID',
+    `queue ${name} has or had dead letters of its own and cannot have a dead queue: use another queue for the work, or delete it and make it anew`,
+  )
+}
+
 /**
  * A queue with a dead queue of its own is one that letters go back to, and no letter is sent to where letters are: one
  * that was put there by mistake would end all redrives to it.

@@ -2,6 +2,7 @@ import { describe, expect, it } from 'vitest'
 import { defaultPolicy, type NewQueue, newQueue, type QueuePolicy } from '../../src/core/queue.ts'
 import { aNewItem, bytes, hour, minute, newItems, noon, second } from '../make.ts'
 import { expectRefusal } from './known-error.ts'
+import { aLetter, letterActs } from './letter-acts.ts'
 import { describeStores } from './stores.ts'
 
 const everyPolicy: QueuePolicy = {
@@ -133,6 +134,24 @@ describeStores('queues', (given) => {
       await expectRefusal(update('letters', { deadQueue: 'other' }), 'DEAD_QUEUE_INVALID')
       await update('work', { deadQueue: null })
       expect((await update('letters', { deadQueue: 'other' })).deadQueue).toBe('other')
+    })
+
+    it('never gives a dead queue to what has letters, or had: none could be sent to it any more', async () => {
+      await create({ name: 'work' })
+      await create({ name: 'other' })
+      await letterActs(given).capture('work', [aLetter()])
+      await expectRefusal(update('work', { deadQueue: 'other' }), 'DEAD_QUEUE_INVALID')
+      const clear = {
+        op: 'clear',
+        isWaiting: true,
+        isScheduled: false,
+        isLeased: false,
+        countMax: 9,
+      } as const
+      expect(await given.run({ ...clear, queue: 'work' })).toEqual({ removed: 1 })
+      const error = await expectRefusal(update('work', { deadQueue: 'other' }), 'DEAD_QUEUE_INVALID')
+      expect(error.message).toContain('delete it and make it anew')
+      expect((await update('work', { reference: 'else' })).reference).toBe('else')
     })
 
     it('takes effect at once: for leases given, and for how items already there die', async () => {

@@ -4,6 +4,8 @@ import { queueEntries, removalDetails } from '../act-trace.ts'
 import {
   checkChangedTimes,
   checkDeadQueue,
+  checkHasNoLetters,
+  gainsDeadQueue,
   partitionNotFound,
   queueInUse,
   queueNotFound,
@@ -153,6 +155,13 @@ export async function updateQueue(transaction: Transaction, command: UpdateQueue
   const isDeadQueue = (await namedAsDeadQueueBy(transaction, queue.name)) !== undefined
   const deadQueue = queue.deadQueue === null ? undefined : await transaction.find(queue.deadQueue)
   checkDeadQueue(queue.name, queue.deadQueue, deadQueue?.queue, isDeadQueue)
+  if (gainsDeadQueue(known.queue, queue)) {
+    // A capture that is under way is waited for.
+    await transaction.lockPartitions(
+      Array.from({ length: queue.partitions }, (_, partition) => ({ known, partition })),
+    )
+    checkHasNoLetters(queue, await hasGroups(transaction, known.id))
+  }
   const [row] = await transaction.connection.query(
     {
       text: `update redrive.queues
@@ -239,6 +248,12 @@ export async function listQueues(connections: Connections, query: QueuesQuery): 
     [query.from ?? '', query.countMax, ...(query.namespace === undefined ? [] : [query.namespace])],
   )
   return rows.map(queueOf)
+}
+
+/** Letters have groups, which stay as long as their queue. */
+async function hasGroups(transaction: Transaction, queueId: number): Promise<boolean> {
+  const text = 'select from redrive.groups g where g.queue_id = $1 limit 1'
+  return (await transaction.connection.query({ text }, [queueId])).length > 0
 }
 
 async function namedAsDeadQueueBy(transaction: Transaction, name: string): Promise<string | undefined> {

@@ -2,7 +2,14 @@ import type { Instant } from '../../core/instant.ts'
 import { nextKsuids } from '../../core/ksuid.ts'
 import { changedQueue, newQueue, type Queue } from '../../core/queue.ts'
 import { KnownError } from '../../errors.ts'
-import { checkChangedTimes, checkDeadQueue, partitionNotFound, queueNotFound } from '../queue-checks.ts'
+import {
+  checkChangedTimes,
+  checkDeadQueue,
+  checkHasNoLetters,
+  gainsDeadQueue,
+  partitionNotFound,
+  queueNotFound,
+} from '../queue-checks.ts'
 import { policyText, queueOf } from '../queue-row.ts'
 import type { CreateQueue, QueuesQuery, UpdateQueue } from '../storage.ts'
 import type { Tally } from './counts.ts'
@@ -129,6 +136,13 @@ export function updateQueue(database: Database, book: QueueBook, command: Update
   checkChangedTimes(command.changes, queue)
   const isDeadQueue = namedAsDeadQueueBy(database, queue.name) !== undefined
   checkDeadQueue(queue.name, queue.deadQueue, book.find(queue.deadQueue ?? '')?.queue, isDeadQueue)
+  // Letters have groups, which stay as long as their queue.
+  if (gainsDeadQueue(known.queue, queue)) {
+    checkHasNoLetters(
+      queue,
+      database.get('select 1 from groups where queue_id = ? limit 1', known.id) !== undefined,
+    )
+  }
   database.run(
     'update queues set dead_queue = ?, policy = ?, updated_at = ? where id = ?',
     queue.deadQueue,
