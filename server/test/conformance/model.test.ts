@@ -10,6 +10,7 @@ import { newQueue } from '../../src/core/queue.ts'
 import type { Archive, ImportedItem, NewItem } from '../../src/storage/storage.ts'
 import { aFailure, anOrigin, bytes, hour, minute, noon, second } from '../make.ts'
 import { newSeed, repeats } from './chance.ts'
+import { expectRefusal } from './known-error.ts'
 import { type EndedAt, Model, withoutGroup } from './model.ts'
 import { expectSound } from './oracle.ts'
 import { describeStores, type Given } from './stores.ts'
@@ -347,7 +348,11 @@ class Session {
       case 'update': {
         const [work, , letters] = this.#names
         const { attemptsMax, leaseUs } = step
-        await this.#update(work, { attemptsMax, leaseUs, deadQueue: step.hasDeadQueue ? letters : null })
+        const changes = { attemptsMax, leaseUs, deadQueue: step.hasDeadQueue ? letters : null }
+        const isGiven = step.hasDeadQueue && this.#model.queues.get(work)?.deadQueue === null
+        if (isGiven && this.#model.hasOrHadLetters(work)) {
+          await expectRefusal(this.#update(work, changes), 'DEAD_QUEUE_INVALID')
+        } else await this.#update(work, changes)
       }
     }
     // Looking costs much on a database over the network, and little in memory.

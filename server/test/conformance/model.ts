@@ -460,6 +460,10 @@ export class Model {
     return why
   }
 
+  hasOrHadLetters(queue: string): boolean {
+    return this.#withLetters.has(queue)
+  }
+
   #letter(rootId: string): Item | undefined {
     return this.#items.find((item) => isLetter(item) && item.rootId === rootId)
   }
