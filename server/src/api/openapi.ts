@@ -35,7 +35,10 @@ export function describeApi(app: FastifyInstance, version: string): void {
     transformObject: (document) => {
       if (!('openapiObject' in document)) throw new Error('this is not described as OpenAPI')
       for (const operations of Object.values(document.openapiObject.paths ?? {})) {
-        for (const operation of Object.values(operations ?? {})) tellOptionalBody(operation as Described)
+        for (const operation of Object.values(operations ?? {})) {
+          tellOptionalBody(operation as Described)
+          tellOptionalParameters(operation as Described)
+        }
       }
       return document.openapiObject
     },
@@ -63,7 +66,12 @@ export function openapiText(app: FastifyInstance): () => string {
   }
 }
 
-type Described = { requestBody?: { required?: boolean }; [optionalBody]?: boolean }
+type Parameter = { in: string; required?: boolean; schema?: { default?: unknown } }
+type Described = {
+  requestBody?: { required?: boolean }
+  parameters?: readonly Parameter[]
+  [optionalBody]?: boolean
+}
 
 /** The plugin says of every body that it is required. */
 function tellOptionalBody(operation: Described): void {
@@ -71,4 +79,11 @@ function tellOptionalBody(operation: Described): void {
     operation.requestBody.required = false
   }
   delete operation[optionalBody]
+}
+
+/** A schema requires what it has a default for, since it is always there once it was read. Callers may leave it out. */
+function tellOptionalParameters({ parameters = [] }: Described): void {
+  for (const parameter of parameters) {
+    if (parameter.in === 'query' && parameter.schema?.default !== undefined) parameter.required = false
+  }
 }

@@ -37,6 +37,31 @@ describeDesks('the messages of a topic', (desk) => {
     ])
   })
 
+  it('are retried also where a long name is cut through a character', async () => {
+    const topic = `a${'😀'.repeat(95)}`
+    await desk.queue(topic)
+    await desk.die(topic, { message: 'x' })
+    const { status, body } = await desk.post(`/${encodeURIComponent(topic)}/retry-all`)
+    expect([status, body.retried_count]).toEqual([200, 1])
+  })
+
+  it('are retried only as asked: a body that says more is refused, and changes nothing', async () => {
+    await desk.queue('orders')
+    await desk.die('orders', { message: 'x' })
+    const [id] = await desk.ids()
+    for (const path of [`/messages/${id}/retry`, '/orders/retry-all', '/messages/retry-all?topic=orders']) {
+      for (const body of [{ target: 'elsewhere' }, { dry_run: true }, { reason: 5 }, [], [1], 'text']) {
+        const { status } = await desk.post(path, body)
+        expect([path, body, status]).toEqual([path, body, 400])
+      }
+    }
+    expect((await desk.get(`/messages/${id}`)).body.status).toBe('PENDING')
+    const { status } = await desk.post(`/messages/${id}/retry`, { reason: 'it is mended' })
+    expect(status).toBe(200)
+    const { body } = await desk.ask('GET', '/api/v1/audit?action=letter.redrive&limit=1')
+    expect(JSON.stringify(body)).toContain('it is mended')
+  })
+
   it('are none for a topic that nobody knows', async () => {
     const { status, body } = await desk.get('/nobody-knows-it')
     expect([status, body]).toEqual([

@@ -8,7 +8,7 @@ type Operation = {
   summary: string
   tags: string[]
   'x-permission': string
-  parameters?: { name: string; in: string; required?: boolean }[]
+  parameters?: { name: string; in: string; required?: boolean; schema?: { default?: unknown } }[]
   requestBody?: { required: boolean; content: Record<string, unknown> }
   responses: Record<string, unknown>
 }
@@ -81,6 +81,17 @@ describe('the description of the API', () => {
     expect(paths['/api/v1/queues/{name}/pause']?.post?.requestBody?.required).toBe(false)
     expect(paths['/api/v1/queues']?.post?.requestBody?.required).toBe(true)
     expect(JSON.stringify(paths)).not.toContain('x-optional-body')
+  })
+
+  it('says that parameters with a default may be left out', async () => {
+    const { paths } = await describeServer()
+    const all = Object.values(paths).flatMap(({ get }) => get?.parameters ?? [])
+    const defaulted = all.filter(({ schema }) => schema?.default !== undefined)
+    expect(defaulted.length).toBeGreaterThan(20)
+    expect(defaulted.filter(({ required }) => required === true)).toEqual([])
+    const pathParameters = paths['/api/v1/letters/{id}']?.get?.parameters
+    expect(pathParameters).toContainEqual(expect.objectContaining({ name: 'id', in: 'path', required: true }))
+    expect(Object.keys(paths['/api/v1/campaigns/{id}/events']?.get?.responses ?? {})).toContain('204')
   })
 
   it('points only at schemas that it has', async () => {

@@ -33,6 +33,55 @@ describeServers('a campaign', (api) => {
     expect(none.body.warnings.join()).toContain('missing')
   })
 
+  it('is previewed with what will be skipped, where letters are asked for by a status that is not sent', async () => {
+    const { queue, dead } = await api.queues()
+    const ids = await api.capture(dead, ...Array.from({ length: 3 }, () => envelope(queue)))
+    await api.post('/api/v1/letters/redrive', { ids: ids.slice(0, 1) })
+    const preview = async (more: object) =>
+      (await api.post('/api/v1/campaigns/preview', { action: 'redrive', ...more })).body
+    const underWay = await preview({ filter: { queue: dead, status: ['RETRYING', 'PENDING'] } })
+    expect(underWay).toMatchObject({ count: 3, targets: [{ queue, count: 2 }] })
+    expect(underWay.warnings).toContain('1 letters that are under way or held by a consumer will be skipped')
+    await api.post('/api/v1/letters/discard', { ids: ids.slice(1, 2), reason: 'a test' })
+    const givenUp = await preview({ filter: { queue: dead, status: 'DISCARDED' } })
+    expect(givenUp).toMatchObject({ count: 1, targets: [] })
+    expect(givenUp.warnings).toContain('1 letters that are DISCARDED will be skipped')
+
+    for (let time = 0; time < 3; time++) {
+      if (time > 0) await api.post('/api/v1/letters/redrive', { ids: ids.slice(0, 1) })
+      await kill(api, queue, await lease(api, queue), 'still broken')
+    }
+    const filter = { queue: dead, status: 'DEAD' }
+    const skipped = await preview({ filter })
+    expect(skipped).toMatchObject({ count: 1, targets: [] })
+    expect(skipped.warnings).toContain('1 letters that are DEAD will be skipped: include_dead has them sent')
+    const sent = await preview({ filter, include_dead: true })
+    expect(sent).toMatchObject({ count: 1, targets: [{ queue, count: 1 }] })
+    expect(sent.warnings.join()).not.toContain('skipped')
+  })
+
+  it('is shown again whatever its filter became: no queue of a class, many of them, a path written longer', async () => {
+    const { dead } = await api.queues({ letter_class: 'crowded' })
+    for (let number = 0; number < 101; number++) await api.queues({ letter_class: 'crowded' })
+    const long = '"x'.repeat(1_900)
+    const key = Buffer.from('k'.repeat(10_400)).toString('base64')
+    const filters = [{ class: 'mispelt' }, { class: 'crowded' }, { json: `$.a=${long}` }, { key_base64: key }]
+    const made: string[] = []
+    for (const filter of filters) {
+      const { status, body } = await api.post('/api/v1/campaigns', { ...named, action: 'discard', filter })
+      expect([status, body.error]).toEqual([200, undefined])
+      made.push(body.id)
+      const again = await api.get(`/api/v1/campaigns/${body.id}`)
+      expect([again.status, again.body.filter]).toEqual([200, body.filter])
+    }
+    const crowded = await api.get(`/api/v1/campaigns/${made[1]}`)
+    expect(crowded.body.filter.queue).toHaveLength(102)
+    expect(crowded.body.filter.queue).toContain(dead)
+    const list = await api.get('/api/v1/campaigns?limit=10')
+    expect(list.status).toBe(200)
+    expect(list.body.campaigns.map(({ id }: Body) => id)).toEqual(expect.arrayContaining(made))
+  })
+
   it('of everything is asked for as such, and not with a filter that says nothing', async () => {
     const { queue, dead } = await api.queues()
     await api.capture(dead, envelope(queue))

@@ -18,6 +18,7 @@ const path = `${prefix}/messages/{id}`
 const params = Type.Object({
   id: Type.String({ description: 'A UUID, or the 27 characters that a letter is known by elsewhere.' }),
 })
+/** In the query or in the body, which may be left out. */
 const Reason = Type.Object(
   { reason: Type.Optional(Type.String({ maxLength: 1_000, description: 'Why; kept in the audit log.' })) },
   { additionalProperties: false },
@@ -46,13 +47,19 @@ export const messageRoutes = [
     summary: 'Sends a PENDING message back to its topic, unless its retries are used up.',
     tag: 'dlq',
     dialect: dlqMessages,
-    schema: { params, querystring: Reason, response: { 200: Type.Object({ message: Message }) } },
+    isBodyOptional: true,
+    schema: {
+      params,
+      querystring: Reason,
+      body: Reason,
+      response: { 200: Type.Object({ message: Message }) },
+    },
     handler: async (request, reply, context) => {
       const letters = context.letters()
       const { rootId } = await findMessage(letters, readId(request.params.id))
       const trace = {
         actor: request.caller.name,
-        reason: request.query.reason ?? 'retry',
+        reason: request.query.reason ?? request.body.reason ?? 'retry',
         requestId: request.id,
       }
       const how = { target: null, edit: null, isDeadAllowed: false, isCapped: true }

@@ -23,6 +23,7 @@ const Page = {
   page: Type.Integer({ default: 1, description: 'From 1; less counts as 1.' }),
   page_size: Type.Integer({ default: 20, description: '1 to 1,000; what is beyond counts as the bound.' }),
 }
+/** In the query or in the body, which may be left out. */
 const Reason = {
   reason: Type.Optional(Type.String({ maxLength: 1_000, description: 'Why; kept in the audit log.' })),
 }
@@ -60,7 +61,9 @@ const retrying = {
   tag: 'dlq',
   dialect: dlqMessages,
   slowMs: 5_000,
+  isBodyOptional: true,
 } as const
+const ReasonBody = Type.Object(Reason, { additionalProperties: false })
 
 export const topicRoutes = [
   route({
@@ -91,12 +94,13 @@ export const topicRoutes = [
     schema: {
       params: inPath,
       querystring: Type.Object(Reason, { additionalProperties: false }),
+      body: ReasonBody,
       response: { 200: Retried },
     },
     handler: async (request, _reply, context) =>
       retryAll(context, request.params.topic, {
         actor: request.caller.name,
-        reason: request.query.reason ?? 'retry-all',
+        reason: request.query.reason ?? request.body.reason ?? 'retry-all',
         requestId: request.id,
       }),
   }),
@@ -105,12 +109,13 @@ export const topicRoutes = [
     path: `${prefix}/messages/retry-all`,
     schema: {
       querystring: Type.Object({ ...inQuery, ...Reason }, { additionalProperties: false }),
+      body: ReasonBody,
       response: { 200: Retried },
     },
     handler: async (request, _reply, context) =>
       retryAll(context, request.query.topic, {
         actor: request.caller.name,
-        reason: request.query.reason ?? 'retry-all',
+        reason: request.query.reason ?? request.body.reason ?? 'retry-all',
         requestId: request.id,
       }),
   }),
@@ -181,7 +186,8 @@ async function retryAll(
   if (count === 0) return { retried_count: 0, message: words(0) }
   const campaign = await letters.campaigns.create(
     {
-      name: `retry-all ${topic}`.slice(0, 200),
+      // The cut may go through a pair of characters.
+      name: `retry-all ${topic}`.slice(0, 200).toWellFormed(),
       action: 'redrive',
       selection: { filter },
       target: null,

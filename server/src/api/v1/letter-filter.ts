@@ -90,6 +90,38 @@ export type FilterSpec = Static<typeof FilterSpec>
 const CountedSpec = Type.Object(countedFields)
 export type CountedSpec = Static<typeof CountedSpec>
 
+const Texts = Type.Optional(Type.Array(Type.String()))
+const Text = Type.Optional(Type.String())
+const Count = Type.Optional(Type.Integer())
+
+/** As it is shown again. Without bounds: a class is its queues by then, and a path may be longer than it was written. */
+export const FilterView = Type.Object(
+  {
+    queue: Texts,
+    status: Texts,
+    reason: Texts,
+    slug: Texts,
+    error_class: Texts,
+    group: Type.Optional(Type.Array(Type.Integer())),
+    origin: Texts,
+    retry_count_min: Count,
+    retry_count_max: Count,
+    died_from: Text,
+    died_until: Text,
+    updated_from: Text,
+    updated_until: Text,
+    last_failed_from: Text,
+    last_failed_until: Text,
+    key: Text,
+    key_base64: Text,
+    text: Text,
+    header: Text,
+    json: Text,
+  },
+  { additionalProperties: false },
+)
+export type FilterView = Static<typeof FilterView>
+
 /** `where` names the part of the request in what is said about faults: `query`, or `body.filter`. */
 export async function readFilter(
   spec: FilterSpec,
@@ -240,7 +272,7 @@ function listOf<T extends string | number>(value: T | readonly T[] | undefined):
 }
 
 /** The same filter in the names of the wire, for those who want to see what was chosen. */
-export function viewFilter(filter: LetterFilter): FilterSpec {
+export function viewFilter(filter: LetterFilter): FilterView {
   const range = (name: 'died' | 'updated' | 'last_failed', value: LetterFilter['died']) => ({
     ...(value?.from !== undefined && { [`${name}_from`]: formatInstant(value.from) }),
     ...(value?.until !== undefined && { [`${name}_until`]: formatInstant(value.until) }),

@@ -39,7 +39,10 @@ export async function previewCampaign(
       ? await lookAtNamed(storage, spec, selection.letterIds, queues, warnings)
       : await lookAtFilter(storage, spec, selectedBy(spec, selection.filter), elapsedMs)
   if (!('letterIds' in selection)) {
-    warnings.push(...(await excludedWarnings(storage, spec, selection.filter, queues)))
+    const { filter } = selection
+    if (filter.states === undefined) warnings.push(...(await leftOutWarnings(storage, spec, filter)))
+    else warnings.push(...skippedWarnings(spec, found))
+    warnings.push(...(await exhaustedWarnings(storage, spec, filter, queues)))
   }
   if (spec.action === 'redrive') warnings.push(...(await targetWarnings(storage, found, queues)))
   warnings.push(...classWarnings(spec, found, queues), ...(await arrivalWarnings(storage, found, now)))
@@ -149,7 +152,9 @@ class Seen {
       if (!this.isSampleFull) this.#sample.push(letter)
       this.#count++
       add(this.#states, stateOf(letter), 1)
-      add(this.#targets, this.#spec.target ?? letter.origin?.name ?? '', 1)
+      if (isSent(this.#spec, letter.state)) {
+        add(this.#targets, this.#spec.target ?? letter.origin?.name ?? '', 1)
+      }
       this.#queues.add(letter.queue)
       if (letter.groupId !== null) this.#groupIds.add(letter.groupId)
     }
@@ -181,7 +186,7 @@ function sumsOf(
   for (const row of rows) {
     count += row.count
     add(states, row.state ?? '', row.count)
-    add(targets, spec.target ?? row.origin ?? '', row.count)
+    if (isSent(spec, row.state ?? '')) add(targets, spec.target ?? row.origin ?? '', row.count)
   }
   return {
     count,
@@ -252,29 +257,56 @@ async function arrivalWarnings(storage: Storage, found: Found, now: Instant): Pr
 }
 
 /** What a filter without states leaves out because it cannot, or should not, be sent. */
-async function excludedWarnings(
+async function leftOutWarnings(
+  storage: Storage,
+  spec: CampaignSpec,
+  filter: LetterFilter,
+): Promise<readonly string[]> {
+  if (!isCounted(filter)) return []
+  const rows = await storage.countLetters({ filter: countedPart(filter), by: ['state'] })
+  const countOf = (wanted: string): number => rows.find(({ state }) => state === wanted)?.count ?? 0
+  const warnings: string[] = []
+  const [leased, dead] = [countOf('leased'), countOf('dead')]
+  if (leased > 0) warnings.push(`${leased} letters that are under way or held by a consumer are left out`)
+  if (spec.action === 'discard' || spec.isDeadAllowed) return warnings
+  if (dead > 0) warnings.push(`${dead} letters that are DEAD are left out: only a person sends them`)
+  return warnings
+}
+
+/** What was asked for by its state is in the set, whether it can go or not. */
+function skippedWarnings(spec: CampaignSpec, { byState }: Found): readonly string[] {
+  return Object.entries(byState).flatMap(([state, count = 0]) =>
+    count === 0 || isSent(spec, state) ? [] : `${count} letters that are ${skippedAs[state]}`,
+  )
+}
+
+const skippedAs: Readonly<Record<string, string>> = {
+  leased: 'under way or held by a consumer will be skipped',
+  done: 'RESOLVED will be skipped',
+  discarded: 'DISCARDED will be skipped',
+  dead: 'DEAD will be skipped: include_dead has them sent',
+}
+
+/** Whether a letter in this state is sent, or given up. */
+function isSent({ action, isDeadAllowed }: CampaignSpec, state: string): boolean {
+  if (state === 'dead') return action === 'discard' || isDeadAllowed
+  return state === 'waiting' || state === 'scheduled'
+}
+
+async function exhaustedWarnings(
   storage: Storage,
   spec: CampaignSpec,
   filter: LetterFilter,
   queues: ReadonlyMap<string, Queue>,
 ): Promise<readonly string[]> {
-  if (filter.states !== undefined || !isCounted(filter)) return []
+  if (spec.action === 'discard' || spec.isDeadAllowed || !isCounted(filter)) return []
   const rows = await storage.countLetters({ filter: countedPart(filter), by: ['queue', 'state', 'redrives'] })
-  const sum = (matches: (row: LetterCount) => boolean): number =>
-    rows.reduce((total, row) => (matches(row) ? total + row.count : total), 0)
-  const warnings: string[] = []
-  const leased = sum(({ state }) => state === 'leased')
-  if (leased > 0) warnings.push(`${leased} letters that are under way or held by a consumer are left out`)
-  if (spec.action === 'discard' || spec.isDeadAllowed) return warnings
-  const dead = sum(({ state }) => state === 'dead')
-  if (dead > 0) warnings.push(`${dead} letters that are DEAD are left out: only a person sends them`)
-  const exhausted = sum(
-    ({ state, queue, redrives }) =>
-      (state === 'waiting' || state === 'scheduled') &&
-      (redrives ?? 0) >= (queues.get(queue ?? '')?.redrive.redrivesMax ?? Number.POSITIVE_INFINITY),
-  )
-  if (exhausted > 0) warnings.push(`${exhausted} letters have used up their redrives and will be skipped`)
-  return warnings
+  const capOf = (queue: string): number => queues.get(queue)?.redrive.redrivesMax ?? Number.POSITIVE_INFINITY
+  const exhausted = rows.reduce((sum, { state, queue, redrives, count }) => {
+    const isWaiting = state === 'waiting' || state === 'scheduled'
+    return isWaiting && (redrives ?? 0) >= capOf(queue ?? '') ? sum + count : sum
+  }, 0)
+  return exhausted === 0 ? [] : [`${exhausted} letters have used up their redrives and will be skipped`]
 }
 
 function add(counts: Map<string, number>, name: string, by: number): void {

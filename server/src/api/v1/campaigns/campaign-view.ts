@@ -4,7 +4,7 @@ import type { Campaign, CampaignSpec } from '../../../letters/letters.ts'
 import { campaignLetterStates } from '../../../storage/campaign-store.ts'
 import { formatInstant } from '../../wire-time.ts'
 import { nullable } from '../cursor.ts'
-import { FilterSpec, viewFilter } from '../letter-filter.ts'
+import { FilterView, viewFilter } from '../letter-filter.ts'
 import { Time, timeOrNull } from '../letters/letter-view.ts'
 
 const counts = Object.fromEntries(campaignLetterStates.map((state) => [state, Type.Integer()])) as Record<
@@ -38,7 +38,7 @@ export const CampaignView = Type.Object({
     Type.Array(Type.String()),
     'The first of the ids that it was given; all of them are its letters. Null: it was given a filter.',
   ),
-  filter: nullable(FilterSpec, 'What it was given; a class as the queues that it had then.'),
+  filter: nullable(FilterView, 'What it was given; a class as the queues that it had then.'),
   target: nullable(Type.String()),
   include_dead: Type.Boolean(),
   canary_count: Type.Integer(),

@@ -30,9 +30,10 @@ export const campaignEventRoutes = [
       response: {
         200: {
           description:
-            'Events `campaign` and, as the last one, `end`; the data of both is the campaign. Lines that begin with a colon only keep the connection open. 204 for who has heard the end.',
+            'Events `campaign` and, as the last one, `end`; the data of both is the campaign. Lines that begin with a colon only keep the connection open.',
           content: { 'text/event-stream': { schema: Type.String() } },
         },
+        204: Type.Null({ description: 'For who has heard the end already.' }),
       },
     },
     handler: async (request, reply, context) => {
