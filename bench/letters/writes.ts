@@ -37,7 +37,7 @@ async function oldest(storage: Storage, queue: string, count: number): Promise<s
       isDescending: false,
       countMax: Math.min(batch, count - ids.length),
       lookMax: 10 * batch,
-      hasBytes: false,
+      bytes: 'none',
       ...(after !== null && { after }),
     })
     ids.push(...page.letters.map(({ rootId }) => rootId))

@@ -78,7 +78,7 @@ export function createAutoPass(
         isDescending: false,
         countMax: stepLettersMax,
         lookMax: stepLettersMax * 10,
-        hasBytes: false,
+        bytes: 'none',
         ...(after !== undefined && { after }),
       })
       if (letters.length > 0) {

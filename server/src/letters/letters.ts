@@ -13,16 +13,19 @@ import type {
   GroupArrivals,
   GroupFacts,
   GroupsQuery,
+  LetterBytes,
   LetterCount,
   LetterCountsQuery,
   LetterCursor,
   LetterEdit,
   LetterFilter,
   LetterOrder,
+  ListedArchived,
+  ListedLetter,
   Redriven,
   Restoring,
 } from '../storage/letter-store.ts'
-import type { Archived, AuditRow } from '../storage/storage.ts'
+import type { AuditRow } from '../storage/storage.ts'
 
 export interface Letters {
   /**
@@ -48,7 +51,7 @@ export interface Letters {
   /** Whether counts can tell how many letters match: in a queue with too many classes not always by class. */
   areCountsExact(filter: CountedFilter): Promise<boolean>
   groupArrivals(groupIds: readonly number[], since: Instant): Promise<readonly GroupArrivals[]>
-  listArchived(query: ArchivedSearch): Promise<readonly Archived[]>
+  listArchived(query: ArchivedSearch): Promise<readonly ListedArchived[]>
 
   /** Each letter by itself: what cannot be sent says why, the others go. Each that went has its audit row. */
   redrive(letterIds: readonly string[], how: RedriveHow, trace: Trace): Promise<readonly Redriven[]>
@@ -105,12 +108,13 @@ export type LetterSearch = Readonly<{
   isDescending: boolean
   after?: LetterCursor
   countMax: number
-  hasBytes: boolean
+  /** With `all` there may be fewer letters than asked for, and a `next`: whole letters may be large. */
+  bytes: LetterBytes
   /** How long to search at most; default 1 s. */
   msMax?: number
 }>
 export type LetterSearchPage = Readonly<{
-  letters: readonly Item[]
+  letters: readonly ListedLetter[]
   looked: number
   /** Go on from here; null: there is nothing more. */
   next: LetterCursor | null
@@ -208,7 +212,7 @@ export type CampaignPreview = Readonly<{
   count: number
   isExact: boolean
   looked: number
-  sample: readonly Item[]
+  sample: readonly ListedLetter[]
   /** Where they would go, and how many of those seen. */
   targets: readonly Readonly<{ queue: string; count: number }>[]
   byState: Readonly<Record<string, number>>

@@ -90,7 +90,7 @@ export function createRetention(
       ...(after !== undefined && { after }),
       countMax,
       lookMax: batchSizeDefault,
-      hasBytes: false,
+      bytes: 'none',
     })
   const listArchived = (
     queue: string,

@@ -29,7 +29,7 @@ describe('a search', () => {
     order: 'diedAt',
     isDescending: true,
     countMax: 20,
-    hasBytes: false,
+    bytes: 'none',
   } as const
 
   it('ends with a full page', async () => {
@@ -78,7 +78,7 @@ describe('a total', () => {
     } as unknown as Storage
     const search = createSearch(storage)
     const totalOf = async (filter: LetterFilter) =>
-      (await search.list({ filter, order: 'diedAt', isDescending: true, countMax: 1, hasBytes: false })).total
+      (await search.list({ filter, order: 'diedAt', isDescending: true, countMax: 1, bytes: 'none' })).total
     expect(await totalOf({ errorClasses: ['A'] })).toBeNull()
     expect(await totalOf({ errorClasses: ['A'], slugs: ['some'] })).toBe(7)
     expect(await totalOf({ reasons: ['x'] })).toBe(7)
@@ -90,8 +90,7 @@ describe('a total', () => {
     } as unknown as Storage)
     const filter = { errorClasses: ['A'] }
     expect(
-      (await none.list({ filter, order: 'diedAt', isDescending: true, countMax: 1, hasBytes: false }))
-        .letters,
+      (await none.list({ filter, order: 'diedAt', isDescending: true, countMax: 1, bytes: 'none' })).letters,
     ).toHaveLength(1)
     expect(await search.areCountsExact({ queues: ['q'] })).toBe(true)
   })

@@ -1,6 +1,12 @@
 /** Finding letters: by id, by filter within a time, by count. */
 import { anyClass } from '../core/cause.ts'
-import { type CountedFilter, type LetterFilter, redrivesCounted } from '../storage/letter-store.ts'
+import {
+  type CountedFilter,
+  type LetterBytes,
+  type LetterFilter,
+  pageBytesMax,
+  redrivesCounted,
+} from '../storage/letter-store.ts'
 import type { AuditRow, Storage } from '../storage/storage.ts'
 import { campaignsOf } from './campaigns/mention.ts'
 import { isRootId, letterUuidOf } from './letter-id.ts'
@@ -96,7 +102,7 @@ async function search(
   query: LetterSearch,
   elapsedMs: () => number,
 ): Promise<Omit<LetterSearchPage, 'total'>> {
-  const { filter, order, isDescending, countMax, hasBytes, msMax = msMaxDefault } = query
+  const { filter, order, isDescending, countMax, bytes, msMax = msMaxDefault } = query
   const deadline = elapsedMs() + msMax
   const letters: LetterSearchPage['letters'][number][] = []
   let looked = 0
@@ -110,16 +116,21 @@ async function search(
       isDescending,
       countMax: countMax - letters.length,
       lookMax,
-      hasBytes,
+      bytes,
       ...(after !== undefined && { after }),
     })
     letters.push(...page.letters)
     looked += page.looked
-    const isFull = letters.length >= countMax
+    const isFull = letters.length >= countMax || isHeavy(letters, bytes)
     if (page.next === null || isFull || elapsedMs() >= deadline) return { letters, looked, next: page.next }
     after = page.next
     lookMax = nextLookMax(lookMax, elapsedMs() - startedMs, deadline - elapsedMs())
   }
+}
+
+/** Whether they are as many bytes as a page may have. */
+function isHeavy(letters: LetterSearchPage['letters'], bytes: LetterBytes): boolean {
+  return bytes === 'all' && letters.reduce((sum, { payload }) => sum + payload.length, 0) >= pageBytesMax
 }
 
 /** As much as can be looked at in a short statement, and in the time that is left. */

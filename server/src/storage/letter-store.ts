@@ -30,16 +30,16 @@ export type LetterResults = {
 }
 
 export interface LetterStore {
-  /** Live letters, whatever their state, in the order asked for; those that are not there are left out. With their bytes. */
-  getLetters(letterIds: readonly string[]): Promise<readonly Item[]>
+  /** Live letters, whatever their state, in the order asked for; those that are not there are left out. All of their bytes unless told. */
+  getLetters(letterIds: readonly string[], bytes?: 'head' | 'all'): Promise<readonly ListedLetter[]>
   getArchivedLetters(letterIds: readonly string[]): Promise<readonly Archived[]>
   /** The root ids that these UUIDs stand for, live or archived; unknown ones are left out. */
   findLettersByUuid(
     uuids: readonly string[],
   ): Promise<readonly Readonly<{ uuid: string; letterId: string }>[]>
   listLetters(query: LettersQuery): Promise<LettersPage>
-  /** Newest archived first by (archivedAt, id). */
-  listArchivedLetters(query: ArchivedLettersQuery): Promise<readonly Archived[]>
+  /** Newest archived first by (archivedAt, id), of each payload the beginning. */
+  listArchivedLetters(query: ArchivedLettersQuery): Promise<readonly ListedArchived[]>
   /**
    * Sums over all letters that match, one per distinct combination of `by`. Zero sums are left out. Letters whose class
    * their group does not tell are counted as of the class `anyClass` (core/cause.ts); lists find them by their own.
@@ -220,6 +220,16 @@ export type LetterFilter = CountedFilter &
     arrivedUntil?: Instant
   }>
 
+/** Of payload, key and headers: none of them, the key and the beginning of the payload, or all. What is left out is empty. */
+export type LetterBytes = 'none' | 'head' | 'all'
+/** The beginning of a payload. */
+export const headBytes = 256
+/**
+ * Once the payloads of whole letters are so many bytes together the page ends, however few letters were found: a payload
+ * may have 16 MiB, and a page of such must fill neither the memory nor the line.
+ */
+export const pageBytesMax = 16 * 2 ** 20
+
 export type LetterOrder = 'diedAt' | 'updatedAt'
 /** The place of a letter in the order. */
 export type LetterCursor = Readonly<{ value: Instant; id: string }>
@@ -232,11 +242,13 @@ export type LettersQuery = Readonly<{
   countMax: number
   /** Letters to look at, at most: what must be searched for is searched in steps. */
   lookMax: number
-  /** False: without payload, key and headers, which then are empty. */
-  hasBytes: boolean
+  bytes: LetterBytes
 }>
+/** `payloadBytes`: how long the payload is, where only its beginning was read. */
+export type ListedLetter = Item & Readonly<{ payloadBytes?: number }>
+export type ListedArchived = Readonly<{ item: ListedLetter; archivedAt: Instant }>
 export type LettersPage = Readonly<{
-  letters: readonly Item[]
+  letters: readonly ListedLetter[]
   /** How many were looked at; at least as many as were found. */
   looked: number
   /** Go on from here; null: there is nothing more. */

@@ -367,7 +367,7 @@ async function anyLife(given: Given, chance: Chance): Promise<string[]> {
         isDescending: chance.below(2) === 0,
         countMax: 50,
         lookMax: 1_000,
-        hasBytes: false,
+        bytes: 'none',
       })
     ).letters.map(({ rootId }) => rootId)
     const some = all.filter(() => chance.below(4) === 0)

@@ -292,7 +292,7 @@ describeStores('groups of letters', (given) => {
         isDescending: false,
         countMax: 5,
         lookMax: 1,
-        hasBytes: false,
+        bytes: 'none',
       } as const
       const { looked } = await given.storage.listLetters({ filter: { errorClasses }, ...few })
       expect(looked).toBeLessThanOrEqual(1)
@@ -307,7 +307,7 @@ describeStores('groups of letters', (given) => {
     const page = { filter, order, isDescending: false, countMax: 1_000, lookMax: 10_000 } as const
     let found = 0
     for (let after: LetterCursor | null | undefined; after !== null; ) {
-      const query = { ...page, hasBytes: false, ...(after && { after }) }
+      const query = { ...page, bytes: 'none', ...(after && { after }) } as const
       const { letters, next }: LettersPage = await given.storage.listLetters(query)
       found += letters.length
       after = next

@@ -187,6 +187,6 @@ function aQuery(queues: readonly string[], groupIds: readonly number[]): fc.Arbi
     isDescending: fc.boolean(),
     countMax: fc.constantFrom(1, 2, 7, 50, 1_000),
     lookMax: fc.constantFrom(1, 5, 20, 1_000, 1_000),
-    hasBytes: fc.boolean(),
+    bytes: fc.constantFrom('none' as const, 'head' as const, 'all' as const),
   })
 }

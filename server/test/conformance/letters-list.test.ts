@@ -19,7 +19,7 @@ const whole: LettersQuery = {
   isDescending: false,
   countMax: 1_000,
   lookMax: 10_000,
-  hasBytes: true,
+  bytes: 'all',
 }
 
 describeStores('a list of letters', (given) => {
@@ -413,7 +413,7 @@ describeStores('a list of letters', (given) => {
     await captureNamed(queue, { a: odd, b: {} })
     const filter = { key: bytes('k'), header: { name: 'h' }, json: { path: ['a'], value: 1 } }
     const [[bare], [full]] = [
-      (await list({ filter, hasBytes: false })).letters,
+      (await list({ filter, bytes: 'none' })).letters,
       (await list({ filter })).letters,
     ]
     const { payload, key, headers, ...rest } = bare as Item

@@ -60,7 +60,7 @@ describeStores('letters of many causes', (given) => {
           isDescending,
           countMax,
           lookMax: 10_000,
-          hasBytes: false,
+          bytes: 'none',
         })
         expect(pages.slice(0, -1).every((page) => page.length === countMax)).toBe(true)
         const ids = pages.flat().map(({ rootId }) => rootId)

@@ -51,7 +51,7 @@ describeStores('a changed redrive policy', (given) => {
       isDescending: false,
       countMax: 9,
       lookMax: 100,
-      hasBytes: false,
+      bytes: 'none',
     })
     expect(found).toEqual([])
   })

@@ -141,7 +141,7 @@ async function actByChance({ storage, work, letters, chance, diary, now, name }:
       isDescending: chance.below(2) === 0,
       countMax,
       lookMax: 100,
-      hasBytes: false,
+      bytes: 'none',
     })
     return page.letters.map(({ rootId }) => rootId)
   }

@@ -117,10 +117,13 @@ describeDesks('the messages of a topic', (desk) => {
   it('with large payloads are a bounded page; each alone is whole', async () => {
     await desk.queue('orders')
     const text = JSON.stringify('x'.repeat(6_000_000))
+    const small = '"small"'
+    // What is read first says nothing of what comes after it.
     await desk.die('orders', ...Array.from({ length: 6 }, () => ({ text })))
+    await desk.die('orders', ...Array.from({ length: 3 }, () => ({ text: small })))
     const { messages } = (await desk.get('/orders')).body
     const lengths = messages.map(({ payload }: { payload: unknown }) => JSON.stringify(payload).length)
-    expect(lengths).toEqual([...Array(4).fill(text.length), 19, 19])
+    expect(lengths).toEqual([7, 7, 7, ...Array(3).fill(text.length), 19, 19, 19])
     expect(messages.at(-1).payload).toEqual({ is_omitted: true })
     expect((await desk.get(`/messages/${messages.at(-1).id}`)).body.payload.length).toBe(6_000_000)
   })

@@ -211,7 +211,7 @@ describeSome(['SQLite memory', 'PostgreSQL'], 'dead letters', (given) => {
   it('are listed with the total where the counts know it', async () => {
     const { queue, deadQueue } = await begin()
     await captured(world, deadQueue, lettersFrom(queue, 30))
-    const query = { order: 'diedAt', isDescending: true, countMax: 7, hasBytes: false } as const
+    const query = { order: 'diedAt', isDescending: true, countMax: 7, bytes: 'none' } as const
     const filter = { queues: [deadQueue] }
     const seen: string[] = []
     let page = await world.letters.list({ ...query, filter })
@@ -271,7 +271,7 @@ describeSome(['SQLite memory', 'PostgreSQL'], 'dead letters', (given) => {
       order: 'diedAt',
       isDescending: false,
       countMax: 9,
-      hasBytes: false,
+      bytes: 'none',
     })
     for (const { letter } of page.letters) {
       const waitUs = (letter?.nextRedriveAt ?? 0) - world.now()

@@ -128,7 +128,7 @@ describeSome(['SQLite memory', 'PostgreSQL'], 'dead letters amid people, workers
           isDescending: false,
           countMax: 5,
           lookMax: 1_000,
-          hasBytes: false,
+          bytes: 'none',
         })
         throw new Error(
           `seed ${seed} does not end: ${JSON.stringify({ leased, left, campaigns }).slice(0, 4_000)}`,

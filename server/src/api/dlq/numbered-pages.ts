@@ -80,7 +80,7 @@ export async function readNumberedPage(
 type List = Pick<NumberedQuery, 'filter' | 'order' | 'isDescending'>
 
 async function totalOf(letters: Letters, list: List): Promise<number | null> {
-  return (await letters.list({ ...list, countMax: 1, hasBytes: false, msMax: stepMsMax })).total
+  return (await letters.list({ ...list, countMax: 1, bytes: 'none', msMax: stepMsMax })).total
 }
 
 /** The same letters, walked to from the other side: what people ask for after the first page is the last one. */
@@ -157,7 +157,7 @@ function walkOf(letters: Letters, list: List, elapsedMs: () => number) {
 }
 
 function readWithoutBytes(letters: Letters): ReadLetters {
-  return (from, countMax) => letters.list({ ...from, countMax, hasBytes: false, msMax: stepMsMax })
+  return (from, countMax) => letters.list({ ...from, countMax, bytes: 'none', msMax: stepMsMax })
 }
 
 /** So many letters are before it in the list; null: the beginning. */

@@ -118,7 +118,7 @@ async function findOlder(
       isDescending: false,
       ...(after !== null && { after }),
       countMax: countMax + 1 - ids.length,
-      hasBytes: false,
+      bytes: 'none',
     })
     ids.push(...found.letters.map((letter) => letter.rootId))
     after = found.next

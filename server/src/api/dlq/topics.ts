@@ -5,7 +5,7 @@
 import { Type } from 'typebox'
 import type { Item } from '../../core/item.ts'
 import type { Campaign, Letters } from '../../letters/letters.ts'
-import type { LetterFilter } from '../../storage/letter-store.ts'
+import { type LetterFilter, pageBytesMax } from '../../storage/letter-store.ts'
 import type { ListedState } from '../../storage/storage.ts'
 import type { ApiContext } from '../context.ts'
 import { route } from '../route.ts'
@@ -147,25 +147,16 @@ async function listText(
   return `{"messages":[${texts.join(',')}],"pagination":${JSON.stringify(pagination)}}`
 }
 
-/** Payloads on a page, together. A page of large ones must not fill the memory. */
-const payloadBytesMax = 16 * 1_024 * 1_024
-const firstRead = 4
-
-/** With their payloads, until there are enough bytes of them. */
+/** With their payloads, until there are enough bytes of them: the store gives no more than that at once. */
 function readWithBytes(letters: Letters, omitted: Set<Item>): ReadLetters {
-  let [bytes, count] = [0, 0]
+  let bytes = 0
   return async (from, countMax) => {
-    const left = payloadBytesMax - bytes
-    if (left <= 0) {
-      const found = await letters.list({ ...from, countMax, hasBytes: false })
-      for (const item of found.letters) omitted.add(item)
-      return found
+    const isFull = bytes >= pageBytesMax
+    const found = await letters.list({ ...from, countMax, bytes: isFull ? 'none' : 'all' })
+    for (const item of found.letters) {
+      bytes += item.payload.length
+      if (isFull) omitted.add(item)
     }
-    // As many as fit if they are like those before.
-    const fitting = count === 0 ? firstRead : Math.max(1, Math.floor(left / Math.max(1, bytes / count)))
-    const found = await letters.list({ ...from, countMax: Math.min(countMax, fitting), hasBytes: true })
-    count += found.letters.length
-    bytes += found.letters.reduce((sum, item) => sum + item.payload.length, 0)
     return found
   }
 }

@@ -3,7 +3,7 @@ import { type Instant, usPerSecond } from '../../core/instant.ts'
 import type { Item } from '../../core/item.ts'
 import { whyNotDiscarded, whyNotRedriven } from '../../core/letter.ts'
 import type { Queue } from '../../core/queue.ts'
-import type { LetterCount, LetterFilter } from '../../storage/letter-store.ts'
+import type { LetterCount, LetterFilter, ListedLetter } from '../../storage/letter-store.ts'
 import type { Storage } from '../../storage/storage.ts'
 import type { CampaignPreview, CampaignSpec } from '../letters.ts'
 import { areCountsExact, countedPart, isCounted } from '../search.ts'
@@ -63,7 +63,7 @@ async function lookAtNamed(
   const excluded = new Map<string, number>()
   for (let at = 0; at < ids.length; at += namedPerRead) {
     const asked = ids.slice(at, at + namedPerRead)
-    const letters = await storage.getLetters(asked)
+    const letters = await storage.getLetters(asked, 'head')
     seen.add(letters)
     if (letters.length < asked.length) {
       const live = new Set(letters.map(({ rootId }) => rootId))
@@ -100,7 +100,7 @@ async function lookAtFilter(
       isDescending: false,
       countMax: sampleMax,
       lookMax,
-      hasBytes: true,
+      bytes: 'head',
     })
     seen.add(page.letters)
     const rows = await storage.countLetters({ filter, by: ['queue', 'state', 'origin', 'group'] })
@@ -116,8 +116,8 @@ async function lookAtFilter(
       isDescending: false,
       countMax: isFirst ? sampleMax : stepMax,
       lookMax,
-      // The sample is shown with its bytes; what is only counted needs none.
-      hasBytes: isFirst,
+      // The sample is shown with the beginning of its bytes; what is only counted needs none.
+      bytes: isFirst ? 'head' : 'none',
       ...(after !== undefined && { after }),
     })
     seen.add(page.letters)
@@ -132,7 +132,7 @@ async function lookAtFilter(
 /** What letters that were looked at say of all of them. */
 class Seen {
   readonly #spec: CampaignSpec
-  readonly #sample: Item[] = []
+  readonly #sample: ListedLetter[] = []
   #count = 0
   readonly #states = new Map<string, number>()
   readonly #targets = new Map<string, number>()
@@ -147,7 +147,7 @@ class Seen {
     return this.#sample.length >= sampleMax
   }
 
-  add(letters: readonly Item[]): void {
+  add(letters: readonly ListedLetter[]): void {
     for (const letter of letters) {
       if (!this.isSampleFull) this.#sample.push(letter)
       this.#count++

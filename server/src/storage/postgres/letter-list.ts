@@ -4,17 +4,25 @@
  * first of the parts may go on: so a page costs the number of parts, however many letters there are. What only a
  * letter itself tells is looked at one letter after the other, in statements that are each short.
  */
-import type { Item } from '../../core/item.ts'
 import { matchesLetter } from '../letter-match.ts'
-import type { LetterCursor, LetterFilter, LettersPage, LettersQuery } from '../letter-store.ts'
+import {
+  headBytes,
+  type LetterBytes,
+  type LetterCursor,
+  type LetterFilter,
+  type LettersPage,
+  type LettersQuery,
+  type ListedLetter,
+  pageBytesMax,
+} from '../letter-store.ts'
 import { int4s } from './arrays.ts'
 import type { Connection, Connections, Row } from './connections.ts'
 import type { Parameter } from './letter-cells.ts'
 import { type Parts, partsOf } from './letter-parts.ts'
 import { prefilter } from './letter-prefilter.ts'
-import { type ColumnName, itemOf, readColumns } from './rows.ts'
+import { type ColumnName, headOf, payloadHead, readColumns } from './rows.ts'
 
-export type FindQuery = Omit<LettersQuery, 'hasBytes'>
+export type FindQuery = Omit<LettersQuery, 'bytes'>
 type Reader = Pick<Connection, 'query'>
 
 /** Letters that one statement looks at: more when that was quick, fewer when it was not. */
@@ -29,18 +37,30 @@ const searchMsMax = 400
 const hitsMax = 1_000
 /** A walk goes on from where one of its parts had more than its share. */
 const walkRounds = 3
-/** Payloads that one statement may read through. */
+/** Payloads that one statement may read through to look into them. */
 const stepBytesMax = 32 * 2 ** 20
 
 const byteColumns: readonly ColumnName[] = ['payload', 'key', 'headers']
 
 export async function listLetters(connections: Connections, query: LettersQuery): Promise<LettersPage> {
   const reader = { query: connections.read.bind(connections) }
-  const { found, looked, next } = await search(reader, query, query.hasBytes)
-  const letters = found.map(({ item }) =>
-    query.hasBytes ? item : { ...item, payload: noBytes, key: null, headers: [] },
-  )
-  return { letters, looked, next }
+  const { found, looked, next } = await search(reader, query, query.bytes)
+  return { letters: found.map(({ item }) => withBytes(item, query.bytes)), looked, next }
+}
+
+/** What was read to look into it, and was not asked for, is left out. */
+function withBytes(letter: ListedLetter, bytes: LetterBytes): ListedLetter {
+  const { payload } = letter
+  switch (bytes) {
+    case 'none':
+      return { ...letter, payload: noBytes, key: null, headers: [] }
+    case 'head': {
+      const head = { ...letter, payload: payload.slice(0, headBytes), headers: [] }
+      return payload.length > headBytes ? { ...head, payloadBytes: payload.length } : head
+    }
+    case 'all':
+      return letter
+  }
 }
 
 const noBytes = new Uint8Array()
@@ -48,16 +68,16 @@ const noBytes = new Uint8Array()
 export type FoundLetters = Readonly<{ letterIds: string[]; looked: number; next: LetterCursor | null }>
 
 export async function findLetters(reader: Reader, query: FindQuery): Promise<FoundLetters> {
-  const { found, looked, next } = await search(reader, query, false)
+  const { found, looked, next } = await search(reader, query, 'none')
   return { letterIds: found.map(({ item }) => item.rootId), looked, next }
 }
 
-type Hit = Readonly<{ item: Item; place: LetterCursor; rank: number }>
+type Hit = Readonly<{ item: ListedLetter; place: LetterCursor; rank: number }>
 
 async function search(
   reader: Reader,
   query: FindQuery,
-  hasBytes: boolean,
+  bytes: LetterBytes,
 ): Promise<{ found: Hit[]; looked: number; next: LetterCursor | null }> {
   const { filter, lookMax } = query
   const found: Hit[] = []
@@ -67,7 +87,7 @@ async function search(
 
   const isSearch = needsLook(filter, parts)
   if (parts.walk !== undefined && !isSearch) {
-    const walked = await walk(reader, query, parts.walk, hasBytes)
+    const walked = await walk(reader, query, parts.walk, bytes)
     if (walked !== undefined) return walked
   }
   const countMax = isSearch ? query.countMax : Math.min(query.countMax, lookMax)
@@ -87,7 +107,7 @@ async function search(
     const isSure = !isSearch && filter.arrivedUntil === undefined
     const count = isSure ? wanted : Math.min(room, isSearch ? step : wanted)
     const startedAt = performance.now()
-    const page = await look(reader, searched, parts, { count, wanted, round, hasBytes })
+    const page = await look(reader, searched, parts, { count, wanted, round, bytes })
     const tookMs = performance.now() - startedAt
     if (tookMs < stepMsFew) step = Math.min(step * 2, stepMax)
     else if (tookMs > stepMsMany) step = Math.max(Math.floor(step / 2), stepMin)
@@ -106,7 +126,7 @@ async function search(
     const isAll = page.hits.length < wanted
     if (isAll && page.isEnd) return { found, looked: looked + page.looked, next: null }
     const last = found.at(-1)
-    if (found.length === countMax && last !== undefined) {
+    if (last !== undefined && (found.length === countMax || isHeavy(found, bytes))) {
       return { found, looked: looked + rankOf(last, page), next: last.place }
     }
     const reached = isAll ? page.last : page.hits.at(-1)?.place
@@ -116,12 +136,17 @@ async function search(
   }
 }
 
+/** Whether there are enough bytes for a page. */
+function isHeavy(found: readonly Hit[], bytes: LetterBytes): boolean {
+  return bytes === 'all' && found.reduce((sum, { item }) => sum + item.payload.length, 0) >= pageBytesMax
+}
+
 /** The page, where it is found among the next letters of the parts; nothing is known where it is not. */
 async function walk(
   reader: Reader,
   query: FindQuery,
   parts: NonNullable<Parts['walk']>,
-  hasBytes: boolean,
+  bytes: LetterBytes,
 ): Promise<{ found: Hit[]; looked: number; next: LetterCursor | null } | undefined> {
   const { filter, countMax } = query
   const lookMax = Math.min(Math.ceil(1.5 * parts.walked) + 100, query.lookMax)
@@ -130,7 +155,7 @@ async function walk(
   let looked = 0
   for (let round = 0; round < walkRounds && looked < lookMax; round++) {
     const searched = after === undefined ? query : { ...query, after }
-    const step = { count: lookMax - looked, wanted: countMax - found.length + 1, round, hasBytes }
+    const step = { count: lookMax - looked, wanted: countMax - found.length + 1, round, bytes }
     const page = await look(reader, searched, parts, step)
     found.push(...page.hits.filter(({ item }) => matchesLetter(item, filter)))
     if (found.length > countMax) {
@@ -141,7 +166,7 @@ async function walk(
         next: last?.place ?? null,
       }
     }
-    if (page.isEnd || page.hits.length === step.wanted) return undefined
+    if (page.isEnd || page.hits.length === step.wanted || isHeavy(found, bytes)) return undefined
     looked += page.looked
     after = page.last ?? after
   }
@@ -170,7 +195,7 @@ type Page = Readonly<{
   /** Nothing comes after what was looked at. */
   isEnd: boolean
 }>
-type Step = Readonly<{ count: number; wanted: number; round: number; hasBytes: boolean }>
+type Step = Readonly<{ count: number; wanted: number; round: number; bytes: LetterBytes }>
 
 async function look(reader: Reader, query: FindQuery, parts: Parts, step: Step): Promise<Page> {
   const { text, values } = lookStatement(query, parts, step)
@@ -180,7 +205,7 @@ async function look(reader: Reader, query: FindQuery, parts: Parts, step: Step):
   const hits = rows
     .filter((row) => row.rank !== null)
     .map((row) => ({
-      item: itemOf(row, row.queue_name as string),
+      item: headOf(row, row.queue_name as string),
       place: placeOf(row),
       rank: row.rank as number,
     }))
@@ -217,7 +242,8 @@ export function lookStatement(
   const numbers = [...parts.keys, fewOf(step.count, parts, step.round)]
   const keys = `unnest(${numbers.map((key) => `${parameter(int4s(key))}::int4[]`).join(', ')}) as w(a, b, c, few)`
   const bounds = [parts.where(parameter), ...boundsOf(query, column, parameter)]
-  const isSized = filter.json !== undefined || (step.hasBytes && filter.header !== undefined)
+  const isWhole = step.bytes === 'all'
+  const isSized = filter.json !== undefined || isWhole
   // The inner limit is for the planner, which takes one that it does not know for a tenth of all.
   const probed = `select p.*, w.few from ${keys} cross join lateral (
       select o.*, row_number() over () as k from (
@@ -238,19 +264,17 @@ export function lookStatement(
       ? ''
       : `cross join lateral (
           select from redrive.items_sourced f where f.ctid = l.place and ${conditions.join(' and ')} offset 0) j`
-  const columns = columnsFor(filter, step.hasBytes)
-    .map((name) => `, f.${name}`)
-    .join('')
+  const columns = columnsFor(filter, step.bytes)
   const text = `with probed as materialized (${probed}
     ), edge as materialized (select p.at, p.id from probed p where p.k = p.few order by ${order('p', 'at')} limit 1
     ), ranked as materialized (${ranked}
     ), looked as materialized (
-      select r.* from ranked r ${isSized ? `where r.before_it < ${stepBytesMax}` : ''}
+      select r.* from ranked r ${isSized ? `where r.before_it < ${isWhole ? pageBytesMax : stepBytesMax}` : ''}
     ), hits as materialized (
       select l.place, l.at, l.id, l.rank from looked l ${judged}
       order by l.rank limit ${parameter(step.wanted)}::int8
     )
-    select m.looked, m.last_at, m.last_id, m.is_end, h.rank, h.at, q.name as queue_name${columns}
+    select m.looked, m.last_at, m.last_id, m.is_end, h.rank, h.at, q.name as queue_name, ${columns}
     from (
         select count(*) as looked, max(l.at) filter (where l.is_last) as last_at,
           max(l.id) filter (where l.is_last) as last_id,
@@ -293,12 +317,14 @@ function boundsOf(
 }
 
 /** Bytes travel only where they are asked for, or looked into. */
-function columnsFor(filter: LetterFilter, hasBytes: boolean): readonly ColumnName[] {
+function columnsFor(filter: LetterFilter, bytes: LetterBytes): string {
   const needed = new Set<ColumnName>([
-    ...(hasBytes ? byteColumns : []),
+    ...(bytes === 'all' ? byteColumns : []),
     ...(filter.json === undefined ? [] : (['payload'] as const)),
-    ...(filter.key === undefined ? [] : (['key'] as const)),
+    ...(filter.key === undefined && bytes === 'none' ? [] : (['key'] as const)),
     ...(filter.header === undefined ? [] : (['headers'] as const)),
   ])
-  return readColumns.filter((name) => !byteColumns.includes(name) || needed.has(name))
+  const columns = readColumns.filter((name) => !byteColumns.includes(name) || needed.has(name))
+  const list = columns.map((name) => `f.${name}`).join(', ')
+  return bytes === 'head' && !needed.has('payload') ? `${list}, ${payloadHead}` : list
 }

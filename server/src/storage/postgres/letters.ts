@@ -1,11 +1,12 @@
 /** Letters one by one: read, given up, brought back from the archive. How they are sent is in redrive.ts. */
-import type { Item } from '../../core/item.ts'
 import { discardLetter, restoreLetter, whyNotDiscarded } from '../../core/letter.ts'
 import { letterEntries } from '../act-trace.ts'
 import type {
   ArchivedLettersQuery,
   Discarding,
   DiscardLetters,
+  ListedArchived,
+  ListedLetter,
   RestoreLetters,
   Restoring,
 } from '../letter-store.ts'
@@ -21,6 +22,8 @@ import {
   columnNames,
   decisiveColumns,
   encode,
+  headColumns,
+  headOf,
   itemOf,
   parametersOf,
   readColumns,
@@ -29,13 +32,15 @@ import {
 } from './rows.ts'
 import type { Transaction } from './transaction.ts'
 
-function readFrom(name: string, table: 'items_sourced' | 'archive', more: string): Statement {
+const wholeColumns = readColumns.map((column) => `f.${column}`).join(', ')
+
+function readFrom(name: string, table: 'items_sourced' | 'archive', columns: string): Statement {
   return {
     name,
     text: `select t.*, q.name as queue_name
       from unnest($1::uuid[], $2::text[]) with ordinality as w(uuid, letter_id, n)
         cross join lateral (
-          select ${[...readColumns, ...(more === '' ? [] : [more])].map((column) => `f.${column}`).join(', ')}
+          select ${columns}
           from redrive.${table} f
           where f.uuid = w.uuid and coalesce(f.root_id, f.id) = w.letter_id and f.origin is not null offset 0
         ) t
@@ -43,14 +48,20 @@ function readFrom(name: string, table: 'items_sourced' | 'archive', more: string
       order by w.n`,
   }
 }
-export const readLetters = readFrom('read-letters', 'items_sourced', '')
-export const readArchived = readFrom('read-archived-letters', 'archive', 'archived_at')
+export const readLetters = readFrom('read-letters', 'items_sourced', wholeColumns)
+const readHeads = readFrom('read-letter-heads', 'items_sourced', headColumns)
+export const readArchived = readFrom('read-archived-letters', 'archive', `${wholeColumns}, f.archived_at`)
 
-export async function getLetters(connections: Connections, letterIds: readonly string[]): Promise<Item[]> {
+export async function getLetters(
+  connections: Connections,
+  letterIds: readonly string[],
+  bytes: 'head' | 'all' = 'all',
+): Promise<ListedLetter[]> {
   const ids = letterIds.filter(isId)
   if (ids.length === 0) return []
-  const rows = await connections.read(readLetters, [uuids(ids), texts(ids)])
-  return rows.map((row) => itemOf(row, row.queue_name as string))
+  const rows = await connections.read(bytes === 'all' ? readLetters : readHeads, [uuids(ids), texts(ids)])
+  const letterOf = bytes === 'all' ? itemOf : headOf
+  return rows.map((row) => letterOf(row, row.queue_name as string))
 }
 
 export async function getArchivedLetters(
@@ -94,7 +105,7 @@ export async function findLettersByUuid(
 /** A page of each queue, and the first of all. `$2`, `$3`: where to go on. */
 export const pageOfArchive: Statement = {
   text: `select p.*, q.name as queue_name from redrive.queues q cross join lateral (
-      select ${readColumns.map((column) => `f.${column}`).join(', ')}, f.archived_at from redrive.archive f
+      select ${headColumns}, f.archived_at from redrive.archive f
       where f.queue_id = q.id and f.origin is not null and (f.archived_at, f.id) < ($2::int8, $3::text)
       order by f.archived_at desc, f.id desc limit $4
     ) p
@@ -105,7 +116,7 @@ export const pageOfArchive: Statement = {
 export async function listArchivedLetters(
   connections: Connections,
   query: ArchivedLettersQuery,
-): Promise<Archived[]> {
+): Promise<ListedArchived[]> {
   const { queues, after, countMax } = query
   const rows = await connections.read(pageOfArchive, [
     queues === undefined ? null : texts(queues.filter((name) => !name.includes('\0'))),
@@ -114,7 +125,10 @@ export async function listArchivedLetters(
     after?.id ?? 'z'.repeat(28),
     countMax,
   ])
-  return rows.map(archivedOf)
+  return rows.map((row) => ({
+    item: headOf(row, row.queue_name as string),
+    archivedAt: row.archived_at as number,
+  }))
 }
 
 export async function discardLetters(

@@ -20,6 +20,8 @@ import type {
   LetterEdit,
   LettersPage,
   LettersQuery,
+  ListedArchived,
+  ListedLetter,
 } from '../letter-store.ts'
 import type { StoreOptions, StoreTarget } from '../open.ts'
 import type {
@@ -140,8 +142,8 @@ class PostgresStorage implements Storage {
     return this.#run(() => listAudit(this.#store.connections, query))
   }
 
-  getLetters(letterIds: readonly string[]): Promise<readonly Item[]> {
-    return this.#run(() => getLetters(this.#store.connections, letterIds))
+  getLetters(letterIds: readonly string[], bytes?: 'head' | 'all'): Promise<readonly ListedLetter[]> {
+    return this.#run(() => getLetters(this.#store.connections, letterIds, bytes))
   }
 
   getArchivedLetters(letterIds: readonly string[]): Promise<readonly Archived[]> {
@@ -158,7 +160,7 @@ class PostgresStorage implements Storage {
     return this.#run(() => listLetters(this.#store.connections, query))
   }
 
-  listArchivedLetters(query: ArchivedLettersQuery): Promise<readonly Archived[]> {
+  listArchivedLetters(query: ArchivedLettersQuery): Promise<readonly ListedArchived[]> {
     return this.#run(() => listArchivedLetters(this.#store.connections, query))
   }
 

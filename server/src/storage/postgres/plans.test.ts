@@ -209,7 +209,7 @@ describe('on a filled table', needs(postgres), () => {
     it.each(cases)('%s comes out of its index', async (_, query, index) => {
       const reader = { query: connections.read.bind(connections) }
       const parts = await partsOf(reader, query)
-      const step = { count: 20, wanted: 20, round: 0, hasBytes: false }
+      const step = { count: 20, wanted: 20, round: 0, bytes: 'none' } as const
       const { text, values } = lookStatement(query, parts, step)
       const rows = await connections.read({ text: `explain (costs off) ${text}` }, values)
       const plan = rows.map((row) => row['QUERY PLAN'] as string).join('\n')
@@ -240,7 +240,7 @@ describe('on a filled table', needs(postgres), () => {
         count: 20,
         wanted: 20,
         round: 0,
-        hasBytes: false,
+        bytes: 'none',
       })
       const rows = await connections.read(
         { text: `explain (analyze, buffers, costs off, timing off) ${text}` },

@@ -3,6 +3,7 @@ import type { Failure, Header, Item, LetterFacts, Origin, Waiting } from '../../
 import type { Queue } from '../../core/queue.ts'
 import { dueAt } from '../../core/transitions.ts'
 import { leaseDeadlineOf, waitingOf } from '../lease-deadline.ts'
+import { headBytes, type ListedLetter } from '../letter-store.ts'
 import type { ListedState } from '../storage.ts'
 import { bytes, int4s, int8s, texts, uuids } from './arrays.ts'
 import type { Row } from './connections.ts'
@@ -230,6 +231,20 @@ export function itemOf(row: Row, queueName: string): Item {
     default:
       return { ...base, state: 'dead', endedAt: row.ended_at as number }
   }
+}
+
+/** Of a table called `f`. How long a payload is costs no look at it. */
+export const payloadHead = `substring(f.payload from 1 for ${headBytes}) as payload, octet_length(f.payload) as payload_bytes`
+export const headColumns = `${readColumns
+  .filter((name) => name !== 'payload' && name !== 'headers')
+  .map((name) => `f.${name}`)
+  .join(', ')}, ${payloadHead}`
+
+/** From a row that may have only the beginning of its payload. */
+export function headOf(row: Row, queueName: string): ListedLetter {
+  const item = itemOf(row, queueName)
+  const payloadBytes = row.payload_bytes as number | undefined
+  return payloadBytes !== undefined && payloadBytes > headBytes ? { ...item, payloadBytes } : item
 }
 
 const noHeaders: readonly Header[] = []

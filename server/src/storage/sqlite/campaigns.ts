@@ -58,8 +58,8 @@ export function freezeLetters(transaction: Transaction, command: FreezeLetters):
   const { filter, after, countMax, lookMax } = command
   const order = { order: 'diedAt', isDescending: false, ...(after === undefined ? {} : { after }) } as const
   const page = findLetters(database, { filter, ...order, countMax, lookMax }, freezeMsMax)
-  const letterIds = page.rowids.map(
-    (rowid) => database.array('select root_id from items where rowid = ?', rowid)?.[0] as string,
+  const letterIds = page.places.map(
+    ({ rowid }) => database.array('select root_id from items where rowid = ?', rowid)?.[0] as string,
   )
   const added = addToSet(transaction, command.campaignId, letterIds)
   return { added, looked: page.looked, next: page.next }

@@ -59,7 +59,7 @@ describe('runs of keys', () => {
         isDescending: true,
         countMax,
         lookMax: 100,
-        hasBytes: true,
+        bytes: 'all',
       })
     const minutes = find(10).letters.map(({ diedAt }) => ((diedAt ?? 0) - noon) / minute)
     expect(minutes).toEqual([10, 8, 6, 4, 2, 0])

@@ -77,9 +77,9 @@ describe('the places of letters in an order', () => {
   )
 
   it('from many parts are merged into one order', () => {
-    const { rowids, next } = find({ errorClasses: ['Class0', 'Class1', 'Class2'] }, 'diedAt', 6)
+    const { places, next } = find({ errorClasses: ['Class0', 'Class1', 'Class2'] }, 'diedAt', 6)
     const sql = 'select died_at from items where rowid = ?'
-    const died = rowids.map((rowid) => ((database.array(sql, rowid)?.[0] as number) - noon) / minute)
+    const died = places.map(({ rowid }) => ((database.array(sql, rowid)?.[0] as number) - noon) / minute)
     expect(died).toEqual([0, 1, 2, 4, 5, 6])
     expect(next?.value).toBe(noon + 6 * minute)
   })

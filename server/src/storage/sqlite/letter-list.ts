@@ -4,20 +4,22 @@
  * tells is looked at one letter after the other, for no more than `lookMax` of them, and no longer than a moment.
  */
 import { anyClass } from '../../core/cause.ts'
-import type { Item } from '../../core/item.ts'
 import { matchesLetter } from '../letter-match.ts'
 import {
+  type LetterBytes,
   type LetterCursor,
   type LetterFilter,
   type LettersPage,
   type LettersQuery,
+  type ListedLetter,
+  pageBytesMax,
   redrivesCounted,
 } from '../letter-store.ts'
 import type { Bound, Database, Values } from './database.ts'
 import { listRuns } from './key-runs.ts'
 import { cellConditions, groupConditions, queueNames } from './letter-counts.ts'
 import { MergedLetters, type Place, type PlacesOf, readPlaces, sortedPlaces } from './letter-places.ts'
-import { itemColumnList, itemColumns, itemOf, listedCodes } from './rows.ts'
+import { headColumnList, headOf, itemColumnList, itemColumns, itemOf, listedCodes } from './rows.ts'
 
 /** So many parts of an index are looked into for one page; where there are more, a larger part is walked. */
 const partsMax = 300
@@ -26,21 +28,34 @@ const readMsMax = 250
 /** However slow it is: a step that looks at hardly anything gets nowhere. */
 const lookedAtLeast = 64
 
-type FindQuery = Omit<LettersQuery, 'hasBytes'>
-type Found = Readonly<{ rowids: readonly number[]; looked: number; next: LetterCursor | null }>
+type FindQuery = Omit<LettersQuery, 'bytes'>
+type Found = Readonly<{ places: readonly Place[]; looked: number; next: LetterCursor | null }>
 
 export function listLetters(database: Database, query: LettersQuery): LettersPage {
-  const { rowids, looked, next } = findLetters(database, query)
+  const { places, looked, next } = findLetters(database, query)
   const names = queueNames(database)
-  const sql = `select ${query.hasBytes ? itemColumnList : withoutBytes} from items where rowid = ?`
-  const letters = rowids.flatMap((rowid): Item[] => {
-    const row = database.array(sql, rowid)
-    return row === undefined ? [] : [itemOf(row, names.get(row[0] as number) ?? '')]
-  })
+  const sql = `select ${columnsOf[query.bytes]} from items where rowid = ?`
+  const letters: ListedLetter[] = []
+  let bytes = 0
+  for (const place of places) {
+    const row = database.array(sql, place.rowid)
+    if (row === undefined) continue
+    const name = names.get(row[0] as number) ?? ''
+    const letter = query.bytes === 'head' ? headOf(row, name) : itemOf(row, name)
+    letters.push(letter)
+    if (query.bytes === 'all') bytes += letter.payload.length
+    if (bytes >= pageBytesMax && place !== places.at(-1)) {
+      return { letters, looked, next: { value: place.value, id: place.id } }
+    }
+  }
   return { letters, looked, next }
 }
 
-const withoutBytes = columnsWithout(['key', 'headers', 'payload'])
+const columnsOf: Readonly<Record<LetterBytes, string>> = {
+  none: columnsWithout(['key', 'headers', 'payload']),
+  head: headColumnList,
+  all: itemColumnList,
+}
 
 /** The same places in the row; what is not read is empty. */
 function columnsWithout(left: readonly string[]): string {
@@ -55,20 +70,20 @@ export function findLetters(database: Database, query: FindQuery, msMax = readMs
   const { countMax, lookMax } = query
   const { parts, check } = planOf(database, query)
   const merged = new MergedLetters(parts, query.isDescending)
-  const rowids: number[] = []
+  const places: Place[] = []
   const until = performance.now() + msMax
   let looked = 0
   let last: Place | undefined
-  while (rowids.length < countMax && looked < lookMax) {
+  while (places.length < countMax && looked < lookMax) {
     const place = merged.take()
     if (place === undefined) break
     last = place
     looked++
-    if (check === undefined || check(place.rowid)) rowids.push(place.rowid)
+    if (check === undefined || check(place.rowid)) places.push(place)
     if (check !== undefined && looked % lookedAtLeast === 0 && performance.now() > until) break
   }
-  if (merged.isEmpty) return { rowids, looked, next: null }
-  return { rowids, looked, next: last ? { value: last.value, id: last.id } : (query.after ?? null) }
+  if (merged.isEmpty) return { places, looked, next: null }
+  return { places, looked, next: last ? { value: last.value, id: last.id } : (query.after ?? null) }
 }
 
 type Plan = Readonly<{

@@ -1,5 +1,4 @@
 /** What becomes of letters one by one, except how they are sent (redrive.ts) and how that ends by itself (letter-end.ts). */
-import type { Item } from '../../core/item.ts'
 import { ksuidRangeOfUuid } from '../../core/ksuid.ts'
 import { discardLetter, isRedriving, restoreLetter, whyNotDiscarded } from '../../core/letter.ts'
 import { letterEntries, queueEntries } from '../act-trace.ts'
@@ -8,6 +7,8 @@ import type {
   Discarding,
   DiscardLetters,
   EndRedrives,
+  ListedArchived,
+  ListedLetter,
   PurgeArchive,
   RedriveEnded,
   RestoreLetters,
@@ -20,7 +21,7 @@ import type { Database, Values } from './database.ts'
 import { insertItem, rewrite } from './items.ts'
 import { queueNames } from './letter-counts.ts'
 import { endLetter, findLetter, isLetterSql, whyNotThere } from './letter-end.ts'
-import { itemColumnList, itemColumns, itemOf } from './rows.ts'
+import { headColumnList, headOf, itemColumnList, itemColumns, itemOf } from './rows.ts'
 import type { Transaction } from './transaction.ts'
 
 export function endRedrives(transaction: Transaction, command: EndRedrives): RedriveEnded[] {
@@ -90,13 +91,18 @@ export function purgeArchive({ database, book }: Transaction, command: PurgeArch
   return { purged: count }
 }
 
-const letterSql = `select ${itemColumnList} from items where ${isLetterSql} and root_id = ?`
+const letterSql = (columns: string) => `select ${columns} from items where ${isLetterSql} and root_id = ?`
 
-export function getLetters(database: Database, letterIds: readonly string[]): Item[] {
+export function getLetters(
+  database: Database,
+  letterIds: readonly string[],
+  bytes: 'head' | 'all' = 'all',
+): ListedLetter[] {
   const names = queueNames(database)
+  const [columns, letterOf] = bytes === 'all' ? [itemColumnList, itemOf] : [headColumnList, headOf]
   return letterIds.flatMap((letterId) => {
-    const row = database.array(letterSql, letterId)
-    return row === undefined ? [] : [itemOf(row, names.get(row[0] as number) ?? '')]
+    const row = database.array(letterSql(columns), letterId)
+    return row === undefined ? [] : [letterOf(row, names.get(row[0] as number) ?? '')]
   })
 }
 
@@ -129,7 +135,7 @@ export function findLettersByUuid(
 }
 
 /** Queues that never had a letter are passed over, however much else of them is archived. */
-export function listArchivedLetters(database: Database, query: ArchivedLettersQuery): Archived[] {
+export function listArchivedLetters(database: Database, query: ArchivedLettersQuery): ListedArchived[] {
   const { queues, after, countMax } = query
   const known = database
     .arrays('select id, name from queues q where exists (select 1 from groups where queue_id = q.id)')
@@ -148,8 +154,11 @@ export function listArchivedLetters(database: Database, query: ArchivedLettersQu
     .sort(newestFirst)
     .slice(0, countMax)
   const names = new Map(known.map(([id, name]) => [id as number, name as string]))
-  const sql = `select ${itemColumnList}, archived_at from archive where rowid = ?`
-  return places.map(([, , rowid]) => archivedOf(database.array(sql, rowid as number) as Values, names))
+  const sql = `select ${headColumnList} from archive where rowid = ?`
+  return places.map(([archivedAt, , rowid]) => {
+    const row = database.array(sql, rowid as number) as Values
+    return { item: headOf(row, names.get(row[0] as number) ?? ''), archivedAt: archivedAt as number }
+  })
 }
 
 function newestFirst([aAt, aId]: Values, [bAt, bId]: Values): number {

@@ -43,7 +43,7 @@ export async function openSqlite(target: Target, options: StoreOptions = {}): Pr
     listItems: (query) => ask({ read: 'items', query }),
     listArchive: (query) => ask({ read: 'archive', query }),
     listAudit: (query) => ask({ read: 'audit', query }),
-    getLetters: (letterIds) => ask({ read: 'letters-by-id', letterIds }),
+    getLetters: (letterIds, bytes = 'all') => ask({ read: 'letters-by-id', letterIds, bytes }),
     getArchivedLetters: (letterIds) => ask({ read: 'archived-letters-by-id', letterIds }),
     findLettersByUuid: (uuids) => ask({ read: 'letters-by-uuid', uuids }),
     listLetters: (query) => ask({ read: 'letters', query }),

@@ -36,7 +36,7 @@ function answer(database: Database, call: ReadCall): unknown {
     case 'audit':
       return listAudit(database, call.query)
     case 'letters-by-id':
-      return getLetters(database, call.letterIds)
+      return getLetters(database, call.letterIds, call.bytes)
     case 'archived-letters-by-id':
       return getArchivedLetters(database, call.letterIds)
     case 'letters-by-uuid':

@@ -18,7 +18,7 @@ export function replanRedrives(transaction: Transaction, command: ReplanRedrives
   if (replannedUntil === undefined) return { changed: 0, isMore: false }
   // What this transaction changed so far is found by its counts, too.
   tally.flush(database)
-  const { rowids, next } = findLetters(database, {
+  const { places, next } = findLetters(database, {
     filter: { queues: [queue.name], states: ['waiting', 'scheduled', 'leased'] },
     order: 'diedAt',
     isDescending: false,
@@ -27,7 +27,7 @@ export function replanRedrives(transaction: Transaction, command: ReplanRedrives
     lookMax: countMax,
   })
   let changed = 0
-  for (const rowid of rowids) {
+  for (const { rowid } of places) {
     const letter = itemOf(database.array(rowSql, rowid) as Values, queue.name)
     const after = replanRedrive(letter, queue.redrive, now, book.chance())
     if (after === undefined) continue

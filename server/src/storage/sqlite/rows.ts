@@ -3,7 +3,7 @@ import type { Failure, Header, Item, LetterFacts, Origin } from '../../core/item
 import { isRedriving, noDeadline } from '../../core/letter.ts'
 import { dueAt } from '../../core/transitions.ts'
 import { leaseDeadlineOf, waitingOf } from '../lease-deadline.ts'
-import { redrivesCounted } from '../letter-store.ts'
+import { headBytes, type ListedLetter, redrivesCounted } from '../letter-store.ts'
 import type { ListedState } from '../storage.ts'
 import type { Bound, Values } from './database.ts'
 import type { KnownQueue } from './queues.ts'
@@ -168,6 +168,23 @@ export function itemOf(row: Values, queueName: string): Item {
     default:
       return { ...base, state: 'discarded', endedAt: row[at.ended_at] as number }
   }
+}
+
+/** The same places in the row without headers, with the beginning of the payload and, after it, how long that is. */
+export const headColumnList = `${itemColumns
+  .map((column) =>
+    column === 'payload'
+      ? `substr(payload, 1, ${headBytes}) as payload`
+      : column === 'headers'
+        ? 'null as headers'
+        : column,
+  )
+  .join(', ')}, length(payload) as payload_bytes`
+
+export function headOf(row: Values, queueName: string): ListedLetter {
+  const item = itemOf(row, queueName)
+  const payloadBytes = row[itemColumns.length] as number
+  return payloadBytes > headBytes ? { ...item, payloadBytes } : item
 }
 
 /** Most letters are as they came: for those nothing is written, and nothing has to be read. */

@@ -42,7 +42,7 @@ async function someLetters(states: readonly ('waiting' | 'dead')[]): Promise<str
     isDescending: below(2) === 0,
     countMax: 1 + below(8),
     lookMax: 100,
-    hasBytes: false,
+    bytes: 'none',
   })
   return page.letters.map(({ rootId }) => rootId)
 }

@@ -1,5 +1,5 @@
 /** Letters that left the live ones by retention. Bringing them back: actions.ts. */
-import { type Static, Type } from 'typebox'
+import { Type } from 'typebox'
 import { route } from '../../route.ts'
 import { formatInstant } from '../../wire-time.ts'
 import { NextCursor, pageQuery, readCursor, writeCursor } from '../cursor.ts'
@@ -8,7 +8,6 @@ import { countedFields, readCountedFilter } from '../letter-filter.ts'
 import { LetterSummary, Time, viewSummary } from './letter-view.ts'
 import { LetterId, LetterView, letterNotFound, namesOf, viewLetter } from './letters.ts'
 import { payloadForms } from './payload-view.ts'
-import { firstBatch, nextBatch } from './read-letters.ts'
 
 const list = 'archive'
 const ArchivedSummary = Type.Object({ ...LetterSummary.properties, archived_at: Time })
@@ -31,32 +30,19 @@ export const archiveRoutes = [
     handler: async ({ query: { cursor, limit, ...fields } }, _reply, context) => {
       const { queues } = await readCountedFilter(fields, 'query', context.storage)
       const [archivedAt, id] = cursor === undefined ? [] : readCursor(cursor, list, ['number', 'string'])
-      const letters: Static<typeof ArchivedSummary>[] = []
-      let after = archivedAt === undefined || id === undefined ? undefined : { archivedAt, id }
-      let isMore = true
-      for (let size = firstBatch; isMore && letters.length < limit; ) {
-        const countMax = Math.min(size, limit - letters.length)
-        const found = await context.letters().listArchived({
-          ...(queues !== undefined && { queues }),
-          ...(after !== undefined && { after }),
-          countMax,
-        })
-        const slugOf = await context.letters().slugs(found.map(({ item }) => item))
-        for (const archived of found) {
-          const archived_at = formatInstant(archived.archivedAt)
-          letters.push({ ...viewSummary(archived.item, slugOf(archived.item)), archived_at })
-          after = { archivedAt: archived.archivedAt, id: archived.item.id }
-        }
-        isMore = found.length === countMax
-        size = nextBatch(
-          found.map(({ item }) => item),
-          size,
-        )
-      }
-      const next = isMore ? after : undefined
+      const found = await context.letters().listArchived({
+        ...(queues !== undefined && { queues }),
+        ...(archivedAt !== undefined && id !== undefined && { after: { archivedAt, id } }),
+        countMax: limit,
+      })
+      const slugOf = await context.letters().slugs(found.map(({ item }) => item))
+      const last = found.length === limit ? found.at(-1) : undefined
       return {
-        letters,
-        next_cursor: next === undefined ? null : writeCursor(list, [next.archivedAt, next.id]),
+        letters: found.map(({ item, archivedAt: at }) => ({
+          ...viewSummary(item, slugOf(item)),
+          archived_at: formatInstant(at),
+        })),
+        next_cursor: last === undefined ? null : writeCursor(list, [last.archivedAt, last.item.id]),
       }
     },
   }),

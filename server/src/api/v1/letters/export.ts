@@ -58,7 +58,6 @@ export const exportRoutes = [
         order: letterOrders[order_by],
         isDescending: order === 'desc',
         ...(after !== undefined && { after }),
-        countMax: Number.MAX_SAFE_INTEGER,
       })
       // Before the answer begins: what fails at once is still an error with its status.
       const first = await batches.next()

@@ -3,6 +3,7 @@ import type { Instant } from '../../../core/instant.ts'
 import type { Failure, Item, Origin, RedriveRecord } from '../../../core/item.ts'
 import { reasonSlug } from '../../../core/reason.ts'
 import { letterStatus, letterStatuses } from '../../../ops/letter-status.ts'
+import type { ListedLetter } from '../../../storage/letter-store.ts'
 import { formatInstant } from '../../wire-time.ts'
 import { nullable } from '../cursor.ts'
 import { base64Of, type HeaderView, textOf, viewHeader } from '../wire-bytes.ts'
@@ -111,7 +112,7 @@ export function viewFields(item: Item): {
 }
 
 /** `slug`: the one that it is counted under. */
-export function viewSummary(item: Item, slug: string): LetterSummary {
+export function viewSummary(item: ListedLetter, slug: string): LetterSummary {
   const failure = item.failure === null ? null : viewShort(item.failure, slug)
   return {
     ...viewFields(item),
@@ -119,7 +120,7 @@ export function viewSummary(item: Item, slug: string): LetterSummary {
       failure === null
         ? null
         : { ...failure, message: failure.message.slice(0, messageShown).toWellFormed() },
-    payload: previewPayload(item.payload),
+    payload: previewPayload(item.payload, item.payloadBytes),
   }
 }
 

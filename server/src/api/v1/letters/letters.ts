@@ -23,7 +23,6 @@ import {
   viewSummary,
 } from './letter-view.ts'
 import { type PayloadForm, PayloadView, payloadForms, viewPayload } from './payload-view.ts'
-import { readLetters } from './read-letters.ts'
 
 export const letterOrders = { died_at: 'diedAt', updated_at: 'updatedAt' } as const satisfies Record<
   string,
@@ -95,32 +94,24 @@ export const letterRoutes = [
       const filter = await readFilter(fields, 'query', context.storage)
       const list = `letters:${order_by}:${order}`
       const after = cursor === undefined ? undefined : readLetterCursor(cursor, list)
-      const found: LetterSummary[] = []
-      let looked = 0
-      let next: LetterCursor | null = null
-      let total: number | null | undefined
       const letters = context.letters()
-      const batches = readLetters(letters, {
+      const page = await letters.list({
         filter,
         order: letterOrders[order_by],
         isDescending: order === 'desc',
         ...(after !== undefined && { after }),
         countMax: limit,
+        bytes: 'head',
         msMax: searchMsMax,
       })
-      for await (const batch of batches) {
-        const slugOf = await letters.slugs(batch.letters)
-        for (const item of batch.letters) found.push(viewSummary(item, slugOf(item)))
-        looked += batch.looked
-        next = batch.next
-        total ??= batch.total
-      }
+      const slugOf = await letters.slugs(page.letters)
+      const { next } = page
       return {
-        letters: found,
+        letters: page.letters.map((letter) => viewSummary(letter, slugOf(letter))),
         next_cursor: next === null ? null : writeLetterCursor(next, list),
-        looked,
-        is_complete: next === null || found.length >= limit,
-        total: total ?? null,
+        looked: page.looked,
+        is_complete: next === null || page.letters.length >= limit,
+        total: page.total,
       }
     },
   }),

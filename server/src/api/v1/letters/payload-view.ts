@@ -1,5 +1,6 @@
 import { isUtf8 } from 'node:buffer'
 import { type Static, Type } from 'typebox'
+import { headBytes } from '../../../storage/letter-store.ts'
 import { nullable } from '../cursor.ts'
 import { isNestedTooDeep } from '../nesting.ts'
 import { base64Of, hexOf, textOf } from '../wire-bytes.ts'
@@ -24,7 +25,7 @@ export const PayloadPreview = Type.Object({
   is_cut: Type.Boolean(),
 })
 
-const previewBytes = 256
+const previewBytes = headBytes
 
 /** Always an answer: bytes that are not what was hoped for are shown as what they are. */
 export function viewPayload(payload: Uint8Array, form: PayloadForm): Static<typeof PayloadView> {
@@ -72,8 +73,11 @@ function jsonOf(payload: Uint8Array): unknown {
   }
 }
 
-export function previewPayload(payload: Uint8Array): Static<typeof PayloadPreview> {
-  const bytes = payload.byteLength
+/** Of a payload, or of its beginning and how long it is. */
+export function previewPayload(
+  payload: Uint8Array,
+  bytes = payload.byteLength,
+): Static<typeof PayloadPreview> {
   const start = wholeCharacters(payload.subarray(0, previewBytes), bytes > previewBytes)
   if (isUtf8(start)) {
     return { bytes, preview: textOf(start) ?? '', is_text: true, is_cut: start.byteLength < bytes }

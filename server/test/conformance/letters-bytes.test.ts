@@ -1,0 +1,91 @@
+/** How much of its bytes a letter is read with, and how many bytes a page has at most. */
+import { expect, it } from 'vitest'
+import { headBytes, type LettersQuery, pageBytesMax } from '../../src/storage/letter-store.ts'
+import { bytes, minute, noon } from '../make.ts'
+import { aLetter, letterActs } from './letter-acts.ts'
+import { describeStores } from './stores.ts'
+
+const megabyte = 2 ** 20
+const long = new Uint8Array(headBytes + 1).map((_, at) => at % 251)
+
+describeStores('the bytes of letters', (given) => {
+  const acts = letterActs(given)
+  const list = async (query: Partial<LettersQuery>) =>
+    given.storage.listLetters({
+      filter: {},
+      order: 'diedAt',
+      isDescending: false,
+      countMax: 100,
+      lookMax: 1_000,
+      bytes: 'all',
+      ...query,
+    })
+  const some = [
+    aLetter({ payload: long, key: bytes('key'), headers: [['h', bytes('v')]], diedAt: noon }),
+    aLetter({ payload: long.subarray(0, headBytes), diedAt: noon + minute }),
+    aLetter({ payload: bytes('{"a":1}'), diedAt: noon + 2 * minute }),
+  ]
+  const heads = [
+    { payload: long.slice(0, headBytes), payloadBytes: headBytes + 1, key: bytes('key'), headers: [] },
+    { payload: long.slice(0, headBytes), key: null, headers: [] },
+    { payload: bytes('{"a":1}'), key: null, headers: [] },
+  ]
+
+  it('are, where only their beginning is asked for, that and how long they are', async () => {
+    const queue = await given.queue()
+    const ids = await acts.capture(queue, some)
+    const page = await list({ filter: { queues: [queue] }, bytes: 'head' })
+    expect(page.letters).toMatchObject(heads)
+    expect(page.letters.map(({ payloadBytes }) => payloadBytes)).toEqual([headBytes + 1, undefined, undefined])
+    expect(await given.storage.getLetters(ids, 'head')).toEqual(page.letters)
+    expect((await given.storage.getLetters(ids)).map(({ payload }) => payload)).toEqual(
+      some.map(({ payload }) => payload),
+    )
+    const wide = new TextEncoder().encode(`{"a":2,"b":"${'x'.repeat(headBytes)}"}`)
+    await acts.capture(queue, [aLetter({ payload: wide, headers: [['h', bytes('v')]] })])
+    const searched = await list({
+      filter: { json: { path: ['a'], value: 2 }, header: { name: 'h' } },
+      bytes: 'head',
+    })
+    expect(searched.letters).toMatchObject([
+      { payload: wide.slice(0, headBytes), payloadBytes: wide.length, headers: [] },
+    ])
+  })
+
+  it('are so of what is archived, too', async () => {
+    const queue = await given.queue()
+    const ids = await acts.capture(queue, some)
+    await acts.discard(ids, noon)
+    await given.run({ op: 'archive', queue, endedBefore: noon + 1, countMax: 10, now: noon })
+    const listed = await given.storage.listArchivedLetters({ queues: [queue], countMax: 10 })
+    expect(listed.map(({ item }) => item.payloadBytes ?? item.payload.length).toSorted()).toEqual([
+      headBytes,
+      headBytes + 1,
+      7,
+    ])
+    const [whole] = await given.storage.getArchivedLetters(ids.slice(0, 1))
+    expect(whole?.item.payload).toEqual(long)
+  })
+
+  it('end a page of whole letters, however many were asked for; the next goes on', async () => {
+    const queue = await given.queue()
+    const sizes = [1, 5 * megabyte, 5 * megabyte, 7 * megabyte, 1, 20 * megabyte, 1, 2]
+    for (const [at, size] of sizes.entries()) {
+      await acts.capture(queue, [aLetter({ payload: new Uint8Array(size), diedAt: noon + at * minute })])
+    }
+    for (const isDescending of [false, true]) {
+      const pages: number[][] = []
+      for (let query: Partial<LettersQuery> | null = {}; query !== null; ) {
+        const page = await list({ filter: { queues: [queue] }, isDescending, ...query })
+        pages.push(page.letters.map(({ payload }) => payload.length))
+        query = page.next === null ? null : { after: page.next }
+      }
+      expect(pages.flat()).toEqual(isDescending ? sizes.toReversed() : sizes)
+      for (const page of pages) {
+        const before = page.slice(0, -1).reduce((sum, size) => sum + size, 0)
+        expect(before, JSON.stringify(pages)).toBeLessThan(pageBytesMax)
+      }
+    }
+    expect((await list({ filter: { queues: [queue] }, bytes: 'head' })).letters).toHaveLength(sizes.length)
+  })
+})
