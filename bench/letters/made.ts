@@ -34,7 +34,7 @@ const causes = Array.from({ length: 60 }, (_, cause) => ({
 export const needle = {
   text: 'request r-417 ',
   header: { name: 'x-tenant', value: 'tenant-417' },
-  json: { path: ['order', 'tenant'], value: 417 },
+  json: { path: ['order', 'tenant'], value: { number: '417' } },
 } as const
 
 /** A number that looks random and is not: the same for the same letter. */

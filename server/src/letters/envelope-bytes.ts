@@ -1,7 +1,7 @@
 /** What of an envelope is kept byte for byte: its value, its key and its headers. */
 import type { Header } from '../core/item.ts'
+import { elementTexts, fieldTexts } from '../core/json-text.ts'
 import { cleanText, isObject, kindOf, oddCharacters, type Problems } from './envelope-fields.ts'
-import { elementTexts, fieldTexts } from './json-text.ts'
 
 const headersMax = 1_000
 const headerNameMax = 512

@@ -2,7 +2,7 @@
 import { createHash } from 'node:crypto'
 import { type Instant, usPerMs } from '../core/instant.ts'
 import { isoInstant } from '../core/iso-time.ts'
-import { fieldTexts } from './json-text.ts'
+import { fieldTexts } from '../core/json-text.ts'
 
 export type Json = Readonly<Record<string, unknown>>
 

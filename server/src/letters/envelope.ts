@@ -8,10 +8,10 @@
  */
 import { type Instant, usPerSecond } from '../core/instant.ts'
 import { type Failure, type Header, historyMax, type Origin } from '../core/item.ts'
+import { elementTexts, fieldTexts } from '../core/json-text.ts'
 import { encodeText, readBytes, readHeaders } from './envelope-bytes.ts'
 import { distinctText, Fields, isObject, kindOf, Problems } from './envelope-fields.ts'
 import { toldByHeaders } from './envelope-headers.ts'
-import { elementTexts, fieldTexts } from './json-text.ts'
 import type { CapturedLetter } from './letters.ts'
 
 export type ReadEnvelope = Readonly<{

@@ -6,6 +6,8 @@
 import { classOf } from '../core/cause.ts'
 import type { Instant } from '../core/instant.ts'
 import type { Header, Item } from '../core/item.ts'
+import { isSameNumber, type JsonNumber } from '../core/json-number.ts'
+import { textAt } from '../core/json-text.ts'
 import { arrivedAt } from '../core/letter.ts'
 import type { LetterFilter } from './letter-store.ts'
 
@@ -77,7 +79,20 @@ function hasJson(payload: Uint8Array, { path, value }: NonNullable<LetterFilter[
     if (!Object.hasOwn(part, step)) return false
     part = (part as Record<string | number, unknown>)[step]
   }
-  return part === value
+  if (value === null || typeof value !== 'object') return part === value
+  return typeof part === 'number' && hasNumber(part, text, path, value)
+}
+
+/** Doubles that differ are two numbers for certain, and cost nothing; the same double may have been rounded to. */
+function hasNumber(
+  part: number,
+  text: string,
+  path: readonly (string | number)[],
+  wanted: JsonNumber,
+): boolean {
+  if (part !== Number(wanted.number)) return false
+  const written = textAt(text, path)
+  return written !== undefined && isSameNumber(written, wanted.number)
 }
 
 function textOf(bytes: Uint8Array): string | undefined {

@@ -7,6 +7,7 @@
  */
 import type { Instant } from '../core/instant.ts'
 import type { Failure, Header, Item, Outcome, RedriveRecord } from '../core/item.ts'
+import type { JsonNumber } from '../core/json-number.ts'
 import type { NotNow } from '../core/letter.ts'
 import type { ActTrace, Archived, ListedState } from './storage.ts'
 
@@ -213,7 +214,7 @@ export type LetterFilter = CountedFilter &
     /** In the message of the present failure, whatever the case. */
     text?: string
     header?: Readonly<{ name: string; value?: string }>
-    json?: Readonly<{ path: readonly (string | number)[]; value: string | number | boolean | null }>
+    json?: Readonly<{ path: readonly (string | number)[]; value: string | boolean | null | JsonNumber }>
     /** The automatic redrive is due by then. */
     dueBy?: Instant
     /** The store got it by then, or got it back from the archive: whatever its sender says of its death. */

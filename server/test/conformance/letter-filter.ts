@@ -3,6 +3,7 @@ import { causeOf } from '../../src/core/cause.ts'
 import type { Instant } from '../../src/core/instant.ts'
 import type { Item } from '../../src/core/item.ts'
 import type { LetterFilter, LettersQuery } from '../../src/storage/letter-store.ts'
+import { scaled } from '../number-texts.ts'
 import { gaugeOf } from './store-facts.ts'
 
 export function isMeant(letter: Item, filter: LetterFilter): boolean {
@@ -68,7 +69,7 @@ function hasHeader(letter: Item, wanted: NonNullable<LetterFilter['header']>): b
 function hasJson(payload: Uint8Array, wanted: NonNullable<LetterFilter['json']>): boolean {
   let at: unknown
   try {
-    at = JSON.parse(new TextDecoder('utf-8', { fatal: true }).decode(payload))
+    at = JSON.parse(new TextDecoder('utf-8', { fatal: true }).decode(payload), asBigInt)
   } catch {
     return false
   }
@@ -79,5 +80,10 @@ function hasJson(payload: Uint8Array, wanted: NonNullable<LetterFilter['json']>)
     if (!isStep) return false
     at = (at as Record<string | number, unknown>)[step]
   }
-  return at === wanted.value
+  const { value } = wanted
+  return at === (typeof value === 'object' && value !== null ? scaled(value.number) : value)
+}
+
+function asBigInt(_name: string, value: unknown, context?: { source?: string }): unknown {
+  return typeof value === 'number' ? scaled(context?.source ?? '') : value
 }

@@ -60,6 +60,8 @@ const payloads = [
   '{"a":1,"b":{"c":"x"},"list":[1,"two",null]}',
   '{"a":"1","b":{"c":"say \\"x\\""},"list":[]}',
   '{"a":null}',
+  '{"a":10e-1,"b":{"c":9007199254740993},"list":[1e400,{},1.0]}',
+  '{"a":0.1E1,"b":{"c":9007199254740992},"list":[10e399,"x",1.00000000000000000001]}',
   'not json',
   '7',
   '',
@@ -132,7 +134,10 @@ function aQuery(queues: readonly string[], groupIds: readonly number[]): fc.Arbi
         [],
         ['nothing'],
       ),
-      value: fc.constantFrom<string | number | boolean | null>(1, '1', null, 'x', 'say "x"', 7, true),
+      value: fc.oneof(
+        fc.constantFrom(null, true, '1', 'x', 'say "x"'),
+        fc.constantFrom('1', '1.0', '7', '70e-1', '9007199254740993', '1e400').map((number) => ({ number })),
+      ),
     }),
   )
   const filter = fc.record(

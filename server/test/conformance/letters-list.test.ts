@@ -287,13 +287,13 @@ describeStores('a list of letters', (given) => {
       await captureNamed(queue, { noText: { payload: noText } })
       const cases: readonly [
         path: (string | number)[],
-        value: string | number | boolean | null,
+        value: NonNullable<LetterFilter['json']>['value'],
         names: string[],
       ][] = [
-        [['a'], 1, ['object']],
+        [['a'], { number: '1' }, ['object']],
         [['a'], '1', ['other']],
         [['b', 'c'], 'x', ['object']],
-        [['list', 0], 10, ['object']],
+        [['list', 0], { number: '10' }, ['object']],
         [['list', 1], 'ten', ['object']],
         [['list', 2, 'deep'], null, ['object']],
         [['list', 3], null, []],
@@ -301,19 +301,75 @@ describeStores('a list of letters', (given) => {
         [['t'], null, ['other']],
         [['t'], 'true', []],
         [['missing'], null, []],
-        [['list', 'length'], 3, []],
+        [['list', 'length'], { number: '3' }, []],
         [['quo"te'], 'say "hi"', ['odd']],
         [['back\\slash'], '\\', ['odd']],
         [['dot.key'], 'd', ['odd']],
         [[''], 'empty', ['odd']],
         [['$'], 'dollar', ['odd']],
         [['ü'], 'Ü', ['odd']],
-        [[], 5, ['number']],
+        [[], { number: '5' }, ['number']],
         [[], 'five', ['text']],
       ]
       for (const [path, value, names] of cases) {
         expect(await found({ json: { path, value } }), JSON.stringify({ path, value })).toEqual(names)
       }
+    })
+
+    it('a number of its payload, by what it is and not by how it is written or what a double makes of it', async () => {
+      const queue = await given.queue()
+      const deep = `${'['.repeat(100_000)}${']'.repeat(100_000)}`
+      const payloads = {
+        n417: '{"a":417}',
+        n417point: '{"a":417.00}',
+        n417exponent: '{"a":4.17e2}',
+        n417small: '{"a":4170E-1}',
+        n417near: '{"a":417.00000000000000000001}',
+        big2: '{"a":9007199254740992}',
+        big3: '{"a":9007199254740993}',
+        big3point: '{"a":9007199254740.993e3}',
+        last: '{"a":9007199254740992,"\\u0061":9007199254740993}',
+        first: '{"a":9007199254740993,"a":"9007199254740993"}',
+        beyond: '{"a":1e400}',
+        beyondToo: '{"a":10e+399}',
+        below: '{"a":-1e400}',
+        further: '{"a":1e999999999}',
+        zero: '{"a":0}',
+        zeroBelow: '{"a":-0.0}',
+        tiny: '{"a":1e-400}',
+        nothing: '{"a":null}',
+        deep: `{"deep":${deep},"a":12345678901234567890}`,
+      }
+      await captureNamed(
+        queue,
+        Object.fromEntries(
+          Object.entries(payloads).map(([name, payload]) => [name, { payload: bytes(payload) }]),
+        ),
+      )
+      const n417 = ['n417', 'n417exponent', 'n417point', 'n417small']
+      const cases: readonly [number: string, names: string[]][] = [
+        ['417', n417],
+        ['417.0', n417],
+        ['0.0417e+4', n417],
+        ['417.00000000000000000001', ['n417near']],
+        ['9007199254740992', ['big2']],
+        ['9007199254740993', ['big3', 'big3point', 'last']],
+        ['9007199254740994', []],
+        ['1e400', ['beyond', 'beyondToo']],
+        ['0.1e401', ['beyond', 'beyondToo']],
+        ['-1e400', ['below']],
+        ['1e999999999', ['further']],
+        ['1e999999998', []],
+        ['0', ['zero', 'zeroBelow']],
+        ['-0', ['zero', 'zeroBelow']],
+        ['1e-400', ['tiny']],
+        ['12345678901234567890', ['deep']],
+        ['12345678901234567891', []],
+      ]
+      for (const [number, names] of cases) {
+        expect(await found({ json: { path: ['a'], value: { number } } }), number).toEqual(names)
+      }
+      expect(await found({ json: { path: ['a'], value: null } })).toEqual(['nothing'])
     })
 
     it('when the policy sends it back', async () => {
@@ -383,7 +439,7 @@ describeStores('a list of letters', (given) => {
         key: bytes('k'),
         text: 'TEXT',
         header: { name: 'h', value: 'v' },
-        json: { path: ['a'], value: 1 },
+        json: { path: ['a'], value: { number: '1' } },
       }
       expect(await found(filter)).toEqual(['right'])
     })
@@ -411,7 +467,7 @@ describeStores('a list of letters', (given) => {
     const queue = await given.queue()
     const odd = { payload: bytes('{"a":1}'), key: bytes('k'), headers: [['h', noText]] as const }
     await captureNamed(queue, { a: odd, b: {} })
-    const filter = { key: bytes('k'), header: { name: 'h' }, json: { path: ['a'], value: 1 } }
+    const filter = { key: bytes('k'), header: { name: 'h' }, json: { path: ['a'], value: { number: '1' } } }
     const [[bare], [full]] = [
       (await list({ filter, bytes: 'none' })).letters,
       (await list({ filter })).letters,
@@ -447,7 +503,7 @@ describeStores('a list of letters', (given) => {
     expect(await found({ json: { path: ['a', 'b', 0], value: null } })).toEqual([])
     expect(await found({ header: { name: 'h', value: 'x' } })).toEqual([])
     expect(await found({ text: '"\\\' %_' })).toEqual(['f'])
-    for (const filter of [{}, { text: 'refused' }, { json: { path: ['a'], value: 7 } }]) {
+    for (const filter of [{}, { text: 'refused' }, { json: { path: ['a'], value: { number: '7' } } }]) {
       const pages = await walk(given, { ...whole, filter, countMax: 2, lookMax: 3 })
       expect(pages.flat().length).toBe((await found(filter)).length)
     }
@@ -477,7 +533,7 @@ describeStores('a list of letters', (given) => {
       aLetter({ reference: `${index}`, diedAt: noon + index, payload: bytes(`{"n":${index}}`) }),
     )
     await acts.capture(queue, letters)
-    const filter = { json: { path: ['n'], value: 33 } }
+    const filter = { json: { path: ['n'], value: { number: '33' } } }
     const pages = await walk(given, { ...whole, filter, lookMax: 7, countMax: 5 })
     expect(pages.flat()).toHaveLength(1)
     expect(pages.length).toBeGreaterThanOrEqual(6)

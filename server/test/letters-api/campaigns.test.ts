@@ -176,6 +176,41 @@ describeServers('a campaign', (api) => {
     }
   })
 
+  it('discards what its preview and the list show, however large the number that it asks for', async () => {
+    const values = ['9007199254740992', '9007199254740993', '1e400', '10e399', '1e401', '-1e400', 'null', '0']
+    const cases: readonly [given: string, meant: readonly string[]][] = [
+      ['9007199254740993', ['9007199254740993']],
+      ['1e400', ['1e400', '10e399']],
+      ['-1E+400', ['-1e400']],
+      ['1e-400', []],
+      ['null', ['null']],
+    ]
+    for (const [given, meant] of cases) {
+      const { queue, dead } = await api.queues()
+      const letters = values.map((value) => envelope(queue, { original_value: `{"a":${value}}` }))
+      const ids = await api.capture(dead, ...letters)
+      const wanted = ids.filter((_, index) => meant.includes(values[index] ?? ''))
+      const json = `$["a"]=${given}`
+      const idsOf = ({ body }: { body: Body }) => body.letters.map(({ id }: Body) => id).toSorted()
+      const listed = await api.get(`/api/v1/letters?queue=${dead}&json=${encodeURIComponent(json)}`)
+      expect(idsOf(listed), json).toEqual(wanted.toSorted())
+
+      const selection = { action: 'discard', filter: { queue: dead, json } }
+      const preview = await api.post('/api/v1/campaigns/preview', selection)
+      expect(preview.body.count, json).toBe(wanted.length)
+      expect(preview.body.sample.map(({ id }: Body) => id).toSorted()).toEqual(wanted.toSorted())
+
+      const { body } = await api.post('/api/v1/campaigns', { ...named, ...selection })
+      const look = async (): Promise<Body> => (await api.get(`/api/v1/campaigns/${body.id}`)).body
+      const done = await until(look, ({ is_ended }) => is_ended)
+      expect(done).toMatchObject({ size: wanted.length, filter: { queue: [dead], json } })
+      const discarded = await api.get(`/api/v1/letters?queue=${dead}&status=DISCARDED`)
+      expect(idsOf(discarded), json).toEqual(wanted.toSorted())
+      const audit = await api.get(`/api/v1/audit?target=${body.id}`)
+      expect(audit.body.entries.at(-1).details.filter.json).toBe(json)
+    }
+  })
+
   it('of very many is made at once, and worked on in the background', async () => {
     const { queue, dead } = await api.queues()
     for (let batch = 0; batch < 4; batch++) {

@@ -63,6 +63,8 @@ describeServers('the list of letters', (api) => {
       ['header=tenant%3Deven', [0, 2, 4, 6, 8]],
       [`json=${text('$.order.id=4')}`, [4]],
       [`json=${text('$.order.lines[0]["unit price"]=70')}`, [7]],
+      [`json=${text('$.order.id=0.4e1')}`, [4]],
+      [`json=${text('$.order.id=4.00000000000000000001')}`, []],
       [`json=${text('$.note=null')}`, [4]],
       [`json=${text('$.note=x')}`, [0, 1, 2, 3, 5, 6, 7, 8, 9]],
       [`json=${text('$.order.id="4"')}`, []],

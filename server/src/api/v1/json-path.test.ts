@@ -3,7 +3,7 @@ import { parseJsonTest } from './json-path.ts'
 
 describe('a JSON path with its value', () => {
   it.each([
-    ['$.a=1', ['a'], 1],
+    ['$.a=1', ['a'], { number: '1' }],
     ['$.a.b[0]["c"]=x', ['a', 'b', 0, 'c'], 'x'],
     ['$["unit price"]="12"', ['unit price'], '12'],
     ['$["a\\"b"]=null', ['a"b'], null],
@@ -11,7 +11,11 @@ describe('a JSON path with its value', () => {
     ['$.straße=über', ['straße'], 'über'],
     ['$.order-id=', ['order-id'], ''],
     ['$.url=a=b', ['url'], 'a=b'],
-    ['$["a=b"].c=-1.5e3', ['a=b', 'c'], -1_500],
+    ['$["a=b"].c=-1.5e3', ['a=b', 'c'], { number: '-1.5e3' }],
+    ['$.a= 9007199254740993 ', ['a'], { number: '9007199254740993' }],
+    ['$.a=1e400', ['a'], { number: '1e400' }],
+    ['$.a=0x10', ['a'], '0x10'],
+    ['$.a=Infinity', ['a'], 'Infinity'],
   ])('reads %s', (text, path, value) => {
     expect(parseJsonTest(text)).toEqual({ path, value })
   })

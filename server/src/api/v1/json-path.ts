@@ -1,9 +1,11 @@
+import type { JsonNumber } from '../../core/json-number.ts'
+
 /**
  * The small JSON path of our filters: `$.order.lines[0]["unit price"]`, that is `$` and then names and places.
  * No wildcards, slices or expressions: what it says can be found in one payload by walking once.
  */
 export type JsonPath = readonly (string | number)[]
-export type JsonTest = Readonly<{ path: JsonPath; value: string | number | boolean | null }>
+export type JsonTest = Readonly<{ path: JsonPath; value: string | boolean | null | JsonNumber }>
 
 /** `problem` is a sentence without its subject, and says at which character. */
 export type Unreadable = Readonly<{ problem: string }>
@@ -74,7 +76,9 @@ function readValue(path: JsonPath, text: string): JsonTest | Unreadable {
   if (typeof value === 'string' && (value.includes('\0') || !value.isWellFormed())) {
     return { problem: 'compares with a text that holds a NUL character or an unpaired surrogate' }
   }
-  return { path, value: value as JsonTest['value'] }
+  // What was read may be rounded; what is shown again, stored and compared is what was given.
+  if (typeof value === 'number') return { path, value: { number: text.trim() } }
+  return { path, value: value as string | boolean | null }
 }
 
 function matchAt(pattern: RegExp, text: string, at: number): RegExpExecArray | null {

@@ -297,8 +297,12 @@ export function viewFilter(filter: LetterFilter): FilterView {
     ...(header !== undefined && {
       header: header.value === undefined ? header.name : `${header.name}=${header.value}`,
     }),
-    ...(json !== undefined && { json: `${formatPath(json.path)}=${JSON.stringify(json.value)}` }),
+    ...(json !== undefined && { json: `${formatPath(json.path)}=${formatValue(json.value)}` }),
   }
+}
+
+function formatValue(value: NonNullable<LetterFilter['json']>['value']): string {
+  return typeof value === 'object' && value !== null ? value.number : JSON.stringify(value)
 }
 
 function formatPath(path: readonly (string | number)[]): string {

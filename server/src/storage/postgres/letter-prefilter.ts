@@ -3,6 +3,7 @@
  * matches and little else: what the database cannot tell exactly (case, JSON) is looked at again by
  * `matchesLetter`.
  */
+import { decimalOf } from '../../core/json-number.ts'
 import type { LetterFilter } from '../letter-store.ts'
 import { int4s } from './arrays.ts'
 import { type Parameter, queueIds } from './letter-cells.ts'
@@ -81,12 +82,11 @@ function mayHaveHeader({ name, value }: NonNullable<LetterFilter['header']>, par
 /** Any text may be written with escapes; where there is a backslash, only reading tells. */
 function mayHaveJson({ path, value }: NonNullable<LetterFilter['json']>, parameter: Parameter): string[] {
   const has = (text: string) => `position(${parameter(Buffer.from(text))}::bytea in f.payload) > 0`
-  if (typeof value === 'number') {
-    const writings = writingsOf(value)
-    if (writings !== undefined) return [`(${writings.map(has).join(' or ')})`]
-  }
+  const isNumber = typeof value === 'object' && value !== null
+  const writings = isNumber ? writingsOf(value.number) : undefined
+  if (writings !== undefined) return [`(${writings.map(has).join(' or ')})`]
   const key = path.findLast((step) => typeof step === 'string')
-  const wanted = typeof value === 'number' ? key : String(value)
+  const wanted = isNumber ? key : String(value)
   if (wanted === undefined || wanted === '') return []
   return [`(${has(wanted)} or ${has('\\')})`]
 }
@@ -97,13 +97,12 @@ const digitsMax = 12
  * One of these stands wherever the number is written, whatever the place of its point and its exponent:
  * 417 as 417, 417.0, 4.17e2 or 4170e-1. Undefined for numbers that can be written in too many ways.
  */
-export function writingsOf(value: number): string[] | undefined {
-  const plain = /^-?(\d+)(?:\.(\d+))?$/.exec(String(value))
-  if (plain === null) return undefined
-  const [, whole = '', fraction = ''] = plain
-  const digits = `${whole}${fraction}`.replace(/^0+/, '')
-  const significant = digits.replace(/0+$/, '')
-  if (significant === '' || digits.length > digitsMax) return undefined
+export function writingsOf(number: string): string[] | undefined {
+  const { digits: significant, point, exponent } = decimalOf(number)
+  // Rounded only where it is far beyond the bound.
+  const wholeLength = point + Number(exponent)
+  if (significant === '' || Math.max(significant.length, wholeLength) > digitsMax) return undefined
+  const digits = significant.padEnd(wholeLength, '0')
   const writings = new Set([digits])
   // Fewer zeros at its end than it has: a point or an exponent follows.
   for (let zeros = significant.length; zeros < digits.length; zeros++) {

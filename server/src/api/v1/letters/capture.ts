@@ -1,5 +1,6 @@
 /** Letters that died elsewhere: whoever could not process something sends it here. */
 import { Type } from 'typebox'
+import { elementTexts, fieldTexts } from '../../../core/json-text.ts'
 import {
   type EnvelopeDefaults,
   envelopeBounds,
@@ -7,7 +8,6 @@ import {
   readEnvelope,
   undecodedLetter,
 } from '../../../letters/envelope.ts'
-import { elementTexts, fieldTexts } from '../../../letters/json-text.ts'
 import { InvalidRequest } from '../../invalid-request.ts'
 import { jsonTextOf } from '../../parse-json.ts'
 import { route } from '../../route.ts'

@@ -29,6 +29,48 @@ export function elementTexts(text: string): readonly string[] {
   return elements
 }
 
+/**
+ * Of any text: that of what stands at a path. A name that is repeated counts where it stands last, as for
+ * `JSON.parse`. Each character is read once, however long the path is.
+ */
+export function textAt(text: string, path: readonly (string | number)[]): string | undefined {
+  const root = skipSpace(text, 0)
+  if (path.length === 0) return text.slice(root, endOfValue(text, root))
+  if (!isOpening(text.charCodeAt(root))) return undefined
+  let found: string | undefined
+  // The way to here, all of it on the path: of a list the place that comes next, of an object null.
+  const open = [firstPlace(text, root)]
+  for (let at = nextPart(text, root + 1); open.length > 0; at = nextPart(text, at)) {
+    const depth = open.length
+    if (isClosing(text.charCodeAt(at))) {
+      open.pop()
+      at++
+      continue
+    }
+    const place = open[depth - 1] ?? null
+    let step: string | number
+    if (place === null) {
+      const nameEnd = endOfString(text, at)
+      step = nameOf(text.slice(at, nameEnd))
+      at = skipSpace(text, skipSpace(text, nameEnd) + 1)
+    } else {
+      step = place
+      open[depth - 1] = place + 1
+    }
+    const isOnPath = step === path[depth - 1]
+    if (isOnPath) found = undefined
+    if (isOnPath && depth < path.length && isOpening(text.charCodeAt(at))) {
+      open.push(firstPlace(text, at))
+      at++
+      continue
+    }
+    const end = endOfValue(text, at)
+    if (isOnPath && depth === path.length) found = text.slice(at, end)
+    at = end
+  }
+  return found
+}
+
 const quote = 0x22
 const backslash = 0x5c
 const comma = 0x2c
@@ -37,6 +79,10 @@ const bracket = { start: 0x5b, end: 0x5d }
 
 function nameOf(literal: string): string {
   return literal.includes('\\') ? (JSON.parse(literal) as string) : literal.slice(1, -1)
+}
+
+function firstPlace(text: string, at: number): number | null {
+  return text.charCodeAt(at) === bracket.start ? 0 : null
 }
 
 function nextPart(text: string, from: number): number {
@@ -53,7 +99,7 @@ function skipSpace(text: string, from: number): number {
 function endOfValue(text: string, from: number): number {
   const first = text.charCodeAt(from)
   if (first === quote) return endOfString(text, from)
-  if (first !== brace.start && first !== bracket.start) {
+  if (!isOpening(first)) {
     let at = from
     while (at < text.length && !isEnd(text.charCodeAt(at))) at++
     return at
@@ -65,16 +111,24 @@ function endOfValue(text: string, from: number): number {
       at = endOfString(text, at)
       continue
     }
-    if (code === brace.start || code === bracket.start) depth++
-    if (code === brace.end || code === bracket.end) depth--
+    if (isOpening(code)) depth++
+    if (isClosing(code)) depth--
     at++
     if (depth === 0) return at
   }
 }
 
+function isOpening(code: number): boolean {
+  return code === brace.start || code === bracket.start
+}
+
+function isClosing(code: number): boolean {
+  return code === brace.end || code === bracket.end
+}
+
 /** Of a number, true, false or null. */
 function isEnd(code: number): boolean {
-  return code <= 0x20 || code === comma || code === brace.end || code === bracket.end
+  return code <= 0x20 || code === comma || isClosing(code)
 }
 
 function endOfString(text: string, from: number): number {
