@@ -36,7 +36,11 @@ describeStores('the bytes of letters', (given) => {
     const ids = await acts.capture(queue, some)
     const page = await list({ filter: { queues: [queue] }, bytes: 'head' })
     expect(page.letters).toMatchObject(heads)
-    expect(page.letters.map(({ payloadBytes }) => payloadBytes)).toEqual([headBytes + 1, undefined, undefined])
+    expect(page.letters.map(({ payloadBytes }) => payloadBytes)).toEqual([
+      headBytes + 1,
+      undefined,
+      undefined,
+    ])
     expect(await given.storage.getLetters(ids, 'head')).toEqual(page.letters)
     expect((await given.storage.getLetters(ids)).map(({ payload }) => payload)).toEqual(
       some.map(({ payload }) => payload),
@@ -44,7 +48,7 @@ describeStores('the bytes of letters', (given) => {
     const wide = new TextEncoder().encode(`{"a":2,"b":"${'x'.repeat(headBytes)}"}`)
     await acts.capture(queue, [aLetter({ payload: wide, headers: [['h', bytes('v')]] })])
     const searched = await list({
-      filter: { json: { path: ['a'], value: 2 }, header: { name: 'h' } },
+      filter: { json: { path: ['a'], value: { number: '2' } }, header: { name: 'h' } },
       bytes: 'head',
     })
     expect(searched.letters).toMatchObject([
