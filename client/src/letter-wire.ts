@@ -84,6 +84,10 @@ type LetterFields = Readonly<{
   last_redrive_at: string | null
   next_redrive_at: string | null
   discard_reason: string
+  /** As the item had them; empty for none. */
+  kind: string
+  encoding: string
+  reference: string
   key: string | null
   key_base64: string | null
 }>
@@ -191,16 +195,34 @@ export type Envelope = Readonly<{
   original_queue?: string
   original_partition?: number
   original_offset?: number | string
+  /** Its id there, where it has no offset. */
+  original_id?: string
+  /** When it was made there: RFC 3339, or milliseconds since 1970. Like all times here. */
+  original_timestamp?: string | number
+  /** The cluster of its topic. */
+  cluster?: string
+  /** A text, `{base64}`, or any JSON, which is kept as it is written. */
   original_key?: unknown
   original_value?: unknown
-  headers?: Readonly<Record<string, unknown>> | readonly (readonly [string, unknown])[]
-  error_details?: Readonly<{ exception_class?: string; message?: string; stack_trace?: string }>
+  original_key_encoding?: 'text' | 'json' | 'base64'
+  original_value_encoding?: 'text' | 'json' | 'base64'
+  headers?:
+    | Readonly<Record<string, unknown>>
+    | readonly (readonly [string, unknown])[]
+    | readonly Readonly<{ name: string; value: unknown }>[]
+  /** A text alone is the message. */
+  error_details?:
+    | string
+    | Readonly<{ exception_class?: string; message?: string; stack_trace?: string; code?: string }>
   reason?: string
   retry_count?: number
   worker_instance?: string
   consumer_group?: string
-  first_failure_at?: string
-  last_failure_at?: string
+  first_failure_at?: string | number
+  last_failure_at?: string | number
+  /** When it became a dead letter; now, unless told. */
+  dead_lettered_at?: string | number
+  /** Failures before this one, each like the envelope's own, with `failed_at`. */
   history?: readonly unknown[]
 }>
 /** `problems`: what of its envelope could not be read, or not be kept as it was sent. */

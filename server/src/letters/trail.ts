@@ -14,6 +14,7 @@ export type Action =
   | 'letters.archive'
   | 'letters.purge-archive'
   | 'campaign.create'
+  | 'campaign.freeze'
   | 'campaign.pause'
   | 'campaign.resume'
   | 'campaign.cancel'

@@ -82,6 +82,22 @@ describeServers('a campaign', (api) => {
     expect(list.body.campaigns.map(({ id }: Body) => id)).toEqual(expect.arrayContaining(made))
   })
 
+  it('that chose by a filter says in the audit how many it chose, once it is known', async () => {
+    const { id, look } = await aCampaign(api, 3)
+    await until(look, ({ counts }) => counts.sent === 3)
+    const { entries } = (await api.get(`/api/v1/audit?target=${id}`)).body
+    const told = entries.map(({ action, actor, reason, details }: Body) => [
+      action,
+      actor,
+      reason,
+      details.letters,
+    ])
+    expect(told).toEqual([
+      ['campaign.freeze', 'anonymous', named.reason, 3],
+      ['campaign.create', 'anonymous', named.reason, undefined],
+    ])
+  })
+
   it('of everything is asked for as such, and not with a filter that says nothing', async () => {
     const { queue, dead } = await api.queues()
     await api.capture(dead, envelope(queue))
@@ -245,6 +261,7 @@ describeServers('a campaign', (api) => {
       ['campaign.cancel', 'to cancel'],
       ['campaign.resume', 'to resume'],
       ['campaign.pause', 'to pause'],
+      ['campaign.freeze', named.reason],
       ['campaign.create', named.reason],
     ])
   })

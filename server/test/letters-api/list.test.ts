@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import type { Envelope } from '../../../client/src/index.ts'
 import { type Body, describeServers, envelope, type Served } from './servers.ts'
+import { kill, lease } from './work.ts'
 
 const at = (minute: number) => `2026-03-01T00:${String(minute).padStart(2, '0')}:00.000000Z`
 
@@ -84,6 +85,19 @@ describeServers('the list of letters', (api) => {
     ]
     for (const [query, found] of cases) expect([query, await numbers(query)]).toEqual([query, found])
     expect(dead).toBeTypeOf('string')
+  })
+
+  it('finds letters without an error class, and shows what an item had beside its bytes', async () => {
+    const { queue, dead } = await api.queues()
+    await api.capture(dead, envelope(queue, { error_details: { message: 'no class' } }), envelope(queue))
+    const { body } = await api.get(`/api/v1/letters?queue=${dead}&error_class=`)
+    expect(body.letters).toMatchObject([{ failure: { message: 'no class', error_class: '' }, kind: '' }])
+    const facts = { kind: 'order', encoding: 'json', reference: 'shop 7' }
+    await api.post(`/api/v1/queues/${queue}/items`, { items: [{ text: 'x', ...facts }] })
+    await kill(api, queue, await lease(api, queue), 'broken')
+    const died = (await api.get(`/api/v1/letters?queue=${dead}&error_class=WorkerError`)).body.letters
+    expect(died).toMatchObject([facts])
+    expect((await api.get(`/api/v1/letters/${died[0].id}`)).body).toMatchObject(facts)
   })
 
   it('goes through all of them page by page, both ways, each once', async () => {

@@ -44,12 +44,12 @@ describeSome(['SQLite memory', 'PostgreSQL'], 'a campaign', (given) => {
     })
     const failed = await world.letters.campaigns.letters(campaign.id, { states: ['failed'], countMax: 100 })
     expect(failed).toHaveLength(22)
-    expect(await actions(campaign.id)).toEqual(['ann campaign.create'])
+    expect(await actions(campaign.id)).toEqual(['ann campaign.freeze', 'ann campaign.create'])
     const detail = await world.letters.find(failed[0]?.letterId ?? '')
     expect(detail?.item.letter?.redrives).toMatchObject([
       { campaign: { id: campaign.id }, outcome: 'failed' },
     ])
-    expect(detail?.audit.map(({ action }) => action)).toEqual(['campaign.create'])
+    expect(detail?.audit.map(({ action }) => action)).toEqual(['campaign.freeze', 'campaign.create'])
     expect(await world.letters.passes.campaigns()).toBe(false)
   })
 
@@ -169,7 +169,11 @@ describeSome(['SQLite memory', 'PostgreSQL'], 'a campaign', (given) => {
       stateReason: 'of the 5 letters sent first 2 failed again or are unknown: more than 20 %',
       counts: { pending: 25, resolved: 3, failed: 2 },
     })
-    expect(await actions(campaign.id)).toEqual(['policy campaign.halt', 'ann campaign.create'])
+    expect(await actions(campaign.id)).toEqual([
+      'policy campaign.halt',
+      'ann campaign.freeze',
+      'ann campaign.create',
+    ])
     await world.letters.campaigns.resume(campaign.id, ann)
     await world.work()
     await consume(world, queue)
@@ -235,6 +239,7 @@ describeSome(['SQLite memory', 'PostgreSQL'], 'a campaign', (given) => {
     expect(await actions(campaign.id)).toEqual([
       'ann campaign.resume',
       'ann campaign.pause',
+      'ann campaign.freeze',
       'ann campaign.create',
     ])
   })
@@ -275,7 +280,7 @@ describeSome(['SQLite memory', 'PostgreSQL'], 'a campaign', (given) => {
       state: 'discarded',
       letter: { discardReason: `INC-7 is mended (campaign ${campaign.id})` },
     })
-    expect(detail?.audit.map(({ action }) => action)).toEqual(['campaign.create'])
+    expect(detail?.audit.map(({ action }) => action)).toEqual(['campaign.freeze', 'campaign.create'])
   })
 
   it('that matches nothing is done at once', async () => {

@@ -15,8 +15,8 @@ import { base64Of, bytesGiven, textOf } from './wire-bytes.ts'
 
 const valuesMax = 100
 
-function oneOrMore(description: string, lengthMax = 512) {
-  const text = Type.String({ minLength: 1, maxLength: lengthMax })
+function oneOrMore(description: string, lengthMax = 512, lengthMin = 1) {
+  const text = Type.String({ minLength: lengthMin, maxLength: lengthMax })
   return Type.Optional(
     Type.Union([text, Type.Array(text, { minItems: 1, maxItems: valuesMax })], {
       description: `${description} Several: any of them.`,
@@ -40,7 +40,7 @@ export const countedFields = {
   status: oneOrMore(`One of ${letterStatuses.join(', ')}.`, 32),
   reason: oneOrMore('With this reason code, exactly.'),
   slug: oneOrMore('With this reason as one word, such as http_503.'),
-  error_class: oneOrMore('With this error class, exactly.'),
+  error_class: oneOrMore('With this error class, exactly; an empty one is none.', 512, 0),
   group: Type.Optional(
     Type.Union([group, Type.Array(group, { minItems: 1, maxItems: valuesMax })], {
       description: 'In this group. Several: any of them.',

@@ -108,7 +108,9 @@ export function openCampaigns(parts: LettersParts & { owner: string }): OpenedCa
       const letterIds = 'letterIds' in selection ? selection.letterIds : []
       const freezing = newFacts(spec, trace.actor, reason, now)
       const facts = letterIds.length > 0 ? afterFreezing(freezing, letterIds.length, now) : freezing
-      const details = { spec: toDocument(facts).spec, letters: letterIds.length }
+      // How many a filter chose is known, and told, once they are frozen.
+      const letters = 'letterIds' in selection ? { letters: letterIds.length } : {}
+      const details = { spec: toDocument(facts).spec, ...letters }
       await storage.write([
         putOf({ id, version: 0 }, facts),
         ...(letterIds.length > 0 ? [{ op: 'freeze-ids', campaignId: id, letterIds } as const] : []),

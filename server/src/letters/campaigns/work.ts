@@ -14,7 +14,7 @@ import type { Engine } from '../../engine/engine.ts'
 import { KnownError } from '../../errors.ts'
 import type { PutCampaign, StoredCampaign } from '../../storage/campaign-store.ts'
 import type { Redriven } from '../../storage/letter-store.ts'
-import type { HeldLock, Storage } from '../../storage/storage.ts'
+import type { HeldLock, Storage, WriteAudit } from '../../storage/storage.ts'
 import { type CampaignSteps, type LettersLog, stepLettersMax } from '../parts.ts'
 import { noticed } from '../redrive.ts'
 import { auditOf, policyTrace } from '../trail.ts'
@@ -60,13 +60,19 @@ export function createCampaignWork(
   const locks = createHeldLocks(parts)
   const turns = createTurnsAhead(storage)
 
-  const become = async (stored: StoredCampaign, facts: CampaignFacts, lock: HeldLock): Promise<void> => {
+  const become = async (
+    stored: StoredCampaign,
+    facts: CampaignFacts,
+    lock: HeldLock,
+    audit: readonly WriteAudit[] = [],
+  ): Promise<void> => {
     const { state, stateReason } = facts
     const halt = auditOf(clock, { ...policyTrace, reason: stateReason }, 'campaign.halt', [stored.id], {})
     await storage.write([
       { op: 'fence', lock },
       putOf(stored, facts),
       ...(state === 'halted' ? [halt] : []),
+      ...audit,
     ] as const)
     const told = { campaign: stored.id, name: facts.spec.name, state, counts: stored.counts }
     if (state === 'halted') log.warn(told, `campaign halted: ${stateReason}`)
@@ -99,7 +105,10 @@ export function createCampaignWork(
     }
     const frozen = await storage.getCampaign(stored.id)
     if (frozen === null) return
-    await become({ ...stored, counts: frozen.counts }, afterFreezing(facts, sizeOf(frozen.counts), now), lock)
+    const size = sizeOf(frozen.counts)
+    const trace = { actor: facts.actor, reason: facts.reason, requestId: '' }
+    const audit = auditOf(clock, trace, 'campaign.freeze', [stored.id], { letters: size })
+    await become({ ...stored, counts: frozen.counts }, afterFreezing(facts, size, now), lock, [audit])
   }
 
   const send = async (

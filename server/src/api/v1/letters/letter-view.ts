@@ -57,6 +57,9 @@ export const letterFields = {
     'When the policy of its dead queue sends it back; null: only when somebody does.',
   ),
   discard_reason: Type.String(),
+  kind: Type.String({ description: 'As the item had it, like encoding and reference; empty for none.' }),
+  encoding: Type.String(),
+  reference: Type.String(),
   key: nullable(Type.String(), 'As text; null when it is not UTF-8, or there is none.'),
   key_base64: nullable(Type.String()),
 }
@@ -106,6 +109,9 @@ export function viewFields(item: Item): {
     last_redrive_at: timeOrNull(letter?.lastRedriveAt),
     next_redrive_at: timeOrNull(letter?.nextRedriveAt),
     discard_reason: letter?.discardReason ?? '',
+    kind: item.kind,
+    encoding: item.encoding,
+    reference: item.reference,
     key: textOf(item.key),
     key_base64: base64Of(item.key),
   }
