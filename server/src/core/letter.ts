@@ -50,23 +50,30 @@ export type NotNow =
 
 type RedrivePolicy = QueuePolicy['redrive']
 
-export function newLetterFacts(diedAt: Instant, policy: RedrivePolicy, chance: number): LetterFacts {
+/** `random` gives numbers in [0, 1), and is asked only where the policy sends letters back by itself. */
+export function newLetterFacts(diedAt: Instant, policy: RedrivePolicy, random: () => number): LetterFacts {
   return {
     requeues: 0,
     lastRedriveAt: null,
     redrives: [],
-    nextRedriveAt: nextRedriveAt(diedAt, 1, policy, chance),
+    nextRedriveAt: firstRedriveAt(diedAt, policy, random),
     discardReason: '',
   }
 }
 
-/** When the policy sends it back next; null where it sends nothing by itself. */
-function nextRedriveAt(now: Instant, number: number, policy: RedrivePolicy, chance: number): Instant | null {
+/** When the policy sends a new letter back; null where it sends nothing by itself. */
+export function firstRedriveAt(diedAt: Instant, policy: RedrivePolicy, random: () => number): Instant | null {
+  return nextRedriveAt(diedAt, 1, policy, random)
+}
+
+function nextRedriveAt(
+  now: Instant,
+  number: number,
+  policy: RedrivePolicy,
+  random: () => number,
+): Instant | null {
   if (policy.mode !== 'auto' || policy.redrivesMax === 0) return null
-  return later(
-    now,
-    retryDelayUs(policy.backoff, number, () => chance),
-  )
+  return later(now, retryDelayUs(policy.backoff, number, random))
 }
 
 /** Whether the policy sends it back now. */
@@ -89,7 +96,7 @@ export function replanRedrive(
     return undefined
   }
   const facts = factsOf(item)
-  const planned = facts.nextRedriveAt ?? nextRedriveAt(now, item.redrives + 1, policy, chance)
+  const planned = facts.nextRedriveAt ?? nextRedriveAt(now, item.redrives + 1, policy, () => chance)
   // As when it came back: what may have been processed is not sent again by itself.
   const isUnknown = facts.redrives[0]?.outcome === 'unknown'
   const isSent = policy.mode === 'auto' && item.redrives < policy.redrivesMax && !isUnknown
@@ -198,7 +205,7 @@ export function endRedrive(item: Leased, end: RedriveEnd, policy: RedrivePolicy)
   const changed = { ...base, redrives, updatedAt: at, ...withFailure(item, failure, earlier) }
   if (redrives >= policy.redrivesMax) return { ...changed, state: 'dead', endedAt: at, letter }
   // Sent again by itself only when it is known to have failed: unknown may mean processed.
-  const next = outcome === 'failed' ? nextRedriveAt(at, redrives + 1, policy, chance) : null
+  const next = outcome === 'failed' ? nextRedriveAt(at, redrives + 1, policy, () => chance) : null
   return { ...changed, state: 'waiting', availableAt: null, letter: { ...letter, nextRedriveAt: next } }
 }
 

@@ -243,7 +243,7 @@ describe('a letter whose redrive went elsewhere', () => {
   const letter = anItem({
     origin: anOrigin(),
     failure: aFailure(),
-    letter: newLetterFacts(noon, aQueue().redrive, 0.5),
+    letter: newLetterFacts(noon, aQueue().redrive, () => 0.5),
   })
   const sent = startRedrive(letter, {
     actor: 'ann',
