@@ -104,6 +104,17 @@ export function replanRedrive(
   return next === facts.nextRedriveAt ? undefined : { ...item, letter: { ...facts, nextRedriveAt: next } }
 }
 
+/** A letter that is due and could not be sent, as it is due again; undefined: it is not due, or does not wait. */
+export function postponeRedrive(
+  item: Item,
+  policy: RedrivePolicy,
+  until: Instant,
+  now: Instant,
+): Waiting | undefined {
+  if (item.state !== 'waiting' || !isDue(item, policy, now)) return undefined
+  return { ...item, letter: { ...factsOf(item), nextRedriveAt: until } }
+}
+
 /**
  * The queue that a letter goes back to unless somebody names another; null where a driver of its own has to send it:
  * webhook deliveries, and records of a Kafka cluster that is named. Who captures over HTTP calls a queue

@@ -17,6 +17,7 @@ export type LetterCommand =
   | RestoreLetters
   | EditLetter
   | ReplanRedrives
+  | PostponeRedrives
   | PurgeArchive
 
 export type LetterResults = {
@@ -26,6 +27,7 @@ export type LetterResults = {
   restore: readonly Restoring[]
   'edit-letter': { number: number }
   'replan-redrives': Replanned
+  'postpone-redrives': Postponed
   'purge-archive': { purged: number }
 }
 
@@ -178,6 +180,19 @@ export type ReplanRedrives = Readonly<{
   now: Instant
 }>
 export type Replanned = Readonly<{ changed: number; isMore: boolean }>
+
+/**
+ * Letters whose automatic redrive is due and could not start, because there is no queue that they can go to: it is due
+ * again at `until`. Decided anew here: what is not due by now, or does not wait, stays as it is, so that each is put off
+ * once, however many servers come to it.
+ */
+export type PostponeRedrives = Readonly<{
+  op: 'postpone-redrives'
+  letterIds: readonly string[]
+  until: Instant
+  now: Instant
+}>
+export type Postponed = Readonly<{ postponed: number }>
 
 /** Removes what was archived before then from the archive, for good. */
 export type PurgeArchive = Readonly<{
