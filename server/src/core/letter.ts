@@ -22,7 +22,7 @@ import {
   type RedriveRecord,
   type Waiting,
 } from './item.ts'
-import type { QueuePolicy } from './queue.ts'
+import { isAutomatic, type QueuePolicy } from './queue.ts'
 import { retryDelayUs } from './retry.ts'
 
 /** Shown as who holds the letter; what decides is `isRedriving`. */
@@ -82,9 +82,24 @@ export function isDue(item: Item, policy: RedrivePolicy, now: Instant): boolean 
   return policy.mode === 'auto' && dueAt !== null && dueAt <= now
 }
 
+/** At the cap of its policy; what was never sent has used up nothing. */
+function isUsedUp(item: Item, policy: RedrivePolicy): boolean {
+  return item.redrives > 0 && item.redrives >= policy.redrivesMax
+}
+
+/** Where letters go back by themselves what reached the cap is DEAD, also when the cap came down to it. */
+function isExhausted(item: Item, policy: RedrivePolicy): boolean {
+  return policy.mode === 'auto' && isUsedUp(item, policy)
+}
+
+function exhaustLetter(item: Item, at: Instant): Dead {
+  const letter = { ...factsOf(item), nextRedriveAt: null }
+  return { ...baseOf(item), state: 'dead', endedAt: at, updatedAt: at, letter }
+}
+
 /**
  * The letter as a policy has it that was changed while it waited: with a time at which it goes back by itself, or without
- * one. Undefined: it is so already. What is under way is planned when it comes back.
+ * one, or DEAD where it reached the cap. Undefined: it is so already. What is under way is planned when it comes back.
  */
 export function replanRedrive(
   item: Item,
@@ -95,24 +110,31 @@ export function replanRedrive(
   if (!isLetter(item) || (item.state !== 'waiting' && item.state !== 'leased') || isRedriving(item)) {
     return undefined
   }
+  if (item.state === 'waiting' && isExhausted(item, policy)) return exhaustLetter(item, now)
   const facts = factsOf(item)
-  const planned = facts.nextRedriveAt ?? nextRedriveAt(now, item.redrives + 1, policy, () => chance)
   // As when it came back: what may have been processed is not sent again by itself.
-  const isUnknown = facts.redrives[0]?.outcome === 'unknown'
-  const isSent = policy.mode === 'auto' && item.redrives < policy.redrivesMax && !isUnknown
-  const next = isSent ? planned : null
+  const isForPerson = facts.redrives[0]?.outcome === 'unknown' || waitsSinceRestored(facts)
+  // At the cap, too, while a consumer holds it: given back, it is met when it is due, and DEAD then.
+  const planned = isForPerson ? null : nextRedriveAt(now, item.redrives + 1, policy, () => chance)
+  const next = isAutomatic({ redrive: policy }) ? (facts.nextRedriveAt ?? planned) : null
   return next === facts.nextRedriveAt ? undefined : { ...item, letter: { ...facts, nextRedriveAt: next } }
 }
 
-/** A letter that is due and could not be sent, as it is due again; undefined: it is not due, or does not wait. */
+/** A letter that is due and could not be sent: due again later, or DEAD. Undefined: it is not due, or does not wait. */
 export function postponeRedrive(
   item: Item,
   policy: RedrivePolicy,
   until: Instant,
   now: Instant,
-): Waiting | undefined {
+): Waiting | Dead | undefined {
   if (item.state !== 'waiting' || !isDue(item, policy, now)) return undefined
+  if (isExhausted(item, policy)) return exhaustLetter(item, now)
   return { ...item, letter: { ...factsOf(item), nextRedriveAt: until } }
+}
+
+/** A person brought it back from the archive, and nobody sent it since. */
+function waitsSinceRestored({ restoredAt, lastRedriveAt }: LetterFacts): boolean {
+  return restoredAt !== undefined && (lastRedriveAt === null || lastRedriveAt < restoredAt)
 }
 
 /**
@@ -232,8 +254,7 @@ export function discardLetter(item: Item, reason: string, at: Instant): Discarde
 export function restoreLetter(item: Item, at: Instant, policy: RedrivePolicy): Waiting | Dead {
   const letter = { ...factsOf(item), discardReason: '', nextRedriveAt: null, restoredAt: at }
   const base = { ...baseOf(item), updatedAt: at, letter }
-  const isUsedUp = item.redrives > 0 && item.redrives >= policy.redrivesMax
-  if (item.state === 'dead' || isUsedUp) return { ...base, state: 'dead', endedAt: at }
+  if (item.state === 'dead' || isUsedUp(item, policy)) return { ...base, state: 'dead', endedAt: at }
   return { ...base, state: 'waiting', availableAt: null }
 }
 

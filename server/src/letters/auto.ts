@@ -77,7 +77,14 @@ export function createAutoPass(
 
   /** Tells the next letters of a dead queue that its policy was changed; whether there are more. */
   const replan = async (queue: string): Promise<boolean> => {
-    const command = { op: 'replan-redrives', queue, countMax: stepLettersMax, now: clock.now() } as const
+    const trace = actOf(clock, policyTrace, 'letter.exhaust', {})
+    const command = {
+      op: 'replan-redrives',
+      queue,
+      countMax: stepLettersMax,
+      now: clock.now(),
+      trace,
+    } as const
     try {
       const [{ isMore }] = await storage.write([command])
       return isMore
@@ -88,16 +95,24 @@ export function createAutoPass(
     }
   }
 
-  /** They are due again in a minute; of very many some later, so that they are not due all at once again. */
+  /**
+   * They are due again in a minute; of very many some later, so that they are not due all at once again. What used up its
+   * redrives is DEAD. Whether anything changed.
+   */
   const postpone = async (queue: string, sweep: Sweep, stuck: readonly Stuck[], now: Instant) => {
     const paceUs = Math.ceil((stuck.length / stuckPerSecondMax) * usPerSecond)
     const until = Math.min(Math.max(now + stuckRestUs, sweep.restUntil + paceUs), now + stuckRestUsMax)
     const letterIds = stuck.map(({ letterId }) => letterId)
-    await storage.write([{ op: 'postpone-redrives', letterIds, until, now }])
+    const trace = actOf(clock, policyTrace, 'letter.exhaust', {})
+    const command = { op: 'postpone-redrives', letterIds, until, now, trace } as const
+    const [{ postponed, exhausted }] = await storage.write([command])
+    if (postponed === 0) return exhausted > 0
     sweep.restUntil = until
-    if (now < sweep.toldAt + stuckRestUs) return
+    if (now < sweep.toldAt + stuckRestUs) return true
     sweep.toldAt = now
-    log.warn({ queue, letters: stuck.length, why: stuck[0]?.why }, 'letters are due and cannot be sent back')
+    const why = stuck.find((each) => each.why !== 'exhausted')?.why
+    log.warn({ queue, letters: postponed, why }, 'letters are due and cannot be sent back')
+    return true
   }
 
   /** Sends what can be sent of one page, and puts the rest off; whether anything came of it. */
@@ -119,8 +134,8 @@ export function createAutoPass(
     engine.noticeItems(noticed(redriven))
     const stuck = redriven.flatMap((each) => (each.isStarted || !isForLong(each.why) ? [] : [each]))
     // Killed before that, they are still due: somebody tries again, and then puts them off.
-    if (stuck.length > 0) await postpone(queue, sweep, stuck, now)
-    return stuck.length > 0 || redriven.some(({ isStarted }) => isStarted)
+    const isPutOff = stuck.length > 0 && (await postpone(queue, sweep, stuck, now))
+    return isPutOff || redriven.some(({ isStarted }) => isStarted)
   }
 
   /** The next page of a dead queue, the oldest first; whether there may be more. */

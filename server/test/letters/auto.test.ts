@@ -3,7 +3,7 @@ import { afterEach, expect, it } from 'vitest'
 import type { Command, Storage } from '../../src/storage/storage.ts'
 import { describeSome } from '../conformance/stores.ts'
 import { minute, noon, second } from '../make.ts'
-import { aPair, aWorld, captured, consume, lettersFrom, type World } from './world.ts'
+import { ann, aPair, aWorld, captured, consume, lettersFrom, type World } from './world.ts'
 
 const backoff = { kind: 'fixed', delayUs: 5 * second, jitter: 0 } as const
 const automatic = { mode: 'auto', redrivesMax: 3, backoff } as const
@@ -102,5 +102,37 @@ describeSome(['SQLite memory', 'PostgreSQL'], 'letters that are due and cannot b
       await work(letters)
     }
     expect(named).toEqual([])
+  })
+
+  it('because the cap was lowered are DEAD, once, whichever server comes first', async () => {
+    const { queue, deadQueue } = await begin()
+    const ids = await captured(world, deadQueue, lettersFrom(queue, 3))
+    world.tick(5 * second)
+    await work()
+    expect(await consume(world, queue, () => false)).toHaveLength(3)
+    const another = world.another().letters
+    // Both servers come to them: those that are told of the policy, and those that are due.
+    await world.engine.updateQueue(deadQueue, { redrive: { ...automatic, redrivesMax: 1 } }, ann)
+    world.tick(5 * second)
+    await Promise.all([work(), work(another)])
+    const found = await given.storage.getLetters(ids)
+    for (const { state, redrives, letter } of found) {
+      expect({ state, redrives, next: letter?.nextRedriveAt }).toEqual({
+        state: 'dead',
+        redrives: 1,
+        next: null,
+      })
+    }
+    for (const id of ids) {
+      const rows = await given.storage.listAudit({ target: id, countMax: 9 })
+      expect(rows.map(({ actor, action }) => `${actor} ${action}`)).toEqual([
+        'policy letter.exhaust',
+        'policy letter.redrive',
+      ])
+    }
+    await world.engine.updateQueue(deadQueue, { redrive: { ...automatic, redrivesMax: 9 } }, ann)
+    world.tick(minute)
+    await Promise.all([work(), work(another)])
+    expect(await consume(world, queue)).toEqual([])
   })
 })

@@ -1,5 +1,7 @@
 import { postponeRedrive } from '../../core/letter.ts'
+import { exhaustEntries } from '../act-trace.ts'
 import type { Postponed, PostponeRedrives } from '../letter-store.ts'
+import { insertEntries } from './audit.ts'
 import { type ChangedLetter, holdLetters, writeLetters } from './letter-rows.ts'
 import type { Transaction } from './transaction.ts'
 
@@ -14,5 +16,8 @@ export async function postponeRedrives(
     if (after !== undefined) changed.push({ known, before: item, after })
   }
   await writeLetters(transaction, changed)
-  return { postponed: changed.length }
+  const after = changed.map((each) => each.after)
+  await insertEntries(transaction.connection, exhaustEntries(command.trace, after))
+  const exhausted = after.filter(({ state }) => state === 'dead').length
+  return { postponed: changed.length - exhausted, exhausted }
 }
