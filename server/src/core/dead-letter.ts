@@ -53,7 +53,7 @@ export function deadLetterOf(item: Item, failure: Failure, place: Place, now: In
     redrives: 0,
     // The store knows it.
     groupId: null,
-    letter: newLetterFacts(now, place.queue.redrive, place.chance),
+    letter: newLetterFacts(now, place.queue.redrive, () => place.chance),
   }
 }
 

@@ -33,7 +33,7 @@ const letter = anItem({
   failure: aFailure(),
   diedAt: noon,
   groupId: 7,
-  letter: newLetterFacts(noon, manual, 0.5),
+  letter: newLetterFacts(noon, manual, () => 0.5),
 })
 const start = {
   actor: 'ann',
@@ -140,9 +140,9 @@ describe('a redrive that ended', () => {
 
 describe('a new letter', () => {
   it('waits for a person, or goes back after the delay of its policy', () => {
-    expect(newLetterFacts(noon, manual, 0.5).nextRedriveAt).toBeNull()
-    expect(newLetterFacts(noon, auto, 0.5).nextRedriveAt).toBe(noon + minute)
-    expect(newLetterFacts(noon, { ...auto, redrivesMax: 0 }, 0.5).nextRedriveAt).toBeNull()
+    expect(newLetterFacts(noon, manual, () => 0.5).nextRedriveAt).toBeNull()
+    expect(newLetterFacts(noon, auto, () => 0.5).nextRedriveAt).toBe(noon + minute)
+    expect(newLetterFacts(noon, { ...auto, redrivesMax: 0 }, () => 0.5).nextRedriveAt).toBeNull()
   })
 })
 
@@ -188,7 +188,7 @@ describe('whether a letter can be sent back', () => {
 
 describe('a letter that is given up', () => {
   it('says why, and goes nowhere by itself any more', () => {
-    const due = { ...letter, letter: newLetterFacts(noon, auto, 0.5) }
+    const due = { ...letter, letter: newLetterFacts(noon, auto, () => 0.5) }
     const after = discardLetter(due, 'spam', noon + hour)
     expect(after).toMatchObject({
       state: 'discarded',

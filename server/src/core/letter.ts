@@ -22,7 +22,7 @@ import {
   type RedriveRecord,
   type Waiting,
 } from './item.ts'
-import type { QueuePolicy } from './queue.ts'
+import { isAutomatic, type QueuePolicy } from './queue.ts'
 import { retryDelayUs } from './retry.ts'
 
 /** Shown as who holds the letter; what decides is `isRedriving`. */
@@ -50,23 +50,30 @@ export type NotNow =
 
 type RedrivePolicy = QueuePolicy['redrive']
 
-export function newLetterFacts(diedAt: Instant, policy: RedrivePolicy, chance: number): LetterFacts {
+/** `random` gives numbers in [0, 1), and is asked only where the policy sends letters back by itself. */
+export function newLetterFacts(diedAt: Instant, policy: RedrivePolicy, random: () => number): LetterFacts {
   return {
     requeues: 0,
     lastRedriveAt: null,
     redrives: [],
-    nextRedriveAt: nextRedriveAt(diedAt, 1, policy, chance),
+    nextRedriveAt: firstRedriveAt(diedAt, policy, random),
     discardReason: '',
   }
 }
 
-/** When the policy sends it back next; null where it sends nothing by itself. */
-function nextRedriveAt(now: Instant, number: number, policy: RedrivePolicy, chance: number): Instant | null {
+/** When the policy sends a new letter back; null where it sends nothing by itself. */
+export function firstRedriveAt(diedAt: Instant, policy: RedrivePolicy, random: () => number): Instant | null {
+  return nextRedriveAt(diedAt, 1, policy, random)
+}
+
+function nextRedriveAt(
+  now: Instant,
+  number: number,
+  policy: RedrivePolicy,
+  random: () => number,
+): Instant | null {
   if (policy.mode !== 'auto' || policy.redrivesMax === 0) return null
-  return later(
-    now,
-    retryDelayUs(policy.backoff, number, () => chance),
-  )
+  return later(now, retryDelayUs(policy.backoff, number, random))
 }
 
 /** Whether the policy sends it back now. */
@@ -75,9 +82,24 @@ export function isDue(item: Item, policy: RedrivePolicy, now: Instant): boolean 
   return policy.mode === 'auto' && dueAt !== null && dueAt <= now
 }
 
+/** At the cap of its policy; what was never sent has used up nothing. */
+function isUsedUp(item: Item, policy: RedrivePolicy): boolean {
+  return item.redrives > 0 && item.redrives >= policy.redrivesMax
+}
+
+/** Where letters go back by themselves what reached the cap is DEAD, also when the cap came down to it. */
+function isExhausted(item: Item, policy: RedrivePolicy): boolean {
+  return policy.mode === 'auto' && isUsedUp(item, policy)
+}
+
+function exhaustLetter(item: Item, at: Instant): Dead {
+  const letter = { ...factsOf(item), nextRedriveAt: null }
+  return { ...baseOf(item), state: 'dead', endedAt: at, updatedAt: at, letter }
+}
+
 /**
  * The letter as a policy has it that was changed while it waited: with a time at which it goes back by itself, or without
- * one. Undefined: it is so already. What is under way is planned when it comes back.
+ * one, or DEAD where it reached the cap. Undefined: it is so already. What is under way is planned when it comes back.
  */
 export function replanRedrive(
   item: Item,
@@ -88,13 +110,31 @@ export function replanRedrive(
   if (!isLetter(item) || (item.state !== 'waiting' && item.state !== 'leased') || isRedriving(item)) {
     return undefined
   }
+  if (item.state === 'waiting' && isExhausted(item, policy)) return exhaustLetter(item, now)
   const facts = factsOf(item)
-  const planned = facts.nextRedriveAt ?? nextRedriveAt(now, item.redrives + 1, policy, chance)
   // As when it came back: what may have been processed is not sent again by itself.
-  const isUnknown = facts.redrives[0]?.outcome === 'unknown'
-  const isSent = policy.mode === 'auto' && item.redrives < policy.redrivesMax && !isUnknown
-  const next = isSent ? planned : null
+  const isForPerson = facts.redrives[0]?.outcome === 'unknown' || waitsSinceRestored(facts)
+  // At the cap, too, while a consumer holds it: given back, it is met when it is due, and DEAD then.
+  const planned = isForPerson ? null : nextRedriveAt(now, item.redrives + 1, policy, () => chance)
+  const next = isAutomatic({ redrive: policy }) ? (facts.nextRedriveAt ?? planned) : null
   return next === facts.nextRedriveAt ? undefined : { ...item, letter: { ...facts, nextRedriveAt: next } }
+}
+
+/** A letter that is due and could not be sent: due again later, or DEAD. Undefined: it is not due, or does not wait. */
+export function postponeRedrive(
+  item: Item,
+  policy: RedrivePolicy,
+  until: Instant,
+  now: Instant,
+): Waiting | Dead | undefined {
+  if (item.state !== 'waiting' || !isDue(item, policy, now)) return undefined
+  if (isExhausted(item, policy)) return exhaustLetter(item, now)
+  return { ...item, letter: { ...factsOf(item), nextRedriveAt: until } }
+}
+
+/** A person brought it back from the archive, and nobody sent it since. */
+function waitsSinceRestored({ restoredAt, lastRedriveAt }: LetterFacts): boolean {
+  return restoredAt !== undefined && (lastRedriveAt === null || lastRedriveAt < restoredAt)
 }
 
 /**
@@ -198,7 +238,7 @@ export function endRedrive(item: Leased, end: RedriveEnd, policy: RedrivePolicy)
   const changed = { ...base, redrives, updatedAt: at, ...withFailure(item, failure, earlier) }
   if (redrives >= policy.redrivesMax) return { ...changed, state: 'dead', endedAt: at, letter }
   // Sent again by itself only when it is known to have failed: unknown may mean processed.
-  const next = outcome === 'failed' ? nextRedriveAt(at, redrives + 1, policy, chance) : null
+  const next = outcome === 'failed' ? nextRedriveAt(at, redrives + 1, policy, () => chance) : null
   return { ...changed, state: 'waiting', availableAt: null, letter: { ...letter, nextRedriveAt: next } }
 }
 
@@ -214,8 +254,7 @@ export function discardLetter(item: Item, reason: string, at: Instant): Discarde
 export function restoreLetter(item: Item, at: Instant, policy: RedrivePolicy): Waiting | Dead {
   const letter = { ...factsOf(item), discardReason: '', nextRedriveAt: null, restoredAt: at }
   const base = { ...baseOf(item), updatedAt: at, letter }
-  const isUsedUp = item.redrives > 0 && item.redrives >= policy.redrivesMax
-  if (item.state === 'dead' || isUsedUp) return { ...base, state: 'dead', endedAt: at }
+  if (item.state === 'dead' || isUsedUp(item, policy)) return { ...base, state: 'dead', endedAt: at }
   return { ...base, state: 'waiting', availableAt: null }
 }
 

@@ -31,7 +31,7 @@ export type Queue = Readonly<
     createdAt: Instant
     updatedAt: Instant
     /**
-     * Whether letters go back by themselves was changed, and those in it are told step by step, in the order of their death:
+     * Whether letters go back by themselves, or how often, was changed, and those in it are told step by step, in the order of their death:
      * the last one that was. Null: none was yet. Undefined: there is nothing to tell.
      */
     replannedUntil?: Readonly<{ value: Instant; id: string }> | null
@@ -67,7 +67,13 @@ export const defaultPolicy: QueuePolicy = {
 
 export function changedQueue(queue: Queue, changes: Partial<QueuePolicy>, now: Instant): Queue {
   const changed = { ...queue, ...changes, updatedAt: now }
-  return isAutomatic(queue) === isAutomatic(changed) ? changed : { ...changed, replannedUntil: null }
+  return isNewsToLetters(queue, changed) ? { ...changed, replannedUntil: null } : changed
+}
+
+/** Whether letters that wait go back by themselves now, or do no more; some of them also because the cap came down. */
+function isNewsToLetters(before: Queue, after: Queue): boolean {
+  if (isAutomatic(before) !== isAutomatic(after)) return true
+  return isAutomatic(after) && after.redrive.redrivesMax < before.redrive.redrivesMax
 }
 
 /** Whether letters go back by themselves. */

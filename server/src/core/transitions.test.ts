@@ -243,7 +243,7 @@ describe('a letter whose redrive went elsewhere', () => {
   const letter = anItem({
     origin: anOrigin(),
     failure: aFailure(),
-    letter: newLetterFacts(noon, aQueue().redrive, 0.5),
+    letter: newLetterFacts(noon, aQueue().redrive, () => 0.5),
   })
   const sent = startRedrive(letter, {
     actor: 'ann',
@@ -258,7 +258,7 @@ describe('a letter whose redrive went elsewhere', () => {
     expect(dueAt(sent, aQueue())).toBe(noon + hour)
     expect(comeDue(sent, aQueue({ attemptsMax: 1 }), noon + hour)).toMatchObject({
       to: 'come-back',
-      failure: { reason: 'outcome_unknown', errorClass: '', stack: '' },
+      failure: { reason: 'outcome_unknown', errorClass: '', stack: '', worker: '' },
     })
   })
 })

@@ -162,7 +162,9 @@ export function failureOf(
 /** What a letter is told when nobody knows what became of its redrive. */
 export function outcomeUnknown(letter: Leased | Waiting, now: Instant): Failure {
   const message = 'what became of its redrive is not known: it may have been processed'
-  return { ...failureOf(letter, { message }, 'outcome_unknown', now), errorClass: '', stack: '' }
+  const failure = failureOf(letter, { message }, 'outcome_unknown', now)
+  // Who holds the letter is its redrive, not a worker: which one had the copy is not known either.
+  return { ...failure, errorClass: '', stack: '', worker: '' }
 }
 
 function die(item: Item, failure: Failure, rules: Rules, because: Because): Fate {

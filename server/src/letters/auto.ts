@@ -3,10 +3,11 @@
  * servers: whether a letter is still due is decided in the transaction that sends it.
  */
 import { type Clock, type Instant, usPerSecond } from '../core/instant.ts'
+import type { Item } from '../core/item.ts'
 import { isAutomatic } from '../core/queue.ts'
 import type { Engine } from '../engine/engine.ts'
 import { KnownError } from '../errors.ts'
-import type { LetterCursor, NotSent } from '../storage/letter-store.ts'
+import type { LetterCursor, NotSent, Redriven } from '../storage/letter-store.ts'
 import type { Storage } from '../storage/storage.ts'
 import { type LettersLog, stepLettersMax } from './parts.ts'
 import { noticed } from './redrive.ts'
@@ -17,13 +18,31 @@ const queuesPerRead = 1_000
 const queuesKnownUs = 5 * usPerSecond
 /** Letters that are due and cannot be sent (their queue is gone) are not tried all the time. */
 const stuckRestUs = 60 * usPerSecond
+/** Nor so many of a dead queue that it would have nothing else to do: beyond 30,000 each is tried more rarely. */
+const stuckPerSecondMax = 500
+const stuckRestUsMax = 3_600 * usPerSecond
+
+/**
+ * How far this server got with the due letters of a dead queue. Only so that it need not begin anew each time: whether
+ * a letter is due, and when again, is in the store.
+ */
+type Sweep = {
+  /** The last letter that was looked at; null: it begins. */
+  after: LetterCursor | null
+  /** Some were sent or put off since it began. */
+  hasChanged: boolean
+  /** When those are due again that were put off last. */
+  restUntil: Instant
+  /** When the log was last told of such letters. */
+  toldAt: Instant
+}
+type Stuck = Extract<Redriven, { isStarted: false }>
 
 export function createAutoPass(
   parts: Readonly<{ storage: Storage; engine: Pick<Engine, 'noticeItems'>; clock: Clock; log: LettersLog }>,
 ): (options?: Readonly<{ isFresh?: boolean }>) => Promise<boolean> {
   const { storage, engine, clock, log } = parts
-  /** Dead queues with nothing but letters that cannot be sent, and until when they are left alone. */
-  const restUntil = new Map<string, Instant>()
+  const sweeps = new Map<string, Sweep>()
 
   /** `replanned`: whose policy was changed, and whose letters are to be told. */
   type Known = Readonly<{ automatic: readonly string[]; replanned: Set<string>; at: Instant }>
@@ -50,13 +69,22 @@ export function createAutoPass(
       // The smallest name after it.
       from = `${last.name}\u0001`
     }
+    const current = new Set(automatic)
+    for (const queue of sweeps.keys()) if (!current.has(queue)) sweeps.delete(queue)
     known = { automatic, replanned, at: now }
     return known
   }
 
   /** Tells the next letters of a dead queue that its policy was changed; whether there are more. */
   const replan = async (queue: string): Promise<boolean> => {
-    const command = { op: 'replan-redrives', queue, countMax: stepLettersMax, now: clock.now() } as const
+    const trace = actOf(clock, policyTrace, 'letter.exhaust', {})
+    const command = {
+      op: 'replan-redrives',
+      queue,
+      countMax: stepLettersMax,
+      now: clock.now(),
+      trace,
+    } as const
     try {
       const [{ isMore }] = await storage.write([command])
       return isMore
@@ -67,47 +95,69 @@ export function createAutoPass(
     }
   }
 
-  /** One batch of a dead queue, the oldest first; whether there may be more. */
+  /**
+   * They are due again in a minute; of very many some later, so that they are not due all at once again. What used up its
+   * redrives is DEAD. Whether anything changed.
+   */
+  const postpone = async (queue: string, sweep: Sweep, stuck: readonly Stuck[], now: Instant) => {
+    const paceUs = Math.ceil((stuck.length / stuckPerSecondMax) * usPerSecond)
+    const until = Math.min(Math.max(now + stuckRestUs, sweep.restUntil + paceUs), now + stuckRestUsMax)
+    const letterIds = stuck.map(({ letterId }) => letterId)
+    const trace = actOf(clock, policyTrace, 'letter.exhaust', {})
+    const command = { op: 'postpone-redrives', letterIds, until, now, trace } as const
+    const [{ postponed, exhausted }] = await storage.write([command])
+    if (postponed === 0) return exhausted > 0
+    sweep.restUntil = until
+    if (now < sweep.toldAt + stuckRestUs) return true
+    sweep.toldAt = now
+    const why = stuck.find((each) => each.why !== 'exhausted')?.why
+    log.warn({ queue, letters: postponed, why }, 'letters are due and cannot be sent back')
+    return true
+  }
+
+  /** Sends what can be sent of one page, and puts the rest off; whether anything came of it. */
+  const redrive = async (queue: string, sweep: Sweep, letters: readonly Item[], now: Instant) => {
+    if (letters.length === 0) return false
+    const sum = { action: 'letters.auto-redrive', target: queue }
+    const [redriven] = await storage.write([
+      {
+        op: 'redrive',
+        letters: letters.map(({ rootId }) => ({ letterId: rootId, queue: null })),
+        isDeadAllowed: false,
+        isCapped: true,
+        isDueOnly: true,
+        actor: policyTrace.actor,
+        now,
+        trace: { ...actOf(clock, policyTrace, 'letter.redrive', {}), sum },
+      },
+    ])
+    engine.noticeItems(noticed(redriven))
+    const stuck = redriven.flatMap((each) => (each.isStarted || !isForLong(each.why) ? [] : [each]))
+    // Killed before that, they are still due: somebody tries again, and then puts them off.
+    const isPutOff = stuck.length > 0 && (await postpone(queue, sweep, stuck, now))
+    return isPutOff || redriven.some(({ isStarted }) => isStarted)
+  }
+
+  /** The next page of a dead queue, the oldest first; whether there may be more. */
   const redriveDue = async (queue: string): Promise<boolean> => {
-    let after: LetterCursor | undefined
-    for (;;) {
-      const now = clock.now()
-      const { letters, next } = await storage.listLetters({
-        filter: { queues: [queue], states: ['waiting', 'scheduled'], dueBy: now },
-        order: 'diedAt',
-        isDescending: false,
-        countMax: stepLettersMax,
-        lookMax: stepLettersMax * 10,
-        bytes: 'none',
-        ...(after !== undefined && { after }),
-      })
-      if (letters.length > 0) {
-        const sum = { action: 'letters.auto-redrive', target: queue }
-        const [redriven] = await storage.write([
-          {
-            op: 'redrive',
-            letters: letters.map(({ rootId }) => ({ letterId: rootId, queue: null })),
-            isDeadAllowed: false,
-            isCapped: true,
-            isDueOnly: true,
-            actor: policyTrace.actor,
-            now,
-            trace: { ...actOf(clock, policyTrace, 'letter.redrive', {}), sum },
-          },
-        ])
-        const started = redriven.filter(({ isStarted }) => isStarted).length
-        engine.noticeItems(noticed(redriven))
-        if (started > 0) return next !== null
-        // Another server sent them, or they cannot be sent: those behind them shall not wait for that.
-        const stuck = redriven.flatMap((each) => (each.isStarted || !isForLong(each.why) ? [] : each.why))
-        if (stuck.length > 0 && next === null) {
-          restUntil.set(queue, now + stuckRestUs)
-          log.warn({ queue, letters: stuck.length, why: stuck[0] }, 'letters are due and cannot be sent back')
-        }
-      }
-      if (next === null) return false
-      after = next
-    }
+    const sweep = sweeps.get(queue) ?? { after: null, hasChanged: false, restUntil: 0, toldAt: 0 }
+    sweeps.set(queue, sweep)
+    const now = clock.now()
+    const { letters, next } = await storage.listLetters({
+      filter: { queues: [queue], states: ['waiting', 'scheduled'], dueBy: now },
+      order: 'diedAt',
+      isDescending: false,
+      countMax: stepLettersMax,
+      lookMax: stepLettersMax * 10,
+      bytes: 'none',
+      ...(sweep.after !== null && { after: sweep.after }),
+    })
+    const hasChanged = (await redrive(queue, sweep, letters, now)) || sweep.hasChanged
+    const isWhole = sweep.after === null
+    sweep.after = next
+    sweep.hasChanged = hasChanged && next !== null
+    // What came due meanwhile before its place is looked for at once; but where nothing changes not over and over.
+    return next !== null || (hasChanged && !isWhole)
   }
 
   return async ({ isFresh = false } = {}) => {
@@ -118,8 +168,6 @@ export function createAutoPass(
       else replanned.delete(queue)
     }
     for (const queue of automatic) {
-      if (clock.now() < (restUntil.get(queue) ?? 0)) continue
-      restUntil.delete(queue)
       if (await redriveDue(queue)) isMore = true
     }
     return isMore
@@ -128,5 +176,5 @@ export function createAutoPass(
 
 /** Not because somebody else was quicker: it stays so until a person changes something. */
 function isForLong(why: NotSent): boolean {
-  return why === 'no-target' || why === 'dead-target' || why === 'exhausted' || why === 'dead'
+  return why === 'no-target' || why === 'dead-target' || why === 'exhausted'
 }

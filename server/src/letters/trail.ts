@@ -10,6 +10,7 @@ export type Action =
   | 'letter.redrive'
   | 'letter.edit'
   | 'letter.discard'
+  | 'letter.exhaust'
   | 'letter.restore'
   | 'letters.archive'
   | 'letters.purge-archive'

@@ -1,4 +1,5 @@
 /** The audit rows of what was done to letters. Both stores make them here, from what really happened. */
+import type { Item } from '../core/item.ts'
 import type { EditedLetter, Redriven } from './letter-store.ts'
 import type { ActTrace, AuditEntry } from './storage.ts'
 
@@ -32,6 +33,13 @@ export function actOf(redriven: Redriven): LetterAct {
   if (!redriven.isStarted) return { letterId, why: redriven.why }
   const { queue, number, edit } = redriven
   return { letterId, why: null, details: { queue, number, ...(edit !== undefined && { edit }) } }
+}
+
+/** Of letters that a policy changed: those that are DEAD by it. When others go next is no act. */
+export function exhaustEntries(trace: ActTrace | undefined, changed: readonly Item[]): AuditEntry[] {
+  const dead = changed.filter(({ state }) => state === 'dead')
+  const acts = dead.map(({ rootId, redrives }) => ({ letterId: rootId, why: null, details: { redrives } }))
+  return letterEntries(trace, acts)
 }
 
 /** An edited version was kept. With a redrive it has a row of its own beside that of the redrive. */

@@ -66,7 +66,9 @@ export function checkCommand(command: Command): void {
       return
     case 'restore':
     case 'freeze-ids':
+    case 'postpone-redrives':
       if ('campaignId' in command) checkText('campaignId', command.campaignId)
+      if ('until' in command) checkInstant('until', command.until)
       for (const letterId of command.letterIds) checkText('letterId', letterId)
       return
     case 'edit-letter':

@@ -18,6 +18,7 @@ export type LetterCommand =
   | RestoreLetters
   | EditLetter
   | ReplanRedrives
+  | PostponeRedrives
   | PurgeArchive
 
 export type LetterResults = {
@@ -27,6 +28,7 @@ export type LetterResults = {
   restore: readonly Restoring[]
   'edit-letter': { number: number }
   'replan-redrives': Replanned
+  'postpone-redrives': Postponed
   'purge-archive': { purged: number }
 }
 
@@ -170,15 +172,31 @@ export type LetterEdit = Readonly<{
 /**
  * Tells the next letters of a queue that its redrive policy was changed: when each goes back by itself, or that it does
  * not any more. Looks at no more than `countMax`, in the order of death; how far that got is kept with the queue
- * (`replannedUntil`), so that any server goes on with it. Does nothing where nothing was changed.
+ * (`replannedUntil`), so that any server goes on with it. Does nothing where nothing was changed. What waits and has reached
+ * the cap of a policy that sends by itself is DEAD now, each with a row of the trace.
  */
 export type ReplanRedrives = Readonly<{
   op: 'replan-redrives'
   queue: string
   countMax: number
   now: Instant
+  trace?: ActTrace
 }>
 export type Replanned = Readonly<{ changed: number; isMore: boolean }>
+
+/**
+ * Letters whose automatic redrive is due and could not start, because there is no queue that they can go to: it is due
+ * again at `until`. Or because its redrives are used up: it is DEAD, with a row of the trace. Decided anew here: what is not
+ * due by now, or does not wait, stays as it is, so that this happens to each once, however many servers come to it.
+ */
+export type PostponeRedrives = Readonly<{
+  op: 'postpone-redrives'
+  letterIds: readonly string[]
+  until: Instant
+  now: Instant
+  trace?: ActTrace
+}>
+export type Postponed = Readonly<{ postponed: number; exhausted: number }>
 
 /** Removes what was archived before then from the archive, for good. */
 export type PurgeArchive = Readonly<{

@@ -1,5 +1,5 @@
 import { later } from '../core/instant.ts'
-import type { Item } from '../core/item.ts'
+import type { Item, LetterFacts } from '../core/item.ts'
 import { newLetterFacts } from '../core/letter.ts'
 import type { Queue } from '../core/queue.ts'
 import type { Import, ImportedItem, Produce } from './storage.ts'
@@ -16,9 +16,12 @@ export function importedItem(
   index: number,
   queue: Queue,
   id: string,
-  groupId?: number | null,
+  random: () => number,
+  groupId: number | null = null,
 ): Item {
-  return newItem(command, command.items[index] as ImportedItem, queue, id, groupId)
+  const given = command.items[index] as ImportedItem
+  const letter = given.origin ? newLetterFacts(command.now, queue.redrive, random) : null
+  return newItem(command, given, queue, id, groupId, letter)
 }
 
 function newItem(
@@ -27,6 +30,7 @@ function newItem(
   queue: Queue,
   id: string,
   groupId: number | null = null,
+  letter: LetterFacts | null = null,
 ): Item {
   const { now, partition } = command
   // Made in one go: most items wait, and a copy of so many fields is felt when there are thousands.
@@ -57,7 +61,7 @@ function newItem(
     redrives: given.redrives ?? 0,
     history: given.history ?? [],
     groupId,
-    letter: given.origin ? newLetterFacts(now, queue.redrive, 0.5) : null,
+    letter,
   } as const
   const { lease, givenLeaseDeadline } = given
   if (lease) {

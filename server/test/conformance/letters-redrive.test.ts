@@ -351,15 +351,27 @@ describeStores('a redrive', (given) => {
       expect(await acts.letter(letterId)).toMatchObject({ state: 'dead', redrives: 2 })
     })
 
-    it('is spread by its jitter within its bounds', async () => {
-      const backoff = { kind: 'fixed', delayUs: hour, jitter: 0.5 } as const
-      const { work } = await acts.queues({}, { redrive: { mode: 'auto', redrivesMax: 3, backoff } })
-      const ids = await acts.bury(work, newItems(40))
+    const spread = { kind: 'fixed', delayUs: hour, jitter: 0.5 } as const
+    const expectSpread = async (ids: readonly string[]) => {
       const letters = await given.storage.getLetters(ids)
       const delays = letters.map(({ letter }) => (letter?.nextRedriveAt ?? 0) - noon)
+      expect(delays).toHaveLength(40)
       expect(Math.min(...delays)).toBeGreaterThanOrEqual(hour / 2)
       expect(Math.max(...delays)).toBeLessThanOrEqual(1.5 * hour)
-      expect(new Set(delays).size).toBeGreaterThan(1)
+      expect(new Set(delays).size).toBeGreaterThan(30)
+    }
+
+    it('is spread by its jitter within its bounds', async () => {
+      const { work } = await acts.queues({}, { redrive: { mode: 'auto', redrivesMax: 3, backoff: spread } })
+      await expectSpread(await acts.bury(work, newItems(40)))
+    })
+
+    it('is spread also among letters that were captured together', async () => {
+      const letters = await given.queue({ redrive: { mode: 'auto', redrivesMax: 3, backoff: spread } })
+      await expectSpread(await acts.capture(letters, Array(40).fill(aLetter())))
+      // A lease makes it an import of another kind.
+      const held = aLetter({ lease: { holder: 'w', deadline: noon + day } })
+      await expectSpread(await acts.capture(letters, Array(40).fill(held)))
     })
   })
 

@@ -1,5 +1,6 @@
 /** A dead queue begins or ceases to send its letters back by itself: those that are in it are told, step by step. */
 import { expect, it } from 'vitest'
+import type { QueuePolicy } from '../../src/core/queue.ts'
 import { hour, minute, newItems, noon } from '../make.ts'
 import { letterActs } from './letter-acts.ts'
 import { describeStores } from './stores.ts'
@@ -10,10 +11,18 @@ const manual = { ...automatic, mode: 'manual' } as const
 
 describeStores('a changed redrive policy', (given) => {
   const acts = letterActs(given)
-  const change = async (name: string, redrive: typeof automatic | typeof manual, now = noon) =>
+  const change = async (name: string, redrive: QueuePolicy['redrive'], now = noon) =>
     given.run({ op: 'update-queue', name, changes: { redrive }, now })
+  const trace = {
+    at: noon,
+    actor: 'policy',
+    action: 'letter.exhaust',
+    reason: '',
+    requestId: '',
+    details: {},
+  }
   const replan = async (queue: string, countMax = 100, now = noon) =>
-    given.run({ op: 'replan-redrives', queue, countMax, now })
+    given.run({ op: 'replan-redrives', queue, countMax, now, trace })
   const planned = async (ids: readonly string[]) =>
     (await given.storage.getLetters(ids)).map(({ letter }) => letter?.nextRedriveAt ?? null)
 
@@ -81,5 +90,88 @@ describeStores('a changed redrive policy', (given) => {
     expect(await planned([unknown, sent, discarded, held, open])).toEqual([null, null, null, now, now])
     expect([unknown, held, open].some(isHeld)).toBe(true)
     if (lease !== undefined) await acts.giveBack(lease)
+  })
+
+  /** Letters that came back so often. */
+  const failed = async (work: string, times: readonly number[]) => {
+    const ids = await acts.bury(work, newItems(times.length))
+    for (const [index, letterId] of ids.entries()) {
+      for (let time = 0; time < (times[index] ?? 0); time++) {
+        await acts.declareDead(await acts.take(await acts.send(letterId)))
+      }
+    }
+    return ids
+  }
+  const states = async (ids: readonly string[]) =>
+    (await given.storage.getLetters(ids)).map(({ state }) => state)
+
+  it('with a lower cap makes those DEAD that have reached it, once, and says so', async () => {
+    const { work, letters } = await acts.queues({}, { redrive: automatic })
+    const ids = await failed(work, [0, 1, 2])
+    await change(letters, { ...automatic, redrivesMax: 1 })
+    const now = noon + minute
+    const steps = [
+      await replan(letters, 2, now),
+      await replan(letters, 2, now),
+      await replan(letters, 2, now),
+    ]
+    expect(steps.reduce((sum, { changed }) => sum + changed, 0)).toBe(2)
+    expect(steps.at(-1)).toEqual({ changed: 0, isMore: false })
+    expect(await states(ids)).toEqual(['waiting', 'dead', 'dead'])
+    expect(await planned(ids)).toEqual([noon + hour, null, null])
+    const [open = '', once = '', twice = ''] = ids
+    expect(await acts.letter(once)).toMatchObject({ endedAt: now, updatedAt: now, redrives: 1 })
+    const counted = await given.storage.countLetters({ filter: { queues: [letters] }, by: ['state'] })
+    expect(counted.toSorted((a, b) => a.count - b.count)).toEqual([
+      { state: 'waiting', count: 1 },
+      { state: 'dead', count: 2 },
+    ])
+    const trail = async (target: string) =>
+      (await given.storage.listAudit({ target, countMax: 9 })).map(
+        ({ actor, action, details }) => `${actor} ${action} ${details.redrives}`,
+      )
+    expect(await trail(open)).toEqual([])
+    expect(await trail(once)).toEqual(['policy letter.exhaust 1'])
+    expect(await trail(twice)).toEqual(['policy letter.exhaust 2'])
+    // What is DEAD waits for a person, whatever the cap is by then.
+    await change(letters, { ...automatic, redrivesMax: 9 })
+    await replan(letters)
+    expect(await states(ids)).toEqual(['waiting', 'dead', 'dead'])
+  })
+
+  it('changes nothing of letters at the cap while a person sends them; what is held is met when it is due', async () => {
+    const { work, letters } = await acts.queues({}, { redrive: manual })
+    const [open = '', held = ''] = await failed(work, [1, 1])
+    await change(letters, { ...manual, redrivesMax: 1 })
+    expect(await replan(letters)).toEqual({ changed: 0, isMore: false })
+    expect(await states([open])).toEqual(['waiting'])
+    const holders = ['w', 'w']
+    const leased = await given.run({ op: 'lease', queue: letters, partition: 0, holders, now: noon })
+    for (const item of leased) if (item.rootId === open) await acts.giveBack(item)
+    await change(letters, { ...automatic, redrivesMax: 1 })
+    await replan(letters)
+    expect(await states([open, held])).toEqual(['dead', 'leased'])
+    expect(await planned([held])).toEqual([noon + hour])
+    for (const item of leased) if (item.rootId === held) await acts.giveBack(item)
+    const postpone = { op: 'postpone-redrives', letterIds: [held], until: noon + 9 * hour, trace } as const
+    expect(await given.run({ ...postpone, now: noon + hour })).toEqual({ postponed: 0, exhausted: 1 })
+    expect(await states([held])).toEqual(['dead'])
+  })
+
+  it('sends nothing by itself that a person restored, until it was sent', async () => {
+    const { work, letters } = await acts.queues({}, { redrive: automatic })
+    const ids = await acts.bury(work, newItems(2))
+    await acts.discard(ids)
+    await given.run({ op: 'archive', queue: letters, endedBefore: noon + 1, countMax: 9, now: noon })
+    await given.run({ op: 'restore', letterIds: ids, now: noon })
+    await change(letters, { ...automatic, redrivesMax: 2 })
+    expect(await replan(letters)).toEqual({ changed: 0, isMore: false })
+    expect(await planned(ids)).toEqual([null, null])
+    await change(letters, manual)
+    const [sent = ''] = ids
+    await acts.declareDead(await acts.take(await acts.send(sent, noon + 1)), undefined, noon + 1)
+    await change(letters, automatic)
+    await replan(letters)
+    expect(await planned(ids)).toEqual([noon + hour, null])
   })
 })

@@ -161,7 +161,7 @@ export class Model {
       const item = newItem(spec, command, this.#newId(command, id), queue)
       expect(times).toEqual({ createdAt: item.createdAt, expireDeadline: item.expireDeadline })
       const { attempts = 0, origin = null, failure = null, diedAt = origin ? command.now : null } = spec
-      const letter = origin === null ? null : newLetterFacts(command.now, queue.redrive, noChance)
+      const letter = origin === null ? null : newLetterFacts(command.now, queue.redrive, () => noChance)
       const imported: Waiting = { ...item, sourceId, attempts, origin, failure, diedAt, letter }
       this.#add(spec.lease ? leaseOf(imported, spec.lease.holder, spec.lease.deadline) : imported)
     }

@@ -21,7 +21,11 @@ export function viewDetails({ action, details }: Pick<AuditRow, 'action' | 'deta
 }
 
 /** What is called otherwise here. */
-const names: Readonly<Record<string, string>> = { isDeadAllowed: 'include_dead', isForced: 'force' }
+const names: Readonly<Record<string, string>> = {
+  isDeadAllowed: 'include_dead',
+  isForced: 'force',
+  redrives: 'retry_count',
+}
 
 function viewObject(details: Details): Details {
   return Object.fromEntries(Object.entries(details).map(([name, value]) => viewField(name, value)))

@@ -51,6 +51,6 @@ async function rowsOf(transaction: Transaction, command: Import): Promise<Stored
   return ids.map((id, index) => ({
     queueId: known.id,
     queue: known.queue,
-    item: importedItem(command, index, known.queue, id, groupIds[index]),
+    item: importedItem(command, index, known.queue, id, transaction.random, groupIds[index]),
   }))
 }

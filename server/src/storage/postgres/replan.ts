@@ -1,7 +1,9 @@
 import { replanRedrive } from '../../core/letter.ts'
 import type { Queue } from '../../core/queue.ts'
+import { exhaustEntries } from '../act-trace.ts'
 import type { Replanned, ReplanRedrives } from '../letter-store.ts'
 import { policyText } from '../queue-row.ts'
+import { insertEntries } from './audit.ts'
 import type { Statement } from './connections.ts'
 import { findLetters } from './letter-list.ts'
 import { type ChangedLetter, holdLetters, writeLetters } from './letter-rows.ts'
@@ -36,6 +38,11 @@ export async function replanRedrives(transaction: Transaction, command: ReplanRe
     if (after !== undefined) changed.push({ known: home, before: item, after })
   }
   await writeLetters(transaction, changed)
+  const entries = exhaustEntries(
+    command.trace,
+    changed.map(({ after }) => after),
+  )
+  await insertEntries(connection, entries)
   const told: Queue = next === null ? queue : { ...queue, replannedUntil: next }
   const [row] = await connection.query(tellQueue, [known.id, policyText(told)])
   transaction.changed(queue.name, row)

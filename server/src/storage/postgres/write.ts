@@ -14,6 +14,7 @@ import { lease, tryLeaseAlone } from './lease.ts'
 import { editLetter } from './letter-edits.ts'
 import { discardLetters, restoreLetters } from './letters.ts'
 import { acquireLock, fence, releaseLock, renewLock } from './locks.ts'
+import { postponeRedrives } from './postpone.ts'
 import { produce, tryProduceAlone } from './produce.ts'
 import { createQueue, deleteQueue, lockQueueDefinitions, updateQueue } from './queues.ts'
 import { redriveLetters } from './redrive.ts'
@@ -174,6 +175,8 @@ async function obey(transaction: Transaction, run: Run): Promise<readonly AnyRes
       return each(run.commands, (command) => editLetter(transaction, command))
     case 'replan-redrives':
       return each(run.commands, (command) => replanRedrives(transaction, command))
+    case 'postpone-redrives':
+      return each(run.commands, (command) => postponeRedrives(transaction, command))
     case 'purge-archive':
       return each(run.commands, (command) => purgeArchive(transaction, command))
     case 'put-campaign':
@@ -223,6 +226,7 @@ function moveCursors({ cursors }: Store, commands: readonly Command[], results: 
       case 'end-redrives':
       case 'edit-letter':
       case 'replan-redrives':
+      case 'postpone-redrives':
       case 'put-campaign':
       case 'freeze-letters':
       case 'freeze-ids':

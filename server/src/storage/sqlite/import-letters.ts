@@ -1,6 +1,6 @@
 import type { Cause } from '../../core/cause.ts'
 import { type Instant, later } from '../../core/instant.ts'
-import { newLetterFacts } from '../../core/letter.ts'
+import { firstRedriveAt } from '../../core/letter.ts'
 import { redrivesCounted } from '../letter-store.ts'
 import type { Bound } from './database.ts'
 import { hasSource } from './items.ts'
@@ -47,7 +47,7 @@ export function importLetters(transaction: Transaction, sent: SentLetters): Sent
   const { partition, now, causes } = sent
   const known = book.at(sent.queue, partition)
   const ids = book.nextIds(known, partition, now, sent.count, tally)
-  const redriveAt = newLetterFacts(now, known.queue.redrive, 0.5).nextRedriveAt
+  const random = () => book.chance()
   const groupIds: (number | undefined)[] = []
   const answer: (string | number | null)[] = []
   let stored = 0
@@ -132,7 +132,7 @@ export function importLetters(transaction: Transaction, sent: SentLetters): Sent
       redrives,
       groupId,
       Math.min(redrives, redrivesCounted),
-      redriveAt,
+      firstRedriveAt(now, known.queue.redrive, random),
       history,
       key && keyRuns.next(),
       payload,

@@ -29,6 +29,7 @@ export function lettersIn(command: WriterCommand): number {
     case 'discard':
       return command.letters.length
     case 'restore':
+    case 'postpone-redrives':
       return command.letterIds.length
     case 'end-redrives':
       return command.ends.length

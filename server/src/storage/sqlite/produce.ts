@@ -78,8 +78,9 @@ export function importItems(transaction: Transaction, command: Import): Imported
   const { book, tally } = transaction
   const known = book.at(command.queue, command.partition)
   const ids = book.nextIds(known, command.partition, command.now, command.items.length, tally)
+  const random = () => book.chance()
   return ids.map((id, index) => {
-    const item = importedItem(command, index, known.queue, id)
+    const item = importedItem(command, index, known.queue, id, random)
     const times = { createdAt: item.createdAt, expireDeadline: item.expireDeadline }
     if (acceptItem(transaction, known, item)) return { id: item.id, ...times }
     const sql = 'select root_id from items where queue_id = ? and source_id = ?'

@@ -1,7 +1,10 @@
+import type { Item } from '../../core/item.ts'
 import { replanRedrive } from '../../core/letter.ts'
 import type { Queue } from '../../core/queue.ts'
+import { exhaustEntries } from '../act-trace.ts'
 import type { Replanned, ReplanRedrives } from '../letter-store.ts'
 import { policyText } from '../queue-row.ts'
+import { insertAudit } from './audit.ts'
 import type { Values } from './database.ts'
 import { lightColumnList, rewrite } from './items.ts'
 import { findLetters } from './letter-list.ts'
@@ -26,16 +29,17 @@ export function replanRedrives(transaction: Transaction, command: ReplanRedrives
     countMax,
     lookMax: countMax,
   })
-  let changed = 0
+  const changed: Item[] = []
   for (const { rowid } of places) {
     const letter = itemOf(database.array(rowSql, rowid) as Values, queue.name)
     const after = replanRedrive(letter, queue.redrive, now, book.chance())
     if (after === undefined) continue
     rewrite(transaction, known, letter, after)
-    changed++
+    changed.push(after)
   }
+  insertAudit(database, exhaustEntries(command.trace, changed))
   const told: Queue = next === null ? queue : { ...queue, replannedUntil: next }
   database.run('update queues set policy = ? where id = ?', policyText(told), known.id)
   known.queue = told
-  return { changed, isMore: next !== null }
+  return { changed: changed.length, isMore: next !== null }
 }

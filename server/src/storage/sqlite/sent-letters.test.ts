@@ -53,10 +53,11 @@ function stored(items: readonly ImportedItem[], send: (command: Import) => Write
   databases.push(database)
   const writer = new Writer(
     database,
-    () => 0.5,
+    // Not the middle: a letter whose time is not spread would be seen.
+    () => 0.25,
     () => noon,
   )
-  const backoff = { kind: 'fixed', delayUs: minute, jitter: 0 } as const
+  const backoff = { kind: 'fixed', delayUs: minute, jitter: 0.5 } as const
   const queue = { name: 'dead', redrive: { mode: 'auto', redrivesMax: 3, backoff } } as const
   const sent = send({ op: 'import', queue: 'dead', partition: 0, items, now: noon })
   const [outcome] = writer.write([[{ op: 'create-queue', queue, now: noon }, sent]])
@@ -74,6 +75,7 @@ describe('letters that are sent to the writer', () => {
     const sent = stored(letters, sendCommand)
     expect(sent).toEqual(stored(letters, (command) => command))
     expect(sent.rows[0]).toHaveLength(4)
+    for (const row of sent.rows[0] ?? []) expect(row.redrive_at).toBe(noon + 0.75 * minute)
   })
 
   it('are so however many come at once, and wherever among them a source or a cause comes again', () => {

@@ -15,6 +15,7 @@ import { lease } from './lease.ts'
 import { editLetter } from './letter-edits.ts'
 import { discard, endRedrives, purgeArchive, restore } from './letters.ts'
 import { acquireLock, fence, releaseLock, renewLock } from './locks.ts'
+import { postponeRedrives } from './postpone.ts'
 import { importItems, produce } from './produce.ts'
 import { createQueue, QueueBook, updateQueue } from './queues.ts'
 import { redrive } from './redrive.ts'
@@ -204,6 +205,8 @@ function obey(transaction: Transaction, command: Command): Results[Command['op']
       return editLetter(transaction, command)
     case 'replan-redrives':
       return replanRedrives(transaction, command)
+    case 'postpone-redrives':
+      return postponeRedrives(transaction, command)
     case 'purge-archive':
       return purgeArchive(transaction, command)
     case 'put-campaign':

@@ -1,0 +1,81 @@
+/** Letters that are due and cannot be sent: they are due again later, and nobody else's turn changes. */
+import { expect, it } from 'vitest'
+import { aFailure, hour, minute, newItems, noon } from '../make.ts'
+import { aLetter, automatic, letterActs } from './letter-acts.ts'
+import { describeStores } from './stores.ts'
+
+const due = noon + hour
+const trace = { at: noon, actor: 'policy', action: 'letter.exhaust', reason: '', requestId: '', details: {} }
+
+describeStores('an automatic redrive that cannot start', (given) => {
+  const acts = letterActs(given)
+  const postpone = async (letterIds: readonly string[], now = due, until = now + minute) =>
+    given.run({ op: 'postpone-redrives', letterIds, until, now, trace })
+  const dueBy = async (queue: string, instant: number) => {
+    const filter = { queues: [queue], dueBy: instant }
+    const order = { order: 'diedAt', isDescending: false } as const
+    const page = { countMax: 100, lookMax: 1_000, bytes: 'none' } as const
+    const { letters } = await given.storage.listLetters({ filter, ...order, ...page })
+    return letters.map(({ rootId }) => rootId)
+  }
+
+  it('is due again later, and nothing else of the letter changes', async () => {
+    const letters = await given.queue({ redrive: automatic })
+    const failure = aFailure({ stack: 'at a\nat b' })
+    const history = [aFailure({ message: 'before' })]
+    const [stuck = '', other = ''] = await acts.capture(letters, [aLetter({ failure, history }), aLetter()])
+    const before = await acts.letter(stuck)
+    expect(await postpone([stuck])).toEqual({ postponed: 1, exhausted: 0 })
+    const after = { ...before, letter: { ...before.letter, nextRedriveAt: due + minute } }
+    expect(await acts.letter(stuck)).toEqual(after)
+    expect(await dueBy(letters, due + minute - 1)).toEqual([other])
+    expect((await dueBy(letters, due + minute)).toSorted()).toEqual([stuck, other].toSorted())
+    expect(await given.storage.listAudit({ target: stuck, countMax: 9 })).toEqual([])
+  })
+
+  it('is put off once, whoever comes second', async () => {
+    const letters = await given.queue({ redrive: automatic })
+    const ids = await acts.capture(letters, Array(20).fill(aLetter()))
+    const both = await Promise.all([postpone(ids), postpone(ids.toReversed()), postpone([...ids, ...ids])])
+    expect(both.reduce((sum, { postponed }) => sum + postponed, 0)).toBe(20)
+    expect(await dueBy(letters, due)).toEqual([])
+  })
+
+  it('is left as it is where it is not due, not there, under way, held or ended', async () => {
+    const { work, letters } = await acts.queues({}, { redrive: automatic })
+    const [sent = '', discarded = '', early = '', held = ''] = await acts.bury(work, newItems(4))
+    await acts.send(sent)
+    await acts.discard([discarded])
+    const lease = { op: 'lease', queue: letters, partition: 0, holders: ['w', 'w'], now: noon } as const
+    const leased = await given.run(lease)
+    expect(leased.map(({ rootId }) => rootId).toSorted()).toEqual([early, held].toSorted())
+    const ids = [sent, discarded, early, held]
+    const before = await given.storage.getLetters(ids)
+    expect(await postpone([...ids, '0'.repeat(27), 'no id'])).toEqual({ postponed: 0, exhausted: 0 })
+    for (const item of leased) await acts.giveBack(item)
+    expect(await postpone(ids, due - 1)).toEqual({ postponed: 0, exhausted: 0 })
+    const nextOf = (items: typeof before) => items.map(({ letter }) => letter?.nextRedriveAt)
+    expect(nextOf(await given.storage.getLetters(ids))).toEqual(nextOf(before))
+    await given.run({
+      op: 'update-queue',
+      name: letters,
+      changes: { redrive: { ...automatic, mode: 'manual' } },
+      now: due,
+    })
+    expect(await postpone(ids)).toEqual({ postponed: 0, exhausted: 0 })
+  })
+
+  it('because its redrives are used up makes the letter DEAD, once', async () => {
+    const letters = await given.queue({ redrive: automatic })
+    const ids = await acts.capture(letters, Array(5).fill(aLetter({ redrives: 3 })))
+    const all = await Promise.all([postpone(ids), postpone(ids.toReversed()), postpone([...ids, ...ids])])
+    expect(all.reduce((sum, { exhausted }) => sum + exhausted, 0)).toBe(5)
+    expect(all.reduce((sum, { postponed }) => sum + postponed, 0)).toBe(0)
+    const dead = { state: 'dead', endedAt: due, updatedAt: due, failure: aFailure() }
+    for (const id of ids) {
+      expect(await acts.letter(id)).toMatchObject({ ...dead, letter: { nextRedriveAt: null } })
+      const rows = await given.storage.listAudit({ target: id, countMax: 9 })
+      expect(rows).toMatchObject([{ actor: 'policy', action: 'letter.exhaust', details: { redrives: 3 } }])
+    }
+  })
+})
