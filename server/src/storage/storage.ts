@@ -14,6 +14,7 @@
  */
 import type { Instant } from '../core/instant.ts'
 import type { Failure, Header, Item, Leased, Origin, Outcome, State } from '../core/item.ts'
+import type { EndedState } from '../core/letter-class.ts'
 import type { NewQueue, Queue, QueuePolicy } from '../core/queue.ts'
 import type { Because, GivenBack } from '../core/transitions.ts'
 import type { CampaignCommand, CampaignResults, CampaignStore } from './campaign-store.ts'
@@ -311,8 +312,12 @@ export type Clear = Readonly<{
 export type Archive = Readonly<{
   op: 'archive'
   queue: string
-  /** Which of them; by default all: done, dead and discarded. */
-  states?: readonly ('done' | 'dead' | 'discarded')[]
+  /**
+   * Which of them; by default all: done, dead and discarded. `by-class`: those that leave by themselves, by the class that
+   * the queue has when they go. Once a change of the class is answered nothing goes by the one before; the audit
+   * row says which states went.
+   */
+  states?: readonly EndedState[] | 'by-class'
   endedBefore: Instant
   countMax: number
   now: Instant

@@ -28,6 +28,7 @@ import {
   whyNotDiscarded,
   whyNotRedriven,
 } from '../../src/core/letter.ts'
+import { leavingStates } from '../../src/core/letter-class.ts'
 import type { Queue } from '../../src/core/queue.ts'
 import {
   comeDue,
@@ -324,9 +325,12 @@ export class Model {
 
   /** Which of several that ended at the same instant are taken is the store's choice: `left` says which stayed. */
   archiveUp(command: Archive, result: { archived: number }, left: readonly Item[]): void {
+    const { states = ['done', 'dead', 'discarded'] } = command
+    const { letterClass } = this.#queue(command.queue)
+    const leaving: readonly string[] = states === 'by-class' ? leavingStates(letterClass) : states
     const ended = this.items(command.queue)
       .flatMap((item) => ('endedAt' in item ? [item] : []))
-      .filter((item) => command.states?.includes(item.state) ?? true)
+      .filter((item) => leaving.includes(item.state))
       .filter((item) => item.endedAt < command.endedBefore)
     expect(result).toEqual({ archived: Math.min(ended.length, command.countMax) })
     const stayed = ended.filter((item) => left.some(isAt(item, item.id)))

@@ -1,10 +1,12 @@
 import { queueEntries } from '../act-trace.ts'
+import { archiveDetails, endedStatesOf } from '../ended-states.ts'
 import type { PurgeArchive } from '../letter-store.ts'
 import type { Archive } from '../storage.ts'
 import { int4s } from './arrays.ts'
 import { insertEntries } from './audit.ts'
 import type { Statement } from './connections.ts'
 import { isAt } from './locate.ts'
+import { holdClass } from './queues.ts'
 import { sumOfGone, tallyGone } from './remove.ts'
 import { columnNames, stateCodes } from './rows.ts'
 import type { Transaction } from './transaction.ts'
@@ -32,16 +34,18 @@ export const archiveEnded: Statement = {
     ) ${sumOfGone}`,
 }
 
-const allEnded = ['done', 'dead', 'discarded'] as const
-
 export async function archive(transaction: Transaction, command: Archive): Promise<{ archived: number }> {
-  const { id } = await transaction.get(command.queue)
-  const states = [...new Set(command.states ?? allEnded)].map((state) => stateCodes[state])
-  const values = [id, command.endedBefore, command.countMax, command.now, int4s(states)]
+  const known = await transaction.get(command.queue)
+  const { id } = known
+  const { queue } = command.states === 'by-class' ? await holdClass(transaction, known) : known
+  const states = endedStatesOf(command, queue)
+  const codes = int4s(states.map((state) => stateCodes[state]))
+  const values = [id, command.endedBefore, command.countMax, command.now, codes]
   const rows = await transaction.connection.query(archiveEnded, values)
   const archived = tallyGone(transaction, rows, 'archived')
   const letters = rows.reduce((sum, row) => sum + (row.group_id === null ? 0 : (row.n as number)), 0)
-  const entries = queueEntries(command.trace, command.queue, archived, { letters })
+  const details = archiveDetails(command, states, letters)
+  const entries = queueEntries(command.trace, command.queue, archived, details)
   await insertEntries(transaction.connection, entries)
   return { archived }
 }
