@@ -205,13 +205,41 @@ describe('the archive procedure', needs(postgres), () => {
     expect(await storage.counts({ queue: 'letters' })).toMatchObject([{ dead: 0, archived: 25 }])
     expect(await storage.verify()).toEqual([])
     expect(await database.rows('select status from dlq.dlq_messages_archive')).toHaveLength(25)
+  })
+
+  it('leaves an audit row per batch that says what those of the server say, in the same names', async () => {
+    await using database = await testDatabase()
+    const storage = await database.open()
+    await deadLetters(storage, 5)
+    await ageTo(database, 31)
+    const before = Date.now() * 1_000
+    await database.rows('call dlq.archive_old_dlq_messages(30, 3)')
     const audit = await storage.listAudit({ action: 'letters.archive', countMax: 9 })
-    expect(audit.map(({ target, details }) => [target, details.archived])).toEqual([
-      ['letters', 5],
-      ['letters', 10],
-      ['letters', 10],
+    const endedBefore = audit[0]?.details.endedBefore as number
+    expect(Math.abs(endedBefore - (before - 30 * day))).toBeLessThan(hour)
+    const asked = { states: ['done', 'dead', 'discarded'], endedBefore, batchSize: 3 }
+    expect(audit.map(({ target, details }) => [target, details])).toEqual([
+      ['letters', { ...asked, letters: 2 }],
+      ['letters', { ...asked, letters: 3 }],
     ])
     expect(audit[0]?.actor).toMatch(/^database user \w+/)
+    expect(audit[0]?.reason).toBe('archive_old_dlq_messages')
+
+    await run(storage, {
+      op: 'update-queue',
+      name: 'letters',
+      changes: { letterClass: 'financial' },
+      now: noon,
+    })
+    const items = [{ payload: bytes('x'), sourceId: 'resolved', origin: anOrigin(), failure: aFailure() }]
+    const at = { queue: 'letters', partition: 0, now: noon } as const
+    await run(storage, { op: 'import', ...at, items })
+    const [leased] = await run(storage, { op: 'lease', ...at, holders: ['w'] })
+    await run(storage, { op: 'complete', ...at, ids: [leased?.id ?? ''] })
+    await ageTo(database, 31)
+    await database.rows('call dlq.archive_old_dlq_messages()')
+    const [last] = await storage.listAudit({ action: 'letters.archive', countMax: 1 })
+    expect(last?.details).toMatchObject({ states: ['done', 'discarded'], batchSize: 1_000, letters: 1 })
   })
 
   it.each(['null, 10', '30, null', '2147483647, 10', '-1, 10', '30, 0'])(
