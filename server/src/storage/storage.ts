@@ -371,9 +371,9 @@ export type QueuesQuery = Readonly<{ from?: string; namespace?: string; countMax
 export type CountsQuery = Readonly<{ queue?: string }>
 
 /**
- * Gauges are rows that are there now; totals only grow. Conservation:
- * accepted = waiting + scheduled + leased + done + dead + discarded + completed + deadLettered + dropped + deleted
- *   + forgotten + archived
+ * Gauges are rows that are there now, in the queue or in its archive; totals only grow. Conservation:
+ * accepted = waiting + scheduled + leased + done + dead + discarded + archived + completed + deadLettered + dropped
+ *   + deleted + forgotten + purged
  */
 export type Counts = Readonly<{
   waiting: number
@@ -394,8 +394,10 @@ export type Counts = Readonly<{
   deleted: number
   /** Kept as done until its time was over. */
   forgotten: number
-  /** Moved to the archive, less what was restored from it. */
+  /** In the archive now: a gauge. */
   archived: number
+  /** Removed from the archive when its time there was over. */
+  purged: number
 }>
 export type PartitionCounts = Readonly<
   Counts & {

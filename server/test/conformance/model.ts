@@ -44,6 +44,7 @@ import type {
   Discarding,
   DiscardLetters,
   NotSent,
+  PurgeArchive,
   RedriveLetters,
   Redriven,
   RestoreLetters,
@@ -91,6 +92,7 @@ const noTotals: Record<Total, number> = {
   deleted: 0,
   forgotten: 0,
   archived: 0,
+  purged: 0,
 }
 
 export class Model {
@@ -340,6 +342,19 @@ export class Model {
       expect(stayed.filter((other) => other.endedAt < item.endedAt)).toEqual([])
       this.#remove(item, 'archived')
       this.#archive.push({ item, archivedAt: command.now })
+    }
+  }
+
+  purge(command: PurgeArchive, result: { purged: number }): void {
+    const due = this.archive(command.queue)
+      .filter(({ archivedAt }) => archivedAt < command.archivedBefore)
+      .toSorted((a, b) => a.archivedAt - b.archivedAt)
+      .slice(0, command.countMax)
+    expect(result).toEqual({ purged: due.length })
+    this.#archive = this.#archive.filter((each) => !due.includes(each))
+    for (const { item } of due) {
+      this.#totalsAt(item).archived--
+      this.#totalsAt(item).purged++
     }
   }
 

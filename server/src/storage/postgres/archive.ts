@@ -57,11 +57,11 @@ const purge: Statement = {
       order by t.archived_at, t.id limit $3 for update skip locked
     ), gone as (
       delete from redrive.archive t using picked p where t.ctid = p.place
-      returning coalesce(t.root_id, t.id) as letter_id, t.origin is not null as is_letter
+      returning t.partition, coalesce(t.root_id, t.id) as letter_id, t.origin is not null as is_letter
     ), edits as (
       delete from redrive.letter_edits e using gone g where g.is_letter and e.letter_id = g.letter_id
     )
-    select count(*) as n from gone`,
+    select partition, count(*)::int4 as n from gone group by partition`,
 }
 
 export async function purgeArchive(
@@ -69,9 +69,14 @@ export async function purgeArchive(
   command: PurgeArchive,
 ): Promise<{ purged: number }> {
   const { id } = await transaction.get(command.queue)
-  const { connection } = transaction
-  const [row] = await connection.query(purge, [id, command.archivedBefore, command.countMax])
-  const purged = row?.n as number
+  const { connection, tally } = transaction
+  let purged = 0
+  for (const row of await connection.query(purge, [id, command.archivedBefore, command.countMax])) {
+    const [partition, n] = [row.partition, row.n] as [number, number]
+    tally.add(id, partition, 'archived', -n)
+    tally.add(id, partition, 'purged', n)
+    purged += n
+  }
   await insertEntries(connection, queueEntries(command.trace, command.queue, purged, { letters: purged }))
   return { purged }
 }
