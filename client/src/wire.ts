@@ -72,9 +72,9 @@ export type QueueView = Readonly<{
     reference: string
   }>
   counts: Readonly<
-    Record<'waiting' | 'scheduled' | 'leased' | 'done' | 'dead' | 'discarded', number> &
+    Record<'waiting' | 'scheduled' | 'leased' | 'done' | 'dead' | 'discarded' | 'archived', number> &
       Record<
-        'accepted' | 'completed' | 'dead_lettered' | 'dropped' | 'deleted' | 'forgotten' | 'archived',
+        'accepted' | 'completed' | 'dead_lettered' | 'dropped' | 'deleted' | 'forgotten' | 'purged',
         number
       >
   >

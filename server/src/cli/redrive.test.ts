@@ -4,6 +4,7 @@ import { copyFileSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'nod
 import { connect, createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { DatabaseSync } from 'node:sqlite'
 import { fileURLToPath } from 'node:url'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { lettersFrom } from '../../test/letters/world.ts'
@@ -260,6 +261,19 @@ describe('redrive archive', () => {
       stderr: '',
     })
     expect(await run(['verify', '--store', 'redrive.db'])).toMatchObject({ code: 0 })
+  })
+
+  it('leaves an archive that verify knows: what is missing from it is named', async () => {
+    await aStore(5)
+    await run(['archive', '--store', 'redrive.db'])
+    expect(await run(['verify', '--store', 'redrive.db'])).toMatchObject({ code: 0 })
+    const database = new DatabaseSync(join(folder, 'redrive.db'))
+    database.exec('delete from archive where rowid in (select rowid from archive limit 2)')
+    database.close()
+    expect(await run(['verify', '--store', 'redrive.db'])).toMatchObject({
+      code: 1,
+      stdout: 'queue orders-dead, partition 0: archived is counted as 5, but the rows say 3\n',
+    })
   })
 
   it('says with --dry-run what it would move, and moves nothing', async () => {

@@ -2,12 +2,14 @@
  * What ended leaves the live letters after a time, and the archive after another. What waits or is under way never
  * does. Of a dead queue of class `financial` DEAD ones stay, too: only a person ends them.
  *
- * One server at a time works on it, in batches of one transaction each. A batch moves exactly what it deletes.
+ * One server at a time works on it, in batches of one transaction each. A batch moves exactly what it deletes, by the
+ * class that the queue has in that transaction.
  */
 import { type Clock, type Instant, later, usPerSecond } from '../core/instant.ts'
+import { type EndedState, leavingStates } from '../core/letter-class.ts'
 import { KnownError } from '../errors.ts'
 import type { LetterCursor } from '../storage/letter-store.ts'
-import type { Archive, HeldLock, Storage } from '../storage/storage.ts'
+import type { HeldLock, Storage } from '../storage/storage.ts'
 import type { RetentionDone, RetentionOptions } from './letters.ts'
 import type { LettersLog, RetentionPolicy } from './parts.ts'
 import { actOf, policyTrace } from './trail.ts'
@@ -27,13 +29,6 @@ const batchSizeDefault = 1_000
 export const retentionBatchMax = 10_000
 const lockName = 'letters/retention'
 const lockUs = 60 * usPerSecond
-
-export type EndedState = NonNullable<Archive['states']>[number]
-
-/** Which letters of a class leave by themselves. */
-export function statesOfClass(letterClass: string): readonly EndedState[] {
-  return letterClass === 'financial' ? ['done', 'discarded'] : ['done', 'dead', 'discarded']
-}
 
 export function createRetention(
   parts: Readonly<{
@@ -58,7 +53,10 @@ export function createRetention(
   const renew = (lock: HeldLock) =>
     ({ op: 'renew-lock', lock, deadline: later(clock.now(), lockUs) }) as const
 
-  /** Queues with letters that may be due to leave, and those with something in the archive. */
+  /**
+   * Queues with letters that may be due to leave, and those with something in the archive. `states`: where to look. What
+   * goes is decided anew for each batch: the class may be another one by then.
+   */
   const candidates = async (): Promise<
     readonly Readonly<{ queue: string; states: readonly EndedState[] }>[]
   > => {
@@ -71,7 +69,7 @@ export function createRetention(
     const found: { queue: string; states: readonly EndedState[] }[] = []
     for (const name of [...names].sort()) {
       const queue = await storage.getQueue(name)
-      if (queue !== null) found.push({ queue: name, states: statesOfClass(queue.letterClass) })
+      if (queue !== null) found.push({ queue: name, states: leavingStates(queue.letterClass) })
     }
     return found
   }
@@ -138,8 +136,9 @@ export function createRetention(
     const endedBefore = now - policy.keepUs
     if (!(await isAnyEnded(queue, states, endedBefore))) return nothing
     return inBatches(batchSize, batchesMax, signal, async () => {
-      const trace = actOf(clock, policyTrace, 'letters.archive', { states, endedBefore, batchSize })
-      const command = { op: 'archive', queue, states, endedBefore, countMax: batchSize, now, trace } as const
+      const trace = actOf(clock, policyTrace, 'letters.archive', { endedBefore, batchSize })
+      const due = { endedBefore, countMax: batchSize, now, trace }
+      const command = { op: 'archive', queue, states: 'by-class', ...due } as const
       const [, , { archived }] = await storage.write([{ op: 'fence', lock }, renew(lock), command])
       return archived
     })

@@ -19,6 +19,7 @@ const counts = (over: Partial<PartitionCounts>): PartitionCounts => ({
   deleted: 0,
   forgotten: 0,
   archived: 0,
+  purged: 0,
   createdAtMean: null,
   leaseDeadlineMean: null,
   ...over,
@@ -65,7 +66,7 @@ describe('metrics', () => {
     const metrics = createMetrics(
       sources({
         readCounts: async () => [
-          counts({ partition: 0, waiting, accepted: 9, deadLettered: 4 }),
+          counts({ partition: 0, waiting, accepted: 9, deadLettered: 4, archived: 3, purged: 2 }),
           counts({ partition: 1, waiting: 2, accepted: 2 }),
         ],
       }),
@@ -76,6 +77,10 @@ describe('metrics', () => {
     expect(text).toContain('redrive_items{queue="orders",state="waiting"} 3')
     expect(text).toContain('redrive_items_total{queue="orders",event="dead_lettered"} 4')
     expect(text).toContain('redrive_items_total{queue="orders",event="accepted"} 11')
+    // What is restored leaves the archive: no counter.
+    expect(text).toContain('redrive_items{queue="orders",state="archived"} 3')
+    expect(text).toContain('redrive_items_total{queue="orders",event="purged"} 2')
+    expect(text).not.toContain('event="archived"')
   })
 
   it('tell of letters by queue, class and status, of campaigns by state, and of what was done', async () => {

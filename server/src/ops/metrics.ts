@@ -44,6 +44,7 @@ const gauges = [
   'done',
   'dead',
   'discarded',
+  'archived',
 ] as const satisfies readonly (keyof Counts)[]
 const totals = [
   'accepted',
@@ -52,7 +53,7 @@ const totals = [
   'dropped',
   'deleted',
   'forgotten',
-  'archived',
+  'purged',
 ] as const satisfies readonly (keyof Counts)[]
 
 const quantiles = [0.5, 0.99]
@@ -130,7 +131,7 @@ export function createMetrics(sources: MetricsSources): Metrics {
   })
   const items = new Gauge({
     name: 'redrive_items',
-    help: 'Items in a queue now, by state. Exact.',
+    help: 'Items in a queue now, by state, and in its archive. Exact.',
     labelNames: ['queue', 'state'],
     registers,
   })

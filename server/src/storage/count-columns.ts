@@ -15,9 +15,10 @@ export const countColumns = {
   deleted: 'deleted',
   forgotten: 'forgotten',
   archived: 'archived',
+  purged: 'purged',
 } as const satisfies Record<keyof Counts, string>
 
 export const countNames = Object.keys(countColumns) as readonly (keyof Counts)[]
 
-/** Of rows that are there now; the other counts only grow. */
+/** Of rows that are there now. `archived` is one of the archive's rows; the other counts only grow. */
 export const gauges = ['waiting', 'scheduled', 'leased', 'done', 'dead', 'discarded'] as const

@@ -17,9 +17,6 @@ export function queueInUse(name: string, user: string): KnownError {
   return new KnownError('QUEUE_IN_USE', `queue ${name} is the dead queue of ${user}`)
 }
 
-/** Letters of this class leave only by what is done to each of them, or because somebody says so twice. */
-export const guardedClass = 'financial'
-
 export function checkOpenLetters(queue: Queue, count: number): void {
   if (count === 0) return
   throw new KnownError(

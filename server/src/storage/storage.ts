@@ -14,6 +14,7 @@
  */
 import type { Instant } from '../core/instant.ts'
 import type { Failure, Header, Item, Leased, Origin, Outcome, State } from '../core/item.ts'
+import type { EndedState } from '../core/letter-class.ts'
 import type { NewQueue, Queue, QueuePolicy } from '../core/queue.ts'
 import type { Because, GivenBack } from '../core/transitions.ts'
 import type { CampaignCommand, CampaignResults, CampaignStore } from './campaign-store.ts'
@@ -311,8 +312,12 @@ export type Clear = Readonly<{
 export type Archive = Readonly<{
   op: 'archive'
   queue: string
-  /** Which of them; by default all: done, dead and discarded. */
-  states?: readonly ('done' | 'dead' | 'discarded')[]
+  /**
+   * Which of them; by default all: done, dead and discarded. `by-class`: those that leave by themselves, by the class that
+   * the queue has when they go. Once a change of the class is answered nothing goes by the one before; the audit
+   * row says which states went.
+   */
+  states?: readonly EndedState[] | 'by-class'
   endedBefore: Instant
   countMax: number
   now: Instant
@@ -366,9 +371,9 @@ export type QueuesQuery = Readonly<{ from?: string; namespace?: string; countMax
 export type CountsQuery = Readonly<{ queue?: string }>
 
 /**
- * Gauges are rows that are there now; totals only grow. Conservation:
- * accepted = waiting + scheduled + leased + done + dead + discarded + completed + deadLettered + dropped + deleted
- *   + forgotten + archived
+ * Gauges are rows that are there now, in the queue or in its archive; totals only grow. Conservation:
+ * accepted = waiting + scheduled + leased + done + dead + discarded + archived + completed + deadLettered + dropped
+ *   + deleted + forgotten + purged
  */
 export type Counts = Readonly<{
   waiting: number
@@ -389,8 +394,10 @@ export type Counts = Readonly<{
   deleted: number
   /** Kept as done until its time was over. */
   forgotten: number
-  /** Moved to the archive, less what was restored from it. */
+  /** In the archive now: a gauge. */
   archived: number
+  /** Removed from the archive when its time there was over. */
+  purged: number
 }>
 export type PartitionCounts = Readonly<
   Counts & {

@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest'
 import { nextKsuids } from '../../src/core/ksuid.ts'
-import { minute, newItems, noon } from '../make.ts'
+import { day, minute, newItems, noon } from '../make.ts'
 import { expectRefusal } from './known-error.ts'
 import { letterActs } from './letter-acts.ts'
 import { executeRaw } from './raw.ts'
@@ -80,6 +80,54 @@ describeDurableStores('a count that is wrong', (given) => {
       counted: 5,
       actual: 1,
     })
+  })
+})
+
+describeDurableStores('an archive that somebody changed by hand', (given) => {
+  const acts = letterActs(given)
+  /** Of ten letters that were archived one was restored, and three were purged: six are left. */
+  const anArchive = async () => {
+    const { work, letters } = await acts.queues()
+    const ids = await acts.bury(work, newItems(10))
+    await acts.discard(ids)
+    const archive = { op: 'archive', queue: letters, endedBefore: noon + day, now: noon + day } as const
+    await given.run({ ...archive, countMax: 4 })
+    await given.run({ ...archive, countMax: 10, now: noon + 2 * day })
+    await given.run({ op: 'restore', letterIds: ids.slice(0, 1), now: noon + 3 * day })
+    const purge = { op: 'purge-archive', queue: letters, archivedBefore: noon + 2 * day } as const
+    expect(await given.run({ ...purge, countMax: 10 })).toEqual({ purged: 3 })
+    expect(await given.storage.verify()).toEqual([])
+    return letters
+  }
+  const changeByHand = (sql: (table: string) => string) =>
+    executeRaw(given.place.target, (schema) => sql(`${schema}archive`))
+  const kept = `(select min(id) from`
+
+  it('misses what it should have: found, named, mended and told', async () => {
+    const queue = await anArchive()
+    await changeByHand((table) => `delete from ${table} where id <> ${kept} ${table})`)
+    const expected = { queue, partition: 0, count: 'archived', counted: 6, actual: 1 } as const
+    expect(await given.storage.verify()).toEqual([expected])
+    expect(await given.storage.reconcile()).toEqual([expected])
+    expect(await given.storage.counts({ queue })).toMatchObject([
+      { accepted: 5, waiting: 1, archived: 1, purged: 3 },
+    ])
+    expect(await given.storage.verify()).toEqual([])
+    const [mended] = await given.storage.listAudit({ target: queue, action: 'counts.mend', countMax: 1 })
+    expect(mended?.details).toEqual({ partition: 0, count: 'archived', counted: 6, actual: 1 })
+  })
+
+  it('has what it should not have: found, named and mended', async () => {
+    const queue = await anArchive()
+    await changeByHand(
+      (table) => `create table copied as select * from ${table} where id = ${kept} ${table});
+        update copied set id = 'x' || substr(id, 2); insert into ${table} select * from copied; drop table copied`,
+    )
+    const expected = { queue, partition: 0, count: 'archived', counted: 6, actual: 7 } as const
+    expect(await given.storage.verify()).toEqual([expected])
+    expect(await given.storage.reconcile()).toEqual([expected])
+    expect(await given.storage.counts({ queue })).toMatchObject([{ accepted: 11, archived: 7, purged: 3 }])
+    expect(await given.storage.verify()).toEqual([])
   })
 })
 

@@ -152,6 +152,45 @@ describeStores('letters that leave', (given) => {
       ])
     })
 
+    it('go by the class of their queue as it is by then: what is DEAD stays in a financial one', async () => {
+      const { letters, done, dead, discarded, open } = await fourEnds()
+      const trace = {
+        at: noon,
+        actor: 'ann',
+        action: 'a',
+        reason: '',
+        requestId: '',
+        details: { asked: 'so' },
+      }
+      const byClass = {
+        op: 'archive',
+        queue: letters,
+        states: 'by-class',
+        endedBefore: noon + day,
+        countMax: 9,
+        now: noon + day,
+        trace,
+      } as const
+      const change = (letterClass: string) =>
+        ({ op: 'update-queue', name: letters, changes: { letterClass }, now: noon }) as const
+      const [, first] = await given.storage.write([change('financial'), byClass])
+      expect(first).toEqual({ archived: 2 })
+      expect(await given.run(byClass)).toEqual({ archived: 0 })
+      expect((await archived([done, dead, discarded, open])).map(({ item }) => item.rootId)).toEqual([
+        done,
+        discarded,
+      ])
+      const [second] = await given.storage.write([byClass, change('standard')])
+      expect(second).toEqual({ archived: 0 })
+      expect(await given.run(byClass)).toEqual({ archived: 1 })
+      expect(await archived([dead])).toHaveLength(1)
+      const rows = await given.storage.listAudit({ target: letters, countMax: 9 })
+      expect(rows.map(({ details }) => details)).toEqual([
+        { asked: 'so', states: ['done', 'dead', 'discarded'], letters: 1 },
+        { asked: 'so', states: ['done', 'discarded'], letters: 2 },
+      ])
+    })
+
     it('go by when they ended, oldest first, and whole', async () => {
       const { letters, done, dead, discarded } = await fourEnds()
       const before = await given.storage.getLetters([done, dead, discarded])
@@ -251,7 +290,8 @@ describeStores('letters that leave', (given) => {
         archivedBefore: noon + day + 1,
         countMax: 2,
       } as const
-      const before = await given.storage.counts({ queue: letters })
+      const [before] = await given.storage.counts({ queue: letters })
+      expect(before).toMatchObject({ accepted: 6, archived: 6, purged: 0 })
       expect(await given.run({ ...purge, archivedBefore: noon + day })).toEqual({ purged: 0 })
       expect(await given.run(purge)).toEqual({ purged: 2 })
       expect(await given.run(purge)).toEqual({ purged: 1 })
@@ -261,7 +301,7 @@ describeStores('letters that leave', (given) => {
       expect(await restore(ids.slice(0, 1))).toMatchObject([{ isRestored: false, why: 'missing' }])
       const uuids = ids.map(ksuidToUuid)
       expect(await given.storage.findLettersByUuid(uuids)).toHaveLength(6)
-      expect(await given.storage.counts({ queue: letters })).toEqual(before)
+      expect(await given.storage.counts({ queue: letters })).toEqual([{ ...before, archived: 3, purged: 3 }])
     })
   })
 

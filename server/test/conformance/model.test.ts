@@ -33,6 +33,7 @@ type Step =
       isAll: boolean
     }
   | { do: 'archive'; countMax: number; ago: number; states: Archive['states'] }
+  | { do: 'purge'; countMax: number; ago: number }
   | {
       do: 'redrive'
       letters: { id: number; target: number | null }[]
@@ -116,6 +117,10 @@ const aStep: fc.Arbitrary<Step> = fc.oneof(
       ago: aDelay,
       states: fc.constantFrom(undefined, undefined, ['discarded'], ['done', 'dead']),
     }),
+  },
+  {
+    weight: 1,
+    arbitrary: fc.record({ do: fc.constant('purge'), countMax: fc.constantFrom(1, 100), ago: aDelay }),
   },
   {
     weight: 5,
@@ -311,6 +316,12 @@ class Session {
           archived,
           await this.#given.storage.listItems({ queue, countMax: 10_000 }),
         )
+        break
+      }
+      case 'purge': {
+        const { ago, countMax } = step
+        const command = { op: 'purge-archive', queue, archivedBefore: now - ago, countMax } as const
+        this.#model.purge(command, await run(command))
         break
       }
       case 'redrive': {

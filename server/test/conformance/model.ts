@@ -28,6 +28,7 @@ import {
   whyNotDiscarded,
   whyNotRedriven,
 } from '../../src/core/letter.ts'
+import { leavingStates } from '../../src/core/letter-class.ts'
 import type { Queue } from '../../src/core/queue.ts'
 import {
   comeDue,
@@ -43,6 +44,7 @@ import type {
   Discarding,
   DiscardLetters,
   NotSent,
+  PurgeArchive,
   RedriveLetters,
   Redriven,
   RestoreLetters,
@@ -90,6 +92,7 @@ const noTotals: Record<Total, number> = {
   deleted: 0,
   forgotten: 0,
   archived: 0,
+  purged: 0,
 }
 
 export class Model {
@@ -324,9 +327,12 @@ export class Model {
 
   /** Which of several that ended at the same instant are taken is the store's choice: `left` says which stayed. */
   archiveUp(command: Archive, result: { archived: number }, left: readonly Item[]): void {
+    const { states = ['done', 'dead', 'discarded'] } = command
+    const { letterClass } = this.#queue(command.queue)
+    const leaving: readonly string[] = states === 'by-class' ? leavingStates(letterClass) : states
     const ended = this.items(command.queue)
       .flatMap((item) => ('endedAt' in item ? [item] : []))
-      .filter((item) => command.states?.includes(item.state) ?? true)
+      .filter((item) => leaving.includes(item.state))
       .filter((item) => item.endedAt < command.endedBefore)
     expect(result).toEqual({ archived: Math.min(ended.length, command.countMax) })
     const stayed = ended.filter((item) => left.some(isAt(item, item.id)))
@@ -336,6 +342,19 @@ export class Model {
       expect(stayed.filter((other) => other.endedAt < item.endedAt)).toEqual([])
       this.#remove(item, 'archived')
       this.#archive.push({ item, archivedAt: command.now })
+    }
+  }
+
+  purge(command: PurgeArchive, result: { purged: number }): void {
+    const due = this.archive(command.queue)
+      .filter(({ archivedAt }) => archivedAt < command.archivedBefore)
+      .toSorted((a, b) => a.archivedAt - b.archivedAt)
+      .slice(0, command.countMax)
+    expect(result).toEqual({ purged: due.length })
+    this.#archive = this.#archive.filter((each) => !due.includes(each))
+    for (const { item } of due) {
+      this.#totalsAt(item).archived--
+      this.#totalsAt(item).purged++
     }
   }
 

@@ -6,7 +6,7 @@ import { expect } from 'vitest'
 import type { Item } from '../../src/core/item.ts'
 import type { PartitionCounts, Storage } from '../../src/storage/storage.ts'
 import { expectSoundLetters } from './letters-oracle.ts'
-import { conservationGap, gaugesOf, listAll } from './store-facts.ts'
+import { conservationGap, gaugesOf, listAll, listAllArchived } from './store-facts.ts'
 
 export async function expectSound(storage: Storage): Promise<void> {
   expect(await storage.verify(), 'verify finds nothing').toEqual([])
@@ -25,13 +25,17 @@ export async function expectSound(storage: Storage): Promise<void> {
       items.flatMap((item) => (item.sourceId === null ? [] : [item.sourceId])),
       `source ids of ${queue.name}`,
     )
+    const archive = await listAllArchived(storage, queue.name)
     for (let partition = 0; partition < queue.partitions; partition++) {
       const row = counts.find((each) => each.queue === queue.name && each.partition === partition)
       expect(row, `counts of ${queue.name}/${partition}`).toBeDefined()
       if (row === undefined) continue
-      const { waiting, scheduled, leased, done, dead, discarded } = row
-      const recounted = gaugesOf(items.filter((item) => item.partition === partition))
-      const counted = { waiting, scheduled, leased, done, dead, discarded }
+      const { waiting, scheduled, leased, done, dead, discarded, archived } = row
+      const recounted = {
+        ...gaugesOf(items.filter((item) => item.partition === partition)),
+        archived: archive.filter((item) => item.partition === partition).length,
+      }
+      const counted = { waiting, scheduled, leased, done, dead, discarded, archived }
       expect(counted, `counts of ${place(row)}`).toEqual(recounted)
     }
     const isInside = (item: Item): boolean => item.partition >= 0 && item.partition < queue.partitions

@@ -86,6 +86,7 @@ describeStores('queues', (given) => {
         deleted: 0,
         forgotten: 0,
         archived: 0,
+        purged: 0,
         createdAtMean: null,
         leaseDeadlineMean: null,
       })

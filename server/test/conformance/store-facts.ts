@@ -1,24 +1,35 @@
 /** What the oracle looks at, without the test runner: processes of their own use it, too. */
 import type { Item } from '../../src/core/item.ts'
-import type { Command, Counts, ResultOf, Storage } from '../../src/storage/storage.ts'
+import type { Command, Counts, ItemsQuery, ResultOf, Storage } from '../../src/storage/storage.ts'
 
 /** accepted − everything that became of what was accepted. */
 export function conservationGap(counts: Counts): number {
   const { accepted, waiting, scheduled, leased, done, dead, discarded } = counts
-  const { completed, deadLettered, dropped, deleted, forgotten, archived } = counts
-  const there = waiting + scheduled + leased + done + dead + discarded
-  const gone = completed + deadLettered + dropped + deleted + forgotten + archived
+  const { completed, deadLettered, dropped, deleted, forgotten, archived, purged } = counts
+  const there = waiting + scheduled + leased + done + dead + discarded + archived
+  const gone = completed + deadLettered + dropped + deleted + forgotten + purged
   return accepted - there - gone
 }
 
 /** Every item of a queue by id, page by page. */
 export async function listAll(storage: Storage, queue: string): Promise<Item[]> {
+  return allPages((query) => storage.listItems({ queue, ...query }))
+}
+
+/** The same of its archive. */
+export async function listAllArchived(storage: Storage, queue: string): Promise<Item[]> {
+  return allPages(async (query) => (await storage.listArchive({ queue, ...query })).map(({ item }) => item))
+}
+
+async function allPages(
+  read: (query: Pick<ItemsQuery, 'countMax' | 'from'>) => Promise<readonly Item[]>,
+): Promise<Item[]> {
   const items: Item[] = []
   const countMax = 1_000
   for (;;) {
     const last = items.at(-1)
     const from = last === undefined ? {} : { from: { id: last.id, isIncluded: false } }
-    const page = await storage.listItems({ queue, countMax, ...from })
+    const page = await read({ countMax, ...from })
     items.push(...page)
     if (page.length < countMax) return items
   }

@@ -1,4 +1,6 @@
 import { afterEach, expect, it } from 'vitest'
+import { defaultPolicy } from '../../src/core/queue.ts'
+import type { Storage } from '../../src/storage/storage.ts'
 import { expectRefusal } from '../conformance/known-error.ts'
 import { describeSome } from '../conformance/stores.ts'
 import { day, noon } from '../make.ts'
@@ -23,6 +25,15 @@ describeSome(['SQLite memory', 'PostgreSQL'], 'retention', (given) => {
     await world.letters.redrive([leased], plainly, ann)
     await world.letters.discard([discarded], ann)
     return { deadQueue, ids: { waiting, leased, done, dead, discarded } }
+  }
+  /** Letters that are DEAD, of class standard. */
+  const dead = async (count: number) => {
+    const redrive = { ...defaultPolicy.redrive, redrivesMax: 1 }
+    const { queue, deadQueue } = await aPair(world, { redrive })
+    const ids = await captured(world, deadQueue, lettersFrom(queue, count))
+    await world.letters.redrive(ids, plainly, ann)
+    await consume(world, queue, () => false)
+    return { deadQueue, ids }
   }
   const left = async (ids: Record<string, string>) => {
     const names: string[] = []
@@ -107,6 +118,40 @@ describeSome(['SQLite memory', 'PostgreSQL'], 'retention', (given) => {
       ['letters.archive', 10],
     ])
     await expectRefusal(world.letters.runRetention({ batchSize: 0 }), 'BAD_REQUEST')
+  })
+
+  it('keeps what is DEAD from the moment on that its dead queue is made financial, also in the midst of a run', async () => {
+    world = aWorld(given.storage)
+    const { deadQueue, ids } = await dead(6)
+    const changing = new Proxy(given.storage, {
+      get: (store, name) => {
+        if (name !== 'write') {
+          const part: unknown = Reflect.get(store, name, store)
+          return typeof part === 'function' ? part.bind(store) : part
+        }
+        const write: Storage['write'] = async (commands) => {
+          const results = await store.write(commands)
+          if (!commands.some(({ op }) => op === 'archive')) return results
+          const changes = { letterClass: 'financial' }
+          await store.write([{ op: 'update-queue', name: deadQueue, changes, now: world.now() }])
+          return results
+        }
+        return write
+      },
+    })
+    await world.letters.discard(ids.slice(5), ann)
+    world.tick(31 * day)
+    const { letters } = world.another(changing)
+    expect(await letters.runRetention({ batchSize: 2 })).toEqual([
+      { queue: deadQueue, archived: 3, purged: 0 },
+    ])
+    const gone = await world.letters.listArchived({ queues: [deadQueue], countMax: 10 })
+    expect(gone.map(({ item }) => item.state).toSorted()).toEqual(['dead', 'dead', 'discarded'])
+    const rows = await given.storage.listAudit({ target: deadQueue, action: 'letters.archive', countMax: 9 })
+    expect(rows.map(({ details }) => [details.states, details.letters])).toEqual([
+      [['done', 'discarded'], 1],
+      [['done', 'dead', 'discarded'], 2],
+    ])
   })
 
   it('is done by one server at a time', async () => {

@@ -31,10 +31,11 @@ const CountsView = Type.Object(
     deleted: Type.Integer(),
     forgotten: Type.Integer(),
     archived: Type.Integer(),
+    purged: Type.Integer(),
   },
   {
     description:
-      'Exact. The first six are items that are there now; the others only grow, and accepted is the sum of all the rest.',
+      'Exact. The first six are items that are there now, archived those in the archive now; the others only grow, and accepted is the sum of all the rest.',
   },
 )
 
@@ -127,5 +128,6 @@ function sumCounts(partitions: readonly PartitionCounts[]): Static<typeof Counts
     deleted: sum((partition) => partition.deleted),
     forgotten: sum((partition) => partition.forgotten),
     archived: sum((partition) => partition.archived),
+    purged: sum((partition) => partition.purged),
   }
 }

@@ -1,10 +1,12 @@
 import { queueEntries } from '../act-trace.ts'
+import { archiveDetails, endedStatesOf } from '../ended-states.ts'
 import type { PurgeArchive } from '../letter-store.ts'
 import type { Archive } from '../storage.ts'
 import { int4s } from './arrays.ts'
 import { insertEntries } from './audit.ts'
 import type { Statement } from './connections.ts'
 import { isAt } from './locate.ts'
+import { holdClass } from './queues.ts'
 import { sumOfGone, tallyGone } from './remove.ts'
 import { columnNames, stateCodes } from './rows.ts'
 import type { Transaction } from './transaction.ts'
@@ -32,16 +34,18 @@ export const archiveEnded: Statement = {
     ) ${sumOfGone}`,
 }
 
-const allEnded = ['done', 'dead', 'discarded'] as const
-
 export async function archive(transaction: Transaction, command: Archive): Promise<{ archived: number }> {
-  const { id } = await transaction.get(command.queue)
-  const states = [...new Set(command.states ?? allEnded)].map((state) => stateCodes[state])
-  const values = [id, command.endedBefore, command.countMax, command.now, int4s(states)]
+  const known = await transaction.get(command.queue)
+  const { id } = known
+  const { queue } = command.states === 'by-class' ? await holdClass(transaction, known) : known
+  const states = endedStatesOf(command, queue)
+  const codes = int4s(states.map((state) => stateCodes[state]))
+  const values = [id, command.endedBefore, command.countMax, command.now, codes]
   const rows = await transaction.connection.query(archiveEnded, values)
   const archived = tallyGone(transaction, rows, 'archived')
   const letters = rows.reduce((sum, row) => sum + (row.group_id === null ? 0 : (row.n as number)), 0)
-  const entries = queueEntries(command.trace, command.queue, archived, { letters })
+  const details = archiveDetails(command, states, letters)
+  const entries = queueEntries(command.trace, command.queue, archived, details)
   await insertEntries(transaction.connection, entries)
   return { archived }
 }
@@ -53,11 +57,11 @@ const purge: Statement = {
       order by t.archived_at, t.id limit $3 for update skip locked
     ), gone as (
       delete from redrive.archive t using picked p where t.ctid = p.place
-      returning coalesce(t.root_id, t.id) as letter_id, t.origin is not null as is_letter
+      returning t.partition, coalesce(t.root_id, t.id) as letter_id, t.origin is not null as is_letter
     ), edits as (
       delete from redrive.letter_edits e using gone g where g.is_letter and e.letter_id = g.letter_id
     )
-    select count(*) as n from gone`,
+    select partition, count(*)::int4 as n from gone group by partition`,
 }
 
 export async function purgeArchive(
@@ -65,9 +69,14 @@ export async function purgeArchive(
   command: PurgeArchive,
 ): Promise<{ purged: number }> {
   const { id } = await transaction.get(command.queue)
-  const { connection } = transaction
-  const [row] = await connection.query(purge, [id, command.archivedBefore, command.countMax])
-  const purged = row?.n as number
+  const { connection, tally } = transaction
+  let purged = 0
+  for (const row of await connection.query(purge, [id, command.archivedBefore, command.countMax])) {
+    const [partition, n] = [row.partition, row.n] as [number, number]
+    tally.add(id, partition, 'archived', -n)
+    tally.add(id, partition, 'purged', n)
+    purged += n
+  }
   await insertEntries(connection, queueEntries(command.trace, command.queue, purged, { letters: purged }))
   return { purged }
 }

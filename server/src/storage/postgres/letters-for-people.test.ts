@@ -205,13 +205,41 @@ describe('the archive procedure', needs(postgres), () => {
     expect(await storage.counts({ queue: 'letters' })).toMatchObject([{ dead: 0, archived: 25 }])
     expect(await storage.verify()).toEqual([])
     expect(await database.rows('select status from dlq.dlq_messages_archive')).toHaveLength(25)
+  })
+
+  it('leaves an audit row per batch that says what those of the server say, in the same names', async () => {
+    await using database = await testDatabase()
+    const storage = await database.open()
+    await deadLetters(storage, 5)
+    await ageTo(database, 31)
+    const before = Date.now() * 1_000
+    await database.rows('call dlq.archive_old_dlq_messages(30, 3)')
     const audit = await storage.listAudit({ action: 'letters.archive', countMax: 9 })
-    expect(audit.map(({ target, details }) => [target, details.archived])).toEqual([
-      ['letters', 5],
-      ['letters', 10],
-      ['letters', 10],
+    const endedBefore = audit[0]?.details.endedBefore as number
+    expect(Math.abs(endedBefore - (before - 30 * day))).toBeLessThan(hour)
+    const asked = { states: ['done', 'dead', 'discarded'], endedBefore, batchSize: 3 }
+    expect(audit.map(({ target, details }) => [target, details])).toEqual([
+      ['letters', { ...asked, letters: 2 }],
+      ['letters', { ...asked, letters: 3 }],
     ])
     expect(audit[0]?.actor).toMatch(/^database user \w+/)
+    expect(audit[0]?.reason).toBe('archive_old_dlq_messages')
+
+    await run(storage, {
+      op: 'update-queue',
+      name: 'letters',
+      changes: { letterClass: 'financial' },
+      now: noon,
+    })
+    const items = [{ payload: bytes('x'), sourceId: 'resolved', origin: anOrigin(), failure: aFailure() }]
+    const at = { queue: 'letters', partition: 0, now: noon } as const
+    await run(storage, { op: 'import', ...at, items })
+    const [leased] = await run(storage, { op: 'lease', ...at, holders: ['w'] })
+    await run(storage, { op: 'complete', ...at, ids: [leased?.id ?? ''] })
+    await ageTo(database, 31)
+    await database.rows('call dlq.archive_old_dlq_messages()')
+    const [last] = await storage.listAudit({ action: 'letters.archive', countMax: 1 })
+    expect(last?.details).toMatchObject({ states: ['done', 'discarded'], batchSize: 1_000, letters: 1 })
   })
 
   it.each(['null, 10', '30, null', '2147483647, 10', '-1, 10', '30, 0'])(
@@ -251,6 +279,54 @@ describe('the archive procedure', needs(postgres), () => {
     await ageTo(database, 31)
     await database.rows('call dlq.archive_old_dlq_messages()')
     expect(await liveIds(storage)).toHaveLength(2)
+  })
+
+  it('keeps what is DEAD from the moment on that its queue is made financial, also in the midst of a run', async () => {
+    await using database = await testDatabase()
+    const storage = await database.open()
+    const ids = await deadLetters(storage, 8)
+    await ageTo(database, 31)
+    const other = await database.connect()
+    // The second batch waits, in its transaction, until it is let go on.
+    await other.query(`
+      create function wait_here() returns trigger language plpgsql as $$
+      begin
+        if exists (select from redrive.audit where action = 'letters.archive') then
+          perform pg_advisory_xact_lock(7);
+        end if;
+        return new;
+      end $$;
+      create trigger wait_here before insert on redrive.audit for each row execute function wait_here();
+      select pg_advisory_lock(7)`)
+    const called = database.rows('call dlq.archive_old_dlq_messages(30, 2)')
+    const waiting = async () =>
+      (
+        await other.query(`select from pg_stat_activity
+        where wait_event_type = 'Lock' and datname = current_database()`)
+      ).rows
+    await expect.poll(waiting).toHaveLength(1)
+    const changes = { letterClass: 'financial' }
+    const changed = run(storage, { op: 'update-queue', name: 'letters', changes, now: noon })
+    await expect.poll(waiting).toHaveLength(2)
+    await other.query('select pg_advisory_unlock(7)')
+    await Promise.all([changed, called])
+    expect(await archivedIds(storage)).toEqual(ids.slice(0, 4))
+    expect(await liveIds(storage)).toEqual(ids.slice(4))
+    expect(await storage.verify()).toEqual([])
+  })
+
+  it('goes by no class that its transaction still sees and that was changed since', async () => {
+    await using database = await testDatabase()
+    const storage = await database.open()
+    const ids = await deadLetters(storage, 2)
+    await ageTo(database, 31)
+    const client = await database.connect()
+    await client.query('begin isolation level repeatable read; select from redrive.queues')
+    const changes = { letterClass: 'financial' }
+    await run(storage, { op: 'update-queue', name: 'letters', changes, now: noon })
+    await expect(client.query('call dlq.archive_old_dlq_messages()')).rejects.toThrow('could not serialize')
+    await client.query('rollback')
+    expect(await liveIds(storage)).toEqual(ids)
   })
 
   it('neither loses nor repeats rows that another connection holds: they go in the next run', async () => {

@@ -14,6 +14,7 @@ import { policyText, queueOf } from '../queue-row.ts'
 import type { CreateQueue, DeleteQueue, QueuesQuery, UpdateQueue } from '../storage.ts'
 import { insertEntries } from './audit.ts'
 import type { Connection, Connections, Row } from './connections.ts'
+import { Stale } from './errors.ts'
 import { endWhatIsGone, goneColumns } from './redrive-ends.ts'
 import { checkOpen, lettersByState } from './remove.ts'
 import { stateCodes } from './rows.ts'
@@ -116,6 +117,27 @@ export async function lockQueueDefinitions(connection: Connection): Promise<void
   await connection.query({ text: `select pg_advisory_xact_lock(hashtext('redrive queue definitions'))` })
 }
 
+/**
+ * The queue with the class that it keeps until this transaction ends. Whoever changes the class waits for those who go
+ * by it, and those who come later wait for the change: a lock on its row would let them in before it for as long as
+ * they come one after the other.
+ */
+export async function holdClass(transaction: Transaction, { id, queue }: KnownQueue): Promise<KnownQueue> {
+  const { connection } = transaction
+  await connection.query({ text: `select pg_advisory_xact_lock_shared(${classLock}, $1)` }, [id])
+  // A statement of its own: it sees what was committed while that one waited.
+  const [row] = await connection.query({ text: 'select * from redrive.queues where id = $1' }, [id])
+  if (row === undefined) throw new Stale(`queue ${queue.name}`)
+  return knownQueueOf(row)
+}
+
+async function waitToChangeClass(transaction: Transaction, { id }: KnownQueue): Promise<void> {
+  await transaction.connection.query({ text: `select pg_advisory_xact_lock(${classLock}, $1)` }, [id])
+}
+
+/** The archive procedure has the same one. */
+const classLock = `hashtext('redrive letter class')`
+
 export async function createQueue(transaction: Transaction, command: CreateQueue): Promise<Queue> {
   const queue = newQueue(command.queue, command.now)
   if ((await transaction.find(queue.name)) !== undefined) {
@@ -162,6 +184,7 @@ export async function updateQueue(transaction: Transaction, command: UpdateQueue
     )
     checkHasNoLetters(queue, await hasGroups(transaction, known.id))
   }
+  if (known.queue.letterClass !== queue.letterClass) await waitToChangeClass(transaction, known)
   const [row] = await transaction.connection.query(
     {
       text: `update redrive.queues

@@ -1,9 +1,16 @@
 import { describe, expect, it } from 'vitest'
 import { needs, requireService } from '../../../../tools/services/require-service.ts'
-import { hour, minute, newItems, noon } from '../../../test/make.ts'
-import { run, testDatabase } from '../../../test/postgres.ts'
+import { aFailure, anOrigin, bytes, hour, minute, newItems, noon } from '../../../test/make.ts'
+import { run, type TestDatabase, testDatabase } from '../../../test/postgres.ts'
+import type { Storage } from '../storage.ts'
 
 const postgres = await requireService('postgres')
+
+/** Those of our connections that wait for somebody. */
+async function waiting(database: TestDatabase): Promise<unknown[]> {
+  return database.rows(`select from pg_stat_activity
+    where application_name = 'redrive' and wait_event_type = 'Lock' and datname = current_database()`)
+}
 
 /**
  * Somebody changes a row (extends its lease) and has not committed yet when the command comes. The
@@ -36,12 +43,7 @@ describe('an item that is being changed while a command waits for it', needs(pos
         clear: { op: 'clear', queue: 'orders', ...states, countMax: 10 },
       } as const
       const done = run(storage, commands[op])
-      await expect
-        .poll(() =>
-          database.rows(`select from pg_stat_activity where application_name = 'redrive' and wait_event_type = 'Lock'
-        and datname = current_database()`),
-        )
-        .toHaveLength(1)
+      await expect.poll(() => waiting(database)).toHaveLength(1)
       await other.query('commit')
       expect(await done).toMatchObject(
         op === 'delete' || op === 'clear' ? { removed: 1 } : { isSettled: true },
@@ -50,3 +52,81 @@ describe('an item that is being changed while a command waits for it', needs(pos
     },
   )
 })
+
+describe('a dead queue that becomes financial while its letters are being archived', needs(postgres), () => {
+  const setUp = async (database: TestDatabase, table: 'archive' | 'queues', event: 'insert' | 'update') => {
+    const storage = await database.open()
+    await aDeadLetter(storage)
+    const other = await database.connect()
+    // What comes to this table waits, in its transaction, until it is let go on.
+    await other.query(`
+      create function wait_here() returns trigger language plpgsql as
+        $$ begin perform pg_advisory_xact_lock(7); return new; end $$;
+      create trigger wait_here before ${event} on redrive.${table} for each row execute function wait_here();
+      select pg_advisory_lock(7)`)
+    return { storage, letGo: () => other.query('select pg_advisory_unlock(7)') }
+  }
+  const archive = {
+    op: 'archive',
+    queue: 'letters',
+    states: 'by-class',
+    endedBefore: noon + hour,
+    countMax: 10,
+    now: noon + hour,
+  } as const
+  const change = {
+    op: 'update-queue',
+    name: 'letters',
+    changes: { letterClass: 'financial' },
+    now: noon,
+  } as const
+
+  it('is told so once the batch under way has ended, and nothing leaves after that', async () => {
+    await using database = await testDatabase()
+    const { storage, letGo } = await setUp(database, 'archive', 'insert')
+    const archived = run(storage, archive)
+    await expect.poll(() => waiting(database)).toHaveLength(1)
+    let isAnswered = false
+    const changed = run(storage, change).then(() => {
+      isAnswered = true
+    })
+    await expect.poll(() => waiting(database)).toHaveLength(2)
+    expect(isAnswered).toBe(false)
+    await letGo()
+    expect(await archived).toEqual({ archived: 1 })
+    await changed
+  })
+
+  it('keeps what is DEAD from a batch that came while the change was under way', async () => {
+    await using database = await testDatabase()
+    const { storage, letGo } = await setUp(database, 'queues', 'update')
+    const changed = run(storage, change)
+    await expect.poll(() => waiting(database)).toHaveLength(1)
+    const archived = run(storage, archive)
+    await expect.poll(() => waiting(database)).toHaveLength(2)
+    await letGo()
+    await changed
+    expect(await archived).toEqual({ archived: 0 })
+  })
+
+  it('waits for nothing when something else of it is changed', async () => {
+    await using database = await testDatabase()
+    const { storage, letGo } = await setUp(database, 'archive', 'insert')
+    const archived = run(storage, archive)
+    await expect.poll(() => waiting(database)).toHaveLength(1)
+    await run(storage, { ...change, changes: { isPaused: true } })
+    await letGo()
+    expect(await archived).toEqual({ archived: 1 })
+  })
+})
+
+/** In queue `letters`, DEAD since noon. */
+async function aDeadLetter(storage: Storage): Promise<void> {
+  const at = { queue: 'letters', partition: 0, now: noon } as const
+  await run(storage, { op: 'create-queue', queue: { name: 'letters', attemptsMax: 1 }, now: noon })
+  const items = [{ payload: bytes('x'), sourceId: 's', origin: anOrigin(), failure: aFailure() }]
+  await run(storage, { op: 'import', ...at, items })
+  const [leased] = await run(storage, { op: 'lease', ...at, holders: ['w'] })
+  const given = [{ id: leased?.id ?? '', availableAt: null, isDead: true, error: null }]
+  await run(storage, { op: 'retry', ...at, items: given })
+}

@@ -1,6 +1,7 @@
+import { guardedClass } from '../../core/letter-class.ts'
 import { queueEntries, removalDetails } from '../act-trace.ts'
 import { redrivesCounted } from '../letter-store.ts'
-import { checkOpenLetters, guardedClass } from '../queue-checks.ts'
+import { checkOpenLetters } from '../queue-checks.ts'
 import type { Clear, Counts, Delete } from '../storage.ts'
 import { int4s, texts } from './arrays.ts'
 import { insertEntries } from './audit.ts'

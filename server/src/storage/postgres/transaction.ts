@@ -1,6 +1,6 @@
 /**
  * The order in which locks are taken, so that writers do not wait for each other in a circle:
- * the lock on queue definitions, partitions (those of queues that have a dead queue before the others,
+ * the lock on queue definitions, classes of queues, partitions (those of queues that have a dead queue before the others,
  * then by number), items (by queue, partition and id), the letters that they are redrives of (by UUID),
  * partitions of dead queues, groups, letters of campaigns, counts, counts of letters, counts of campaigns.
  * `advance` and `lease` never wait for items. What can still meet head-on (one list of commands that

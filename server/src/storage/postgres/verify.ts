@@ -114,7 +114,7 @@ async function compare(
     const counts = countsOf(row)
     for (const gauge of gauges) note(gauge, counts[gauge], (there?.[gauge] as number | undefined) ?? 0)
     const kept = (archived.get(`${row.queue_id}/${row.partition}`)?.n as number | undefined) ?? 0
-    if (kept > counts.archived) note('archived', counts.archived, kept)
+    note('archived', counts.archived, kept)
     const parts = countNames.filter((name) => name !== 'accepted')
     note(
       'conservation',

@@ -1,4 +1,6 @@
+import type { EndedState } from '../../core/letter-class.ts'
 import { queueEntries } from '../act-trace.ts'
+import { archiveDetails, endedStatesOf } from '../ended-states.ts'
 import type { Archive } from '../storage.ts'
 import { insertAudit } from './audit.ts'
 import type { Values } from './database.ts'
@@ -11,14 +13,15 @@ const copySql = `insert into archive (${itemColumnList}, archived_at)
   select ${itemColumnList}, ? from items where rowid in (select value from json_each(?))`
 const deleteSql = 'delete from items where rowid in (select value from json_each(?))'
 
-type EndedState = NonNullable<Archive['states']>[number]
-const endedStates: readonly EndedState[] = ['done', 'dead', 'discarded']
-
-/** One writer, one transaction: the set that is copied cannot differ from the set that is deleted. */
+/**
+ * One writer, one transaction: the set that is copied cannot differ from the set that is deleted, and the class of the
+ * queue is the one that it has meanwhile.
+ */
 export function archive({ database, book, tally }: Transaction, command: Archive): { archived: number } {
-  const { states = endedStates, endedBefore, countMax, now } = command
+  const { endedBefore, countMax, now } = command
   const known = book.get(command.queue)
-  const picked = [...new Set(states)]
+  const states = endedStatesOf(command, known.queue)
+  const picked = states
     .flatMap((state) => {
       const rows = database.arrays(pickSql, known.id, stateCodes[state], endedBefore, countMax)
       return rows.map((row) => pickedOf(row, state))
@@ -35,7 +38,8 @@ export function archive({ database, book, tally }: Transaction, command: Archive
     if (groupId !== null) tally.letters.change(known.id, groupId, state, redrives, diedAt ?? 0, -1)
   }
   const letters = picked.filter(({ groupId }) => groupId !== null).length
-  insertAudit(database, queueEntries(command.trace, command.queue, picked.length, { letters }))
+  const details = archiveDetails(command, states, letters)
+  insertAudit(database, queueEntries(command.trace, command.queue, picked.length, details))
   return { archived: picked.length }
 }
 

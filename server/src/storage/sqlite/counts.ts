@@ -158,7 +158,7 @@ export function readCounts(database: Database, queue: string | undefined): Parti
   }))
 }
 
-/** Compares the gauges with the rows, and the totals with the law of conservation. */
+/** Compares the gauges with the rows, those of the archive too, and the totals with the law of conservation. */
 export function verifyCounts(database: Database): Difference[] {
   const differences: Difference[] = []
   const actual = new Map<string, Row>()
@@ -190,7 +190,7 @@ export function verifyCounts(database: Database): Difference[] {
         differences.push({ ...place, count: gauge, counted: counts[gauge], actual: found })
     }
     const kept = archived.get(key) ?? 0
-    if (kept > counts.archived)
+    if (kept !== counts.archived)
       differences.push({ ...place, count: 'archived', counted: counts.archived, actual: kept })
     const { accepted, ...parts } = counts
     const sum = Object.values(parts).reduce((total, part) => total + part, 0)
@@ -222,7 +222,7 @@ export function repairCounts(database: Database, differences: readonly Differenc
         done = (select count(*) ${tail} and state = 2),
         dead = (select count(*) ${tail} and state = 3),
         discarded = (select count(*) ${tail} and state = 4),
-        archived = max(archived, (select count(*) from archive where queue_id = ${id} and partition = ${partition})),
+        archived = (select count(*) from archive where queue_id = ${id} and partition = ${partition}),
         created_sum_ms = (select coalesce(sum(created_at / 1000 - ${sumEpochMs}), 0) ${tail}
           and (state = 1 or (state = 0 and available_at is null))),
         lease_sum_ms = (select coalesce(sum(lease_deadline / 1000 - ${sumEpochMs}), 0) ${ending}),

@@ -73,17 +73,22 @@ export function restore(transaction: Transaction, command: RestoreLetters): Rest
   return results
 }
 
-export function purgeArchive({ database, book }: Transaction, command: PurgeArchive): { purged: number } {
+export function purgeArchive(
+  { database, book, tally }: Transaction,
+  command: PurgeArchive,
+): { purged: number } {
   const known = book.get(command.queue)
   const purged = database.arrays(
     `delete from archive where rowid in (
        select rowid from archive where queue_id = ? and archived_at < ? order by archived_at, id limit +?)
-     returning root_id, group_id`,
+     returning root_id, group_id, partition`,
     known.id,
     command.archivedBefore,
     command.countMax,
   )
-  for (const [rootId, groupId] of purged) {
+  for (const [rootId, groupId, partition] of purged) {
+    tally.add(known.id, partition as number, 'archived', -1)
+    tally.add(known.id, partition as number, 'purged')
     if (groupId !== null) database.run('delete from letter_edits where letter_id = ?', rootId as string)
   }
   const count = purged.length

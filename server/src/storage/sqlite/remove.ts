@@ -1,5 +1,6 @@
+import { guardedClass } from '../../core/letter-class.ts'
 import { queueEntries, removalDetails } from '../act-trace.ts'
-import { checkOpenLetters, guardedClass } from '../queue-checks.ts'
+import { checkOpenLetters } from '../queue-checks.ts'
 import type { Clear, Delete, ListedState } from '../storage.ts'
 import { insertAudit } from './audit.ts'
 import type { Values } from './database.ts'

@@ -164,6 +164,7 @@ create table redrive.counts (
   deleted bigint not null default 0,
   forgotten bigint not null default 0,
   archived bigint not null default 0,
+  purged bigint not null default 0,
   created_sum_ms numeric not null default 0,
   lease_sum_ms numeric not null default 0,
   primary key (queue_id, partition, slot)

@@ -112,6 +112,9 @@ create view redrive.dlq_summary as
 /**
  * The slot is one that no server uses. Letters of a class that is kept until a person acts stay while
  * they are DEAD. Each state is looked for by itself: what stays is then not looked at again by every run.
+ *
+ * Each batch goes by the class that the queue keeps until that batch is committed (`holdClass` in queues.ts). Its audit row
+ * says what that of a server's batch says (letters/retention.ts).
  */
 const procedure = `
 create procedure redrive.archive_old_dlq_messages(p_retention_days integer default 30, p_batch_size integer default 1000)
@@ -123,6 +126,7 @@ declare
   may_commit boolean;
   refusal text;
   dead_queue record;
+  leaving text[];
   batch bigint;
   total bigint := 0;
 begin
@@ -140,18 +144,27 @@ begin
   may_commit := refusal <> redrive.refused_commit();
   cutoff := (extract(epoch from now()) * 1000000)::bigint - p_retention_days * 86400000000;
   for dead_queue in
-    select q.id, q.name, redrive.text_in(q.policy, 'letterClass') = 'financial' as is_kept
-    from redrive.queues q where q.is_sourced order by q.id
+    select q.id, q.name from redrive.queues q where q.is_sourced order by q.id
   loop
     loop
+      perform pg_advisory_xact_lock_shared(hashtext('redrive letter class'), dead_queue.id);
+      -- What sees the database as it was before a change fails here, and does not go by the class that the queue had.
+      if current_setting('transaction_isolation') <> 'read committed' then
+        perform from redrive.queues q where q.id = dead_queue.id for share;
+      end if;
+      select case when redrive.text_in(q.policy, 'letterClass') = 'financial' then array['done', 'discarded']
+        else array['done', 'dead', 'discarded'] end
+      into leaving from redrive.queues q where q.id = dead_queue.id;
+      exit when not found;
       with picked as materialized (
         select r.partition, r.id
-        from unnest(case when dead_queue.is_kept then array[3, 5] else array[3, 4, 5] end) as s(state)
+        from (values ('done', 3), ('dead', 4), ('discarded', 5)) as s(name, state)
           cross join lateral (
             select t.partition, t.id, t.ended_at from redrive.items_sourced t
             where t.queue_id = dead_queue.id and t.state = s.state and t.ended_at < cutoff and t.origin is not null
             order by t.ended_at, t.id limit p_batch_size for update skip locked
           ) r
+        where s.name = any (leaving)
         order by r.ended_at, r.id limit p_batch_size
       ), gone as (
         delete from redrive.items_sourced t using picked p
@@ -198,7 +211,7 @@ begin
       insert into redrive.audit (at, actor, action, target, reason, request_id, details)
       values ((extract(epoch from clock_timestamp()) * 1000000)::bigint, 'database user ' || session_user,
         'letters.archive', dead_queue.name, 'archive_old_dlq_messages', '',
-        json_build_object('archived', batch, 'retention_days', p_retention_days)::text);
+        json_build_object('states', leaving, 'endedBefore', cutoff, 'batchSize', p_batch_size, 'letters', batch)::text);
       if may_commit then
         commit;
       end if;

@@ -101,6 +101,7 @@ create table counts (
   deleted integer not null default 0,
   forgotten integer not null default 0,
   archived integer not null default 0,
+  purged integer not null default 0,
   created_sum_ms integer not null default 0,
   lease_sum_ms integer not null default 0,
   lease_sum_count integer not null default 0,
