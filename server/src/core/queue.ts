@@ -38,9 +38,12 @@ export type Queue = Readonly<
   }
 >
 
-export type NewQueue = Readonly<
-  Partial<QueuePolicy> & { name: string; namespace?: string; partitions?: number }
+/** Some of it. Also of how letters go back: what is not named stays as it is. */
+export type PolicyChanges = Readonly<
+  Partial<Omit<QueuePolicy, 'redrive'>> & { redrive?: Partial<QueuePolicy['redrive']> }
 >
+
+export type NewQueue = Readonly<PolicyChanges & { name: string; namespace?: string; partitions?: number }>
 
 /** Each one costs rows in the store and room in every server, for as long as the queue is there. */
 export const partitionsMax = 10_000
@@ -65,8 +68,9 @@ export const defaultPolicy: QueuePolicy = {
   reference: '',
 }
 
-export function changedQueue(queue: Queue, changes: Partial<QueuePolicy>, now: Instant): Queue {
-  const changed = { ...queue, ...changes, updatedAt: now }
+export function changedQueue(queue: Queue, changes: PolicyChanges, now: Instant): Queue {
+  const redrive = { ...queue.redrive, ...changes.redrive }
+  const changed = { ...queue, ...changes, redrive, updatedAt: now }
   return isNewsToLetters(queue, changed) ? { ...changed, replannedUntil: null } : changed
 }
 
@@ -83,5 +87,6 @@ export function isAutomatic({ redrive }: Pick<QueuePolicy, 'redrive'>): boolean 
 
 export function newQueue(spec: NewQueue, now: Instant): Queue {
   const { namespace = systemNamespace, partitions = 1, ...policy } = spec
-  return { ...defaultPolicy, ...policy, namespace, partitions, createdAt: now, updatedAt: now }
+  const redrive = { ...defaultPolicy.redrive, ...policy.redrive }
+  return { ...defaultPolicy, ...policy, redrive, namespace, partitions, createdAt: now, updatedAt: now }
 }

@@ -6,7 +6,7 @@
  * poll) and are dealt to in turn; what time does happens by itself.
  */
 import type { Item, Leased } from '../core/item.ts'
-import type { NewQueue, Queue, QueuePolicy } from '../core/queue.ts'
+import type { NewQueue, PolicyChanges, Queue } from '../core/queue.ts'
 import type { GivenBack } from '../core/transitions.ts'
 import type {
   AuditEntry,
@@ -21,7 +21,7 @@ import type {
 
 export interface Engine {
   createQueue(queue: NewQueue, trace?: Trace): Promise<Queue>
-  updateQueue(name: string, changes: Partial<QueuePolicy>, trace?: Trace): Promise<Queue>
+  updateQueue(name: string, changes: PolicyChanges, trace?: Trace): Promise<Queue>
   /**
    * Requests that wait in it are rejected with QUEUE_SHUTTING_DOWN. Rejects with QUEUE_HOLDS_LETTERS where open letters of
    * class `financial` would go with it, unless that is forced.

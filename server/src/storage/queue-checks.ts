@@ -1,5 +1,5 @@
 /** What both backends refuse, in the same words. */
-import type { Queue, QueuePolicy } from '../core/queue.ts'
+import type { PolicyChanges, Queue, QueuePolicy } from '../core/queue.ts'
 import { KnownError } from '../errors.ts'
 
 export function queueNotFound(name: string): KnownError {
@@ -79,6 +79,6 @@ export function checkTimes({ leaseUs, expireUs }: Pick<QueuePolicy, 'leaseUs' | 
  * A change of the times is checked with what stands by then: two people may each change one of them, and
  * neither saw the other's. What is not changed is not held against a change of something else.
  */
-export function checkChangedTimes(changes: Partial<QueuePolicy>, merged: Queue): void {
+export function checkChangedTimes(changes: PolicyChanges, merged: Queue): void {
   if (changes.leaseUs !== undefined || changes.expireUs !== undefined) checkTimes(merged)
 }

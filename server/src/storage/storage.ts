@@ -15,7 +15,7 @@
 import type { Instant } from '../core/instant.ts'
 import type { Failure, Header, Item, Leased, Origin, Outcome, State } from '../core/item.ts'
 import type { EndedState } from '../core/letter-class.ts'
-import type { NewQueue, Queue, QueuePolicy } from '../core/queue.ts'
+import type { NewQueue, PolicyChanges, Queue } from '../core/queue.ts'
 import type { Because, GivenBack } from '../core/transitions.ts'
 import type { CampaignCommand, CampaignResults, CampaignStore } from './campaign-store.ts'
 import type { Difference } from './difference.ts'
@@ -112,7 +112,7 @@ export type CreateQueue = Readonly<{ op: 'create-queue'; queue: NewQueue; now: I
 export type UpdateQueue = Readonly<{
   op: 'update-queue'
   name: string
-  changes: Partial<QueuePolicy>
+  changes: PolicyChanges
   now: Instant
 }>
 /**

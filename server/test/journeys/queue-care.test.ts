@@ -51,6 +51,17 @@ describe('a queue over our API', () => {
     expect((await call('GET', '/api/v1/queues/orders')).status).toBe(404)
   })
 
+  it('changes of how letters go back only what is named', async () => {
+    const { call, post } = await aServer()
+    const backoff = { kind: 'fixed', delays: ['5s'], jitter: 0.5 }
+    const redrive = { mode: 'auto', redrives_max: 2, backoff }
+    await post('/api/v1/queues', { name: 'dead', policy: { redrive } })
+    const changed = await call('PATCH', '/api/v1/queues/dead', { policy: { redrive: { redrives_max: 4 } } })
+    expect(changed.body.policy.redrive).toEqual({ ...redrive, redrives_max: 4 })
+    const made = await post('/api/v1/queues', { name: 'new', policy: { redrive: { mode: 'auto' } } })
+    expect(made.body.policy.redrive).toMatchObject({ mode: 'auto', redrives_max: 3 })
+  })
+
   it('is refused with the field that is wrong', async () => {
     const { call, post } = await aServer()
     const refused = async (answer: Promise<Answer>, ...words: string[]) => {

@@ -1,7 +1,7 @@
 /** What a person does to a queue: make it, change it, stop and restart it, delete it. Each is audited. */
 import type { FastifyRequest } from 'fastify'
 import { Type } from 'typebox'
-import { defaultPolicy, partitionsMax, type QueuePolicy } from '../../core/queue.ts'
+import { defaultPolicy, type PolicyChanges, partitionsMax } from '../../core/queue.ts'
 import type { Engine, Trace } from '../../engine/engine.ts'
 import { checkTimes } from '../../storage/queue-checks.ts'
 import { route } from '../route.ts'
@@ -128,7 +128,7 @@ export const queueCareRoutes = [
 async function update(
   engine: Engine,
   name: string,
-  changes: Partial<QueuePolicy>,
+  changes: PolicyChanges,
   trace: Trace,
 ): Promise<QueueView> {
   const updated = await engine.updateQueue(name, changes, trace)

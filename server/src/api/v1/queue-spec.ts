@@ -1,6 +1,6 @@
 import { type Static, Type } from 'typebox'
 import { parseDuration } from '../../core/duration.ts'
-import { defaultPolicy, type QueuePolicy } from '../../core/queue.ts'
+import type { PolicyChanges } from '../../core/queue.ts'
 import type { RetryPolicy } from '../../core/retry.ts'
 import { KnownError } from '../../errors.ts'
 
@@ -57,7 +57,7 @@ export const PolicySpec = Type.Object(
         {
           additionalProperties: false,
           description:
-            'Of a dead queue: whether its letters go back by themselves, and how often at most. What is left out has its default.',
+            'Of a dead queue: whether its letters go back by themselves, and how often at most. What is left out has its default, and stays as it is when a queue is changed.',
         },
       ),
     ),
@@ -66,8 +66,8 @@ export const PolicySpec = Type.Object(
   { additionalProperties: false },
 )
 
-export function policyOf(spec: Static<typeof PolicySpec>): Partial<QueuePolicy> {
-  const policy: Partial<QueuePolicy> = {
+export function policyOf(spec: Static<typeof PolicySpec>): PolicyChanges {
+  const policy: PolicyChanges = {
     ...(spec.lease !== undefined && { leaseUs: durationOf('lease', spec.lease, 1) }),
     ...(spec.expire !== undefined && { expireUs: durationOf('expire', spec.expire, 1) }),
     ...(spec.attempts_max !== undefined && { attemptsMax: spec.attempts_max }),
@@ -78,12 +78,11 @@ export function policyOf(spec: Static<typeof PolicySpec>): Partial<QueuePolicy> 
     ...(spec.letter_class !== undefined && { letterClass: spec.letter_class }),
     ...(spec.redrive !== undefined && {
       redrive: {
-        mode: spec.redrive.mode ?? defaultPolicy.redrive.mode,
-        redrivesMax: spec.redrive.redrives_max ?? defaultPolicy.redrive.redrivesMax,
-        backoff:
-          spec.redrive.backoff === undefined
-            ? defaultPolicy.redrive.backoff
-            : retryOf(spec.redrive.backoff, 'redrive.backoff'),
+        ...(spec.redrive.mode !== undefined && { mode: spec.redrive.mode }),
+        ...(spec.redrive.redrives_max !== undefined && { redrivesMax: spec.redrive.redrives_max }),
+        ...(spec.redrive.backoff !== undefined && {
+          backoff: retryOf(spec.redrive.backoff, 'redrive.backoff'),
+        }),
       },
     }),
     ...(spec.reference !== undefined && { reference: spec.reference }),
