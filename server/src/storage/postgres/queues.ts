@@ -12,6 +12,7 @@ import {
 } from '../queue-checks.ts'
 import { policyText, queueOf } from '../queue-row.ts'
 import type { CreateQueue, DeleteQueue, QueuesQuery, UpdateQueue } from '../storage.ts'
+import { allOf } from './all-of.ts'
 import { insertEntries } from './audit.ts'
 import type { Connection, Connections, Row } from './connections.ts'
 import { Stale } from './errors.ts'
@@ -124,9 +125,11 @@ export async function lockQueueDefinitions(connection: Connection): Promise<void
  */
 export async function holdClass(transaction: Transaction, { id, queue }: KnownQueue): Promise<KnownQueue> {
   const { connection } = transaction
-  await connection.query({ text: `select pg_advisory_xact_lock_shared(${classLock}, $1)` }, [id])
-  // A statement of its own: it sees what was committed while that one waited.
-  const [row] = await connection.query({ text: 'select * from redrive.queues where id = $1' }, [id])
+  // Two statements: the second sees what was committed while the first waited.
+  const [, [row]] = await allOf([
+    connection.query({ text: `select pg_advisory_xact_lock_shared(${classLock}, $1)` }, [id]),
+    connection.query({ text: 'select * from redrive.queues where id = $1' }, [id]),
+  ])
   if (row === undefined) throw new Stale(`queue ${queue.name}`)
   return knownQueueOf(row)
 }

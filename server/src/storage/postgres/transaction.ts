@@ -1,7 +1,7 @@
 /**
  * The order in which locks are taken, so that writers do not wait for each other in a circle:
- * the lock on queue definitions, classes of queues, partitions (those of queues that have a dead queue before the others,
- * then by number), items (by queue, partition and id), the letters that they are redrives of (by UUID),
+ * the lock on queue definitions, partitions (those of queues that have a dead queue before the others,
+ * then by number), classes of queues, items (by queue, partition and id), the letters that they are redrives of (by UUID),
  * partitions of dead queues, groups, letters of campaigns, counts, counts of letters, counts of campaigns.
  * `advance` and `lease` never wait for items. What can still meet head-on (one list of commands that
  * locks items in several steps) is undone by the database and done again.
