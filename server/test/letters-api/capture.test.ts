@@ -72,6 +72,22 @@ describeServers('capturing letters over HTTP', (api) => {
     expect((await api.get(`/api/v1/letters/counts?queue=${dead}`)).body.total).toBe(4)
   })
 
+  it('shows the history of an envelope newest first, whichever way it was sent', async () => {
+    const { queue, dead } = await api.queues()
+    const [id] = await api.capture(
+      dead,
+      envelope(queue, {
+        error_details: { message: 'third' },
+        history: [
+          { failed_at: '2026-01-01T00:00:00Z', message: 'first' },
+          { failed_at: '2026-01-02T00:00:00Z', message: 'second' },
+        ],
+      }),
+    )
+    const { failures } = (await api.get(`/api/v1/letters/${id}`)).body
+    expect(failures.map(({ message }: Body) => message)).toEqual(['third', 'second', 'first'])
+  })
+
   it('captures what is no envelope, whole, and says what is wrong with it', async () => {
     const { dead } = await api.queues()
     const sent = [

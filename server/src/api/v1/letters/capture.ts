@@ -1,5 +1,6 @@
 /** Letters that died elsewhere: whoever could not process something sends it here. */
 import { Type } from 'typebox'
+import { historyMax } from '../../../core/item.ts'
 import {
   type EnvelopeDefaults,
   envelopeBounds,
@@ -41,7 +42,9 @@ const Envelope = Type.Unknown({
     consumer_group: text('Whose worker that was.'),
     first_failure_at: text('RFC 3339.'),
     last_failure_at: text('RFC 3339.'),
-    history: text('Earlier failures, newest first.'),
+    history: text(
+      `Earlier failures, in any order: they are kept newest first, by failed_at, and of more than ${historyMax} the newest.`,
+    ),
   },
 })
 
