@@ -159,8 +159,9 @@ export type LetterDetail = LetterFields &
     archived_at: string | null
     payload: LetterPayload
     headers: readonly LetterHeader[]
-    /** Newest first. */
+    /** Newest first: why it is dead, and up to 100 before. */
     failures: readonly (LetterFailure & Readonly<{ stack: string }>)[]
+    /** Newest first: the last 100. */
     redrives: readonly LetterRedrive[]
     edits: readonly LetterEdit[]
     audit: readonly AuditEntry[]
@@ -201,6 +202,7 @@ export type Envelope = Readonly<{
   consumer_group?: string
   first_failure_at?: string
   last_failure_at?: string
+  /** Failures before the last one, in any order. The newest 100 are kept. */
   history?: readonly unknown[]
 }>
 /** `problems`: what of its envelope could not be read, or not be kept as it was sent. */
