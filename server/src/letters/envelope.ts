@@ -11,6 +11,7 @@ import { type Failure, type Header, historyMax, type Origin } from '../core/item
 import { encodeText, readBytes, readHeaders } from './envelope-bytes.ts'
 import { distinctText, Fields, isObject, kindOf, Problems } from './envelope-fields.ts'
 import { toldByHeaders } from './envelope-headers.ts'
+import { hasErrorDetails, tellUnknown } from './envelope-unknown.ts'
 import { elementTexts, fieldTexts } from './json-text.ts'
 import type { CapturedLetter } from './letters.ts'
 
@@ -65,6 +66,7 @@ export function readEnvelope(json: unknown, text: string, defaults: EnvelopeDefa
   const history = readHistory(json.history, reader, failure, defaults, problems)
   const sourceId = readSourceId(reader, origin, problems)
   const diedAt = readDiedAt(reader, defaults.now, problems)
+  tellUnknown(json, problems)
   const letter: CapturedLetter = {
     sourceId,
     origin,
@@ -183,10 +185,9 @@ function readHistory(
       const text = texts[place] ?? '{}'
       const reader = new Fields(entry, text, problems)
       const at = failedAt(reader) ?? defaults.now
-      const own =
-        entry.error_details === undefined
-          ? new Fields({ ...entry, error_details: entry }, withField(text, 'error_details', text), problems)
-          : reader
+      const own = hasErrorDetails(entry)
+        ? reader
+        : new Fields({ ...entry, error_details: entry }, withField(text, 'error_details', text), problems)
       return [
         { ...readFailure(own, reader.time('first_failure_at') ?? at, at), worker: workerOf(reader, failure) },
       ]

@@ -88,6 +88,23 @@ describeServers('capturing letters over HTTP', (api) => {
     expect(failures.map(({ message }: Body) => message)).toEqual(['third', 'second', 'first'])
   })
 
+  it('says which fields it does not know, and keeps them', async () => {
+    const { dead } = await api.queues()
+    const sent = { original_value: 'v', error_message: 'disk full', orignal_topic: 'orders' }
+    const { body } = await api.post('/api/v1/letters', { queue: dead, letters: [sent] })
+    expect(body.letters[0].problems).toEqual([
+      'error_message is an unknown field',
+      'orignal_topic is an unknown field; did you mean original_topic?',
+    ])
+    const letter = (await api.get(`/api/v1/letters/${body.letters[0].id}?payload=text`)).body
+    expect(letter).toMatchObject({ payload: { value: 'v' }, failures: [{ reason: 'unknown', message: '' }] })
+    expect(letter.headers.map(({ name }: Body) => name)).toEqual(['redrive-envelope'])
+    expect(JSON.parse(letter.headers[0].value)).toEqual({
+      error_message: 'disk full',
+      orignal_topic: 'orders',
+    })
+  })
+
   it('captures what is no envelope, whole, and says what is wrong with it', async () => {
     const { dead } = await api.queues()
     const sent = [
@@ -98,7 +115,7 @@ describeServers('capturing letters over HTTP', (api) => {
     ]
     const { status, body } = await api.post('/api/v1/letters', { queue: dead, letters: sent })
     expect(status).toBe(200)
-    expect(body.letters.map(({ problems }: { problems: string[] }) => problems.length)).toEqual([1, 1, 2, 0])
+    expect(body.letters.map(({ problems }: { problems: string[] }) => problems.length)).toEqual([1, 1, 2, 1])
     const { body: detail } = await api.get(`/api/v1/letters/${body.letters[2].id}?payload=json`)
     expect(detail.payload.value).toEqual(sent[2])
     expect(detail.failures[0]).toMatchObject({ reason: 'undecodable' })
