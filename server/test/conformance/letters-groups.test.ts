@@ -181,6 +181,39 @@ describeStores('groups of letters', (given) => {
     ])
   })
 
+  it('were first seen with the earliest death, in whatever order they come to be known', async () => {
+    const letters = await given.queue()
+    const others = { failure: aFailure({ errorClass: 'Other' }) }
+    const seen = async () => {
+      const [group] = await groups({ errorClasses: [aFailure().errorClass] })
+      return [group?.firstSeenAt, group?.lastSeenAt].map((at) => at && at - noon)
+    }
+    const died = (at: number, changes: object = {}) => aLetter({ diedAt: noon + at, ...changes })
+    await acts.capture(letters, [died(-hour), died(-10 * hour), died(-9 * hour), died(-day, others)])
+    expect(await seen()).toEqual([-10 * hour, -hour])
+    await acts.capture(letters, [died(-2 * hour), died(-20 * hour, { sourceId: 'a' }), died(-19 * hour)])
+    expect(await seen()).toEqual([-20 * hour, -hour])
+    await acts.capture(letters, [died(-5 * hour)])
+    expect(await seen()).toEqual([-20 * hour, -hour])
+    // It is there already, and died when it did.
+    await acts.capture(letters, [died(-30 * hour, { sourceId: 'a' }), died(-20 * hour - 1)])
+    expect(await seen()).toEqual([-20 * hour - 1, -hour])
+    // What was undone is not remembered either.
+    const earlier = {
+      op: 'import',
+      queue: letters,
+      partition: 0,
+      now: noon,
+      items: [died(-40 * hour)],
+    } as const
+    const refused = { ...earlier, queue: 'nowhere' } as const
+    await expect(given.storage.write([earlier, refused])).rejects.toMatchObject({ code: 'QUEUE_NOT_FOUND' })
+    expect(await seen()).toEqual([-20 * hour - 1, -hour])
+    await acts.capture(letters, [died(-21 * hour)])
+    expect(await seen()).toEqual([-21 * hour, -hour])
+    expect(await groups({ errorClasses: ['Other'] })).toMatchObject([{ firstSeenAt: noon - day }])
+  })
+
   it('say how many arrived per hour', async () => {
     const { work, letters } = await acts.queues()
     const list = async () => listAll(given.storage, letters)
