@@ -66,6 +66,19 @@ describeStores('groups of letters', (given) => {
     expect((await groups({ queues: [two] })).map(({ queue }) => queue)).toEqual([two, two, two])
   })
 
+  it('are one for leases that ended, whoever held them', async () => {
+    const { work } = await acts.queues({ leaseUs: minute, attemptsMax: 1 })
+    await given.run({ op: 'produce', queue: work, partition: 0, items: newItems(3), now: noon })
+    const holders = ['shop-worker-6d5f7c9b8-xkqwz', 'alice', 'bob']
+    await given.run({ op: 'lease', queue: work, partition: 0, holders, now: noon })
+    await given.run({ op: 'advance', now: noon + minute + 1, countMax: 10 })
+    const title = 'lease ended: the item was not completed, extended or given back in time'
+    const found = await groups()
+    expect(found).toMatchObject([{ count: 3, reason: 'attempts', slug: 'lease_ended', title }])
+    const letters = await listAll(given.storage, found[0]?.queue ?? '')
+    expect(letters.map(({ failure }) => failure?.worker).toSorted()).toEqual(holders.toSorted())
+  })
+
   it('come with the most letters first, then by id, page by page', async () => {
     const letters = await given.queue()
     const sizes = [2, 5, 1, 2, 3, 1]
