@@ -163,8 +163,9 @@ export type LetterDetail = LetterFields &
     archived_at: string | null
     payload: LetterPayload
     headers: readonly LetterHeader[]
-    /** Newest first. */
+    /** Newest first: why it is dead, and up to 100 before. */
     failures: readonly (LetterFailure & Readonly<{ stack: string }>)[]
+    /** Newest first: the last 100. */
     redrives: readonly LetterRedrive[]
     edits: readonly LetterEdit[]
     audit: readonly AuditEntry[]
@@ -222,7 +223,7 @@ export type Envelope = Readonly<{
   last_failure_at?: string | number
   /** When it became a dead letter; now, unless told. */
   dead_lettered_at?: string | number
-  /** Failures before this one, each like the envelope's own, with `failed_at`. */
+  /** Failures before this one in any order, each like the envelope's own, with `failed_at`. The newest 100 are kept. */
   history?: readonly unknown[]
 }>
 /** `problems`: what of its envelope could not be read, or not be kept as it was sent. */

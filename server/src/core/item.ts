@@ -72,7 +72,7 @@ export interface ItemBase {
 }
 
 /** How many earlier failures are kept of an item. */
-export const historyMax = 20
+export const historyMax = 100
 
 export type LetterFacts = Readonly<{
   /** How often somebody sent it back, or the policy did: also those redrives that did not come back. */

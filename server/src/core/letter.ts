@@ -28,7 +28,7 @@ import { retryDelayUs } from './retry.ts'
 /** Shown as who holds the letter; what decides is `isRedriving`. */
 export const redriveHolder = 'redrive under way'
 /** How many redrives of a letter are remembered one by one. */
-export const redrivesKept = 20
+export const redrivesKept = 100
 /** For redrives whose outcome the store itself sees: they end when the item ends. */
 export const noDeadline: Instant = instantMax
 

@@ -80,6 +80,9 @@ export function unlease(item: Leased, now: Instant): Waiting {
   return { ...rest, state: 'waiting', availableAt: null, attempts: item.attempts - 1, updatedAt: now }
 }
 
+/** Without the name of who held it: that is kept as the worker, and would make one cause of failure many. */
+const leaseEnded = 'lease ended: the item was not completed, extended or given back in time'
+
 /**
  * What the passing of time does to an item whose `dueAt` has come: a lease ends, a scheduled item
  * becomes available, a waiting one expires, a done one has been kept long enough.
@@ -87,8 +90,7 @@ export function unlease(item: Leased, now: Instant): Waiting {
 export function comeDue(item: Item, rules: Rules, now: Instant): Fate {
   switch (item.state) {
     case 'leased': {
-      const failed = (reason: string) =>
-        failureOf(item, { message: `lease of ${item.lease.holder} ended` }, reason, now)
+      const failed = (reason: string) => failureOf(item, { message: leaseEnded }, reason, now)
       if (isRedriving(item))
         return { to: 'come-back', failure: outcomeUnknown(item, now), because: 'lease-end' }
       if (item.attempts >= attemptsMaxOf(item, rules)) return die(item, failed('attempts'), rules, 'attempts')

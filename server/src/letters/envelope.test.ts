@@ -1,6 +1,7 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { bytes, noon, textOf } from '../../test/make.ts'
+import { historyMax } from '../core/item.ts'
 import { checkCommand } from '../storage/check-command.ts'
 import { envelopeHeaderName, readEnvelope, undecodedLetter } from './envelope.ts'
 
@@ -276,6 +277,53 @@ describe('an envelope', () => {
     expect(died('2026-11-16T12:00:00.000001Z')).toEqual([noon, 1])
     expect(died('2100-01-01T00:00:00Z')).toEqual([noon, 1])
     expect(died('2026-02-30T00:00:00Z')).toEqual([undefined, 1])
+  })
+
+  describe('with a history', () => {
+    const entry = (message: string, at?: string) => ({
+      message,
+      ...(at !== undefined && { failed_at: `2026-11-${at}T00:00:00Z` }),
+    })
+    const messages = (...history: unknown[]) => read({ history }).letter.history.map(({ message }) => message)
+
+    it('has the newest failure first, whichever way it is sent', () => {
+      expect(messages(entry('first', '01'), entry('second', '02'), entry('third', '03'))).toEqual([
+        'third',
+        'second',
+        'first',
+      ])
+      const last = { error_details: { message: 'last' }, last_failure_at: '2026-11-04T00:00:00Z' }
+      expect(messages(entry('third', '03'), entry('second', '02'), last)).toEqual(['last', 'third', 'second'])
+    })
+
+    it('keeps those of one time, and those of none, as they were sent', () => {
+      expect(messages(entry('b', '01'), entry('a', '01'), entry('c', '02'))).toEqual(['c', 'b', 'a'])
+      expect(messages(entry('b'), entry('a'), entry('c'))).toEqual(['b', 'a', 'c'])
+      expect(messages(entry('x'), entry('a', '03'), entry('y'), entry('b', '02'))).toEqual([
+        'x',
+        'a',
+        'y',
+        'b',
+      ])
+      expect(messages(entry('a', '01'), entry('x'), entry('b', '02'))).toEqual(['b', 'a', 'x'])
+    })
+
+    it('longer than its bound keeps the newest, says so, and keeps what was sent', () => {
+      const at = (index: number) => new Date(Date.UTC(2026, 10, 1) + index * 1_000).toISOString()
+      const history = Array.from({ length: 300 }, (_, index) => ({
+        message: `${index}`,
+        failed_at: at(index),
+      }))
+      const { letter, problems } = read({ ...whole, history })
+      expect(problems).toEqual([`history has 300 entries: the newest ${historyMax} are kept`])
+      expect(letter.history.map(({ message }) => message)).toEqual(
+        Array.from({ length: historyMax }, (_, index) => `${299 - index}`),
+      )
+      expect(letter.failure.reason).toBe('PaymentRefused')
+      const [name, kept] = letter.headers.at(-1) ?? []
+      expect(name).toBe(envelopeHeaderName)
+      expect(JSON.parse(textOf(kept ?? null)).history).toEqual(history)
+    })
   })
 
   it('never throws, and gives only what a store can keep', () => {

@@ -12,6 +12,7 @@ import { elementTexts, fieldTexts } from '../core/json-text.ts'
 import { encodeText, readBytes, readHeaders } from './envelope-bytes.ts'
 import { distinctText, Fields, isObject, kindOf, Problems } from './envelope-fields.ts'
 import { toldByHeaders } from './envelope-headers.ts'
+import { hasErrorDetails, tellUnknown } from './envelope-unknown.ts'
 import type { CapturedLetter } from './letters.ts'
 
 export type ReadEnvelope = Readonly<{
@@ -65,6 +66,7 @@ export function readEnvelope(json: unknown, text: string, defaults: EnvelopeDefa
   const history = readHistory(json.history, reader, failure, defaults, problems)
   const sourceId = readSourceId(reader, origin, problems)
   const diedAt = readDiedAt(reader, defaults.now, problems)
+  tellUnknown(json, problems)
   const letter: CapturedLetter = {
     sourceId,
     origin,
@@ -169,23 +171,48 @@ function readHistory(
     problems.unread(`history is ${kindOf(value)}, not a list`)
     return []
   }
+  if (value.length > historyMax)
+    problems.mended(`history has ${value.length} entries: the newest ${historyMax} are kept`)
   const texts = elementTexts(whole.written('history'))
-  return value.slice(0, historyMax).flatMap((entry: unknown, index) => {
-    if (!isObject(entry)) {
-      problems.unread(`history has ${kindOf(entry)}, not an object`)
-      return []
-    }
-    const text = texts[index] ?? '{}'
-    const reader = new Fields(entry, text, problems)
-    const at = reader.time('failed_at') ?? reader.time('last_failure_at') ?? defaults.now
-    const own =
-      entry.error_details === undefined
-        ? new Fields({ ...entry, error_details: entry }, withField(text, 'error_details', text), problems)
-        : reader
-    return [
-      { ...readFailure(own, reader.time('first_failure_at') ?? at, at), worker: workerOf(reader, failure) },
-    ]
+  return newestFirst(value)
+    .slice(0, historyMax)
+    .flatMap((place) => {
+      const entry: unknown = value[place]
+      if (!isObject(entry)) {
+        problems.unread(`history has ${kindOf(entry)}, not an object`)
+        return []
+      }
+      const text = texts[place] ?? '{}'
+      const reader = new Fields(entry, text, problems)
+      const at = failedAt(reader) ?? defaults.now
+      const own = hasErrorDetails(entry)
+        ? reader
+        : new Fields({ ...entry, error_details: entry }, withField(text, 'error_details', text), problems)
+      return [
+        { ...readFailure(own, reader.time('first_failure_at') ?? at, at), worker: workerOf(reader, failure) },
+      ]
+    })
+}
+
+function failedAt(entry: Fields): Instant | undefined {
+  return entry.time('failed_at') ?? entry.time('last_failure_at')
+}
+
+/**
+ * The places of the entries, that of the newest first: senders write them either way. One without a time stays with
+ * the one before it, so that a history without any stays as it was sent.
+ */
+function newestFirst(entries: readonly unknown[]): readonly number[] {
+  // What is wrong with a time is said where the entry is read: most of a long history never is.
+  const times = entries.map((entry) =>
+    isObject(entry) ? failedAt(new Fields(entry, '{}', new Problems())) : undefined,
+  )
+  let before = times.find((time) => time !== undefined) ?? 0
+  const told = times.map((time) => {
+    before = time ?? before
+    return before
   })
+  return [...told.keys()].sort((a, b) => (told[b] as Instant) - (told[a] as Instant))
 }
 
 function workerOf(reader: Fields, failure: Failure): string {

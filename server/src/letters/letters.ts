@@ -7,6 +7,7 @@ import type { Failure, Header, Item, Origin } from '../core/item.ts'
 import type { Trace } from '../engine/engine.ts'
 import type { CampaignCounts, CampaignLetter, CampaignLetterState } from '../storage/campaign-store.ts'
 import type {
+  CountedBy,
   CountedFilter,
   Discarding,
   EditedLetter,
@@ -48,8 +49,8 @@ export interface Letters {
    * many causes is not always that of its own message.
    */
   slugs(letters: readonly Item[]): Promise<(letter: Item) => string>
-  /** Whether counts can tell how many letters match: in a queue with too many classes not always by class. */
-  areCountsExact(filter: CountedFilter): Promise<boolean>
+  /** Whether counts can tell how many letters match, and of which kind: in a queue with too many classes not always by class. */
+  areCountsExact(filter: CountedFilter, by?: readonly CountedBy[]): Promise<boolean>
   groupArrivals(groupIds: readonly number[], since: Instant): Promise<readonly GroupArrivals[]>
   listArchived(query: ArchivedSearch): Promise<readonly ListedArchived[]>
 

@@ -95,6 +95,19 @@ describe('a total', () => {
     expect(await search.areCountsExact({ queues: ['q'] })).toBe(true)
   })
 
+  it('is not claimed by class where letters are counted without it', async () => {
+    const storage = (others: number) =>
+      ({
+        countLetters: async ({ filter }: LetterCountsQuery) =>
+          filter.errorClasses?.includes('(others)') ? [{ count: others }] : [{ count: 7 }],
+      }) as unknown as Storage
+    const search = createSearch(storage(3))
+    expect(await search.areCountsExact({ queues: ['q'] }, ['errorClass', 'state'])).toBe(false)
+    expect(await search.areCountsExact({ slugs: ['some'] }, ['errorClass'])).toBe(true)
+    expect(await search.areCountsExact({ queues: ['q'] }, ['reason', 'state'])).toBe(true)
+    expect(await createSearch(storage(0)).areCountsExact({}, ['errorClass'])).toBe(true)
+  })
+
   it('is known where counts alone can tell', () => {
     expect(isCounted({})).toBe(true)
     expect(isCounted({ queues: ['a'], states: ['dead'], groupIds: [1], redrives: { min: 1, max: 9 } })).toBe(

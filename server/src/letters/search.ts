@@ -1,6 +1,7 @@
 /** Finding letters: by id, by filter within a time, by count. */
 import { anyClass } from '../core/cause.ts'
 import {
+  type CountedBy,
   type CountedFilter,
   type LetterBytes,
   type LetterFilter,
@@ -91,7 +92,7 @@ export function createSearch(storage: Storage, elapsedMs: () => number = () => p
     countOpenSince: (since) => storage.countOpenSince(since),
     groups: (query) => storage.listGroups(query),
     slugs: createSlugs(storage),
-    areCountsExact: (filter) => areCountsExact(storage, filter),
+    areCountsExact: (filter, by) => areCountsExact(storage, filter, by),
     groupArrivals: (groupIds, since) => storage.groupArrivals(groupIds, since),
     listArchived: (query) => storage.listArchivedLetters(query),
   }
@@ -146,13 +147,15 @@ async function totalOf(storage: Pick<Storage, 'countLetters'>, filter: LetterFil
   return rows.reduce((sum, { count }) => sum + count, 0)
 }
 
-/** Letters whose classes are not told apart any more may be of the one that is asked for. */
+/** Letters whose classes are not told apart any more may be of the one that is asked for, or of any that is counted. */
 export async function areCountsExact(
   storage: Pick<Storage, 'countLetters'>,
   filter: LetterFilter,
+  by: readonly CountedBy[] = [],
 ): Promise<boolean> {
   const { errorClasses, slugs } = filter
-  if (errorClasses === undefined || slugs?.includes('other') === false) return true
+  const isOfClasses = errorClasses !== undefined || by.includes('errorClass')
+  if (!isOfClasses || slugs?.includes('other') === false) return true
   const lost = { ...countedPart(filter), slugs: ['other'], errorClasses: [anyClass] }
   return (await totalOf(storage, lost)) === 0
 }

@@ -121,6 +121,24 @@ describeStores('a dead queue', (given) => {
       ])
     })
 
+    it('with each of up to a hundred failures before the last, newest first', async () => {
+      const letters = await given.queue()
+      const queue = await given.queue({ deadQueue: letters })
+      await produce(queue, newItems(1))
+      const rounds = 103
+      for (let round = 1; round <= rounds; round++) {
+        const [item] = await lease(queue, 1, noon + round)
+        const error = { message: `round ${round}` }
+        const items = [{ id: item?.id ?? '', availableAt: null, isDead: round === rounds, error }]
+        await given.run({ op: 'retry', queue, partition: 0, items, now: noon + round })
+      }
+      const [letter] = await list(letters)
+      expect(letter?.failure?.message).toBe('round 103')
+      expect(letter?.history.map(({ message }) => message)).toEqual(
+        Array.from({ length: 100 }, (_, index) => `round ${rounds - 1 - index}`),
+      )
+    })
+
     it('with the attempts and the first failure of its whole life before', async () => {
       const letters = await given.queue()
       const queue = await given.queue({ deadQueue: letters, attemptsMax: 2 })

@@ -66,6 +66,19 @@ describeStores('groups of letters', (given) => {
     expect((await groups({ queues: [two] })).map(({ queue }) => queue)).toEqual([two, two, two])
   })
 
+  it('are one for leases that ended, whoever held them', async () => {
+    const { work } = await acts.queues({ leaseUs: minute, attemptsMax: 1 })
+    await given.run({ op: 'produce', queue: work, partition: 0, items: newItems(3), now: noon })
+    const holders = ['shop-worker-6d5f7c9b8-xkqwz', 'alice', 'bob']
+    await given.run({ op: 'lease', queue: work, partition: 0, holders, now: noon })
+    await given.run({ op: 'advance', now: noon + minute + 1, countMax: 10 })
+    const title = 'lease ended: the item was not completed, extended or given back in time'
+    const found = await groups()
+    expect(found).toMatchObject([{ count: 3, reason: 'attempts', slug: 'lease_ended', title }])
+    const letters = await listAll(given.storage, found[0]?.queue ?? '')
+    expect(letters.map(({ failure }) => failure?.worker).toSorted()).toEqual(holders.toSorted())
+  })
+
   it('come with the most letters first, then by id, page by page', async () => {
     const letters = await given.queue()
     const sizes = [2, 5, 1, 2, 3, 1]
@@ -179,6 +192,39 @@ describeStores('groups of letters', (given) => {
       { ...old, found: 1, seen: [0, 5 * day], hours },
       { ...now, found: 0 },
     ])
+  })
+
+  it('were first seen with the earliest death, in whatever order they come to be known', async () => {
+    const letters = await given.queue()
+    const others = { failure: aFailure({ errorClass: 'Other' }) }
+    const seen = async () => {
+      const [group] = await groups({ errorClasses: [aFailure().errorClass] })
+      return [group?.firstSeenAt, group?.lastSeenAt].map((at) => at && at - noon)
+    }
+    const died = (at: number, changes: object = {}) => aLetter({ diedAt: noon + at, ...changes })
+    await acts.capture(letters, [died(-hour), died(-10 * hour), died(-9 * hour), died(-day, others)])
+    expect(await seen()).toEqual([-10 * hour, -hour])
+    await acts.capture(letters, [died(-2 * hour), died(-20 * hour, { sourceId: 'a' }), died(-19 * hour)])
+    expect(await seen()).toEqual([-20 * hour, -hour])
+    await acts.capture(letters, [died(-5 * hour)])
+    expect(await seen()).toEqual([-20 * hour, -hour])
+    // It is there already, and died when it did.
+    await acts.capture(letters, [died(-30 * hour, { sourceId: 'a' }), died(-20 * hour - 1)])
+    expect(await seen()).toEqual([-20 * hour - 1, -hour])
+    // What was undone is not remembered either.
+    const earlier = {
+      op: 'import',
+      queue: letters,
+      partition: 0,
+      now: noon,
+      items: [died(-40 * hour)],
+    } as const
+    const refused = { ...earlier, queue: 'nowhere' } as const
+    await expect(given.storage.write([earlier, refused])).rejects.toMatchObject({ code: 'QUEUE_NOT_FOUND' })
+    expect(await seen()).toEqual([-20 * hour - 1, -hour])
+    await acts.capture(letters, [died(-21 * hour)])
+    expect(await seen()).toEqual([-21 * hour, -hour])
+    expect(await groups({ errorClasses: ['Other'] })).toMatchObject([{ firstSeenAt: noon - day }])
   })
 
   it('say how many arrived per hour', async () => {

@@ -5,9 +5,9 @@
 import { expect, it } from 'vitest'
 import type { Outcome } from '../../src/core/item.ts'
 import type { Storage } from '../../src/storage/storage.ts'
-import { bytes, minute, newItems, noon, second } from '../make.ts'
+import { aFailure, bytes, minute, newItems, noon, second } from '../make.ts'
 import { byChance, type Chance, repeats } from './chance.ts'
-import { letterActs } from './letter-acts.ts'
+import { aLetter, letterActs } from './letter-acts.ts'
 import { expectSound, expectUnique } from './oracle.ts'
 import { listAll, run } from './store-facts.ts'
 import { describeSome } from './stores.ts'
@@ -119,6 +119,34 @@ describeSome(['PostgreSQL'], 'two servers and the same letters', (given) => {
     ])
     await other.close()
     expect((await listAll(given.storage, letters)).length).toBeGreaterThanOrEqual(35)
+  })
+
+  it('agree on when each group was first seen, whoever gets the earliest death of it', async () => {
+    const other = await given.place.open()
+    const queue = await given.queue({ partitions: 2 })
+    const classes = [...'abcdefgh'].map((letter) => `Class_${letter}`)
+    const servers = [given.storage, other]
+    const rounds = 20
+    for (let round = 1; round <= rounds; round++) {
+      // At the same time and from both ends, each a little before all that either has seen.
+      await Promise.all(
+        servers.map((storage, server) => {
+          const items = classes.map((errorClass, place) =>
+            aLetter({
+              failure: aFailure({ errorClass }),
+              diedAt: noon - round * second - ((place + server) % 2),
+            }),
+          )
+          if (server === 1) items.reverse()
+          return run(storage, { op: 'import', queue, partition: server, items, now: noon })
+        }),
+      )
+    }
+    const groups = await other.listGroups({ filter: { queues: [queue] }, isEmptyToo: false, countMax: 100 })
+    await other.close()
+    expect(groups).toHaveLength(classes.length)
+    for (const { firstSeenAt, lastSeenAt } of groups)
+      expect([firstSeenAt, lastSeenAt]).toEqual([noon - rounds * second - 1, noon - second])
   })
 })
 

@@ -72,6 +72,39 @@ describeServers('capturing letters over HTTP', (api) => {
     expect((await api.get(`/api/v1/letters/counts?queue=${dead}`)).body.total).toBe(4)
   })
 
+  it('shows the history of an envelope newest first, whichever way it was sent', async () => {
+    const { queue, dead } = await api.queues()
+    const [id] = await api.capture(
+      dead,
+      envelope(queue, {
+        error_details: { message: 'third' },
+        history: [
+          { failed_at: '2026-01-01T00:00:00Z', message: 'first' },
+          { failed_at: '2026-01-02T00:00:00Z', message: 'second' },
+        ],
+      }),
+    )
+    const { failures } = (await api.get(`/api/v1/letters/${id}`)).body
+    expect(failures.map(({ message }: Body) => message)).toEqual(['third', 'second', 'first'])
+  })
+
+  it('says which fields it does not know, and keeps them', async () => {
+    const { dead } = await api.queues()
+    const sent = { original_value: 'v', error_message: 'disk full', orignal_topic: 'orders' }
+    const { body } = await api.post('/api/v1/letters', { queue: dead, letters: [sent] })
+    expect(body.letters[0].problems).toEqual([
+      'error_message is an unknown field',
+      'orignal_topic is an unknown field; did you mean original_topic?',
+    ])
+    const letter = (await api.get(`/api/v1/letters/${body.letters[0].id}?payload=text`)).body
+    expect(letter).toMatchObject({ payload: { value: 'v' }, failures: [{ reason: 'unknown', message: '' }] })
+    expect(letter.headers.map(({ name }: Body) => name)).toEqual(['redrive-envelope'])
+    expect(JSON.parse(letter.headers[0].value)).toEqual({
+      error_message: 'disk full',
+      orignal_topic: 'orders',
+    })
+  })
+
   it('captures what is no envelope, whole, and says what is wrong with it', async () => {
     const { dead } = await api.queues()
     const sent = [
@@ -82,7 +115,7 @@ describeServers('capturing letters over HTTP', (api) => {
     ]
     const { status, body } = await api.post('/api/v1/letters', { queue: dead, letters: sent })
     expect(status).toBe(200)
-    expect(body.letters.map(({ problems }: { problems: string[] }) => problems.length)).toEqual([1, 1, 2, 0])
+    expect(body.letters.map(({ problems }: { problems: string[] }) => problems.length)).toEqual([1, 1, 2, 1])
     const { body: detail } = await api.get(`/api/v1/letters/${body.letters[2].id}?payload=json`)
     expect(detail.payload.value).toEqual(sent[2])
     expect(detail.failures[0]).toMatchObject({ reason: 'undecodable' })

@@ -128,6 +128,28 @@ describeServers('groups of letters', (api) => {
     expect(await list('slug=other&status=PENDING')).toMatchObject({ total: 0 })
   })
 
+  it('beyond the classes that are told apart say so wherever letters are counted by class', {
+    timeout: 240_000,
+  }, async () => {
+    const { queue, dead } = await api.queues()
+    const ofClass = (exception_class: string) =>
+      envelope(queue, { reason: 'r', error_details: { exception_class, message: 'm' } })
+    for (let from = 0; from < 10_000; from += 1_000)
+      await api.capture(dead, ...Array.from({ length: 1_000 }, (_, index) => ofClass(`Class${from + index}`)))
+    const counts = async (query: string) =>
+      (await api.get(`/api/v1/letters/counts?queue=${dead}&${query}`)).body
+    expect((await counts('by=error_class')).is_exact).toBeUndefined()
+    await api.capture(dead, ofClass('One'), ofClass('Other'))
+    const byClass = await counts('by=error_class')
+    expect(byClass).toMatchObject({ total: 10_002, is_exact: false })
+    expect(byClass.counts).toContainEqual({ error_class: '(others)', count: 2 })
+    expect(await counts('error_class=One')).toMatchObject({ total: 0, is_exact: false })
+    // What is counted is none of these.
+    const named = await counts('by=error_class&slug=m')
+    expect([named.total, named.is_exact]).toEqual([5_000, undefined])
+    expect(await counts('by=reason')).toEqual({ counts: [{ reason: 'r', count: 10_002 }], total: 10_002 })
+  })
+
   it('that are not there are not found', async () => {
     expect(await api.get('/api/v1/groups/999999')).toMatchObject({
       status: 404,

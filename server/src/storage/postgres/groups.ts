@@ -1,9 +1,14 @@
 /**
- * The groups of letters. A group is made with its first letter and never changes; so a server may remember
- * which one a fingerprint stands for as long as it likes. Queue ids are never used again: what is remembered
+ * The groups of letters. A group is made with its first letter, and what it stands for never changes; so a server may
+ * remember which one a fingerprint stands for as long as it likes. Queue ids are never used again: what is remembered
  * of a queue that was deleted is of no queue any more.
+ *
+ * Only when it was first seen changes, and only to an earlier time: letters come to be known in another order than that
+ * of their deaths. So a server also remembers a time that each was first seen by, and writes to a group when it gets
+ * an earlier letter. Deaths that come in order write nothing.
  */
 import { type Cause, causeOf, type Fold, foldedCause, foldFor } from '../../core/cause.ts'
+import type { Instant } from '../../core/instant.ts'
 import type { Failure, Item, Origin } from '../../core/item.ts'
 import { int4s, int8s, texts } from './arrays.ts'
 import type { Statement } from './connections.ts'
@@ -14,25 +19,40 @@ const rememberedMax = 100_000
 
 export class GroupBook {
   readonly #ids = new Map<string, number>()
+  readonly #seenAt = new Map<number, Instant>()
 
   get(key: string): number | undefined {
     return this.#ids.get(key)
   }
 
   set(key: string, id: number): void {
-    if (this.#ids.size >= rememberedMax) {
-      const [oldest] = this.#ids.keys()
-      if (oldest !== undefined) this.#ids.delete(oldest)
-    }
+    makeRoom(this.#ids)
     this.#ids.set(key, id)
   }
+
+  /** That group is known to have been seen by then. */
+  isSeenBy(groupId: number, at: Instant): boolean {
+    return (this.#seenAt.get(groupId) ?? Number.POSITIVE_INFINITY) <= at
+  }
+
+  noteSeen(groupId: number, at: Instant): void {
+    if (this.isSeenBy(groupId, at)) return
+    makeRoom(this.#seenAt)
+    this.#seenAt.set(groupId, at)
+  }
+}
+
+function makeRoom<K>(remembered: Map<K, unknown>): void {
+  if (remembered.size < rememberedMax) return
+  const [oldest] = remembered.keys()
+  if (oldest !== undefined) remembered.delete(oldest)
 }
 
 const findGroups: Statement = {
   name: 'find-groups',
-  text: `select g.queue_id, g.fingerprint, g.id from unnest($1::int4[], $2::text[]) as w(queue_id, fingerprint)
+  text: `select g.queue_id, g.fingerprint, g.id, g.first_seen_at from unnest($1::int4[], $2::text[]) as w(queue_id, fingerprint)
     cross join lateral (
-      select f.queue_id, f.fingerprint, f.id from redrive.groups f
+      select f.queue_id, f.fingerprint, f.id, f.first_seen_at from redrive.groups f
       where f.queue_id = w.queue_id and f.fingerprint = w.fingerprint offset 0) g`,
 }
 
@@ -47,7 +67,44 @@ const makeGroups: Statement = {
   name: 'make-groups',
   text: `insert into redrive.groups (queue_id, fingerprint, origin, reason, slug, error_class, title, first_seen_at)
     select * from unnest($1::int4[], $2::text[], $3::text[], $4::text[], $5::text[], $6::text[], $7::text[], $8::int8[])
-    on conflict (queue_id, fingerprint) do nothing returning queue_id, fingerprint, id`,
+    on conflict (queue_id, fingerprint) do nothing returning queue_id, fingerprint, id, first_seen_at`,
+}
+
+/** In the order in which they are asked for. Who waited for one that was made earlier still finds it changed. */
+export const lockLater: Statement = {
+  name: 'lock-later-groups',
+  text: `select g.id, w.at from unnest($1::int4[], $2::int8[]) as w(id, at)
+    cross join lateral (
+      select f.id from redrive.groups f where f.id = w.id and f.first_seen_at > w.at for no key update) g`,
+}
+
+/** Only those that are locked. */
+export const lowerFirstSeenAt: Statement = {
+  name: 'lower-first-seen',
+  text: `update redrive.groups t set first_seen_at = w.at from unnest($1::int4[], $2::int8[]) as w(id, at)
+      cross join lateral (select f.ctid as place from redrive.groups f where f.id = w.id offset 0) p
+    where t.ctid = p.place`,
+}
+
+/** Writes to the groups that got a letter from before they are known to have been seen: to none, as a rule. */
+export async function lowerFirstSeen(transaction: Transaction): Promise<void> {
+  const earlier = [...transaction.tally.letters.firstArrivals()]
+    .filter(([groupId, at]) => !transaction.isSeenBy(groupId, at))
+    // By id: who lowers several meets others in the same order.
+    .sort(([a], [b]) => a - b)
+  if (earlier.length === 0) return
+  const { connection } = transaction
+  const later = await connection.query(lockLater, [
+    int4s(earlier.map(([groupId]) => groupId)),
+    int8s(earlier.map(([, at]) => at)),
+  ])
+  if (later.length > 0) {
+    await connection.query(lowerFirstSeenAt, [
+      int4s(later.map((row) => row.id as number)),
+      int8s(later.map((row) => row.at as number)),
+    ])
+  }
+  for (const [groupId, at] of earlier) transaction.noteSeen(groupId, at)
 }
 
 type Wanted = Readonly<{ queueId: number; cause: Cause; seenAt: number }>
@@ -148,6 +205,7 @@ async function find(
   for (const row of rows) {
     const key = keyOf(row.queue_id as number, row.fingerprint as string)
     transaction.learnGroup(key, row.id as number)
+    transaction.noteSeen(row.id as number, row.first_seen_at as number)
     missing.delete(key)
   }
   return missing
@@ -172,6 +230,7 @@ async function make(transaction: Transaction, wanted: ReadonlyMap<string, Wanted
   for (const row of rows) {
     const key = keyOf(row.queue_id as number, row.fingerprint as string)
     transaction.learnGroup(key, row.id as number)
+    transaction.noteSeen(row.id as number, row.first_seen_at as number)
     missing.delete(key)
   }
   // Somebody made them meanwhile.

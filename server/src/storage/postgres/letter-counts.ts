@@ -16,8 +16,13 @@ export const minutesPerHour = 60
 /** More than the redrives that are told apart. */
 const cellsPerState = redrivesCounted + 1
 
-/** `lastAt`: of an hour, when the last one came. */
-type Sum = { readonly key: readonly [number, number, number, number]; n: number; lastAt: Instant }
+/** `firstAt` and `lastAt`: of an hour, when the first and the last one came. */
+type Sum = {
+  readonly key: readonly [number, number, number, number]
+  n: number
+  firstAt: Instant
+  lastAt: Instant
+}
 
 /** By two numbers: each letter is added to four sums, and a text for each would cost more than the rest. */
 class Sums {
@@ -36,10 +41,19 @@ class Sums {
     }
     let sum = sums.get(inner)
     if (sum === undefined) {
-      sum = { key: [a, b, c, d], n: by, lastAt: Number.NEGATIVE_INFINITY }
+      sum = { key: [a, b, c, d], n: by, firstAt: Number.POSITIVE_INFINITY, lastAt: Number.NEGATIVE_INFINITY }
       sums.set(inner, sum)
     } else sum.n += by
     return sum
+  }
+
+  /** Of all keys with this outer number: when the first one came. */
+  *firsts(): Iterable<readonly [outer: number, firstAt: Instant]> {
+    for (const [outer, sums] of this.#byOuter) {
+      let first = Number.POSITIVE_INFINITY
+      for (const { firstAt } of sums.values()) first = Math.min(first, firstAt)
+      yield [outer, first]
+    }
   }
 
   /** Those of a queue. */
@@ -92,7 +106,13 @@ export class LetterTally {
   arrive(queueId: number, groupId: number, at: Instant): void {
     const hour = Math.trunc(minuteOf(at) / minutesPerHour)
     const sum = this.#hours.add(groupId, hour, queueId, groupId, hour, 0, 1)
+    if (at < sum.firstAt) sum.firstAt = at
     if (at > sum.lastAt) sum.lastAt = at
+  }
+
+  /** The groups that got letters, each with the earliest death or failure of these. */
+  firstArrivals(): Iterable<readonly [groupId: number, at: Instant]> {
+    return this.#hours.firsts()
   }
 
   drop(queueId: number): void {

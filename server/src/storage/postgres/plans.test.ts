@@ -14,6 +14,7 @@ import { countTurns, findTurns } from './campaign-turns.ts'
 import { addLetters, pageOfSet, skipPending } from './campaigns.ts'
 import { completeInPlace, completeLeased, completePlain } from './complete-plain.ts'
 import { Connections, type Statement } from './connections.ts'
+import { lockLater, lowerFirstSeenAt } from './groups.ts'
 import { leaseAll, leaseLive } from './lease.ts'
 import { peekEnded } from './lease-ends.ts'
 import { leaseOne } from './lease-one.ts'
@@ -117,6 +118,8 @@ describe('on a filled table', needs(postgres), () => {
     ['archived letters: page', pageOfArchive, ['archive_archived'], []],
     ['letters by UUID', findUuids, ['items_sourced_uuid', 'archive_uuid'], []],
     ['open letters', openSince, ['open_letters_pkey', 'items_sourced_died'], []],
+    ['groups: lock those seen later', lockLater, ['groups_pkey'], []],
+    ['groups: lower', lowerFirstSeenAt, ['groups_pkey', 'Tid Scan'], []],
     ['arrivals', arrivals, ['group_hours_pkey'], []],
     ['campaign: the next turns', countTurns, ['campaign_letters_state'], []],
     ['campaign: turns', findTurns, ['campaign_letters_pkey'], []],

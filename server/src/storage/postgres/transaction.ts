@@ -14,6 +14,7 @@ import { CampaignTally } from './campaign-letters.ts'
 import type { Connection, Row } from './connections.ts'
 import { Tally, writeTally } from './counts.ts'
 import { Stale } from './errors.ts'
+import { lowerFirstSeen } from './groups.ts'
 import { writeLetterTally } from './letter-counts.ts'
 import { checkPartition, type KnownQueue, knownQueueOf, type QueueBook } from './queues.ts'
 import type { Store } from './store.ts'
@@ -31,6 +32,7 @@ export class Transaction {
   readonly slot: number
   readonly #hasRepeats: boolean
   readonly #groups = new Map<string, number>()
+  readonly #seenAt = new Map<number, Instant>()
   readonly #queues = new Map<string, KnownQueue>()
   readonly #changed = new Map<string, Row | undefined>()
   readonly #locked = new Map<string, LockedPartition>()
@@ -179,6 +181,18 @@ export class Transaction {
     this.#groups.set(key, id)
   }
 
+  isSeenBy(groupId: number, at: Instant): boolean {
+    return (
+      (this.#seenAt.get(groupId) ?? Number.POSITIVE_INFINITY) <= at ||
+      this.#store.groups.isSeenBy(groupId, at)
+    )
+  }
+
+  /** That the group was seen by then, remembered like the groups. */
+  noteSeen(groupId: number, at: Instant): void {
+    if (!this.isSeenBy(groupId, at)) this.#seenAt.set(groupId, at)
+  }
+
   /** What was read ahead of these letters, once. */
   takeForeseen(letterIds: readonly string[]): ReturnType<Store['foreseen']['take']> {
     return this.#store.foreseen.take(letterIds)
@@ -195,6 +209,11 @@ export class Transaction {
 
   /** Also before letters are looked for: they are found by their counts. */
   async flushLetters(): Promise<void> {
+    await lowerFirstSeen(this)
+    await this.#writeLetters()
+  }
+
+  async #writeLetters(): Promise<void> {
     const { letters } = this.tally
     if (letters.isEmpty) return
     const horizon = await this.#store.horizon.minute(this.connection)
@@ -207,8 +226,9 @@ export class Transaction {
    * before it: partitions are locked meanwhile, and this process may be busy with something else.
    */
   async flush(): Promise<void> {
+    await lowerFirstSeen(this)
     const moved = await this.campaigns.writeMoves(this.connection)
-    await allOf([this.#setLastIds(), this.#writeTally(), this.flushLetters()])
+    await allOf([this.#setLastIds(), this.#writeTally(), this.#writeLetters()])
     await this.campaigns.writeCounts(this.connection, moved, this.slot)
     if (this.#sourced.size > 0) {
       await this.connection.query(
@@ -248,6 +268,7 @@ export class Transaction {
     for (const known of this.#queues.values()) if (this.#sourced.has(known.id)) book.forget(known.queue.name)
     for (const name of this.#changed.keys()) book.forget(name)
     for (const [key, id] of this.#groups) this.#store.groups.set(key, id)
+    for (const [groupId, at] of this.#seenAt) this.#store.groups.noteSeen(groupId, at)
     for (const locked of this.#locked.values()) {
       if (locked.isUsed) book.setLastId(locked.queueId, locked.partition, locked.lastId)
     }

@@ -10,11 +10,15 @@ import { listedOfCode } from './rows.ts'
 
 const usPerHour = 3_600 * usPerSecond
 
+const lowerFirstSeenSql = 'update groups set first_seen_at = ? where id = ? and first_seen_at > ?'
+
 /** The groups as the one writer of this file sees them. Whoever rolls back must call `forget`. */
 export class GroupBook {
   readonly #database: Database
   /** By queue and fingerprint. */
   readonly #ids = new Map<number, Map<string, number>>()
+  /** Each was first seen then, or earlier. */
+  readonly #seenAt = new Map<number, Instant>()
 
   constructor(database: Database) {
     this.#database = database
@@ -32,8 +36,20 @@ export class GroupBook {
     return this.#make(known, ids, cause, seenAt)
   }
 
+  /**
+   * The group got a letter that died then, or failed anew. Letters come to be known in another order than that of their deaths;
+   * those that come in order write nothing.
+   */
+  see(groupId: number, at: Instant): void {
+    const seenAt = this.#seenAt.get(groupId)
+    if (seenAt !== undefined && seenAt <= at) return
+    this.#database.run(lowerFirstSeenSql, at, groupId, at)
+    this.#seenAt.set(groupId, at)
+  }
+
   forget(): void {
     this.#ids.clear()
+    this.#seenAt.clear()
   }
 
   #make(known: KnownQueue, ids: Map<string, number>, cause: Cause, at: Instant): number {
@@ -60,14 +76,19 @@ export class GroupBook {
       at,
     )?.[0] as number
     ids.set(cause.fingerprint, id)
+    this.#seenAt.set(id, at)
     return id
   }
 
   #idsOf(queueId: number): Map<string, number> {
     let ids = this.#ids.get(queueId)
     if (ids === undefined) {
-      const rows = this.#database.arrays('select fingerprint, id from groups where queue_id = ?', queueId)
-      ids = new Map(rows.map(([fingerprint, id]) => [fingerprint as string, id as number]))
+      const sql = 'select fingerprint, id, first_seen_at from groups where queue_id = ?'
+      ids = new Map()
+      for (const [fingerprint, id, seenAt] of this.#database.arrays(sql, queueId)) {
+        ids.set(fingerprint as string, id as number)
+        this.#seenAt.set(id as number, seenAt as number)
+      }
       this.#ids.set(queueId, ids)
     }
     return ids

@@ -3,7 +3,7 @@ import { type Instant, later } from '../../core/instant.ts'
 import { firstRedriveAt } from '../../core/letter.ts'
 import { redrivesCounted } from '../letter-store.ts'
 import type { Bound } from './database.ts'
-import { hasSource } from './items.ts'
+import { arrive, hasSource } from './items.ts'
 import type { KnownQueue } from './queues.ts'
 import type { SentImported, SentLetter, SentLetters } from './sent-letters.ts'
 import { valuesPerLetter } from './sent-letters.ts'
@@ -65,7 +65,7 @@ export function importLetters(transaction: Transaction, sent: SentLetters): Sent
       }
       answer.push(id, null, expireDeadline)
       tally.letters.change(known.id, groupId, 'waiting', redrives, diedAt, 1)
-      tally.letters.arrive(known.id, groupId, diedAt)
+      arrive(transaction, known, groupId, diedAt)
       stored++
     }
     rows = []

@@ -1,4 +1,5 @@
 /** The three ways in which a row of `items` changes as a whole, each with its counts. */
+import type { Instant } from '../../core/instant.ts'
 import type { Item } from '../../core/item.ts'
 import type { KnownQueue } from './queues.ts'
 import { itemColumnList, itemColumns, itemValues } from './rows.ts'
@@ -30,12 +31,20 @@ export function insertItem(transaction: Transaction, known: KnownQueue, item: It
 export function acceptItem(transaction: Transaction, known: KnownQueue, item: Item): boolean {
   const stored = insertItem(transaction, known, item)
   if (stored === undefined) return false
-  const { tally } = transaction
-  tally.add(known.id, item.partition, 'accepted')
-  if (stored.groupId !== null) {
-    tally.letters.arrive(known.id, stored.groupId, stored.diedAt ?? stored.createdAt)
-  }
+  transaction.tally.add(known.id, item.partition, 'accepted')
+  if (stored.groupId !== null) arrive(transaction, known, stored.groupId, stored.diedAt ?? stored.createdAt)
   return true
+}
+
+/** The group got a letter: it died then, or failed anew. */
+export function arrive(
+  { groups, tally }: Transaction,
+  known: KnownQueue,
+  groupId: number,
+  at: Instant,
+): void {
+  tally.letters.arrive(known.id, groupId, at)
+  groups.see(groupId, at)
 }
 
 export function hasSource({ database }: Transaction, known: KnownQueue, sourceId: string | null): boolean {
@@ -92,12 +101,8 @@ function rewriteFor(before: Item, after: Item): Rewrite {
 }
 
 /** A letter that failed anew may belong to another group; whichever it is has been seen again. */
-export function rewrite(
-  { database, groups, tally }: Transaction,
-  known: KnownQueue,
-  before: Item,
-  after: Item,
-): void {
+export function rewrite(transaction: Transaction, known: KnownQueue, before: Item, after: Item): void {
+  const { database, groups, tally } = transaction
   const hasFailed = after.origin !== null && after.failure !== before.failure
   const stored = hasFailed ? { ...after, groupId: groups.idOf(known, after, after.updatedAt) ?? null } : after
   const values = itemValues(known, stored)
@@ -106,7 +111,7 @@ export function rewrite(
   database.run(sql, ...changed, known.id, before.partition, before.id)
   tally.leave(known.id, before)
   tally.enter(known.id, stored)
-  if (hasFailed && stored.groupId !== null) tally.letters.arrive(known.id, stored.groupId, after.updatedAt)
+  if (hasFailed && stored.groupId !== null) arrive(transaction, known, stored.groupId, after.updatedAt)
 }
 
 const deleteSql = 'delete from items where queue_id = ? and partition = ? and id = ?'

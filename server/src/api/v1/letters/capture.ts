@@ -1,5 +1,6 @@
 /** Letters that died elsewhere: whoever could not process something sends it here. */
 import { Type } from 'typebox'
+import { historyMax } from '../../../core/item.ts'
 import { elementTexts, fieldTexts } from '../../../core/json-text.ts'
 import {
   type EnvelopeDefaults,
@@ -33,15 +34,23 @@ const Envelope = Type.Unknown({
     original_offset: text('A number, or its text.'),
     original_key: text('Text, {"base64": "…"}, or any JSON.'),
     original_value: text('The payload: text, {"base64": "…"}, or any JSON.'),
+    original_key_encoding: text('text, json or base64, where the key does not say it itself.'),
+    original_value_encoding: text('text, json or base64, where the value does not say it itself.'),
+    original_id: text('Its id where it came from, when it has no offset.'),
+    original_timestamp: text('When it was made. RFC 3339.'),
+    cluster: text('Of original_topic. What names one is never sent to a queue of that name.'),
     headers: text('{"name": "value"}, or [["name", "value"]] where order and repeats matter.'),
-    error_details: text('{"exception_class", "message", "stack_trace"}'),
-    reason: text('A code for why; by default from the exception class.'),
+    error_details: text('{"exception_class", "message", "stack_trace", "code"}'),
+    reason: text('A code for why; by default that of error_details, or from the exception class.'),
     retry_count: text('Attempts before it died.'),
     worker_instance: text('Who tried last.'),
     consumer_group: text('Whose worker that was.'),
     first_failure_at: text('RFC 3339.'),
     last_failure_at: text('RFC 3339.'),
-    history: text('Earlier failures, newest first.'),
+    dead_lettered_at: text('RFC 3339; by default now.'),
+    history: text(
+      `Earlier failures, in any order: they are kept newest first, by failed_at, and of more than ${historyMax} the newest.`,
+    ),
   },
 })
 
@@ -72,7 +81,8 @@ export const captureRoutes = [
               id: Type.String(),
               is_new: Type.Boolean({ description: 'False: it was there already, perhaps discarded.' }),
               problems: Type.Array(Type.String(), {
-                description: 'What of its envelope could not be read, or not be kept as it was sent.',
+                description:
+                  'What of its envelope could not be read, is unknown, or could not be kept as it was sent.',
               }),
             }),
             { description: 'One per envelope, in order.' },

@@ -63,7 +63,7 @@ export const letterCountRoutes = [
           is_exact: Type.Optional(
             Type.Boolean({
               description:
-                'Only as false: error classes are too many to be told apart, and what is counted as `(others)` may be of the one asked for.',
+                'Only as false: error classes are too many to be told apart, and what is counted as `(others)` may be of any of them, also of the one asked for.',
             }),
           ),
         }),
@@ -83,7 +83,7 @@ export const letterCountRoutes = [
       return {
         counts,
         total: counts.reduce((sum, { count }) => sum + count, 0),
-        ...(!(await letters.areCountsExact(filter)) && { is_exact: false }),
+        ...(!(await letters.areCountsExact(filter, asked)) && { is_exact: false }),
       }
     },
   }),

@@ -170,7 +170,7 @@ create table redrive.counts (
   primary key (queue_id, partition, slot)
 ) with (fillfactor = 20, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 1000);
 
--- Letters of one cause. A row never changes, and goes only with its queue.
+-- Letters of one cause. Of a row only first_seen_at changes, to an earlier time; it goes only with its queue.
 create table redrive.groups (
   id integer generated always as identity primary key,
   queue_id integer not null,
