@@ -16,6 +16,11 @@ import type { Claim, Stock } from './stock.ts'
 type Plan = Readonly<{ claim: Claim; turns: readonly Leasing[] }>
 
 const dealtMax = 4_000
+/**
+ * What the payloads of a deal should be together, if they are like those of the last one. A hundred items of 16 MiB asked
+ * for at once take longer than callers wait, again and again: whoever leases in large batches would never get any.
+ */
+const dealtBytes = 16 * 2 ** 20
 /** One is written while the answers to the other go out, and their callers come back. */
 const dealsMax = 2
 /** Fewer are not worth dividing among two. */
@@ -28,6 +33,7 @@ export class Dealer {
   readonly #parts: RoomParts
   readonly #arrivalMax: () => number
   readonly #deals = new Set<Promise<void>>()
+  #turnsMax = dealtMax
   #isWaking = false
   #puttingBack: Promise<unknown> = Promise.resolve()
 
@@ -78,7 +84,7 @@ export class Dealer {
   #startOne(): boolean {
     if (this.#queue().isPaused) return false
     const next = this.#waiters.next(dealsMax, shareMin, this.#arrivalMax(), this.#stock.total)
-    const hands = deal(next, this.#stock.available, dealtMax)
+    const hands = deal(next, this.#stock.available, this.#turnsMax)
     if (hands.length === 0) return false
     const plans = hands.map(({ partition, turns }) => {
       for (const leasing of turns) leasing.isServed = true
@@ -101,6 +107,8 @@ export class Dealer {
     const late = whenUnknown(batchMsMax, (error) => {
       // What they are given after all is put back.
       for (const { turns } of plans) for (const leasing of turns) this.#waiters.refuse(leasing, error)
+      const asked = plans.reduce((sum, { turns }) => sum + turns.length, 0)
+      this.#turnsMax = Math.max(1, Math.floor(asked / 4))
     })
     try {
       const results = await storage.write(
@@ -118,6 +126,7 @@ export class Dealer {
         this.#stock.book(plan.claim, items.length, before)
         this.#serve(plan, items, now)
       }
+      this.#learn(results)
     } catch (error) {
       this.#parts.onRefused(error)
       // The store failed: those who were to be served are told, and may ask again.
@@ -128,6 +137,18 @@ export class Dealer {
     } finally {
       late.off()
     }
+  }
+
+  /** How many to ask for next. Four times as many as before at most: those may be larger. */
+  #learn(dealt: readonly (readonly Leased[])[]): void {
+    let [count, bytes] = [0, 0]
+    for (const items of dealt) {
+      count += items.length
+      for (const { payload } of items) bytes += payload.length
+    }
+    if (count === 0) return
+    const fitting = Math.floor((dealtBytes * count) / Math.max(bytes, 1))
+    this.#turnsMax = Math.max(1, Math.min(fitting, 4 * this.#turnsMax, dealtMax))
   }
 
   #serve({ claim: { partition }, turns }: Plan, items: readonly Leased[], now: Instant): void {

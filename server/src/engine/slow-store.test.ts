@@ -58,6 +58,35 @@ describe('the engine with a store that takes its time', () => {
     expect((await aLease('other')).items).toMatchObject([{ attempts: 1 }])
   })
 
+  it('asks for fewer of what it did not give in time, and for few of what is large', async () => {
+    await openedSlow()
+    const asked: number[] = []
+    const write = storage.write.bind(storage)
+    storage.write = async (commands) => {
+      for (const command of commands) if (command.op === 'lease') asked.push(command.holders.length)
+      return write(commands)
+    }
+    await engine.produce('orders', newItems(120))
+    const goOn = slow('lease')
+    await expect(aLease('w', 100, 60_000)).rejects.toMatchObject(unknown)
+    await expect(aLease('w', 100, 60_000)).rejects.toMatchObject(unknown)
+    goOn()
+    await expect.poll(async () => (await aLease('other', 1)).items.length).toBe(1)
+    expect(asked.slice(0, 2)).toEqual([100, 25])
+
+    const large = { payload: new Uint8Array(3 * 2 ** 20) }
+    for (let left = 119; left > 0; ) left -= (await aLease('w', 100)).items.length
+    await engine.produce('orders', Array(6).fill(large))
+    await aLease('w', 6)
+    await engine.produce('orders', Array(20).fill(large))
+    asked.length = 0
+    await aLease('w', 20)
+    expect(asked).toEqual([5])
+    await engine.produce('orders', newItems(100))
+    for (let left = 115; left > 0; ) left -= (await aLease('w', 100)).items.length
+    expect(Math.max(...asked)).toBeGreaterThan(20)
+  })
+
   it('tells who completes, and who waits behind that when its own time is over', async () => {
     await openedSlow()
     await engine.produce('orders', newItems(2))
