@@ -98,7 +98,7 @@ export async function timePages(stand: Stand): Promise<Timed[]> {
       isDescending: true,
       countMax: pageSize,
       lookMax,
-      bytes: 'none',
+      bytes: 'head',
       ...(value !== undefined && { after: { value, id: 'z' } }),
     })
   for (const [name, filter] of await filtersOf(stand)) {
@@ -144,7 +144,7 @@ async function search({ storage, subject }: Stand, filter: LetterFilter, countMa
     const page: LettersPage = await storage.listLetters({
       ...query,
       lookMax,
-      bytes: 'none',
+      bytes: 'head',
       ...(after !== null && { after }),
     })
     statementMs.set(subject, Math.max(statementMs.get(subject) ?? 0, performance.now() - began))

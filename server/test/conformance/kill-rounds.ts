@@ -1,4 +1,6 @@
+import { Client } from 'pg'
 import type { Storage } from '../../src/storage/storage.ts'
+import { until } from '../http/poll.ts'
 import type { Child, Line } from './children/start.ts'
 import type { Place } from './stores.ts'
 
@@ -16,6 +18,7 @@ export async function killAgainAndAgain(
 ): Promise<void> {
   // Started one ahead: a process takes longer to start than a store to open.
   let next = rounds.start(0)
+  await using watch = await watchOver(place)
   try {
     for (let round = 0; round < kills; round++) {
       const child = next
@@ -24,11 +27,26 @@ export async function killAgainAndAgain(
       child.say('go')
       await rounds.aim(child)
       const lines = await child.kill()
+      await watch.whenLeft()
       const storage = await place.open()
       await rounds.look(storage, lines)
       await storage.close()
     }
   } finally {
     await next.kill()
+  }
+}
+
+/** What a process sent before its death a database may do after it: what is looked at meanwhile is of two moments. */
+async function watchOver({ target }: Place): Promise<AsyncDisposable & { whenLeft(): Promise<unknown> }> {
+  if (target.kind !== 'postgres') return { whenLeft: async () => {}, [Symbol.asyncDispose]: async () => {} }
+  const client = new Client({ connectionString: target.url })
+  await client.connect()
+  const others = `select count(*)::int4 as n from pg_stat_activity
+    where datname = current_database() and pid <> pg_backend_pid() and backend_type = 'client backend'`
+  const countOthers = async (): Promise<number> => (await client.query(others)).rows[0].n
+  return {
+    whenLeft: () => until(countOthers, (count) => count === 0),
+    [Symbol.asyncDispose]: () => client.end(),
   }
 }

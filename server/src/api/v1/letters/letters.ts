@@ -1,5 +1,7 @@
 /** Finding dead letters, and looking at one. */
 import { type Static, Type } from 'typebox'
+import { historyMax } from '../../../core/item.ts'
+import { redrivesKept } from '../../../core/letter.ts'
 import { KnownError } from '../../../errors.ts'
 import type { LetterDetail, Letters } from '../../../letters/letters.ts'
 import type { LetterCursor, LetterOrder } from '../../../storage/letter-store.ts'
@@ -55,8 +57,12 @@ export const LetterView = Type.Object({
   archived_at: nullable(Time, 'Null while it is live.'),
   payload: PayloadView,
   headers: Type.Array(HeaderView),
-  failures: Type.Array(FailureView, { description: 'Newest first; the first one is why it is dead.' }),
-  redrives: Type.Array(RedriveView, { description: 'Newest first.' }),
+  failures: Type.Array(FailureView, {
+    description: `Newest first, the last ${historyMax + 1}; the first one is why it is dead.`,
+  }),
+  redrives: Type.Array(RedriveView, {
+    description: `Newest first, the last ${redrivesKept}; requeue_count says how many there were.`,
+  }),
   edits: Type.Array(EditView, {
     description: 'Versions that somebody made of it, oldest first. The letter itself stays as it came.',
   }),
