@@ -6,7 +6,7 @@ import { type Instant, later } from '../core/instant.ts'
 import type { Leased } from '../core/item.ts'
 import type { Queue } from '../core/queue.ts'
 import { isExpired } from '../core/transitions.ts'
-import { deal } from './deal.ts'
+import { deal, type Hand } from './deal.ts'
 import type { LeaseWaiters, Leasing } from './lease-waiters.ts'
 import { whenUnknown } from './refused-batch.ts'
 import type { RoomParts } from './room-parts.ts'
@@ -84,7 +84,7 @@ export class Dealer {
   #startOne(): boolean {
     if (this.#queue().isPaused) return false
     const next = this.#waiters.next(dealsMax, shareMin, this.#arrivalMax(), this.#stock.total)
-    const hands = deal(next, this.#stock.available, this.#turnsMax)
+    const hands = this.#within(deal(next, this.#stock.available, this.#turnsMax))
     if (hands.length === 0) return false
     const plans = hands.map(({ partition, turns }) => {
       for (const leasing of turns) leasing.isServed = true
@@ -108,7 +108,7 @@ export class Dealer {
       // What they are given after all is put back.
       for (const { turns } of plans) for (const leasing of turns) this.#waiters.refuse(leasing, error)
       const asked = plans.reduce((sum, { turns }) => sum + turns.length, 0)
-      this.#turnsMax = Math.max(1, Math.floor(asked / 4))
+      this.#turnsMax = Math.max(1, Math.min(this.#turnsMax, Math.floor(asked / 4)))
     })
     try {
       const results = await storage.write(
@@ -137,6 +137,17 @@ export class Dealer {
     } finally {
       late.off()
     }
+  }
+
+  /** Of large items as many as are asked for at once, whichever partitions they are in. */
+  #within(hands: readonly Hand<Leasing>[]): readonly Hand<Leasing>[] {
+    if (this.#turnsMax === dealtMax) return hands
+    let left = this.#turnsMax
+    return hands.flatMap((hand) => {
+      const turns = hand.turns.slice(0, left)
+      left -= turns.length
+      return turns.length === 0 ? [] : [{ ...hand, turns }]
+    })
   }
 
   /** How many to ask for next. Four times as many as before at most: those may be larger. */

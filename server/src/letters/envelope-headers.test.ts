@@ -162,7 +162,25 @@ describe('headers of a dead record', () => {
       ['kafka_dlt-original-offset', int8(99n)],
       ['kafka_dlt-exception-message', 'second'],
     ])
-    expect(letter).toMatchObject({ sourceId: '/payments/1/7/', failure: { message: 'second' } })
+    expect(letter).toMatchObject({
+      sourceId: '/payments-dlt/0/99/',
+      origin: { name: 'payments', partition: 1, id: '7' },
+      failure: { message: 'second' },
+    })
+  })
+
+  it('that are odd do not make the record unreadable', () => {
+    const { letter, problems } = read({
+      'x-original-topic': 'payments',
+      'x-original-partition': '99999999999',
+      'x-original-timestamp': '0',
+      'x-exception-fqcn': 'com.example.CardRefused',
+      'x-failure-count': '99999999999',
+      'x-failed-at': 'Tue, 03 Jun 2025',
+    })
+    expect(problems).toHaveLength(4)
+    expect(problems).toContain('header x-failed-at is no time, and tells nothing')
+    expect(letter.failure).toMatchObject({ reason: 'CardRefused', attempts: 0, lastFailedAt: noon })
   })
 
   it('that cannot be read are told, and kept', () => {

@@ -7,7 +7,7 @@
  * another would name a record that never was. What the envelope says itself always goes before.
  */
 import type { Header } from '../core/item.ts'
-import type { Json, Problems } from './envelope-fields.ts'
+import { Fields, type Json, Problems } from './envelope-fields.ts'
 
 /** Fields of an envelope, each with the header that has it. */
 type Place = Readonly<{
@@ -116,29 +116,61 @@ export function toldByHeaders(json: Json, headers: readonly Header[], problems: 
   if (headers.length === 0) return {}
   const isSilent = (fields: readonly string[]) =>
     fields.every((name) => json[name] === undefined || json[name] === null)
-  const place = isSilent(placeFields) ? placeOf(headers, problems) : {}
+  const place = isSilent(placeFields) ? placesOf(json, headers, problems) : {}
   const death = isSilent(deathFields) ? deathOf(headers, problems) : {}
   const given = Object.entries({ ...place, ...death })
   return Object.fromEntries(given.filter(([name, value]) => value !== undefined && isSilent([name])))
 }
 
-/** A record that died more than once has these headers more than once: the first say where it really comes from. */
-function placeOf(headers: readonly Header[], problems: Problems): Json {
-  const first = new Map(headers.toReversed().map(([name, value]) => [name.toLowerCase(), value]))
-  const place = tools.find((tool) => textIn(first, tool.place.original_topic) !== undefined)?.place
-  if (place === undefined) return {}
+/**
+ * A record that died more than once has these headers more than once. The first say where it really comes from; the last
+ * which death this is: what was sent back with its headers and died again is no repeat.
+ */
+function placesOf(json: Json, headers: readonly Header[], problems: Problems): Json {
+  const [first, last] = [valuesOf(headers.toReversed()), valuesOf(headers)]
+  const names = tools.find((tool) => textIn(first, tool.place.original_topic) !== undefined)?.place
+  if (names === undefined) return {}
+  const place = placeOf(first, names, problems)
+  const isRepeated = headers.filter(([name]) => name.toLowerCase() === names.original_topic).length > 1
+  if (!isRepeated) return place
+  const { original_topic, original_partition, original_offset, ...rest } = placeOf(
+    last,
+    names,
+    new Problems(),
+  )
+  const consumer_group = typeof json.consumer_group === 'string' ? json.consumer_group : rest.consumer_group
+  if (original_partition === undefined || original_offset === undefined) return place
+  const cluster = typeof json.cluster === 'string' ? json.cluster : ''
+  const parts = [cluster, original_topic, original_partition, original_offset, consumer_group]
   return {
-    original_topic: textIn(first, place.original_topic),
-    original_partition: numberIn(first, place.original_partition, problems),
-    original_offset: numberIn(first, place.original_offset, problems),
-    original_timestamp: numberIn(first, place.original_timestamp, problems),
-    consumer_group: textIn(first, place.consumer_group),
+    ...place,
+    source_id: parts.map((part) => encodeURIComponent(String(part ?? '').toWellFormed())).join('/'),
+  }
+}
+
+function placeOf(values: Values, names: Place, problems: Problems): Json {
+  return {
+    original_topic: textIn(values, names.original_topic),
+    original_partition: readable(
+      'count',
+      numberIn(values, names.original_partition, problems),
+      names.original_partition,
+      problems,
+    ),
+    original_offset: numberIn(values, names.original_offset, problems),
+    original_timestamp: readable(
+      'time',
+      numberIn(values, names.original_timestamp, problems),
+      names.original_timestamp,
+      problems,
+    ),
+    consumer_group: textIn(values, names.consumer_group),
   }
 }
 
 /** And the last say why it is here. */
 function deathOf(headers: readonly Header[], problems: Problems): Json {
-  const last = new Map(headers.map(([name, value]) => [name.toLowerCase(), value]))
+  const last = valuesOf(headers)
   const oneOf = (names: readonly string[] = []) =>
     names.map((name) => textIn(last, name)).find((text) => text !== undefined)
   const death = tools.find(
@@ -151,12 +183,33 @@ function deathOf(headers: readonly Header[], problems: Problems): Json {
       message: oneOf(death.message),
       stack_trace: textIn(last, death.stack_trace),
     },
-    retry_count: numberIn(last, death.retry_count, problems),
-    last_failure_at: textIn(last, death.last_failure_at),
+    retry_count: readable('count', numberIn(last, death.retry_count, problems), death.retry_count, problems),
+    last_failure_at: readable('time', textIn(last, death.last_failure_at), death.last_failure_at, problems),
   }
 }
 
 type Values = ReadonlyMap<string, Uint8Array | null>
+
+/** Of a name that is repeated the last. */
+function valuesOf(headers: readonly Header[]): Values {
+  return new Map(headers.map(([name, value]) => [name.toLowerCase(), value]))
+}
+
+/** What an envelope could not say either is left out: a header that is odd must not make the record unreadable. */
+function readable(
+  what: 'count' | 'time',
+  text: string | undefined,
+  name: string | undefined,
+  problems: Problems,
+): string | undefined {
+  if (text === undefined) return undefined
+  const fields = new Fields({ text }, '{}', new Problems())
+  if ((what === 'count' ? fields.count('text') : fields.time('text')) !== undefined) return text
+  problems.mended(
+    `header ${name} is no ${what === 'count' ? 'number that can be counted' : 'time'}, and tells nothing`,
+  )
+  return undefined
+}
 
 function textIn(values: Values, name: string | undefined): string | undefined {
   const value = name === undefined ? undefined : values.get(name)

@@ -7,6 +7,7 @@ import {
   type LetterFilter,
   pageBytesMax,
   redrivesCounted,
+  weightOf,
 } from '../storage/letter-store.ts'
 import type { AuditRow, Storage } from '../storage/storage.ts'
 import { campaignsOf } from './campaigns/mention.ts'
@@ -131,7 +132,7 @@ async function search(
 
 /** Whether they are as many bytes as a page may have. */
 function isHeavy(letters: LetterSearchPage['letters'], bytes: LetterBytes): boolean {
-  return bytes === 'all' && letters.reduce((sum, { payload }) => sum + payload.length, 0) >= pageBytesMax
+  return bytes === 'all' && letters.reduce((sum, letter) => sum + weightOf(letter), 0) >= pageBytesMax
 }
 
 /** As much as can be looked at in a short statement, and in the time that is left. */

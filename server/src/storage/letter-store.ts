@@ -239,7 +239,7 @@ export type LetterFilter = CountedFilter &
     arrivedUntil?: Instant
   }>
 
-/** Of payload, key and headers: none of them, the key and the beginning of the payload, or all. What is left out is empty. */
+/** Of payload, key, headers and earlier failures: none of them, the key and the beginning of the payload, or all. What is left out is empty. */
 export type LetterBytes = 'none' | 'head' | 'all'
 /** The beginning of a payload. */
 export const headBytes = 256
@@ -248,6 +248,19 @@ export const headBytes = 256
  * may have 16 MiB, and a page of such must fill neither the memory nor the line.
  */
 export const pageBytesMax = 16 * 2 ** 20
+
+/** What a letter adds to its page: all that may be long, about. */
+export function weightOf({
+  payload,
+  headers,
+  history,
+}: Pick<Item, 'payload' | 'headers' | 'history'>): number {
+  const ofHeaders = headers.reduce((sum, [name, value]) => sum + name.length + (value?.length ?? 0), 0)
+  return history.reduce(
+    (sum, { message, stack }) => sum + message.length + stack.length,
+    payload.length + ofHeaders,
+  )
+}
 
 export type LetterOrder = 'diedAt' | 'updatedAt'
 /** The place of a letter in the order. */

@@ -24,11 +24,13 @@ describeStores('the bytes of letters', (given) => {
     aLetter({ payload: long, key: bytes('key'), headers: [['h', bytes('v')]], diedAt: noon }),
     aLetter({ payload: long.subarray(0, headBytes), diedAt: noon + minute }),
     aLetter({ payload: bytes('{"a":1}'), diedAt: noon + 2 * minute }),
+    aLetter({ payload: new Uint8Array(), diedAt: noon + 3 * minute }),
   ]
   const heads = [
     { payload: long.slice(0, headBytes), payloadBytes: headBytes + 1, key: bytes('key'), headers: [] },
     { payload: long.slice(0, headBytes), key: null, headers: [] },
     { payload: bytes('{"a":1}'), key: null, headers: [] },
+    { payload: new Uint8Array(), key: null, headers: [] },
   ]
 
   it('are, where only their beginning is asked for, that and how long they are', async () => {
@@ -38,6 +40,7 @@ describeStores('the bytes of letters', (given) => {
     expect(page.letters).toMatchObject(heads)
     expect(page.letters.map(({ payloadBytes }) => payloadBytes)).toEqual([
       headBytes + 1,
+      undefined,
       undefined,
       undefined,
     ])
@@ -63,6 +66,7 @@ describeStores('the bytes of letters', (given) => {
     await given.run({ op: 'archive', queue, endedBefore: noon + 1, countMax: 10, now: noon })
     const listed = await given.storage.listArchivedLetters({ queues: [queue], countMax: 10 })
     expect(listed.map(({ item }) => item.payloadBytes ?? item.payload.length).toSorted()).toEqual([
+      0,
       headBytes,
       headBytes + 1,
       7,
@@ -90,6 +94,12 @@ describeStores('the bytes of letters', (given) => {
         expect(before, JSON.stringify(pages)).toBeLessThan(pageBytesMax)
       }
     }
-    expect((await list({ filter: { queues: [queue] }, bytes: 'head' })).letters).toHaveLength(sizes.length)
+    const heads: number[] = []
+    for (let query: Partial<LettersQuery> | null = {}; query !== null; ) {
+      const page = await list({ filter: { queues: [queue] }, bytes: 'head', ...query })
+      heads.push(...page.letters.map(({ payload, payloadBytes }) => payloadBytes ?? payload.length))
+      query = page.next === null ? null : { after: page.next }
+    }
+    expect(heads).toEqual(sizes)
   })
 })

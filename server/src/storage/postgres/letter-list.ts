@@ -14,6 +14,7 @@ import {
   type LettersQuery,
   type ListedLetter,
   pageBytesMax,
+  weightOf,
 } from '../letter-store.ts'
 import { int4s } from './arrays.ts'
 import type { Connection, Connections, Row } from './connections.ts'
@@ -40,7 +41,10 @@ const walkRounds = 3
 /** Payloads that one statement may read through to look into them. */
 const stepBytesMax = 32 * 2 ** 20
 
-const byteColumns: readonly ColumnName[] = ['payload', 'key', 'headers']
+const byteColumns: readonly ColumnName[] = ['payload', 'key', 'headers', 'history']
+/** About what `weightOf` says of a letter, without reading it. */
+const weight =
+  'octet_length(f.payload) + coalesce(octet_length(f.headers), 0) + coalesce(octet_length(f.history), 0)'
 
 export async function listLetters(connections: Connections, query: LettersQuery): Promise<LettersPage> {
   const reader = { query: connections.read.bind(connections) }
@@ -53,9 +57,9 @@ function withBytes(letter: ListedLetter, bytes: LetterBytes): ListedLetter {
   const { payload } = letter
   switch (bytes) {
     case 'none':
-      return { ...letter, payload: noBytes, key: null, headers: [] }
+      return { ...letter, payload: noBytes, key: null, headers: [], history: [] }
     case 'head': {
-      const head = { ...letter, payload: payload.slice(0, headBytes), headers: [] }
+      const head = { ...letter, payload: payload.slice(0, headBytes), headers: [], history: [] }
       return payload.length > headBytes ? { ...head, payloadBytes: payload.length } : head
     }
     case 'all':
@@ -138,7 +142,7 @@ async function search(
 
 /** Whether there are enough bytes for a page. */
 function isHeavy(found: readonly Hit[], bytes: LetterBytes): boolean {
-  return bytes === 'all' && found.reduce((sum, { item }) => sum + item.payload.length, 0) >= pageBytesMax
+  return bytes === 'all' && found.reduce((sum, { item }) => sum + weightOf(item), 0) >= pageBytesMax
 }
 
 /** The page, where it is found among the next letters of the parts; nothing is known where it is not. */
@@ -166,7 +170,11 @@ async function walk(
         next: last?.place ?? null,
       }
     }
-    if (page.isEnd || page.hits.length === step.wanted || isHeavy(found, bytes)) return undefined
+    const last = found.at(-1)
+    if (last !== undefined && isHeavy(found, bytes) && !page.isEnd) {
+      return { found, looked: looked + rankOf(last, page), next: last.place }
+    }
+    if (page.isEnd || page.hits.length === step.wanted) return undefined
     looked += page.looked
     after = page.last ?? after
   }
@@ -248,7 +256,7 @@ export function lookStatement(
   const probed = `select p.*, w.few from ${keys} cross join lateral (
       select o.*, row_number() over () as k from (
         select i.* from (
-          select f.ctid as place, f.${column} as at, f.id${isSized ? ', octet_length(f.payload)::int8 as size' : ''}
+          select f.ctid as place, f.${column} as at, f.id${isSized ? `, (${weight})::int8 as size` : ''}
           from redrive.items_sourced f where ${bounds.join(' and ')}
           order by ${order('f', column)} limit ${parameter(step.count)}::int8
         ) i limit w.few

@@ -182,7 +182,7 @@ export function baseOf(row: Row, queueName: string): Base {
     diedAt: row.died_at as number | null,
     letterId: row.letter_id as string | null,
     redrives: row.redrives as number,
-    history: row.history === null ? noHistory : (JSON.parse(row.history as string) as Failure[]),
+    history: typeof row.history === 'string' ? (JSON.parse(row.history) as Failure[]) : noHistory,
     groupId: row.group_id as number | null,
     letter: factsOf(row),
   }
@@ -236,7 +236,7 @@ export function itemOf(row: Row, queueName: string): Item {
 /** Of a table called `f`. How long a payload is costs no look at it. */
 export const payloadHead = `substring(f.payload from 1 for ${headBytes}) as payload, octet_length(f.payload) as payload_bytes`
 export const headColumns = `${readColumns
-  .filter((name) => name !== 'payload' && name !== 'headers')
+  .filter((name) => name !== 'payload' && name !== 'headers' && name !== 'history')
   .map((name) => `f.${name}`)
   .join(', ')}, ${payloadHead}`
 

@@ -14,6 +14,7 @@ import {
   type ListedLetter,
   pageBytesMax,
   redrivesCounted,
+  weightOf,
 } from '../letter-store.ts'
 import type { Bound, Database, Values } from './database.ts'
 import { listRuns } from './key-runs.ts'
@@ -41,9 +42,11 @@ export function listLetters(database: Database, query: LettersQuery): LettersPag
     const row = database.array(sql, place.rowid)
     if (row === undefined) continue
     const name = names.get(row[0] as number) ?? ''
-    const letter = query.bytes === 'head' ? headOf(row, name) : itemOf(row, name)
+    const letter: ListedLetter = query.bytes === 'head' ? headOf(row, name) : itemOf(row, name)
     letters.push(letter)
-    if (query.bytes === 'all') bytes += letter.payload.length
+    // SQLite reads all of a payload to give its beginning.
+    if (query.bytes === 'head') bytes += letter.payloadBytes ?? letter.payload.length
+    else bytes += weightOf(letter)
     if (bytes >= pageBytesMax && place !== places.at(-1)) {
       return { letters, looked, next: { value: place.value, id: place.id } }
     }
@@ -52,7 +55,7 @@ export function listLetters(database: Database, query: LettersQuery): LettersPag
 }
 
 const columnsOf: Readonly<Record<LetterBytes, string>> = {
-  none: columnsWithout(['key', 'headers', 'payload']),
+  none: columnsWithout(['key', 'headers', 'payload', 'history']),
   head: headColumnList,
   all: itemColumnList,
 }

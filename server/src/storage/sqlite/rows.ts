@@ -170,13 +170,13 @@ export function itemOf(row: Values, queueName: string): Item {
   }
 }
 
-/** The same places in the row without headers, with the beginning of the payload and, after it, how long that is. */
+/** The same places in the row without headers and history (a part of nothing is null), with the beginning of the payload and, after it, how long that is. */
 export const headColumnList = `${itemColumns
   .map((column) =>
     column === 'payload'
-      ? `substr(payload, 1, ${headBytes}) as payload`
-      : column === 'headers'
-        ? 'null as headers'
+      ? `coalesce(substr(payload, 1, ${headBytes}), x'') as payload`
+      : column === 'headers' || column === 'history'
+        ? `null as ${column}`
         : column,
   )
   .join(', ')}, length(payload) as payload_bytes`
