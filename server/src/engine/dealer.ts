@@ -21,6 +21,7 @@ const dealtMax = 4_000
  * for at once take longer than callers wait, again and again: whoever leases in large batches would never get any.
  */
 const dealtBytes = 16 * 2 ** 20
+const dealtMin = 4
 /** One is written while the answers to the other go out, and their callers come back. */
 const dealsMax = 2
 /** Fewer are not worth dividing among two. */
@@ -108,7 +109,10 @@ export class Dealer {
       // What they are given after all is put back.
       for (const { turns } of plans) for (const leasing of turns) this.#waiters.refuse(leasing, error)
       const asked = plans.reduce((sum, { turns }) => sum + turns.length, 0)
-      this.#turnsMax = Math.max(1, Math.min(this.#turnsMax, Math.floor(asked / 4)))
+      // So few are never too large: then the store itself is stuck.
+      if (asked > dealtMin) {
+        this.#turnsMax = Math.max(dealtMin, Math.min(this.#turnsMax, Math.floor(asked / 4)))
+      }
     })
     try {
       const results = await storage.write(
