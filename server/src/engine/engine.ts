@@ -30,7 +30,7 @@ export interface Engine {
   getQueue(name: string): Promise<Queue | null>
   /**
    * Reads the queue and its counts anew, whatever is remembered of it here: what another server changed holds
-   * from now on. Rejects with QUEUE_NOT_FOUND when it is gone; requests that wait in it are then rejected too.
+   * from now on. Rejects with QUEUE_NOT_FOUND when it is gone; requests that wait in it are rejected as when it is deleted here.
    */
   reload(name: string): Promise<void>
   listQueues(query: QueuesQuery): Promise<readonly Queue[]>

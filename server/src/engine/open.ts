@@ -80,15 +80,15 @@ export function openEngine(storage: Storage, options: EngineOptions): Engine {
       onChanges,
       onAvailable: announcer.add,
       onDue: (at: number) => clockwork.expect(at),
-      onGone: () => leave(wasDeleted(name)),
+      onGone: () => leave(),
       onRefused: (error: unknown) => {
-        if (error instanceof KnownError && error.code === 'QUEUE_NOT_FOUND') leave(error)
+        if (error instanceof KnownError && error.code === 'QUEUE_NOT_FOUND') leave()
       },
       onError,
     }
     /** A queue that is gone from the store, by this or another server, has no room. */
-    const leave = (why: KnownError) => {
-      if (open.get(name) === room) void leaveRoom(name, why).catch(onError)
+    const leave = () => {
+      if (open.get(name) === room) void leaveRoom(name).catch(onError)
     }
     const room: Room = new Room(queue, available, parts)
     return room
@@ -120,11 +120,12 @@ export function openEngine(storage: Storage, options: EngineOptions): Engine {
     const room = await rooms.get(name)?.catch(() => undefined)
     await room?.refresh().catch(onError)
   }
-  const leaveRoom = async (name: string, why: KnownError): Promise<void> => {
+  /** However it was found that the queue is gone, who waits in its room is told the same. */
+  const leaveRoom = async (name: string): Promise<void> => {
     const room = open.get(name)
     rooms.delete(name)
     open.delete(name)
-    await room?.close(why)
+    await room?.close(wasDeleted(name))
   }
   /** One that is open is not waited for: every turn that a call waits is paid by all calls. */
   const inRoom = <T>(name: string, work: (room: Room) => Promise<T>): Promise<T> => {
@@ -222,7 +223,7 @@ export function openEngine(storage: Storage, options: EngineOptions): Engine {
     deleteQueue: async (name, trace, { isForced } = { isForced: false }) => {
       const act = actOf(trace, 'queue.delete', isForced ? { isForced } : {})
       await storage.write([{ op: 'delete-queue', name, isForced, ...act }])
-      await leaveRoom(name, wasDeleted(name))
+      await leaveRoom(name)
       // Who waits for its items elsewhere need not wait on.
       announcer.add(name)
     },
@@ -230,7 +231,7 @@ export function openEngine(storage: Storage, options: EngineOptions): Engine {
     reload: async (name) => {
       const queue = await storage.getQueue(name)
       if (queue === null) {
-        await leaveRoom(name, queueNotFound(name))
+        await leaveRoom(name)
         throw queueNotFound(name)
       }
       const room = await rooms.get(name)?.catch(() => undefined)
@@ -238,7 +239,7 @@ export function openEngine(storage: Storage, options: EngineOptions): Engine {
       const { createdAt, partitions } = room.queue
       const isAnother = createdAt !== queue.createdAt || partitions !== queue.partitions
       // Who waits there waits for a queue that is gone, though one of its name is here again.
-      if (isAnother) await leaveRoom(name, wasDeleted(name))
+      if (isAnother) await leaveRoom(name)
       else await room.refresh()
     },
     listQueues: (query) => read(storage.listQueues(query)),
