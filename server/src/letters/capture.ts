@@ -10,7 +10,7 @@ import type { Engine, Trace } from '../engine/engine.ts'
 import { KnownError } from '../errors.ts'
 import { checkCommand } from '../storage/check-command.ts'
 import { Lane } from '../storage/lane.ts'
-import { checkTakesLetters, queueNotFound } from '../storage/queue-checks.ts'
+import { queueNotFound } from '../storage/queue-checks.ts'
 import type { Command, Imported, ImportedItem, Storage } from '../storage/storage.ts'
 import type { Captured, CapturedLetter } from './letters.ts'
 import { stepLettersMax } from './parts.ts'
@@ -34,8 +34,6 @@ type Door = { readonly lane: Lane<Step>; readonly partitions: number; next: numb
 
 /** Two under way: one is written while the callers of the other come back. */
 const batchesMax = 2
-/** So long a queue that takes letters is believed to go on doing so. */
-const believedMs = 1_000
 
 export function createCapture(
   parts: Readonly<{ storage: Storage; engine: Pick<Engine, 'noticeItems'>; clock: Clock }>,
@@ -52,15 +50,6 @@ export function createCapture(
       lane: new Lane<Step>({ weightMax: stepLettersMax, batchesMax }, (batch) => write(queue, door, batch)),
     }
     return door
-  }
-  const takenAt = new Map<string, number>()
-  const checkQueue = async (queue: string): Promise<void> => {
-    if (performance.now() - (takenAt.get(queue) ?? Number.NEGATIVE_INFINITY) < believedMs) return
-    takenAt.delete(queue)
-    const found = await storage.getQueue(queue)
-    if (found === null) throw queueNotFound(queue)
-    checkTakesLetters(found)
-    takenAt.set(queue, performance.now())
   }
   const doorOf = (queue: string): Promise<Door> => {
     let door = doors.get(queue)
@@ -106,7 +95,6 @@ export function createCapture(
   return {
     capture: async (queue, letters, trace) => {
       if (letters.length === 0) return []
-      await checkQueue(queue)
       const now = clock.now()
       const items = letters.map(itemOf)
       // All of them before any is stored: only the store's own trouble can end it in between.

@@ -1,6 +1,7 @@
 /** What both backends refuse, in the same words. */
 import type { PolicyChanges, Queue, QueuePolicy } from '../core/queue.ts'
 import { KnownError } from '../errors.ts'
+import type { ImportedItem } from './storage.ts'
 
 export function queueNotFound(name: string): KnownError {
   return new KnownError('QUEUE_NOT_FOUND', `there is no queue named ${name}`)
@@ -67,6 +68,10 @@ export function checkTakesLetters({ name, deadQueue }: Queue): void {
     'DEAD_QUEUE_INVALID',
     `queue ${name} takes no dead letters: they go to its dead queue, ${deadQueue}`,
   )
+}
+
+export function checkImport(queue: Queue, items: readonly Pick<ImportedItem, 'origin'>[]): void {
+  if (items.some(({ origin }) => origin != null)) checkTakesLetters(queue)
 }
 
 /** On the whole policy, since each of the two may stay as it was. */

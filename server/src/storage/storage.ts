@@ -246,7 +246,10 @@ export type Change = Readonly<{
   outcome?: Outcome
 }>
 
-/** Stored as given, with a new id and creation time. An item whose source id is in the queue already is skipped. */
+/**
+ * Stored as given, with a new id and creation time. An item whose source id is in the queue already is skipped. Letters are
+ * refused with DEAD_QUEUE_INVALID by a queue that has a dead queue of its own.
+ */
 export type Import = Readonly<{
   op: 'import'
   queue: string

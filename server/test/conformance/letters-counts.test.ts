@@ -338,7 +338,7 @@ function aFilter(chance: Chance, all: readonly Item[]): CountedFilter {
   }
 }
 
-/** Many letters that live through anything, two queues and their dead queue, which are given. */
+/** Many letters that live through anything: two queues, their dead queue and one of letters from elsewhere, which are given. */
 async function anyLife(given: Given, chance: Chance): Promise<string[]> {
   const acts = letterActs(given)
   const redrive = {
@@ -347,8 +347,10 @@ async function anyLife(given: Given, chance: Chance): Promise<string[]> {
     backoff: { kind: 'fixed', delayUs: minute, jitter: 0.2 },
   } as const
   const letters = await given.queue({ partitions: 2, attemptsMax: 1, leaseUs: minute, redrive })
+  const elsewhere = await given.queue({ partitions: 2, attemptsMax: 1, leaseUs: minute, redrive })
   const queues = [
     letters,
+    elsewhere,
     await given.queue({ deadQueue: letters, attemptsMax: 1, leaseUs: minute, expireUs: 5 * minute }),
     await given.queue({ deadQueue: letters, partitions: 2, keepDoneUs: minute, leaseUs: second }),
   ]
@@ -373,16 +375,20 @@ async function anyLife(given: Given, chance: Chance): Promise<string[]> {
     const some = all.filter(() => chance.below(4) === 0)
     switch (chance.below(10)) {
       case 0:
-        if (queue !== letters) await acts.bury(queue, newItems(1 + chance.below(4)), error, now)
+        await acts.bury(chance.pick(queues.slice(2)), newItems(1 + chance.below(4)), error, now)
         break
       case 1: {
         const failure = aFailure({ reason: chance.pick(['http_503', 'http_410']), ...error })
-        await acts.capture(queue, [aLetter({ failure, redrives: chance.pick([0, 0, 9, 10, 11]) })], now)
+        await acts.capture(
+          chance.pick([letters, elsewhere]),
+          [aLetter({ failure, redrives: chance.pick([0, 0, 9, 10, 11]) })],
+          now,
+        )
         break
       }
       case 2:
       case 3: {
-        const target = chance.below(2) === 0 ? (queues[1] ?? '') : null
+        const target = chance.below(2) === 0 ? (queues[2] ?? '') : null
         const sent = some.map((letterId) => ({ letterId, queue: target }))
         await acts.redrive([], { letters: sent, isCapped: false, isDeadAllowed: true, now })
         break
@@ -415,7 +421,7 @@ async function anyLife(given: Given, chance: Chance): Promise<string[]> {
         break
       }
       default: {
-        const at = { queue, partition: chance.below(queue === queues[1] ? 1 : 2), now }
+        const at = { queue, partition: chance.below(queue === queues[2] ? 1 : 2), now }
         const held = await given.run({ op: 'lease', ...at, holders: ['w', 'w', 'w'] })
         const [one, two] = held.map(({ id }) => id)
         if (one !== undefined) await given.run({ op: 'complete', ...at, ids: [one] })

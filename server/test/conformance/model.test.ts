@@ -236,6 +236,11 @@ class Session {
           source === undefined ? item : { ...item, sourceId: this.#idOf(source), ...letter },
         )
         const command = { op: 'import', items, ...at } as const
+        const takesLetters = this.#model.queues.get(queue)?.deadQueue === null
+        if (!takesLetters && items.some(({ origin }) => origin != null)) {
+          await expectRefusal(run(command), 'DEAD_QUEUE_INVALID')
+          break
+        }
         const imported = await run(command)
         this.#ids.push(...imported.flatMap(({ id }) => id ?? []))
         this.#model.import(command, imported)

@@ -155,6 +155,27 @@ describeStores('queues', (given) => {
       expect((await update('work', { reference: 'else' })).reference).toBe('else')
     })
 
+    it('takes no letter once it has a dead queue, whatever was known of the queue that had its name', async () => {
+      await create({ name: 'dead' })
+      await create({ name: 'work' })
+      await letterActs(given).capture('work', [aLetter()])
+      await given.run({ op: 'delete-queue', name: 'work' })
+      await create({ name: 'work', deadQueue: 'dead' })
+      const error = await expectRefusal(letterActs(given).capture('work', [aLetter()]), 'DEAD_QUEUE_INVALID')
+      expect(error.message).toContain('its dead queue, dead')
+      // One that was leased, so that it goes another way than letters that are new.
+      const lease = { holder: 'w', deadline: noon + minute }
+      const leased = {
+        op: 'import',
+        queue: 'work',
+        partition: 0,
+        now: noon,
+        items: [{ ...aLetter(), lease }],
+      } as const
+      await expectRefusal(given.run(leased), 'DEAD_QUEUE_INVALID')
+      expect((await given.storage.counts({ queue: 'work' })).map(({ accepted }) => accepted)).toEqual([0])
+    })
+
     it('takes effect at once: for leases given, and for how items already there die', async () => {
       await create({ name: 'letters' })
       await create({ name: 'q' })

@@ -234,6 +234,17 @@ describeServers('capturing letters over HTTP', (api) => {
     expect(sent.body.letters).toMatchObject([{ is_started: true }])
   })
 
+  it('takes none into a queue that was just made anew with a dead queue', async () => {
+    const { queue, dead } = await api.queues()
+    const other = `${dead}-other`
+    await api.post('/api/v1/queues', { name: other })
+    await api.capture(other, envelope(queue))
+    await api.client.deleteQueue(other)
+    await api.post('/api/v1/queues', { name: other, policy: { dead_queue: dead } })
+    const refused = await api.post('/api/v1/letters', { queue: other, letters: [envelope(queue)] })
+    expect(refused).toMatchObject({ status: 400, body: { error: { code: 'DEAD_QUEUE_INVALID' } } })
+  })
+
   it('dates a death by the clock of the server, unless the envelope says when', async () => {
     const { queue, dead } = await api.queues()
     await api.clock({ now: noonText })

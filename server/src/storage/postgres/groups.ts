@@ -12,6 +12,7 @@ import type { Instant } from '../../core/instant.ts'
 import type { Failure, Item, Origin } from '../../core/item.ts'
 import { int4s, int8s, texts } from './arrays.ts'
 import type { Statement } from './connections.ts'
+import { Stale } from './errors.ts'
 import type { Stored } from './rows.ts'
 import type { Transaction } from './transaction.ts'
 
@@ -56,9 +57,11 @@ const findGroups: Statement = {
       where f.queue_id = w.queue_id and f.fingerprint = w.fingerprint offset 0) g`,
 }
 
+/** `has_dead_queue`: as it is now that its partition is locked, not as it was when the transaction began. */
 const countGroups: Statement = {
   name: 'count-groups',
-  text: `select w.queue_id, (select count(*) from redrive.groups g where g.queue_id = w.queue_id) as n
+  text: `select w.queue_id, (select count(*) from redrive.groups g where g.queue_id = w.queue_id) as n,
+      (select q.dead_queue is not null from redrive.queues q where q.id = w.queue_id) as has_dead_queue
     from unnest($1::int4[]) as w(queue_id)`,
 }
 
@@ -188,6 +191,8 @@ async function sizesOf(
 ): Promise<Map<number, number>> {
   const queueIds = [...new Set([...missing.values()].map(({ queueId }) => queueId))]
   const rows = await transaction.connection.query(countGroups, [int4s(queueIds)])
+  // A queue that has groups gets no dead queue any more, so it is enough to look where the first are made.
+  if (rows.some((row) => row.has_dead_queue === true)) throw new Stale('a dead queue')
   return new Map(rows.map((row) => [row.queue_id as number, row.n as number]))
 }
 

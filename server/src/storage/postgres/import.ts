@@ -1,4 +1,5 @@
 import { importedItem } from '../new-item.ts'
+import { checkImport } from '../queue-checks.ts'
 import type { Import, Imported } from '../storage.ts'
 import { groupIdsOf } from './groups.ts'
 import { insertSourced } from './insert-sourced.ts'
@@ -34,6 +35,7 @@ export async function importItems(
 async function rowsOf(transaction: Transaction, command: Import): Promise<Stored[]> {
   const { items, partition, now } = command
   const known = await transaction.at(command.queue, partition)
+  checkImport(known.queue, items)
   await transaction.lockPartitions([{ known, partition }])
   const ids = transaction.nextIds(known, partition, now, items.length)
   const groupIds = await groupIdsOf(

@@ -53,6 +53,34 @@ describe('an item that is being changed while a command waits for it', needs(pos
   )
 })
 
+describe('a queue that is given a dead queue while a letter comes into it', needs(postgres), () => {
+  it('takes no letter: it was looked at before, and is looked at again', async () => {
+    await using database = await testDatabase()
+    const storage = await database.open()
+    for (const name of ['dead', 'orders'])
+      await run(storage, { op: 'create-queue', queue: { name }, now: noon })
+    const other = await database.connect()
+    // What comes to a queue's row waits, in its transaction, until it is let go on.
+    await other.query(`
+      create function wait_here() returns trigger language plpgsql as
+        $$ begin perform pg_advisory_xact_lock(7); return new; end $$;
+      create trigger wait_here before update on redrive.queues for each row execute function wait_here();
+      select pg_advisory_lock(7)`)
+    const changes = { deadQueue: 'dead' }
+    const changed = run(storage, { op: 'update-queue', name: 'orders', changes, now: noon })
+    await expect.poll(() => waiting(database)).toHaveLength(1)
+    const items = [{ payload: bytes('a letter'), origin: anOrigin(), failure: aFailure() }]
+    const refused = expect(
+      run(storage, { op: 'import', queue: 'orders', partition: 0, items, now: noon }),
+    ).rejects.toMatchObject({ code: 'DEAD_QUEUE_INVALID' })
+    await expect.poll(() => waiting(database)).toHaveLength(2)
+    await other.query('select pg_advisory_unlock(7)')
+    await changed
+    await refused
+    expect(await storage.verify()).toEqual([])
+  })
+})
+
 describe('a dead queue that becomes financial while its letters are being archived', needs(postgres), () => {
   const setUp = async (database: TestDatabase, table: 'archive' | 'queues', event: 'insert' | 'update') => {
     const storage = await database.open()

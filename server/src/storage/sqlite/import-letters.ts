@@ -2,6 +2,7 @@ import type { Cause } from '../../core/cause.ts'
 import { type Instant, later } from '../../core/instant.ts'
 import { firstRedriveAt } from '../../core/letter.ts'
 import { redrivesCounted } from '../letter-store.ts'
+import { checkTakesLetters } from '../queue-checks.ts'
 import type { Bound } from './database.ts'
 import { arrive, hasSource } from './items.ts'
 import type { KnownQueue } from './queues.ts'
@@ -46,6 +47,7 @@ export function importLetters(transaction: Transaction, sent: SentLetters): Sent
   const { database, book, groups, keyRuns, tally } = transaction
   const { partition, now, causes } = sent
   const known = book.at(sent.queue, partition)
+  checkTakesLetters(known.queue)
   const ids = book.nextIds(known, partition, now, sent.count, tally)
   const random = () => book.chance()
   const groupIds: (number | undefined)[] = []

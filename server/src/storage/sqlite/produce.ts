@@ -1,6 +1,7 @@
 import { later } from '../../core/instant.ts'
 import { checkSameItems, itemsDigest } from '../items-digest.ts'
 import { importedItem, producedItem } from '../new-item.ts'
+import { checkImport } from '../queue-checks.ts'
 import type { Import, Imported, Produce, Produced } from '../storage.ts'
 import { acceptItem, insertItem } from './items.ts'
 import type { KnownQueue } from './queues.ts'
@@ -77,6 +78,7 @@ function keepKey(
 export function importItems(transaction: Transaction, command: Import): Imported[] {
   const { book, tally } = transaction
   const known = book.at(command.queue, command.partition)
+  checkImport(known.queue, command.items)
   const ids = book.nextIds(known, command.partition, command.now, command.items.length, tally)
   const random = () => book.chance()
   return ids.map((id, index) => {
