@@ -276,6 +276,17 @@ describe('redrive archive', () => {
     })
   })
 
+  it('leaves arrivals that verify knows: where they are too few it says how many there were at least', async () => {
+    await aStore(5)
+    const database = new DatabaseSync(join(folder, 'redrive.db'))
+    database.exec('update group_hours set n = n - 2')
+    database.close()
+    expect(await run(['verify', '--store', 'redrive.db'])).toMatchObject({
+      code: 1,
+      stdout: 'queue orders-dead: arrivals is counted as 3, but the rows say at least 5\n',
+    })
+  })
+
   it('says with --dry-run what it would move, and moves nothing', async () => {
     await aStore(1_025)
     const dry = ['archive', '--store', 'redrive.db', '--dry-run']

@@ -1,6 +1,6 @@
 import type { LoadedSettings } from '../config/load-settings.ts'
 import { maskStore } from '../config/store-text.ts'
-import { type Difference, placeOf } from '../storage/difference.ts'
+import { actualOf, type Difference, placeOf } from '../storage/difference.ts'
 import type { Context } from './context.ts'
 import { exitCodes } from './exit-codes.ts'
 import { withStorage } from './with-storage.ts'
@@ -20,6 +20,6 @@ export async function verify({ settings }: LoadedSettings, context: Context): Pr
 }
 
 function sentence(difference: Difference): string {
-  const { count, counted, actual } = difference
-  return `${placeOf(difference)}: ${count} is counted as ${counted}, but the rows say ${actual}`
+  const { count, counted } = difference
+  return `${placeOf(difference)}: ${count} is counted as ${counted}, but ${actualOf(difference)}`
 }

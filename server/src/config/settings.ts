@@ -129,7 +129,7 @@ export const settingsTable = {
     min: '100ms',
     max: '1m',
     sentence:
-      'How long the store may take for a batch of requests, or for a read, before those who wait are told to repeat.',
+      'How long the store may take for a batch of requests, for making or changing a queue, for a step of an import, or for a read, before those who wait are told to repeat.',
   }),
   'queue.produce_items_max': integer({
     default: 1_000,

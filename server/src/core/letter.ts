@@ -258,6 +258,11 @@ export function restoreLetter(item: Item, at: Instant, policy: RedrivePolicy): W
   return { ...base, state: 'waiting', availableAt: null }
 }
 
+/** What is known of a letter that ended where it was, by a consumer of its dead queue: it goes nowhere by itself any more. */
+export function withoutPlan({ letter }: Pick<Item, 'letter'>): LetterFacts | null {
+  return letter === null || letter.nextRedriveAt === null ? letter : { ...letter, nextRedriveAt: null }
+}
+
 /** When the store got it, or got it back from the archive. Unlike the time of death nobody else says it. */
 export function arrivedAt(item: Item): Instant {
   return Math.max(item.createdAt, item.letter?.restoredAt ?? item.createdAt)

@@ -63,7 +63,7 @@ export interface Engine {
   ): Promise<number>
 
   /**
-   * In steps of 1,000, each a transaction. When it rejects the first of the items may be stored; repeated, it
+   * In steps of 1,000 items or 16 MiB, each a transaction. When it rejects the first of the items may be stored; repeated, it
    * skips those that have a source id.
    */
   importItems(

@@ -3,12 +3,13 @@ import type { Queue } from '../core/queue.ts'
 import { KnownError } from '../errors.ts'
 import { checkCommand } from '../storage/check-command.ts'
 import { queueNotFound } from '../storage/queue-checks.ts'
-import type { AuditEntry, Change, Command, Imported, Storage } from '../storage/storage.ts'
+import type { AuditEntry, Change, Command, Imported, ImportedItem, Storage } from '../storage/storage.ts'
 import { createAnnouncer } from './announcer.ts'
 import { createClockwork } from './clockwork.ts'
 import type { Engine, Trace } from './engine.ts'
 import { inTime } from './in-time.ts'
 import { createLoop } from './loop.ts'
+import { knownInTime } from './refused-batch.ts'
 import { Room } from './room.ts'
 
 export type EngineOptions = Readonly<{
@@ -27,6 +28,8 @@ export type EngineOptions = Readonly<{
 
 /** A clear or an import of many is written in steps: a long transaction would keep all others waiting. */
 const stepItemsMax = 1_000
+/** A step of an import ends with the item that reaches this: the store can be expected to write it in time. */
+const stepBytesMax = 16 * 2 ** 20
 /** How often waiting leases look for what other servers put in, should a wake-up be lost. */
 const refreshMs = 1_000
 
@@ -39,6 +42,15 @@ export function openEngine(storage: Storage, options: EngineOptions): Engine {
   let closed: KnownError | undefined
 
   const read = <T>(reading: Promise<T>): Promise<T> => inTime(batchMsMax, reading)
+  const known = <T>(writing: Promise<T>, advice: string): Promise<T> =>
+    knownInTime(batchMsMax, writing, advice)
+  /**
+   * Before what may rightly take long, with millions of rows, and so is waited for to its end: a store that does not
+   * answer at all is found out while nothing is begun yet.
+   */
+  const storeAnswers = async (name: string): Promise<void> => {
+    await read(storage.getQueue(name))
+  }
 
   const announcer = createAnnouncer(storage, onError)
   const stopHearing = storage.onAnnounced((queues) => {
@@ -118,7 +130,7 @@ export function openEngine(storage: Storage, options: EngineOptions): Engine {
   /** The change is written: a room that cannot look now looks later. */
   const refreshRoom = async (name: string): Promise<void> => {
     const room = await rooms.get(name)?.catch(() => undefined)
-    await room?.refresh().catch(onError)
+    if (room !== undefined) await read(room.refresh()).catch(onError)
   }
   /** However it was found that the queue is gone, who waits in its room is told the same. */
   const leaveRoom = async (name: string): Promise<void> => {
@@ -169,7 +181,8 @@ export function openEngine(storage: Storage, options: EngineOptions): Engine {
   ): Promise<void> => {
     if (trace === undefined) return
     // All of it is done, and its beginning on record: no reason to fail the call.
-    await storage.write([{ op: 'audit', entries: [entry(trace, action, target, details)] }]).catch(onError)
+    const end = storage.write([{ op: 'audit', entries: [entry(trace, action, target, details)] }])
+    await read(end).catch(onError)
   }
 
   const refreshing = createLoop(
@@ -185,42 +198,35 @@ export function openEngine(storage: Storage, options: EngineOptions): Engine {
   }
 
   return {
-    createQueue: async (queue, trace) => {
-      const [made] = await storage.write(
-        audited(
-          { op: 'create-queue', queue, now: clock.now() } as const,
-          trace,
-          'queue.create',
-          { queue },
-          queue.name,
-        ),
-      )
-      // Who was looking for it before it was there looks again; a room of one that had its name is left.
-      if (open.has(queue.name)) await refreshRoom(queue.name)
-      else rooms.delete(queue.name)
-      return made as Queue
-    },
-    updateQueue: async (name, changes, trace) => {
-      const [updated] = await storage.write(
-        audited(
-          { op: 'update-queue', name, changes, now: clock.now() } as const,
-          trace,
-          'queue.update',
-          { changes },
-          name,
-        ),
-      )
-      // A queue that goes on may have something for who waits elsewhere.
-      announcer.add(name)
-      const room = await rooms.get(name)?.catch(() => undefined)
-      if (room !== undefined) {
-        room.queue = updated as Queue
-        // A lease that met the pause found nothing, and so believes that nothing is there.
-        await room.refresh().catch(onError)
+    createQueue: (queue, trace) => {
+      const { name } = queue
+      const command = { op: 'create-queue', queue, now: clock.now() } as const
+      const create = async (): Promise<Queue> => {
+        const [made] = await storage.write(audited(command, trace, 'queue.create', { queue }, name))
+        // Who was looking for it before it was there looks again; a room of one that had its name is left.
+        if (open.has(name)) await refreshRoom(name)
+        else rooms.delete(name)
+        return made
       }
-      return updated as Queue
+      return known(create(), `repeat it, and queue ${name} is there already if it was made`)
+    },
+    updateQueue: (name, changes, trace) => {
+      const command = { op: 'update-queue', name, changes, now: clock.now() } as const
+      const update = async (): Promise<Queue> => {
+        const [updated] = await storage.write(audited(command, trace, 'queue.update', { changes }, name))
+        // A queue that goes on may have something for who waits elsewhere.
+        announcer.add(name)
+        const room = await rooms.get(name)?.catch(() => undefined)
+        if (room !== undefined) room.queue = updated
+        // A lease that met the pause found nothing, and so believes that nothing is there.
+        await refreshRoom(name)
+        return updated
+      }
+      // Done later than a change that is sent after it, it would undo that.
+      return known(update(), `repeat it, but look at queue ${name} before you change it otherwise`)
     },
     deleteQueue: async (name, trace, { isForced } = { isForced: false }) => {
+      await storeAnswers(name)
       const act = actOf(trace, 'queue.delete', isForced ? { isForced } : {})
       await storage.write([{ op: 'delete-queue', name, isForced, ...act }])
       await leaveRoom(name)
@@ -229,7 +235,7 @@ export function openEngine(storage: Storage, options: EngineOptions): Engine {
     },
     getQueue: (name) => read(storage.getQueue(name)),
     reload: async (name) => {
-      const queue = await storage.getQueue(name)
+      const queue = await read(storage.getQueue(name))
       if (queue === null) {
         await leaveRoom(name)
         throw queueNotFound(name)
@@ -240,7 +246,7 @@ export function openEngine(storage: Storage, options: EngineOptions): Engine {
       const isAnother = createdAt !== queue.createdAt || partitions !== queue.partitions
       // Who waits there waits for a queue that is gone, though one of its name is here again.
       if (isAnother) await leaveRoom(name)
-      else await room.refresh()
+      else await read(room.refresh())
     },
     listQueues: (query) => read(storage.listQueues(query)),
 
@@ -286,32 +292,40 @@ export function openEngine(storage: Storage, options: EngineOptions): Engine {
       // All of them before any is stored: only the store's own trouble can end it in between.
       checkCommand({ op: 'import', queue, partition, items, now })
       const imported: Imported[] = []
+      let steps = 0
       // Cut in between, the first of the items are stored; repeated, those with a source id are skipped.
       do {
-        const step = items.slice(imported.length, imported.length + stepItemsMax)
+        const step = nextStep(items, imported.length)
+        steps++
         const command = { op: 'import', queue, partition, items: step, now } as const
-        const isFirst = imported.length === 0
-        const [stored] = await storage.write(
-          audited(command, isFirst ? trace : undefined, 'items.import', details, queue),
-        )
-        imported.push(...stored)
-        clockwork.expect(now)
-        announcer.add(queue)
-        await refreshRoom(queue)
+        const store = async (): Promise<readonly Imported[]> => {
+          const [stored] = await storage.write(
+            audited(command, steps === 1 ? trace : undefined, 'items.import', details, queue),
+          )
+          clockwork.expect(now)
+          announcer.add(queue)
+          await refreshRoom(queue)
+          return stored
+        }
+        const advice = `${imported.length} of ${items.length} items are stored, the next ${step.length} perhaps; repeated, \
+those with a source id are skipped, and others are there twice`
+        imported.push(...(await known(store(), advice)))
       } while (imported.length < items.length)
-      if (items.length > stepItemsMax) {
+      if (steps > 1) {
         const stored = imported.filter(({ id }) => id !== null).length
         await auditEnd(trace, 'items.imported', { ...details, stored }, queue)
       }
       return imported
     },
     deleteItems: async (queue, partition, ids, trace) => {
+      await storeAnswers(queue)
       const act = actOf(trace, 'items.delete', { partition })
       const [{ removed }] = await storage.write([{ op: 'delete', queue, partition, ids, ...act }])
       await refreshRoom(queue)
       return removed
     },
     clear: async (queue, what, trace) => {
+      await storeAnswers(queue)
       let total = 0
       for (;;) {
         const act = actOf(trace, 'queue.clear', { ...what })
@@ -359,6 +373,14 @@ export function openEngine(storage: Storage, options: EngineOptions): Engine {
       open.clear()
     },
   }
+}
+
+function nextStep(items: readonly ImportedItem[], from: number): readonly ImportedItem[] {
+  let [until, bytes] = [from, 0]
+  while (until < items.length && until - from < stepItemsMax && bytes < stepBytesMax) {
+    bytes += items[until++]?.payload.byteLength ?? 0
+  }
+  return items.slice(from, until)
 }
 
 function wasDeleted(name: string): KnownError {

@@ -20,13 +20,30 @@ export async function oneByOne<R extends Request<never>>(
   for (const { reject } of batch) reject(error)
 }
 
-/** Tells when the store has not answered for too long. What it writes goes on, and is booked when it is done. */
+/**
+ * Tells when the store has not answered for too long. What it writes goes on, and is booked when it is done. `advice`: what
+ * to do when nobody knows, where that is not to repeat.
+ */
 export function whenUnknown(
   batchMsMax: number,
   tell: (error: KnownError) => void,
+  advice = '',
 ): Readonly<{ off(): void }> {
   return whenLate(batchMsMax, () => {
     const sentence = `the store did not answer within ${batchMsMax} ms, so whether the request was done is unknown`
-    tell(new KnownError('STORE_UNAVAILABLE', sentence))
+    tell(new KnownError('STORE_UNAVAILABLE', advice === '' ? sentence : `${sentence}: ${advice}`))
   })
+}
+
+/** The same for one write. What follows from it belongs to `writing`: it happens also when nobody waits any more. */
+export async function knownInTime<T>(batchMsMax: number, writing: Promise<T>, advice: string): Promise<T> {
+  let late: Readonly<{ off(): void }> | undefined
+  const tooLate = new Promise<never>((_, reject) => {
+    late = whenUnknown(batchMsMax, reject, advice)
+  })
+  try {
+    return await Promise.race([writing, tooLate])
+  } finally {
+    late?.off()
+  }
 }

@@ -108,6 +108,108 @@ describe('the engine with a store that takes its time', () => {
       .toBeGreaterThanOrEqual(1)
   })
 
+  it('tells who makes a queue, and who looks for it afterwards finds what came of it', async () => {
+    await openedSlow()
+    await expect(engine.stats('late')).rejects.toMatchObject({ code: 'QUEUE_NOT_FOUND' })
+    const goOn = slow('create-queue')
+    await expect(engine.createQueue({ name: 'late' })).rejects.toMatchObject(unknown)
+    goOn()
+    await expect.poll(() => engine.getQueue('late')).toMatchObject({ name: 'late' })
+    await expect(engine.createQueue({ name: 'late' })).rejects.toMatchObject({ code: 'QUEUE_EXISTS' })
+    await engine.produce('late', newItems(1))
+  })
+
+  it('tells who changes a queue, and goes by the change when it is there', async () => {
+    await openedSlow()
+    await engine.updateQueue('orders', { isPaused: true })
+    await engine.produce('orders', newItems(1))
+    const waiting = aLease('w')
+    const goOn = slow('update-queue')
+    await expect(engine.updateQueue('orders', { isPaused: false })).rejects.toMatchObject(unknown)
+    goOn()
+    expect(texts((await waiting).items)).toHaveLength(1)
+  })
+
+  it('tells who imports how much is stored, begins nothing more, and gives out what came of it', async () => {
+    await openedSlow()
+    const payload = new Uint8Array(1)
+    await engine.importItems('orders', 0, [{ payload }])
+    const write = storage.write.bind(storage)
+    let steps = 0
+    let goOn = () => {}
+    const told = new Promise<void>((resolve) => {
+      goOn = resolve
+    })
+    storage.write = async (commands) => {
+      if (commands.some(({ op }) => op === 'import') && ++steps === 2) await told
+      return write(commands)
+    }
+    const items = Array.from({ length: 2_500 }, (_, index) => ({ payload, sourceId: `s-${index}` }))
+    await expect(engine.importItems('orders', 0, items)).rejects.toMatchObject({
+      code: 'STORE_UNAVAILABLE',
+      message: expect.stringMatching(/1000 of 2500 items are stored, the next 1000 perhaps/),
+    })
+    goOn()
+    const accepted = async () => (await storage.counts({ queue: 'orders' }))[0]?.accepted
+    await expect.poll(accepted).toBe(2_001)
+    expect(steps).toBe(2)
+    const again = await engine.importItems('orders', 0, items)
+    expect(again.filter(({ id }) => id !== null)).toHaveLength(500)
+  })
+
+  it('is given large items to import fewer at a time: so much is stored in time', async () => {
+    await openedSlow()
+    const asked: number[] = []
+    const write = storage.write.bind(storage)
+    storage.write = async (commands) => {
+      for (const command of commands) if (command.op === 'import') asked.push(command.items.length)
+      return write(commands)
+    }
+    const sizes = [9, 9, 1, 17, 1, 1].map((mib) => ({ payload: new Uint8Array(mib * 2 ** 20) }))
+    expect(await engine.importItems('orders', 0, sizes)).toHaveLength(6)
+    expect(asked).toEqual([2, 2, 2])
+    expect(await engine.importItems('orders', 0, [])).toEqual([])
+  })
+
+  it('begins no delete and no clear when it does not even say whether the queue is there', async () => {
+    await openedSlow()
+    const { ids, partition } = await engine.produce('orders', newItems(3))
+    const getQueue = storage.getQueue.bind(storage)
+    storage.getQueue = () => new Promise<never>(() => {})
+    const all = { isWaiting: true, isScheduled: true, isLeased: true }
+    for (const call of [
+      () => engine.deleteQueue('orders'),
+      () => engine.clear('orders', all),
+      () => engine.deleteItems('orders', partition, ids),
+      () => engine.reload('orders'),
+    ]) {
+      await expect(call()).rejects.toMatchObject({ code: 'STORE_UNAVAILABLE' })
+    }
+    storage.getQueue = getQueue
+    expect(await storage.counts({ queue: 'orders' })).toMatchObject([{ waiting: 3 }])
+  })
+
+  it('lets a clear and a delete that it began take as long as they need', async () => {
+    await openedSlow()
+    await engine.produce('orders', newItems(3))
+    storage.listQueues = () => new Promise<never>(() => {})
+    for (const [op, call] of [
+      ['clear', () => engine.clear('orders', { isWaiting: true, isScheduled: true, isLeased: true })],
+      ['delete-queue', () => engine.deleteQueue('orders')],
+    ] as const) {
+      const goOn = slow(op)
+      let isDone = false
+      const done = call().then(() => {
+        isDone = true
+      })
+      // Longer than a call of a queue may take.
+      await expect(engine.listQueues({ countMax: 1 })).rejects.toMatchObject({ code: 'STORE_UNAVAILABLE' })
+      expect(isDone).toBe(false)
+      goOn()
+      await done
+    }
+  })
+
   it('gives up a read', async () => {
     await openedSlow()
     const never = new Promise<never>(() => {})

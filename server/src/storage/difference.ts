@@ -12,9 +12,10 @@ export type QueueDifference = Numbers &
     partition: number
     /**
      * Summed over the queue (partition -1): `letters`, the counts of letters by group; `letter-sums`, the sums of
-     * those counts, where a store keeps any; `open-minutes`, the counts of open letters by minute.
+     * those counts, where a store keeps any; `open-minutes`, the counts of open letters by minute; `arrivals`, those per
+     * hour, where they are fewer than the letters that came. There `actual` is the least that they were.
      */
-    count: keyof Counts | 'conservation' | 'letters' | 'letter-sums' | 'open-minutes'
+    count: keyof Counts | 'conservation' | 'letters' | 'letter-sums' | 'open-minutes' | 'arrivals'
   }>
 
 /** The letters of a slug, in all queues, where a store keeps such a sum. */
@@ -29,6 +30,34 @@ export function placeOf(difference: Difference): string {
   if ('slug' in difference) return `slug ${difference.slug}`
   const { queue, partition } = difference
   return partition < 0 ? `queue ${queue}` : `queue ${queue}, partition ${partition}`
+}
+
+/** What the rows say, for people: `but the rows say 5`. */
+export function actualOf({ count, actual }: Difference): string {
+  return `the rows say ${count === 'arrivals' ? 'at least ' : ''}${actual}`
+}
+
+type ShortRow = Readonly<Record<string, unknown>>
+
+/**
+ * Rows of `queue_id`, `counted` and `actual`: summed over the hours of a queue that got too few, and over its groups that
+ * did. One that is missing is mostly in both; said are the hours, which know of every letter.
+ */
+export function arrivalDifferences(
+  names: ReadonlyMap<number, string>,
+  byHour: readonly ShortRow[],
+  byGroup: readonly ShortRow[],
+): QueueDifference[] {
+  const short = new Map([...byGroup, ...byHour].map((row) => [row.queue_id as number, row]))
+  return [...short]
+    .map(([queueId, { counted, actual }]) => ({
+      queue: names.get(queueId) ?? '',
+      partition: -1,
+      count: 'arrivals' as const,
+      counted: counted as number,
+      actual: actual as number,
+    }))
+    .sort((a, b) => (a.queue < b.queue ? -1 : 1))
 }
 
 type CampaignRow = Readonly<Record<string, unknown>>

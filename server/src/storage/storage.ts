@@ -38,11 +38,15 @@ export interface Storage extends LetterStore, CampaignStore {
   /** When `advance` will next have something to do; null for never. */
   nextDueAt(): Promise<Instant | null>
 
-  /** Compares every count with the rows it counts, and checks conservation. Empty when all is well. */
+  /**
+   * Compares every count with the rows it counts, and checks conservation. Empty when all is well. Of arrivals per hour
+   * only that they are enough for the letters that are kept: others came too, and are gone or failed anew.
+   */
   verify(): Promise<readonly Difference[]>
   /**
    * `verify`, then sets the counts right. What it returns is drift, and a defect to be found. With a
-   * lock that is no longer held it rejects with LOCK_LOST instead of mending anything.
+   * lock that is no longer held it rejects with LOCK_LOST instead of mending anything. Arrivals it neither compares nor
+   * mends: no row tells which of them are missing.
    */
   reconcile(lock?: HeldLock): Promise<readonly Difference[]>
 

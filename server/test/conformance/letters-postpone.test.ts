@@ -41,6 +41,12 @@ describeStores('an automatic redrive that cannot start', (given) => {
     expect(await dueBy(letters, due)).toEqual([])
   })
 
+  it('is put off once where it is named twice, though it is still due then', async () => {
+    const letters = await given.queue({ redrive: automatic })
+    const ids = await acts.capture(letters, [aLetter(), aLetter()])
+    expect(await postpone([...ids, ...ids], due, due)).toEqual({ postponed: 2, exhausted: 0 })
+  })
+
   it('is left as it is where it is not due, not there, under way, held or ended', async () => {
     const { work, letters } = await acts.queues({}, { redrive: automatic })
     const [sent = '', discarded = '', early = '', held = ''] = await acts.bury(work, newItems(4))

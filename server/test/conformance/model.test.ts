@@ -5,7 +5,7 @@
 import fc from 'fast-check'
 import { expect, it } from 'vitest'
 import { noDeadline } from '../../src/core/letter.ts'
-import type { NewQueue } from '../../src/core/queue.ts'
+import type { NewQueue, QueuePolicy } from '../../src/core/queue.ts'
 import { newQueue } from '../../src/core/queue.ts'
 import type { Archive, ImportedItem, NewItem } from '../../src/storage/storage.ts'
 import { aFailure, anOrigin, bytes, hour, minute, noon, second } from '../make.ts'
@@ -42,10 +42,14 @@ type Step =
       isDueOnly: boolean
     }
   | { do: 'discard' | 'restore' | 'foresee'; ids: number[] }
+  | { do: 'postpone'; ids: number[]; forUs: number }
+  | { do: 'policy'; redrive: QueuePolicy['redrive'] }
+  | { do: 'replan'; countMax: number }
   | { do: 'pause' }
   | { do: 'update'; attemptsMax: number; hasDeadQueue: boolean; leaseUs: number }
 type Timed = Step & { queue: number; partition: number; us: number }
 
+const backoff = { kind: 'fixed', delayUs: 30 * second, jitter: 0 } as const
 const anId = fc.nat(200)
 const ids = fc.array(anId, { minLength: 1, maxLength: 3 })
 const aDelay = fc.constantFrom(1, second, minute)
@@ -143,6 +147,26 @@ const aStep: fc.Arbitrary<Step> = fc.oneof(
       ids: fc.array(fc.nat(20), { minLength: 3, maxLength: 9 }),
     }),
   },
+  {
+    weight: 3,
+    arbitrary: fc.record({
+      do: fc.constant('postpone'),
+      ids: fc.array(fc.nat(20), { minLength: 1, maxLength: 9 }),
+      forUs: fc.constantFrom(0, 1, second, minute),
+    }),
+  },
+  {
+    weight: 2,
+    arbitrary: fc.record({
+      do: fc.constant('policy'),
+      redrive: fc.record({
+        mode: fc.constantFrom('auto', 'auto', 'manual'),
+        redrivesMax: fc.nat(3),
+        backoff: fc.constant(backoff),
+      }),
+    }),
+  },
+  { weight: 3, arbitrary: fc.record({ do: fc.constant('replan'), countMax: fc.constantFrom(1, 2, 100) }) },
   { weight: 1, arbitrary: fc.record({ do: fc.constant('pause') }) },
   {
     weight: 1,
@@ -200,7 +224,6 @@ class Session {
   static async start(given: Given, name: string): Promise<Session> {
     const session = new Session(given, [`${name}-work`, `${name}-keeps`, `${name}-letters`])
     const [work, keeps, letters] = session.#names
-    const backoff = { kind: 'fixed', delayUs: 30 * second, jitter: 0 } as const
     const redrive = { mode: 'auto', redrivesMax: 2, backoff } as const
     await session.#create({ name: letters, partitions: 2, attemptsMax: 2, leaseUs: minute, redrive })
     await session.#create({ name: work, partitions: 2, deadQueue: letters, attemptsMax: 2, leaseUs: minute })
@@ -358,6 +381,25 @@ class Session {
         // What a store read ahead must not show in anything that it does later.
         await this.#given.storage.foreseeRedrive(step.ids.map((id) => this.#letterIdOf(id)))
         break
+      case 'postpone': {
+        const letterIds = step.ids.map((id) => this.#letterIdOf(id))
+        const command = { op: 'postpone-redrives', letterIds, until: now + step.forUs, now } as const
+        this.#model.postpone(command, await run(command))
+        break
+      }
+      case 'policy':
+        await this.#update(this.#names[2], { redrive: step.redrive })
+        break
+      case 'replan': {
+        // Mostly where letters are sent by themselves: nothing else is ever to be told.
+        const name = step.partition === 0 ? this.#names[2] : queue
+        const command = { op: 'replan-redrives', queue: name, countMax: step.countMax, now } as const
+        const replanned = await run(command)
+        const told = await this.#given.storage.getQueue(name)
+        if (told === null) throw new Error(`${name} is there`)
+        this.#model.replan(command, replanned, told)
+        break
+      }
       case 'pause':
         await this.#update(queue, { isPaused: !this.#model.queues.get(queue)?.isPaused })
         break

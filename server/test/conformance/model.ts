@@ -22,7 +22,9 @@ import {
   isRedriving,
   newLetterFacts,
   noDeadline,
+  postponeRedrive,
   queueOfOrigin,
+  replanRedrive,
   restoreLetter,
   startRedrive,
   whyNotDiscarded,
@@ -43,10 +45,15 @@ import {
 import type {
   Discarding,
   DiscardLetters,
+  LetterCursor,
   NotSent,
+  Postponed,
+  PostponeRedrives,
   PurgeArchive,
   RedriveLetters,
   Redriven,
+  Replanned,
+  ReplanRedrives,
   RestoreLetters,
   Restoring,
 } from '../../src/storage/letter-store.ts'
@@ -325,6 +332,41 @@ export class Model {
     expect(result).toEqual(expected)
   }
 
+  postpone(command: PostponeRedrives, result: Postponed): void {
+    const changed = [...new Set(command.letterIds)].flatMap((letterId) => {
+      const letter = this.#letter(letterId)
+      if (letter === undefined) return []
+      const { redrive } = this.#queue(letter.queue)
+      const after = postponeRedrive(letter, redrive, command.until, command.now)
+      if (after === undefined) return []
+      this.#replace(letter, after)
+      return [after]
+    })
+    const exhausted = changed.filter(({ state }) => state === 'dead').length
+    expect(result).toEqual({ postponed: changed.length - exhausted, exhausted })
+  }
+
+  /** How far it got is the store's choice, and stands with the queue; up to there every letter was told. */
+  replan(command: ReplanRedrives, result: Replanned, told: Queue): void {
+    const { replannedUntil: after, ...queue } = this.#queue(command.queue)
+    const { replannedUntil: until, ...rest } = told
+    expect(rest).toEqual(queue)
+    expect(until !== undefined, 'there is more to tell').toBe(result.isMore)
+    const passed = this.items(command.queue)
+      .filter((item) => isLetter(item) && (item.state === 'waiting' || item.state === 'leased'))
+      .filter((item) => after !== undefined && (after === null || isBehind(item, after)))
+      .filter((item) => !until || !isBehind(item, until))
+    expect(passed.length).toBeLessThanOrEqual(command.countMax)
+    if (result.isMore) expect(passed).not.toEqual([])
+    const changed = passed.flatMap((item) => {
+      const changedItem = replanRedrive(item, queue.redrive, command.now, noChance)
+      if (changedItem !== undefined) this.#replace(item, changedItem)
+      return changedItem ?? []
+    })
+    expect(result.changed).toBe(changed.length)
+    this.queues.set(queue.name, told)
+  }
+
   /** Which of several that ended at the same instant are taken is the store's choice: `left` says which stayed. */
   archiveUp(command: Archive, result: { archived: number }, left: readonly Item[]): void {
     const { states = ['done', 'dead', 'discarded'] } = command
@@ -572,6 +614,12 @@ export class Model {
     this.#totals.set(key, totals)
     return totals
   }
+}
+
+/** In the order of death. */
+function isBehind(item: Item, { value, id }: LetterCursor): boolean {
+  const diedAt = item.diedAt ?? 0
+  return diedAt > value || (diedAt === value && item.id > id)
 }
 
 type At = Readonly<Place & { now: Instant }>

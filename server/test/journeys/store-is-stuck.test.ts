@@ -40,7 +40,78 @@ describe('a database that does not answer', needs(postgres), () => {
     await expect
       .poll(async () => (await listed())?.map((item: { attempts?: number }) => item.attempts ?? 0))
       .toEqual([0, 0])
-    const { items: again } = await call('queue.lease', { ...place, client_id: 'w', batch_size: 9 })
-    expect(again.map(({ bytes }: { bytes: string }) => atob(bytes))).toEqual(['two', 'three'])
+    // The lease that nobody waits for may take an item meanwhile, and put it back.
+    const again: { bytes: string; attempts: number }[] = []
+    const leaseMore = async () => {
+      const { body } = await ask('queue.lease', {
+        ...place,
+        client_id: 'w',
+        batch_size: 9,
+        request_timeout: '100ms',
+      })
+      again.push(...(body.items ?? []))
+      return again.map(({ bytes, attempts }) => [atob(bytes), attempts]).toSorted()
+    }
+    await expect.poll(leaseMore).toEqual([
+      ['three', 1],
+      ['two', 1],
+    ])
+  })
+
+  it('has calls about queues and imports answered in time, too, and no delete or clear begun', async () => {
+    const database = await createDatabase()
+    const settings = { 'queue.store_timeout': 300 }
+    const server = await startTestServer(settings, { kind: 'postgres', url: database.url })
+    const { ask, call } = speaker(() => server.url, 'json')
+    const timeouts = { lease_timeout: '10m', expire_timeout: '1h' }
+    const late = { queue_name: 'late', requested_partitions: 1, ...timeouts }
+    const items = ['one', 'two'].map((text) => ({ payload: btoa(text), source_id: text }))
+    const imported = { queue_name: 'q', partition: 0, items }
+    await call('queues.create', { queue_name: 'q', requested_partitions: 1, ...timeouts })
+    await call('storage/items.import', { ...imported, items: items.slice(0, 1) })
+
+    const stuck = new pg.Client({ connectionString: database.url })
+    await stuck.connect()
+    const expectTold = async (asked: readonly ReturnType<typeof ask>[]) => {
+      for (const { status, body } of await Promise.all(asked)) {
+        expect([status, body.message]).toEqual([454, 'internal error, try your request again'])
+      }
+    }
+    const tell = async (method: string, path: string, body: object) => {
+      const headers = { 'content-type': 'application/json' }
+      const answer = await fetch(`${server.url}${path}`, { method, headers, body: JSON.stringify(body) })
+      return { status: answer.status, ...((await answer.json()) as { error: object }) }
+    }
+    // Nothing can be written, though everything can be read.
+    await stuck.query('begin; lock table redrive.queues, redrive.items in exclusive mode')
+    await expectTold([
+      ask('queues.create', late),
+      ask('queues.update', { queue_name: 'q', ...timeouts, max_attempts: 7 }),
+      ask('storage/items.import', imported),
+    ])
+    expect(await tell('PATCH', '/api/v1/queues/q', { policy: { attempts_max: 7 } })).toMatchObject({
+      status: 503,
+      error: {
+        code: 'STORE_UNAVAILABLE',
+        message: expect.stringContaining('is unknown: repeat it, but look at'),
+      },
+    })
+    await stuck.query('rollback')
+    await expect.poll(async () => (await ask('queues.create', late)).body.message).toContain('already exists')
+    await expect.poll(async () => (await call('queues.info', { queue_name: 'q' })).max_attempts).toBe(7)
+    // Repeated, what is there already is skipped.
+    await call('storage/items.import', imported)
+    const listed = async () => (await call('storage/items.list', { queue_name: 'q' })).items
+    expect((await listed()).map(({ source_id }: { source_id: string }) => source_id)).toEqual(['one', 'two'])
+
+    await stuck.query('begin; lock table redrive.queues in access exclusive mode')
+    await expectTold([
+      ask('queue.clear', { queue_name: 'q', queue: true }),
+      ask('storage/items.delete', { queue_name: 'q', partition: 0, ids: ['0'.repeat(27)] }),
+      ask('queues.delete', { queue_name: 'q' }),
+    ])
+    await stuck.query('rollback')
+    await stuck.end()
+    expect(await listed()).toHaveLength(2)
   })
 })

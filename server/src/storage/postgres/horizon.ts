@@ -10,6 +10,9 @@ const hoursKept = 25
 const arrivalHoursKept = 7 * 24
 const rememberedMs = 60_000
 
+/** The first hour of which all arrivals are kept: both move at the same time. */
+export const arrivalsFrom = `(select minute / ${minutesPerHour} + ${hoursKept - arrivalHoursKept} from redrive.horizon)`
+
 const readHorizon: Statement = { name: 'read-horizon', text: 'select minute from redrive.horizon' }
 
 export class Horizon {

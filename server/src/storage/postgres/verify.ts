@@ -3,6 +3,7 @@ import { countNames, gauges } from '../count-columns.ts'
 import type { CampaignDifference, Difference, QueueDifference } from '../difference.ts'
 import { mendedEntries } from '../mended.ts'
 import type { Counts, HeldLock } from '../storage.ts'
+import { compareArrivals } from './arrival-drift.ts'
 import { insertEntries } from './audit.ts'
 import { compareCampaignLetters, mendCampaigns } from './campaign-drift.ts'
 import { beginWrite, type Connection, type Connections, type Row, within } from './connections.ts'
@@ -28,7 +29,8 @@ type Sums = Readonly<{ queueId: number; partition: number; createdMs: bigint; le
 export async function verifyCounts(connections: Connections): Promise<Difference[]> {
   return connections.transaction(`${beginSnapshot} read only`, async (connection) => {
     const { found, letters, campaigns } = await compare(connection)
-    return [...found.map(({ difference }) => difference), ...letters.differences, ...campaigns]
+    const arrivals = await compareArrivals(connection)
+    return [...found.map(({ difference }) => difference), ...letters.differences, ...arrivals, ...campaigns]
   })
 }
 

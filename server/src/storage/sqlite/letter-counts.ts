@@ -18,7 +18,7 @@ import type { Bound, Database, Row } from './database.ts'
 import { listedCodes, listedOfCode, listedStateOf } from './rows.ts'
 
 const usPerMinute = 60 * usPerSecond
-const usPerHour = 60 * usPerMinute
+export const usPerHour = 60 * usPerMinute
 
 /** What waits for somebody. */
 const openStates: readonly ListedState[] = ['waiting', 'scheduled', 'dead']
@@ -160,10 +160,13 @@ const hoursKept = 7 * 24
 
 /** Forgets what no trend shows any more. The last hour of a group stays: it says when it was last seen. */
 export function trimHours(database: Database, now: Instant): void {
+  const from = Math.floor(now / usPerHour) - hoursKept
+  // First: what `verify` looks at meanwhile is still there.
+  database.run('update horizon set arrivals_from = ? where arrivals_from < ?', from, from)
   database.run(
     `delete from group_hours where hour < ? and exists (
        select 1 from group_hours n where n.group_id = group_hours.group_id and n.hour > group_hours.hour)`,
-    Math.floor(now / usPerHour) - hoursKept,
+    from,
   )
 }
 

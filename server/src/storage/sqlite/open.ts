@@ -60,7 +60,7 @@ export async function openSqlite(target: Target, options: StoreOptions = {}): Pr
     foreseeRedrive: async () => {},
     listCampaignLetters: (query) => ask({ read: 'campaign-letters', query }),
     nextDueAt: () => ask({ read: 'next-due' }),
-    verify: () => ask({ read: 'verify' }),
+    verify: () => ask({ read: 'verify', isMendable: false }),
     reconcile: (lock) => backend.reconcile(lock) as ReturnType<Storage['reconcile']>,
     // A SQLite store has one server: there is nobody to tell.
     announce: async () => {},
@@ -101,10 +101,10 @@ async function inFile(path: string, options: StoreOptions): Promise<Backend> {
   }
 
   /** Counts every row, so it has a thread of its own: other reads do not wait for it. */
-  const verify = async (): Promise<readonly Difference[]> => {
+  const verify = async (what: ReadCall): Promise<readonly Difference[]> => {
     const counter = await Thread.start('reader-thread', data)
     try {
-      return await counter.ask({ ask: 'read', what: { read: 'verify' } })
+      return await counter.ask({ ask: 'read', what })
     } finally {
       await counter.close()
     }
@@ -132,10 +132,10 @@ async function inFile(path: string, options: StoreOptions): Promise<Backend> {
           else if (isFirst) sent = Promise.resolve().then(sendGathered)
         }
       }),
-    read: (what) => (what.read === 'verify' ? verify() : reader.ask({ ask: 'read', what })),
+    read: (what) => (what.read === 'verify' ? verify(what) : reader.ask({ ask: 'read', what })),
     reconcile: async (lock) => {
       // The reader counts first: the writer is kept from its work only when there is something to mend.
-      const found = await verify()
+      const found = await verify({ read: 'verify', isMendable: true })
       const now = nowOf(options)
       if (found.length > 0) return writer.ask({ ask: 'reconcile', lock, now })
       await writer.ask({ ask: 'tidy', now })

@@ -10,7 +10,8 @@ import type { Transaction } from './transaction.ts'
 export function postponeRedrives(transaction: Transaction, command: PostponeRedrives): Postponed {
   const { until, now } = command
   const changed: Item[] = []
-  for (const letterId of command.letterIds) {
+  // Each once, though it may still be due then.
+  for (const letterId of new Set(command.letterIds)) {
     const found = findToSend(transaction, letterId)
     if (found === undefined) continue
     const after = postponeRedrive(found.letter, found.known.queue.redrive, until, now)

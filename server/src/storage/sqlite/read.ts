@@ -1,3 +1,4 @@
+import { compareArrivals } from './arrival-drift.ts'
 import { listAudit } from './audit.ts'
 import { getCampaign, listCampaignLetters, listCampaigns } from './campaigns.ts'
 import { readCounts, verifyCounts } from './counts.ts'
@@ -66,6 +67,8 @@ function answer(database: Database, call: ReadCall): unknown {
     case 'next-due':
       return nextDueAt(database)
     case 'verify':
-      return verifyCounts(database)
+      return call.isMendable
+        ? verifyCounts(database)
+        : [...verifyCounts(database), ...compareArrivals(database)]
   }
 }

@@ -33,7 +33,8 @@ export type ReadCall =
   | Readonly<{ read: 'campaigns'; query: CampaignsQuery }>
   | Readonly<{ read: 'campaign-letters'; query: CampaignLettersQuery }>
   | Readonly<{ read: 'next-due' }>
-  | Readonly<{ read: 'verify' }>
+  /** `isMendable`: only what the reconciler sets right. */
+  | Readonly<{ read: 'verify'; isMendable: boolean }>
 
 export type Request = Readonly<{ call: number }> &
   (

@@ -131,6 +131,10 @@ create table group_hours (
   primary key (group_id, hour)
 ) strict, without rowid;
 
+-- The first hour of which all arrivals are kept.
+create table horizon (arrivals_from integer not null) strict;
+insert into horizon values (-9007199254740991);
+
 create table letter_counts (
   queue_id integer not null,
   group_id integer not null,

@@ -1,0 +1,116 @@
+/** What `verify` can tell of the arrivals per hour from the letters that are kept: never that there were too many. */
+import { expect, it } from 'vitest'
+import type { Difference } from '../../src/storage/difference.ts'
+import type { Storage } from '../../src/storage/storage.ts'
+import { aFailure, day, hour, minute, newItems, noon } from '../make.ts'
+import { aLetter, type LetterActs, letterActs, refused } from './letter-acts.ts'
+import { executeRaw } from './raw.ts'
+import { run } from './store-facts.ts'
+import { createPlace, describeDurableStores } from './stores.ts'
+
+const letters = 'letters'
+
+type Theirs = Readonly<{
+  store: Storage
+  acts: LetterActs
+  /** Behind the store's back. */
+  change(sql: (hours: string) => string): Promise<void>
+  /** The clock of the store. */
+  setNow(at: number): void
+}>
+
+describeDurableStores('arrivals per hour', (given) => {
+  /** A store of its own, at noon by its clock, with one dead queue. */
+  const withStore = async (work: (theirs: Theirs) => Promise<void>) => {
+    const place = await createPlace(given.name)
+    try {
+      let now = noon
+      const store = await place.open({ clock: { now: () => now } })
+      for (const queue of [{ name: letters }, { name: 'work', deadQueue: letters }]) {
+        await run(store, { op: 'create-queue', queue, now: noon })
+      }
+      await work({
+        store,
+        acts: letterActs({ ...given, storage: store, run: (command) => run(store, command) }),
+        change: (sql) => executeRaw(place.target, (schema) => sql(`${schema}group_hours`)),
+        setNow: (at) => {
+          now = at
+        },
+      })
+    } finally {
+      await place.drop()
+    }
+  }
+  const short = (counted: number, actual: number): Difference[] => [
+    { queue: letters, partition: -1, count: 'arrivals', counted, actual },
+  ]
+
+  it('of a queue that are fewer than its letters that died then are named, archived ones too', () =>
+    withStore(async ({ store, acts, change }) => {
+      await acts.bury('work', newItems(3))
+      const old = await acts.bury('work', newItems(2), undefined, noon + hour)
+      await acts.discard(old, noon + hour)
+      await run(store, {
+        op: 'archive',
+        queue: letters,
+        endedBefore: noon + day,
+        countMax: 9,
+        now: noon + day,
+      })
+      expect(await store.verify()).toEqual([])
+      await change((hours) => `update ${hours} set n = n - 1 where last_at >= ${noon + hour}`)
+      expect(await store.verify()).toEqual(short(1, 2))
+    }))
+
+  it('of a group that are fewer than its letters are named, also where another group has them', () =>
+    withStore(async ({ store, acts, change }) => {
+      await acts.bury('work', newItems(3))
+      await acts.bury('work', newItems(2), { ...refused, errorClass: 'Other' }, noon + minute)
+      await change(
+        (hours) => `update ${hours} set n = n - 1 where last_at = ${noon};
+          update ${hours} set n = n + 1 where last_at > ${noon}`,
+      )
+      expect(await store.verify()).toEqual(short(2, 3))
+    }))
+
+  it('are not mended: which were lost no row can tell', () =>
+    withStore(async ({ store, acts, change }) => {
+      await acts.bury('work', newItems(2))
+      await change((hours) => `delete from ${hours}`)
+      expect(await store.reconcile()).toEqual([])
+      expect(await store.verify()).toEqual(short(0, 2))
+      expect(await store.listAudit({ action: 'counts.mend', countMax: 9 })).toEqual([])
+    }))
+
+  it('may be more than letters: of those that failed anew, went to another group, or are gone', () =>
+    withStore(async ({ store, acts }) => {
+      const ids = await acts.bury('work', newItems(3))
+      const sent = await acts.send(ids[0] ?? '', noon + hour)
+      await acts.declareDead(
+        await acts.take(sent, noon + hour),
+        { ...refused, errorClass: 'Other' },
+        noon + day,
+      )
+      await acts.declareDead(await acts.take({ queue: letters, partition: 0 }, noon + day), null, noon + day)
+      await acts.discard(ids.slice(2), noon + day)
+      const archive = { endedBefore: noon + 3 * day, countMax: 9, now: noon + 3 * day } as const
+      await run(store, { op: 'archive', queue: letters, ...archive })
+      const purge = { archivedBefore: noon + 4 * day, countMax: 9 } as const
+      await run(store, { op: 'purge-archive', queue: letters, ...purge })
+      await acts.capture(letters, [aLetter({ failure: aFailure(), diedAt: noon - 3 * day })])
+      expect(await store.verify()).toEqual([])
+    }))
+
+  it('are not compared once they are forgotten', () =>
+    withStore(async ({ store, acts, setNow }) => {
+      await acts.bury('work', newItems(3))
+      await acts.bury('work', newItems(1), undefined, noon + hour)
+      setNow(noon + 8 * day)
+      expect(await store.reconcile()).toEqual([])
+      expect(await store.verify()).toEqual([])
+      // A clock that was wrong and was set back: what was forgotten then stays so.
+      setNow(noon + 2 * day)
+      expect(await store.reconcile()).toEqual([])
+      expect(await store.verify()).toEqual([])
+    }))
+})

@@ -1,0 +1,88 @@
+/** When a letter goes back by itself, as it is shown: only what still can do so has such a time. */
+import { expect, it } from 'vitest'
+import type { Item } from '../../src/core/item.ts'
+import { day, hour, minute, newItems, noon } from '../make.ts'
+import { automatic, letterActs } from './letter-acts.ts'
+import { describeStores } from './stores.ts'
+
+const planned = noon + hour
+
+describeStores('the next redrive of a letter', (given) => {
+  const acts = letterActs(given)
+  /** A letter of a queue that sends by itself, leased straight from there by a consumer. */
+  const aHeldLetter = async () => {
+    const { work, letters } = await acts.queues({}, { redrive: automatic, attemptsMax: 1, leaseUs: minute })
+    const [letterId = ''] = await acts.bury(work, newItems(1))
+    const held = await acts.take({ queue: letters, partition: 0 })
+    expect(held).toMatchObject({ rootId: letterId, letter: { nextRedriveAt: planned } })
+    return { letters, letterId, held }
+  }
+  const isEnded = async (letterId: string, state: Item['state']) => {
+    expect(await acts.letter(letterId)).toMatchObject({ state, letter: { nextRedriveAt: null } })
+    expect(await dueLetters()).toEqual([])
+  }
+  const dueLetters = async () => {
+    const order = { order: 'diedAt', isDescending: false } as const
+    const page = { countMax: 9, lookMax: 100, bytes: 'none' } as const
+    const { letters } = await given.storage.listLetters({
+      filter: { dueBy: noon + 9 * day },
+      ...order,
+      ...page,
+    })
+    return letters.map(({ rootId }) => rootId)
+  }
+
+  it('is none when a consumer of the dead queue completed it', async () => {
+    const { letterId, held } = await aHeldLetter()
+    await acts.complete(held)
+    await isEnded(letterId, 'done')
+  })
+
+  it('is none when a consumer of the dead queue declared it dead', async () => {
+    const { letterId, held } = await aHeldLetter()
+    await acts.declareDead(held)
+    await isEnded(letterId, 'dead')
+  })
+
+  it('is none when its attempts in the dead queue are used up', async () => {
+    const { letterId } = await aHeldLetter()
+    await given.run({ op: 'advance', now: noon + minute, countMax: 9 })
+    await isEnded(letterId, 'dead')
+  })
+
+  it('stays when a consumer gave it back', async () => {
+    const { letterId, held } = await aHeldLetter()
+    await acts.giveBack(held)
+    expect(await acts.letter(letterId)).toMatchObject({
+      state: 'waiting',
+      letter: { nextRedriveAt: planned },
+    })
+    expect(await dueLetters()).toEqual([letterId])
+  })
+
+  it('is none when it was given up, in the archive, and when it is back from there', async () => {
+    const { letters, letterId, held } = await aHeldLetter()
+    await acts.giveBack(held)
+    await acts.discard([letterId])
+    await isEnded(letterId, 'discarded')
+    const archive = { endedBefore: noon + day, countMax: 9, now: noon + day } as const
+    await given.run({ op: 'archive', queue: letters, ...archive })
+    const [archived] = await given.storage.getArchivedLetters([letterId])
+    expect(archived?.item.letter).toMatchObject({ nextRedriveAt: null })
+    await given.run({ op: 'restore', letterIds: [letterId], now: noon + day })
+    await isEnded(letterId, 'waiting')
+  })
+
+  it('is none when what was completed or is DEAD comes back from the archive', async () => {
+    for (const end of [acts.complete, acts.declareDead]) {
+      const { letters, letterId, held } = await aHeldLetter()
+      await end(held)
+      const archive = { endedBefore: noon + day, countMax: 9, now: noon + day } as const
+      await given.run({ op: 'archive', queue: letters, ...archive })
+      const [archived] = await given.storage.getArchivedLetters([letterId])
+      expect(archived?.item.letter).toMatchObject({ nextRedriveAt: null })
+      await given.run({ op: 'restore', letterIds: [letterId], now: noon + day })
+      await isEnded(letterId, end === acts.complete ? 'waiting' : 'dead')
+    }
+  })
+})
