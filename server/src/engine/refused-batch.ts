@@ -27,6 +27,6 @@ export function whenUnknown(
 ): Readonly<{ off(): void }> {
   return whenLate(batchMsMax, () => {
     const sentence = `the store did not answer within ${batchMsMax} ms, so whether the request was done is unknown`
-    tell(new KnownError('STORE_UNAVAILABLE', sentence))
+    tell(new KnownError('STORE_UNAVAILABLE', sentence, undefined, sentence))
   })
 }

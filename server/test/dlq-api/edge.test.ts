@@ -27,7 +27,7 @@ describe('without a store, the management face', () => {
     expect(status).toBe(503)
     expect(body).toEqual({
       ok: false,
-      error: { code: 'DEPENDENCY_ERROR', message: 'this server has no store' },
+      error: { code: 'DEPENDENCY_ERROR', message: 'the store cannot be reached' },
     })
     expect([headers.get('x-debug-id'), headers.get('x-request-id')]).toEqual(['mine-1', 'mine-1'])
     expect(headers.get('retry-after')).toBe('2')

@@ -105,9 +105,9 @@ async function* exportLines(
     }
     if (next !== null) error = { code: 'SHUTTING_DOWN', message: 'the server is shutting down' }
   } catch (cause) {
-    const { code, message } = foresee(cause, { bodyBytesMax: 0, isClientGone: false })
+    const { code, told } = foresee(cause, { bodyBytesMax: 0, isClientGone: false })
     if (code === 'INTERNAL') onDefect(cause)
-    error = { code, message }
+    error = { code, message: told }
   }
   const end = {
     is_complete: error === null,
