@@ -4,6 +4,7 @@ import type { Caller, CallOptions } from './caller.ts'
 import { RedriveError } from './error.ts'
 import type { Payload } from './item.ts'
 import type {
+  ArchiveFilter,
   ArchivePage,
   AuditPage,
   CapturedLetter,
@@ -81,10 +82,7 @@ export interface LetterCalls {
   /** Back from the archive. */
   restoreLetters(ids: readonly string[], options?: CareOptions): Promise<RestoredLetters>
 
-  archivedLetters(
-    query?: Readonly<Pick<CountedFilter, 'queue' | 'class'>> & Page,
-    options?: CallOptions,
-  ): Promise<ArchivePage>
+  archivedLetters(query?: ArchiveFilter & Page, options?: CallOptions): Promise<ArchivePage>
   archivedLetter(
     id: string,
     options?: CallOptions & Readonly<{ payload?: PayloadForm }>,

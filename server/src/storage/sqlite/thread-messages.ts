@@ -7,7 +7,13 @@
 import type { Instant } from '../../core/instant.ts'
 import { type ErrorCode, KnownError } from '../../errors.ts'
 import type { CampaignLettersQuery, CampaignsQuery } from '../campaign-store.ts'
-import type { ArchivedLettersQuery, GroupsQuery, LetterCountsQuery, LettersQuery } from '../letter-store.ts'
+import type {
+  ArchivedLettersQuery,
+  ArchiveQuery,
+  GroupsQuery,
+  LetterCountsQuery,
+  LettersQuery,
+} from '../letter-store.ts'
 import type { AuditQuery, CountsQuery, HeldLock, ItemsQuery, QueuesQuery } from '../storage.ts'
 import type { Unit } from './write.ts'
 
@@ -23,6 +29,7 @@ export type ReadCall =
   | Readonly<{ read: 'letters-by-uuid'; uuids: readonly string[] }>
   | Readonly<{ read: 'letters'; query: LettersQuery }>
   | Readonly<{ read: 'archived-letters'; query: ArchivedLettersQuery }>
+  | Readonly<{ read: 'found-archived'; query: ArchiveQuery }>
   | Readonly<{ read: 'letter-counts'; query: LetterCountsQuery }>
   | Readonly<{ read: 'open-since'; since: Instant; queues: readonly string[] | undefined }>
   | Readonly<{ read: 'groups'; query: GroupsQuery }>
