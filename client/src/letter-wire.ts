@@ -179,6 +179,8 @@ export type ExportedLetter = LetterFields &
     headers: readonly LetterHeader[]
     failures: LetterDetail['failures']
     redrives: readonly LetterRedrive[]
+    /** Goes on after this letter. */
+    cursor: string
   }>
 export type ExportEnd = Readonly<{
   is_complete: boolean
