@@ -162,7 +162,7 @@ export interface Campaigns {
   resume(id: string, trace: Trace): Promise<Campaign>
   /** What is pending is skipped; what is under way goes on to its end. */
   cancel(id: string, trace: Trace): Promise<Campaign>
-  /** Every change until it has ended or the signal aborts; the present state first. */
+  /** Every change until it has ended, is gone or the signal aborts; the present state first. Goes on over a store that goes and comes back. */
   watch(id: string, signal: AbortSignal): AsyncIterable<Campaign>
 }
 

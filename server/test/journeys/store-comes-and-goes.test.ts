@@ -1,4 +1,5 @@
 import { afterAll, describe, expect, it } from 'vitest'
+import { createClient } from '../../../client/src/index.ts'
 import { needs, requireService } from '../../../tools/services/require-service.ts'
 import { until } from '../http/poll.ts'
 import { startTestServer } from '../http/running.ts'
@@ -135,6 +136,54 @@ describe('a PostgreSQL that comes and goes', needs(postgres), () => {
       () => healthOf(url),
       (health) => health.status === 200,
     )
+  })
+
+  it('may go while somebody follows a campaign, who hears of it again when it is back', async () => {
+    const { url, lines } = await startTestServer(quick, { kind: 'postgres', url: postgres.url })
+    const client = createClient({ url, retriesMax: 0 })
+    const made = {
+      method: 'POST',
+      headers: { 'content-type': 'application/json' },
+      body: '{"name":"followed"}',
+    }
+    expect((await fetch(`${url}/api/v1/queues`, made)).status).toBe(200)
+    const letter = { original_queue: 'nowhere', original_value: 'x' }
+    await client.captureLetters(
+      'followed',
+      Array.from({ length: 50 }, () => letter),
+    )
+    const spec = { name: 'slow', reason: 'r', action: 'discard', rate_per_second: 1 } as const
+    const { id } = await client.createCampaign({ ...spec, filter: { queue: 'followed' } })
+    await client.pauseCampaign(id)
+
+    const response = await fetch(`${url}/api/v1/campaigns/${id}/events`)
+    const reader = response.body?.pipeThrough(new TextDecoderStream()).getReader()
+    let text = ''
+    let isOver = false
+    const heard = (async () => {
+      for (let part = await reader?.read(); part?.done === false; part = await reader?.read())
+        text += part.value
+      isOver = true
+    })()
+    await until(
+      async () => text,
+      (seen) => seen.includes('event: campaign'),
+    )
+    await postgres.stop('immediate')
+    await until(
+      () => healthOf(url),
+      (health) => health.status === 503,
+    )
+    await postgres.start()
+    await until(
+      () => healthOf(url),
+      (health) => health.status === 200,
+    )
+    expect([isOver, text.includes('event: end')]).toEqual([false, false])
+    await client.cancelCampaign(id)
+    await heard
+    expect(text).toMatch(/event: end\ndata: \{.*"state":"cancelled"/)
+    expect(lines.filter(({ msg }) => msg === 'a campaign could not be watched any more')).toEqual([])
   })
 
   it('stops the start when it refuses us, without telling the password', async () => {
