@@ -14,6 +14,7 @@ export {
 export type { ItemFailure } from './item-failure.ts'
 export type { Edit, LetterCalls, RedriveOptions } from './letter-calls.ts'
 export type {
+  ArchiveFilter,
   ArchivePage,
   AuditEntry,
   AuditPage,

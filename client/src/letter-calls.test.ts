@@ -82,7 +82,34 @@ describe('an export', () => {
     ])
   })
 
-  it('without its last line is an error, since nobody can tell what is missing', async () => {
+  it('goes on after the last letter when it is cut, however often', async () => {
+    const { client, clock, asked } = aClient(
+      new Response(`${line({ id: 'a', cursor: 'c1' })}${line({ id: 'b', cursor: 'c2' })}{"id":"c","cur`),
+      Object.assign(new Error(), { code: 'ECONNREFUSED' }),
+      new Response(line({ id: 'c', cursor: 'c3' })),
+      new Response(line({ id: 'd', cursor: 'c4' }) + end({ letters: 1, looked: 5 })),
+    )
+    const ids: string[] = []
+    const all = (async () => {
+      const letters = client.exportLetters()
+      for (;;) {
+        const next = await letters.next()
+        if (next.done) return next.value
+        ids.push(next.value.id)
+      }
+    })()
+    await passUntil(clock, all)
+    expect(await all).toMatchObject({ is_complete: true, letters: 4, looked: 8 })
+    expect(ids).toEqual(['a', 'b', 'c', 'd'])
+    expect(asked.map(({ url }) => url.split('?')[1])).toEqual([
+      undefined,
+      'cursor=c2',
+      'cursor=c2',
+      'cursor=c3',
+    ])
+  })
+
+  it('of letters that do not say where they stand is an error without its last line', async () => {
     const { client } = aClient(new Response(line({ id: 'a' })))
     await expect(idsOf(client.exportLetters())).rejects.toMatchObject({ code: 'CONNECTION_LOST' })
   })

@@ -4,6 +4,7 @@ import type { Caller, CallOptions } from './caller.ts'
 import { RedriveError } from './error.ts'
 import type { Payload } from './item.ts'
 import type {
+  ArchiveFilter,
   ArchivePage,
   AuditPage,
   CapturedLetter,
@@ -81,10 +82,7 @@ export interface LetterCalls {
   /** Back from the archive. */
   restoreLetters(ids: readonly string[], options?: CareOptions): Promise<RestoredLetters>
 
-  archivedLetters(
-    query?: Readonly<Pick<CountedFilter, 'queue' | 'class'>> & Page,
-    options?: CallOptions,
-  ): Promise<ArchivePage>
+  archivedLetters(query?: ArchiveFilter & Page, options?: CallOptions): Promise<ArchivePage>
   archivedLetter(
     id: string,
     options?: CallOptions & Readonly<{ payload?: PayloadForm }>,
@@ -161,23 +159,25 @@ async function* exportAll(
         const read = JSON.parse(line) as ExportedLetter | { end: ExportEnd }
         if (!('end' in read)) {
           given++
+          cursor = read.cursor
           yield read
           continue
         }
         const { end } = read
-        letters += end.letters
-        looked += end.looked
-        if (end.is_complete) return { ...end, letters, looked }
+        looked += end.looked - given
+        if (end.is_complete) return { ...end, letters: letters + given, looked: looked + given }
         cursor = end.next_cursor ?? cursor
-        if (given > 0) tries = 1
         throw new StreamCut({ facts: { ...factsOf(end), status: 0 }, fate: 'not-done', retryAfterMs: 0 })
       }
       throw cutInTheMiddle()
     } catch (error) {
-      // Without its last line nobody can tell where it stopped: what was given would be given again.
-      if (given > 0 && error instanceof StreamCut && error.failed.fate === 'lost') {
+      // Of a letter that does not say where it stands nobody can tell what comes after: it would be given again.
+      if (given > 0 && cursor === undefined && error instanceof StreamCut) {
         throw new RedriveError({ ...error.failed.facts, isRetryable: true })
       }
+      letters += given
+      looked += given
+      if (given > 0) tries = 1
       await lines.restOrFail(error, tries, options)
     }
   }

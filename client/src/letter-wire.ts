@@ -179,6 +179,8 @@ export type ExportedLetter = LetterFields &
     headers: readonly LetterHeader[]
     failures: LetterDetail['failures']
     redrives: readonly LetterRedrive[]
+    /** Goes on after this letter. */
+    cursor: string
   }>
 export type ExportEnd = Readonly<{
   is_complete: boolean
@@ -257,9 +259,16 @@ export type RestoredLetters = Readonly<{
   refused: number
 }>
 
+export type ArchiveFilter = CountedFilter &
+  Pick<LetterFilter, 'died_from' | 'died_until' | 'key' | 'key_base64' | 'text'> &
+  Readonly<{ source_id?: OneOrMore<string>; archived_from?: string; archived_until?: string }>
+
 export type ArchivePage = Readonly<{
   letters: readonly (LetterSummary & Readonly<{ archived_at: string }>)[]
   next_cursor: string | null
+  looked: number
+  /** False: the search took too long to fill the page. Go on with `next_cursor`. */
+  is_complete: boolean
 }>
 
 export type CountedBy =

@@ -1,3 +1,10 @@
+type Entry = Readonly<{
+  status: number
+  hint: string
+  /** What callers are told where the sentence is for those who run the server: it may say where the store is. */
+  told?: string
+}>
+
 /**
  * One catalogue for everything we foresee going wrong. Each dialect renders it in its own way; the
  * code, the status and the hint are decided here. `docs/errors.md` is printed from this table.
@@ -17,30 +24,51 @@ const catalog = {
   METHOD_NOT_ALLOWED: { status: 405, hint: 'The Allow header lists the methods of this path.' },
   INTERNAL: { status: 500, hint: 'Look in the log for the request id, then report it.' },
   SHUTTING_DOWN: { status: 503, hint: 'Send the request to another server, or again in a moment.' },
-  STORE_UNAVAILABLE: { status: 503, hint: 'The server keeps trying to reach its store; repeat the request.' },
+  STORE_UNAVAILABLE: {
+    status: 503,
+    told: 'the store cannot be reached',
+    hint: 'The server keeps trying to reach its store; repeat the request.',
+  },
   STORE_REFUSED: {
     status: 500,
+    told: 'the store refuses this server',
     hint: 'Check the user, the password and the database name, and what the user may do.',
   },
   STORE_FULL: {
     status: 507,
+    told: 'the store has no space left; nothing of this write was kept',
     hint: 'Free space on the disk of the store. Nothing was lost; repeat the request then.',
   },
   STORE_URL_INVALID: {
     status: 500,
+    told: 'the store cannot be used',
     hint: 'Use a path, sqlite:<path>, :memory: or postgres://user@host:5432/database.',
   },
   STORE_LOCKED: {
     status: 500,
+    told: 'the store is in use by another program',
     hint: 'A SQLite file serves one server. Stop the other one, or use PostgreSQL for several.',
   },
-  STORE_MISSING: { status: 500, hint: 'Check --store; redrive serve and redrive migrate make a new store.' },
-  STORE_UNWRITABLE: { status: 500, hint: 'Give the user that runs Redrive write access to the folder.' },
+  STORE_MISSING: {
+    status: 500,
+    told: 'the store is not there',
+    hint: 'Check --store; redrive serve and redrive migrate make a new store.',
+  },
+  STORE_UNWRITABLE: {
+    status: 500,
+    told: 'the store cannot be written to',
+    hint: 'Give the user that runs Redrive write access to the folder.',
+  },
   STORE_NOT_OURS: {
     status: 500,
+    told: 'the store is not one of Redrive',
     hint: 'Point --store at a new file or database, or at one made by Redrive.',
   },
-  SCHEMA_NEWER: { status: 500, hint: 'Run the Redrive version that wrote this store, or a newer one.' },
+  SCHEMA_NEWER: {
+    status: 500,
+    told: 'the store was written by a newer Redrive',
+    hint: 'Run the Redrive version that wrote this store, or a newer one.',
+  },
   QUEUE_NOT_FOUND: { status: 404, hint: 'Create the queue first, or check its name.' },
   QUEUE_EXISTS: { status: 409, hint: 'Choose another name, or update the existing queue.' },
   QUEUE_IN_USE: { status: 409, hint: 'Change the queues that name it as their dead queue first.' },
@@ -118,6 +146,7 @@ const catalog = {
   SETTING_INVALID: { status: 500, hint: 'See redrive serve --help for every setting with its bounds.' },
   SECRET_UNAVAILABLE: {
     status: 500,
+    told: 'a secret that this server needs cannot be read',
     hint: 'Check the reference, and that the file, variable or Vault path can be read.',
   },
   PROTECTED_MODE: {
@@ -126,7 +155,7 @@ const catalog = {
   },
   PORT_REFUSED: { status: 500, hint: 'Choose an address of this machine, and a port above 1023.' },
   PORT_TAKEN: { status: 500, hint: 'Stop the other program, or choose another port with --port.' },
-} as const satisfies Record<string, { status: number; hint: string }>
+} as const satisfies Record<string, Entry>
 
 export type ErrorCode = keyof typeof catalog
 
@@ -141,12 +170,21 @@ export class KnownError extends Error {
   readonly code: ErrorCode
   readonly status: number
   readonly hint: string
+  readonly #told: string
 
-  constructor(code: ErrorCode, message: string, cause?: unknown) {
+  /** `told`: words fit for any caller, where the message may not be. */
+  constructor(code: ErrorCode, message: string, cause?: unknown, told?: string) {
     super(message, { cause })
     this.name = 'KnownError'
     this.code = code
     this.status = catalog[code].status
     this.hint = catalog[code].hint
+    const { told: usual }: Entry = catalog[code]
+    this.#told = told ?? usual ?? message
+  }
+
+  /** What whoever called may read. The message is for the log and for the terminal. */
+  get told(): string {
+    return this.#told
   }
 }

@@ -119,7 +119,16 @@ export async function startServer({ settings, store, log }: ServerOptions): Prom
     (pass, error) =>
       log.warn({ err: error, pass }, 'background work on dead letters failed; it is tried again'),
   )
-  const checks = [{ name: 'queues:storage', componentType: 'datastore', read: connection.state }] as const
+  const checks = [
+    {
+      name: 'queues:storage',
+      componentType: 'datastore',
+      read: () => {
+        const { isUp, told, checkedAt } = connection.state()
+        return { isUp, reason: told, checkedAt }
+      },
+    },
+  ] as const
   const { app, drain } = await createApi({
     version,
     clock,

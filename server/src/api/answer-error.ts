@@ -58,12 +58,13 @@ export function createErrorAnswers(
         socket.destroy()
         return
       }
-      const failed = { requestId: newXid(), method: '', path: '', accept: undefined, bodyBytesMax: 0 }
+      const failed = { requestId: newXid(), ...requestLine(error), accept: undefined, bodyBytesMax: 0 }
       const known = foreseeConnectionError(error, limits)
       log.debug({ code: known.code, cause: error.code, request_id: failed.requestId }, 'request refused')
-      const { status, contentType, body } = fallback.renderError(known, failed)
+      const { status, contentType, headers = {}, body } = dialectFor(failed.path).renderError(known, failed)
       const head = [
         `HTTP/1.1 ${status} ${STATUS_CODES[status] ?? ''}`,
+        ...Object.entries(headers).map(([name, value]) => `${name}: ${value}`),
         `Content-Type: ${contentType}`,
         `Content-Length: ${Buffer.byteLength(body)}`,
         `X-Request-ID: ${failed.requestId}`,
@@ -75,6 +76,16 @@ export function createErrorAnswers(
       socket.destroySoon()
     },
   }
+}
+
+/** What Node could not read may still begin as a request does: then its path says whose it is. */
+function requestLine({ rawPacket }: NodeJS.ErrnoException & { rawPacket?: unknown }): {
+  method: string
+  path: string
+} {
+  const head = Buffer.isBuffer(rawPacket) ? rawPacket.toString('latin1', 0, 1_000) : ''
+  const [, method = '', path = ''] = /^([!#$%&'*+.^_`|~\w-]+) (\/[^\s?]*)/.exec(head) ?? []
+  return { method, path }
 }
 
 function describe(request: FastifyRequest, limits: HttpLimits): FailedRequest {

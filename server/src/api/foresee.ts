@@ -45,6 +45,8 @@ export function foreseeConnectionError(
         `the request has more than ${headersMax} headers, or more than ${headerBytesMax} bytes of them`,
         error,
       )
+    case 'HPE_INVALID_METHOD':
+      return new KnownError('BAD_REQUEST', 'this is no method of HTTP', error)
     default:
       return new KnownError('BAD_REQUEST', 'this is not a readable HTTP request', error)
   }

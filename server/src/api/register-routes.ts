@@ -1,3 +1,4 @@
+import { METHODS } from 'node:http'
 import type { FastifyInstance, FastifyReply, FastifyRequest, HTTPMethods } from 'fastify'
 import { KnownError } from '../errors.ts'
 import type { Authorize } from './authorize.ts'
@@ -7,7 +8,11 @@ import { optionalBody } from './openapi.ts'
 import type { Route } from './route.ts'
 import { compileCheck, type RequestPart } from './validate.ts'
 
-const methods: readonly HTTPMethods[] = ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS', 'TRACE']
+/** Those that a route may have, in the order in which Allow lists them, and the others that Node reads. */
+const ours: readonly HTTPMethods[] = ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS', 'TRACE']
+const methods: readonly HTTPMethods[] = [
+  ...new Set([...ours, ...METHODS.filter((name) => name !== 'CONNECT')]),
+]
 
 /** Puts the table of routes on the server: each with its permission, limits, checks and error rendering. */
 export function registerRoutes(
@@ -16,6 +21,7 @@ export function registerRoutes(
   context: ApiContext,
   authorize: Authorize,
 ): void {
+  for (const method of methods) if (!app.supportedMethods.includes(method)) app.addHttpMethod(method)
   for (const [dialect, own] of Map.groupBy(routes, (row) => row.dialect)) {
     app.register(async (scope) => {
       scope.addSchema({ ...dialect.errorSchema, $id: errorSchemaId(dialect) })

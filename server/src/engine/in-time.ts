@@ -21,9 +21,10 @@ export function whenLate(msMax: number, tell: () => void): Readonly<{ off(): voi
 export async function inTime<T>(msMax: number, reading: Promise<T>): Promise<T> {
   let late: Readonly<{ off(): void }> | undefined
   const tooLate = new Promise<never>((_, reject) => {
-    late = whenLate(msMax, () =>
-      reject(new KnownError('STORE_UNAVAILABLE', `the store did not answer within ${msMax} ms`)),
-    )
+    late = whenLate(msMax, () => {
+      const sentence = `the store did not answer within ${msMax} ms`
+      reject(new KnownError('STORE_UNAVAILABLE', sentence, undefined, sentence))
+    })
   })
   try {
     return await Promise.race([reading, tooLate])

@@ -30,8 +30,9 @@ export function whenUnknown(
   advice = '',
 ): Readonly<{ off(): void }> {
   return whenLate(batchMsMax, () => {
-    const sentence = `the store did not answer within ${batchMsMax} ms, so whether the request was done is unknown`
-    tell(new KnownError('STORE_UNAVAILABLE', advice === '' ? sentence : `${sentence}: ${advice}`))
+    const unknown = `the store did not answer within ${batchMsMax} ms, so whether the request was done is unknown`
+    const sentence = advice === '' ? unknown : `${unknown}: ${advice}`
+    tell(new KnownError('STORE_UNAVAILABLE', sentence, undefined, sentence))
   })
 }
 

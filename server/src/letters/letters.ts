@@ -7,6 +7,8 @@ import type { Failure, Header, Item, Origin } from '../core/item.ts'
 import type { Trace } from '../engine/engine.ts'
 import type { CampaignCounts, CampaignLetter, CampaignLetterState } from '../storage/campaign-store.ts'
 import type {
+  ArchivePage,
+  ArchiveQuery,
   CountedBy,
   CountedFilter,
   Discarding,
@@ -21,7 +23,6 @@ import type {
   LetterEdit,
   LetterFilter,
   LetterOrder,
-  ListedArchived,
   ListedLetter,
   Redriven,
   Restoring,
@@ -52,7 +53,8 @@ export interface Letters {
   /** Whether counts can tell how many letters match, and of which kind: in a queue with too many classes not always by class. */
   areCountsExact(filter: CountedFilter, by?: readonly CountedBy[]): Promise<boolean>
   groupArrivals(groupIds: readonly number[], since: Instant): Promise<readonly GroupArrivals[]>
-  listArchived(query: ArchivedSearch): Promise<readonly ListedArchived[]>
+  /** The last archived first; returns as `list` does. */
+  listArchived(query: ArchiveSearch): Promise<ArchivePage>
 
   /** Each letter by itself: what cannot be sent says why, the others go. Each that went has its audit row. */
   redrive(letterIds: readonly string[], how: RedriveHow, trace: Trace): Promise<readonly Redriven[]>
@@ -122,11 +124,8 @@ export type LetterSearchPage = Readonly<{
   /** How many match in all, where the counts can tell; null where only a search could. */
   total: number | null
 }>
-export type ArchivedSearch = Readonly<{
-  queues?: readonly string[]
-  after?: Readonly<{ archivedAt: Instant; id: string }>
-  countMax: number
-}>
+/** `msMax`: how long to search at most; default 1 s. */
+export type ArchiveSearch = Omit<ArchiveQuery, 'lookMax'> & Readonly<{ msMax?: number }>
 
 export type RedriveHow = Readonly<{
   /** A queue; null: where each came from. */
@@ -163,7 +162,7 @@ export interface Campaigns {
   resume(id: string, trace: Trace): Promise<Campaign>
   /** What is pending is skipped; what is under way goes on to its end. */
   cancel(id: string, trace: Trace): Promise<Campaign>
-  /** Every change until it has ended or the signal aborts; the present state first. */
+  /** Every change until it has ended, is gone or the signal aborts; the present state first. Goes on over a store that goes and comes back. */
   watch(id: string, signal: AbortSignal): AsyncIterable<Campaign>
 }
 

@@ -2,7 +2,8 @@ import { describe, expect, it } from 'vitest'
 import { anItem, noon } from '../../test/make.ts'
 import type { LetterCountsQuery, LetterFilter, LettersQuery } from '../storage/letter-store.ts'
 import type { Storage } from '../storage/storage.ts'
-import { countedPart, createSearch, isCounted, nextLookMax } from './search.ts'
+import { nextLookMax } from './look-max.ts'
+import { countedPart, createSearch, isCounted } from './search.ts'
 
 describe('a search', () => {
   /** A store of a million letters of which one in `every` matches; a look at 10,000 takes 100 ms. */

@@ -10,9 +10,11 @@ import {
   weightOf,
 } from '../storage/letter-store.ts'
 import type { AuditRow, Storage } from '../storage/storage.ts'
+import { searchArchive } from './archive-search.ts'
 import { campaignsOf } from './campaigns/mention.ts'
 import { isRootId, letterUuidOf } from './letter-id.ts'
 import type { LetterDetail, LetterSearch, LetterSearchPage, Letters } from './letters.ts'
+import { lookMaxFirst, msMaxDefault, nextLookMax } from './look-max.ts'
 import { createSlugs } from './slugs.ts'
 
 type Search = Pick<
@@ -29,12 +31,6 @@ type Search = Pick<
   | 'listArchived'
 >
 
-const msMaxDefault = 1_000
-/** The first look is short: where much matches it is enough, where little does the next ones are longer. */
-const lookMaxFirst = 2_000
-const lookMaxMax = 100_000
-/** One look should not take longer: it holds a statement of the store. */
-const lookMs = 200
 const auditRowsMax = 100
 
 /** `elapsedMs`: time that passes, whatever the clock of the letters says. */
@@ -95,7 +91,7 @@ export function createSearch(storage: Storage, elapsedMs: () => number = () => p
     slugs: createSlugs(storage),
     areCountsExact: (filter, by) => areCountsExact(storage, filter, by),
     groupArrivals: (groupIds, since) => storage.groupArrivals(groupIds, since),
-    listArchived: (query) => storage.listArchivedLetters(query),
+    listArchived: (query) => searchArchive(storage, query, elapsedMs),
   }
 }
 
@@ -133,13 +129,6 @@ async function search(
 /** Whether they are as many bytes as a page may have. */
 function isHeavy(letters: LetterSearchPage['letters'], bytes: LetterBytes): boolean {
   return bytes === 'all' && letters.reduce((sum, letter) => sum + weightOf(letter), 0) >= pageBytesMax
-}
-
-/** As much as can be looked at in a short statement, and in the time that is left. */
-export function nextLookMax(lookMax: number, tookMs: number, leftMs: number): number {
-  const perMs = lookMax / Math.max(tookMs, 1)
-  const wished = Math.min(lookMax * 4, perMs * Math.min(lookMs, Math.max(leftMs, 1)))
-  return Math.round(Math.min(Math.max(wished, 100), lookMaxMax))
 }
 
 /** How many match, as far as counts can tell: exact for a counted filter, and otherwise no fewer than there are. */

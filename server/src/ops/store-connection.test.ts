@@ -131,12 +131,19 @@ describe('the connection to the store', () => {
     await connection.stop()
   })
 
-  it('shows no credentials in the reason', async () => {
+  it('shows no credentials in the reason, and tells callers no address', async () => {
     const { connection, lines } = connect(async () => {
       throw new KnownError('STORE_UNAVAILABLE', 'cannot reach postgres://me:s3cr/et@db:5432/redrive')
     })
     await connection.start()
-    expect(connection.state().reason).toBe('cannot reach postgres://***@db:5432/redrive')
+    const { reason, told } = connection.state()
+    expect([reason, told]).toEqual([
+      'cannot reach postgres://***@db:5432/redrive',
+      'the store cannot be reached',
+    ])
+    expect(() => connection.storage()).toThrow(
+      expect.objectContaining({ told: 'the store cannot be used now: the store cannot be reached' }),
+    )
     expect(JSON.stringify(lines)).not.toContain('s3cr')
     await connection.stop()
   })

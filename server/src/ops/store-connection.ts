@@ -13,8 +13,10 @@ import type { Logger } from './log.ts'
 
 export type StoreState = Readonly<{
   isUp: boolean
-  /** Why it is not up. Fit to be shown: without credentials. */
+  /** Why it is not up, for the log: it may say where the store is. Without credentials. */
   reason: string | null
+  /** The same for callers, who are not told where. */
+  told: string | null
   checkedAt: Date
 }>
 
@@ -48,7 +50,7 @@ export function createStoreConnection(options: StoreConnectionOptions): StoreCon
   const { firstAttemptMsMax = 5_000 } = options
 
   let storage: Storage | undefined
-  let state: StoreState = { isUp: false, reason: 'not connected yet', checkedAt: now() }
+  let state: StoreState = down('not connected yet', now())
   let failures = 0
   let isStopped = false
   let lastError: unknown
@@ -60,14 +62,14 @@ export function createStoreConnection(options: StoreConnectionOptions): StoreCon
       lastError = undefined
       failures = 0
       if (!state.isUp && storage) log.info({ store: storage.kind }, 'store is up')
-      state = { isUp: storage !== undefined, reason: null, checkedAt: now() }
+      state = { isUp: storage !== undefined, reason: null, told: null, checkedAt: now() }
     } catch (error) {
       lastError = error
       failures += 1
       const reason = reasonOf(error)
       // Once per change, not once per attempt: a day without database must not fill the disk with logs.
       if (state.isUp || state.reason !== reason) log.error({ reason }, 'store cannot be used; trying again')
-      state = { isUp: false, reason, checkedAt: now() }
+      state = down(reason, now(), toldOf(error))
     }
   }
 
@@ -103,7 +105,9 @@ export function createStoreConnection(options: StoreConnectionOptions): StoreCon
     state: () => state,
     storage: () => {
       if (storage && !isStopped) return storage
-      throw new KnownError('STORE_UNAVAILABLE', `the store cannot be used now: ${state.reason}`)
+      const why = 'the store cannot be used now'
+      const { reason, told } = state
+      throw new KnownError('STORE_UNAVAILABLE', `${why}: ${reason}`, undefined, `${why}: ${told}`)
     },
     start: async () => {
       firstAttempt = pass()
@@ -116,7 +120,7 @@ export function createStoreConnection(options: StoreConnectionOptions): StoreCon
       await loop.stop()
       await firstAttempt
       await storage?.close()
-      state = { isUp: false, reason: 'stopped', checkedAt: now() }
+      state = down('stopped', now())
     },
   }
 }
@@ -141,6 +145,14 @@ function asShown(error: unknown): unknown {
   if (!isRefusal(error)) return error
   if (error instanceof KnownError && error.code !== 'STORE_UNAVAILABLE') return error
   return new KnownError('STORE_REFUSED', `the store refuses us: ${reasonOf(error)}`, error)
+}
+
+function down(reason: string, checkedAt: Date, told = reason): StoreState {
+  return { isUp: false, reason, told, checkedAt }
+}
+
+function toldOf(error: unknown): string {
+  return error instanceof KnownError ? error.told : 'the log of the server says why'
 }
 
 function reasonOf(error: unknown): string {

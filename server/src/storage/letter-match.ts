@@ -9,7 +9,7 @@ import type { Header, Item } from '../core/item.ts'
 import { isSameNumber, type JsonNumber } from '../core/json-number.ts'
 import { textAt } from '../core/json-text.ts'
 import { arrivedAt } from '../core/letter.ts'
-import type { LetterFilter } from './letter-store.ts'
+import type { ArchiveFilter, LetterFilter, ListedArchived } from './letter-store.ts'
 
 export function matchesLetter(item: Item, filter: LetterFilter): boolean {
   const { queues, states, groupIds, redrives, errorClasses } = filter
@@ -19,6 +19,14 @@ export function matchesLetter(item: Item, filter: LetterFilter): boolean {
   if (redrives !== undefined && !isWithin(item.redrives, redrives.min, redrives.max)) return false
   if (errorClasses !== undefined && !errorClasses.includes(classOf(item.failure))) return false
   return matchesDetail(item, filter)
+}
+
+/** The same of a letter in the archive. */
+export function matchesArchived({ item, archivedAt }: ListedArchived, filter: ArchiveFilter): boolean {
+  const { archived, sourceIds, ...rest } = filter
+  if (archived !== undefined && !isWithin(archivedAt, archived.from, archived.until)) return false
+  if (sourceIds !== undefined && (item.sourceId === null || !sourceIds.includes(item.sourceId))) return false
+  return matchesLetter(item, rest)
 }
 
 /** What no count and no group can tell. */

@@ -43,6 +43,8 @@ export interface LetterStore {
   listLetters(query: LettersQuery): Promise<LettersPage>
   /** Newest archived first by (archivedAt, id), of each payload the beginning. */
   listArchivedLetters(query: ArchivedLettersQuery): Promise<readonly ListedArchived[]>
+  /** The same with a filter: looks at them in that order, at no more than `lookMax`, for a moment at most. */
+  findArchivedLetters(query: ArchiveQuery): Promise<ArchivePage>
   /**
    * Sums over all letters that match, one per distinct combination of `by`. Zero sums are left out. Letters whose class
    * their group does not tell are counted as of the class `anyClass` (core/cause.ts); lists find them by their own.
@@ -289,8 +291,31 @@ export type LettersPage = Readonly<{
 
 export type ArchivedLettersQuery = Readonly<{
   queues?: readonly string[]
-  after?: Readonly<{ archivedAt: Instant; id: string }>
+  after?: ArchiveCursor
   countMax: number
+}>
+
+/** The archive has one index, by queue and time: all else is asked of one letter after the other. */
+export type ArchiveFilter = CountedFilter &
+  Pick<LetterFilter, 'died' | 'key' | 'text'> &
+  Readonly<{
+    /** Both included. */
+    archived?: Readonly<{ from?: Instant; until?: Instant }>
+    sourceIds?: readonly string[]
+  }>
+export type ArchiveCursor = Readonly<{ archivedAt: Instant; id: string }>
+export type ArchiveQuery = Readonly<{
+  filter: ArchiveFilter
+  after?: ArchiveCursor
+  countMax: number
+  lookMax: number
+}>
+export type ArchivePage = Readonly<{
+  letters: readonly ListedArchived[]
+  /** How many items of the archive were looked at; at least as many as were found. */
+  looked: number
+  /** Go on from here; null: there is nothing more. */
+  next: ArchiveCursor | null
 }>
 
 export type CountedBy = 'queue' | 'state' | 'group' | 'origin' | 'reason' | 'slug' | 'errorClass' | 'redrives'

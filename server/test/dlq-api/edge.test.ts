@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { startTestApi } from '../http/api.ts'
+import { connectRaw } from '../http/raw.ts'
 import type { Answer } from './desk.ts'
 
 const json = { 'content-type': 'application/json' }
@@ -27,7 +28,7 @@ describe('without a store, the management face', () => {
     expect(status).toBe(503)
     expect(body).toEqual({
       ok: false,
-      error: { code: 'DEPENDENCY_ERROR', message: 'this server has no store' },
+      error: { code: 'DEPENDENCY_ERROR', message: 'the store cannot be reached' },
     })
     expect([headers.get('x-debug-id'), headers.get('x-request-id')]).toEqual(['mine-1', 'mine-1'])
     expect(headers.get('retry-after')).toBe('2')
@@ -149,5 +150,36 @@ describe('the message face refuses', () => {
       'GET, HEAD',
       refused('SYS_DLQ_VALIDATION_ERROR'),
     ])
+  })
+})
+
+describe('methods that nobody has', () => {
+  const management = { ok: false, error: { code: 'VALIDATION_ERROR', message: expect.any(String) } }
+  const messages = { error: { code: 'SYS_DLQ_VALIDATION_ERROR', details: [] } }
+
+  it.each([
+    ['PROPFIND', '', 'GET, HEAD', management],
+    ['QUERY', '/stats', 'GET, HEAD', management],
+    ['LOCK', '/orders', 'GET, HEAD', messages],
+    ['PATCH', '/messages/41', 'GET, HEAD, DELETE', messages],
+    ['SEARCH', '/messages/41/retry', 'POST', messages],
+  ])('are refused as others are: %s %s', async (method, path, allow, body) => {
+    const { url } = await startTestApi()
+    const answer = await ask(`${url}/api/v1/dlq${path}`, method)
+    expect([answer.status, answer.headers.get('allow')]).toEqual([405, allow])
+    expect(answer.body).toMatchObject(body)
+  })
+
+  it.each([
+    ['/stats?page=1', management],
+    ['/orders', messages],
+    ['/orders/nothing/here', messages],
+  ])('are refused in the words of the path when HTTP does not know them: FETCH %s', async (path, body) => {
+    const { port } = await startTestApi()
+    const raw = await connectRaw(port)
+    raw.write(`FETCH /api/v1/dlq${path} HTTP/1.1\r\nHost: localhost\r\n\r\n`)
+    const [head = '', told = ''] = (await raw.readToEnd()).split('\r\n\r\n')
+    expect(head).toMatch(/^HTTP\/1\.1 400 /)
+    expect(JSON.parse(told)).toMatchObject(body)
   })
 })

@@ -2,11 +2,13 @@ import { Type } from 'typebox'
 import { describe, expect, it } from 'vitest'
 import { type Authorize, allowAll } from '../../src/api/authorize.ts'
 import type { Dialect } from '../../src/api/dialect.ts'
+import { dlqManagement, dlqMessages } from '../../src/api/dlq/dialects.ts'
 import { httpLimits } from '../../src/api/http-limits.ts'
+import { queueApi } from '../../src/api/queue/dialect.ts'
 import { type Route, route } from '../../src/api/route.ts'
 import { routes } from '../../src/api/routes.ts'
 import { v1 } from '../../src/api/v1/dialect.ts'
-import { KnownError } from '../../src/errors.ts'
+import { errorCodes, KnownError } from '../../src/errors.ts'
 import { startTestApi } from '../http/api.ts'
 import { connectRaw } from '../http/raw.ts'
 import { startTestServer, testSettings } from '../http/running.ts'
@@ -148,6 +150,25 @@ describe('a request that cannot be served', () => {
         err: expect.objectContaining({ type: 'TypeError', stack: expect.stringContaining('read secret') }),
       }),
     )
+  })
+
+  const ofTheStore = errorCodes.filter((code) => /^(STORE|SCHEMA|SECRET)_/.test(code))
+  it.each(ofTheStore)('is not told where the store is: %s', async (code) => {
+    const failing = [v1, dlqManagement, dlqMessages, queueApi].map((dialect) =>
+      aRoute({
+        path: `/${dialect.name}`,
+        dialect,
+        handler: () =>
+          Promise.reject(new KnownError(code, 'cannot use PostgreSQL at db.internal:5432/redrive')),
+      }),
+    )
+    const { url, lines } = await startTestApi({ routes: failing })
+    for (const { path } of failing) {
+      const answer = await fetch(url + path)
+      expect(answer.status).toBeGreaterThan(453)
+      expect(await answer.text()).not.toContain('db.internal')
+    }
+    expect(lines.filter((line) => JSON.stringify(line).includes('db.internal'))).toHaveLength(failing.length)
   })
 
   it('is refused in its own dialect, on its routes and beside them', async () => {

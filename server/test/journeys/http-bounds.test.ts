@@ -163,7 +163,7 @@ describe('what is not a proper request', () => {
     ['GET /%zz HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n', 400],
     ['GET /echo%00 HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n', 404],
     ['BREW /echo HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n', 400],
-    ['PROPFIND /echo HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n', 404],
+    ['PROPFIND /echo HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n', 405],
   ])('is answered as the mistake it is: %j', async (text, status) => {
     const { port } = await start()
     const raw = await connectRaw(port)

@@ -1,4 +1,5 @@
 import { afterAll, describe, expect, it } from 'vitest'
+import { createClient } from '../../../client/src/index.ts'
 import { needs, requireService } from '../../../tools/services/require-service.ts'
 import { until } from '../http/poll.ts'
 import { startTestServer } from '../http/running.ts'
@@ -23,10 +24,45 @@ async function probesOf(url: string) {
   return { alive: alive.status, ready: ready.status, body: await ready.json() }
 }
 
+/** What strangers may ask for in each dialect, as one text. */
+async function answersOf(url: string): Promise<string> {
+  const post = { method: 'POST', headers: { 'content-type': 'application/json' } }
+  const asked = [
+    ...[
+      '/api/v1/queues',
+      '/api/v1/letters',
+      '/api/v1/letters/export',
+      '/api/v1/archive',
+      '/api/v1/campaigns',
+    ],
+    ...[
+      '/api/v1/dlq',
+      '/api/v1/dlq/stats',
+      '/api/v1/dlq/orders',
+      '/api/v1/info',
+      '/health',
+      '/readyz',
+      '/metrics',
+    ],
+  ].map((path) => fetch(url + path))
+  const calls = [
+    fetch(`${url}/v1/queues.list`, { ...post, body: '{}' }),
+    fetch(`${url}/api/v1/dlq/requeue`, { ...post, body: '{"ids":["41"]}' }),
+    fetch(`${url}/api/v1/letters`, {
+      ...post,
+      body: '{"queue":"orders","letters":[{"original_value":"x"}]}',
+    }),
+  ]
+  const answers = await Promise.all([...asked, ...calls])
+  expect(answers.filter(({ status }) => status === 503).length).toBeGreaterThan(8)
+  return (await Promise.all(answers.map((answer) => answer.text()))).join('\n')
+}
+
 const quick = { 'store.retry_backoff_max': 200, 'postgres.connect_timeout': 2_000 } as const
 
 describe('a PostgreSQL that comes and goes', needs(postgres), () => {
   const password = () => new URL(postgres.url).password
+  const address = () => new URL(postgres.url).host
 
   it('is waited for at the start: the server is up, says why it is not well, and recovers by itself', async () => {
     await postgres.stop()
@@ -48,6 +84,11 @@ describe('a PostgreSQL that comes and goes', needs(postgres), () => {
     expect(await refused.json()).toMatchObject({ error: { code: 'STORE_UNAVAILABLE' } })
     expect((await fetch(`${url}/api/v1/info`)).status).toBe(200)
     expect(await (await fetch(`${url}/metrics`)).text()).toContain('redrive_store_up 0')
+    // Where the store is stands in the log, and is no business of whoever calls.
+    expect(await answersOf(url)).not.toContain(address())
+    expect(lines).toContainEqual(
+      expect.objectContaining({ level: 'error', reason: expect.stringContaining(address()) }),
+    )
 
     await postgres.start()
     await until(
@@ -70,7 +111,7 @@ describe('a PostgreSQL that comes and goes', needs(postgres), () => {
   })
 
   it('may go while the server runs: requests are told so, and are served again when it is back', async () => {
-    const { url } = await startTestServer(quick, { kind: 'postgres', url: postgres.url })
+    const { url, lines } = await startTestServer(quick, { kind: 'postgres', url: postgres.url })
     expect((await healthOf(url)).status).toBe(200)
     await postgres.stop('immediate')
     const refused = await fetch(`${url}/api/v1/queues`)
@@ -82,6 +123,10 @@ describe('a PostgreSQL that comes and goes', needs(postgres), () => {
       () => healthOf(url),
       (health) => health.status === 503,
     )
+    expect(await answersOf(url)).not.toContain(address())
+    expect(lines).toContainEqual(
+      expect.objectContaining({ level: 'error', reason: expect.stringContaining(address()) }),
+    )
     await postgres.start()
     await until(
       () => fetch(`${url}/api/v1/queues`).then((answer) => answer.status),
@@ -91,6 +136,54 @@ describe('a PostgreSQL that comes and goes', needs(postgres), () => {
       () => healthOf(url),
       (health) => health.status === 200,
     )
+  })
+
+  it('may go while somebody follows a campaign, who hears of it again when it is back', async () => {
+    const { url, lines } = await startTestServer(quick, { kind: 'postgres', url: postgres.url })
+    const client = createClient({ url, retriesMax: 0 })
+    const made = {
+      method: 'POST',
+      headers: { 'content-type': 'application/json' },
+      body: '{"name":"followed"}',
+    }
+    expect((await fetch(`${url}/api/v1/queues`, made)).status).toBe(200)
+    const letter = { original_queue: 'nowhere', original_value: 'x' }
+    await client.captureLetters(
+      'followed',
+      Array.from({ length: 50 }, () => letter),
+    )
+    const spec = { name: 'slow', reason: 'r', action: 'discard', rate_per_second: 1 } as const
+    const { id } = await client.createCampaign({ ...spec, filter: { queue: 'followed' } })
+    await client.pauseCampaign(id)
+
+    const response = await fetch(`${url}/api/v1/campaigns/${id}/events`)
+    const reader = response.body?.pipeThrough(new TextDecoderStream()).getReader()
+    let text = ''
+    let isOver = false
+    const heard = (async () => {
+      for (let part = await reader?.read(); part?.done === false; part = await reader?.read())
+        text += part.value
+      isOver = true
+    })()
+    await until(
+      async () => text,
+      (seen) => seen.includes('event: campaign'),
+    )
+    await postgres.stop('immediate')
+    await until(
+      () => healthOf(url),
+      (health) => health.status === 503,
+    )
+    await postgres.start()
+    await until(
+      () => healthOf(url),
+      (health) => health.status === 200,
+    )
+    expect([isOver, text.includes('event: end')]).toEqual([false, false])
+    await client.cancelCampaign(id)
+    await heard
+    expect(text).toMatch(/event: end\ndata: \{.*"state":"cancelled"/)
+    expect(lines.filter(({ msg }) => msg === 'a campaign could not be watched any more')).toEqual([])
   })
 
   it('stops the start when it refuses us, without telling the password', async () => {

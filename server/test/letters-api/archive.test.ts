@@ -71,4 +71,64 @@ describeServers('the archive', (api) => {
     expect(refused.body.letters).toMatchObject([{ is_done: false, why: 'taken' }])
     await api.clock({ resume: true })
   })
+
+  it('is searched by what a letter is, page by page', async () => {
+    await api.clock({ now: '2031-01-01T12:00:00Z' })
+    const { queue, dead } = await api.queues()
+    const letter = (customer: string, index: number) =>
+      envelope(queue, {
+        source_id: `${customer}-${index}`,
+        original_key: customer,
+        error_details: { exception_class: index === 0 ? 'Declined' : 'Timeout', message: `no ${index}` },
+      })
+    const given = ['ann', 'bob', 'eve'].flatMap((customer) => [0, 1].map((index) => letter(customer, index)))
+    const ids = await api.capture(dead, ...given)
+    await api.post('/api/v1/letters/discard', { ids, reason: 'old' })
+    await api.clock({ advance: '721h' })
+    const find = async (query: string) => (await api.get(`/api/v1/archive?queue=${dead}&${query}`)).body
+    await until(
+      () => find('limit=10'),
+      ({ letters }) => letters.length === 6,
+    )
+    const idsOf = ({ letters }: Body): string[] => letters.map(({ id }: Body) => id).toSorted()
+    const wanted = (...indexes: number[]) => indexes.map((index) => ids[index]).toSorted()
+    const cases: readonly [query: string, ids: readonly (string | undefined)[]][] = [
+      ['key=bob', wanted(2, 3)],
+      [`key_base64=${Buffer.from('bob').toString('base64')}&error_class=Timeout`, wanted(3)],
+      ['source_id=ann-1&source_id=eve-0', wanted(1, 4)],
+      ['error_class=Declined', wanted(0, 2, 4)],
+      ['status=DISCARDED', wanted(0, 1, 2, 3, 4, 5)],
+      ['status=RESOLVED', []],
+      ['text=NO+1', wanted(1, 3, 5)],
+      ['archived_from=2031-01-31T00:00:00Z&archived_until=2031-02-01T00:00:00Z', wanted(0, 1, 2, 3, 4, 5)],
+      ['archived_until=2031-01-31T00:00:00Z', []],
+      ['died_from=2031-01-01T12:00:01Z', []],
+    ]
+    for (const [query, found] of cases) {
+      const body = await find(query)
+      expect([query, idsOf(body)]).toEqual([query, found])
+      expect(body).toMatchObject({ next_cursor: null, is_complete: true })
+    }
+    const [{ group_id, failure }] = (await find('key=ann&error_class=Declined')).letters
+    expect(idsOf(await find(`group=${group_id}&reason=${failure.reason}`))).toEqual(wanted(0, 2, 4))
+
+    const first = await find('error_class=Timeout&limit=2')
+    const rest = await find(`error_class=Timeout&limit=2&cursor=${first.next_cursor}`)
+    expect([first.letters.length, rest.letters.length, rest.next_cursor]).toEqual([2, 1, null])
+    expect(idsOf({ letters: [...first.letters, ...rest.letters] })).toEqual(wanted(1, 3, 5))
+    await api.clock({ resume: true })
+  })
+
+  it('refuses what it cannot be asked for, as the list of letters does', async () => {
+    const refused = await api.get(
+      '/api/v1/archive?status=LOST&archived_from=soon&died_from=2031-01-02T00:00:00Z&died_until=2031-01-01T00:00:00Z',
+    )
+    expect(refused.status).toBe(400)
+    expect(refused.body.error.details.map(({ field }: Body) => field).toSorted()).toEqual([
+      'query.archived_from',
+      'query.died_from',
+      'query.status',
+    ])
+    expect((await api.get('/api/v1/archive?json=$.a=1')).status).toBe(400)
+  })
 })

@@ -3,6 +3,8 @@ import { get as httpGet, type IncomingMessage } from 'node:http'
 import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
 import { expect, it } from 'vitest'
+import { createClient } from '../../../client/src/index.ts'
+import { startFaultyProxy } from '../http/faulty-proxy.ts'
 import { until } from '../http/poll.ts'
 import { type Body, describeServers, envelope } from './servers.ts'
 
@@ -25,6 +27,18 @@ async function exported(url: string): Promise<{ letters: Body[]; end: Body; head
   const lines = (await response.text()).trimEnd().split('\n')
   const read = lines.map((line) => JSON.parse(line))
   return { letters: read.slice(0, -1), end: read.at(-1).end, headers: response.headers }
+}
+
+/** The answer, cut after so many bytes. */
+async function beginningOf(url: string, bytes: number): Promise<string> {
+  const request = httpGet(url)
+  const [answer] = (await once(request, 'response')) as [IncomingMessage]
+  const parts: Buffer[] = []
+  for await (const part of answer) {
+    parts.push(part)
+    if (Buffer.concat(parts).length >= bytes) break
+  }
+  return Buffer.concat(parts).subarray(0, bytes).toString()
 }
 
 describeServers('an export', (api) => {
@@ -75,6 +89,40 @@ describeServers('an export', (api) => {
     const ids = new Set<string>()
     for await (const { id } of api.client.exportLetters({ queue: dead })) ids.add(id)
     expect(ids.size).toBe(3_000)
+  })
+
+  it.each(['died_at', 'updated_at'])('that is cut goes on after the last whole line, by %s', async (by) => {
+    const { queue, dead } = await api.queues()
+    const ids = await api.capture(dead, ...Array.from({ length: 700 }, () => envelope(queue)))
+    const url = `${api.url}/api/v1/letters/export?queue=${dead}&order_by=${by}&order=asc`
+    const seen: string[] = []
+    let cursor: string | undefined
+    // Each time somewhere else, and in the middle of a line.
+    for (const bytes of [2_000, 90_000, 150_001]) {
+      const lines = (await beginningOf(cursor === undefined ? url : `${url}&cursor=${cursor}`, bytes)).split(
+        '\n',
+      )
+      const letters = lines.slice(0, -1).map((line) => JSON.parse(line))
+      seen.push(...letters.map(({ id }) => id))
+      cursor = letters.at(-1).cursor
+    }
+    const { letters, end } = await exported(`${url}&cursor=${cursor}`)
+    seen.push(...letters.map(({ id }) => id))
+    expect(end.is_complete).toBe(true)
+    expect(letters.length).toBeGreaterThan(0)
+    expect(seen.toSorted()).toEqual(ids.toSorted())
+  })
+
+  it('is given whole by the client, over cut connections', async () => {
+    const { queue, dead } = await api.queues()
+    const ids = await api.capture(dead, ...Array.from({ length: 300 }, () => envelope(queue)))
+    let cuts = 0
+    const { url, paths } = await startFaultyProxy(api.url, () => (cuts++ < 3 ? 'cut-answer' : 'none'))
+    const client = createClient({ url })
+    const seen: string[] = []
+    for await (const { id } of client.exportLetters({ queue: dead })) seen.push(id)
+    expect(seen.toSorted()).toEqual(ids.toSorted())
+    expect(paths).toHaveLength(4)
   })
 
   it('of nothing is only its last line', async () => {

@@ -101,7 +101,8 @@ describeSome(['SQLite memory', 'PostgreSQL'], 'retention', (given) => {
     world.tick(31 * day)
     expect(await world.letters.passes.retention()).toBe(true)
     expect(await world.letters.passes.retention()).toBe(false)
-    expect(await world.letters.listArchived({ queues: [deadQueue], countMax: 5_000 })).toHaveLength(1_500)
+    const filter = { queues: [deadQueue] }
+    expect((await world.letters.listArchived({ filter, countMax: 5_000 })).letters).toHaveLength(1_500)
 
     const other = await aPair(world)
     const more = await captured(world, other.deadQueue, lettersFrom(other.queue, 25))
@@ -145,7 +146,8 @@ describeSome(['SQLite memory', 'PostgreSQL'], 'retention', (given) => {
     expect(await letters.runRetention({ batchSize: 2 })).toEqual([
       { queue: deadQueue, archived: 3, purged: 0 },
     ])
-    const gone = await world.letters.listArchived({ queues: [deadQueue], countMax: 10 })
+    const filter = { queues: [deadQueue] }
+    const { letters: gone } = await world.letters.listArchived({ filter, countMax: 10 })
     expect(gone.map(({ item }) => item.state).toSorted()).toEqual(['dead', 'dead', 'discarded'])
     const rows = await given.storage.listAudit({ target: deadQueue, action: 'letters.archive', countMax: 9 })
     expect(rows.map(({ details }) => [details.states, details.letters])).toEqual([

@@ -5,7 +5,12 @@
 import { type Static, type TProperties, Type } from 'typebox'
 import { type Instant, instantMax, instantMin } from '../../core/instant.ts'
 import { isLetterStatus, letterStatus, letterStatuses, statesOf } from '../../ops/letter-status.ts'
-import { type CountedFilter, type LetterFilter, redrivesCounted } from '../../storage/letter-store.ts'
+import {
+  type ArchiveFilter,
+  type CountedFilter,
+  type LetterFilter,
+  redrivesCounted,
+} from '../../storage/letter-store.ts'
 import type { Storage } from '../../storage/storage.ts'
 import { type FieldFault, InvalidRequest } from '../invalid-request.ts'
 import { keptAsBytes } from '../unkeepable-text.ts'
@@ -84,6 +89,21 @@ export const searchedFields = {
 
 export const filterFields = { ...countedFields, ...searchedFields }
 
+/** What the archive can be asked for, by the same names and some of its own. */
+export const archiveFields = {
+  ...countedFields,
+  died_from: searchedFields.died_from,
+  died_until: searchedFields.died_until,
+  key: searchedFields.key,
+  key_base64: searchedFields.key_base64,
+  text: searchedFields.text,
+  source_id: oneOrMore('With this source id, exactly.', 1_024),
+  archived_from: time('Archived', 'from'),
+  archived_until: time('Archived', 'until'),
+} satisfies TProperties
+const ArchiveSpec = Type.Object(archiveFields)
+export type ArchiveSpec = Static<typeof ArchiveSpec>
+
 /** As a part of a body. */
 export const FilterSpec = Type.Object(filterFields, { additionalProperties: false })
 export type FilterSpec = Static<typeof FilterSpec>
@@ -129,30 +149,35 @@ export async function readFilter(
   storage: () => Pick<Storage, 'listQueues'>,
 ): Promise<LetterFilter> {
   const faults: FieldFault[] = []
-  const refuse: Refuse = (field, message) => void faults.push({ field: `${where}.${field}`, message })
-  const range = (name: 'died' | 'updated' | 'last_failed') => {
-    const at = (bound: 'from' | 'until'): Instant | undefined => {
-      const text = spec[`${name}_${bound}`]
-      if (text === undefined) return undefined
-      const instant = parseInstant(text)
-      if (instant === undefined) refuse(`${name}_${bound}`, 'is not an RFC 3339 time')
-      return instant === undefined ? undefined : Math.max(instantMin, Math.min(instant, instantMax))
-    }
-    const [from, until] = [at('from'), at('until')]
-    if (from !== undefined && until !== undefined && from > until) {
-      refuse(`${name}_from`, `is after ${name}_until: nothing can match`)
-    }
-    return from === undefined && until === undefined
-      ? undefined
-      : { ...(from !== undefined && { from }), ...(until !== undefined && { until }) }
-  }
+  const filter = readFields(spec, where, (field, message) => {
+    faults.push({ field: `${where}.${field}`, message })
+  })
+  if (faults.length > 0) throw new InvalidRequest(faults)
+  return withQueues(filter, spec, storage)
+}
+
+export async function readArchiveFilter(
+  { archived_from, archived_until, source_id, ...spec }: ArchiveSpec,
+  storage: () => Pick<Storage, 'listQueues'>,
+): Promise<ArchiveFilter> {
+  const faults: FieldFault[] = []
+  const refuse: Refuse = (field, message) => void faults.push({ field: `query.${field}`, message })
+  const filter: ArchiveFilter = readFields(spec, 'query', refuse)
+  const archived = readRange('archived', archived_from, archived_until, refuse)
+  const sourceIds = listOf(source_id)
+  if (faults.length > 0) throw new InvalidRequest(faults)
+  const own = { ...(archived !== undefined && { archived }), ...(sourceIds !== undefined && { sourceIds }) }
+  return withQueues({ ...filter, ...own }, spec, storage)
+}
+
+function readFields(spec: FilterSpec, where: string, refuse: Refuse): LetterFilter {
+  const range = (name: 'died' | 'updated' | 'last_failed') =>
+    readRange(name, spec[`${name}_from`], spec[`${name}_until`], refuse)
   const [died, updated, lastFailed] = [range('died'), range('updated'), range('last_failed')]
   const key = bytesGiven(`${where}.key`, spec.key, spec.key_base64)
   const json = readJson(spec.json, refuse)
-  const counted = readCounted(spec, refuse)
-  if (faults.length > 0) throw new InvalidRequest(faults)
   return {
-    ...(await withQueues(counted, spec, storage)),
+    ...readCounted(spec, refuse),
     ...(died !== undefined && { died }),
     ...(updated !== undefined && { updated }),
     ...(lastFailed !== undefined && { lastFailed }),
@@ -161,6 +186,27 @@ export async function readFilter(
     ...(spec.header !== undefined && { header: headerOf(spec.header) }),
     ...(json !== undefined && { json }),
   }
+}
+
+function readRange(
+  name: string,
+  fromText: string | undefined,
+  untilText: string | undefined,
+  refuse: Refuse,
+): LetterFilter['died'] {
+  const at = (bound: 'from' | 'until', text: string | undefined): Instant | undefined => {
+    if (text === undefined) return undefined
+    const instant = parseInstant(text)
+    if (instant === undefined) refuse(`${name}_${bound}`, 'is not an RFC 3339 time')
+    return instant === undefined ? undefined : Math.max(instantMin, Math.min(instant, instantMax))
+  }
+  const [from, until] = [at('from', fromText), at('until', untilText)]
+  if (from !== undefined && until !== undefined && from > until) {
+    refuse(`${name}_from`, `is after ${name}_until: nothing can match`)
+  }
+  return from === undefined && until === undefined
+    ? undefined
+    : { ...(from !== undefined && { from }), ...(until !== undefined && { until }) }
 }
 
 /** Only what the counts can tell. */
@@ -217,11 +263,11 @@ function readCounted(spec: CountedSpec, refuse: Refuse): CountedFilter {
 }
 
 /** A class is its queues, as they are now. Given with queues: those of them that are of the class. */
-async function withQueues(
-  counted: CountedFilter,
+async function withQueues<F extends CountedFilter>(
+  counted: F,
   spec: Pick<CountedSpec, 'class'>,
   storage: () => Pick<Storage, 'listQueues'>,
-): Promise<CountedFilter> {
+): Promise<F> {
   const classes = listOf(spec.class)
   if (classes === undefined) return counted
   const ofClass = await queuesOfClasses(classes, storage())

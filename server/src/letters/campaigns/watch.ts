@@ -1,4 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises'
+import { KnownError } from '../../errors.ts'
 import type { Campaign } from '../letters.ts'
 
 /** What this server changes is seen at once; outcomes, and what others change, by looking. */
@@ -31,7 +32,10 @@ export function createChanges(): Changes {
   }
 }
 
-/** The present state, then each that differs from the one before, until it has ended. */
+/**
+ * The present state, then each that differs from the one before, until it has ended or is gone. While the store is away
+ * nothing is told, and it is asked again: whoever watches has begun to, and would only come back for the same.
+ */
 export async function* watchCampaign(
   get: () => Promise<Campaign | null>,
   next: () => Promise<void>,
@@ -42,12 +46,22 @@ export async function* watchCampaign(
     if (signal.aborted) return
     // Asked for before looking: a change in between must not be slept over.
     const changed = next()
-    const campaign = await get()
+    const campaign = await get().catch(undefinedWhenAway)
     if (campaign === null) return
+    if (campaign === undefined) {
+      await changed
+      continue
+    }
     const text = JSON.stringify(campaign)
     if (text !== shown) yield campaign
     shown = text
     if (campaign.endedAt !== null) return
     await changed
   }
+}
+
+/** Whatever is wrong with the store may be mended from outside; all else is a defect. */
+function undefinedWhenAway(error: unknown): undefined {
+  if (error instanceof KnownError && error.code.startsWith('STORE_')) return undefined
+  throw error
 }

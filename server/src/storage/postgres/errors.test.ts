@@ -8,6 +8,11 @@ function failed(code: string, message = 'it said this'): Error {
   return Object.assign(new Error(message), { code })
 }
 
+function seen(error: unknown): Readonly<{ code: string; message: string; told: string }> {
+  if (!(error instanceof KnownError)) throw error
+  return { code: error.code, message: error.message, told: error.told }
+}
+
 describe('an error of the driver', () => {
   it.each([
     ['ECONNREFUSED', 'STORE_UNAVAILABLE'],
@@ -21,16 +26,20 @@ describe('an error of the driver', () => {
     ['28P01', 'STORE_REFUSED'],
     ['3D000', 'STORE_REFUSED'],
     ['22003', 'BAD_REQUEST'],
-  ])('%s is told as %s, with the place', (code, known) => {
-    const told = toKnownError(failed(code), place)
-    expect(told).toMatchObject({ code: known })
-    if (known !== 'BAD_REQUEST') expect((told as Error).message).toContain(place)
+  ])('%s is told as %s, with the place for the log and without it for callers', (code, known) => {
+    const { told, ...error } = seen(toKnownError(failed(code, `said by db:5432 about "me"`), place))
+    expect(error.code).toBe(known)
+    if (known !== 'BAD_REQUEST') expect(error.message).toContain(place)
+    expect(told).not.toMatch(/db|5432|"me"/)
   })
 
   it('in the middle of a commit says that the outcome is unknown', () => {
     const told = toKnownError(new OutcomeUnknown(failed('ECONNRESET')), place)
     expect(told).toMatchObject({ code: 'STORE_UNAVAILABLE' })
-    expect((told as Error).message).toContain('unknown')
+    expect(seen(told)).toMatchObject({
+      message: `lost the connection to ${place} while writing, so whether the write was kept is unknown: it said this`,
+      told: 'lost the connection to the store while writing, so whether the write was kept is unknown: ECONNRESET',
+    })
   })
 
   it('that nobody foresaw is passed on as it is', () => {

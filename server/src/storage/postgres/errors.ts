@@ -1,4 +1,4 @@
-import { KnownError } from '../../errors.ts'
+import { type ErrorCode, KnownError } from '../../errors.ts'
 
 /** The connection broke while a write was being committed: only the database knows whether it was. */
 export class OutcomeUnknown extends Error {
@@ -92,41 +92,60 @@ export function isRefusedLogin(error: unknown): boolean {
 /** What went wrong in words, or the error itself when we did not foresee it. `place` has no password. */
 export function toKnownError(error: unknown, place: string): unknown {
   if (error instanceof KnownError || !(error instanceof Error)) return error
-  if (error instanceof OutcomeUnknown) {
-    const why = error.cause instanceof Error ? `: ${oneLine(error.cause)}` : ''
-    const sentence = `lost the connection to ${place} while writing, so whether the write was kept is unknown${why}`
-    return new KnownError('STORE_UNAVAILABLE', sentence, error)
-  }
   const code = codeOf(error)
-  const unavailable = (sentence: string) => new KnownError('STORE_UNAVAILABLE', sentence, error)
+  if (code === '22003') {
+    return new KnownError('BAD_REQUEST', `a number is out of the range that the store can keep`, error)
+  }
+  const [known, sentence] = wordsFor(error, code) ?? []
+  if (known === undefined || sentence === undefined) return error
+  const cause = error instanceof OutcomeUnknown && error.cause instanceof Error ? error.cause : error
+  // The driver's own words name hosts, users and databases; its codes name nothing.
+  const told = sentence('the store', codeOf(cause) || 'the connection failed')
+  return new KnownError(known, sentence(place, oneLine(cause)), error, told)
+}
+
+type Sentence = (place: string, why: string) => string
+
+/** The same sentence for the log, with the place and what it said, and for callers, with neither. */
+function wordsFor(error: Error, code: string): readonly [ErrorCode, Sentence] | undefined {
+  const unavailable = (sentence: Sentence) => ['STORE_UNAVAILABLE', sentence] as const
+  if (error instanceof OutcomeUnknown) {
+    return unavailable(
+      (place, why) =>
+        `lost the connection to ${place} while writing, so whether the write was kept is unknown: ${why}`,
+    )
+  }
   if (isRefusedLogin(error)) {
-    return new KnownError('STORE_REFUSED', `${place} refused the login: ${oneLine(error)}`, error)
+    return ['STORE_REFUSED', (place, why) => `${place} refused the login: ${why}`]
   }
   switch (code) {
     case sqlState.noSuchDatabase:
     case sqlState.noPrivilege:
-      return new KnownError('STORE_REFUSED', `${place} refused: ${oneLine(error)}`, error)
-    case sqlState.diskFull: {
-      const sentence = `no space left on the disk of ${place}; nothing of this write was kept`
-      return new KnownError('STORE_FULL', sentence, error)
-    }
+      return ['STORE_REFUSED', (place, why) => `${place} refused: ${why}`]
+    case sqlState.diskFull:
+      return [
+        'STORE_FULL',
+        (place) => `no space left on the disk of ${place}; nothing of this write was kept`,
+      ]
     case sqlState.readOnly:
-      return unavailable(`${place} takes no writes now: ${oneLine(error)}`)
+      return unavailable((place, why) => `${place} takes no writes now: ${why}`)
     case sqlState.lockTimeout:
     case sqlState.statementTimeout:
-      return unavailable(`${place} was too busy to answer in time: ${oneLine(error)}`)
+      return unavailable((place, why) => `${place} was too busy to answer in time: ${why}`)
     case sqlState.serializationFailure:
     case sqlState.deadlock:
     case changedMeanwhile:
-      return unavailable(`${place} had too many conflicting writes at once: ${oneLine(error)}`)
-    case '22003':
-      return new KnownError('BAD_REQUEST', `a number is out of the range that the store can keep`, error)
+      return unavailable((place, why) => `${place} had too many conflicting writes at once: ${why}`)
   }
-  if (error instanceof Stale) return unavailable(`${place} had too many changes at once: ${error.message}`)
-  if (isConnectionLost(error)) return unavailable(`cannot reach ${place}: ${oneLine(error)}`)
+  if (error instanceof Stale) {
+    return unavailable((place) => `${place} had too many changes at once: ${error.message}`)
+  }
+  if (isConnectionLost(error)) return unavailable((place, why) => `cannot reach ${place}: ${why}`)
   // 53: out of connections or memory. 58: the server's own system failed it.
-  if (code.startsWith('53') || code.startsWith('58')) return unavailable(`${place} failed: ${oneLine(error)}`)
-  return error
+  if (code.startsWith('53') || code.startsWith('58')) {
+    return unavailable((place, why) => `${place} failed: ${why}`)
+  }
+  return undefined
 }
 
 function codeOf(error: unknown): string {

@@ -11,6 +11,8 @@ import type {
 import type { Difference } from '../difference.ts'
 import type {
   ArchivedLettersQuery,
+  ArchivePage,
+  ArchiveQuery,
   GroupArrivals,
   GroupFacts,
   GroupSlug,
@@ -39,6 +41,7 @@ import type {
 } from '../storage.ts'
 import { nextDueAt } from './advance.ts'
 import { Announcements } from './announcements.ts'
+import { findArchivedLetters } from './archive-list.ts'
 import { listAudit } from './audit.ts'
 import { getCampaign, listCampaignLetters, listCampaigns } from './campaigns.ts'
 import { Connections } from './connections.ts'
@@ -162,6 +165,10 @@ class PostgresStorage implements Storage {
 
   listArchivedLetters(query: ArchivedLettersQuery): Promise<readonly ListedArchived[]> {
     return this.#run(() => listArchivedLetters(this.#store.connections, query))
+  }
+
+  findArchivedLetters(query: ArchiveQuery): Promise<ArchivePage> {
+    return this.#run(() => findArchivedLetters(this.#store.connections, query))
   }
 
   countLetters(query: LetterCountsQuery): Promise<readonly LetterCount[]> {

@@ -9,6 +9,7 @@ import { run, type TestDatabase, testDatabase } from '../../../test/postgres.ts'
 import type { ItemOrder, ItemsQuery } from '../storage.ts'
 import { peekDue, pickDue, pickEnded } from './advance.ts'
 import { archiveEnded } from './archive.ts'
+import { archiveStatement } from './archive-list.ts'
 import { moveLetters } from './campaign-letters.ts'
 import { countTurns, findTurns } from './campaign-turns.ts'
 import { addLetters, pageOfSet, skipPending } from './campaigns.ts'
@@ -221,6 +222,21 @@ describe('on a filled table', needs(postgres), () => {
       if (query.filter.dueBy === undefined) expect(probed, plan).not.toContain('Sort')
       expect(plan.match(/Tid Scan on items_sourced/g)?.length ?? 0, plan).toBeGreaterThan(0)
       expect(plan).not.toMatch(/Seq Scan on items|Hash Join|Merge Join/)
+    })
+
+    it.each([
+      ['by all that it is', { queues: ['letters'], key: bytes('key-1'), reasons: ['a'], sourceIds: ['1-1'] }],
+      ['of any queue, by time', { archived: { from: noon, until: noon + hour }, states: ['done'] as const }],
+    ])('that is archived is found by the time of it, %s', async (_, filter) => {
+      const look = { after: { archivedAt: noon, id: '' }, count: 1_000, wanted: 20, round: 0 }
+      const { text, values } = archiveStatement(filter, look)
+      const rows = await connections.read({ text: `explain (costs off) ${text}` }, values)
+      const plan = rows.map((row) => row['QUERY PLAN'] as string).join('\n')
+      const probed = plan.split('CTE probed')[1]?.split('CTE edge')[0] ?? ''
+      expect(probed, plan).toContain('archive_archived')
+      expect(probed, plan).not.toContain('Sort')
+      expect(plan.match(/Tid Scan on archive/g)?.length ?? 0, plan).toBe(2)
+      expect(plan).not.toMatch(/Seq Scan on archive|Hash Join|Merge Join/)
     })
 
     const all = { from: noon, until: noon + 1_999 }

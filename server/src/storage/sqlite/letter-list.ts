@@ -61,7 +61,7 @@ const columnsOf: Readonly<Record<LetterBytes, string>> = {
 }
 
 /** The same places in the row; what is not read is empty. */
-function columnsWithout(left: readonly string[]): string {
+export function columnsWithout(left: readonly string[]): string {
   return itemColumns
     .map((column) =>
       !left.includes(column) ? column : column === 'payload' ? "x'' as payload" : `null as ${column}`,
@@ -150,7 +150,7 @@ function hasCellFilter(filter: LetterFilter): boolean {
   return hasGroupFilter(filter) || filter.redrives !== undefined
 }
 
-function hasGroupFilter(filter: LetterFilter): boolean {
+export function hasGroupFilter(filter: LetterFilter): boolean {
   const { groupIds, origins, reasons, slugs, errorClasses } = filter
   return [groupIds, origins, reasons, slugs, errorClasses].some((list) => list !== undefined)
 }
@@ -236,7 +236,7 @@ function checkOf(
   }
 }
 
-function groupSet(database: Database, filter: LetterFilter): ReadonlySet<number> {
+export function groupSet(database: Database, filter: LetterFilter): ReadonlySet<number> {
   const { where, values } = groupConditions(database, filter, 'g', true)
   return new Set(
     database.arrays(`select g.id from groups g where ${where}`, ...values).map(([id]) => id as number),

@@ -1,5 +1,5 @@
 /** The places of letters in an order, read from parts of an index and merged. No row is read for that. */
-import type { LettersQuery } from '../letter-store.ts'
+import type { LetterCursor, LettersQuery } from '../letter-store.ts'
 import type { Bound, Database, Values } from './database.ts'
 
 export type Place = Readonly<{ value: number; id: string; rowid: number }>
@@ -16,12 +16,30 @@ export function readPlaces(
 ): PlacesOf {
   const column = query.order === 'diedAt' ? 'died_at' : 'updated_at'
   const range = (query.order === 'diedAt' ? query.filter.died : query.filter.updated) ?? {}
+  return readIndex(database, { ...query, table: 'items', column, range }, where, values)
+}
+
+export type IndexOrder = Readonly<{
+  table: 'items' | 'archive'
+  column: 'died_at' | 'updated_at' | 'archived_at'
+  range: Readonly<{ from?: number; until?: number }>
+  isDescending: boolean
+  after?: LetterCursor
+}>
+
+export function readIndex(
+  database: Database,
+  query: IndexOrder,
+  where: string,
+  values: readonly Bound[],
+): PlacesOf {
+  const { table, column, range } = query
   const [first, last] = query.isDescending ? [range.until, range.from] : [range.from, range.until]
   const [beyond, before] = query.isDescending ? ['<', '>'] : ['>', '<']
   const direction = query.isDescending ? 'desc' : 'asc'
   const end = last === undefined ? '' : `and ${column} ${before}= ?`
   const tail = `${end} order by ${column} ${direction}, id ${direction} limit +?`
-  const select = `select ${column}, id, rowid from items where ${where}`
+  const select = `select ${column}, id, rowid from ${table} where ${where}`
 
   let at = startOf(query, first)
   let isEnded = false
@@ -46,7 +64,7 @@ export function readPlaces(
 
 /** After the cursor, unless the range begins later: then from there on, as if there were none. */
 function startOf(
-  query: Order,
+  query: Pick<Order, 'after' | 'isDescending'>,
   first: number | undefined,
 ): Readonly<{ value: number; id: string }> | undefined {
   const { after, isDescending } = query

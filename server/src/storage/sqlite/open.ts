@@ -48,6 +48,7 @@ export async function openSqlite(target: Target, options: StoreOptions = {}): Pr
     findLettersByUuid: (uuids) => ask({ read: 'letters-by-uuid', uuids }),
     listLetters: (query) => ask({ read: 'letters', query }),
     listArchivedLetters: (query) => ask({ read: 'archived-letters', query }),
+    findArchivedLetters: (query) => ask({ read: 'found-archived', query }),
     countLetters: (query) => ask({ read: 'letter-counts', query }),
     countOpenSince: (since, queues) => ask({ read: 'open-since', since, queues }),
     listGroups: (query) => ask({ read: 'groups', query }),

@@ -1,3 +1,4 @@
+import { findArchivedLetters } from './archive-list.ts'
 import { compareArrivals } from './arrival-drift.ts'
 import { listAudit } from './audit.ts'
 import { getCampaign, listCampaignLetters, listCampaigns } from './campaigns.ts'
@@ -46,6 +47,8 @@ function answer(database: Database, call: ReadCall): unknown {
       return listLetters(database, call.query)
     case 'archived-letters':
       return listArchivedLetters(database, call.query)
+    case 'found-archived':
+      return findArchivedLetters(database, call.query)
     case 'letter-counts':
       return countLetters(database, call.query)
     case 'open-since':

@@ -7,7 +7,13 @@
 import type { Instant } from '../../core/instant.ts'
 import { type ErrorCode, KnownError } from '../../errors.ts'
 import type { CampaignLettersQuery, CampaignsQuery } from '../campaign-store.ts'
-import type { ArchivedLettersQuery, GroupsQuery, LetterCountsQuery, LettersQuery } from '../letter-store.ts'
+import type {
+  ArchivedLettersQuery,
+  ArchiveQuery,
+  GroupsQuery,
+  LetterCountsQuery,
+  LettersQuery,
+} from '../letter-store.ts'
 import type { AuditQuery, CountsQuery, HeldLock, ItemsQuery, QueuesQuery } from '../storage.ts'
 import type { Unit } from './write.ts'
 
@@ -23,6 +29,7 @@ export type ReadCall =
   | Readonly<{ read: 'letters-by-uuid'; uuids: readonly string[] }>
   | Readonly<{ read: 'letters'; query: LettersQuery }>
   | Readonly<{ read: 'archived-letters'; query: ArchivedLettersQuery }>
+  | Readonly<{ read: 'found-archived'; query: ArchiveQuery }>
   | Readonly<{ read: 'letter-counts'; query: LetterCountsQuery }>
   | Readonly<{ read: 'open-since'; since: Instant; queues: readonly string[] | undefined }>
   | Readonly<{ read: 'groups'; query: GroupsQuery }>
@@ -57,7 +64,7 @@ export type ThreadData = Readonly<{
   log: SharedArrayBuffer
 }>
 
-export type SentError = Readonly<{ code: ErrorCode | null; message: string; stack: string }>
+export type SentError = Readonly<{ code: ErrorCode | null; message: string; told?: string; stack: string }>
 
 /** A value in which bytes are replaced by their place in a block. */
 export type Packed<T> = Readonly<{ value: unknown; block: Uint8Array; of?: T }>
@@ -119,13 +126,13 @@ export function unpack<T>({ value, block }: Packed<T>): T {
 
 export function sendError(error: unknown): SentError {
   if (error instanceof KnownError)
-    return { code: error.code, message: error.message, stack: error.stack ?? '' }
+    return { code: error.code, message: error.message, told: error.told, stack: error.stack ?? '' }
   if (error instanceof Error) return { code: null, message: error.message, stack: error.stack ?? '' }
   return { code: null, message: String(error), stack: '' }
 }
 
 export function receiveError(sent: SentError): Error {
-  if (sent.code !== null) return new KnownError(sent.code, sent.message)
+  if (sent.code !== null) return new KnownError(sent.code, sent.message, undefined, sent.told)
   const error = new Error(sent.message)
   error.stack = sent.stack
   return error

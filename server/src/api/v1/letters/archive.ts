@@ -4,12 +4,13 @@ import { route } from '../../route.ts'
 import { formatInstant } from '../../wire-time.ts'
 import { NextCursor, pageQuery, readCursor, writeCursor } from '../cursor.ts'
 import { v1 } from '../dialect.ts'
-import { countedFields, readCountedFilter } from '../letter-filter.ts'
+import { archiveFields, readArchiveFilter } from '../letter-filter.ts'
 import { LetterSummary, Time, viewSummary } from './letter-view.ts'
 import { LetterId, LetterView, letterNotFound, namesOf, viewLetter } from './letters.ts'
 import { payloadForms } from './payload-view.ts'
 
 const list = 'archive'
+const searchMsMax = 1_000
 const ArchivedSummary = Type.Object({ ...LetterSummary.properties, archived_at: Time })
 
 export const archiveRoutes = [
@@ -17,32 +18,45 @@ export const archiveRoutes = [
     method: 'GET',
     path: '/api/v1/archive',
     permission: 'letter.read',
-    summary: 'Archived letters, the last archived first.',
+    summary: 'Archived letters that match, the last archived first.',
     tag: 'archive',
     dialect: v1,
+    slowMs: 2 * searchMsMax,
     schema: {
-      querystring: pageQuery(
-        { queue: countedFields.queue, class: countedFields.class },
-        { default: 50, max: 500 },
-      ),
-      response: { 200: Type.Object({ letters: Type.Array(ArchivedSummary), next_cursor: NextCursor }) },
+      querystring: pageQuery(archiveFields, { default: 50, max: 500 }),
+      response: {
+        200: Type.Object({
+          letters: Type.Array(ArchivedSummary),
+          next_cursor: NextCursor,
+          looked: Type.Integer({
+            description: 'How much of what is archived was looked at to find these.',
+          }),
+          is_complete: Type.Boolean({
+            description: 'False: the search took too long to fill the page. Go on with next_cursor.',
+          }),
+        }),
+      },
     },
     handler: async ({ query: { cursor, limit, ...fields } }, _reply, context) => {
-      const { queues } = await readCountedFilter(fields, 'query', context.storage)
+      const filter = await readArchiveFilter(fields, context.storage)
       const [archivedAt, id] = cursor === undefined ? [] : readCursor(cursor, list, ['number', 'string'])
-      const found = await context.letters().listArchived({
-        ...(queues !== undefined && { queues }),
+      const letters = context.letters()
+      const page = await letters.listArchived({
+        filter,
         ...(archivedAt !== undefined && id !== undefined && { after: { archivedAt, id } }),
         countMax: limit,
+        msMax: searchMsMax,
       })
-      const slugOf = await context.letters().slugs(found.map(({ item }) => item))
-      const last = found.length === limit ? found.at(-1) : undefined
+      const slugOf = await letters.slugs(page.letters.map(({ item }) => item))
+      const { next } = page
       return {
-        letters: found.map(({ item, archivedAt: at }) => ({
+        letters: page.letters.map(({ item, archivedAt: at }) => ({
           ...viewSummary(item, slugOf(item)),
           archived_at: formatInstant(at),
         })),
-        next_cursor: last === undefined ? null : writeCursor(list, [last.archivedAt, last.item.id]),
+        next_cursor: next === null ? null : writeCursor(list, [next.archivedAt, next.id]),
+        looked: page.looked,
+        is_complete: next === null || page.letters.length >= limit,
       }
     },
   }),

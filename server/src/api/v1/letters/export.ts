@@ -3,7 +3,7 @@ import { Readable } from 'node:stream'
 import { Type } from 'typebox'
 import type { Item } from '../../../core/item.ts'
 import type { Letters } from '../../../letters/letters.ts'
-import type { LetterCursor } from '../../../storage/letter-store.ts'
+import type { LetterCursor, LetterOrder } from '../../../storage/letter-store.ts'
 import { clientGone } from '../../client-gone.ts'
 import { foresee } from '../../foresee.ts'
 import { route } from '../../route.ts'
@@ -32,7 +32,8 @@ export const exportRoutes = [
           cursor: Type.Optional(
             Type.String({
               maxLength: 1_000,
-              description: '`next_cursor` of the last line of an export that was cut.',
+              description:
+                '`next_cursor` of the last line, or `cursor` of the last letter of an export that was cut.',
             }),
           ),
         },
@@ -41,7 +42,7 @@ export const exportRoutes = [
       response: {
         200: {
           description:
-            'A letter per line. The last line is {"end": {"is_complete", "letters", "looked", "next_cursor", "error"}}; without it the answer was cut.',
+            'A letter per line, each with a `cursor`. The last line is {"end": {"is_complete", "letters", "looked", "next_cursor", "error"}}; without it the answer was cut, and the `cursor` of the last whole line goes on after it.',
           content: { 'application/x-ndjson': { schema: Type.String() } },
         },
       },
@@ -62,7 +63,8 @@ export const exportRoutes = [
       // Before the answer begins: what fails at once is still an error with its status.
       const first = await batches.next()
       const source = { first: first.done ? undefined : first.value, rest: batches, letters }
-      const lines = exportLines(source, after, list, signal, (error) =>
+      const place = { list, by: letterOrders[order_by] }
+      const lines = exportLines(source, after, place, signal, (error) =>
         context.log.error({ request_id: requestId, err: error }, 'an export failed after it had begun'),
       )
       return reply
@@ -82,7 +84,7 @@ type Source = Readonly<{
 async function* exportLines(
   { first, rest, letters: { slugs, campaigns } }: Source,
   after: LetterCursor | undefined,
-  list: string,
+  { list, by }: Readonly<{ list: string; by: LetterOrder }>,
   signal: AbortSignal,
   onDefect: (error: unknown) => void,
 ): AsyncGenerator<string> {
@@ -95,7 +97,11 @@ async function* exportLines(
     for (let batch = first; batch !== undefined; ) {
       const slugOf = await slugs(batch.letters)
       await learnCampaigns(batch.letters, campaigns, names)
-      for (const item of batch.letters) yield `${JSON.stringify(viewExported(item, slugOf(item), names))}\n`
+      for (const item of batch.letters) {
+        // In each line: whoever is cut off has the last one, and nothing else.
+        const cursor = writeLetterCursor({ value: item[by] ?? 0, id: item.id }, list)
+        yield `${JSON.stringify({ ...viewExported(item, slugOf(item), names), cursor })}\n`
+      }
       letters += batch.letters.length
       looked += batch.looked
       next = batch.next
@@ -105,9 +111,9 @@ async function* exportLines(
     }
     if (next !== null) error = { code: 'SHUTTING_DOWN', message: 'the server is shutting down' }
   } catch (cause) {
-    const { code, message } = foresee(cause, { bodyBytesMax: 0, isClientGone: false })
+    const { code, told } = foresee(cause, { bodyBytesMax: 0, isClientGone: false })
     if (code === 'INTERNAL') onDefect(cause)
-    error = { code, message }
+    error = { code, message: told }
   }
   const end = {
     is_complete: error === null,
