@@ -268,6 +268,11 @@ export function arrivedAt(item: Item): Instant {
   return Math.max(item.createdAt, item.letter?.restoredAt ?? item.createdAt)
 }
 
+/** When a letter that failed anew came to its group. Not before it was there, though the clock may have been set back since. */
+export function failedAgainAt({ createdAt, updatedAt }: Item): Instant {
+  return Math.max(createdAt, updatedAt)
+}
+
 /**
  * The new failure, and the one before it in the history, with those in between (`earlier`). A null one
  * changes nothing.

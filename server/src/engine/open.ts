@@ -42,8 +42,17 @@ export function openEngine(storage: Storage, options: EngineOptions): Engine {
   let closed: KnownError | undefined
 
   const read = <T>(reading: Promise<T>): Promise<T> => inTime(batchMsMax, reading)
-  const known = <T>(writing: Promise<T>, advice: string): Promise<T> =>
-    knownInTime(batchMsMax, writing, advice)
+  /** `follow`: what comes of it here, also when it is done so late that nobody waits any more. It never rejects. */
+  const known = async <T>(
+    writing: Promise<T>,
+    advice: string,
+    follow: (done: T) => Promise<void>,
+  ): Promise<T> => {
+    const followed = writing.then(follow, () => {})
+    const done = await knownInTime(batchMsMax, writing, advice, onError)
+    await followed
+    return done
+  }
   /**
    * Before what may rightly take long, with millions of rows, and so is waited for to its end: a store that does not
    * answer at all is found out while nothing is begun yet.
@@ -201,29 +210,29 @@ export function openEngine(storage: Storage, options: EngineOptions): Engine {
     createQueue: (queue, trace) => {
       const { name } = queue
       const command = { op: 'create-queue', queue, now: clock.now() } as const
-      const create = async (): Promise<Queue> => {
-        const [made] = await storage.write(audited(command, trace, 'queue.create', { queue }, name))
+      const create = async (): Promise<Queue> =>
+        (await storage.write(audited(command, trace, 'queue.create', { queue }, name)))[0]
+      const advice = `repeat it, and queue ${name} is there already if it was made`
+      return known(create(), advice, async () => {
         // Who was looking for it before it was there looks again; a room of one that had its name is left.
         if (open.has(name)) await refreshRoom(name)
         else rooms.delete(name)
-        return made
-      }
-      return known(create(), `repeat it, and queue ${name} is there already if it was made`)
+      })
     },
     updateQueue: (name, changes, trace) => {
       const command = { op: 'update-queue', name, changes, now: clock.now() } as const
-      const update = async (): Promise<Queue> => {
-        const [updated] = await storage.write(audited(command, trace, 'queue.update', { changes }, name))
+      const update = async (): Promise<Queue> =>
+        (await storage.write(audited(command, trace, 'queue.update', { changes }, name)))[0]
+      // Done later than a change that is sent after it, it would undo that.
+      const advice = `repeat it, but look at queue ${name} before you change it otherwise`
+      return known(update(), advice, async (updated) => {
         // A queue that goes on may have something for who waits elsewhere.
         announcer.add(name)
         const room = await rooms.get(name)?.catch(() => undefined)
         if (room !== undefined) room.queue = updated
         // A lease that met the pause found nothing, and so believes that nothing is there.
         await refreshRoom(name)
-        return updated
-      }
-      // Done later than a change that is sent after it, it would undo that.
-      return known(update(), `repeat it, but look at queue ${name} before you change it otherwise`)
+      })
     },
     deleteQueue: async (name, trace, { isForced } = { isForced: false }) => {
       await storeAnswers(name)
@@ -298,18 +307,17 @@ export function openEngine(storage: Storage, options: EngineOptions): Engine {
         const step = nextStep(items, imported.length)
         steps++
         const command = { op: 'import', queue, partition, items: step, now } as const
-        const store = async (): Promise<readonly Imported[]> => {
-          const [stored] = await storage.write(
-            audited(command, steps === 1 ? trace : undefined, 'items.import', details, queue),
-          )
+        const begun = steps === 1 ? trace : undefined
+        const store = async (): Promise<readonly Imported[]> =>
+          (await storage.write(audited(command, begun, 'items.import', details, queue)))[0]
+        const advice = `${imported.length} of ${items.length} items are stored, the next ${step.length} perhaps; repeated, \
+those with a source id are skipped, and others are there twice`
+        const stored = await known(store(), advice, async () => {
           clockwork.expect(now)
           announcer.add(queue)
           await refreshRoom(queue)
-          return stored
-        }
-        const advice = `${imported.length} of ${items.length} items are stored, the next ${step.length} perhaps; repeated, \
-those with a source id are skipped, and others are there twice`
-        imported.push(...(await known(store(), advice)))
+        })
+        imported.push(...stored)
       } while (imported.length < items.length)
       if (steps > 1) {
         const stored = imported.filter(({ id }) => id !== null).length

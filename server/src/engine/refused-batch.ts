@@ -36,11 +36,23 @@ export function whenUnknown(
   })
 }
 
-/** The same for one write. What follows from it belongs to `writing`: it happens also when nobody waits any more. */
-export async function knownInTime<T>(batchMsMax: number, writing: Promise<T>, advice: string): Promise<T> {
+/** The same for one write. `onLate`: what went wrong with it when nobody waited any more. */
+export async function knownInTime<T>(
+  batchMsMax: number,
+  writing: Promise<T>,
+  advice: string,
+  onLate: (error: unknown) => void,
+): Promise<T> {
   let late: Readonly<{ off(): void }> | undefined
   const tooLate = new Promise<never>((_, reject) => {
-    late = whenUnknown(batchMsMax, reject, advice)
+    late = whenUnknown(
+      batchMsMax,
+      (unknown) => {
+        writing.catch(onLate)
+        reject(unknown)
+      },
+      advice,
+    )
   })
   try {
     return await Promise.race([writing, tooLate])

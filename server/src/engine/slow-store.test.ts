@@ -9,6 +9,7 @@ import { openEngine } from './open.ts'
 describe('the engine with a store that takes its time', () => {
   let storage: Storage
   let engine: Engine
+  let errors: unknown[] = []
   const texts = (items: readonly { payload: Uint8Array }[]) => items.map(({ payload }) => textOf(payload))
   const aLease = (clientId: string, countMax = 1, timeoutMs = 5_000) =>
     engine.lease('orders', { clientId, countMax, timeoutMs })
@@ -36,7 +37,10 @@ describe('the engine with a store that takes its time', () => {
 
   const openedSlow = async () => {
     storage = await openStorage({ kind: 'memory' })
-    engine = openEngine(storage, { clock: { now: () => noon }, isTicking: false, batchMsMax: 20 })
+    const onError = (error: unknown) => errors.push(error)
+    const clock = { now: () => noon }
+    engine = openEngine(storage, { clock, isTicking: false, batchMsMax: 50, onError })
+    errors = []
     await engine.createQueue({ name: 'orders' })
   }
 
@@ -117,6 +121,14 @@ describe('the engine with a store that takes its time', () => {
     await expect.poll(() => engine.getQueue('late')).toMatchObject({ name: 'late' })
     await expect(engine.createQueue({ name: 'late' })).rejects.toMatchObject({ code: 'QUEUE_EXISTS' })
     await engine.produce('late', newItems(1))
+  })
+
+  it('reports what went wrong with it when nobody waited any more', async () => {
+    await openedSlow()
+    const goOn = slow('create-queue')
+    await expect(engine.createQueue({ name: 'orders' })).rejects.toMatchObject(unknown)
+    goOn()
+    await expect.poll(() => errors).toMatchObject([{ code: 'QUEUE_EXISTS' }])
   })
 
   it('tells who changes a queue, and goes by the change when it is there', async () => {

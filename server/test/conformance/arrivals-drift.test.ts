@@ -101,6 +101,17 @@ describeDurableStores('arrivals per hour', (given) => {
       expect(await store.verify()).toEqual([])
     }))
 
+  it('of a letter that failed anew after the clock was set back count from when it was there', () =>
+    withStore(async ({ store, acts, setNow }) => {
+      const [id = ''] = await acts.bury('work', newItems(1), undefined, noon + 10 * hour)
+      const sent = await acts.send(id, noon)
+      await acts.declareDead(await acts.take(sent, noon), { ...refused, errorClass: 'Other' }, noon)
+      // Of noon nothing is kept any more, of what was ten hours later by the clock everything is.
+      setNow(noon + 7 * day + 5 * hour)
+      expect(await store.reconcile()).toEqual([])
+      expect(await store.verify()).toEqual([])
+    }))
+
   it('are not compared once they are forgotten', () =>
     withStore(async ({ store, acts, setNow }) => {
       await acts.bury('work', newItems(3))

@@ -1,4 +1,5 @@
 import type { Item } from '../../core/item.ts'
+import { failedAgainAt } from '../../core/letter.ts'
 import { countColumns, countNames } from '../count-columns.ts'
 import type { Counts, CountsQuery, PartitionCounts } from '../storage.ts'
 import { int4s, int8s, texts } from './arrays.ts'
@@ -76,7 +77,7 @@ export class Tally {
 
   /** A letter that failed anew: the group that it is in now has been seen again. */
   failAgain(queueId: number, item: Item): void {
-    if (item.groupId !== null) this.letters.arrive(queueId, item.groupId, item.updatedAt)
+    if (item.groupId !== null) this.letters.arrive(queueId, item.groupId, failedAgainAt(item))
   }
 
   /** An item that was accepted now and is nowhere in this process: its bytes were copied inside the database. */

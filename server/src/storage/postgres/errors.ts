@@ -131,7 +131,9 @@ function wordsFor(error: Error, code: string): readonly [ErrorCode, Sentence] | 
       return unavailable((place, why) => `${place} takes no writes now: ${why}`)
     case sqlState.lockTimeout:
     case sqlState.statementTimeout:
-      return unavailable((place, why) => `${place} was too busy to answer in time: ${why}`)
+      return unavailable(
+        (place, why) => `${place} was too busy to answer in time, and nothing of this was done: ${why}`,
+      )
     case sqlState.serializationFailure:
     case sqlState.deadlock:
     case changedMeanwhile:

@@ -192,7 +192,7 @@ async function sizesOf(
   const queueIds = [...new Set([...missing.values()].map(({ queueId }) => queueId))]
   const rows = await transaction.connection.query(countGroups, [int4s(queueIds)])
   // A queue that has groups gets no dead queue any more, so it is enough to look where the first are made.
-  if (rows.some((row) => row.has_dead_queue === true)) throw new Stale('a dead queue')
+  if (rows.some((row) => row.n === 0 && row.has_dead_queue === true)) throw new Stale('a dead queue')
   return new Map(rows.map((row) => [row.queue_id as number, row.n as number]))
 }
 

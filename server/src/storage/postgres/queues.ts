@@ -113,8 +113,15 @@ export function checkPartition(queue: Queue, partition: number): void {
   }
 }
 
-/** One at a time in the whole cluster: the rules about dead queues look at several queues at once. */
-export async function lockQueueDefinitions(connection: Connection): Promise<void> {
+const changeWaitMs = 2_000
+
+/**
+ * One at a time in the whole cluster: the rules about dead queues look at several queues at once. `isHurried`: given up, with
+ * nothing done, before those who asked are told that nobody knows. A delete of millions may be before it; whoever
+ * repeats meanwhile would take one connection after the other.
+ */
+export async function lockQueueDefinitions(connection: Connection, isHurried: boolean): Promise<void> {
+  if (isHurried) await connection.query({ text: `set local lock_timeout = ${changeWaitMs}` })
   await connection.query({ text: `select pg_advisory_xact_lock(hashtext('redrive queue definitions'))` })
 }
 

@@ -81,6 +81,29 @@ describe('a queue that is given a dead queue while a letter comes into it', need
   })
 })
 
+describe('a queue that is made or changed while another is being deleted', needs(postgres), () => {
+  it('is refused while those who asked still wait, and nothing was done', async () => {
+    await using database = await testDatabase()
+    const storage = await database.open()
+    await run(storage, { op: 'create-queue', queue: { name: 'orders' }, now: noon })
+    const other = await database.connect()
+    await other.query(`begin; select pg_advisory_xact_lock(hashtext('redrive queue definitions'))`)
+    const create = { op: 'create-queue', queue: { name: 'more' }, now: noon } as const
+    const update = { op: 'update-queue', name: 'orders', changes: { isPaused: true }, now: noon } as const
+    await Promise.all(
+      [create, update].map((command) =>
+        expect(run(storage, command)).rejects.toMatchObject({
+          code: 'STORE_UNAVAILABLE',
+          told: expect.stringContaining('nothing of this was done'),
+        }),
+      ),
+    )
+    await other.query('commit')
+    expect(await storage.listQueues({ countMax: 9 })).toMatchObject([{ name: 'orders', isPaused: false }])
+    await run(storage, create)
+  })
+})
+
 describe('a dead queue that becomes financial while its letters are being archived', needs(postgres), () => {
   const setUp = async (database: TestDatabase, table: 'archive' | 'queues', event: 'insert' | 'update') => {
     const storage = await database.open()

@@ -93,7 +93,7 @@ async function writeTogether(
   const done = await connections.transaction(beginWrite, async (connection) => {
     const transaction = new Transaction(connection, store, hasRepeats)
     if (commands.some(({ op }) => definesQueues.has(op))) {
-      await lockQueueDefinitions(connection)
+      await lockQueueDefinitions(connection, !commands.some(({ op }) => op === 'delete-queue'))
     }
     await prepare(transaction, commands)
     const results: AnyResult[] = []

@@ -1,6 +1,7 @@
 /** The three ways in which a row of `items` changes as a whole, each with its counts. */
 import type { Instant } from '../../core/instant.ts'
 import type { Item } from '../../core/item.ts'
+import { failedAgainAt } from '../../core/letter.ts'
 import type { KnownQueue } from './queues.ts'
 import { itemColumnList, itemColumns, itemValues } from './rows.ts'
 import type { Transaction } from './transaction.ts'
@@ -111,7 +112,7 @@ export function rewrite(transaction: Transaction, known: KnownQueue, before: Ite
   database.run(sql, ...changed, known.id, before.partition, before.id)
   tally.leave(known.id, before)
   tally.enter(known.id, stored)
-  if (hasFailed && stored.groupId !== null) arrive(transaction, known, stored.groupId, after.updatedAt)
+  if (hasFailed && stored.groupId !== null) arrive(transaction, known, stored.groupId, failedAgainAt(after))
 }
 
 const deleteSql = 'delete from items where queue_id = ? and partition = ? and id = ?'

@@ -1,18 +1,13 @@
 /** Letters as lines of JSON, however many: read only as fast as they are taken, and no longer than somebody does. */
 import { Readable } from 'node:stream'
 import { Type } from 'typebox'
-import type { Item } from '../../../core/item.ts'
-import type { Letters } from '../../../letters/letters.ts'
-import type { LetterCursor, LetterOrder } from '../../../storage/letter-store.ts'
 import { clientGone } from '../../client-gone.ts'
-import { foresee } from '../../foresee.ts'
 import { route } from '../../route.ts'
 import { v1 } from '../dialect.ts'
 import { filterFields, readFilter } from '../letter-filter.ts'
-import { base64Of, textOf } from '../wire-bytes.ts'
-import { viewFailures, viewFields, viewHeaders, viewRedrive } from './letter-view.ts'
-import { learnCampaigns, letterOrders, orderFields, readLetterCursor, writeLetterCursor } from './letters.ts'
-import { type LetterBatch, readLetters } from './read-letters.ts'
+import { exportLines } from './export-lines.ts'
+import { letterOrders, orderFields, readLetterCursor } from './letters.ts'
+import { readLetters } from './read-letters.ts'
 
 export const exportRoutes = [
   route({
@@ -74,66 +69,3 @@ export const exportRoutes = [
     },
   }),
 ]
-
-type Source = Readonly<{
-  first: LetterBatch | undefined
-  rest: AsyncGenerator<LetterBatch>
-  letters: Pick<Letters, 'slugs' | 'campaigns'>
-}>
-
-async function* exportLines(
-  { first, rest, letters: { slugs, campaigns } }: Source,
-  after: LetterCursor | undefined,
-  { list, by }: Readonly<{ list: string; by: LetterOrder }>,
-  signal: AbortSignal,
-  onDefect: (error: unknown) => void,
-): AsyncGenerator<string> {
-  const names = new Map<string, string>()
-  let letters = 0
-  let looked = 0
-  let next: LetterCursor | null = after ?? null
-  let error: Readonly<{ code: string; message: string }> | null = null
-  try {
-    for (let batch = first; batch !== undefined; ) {
-      const slugOf = await slugs(batch.letters)
-      await learnCampaigns(batch.letters, campaigns, names)
-      for (const item of batch.letters) {
-        // In each line: whoever is cut off has the last one, and nothing else.
-        const cursor = writeLetterCursor({ value: item[by] ?? 0, id: item.id }, list)
-        yield `${JSON.stringify({ ...viewExported(item, slugOf(item), names), cursor })}\n`
-      }
-      letters += batch.letters.length
-      looked += batch.looked
-      next = batch.next
-      if (next === null || signal.aborted) break
-      const more = await rest.next()
-      batch = more.done ? undefined : more.value
-    }
-    if (next !== null) error = { code: 'SHUTTING_DOWN', message: 'the server is shutting down' }
-  } catch (cause) {
-    const { code, told } = foresee(cause, { bodyBytesMax: 0, isClientGone: false })
-    if (code === 'INTERNAL') onDefect(cause)
-    error = { code, message: told }
-  }
-  const end = {
-    is_complete: error === null,
-    letters,
-    looked,
-    next_cursor: error === null || next === null ? null : writeLetterCursor(next, list),
-    error,
-  }
-  yield `${JSON.stringify({ end })}\n`
-}
-
-function viewExported(item: Item, slug: string, names: ReadonlyMap<string, string>): object {
-  const payload = textOf(item.payload)
-  return {
-    ...viewFields(item),
-    payload,
-    // Text is exact where it is text; twice the size would help nobody.
-    payload_base64: payload === null ? base64Of(item.payload) : null,
-    headers: viewHeaders(item),
-    failures: viewFailures(item, slug),
-    redrives: (item.letter?.redrives ?? []).map((record) => viewRedrive(record, (id) => names.get(id) ?? '')),
-  }
-}
