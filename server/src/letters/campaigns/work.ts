@@ -9,6 +9,7 @@
  * Freezing is the one step of two transactions: how far it got is known only when the first is done. Killed between
  * them it is repeated from where it began, and passes over what is in the set already.
  */
+import { setTimeout as sleep } from 'node:timers/promises'
 import type { Clock } from '../../core/instant.ts'
 import type { Engine } from '../../engine/engine.ts'
 import { KnownError } from '../../errors.ts'
@@ -43,6 +44,12 @@ export interface CampaignWork {
 const frozenPerStep = 5_000
 const lookedAtPerStep = 20_000
 const campaignsPerRead = 100
+/**
+ * How much of the time a campaign with a rate freezes its letters: who gives one has live work that must not notice it, and
+ * millions are frozen for a minute.
+ */
+const freezingShare = 0.25
+const freezingRestMsMax = 1_000
 
 export function createCampaignWork(
   parts: Readonly<{
@@ -59,6 +66,7 @@ export function createCampaignWork(
   const { frozenMax, sentMax } = parts.campaignSteps ?? { frozenMax: frozenPerStep, sentMax: stepLettersMax }
   const locks = createHeldLocks(parts)
   const turns = createTurnsAhead(storage)
+  const closing = new AbortController()
 
   const become = async (
     stored: StoredCampaign,
@@ -80,7 +88,8 @@ export function createCampaignWork(
   }
 
   const freeze = async (stored: StoredCampaign, facts: CampaignFacts, lock: HeldLock): Promise<void> => {
-    const { selection } = facts.spec
+    const { selection, ratePerSecond } = facts.spec
+    const startedAt = performance.now()
     // The named ones are frozen when the campaign is made.
     if ('letterIds' in selection) throw new Error(`campaign ${stored.id} names its letters, and has none`)
     const [, { added, looked, next }] = await storage.write([
@@ -101,6 +110,7 @@ export function createCampaignWork(
         { op: 'fence', lock },
         putOf(stored, { ...facts, frozenUntil: next, updatedAt: now }),
       ])
+      if (ratePerSecond > 0) await restAfter(performance.now() - startedAt)
       return
     }
     const frozen = await storage.getCampaign(stored.id)
@@ -109,6 +119,12 @@ export function createCampaignWork(
     const trace = { actor: facts.actor, reason: facts.reason, requestId: '' }
     const audit = auditOf(clock, trace, 'campaign.freeze', [stored.id], { letters: size })
     await become({ ...stored, counts: frozen.counts }, afterFreezing(facts, size, now), lock, [audit])
+  }
+
+  const restAfter = async (workedMs: number): Promise<void> => {
+    const restMs = Math.min(workedMs * (1 / freezingShare - 1), freezingRestMsMax)
+    // Closed meanwhile, there is nothing more to wait for.
+    await sleep(restMs, undefined, { signal: closing.signal }).catch(() => {})
   }
 
   const send = async (
@@ -239,7 +255,10 @@ export function createCampaignWork(
       if (errors.length > 0) throw errors[0]
       return isMore
     },
-    close: () => locks.releaseAll(),
+    close: () => {
+      closing.abort()
+      return locks.releaseAll()
+    },
   }
 }
 
