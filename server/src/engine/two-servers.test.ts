@@ -150,11 +150,14 @@ describe('two servers on one database', needs(postgres), () => {
     const [here, there] = [await aServer(url), await aServer(url)]
     await here.createQueue({ name: 'orders' })
     const waiting = () => there.lease('orders', { clientId: 'w', countMax: 1, timeoutMs: 20_000 })
+    /** Not before it waits: one that still looks for its queue is told that there is none. */
+    const isWaiting = () =>
+      expect.poll(async () => (await there.stats('orders')).leaseWaiting, { timeout: 10_000 }).toBe(1)
     /** Told the same by the reload and by what the other server said, whichever comes first. */
     const refused = (lease: Promise<unknown>) =>
       expect(lease).rejects.toMatchObject({ code: 'QUEUE_SHUTTING_DOWN' })
     const first = refused(waiting())
-    await there.stats('orders')
+    await isWaiting()
     await here.deleteQueue('orders')
     await here.createQueue({ name: 'orders', partitions: 2 })
     await there.reload('orders')
@@ -165,7 +168,7 @@ describe('two servers on one database', needs(postgres), () => {
     await waiting()
     await waiting()
     const second = refused(waiting())
-    await there.stats('orders')
+    await isWaiting()
     await here.deleteQueue('orders')
     await expect(there.reload('orders')).rejects.toMatchObject({ code: 'QUEUE_NOT_FOUND' })
     await second
@@ -192,7 +195,7 @@ describe('two servers on one database', needs(postgres), () => {
     for (const partitions of [undefined, 1, 3]) {
       await here.createQueue({ name: 'orders' })
       const waiting = there.lease('orders', { clientId: 'w', countMax: 1, timeoutMs: 20_000 })
-      await expect.poll(async () => (await there.stats('orders')).leaseWaiting).toBe(1)
+      await expect.poll(async () => (await there.stats('orders')).leaseWaiting, { timeout: 10_000 }).toBe(1)
       const told = expect(waiting).rejects.toMatchObject({ code: 'QUEUE_SHUTTING_DOWN' })
       await here.deleteQueue('orders')
       if (partitions !== undefined) await here.createQueue({ name: 'orders', partitions })

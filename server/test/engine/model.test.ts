@@ -429,6 +429,9 @@ class Session {
       else expect(outcome).toMatchObject({ code: 'SHUTTING_DOWN' })
     }
     this.#waiters.clear()
+    // What the old engine still had under way is told of it, and by what it believed.
+    while (this.#underWay > 0) await new Promise((resolve) => setImmediate(resolve))
+    this.#follow(this.#obeyed.length)
     this.#engine = this.#open()
     this.#isExact = true
   }
