@@ -1,6 +1,8 @@
+import { setTimeout as sleep } from 'node:timers/promises'
 import { afterEach, expect, it } from 'vitest'
 import { ksuidToUuid } from '../../src/core/ksuid.ts'
 import type { Campaign } from '../../src/letters/letters.ts'
+import type { Command } from '../../src/storage/storage.ts'
 import { expectRefusal } from '../conformance/known-error.ts'
 import { describeSome } from '../conformance/stores.ts'
 import { aFailure, minute, noon, second } from '../make.ts'
@@ -73,6 +75,35 @@ describeSome(['SQLite memory', 'PostgreSQL'], 'a campaign', (given) => {
     expect(ids).toContain(next)
     const { item } = (await world.letters.find(next)) ?? {}
     expect(item?.letter?.redrives).toHaveLength(1)
+  })
+
+  it('that freezes its letters slowly holds up no other', async () => {
+    const slow = await begin(40)
+    const fast = await aPair(world)
+    await captured(world, fast.deadQueue, lettersFrom(fast.queue, 40))
+    let freezes = 0
+    const slowly = new Proxy(given.storage, {
+      get: (target, key) => {
+        const value: unknown = Reflect.get(target, key)
+        if (typeof value !== 'function') return value
+        if (key !== 'write') return value.bind(target)
+        return async (commands: readonly Command[]) => {
+          if (commands.some(({ op }) => op === 'freeze-letters') && ++freezes > 1) await sleep(200)
+          return target.write(commands)
+        }
+      },
+    })
+    const { letters } = world.another(slowly, { campaignSteps: { frozenMax: 2, sentMax: 2 } })
+    const quick = await letters.campaigns.create(aSpec(fast.deadQueue), ann)
+    while ((await now(quick)).state === 'freezing') await letters.passes.campaigns()
+    const resting = await letters.campaigns.create(aSpec(slow.deadQueue, { ratePerSecond: 1_000 }), ann)
+    const before = freezes
+    while ((await now(quick)).counts.pending > 0) await letters.passes.campaigns()
+    expect(freezes - before).toBeGreaterThan(0)
+    expect(freezes - before, 'steps of the one that rests').toBeLessThan(10)
+    expect(await now(resting)).toMatchObject({ state: 'freezing' })
+    // While it rests there is more to do: whoever waits for the end of all work waits for this, too.
+    expect(await letters.passes.campaigns()).toBe(true)
   })
 
   it('of named letters is frozen at once; what cannot be sent says why', async () => {

@@ -9,7 +9,6 @@
  * Freezing is the one step of two transactions: how far it got is known only when the first is done. Killed between
  * them it is repeated from where it began, and passes over what is in the set already.
  */
-import { setTimeout as sleep } from 'node:timers/promises'
 import type { Clock } from '../../core/instant.ts'
 import type { Engine } from '../../engine/engine.ts'
 import { KnownError } from '../../errors.ts'
@@ -32,6 +31,7 @@ import {
   workedOnStates,
 } from './machine.ts'
 import { reasonOfDiscard } from './mention.ts'
+import { createRests } from './rests.ts'
 import { selectedBy } from './spec.ts'
 import { createTurnsAhead } from './turns-ahead.ts'
 
@@ -49,7 +49,6 @@ const campaignsPerRead = 100
  * millions are frozen for a minute.
  */
 const freezingShare = 0.25
-const freezingRestMsMax = 1_000
 
 export function createCampaignWork(
   parts: Readonly<{
@@ -66,6 +65,7 @@ export function createCampaignWork(
   const { frozenMax, sentMax } = parts.campaignSteps ?? { frozenMax: frozenPerStep, sentMax: stepLettersMax }
   const locks = createHeldLocks(parts)
   const turns = createTurnsAhead(storage)
+  const rests = createRests(freezingShare)
   const closing = new AbortController()
 
   const become = async (
@@ -110,7 +110,7 @@ export function createCampaignWork(
         { op: 'fence', lock },
         putOf(stored, { ...facts, frozenUntil: next, updatedAt: now }),
       ])
-      if (ratePerSecond > 0) await restAfter(performance.now() - startedAt)
+      if (ratePerSecond > 0) rests.begin(stored.id, performance.now() - startedAt)
       return
     }
     const frozen = await storage.getCampaign(stored.id)
@@ -119,12 +119,6 @@ export function createCampaignWork(
     const trace = { actor: facts.actor, reason: facts.reason, requestId: '' }
     const audit = auditOf(clock, trace, 'campaign.freeze', [stored.id], { letters: size })
     await become({ ...stored, counts: frozen.counts }, afterFreezing(facts, size, now), lock, [audit])
-  }
-
-  const restAfter = async (workedMs: number): Promise<void> => {
-    const restMs = Math.min(workedMs * (1 / freezingShare - 1), freezingRestMsMax)
-    // Closed meanwhile, there is nothing more to wait for.
-    await sleep(restMs, undefined, { signal: closing.signal }).catch(() => {})
   }
 
   const send = async (
@@ -241,11 +235,18 @@ export function createCampaignWork(
   return {
     pass: async () => {
       const campaigns = await workedOn()
-      turns.keepOnly(new Set(campaigns.map(({ id }) => id)))
+      const ids = new Set(campaigns.map(({ id }) => id))
+      turns.keepOnly(ids)
+      rests.keepOnly(ids)
       let isMore = false
+      let isAnyResting = false
       const errors: unknown[] = []
       // The oldest first; one that fails does not keep the others from their step.
       for (const campaign of campaigns.toReversed()) {
+        if (rests.isResting(campaign.id)) {
+          isAnyResting = true
+          continue
+        }
         try {
           if (await workOn(campaign)) isMore = true
         } catch (error) {
@@ -253,7 +254,8 @@ export function createCampaignWork(
         }
       }
       if (errors.length > 0) throw errors[0]
-      return isMore
+      if (isAnyResting && !isMore) await rests.wait(closing.signal)
+      return isMore || isAnyResting
     },
     close: () => {
       closing.abort()
