@@ -6,11 +6,12 @@ import { createLetterLoops } from '../server/src/letters/loops.ts'
 import { openLetters } from '../server/src/letters/open.ts'
 import { createSystemClock } from '../server/src/system-clock.ts'
 import type { BenchOptions, StoreKind } from './arguments.ts'
+import { timeBareCopy, timeBareMove } from './letters/bare.ts'
 import { checkRoom } from './letters/check-room.ts'
 import { fillWithLetters } from './letters/fill.ts'
 import { queues } from './letters/made.ts'
 import { type Stand, time, timeCounts, timePages, timeSearches } from './letters/reads.ts'
-import { campaignOf, keepBusy, mixStates, timeArchive, timeBareMove, timeCampaign } from './letters/writes.ts'
+import { campaignOf, keepBusy, mixStates, timeArchive, timeCampaign } from './letters/writes.ts'
 import { type OpenedRedrive, openRedrive } from './peers/redrive.ts'
 import { openPlaces, type Place, storeNames } from './places.ts'
 import type { BenchResult, Measured, Ratio, Timed } from './report.ts'
@@ -86,6 +87,11 @@ async function benchStore(
   measured.push(captured.whole, captured.best)
   note(aimNote(captured.whole, captured.best, captureAim))
   notes.push(`${subject}: letters were made in rounds, while the clock stood still.`)
+  if (place.target.kind === 'postgres') {
+    const bare = await timeBareCopy(`${subject}: the bare SQL`, place.target.url)
+    measured.push(bare)
+    ratios.push(ratioOf(captured.best, bare, 'the bare COPY from files', null))
+  }
   await mixStates(storage, Math.min(20_000, Math.ceil(count / 200)), now)
   await settleDown(place)
   await verify(opened)
@@ -109,20 +115,10 @@ async function benchStore(
   note(aimNote(wholeCampaign, bestCampaign, campaignAim))
 
   say(`${subject}: archive`)
-  if (place.target.kind === 'postgres') {
-    const bare = await timeBareMove(`${subject}: the bare SQL`, place.target.url, 'orders-dead')
-    const ours = await timeArchive(subject, storage, 'orders-dead', clock.now())
-    measured.push(bare, ours)
-    const times = ours.perSecond / bare.perSecond
-    ratios.push({
-      subject,
-      operation: 'archive',
-      batch: ours.batch,
-      against: 'the bare SQL move',
-      times,
-      aim: 0.6,
-    })
-  } else measured.push(await timeArchive(subject, storage, 'orders-dead', clock.now()))
+  const bare = await timeBareMove(`${subject}: the bare SQL`, place, 'orders-dead')
+  const archived = await timeArchive(subject, storage, 'orders-dead', clock.now())
+  measured.push(bare, archived)
+  ratios.push(ratioOf(archived, bare, 'the bare SQL move', 0.6))
 
   say(`${subject}: a busy queue, alone and beside retention and a campaign`)
   const besides = await beside(subject, opened, letters, now)
@@ -133,6 +129,11 @@ async function benchStore(
   await letters.close()
   await opened.close()
   return { measured, timed, ratios, notes }
+}
+
+function ratioOf(ours: Measured, theirs: Measured, against: string, aim: number | null): Ratio {
+  const { subject, operation, batch } = ours
+  return { subject, operation, batch, against, times: ours.perSecond / theirs.perSecond, aim }
 }
 
 /** The count as the seed has it, over the rows; the best of two. */

@@ -1,13 +1,11 @@
 /** What an operator does: sends letters back, alone and as a campaign, gives them up, archives them. */
-import { Client } from 'pg'
 import type { Engine } from '../../server/src/engine/engine.ts'
 import type { Campaign, CampaignSpec, Letters } from '../../server/src/letters/letters.ts'
 import type { Storage } from '../../server/src/storage/storage.ts'
 import { type Measured, quantile } from '../report.ts'
-import { runSql } from '../run-sql.ts'
 import { deadQueues } from './made.ts'
 
-const batch = 1_000
+export const batch = 1_000
 const bench = { actor: 'bench', reason: 'benchmark', requestId: '' } as const
 
 /** Some letters of every queue get each of the other states: resolved, come back, DEAD, given up. */
@@ -134,53 +132,7 @@ export async function timeArchive(
   return measuredOf(subject, 'archive', archived, startedAt, times)
 }
 
-/**
- * The same rows between two plain tables with the same indexes: one statement that moves, nothing counted. Each state is looked
- * for by itself, as an index has it: whoever writes such a statement by hand and does not would sort all that is left for each batch.
- */
-export async function timeBareMove(subject: string, url: string, queue: string): Promise<Measured> {
-  await runSql(url, [
-    'create schema bare',
-    'create table bare.live (like redrive.items_sourced including all)',
-    'create table bare.archive (like redrive.archive including all)',
-    `insert into bare.live select t.* from redrive.items_sourced t join redrive.queues q on q.id = t.queue_id
-     where q.name = '${queue}' and t.ended_at is not null`,
-    'vacuum analyze bare.live',
-  ])
-  const [columns] = await runSql(url, [
-    `select string_agg(attname, ', ' order by attnum) as names from pg_attribute
-     where attrelid = 'bare.live'::regclass and attnum > 0 and not attisdropped`,
-  ])
-  const move = `with picked as materialized (
-      select r.place from unnest('{3,4,5}'::int4[]) as s(state) cross join lateral (
-        select t.ctid as place, t.ended_at, t.id from bare.live t
-        where t.queue_id = (select id from redrive.queues where name = '${queue}') and t.state = s.state
-          and t.ended_at < 9000000000000000
-        order by t.ended_at, t.id limit ${batch} for update of t skip locked
-      ) r order by r.ended_at, r.id limit ${batch}
-    ), gone as (delete from bare.live t using picked p where t.ctid = p.place returning t.*
-    ), kept as (insert into bare.archive (${columns?.names}, archived_at) select ${columns?.names}, 0 from gone)
-    select count(*)::int4 as n from gone`
-  const client = new Client({ connectionString: url })
-  await client.connect()
-  await client.query('set enable_seqscan = off')
-  const times: number[] = []
-  let moved = 0
-  const startedAt = performance.now()
-  for (;;) {
-    const began = performance.now()
-    const { rows } = await client.query({ name: 'move', text: move })
-    if (rows[0].n === 0) break
-    times.push(performance.now() - began)
-    moved += rows[0].n
-  }
-  await client.end()
-  const measured = measuredOf(subject, 'archive', moved, startedAt, times)
-  await runSql(url, ['drop schema bare cascade'])
-  return measured
-}
-
-function measuredOf(
+export function measuredOf(
   subject: string,
   operation: string,
   count: number,
