@@ -186,6 +186,33 @@ describeDesks('a retry', (desk) => {
   })
 
   it.each([
+    [
+      {},
+      409,
+      'does not say where it came from: redrive it to a queue that you name: status PENDING, retries 0/3',
+    ],
+    [
+      { original_topic: 'other.dead' },
+      409,
+      'came from a dead queue and is never sent to one: status PENDING, retries 0/3',
+    ],
+    [
+      { original_topic: 'orders', original_offset: 7, cluster: 'eu' },
+      503,
+      'came from topic "orders" of cluster "eu", and nothing here sends to that',
+    ],
+  ])('says why, of what has no way back by itself: %j', async (envelope, status, why) => {
+    for (const queue of ['orders', 'other']) await desk.queue(queue)
+    const letters = [{ original_value: 'x', ...envelope }]
+    const captured = await desk.ask('POST', '/api/v1/letters', { queue: 'orders.dead', letters })
+    const id = ksuidToUuid(captured.body.letters[0].id)
+    const before = await get(id)
+    const answer = await retry(id)
+    expect([answer.status, answer.body.error.message]).toEqual([status, `message ${id} ${why}`])
+    expect(await get(id)).toEqual(before)
+  })
+
+  it.each([
     ['a topic', {}],
     ['a topic and where it was there', { original_partition: 2, original_offset: 7 }],
   ])(

@@ -130,18 +130,27 @@ async function notRetried(context: ApiContext, item: Item, why: NotSent): Promis
   switch (why) {
     case 'no-target':
     case 'no-edit':
-      return new KnownError(
-        'TARGET_UNAVAILABLE',
-        `there is no queue ${JSON.stringify(item.origin?.name ?? '')} to send message ${ksuidToUuid(item.rootId)} to`,
-      )
+      return new KnownError('TARGET_UNAVAILABLE', nowhere(item))
     case 'dead-target':
-      return new KnownError(
-        'LETTER_NOT_RETRYABLE',
-        await sentence(context, item, 'came from a dead queue and is never sent to one'),
-      )
+      return new KnownError('LETTER_NOT_RETRYABLE', await sentence(context, item, whyNotToDeadQueue(item)))
     default:
       return new KnownError('LETTER_NOT_RETRYABLE', await sentence(context, item, 'is not retryable'))
   }
+}
+
+/** A topic of a cluster is not the queue that happens to have its name. */
+function nowhere({ rootId, origin }: Item): string {
+  const [name, id] = [JSON.stringify(origin?.name ?? ''), ksuidToUuid(rootId)]
+  return origin?.cluster == null
+    ? `there is no queue ${name} to send message ${id} to`
+    : `message ${id} came from topic ${name} of cluster ${JSON.stringify(origin.cluster)}, and nothing here sends to that`
+}
+
+/** What was captured without a word of where it came from has its dead queue for it. */
+function whyNotToDeadQueue({ queue, origin }: Item): string {
+  return origin === null || origin.name === queue
+    ? 'does not say where it came from: redrive it to a queue that you name'
+    : 'came from a dead queue and is never sent to one'
 }
 
 async function sentence(context: ApiContext, item: Item, what: string): Promise<string> {
