@@ -139,12 +139,12 @@ function waitsSinceRestored({ restoredAt, lastRedriveAt }: LetterFacts): boolean
 
 /**
  * The queue that a letter goes back to unless somebody names another; null where a driver of its own has to send it:
- * webhook deliveries, and records of a Kafka cluster that is named. Who captures over HTTP calls a queue
+ * webhook deliveries, and records of a cluster that is named. Who captures over HTTP calls a queue
  * of ours a topic as well, and may give the offset it had elsewhere.
  */
 export function queueOfOrigin(origin: Origin | null): string | null {
   if (origin === null || origin.kind === 'webhook') return null
-  return origin.kind === 'kafka' && origin.cluster !== null ? null : origin.name
+  return origin.cluster === null ? origin.name : null
 }
 
 export function isRedriving(item: Pick<Item, 'state' | 'letter'>): boolean {

@@ -197,6 +197,11 @@ describeDesks('a retry', (desk) => {
       'came from a dead queue and is never sent to one: status PENDING, retries 0/3',
     ],
     [
+      { original_topic: 'orders', cluster: 'eu' },
+      503,
+      'came from topic "orders" of cluster "eu", and nothing here sends to that',
+    ],
+    [
       { original_topic: 'orders', original_offset: 7, cluster: 'eu' },
       503,
       'came from topic "orders" of cluster "eu", and nothing here sends to that',
