@@ -11,6 +11,7 @@ import type { LetterCursor, NotSent, Redriven } from '../storage/letter-store.ts
 import type { Storage } from '../storage/storage.ts'
 import { type LettersLog, stepLettersMax } from './parts.ts'
 import { noticed } from './redrive.ts'
+import { countTogether } from './step-size.ts'
 import { actOf, policyTrace } from './trail.ts'
 
 const queuesPerRead = 1_000
@@ -152,12 +153,18 @@ export function createAutoPass(
       bytes: 'none',
       ...(sweep.after !== null && { after: sweep.after }),
     })
-    const hasChanged = (await redrive(queue, sweep, letters, now)) || sweep.hasChanged
+    const count = await countTogether(
+      storage,
+      letters.map(({ rootId }) => rootId),
+    )
+    const hasChanged = (await redrive(queue, sweep, letters.slice(0, count), now)) || sweep.hasChanged
     const isWhole = sweep.after === null
-    sweep.after = next
-    sweep.hasChanged = hasChanged && next !== null
+    const last = letters[count - 1]
+    const isCut = count < letters.length && last !== undefined
+    sweep.after = isCut ? { value: last.diedAt ?? 0, id: last.id } : next
+    sweep.hasChanged = hasChanged && sweep.after !== null
     // What came due meanwhile before its place is looked for at once; but where nothing changes not over and over.
-    return next !== null || (hasChanged && !isWhole)
+    return sweep.after !== null || (hasChanged && !isWhole)
   }
 
   return async ({ isFresh = false } = {}) => {

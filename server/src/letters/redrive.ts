@@ -7,6 +7,7 @@ import type { Storage } from '../storage/storage.ts'
 import { isRootId } from './letter-id.ts'
 import type { Letters } from './letters.ts'
 import { namedLettersMax, stepLettersMax } from './parts.ts'
+import { countTogether } from './step-size.ts'
 import { actOf } from './trail.ts'
 
 type LetterActions = Pick<Letters, 'redrive' | 'edit' | 'discard' | 'restore'>
@@ -18,7 +19,7 @@ export function createLetterActions(
 
   return {
     redrive: (letterIds, how, trace) =>
-      inSteps<Redriven>(letterIds, notRedriven, async (ids) => {
+      inSteps<Redriven>(storage, letterIds, notRedriven, async (ids) => {
         const { target, edit, isDeadAllowed, isCapped } = how
         const [redriven] = await storage.write([
           {
@@ -43,7 +44,7 @@ export function createLetterActions(
       return number
     },
     discard: (letterIds, trace) =>
-      inSteps<Discarding>(letterIds, notDiscarded, async (ids) => {
+      inSteps<Discarding>(storage, letterIds, notDiscarded, async (ids) => {
         const letters = ids.map((letterId) => ({ letterId }))
         const act = actOf(clock, trace, 'letter.discard', {})
         const [discarded] = await storage.write([
@@ -52,7 +53,7 @@ export function createLetterActions(
         return discarded
       }),
     restore: (letterIds, trace) =>
-      inSteps<Restoring>(letterIds, notRestored, async (ids) => {
+      inSteps<Restoring>(storage, letterIds, notRestored, async (ids) => {
         const act = actOf(clock, trace, 'letter.restore', {})
         const [restored] = await storage.write([
           { op: 'restore', letterIds: ids, now: clock.now(), trace: act },
@@ -71,6 +72,7 @@ const notRestored = (letterId: string): Restoring => ({ letterId, isRestored: fa
  * fails those before it stand: repeated, the call says of them that they are under way.
  */
 async function inSteps<Result extends { readonly letterId: string }>(
+  storage: Pick<Storage, 'weighLetters'>,
   letterIds: readonly string[],
   missing: (letterId: string) => Result,
   step: (ids: readonly string[]) => Promise<readonly Result[]>,
@@ -84,8 +86,11 @@ async function inSteps<Result extends { readonly letterId: string }>(
   // What cannot be the id of a letter is not asked for: some of it the stores cannot even be asked.
   const ids = [...new Set(letterIds)].filter(isRootId)
   const results = new Map<string, Result>()
-  for (let at = 0; at < ids.length; at += stepLettersMax) {
-    for (const result of await step(ids.slice(at, at + stepLettersMax))) results.set(result.letterId, result)
+  for (let at = 0; at < ids.length; ) {
+    const next = ids.slice(at, at + stepLettersMax)
+    const together = next.slice(0, await countTogether(storage, next))
+    for (const result of await step(together)) results.set(result.letterId, result)
+    at += together.length
   }
   return letterIds.map((id) => results.get(id) ?? missing(id))
 }

@@ -32,10 +32,14 @@ export type LetterResults = {
   'purge-archive': { purged: number }
 }
 
+export type LetterWeight = Readonly<{ letterId: string; payloadBytes: number }>
+
 export interface LetterStore {
   /** Live letters, whatever their state, in the order asked for; those that are not there are left out. All of their bytes unless told. */
   getLetters(letterIds: readonly string[], bytes?: 'head' | 'all'): Promise<readonly ListedLetter[]>
   getArchivedLetters(letterIds: readonly string[]): Promise<readonly Archived[]>
+  /** How many bytes the payload of each of these live letters has; those that are not there are left out. Reads no payload. */
+  weighLetters(letterIds: readonly string[]): Promise<readonly LetterWeight[]>
   /** The root ids that these UUIDs stand for, live or archived; unknown ones are left out. */
   findLettersByUuid(
     uuids: readonly string[],

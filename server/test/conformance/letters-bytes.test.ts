@@ -33,6 +33,15 @@ describeStores('the bytes of letters', (given) => {
     { payload: new Uint8Array(), key: null, headers: [] },
   ]
 
+  it('are counted without being read', async () => {
+    const ids = await acts.capture(await given.queue(), some)
+    const [unknown, odd] = ['0ujtsYcgvSTl8PAuAdqWYSMnLOv', 'no id']
+    expect(await given.storage.weighLetters([unknown, odd, ...ids])).toEqual(
+      ids.map((letterId, index) => ({ letterId, payloadBytes: some[index]?.payload.length })),
+    )
+    expect(await given.storage.weighLetters([])).toEqual([])
+  })
+
   it('are, where only their beginning is asked for, that and how long they are', async () => {
     const queue = await given.queue()
     const ids = await acts.capture(queue, some)

@@ -4,9 +4,10 @@
  */
 import type { CampaignLetter } from '../../storage/campaign-store.ts'
 import type { Storage } from '../../storage/storage.ts'
+import { countTogether } from '../step-size.ts'
 
 export interface TurnsAhead {
-  /** The next pending ones after that place; null: from the first on. */
+  /** The next pending ones after that place, of large ones fewer; null: from the first on. */
   next(campaignId: string, afterPlace: number | null, countMax: number): Promise<readonly CampaignLetter[]>
   /** They will be asked for next. Waits for nothing, and never fails: at worst they are read when they are asked for. */
   readAhead(campaignId: string, afterPlace: number, countMax: number): void
@@ -21,17 +22,20 @@ type Ahead = Readonly<{
 }>
 
 export function createTurnsAhead(
-  storage: Pick<Storage, 'listCampaignLetters' | 'foreseeRedrive'>,
+  storage: Pick<Storage, 'listCampaignLetters' | 'foreseeRedrive' | 'weighLetters'>,
 ): TurnsAhead {
   const aheads = new Map<string, Ahead>()
 
-  const list = (campaignId: string, afterPlace: number | null, countMax: number) =>
-    storage.listCampaignLetters({
+  const list = async (campaignId: string, afterPlace: number | null, countMax: number) => {
+    const letters = await storage.listCampaignLetters({
       campaignId,
       states: ['pending'],
       ...(afterPlace !== null && { afterPlace }),
       countMax,
     })
+    const ids = letters.map(({ letterId }) => letterId)
+    return letters.slice(0, await countTogether(storage, ids))
+  }
   const foresee = async (campaignId: string, afterPlace: number, countMax: number) => {
     const letters = await list(campaignId, afterPlace, countMax)
     await storage.foreseeRedrive(letters.map(({ letterId }) => letterId))

@@ -5,6 +5,7 @@ import type {
   ArchivedLettersQuery,
   Discarding,
   DiscardLetters,
+  LetterWeight,
   ListedArchived,
   ListedLetter,
   RestoreLetters,
@@ -71,6 +72,25 @@ export async function getArchivedLetters(
   const ids = letterIds.filter(isId)
   if (ids.length === 0) return []
   return (await connections.read(readArchived, [uuids(ids), texts(ids)])).map(archivedOf)
+}
+
+/** The length of what is stored elsewhere stands beside its place. */
+const weighByUuid: Statement = {
+  name: 'weigh-letters',
+  text: `select w.letter_id, t.bytes from unnest($1::uuid[], $2::text[]) as w(uuid, letter_id)
+    cross join lateral (
+      select octet_length(f.payload) as bytes from redrive.items_sourced f
+      where f.uuid = w.uuid and coalesce(f.root_id, f.id) = w.letter_id and f.origin is not null offset 0) t`,
+}
+
+export async function weighLetters(
+  connections: Connections,
+  letterIds: readonly string[],
+): Promise<LetterWeight[]> {
+  const ids = letterIds.filter(isId)
+  if (ids.length === 0) return []
+  const rows = await connections.read(weighByUuid, [uuids(ids), texts(ids)])
+  return rows.map((row) => ({ letterId: row.letter_id as string, payloadBytes: row.bytes as number }))
 }
 
 function archivedOf(row: Row): Archived {

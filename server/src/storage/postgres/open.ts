@@ -22,6 +22,7 @@ import type {
   LetterEdit,
   LettersPage,
   LettersQuery,
+  LetterWeight,
   ListedArchived,
   ListedLetter,
 } from '../letter-store.ts'
@@ -55,7 +56,13 @@ import { Repeats } from './insert-sourced.ts'
 import { listEdits } from './letter-edits.ts'
 import { listLetters } from './letter-list.ts'
 import { countLetters, countOpenSince, groupArrivals, groupSlugs, listGroups } from './letter-sums.ts'
-import { findLettersByUuid, getArchivedLetters, getLetters, listArchivedLetters } from './letters.ts'
+import {
+  findLettersByUuid,
+  getArchivedLetters,
+  getLetters,
+  listArchivedLetters,
+  weighLetters,
+} from './letters.ts'
 import { listArchive, listItems } from './list.ts'
 import { migrate } from './migrate.ts'
 import { getQueue, listQueues, QueueBook } from './queues.ts'
@@ -151,6 +158,10 @@ class PostgresStorage implements Storage {
 
   getArchivedLetters(letterIds: readonly string[]): Promise<readonly Archived[]> {
     return this.#run(() => getArchivedLetters(this.#store.connections, letterIds))
+  }
+
+  weighLetters(letterIds: readonly string[]): Promise<readonly LetterWeight[]> {
+    return this.#run(() => weighLetters(this.#store.connections, letterIds))
   }
 
   findLettersByUuid(

@@ -7,6 +7,7 @@ import type {
   Discarding,
   DiscardLetters,
   EndRedrives,
+  LetterWeight,
   ListedArchived,
   ListedLetter,
   PurgeArchive,
@@ -122,6 +123,14 @@ export function getArchivedLetters(database: Database, letterIds: readonly strin
 function archivedOf(row: Values, names: ReadonlyMap<number, string>): Archived {
   const item = itemOf(row, names.get(row[0] as number) ?? '')
   return { item, archivedAt: row[archivedAtPlace] as number }
+}
+
+/** Its length stands in the head of a row: what a row has beyond its first page is not read. */
+export function weighLetters(database: Database, letterIds: readonly string[]): LetterWeight[] {
+  return letterIds.flatMap((letterId) => {
+    const row = database.array(letterSql('length(payload)'), letterId)
+    return row === undefined ? [] : [{ letterId, payloadBytes: row[0] as number }]
+  })
 }
 
 /** A UUID is the upper part of the id: those that begin with it stand next to each other. */

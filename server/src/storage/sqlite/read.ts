@@ -8,7 +8,13 @@ import { groupArrivals, groupSlugs, listGroups } from './groups.ts'
 import { countLetters, countOpenSince } from './letter-counts.ts'
 import { listEdits } from './letter-edits.ts'
 import { listLetters } from './letter-list.ts'
-import { findLettersByUuid, getArchivedLetters, getLetters, listArchivedLetters } from './letters.ts'
+import {
+  findLettersByUuid,
+  getArchivedLetters,
+  getLetters,
+  listArchivedLetters,
+  weighLetters,
+} from './letters.ts'
 import { listArchive, listItems, nextDueAt } from './list.ts'
 import { getQueue, listQueues } from './queues.ts'
 import type { ReadCall } from './thread-messages.ts'
@@ -41,6 +47,8 @@ function answer(database: Database, call: ReadCall): unknown {
       return getLetters(database, call.letterIds, call.bytes)
     case 'archived-letters-by-id':
       return getArchivedLetters(database, call.letterIds)
+    case 'letter-weights':
+      return weighLetters(database, call.letterIds)
     case 'letters-by-uuid':
       return findLettersByUuid(database, call.uuids)
     case 'letters':
