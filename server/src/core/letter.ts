@@ -144,7 +144,7 @@ function waitsSinceRestored({ restoredAt, lastRedriveAt }: LetterFacts): boolean
  */
 export function queueOfOrigin(origin: Origin | null): string | null {
   if (origin === null || origin.kind === 'webhook') return null
-  return origin.cluster === null ? origin.name : null
+  return origin.kind !== 'queue' && origin.cluster !== null ? null : origin.name
 }
 
 export function isRedriving(item: Pick<Item, 'state' | 'letter'>): boolean {
