@@ -16,10 +16,13 @@ export function createLetterActions(
   parts: Readonly<{ storage: Storage; engine: Pick<Engine, 'noticeItems'>; clock: Clock }>,
 ): LetterActions {
   const { storage, engine, clock } = parts
+  const byWeight: Together = (ids) => countTogether(storage, ids)
+  // What is in the archive is not weighed.
+  const byNumber: Together = async (ids) => ids.length
 
   return {
     redrive: (letterIds, how, trace) =>
-      inSteps<Redriven>(storage, letterIds, notRedriven, async (ids) => {
+      inSteps<Redriven>(byWeight, letterIds, notRedriven, async (ids) => {
         const { target, edit, isDeadAllowed, isCapped } = how
         const [redriven] = await storage.write([
           {
@@ -44,7 +47,7 @@ export function createLetterActions(
       return number
     },
     discard: (letterIds, trace) =>
-      inSteps<Discarding>(storage, letterIds, notDiscarded, async (ids) => {
+      inSteps<Discarding>(byWeight, letterIds, notDiscarded, async (ids) => {
         const letters = ids.map((letterId) => ({ letterId }))
         const act = actOf(clock, trace, 'letter.discard', {})
         const [discarded] = await storage.write([
@@ -53,7 +56,7 @@ export function createLetterActions(
         return discarded
       }),
     restore: (letterIds, trace) =>
-      inSteps<Restoring>(storage, letterIds, notRestored, async (ids) => {
+      inSteps<Restoring>(byNumber, letterIds, notRestored, async (ids) => {
         const act = actOf(clock, trace, 'letter.restore', {})
         const [restored] = await storage.write([
           { op: 'restore', letterIds: ids, now: clock.now(), trace: act },
@@ -67,12 +70,15 @@ const notRedriven = (letterId: string): Redriven => ({ letterId, isStarted: fals
 const notDiscarded = (letterId: string): Discarding => ({ letterId, isDiscarded: false, why: 'missing' })
 const notRestored = (letterId: string): Restoring => ({ letterId, isRestored: false, why: 'missing' })
 
+/** How many of the first of these go into one transaction. */
+type Together = (ids: readonly string[]) => Promise<number>
+
 /**
  * Answers in the order of the ids; one that is named twice is done once and answered twice alike. When a step
  * fails those before it stand: repeated, the call says of them that they are under way.
  */
 async function inSteps<Result extends { readonly letterId: string }>(
-  storage: Pick<Storage, 'weighLetters'>,
+  together: Together,
   letterIds: readonly string[],
   missing: (letterId: string) => Result,
   step: (ids: readonly string[]) => Promise<readonly Result[]>,
@@ -88,9 +94,9 @@ async function inSteps<Result extends { readonly letterId: string }>(
   const results = new Map<string, Result>()
   for (let at = 0; at < ids.length; ) {
     const next = ids.slice(at, at + stepLettersMax)
-    const together = next.slice(0, await countTogether(storage, next))
-    for (const result of await step(together)) results.set(result.letterId, result)
-    at += together.length
+    const count = await together(next)
+    for (const result of await step(next.slice(0, count))) results.set(result.letterId, result)
+    at += count
   }
   return letterIds.map((id) => results.get(id) ?? missing(id))
 }
