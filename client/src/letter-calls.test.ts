@@ -175,7 +175,10 @@ describe('a watched campaign', () => {
 
 describe('an edit', () => {
   it('sends text as text and bytes as base64', async () => {
-    const { client, asked } = aClient(Response.json({ id: 'a', is_started: true, edit: 1 }))
+    const { client, asked } = aClient(
+      Response.json({ id: 'a', is_started: true, edit: 1 }),
+      Response.json({ id: 'a', is_started: true, edit: 1 }),
+    )
     const edit = {
       payload: new Uint8Array([255]),
       key: null,
@@ -185,6 +188,8 @@ describe('an edit', () => {
       ] as const,
     }
     await client.redriveLetter('a', { edit, reason: 'typo' })
+    await client.redriveLetter('a', { edit: 1 })
+    expect(JSON.parse(String(asked[1]?.init.body))).toEqual({ edit: 1 })
     expect(JSON.parse(String(asked[0]?.init.body))).toEqual({
       reason: 'typo',
       edit: { payload_base64: '/w==', key: null, headers: [{ name: 'h', value: 'v' }, { name: 'n' }] },

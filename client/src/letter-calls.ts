@@ -73,10 +73,13 @@ export interface LetterCalls {
 
   /** Up to 1,000, each by itself. Not repeated when the answer is lost: some may be under way. */
   redriveLetters(ids: readonly string[], options?: RedriveOptions): Promise<SentLetters>
-  /** Rejects when it cannot be sent now. With `edit`, that version is sent; the original is kept. */
+  /**
+   * Rejects when it cannot be sent now. With `edit`, that version is sent: a new one, or by its number one that was sent
+   * before. The original is kept, and is what goes without `edit`.
+   */
   redriveLetter(
     id: string,
-    options?: RedriveOptions & Readonly<{ edit?: Edit }>,
+    options?: RedriveOptions & Readonly<{ edit?: Edit | number }>,
   ): Promise<SentLetter & Readonly<{ edit: number | null }>>
   discardLetters(ids: readonly string[], reason: string, options?: CallOptions): Promise<DiscardedLetters>
   /** Back from the archive. */
@@ -128,7 +131,8 @@ export function createLetterCalls(call: Caller, lines: LineReader): LetterCalls 
     redriveLetters: (ids, { target, isDeadIncluded, reason, ...options } = {}) =>
       post('letters/redrive', { ids, target, include_dead: isDeadIncluded, reason }, false, options),
     redriveLetter: (id, { target, isDeadIncluded, reason, edit, ...options } = {}) => {
-      const body = { target, include_dead: isDeadIncluded, reason, edit: edit && toWireEdit(edit) }
+      const wireEdit = typeof edit === 'object' ? toWireEdit(edit) : edit
+      const body = { target, include_dead: isDeadIncluded, reason, edit: wireEdit }
       return post(`letters/${at(id)}/redrive`, body, false, options)
     },
     discardLetters: (ids, reason, options) => post('letters/discard', { ids, reason }, true, options),

@@ -2,7 +2,7 @@
 import type { Clock } from '../core/instant.ts'
 import type { Engine, NoticedItems } from '../engine/engine.ts'
 import { KnownError } from '../errors.ts'
-import type { Discarding, Redriven, Restoring } from '../storage/letter-store.ts'
+import type { Discarding, LetterPlace, Redriven, Restoring } from '../storage/letter-store.ts'
 import type { Storage } from '../storage/storage.ts'
 import { isRootId } from './letter-id.ts'
 import type { Letters } from './letters.ts'
@@ -16,13 +16,14 @@ export function createLetterActions(
   parts: Readonly<{ storage: Storage; engine: Pick<Engine, 'noticeItems'>; clock: Clock }>,
 ): LetterActions {
   const { storage, engine, clock } = parts
-  const byWeight: Together = (ids) => countTogether(storage, ids)
-  // What is in the archive is not weighed.
-  const byNumber: Together = async (ids) => ids.length
+  const together =
+    (place: LetterPlace): Together =>
+    (ids) =>
+      countTogether(storage, ids, place)
 
   return {
     redrive: (letterIds, how, trace) =>
-      inSteps<Redriven>(byWeight, letterIds, notRedriven, async (ids) => {
+      inSteps<Redriven>(together('live'), letterIds, notRedriven, async (ids) => {
         const { target, edit, isDeadAllowed, isCapped } = how
         const [redriven] = await storage.write([
           {
@@ -47,7 +48,7 @@ export function createLetterActions(
       return number
     },
     discard: (letterIds, trace) =>
-      inSteps<Discarding>(byWeight, letterIds, notDiscarded, async (ids) => {
+      inSteps<Discarding>(together('live'), letterIds, notDiscarded, async (ids) => {
         const letters = ids.map((letterId) => ({ letterId }))
         const act = actOf(clock, trace, 'letter.discard', {})
         const [discarded] = await storage.write([
@@ -56,7 +57,7 @@ export function createLetterActions(
         return discarded
       }),
     restore: (letterIds, trace) =>
-      inSteps<Restoring>(byNumber, letterIds, notRestored, async (ids) => {
+      inSteps<Restoring>(together('archive'), letterIds, notRestored, async (ids) => {
         const act = actOf(clock, trace, 'letter.restore', {})
         const [restored] = await storage.write([
           { op: 'restore', letterIds: ids, now: clock.now(), trace: act },

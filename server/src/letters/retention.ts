@@ -2,8 +2,8 @@
  * What ended leaves the live letters after a time, and the archive after another. What waits or is under way never
  * does. Of a dead queue of class `financial` DEAD ones stay, too: only a person ends them.
  *
- * One server at a time works on it, in batches of one transaction each. A batch moves exactly what it deletes, by the
- * class that the queue has in that transaction.
+ * One server at a time works on it, in batches of one transaction each: so many letters, or fewer large ones. A batch moves
+ * exactly what it deletes, by the class that the queue has in that transaction.
  */
 import { type Clock, type Instant, later, usPerSecond } from '../core/instant.ts'
 import { type EndedState, leavingStates } from '../core/letter-class.ts'
@@ -135,12 +135,12 @@ export function createRetention(
     const now = clock.now()
     const endedBefore = now - policy.keepUs
     if (!(await isAnyEnded(queue, states, endedBefore))) return nothing
-    return inBatches(batchSize, batchesMax, signal, async () => {
+    return inBatches(batchesMax, signal, async () => {
       const trace = actOf(clock, policyTrace, 'letters.archive', { endedBefore, batchSize })
       const due = { endedBefore, countMax: batchSize, now, trace }
       const command = { op: 'archive', queue, states: 'by-class', ...due } as const
-      const [, , { archived }] = await storage.write([{ op: 'fence', lock }, renew(lock), command])
-      return archived
+      const [, , { archived, isMore }] = await storage.write([{ op: 'fence', lock }, renew(lock), command])
+      return { count: archived, isMore }
     })
   }
 
@@ -151,11 +151,11 @@ export function createRetention(
   ): Promise<Moved> => {
     const archivedBefore = clock.now() - policy.archiveUs
     if (!(await isAnyArchived(queue, archivedBefore))) return nothing
-    return inBatches(batchSize, batchesMax, signal, async () => {
+    return inBatches(batchesMax, signal, async () => {
       const trace = actOf(clock, policyTrace, 'letters.purge-archive', { archivedBefore, batchSize })
       const command = { op: 'purge-archive', queue, archivedBefore, countMax: batchSize, trace } as const
-      const [, , { purged }] = await storage.write([{ op: 'fence', lock }, renew(lock), command])
-      return purged
+      const [, , { purged, isMore }] = await storage.write([{ op: 'fence', lock }, renew(lock), command])
+      return { count: purged, isMore }
     })
   }
 
@@ -226,16 +226,14 @@ type Moved = Readonly<{ count: number; isMore: boolean }>
 const nothing: Moved = { count: 0, isMore: false }
 
 async function inBatches(
-  batchSize: number,
   batchesMax: number,
   signal: AbortSignal | undefined,
-  batch: () => Promise<number>,
+  batch: () => Promise<Moved>,
 ): Promise<Moved> {
   let count = 0
   for (let batches = 1; ; batches++) {
-    const moved = await batch()
+    const { count: moved, isMore } = await batch()
     count += moved
-    const isMore = moved === batchSize
     if (!isMore || batches >= batchesMax || signal?.aborted) return { count, isMore }
   }
 }

@@ -1,17 +1,14 @@
-/**
- * How many letters go into one transaction. Many small ones are bounded by their number; a payload may have 16 MiB, and
- * what copies a thousand of those would keep everybody else waiting for minutes.
- */
+/** How many letters go into one transaction: many small ones are bounded by their number, large ones by their bytes. */
+import { type LetterPlace, stepBytesMax } from '../storage/letter-store.ts'
 import type { Storage } from '../storage/storage.ts'
-
-const stepBytesMax = 16 * 2 ** 20
 
 /** So many of the first ones go together: at least one, and no more after the one that reaches the bound. */
 export async function countTogether(
   storage: Pick<Storage, 'weighLetters'>,
   letterIds: readonly string[],
+  place: LetterPlace = 'live',
 ): Promise<number> {
-  const weighed = await storage.weighLetters(letterIds)
+  const weighed = await storage.weighLetters(letterIds, place)
   const weights = new Map(weighed.map(({ letterId, payloadBytes }) => [letterId, payloadBytes]))
   let bytes = 0
   for (const [index, id] of letterIds.entries()) {

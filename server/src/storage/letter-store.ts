@@ -29,17 +29,18 @@ export type LetterResults = {
   'edit-letter': { number: number }
   'replan-redrives': Replanned
   'postpone-redrives': Postponed
-  'purge-archive': { purged: number }
+  'purge-archive': { purged: number; isMore: boolean }
 }
 
+export type LetterPlace = 'live' | 'archive'
 export type LetterWeight = Readonly<{ letterId: string; payloadBytes: number }>
 
 export interface LetterStore {
   /** Live letters, whatever their state, in the order asked for; those that are not there are left out. All of their bytes unless told. */
   getLetters(letterIds: readonly string[], bytes?: 'head' | 'all'): Promise<readonly ListedLetter[]>
   getArchivedLetters(letterIds: readonly string[]): Promise<readonly Archived[]>
-  /** How many bytes the payload of each of these live letters has; those that are not there are left out. Reads no payload. */
-  weighLetters(letterIds: readonly string[]): Promise<readonly LetterWeight[]>
+  /** How many bytes the payload of each of these letters has, live ones unless told; those that are not there are left out. Reads no payload. */
+  weighLetters(letterIds: readonly string[], place?: LetterPlace): Promise<readonly LetterWeight[]>
   /** The root ids that these UUIDs stand for, live or archived; unknown ones are left out. */
   findLettersByUuid(
     uuids: readonly string[],
@@ -204,7 +205,7 @@ export type PostponeRedrives = Readonly<{
 }>
 export type Postponed = Readonly<{ postponed: number; exhausted: number }>
 
-/** Removes what was archived before then from the archive, for good. */
+/** Removes what was archived before then from the archive, for good, and ends at `stepBytesMax`. `isMore`: as of `Archive`. */
 export type PurgeArchive = Readonly<{
   op: 'purge-archive'
   queue: string
@@ -254,6 +255,12 @@ export const headBytes = 256
  * may have 16 MiB, and a page of such must fill neither the memory nor the line.
  */
 export const pageBytesMax = 16 * 2 ** 20
+
+/**
+ * A transaction that moves, copies or removes payloads ends with the letter that reaches so many bytes of them, however few
+ * letters those are: a thousand of 16 MiB in one go would keep everybody else waiting for minutes.
+ */
+export const stepBytesMax = 16 * 2 ** 20
 
 /** What a letter adds to its page: all that may be long, about. */
 export function weightOf({

@@ -98,7 +98,7 @@ export type Results = {
   import: readonly Imported[]
   delete: { removed: number }
   clear: { removed: number }
-  archive: { archived: number }
+  archive: { archived: number; isMore: boolean }
   audit: undefined
   'acquire-lock': HeldLock | null
   'renew-lock': boolean
@@ -314,7 +314,8 @@ export type Clear = Readonly<{
 
 /**
  * Moves items that ended before `endedBefore` to the archive, oldest first: exactly the rows that are
- * deleted are the ones that are inserted. Items that somebody holds stay for the next run.
+ * deleted are the ones that are inserted. Items that somebody holds stay for the next run. Ends with the item whose payload
+ * reaches `stepBytesMax`, at `countMax` at the latest. `isMore`: it ended at one of these, so that there may be more of them.
  */
 export type Archive = Readonly<{
   op: 'archive'

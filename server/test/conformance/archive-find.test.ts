@@ -113,7 +113,7 @@ describeStores('archived letters', (given) => {
     })
     await given.run({ op: 'lease', queue: letters, partition: 0, holders: ['w', 'w'], now: noon })
     await given.run({ op: 'complete', queue: letters, partition: 0, ids, now: noon })
-    expect(await archive(letters, noon + day)).toEqual({ archived: 3 })
+    expect(await archive(letters, noon + day)).toEqual({ archived: 3, isMore: false })
     expect((await walk({ queues: [letters] }, 1, 1)).found).toEqual([id])
     expect((await walk({ queues: [letters] }, 100, 100)).found).toEqual([id])
   })

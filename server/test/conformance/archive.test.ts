@@ -36,7 +36,7 @@ describeStores('archiving', (given) => {
   it('moves items as they are: what is archived is exactly what is gone', async () => {
     const queue = await sixEnded()
     const before = await given.storage.listItems({ queue, countMax: 100 })
-    expect(await archive(queue, noon + hour)).toEqual({ archived: 6 })
+    expect(await archive(queue, noon + hour)).toEqual({ archived: 6, isMore: false })
     expect(await given.storage.listItems({ queue, countMax: 100 })).toEqual([])
     const archived = await given.storage.listArchive({ queue, countMax: 100 })
     expect(archived).toEqual(before.map((item) => ({ item, archivedAt: noon + minute })))
@@ -48,11 +48,11 @@ describeStores('archiving', (given) => {
 
   it('takes those that ended before the time given, the oldest first, as many as asked', async () => {
     const queue = await sixEnded()
-    expect(await archive(queue, noon + 3, 2)).toEqual({ archived: 2 })
+    expect(await archive(queue, noon + 3, 2)).toEqual({ archived: 2, isMore: true })
     expect(await archivedNames(queue)).toEqual(['p1-0', 'p1-1'])
-    expect(await archive(queue, noon + 3, 2)).toEqual({ archived: 1 })
+    expect(await archive(queue, noon + 3, 2)).toEqual({ archived: 1, isMore: false })
     expect(await archivedNames(queue)).toEqual(['p0-3', 'p1-0', 'p1-1'])
-    expect(await archive(queue, noon + 3, 2)).toEqual({ archived: 0 })
+    expect(await archive(queue, noon + 3, 2)).toEqual({ archived: 0, isMore: false })
   })
 
   it('never takes what is waiting, scheduled or leased', async () => {
@@ -60,7 +60,7 @@ describeStores('archiving', (given) => {
     const items = [...newItems(2), ...newItems(1, 'later', { availableAt: noon + hour })]
     await given.run({ op: 'produce', queue, partition: 0, items, now: noon })
     await given.run({ op: 'lease', queue, partition: 0, holders: ['w'], now: noon })
-    expect(await archive(queue, noon + 100 * hour)).toEqual({ archived: 0 })
+    expect(await archive(queue, noon + 100 * hour)).toEqual({ archived: 0, isMore: false })
     expect(await given.storage.listItems({ queue, countMax: 10 })).toHaveLength(3)
   })
 

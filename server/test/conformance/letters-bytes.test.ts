@@ -40,6 +40,7 @@ describeStores('the bytes of letters', (given) => {
       ids.map((letterId, index) => ({ letterId, payloadBytes: some[index]?.payload.length })),
     )
     expect(await given.storage.weighLetters([])).toEqual([])
+    expect(await given.storage.weighLetters(ids, 'archive')).toEqual([])
   })
 
   it('are, where only their beginning is asked for, that and how long they are', async () => {
@@ -80,6 +81,10 @@ describeStores('the bytes of letters', (given) => {
       headBytes + 1,
       7,
     ])
+    expect(await given.storage.weighLetters(ids)).toEqual([])
+    expect(await given.storage.weighLetters([...ids, 'no id'], 'archive')).toEqual(
+      ids.map((letterId, index) => ({ letterId, payloadBytes: some[index]?.payload.length })),
+    )
     const [whole] = await given.storage.getArchivedLetters(ids.slice(0, 1))
     expect(whole?.item.payload).toEqual(long)
   })

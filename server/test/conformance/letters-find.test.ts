@@ -347,7 +347,7 @@ describeStores('letters are found by', (given) => {
     await acts.capture(queue, [aLetter({ reference: 'late', ...past })], noon + minute)
     await acts.discard([early])
     const archive = { op: 'archive', queue, endedBefore: noon + 1, countMax: 9, now: noon + 1 } as const
-    expect(await given.run(archive)).toEqual({ archived: 1 })
+    expect(await given.run(archive)).toEqual({ archived: 1, isMore: false })
     await given.run({ op: 'restore', letterIds: [early], now: noon + 2 * minute })
     expect(await found({ queues: [queue], arrivedUntil: noon - 1 })).toEqual([])
     expect(await found({ queues: [queue], arrivedUntil: noon })).toEqual(['future'])

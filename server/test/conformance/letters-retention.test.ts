@@ -139,14 +139,20 @@ describeStores('letters that leave', (given) => {
       const { letters, done, dead, discarded, open } = await fourEnds()
       const inArchive = async () =>
         (await archived([done, dead, discarded, open])).map(({ item }) => item.rootId)
-      expect(await archive(letters, { states: [] })).toEqual({ archived: 0 })
-      expect(await archive(letters, { states: ['done'] })).toEqual({ archived: 1 })
+      expect(await archive(letters, { states: [] })).toEqual({ archived: 0, isMore: false })
+      expect(await archive(letters, { states: ['done'] })).toEqual({ archived: 1, isMore: false })
       expect(await inArchive()).toEqual([done])
-      expect(await archive(letters, { states: ['done', 'discarded'] })).toEqual({ archived: 1 })
+      expect(await archive(letters, { states: ['done', 'discarded'] })).toEqual({
+        archived: 1,
+        isMore: false,
+      })
       expect(await inArchive()).toEqual([done, discarded])
-      expect(await archive(letters)).toEqual({ archived: 1 })
+      expect(await archive(letters)).toEqual({ archived: 1, isMore: false })
       expect(await inArchive()).toEqual([done, dead, discarded])
-      expect(await archive(letters, { endedBefore: noon + 10_000 * day })).toEqual({ archived: 0 })
+      expect(await archive(letters, { endedBefore: noon + 10_000 * day })).toEqual({
+        archived: 0,
+        isMore: false,
+      })
       expect(await given.storage.counts({ queue: letters })).toMatchObject([
         { accepted: 4, waiting: 1, done: 0, dead: 0, discarded: 0, archived: 3 },
       ])
@@ -174,15 +180,15 @@ describeStores('letters that leave', (given) => {
       const change = (letterClass: string) =>
         ({ op: 'update-queue', name: letters, changes: { letterClass }, now: noon }) as const
       const [, first] = await given.storage.write([change('financial'), byClass])
-      expect(first).toEqual({ archived: 2 })
-      expect(await given.run(byClass)).toEqual({ archived: 0 })
+      expect(first).toEqual({ archived: 2, isMore: false })
+      expect(await given.run(byClass)).toEqual({ archived: 0, isMore: false })
       expect((await archived([done, dead, discarded, open])).map(({ item }) => item.rootId)).toEqual([
         done,
         discarded,
       ])
       const [second] = await given.storage.write([byClass, change('standard')])
-      expect(second).toEqual({ archived: 0 })
-      expect(await given.run(byClass)).toEqual({ archived: 1 })
+      expect(second).toEqual({ archived: 0, isMore: false })
+      expect(await given.run(byClass)).toEqual({ archived: 1, isMore: false })
       expect(await archived([dead])).toHaveLength(1)
       const rows = await given.storage.listAudit({ target: letters, countMax: 9 })
       expect(rows.map(({ details }) => details)).toEqual([
@@ -194,11 +200,17 @@ describeStores('letters that leave', (given) => {
     it('go by when they ended, oldest first, and whole', async () => {
       const { letters, done, dead, discarded } = await fourEnds()
       const before = await given.storage.getLetters([done, dead, discarded])
-      expect(await archive(letters, { endedBefore: noon + 1 })).toEqual({ archived: 0 })
-      expect(await archive(letters, { endedBefore: noon + 3, countMax: 1 })).toEqual({ archived: 1 })
+      expect(await archive(letters, { endedBefore: noon + 1 })).toEqual({ archived: 0, isMore: false })
+      expect(await archive(letters, { endedBefore: noon + 3, countMax: 1 })).toEqual({
+        archived: 1,
+        isMore: true,
+      })
       expect(await archived([done, dead, discarded])).toEqual([{ item: before[0], archivedAt: noon + day }])
-      expect(await archive(letters, { endedBefore: noon + 3 })).toEqual({ archived: 1 })
-      expect(await archive(letters, { endedBefore: noon + 4, now: noon + 2 * day })).toEqual({ archived: 1 })
+      expect(await archive(letters, { endedBefore: noon + 3 })).toEqual({ archived: 1, isMore: false })
+      expect(await archive(letters, { endedBefore: noon + 4, now: noon + 2 * day })).toEqual({
+        archived: 1,
+        isMore: false,
+      })
       expect(await archived([done, dead, discarded])).toEqual([
         { item: before[0], archivedAt: noon + day },
         { item: before[1], archivedAt: noon + day },
@@ -212,7 +224,10 @@ describeStores('letters that leave', (given) => {
       const ids = await acts.bury(work, newItems(3))
       await acts.take({ queue: letters, partition: 0 })
       await acts.send(ids[1] ?? '')
-      expect(await archive(letters, { endedBefore: noon + 10_000 * day })).toEqual({ archived: 0 })
+      expect(await archive(letters, { endedBefore: noon + 10_000 * day })).toEqual({
+        archived: 0,
+        isMore: false,
+      })
       expect(await given.storage.getLetters(ids)).toHaveLength(3)
     })
 
@@ -248,7 +263,7 @@ describeStores('letters that leave', (given) => {
       // What is no letter is not listed among them.
       const plain = await given.queue({ onDead: 'keep' })
       await acts.bury(plain, newItems(2))
-      expect(await archive(plain)).toEqual({ archived: 2 })
+      expect(await archive(plain)).toEqual({ archived: 2, isMore: false })
       const list = async (query: object = {}) =>
         given.storage.listArchivedLetters({ countMax: 100, ...query })
       const ids = (rows: Awaited<ReturnType<typeof list>>) => rows.map(({ item }) => item.rootId)
@@ -292,10 +307,10 @@ describeStores('letters that leave', (given) => {
       } as const
       const [before] = await given.storage.counts({ queue: letters })
       expect(before).toMatchObject({ accepted: 6, archived: 6, purged: 0 })
-      expect(await given.run({ ...purge, archivedBefore: noon + day })).toEqual({ purged: 0 })
-      expect(await given.run(purge)).toEqual({ purged: 2 })
-      expect(await given.run(purge)).toEqual({ purged: 1 })
-      expect(await given.run(purge)).toEqual({ purged: 0 })
+      expect(await given.run({ ...purge, archivedBefore: noon + day })).toEqual({ purged: 0, isMore: false })
+      expect(await given.run(purge)).toEqual({ purged: 2, isMore: true })
+      expect(await given.run(purge)).toEqual({ purged: 1, isMore: false })
+      expect(await given.run(purge)).toEqual({ purged: 0, isMore: false })
       const left = (await archived(ids)).map(({ item }) => item.rootId)
       expect(left).toEqual(ids.slice(3))
       expect(await restore(ids.slice(0, 1))).toMatchObject([{ isRestored: false, why: 'missing' }])
@@ -357,7 +372,7 @@ describeStores('letters that leave', (given) => {
         { waiting: 1, dead: 2, archived: 0 },
       ])
       // Their time of retention begins anew.
-      expect(await archive(letters)).toEqual({ archived: 0 })
+      expect(await archive(letters)).toEqual({ archived: 0, isMore: false })
       expect(await acts.redrive(ids.slice(1, 2))).toMatchObject([{ why: 'dead' }])
     })
 

@@ -76,6 +76,7 @@ import type {
   Produce,
   Produced,
   Refusal,
+  Results,
   Retry,
   Settled,
   Unlease,
@@ -368,7 +369,7 @@ export class Model {
   }
 
   /** Which of several that ended at the same instant are taken is the store's choice: `left` says which stayed. */
-  archiveUp(command: Archive, result: { archived: number }, left: readonly Item[]): void {
+  archiveUp(command: Archive, result: Results['archive'], left: readonly Item[]): void {
     const { states = ['done', 'dead', 'discarded'] } = command
     const { letterClass } = this.#queue(command.queue)
     const leaving: readonly string[] = states === 'by-class' ? leavingStates(letterClass) : states
@@ -376,7 +377,8 @@ export class Model {
       .flatMap((item) => ('endedAt' in item ? [item] : []))
       .filter((item) => leaving.includes(item.state))
       .filter((item) => item.endedAt < command.endedBefore)
-    expect(result).toEqual({ archived: Math.min(ended.length, command.countMax) })
+    const isMore = ended.length >= command.countMax
+    expect(result).toEqual({ archived: isMore ? command.countMax : ended.length, isMore })
     const stayed = ended.filter((item) => left.some(isAt(item, item.id)))
     const taken = ended.filter((item) => !stayed.includes(item))
     expect(taken).toHaveLength(result.archived)
@@ -387,12 +389,12 @@ export class Model {
     }
   }
 
-  purge(command: PurgeArchive, result: { purged: number }): void {
+  purge(command: PurgeArchive, result: Results['purge-archive']): void {
     const due = this.archive(command.queue)
       .filter(({ archivedAt }) => archivedAt < command.archivedBefore)
       .toSorted((a, b) => a.archivedAt - b.archivedAt)
       .slice(0, command.countMax)
-    expect(result).toEqual({ purged: due.length })
+    expect(result).toEqual({ purged: due.length, isMore: due.length === command.countMax })
     this.#archive = this.#archive.filter((each) => !due.includes(each))
     for (const { item } of due) {
       this.#totalsAt(item).archived--

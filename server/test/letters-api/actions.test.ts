@@ -175,6 +175,32 @@ describeServers('editing a letter and sending it', (api) => {
     )
   })
 
+  it('sends an edited version again by its number; without it the letter goes as it came', async () => {
+    const { queue, dead } = await api.queues()
+    const [id] = await api.capture(dead, envelope(queue, { original_value: 'as it came' }))
+    const send = (body: object) => api.post(`/api/v1/letters/${id}/redrive`, body)
+    const arrived = async () => {
+      const items = await lease(api, queue)
+      await kill(api, queue, items, 'again')
+      return items.map(({ text }) => text)
+    }
+    await send({ edit: { payload: 'mended' } })
+    expect(await arrived()).toEqual(['mended'])
+    expect((await send({ edit: 1 })).body).toMatchObject({ is_started: true, edit: 1 })
+    expect(await arrived()).toEqual(['mended'])
+    expect((await send({})).body).toMatchObject({ is_started: true, edit: null })
+    expect(await arrived()).toEqual(['as it came'])
+    for (const edit of [0, 1.5, '1', true]) {
+      expect(await send({ edit })).toMatchObject({ status: 400, body: { error: { code: 'BAD_REQUEST' } } })
+    }
+    const none = await send({ edit: 2, include_dead: true })
+    expect(none).toMatchObject({ status: 409, body: { error: { code: 'LETTER_NOT_RETRYABLE' } } })
+    expect(none.body.error.message).toContain('no such edited version')
+    const { body } = await api.get(`/api/v1/letters/${id}`)
+    expect(body.edits).toHaveLength(1)
+    expect(body.redrives.map(({ edit }: Body) => edit)).toEqual([null, 1, 1])
+  })
+
   it('takes bytes as base64, and no key for null', async () => {
     const { queue, dead } = await api.queues()
     const [id] = await api.capture(dead, envelope(queue, { original_key: 'k' }))

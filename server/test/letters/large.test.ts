@@ -3,7 +3,7 @@ import { afterEach, expect, it } from 'vitest'
 import type { NewQueue } from '../../src/core/queue.ts'
 import type { Command } from '../../src/storage/storage.ts'
 import { describeSome } from '../conformance/stores.ts'
-import { second } from '../make.ts'
+import { day, second } from '../make.ts'
 import { ann, aPair, aSpec, aWorld, captured, lettersFrom, type World } from './world.ts'
 
 const large = new Uint8Array(9 * 2 ** 20).fill(97)
@@ -18,6 +18,7 @@ describeSome(['SQLite memory', 'PostgreSQL'], 'of large letters', (given) => {
     const write = (commands: readonly Command[]) => {
       for (const command of commands) {
         if (command.op === 'redrive' || command.op === 'discard') steps.push(command.letters.length)
+        if (command.op === 'restore') steps.push(command.letterIds.length)
       }
       return given.storage.write(commands)
     }
@@ -72,5 +73,49 @@ describeSome(['SQLite memory', 'PostgreSQL'], 'of large letters', (given) => {
     expect(await world.letters.count({ filter: { queues: [deadQueue] }, by: ['state'] })).toEqual([
       { state: 'leased', count: 5 },
     ])
+  })
+
+  it('those that ended leave a few at a time, and all; so they do from the archive', async () => {
+    const { ids, deadQueue } = await begin()
+    await world.letters.discard(ids, ann)
+    const passes = async (act: () => Promise<boolean>) => {
+      const counts: (number | undefined)[][] = []
+      for (let isMore = true; isMore; ) {
+        isMore = await act()
+        const [{ discarded, archived, purged } = {}] = await given.storage.counts({ queue: deadQueue })
+        counts.push([discarded, archived, purged])
+      }
+      return counts
+    }
+    world.tick(30 * day + 1)
+    expect(await passes(() => world.letters.passes.retention())).toEqual([
+      [3, 2, 0],
+      [0, 5, 0],
+    ])
+    world.tick(365 * day + 1)
+    expect(await passes(() => world.letters.passes.retention())).toEqual([
+      [0, 3, 2],
+      [0, 0, 5],
+    ])
+  })
+
+  it('those that leave on command leave all, too, and are restored a few at a time', async () => {
+    const { ids, deadQueue, steps } = await begin()
+    await world.letters.discard(ids, ann)
+    world.tick(30 * day + 1)
+    expect(await world.letters.runRetention({ batchSize: 1_000 })).toEqual([
+      { queue: deadQueue, archived: 5, purged: 0 },
+    ])
+    const batches = await given.storage.listAudit({
+      target: deadQueue,
+      action: 'letters.archive',
+      countMax: 9,
+    })
+    expect(batches.map(({ details }) => details.letters)).toEqual([3, 2])
+    steps.length = 0
+    expect(await world.letters.restore(ids, ann)).toEqual(
+      ids.map((letterId) => ({ letterId, isRestored: true, why: null })),
+    )
+    expect(steps).toEqual([2, 3])
   })
 })

@@ -207,6 +207,21 @@ describe('the archive procedure', needs(postgres), () => {
     expect(await database.rows('select status from dlq.dlq_messages_archive')).toHaveLength(25)
   })
 
+  it('ends a batch at 16 MiB, however many letters are asked for, and goes on with the next', async () => {
+    await using database = await testDatabase()
+    const storage = await database.open()
+    await deadLetters(storage, 5)
+    await database.rows(
+      `update redrive.items_sourced set payload = convert_to(repeat('x', 9 * 1024 * 1024), 'UTF8') where source_id in ('job-0', 'job-1', 'job-4')`,
+    )
+    await ageTo(database, 40)
+    await database.rows('call dlq.archive_old_dlq_messages(30, 1000)')
+    const batches = await storage.listAudit({ target: 'letters', action: 'letters.archive', countMax: 9 })
+    expect(batches.map(({ details }) => details.letters)).toEqual([3, 2])
+    expect(await archivedIds(storage)).toHaveLength(5)
+    expect(await storage.verify()).toEqual([])
+  })
+
   it('leaves an audit row per batch that says what those of the server say, in the same names', async () => {
     await using database = await testDatabase()
     const storage = await database.open()

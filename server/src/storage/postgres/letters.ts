@@ -5,6 +5,7 @@ import type {
   ArchivedLettersQuery,
   Discarding,
   DiscardLetters,
+  LetterPlace,
   LetterWeight,
   ListedArchived,
   ListedLetter,
@@ -75,21 +76,26 @@ export async function getArchivedLetters(
 }
 
 /** The length of what is stored elsewhere stands beside its place. */
-const weighByUuid: Statement = {
-  name: 'weigh-letters',
+const weighIn = (name: string, table: string): Statement => ({
+  name,
   text: `select w.letter_id, t.bytes from unnest($1::uuid[], $2::text[]) as w(uuid, letter_id)
     cross join lateral (
-      select octet_length(f.payload) as bytes from redrive.items_sourced f
+      select octet_length(f.payload) as bytes from redrive.${table} f
       where f.uuid = w.uuid and coalesce(f.root_id, f.id) = w.letter_id and f.origin is not null offset 0) t`,
+})
+const weigh: Readonly<Record<LetterPlace, Statement>> = {
+  live: weighIn('weigh-letters', 'items_sourced'),
+  archive: weighIn('weigh-archived', 'archive'),
 }
 
 export async function weighLetters(
   connections: Connections,
   letterIds: readonly string[],
+  place: LetterPlace = 'live',
 ): Promise<LetterWeight[]> {
   const ids = letterIds.filter(isId)
   if (ids.length === 0) return []
-  const rows = await connections.read(weighByUuid, [uuids(ids), texts(ids)])
+  const rows = await connections.read(weigh[place], [uuids(ids), texts(ids)])
   return rows.map((row) => ({ letterId: row.letter_id as string, payloadBytes: row.bytes as number }))
 }
 

@@ -20,6 +20,7 @@ import type {
   LetterCount,
   LetterCountsQuery,
   LetterEdit,
+  LetterPlace,
   LettersPage,
   LettersQuery,
   LetterWeight,
@@ -160,8 +161,8 @@ class PostgresStorage implements Storage {
     return this.#run(() => getArchivedLetters(this.#store.connections, letterIds))
   }
 
-  weighLetters(letterIds: readonly string[]): Promise<readonly LetterWeight[]> {
-    return this.#run(() => weighLetters(this.#store.connections, letterIds))
+  weighLetters(letterIds: readonly string[], place?: LetterPlace): Promise<readonly LetterWeight[]> {
+    return this.#run(() => weighLetters(this.#store.connections, letterIds, place))
   }
 
   findLettersByUuid(

@@ -144,7 +144,7 @@ describe('a dead queue that becomes financial while its letters are being archiv
     await expect.poll(() => waiting(database)).toHaveLength(2)
     expect(isAnswered).toBe(false)
     await letGo()
-    expect(await archived).toEqual({ archived: 1 })
+    expect(await archived).toEqual({ archived: 1, isMore: false })
     await changed
   })
 
@@ -157,7 +157,7 @@ describe('a dead queue that becomes financial while its letters are being archiv
     await expect.poll(() => waiting(database)).toHaveLength(2)
     await letGo()
     await changed
-    expect(await archived).toEqual({ archived: 0 })
+    expect(await archived).toEqual({ archived: 0, isMore: false })
   })
 
   it('waits for nothing when something else of it is changed', async () => {
@@ -167,7 +167,7 @@ describe('a dead queue that becomes financial while its letters are being archiv
     await expect.poll(() => waiting(database)).toHaveLength(1)
     await run(storage, { ...change, changes: { isPaused: true } })
     await letGo()
-    expect(await archived).toEqual({ archived: 1 })
+    expect(await archived).toEqual({ archived: 1, isMore: false })
   })
 })
 

@@ -1,13 +1,14 @@
 import type { EndedState } from '../../core/letter-class.ts'
 import { queueEntries } from '../act-trace.ts'
 import { archiveDetails, endedStatesOf } from '../ended-states.ts'
-import type { Archive } from '../storage.ts'
+import { stepBytesMax } from '../letter-store.ts'
+import type { Archive, Results } from '../storage.ts'
 import { insertAudit } from './audit.ts'
 import type { Values } from './database.ts'
 import { itemColumnList, stateCodes } from './rows.ts'
 import type { Transaction } from './transaction.ts'
 
-const pickSql = `select ended_at, id, rowid, partition, group_id, redrives, died_at from items
+const pickSql = `select ended_at, id, rowid, length(payload), partition, group_id, redrives, died_at from items
   where queue_id = ? and state = ? and ended_at < ? order by ended_at, id limit +?`
 const copySql = `insert into archive (${itemColumnList}, archived_at)
   select ${itemColumnList}, ? from items where rowid in (select value from json_each(?))`
@@ -17,18 +18,19 @@ const deleteSql = 'delete from items where rowid in (select value from json_each
  * One writer, one transaction: the set that is copied cannot differ from the set that is deleted, and the class of the
  * queue is the one that it has meanwhile.
  */
-export function archive({ database, book, tally }: Transaction, command: Archive): { archived: number } {
+export function archive({ database, book, tally }: Transaction, command: Archive): Results['archive'] {
   const { endedBefore, countMax, now } = command
   const known = book.get(command.queue)
   const states = endedStatesOf(command, known.queue)
-  const picked = states
+  const found = states
     .flatMap((state) => {
       const rows = database.arrays(pickSql, known.id, stateCodes[state], endedBefore, countMax)
       return rows.map((row) => pickedOf(row, state))
     })
     .sort((a, b) => a.endedAt - b.endedAt || (a.id < b.id ? -1 : 1))
     .slice(0, countMax)
-  if (picked.length === 0) return { archived: 0 }
+  const picked = withinBytes(found)
+  if (picked.length === 0) return { archived: 0, isMore: false }
   const rowids = JSON.stringify(picked.map(({ rowid }) => rowid))
   database.run(copySql, now, rowids)
   database.run(deleteSql, rowids)
@@ -40,15 +42,35 @@ export function archive({ database, book, tally }: Transaction, command: Archive
   const letters = picked.filter(({ groupId }) => groupId !== null).length
   const details = archiveDetails(command, states, letters)
   insertAudit(database, queueEntries(command.trace, command.queue, picked.length, details))
-  return { archived: picked.length }
+  return { archived: picked.length, isMore: isCut(picked, found, countMax) }
 }
 
-function pickedOf([endedAt, id, rowid, partition, groupId, redrives, diedAt]: Values, state: EndedState) {
+/** Up to the one that reaches the bound, which is one of them. */
+export function withinBytes<Found extends Readonly<{ bytes: number }>>(
+  found: readonly Found[],
+): readonly Found[] {
+  let sum = 0
+  const last = found.findIndex(({ bytes }) => {
+    sum += bytes
+    return sum >= stepBytesMax
+  })
+  return last === -1 ? found : found.slice(0, last + 1)
+}
+
+export function isCut(picked: readonly unknown[], found: readonly unknown[], countMax: number): boolean {
+  return picked.length < found.length || picked.length === countMax
+}
+
+function pickedOf(
+  [endedAt, id, rowid, bytes, partition, groupId, redrives, diedAt]: Values,
+  state: EndedState,
+) {
   return {
     state,
     endedAt: endedAt as number,
     id: id as string,
     rowid: rowid as number,
+    bytes: bytes as number,
     partition: partition as number,
     groupId: groupId as number | null,
     redrives: redrives as number,

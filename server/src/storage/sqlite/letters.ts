@@ -7,6 +7,8 @@ import type {
   Discarding,
   DiscardLetters,
   EndRedrives,
+  LetterPlace,
+  LetterResults,
   LetterWeight,
   ListedArchived,
   ListedLetter,
@@ -16,6 +18,7 @@ import type {
   Restoring,
 } from '../letter-store.ts'
 import type { Archived } from '../storage.ts'
+import { isCut, withinBytes } from './archive.ts'
 import { insertAudit } from './audit.ts'
 import { moveLetter } from './campaigns.ts'
 import type { Database, Values } from './database.ts'
@@ -77,15 +80,22 @@ export function restore(transaction: Transaction, command: RestoreLetters): Rest
 export function purgeArchive(
   { database, book, tally }: Transaction,
   command: PurgeArchive,
-): { purged: number } {
+): LetterResults['purge-archive'] {
+  const { archivedBefore, countMax } = command
   const known = book.get(command.queue)
+  const found = database
+    .arrays(
+      `select rowid, length(payload) from archive where queue_id = ? and archived_at < ?
+       order by archived_at, id limit +?`,
+      known.id,
+      archivedBefore,
+      countMax,
+    )
+    .map(([rowid, bytes]) => ({ rowid: rowid as number, bytes: bytes as number }))
+  const picked = withinBytes(found)
   const purged = database.arrays(
-    `delete from archive where rowid in (
-       select rowid from archive where queue_id = ? and archived_at < ? order by archived_at, id limit +?)
-     returning root_id, group_id, partition`,
-    known.id,
-    command.archivedBefore,
-    command.countMax,
+    `delete from archive where rowid in (select value from json_each(?)) returning root_id, group_id, partition`,
+    JSON.stringify(picked.map(({ rowid }) => rowid)),
   )
   for (const [rootId, groupId, partition] of purged) {
     tally.add(known.id, partition as number, 'archived', -1)
@@ -94,7 +104,7 @@ export function purgeArchive(
   }
   const count = purged.length
   insertAudit(database, queueEntries(command.trace, command.queue, count, { letters: count }))
-  return { purged: count }
+  return { purged: count, isMore: isCut(picked, found, countMax) }
 }
 
 const letterSql = (columns: string) => `select ${columns} from items where ${isLetterSql} and root_id = ?`
@@ -125,10 +135,17 @@ function archivedOf(row: Values, names: ReadonlyMap<number, string>): Archived {
   return { item, archivedAt: row[archivedAtPlace] as number }
 }
 
+const archivedBytesSql = 'select length(payload) from archive where root_id = ? and group_id is not null'
+
 /** Its length stands in the head of a row: what a row has beyond its first page is not read. */
-export function weighLetters(database: Database, letterIds: readonly string[]): LetterWeight[] {
+export function weighLetters(
+  database: Database,
+  letterIds: readonly string[],
+  place: LetterPlace = 'live',
+): LetterWeight[] {
+  const sql = place === 'live' ? letterSql('length(payload)') : archivedBytesSql
   return letterIds.flatMap((letterId) => {
-    const row = database.array(letterSql('length(payload)'), letterId)
+    const row = database.array(sql, letterId)
     return row === undefined ? [] : [{ letterId, payloadBytes: row[0] as number }]
   })
 }

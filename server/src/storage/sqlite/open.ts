@@ -45,7 +45,7 @@ export async function openSqlite(target: Target, options: StoreOptions = {}): Pr
     listAudit: (query) => ask({ read: 'audit', query }),
     getLetters: (letterIds, bytes = 'all') => ask({ read: 'letters-by-id', letterIds, bytes }),
     getArchivedLetters: (letterIds) => ask({ read: 'archived-letters-by-id', letterIds }),
-    weighLetters: (letterIds) => ask({ read: 'letter-weights', letterIds }),
+    weighLetters: (letterIds, place) => ask({ read: 'letter-weights', letterIds, place }),
     findLettersByUuid: (uuids) => ask({ read: 'letters-by-uuid', uuids }),
     listLetters: (query) => ask({ read: 'letters', query }),
     listArchivedLetters: (query) => ask({ read: 'archived-letters', query }),

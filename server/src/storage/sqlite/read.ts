@@ -48,7 +48,7 @@ function answer(database: Database, call: ReadCall): unknown {
     case 'archived-letters-by-id':
       return getArchivedLetters(database, call.letterIds)
     case 'letter-weights':
-      return weighLetters(database, call.letterIds)
+      return weighLetters(database, call.letterIds, call.place)
     case 'letters-by-uuid':
       return findLettersByUuid(database, call.uuids)
     case 'letters':

@@ -12,6 +12,7 @@ import type {
   ArchiveQuery,
   GroupsQuery,
   LetterCountsQuery,
+  LetterPlace,
   LettersQuery,
 } from '../letter-store.ts'
 import type { AuditQuery, CountsQuery, HeldLock, ItemsQuery, QueuesQuery } from '../storage.ts'
@@ -26,7 +27,7 @@ export type ReadCall =
   | Readonly<{ read: 'audit'; query: AuditQuery }>
   | Readonly<{ read: 'letters-by-id'; letterIds: readonly string[]; bytes: 'head' | 'all' }>
   | Readonly<{ read: 'archived-letters-by-id'; letterIds: readonly string[] }>
-  | Readonly<{ read: 'letter-weights'; letterIds: readonly string[] }>
+  | Readonly<{ read: 'letter-weights'; letterIds: readonly string[]; place: LetterPlace | undefined }>
   | Readonly<{ read: 'letters-by-uuid'; uuids: readonly string[] }>
   | Readonly<{ read: 'letters'; query: LettersQuery }>
   | Readonly<{ read: 'archived-letters'; query: ArchivedLettersQuery }>

@@ -51,6 +51,11 @@ const EditSpec = Type.Object(
   },
   { additionalProperties: false, minProperties: 1, description: 'What is left out is as in the letter.' },
 )
+const EditNumber = Type.Integer({
+  minimum: 1,
+  maximum: 2 ** 31 - 1,
+  description: 'The number of an edited version that was sent before: it is sent again.',
+})
 
 const SentFields = {
   id: Type.String({ description: 'As it was asked for.' }),
@@ -116,13 +121,17 @@ export const letterActionRoutes = [
     path: '/api/v1/letters/{id}/redrive',
     permission: 'letter.redrive',
     alsoNeeds: (request) =>
-      (request.body as { edit?: unknown } | undefined)?.edit === undefined ? undefined : 'letter.edit',
-    summary: 'Sends one letter back, as it is or edited. The original and every edited version are kept.',
+      typeof (request.body as { edit?: unknown } | undefined)?.edit === 'object' ? 'letter.edit' : undefined,
+    summary:
+      'Sends one letter back: as it came, edited, or as edited before. The original and every edited version are kept.',
     tag: 'letters',
     dialect: v1,
     schema: {
       params: Type.Object({ id: LetterId }),
-      body: Type.Object({ ...sendFields, edit: Type.Optional(EditSpec) }, { additionalProperties: false }),
+      body: Type.Object(
+        { ...sendFields, edit: Type.Optional(Type.Union([EditSpec, EditNumber])) },
+        { additionalProperties: false },
+      ),
       response: {
         200: Type.Object({
           ...SentFields,
@@ -204,19 +213,19 @@ type OneSpec = Readonly<{
   target?: string
   include_dead?: boolean
   reason?: string
-  edit?: Static<typeof EditSpec>
+  edit?: Static<typeof EditSpec> | number
 }>
 
 async function redriveOne(request: FastifyRequest, id: string, spec: OneSpec, context: ApiContext) {
   const { target, include_dead: isDeadAllowed = false, reason } = spec
-  const changes = spec.edit === undefined ? undefined : changesOf(spec.edit)
+  const edit = typeof spec.edit === 'object' ? changesOf(spec.edit) : (spec.edit ?? null)
   const letters = context.letters()
   const [letterId] = await letters.resolveIds([id])
   if (letterId === null || letterId === undefined) throw letterNotFound(id)
   const trace = traceOf(request, reason)
   const [sent] = await letters.redrive(
     [letterId],
-    { target: target ?? null, edit: changes ?? null, isDeadAllowed, isCapped: false },
+    { target: target ?? null, edit, isDeadAllowed, isCapped: false },
     trace,
   )
   if (sent?.isStarted !== true) throw notSent(id, sent?.why ?? 'missing', target)

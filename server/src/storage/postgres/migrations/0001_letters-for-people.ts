@@ -113,6 +113,7 @@ create view redrive.dlq_summary as
  * The slot is one that no server uses. Letters of a class that is kept until a person acts stay while
  * they are DEAD. Each state is looked for by itself: what stays is then not looked at again by every run.
  *
+ * A batch ends with the letter whose payload reaches 16 MiB, as that of a server does (`stepBytesMax`), however many are asked for.
  * Each batch goes by the class that the queue keeps until that batch is committed (`holdClass` in queues.ts). Its audit row
  * says what that of a server's batch says (letters/retention.ts).
  */
@@ -157,15 +158,18 @@ begin
       into leaving from redrive.queues q where q.id = dead_queue.id;
       exit when not found;
       with picked as materialized (
-        select r.partition, r.id
-        from (values ('done', 3), ('dead', 4), ('discarded', 5)) as s(name, state)
+        select f.partition, f.id from (
+          select r.partition, r.id, coalesce(sum(r.bytes) over (
+            order by r.ended_at, r.id rows between unbounded preceding and 1 preceding), 0) as bytes_before
+          from (values ('done', 3), ('dead', 4), ('discarded', 5)) as s(name, state)
           cross join lateral (
-            select t.partition, t.id, t.ended_at from redrive.items_sourced t
+            select t.partition, t.id, t.ended_at, octet_length(t.payload) as bytes from redrive.items_sourced t
             where t.queue_id = dead_queue.id and t.state = s.state and t.ended_at < cutoff and t.origin is not null
             order by t.ended_at, t.id limit p_batch_size for update skip locked
           ) r
-        where s.name = any (leaving)
-        order by r.ended_at, r.id limit p_batch_size
+          where s.name = any (leaving)
+          order by r.ended_at, r.id limit p_batch_size
+        ) f where f.bytes_before < 16777216
       ), gone as (
         delete from redrive.items_sourced t using picked p
         where t.queue_id = dead_queue.id and t.partition = p.partition and t.id = p.id
