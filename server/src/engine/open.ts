@@ -337,11 +337,11 @@ those with a source id are skipped, and others are there twice`
       let total = 0
       for (;;) {
         const act = actOf(trace, 'queue.clear', { ...what })
-        const [{ removed }] = await storage.write([
+        const [{ removed, isMore }] = await storage.write([
           { op: 'clear', queue, ...what, countMax: stepItemsMax, ...act },
         ])
         total += removed
-        if (removed < stepItemsMax) break
+        if (!isMore) break
       }
       await refreshRoom(queue)
       return total

@@ -97,7 +97,7 @@ export type Results = {
   advance: Advanced
   import: readonly Imported[]
   delete: { removed: number }
-  clear: { removed: number }
+  clear: { removed: number; isMore: boolean }
   archive: { archived: number; isMore: boolean }
   audit: undefined
   'acquire-lock': HeldLock | null
@@ -295,7 +295,7 @@ export type Delete = Readonly<{
   trace?: ActTrace
 }>
 /**
- * At most `countMax`, lowest ids first; call again until `removed` is less. Done and dead items stay. Refused with
+ * At most `countMax`, lowest ids first, and ends at `stepBytesMax`; call again while `isMore`. Done and dead items stay. Refused with
  * QUEUE_HOLDS_LETTERS where letters would go of a queue of class `financial`.
  */
 export type Clear = Readonly<{

@@ -45,9 +45,9 @@ describeStores('letters that go with their queue', (given) => {
   it('are counted by state in the row of a clear, in its transaction', async () => {
     const { letters } = await someOfEach('standard')
     const clear = { ...clearing, queue: letters, trace: traceOf('queue.clear') }
-    expect(await given.run(clear)).toEqual({ removed: 2 })
-    expect(await given.run(clear)).toEqual({ removed: 0 })
-    expect(await given.run({ ...clear, isLeased: true })).toEqual({ removed: 1 })
+    expect(await given.run(clear)).toEqual({ removed: 2, isMore: false })
+    expect(await given.run(clear)).toEqual({ removed: 0, isMore: false })
+    expect(await given.run({ ...clear, isLeased: true })).toEqual({ removed: 1, isMore: false })
     expect(await details(letters)).toEqual([
       ['queue.clear', { removed: 1, letters: { leased: 1 } }],
       ['queue.clear', { removed: 2, letters: { waiting: 2 } }],
@@ -93,17 +93,17 @@ describeStores('letters that go with their queue', (given) => {
     await expectRefusal(given.run(clear), 'QUEUE_HOLDS_LETTERS')
     await expectRefusal(given.run(deleting), 'QUEUE_HOLDS_LETTERS')
     expect(await details(letters)).toEqual([])
-    expect(await given.run({ ...clear, isForced: true })).toEqual({ removed: 2 })
+    expect(await given.run({ ...clear, isForced: true })).toEqual({ removed: 2, isMore: false })
     // One that is under way and one that is DEAD are left.
     await expectRefusal(given.run(deleting), 'QUEUE_HOLDS_LETTERS')
-    expect(await given.run(clear)).toEqual({ removed: 0 })
+    expect(await given.run(clear)).toEqual({ removed: 0, isMore: false })
     expect(await given.run({ ...deleting, isForced: true })).toEqual({ removed: 3 })
   })
 
   it('of class financial do not keep a queue that has none of them open', async () => {
     const letters = await given.queue({ letterClass: 'financial' })
     await given.run({ op: 'produce', queue: letters, partition: 0, items: newItems(2), now: noon })
-    expect(await given.run({ ...clearing, queue: letters })).toEqual({ removed: 2 })
+    expect(await given.run({ ...clearing, queue: letters })).toEqual({ removed: 2, isMore: false })
     expect(await given.run({ op: 'delete-queue', name: letters })).toEqual({ removed: 0 })
   })
 })

@@ -72,7 +72,7 @@ describeStores('letters that leave', (given) => {
       )
       await given.run({ op: 'advance', now: noon + 10_000 * day, countMax: 10 })
       const all = { isWaiting: true, isScheduled: true, isLeased: true, countMax: 10 }
-      expect(await given.run({ op: 'clear', queue: letters, ...all })).toEqual({ removed: 0 })
+      expect(await given.run({ op: 'clear', queue: letters, ...all })).toEqual({ removed: 0, isMore: false })
       expect(await acts.letter(letterId)).toEqual(before)
       expect(await given.storage.nextDueAt()).toBeNull()
     })

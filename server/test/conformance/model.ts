@@ -259,13 +259,13 @@ export class Model {
     this.#takeAway(gone, endedAt)
   }
 
-  clear(command: Clear, result: { removed: number }, endedAt: EndedAt): void {
+  clear(command: Clear, result: Results['clear'], endedAt: EndedAt): void {
     const asked = { waiting: command.isWaiting, scheduled: command.isScheduled, leased: command.isLeased }
     const gone = this.items(command.queue)
       .filter((item) => command.partition === undefined || item.partition === command.partition)
       .filter((item) => (asked as Record<string, boolean>)[gaugeOf(item)] === true)
       .slice(0, command.countMax)
-    expect(result).toEqual({ removed: gone.length })
+    expect(result).toEqual({ removed: gone.length, isMore: gone.length === command.countMax })
     this.#takeAway(gone, endedAt)
   }
 

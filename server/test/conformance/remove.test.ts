@@ -67,7 +67,7 @@ describeStores('removing', (given) => {
       [{}, ['dead-0', 'done-0', 'done-1', 'waiting-0', 'scheduled-0']],
     ])('removes what is asked, %o, and never what is done or dead', async (what, left) => {
       const { queue } = await oneOfEach()
-      expect(await clear(queue, what)).toEqual({ removed: 5 - left.length })
+      expect(await clear(queue, what)).toEqual({ removed: 5 - left.length, isMore: false })
       expect(await namesIn(queue)).toEqual(left)
       expect(await given.storage.counts({ queue })).toMatchObject([{ deleted: 5 - left.length }])
     })
@@ -75,11 +75,22 @@ describeStores('removing', (given) => {
     it('goes from the lowest id up, as many as asked at a time', async () => {
       const queue = await given.queue()
       await produce(queue, newItems(5))
-      expect(await clear(queue, { isWaiting: true, countMax: 2 })).toEqual({ removed: 2 })
+      expect(await clear(queue, { isWaiting: true, countMax: 2 })).toEqual({ removed: 2, isMore: true })
       expect(await namesIn(queue)).toEqual(['item-2', 'item-3', 'item-4'])
-      expect(await clear(queue, { isWaiting: true, countMax: 2 })).toEqual({ removed: 2 })
-      expect(await clear(queue, { isWaiting: true, countMax: 2 })).toEqual({ removed: 1 })
-      expect(await clear(queue, { isWaiting: true, countMax: 2 })).toEqual({ removed: 0 })
+      expect(await clear(queue, { isWaiting: true, countMax: 2 })).toEqual({ removed: 2, isMore: true })
+      expect(await clear(queue, { isWaiting: true, countMax: 2 })).toEqual({ removed: 1, isMore: false })
+      expect(await clear(queue, { isWaiting: true, countMax: 2 })).toEqual({ removed: 0, isMore: false })
+    })
+
+    it('ends at 16 MiB, however many were asked for, and says that there is more', async () => {
+      const queue = await given.queue()
+      const large = new Uint8Array(9 * 2 ** 20)
+      await produce(
+        queue,
+        [large, large, bytes('a'), large].map((payload) => ({ payload })),
+      )
+      expect(await clear(queue, { isWaiting: true })).toEqual({ removed: 2, isMore: true })
+      expect(await clear(queue, { isWaiting: true })).toEqual({ removed: 2, isMore: false })
     })
 
     it('goes by id over all partitions, not partition by partition', async () => {
@@ -88,18 +99,18 @@ describeStores('removing', (given) => {
         const items = newItems(1, `${order}`)
         await given.run({ op: 'produce', queue, partition, items, now: noon + order })
       }
-      expect(await clear(queue, { isWaiting: true, countMax: 3 })).toEqual({ removed: 3 })
+      expect(await clear(queue, { isWaiting: true, countMax: 3 })).toEqual({ removed: 3, isMore: true })
       expect(await namesIn(queue)).toEqual(['3-0', '4-0'])
     })
 
     it('can be bounded to a partition', async () => {
       const queue = await given.queue({ partitions: 3 })
       for (const partition of [0, 1, 2]) await produce(queue, newItems(2, `p${partition}`), partition)
-      expect(await clear(queue, { isWaiting: true, partition: 1 })).toEqual({ removed: 2 })
+      expect(await clear(queue, { isWaiting: true, partition: 1 })).toEqual({ removed: 2, isMore: false })
       const gone = { waiting: 0, deleted: 2 }
       const stays = { waiting: 2, deleted: 0 }
       expect(await given.storage.counts({ queue })).toMatchObject([stays, gone, stays])
-      expect(await clear(queue, { isWaiting: true })).toEqual({ removed: 4 })
+      expect(await clear(queue, { isWaiting: true })).toEqual({ removed: 4, isMore: false })
     })
 
     it('leaves other queues alone', async () => {
@@ -114,7 +125,7 @@ describeStores('removing', (given) => {
       const queue = await given.queue()
       const letter = { payload: bytes('x'), origin: anOrigin(), failure: aFailure() }
       await given.run({ op: 'import', queue, partition: 0, items: [letter], now: noon })
-      expect(await clear(queue, { isWaiting: true })).toEqual({ removed: 1 })
+      expect(await clear(queue, { isWaiting: true })).toEqual({ removed: 1, isMore: false })
     })
 
     it('frees the source ids of what it removed', async () => {

@@ -2,7 +2,8 @@ import { guardedClass } from '../../core/letter-class.ts'
 import { queueEntries, removalDetails } from '../act-trace.ts'
 import { redrivesCounted } from '../letter-store.ts'
 import { checkOpenLetters } from '../queue-checks.ts'
-import type { Clear, Counts, Delete } from '../storage.ts'
+import { stepOf } from '../step-of.ts'
+import type { Clear, Counts, Delete, Results } from '../storage.ts'
 import { int4s, texts } from './arrays.ts'
 import { insertEntries } from './audit.ts'
 import type { Row, Statement } from './connections.ts'
@@ -61,13 +62,13 @@ const idsToldMax = 1_000
 export const lockByState: Statement = {
   name: 'lock-by-state',
   text: `select r.* from unnest($4::int4[]) as p(partition) cross join lateral (
-      select t.partition, t.id${left} from redrive.items t
+      select t.partition, t.id${left}, octet_length(t.payload) as bytes from redrive.items t
       where t.queue_id = $1 and t.partition = p.partition and t.state = any ($2::int4[])
       order by t.id limit $3 for update of t
     ) r order by r.id limit $3`,
 }
 
-export async function clear(transaction: Transaction, command: Clear): Promise<{ removed: number }> {
+export async function clear(transaction: Transaction, command: Clear): Promise<Results['clear']> {
   const known =
     command.partition === undefined
       ? await transaction.get(command.queue)
@@ -77,7 +78,7 @@ export async function clear(transaction: Transaction, command: Clear): Promise<{
     ...(command.isScheduled ? [stateCodes.scheduled] : []),
     ...(command.isLeased ? [stateCodes.leased] : []),
   ]
-  if (states.length === 0) return { removed: 0 }
+  if (states.length === 0) return { removed: 0, isMore: false }
   if (command.isForced !== true) await checkOpen(transaction, known, states)
   const partitions =
     command.partition === undefined
@@ -89,9 +90,10 @@ export async function clear(transaction: Transaction, command: Clear): Promise<{
     command.countMax,
     int4s(partitions),
   ])
-  const { removed, details } = await removeLocked(transaction, known, rows)
+  const { step, isMore } = stepOf(rows, ({ bytes }) => bytes as number, command.countMax)
+  const { removed, details } = await removeLocked(transaction, known, step)
   await insertEntries(transaction.connection, queueEntries(command.trace, command.queue, removed, details))
-  return { removed }
+  return { removed, isMore }
 }
 
 const countOpen: Statement = {

@@ -1,7 +1,7 @@
 import type { EndedState } from '../../core/letter-class.ts'
 import { queueEntries } from '../act-trace.ts'
 import { archiveDetails, endedStatesOf } from '../ended-states.ts'
-import { stepBytesMax } from '../letter-store.ts'
+import { stepOf } from '../step-of.ts'
 import type { Archive, Results } from '../storage.ts'
 import { insertAudit } from './audit.ts'
 import type { Values } from './database.ts'
@@ -29,8 +29,8 @@ export function archive({ database, book, tally }: Transaction, command: Archive
     })
     .sort((a, b) => a.endedAt - b.endedAt || (a.id < b.id ? -1 : 1))
     .slice(0, countMax)
-  const picked = withinBytes(found)
-  if (picked.length === 0) return { archived: 0, isMore: false }
+  const { step: picked, isMore } = stepOf(found, ({ bytes }) => bytes, countMax)
+  if (picked.length === 0) return { archived: 0, isMore }
   const rowids = JSON.stringify(picked.map(({ rowid }) => rowid))
   database.run(copySql, now, rowids)
   database.run(deleteSql, rowids)
@@ -42,23 +42,7 @@ export function archive({ database, book, tally }: Transaction, command: Archive
   const letters = picked.filter(({ groupId }) => groupId !== null).length
   const details = archiveDetails(command, states, letters)
   insertAudit(database, queueEntries(command.trace, command.queue, picked.length, details))
-  return { archived: picked.length, isMore: isCut(picked, found, countMax) }
-}
-
-/** Up to the one that reaches the bound, which is one of them. */
-export function withinBytes<Found extends Readonly<{ bytes: number }>>(
-  found: readonly Found[],
-): readonly Found[] {
-  let sum = 0
-  const last = found.findIndex(({ bytes }) => {
-    sum += bytes
-    return sum >= stepBytesMax
-  })
-  return last === -1 ? found : found.slice(0, last + 1)
-}
-
-export function isCut(picked: readonly unknown[], found: readonly unknown[], countMax: number): boolean {
-  return picked.length < found.length || picked.length === countMax
+  return { archived: picked.length, isMore }
 }
 
 function pickedOf(

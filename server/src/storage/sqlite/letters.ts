@@ -17,8 +17,8 @@ import type {
   RestoreLetters,
   Restoring,
 } from '../letter-store.ts'
+import { stepOf } from '../step-of.ts'
 import type { Archived } from '../storage.ts'
-import { isCut, withinBytes } from './archive.ts'
 import { insertAudit } from './audit.ts'
 import { moveLetter } from './campaigns.ts'
 import type { Database, Values } from './database.ts'
@@ -92,10 +92,10 @@ export function purgeArchive(
       countMax,
     )
     .map(([rowid, bytes]) => ({ rowid: rowid as number, bytes: bytes as number }))
-  const picked = withinBytes(found)
+  const { step, isMore } = stepOf(found, ({ bytes }) => bytes, countMax)
   const purged = database.arrays(
     `delete from archive where rowid in (select value from json_each(?)) returning root_id, group_id, partition`,
-    JSON.stringify(picked.map(({ rowid }) => rowid)),
+    JSON.stringify(step.map(({ rowid }) => rowid)),
   )
   for (const [rootId, groupId, partition] of purged) {
     tally.add(known.id, partition as number, 'archived', -1)
@@ -104,7 +104,7 @@ export function purgeArchive(
   }
   const count = purged.length
   insertAudit(database, queueEntries(command.trace, command.queue, count, { letters: count }))
-  return { purged: count, isMore: isCut(picked, found, countMax) }
+  return { purged: count, isMore }
 }
 
 const letterSql = (columns: string) => `select ${columns} from items where ${isLetterSql} and root_id = ?`

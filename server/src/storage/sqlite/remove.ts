@@ -1,7 +1,8 @@
 import { guardedClass } from '../../core/letter-class.ts'
 import { queueEntries, removalDetails } from '../act-trace.ts'
 import { checkOpenLetters } from '../queue-checks.ts'
-import type { Clear, Delete, ListedState } from '../storage.ts'
+import { stepOf } from '../step-of.ts'
+import type { Clear, Delete, ListedState, Results } from '../storage.ts'
 import { insertAudit } from './audit.ts'
 import type { Values } from './database.ts'
 import { lightColumnList, remove } from './items.ts'
@@ -26,7 +27,7 @@ export function deleteItems(transaction: Transaction, command: Delete): { remove
 
 const idsToldMax = 1_000
 
-export function clear(transaction: Transaction, command: Clear): { removed: number } {
+export function clear(transaction: Transaction, command: Clear): Results['clear'] {
   const known =
     command.partition === undefined
       ? transaction.book.get(command.queue)
@@ -36,7 +37,7 @@ export function clear(transaction: Transaction, command: Clear): { removed: numb
     ...(command.isScheduled ? ['(state = 0 and available_at is not null)'] : []),
     ...(command.isLeased ? ['state = 1'] : []),
   ]
-  if (states.length === 0) return { removed: 0 }
+  if (states.length === 0) return { removed: 0, isMore: false }
   if (command.isForced !== true) {
     checkOpen(transaction, known, [
       ...(command.isWaiting ? ['waiting' as const] : []),
@@ -44,15 +45,16 @@ export function clear(transaction: Transaction, command: Clear): { removed: numb
       ...(command.isLeased ? ['leased' as const] : []),
     ])
   }
-  const sql = `select ${lightColumnList} from items where queue_id = ? and partition between ? and ? and (${states.join(' or ')})
+  const sql = `select ${lightColumnList}, length(payload) from items where queue_id = ? and partition between ? and ? and (${states.join(' or ')})
     order by id limit +?`
   const { partition, countMax } = command
   const first = partition ?? 0
   const last = partition ?? known.queue.partitions - 1
   const rows = transaction.database.arrays(sql, known.id, first, last, countMax)
-  const { removed, details } = removeAll(transaction, known, rows)
+  const { step, isMore } = stepOf(rows, (row) => row.at(-1) as number, countMax)
+  const { removed, details } = removeAll(transaction, known, step)
   insertAudit(transaction.database, queueEntries(command.trace, command.queue, removed, details))
-  return { removed }
+  return { removed, isMore }
 }
 
 /** Letters of a class that is guarded are not erased by the way. */
