@@ -9,12 +9,19 @@ import type { BenchOptions, StoreKind } from './arguments.ts'
 import { timeBareCopy, timeBareMove } from './letters/bare.ts'
 import { checkRoom } from './letters/check-room.ts'
 import { fillWithLetters } from './letters/fill.ts'
-import { queues } from './letters/made.ts'
+import { queueShare, queues } from './letters/made.ts'
 import { type Stand, time, timeCounts, timePages, timeSearches } from './letters/reads.ts'
 import { campaignOf, keepBusy, mixStates, timeArchive, timeCampaign } from './letters/writes.ts'
 import { type OpenedRedrive, openRedrive } from './peers/redrive.ts'
 import { openPlaces, type Place, storeNames } from './places.ts'
-import type { BenchResult, Measured, Ratio, Timed } from './report.ts'
+import {
+  type BenchResult,
+  type Measured,
+  type Ratio,
+  ratioTableOf,
+  type Timed,
+  timedTableOf,
+} from './report.ts'
 import { runSql } from './run-sql.ts'
 
 const lettersDefault: Readonly<Record<StoreKind, number>> = { postgres: 5_000_000, sqlite: 1_000_000 }
@@ -33,6 +40,7 @@ const besideMs = 8_000
 const warmUpMs = 1_000
 /** A rate at which somebody would send back what a busy system must not notice. */
 const besideRate = 1_000
+const besideLetters = (2 * turns * (warmUpMs + besideMs) * besideRate) / 1_000
 
 export async function benchLetters(options: BenchOptions): Promise<BenchResult> {
   const counts = options.stores.map((kind) => ({
@@ -102,6 +110,8 @@ async function benchStore(
   const counted = await timeCounts(stand)
   timed.push(...counted, ...(await timePages(stand)), ...(await timeSearches(stand)))
   if (place.target.kind === 'postgres') ratios.push(await againstGroupBy(stand, place.target.url, counted[0]))
+  // Half an hour's work: should something fail later, this was said.
+  say(timedTableOf(timed))
 
   say(`${subject}: a campaign`)
   const campaigns: Measured[] = []
@@ -119,9 +129,10 @@ async function benchStore(
   const archived = await timeArchive(subject, storage, 'orders-dead', clock.now())
   measured.push(bare, archived)
   ratios.push(ratioOf(archived, bare, 'the bare SQL move', 0.6))
+  say(ratioTableOf(ratios))
 
   say(`${subject}: a busy queue, alone and beside retention and a campaign`)
-  const besides = await beside(subject, opened, letters, now)
+  const besides = await beside(subject, opened, letters, count, now)
   ratios.push(besides.ratio)
   notes.push(besides.note)
   await verify(opened)
@@ -155,9 +166,12 @@ async function beside(
   subject: string,
   { engine, storage }: OpenedRedrive,
   letters: ReturnType<typeof openLetters>,
+  count: number,
   now: number,
 ): Promise<Readonly<{ ratio: Ratio; note: string }>> {
-  const died = { from: now - 18 * usPerDay, until: now - 5 * usPerDay }
+  // About twice as many as can be sent meanwhile: of millions it would be busy freezing them all the time.
+  const days = Math.min(13, (30 * besideLetters) / (count * queueShare('stock-dead')))
+  const died = { from: now - (5 + days) * usPerDay, until: now - 5 * usPerDay }
   const selection = { queues: ['stock-dead'], states: ['waiting'], died }
   const trace = { actor: 'bench', reason: 'benchmark', requestId: '' }
   const { id } = await letters.campaigns.create(campaignOf(selection, besideRate), trace)

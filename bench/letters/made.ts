@@ -10,12 +10,12 @@ const usPerDay = 24 * 3600 * 1_000_000
 const days = 30
 const encoder = new TextEncoder()
 
-/** Each with the queue that its letters came from. */
+/** Each with the queue that its letters came from, and how many of a hundred it has. */
 export const deadQueues = [
-  { name: 'payments-dead', origin: 'payments', letterClass: 'financial' },
-  { name: 'orders-dead', origin: 'orders', letterClass: 'standard' },
-  { name: 'mails-dead', origin: 'mails', letterClass: 'standard' },
-  { name: 'stock-dead', origin: 'stock', letterClass: 'standard' },
+  { name: 'payments-dead', origin: 'payments', letterClass: 'financial', percent: 15 },
+  { name: 'orders-dead', origin: 'orders', letterClass: 'standard', percent: 50 },
+  { name: 'mails-dead', origin: 'mails', letterClass: 'standard', percent: 30 },
+  { name: 'stock-dead', origin: 'stock', letterClass: 'standard', percent: 5 },
 ] as const
 
 export const queues: readonly NewQueue[] = deadQueues.flatMap(({ name, origin, letterClass }) => [
@@ -54,8 +54,17 @@ export function diedAtOf(number: number, count: number, now: Instant): Instant {
 }
 
 export function queueOf(number: number): (typeof deadQueues)[number] {
-  const mix = mixed(number) % 100
-  return deadQueues[mix < 50 ? 1 : mix < 80 ? 2 : mix < 95 ? 0 : 3] as (typeof deadQueues)[number]
+  let mix = mixed(number) % 100
+  const found = deadQueues.find(({ percent }) => {
+    mix -= percent
+    return mix < 0
+  })
+  return found ?? deadQueues[0]
+}
+
+/** The part of all letters that it has. */
+export function queueShare(name: (typeof deadQueues)[number]['name']): number {
+  return (deadQueues.find((each) => each.name === name)?.percent ?? 0) / 100
 }
 
 export function madeLetter(number: number, count: number, now: Instant): ImportedItem {
