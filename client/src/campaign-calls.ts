@@ -4,6 +4,7 @@ import type {
   Campaign,
   CampaignLetterState,
   CampaignLettersPage,
+  CampaignPace,
   CampaignPreview,
   CampaignSelection,
   CampaignsPage,
@@ -28,6 +29,8 @@ export interface CampaignCalls {
     query?: Page & Readonly<{ state?: CampaignLetterState | readonly CampaignLetterState[] }>,
     options?: CallOptions,
   ): Promise<CampaignLettersPage>
+  /** Faster or slower from now on, or halted sooner or later; what is left out stays. A ramp that is given begins now. */
+  adjustCampaign(id: string, changes: CampaignPace, options?: CareOptions): Promise<Campaign>
   pauseCampaign(id: string, options?: CareOptions): Promise<Campaign>
   resumeCampaign(id: string, options?: CareOptions): Promise<Campaign>
   cancelCampaign(id: string, options?: CareOptions): Promise<Campaign>
@@ -61,6 +64,11 @@ export function createCampaignCalls(call: Caller, lines: LineReader): CampaignCa
     campaigns: (query = {}, options) => get(queryOf(query), options),
     campaign: (id, options) => get(at(id), options),
     campaignLetters: (id, query = {}, options) => get(`${at(id)}/letters${queryOf(query)}`, options),
+    adjustCampaign: async (id, changes, { reason, ...options } = {}) => {
+      const body = { ...changes, reason }
+      const path = `/api/v1/campaigns${at(id)}`
+      return (await call({ method: 'PATCH', path, body, mayBeDoneTwice: false }, options)).body as Campaign
+    },
     pauseCampaign: step('pause'),
     resumeCampaign: step('resume'),
     cancelCampaign: step('cancel'),

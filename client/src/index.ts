@@ -21,6 +21,7 @@ export type {
   Campaign,
   CampaignLetterState,
   CampaignLettersPage,
+  CampaignPace,
   CampaignPreview,
   CampaignSelection,
   CampaignsPage,

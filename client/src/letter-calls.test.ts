@@ -173,6 +173,17 @@ describe('a watched campaign', () => {
   })
 })
 
+describe('a campaign that is adjusted', () => {
+  it('is told what changes, and why; not twice when the answer is lost', async () => {
+    const { client, asked } = aClient(Response.json({ id: 'c 1' }), new TypeError('cut'))
+    await client.adjustCampaign('c 1', { rate_per_second: 5 }, { reason: 'slower' })
+    expect(asked[0]).toMatchObject({ url: '/api/v1/campaigns/c%201', init: { method: 'PATCH' } })
+    expect(JSON.parse(String(asked[0]?.init.body))).toEqual({ rate_per_second: 5, reason: 'slower' })
+    await expect(client.adjustCampaign('c', { ramp: '1m' })).rejects.toThrow()
+    expect(asked).toHaveLength(2)
+  })
+})
+
 describe('an edit', () => {
   it('sends text as text and bytes as base64', async () => {
     const { client, asked } = aClient(

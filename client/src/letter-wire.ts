@@ -325,17 +325,20 @@ export type CampaignSelection = Readonly<{
   include_dead?: boolean
 }>
 export type NewCampaign = CampaignSelection &
+  CampaignPace &
   Readonly<{
     name: string
     reason: string
     /** So many first; the rest follows when they ended well. */
     canary_count?: number
-    rate_per_second?: number
-    /** The rate grows to that over this time, such as `5m`. */
-    ramp?: string
-    halt_ratio?: number
-    halt_min?: number
   }>
+export type CampaignPace = Readonly<{
+  rate_per_second?: number
+  /** The rate grows to that over this time, such as `5m`. */
+  ramp?: string
+  halt_ratio?: number
+  halt_min?: number
+}>
 export type CampaignPreview = Readonly<{
   count: number
   is_exact: boolean

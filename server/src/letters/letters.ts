@@ -156,6 +156,8 @@ export interface Campaigns {
     id: string,
     query: Readonly<{ states?: readonly CampaignLetterState[]; afterPlace?: number; countMax: number }>,
   ): Promise<readonly CampaignLetter[]>
+  /** Its speed and when it halts, from now on; its set and what happens to it stay. Refused once it has ended. */
+  adjust(id: string, changes: CampaignChanges, trace: Trace): Promise<Campaign>
   /** Sends nothing until resumed; what is under way goes on. */
   pause(id: string, trace: Trace): Promise<Campaign>
   /** After a pause or a halt; `isCanaryPassed` is implied: a person looked. */
@@ -183,6 +185,11 @@ export type CampaignSpec = Readonly<{
   haltRatio: number
   haltMin: number
 }>
+
+/** What a person may change of a campaign that goes on. */
+export type CampaignChanges = Readonly<
+  Partial<Pick<CampaignSpec, 'ratePerSecond' | 'rampUs' | 'haltRatio' | 'haltMin'>>
+>
 
 /**
  * freezing → canary → running → done; `paused` by a person, `halted` by itself, `cancelled` for good. A

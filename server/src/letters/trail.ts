@@ -16,6 +16,7 @@ export type Action =
   | 'letters.purge-archive'
   | 'campaign.create'
   | 'campaign.freeze'
+  | 'campaign.adjust'
   | 'campaign.pause'
   | 'campaign.resume'
   | 'campaign.cancel'

@@ -149,7 +149,7 @@ describeStores('queues', (given) => {
         isLeased: false,
         countMax: 9,
       } as const
-      expect(await given.run({ ...clear, queue: 'work' })).toEqual({ removed: 1 })
+      expect(await given.run({ ...clear, queue: 'work' })).toEqual({ removed: 1, isMore: false })
       const error = await expectRefusal(update('work', { deadQueue: 'other' }), 'DEAD_QUEUE_INVALID')
       expect(error.message).toContain('delete it and make it anew')
       expect((await update('work', { reference: 'else' })).reference).toBe('else')

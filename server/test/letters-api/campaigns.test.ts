@@ -266,6 +266,30 @@ describeServers('a campaign', (api) => {
     ])
   })
 
+  it('is made faster or slower by a person, and audited in the names of the API', async () => {
+    const { id, look } = await aCampaign(api, 50, { rate_per_second: 1 })
+    const change = (body: object) => api.patch(`/api/v1/campaigns/${id}`, body)
+    await until(look, ({ state }) => state === 'running')
+    const quick = { rate_per_second: 1_000, ramp: '1s', halt_ratio: 0.5 }
+    const { body } = await change({ ...quick, reason: 'it works' })
+    expect(body).toMatchObject({ state: 'running', ...quick, halt_min: 10 })
+    await until(look, ({ counts }) => counts.pending === 0)
+    const { entries } = (await api.get(`/api/v1/audit?target=${id}&action=campaign.adjust`)).body
+    expect(entries).toMatchObject([{ reason: 'it works', details: { from: 'running', ...quick } }])
+    for (const wrong of [
+      {},
+      { reason: 'x' },
+      { rate_per_second: -1 },
+      { ramp: 'soon' },
+      { ramp: '8d' },
+      { name: 'x' },
+    ]) {
+      expect(await change(wrong)).toMatchObject({ status: 400, body: { error: { code: 'BAD_REQUEST' } } })
+    }
+    await api.post(`/api/v1/campaigns/${id}/cancel`)
+    expect(await change(quick)).toMatchObject({ status: 409, body: { error: { code: 'CAMPAIGN_STATE' } } })
+  })
+
   it('is listed, newest first, page by page', async () => {
     const { dead } = await api.queues()
     const made: string[] = []
@@ -313,6 +337,7 @@ describeServers('a campaign', (api) => {
     const paths = ['', '/letters', '/events']
     const answers = [
       ...paths.map((path) => api.get(`/api/v1/campaigns/${unknownId}${path}`)),
+      api.patch(`/api/v1/campaigns/${unknownId}`, { rate_per_second: 1 }),
       ...['pause', 'resume', 'cancel'].map((step) => api.post(`/api/v1/campaigns/${unknownId}/${step}`)),
     ]
     for (const answer of await Promise.all(answers)) {

@@ -16,6 +16,7 @@ export interface Served {
   readonly client: Client
   get(path: string): Promise<Answer>
   post(path: string, body?: unknown): Promise<Answer>
+  patch(path: string, body: unknown): Promise<Answer>
   /** A queue with a name of its own, and its dead queue. */
   queues(dead?: object): Promise<Readonly<{ queue: string; dead: string }>>
   /** Captures as many letters as there are envelopes, and gives their ids. */
@@ -83,6 +84,7 @@ export function describeServers(subject: string, body: (api: Served) => void): v
         lines,
         get: (path) => ask('GET', path),
         post: (path, sent = {}) => ask('POST', path, sent),
+        patch: (path, sent) => ask('PATCH', path, sent),
         queues: async (policy = {}) => {
           const dead = `dead-${++made}`
           const queue = `queue-${made}`

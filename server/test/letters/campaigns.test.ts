@@ -225,6 +225,37 @@ describeSome(['SQLite memory', 'PostgreSQL'], 'a campaign', (given) => {
     expect(halted).toMatchObject({ state: 'halted', counts: { failed: 20, pending: 80 } })
   })
 
+  it('is made faster while it goes, audited, and its set stays', async () => {
+    const { deadQueue } = await begin(300)
+    const campaign = await world.letters.campaigns.create(aSpec(deadQueue, { ratePerSecond: 10 }), ann)
+    const go = async (seconds: number) => {
+      for (let tenths = 0; tenths < seconds * 10; tenths++) {
+        world.tick(second / 10)
+        await world.work()
+      }
+      return (await now(campaign)).counts.sent
+    }
+    const slow = await go(5)
+    expect(slow).toBeGreaterThan(40)
+    expect(slow).toBeLessThanOrEqual(50)
+    const changes = { ratePerSecond: 100, haltRatio: 0.5 }
+    const adjusted = await world.letters.campaigns.adjust(campaign.id, changes, ann)
+    expect(adjusted).toMatchObject({ state: 'running', size: 300, spec: { ...campaign.spec, ...changes } })
+    expect((await go(1)) - slow).toBeGreaterThan(90)
+    await go(3)
+    expect((await now(campaign)).counts).toMatchObject({ sent: 300, pending: 0 })
+    const audit = await given.storage.listAudit({
+      target: campaign.id,
+      action: 'campaign.adjust',
+      countMax: 9,
+    })
+    expect(audit).toMatchObject([{ actor: ann.actor, details: { from: 'running', ...changes } }])
+    await world.letters.campaigns.adjust(campaign.id, changes, ann)
+    expect(
+      await given.storage.listAudit({ target: campaign.id, action: 'campaign.adjust', countMax: 9 }),
+    ).toEqual(audit)
+  })
+
   it('keeps to its rate and its ramp, also over a restart', async () => {
     const { deadQueue } = await begin(400)
     const spec = aSpec(deadQueue, { ratePerSecond: 20, rampUs: 10 * second })

@@ -5,6 +5,7 @@ import type { CampaignCounts } from '../../storage/campaign-store.ts'
 import type { CampaignSpec } from '../letters.ts'
 import { fromDocument, toDocument } from './document.ts'
 import {
+  adjust,
   afterFreezing,
   afterSending,
   type CampaignFacts,
@@ -57,6 +58,52 @@ const counts = (changes: Partial<CampaignCounts> = {}): CampaignCounts => ({
   skipped: 0,
   discarded: 0,
   ...changes,
+})
+
+describe('a campaign that is adjusted', () => {
+  const sentAt = (of: CampaignFacts, at: number) => {
+    const step = nextStep(of, counts({ pending: 5_000 }), at)
+    return step.kind === 'send' ? step.countMax : 0
+  }
+
+  it('goes at the new rate from then on, and makes up for nothing', () => {
+    const slow = facts({}, { ratePerSecond: 2 })
+    const quick = adjust(slow, { ratePerSecond: 200 }, noon + 60 * second)
+    expect(quick.spec).toEqual({ ...slow.spec, ratePerSecond: 200 })
+    expect(sentAt(quick, noon + 60 * second)).toBe(0)
+    expect(sentAt(quick, noon + 60.5 * second)).toBe(100)
+    const unbound = facts()
+    expect(sentAt(adjust(unbound, { ratePerSecond: 10 }, noon), noon + second)).toBe(10)
+    expect(sentAt(adjust(quick, { ratePerSecond: 0 }, noon + 61 * second), noon + 61 * second)).toBe(1_000)
+  })
+
+  it('begins a ramp that is given anew, and else goes on with the one under way', () => {
+    const ramping = facts({}, { ratePerSecond: 100, rampUs: 10 * second })
+    const anew = adjust(ramping, { rampUs: 20 * second }, noon + 10 * second)
+    expect(sentAt(anew, noon + 20 * second)).toBe(50)
+    const on = adjust(ramping, { ratePerSecond: 200 }, noon + 5 * second)
+    expect(sentAt(on, noon + 6 * second)).toBe(110)
+  })
+
+  it('halts by the new bounds, and keeps its pace when only those change', () => {
+    const going = facts({}, { ratePerSecond: 10 })
+    const strict = adjust(going, { haltRatio: 0, haltMin: 1 }, noon + second)
+    expect(strict.pace).toEqual(going.pace)
+    expect(nextStep(strict, counts({ pending: 9, failed: 1 }), noon + second)).toMatchObject({
+      facts: { state: 'halted' },
+    })
+  })
+
+  it('stays as it is when nothing changes, keeps its state, and is refused once it has ended', () => {
+    const going = facts({}, { ratePerSecond: 10 })
+    expect(adjust(going, { ratePerSecond: 10, haltMin: 10 }, noon + 1)).toBe(going)
+    for (const state of ['freezing', 'canary', 'paused', 'halted'] as const) {
+      expect(adjust(facts({ state }), { ratePerSecond: 1 }, noon)).toMatchObject({ state })
+    }
+    for (const state of ['done', 'cancelled'] as const) {
+      expect(() => adjust(facts({ state }), { ratePerSecond: 1 }, noon)).toThrow(`the campaign is ${state}`)
+    }
+  })
 })
 
 describe('a campaign that is running', () => {

@@ -12,7 +12,7 @@ import { type Instant, usPerSecond } from '../../core/instant.ts'
 import { KnownError } from '../../errors.ts'
 import type { CampaignCounts } from '../../storage/campaign-store.ts'
 import type { LetterCursor } from '../../storage/letter-store.ts'
-import type { CampaignSpec, CampaignState } from '../letters.ts'
+import type { CampaignChanges, CampaignSpec, CampaignState } from '../letters.ts'
 import { stepLettersMax } from '../parts.ts'
 import { fillPace, type Pace, rateAt, spendPace, startPace } from './pace.ts'
 
@@ -146,6 +146,21 @@ export function afterFreezing(facts: CampaignFacts, size: number, now: Instant):
   const hasCanary = facts.spec.action === 'redrive' && facts.spec.canaryCount > 0
   const state = hasCanary ? 'canary' : 'running'
   return { ...facts, state, size, frozenUntil: null, startedAt: now, pace: startPace(now), updatedAt: now }
+}
+
+/**
+ * The new speed holds from now on: what was not sent at the one before is not made up for. A ramp that is given begins now;
+ * without one, that under way goes on to the new rate.
+ */
+export function adjust(facts: CampaignFacts, changes: CampaignChanges, now: Instant): CampaignFacts {
+  if (facts.state === 'done' || facts.state === 'cancelled') throw notFrom(facts, 'changed')
+  const spec = { ...facts.spec, ...changes }
+  const names = Object.keys(changes) as (keyof CampaignChanges)[]
+  if (names.every((name) => spec[name] === facts.spec[name])) return facts
+  const going = { ...facts.pace, at: now, tokens: 0 }
+  const isPace = changes.ratePerSecond !== undefined || changes.rampUs !== undefined
+  const pace = changes.rampUs !== undefined ? startPace(now) : isPace ? going : facts.pace
+  return { ...facts, spec, pace, updatedAt: now }
 }
 
 export function pause(facts: CampaignFacts, reason: string, now: Instant): CampaignFacts {

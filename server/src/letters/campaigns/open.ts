@@ -2,16 +2,17 @@ import { nextKsuids } from '../../core/ksuid.ts'
 import type { Trace } from '../../engine/engine.ts'
 import { KnownError } from '../../errors.ts'
 import type { StoredCampaign } from '../../storage/campaign-store.ts'
+import type { AuditEntry } from '../../storage/storage.ts'
 import type { Campaign, CampaignSpec, Campaigns } from '../letters.ts'
 import { type LettersParts, silent } from '../parts.ts'
 import { createSearch } from '../search.ts'
 import { type Action, auditOf } from '../trail.ts'
 import { isDeadQueue } from './dead-queue.ts'
 import { campaignOf, fromDocument, toDocument } from './document.ts'
-import { afterFreezing, type CampaignFacts, cancel, pause, resume } from './machine.ts'
+import { adjust, afterFreezing, type CampaignFacts, cancel, pause, resume } from './machine.ts'
 import { startPace } from './pace.ts'
 import { previewCampaign } from './preview.ts'
-import { checkReason, checkSpec } from './spec.ts'
+import { checkChanges, checkReason, checkSpec } from './spec.ts'
 import { createChanges, watchCampaign } from './watch.ts'
 import { createCampaignWork, putOf } from './work.ts'
 
@@ -49,6 +50,7 @@ export function openCampaigns(parts: LettersParts & { owner: string }): OpenedCa
     trace: Trace,
     action: Action,
     change: (facts: CampaignFacts, counts: Campaign['counts']) => CampaignFacts,
+    details: AuditEntry['details'] = {},
   ): Promise<Campaign> => {
     for (let tries = 1; ; tries++) {
       const found = await stored(id)
@@ -62,6 +64,7 @@ export function openCampaigns(parts: LettersParts & { owner: string }): OpenedCa
             name: facts.spec.name,
             from: facts.state,
             counts: found.counts,
+            ...details,
           }),
         ])
       } catch (error) {
@@ -69,7 +72,10 @@ export function openCampaigns(parts: LettersParts & { owner: string }): OpenedCa
         if (isRace && tries < triesMax) continue
         throw error
       }
-      log.info({ campaign: id, name: facts.spec.name, actor: trace.actor }, `campaign is ${changed.state}`)
+      log.info(
+        { campaign: id, name: facts.spec.name, actor: trace.actor },
+        `${action}: campaign is ${changed.state}`,
+      )
       changes.tell(id)
       return campaignOf(await stored(id), clock.now())
     }
@@ -125,6 +131,11 @@ export function openCampaigns(parts: LettersParts & { owner: string }): OpenedCa
       return (await storage.listCampaigns(query)).map((campaign) => campaignOf(campaign, now))
     },
     letters: (campaignId, query) => storage.listCampaignLetters({ campaignId, ...query }),
+    adjust: async (id, adjusted, trace) => {
+      checkChanges(adjusted)
+      const change = (facts: CampaignFacts) => adjust(facts, adjusted, clock.now())
+      return decide(id, trace, 'campaign.adjust', change, adjusted)
+    },
     pause: (id, trace) =>
       decide(id, trace, 'campaign.pause', (facts) => pause(facts, trace.reason, clock.now())),
     resume: (id, trace) =>

@@ -4,7 +4,7 @@ import { KnownError } from '../../errors.ts'
 import type { LetterFilter } from '../../storage/letter-store.ts'
 import type { ListedState } from '../../storage/storage.ts'
 import { letterUuidOf } from '../letter-id.ts'
-import type { CampaignSpec } from '../letters.ts'
+import type { CampaignChanges, CampaignSpec } from '../letters.ts'
 import { namedLettersMax } from '../parts.ts'
 
 export const campaignBounds = {
@@ -18,22 +18,27 @@ export const campaignBounds = {
 
 /** The spec as it will be kept, or BAD_REQUEST with what is wrong. */
 export function checkSpec(spec: CampaignSpec): CampaignSpec {
-  const { canaryMax, rateMax, rampUsMax, haltMinMax, nameMax } = campaignBounds
+  const { canaryMax, nameMax } = campaignBounds
   const name = spec.name.trim()
   if (name === '') throw refused('a campaign needs a name')
   if (name.length > nameMax) throw refused(`the name has ${name.length} characters; ${nameMax} at most`)
   if (spec.action !== 'redrive' && spec.action !== 'discard') throw refused('action is redrive or discard')
   checkTexts(spec, 'the campaign')
   whole('canaryCount', spec.canaryCount, 0, canaryMax)
-  whole('rampUs', spec.rampUs, 0, rampUsMax)
-  whole('haltMin', spec.haltMin, 0, haltMinMax)
-  between('ratePerSecond', spec.ratePerSecond, 0, rateMax)
-  between('haltRatio', spec.haltRatio, 0, 1)
+  checkChanges(spec)
   if ('letterIds' in spec.selection) checkIds(spec.selection.letterIds)
   // What is given up has no outcome to wait for, and goes nowhere.
   const canaryCount = spec.action === 'discard' ? 0 : spec.canaryCount
   const target = spec.action === 'discard' ? null : spec.target
   return { ...spec, name, canaryCount, target }
+}
+
+export function checkChanges({ ratePerSecond, rampUs, haltRatio, haltMin }: CampaignChanges): void {
+  const { rateMax, rampUsMax, haltMinMax } = campaignBounds
+  if (rampUs !== undefined) whole('rampUs', rampUs, 0, rampUsMax)
+  if (haltMin !== undefined) whole('haltMin', haltMin, 0, haltMinMax)
+  if (ratePerSecond !== undefined) between('ratePerSecond', ratePerSecond, 0, rateMax)
+  if (haltRatio !== undefined) between('haltRatio', haltRatio, 0, 1)
 }
 
 export function checkReason(reason: string): string {

@@ -1,7 +1,7 @@
 import { type Static, Type } from 'typebox'
 import { formatDuration } from '../../../core/duration.ts'
 import { campaignBounds } from '../../../letters/campaigns/spec.ts'
-import type { CampaignSpec } from '../../../letters/letters.ts'
+import type { CampaignChanges, CampaignSpec } from '../../../letters/letters.ts'
 import { namedLettersMax } from '../../../letters/parts.ts'
 import type { ApiContext } from '../../context.ts'
 import { InvalidRequest } from '../../invalid-request.ts'
@@ -42,6 +42,49 @@ const selectFields = {
 
 export const PreviewSpec = Type.Object(selectFields, { additionalProperties: false })
 
+/** What may be changed later, too. */
+const paceFields = {
+  rate_per_second: Type.Optional(
+    Type.Number({
+      minimum: 0,
+      maximum: campaignBounds.rateMax,
+      description: 'At most; 0, as it is unless told: as fast as it goes.',
+    }),
+  ),
+  ramp: Type.Optional(
+    Type.String({
+      maxLength: 32,
+      description: 'The rate grows to that over this time; 0s unless told.',
+      examples: ['5m'],
+    }),
+  ),
+  halt_ratio: Type.Optional(
+    Type.Number({
+      minimum: 0,
+      maximum: 1,
+      description: `Halts by itself when more than this part failed again or is unknown. ${haltRatioDefault} unless told; 1: never.`,
+    }),
+  ),
+  halt_min: Type.Optional(
+    Type.Integer({
+      minimum: 1,
+      maximum: campaignBounds.haltMinMax,
+      description: `Not before so many have ended; ${haltMinDefault} unless told.`,
+    }),
+  ),
+}
+
+export const CampaignChangesSpec = Type.Object(
+  {
+    ...paceFields,
+    reason: Type.Optional(Type.String({ maxLength: 1_000, description: 'Why; kept in the audit log.' })),
+  },
+  {
+    additionalProperties: false,
+    description: 'What is left out stays as it is. A ramp that is given begins now.',
+  },
+)
+
 export const NewCampaignSpec = Type.Object(
   {
     name: Type.String({
@@ -64,34 +107,7 @@ export const NewCampaignSpec = Type.Object(
         description: 'So many are sent first; the rest follows when they ended well. Default 0: none.',
       }),
     ),
-    rate_per_second: Type.Optional(
-      Type.Number({
-        minimum: 0,
-        maximum: campaignBounds.rateMax,
-        description: 'At most; default 0: as fast as it goes.',
-      }),
-    ),
-    ramp: Type.Optional(
-      Type.String({
-        maxLength: 32,
-        description: 'The rate grows to that over this time; default 0s.',
-        examples: ['5m'],
-      }),
-    ),
-    halt_ratio: Type.Optional(
-      Type.Number({
-        minimum: 0,
-        maximum: 1,
-        description: `Halts by itself when more than this part failed again or is unknown. Default ${haltRatioDefault}; 1: never.`,
-      }),
-    ),
-    halt_min: Type.Optional(
-      Type.Integer({
-        minimum: 1,
-        maximum: campaignBounds.haltMinMax,
-        description: `Not before so many have ended. Default ${haltMinDefault}.`,
-      }),
-    ),
+    ...paceFields,
   },
   { additionalProperties: false },
 )
@@ -136,6 +152,20 @@ export async function readCampaignSpec(given: Given, context: ApiContext): Promi
     haltRatio: given.halt_ratio ?? haltRatioDefault,
     haltMin: given.halt_min ?? haltMinDefault,
   }
+}
+
+export function readCampaignChanges(given: Static<typeof CampaignChangesSpec>): CampaignChanges {
+  const { rate_per_second: ratePerSecond, ramp, halt_ratio: haltRatio, halt_min: haltMin } = given
+  const changes = {
+    ...(ratePerSecond !== undefined && { ratePerSecond }),
+    ...(ramp !== undefined && { rampUs: rampOf(ramp) }),
+    ...(haltRatio !== undefined && { haltRatio }),
+    ...(haltMin !== undefined && { haltMin }),
+  }
+  if (Object.keys(changes).length > 0) return changes
+  throw new InvalidRequest([
+    { field: 'body', message: 'changes nothing: give rate_per_second, ramp, halt_ratio or halt_min' },
+  ])
 }
 
 function namedIds(ids: readonly string[]): readonly string[] {

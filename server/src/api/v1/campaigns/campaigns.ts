@@ -9,7 +9,13 @@ import { v1 } from '../dialect.ts'
 import { LetterSummary, Time, timeOrNull, viewSummary } from '../letters/letter-view.ts'
 import { StatusCounts, statusCounts } from '../letters/status-counts.ts'
 import { traceOf } from '../queue-care.ts'
-import { NewCampaignSpec, PreviewSpec, readCampaignSpec } from './campaign-spec.ts'
+import {
+  CampaignChangesSpec,
+  NewCampaignSpec,
+  PreviewSpec,
+  readCampaignChanges,
+  readCampaignSpec,
+} from './campaign-spec.ts'
 import { CampaignView, viewCampaign } from './campaign-view.ts'
 
 const tag = 'campaigns'
@@ -121,6 +127,23 @@ export const campaignRoutes = [
     schema: { params, response: { 200: CampaignView } },
     handler: async ({ params: { id } }, _reply, context) =>
       viewCampaign(found(id, await context.letters().campaigns.get(id))),
+  }),
+
+  route({
+    method: 'PATCH',
+    path: '/api/v1/campaigns/{id}',
+    permission: 'campaign.write',
+    summary: 'Makes a campaign that goes on faster or slower, or changes when it halts. Its set stays.',
+    tag,
+    dialect: v1,
+    schema: { params, body: CampaignChangesSpec, response: { 200: CampaignView } },
+    handler: async (request, _reply, context) => {
+      const { campaigns } = context.letters()
+      const { id } = request.params
+      const changes = readCampaignChanges(request.body)
+      found(id, await campaigns.get(id))
+      return viewCampaign(await campaigns.adjust(id, changes, traceOf(request, request.body.reason)))
+    },
   }),
 
   route({
