@@ -4,6 +4,7 @@
  */
 // biome-ignore lint/style/noRestrictedImports: a hash is pure, and does no I/O.
 import { hash } from 'node:crypto'
+import { cutText, errorClassMax, failureReasonMax } from './failure-bounds.ts'
 import type { Failure, Origin } from './item.ts'
 import { normalize } from './normalize.ts'
 import { headOf, slugOf } from './reason.ts'
@@ -23,18 +24,16 @@ export type Cause = Readonly<{
 
 const messageRead = 2_000
 const titleMax = 300
-const classMax = 300
 const originMax = 512
-const reasonMax = 100
 const stackRead = 4_000
 const framesRead = 5
 
 export function causeOf(failure: Failure | null, origin: Pick<Origin, 'name'>): Cause {
   const message = failure?.message ?? ''
   const name = origin.name.slice(0, originMax)
-  const reason = (failure?.reason || 'unknown').slice(0, reasonMax)
+  const reason = cutText(failure?.reason || 'unknown', failureReasonMax)
   const slug = slugOfHead(headOf(message))
-  const errorClass = (failure?.errorClass ?? '').slice(0, classMax)
+  const errorClass = cutText(failure?.errorClass ?? '', errorClassMax)
   const title = normalize(message.slice(0, messageRead)).slice(0, titleMax)
   const stack = (failure?.stack ?? '').slice(0, stackRead)
   // With the lengths no two can be taken for each other, whatever characters they have.
@@ -54,7 +53,7 @@ export function causeOf(failure: Failure | null, origin: Pick<Origin, 'name'>): 
 
 /** The class of a letter, as groups have it. */
 export function classOf(failure: Failure | null): string {
-  return plain((failure?.errorClass ?? '').slice(0, classMax))
+  return plain(cutText(failure?.errorClass ?? '', errorClassMax))
 }
 
 /** What many letters share is worked out once. Emptied when it is full: what is in use comes back at once. */

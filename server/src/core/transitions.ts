@@ -2,6 +2,8 @@
  * The one answer to "where does an item go next?". Both storages call these functions inside their
  * transactions, so that no backend can have rules of its own. Pure: the time comes in, nothing goes out.
  */
+
+import { cutText, errorClassMax, failureReasonMax } from './failure-bounds.ts'
 import { type Instant, later } from './instant.ts'
 import { type Failure, type Item, isLetter, type Leased, type Waiting } from './item.ts'
 import { isRedriving, withFailure } from './letter.ts'
@@ -149,9 +151,9 @@ export function failureOf(
   const before = item.failure
   const hasNews = error.errorClass !== undefined || error.message !== undefined || error.stack !== undefined
   return {
-    reason: error.reason ?? reason,
+    reason: cutText(error.reason ?? reason, failureReasonMax),
     // A worker that only says "retry" tells nothing new: keep what an earlier attempt reported.
-    errorClass: hasNews ? (error.errorClass ?? '') : (before?.errorClass ?? ''),
+    errorClass: hasNews ? cutText(error.errorClass ?? '', errorClassMax) : (before?.errorClass ?? ''),
     message: hasNews ? (error.message ?? '') : (before?.message ?? ''),
     stack: hasNews ? (error.stack ?? '') : (before?.stack ?? ''),
     attempts: item.attempts,

@@ -1,5 +1,6 @@
 /** Single fields of an envelope. What is there and cannot be read is a problem, what is absent is not. */
 import { createHash } from 'node:crypto'
+import { cutText } from '../core/failure-bounds.ts'
 import { type Instant, usPerMs } from '../core/instant.ts'
 import { isoInstant } from '../core/iso-time.ts'
 import { fieldTexts } from '../core/json-text.ts'
@@ -10,21 +11,34 @@ export type Json = Readonly<Record<string, unknown>>
 export class Problems {
   readonly all: string[] = []
   #isUnread = false
+  #isChanged = false
 
   /** Something could not be read. */
   get isUnread(): boolean {
     return this.#isUnread
   }
 
+  /** What was sent is to be kept beside what was made of it. */
+  get isChanged(): boolean {
+    return this.#isChanged
+  }
+
   /** Nothing can be made of it: it is not in the letter. */
   unread(problem: string): void {
     this.#isUnread = true
-    this.all.push(problem)
+    this.mended(problem)
   }
 
   /** It is in the letter, but not just as it was sent. */
   mended(problem: string): void {
-    this.all.push(problem)
+    this.#isChanged = true
+    this.cut(problem)
+  }
+
+  /** Its end is not in the letter, which is said and no more: so long a text is not kept twice. */
+  cut(problem: string): void {
+    // A long history may have the same wrong a hundred times.
+    if (!this.all.includes(problem)) this.all.push(problem)
   }
 }
 
@@ -49,9 +63,20 @@ export class Fields {
 
   /** For people: what is too long is cut. */
   text(name: string, lengthMax: number): string | undefined {
+    return this.#cut(name, lengthMax, (problem) => this.#problems.mended(problem))
+  }
+
+  /** The same of what may be very long. */
+  longText(name: string, lengthMax: number): string | undefined {
+    return this.#cut(name, lengthMax, (problem) => this.#problems.cut(problem))
+  }
+
+  #cut(name: string, lengthMax: number, tell: (problem: string) => void): string | undefined {
     const value = this.#given(name)
     if (value === undefined) return undefined
     if (!isKeepable(value)) this.#problems.mended(`${name} has ${oddCharacters}, kept as U+FFFD`)
+    if (value.length > lengthMax)
+      tell(`${name} has ${value.length} characters: the first ${lengthMax} are kept`)
     return cleanText(value, lengthMax)
   }
 
@@ -140,7 +165,7 @@ function isKeepable(text: string): boolean {
 
 /** As both stores can keep it: no NUL, no half of a character pair. */
 export function cleanText(text: string, lengthMax: number): string {
-  return text.slice(0, lengthMax).replaceAll('\u0000', '\ufffd').toWellFormed()
+  return cutText(text, lengthMax).replaceAll('\u0000', '\ufffd').toWellFormed()
 }
 
 export function isObject(value: unknown): value is Json {

@@ -207,6 +207,34 @@ describe('an envelope', () => {
       expect(first?.letter.failure.reason).toBe('unknown')
     })
 
+    it('when texts for people are too long: what is cut is told, and what is short kept whole beside it', () => {
+      const sent = {
+        original_value: 'x',
+        reason: 'r'.repeat(101),
+        worker_instance: 'w'.repeat(600),
+        error_details: {
+          exception_class: `${'c'.repeat(499)}😀`,
+          message: 'm'.repeat(16_001),
+          stack_trace: 's'.repeat(32_001),
+        },
+      }
+      const { letter, problems } = readText(JSON.stringify(sent))
+      expect(problems).toEqual([
+        'exception_class has 501 characters: the first 500 are kept',
+        'reason has 101 characters: the first 100 are kept',
+        'message has 16001 characters: the first 16000 are kept',
+        'stack_trace has 32001 characters: the first 32000 are kept',
+        'worker_instance has 600 characters: the first 512 are kept',
+      ])
+      expect(letter.failure.errorClass).toBe('c'.repeat(499))
+      expect(letter.failure.reason).toBe('r'.repeat(100))
+      const [name, kept] = letter.headers.at(-1) ?? []
+      const { original_value, ...rest } = sent
+      expect([name, JSON.parse(textOf(kept ?? null))]).toEqual([envelopeHeaderName, rest])
+      const long = readText(JSON.stringify({ error_details: { stack_trace: 's'.repeat(32_001) } }))
+      expect([long.problems.length, long.letter.headers]).toEqual([1, []])
+    })
+
     it('when source ids differ only in what no store keeps', () => {
       const all = sourceIds(
         '{"source_id":"a\\u0000"}',

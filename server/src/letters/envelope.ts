@@ -6,6 +6,8 @@
  * Everything is bounded, and every text is one that both stores can keep. What had to be changed for that is
  * said, and two envelopes that name different things never become one letter.
  */
+
+import { cutText, errorClassMax, failureReasonMax } from '../core/failure-bounds.ts'
 import { type Instant, usPerSecond } from '../core/instant.ts'
 import { type Failure, type Header, historyMax, type Origin } from '../core/item.ts'
 import { elementTexts, fieldTexts } from '../core/json-text.ts'
@@ -29,7 +31,8 @@ export type EnvelopeDefaults = Readonly<{
 
 export const envelopeBounds = {
   nameMax: 512,
-  classMax: 500,
+  classMax: errorClassMax,
+  reasonMax: failureReasonMax,
   messageMax: 16_000,
   /** Of the envelope's stack trace: what a worker sends beyond the first 500 characters is kept too. */
   stackMax: 32_000,
@@ -73,7 +76,7 @@ export function readEnvelope(json: unknown, text: string, defaults: EnvelopeDefa
     // Without its value the envelope itself is the only truth there is.
     payload: isPayloadRead ? (payload ?? new Uint8Array()) : encodeText(text),
     key,
-    headers: problems.all.length === 0 || !isPayloadRead ? headers : [...headers, envelopeHeader(text)],
+    headers: problems.isChanged && isPayloadRead ? [...headers, envelopeHeader(text)] : headers,
     failure: problems.isUnread ? withProblems(failure, problems.all) : failure,
     history,
     ...(diedAt !== undefined && { diedAt }),
@@ -132,14 +135,14 @@ function readOrigin(reader: Fields, defaults: EnvelopeDefaults, firstFailedAt: I
 }
 
 function readFailure(reader: Fields, firstFailedAt: Instant, lastFailedAt: Instant): Failure {
-  const { classMax, messageMax, stackMax, nameMax } = envelopeBounds
+  const { classMax, reasonMax, messageMax, stackMax, nameMax } = envelopeBounds
   const error = reader.object('error_details')
   const errorClass = error.text('exception_class', classMax) ?? ''
   return {
-    reason: reader.text('reason', 100) || error.text('code', 100) || reasonOf(errorClass),
+    reason: reader.text('reason', reasonMax) || error.text('code', reasonMax) || reasonOf(errorClass),
     errorClass,
-    message: error.text('message', messageMax) ?? '',
-    stack: error.text('stack_trace', stackMax) ?? '',
+    message: error.longText('message', messageMax) ?? '',
+    stack: error.longText('stack_trace', stackMax) ?? '',
     attempts: reader.count('retry_count') ?? 0,
     firstFailedAt: Math.min(firstFailedAt, lastFailedAt),
     lastFailedAt,
@@ -150,7 +153,7 @@ function readFailure(reader: Fields, firstFailedAt: Instant, lastFailedAt: Insta
 /** The last part of a class name, as a code: `java.net.SocketTimeoutException` is `SocketTimeoutException`. */
 function reasonOf(errorClass: string): string {
   const last = errorClass.split(/[.$/\\:]/).findLast((part) => part !== '')
-  return (last ?? 'unknown').slice(0, 100)
+  return cutText(last ?? 'unknown', envelopeBounds.reasonMax)
 }
 
 function withProblems(failure: Failure, problems: readonly string[]): Failure {

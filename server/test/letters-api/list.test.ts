@@ -100,6 +100,16 @@ describeServers('the list of letters', (api) => {
     expect((await api.get(`/api/v1/letters/${died[0].id}`)).body).toMatchObject(facts)
   })
 
+  it('finds an error class by what it is shown as, however long it was', async () => {
+    const { queue, dead } = await api.queues()
+    for (const long of [`${'c'.repeat(400)}1`, `${'c'.repeat(400)}2`, '😀'.repeat(250), 'd'.repeat(501)]) {
+      await api.capture(dead, envelope(queue, { error_details: { exception_class: long } }))
+      const shown = long.slice(0, 500)
+      const found = await api.get(`/api/v1/letters?queue=${dead}&error_class=${encodeURIComponent(shown)}`)
+      expect(found.body).toMatchObject({ total: 1, letters: [{ failure: { error_class: shown } }] })
+    }
+  })
+
   it('goes through all of them page by page, both ways, each once', async () => {
     const { dead, ids } = await aListed(api)
     for (const [order, expected] of [

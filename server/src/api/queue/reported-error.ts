@@ -1,6 +1,7 @@
 import { isUtf8 } from 'node:buffer'
 import { type Static, Type } from 'typebox'
 import { Compile } from 'typebox/compile'
+import { errorClassMax, failureReasonMax } from '../../core/failure-bounds.ts'
 import type { GivenBack } from '../../core/transitions.ts'
 import { invalid } from './fault.ts'
 
@@ -12,10 +13,10 @@ export type ReportedError = NonNullable<GivenBack['error']>
 
 const ErrorHeader = Type.Object(
   {
-    error_class: Type.Optional(Type.String({ maxLength: 500 })),
+    error_class: Type.Optional(Type.String({ maxLength: errorClassMax })),
     error_message: Type.Optional(Type.String()),
     stack: Type.Optional(Type.String()),
-    reason: Type.Optional(Type.String({ minLength: 1, maxLength: 100 })),
+    reason: Type.Optional(Type.String({ minLength: 1, maxLength: failureReasonMax })),
   },
   { additionalProperties: false },
 )
