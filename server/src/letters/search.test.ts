@@ -5,6 +5,23 @@ import type { Storage } from '../storage/storage.ts'
 import { nextLookMax } from './look-max.ts'
 import { countedPart, createSearch, isCounted } from './search.ts'
 
+describe('a letter', () => {
+  it('that is brought back from the archive while it is looked for is found', async () => {
+    const letter = anItem()
+    const looks: string[] = []
+    const storage = {
+      findLettersByUuid: async ([uuid]: readonly string[]) => [{ uuid, letterId: letter.rootId }],
+      getLetters: async () => (looks.push('live') === 1 ? [] : [letter]),
+      getArchivedLetters: async () => (looks.push('archive') === 0 ? [letter] : []),
+      listEdits: async () => [],
+      listAudit: async () => [],
+    } as unknown as Storage
+    const found = await createSearch(storage).find(letter.rootId)
+    expect(found).toMatchObject({ item: letter, archivedAt: null })
+    expect(looks).toEqual(['live', 'archive', 'live'])
+  })
+})
+
 describe('a search', () => {
   /** A store of a million letters of which one in `every` matches; a look at 10,000 takes 100 ms. */
   const aStore = (every: number) => {

@@ -65,15 +65,14 @@ export function createSearch(storage: Storage, elapsedMs: () => number = () => p
     find: async (id): Promise<LetterDetail | null> => {
       const [letterId] = await resolveIds([id])
       if (letterId == null) return null
-      const [live] = await storage.getLetters([letterId])
-      const archived = live === undefined ? (await storage.getArchivedLetters([letterId]))[0] : undefined
-      const item = live ?? archived?.item
-      if (item === undefined) return null
+      const found = await findAnywhere(storage, letterId)
+      if (found === null) return null
+      const { item } = found
       const [edits, audit] = await Promise.all([
         storage.listEdits(letterId),
         auditTrail(letterId, campaignsOf(item)),
       ])
-      return { item, archivedAt: archived?.archivedAt ?? null, edits, audit }
+      return { ...found, edits, audit }
     },
 
     list: async (query): Promise<LetterSearchPage> => {
@@ -93,6 +92,21 @@ export function createSearch(storage: Storage, elapsedMs: () => number = () => p
     groupArrivals: (groupIds, since) => storage.groupArrivals(groupIds, since),
     listArchived: (query) => searchArchive(storage, query, elapsedMs),
   }
+}
+
+/** Live or in the archive. One that is brought back between the two looks is live by then. */
+async function findAnywhere(
+  storage: Pick<Storage, 'getLetters' | 'getArchivedLetters'>,
+  letterId: string,
+): Promise<Pick<LetterDetail, 'item' | 'archivedAt'> | null> {
+  for (const isLast of [false, true]) {
+    const [live] = await storage.getLetters([letterId])
+    if (live !== undefined) return { item: live, archivedAt: null }
+    if (isLast) break
+    const [archived] = await storage.getArchivedLetters([letterId])
+    if (archived !== undefined) return archived
+  }
+  return null
 }
 
 async function search(

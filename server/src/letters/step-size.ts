@@ -1,5 +1,6 @@
 /** How many letters go into one transaction: many small ones are bounded by their number, large ones by their bytes. */
-import { type LetterPlace, stepBytesMax } from '../storage/letter-store.ts'
+import type { LetterPlace } from '../storage/letter-store.ts'
+import { stepBytesMax } from '../storage/step-of.ts'
 import type { Storage } from '../storage/storage.ts'
 
 /** So many of the first ones go together: at least one, and no more after the one that reaches the bound. */

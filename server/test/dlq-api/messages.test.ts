@@ -189,7 +189,7 @@ describeDesks('a retry', (desk) => {
     [
       {},
       409,
-      'does not say where it came from: redrive it to a queue that you name: status PENDING, retries 0/3',
+      'came from its own dead queue, or does not say where from: redrive it to a queue that you name: status PENDING, retries 0/3',
     ],
     [
       { original_topic: 'other.dead' },

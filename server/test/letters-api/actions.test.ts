@@ -195,7 +195,7 @@ describeServers('editing a letter and sending it', (api) => {
     }
     const none = await send({ edit: 2, include_dead: true })
     expect(none).toMatchObject({ status: 409, body: { error: { code: 'LETTER_NOT_RETRYABLE' } } })
-    expect(none.body.error.message).toContain('no such edited version')
+    expect(none.body.error.message).toContain('has no edited version 2')
     const { body } = await api.get(`/api/v1/letters/${id}`)
     expect(body.edits).toHaveLength(1)
     expect(body.redrives.map(({ edit }: Body) => edit)).toEqual([null, 1, 1])

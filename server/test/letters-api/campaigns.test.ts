@@ -275,7 +275,11 @@ describeServers('a campaign', (api) => {
     expect(body).toMatchObject({ state: 'running', ...quick, halt_min: 10 })
     await until(look, ({ counts }) => counts.pending === 0)
     const { entries } = (await api.get(`/api/v1/audit?target=${id}&action=campaign.adjust`)).body
-    expect(entries).toMatchObject([{ reason: 'it works', details: { from: 'running', ...quick } }])
+    const before = { rate_per_second: 1, ramp: '0s', halt_ratio: 0.2 }
+    expect(entries).toMatchObject([{ reason: 'it works', details: { from: 'running', ...quick, before } }])
+    expect((await change({ halt_min: 11, reason: '  ' })).status).toBe(200)
+    const { body: latest } = await api.get(`/api/v1/audit?target=${id}&limit=1`)
+    expect(latest.entries).toMatchObject([{ action: 'campaign.adjust', reason: '' }])
     for (const wrong of [
       {},
       { reason: 'x' },

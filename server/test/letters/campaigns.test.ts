@@ -249,7 +249,16 @@ describeSome(['SQLite memory', 'PostgreSQL'], 'a campaign', (given) => {
       action: 'campaign.adjust',
       countMax: 9,
     })
-    expect(audit).toMatchObject([{ actor: ann.actor, details: { from: 'running', ...changes } }])
+    expect(audit).toMatchObject([
+      {
+        actor: ann.actor,
+        details: {
+          from: 'running',
+          ...changes,
+          before: { ratePerSecond: 10, haltRatio: campaign.spec.haltRatio },
+        },
+      },
+    ])
     await world.letters.campaigns.adjust(campaign.id, changes, ann)
     expect(
       await given.storage.listAudit({ target: campaign.id, action: 'campaign.adjust', countMax: 9 }),

@@ -149,7 +149,7 @@ function nowhere({ rootId, origin }: Item): string {
 /** What was captured without a word of where it came from has its dead queue for it. */
 function whyNotToDeadQueue({ queue, origin }: Item): string {
   return origin === null || origin.name === queue
-    ? 'does not say where it came from: redrive it to a queue that you name'
+    ? 'came from its own dead queue, or does not say where from: redrive it to a queue that you name'
     : 'came from a dead queue and is never sent to one'
 }
 

@@ -85,6 +85,12 @@ describe('a campaign that is adjusted', () => {
     expect(sentAt(on, noon + 6 * second)).toBe(110)
   })
 
+  it('has no ramp where it has no rate', () => {
+    expect(() => adjust(facts(), { rampUs: second }, noon)).toThrow('no meaning without a rate')
+    const ramping = facts({}, { ratePerSecond: 100, rampUs: 10 * second })
+    expect(adjust(ramping, { ratePerSecond: 0 }, noon).spec).toMatchObject({ ratePerSecond: 0, rampUs: 0 })
+  })
+
   it('halts by the new bounds, and keeps its pace when only those change', () => {
     const going = facts({}, { ratePerSecond: 10 })
     const strict = adjust(going, { haltRatio: 0, haltMin: 1 }, noon + second)

@@ -15,6 +15,7 @@ import type { LetterCursor } from '../../storage/letter-store.ts'
 import type { CampaignChanges, CampaignSpec, CampaignState } from '../letters.ts'
 import { stepLettersMax } from '../parts.ts'
 import { fillPace, type Pace, rateAt, spendPace, startPace } from './pace.ts'
+import { checkRamp } from './spec.ts'
 
 /** All that is known of a campaign, besides the counts of its set. */
 export type CampaignFacts = Readonly<{
@@ -154,7 +155,10 @@ export function afterFreezing(facts: CampaignFacts, size: number, now: Instant):
  */
 export function adjust(facts: CampaignFacts, changes: CampaignChanges, now: Instant): CampaignFacts {
   if (facts.state === 'done' || facts.state === 'cancelled') throw notFrom(facts, 'changed')
-  const spec = { ...facts.spec, ...changes }
+  // As fast as it goes has no ramp.
+  const rampUs = changes.ratePerSecond === 0 ? 0 : facts.spec.rampUs
+  const spec = { ...facts.spec, rampUs, ...changes }
+  checkRamp(spec)
   const names = Object.keys(changes) as (keyof CampaignChanges)[]
   if (names.every((name) => spec[name] === facts.spec[name])) return facts
   const going = { ...facts.pace, at: now, tokens: 0 }

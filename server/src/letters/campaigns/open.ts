@@ -3,7 +3,7 @@ import type { Trace } from '../../engine/engine.ts'
 import { KnownError } from '../../errors.ts'
 import type { StoredCampaign } from '../../storage/campaign-store.ts'
 import type { AuditEntry } from '../../storage/storage.ts'
-import type { Campaign, CampaignSpec, Campaigns } from '../letters.ts'
+import type { Campaign, CampaignChanges, CampaignSpec, Campaigns } from '../letters.ts'
 import { type LettersParts, silent } from '../parts.ts'
 import { createSearch } from '../search.ts'
 import { type Action, auditOf } from '../trail.ts'
@@ -50,7 +50,7 @@ export function openCampaigns(parts: LettersParts & { owner: string }): OpenedCa
     trace: Trace,
     action: Action,
     change: (facts: CampaignFacts, counts: Campaign['counts']) => CampaignFacts,
-    details: AuditEntry['details'] = {},
+    detailsOf: (facts: CampaignFacts) => AuditEntry['details'] = () => ({}),
   ): Promise<Campaign> => {
     for (let tries = 1; ; tries++) {
       const found = await stored(id)
@@ -60,11 +60,11 @@ export function openCampaigns(parts: LettersParts & { owner: string }): OpenedCa
       try {
         await storage.write([
           putOf(found, changed),
-          auditOf(clock, trace, action, [id], {
+          auditOf(clock, { ...trace, reason: trace.reason.trim() }, action, [id], {
             name: facts.spec.name,
             from: facts.state,
             counts: found.counts,
-            ...details,
+            ...detailsOf(facts),
           }),
         ])
       } catch (error) {
@@ -134,14 +134,18 @@ export function openCampaigns(parts: LettersParts & { owner: string }): OpenedCa
     adjust: async (id, adjusted, trace) => {
       checkChanges(adjusted)
       const change = (facts: CampaignFacts) => adjust(facts, adjusted, clock.now())
-      return decide(id, trace, 'campaign.adjust', change, adjusted)
+      const names = Object.keys(adjusted) as (keyof CampaignChanges)[]
+      return decide(id, trace, 'campaign.adjust', change, ({ spec }) => ({
+        ...adjusted,
+        before: Object.fromEntries(names.map((name) => [name, spec[name]])),
+      }))
     },
     pause: (id, trace) =>
-      decide(id, trace, 'campaign.pause', (facts) => pause(facts, trace.reason, clock.now())),
+      decide(id, trace, 'campaign.pause', (facts) => pause(facts, trace.reason.trim(), clock.now())),
     resume: (id, trace) =>
       decide(id, trace, 'campaign.resume', (facts, counts) => resume(facts, counts, clock.now())),
     cancel: (id, trace) =>
-      decide(id, trace, 'campaign.cancel', (facts) => cancel(facts, trace.reason, clock.now())),
+      decide(id, trace, 'campaign.cancel', (facts) => cancel(facts, trace.reason.trim(), clock.now())),
     watch: (id, signal) =>
       watchCampaign(
         () => get(id),

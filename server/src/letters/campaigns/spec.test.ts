@@ -34,6 +34,7 @@ describe('the spec of a campaign', () => {
     ['canaryCount is 0.5', { canaryCount: 0.5 }],
     ['ratePerSecond is NaN', { ratePerSecond: Number.NaN }],
     ['rampUs is -1', { rampUs: -1 }],
+    ['a ramp has no meaning without a rate', { rampUs: 1, ratePerSecond: 0 }],
     ['haltRatio is 1.1', { haltRatio: 1.1 }],
     ['haltMin is -1', { haltMin: -1 }],
     ['no letters are named', { selection: { letterIds: [] } }],

@@ -26,6 +26,7 @@ export function checkSpec(spec: CampaignSpec): CampaignSpec {
   checkTexts(spec, 'the campaign')
   whole('canaryCount', spec.canaryCount, 0, canaryMax)
   checkChanges(spec)
+  checkRamp(spec)
   if ('letterIds' in spec.selection) checkIds(spec.selection.letterIds)
   // What is given up has no outcome to wait for, and goes nowhere.
   const canaryCount = spec.action === 'discard' ? 0 : spec.canaryCount
@@ -39,6 +40,11 @@ export function checkChanges({ ratePerSecond, rampUs, haltRatio, haltMin }: Camp
   if (haltMin !== undefined) whole('haltMin', haltMin, 0, haltMinMax)
   if (ratePerSecond !== undefined) between('ratePerSecond', ratePerSecond, 0, rateMax)
   if (haltRatio !== undefined) between('haltRatio', haltRatio, 0, 1)
+}
+
+/** Who gives one means to be careful: without a rate it would all go at once. */
+export function checkRamp({ rampUs, ratePerSecond }: Pick<CampaignSpec, 'rampUs' | 'ratePerSecond'>): void {
+  if (rampUs > 0 && ratePerSecond === 0) throw refused('a ramp has no meaning without a rate per second')
 }
 
 export function checkReason(reason: string): string {

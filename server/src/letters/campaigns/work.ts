@@ -75,7 +75,10 @@ export function createCampaignWork(
     audit: readonly WriteAudit[] = [],
   ): Promise<void> => {
     const { state, stateReason } = facts
-    const halt = auditOf(clock, { ...policyTrace, reason: stateReason }, 'campaign.halt', [stored.id], {})
+    const halt = auditOf(clock, { ...policyTrace, reason: stateReason }, 'campaign.halt', [stored.id], {
+      name: facts.spec.name,
+      counts: stored.counts,
+    })
     await storage.write([
       { op: 'fence', lock },
       putOf(stored, facts),

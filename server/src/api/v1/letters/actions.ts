@@ -228,7 +228,10 @@ async function redriveOne(request: FastifyRequest, id: string, spec: OneSpec, co
     { target: target ?? null, edit, isDeadAllowed, isCapped: false },
     trace,
   )
-  if (sent?.isStarted !== true) throw notSent(id, sent?.why ?? 'missing', target)
+  if (sent?.isStarted !== true) {
+    if (sent?.why === 'no-edit') throw editNotFound(id, spec.edit)
+    throw notSent(id, sent?.why ?? 'missing', target)
+  }
   return { ...viewSent(id, sent), edit: sent.edit ?? null }
 }
 
@@ -294,6 +297,11 @@ function targetInvalid(target: string | undefined, why: NotSent): KnownError {
   return why === 'dead-target'
     ? new KnownError('TARGET_INVALID', `${named} takes dead letters: a redrive never goes there`)
     : new KnownError('TARGET_INVALID', `${named} is not there any more, or was never a queue of this server`)
+}
+
+function editNotFound(id: string, edit: OneSpec['edit']): KnownError {
+  const message = `letter ${id} has no edited version ${edit}: GET /api/v1/letters/${id} shows them as edits`
+  return new KnownError('LETTER_NOT_RETRYABLE', message)
 }
 
 function notSent(id: string, why: NotSent, target: string | undefined): KnownError {
