@@ -6,6 +6,7 @@ import { type Instant, later } from '../core/instant.ts'
 import type { Leased } from '../core/item.ts'
 import type { Queue } from '../core/queue.ts'
 import { isExpired } from '../core/transitions.ts'
+import { stepBytesMax } from '../storage/step-of.ts'
 import { deal, type Hand } from './deal.ts'
 import type { LeaseWaiters, Leasing } from './lease-waiters.ts'
 import { whenUnknown } from './refused-batch.ts'
@@ -20,7 +21,7 @@ const dealtMax = 4_000
  * What the payloads of a deal should be together, if they are like those of the last one. A hundred items of 16 MiB asked
  * for at once take longer than callers wait, again and again: whoever leases in large batches would never get any.
  */
-const dealtBytes = 16 * 2 ** 20
+const dealtBytes = stepBytesMax
 const dealtMin = 4
 /** One is written while the answers to the other go out, and their callers come back. */
 const dealsMax = 2
@@ -127,7 +128,9 @@ export class Dealer {
       this.#parts.onDue(later(now, leaseUs))
       for (const [index, plan] of plans.entries()) {
         const items = results[index] ?? []
-        this.#stock.book(plan.claim, items.length, before)
+        // So much at a time: what else was there still is.
+        const asked = bytesOf(items) >= stepBytesMax ? items.length : plan.claim.asked
+        this.#stock.book({ ...plan.claim, asked }, items.length, before)
         this.#serve(plan, items, now)
       }
       this.#learn(results)
@@ -159,7 +162,7 @@ export class Dealer {
     let [count, bytes] = [0, 0]
     for (const items of dealt) {
       count += items.length
-      for (const { payload } of items) bytes += payload.length
+      bytes += bytesOf(items)
     }
     if (count === 0) return
     const fitting = Math.floor((dealtBytes * count) / Math.max(bytes, 1))
@@ -213,4 +216,10 @@ export class Dealer {
       return false
     }
   }
+}
+
+function bytesOf(items: readonly Leased[]): number {
+  let bytes = 0
+  for (const { payload } of items) bytes += payload.length
+  return bytes
 }

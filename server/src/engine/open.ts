@@ -3,6 +3,7 @@ import type { Queue } from '../core/queue.ts'
 import { KnownError } from '../errors.ts'
 import { checkCommand } from '../storage/check-command.ts'
 import { queueNotFound } from '../storage/queue-checks.ts'
+import { stepBytesMax } from '../storage/step-of.ts'
 import type { AuditEntry, Change, Command, Imported, ImportedItem, Storage } from '../storage/storage.ts'
 import { createAnnouncer } from './announcer.ts'
 import { createClockwork } from './clockwork.ts'
@@ -28,8 +29,6 @@ export type EngineOptions = Readonly<{
 
 /** A clear or an import of many is written in steps: a long transaction would keep all others waiting. */
 const stepItemsMax = 1_000
-/** A step of an import ends with the item that reaches this: the store can be expected to write it in time. */
-const stepBytesMax = 16 * 2 ** 20
 /** How often waiting leases look for what other servers put in, should a wake-up be lost. */
 const refreshMs = 1_000
 

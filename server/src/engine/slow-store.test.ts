@@ -91,6 +91,16 @@ describe('the engine with a store that takes its time', () => {
     expect(Math.max(...asked)).toBeGreaterThan(20)
   })
 
+  it('gives of large items what it can at once, and the rest to who waits behind', async () => {
+    await openedSlow()
+    await engine.produce('orders', Array(5).fill({ payload: new Uint8Array(9 * 2 ** 20) }))
+    const leases = await Promise.all(['a', 'b', 'c'].map((worker) => aLease(worker, 5, 10_000)))
+    expect(leases.map(({ items }) => items.length).sort()).toEqual([1, 1, 1])
+    // One after the other, with nothing that would wake them but what is there.
+    expect((await aLease('d', 5, 10_000)).items).toHaveLength(1)
+    expect((await aLease('e', 5, 10_000)).items).toHaveLength(1)
+  })
+
   it('tells who completes, and who waits behind that when its own time is over', async () => {
     await openedSlow()
     await engine.produce('orders', newItems(2))

@@ -256,12 +256,6 @@ export const headBytes = 256
  */
 export const pageBytesMax = 16 * 2 ** 20
 
-/**
- * A transaction that moves, copies or removes payloads ends with the letter that reaches so many bytes of them, however few
- * letters those are: a thousand of 16 MiB in one go would keep everybody else waiting for minutes.
- */
-export const stepBytesMax = 16 * 2 ** 20
-
 /** What a letter adds to its page: all that may be long, about. */
 export function weightOf({
   payload,

@@ -1,4 +1,8 @@
-import { stepBytesMax } from './letter-store.ts'
+/**
+ * A transaction that moves, copies or removes payloads ends with the item that reaches so many bytes of them, however few
+ * items those are: a thousand of 16 MiB in one go would keep everybody else waiting for minutes.
+ */
+export const stepBytesMax = 16 * 2 ** 20
 
 /**
  * Of what was found, at most `countMax`, as much as one transaction takes: up to the one that reaches `stepBytesMax`, which is

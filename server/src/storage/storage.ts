@@ -177,7 +177,8 @@ export type Produced = Readonly<{
 /**
  * Hands each available item to exactly one caller: highest priority first, then oldest. Item number i
  * goes to `holders[i]`, so many waiting leasers are served by one command. Adds 1 to attempts; the
- * deadline is now + the queue's lease time. Never waits for another caller. A paused queue gives nothing.
+ * deadline is now + the queue's lease time. Never waits for another caller. A paused queue gives nothing. May give fewer than
+ * there are once their payloads reach `stepBytesMax` together: whoever got that much asks again.
  */
 export type LeaseItems = Readonly<{
   op: 'lease'

@@ -1,4 +1,5 @@
 import { expect, it } from 'vitest'
+import { stepBytesMax } from '../../src/storage/step-of.ts'
 import type { NewItem } from '../../src/storage/storage.ts'
 import { aNewItem, bytes, hour, minute, newItems, noon, second, textOf } from '../make.ts'
 import { describeStores } from './stores.ts'
@@ -21,6 +22,28 @@ describeStores('leasing', (given) => {
       [ids[2], 'c'],
     ])
     expect(await lease(queue, ['f'])).toEqual([])
+  })
+
+  it('of large items may end at 16 MiB, gives at least one, and the rest next time', async () => {
+    const queue = await given.queue()
+    const sizes = [17, 9, 9, 1, 9].map((megabytes) => megabytes * 2 ** 20)
+    const ids = await produce(
+      queue,
+      sizes.map((size) => ({ payload: new Uint8Array(size) })),
+    )
+    const given5 = Array<string>(5).fill('w')
+    const answers: string[][] = []
+    for (let left = ids.length; left > 0; ) {
+      const leased = await lease(queue, given5)
+      expect(leased.slice(0, -1).reduce((sum, { payload }) => sum + payload.length, 0)).toBeLessThan(
+        given.name === 'PostgreSQL' ? Number.POSITIVE_INFINITY : stepBytesMax,
+      )
+      expect(leased.length).toBeGreaterThan(0)
+      answers.push(leased.map(({ id }) => id))
+      left -= leased.length
+    }
+    expect(answers.flat()).toEqual(ids)
+    expect(await lease(queue, given5)).toEqual([])
   })
 
   it('hands out the highest priority first, then the oldest', async () => {

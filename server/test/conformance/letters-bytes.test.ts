@@ -99,6 +99,7 @@ describeStores('the bytes of letters', (given) => {
       const pages: number[][] = []
       for (let query: Partial<LettersQuery> | null = {}; query !== null; ) {
         const page = await list({ filter: { queues: [queue] }, isDescending, ...query })
+        expect(page.looked).toBe(page.letters.length)
         pages.push(page.letters.map(({ payload }) => payload.length))
         query = page.next === null ? null : { after: page.next }
       }

@@ -30,6 +30,35 @@ class Diary {
 describeSome(['PostgreSQL'], 'two servers and the same letters', (given) => {
   const acts = letterActs(given)
 
+  it('never say of one that goes to the archive and back that it is missing', async () => {
+    const { work, letters } = await acts.queues()
+    const ids = await acts.bury(work, newItems(10))
+    const other = await given.place.open()
+    let isMoving = true
+    const moving = (async () => {
+      for (let times = 0; times < 100; times++) {
+        const now = noon + times * minute
+        await given.run({ op: 'discard', letters: ids.map((letterId) => ({ letterId })), reason: '', now })
+        await given.run({ op: 'archive', queue: letters, endedBefore: now + 1, countMax: 100, now })
+        await given.run({ op: 'restore', letterIds: ids, now })
+      }
+    })().finally(() => {
+      isMoving = false
+    })
+    const told = new Set<string>()
+    const how = { isDeadAllowed: true, isCapped: false, actor: 'ann', now: noon } as const
+    while (isMoving) {
+      const asked = ids.map((letterId) => ({ letterId, queue: 'nowhere' }))
+      for (const each of await run(other, { op: 'redrive', letters: asked, ...how })) {
+        told.add(each.isStarted ? 'started' : each.why)
+      }
+    }
+    await moving
+    expect(told).not.toContain('missing')
+    expect([...told].every((why) => ['no-target', 'discarded', 'archived'].includes(why))).toBe(true)
+    expect(told.size).toBeGreaterThan(1)
+  })
+
   it('under random work start each redrive once, end it once, and lose no letter', {
     timeout: 120_000,
   }, async () => {

@@ -1,6 +1,7 @@
 import { queueEntries } from '../act-trace.ts'
 import { archiveDetails, endedStatesOf } from '../ended-states.ts'
-import { type LetterResults, type PurgeArchive, stepBytesMax } from '../letter-store.ts'
+import type { LetterResults, PurgeArchive } from '../letter-store.ts'
+import { stepBytesMax } from '../step-of.ts'
 import type { Archive, Results } from '../storage.ts'
 import { int4s } from './arrays.ts'
 import { insertEntries } from './audit.ts'

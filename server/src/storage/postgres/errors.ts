@@ -7,7 +7,7 @@ export class OutcomeUnknown extends Error {
   }
 }
 
-/** What this server remembered of a queue is out of date. Nothing was written: read again, do again. */
+/** What was remembered or read of something is out of date. Nothing was written: read again, do again. */
 export class Stale extends Error {
   constructor(what: string) {
     super(`${what} changed meanwhile`)

@@ -3,6 +3,7 @@ import type { Item } from '../../core/item.ts'
 import { ksuidProblem } from '../../core/ksuid.ts'
 import { texts, uuids } from './arrays.ts'
 import type { Row, Statement } from './connections.ts'
+import { Stale } from './errors.ts'
 import { needsGroup, withGroups } from './groups.ts'
 import type { KnownQueue } from './queues.ts'
 import { type ColumnName, encode, itemOf, parametersOf, readDecisiveColumns, type Stored } from './rows.ts'
@@ -37,15 +38,20 @@ export async function holdLetters(
   )
 }
 
-const findArchived: Statement = {
-  name: 'find-archived-letters',
-  text: `select w.letter_id from unnest($1::uuid[], $2::text[]) as w(uuid, letter_id) where exists (
-      select from redrive.archive f
+/** Both at one instant: between two looks a letter may go from one to the other. */
+const findPlaces: Statement = {
+  name: 'find-places-of-letters',
+  text: `select w.letter_id, l.is_live, a.is_archived from unnest($1::uuid[], $2::text[]) as w(uuid, letter_id)
+    left join lateral (
+      select true as is_live from redrive.items_sourced f
+      where f.uuid = w.uuid and coalesce(f.root_id, f.id) = w.letter_id and f.origin is not null limit 1) l on true
+    left join lateral (
+      select true as is_archived from redrive.archive f
       where f.uuid = w.uuid and coalesce(f.root_id, f.id) = w.letter_id and f.origin is not null
-        and f.uuid is not null)`,
+        and f.uuid is not null limit 1) a on true`,
 }
 
-/** Why letters are not among the live ones. Asked only about those that are not. */
+/** Why letters are not among the live ones. Asked only about those that are not; who came there since is to be looked at again. */
 export async function whyNotThere(
   { connection }: Transaction,
   letterIds: readonly string[],
@@ -53,8 +59,12 @@ export async function whyNotThere(
 ): Promise<(letterId: string) => 'missing' | 'archived'> {
   const gone = [...new Set(letterIds)].filter((id) => !live.has(id) && isId(id))
   if (gone.length === 0) return () => 'missing'
-  const rows = await connection.query(findArchived, [uuids(gone), texts(gone)])
-  const archived = new Set(rows.map((row) => row.letter_id as string))
+  const rows = await connection.query(findPlaces, [uuids(gone), texts(gone)])
+  const restored = rows.find(({ is_live }) => is_live === true)
+  if (restored !== undefined) throw new Stale(`letter ${restored.letter_id}`)
+  const archived = new Set(
+    rows.filter(({ is_archived }) => is_archived === true).map((row) => row.letter_id as string),
+  )
   return (letterId) => (archived.has(letterId) ? 'archived' : 'missing')
 }
 

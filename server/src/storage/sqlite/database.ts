@@ -57,6 +57,20 @@ export class Database {
     return this.#guard(() => this.#prepareArrays(sql).all(...values) as unknown as Values[])
   }
 
+  /** Up to the row that is enough, which is one of them; those after it are not read. */
+  arraysUntil(isEnough: (row: Values) => boolean, sql: string, ...values: Bound[]): Values[] {
+    return this.#guard(() => {
+      const rows: Values[] = []
+      for (const row of this.#prepareArrays(sql).iterate(
+        ...values,
+      ) as Iterable<unknown> as Iterable<Values>) {
+        rows.push(row)
+        if (isEnough(row)) break
+      }
+      return rows
+    })
+  }
+
   array(sql: string, ...values: Bound[]): Values | undefined {
     return this.#guard(() => this.#prepareArrays(sql).get(...values) as unknown as Values | undefined)
   }

@@ -1,6 +1,8 @@
 import { later } from '../../core/instant.ts'
 import type { Leased } from '../../core/item.ts'
+import { stepBytesMax } from '../step-of.ts'
 import type { LeaseItems } from '../storage.ts'
+import type { Values } from './database.ts'
 import { itemColumnList, itemColumns, itemOf } from './rows.ts'
 import type { Transaction } from './transaction.ts'
 
@@ -9,6 +11,7 @@ const readySql = `select ${itemColumnList}, rowid from items
   order by priority desc, id limit +?`
 
 const rowidPlace = itemColumns.length
+const payloadPlace = itemColumns.indexOf('payload')
 
 const leaseSql = `update items
   set state = 1, letter_state = iif(group_id is null, null, 1), attempts = ?, lease_holder = ?, lease_deadline = ?, due_at = ?, updated_at = ?
@@ -18,7 +21,14 @@ export function lease({ database, book, tally }: Transaction, command: LeaseItem
   const known = book.at(command.queue, command.partition)
   if (known.queue.isPaused || command.holders.length === 0) return []
   const deadline = later(command.now, known.queue.leaseUs)
-  const rows = database.arrays(readySql, known.id, command.partition, command.holders.length)
+  let bytes = 0
+  // Everybody waits for the writer: of large items it reads no more than are given out.
+  const isEnough = (row: Values): boolean => {
+    bytes += (row[payloadPlace] as Uint8Array).length
+    return bytes >= stepBytesMax
+  }
+  const asked = command.holders.length
+  const rows = database.arraysUntil(isEnough, readySql, known.id, command.partition, asked)
   return rows.map((row, index) => {
     const item = itemOf(row, command.queue)
     if (item.state !== 'waiting') throw new Error(`item ${item.id} is ready but ${item.state}`)

@@ -30,15 +30,21 @@ const readMsMax = 250
 const lookedAtLeast = 64
 
 type FindQuery = Omit<LettersQuery, 'bytes'>
-type Found = Readonly<{ places: readonly Place[]; looked: number; next: LetterCursor | null }>
+/** `lookedAt`: how many were looked at until each place was found. */
+type Found = Readonly<{
+  places: readonly Place[]
+  lookedAt: readonly number[]
+  looked: number
+  next: LetterCursor | null
+}>
 
 export function listLetters(database: Database, query: LettersQuery): LettersPage {
-  const { places, looked, next } = findLetters(database, query)
+  const { places, lookedAt, looked, next } = findLetters(database, query)
   const names = queueNames(database)
   const sql = `select ${columnsOf[query.bytes]} from items where rowid = ?`
   const letters: ListedLetter[] = []
   let bytes = 0
-  for (const place of places) {
+  for (const [index, place] of places.entries()) {
     const row = database.array(sql, place.rowid)
     if (row === undefined) continue
     const name = names.get(row[0] as number) ?? ''
@@ -48,7 +54,7 @@ export function listLetters(database: Database, query: LettersQuery): LettersPag
     if (query.bytes === 'head') bytes += letter.payloadBytes ?? letter.payload.length
     else bytes += weightOf(letter)
     if (bytes >= pageBytesMax && place !== places.at(-1)) {
-      return { letters, looked, next: { value: place.value, id: place.id } }
+      return { letters, looked: lookedAt[index] ?? looked, next: { value: place.value, id: place.id } }
     }
   }
   return { letters, looked, next }
@@ -74,6 +80,7 @@ export function findLetters(database: Database, query: FindQuery, msMax = readMs
   const { parts, check } = planOf(database, query)
   const merged = new MergedLetters(parts, query.isDescending)
   const places: Place[] = []
+  const lookedAt: number[] = []
   const until = performance.now() + msMax
   let looked = 0
   let last: Place | undefined
@@ -82,11 +89,14 @@ export function findLetters(database: Database, query: FindQuery, msMax = readMs
     if (place === undefined) break
     last = place
     looked++
-    if (check === undefined || check(place.rowid)) places.push(place)
+    if (check === undefined || check(place.rowid)) {
+      places.push(place)
+      lookedAt.push(looked)
+    }
     if (check !== undefined && looked % lookedAtLeast === 0 && performance.now() > until) break
   }
-  if (merged.isEmpty) return { places, looked, next: null }
-  return { places, looked, next: last ? { value: last.value, id: last.id } : (query.after ?? null) }
+  if (merged.isEmpty) return { places, lookedAt, looked, next: null }
+  return { places, lookedAt, looked, next: last ? { value: last.value, id: last.id } : (query.after ?? null) }
 }
 
 type Plan = Readonly<{

@@ -160,7 +160,12 @@ export function findLettersByUuid(
     if (range === undefined) return []
     const live = `select root_id from items where ${isLetterSql} and root_id between ? and ? limit 1`
     const old = 'select root_id from archive where group_id is not null and root_id between ? and ? limit 1'
-    const row = database.array(live, range.first, range.last) ?? database.array(old, range.first, range.last)
+    const [first, last] = [range.first, range.last]
+    // One that is brought back between the two looks is live by then.
+    const row =
+      database.array(live, first, last) ??
+      database.array(old, first, last) ??
+      database.array(live, first, last)
     return row === undefined ? [] : [{ uuid, letterId: row[0] as string }]
   })
 }
