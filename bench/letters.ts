@@ -171,7 +171,7 @@ async function beside(
 ): Promise<Readonly<{ ratio: Ratio; note: string }>> {
   // About twice as many as can be sent meanwhile: of millions it would be busy freezing them all the time.
   const days = Math.min(13, (30 * besideLetters) / (count * queueShare('stock-dead')))
-  const died = { from: now - (5 + days) * usPerDay, until: now - 5 * usPerDay }
+  const died = { from: Math.round(now - (5 + days) * usPerDay), until: now - 5 * usPerDay }
   const selection = { queues: ['stock-dead'], states: ['waiting'], died }
   const trace = { actor: 'bench', reason: 'benchmark', requestId: '' }
   const { id } = await letters.campaigns.create(campaignOf(selection, besideRate), trace)
