@@ -99,14 +99,12 @@ async function findAnywhere(
   storage: Pick<Storage, 'getLetters' | 'getArchivedLetters'>,
   letterId: string,
 ): Promise<Pick<LetterDetail, 'item' | 'archivedAt'> | null> {
-  for (const isLast of [false, true]) {
-    const [live] = await storage.getLetters([letterId])
-    if (live !== undefined) return { item: live, archivedAt: null }
-    if (isLast) break
-    const [archived] = await storage.getArchivedLetters([letterId])
-    if (archived !== undefined) return archived
-  }
-  return null
+  const [live] = await storage.getLetters([letterId])
+  if (live !== undefined) return { item: live, archivedAt: null }
+  const [archived] = await storage.getArchivedLetters([letterId])
+  if (archived !== undefined) return archived
+  const [restored] = await storage.getLetters([letterId])
+  return restored === undefined ? null : { item: restored, archivedAt: null }
 }
 
 async function search(

@@ -161,10 +161,12 @@ export function adjust(facts: CampaignFacts, changes: CampaignChanges, now: Inst
   checkRamp(spec)
   const names = Object.keys(changes) as (keyof CampaignChanges)[]
   if (names.every((name) => spec[name] === facts.spec[name])) return facts
-  const going = { ...facts.pace, at: now, tokens: 0 }
-  const isPace = changes.ratePerSecond !== undefined || changes.rampUs !== undefined
-  const pace = changes.rampUs !== undefined ? startPace(now) : isPace ? going : facts.pace
-  return { ...facts, spec, pace, updatedAt: now }
+  return { ...facts, spec, pace: adjustedPace(facts.pace, changes, now), updatedAt: now }
+}
+
+function adjustedPace(pace: Pace, { ratePerSecond, rampUs }: CampaignChanges, now: Instant): Pace {
+  if (rampUs !== undefined) return startPace(now)
+  return ratePerSecond === undefined ? pace : { ...pace, at: now, tokens: 0 }
 }
 
 export function pause(facts: CampaignFacts, reason: string, now: Instant): CampaignFacts {
