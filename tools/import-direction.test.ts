@@ -25,7 +25,7 @@ const targets = {
   letters: 'letters/capture.ts',
   ops: 'ops/log.ts',
   config: 'config/settings.ts',
-  api: 'api/route.ts',
+  api: 'api/http/route.ts',
   server: 'server.ts',
   cli: 'cli/main.ts',
 } as const

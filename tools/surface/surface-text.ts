@@ -1,4 +1,4 @@
-import { permissions } from '../../server/src/api/permission.ts'
+import { permissions } from '../../server/src/api/http/permission.ts'
 import { routes } from '../../server/src/api/routes.ts'
 import {
   environmentNameOf,

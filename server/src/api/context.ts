@@ -6,7 +6,7 @@ import type { Logger } from '../ops/log.ts'
 import type { Metrics } from '../ops/metrics.ts'
 import type { Storage } from '../storage/storage.ts'
 import type { DlqLimits } from './dlq/limits.ts'
-import type { HttpLimits } from './http-limits.ts'
+import type { HttpLimits } from './http/http-limits.ts'
 import type { LeaseCalls } from './lease-calls.ts'
 import type { QueueApiLimits } from './queue/limits.ts'
 

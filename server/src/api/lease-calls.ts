@@ -1,6 +1,6 @@
 import type { FastifyReply } from 'fastify'
 import { KnownError } from '../errors.ts'
-import { clientGone, isClientThere } from './client-gone.ts'
+import { clientGone, isClientThere } from './http/client-gone.ts'
 
 /** How a lease call ends before its time. */
 export type LeaseEnd = Readonly<{ signal: AbortSignal; isThere(): boolean }>

@@ -4,8 +4,8 @@
  */
 import { Type } from 'typebox'
 import type { KnownError } from '../../errors.ts'
-import type { Dialect } from '../dialect.ts'
-import { type FieldFault, InvalidRequest } from '../invalid-request.ts'
+import type { Dialect } from '../http/dialect.ts'
+import { type FieldFault, InvalidRequest } from '../http/validation/invalid-request.ts'
 import { v1 } from '../v1/dialect.ts'
 
 export const prefix = '/api/v1/dlq'

@@ -1,5 +1,5 @@
 import { ksuidProblem } from '../../core/ksuid.ts'
-import { InvalidRequest } from '../invalid-request.ts'
+import { InvalidRequest } from '../http/validation/invalid-request.ts'
 
 const uuid = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i
 /** What ids were in systems that this API took the place of: known to be unknown. */

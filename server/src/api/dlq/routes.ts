@@ -1,10 +1,10 @@
-import type { Route } from '../route.ts'
-import { listRoute } from './list.ts'
-import { messageRoutes } from './messages.ts'
-import { purgeRoute } from './purge.ts'
-import { requeueRoute } from './requeue.ts'
-import { statsRoute } from './stats.ts'
-import { topicRoutes } from './topics.ts'
+import type { Route } from '../http/route.ts'
+import { listRoute } from './management/list.ts'
+import { purgeRoute } from './management/purge.ts'
+import { requeueRoute } from './management/requeue.ts'
+import { statsRoute } from './management/stats.ts'
+import { messageRoutes } from './topics/messages.ts'
+import { topicRoutes } from './topics/topics.ts'
 
 export const dlqRoutes: readonly Route[] = [
   listRoute,

@@ -3,7 +3,7 @@ import { fileURLToPath } from 'node:url'
 import type { FastifyReply } from 'fastify'
 import { Type } from 'typebox'
 import { KnownError } from '../../errors.ts'
-import { route } from '../route.ts'
+import { route } from '../http/route.ts'
 import { v1 } from '../v1/dialect.ts'
 import { pageHeaders } from './page-headers.ts'
 

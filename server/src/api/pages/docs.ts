@@ -2,7 +2,7 @@ import { createRequire } from 'node:module'
 import { dirname, join } from 'node:path'
 import { Type } from 'typebox'
 import { KnownError } from '../../errors.ts'
-import { route } from '../route.ts'
+import { route } from '../http/route.ts'
 import { v1 } from '../v1/dialect.ts'
 import { docsHeaders } from './page-headers.ts'
 

@@ -1,10 +1,10 @@
-import { completeRoute } from './complete.ts'
-import { leaseRoute } from './lease.ts'
-import { produceRoute } from './produce.ts'
-import { queueCareRoutes } from './queue-care.ts'
-import { queuesRoutes } from './queues.ts'
-import { retryRoute } from './retry.ts'
-import { storageItemsRoutes } from './storage-items.ts'
+import { completeRoute } from './items/complete.ts'
+import { leaseRoute } from './items/lease.ts'
+import { produceRoute } from './items/produce.ts'
+import { retryRoute } from './items/retry.ts'
+import { queueCareRoutes } from './queues/queue-admin.ts'
+import { queuesRoutes } from './queues/queues.ts'
+import { storageItemsRoutes } from './storage/storage-items.ts'
 
 /** The whole Queue API, but for namespaces and access. */
 export const queueApiRoutes = [

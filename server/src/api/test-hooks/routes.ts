@@ -5,9 +5,9 @@
 import { Type } from 'typebox'
 import { parseDuration } from '../../core/duration.ts'
 import { KnownError } from '../../errors.ts'
-import { type Route, route } from '../route.ts'
+import { type Route, route } from '../http/route.ts'
+import { formatInstant, parseInstant } from '../http/wire/wire-time.ts'
 import { v1 } from '../v1/dialect.ts'
-import { formatInstant, parseInstant } from '../wire-time.ts'
 
 export type TestHooks = Readonly<{
   freeze(at: number): void

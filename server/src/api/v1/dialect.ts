@@ -1,8 +1,8 @@
 import { Type } from 'typebox'
 import { KnownError } from '../../errors.ts'
-import type { Dialect } from '../dialect.ts'
-import { InvalidRequest } from '../invalid-request.ts'
-import { parseJson } from '../parse-json.ts'
+import type { Dialect } from '../http/dialect.ts'
+import { InvalidRequest } from '../http/validation/invalid-request.ts'
+import { parseJson } from '../http/wire/parse-json.ts'
 
 export const ErrorBody = Type.Object({
   error: Type.Object({

@@ -1,5 +1,5 @@
 import { Type } from 'typebox'
-import { route } from '../route.ts'
+import { route } from '../http/route.ts'
 import { v1 } from './dialect.ts'
 
 export const Info = Type.Object({

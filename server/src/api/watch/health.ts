@@ -1,7 +1,7 @@
 import { type Static, Type } from 'typebox'
-import { route } from '../route.ts'
+import { route } from '../http/route.ts'
+import { formatInstant } from '../http/wire/wire-time.ts'
 import { v1 } from '../v1/dialect.ts'
-import { formatInstant } from '../wire-time.ts'
 
 const Status = Type.Enum(['pass', 'fail'])
 export const HealthBody = Type.Object({

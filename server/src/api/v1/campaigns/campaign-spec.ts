@@ -4,10 +4,10 @@ import { campaignBounds } from '../../../letters/campaigns/spec.ts'
 import type { CampaignChanges, CampaignSpec } from '../../../letters/letters.ts'
 import { namedLettersMax } from '../../../letters/parts.ts'
 import type { ApiContext } from '../../context.ts'
-import { InvalidRequest } from '../../invalid-request.ts'
-import { FilterSpec, readFilter } from '../letter-filter.ts'
+import { InvalidRequest } from '../../http/validation/invalid-request.ts'
+import { FilterSpec, readFilter } from '../filter/letter-filter.ts'
 import { LetterId } from '../letters/letters.ts'
-import { durationOf } from '../queue-spec.ts'
+import { durationOf } from '../queues/queue-spec.ts'
 
 const haltRatioDefault = 0.2
 const haltMinDefault = 10

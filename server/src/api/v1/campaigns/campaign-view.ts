@@ -2,10 +2,10 @@ import { type Static, Type } from 'typebox'
 import { formatDuration } from '../../../core/duration.ts'
 import type { Campaign, CampaignSpec } from '../../../letters/letters.ts'
 import { campaignLetterStates } from '../../../storage/campaign-store.ts'
-import { formatInstant } from '../../wire-time.ts'
-import { nullable } from '../cursor.ts'
-import { FilterView, viewFilter } from '../letter-filter.ts'
+import { formatInstant } from '../../http/wire/wire-time.ts'
+import { FilterView, viewFilter } from '../filter/letter-filter.ts'
 import { Time, timeOrNull } from '../letters/letter-view.ts'
+import { nullable } from '../values/cursor.ts'
 
 const counts = Object.fromEntries(campaignLetterStates.map((state) => [state, Type.Integer()])) as Record<
   (typeof campaignLetterStates)[number],

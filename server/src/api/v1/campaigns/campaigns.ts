@@ -3,12 +3,12 @@ import { Type } from 'typebox'
 import { KnownError } from '../../../errors.ts'
 import type { Campaign } from '../../../letters/letters.ts'
 import { campaignLetterStates } from '../../../storage/campaign-store.ts'
-import { route } from '../../route.ts'
-import { NextCursor, nullable, pageQuery, readCursor, writeCursor } from '../cursor.ts'
+import { route } from '../../http/route.ts'
 import { v1 } from '../dialect.ts'
 import { LetterSummary, Time, timeOrNull, viewSummary } from '../letters/letter-view.ts'
 import { StatusCounts, statusCounts } from '../letters/status-counts.ts'
-import { traceOf } from '../queue-care.ts'
+import { traceOf } from '../queues/queue-admin.ts'
+import { NextCursor, nullable, pageQuery, readCursor, writeCursor } from '../values/cursor.ts'
 import {
   CampaignChangesSpec,
   NewCampaignSpec,

@@ -9,12 +9,12 @@ import {
   readEnvelope,
   undecodedLetter,
 } from '../../../letters/envelope.ts'
-import { InvalidRequest } from '../../invalid-request.ts'
-import { jsonTextOf } from '../../parse-json.ts'
-import { route } from '../../route.ts'
-import { mendedWhereRead } from '../../unkeepable-text.ts'
+import { route } from '../../http/route.ts'
+import { InvalidRequest } from '../../http/validation/invalid-request.ts'
+import { mendedWhereRead } from '../../http/validation/unstorable-text.ts'
+import { jsonTextOf } from '../../http/wire/parse-json.ts'
 import { v1 } from '../dialect.ts'
-import { isNestedTooDeep, nestingMax } from '../nesting.ts'
+import { isNestedTooDeep, nestingMax } from '../values/nesting.ts'
 
 export const capturedMax = 1_000
 

@@ -1,10 +1,10 @@
 import { type Static, Type } from 'typebox'
 import { letterStatus, letterStatuses } from '../../../ops/letter-status.ts'
 import type { CountedBy, LetterCount } from '../../../storage/letter-store.ts'
-import { InvalidRequest } from '../../invalid-request.ts'
-import { route } from '../../route.ts'
+import { route } from '../../http/route.ts'
+import { InvalidRequest } from '../../http/validation/invalid-request.ts'
 import { v1 } from '../dialect.ts'
-import { allQueues, countedFields, readCountedFilter } from '../letter-filter.ts'
+import { allQueues, countedFields, readCountedFilter } from '../filter/letter-filter.ts'
 
 /** What may be counted by, and what the store calls it. A class is a set of queues. */
 const countedBy = {

@@ -1,10 +1,10 @@
 /** Letters as lines of JSON, however many: read only as fast as they are taken, and no longer than somebody does. */
 import { Readable } from 'node:stream'
 import { Type } from 'typebox'
-import { clientGone } from '../../client-gone.ts'
-import { route } from '../../route.ts'
+import { clientGone } from '../../http/client-gone.ts'
+import { route } from '../../http/route.ts'
 import { v1 } from '../dialect.ts'
-import { filterFields, readFilter } from '../letter-filter.ts'
+import { filterFields, readFilter } from '../filter/letter-filter.ts'
 import { exportLines } from './export-lines.ts'
 import { letterOrders, orderFields, readLetterCursor } from './letters.ts'
 import { readLetters } from './read-letters.ts'

@@ -4,9 +4,9 @@ import type { Failure, Item, Origin, RedriveRecord } from '../../../core/item.ts
 import { reasonSlug } from '../../../core/reason.ts'
 import { letterStatus, letterStatuses } from '../../../ops/letter-status.ts'
 import type { ListedLetter } from '../../../storage/letter-store.ts'
-import { formatInstant } from '../../wire-time.ts'
-import { nullable } from '../cursor.ts'
-import { base64Of, type HeaderView, textOf, viewHeader } from '../wire-bytes.ts'
+import { formatInstant } from '../../http/wire/wire-time.ts'
+import { nullable } from '../values/cursor.ts'
+import { base64Of, type HeaderView, textOf, viewHeader } from '../values/wire-bytes.ts'
 import { PayloadPreview, previewPayload } from './payload-view.ts'
 
 export const Time = Type.String({ format: 'date-time' })

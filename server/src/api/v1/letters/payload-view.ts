@@ -1,9 +1,9 @@
 import { isUtf8 } from 'node:buffer'
 import { type Static, Type } from 'typebox'
 import { headBytes } from '../../../storage/letter-store.ts'
-import { nullable } from '../cursor.ts'
-import { isNestedTooDeep } from '../nesting.ts'
-import { base64Of, hexOf, textOf } from '../wire-bytes.ts'
+import { nullable } from '../values/cursor.ts'
+import { isNestedTooDeep } from '../values/nesting.ts'
+import { base64Of, hexOf, textOf } from '../values/wire-bytes.ts'
 
 export const payloadForms = ['auto', 'text', 'json', 'hex', 'base64', 'none'] as const
 export type PayloadForm = (typeof payloadForms)[number]

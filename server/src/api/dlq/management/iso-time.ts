@@ -1,0 +1,20 @@
+import { type Instant, instantMax, instantMin, usPerSecond } from '../../../core/instant.ts'
+import { isoInstant } from '../../../core/iso-time.ts'
+import { InvalidRequest } from '../../http/validation/invalid-request.ts'
+
+const usPerDay = 24 * 3_600 * usPerSecond
+
+/** The first and the last instant that an ISO 8601 date or time means. Without a zone it is in UTC. */
+export type IsoTime = Readonly<{ first: Instant; last: Instant }>
+
+/** `field` is named by the error for what is no date or time. */
+export function readIsoTime(field: string, text: string): IsoTime {
+  const instant = isoInstant(text.trim())
+  if (instant === undefined) throw new InvalidRequest([{ field, message: 'is not an ISO 8601 date or time' }])
+  const isWholeDay = /^[\d-]{10}$/.test(text.trim())
+  return { first: bounded(instant), last: bounded(isWholeDay ? instant + usPerDay - 1 : instant) }
+}
+
+function bounded(us: number): Instant {
+  return Math.min(Math.max(us, instantMin), instantMax)
+}

@@ -1,0 +1,82 @@
+import { Type } from 'typebox'
+import { KnownError } from '../../../errors.ts'
+import type { Letters } from '../../../letters/letters.ts'
+import type { NotSent } from '../../../storage/letter-store.ts'
+import { route } from '../../http/route.ts'
+import { dlqManagement, prefix } from '../dialects.ts'
+import { checkCount, readLetterIds } from '../letter-ids.ts'
+import { logEvent } from './log-event.ts'
+import { Success, success } from './success.ts'
+
+const skipReasons = ['already_queued', 'not_dead_letter', 'enqueue_failed'] as const
+type SkipReason = (typeof skipReasons)[number]
+
+export const requeueRoute = route({
+  method: 'POST',
+  path: `${prefix}/requeue`,
+  permission: 'letter.redrive',
+  summary: 'Sends dead letters back to where they came from; what cannot go now is skipped, with the reason.',
+  tag: 'dlq',
+  dialect: dlqManagement,
+  slowMs: 5_000,
+  schema: {
+    body: Type.Object(
+      { ids: Type.Array(Type.String(), { minItems: 1, description: 'Up to `dlq.requeue_limit`.' }) },
+      { additionalProperties: false },
+    ),
+    response: {
+      200: Success(
+        Type.Object({
+          requeued: Type.Array(Type.String()),
+          skipped: Type.Array(Type.Object({ id: Type.String(), reason: Type.Enum([...skipReasons]) })),
+        }),
+      ),
+    },
+  },
+  handler: async (request, _reply, context) => {
+    const startedMs = performance.now()
+    // The order is the contract's: first whether it could be done at all, then what is wrong with the list.
+    const letters = context.letters()
+    checkCount(request.body.ids, context.dlqLimits.requeueMax)
+    const ids = await knownIds(letters, readLetterIds(request.body.ids))
+
+    const trace = { actor: request.caller.name, reason: 'requeue', requestId: request.id }
+    const how = { target: null, edit: null, isDeadAllowed: true, isCapped: false }
+    const results = await letters.redrive(ids, how, trace)
+    const requeued = results.filter((result) => result.isStarted).map((result) => result.letterId)
+    const skipped = results.flatMap((result) =>
+      result.isStarted ? [] : [{ id: result.letterId, reason: skipReason(result.why) }],
+    )
+    const counts = { requeued: requeued.length, skipped: skipped.length }
+    logEvent('dlq.requeue', startedMs, counts, request, context)
+    return success({ requeued, skipped })
+  },
+})
+
+/** The letters' own ids, each once. One that is unknown refuses all. */
+async function knownIds(letters: Letters, given: readonly string[]): Promise<readonly string[]> {
+  const ids = await letters.resolveIds(given)
+  const unknown = given.filter((_, index) => (ids[index] ?? null) === null)
+  if (unknown.length > 0) {
+    const more = unknown.length > 5 ? ` and ${unknown.length - 5} more` : ''
+    throw new KnownError(
+      'LETTER_NOT_FOUND',
+      `there is no dead letter ${unknown.slice(0, 5).join(', ')}${more}`,
+    )
+  }
+  return [...new Set(ids.filter((id) => id !== null))]
+}
+
+function skipReason(why: NotSent): SkipReason {
+  switch (why) {
+    case 'redriving':
+    case 'leased':
+      return 'already_queued'
+    case 'no-target':
+    case 'dead-target':
+    case 'no-edit':
+      return 'enqueue_failed'
+    default:
+      return 'not_dead_letter'
+  }
+}

@@ -1,0 +1,160 @@
+import { Type } from 'typebox'
+import type { Item } from '../../../core/item.ts'
+import { ksuidToUuid } from '../../../core/ksuid.ts'
+import { KnownError } from '../../../errors.ts'
+import type { Letters } from '../../../letters/letters.ts'
+import { letterStatus } from '../../../ops/letter-status.ts'
+import type { NotSent } from '../../../storage/letter-store.ts'
+import type { ApiContext } from '../../context.ts'
+import { route } from '../../http/route.ts'
+import { sendAs } from '../../http/send-as.ts'
+import { InvalidRequest } from '../../http/validation/invalid-request.ts'
+import { dlqMessages, prefix } from '../dialects.ts'
+import { readLetterId } from '../letter-ids.ts'
+import { Message, messageText } from './message-text.ts'
+import { readRetriesMax } from './retries-max.ts'
+
+const path = `${prefix}/messages/{id}`
+const params = Type.Object({
+  id: Type.String({ description: 'A UUID, or the 27 characters that a letter is known by elsewhere.' }),
+})
+/** In the query or in the body, which may be left out. */
+const Reason = Type.Object(
+  { reason: Type.Optional(Type.String({ maxLength: 1_000, description: 'Why; kept in the audit log.' })) },
+  { additionalProperties: false },
+)
+const jsonType = 'application/json; charset=utf-8'
+
+export const messageRoutes = [
+  route({
+    method: 'GET',
+    path,
+    permission: 'letter.read',
+    summary: 'One dead letter as a message.',
+    tag: 'dlq',
+    dialect: dlqMessages,
+    schema: { params, response: { 200: Message } },
+    handler: async ({ params: { id } }, reply, context) => {
+      const item = await findMessage(context.letters(), readId(id))
+      return sendAs(reply, jsonType, await textOf(context, item))
+    },
+  }),
+
+  route({
+    method: 'POST',
+    path: `${path}/retry`,
+    permission: 'letter.redrive',
+    summary: 'Sends a PENDING message back to its topic, unless its retries are used up.',
+    tag: 'dlq',
+    dialect: dlqMessages,
+    isBodyOptional: true,
+    schema: {
+      params,
+      querystring: Reason,
+      body: Reason,
+      response: { 200: Type.Object({ message: Message }) },
+    },
+    handler: async (request, reply, context) => {
+      const letters = context.letters()
+      const { rootId } = await findMessage(letters, readId(request.params.id))
+      const trace = {
+        actor: request.caller.name,
+        reason: request.query.reason ?? request.body.reason ?? 'retry',
+        requestId: request.id,
+      }
+      const how = { target: null, edit: null, isDeadAllowed: false, isCapped: true }
+      const [result] = await letters.redrive([rootId], how, trace)
+      const item = await findMessage(letters, rootId)
+      if (result?.isStarted !== true) throw await notRetried(context, item, result?.why ?? 'missing')
+      return sendAs(reply, jsonType, `{"message":${await textOf(context, item)}}`)
+    },
+  }),
+
+  route({
+    method: 'DELETE',
+    path,
+    permission: 'letter.discard',
+    summary: 'Gives a message up. One that is not there, or not any more, is as good as deleted.',
+    tag: 'dlq',
+    dialect: dlqMessages,
+    schema: { params, querystring: Reason, response: { 200: Type.Object({ id: Type.String() }) } },
+    handler: async (request, _reply, context) => {
+      const letters = context.letters()
+      const given = readId(request.params.id)
+      const [letterId = null] = await letters.resolveIds([given])
+      if (letterId === null) return { id: given }
+      const trace = {
+        actor: request.caller.name,
+        reason: request.query.reason ?? 'delete',
+        requestId: request.id,
+      }
+      const [result] = await letters.discard([letterId], trace)
+      switch (result?.why ?? null) {
+        case 'redriving':
+        case 'leased':
+        case 'resolved':
+          throw new KnownError(
+            'LETTER_NOT_DISCARDABLE',
+            await sentence(context, await findMessage(letters, letterId), 'cannot be deleted'),
+          )
+        default:
+          return { id: ksuidToUuid(letterId) }
+      }
+    },
+  }),
+]
+
+function readId(text: string): string {
+  const id = readLetterId(text)
+  if (id !== undefined) return id
+  throw new InvalidRequest([{ field: 'path.id', message: 'is neither a UUID nor an id of 27 characters' }])
+}
+
+/** What was given up or archived is not among the messages any more. */
+async function findMessage(letters: Letters, id: string): Promise<Item> {
+  const found = await letters.find(id)
+  if (found === null) throw new KnownError('LETTER_NOT_FOUND', `there is no message ${id}`)
+  const { item, archivedAt } = found
+  if (archivedAt === null && item.state !== 'discarded') return item
+  const what =
+    archivedAt === null ? 'was given up' : 'is in the archive: POST /api/v1/archive/restore brings it back'
+  throw new KnownError('LETTER_NOT_FOUND', `message ${id} ${what}`)
+}
+
+async function textOf(context: ApiContext, item: Item): Promise<string> {
+  const retriesMax = await readRetriesMax(context, [item.queue])
+  return messageText(item, retriesMax(item.queue))
+}
+
+async function notRetried(context: ApiContext, item: Item, why: NotSent): Promise<KnownError> {
+  switch (why) {
+    case 'no-target':
+    case 'no-edit':
+      return new KnownError('TARGET_UNAVAILABLE', nowhere(item))
+    case 'dead-target':
+      return new KnownError('LETTER_NOT_RETRYABLE', await sentence(context, item, whyNotToDeadQueue(item)))
+    default:
+      return new KnownError('LETTER_NOT_RETRYABLE', await sentence(context, item, 'is not retryable'))
+  }
+}
+
+/** A topic of a cluster is not the queue that happens to have its name. */
+function nowhere({ rootId, origin }: Item): string {
+  const [name, id] = [JSON.stringify(origin?.name ?? ''), ksuidToUuid(rootId)]
+  return origin?.cluster == null
+    ? `there is no queue ${name} to send message ${id} to`
+    : `message ${id} came from topic ${name} of cluster ${JSON.stringify(origin.cluster)}, and nothing here sends to that`
+}
+
+/** What was captured without a word of where it came from has its dead queue for it. */
+function whyNotToDeadQueue({ queue, origin }: Item): string {
+  return origin === null || origin.name === queue
+    ? 'came from its own dead queue, or does not say where from: redrive it to a queue that you name'
+    : 'came from a dead queue and is never sent to one'
+}
+
+async function sentence(context: ApiContext, item: Item, what: string): Promise<string> {
+  const retriesMax = (await readRetriesMax(context, [item.queue]))(item.queue)
+  const id = ksuidToUuid(item.rootId)
+  return `message ${id} ${what}: status ${letterStatus(item.state)}, retries ${item.redrives}/${retriesMax}`
+}

@@ -1,0 +1,218 @@
+/**
+ * The messages of a topic: the letters that came from there. `/messages` and `/messages/retry-all` do the same with
+ * `?topic=`, for topics whose names are paths of their own here.
+ */
+import { Type } from 'typebox'
+import type { Item } from '../../../core/item.ts'
+import type { Campaign, Letters } from '../../../letters/letters.ts'
+import { type LetterFilter, pageBytesMax } from '../../../storage/letter-store.ts'
+import type { ListedState } from '../../../storage/storage.ts'
+import type { ApiContext } from '../../context.ts'
+import { route } from '../../http/route.ts'
+import { sendAs } from '../../http/send-as.ts'
+import { dlqMessages, prefix } from '../dialects.ts'
+import { type ReadLetters, readNumberedPage } from '../numbered-pages.ts'
+import { Message, messageText } from './message-text.ts'
+import { readRetriesMax } from './retries-max.ts'
+
+const inPath = Type.Object({ topic: Type.String({ minLength: 1 }) })
+const inQuery = {
+  topic: Type.String({ minLength: 1, default: 'messages', description: 'For a name that is a path here.' }),
+}
+const Page = {
+  page: Type.Integer({ default: 1, description: 'From 1; less counts as 1.' }),
+  page_size: Type.Integer({ default: 20, description: '1 to 1,000; what is beyond counts as the bound.' }),
+}
+/** In the query or in the body, which may be left out. */
+const Reason = {
+  reason: Type.Optional(Type.String({ maxLength: 1_000, description: 'Why; kept in the audit log.' })),
+}
+
+const Messages = Type.Object({
+  messages: Type.Array(Message),
+  pagination: Type.Object({
+    total_count: Type.Integer(),
+    page: Type.Integer(),
+    page_size: Type.Integer(),
+    has_next: Type.Boolean(),
+  }),
+})
+
+const Retried = Type.Object({
+  retried_count: Type.Integer({ description: 'Messages that were sent, or are about to be.' }),
+  message: Type.String(),
+  skipped_count: Type.Optional(Type.Integer({ description: 'Messages that could not be sent.' })),
+  campaign_id: Type.Optional(Type.String({ description: 'Follow it at /api/v1/campaigns/{id}.' })),
+})
+
+const listing = {
+  method: 'GET',
+  permission: 'letter.read',
+  summary: 'The messages that died on their way from a topic, newest first.',
+  tag: 'dlq',
+  dialect: dlqMessages,
+  slowMs: 5_000,
+} as const
+
+const retrying = {
+  method: 'POST',
+  permission: 'campaign.write',
+  summary: 'Sends every PENDING message of a topic back to it, as a campaign.',
+  tag: 'dlq',
+  dialect: dlqMessages,
+  slowMs: 5_000,
+  isBodyOptional: true,
+} as const
+const ReasonBody = Type.Object(Reason, { additionalProperties: false })
+
+export const topicRoutes = [
+  route({
+    ...listing,
+    path: `${prefix}/{topic}`,
+    schema: {
+      params: inPath,
+      querystring: Type.Object(Page, { additionalProperties: false }),
+      response: { 200: Messages },
+    },
+    handler: async ({ params: { topic }, query }, reply, context) =>
+      sendAs(reply, jsonType, await listText(context, topic, query)),
+  }),
+  route({
+    ...listing,
+    path: `${prefix}/messages`,
+    schema: {
+      querystring: Type.Object({ ...inQuery, ...Page }, { additionalProperties: false }),
+      response: { 200: Messages },
+    },
+    handler: async ({ query }, reply, context) =>
+      sendAs(reply, jsonType, await listText(context, query.topic, query)),
+  }),
+
+  route({
+    ...retrying,
+    path: `${prefix}/{topic}/retry-all`,
+    schema: {
+      params: inPath,
+      querystring: Type.Object(Reason, { additionalProperties: false }),
+      body: ReasonBody,
+      response: { 200: Retried },
+    },
+    handler: async (request, _reply, context) =>
+      retryAll(context, request.params.topic, {
+        actor: request.caller.name,
+        reason: request.query.reason ?? request.body.reason ?? 'retry-all',
+        requestId: request.id,
+      }),
+  }),
+  route({
+    ...retrying,
+    path: `${prefix}/messages/retry-all`,
+    schema: {
+      querystring: Type.Object({ ...inQuery, ...Reason }, { additionalProperties: false }),
+      body: ReasonBody,
+      response: { 200: Retried },
+    },
+    handler: async (request, _reply, context) =>
+      retryAll(context, request.query.topic, {
+        actor: request.caller.name,
+        reason: request.query.reason ?? request.body.reason ?? 'retry-all',
+        requestId: request.id,
+      }),
+  }),
+]
+
+const jsonType = 'application/json; charset=utf-8'
+const pageSizeMax = 1_000
+/** Everything but what was given up. */
+const messageStates: readonly ListedState[] = ['waiting', 'scheduled', 'leased', 'done', 'dead']
+
+async function listText(
+  context: ApiContext,
+  topic: string,
+  given: Readonly<{ page: number; page_size: number }>,
+): Promise<string> {
+  const page = Math.min(Math.max(given.page, 1), Number.MAX_SAFE_INTEGER)
+  const page_size = Math.min(Math.max(given.page_size, 1), pageSizeMax)
+  const letters = context.letters()
+  const filter = { origins: [topic], states: messageStates }
+  const query = { filter, order: 'diedAt', isDescending: true, page, pageSize: page_size } as const
+  const omitted = new Set<Item>()
+  const found = await readNumberedPage(letters, query, readWithBytes(letters, omitted))
+  const retriesMax = await readRetriesMax(
+    context,
+    found.letters.map((item) => item.queue),
+  )
+  const texts = found.letters.map((item) => messageText(item, retriesMax(item.queue), omitted.has(item)))
+  const pagination = { total_count: found.total, page, page_size, has_next: found.hasNext }
+  return `{"messages":[${texts.join(',')}],"pagination":${JSON.stringify(pagination)}}`
+}
+
+/** With their payloads, until there are enough bytes of them: the store gives no more than that at once. */
+function readWithBytes(letters: Letters, omitted: Set<Item>): ReadLetters {
+  let bytes = 0
+  return async (from, countMax) => {
+    const isFull = bytes >= pageBytesMax
+    const found = await letters.list({ ...from, countMax, bytes: isFull ? 'none' : 'all' })
+    for (const item of found.letters) {
+      bytes += item.payload.length
+      if (isFull) omitted.add(item)
+    }
+    return found
+  }
+}
+
+/** How long an answer waits for the campaign; it goes on without it. */
+const campaignMsMax = 2_000
+
+async function retryAll(
+  context: ApiContext,
+  topic: string,
+  trace: Readonly<{ actor: string; reason: string; requestId: string }>,
+) {
+  const letters = context.letters()
+  const filter: LetterFilter = { origins: [topic], states: ['waiting', 'scheduled'] }
+  const [{ count } = { count: 0 }] = await letters.count({ filter, by: [] })
+  const words = (retried: number): string => `${retried} messages retried in topic ${topic}`
+  // No campaign of nothing: somebody may ask every minute.
+  if (count === 0) return { retried_count: 0, message: words(0) }
+  const campaign = await letters.campaigns.create(
+    {
+      // The cut may go through a pair of characters.
+      name: `retry-all ${topic}`.slice(0, 200).toWellFormed(),
+      action: 'redrive',
+      selection: { filter },
+      target: null,
+      isDeadAllowed: false,
+      canaryCount: 0,
+      ratePerSecond: 0,
+      rampUs: 0,
+      haltRatio: 1,
+      haltMin: 1,
+    },
+    trace,
+  )
+  const last = await watchFor(
+    letters,
+    campaign,
+    AbortSignal.any([AbortSignal.timeout(campaignMsMax), context.stopping]),
+  )
+  const { skipped } = last.counts
+  const retried = (last.size ?? count) - skipped
+  return {
+    retried_count: retried,
+    message: words(retried),
+    ...(skipped > 0 && { skipped_count: skipped }),
+    campaign_id: last.id,
+  }
+}
+
+/** Until each letter of the set was sent or skipped, or the signal says so. */
+async function watchFor(letters: Letters, campaign: Campaign, signal: AbortSignal): Promise<Campaign> {
+  let last = campaign
+  for await (const state of letters.campaigns.watch(campaign.id, signal)) {
+    last = state
+    if (state.size !== null && state.counts.pending === 0) break
+    if (['paused', 'halted', 'cancelled', 'done'].includes(state.state)) break
+  }
+  return last
+}

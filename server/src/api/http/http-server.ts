@@ -1,0 +1,126 @@
+import { type FastifyInstance, fastify, LogController } from 'fastify'
+import { KnownError } from '../../errors.ts'
+import type { AnsweredRequest } from '../../ops/answered-requests.ts'
+import type { Logger } from '../../ops/log.ts'
+import { createErrorAnswers } from './answer-error.ts'
+import type { Dialect } from './dialect.ts'
+import { createDrain, type Drain } from './drain.ts'
+import type { HttpLimits } from './http-limits.ts'
+import { refuseForeign } from './local-only.ts'
+import { requestIdOf } from './request-id.ts'
+
+export type HttpServerOptions = Readonly<{
+  limits: HttpLimits
+  /** Tried in this order for a path that no route matches; the last one takes the rest. */
+  dialects: readonly Dialect[]
+  /** Protected mode: serve nobody but this machine. */
+  isLocalOnly: boolean
+  observe: (request: AnsweredRequest) => void
+  log: Logger
+}>
+
+const slowMsDefault = 1_000
+
+/** An HTTP server with its bounds, request ids and error answers, and without any routes. */
+export function createHttpServer(options: HttpServerOptions): { app: FastifyInstance; drain: Drain } {
+  const { limits, log } = options
+  const errors = createErrorAnswers(options.dialects, limits, log)
+
+  const app = fastify({
+    http: {
+      maxHeaderSize: limits.headerBytesMax,
+      headersTimeout: limits.headersMsMax,
+      requestTimeout: limits.requestMsMax,
+      connectionsCheckingInterval: Math.min(5_000, Math.ceil(limits.headersMsMax / 4)),
+    },
+    requestTimeout: limits.requestMsMax,
+    keepAliveTimeout: limits.keepAliveMs,
+    bodyLimit: limits.bodyBytesMax,
+    routerOptions: { maxParamLength: limits.urlBytesMax },
+    genReqId: requestIdOf,
+    loggerInstance: withoutChildren(log),
+    logController: new LogController({ disableRequestLogging: true }),
+    frameworkErrors: (error, request, reply) => {
+      request.route = null
+      errors.answer(error, request, reply as never)
+    },
+    clientErrorHandler: (error, socket) => {
+      if (drain.hasBegunAnswer(socket)) socket.destroy(error)
+      else errors.answerConnection(error, socket)
+    },
+  }) as unknown as FastifyInstance
+  const drain = createDrain(app.server)
+  boundConnections(app, limits, log)
+
+  app.removeAllContentTypeParsers()
+  app.decorateRequest('route', null)
+  app.decorateRequest('caller')
+  app.setErrorHandler((error, request, reply) => errors.answer(error, request, reply))
+  app.setNotFoundHandler((request) => {
+    throw new KnownError('NOT_FOUND', `there is no ${pathOf(request.raw.url)}`)
+  })
+
+  app.addHook('onRequest', (request, reply, done) => {
+    reply.header('x-request-id', request.id).header('x-content-type-options', 'nosniff')
+    try {
+      if (drain.isStopping) throw new KnownError('SHUTTING_DOWN', 'the server is shutting down')
+      if (options.isLocalOnly) refuseForeign(request.raw.headers)
+      refuseTooMuch(request.raw.url ?? '', request.raw.rawHeaders.length / 2, limits)
+    } catch (error) {
+      done(error as Error)
+      return
+    }
+    done()
+  })
+
+  app.addHook('onResponse', (request, reply, done) => {
+    const { method, route } = request
+    const ms = Math.round(reply.elapsedTime * 1_000) / 1_000
+    const status = reply.statusCode
+    const path = route?.path ?? 'unmatched'
+    options.observe({ method, path, status, ms })
+    const isSlow = ms > (route?.slowMs ?? slowMsDefault)
+    if (isSlow) log.warn({ request_id: request.id, method, path, status, ms }, 'slow request')
+    else if (route?.isHot !== true) log.debug({ request_id: request.id, method, path, status, ms }, 'request')
+    done()
+  })
+  return { app, drain }
+}
+
+/** A child logger per request would cost more than all other logging; our lines carry the id themselves. */
+function withoutChildren(log: Logger): Logger {
+  const single: Logger = Object.create(log, { child: { value: () => single } })
+  return single
+}
+
+function boundConnections(app: FastifyInstance, limits: HttpLimits, log: Logger): void {
+  const { server } = app
+  server.maxConnections = limits.connectionsMax
+  // Older Node drops headers beyond its bound in silence. One more than ours, so that we see it.
+  server.maxHeadersCount = limits.headersMax + 1
+  // Once it listens: running out of file descriptors must cost a connection, not the server.
+  server.once('listening', () => {
+    server.on('error', (error) => log.error({ err: error }, 'a connection could not be accepted'))
+  })
+  let lastLoggedAtMs = Number.NEGATIVE_INFINITY
+  server.on('drop', () => {
+    const nowMs = performance.now()
+    if (nowMs - lastLoggedAtMs < 10_000) return
+    lastLoggedAtMs = nowMs
+    log.warn({ connections_max: limits.connectionsMax }, 'too many connections: new ones are closed at once')
+  })
+}
+
+function refuseTooMuch(url: string, headers: number, limits: HttpLimits): void {
+  if (headers > limits.headersMax) {
+    throw new KnownError('HEADERS_TOO_LARGE', `the request has more than ${limits.headersMax} headers`)
+  }
+  if (url.length > limits.urlBytesMax) {
+    throw new KnownError('URL_TOO_LONG', `the URL has ${url.length} bytes; ${limits.urlBytesMax} are allowed`)
+  }
+}
+
+function pathOf(url = ''): string {
+  const path = url.split('?', 1)[0] ?? ''
+  return path.length > 200 ? `${path.slice(0, 200)}…` : path
+}

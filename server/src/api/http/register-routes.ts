@@ -1,0 +1,139 @@
+import { METHODS } from 'node:http'
+import type { FastifyInstance, FastifyReply, FastifyRequest, HTTPMethods } from 'fastify'
+import { KnownError } from '../../errors.ts'
+import type { ApiContext } from '../context.ts'
+import type { Authorize } from './authorize.ts'
+import type { Dialect } from './dialect.ts'
+import { optionalBody } from './openapi.ts'
+import type { Route } from './route.ts'
+import { compileCheck, type RequestPart } from './validation/validate.ts'
+
+/** Those that a route may have, in the order in which Allow lists them, and the others that Node reads. */
+const ours: readonly HTTPMethods[] = ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS', 'TRACE']
+const methods: readonly HTTPMethods[] = [
+  ...new Set([...ours, ...METHODS.filter((name) => name !== 'CONNECT')]),
+]
+
+/** Puts the table of routes on the server: each with its permission, limits, checks and error rendering. */
+export function registerRoutes(
+  app: FastifyInstance,
+  routes: readonly Route[],
+  context: ApiContext,
+  authorize: Authorize,
+): void {
+  for (const method of methods) if (!app.supportedMethods.includes(method)) app.addHttpMethod(method)
+  for (const [dialect, own] of Map.groupBy(routes, (row) => row.dialect)) {
+    app.register(async (scope) => {
+      scope.addSchema({ ...dialect.errorSchema, $id: errorSchemaId(dialect) })
+      readBodiesAs(dialect, scope)
+      for (const row of own) registerRoute(scope, row, context, authorize)
+      for (const [path, rows] of Map.groupBy(own, (row) => row.path)) refuseOtherMethods(scope, path, rows)
+    })
+  }
+}
+
+function readBodiesAs(dialect: Dialect, scope: FastifyInstance): void {
+  scope.removeAllContentTypeParsers()
+  // The types most bodies have are named beside `*`: only for named ones does Fastify remember the parser.
+  for (const contentType of ['*', 'application/json', 'application/protobuf']) {
+    scope.addContentTypeParser(contentType, { parseAs: 'buffer' }, (request, bytes: Buffer, done) => {
+      try {
+        done(null, dialect.parseBody(bytes, request))
+      } catch (error) {
+        done(error as Error)
+      }
+    })
+  }
+}
+
+function registerRoute(scope: FastifyInstance, row: Route, context: ApiContext, authorize: Authorize): void {
+  const { dialect, schema, handler } = row
+  const errorResponse = {
+    description: 'The request failed.',
+    content: { [dialect.errorContentType]: { schema: { $ref: `${errorSchemaId(dialect)}#` } } },
+  }
+  scope.route({
+    method: row.method,
+    url: fastifyPath(row.path),
+    config: { row },
+    bodyLimit: Math.min(row.bodyBytesMax ?? context.limits.bodyBytesMax, context.limits.bodyBytesMax),
+    schema: {
+      ...schema,
+      summary: row.summary,
+      tags: [row.tag],
+      operationId: operationId(row),
+      ...{ 'x-permission': row.permission, [optionalBody]: row.isBodyOptional === true },
+      response: { ...schema.response, '4xx': errorResponse, '5xx': errorResponse },
+    },
+    validatorCompiler: ({ schema: part, httpPart }) =>
+      httpPart === 'body' && dialect.hasOwnBodyChecks
+        ? (value: unknown) => ({ value })
+        : compileCheck(part as never, httpPart as RequestPart),
+    onRequest: (request, _reply, done) => {
+      request.route = row
+      try {
+        request.caller = authorize(row.permission, request)
+        dialect.prepare?.(request)
+      } catch (error) {
+        done(error as Error)
+        return
+      }
+      done()
+    },
+    ...(row.isBodyOptional === true && {
+      preValidation: (request: FastifyRequest, _reply: FastifyReply, done: () => void) => {
+        if (request.body === undefined) request.body = {}
+        done()
+      },
+    }),
+    ...(row.alsoNeeds !== undefined && {
+      preHandler: (request: FastifyRequest, _reply: FastifyReply, done: (error?: Error) => void) => {
+        try {
+          const more = row.alsoNeeds?.(request)
+          if (more !== undefined) authorize(more, request)
+        } catch (error) {
+          done(error as Error)
+          return
+        }
+        done()
+      },
+    }),
+    handler: (request, reply) => handler(request, reply, context),
+  })
+}
+
+/** A path of ours with a method that is not: 405, and the Allow header says what would do. */
+function refuseOtherMethods(scope: FastifyInstance, path: string, rows: readonly Route[]): void {
+  const served = new Set<HTTPMethods>(rows.map((row) => row.method))
+  if (served.has('GET')) served.add('HEAD')
+  const allow = methods.filter((method) => served.has(method)).join(', ')
+  const refuse = (request: FastifyRequest, reply: FastifyReply, done: (error: Error) => void): void => {
+    request.route = rows[0] ?? null
+    reply.header('Allow', allow)
+    done(
+      new KnownError('METHOD_NOT_ALLOWED', `${request.method} is not a method of ${path}; it has ${allow}`),
+    )
+  }
+  scope.route({
+    method: methods.filter((method) => !served.has(method)),
+    url: fastifyPath(path),
+    schema: { hide: true } as object,
+    onRequest: refuse,
+    handler: () => undefined,
+  })
+}
+
+function errorSchemaId(dialect: Dialect): string {
+  return `${dialect.name}.Error`
+}
+
+/** `/queues/{name}` → `/queues/:name`. A colon that is meant as one is doubled. */
+function fastifyPath(path: string): string {
+  return path.replaceAll(':', '::').replaceAll(/\{(\w+)\}/g, ':$1')
+}
+
+/** `GET /api/v1/queues/{name}` → `get_api_v1_queues_name` */
+function operationId({ method, path }: Route): string {
+  const words = path.split(/[^A-Za-z0-9]+/).filter((word) => word !== '')
+  return [method.toLowerCase(), ...words].join('_')
+}

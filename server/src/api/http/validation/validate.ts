@@ -1,0 +1,149 @@
+import type { TSchema } from 'typebox'
+import { Compile } from 'typebox/compile'
+import type { TLocalizedValidationError } from 'typebox/error'
+import { Value } from 'typebox/value'
+import { nearest } from '../../../nearest.ts'
+import { type FieldFault, InvalidRequest } from './invalid-request.ts'
+import { settleUnions } from './union-errors.ts'
+import { unkeepableText } from './unstorable-text.ts'
+
+/** The part of a request that a schema describes, by Fastify's name for it. */
+export type RequestPart = 'body' | 'querystring' | 'params' | 'headers'
+
+export type Checked = { value: unknown } | { error: Error }
+
+const partNames: Readonly<Record<RequestPart, string>> = {
+  body: 'body',
+  querystring: 'query',
+  params: 'path',
+  headers: 'header',
+}
+
+// More would help nobody, and a hostile body can hold a fault per byte.
+const faultsMax = 8
+const errorsMax = 100
+
+/**
+ * Makes the check of one part of a request.
+ *
+ * Text from a URL or a header is turned into the number or boolean that its schema asks for. A body
+ * says by itself what its values are, so nothing in it is turned into anything else. Texts that no store
+ * could keep as they are are refused wherever they stand.
+ */
+export function compileCheck(schema: TSchema, part: RequestPart): (value: unknown) => Checked {
+  const check = Compile(schema)
+  const known = fieldNames(schema)
+  const integers = integerFields(schema)
+  return (given) => {
+    const value = part === 'body' ? given : fromText(schema, integers, given)
+    if (!check.Check(value)) {
+      return { error: new InvalidRequest(faultsOf(check.Errors(value), part, schema, known)) }
+    }
+    const odd = unkeepableText(value, schema)
+    if (odd === undefined) return { value }
+    const field = partNames[part] + fieldPath(odd.pointer)
+    return { error: new InvalidRequest([{ field, message: odd.message }]) }
+  }
+}
+
+/** The conversion would make 1 of `1.5` and of `true`: what is no whole number stays the text that it is. */
+function fromText(schema: TSchema, integers: readonly string[], given: unknown): unknown {
+  const texts = given as Readonly<Record<string, unknown>>
+  const odd = integers.filter((name) => typeof texts[name] === 'string' && !wholeNumber.test(texts[name]))
+  const kept = odd.map((name) => [name, texts[name]])
+  const value = Value.Convert(schema, Value.Default(schema, given))
+  return kept.length === 0 ? value : { ...(value as object), ...Object.fromEntries(kept) }
+}
+
+const wholeNumber = /^[+-]?\d+$/
+
+function integerFields(schema: TSchema): string[] {
+  const { properties = {} } = schema as { properties?: Readonly<Record<string, { type?: unknown }>> }
+  return Object.keys(properties).filter((name) => properties[name]?.type === 'integer')
+}
+
+function faultsOf(
+  errors: readonly TLocalizedValidationError[],
+  part: RequestPart,
+  schema: TSchema,
+  known: readonly string[],
+): FieldFault[] {
+  const settled = settleUnions(errors.slice(0, errorsMax), schema) as readonly TLocalizedValidationError[]
+  return settled.flatMap((error) => faultsOfOne(error, partNames[part], known)).slice(0, faultsMax)
+}
+
+function faultsOfOne(error: TLocalizedValidationError, part: string, known: readonly string[]): FieldFault[] {
+  const at = part + fieldPath(error.instancePath)
+  switch (error.keyword) {
+    case 'boolean':
+      // Comes with an `additionalProperties` that says the same in words.
+      return []
+    case 'required':
+      return error.params.requiredProperties.map((name) => ({
+        field: `${at}.${name}`,
+        message: 'is required',
+      }))
+    case 'additionalProperties':
+      return error.params.additionalProperties.map((name) => ({
+        field: `${at}.${name}`,
+        message: `is not known${hintFor(name, part, known)}`,
+      }))
+    case 'enum':
+      return [{ field: at, message: `must be one of ${error.params.allowedValues.join(', ')}` }]
+    case 'pattern':
+      return [{ field: at, message: error.params.pattern === '\\S' ? 'must not be blank' : error.message }]
+    default:
+      return [{ field: at, message: error.message }]
+  }
+}
+
+/** Longer names are no slips of the hand, and would take long to compare. */
+const comparedMax = 100
+
+/** The field of the same name elsewhere in the request, or of the name that is most alike. */
+function hintFor(name: string, part: string, known: readonly string[]): string {
+  if (name.length > comparedMax) return ''
+  const names = known.map(lastStep)
+  const meant = names.includes(name) ? name : nearest(name, names)
+  return meant === undefined ? '' : `; did you mean ${part}${known[names.indexOf(meant)]}?`
+}
+
+function lastStep(path: string): string {
+  return path.slice(path.lastIndexOf('.') + 1)
+}
+
+const fieldDepthMax = 6
+
+/** The paths of all fields that a schema has: `.items[].kind`. */
+function fieldNames(schema: unknown, at = '', depth = 0): string[] {
+  if (typeof schema !== 'object' || schema === null || depth > fieldDepthMax) return []
+  const {
+    properties = {},
+    items,
+    anyOf = [],
+  } = schema as Partial<{
+    properties: Readonly<Record<string, unknown>>
+    items: unknown
+    anyOf: readonly unknown[]
+  }>
+  const fields = Object.entries(properties).flatMap(([name, field]) => [
+    `${at}.${name}`,
+    ...fieldNames(field, `${at}.${name}`, depth + 1),
+  ])
+  return [
+    ...fields,
+    ...fieldNames(items, `${at}[]`, depth + 1),
+    ...anyOf.flatMap((each) => fieldNames(each, at, depth + 1)),
+  ]
+}
+
+/** `/items/3/a~1b` → `.items[3].a/b` */
+function fieldPath(pointer: string): string {
+  if (pointer === '') return ''
+  return pointer
+    .slice(1)
+    .split('/')
+    .map((step) => step.replaceAll('~1', '/').replaceAll('~0', '~'))
+    .map((step) => (/^\d+$/.test(step) ? `[${step}]` : `.${step}`))
+    .join('')
+}

@@ -1,0 +1,47 @@
+import { normaliseDuration, parseFineDuration } from '../../../core/duration.ts'
+import { usPerMs } from '../../../core/instant.ts'
+import { invalid } from '../protocol/fault.ts'
+
+const usMin = 10 * usPerMs
+const usMax = 15 * 60 * 1_000 * usPerMs
+
+/** In microseconds, with nanoseconds as a fraction: what is short is not none. 0 when there is none. */
+export function parseRequestTimeout(text: string): number {
+  // What nearly all clients send, again and again.
+  if (text === lastText) return lastUs
+  if (text === '') return 0
+  try {
+    lastUs = parseFineDuration(text)
+    lastText = text
+    return lastUs
+  } catch (error) {
+    const why = error instanceof Error ? error.message : String(error)
+    throw invalid(`request timeout is invalid; ${why} - expected format: 900ms, 5m or 15m`)
+  }
+}
+
+let lastText = ''
+let lastUs = 0
+
+export function checkTimeoutGiven(timeoutUs: number): void {
+  if (timeoutUs === 0) throw invalid("request timeout is required; '5m' is recommended, 15m is the maximum")
+}
+
+export function checkTimeoutMin(timeoutUs: number, text: string): void {
+  if (timeoutUs > usMin) return
+  throw invalid(
+    `request timeout is invalid; minimum timeout is '10ms' but '${normaliseDuration(text)}' was requested`,
+  )
+}
+
+/** `text`: as it was given, since the refusal shows all of it. `isIncluded`: whether the maximum itself is allowed. */
+export function checkTimeoutMax(timeoutUs: number, text: string, isIncluded: boolean): void {
+  if (isIncluded ? timeoutUs <= usMax : timeoutUs < usMax) return
+  throw invalid(
+    `request timeout is invalid; maximum timeout is '15m' but '${normaliseDuration(text)}' was requested`,
+  )
+}
+
+export function toMs(timeoutUs: number): number {
+  return Math.ceil(timeoutUs / usPerMs)
+}

@@ -1,0 +1,176 @@
+/** The bodies that are read and written by hand are what the descriptors say. */
+import { create, fromBinary, fromJson, toBinary, toJson } from '@bufbuild/protobuf'
+import fc from 'fast-check'
+import { describe, expect, it } from 'vitest'
+import { aLeasedItem } from '../../../../test/make.ts'
+import {
+  QueueLeaseResponseSchema,
+  QueueProduceRequestSchema,
+} from '../generated/redrive/queue/v1/queue_pb.ts'
+import { codecOf } from '../protocol/codec.ts'
+import { instantOf, timestampOf } from '../protocol/times.ts'
+import { leasedBody } from './lease-response.ts'
+import { produceBody } from './produce-body.ts'
+
+const text = fc.oneof(fc.constant(''), fc.string({ unit: 'grapheme', maxLength: 40 }))
+const bytes = fc.oneof(fc.constant(new Uint8Array()), fc.uint8Array({ maxLength: 300 }))
+const instant = fc.integer({ min: 0, max: 4e15 })
+
+const produced = fc.record({
+  queueName: text,
+  requestTimeout: text,
+  items: fc.array(
+    fc.record({
+      encoding: text,
+      kind: text,
+      reference: text,
+      bytes,
+      utf8: text,
+      enqueueAt: fc.option(instant.map(timestampOf), { nil: undefined }),
+    }),
+    { maxLength: 4 },
+  ),
+})
+
+describe('the body of queue.produce', () => {
+  it('is read as its descriptor would', () => {
+    fc.assert(
+      fc.property(produced, (given) => {
+        const message = create(QueueProduceRequestSchema, given as never)
+        const expected = {
+          queueName: given.queueName,
+          requestTimeout: given.requestTimeout,
+          itemCount: given.items.length,
+          items: given.items.map((item) => ({
+            payload: Buffer.from(item.bytes.length > 0 ? item.bytes : item.utf8).toString('hex'),
+            kind: item.kind,
+            encoding: item.encoding,
+            reference: item.reference,
+            availableAt: instantOf(item.enqueueAt),
+          })),
+        }
+        const { write } = codecOf(QueueProduceRequestSchema)
+        for (const format of ['json', 'protobuf'] as const) {
+          const read = produceBody.read(Buffer.from(write(message, format)), format)
+          const items = read.items.map((item) => ({
+            ...item,
+            payload: Buffer.from(item.payload).toString('hex'),
+          }))
+          expect({ ...read, items }).toEqual(expected)
+        }
+      }),
+    )
+  })
+
+  it('takes what JSON may hold, or refuses it, as its descriptor does', () => {
+    const value = fc.oneof(
+      fc.constantFrom(
+        'aGk',
+        'aGk=',
+        'aGk==',
+        'a-_',
+        'a',
+        '====',
+        'YQ==',
+        'YR',
+        'a b',
+        '!',
+        '\ud800',
+        null,
+        7,
+      ),
+      fc.string(),
+    )
+    const item = fc.dictionary(
+      fc.constantFrom('bytes', 'utf8', 'kind', 'enqueue_at', 'enqueueAt', 'x'),
+      value,
+    )
+    const body = fc.record(
+      { queue_name: value, queueName: value, items: fc.oneof(fc.array(item, { maxLength: 2 }), value) },
+      { requiredKeys: [] },
+    )
+    fc.assert(
+      fc.property(body, (json) => {
+        const outcome = (work: () => unknown): string => {
+          try {
+            return JSON.stringify(work())
+          } catch {
+            return 'refused'
+          }
+        }
+        const byHand = outcome(() =>
+          produceBody.read(Buffer.from(JSON.stringify(json)), 'json').items.map((each) => [...each.payload]),
+        )
+        const byDescriptor = outcome(() =>
+          fromJson(QueueProduceRequestSchema, JSON.parse(JSON.stringify(json))).items.map((each) => [
+            ...(each.bytes.length > 0 ? each.bytes : Buffer.from(each.utf8)),
+          ]),
+        )
+        expect(byHand).toBe(byDescriptor)
+      }),
+      { numRuns: 1_000 },
+    )
+  })
+
+  it('gives views of its bytes, and does not copy them', () => {
+    const message = create(QueueProduceRequestSchema, { items: [{ bytes: new Uint8Array(100) }] })
+    const body = Buffer.from(toBinary(QueueProduceRequestSchema, message))
+    expect(produceBody.read(body, 'protobuf').items[0]?.payload.buffer).toBe(body.buffer)
+  })
+
+  it('counts more items than it keeps', () => {
+    const body = Buffer.alloc(400_000)
+    for (let at = 0; at < body.length; at += 2) body[at] = 0x1a
+    const { items, itemCount } = produceBody.read(body, 'protobuf')
+    expect(itemCount).toBe(200_000)
+    expect(items.length).toBeLessThan(itemCount)
+  })
+})
+
+describe('the answer of queue.lease', () => {
+  const leased = fc.record({
+    queueName: text,
+    partition: fc.nat(300),
+    items: fc.array(
+      fc
+        .record({
+          encoding: text,
+          kind: text,
+          reference: text,
+          payload: bytes,
+          attempts: fc.nat(2_147_483_647),
+          deadline: fc.constantFrom(1_790_000_000_000_000, 1_790_000_000_000_001),
+        })
+        .map(({ deadline, ...item }) => aLeasedItem({ ...item, lease: { holder: 'w', deadline } })),
+      { maxLength: 4 },
+    ),
+  })
+
+  it('is written as its descriptor would', () => {
+    fc.assert(
+      fc.property(leased, (body) => {
+        const expected = create(QueueLeaseResponseSchema, {
+          queueName: body.queueName,
+          partition: body.partition,
+          items: body.items.map((item) => ({
+            encoding: item.encoding,
+            kind: item.kind,
+            reference: item.reference,
+            id: item.id,
+            attempts: item.attempts,
+            leaseDeadline: timestampOf(item.lease.deadline),
+            bytes: item.payload,
+          })),
+        })
+        const desc = QueueLeaseResponseSchema
+        expect(JSON.parse(Buffer.from(leasedBody.write(body, 'json')).toString())).toEqual({
+          queue_name: body.queueName,
+          ...(toJson(desc, expected, { useProtoFieldName: true }) as object),
+        })
+        const written = leasedBody.write(body, 'protobuf')
+        expect(Buffer.from(written)).toEqual(Buffer.from(toBinary(desc, expected)))
+        expect(toJson(desc, fromBinary(desc, Buffer.from(written)))).toEqual(toJson(desc, expected))
+      }),
+    )
+  })
+})

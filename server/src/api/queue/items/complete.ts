@@ -1,0 +1,49 @@
+import { settle } from '../checks/item-ids.ts'
+import { inQueue } from '../checks/lookup.ts'
+import { checkTimeoutGiven, checkTimeoutMax, parseRequestTimeout, toMs } from '../checks/request-timeout.ts'
+import {
+  type QueueCompleteRequest,
+  QueueCompleteRequestSchema,
+} from '../generated/redrive/queue/v1/queue_pb.ts'
+import { bodyBytesMax } from '../protocol/body-limits.ts'
+import { codecOf } from '../protocol/codec.ts'
+import { invalid } from '../protocol/fault.ts'
+import { queueRoute } from '../protocol/queue-route.ts'
+import { orTryAgain } from './try-again.ts'
+
+export const completeRoute = queueRoute({
+  path: '/v1/queue.complete',
+  permission: 'queue.complete',
+  summary: 'Ends leased items for good: all of them or, if one cannot be, none.',
+  bodyBytesMax: bodyBytesMax.ids,
+  isHot: true,
+  slowMs: Number.POSITIVE_INFINITY,
+  request: codecOf(QueueCompleteRequestSchema),
+  handle: async (message, { engine, context }) => {
+    const { queueName, partition, ids } = message
+    let timeoutUs = 0
+    const check = () => {
+      timeoutUs = checkRequest(message, context.queueLimits.completeItemsMax)
+    }
+    await inQueue(engine, message, check, () =>
+      orTryAgain(() =>
+        settle(engine, message, ids, 'completed', () =>
+          engine.complete(queueName, partition, ids, { timeoutMs: toMs(timeoutUs) }),
+        ),
+      ),
+    )
+    return undefined
+  },
+})
+
+function checkRequest({ requestTimeout, ids }: QueueCompleteRequest, itemsMax: number): number {
+  const timeoutUs = parseRequestTimeout(requestTimeout)
+  if (ids.length === 0) throw invalid('ids is invalid; list of ids cannot be empty')
+  if (ids.length > itemsMax) {
+    throw invalid(`ids is invalid; max_complete_batch_size is ${itemsMax} but received ${ids.length}`)
+  }
+  checkTimeoutMax(timeoutUs, requestTimeout, true)
+  // Less than none at all cannot be met either.
+  checkTimeoutGiven(Math.max(timeoutUs, 0))
+  return timeoutUs
+}

@@ -1,0 +1,141 @@
+/**
+ * Writes the answer of queue.lease straight from the items: each payload is copied once, into the answer.
+ * What it writes is what the descriptor would; a test holds the two together.
+ */
+import { toBinary } from '@bufbuild/protobuf'
+import { TimestampSchema } from '@bufbuild/protobuf/wkt'
+import type { Leased } from '../../../core/item.ts'
+import { QueueLeaseResponseSchema } from '../generated/redrive/queue/v1/queue_pb.ts'
+import type { Writer } from '../protocol/codec.ts'
+import { timestampOf, timeText } from '../protocol/times.ts'
+
+export type LeasedBody = Readonly<{ queueName: string; partition: number; items: readonly Leased[] }>
+
+export const leasedBody: Writer<LeasedBody> & { desc: typeof QueueLeaseResponseSchema } = {
+  desc: QueueLeaseResponseSchema,
+  write: (body, format) => (format === 'json' ? writeJson(body) : writeProtobuf(body)),
+}
+
+function writeJson({ queueName, partition, items }: LeasedBody): string {
+  let text = `{"queue_name":${JSON.stringify(queueName)}`
+  if (partition !== 0) text += `,"partition":${partition}`
+  if (items.length > 0) text += ',"items":['
+  // All items of an answer have the same deadline.
+  let deadline = Number.NaN
+  let deadlineText = ''
+  for (let index = 0; index < items.length; index++) {
+    const item = items[index] as Leased
+    if (item.lease.deadline !== deadline) {
+      deadline = item.lease.deadline
+      deadlineText = timeText(deadline)
+    }
+    text += index === 0 ? '{' : ',{'
+    if (item.encoding !== '') text += `"encoding":${JSON.stringify(item.encoding)},`
+    if (item.kind !== '') text += `"kind":${JSON.stringify(item.kind)},`
+    if (item.reference !== '') text += `"reference":${JSON.stringify(item.reference)},`
+    text += `"id":"${item.id}",`
+    if (item.attempts !== 0) text += `"attempts":${item.attempts},`
+    text += `"lease_deadline":"${deadlineText}"`
+    if (item.payload.length > 0) text += `,"bytes":"${bufferOf(item.payload).toString('base64')}"`
+    text += '}'
+  }
+  return items.length > 0 ? `${text}]}` : `${text}}`
+}
+
+// Field number and wire type of each field, as one byte.
+const tag = { text1: 0x0a, number2: 0x10, list3: 0x1a }
+const itemTag = {
+  encoding: 0x0a,
+  kind: 0x12,
+  reference: 0x1a,
+  id: 0x22,
+  attempts: 0x28,
+  deadline: 0x32,
+  bytes: 0x3a,
+}
+
+function writeProtobuf({ queueName, partition, items }: LeasedBody): Buffer {
+  const sizes = new Array<number>(items.length)
+  const deadlines = new Map<number, Uint8Array>()
+  let total = textSize(queueName) + (partition === 0 ? 0 : 1 + varintSize(partition))
+  for (let index = 0; index < items.length; index++) {
+    const item = items[index] as Leased
+    const { deadline } = item.lease
+    let deadlineBytes = deadlines.get(deadline)
+    if (deadlineBytes === undefined) {
+      deadlineBytes = toBinary(TimestampSchema, timestampOf(deadline))
+      deadlines.set(deadline, deadlineBytes)
+    }
+    const size =
+      textSize(item.encoding) +
+      textSize(item.kind) +
+      textSize(item.reference) +
+      textSize(item.id) +
+      (item.attempts === 0 ? 0 : 1 + varintSize(item.attempts)) +
+      (1 + varintSize(deadlineBytes.length) + deadlineBytes.length) +
+      bytesSize(item.payload.length)
+    sizes[index] = size
+    total += 1 + varintSize(size) + size
+  }
+
+  const out = Buffer.allocUnsafe(total)
+  let at = writeText(out, 0, tag.text1, queueName)
+  if (partition !== 0) at = writeNumber(out, at, tag.number2, partition)
+  for (let index = 0; index < items.length; index++) {
+    const item = items[index] as Leased
+    at = writeNumber(out, at, tag.list3, sizes[index] as number)
+    at = writeText(out, at, itemTag.encoding, item.encoding)
+    at = writeText(out, at, itemTag.kind, item.kind)
+    at = writeText(out, at, itemTag.reference, item.reference)
+    at = writeText(out, at, itemTag.id, item.id)
+    if (item.attempts !== 0) at = writeNumber(out, at, itemTag.attempts, item.attempts)
+    at = writeBytes(out, at, itemTag.deadline, deadlines.get(item.lease.deadline) as Uint8Array)
+    if (item.payload.length > 0) at = writeBytes(out, at, itemTag.bytes, item.payload)
+  }
+  return out
+}
+
+function writeText(out: Buffer, at: number, fieldTag: number, text: string): number {
+  if (text === '') return at
+  const length = Buffer.byteLength(text)
+  const start = writeNumber(out, at, fieldTag, length)
+  out.write(text, start)
+  return start + length
+}
+
+function writeBytes(out: Buffer, at: number, fieldTag: number, bytes: Uint8Array): number {
+  const start = writeNumber(out, at, fieldTag, bytes.length)
+  out.set(bytes, start)
+  return start + bytes.length
+}
+
+function writeNumber(out: Buffer, at: number, fieldTag: number, value: number): number {
+  let next = at
+  out[next++] = fieldTag
+  let rest = value
+  while (rest > 0x7f) {
+    out[next++] = (rest & 0x7f) | 0x80
+    rest >>>= 7
+  }
+  out[next++] = rest
+  return next
+}
+
+function textSize(text: string): number {
+  return bytesSize(Buffer.byteLength(text))
+}
+
+/** With tag and length; nothing when empty. */
+function bytesSize(length: number): number {
+  return length === 0 ? 0 : 1 + varintSize(length) + length
+}
+
+function varintSize(value: number): number {
+  let size = 1
+  for (let rest = value >>> 7; rest > 0; rest >>>= 7) size++
+  return size
+}
+
+function bufferOf(bytes: Uint8Array): Buffer {
+  return Buffer.isBuffer(bytes) ? bytes : Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength)
+}

@@ -1,0 +1,173 @@
+/**
+ * Reads the body of queue.produce straight into the items that the engine takes: this is the busiest body
+ * of all, and a message object per item would be made only to be copied.
+ *
+ * The shapes that nearly all clients send are read here. Everything else (times, odd types, unknown or
+ * repeated fields) goes through the descriptor, which decides what is legal and words what is not.
+ */
+import { isUtf8 } from 'node:buffer'
+import { fromBinary } from '@bufbuild/protobuf'
+import { BinaryReader, WireType } from '@bufbuild/protobuf/wire'
+import { TimestampSchema } from '@bufbuild/protobuf/wkt'
+import type { Instant } from '../../../core/instant.ts'
+import { fromBase64 } from '../../http/wire/base64.ts'
+import {
+  type QueueProduceRequest,
+  QueueProduceRequestSchema,
+} from '../generated/redrive/queue/v1/queue_pb.ts'
+import { messageOf, parseText, type Reader } from '../protocol/codec.ts'
+import { instantOf } from '../protocol/times.ts'
+import { unreadable } from '../protocol/unreadable.ts'
+
+/** `availableAt`: as given; whether that makes it scheduled is decided when it is taken. */
+export type ProducedItem = {
+  payload: Uint8Array
+  kind: string
+  encoding: string
+  reference: string
+  availableAt: Instant | null
+}
+export type ProduceBody = {
+  queueName: string
+  requestTimeout: string
+  items: ProducedItem[]
+  itemCount: number
+}
+
+/** More are counted, not kept: a body of empty items must not become millions of objects. */
+const itemsKeptMax = 65_536
+
+export const produceBody: Reader<ProduceBody> & { desc: typeof QueueProduceRequestSchema } = {
+  desc: QueueProduceRequestSchema,
+  read: (bytes, format) => (format === 'json' ? readJson(bytes) : readProtobuf(bytes)),
+}
+
+function readJson(bytes: Buffer): ProduceBody {
+  const json = parseText(bytes)
+  return plainBody(json) ?? bodyOf(messageOf(QueueProduceRequestSchema, json))
+}
+
+function bodyOf({ queueName, requestTimeout, items }: QueueProduceRequest): ProduceBody {
+  return {
+    queueName,
+    requestTimeout,
+    itemCount: items.length,
+    items: items.map(({ bytes, utf8, kind, encoding, reference, enqueueAt }) => ({
+      payload: bytes.length > 0 ? bytes : Buffer.from(utf8),
+      kind,
+      encoding,
+      reference,
+      availableAt: instantOf(enqueueAt),
+    })),
+  }
+}
+
+/** Undefined for whatever is not plain. */
+function plainBody(json: unknown): ProduceBody | undefined {
+  if (!isObject(json)) return undefined
+  const body: ProduceBody = { queueName: '', requestTimeout: '', items: noItems, itemCount: 0 }
+  for (const key in json) {
+    const value = json[key]
+    if (key === 'queue_name' && isPlainText(value)) body.queueName = value
+    else if (key === 'request_timeout' && isPlainText(value)) body.requestTimeout = value
+    else if (key === 'items' && Array.isArray(value)) {
+      body.itemCount = value.length
+      body.items = []
+      for (const each of value) {
+        const item = plainItem(each)
+        if (item === undefined) return undefined
+        body.items.push(item)
+      }
+    } else return undefined
+  }
+  return body
+}
+
+function plainItem(json: unknown): ProducedItem | undefined {
+  if (!isObject(json)) return undefined
+  const item: ProducedItem = { payload: noBytes, kind: '', encoding: '', reference: '', availableAt: null }
+  let text = ''
+  for (const key in json) {
+    const value = json[key]
+    if (!isPlainText(value)) return undefined
+    switch (key) {
+      case 'bytes': {
+        const bytes = fromBase64(value)
+        if (bytes === undefined) return undefined
+        item.payload = bytes
+        break
+      }
+      case 'utf8':
+        text = value
+        break
+      case 'kind':
+      case 'encoding':
+      case 'reference':
+        item[key] = value
+        break
+      default:
+        return undefined
+    }
+  }
+  if (item.payload.length === 0 && text !== '') item.payload = Buffer.from(text)
+  return item
+}
+
+function isPlainText(value: unknown): value is string {
+  return typeof value === 'string' && value.isWellFormed()
+}
+
+function isObject(value: unknown): value is Record<string, unknown> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value)
+}
+
+function readProtobuf(bytes: Buffer): ProduceBody {
+  const body: ProduceBody = { queueName: '', requestTimeout: '', items: [], itemCount: 0 }
+  try {
+    const reader = new BinaryReader(bytes)
+    while (reader.pos < reader.len) {
+      const [field, wireType] = reader.tag()
+      if (wireType !== WireType.LengthDelimited) reader.skip(wireType, field)
+      else if (field === 1) body.queueName = reader.string(true)
+      else if (field === 2) body.requestTimeout = reader.string(true)
+      else if (field === 3) {
+        if (++body.itemCount > itemsKeptMax) reader.skip(wireType, field)
+        else body.items.push(itemOf(reader))
+      } else reader.skip(wireType, field)
+    }
+  } catch (error) {
+    throw unreadable('the body is not a readable protobuf message', error)
+  }
+  return body
+}
+
+function itemOf(reader: BinaryReader): ProducedItem {
+  const item: ProducedItem = { payload: noBytes, kind: '', encoding: '', reference: '', availableAt: null }
+  const length = reader.uint32()
+  const end = reader.pos + length
+  if (end > reader.len) throw new RangeError('an item is longer than the body')
+  let text = noBytes
+  while (reader.pos < end) {
+    const [field, wireType] = reader.tag()
+    if (wireType !== WireType.LengthDelimited) reader.skip(wireType, field)
+    else if (field === 1) item.encoding = reader.string(true)
+    else if (field === 2) item.kind = reader.string(true)
+    else if (field === 3) item.reference = reader.string(true)
+    else if (field === 4) item.availableAt = instantOf(fromBinary(TimestampSchema, reader.bytes()))
+    else if (field === 5) item.payload = reader.bytes()
+    else if (field === 6) text = utf8Of(reader.bytes())
+    else reader.skip(wireType, field)
+  }
+  if (reader.pos !== end) throw new RangeError('a field is longer than its item')
+  if (item.payload.length === 0) item.payload = text
+  return item
+}
+
+/** Text that is kept as bytes is checked, not decoded. */
+function utf8Of(bytes: Uint8Array): Uint8Array {
+  if (!isUtf8(bytes)) throw new Error('a text is not UTF-8')
+  return bytes
+}
+
+const noBytes: Uint8Array = new Uint8Array()
+const noItems: ProducedItem[] = []

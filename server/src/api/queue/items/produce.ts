@@ -1,0 +1,64 @@
+import { usPerMs } from '../../../core/instant.ts'
+import { inQueue } from '../checks/lookup.ts'
+import { checkNoNul } from '../checks/names.ts'
+import {
+  checkTimeoutGiven,
+  checkTimeoutMax,
+  checkTimeoutMin,
+  parseRequestTimeout,
+  toMs,
+} from '../checks/request-timeout.ts'
+import { bodyBytesMax } from '../protocol/body-limits.ts'
+import { invalid } from '../protocol/fault.ts'
+import { queueRoute } from '../protocol/queue-route.ts'
+import { type ProduceBody, type ProducedItem, produceBody } from './produce-body.ts'
+
+/** An item for sooner than this is for now. */
+export const scheduledFromUs = 100 * usPerMs
+
+export const produceRoute = queueRoute({
+  path: '/v1/queue.produce',
+  permission: 'queue.produce',
+  summary: 'Adds items. Answers once they are durably stored: all of them, in order, in one partition.',
+  bodyBytesMax: bodyBytesMax.produce,
+  isHot: true,
+  slowMs: Number.POSITIVE_INFINITY,
+  request: produceBody,
+  handle: async (body, { engine, context }) => {
+    const { produceItemsMax } = context.queueLimits
+    let timeoutUs = 0
+    const check = () => {
+      timeoutUs = checkTimeout(body)
+      checkItems(body, produceItemsMax)
+    }
+    await inQueue(engine, body, check, () => {
+      startAtOnce(body.items, context.clock.now() + scheduledFromUs)
+      return engine.produce(body.queueName, body.items, { timeoutMs: toMs(timeoutUs) })
+    })
+    return undefined
+  },
+})
+
+function checkTimeout({ requestTimeout }: ProduceBody): number {
+  const timeoutUs = parseRequestTimeout(requestTimeout)
+  checkTimeoutGiven(timeoutUs)
+  checkTimeoutMax(timeoutUs, requestTimeout, false)
+  checkTimeoutMin(timeoutUs, requestTimeout)
+  return timeoutUs
+}
+
+function checkItems({ items, itemCount }: ProduceBody, itemsMax: number): void {
+  if (itemCount === 0) throw invalid('items cannot be empty; at least one item is required')
+  if (itemCount > itemsMax) {
+    throw invalid(`items is invalid; max_produce_batch_size is ${itemsMax} but received ${itemCount}`)
+  }
+  for (const item of items) {
+    checkNoNul('kind', item.kind)
+    checkNoNul('encoding', item.encoding)
+    checkNoNul('reference', item.reference)
+  }
+}
+
+function startAtOnce(items: readonly ProducedItem[], from: number): void {
+  for (const item of items) if (item.availableAt !== null && item.availableAt <= from) item.availableAt = null
+}

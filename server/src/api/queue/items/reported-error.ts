@@ -1,0 +1,71 @@
+import { isUtf8 } from 'node:buffer'
+import { type Static, Type } from 'typebox'
+import { Compile } from 'typebox/compile'
+import { errorClassMax, failureReasonMax } from '../../../core/failure-bounds.ts'
+import type { GivenBack } from '../../../core/transitions.ts'
+import { invalid } from '../protocol/fault.ts'
+
+/**
+ * What went wrong with the items of a retry, in the header `X-Redrive-Error`. A header and not a field:
+ * clients of the protocol refuse messages with fields that they do not know.
+ */
+export type ReportedError = NonNullable<GivenBack['error']>
+
+const ErrorHeader = Type.Object(
+  {
+    error_class: Type.Optional(Type.String({ maxLength: errorClassMax })),
+    error_message: Type.Optional(Type.String()),
+    stack: Type.Optional(Type.String()),
+    reason: Type.Optional(Type.String({ minLength: 1, maxLength: failureReasonMax })),
+  },
+  { additionalProperties: false },
+)
+const check = Compile(ErrorHeader)
+
+const headerBytesMax = 8_192
+
+/** As OpenAPI shows it. */
+export const reportedErrorHeader = Type.Object({
+  'X-Redrive-Error': Type.Optional(
+    Type.String({
+      maxLength: headerBytesMax,
+      contentMediaType: 'application/json',
+      description:
+        'Why the items of this call failed: a JSON object with any of error_class, error_message, stack and ' +
+        'reason. It becomes the failure of the dead letter. What is not ASCII may be UTF-8 or \\uXXXX.',
+      examples: ['{"error_class":"CardRefused","error_message":"no funds","reason":"refused"}'],
+    }),
+  ),
+})
+
+export function readReportedError(header: string | readonly string[] | undefined): ReportedError | null {
+  if (header === undefined) return null
+  const text = String(header)
+  if (text.length > headerBytesMax) {
+    throw invalid(`X-Redrive-Error is invalid; cannot be greater than '${headerBytesMax}' characters`)
+  }
+  const { error_class, error_message, stack, reason } = parse(text)
+  return {
+    ...(reason !== undefined && { reason }),
+    ...(error_class !== undefined && { errorClass: error_class }),
+    ...(error_message !== undefined && { message: error_message }),
+    ...(stack !== undefined && { stack }),
+  }
+}
+
+function parse(header: string): Static<typeof ErrorHeader> {
+  // HTTP hands headers over byte by byte; those that are UTF-8 were meant as that.
+  const bytes = Buffer.from(header, 'latin1')
+  let value: unknown
+  try {
+    value = JSON.parse(isUtf8(bytes) ? bytes.toString('utf8') : header)
+  } catch {
+    throw invalid('X-Redrive-Error is invalid; it is not readable JSON')
+  }
+  if (!check.Check(value)) {
+    throw invalid(
+      'X-Redrive-Error is invalid; it may hold the texts error_class, error_message, stack and reason',
+    )
+  }
+  return value
+}

@@ -1,0 +1,103 @@
+import type { DescMessage } from '@bufbuild/protobuf'
+import type { FastifyReply, FastifyRequest } from 'fastify'
+import { type TObject, Type } from 'typebox'
+import type { Engine, Trace } from '../../../engine/engine.ts'
+import { KnownError } from '../../../errors.ts'
+import type { ApiContext } from '../../context.ts'
+import { turnEnd } from '../../http/next-tick.ts'
+import type { Permission } from '../../http/permission.ts'
+import type { Route } from '../../http/route.ts'
+import { sendAs } from '../../http/send-as.ts'
+import { ReplySchema } from '../generated/redrive/queue/v1/queue_pb.ts'
+import type { Reader, Writer } from './codec.ts'
+import { queueApi } from './dialect.ts'
+import { contentTypes, type Format, formatOf } from './format.ts'
+import { schemaOf } from './openapi-schema.ts'
+
+/** What a handler of this dialect is given beside its message. */
+export type Call = Readonly<{
+  engine: Engine
+  context: ApiContext
+  request: FastifyRequest
+  reply: FastifyReply
+}>
+
+type Row<Req, Res> = Readonly<{
+  path: string
+  permission: Permission
+  summary: string
+  bodyBytesMax: number
+  isHot?: boolean
+  slowMs?: number
+  /** Headers of this call alone, for OpenAPI. */
+  headers?: TObject
+  request: Reader<Req> & { desc: DescMessage }
+  handle: (message: Req, call: Call) => Promise<Res>
+}> &
+  /** Without one the answer is `{"code":200}`. */
+  ([Res] extends [undefined] ? { response?: undefined } : { response: Writer<Res> & { desc: DescMessage } })
+
+/** A row of the table of routes that reads and answers in either format. */
+export function queueRoute<Req, Res = undefined>(row: Row<Req, Res>): Route {
+  const { path, permission, summary, bodyBytesMax, handle } = row
+  const response = row.response as (Writer<Res> & { desc: DescMessage }) | undefined
+  return {
+    method: 'POST',
+    path,
+    permission,
+    summary,
+    tag: 'queue-api',
+    dialect: queueApi,
+    bodyBytesMax,
+    ...(row.isHot !== undefined && { isHot: row.isHot }),
+    ...(row.slowMs !== undefined && { slowMs: row.slowMs }),
+    described: {
+      ...(row.headers !== undefined && { headers: row.headers }),
+      body: bothFormats(row.request.desc, 'Unknown fields are refused in JSON and skipped in protobuf.'),
+    },
+    schema: {
+      body: schemaOf(row.request.desc),
+      response: { 200: bothFormats(response?.desc ?? ReplySchema) },
+    },
+    handler: async (request, reply, context) => {
+      const message = row.request.read(
+        request.body as Buffer,
+        formatOf(request.headers['content-type']) ?? 'json',
+      )
+      await turnEnd()
+      const call = { engine: context.engine(), context, request, reply }
+      const result = await handle(message, call).catch(caughtInside)
+      const format = formatOf(request.headers.accept) ?? 'json'
+      const body = response === undefined ? okReplies[format] : response.write(result, format)
+      return sendAs(reply, contentTypes[format], body)
+    },
+  }
+}
+
+/** Who did it, for the audit log. */
+export function traceOf({ request }: Call): Trace {
+  return { actor: request.caller.name, reason: '', requestId: request.id }
+}
+
+const okReplies: Readonly<Record<Format, string | Uint8Array>> = {
+  json: '{"code":200}',
+  protobuf: Buffer.from([0x08, 0xc8, 0x01]),
+}
+
+/** A stop that meets a request inside a queue has words of its own. */
+function caughtInside(error: unknown): never {
+  if (error instanceof KnownError && error.code === 'SHUTTING_DOWN') {
+    throw new KnownError('QUEUE_SHUTTING_DOWN', error.message, error)
+  }
+  throw error
+}
+
+function bothFormats(desc: DescMessage, description = 'Fields that hold their zero value are left out.') {
+  return {
+    description,
+    content: {
+      [contentTypes.json]: { schema: schemaOf(desc) },
+      [contentTypes.protobuf]: { schema: Type.String({ contentMediaType: contentTypes.protobuf }) },
+    },
+  }
+}

@@ -1,0 +1,65 @@
+import { create } from '@bufbuild/protobuf'
+import type { KnownError } from '../../../errors.ts'
+import type { FailedRequest, RenderedError } from '../../http/dialect.ts'
+import { ReplySchema } from '../generated/redrive/queue/v1/queue_pb.ts'
+import { bodyLimitText } from './body-limits.ts'
+import { codecOf } from './codec.ts'
+import { Fault, statusTexts, type WireStatus } from './fault.ts'
+import { contentTypes, formatOf } from './format.ts'
+
+const replies = codecOf(ReplySchema)
+
+/** Any error as the envelope of this dialect, in the format that the client accepts. */
+export function renderError(error: KnownError, request: FailedRequest): RenderedError {
+  const [status, message] = wordsFor(error, request)
+  // What was refused for its Accept is told in JSON.
+  const format = formatOf(request.accept) ?? 'json'
+  const reply = create(ReplySchema, { code: status, codeText: statusTexts[status], message })
+  return {
+    status,
+    reasonPhrase: statusTexts[status],
+    contentType: contentTypes[format],
+    body: replies.write(reply, format),
+  }
+}
+
+function wordsFor(error: KnownError, { method, path, bodyBytesMax }: FailedRequest): [WireStatus, string] {
+  if (error instanceof Fault) return [error.wireStatus, error.message]
+  switch (error.code) {
+    case 'METHOD_NOT_ALLOWED':
+      return [400, wrongMethod(method)]
+    case 'NOT_FOUND':
+      return method === 'POST' ? [501, `no such method; ${path}`] : [400, wrongMethod(method)]
+    case 'BODY_TOO_LARGE':
+      return [400, `request body exceeds ${bodyLimitText(bodyBytesMax)} limit`]
+    case 'CONTENT_UNREADABLE':
+    case 'UNSUPPORTED_MEDIA_TYPE':
+      return [455, error.message]
+    case 'HOST_REFUSED':
+      return [403, error.message]
+    case 'SHUTTING_DOWN':
+      return [453, 'service is shutting down']
+    case 'QUEUE_SHUTTING_DOWN':
+      return [453, 'queue is shutting down']
+    case 'QUEUE_OVERLOADED':
+      return [454, 'queue is overloaded; try again later']
+    case 'LEASE_TIMEOUT':
+      return [454, 'request timeout; no items are in the queue, try again']
+    case 'CALL_TIMEOUT':
+      return [454, 'request timeout; the queue is busy, try again']
+    case 'CLIENT_ID_BUSY':
+      return [400, 'duplicate client id; a client cannot make multiple leased requests to the same queue']
+    case 'STORE_UNAVAILABLE':
+    case 'STORE_FULL':
+    case 'LOCK_LOST':
+      return [454, tryAgain]
+    default:
+      return error.status < 500 ? [400, error.told] : [500, 'Internal Error']
+  }
+}
+
+export const tryAgain = 'internal error, try your request again'
+
+function wrongMethod(method: string): string {
+  return `http method '${method}' not allowed; only POST`
+}

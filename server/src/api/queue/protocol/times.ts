@@ -1,0 +1,36 @@
+import { create } from '@bufbuild/protobuf'
+import { type Timestamp, TimestampSchema } from '@bufbuild/protobuf/wkt'
+import { type Instant, instantMax, instantMin, usPerSecond } from '../../../core/instant.ts'
+
+/** 0001-01-01T00:00:00Z: what stands where there is no time. */
+const zeroSeconds = -62_135_596_800n
+
+/** No time, and the zero time, are null. What lies beyond the instants that we can keep becomes the last one. */
+export function instantOf(timestamp: Timestamp | undefined): Instant | null {
+  if (timestamp === undefined) return null
+  const { seconds, nanos } = timestamp
+  if (seconds === zeroSeconds && nanos === 0) return null
+  const micros = Number(seconds) * usPerSecond + Math.floor(nanos / 1_000)
+  return Math.min(Math.max(micros, instantMin), instantMax)
+}
+
+export function timestampOf(instant: Instant): Timestamp {
+  const seconds = Math.floor(instant / usPerSecond)
+  return create(TimestampSchema, {
+    seconds: BigInt(seconds),
+    nanos: (instant - seconds * usPerSecond) * 1_000,
+  })
+}
+
+/** For fields that are always present. */
+export function timestampOrZero(instant: Instant | null): Timestamp {
+  return instant === null ? create(TimestampSchema, { seconds: zeroSeconds }) : timestampOf(instant)
+}
+
+/** As JSON has it: RFC 3339 in UTC with 0, 3 or 6 digits of a second. */
+export function timeText(instant: Instant): string {
+  const text = new Date(Math.floor(instant / 1_000)).toISOString()
+  const micros = ((instant % 1_000) + 1_000) % 1_000
+  if (micros !== 0) return `${text.slice(0, -1)}${String(micros).padStart(3, '0')}Z`
+  return text.endsWith('.000Z') ? `${text.slice(0, -5)}Z` : text
+}

@@ -1,0 +1,6 @@
+import { KnownError } from '../../../errors.ts'
+
+/** A body, a Content-Type or an Accept that cannot be understood. */
+export function unreadable(what: string, cause?: unknown): KnownError {
+  return new KnownError('CONTENT_UNREADABLE', what, cause)
+}

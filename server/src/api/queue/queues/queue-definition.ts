@@ -1,0 +1,116 @@
+/** The checks of queues.create and queues.update, in the contract's order and words. */
+import { formatDuration, parseFineDuration } from '../../../core/duration.ts'
+import type { Queue } from '../../../core/queue.ts'
+import type { Engine } from '../../../engine/engine.ts'
+import { KnownError } from '../../../errors.ts'
+import {
+  checkDeadQueueName,
+  checkLength,
+  checkNamespaceName,
+  checkNewQueueName,
+  checkNoNul,
+} from '../checks/names.ts'
+import type { QueueInfo } from '../generated/redrive/queue/v1/queue_pb.ts'
+import { invalid } from '../protocol/fault.ts'
+
+/** In microseconds; 0 when there is none. */
+export type Timeouts = Readonly<{ leaseUs: number; expireUs: number }>
+
+/** What can be said about a definition without looking at any queue. Both calls begin with it. */
+export function checkForm(info: QueueInfo): Timeouts {
+  checkNewQueueName(info.queueName)
+  checkLength('lease timeout', info.leaseTimeout, 15)
+  checkLength('expire timeout', info.expireTimeout, 15)
+  const expireUs = parseTimeout('expire timeout', info.expireTimeout, '60m, 2h or 24h')
+  const leaseUs = parseTimeout('lease timeout', info.leaseTimeout, '8m, 15m or 1h')
+  checkNamespaceName(info.namespace)
+  return { leaseUs, expireUs }
+}
+
+export async function checkDeadQueue(engine: Engine, { queueName, deadQueue }: QueueInfo): Promise<void> {
+  if (deadQueue === '') return
+  checkDeadQueueName(deadQueue)
+  if (deadQueue === queueName) throw invalid('dead_queue cannot reference itself')
+  const found = await engine.getQueue(deadQueue)
+  if (found === null) {
+    throw invalid(`dead_queue does not exist; '${deadQueue}' was not found, create it first`)
+  }
+  if (found.deadQueue !== null) {
+    throw invalid(`dead_queue is invalid; '${deadQueue}' already has its own dead_queue configured`)
+  }
+}
+
+export function checkReference({ reference }: QueueInfo): void {
+  if (Buffer.byteLength(reference) > 2_000) {
+    throw invalid("reference field is invalid; cannot be greater than '2000' characters")
+  }
+  checkNoNul('reference field', reference)
+}
+
+export function checkMaxAttempts({ maxAttempts }: QueueInfo): void {
+  if (maxAttempts > 65_536) throw invalid('max attempts is invalid; cannot be greater than 65536')
+  if (maxAttempts < 0) throw invalid('max attempts is invalid; cannot be negative number')
+}
+
+export function checkTimeouts({ leaseUs, expireUs }: Timeouts): void {
+  // No item could be held, or wait, for less than no time.
+  if (leaseUs < 0) throw invalid('lease timeout is invalid; cannot be negative')
+  if (expireUs < 0) throw invalid('expire timeout is invalid; cannot be negative')
+  if (leaseUs > expireUs) {
+    throw invalid(
+      `lease timeout is too long; ${formatDuration(leaseUs)} cannot be greater than the expire timeout ${formatDuration(expireUs)}`,
+    )
+  }
+}
+
+/** Each that is not given stays as it is. */
+export function mergeTimeouts(given: Timeouts, queue: Queue): Timeouts {
+  return { leaseUs: given.leaseUs || queue.leaseUs, expireUs: given.expireUs || queue.expireUs }
+}
+
+/**
+ * Does what the checks allowed. The store checks dead queues and timeouts again in its transaction: what it
+ * refuses came about since, or is what only it can see.
+ */
+export async function orExplain<T>(engine: Engine, info: QueueInfo, work: () => Promise<T>): Promise<T> {
+  try {
+    return await work()
+  } catch (error) {
+    if (!(error instanceof KnownError)) throw error
+    if (error.code === 'LEASE_TOO_LONG') await explainTimeouts(engine, info)
+    if (error.code !== 'DEAD_QUEUE_INVALID') throw error
+    await checkDeadQueue(engine, info)
+    throw invalid(
+      `dead_queue is invalid; '${info.queueName}' is itself a dead_queue and cannot have one of its own`,
+    )
+  }
+}
+
+/** Somebody changed the other timeout meanwhile: with what stands now it is said as ever. */
+async function explainTimeouts(engine: Engine, info: QueueInfo): Promise<void> {
+  const queue = await engine.getQueue(info.queueName)
+  if (queue !== null) checkTimeouts(mergeTimeouts(checkForm(info), queue))
+}
+
+/** A queue that has this one as its dead queue. */
+export async function userOf(engine: Engine, deadQueue: string): Promise<Queue | undefined> {
+  const countMax = 1_000
+  for (let from = ''; ; ) {
+    const page = await engine.listQueues({ from, countMax })
+    const user = page.find((queue) => queue.deadQueue === deadQueue)
+    const last = page.at(-1)
+    if (user !== undefined || last === undefined || page.length < countMax) return user
+    // The next name in byte order.
+    from = `${last.name}\u0001`
+  }
+}
+
+function parseTimeout(what: string, text: string, examples: string): number {
+  if (text === '') return 0
+  try {
+    return parseFineDuration(text)
+  } catch (error) {
+    const why = error instanceof Error ? error.message : String(error)
+    throw invalid(`${what} is invalid; ${why} - expected format: ${examples}`)
+  }
+}

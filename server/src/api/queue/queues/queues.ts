@@ -1,0 +1,169 @@
+import { create } from '@bufbuild/protobuf'
+import { partitionsMax } from '../../../core/queue.ts'
+import { KnownError } from '../../../errors.ts'
+import { limitOf } from '../checks/list-limit.ts'
+import { findQueue, unknownQueue } from '../checks/lookup.ts'
+import { checkNamespaceName, checkNewQueueName, checkNoNul } from '../checks/names.ts'
+import {
+  QueueInfoSchema,
+  QueuesDeleteRequestSchema,
+  QueuesInfoRequestSchema,
+  QueuesListRequestSchema,
+  QueuesListResponseSchema,
+} from '../generated/redrive/queue/v1/queue_pb.ts'
+import { bodyBytesMax } from '../protocol/body-limits.ts'
+import { codecOf } from '../protocol/codec.ts'
+import { invalid } from '../protocol/fault.ts'
+import { queueRoute, traceOf } from '../protocol/queue-route.ts'
+import { checkNamespaceExists, namespaceOf } from './namespaces.ts'
+import {
+  checkDeadQueue,
+  checkForm,
+  checkMaxAttempts,
+  checkReference,
+  checkTimeouts,
+  mergeTimeouts,
+  orExplain,
+  userOf,
+} from './queue-definition.ts'
+import { queueInfoOf } from './queue-info.ts'
+
+const create_ = queueRoute({
+  path: '/v1/queues.create',
+  permission: 'queue.create',
+  summary: 'Creates a queue.',
+  bodyBytesMax: bodyBytesMax.ids,
+  request: codecOf(QueueInfoSchema),
+  handle: async (info, call) => {
+    const { engine } = call
+    const { queueName: name, requestedPartitions: partitions, maxAttempts, reference } = info
+    const timeouts = checkForm(info)
+    const namespace = namespaceOf(info.namespace)
+    checkNamespaceExists(namespace)
+    if ((await engine.getQueue(name)) !== null) throw alreadyExists(name)
+    await checkDeadQueue(engine, info)
+    checkReference(info)
+    checkMaxAttempts(info)
+    if (partitions < 1) throw invalid('partitions is invalid; cannot be less than 1')
+    if (partitions > partitionsMax)
+      throw invalid(`partitions is invalid; cannot be greater than ${partitionsMax}`)
+    if (timeouts.leaseUs === 0) throw invalid('lease timeout is invalid; cannot be empty')
+    if (timeouts.expireUs === 0) throw invalid('expire timeout is invalid; cannot be empty')
+    checkTimeouts(timeouts)
+    const queue = {
+      ...timeouts,
+      name,
+      namespace,
+      partitions,
+      attemptsMax: maxAttempts,
+      deadQueue: info.deadQueue || null,
+      reference,
+    }
+    try {
+      await orExplain(engine, info, () => engine.createQueue(queue, traceOf(call)))
+    } catch (error) {
+      if (error instanceof KnownError && error.code === 'QUEUE_EXISTS') throw alreadyExists(name)
+      throw error
+    }
+    return undefined
+  },
+})
+
+const update = queueRoute({
+  path: '/v1/queues.update',
+  permission: 'queue.update',
+  summary:
+    'Changes a queue. Empty timeouts and partitions stay; max_attempts, reference and dead_queue are replaced.',
+  bodyBytesMax: bodyBytesMax.update,
+  request: codecOf(QueueInfoSchema),
+  handle: async (info, call) => {
+    const { engine } = call
+    const given = checkForm(info)
+    const queue = await findQueue(engine, info.queueName)
+    await checkDeadQueue(engine, info)
+    checkReference(info)
+    checkMaxAttempts(info)
+    const timeouts = mergeTimeouts(given, queue)
+    checkTimeouts(timeouts)
+    const changes = {
+      // Only what was given: somebody else may be changing the other one.
+      ...(given.leaseUs !== 0 && { leaseUs: timeouts.leaseUs }),
+      ...(given.expireUs !== 0 && { expireUs: timeouts.expireUs }),
+      attemptsMax: info.maxAttempts,
+      deadQueue: info.deadQueue || null,
+      reference: info.reference,
+    }
+    await named(info.queueName, () =>
+      orExplain(engine, info, () => engine.updateQueue(info.queueName, changes, traceOf(call))),
+    )
+    return undefined
+  },
+})
+
+const list = queueRoute({
+  path: '/v1/queues.list',
+  permission: 'queue.list',
+  summary: 'Queues of a namespace in byte order of name, from the pivot on.',
+  bodyBytesMax: bodyBytesMax.ids,
+  request: codecOf(QueuesListRequestSchema),
+  response: codecOf(QueuesListResponseSchema),
+  handle: async ({ pivot, limit, namespace }, { engine }) => {
+    const countMax = limitOf(limit)
+    if (pivot.includes('~')) throw invalid(`pivot is invalid; '${pivot}' cannot contain '~' character`)
+    checkNoNul('pivot', pivot)
+    checkNamespaceName(namespace)
+    const queues = await engine.listQueues({
+      namespace: namespaceOf(namespace),
+      countMax,
+      ...(pivot !== '' && { from: pivot }),
+    })
+    return create(QueuesListResponseSchema, { items: queues.map(queueInfoOf) })
+  },
+})
+
+const info = queueRoute({
+  path: '/v1/queues.info',
+  permission: 'queue.stats',
+  summary: 'One queue.',
+  bodyBytesMax: bodyBytesMax.ids,
+  request: codecOf(QueuesInfoRequestSchema),
+  response: codecOf(QueueInfoSchema),
+  handle: async ({ queueName }, { engine }) => queueInfoOf(await findQueue(engine, queueName)),
+})
+
+const delete_ = queueRoute({
+  path: '/v1/queues.delete',
+  permission: 'queue.delete',
+  summary:
+    'Removes a queue and all its items for good; with force also one of class financial with open letters.',
+  bodyBytesMax: bodyBytesMax.ids,
+  request: codecOf(QueuesDeleteRequestSchema),
+  handle: async ({ queueName, force }, call) => {
+    const { engine } = call
+    checkNewQueueName(queueName)
+    try {
+      await named(queueName, () => engine.deleteQueue(queueName, traceOf(call), { isForced: force }))
+    } catch (error) {
+      if (!(error instanceof KnownError) || error.code !== 'QUEUE_IN_USE') throw error
+      const user = await userOf(engine, queueName)
+      const who = user === undefined ? 'another queue' : `'${user.name}'`
+      throw invalid(`queue is in use; '${queueName}' is the dead_queue of ${who}, change that queue first`)
+    }
+    return undefined
+  },
+})
+
+export const queuesRoutes = [create_, update, list, info, delete_]
+
+function alreadyExists(name: string): KnownError {
+  return invalid(`invalid queue; '${name}' already exists`)
+}
+
+async function named<T>(name: string, work: () => Promise<T>): Promise<T> {
+  try {
+    return await work()
+  } catch (error) {
+    if (error instanceof KnownError && error.code === 'QUEUE_NOT_FOUND') throw unknownQueue(name)
+    throw error
+  }
+}

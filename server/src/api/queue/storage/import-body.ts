@@ -1,0 +1,51 @@
+import { BinaryReader, WireType } from '@bufbuild/protobuf/wire'
+import { StorageItemsImportRequestSchema } from '../generated/redrive/queue/v1/queue_pb.ts'
+import { codecOf } from '../protocol/codec.ts'
+import { invalid } from '../protocol/fault.ts'
+import type { Format } from '../protocol/format.ts'
+
+const codec = codecOf(StorageItemsImportRequestSchema)
+
+/**
+ * The only body without a bound on its items. 64 MB of empty ones would become tens of millions of
+ * objects, more than a process has room for, so they are counted before any is made.
+ */
+const itemsMax = 1_000_000
+
+export const importBody: typeof codec = {
+  ...codec,
+  read: (bytes, format) => {
+    if (bytes.length > itemsMax && hasTooMany(bytes, format)) {
+      throw invalid(`items is invalid; cannot be more than ${itemsMax} in one request`)
+    }
+    return codec.read(bytes, format)
+  },
+}
+
+function hasTooMany(bytes: Buffer, format: Format): boolean {
+  return (format === 'json' ? countBraces(bytes) : countFields(bytes)) > itemsMax + 1
+}
+
+function countBraces(bytes: Buffer): number {
+  let count = 0
+  for (let at = bytes.indexOf(0x7b); at !== -1 && count <= itemsMax + 1; at = bytes.indexOf(0x7b, at + 1))
+    count++
+  return count
+}
+
+function countFields(bytes: Buffer): number {
+  let count = 0
+  try {
+    const reader = new BinaryReader(bytes)
+    for (; reader.pos < reader.len && count <= itemsMax + 1; count++) {
+      const [field, wireType] = reader.tag()
+      if (wireType === WireType.LengthDelimited) {
+        const length = reader.uint32()
+        reader.pos += length
+      } else reader.skip(wireType, field)
+    }
+  } catch {
+    // What cannot be counted cannot be read either, and that will be said better.
+  }
+  return count
+}

@@ -1,0 +1,75 @@
+import { create } from '@bufbuild/protobuf'
+import type { Item } from '../../../core/item.ts'
+import type { Imported, ImportedItem } from '../../../storage/storage.ts'
+import { checkNoNul } from '../checks/names.ts'
+import { type StorageItem, StorageItemSchema } from '../generated/redrive/queue/v1/queue_pb.ts'
+import { instantOf, timestampOf, timestampOrZero } from '../protocol/times.ts'
+
+export function storageItemOf(item: Item): StorageItem {
+  const scheduledFor = item.state === 'waiting' ? item.availableAt : null
+  return create(StorageItemSchema, {
+    id: item.id,
+    sourceId: item.sourceId ?? '',
+    isLeased: item.state === 'leased',
+    leaseDeadline: timestampOrZero(leaseDeadlineOf(item)),
+    expireDeadline: timestampOf(item.expireDeadline),
+    createdAt: timestampOf(item.createdAt),
+    ...(scheduledFor !== null && { enqueueAt: timestampOf(scheduledFor) }),
+    attempts: item.attempts,
+    maxAttempts: item.attemptsMax,
+    reference: item.reference,
+    encoding: item.encoding,
+    kind: item.kind,
+    payload: item.payload,
+  })
+}
+
+function leaseDeadlineOf(item: Item): number | null {
+  if (item.state === 'leased') return item.lease.deadline
+  return item.state === 'waiting' ? (item.givenLeaseDeadline ?? null) : null
+}
+
+/** Who holds what was imported as leased: nobody that we know of. */
+const unknownHolder = 'imported'
+
+export function importedItemOf(item: StorageItem): ImportedItem {
+  checkNoNul('source_id', item.sourceId)
+  checkNoNul('reference', item.reference)
+  checkNoNul('encoding', item.encoding)
+  checkNoNul('kind', item.kind)
+  const expireDeadline = instantOf(item.expireDeadline)
+  const deadline = instantOf(item.leaseDeadline)
+  return {
+    payload: item.payload,
+    kind: item.kind,
+    encoding: item.encoding,
+    reference: item.reference,
+    sourceId: item.sourceId === '' ? null : item.sourceId,
+    attempts: Math.max(item.attempts, 0),
+    attemptsMax: Math.max(item.maxAttempts, 0),
+    // A lease without an end has ended.
+    ...(item.isLeased && { lease: { holder: unknownHolder, deadline: deadline ?? 0 } }),
+    ...(deadline !== null && { givenLeaseDeadline: deadline }),
+    ...(expireDeadline !== null && { expireDeadline }),
+  }
+}
+
+/** What became of an item that was imported. One that was skipped is as it came. */
+export function echoOf(given: StorageItem, { id, createdAt, expireDeadline }: Imported): StorageItem {
+  const isStored = id !== null
+  return create(StorageItemSchema, {
+    id: isStored ? id : given.id,
+    sourceId: given.sourceId,
+    isLeased: given.isLeased,
+    // Through our own instants: protobuf can hold times that JSON has no way to write.
+    leaseDeadline: timestampOrZero(instantOf(given.leaseDeadline)),
+    expireDeadline: timestampOrZero(isStored ? expireDeadline : instantOf(given.expireDeadline)),
+    createdAt: timestampOrZero(isStored ? createdAt : instantOf(given.createdAt)),
+    attempts: given.attempts,
+    maxAttempts: given.maxAttempts,
+    reference: given.reference,
+    encoding: given.encoding,
+    kind: given.kind,
+    payload: given.payload,
+  })
+}

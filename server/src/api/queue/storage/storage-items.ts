@@ -1,0 +1,94 @@
+import { create } from '@bufbuild/protobuf'
+import type { ListedState } from '../../../storage/storage.ts'
+import type { Route } from '../../http/route.ts'
+import { checkIds, idFault } from '../checks/item-ids.ts'
+import { limitOf } from '../checks/list-limit.ts'
+import { findPartition, inQueue } from '../checks/lookup.ts'
+import {
+  type StorageItem,
+  StorageItemsDeleteRequestSchema,
+  StorageItemsImportResponseSchema,
+  StorageItemsListRequestSchema,
+  StorageItemsListResponseSchema,
+} from '../generated/redrive/queue/v1/queue_pb.ts'
+import { bodyBytesMax } from '../protocol/body-limits.ts'
+import { codecOf } from '../protocol/codec.ts'
+import { invalid } from '../protocol/fault.ts'
+import { queueRoute, traceOf } from '../protocol/queue-route.ts'
+import { importBody } from './import-body.ts'
+import { echoOf, importedItemOf, storageItemOf } from './storage-item.ts'
+
+function listRoute(path: string, summary: string, states: readonly ListedState[]): Route {
+  return queueRoute({
+    path,
+    permission: 'queue.stats',
+    summary,
+    bodyBytesMax: bodyBytesMax.ids,
+    request: codecOf(StorageItemsListRequestSchema),
+    response: codecOf(StorageItemsListResponseSchema),
+    handle: async ({ queueName, partition, pivot, limit }, { engine }) => {
+      await findPartition(engine, queueName, partition)
+      const countMax = limitOf(limit)
+      const fault = pivot === '' ? undefined : idFault(pivot)
+      if (fault !== undefined) throw fault
+      const items = await engine.listItems({
+        queue: queueName,
+        partition,
+        states,
+        countMax,
+        ...(pivot !== '' && { from: { id: pivot, isIncluded: true } }),
+      })
+      return create(StorageItemsListResponseSchema, { items: items.map(storageItemOf) })
+    },
+  })
+}
+
+const import_ = queueRoute({
+  path: '/v1/storage/items.import',
+  permission: 'queue.produce',
+  summary: 'Stores items as they are given, with new ids. One whose source_id is there already is skipped.',
+  bodyBytesMax: bodyBytesMax.import,
+  slowMs: Number.POSITIVE_INFINITY,
+  request: importBody,
+  response: codecOf(StorageItemsImportResponseSchema),
+  handle: async (message, call) => {
+    const { engine } = call
+    const { queueName, partition, items } = message
+    const check = () => {
+      if (items.length === 0) throw invalid('items is invalid; cannot be empty')
+    }
+    const imported = await inQueue(engine, message, check, () =>
+      engine.importItems(queueName, partition, items.map(importedItemOf), traceOf(call)),
+    )
+    const echoes = imported.map((result, index) => echoOf(items[index] as StorageItem, result))
+    return create(StorageItemsImportResponseSchema, { items: echoes })
+  },
+})
+
+const delete_ = queueRoute({
+  path: '/v1/storage/items.delete',
+  permission: 'queue.clear',
+  summary: 'Removes items, whatever their state.',
+  bodyBytesMax: bodyBytesMax.ids,
+  request: codecOf(StorageItemsDeleteRequestSchema),
+  handle: async (message, call) => {
+    const { engine } = call
+    const { queueName, partition, ids } = message
+    const check = () => {
+      if (ids.length === 0) throw invalid('ids is invalid; cannot be empty')
+      checkIds(ids)
+    }
+    await inQueue(engine, message, check, () => engine.deleteItems(queueName, partition, ids, traceOf(call)))
+    return undefined
+  },
+})
+
+export const storageItemsRoutes = [
+  listRoute('/v1/storage/items.list', 'Queued and leased items of a partition, by id.', [
+    'waiting',
+    'leased',
+  ]),
+  listRoute('/v1/storage/scheduled.list', 'Scheduled items of a partition, by id.', ['scheduled']),
+  import_,
+  delete_,
+]

@@ -1,0 +1,81 @@
+import { describe, expect, it } from 'vitest'
+import { noon } from '../../../../test/make.ts'
+import { defaultPolicy } from '../../../core/queue.ts'
+import { toDocument } from '../../../letters/campaigns/document.ts'
+import type { CampaignFacts } from '../../../letters/campaigns/machine.ts'
+import { viewDetails } from './audit-details.ts'
+
+describe('the details of an audit row', () => {
+  it('have the names of the API, and its times and durations', () => {
+    expect(
+      viewDetails({
+        action: 'letters.archive',
+        details: { states: ['waiting', 'scheduled', 'dead'], endedBefore: noon, batchSize: 10, letters: 3 },
+      }),
+    ).toEqual({
+      status: ['PENDING', 'DEAD'],
+      ended_before: '2026-11-15T12:00:00.000000Z',
+      batch_size: 10,
+      letters: 3,
+    })
+    expect(
+      viewDetails({
+        action: 'letter.redrive',
+        details: { target: null, isDeadAllowed: true, letters: 2, refused: { 'no-target': 1 } },
+      }),
+    ).toEqual({ target: null, include_dead: true, letters: 2, refused: { 'no-target': 1 } })
+    expect(
+      viewDetails({
+        action: 'queue.delete',
+        details: { isForced: true, removed: 5, letters: { waiting: 1, scheduled: 2, leased: 1, dead: 1 } },
+      }),
+    ).toEqual({ force: true, removed: 5, letters: { PENDING: 3, RETRYING: 1, DEAD: 1 } })
+  })
+
+  it('of a policy are as the queue shows them', () => {
+    const { leaseUs, redrive, retry, isPaused } = defaultPolicy
+    const changes = { leaseUs, redrive, retry, isPaused }
+    expect(viewDetails({ action: 'queue.update', details: { changes } })).toEqual({
+      changes: {
+        lease: '1m0s',
+        redrive: {
+          mode: 'manual',
+          redrives_max: 3,
+          backoff: { kind: 'exponential', delays: ['1m0s', '1h0m0s'], jitter: 0.2 },
+        },
+        retry: { kind: 'fixed', delays: ['0s'], jitter: 0 },
+        is_paused: false,
+      },
+    })
+  })
+
+  it('of a campaign are as the campaign shows them', () => {
+    const spec: CampaignFacts['spec'] = {
+      name: 'after the fix',
+      action: 'redrive',
+      selection: { filter: { queues: ['dead'], died: { until: noon }, key: new Uint8Array([255]) } },
+      target: null,
+      isDeadAllowed: true,
+      canaryCount: 5,
+      ratePerSecond: 10,
+      rampUs: 60_000_000,
+      haltRatio: 0.2,
+      haltMin: 10,
+    }
+    const kept = JSON.parse(JSON.stringify(toDocument({ spec } as CampaignFacts).spec)) as unknown
+    expect(viewDetails({ action: 'campaign.create', details: { spec: kept, letters: 0 } })).toEqual({
+      name: 'after the fix',
+      action: 'redrive',
+      ids: null,
+      filter: { queue: ['dead'], died_until: '2026-11-15T12:00:00.000000Z', key_base64: '/w==' },
+      target: null,
+      include_dead: true,
+      canary_count: 5,
+      rate_per_second: 10,
+      ramp: '1m0s',
+      halt_ratio: 0.2,
+      halt_min: 10,
+      letters: 0,
+    })
+  })
+})
