@@ -1,4 +1,4 @@
-/** `npm run check`: everything that can be said about the code without running it. All of it, even when one part fails. */
+/** `npm run check`: all checks that do not run the code. A failed check does not stop the ones after it. */
 import { runProgram, runTool } from './run-program.ts'
 
 type Check = Readonly<{ name: string; run: () => Promise<number> }>
@@ -14,6 +14,7 @@ const checks: readonly Check[] = [
     name: 'types of the dashboard',
     run: () => runProgram('tsc', ['--noEmit', '-p', 'dashboard/tsconfig.json']),
   },
+  { name: 'prose', run: () => runTool('tools/check-prose.ts') },
   { name: 'files made from the code', run: () => runTool('tools/approve-surface.ts', ['--check']) },
   { name: 'code made from server/proto', run: () => runTool('tools/generate-proto.ts', ['--check']) },
 ]
