@@ -13,7 +13,7 @@ const meanings: readonly Readonly<{ form: RegExp; code: string; hint: string }>[
   {
     form: /^queue does not exist/,
     code: 'QUEUE_NOT_FOUND',
-    hint: 'Create the queue first, or check its name.',
+    hint: 'Check the name of the queue, or create the queue first.',
   },
   {
     form: /^invalid queue; .* already exists$/,
@@ -23,62 +23,62 @@ const meanings: readonly Readonly<{ form: RegExp; code: string; hint: string }>[
   {
     form: /^dead.queue /,
     code: 'DEAD_QUEUE_INVALID',
-    hint: 'A dead queue must exist, must not be the queue itself and has none of its own.',
+    hint: 'Name another existing queue that has no dead queue itself. A queue with dead letters cannot have a dead queue.',
   },
   {
     form: /^partition is invalid/,
     code: 'PARTITION_NOT_FOUND',
-    hint: 'Partitions are numbered from 0 to one less than their count.',
+    hint: 'Use a partition number from 0 to the number of partitions minus 1.',
   },
   {
     form: /^invalid storage id; .* does not exist$/,
     code: 'ITEM_NOT_FOUND',
-    hint: 'It may be completed, moved or retried: an item that goes back to its queue gets a new id.',
+    hint: 'Use the current id. The item may be completed, moved or retried; a retried item gets a new id.',
   },
   {
     form: /^invalid storage id/,
     code: 'ITEM_ID_INVALID',
-    hint: 'Item ids are 27 letters and digits, as they were given out.',
+    hint: 'Use the item id exactly as the server returned it: 27 letters and digits.',
   },
   {
     form: /is not marked as leased$/,
     code: 'ITEM_NOT_LEASED',
-    hint: 'Stop work on this item: its lease has ended.',
+    hint: 'Stop working on this item: its lease has ended.',
   },
   {
     form: /^duplicate client id/,
     code: 'CLIENT_ID_BUSY',
-    hint: 'Give every worker a client id of its own, or wait for its answer.',
+    hint: 'Give every worker its own client id, or wait until the lease call of this client id returns.',
   },
   {
     form: /^request timeout; no items/,
     code: 'LEASE_TIMEOUT',
-    hint: 'There was nothing to do in time. Ask again.',
+    hint: 'Lease again. No item became available in time.',
   },
   {
     form: /^request timeout; the queue is busy/,
     code: 'CALL_TIMEOUT',
-    hint: 'Nothing was done. Repeat the request, or allow it more time.',
+    hint: 'Retry the request, or allow it more time. Nothing was changed.',
   },
   {
     form: /^queue is overloaded/,
     code: 'QUEUE_OVERLOADED',
-    hint: 'Send fewer requests at once, or the same one again in a moment; batches cost less than single items.',
+    hint: 'Retry in a moment, send fewer requests at once, or send more items per request.',
   },
   {
     form: /^internal error, try your request again/,
     code: 'STORE_UNAVAILABLE',
-    hint: 'The server keeps trying to reach its store; repeat the request.',
+    hint: 'Retry the request. The server reconnects to its store automatically.',
   },
   {
     form: /^service is shutting down/,
     code: 'SHUTTING_DOWN',
-    hint: 'Send the request to another server, or again in a moment.',
+    hint: 'Send the request to another server, or retry it in a few seconds.',
   },
   {
     form: /^queue is shutting down/,
     code: 'QUEUE_SHUTTING_DOWN',
-    hint: 'The queue is being deleted or its server stops: look whether it is still there, then repeat.',
+    hint: 'Check whether the queue still exists, then retry. The queue is being deleted, or its server is stopping.',
   },
   {
     form: /^request body exceeds/,
@@ -95,7 +95,10 @@ const byStatus: Readonly<Record<number, Readonly<{ code: string; hint: string }>
     code: 'CONTENT_UNREADABLE',
     hint: 'Send a body that matches its Content-Type, and accept JSON or protobuf.',
   },
-  500: { code: 'INTERNAL', hint: 'Look in the log for the request id, then report it.' },
+  500: {
+    code: 'INTERNAL',
+    hint: 'Find the request id in the server log, then report the error with its log lines.',
+  },
   501: { code: 'NOT_FOUND', hint: 'The server does not know this call: check its address and version.' },
 }
 
@@ -105,7 +108,7 @@ export function isQueueErrorBody(body: unknown): body is QueueErrorBody {
 
 export function meaningOf(status: number, message: string): QueueErrorMeaning {
   const found = meanings.find(({ form }) => form.test(message)) ?? byStatus[status]
-  const { code = 'BAD_REQUEST', hint = 'Correct the request as the message says and send it again.' } =
+  const { code = 'BAD_REQUEST', hint = 'Correct the request as the message describes, then send it again.' } =
     found ?? {}
   return { code, hint, itemId: code.startsWith('ITEM_') ? (itemIdForm.exec(message)?.[1] ?? null) : null }
 }

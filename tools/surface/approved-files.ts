@@ -7,20 +7,20 @@ import { surfaceText } from './surface-text.ts'
 
 const repository = new URL('../../', import.meta.url)
 
-/** Files that are made from the code, kept in the repository so that a change to them is seen. */
+/** Files generated from the code. They are kept in the repository so that every change to them shows as a diff. */
 export const approvedFiles: Readonly<Record<string, () => string>> = {
   'test/surface/approved.txt': surfaceText,
   'docs/errors.md': errorsPage,
   'docs/settings.md': () => settingsPage(settingsTable),
 }
 
-export const howToApprove = 'If the change is meant, approve it: node tools/approve-surface.ts'
+export const howToApprove = 'If the change is intended, approve it: node tools/approve-surface.ts'
 
 export function readApproved(path: string): string {
   try {
     return readFileSync(fileURLToPath(new URL(path, repository)), 'utf8')
   } catch {
-    return '' // Not there yet: all of it is new.
+    return '' // The file does not exist yet.
   }
 }
 

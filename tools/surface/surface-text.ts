@@ -8,11 +8,11 @@ import {
 } from '../../server/src/config/settings.ts'
 import { errorCodes, errorEntry } from '../../server/src/errors.ts'
 
-/** Everything that users of Redrive can rely on by name, as text: a change to it shows as a diff. */
+/** Lists everything that users rely on by name, as text, so that a change to it shows as a diff. */
 export function surfaceText(): string {
   return [
-    '# What users rely on by name. A change here is a change for them.',
-    '# After a change on purpose: node tools/approve-surface.ts',
+    '# Generated: all names that users rely on. A change here is a change for users.',
+    '# After an intended change run: node tools/approve-surface.ts',
     '',
     '[routes] method, path, permission',
     ...table(routes.map((row) => [row.method, row.path, row.permission])),
@@ -20,7 +20,7 @@ export function surfaceText(): string {
     '[permissions]',
     ...permissions.toSorted(),
     '',
-    '[settings] name, type, default, what is allowed, flag, environment',
+    '[settings] name, type, default, allowed values, flag, environment',
     ...settingLines(settingsTable),
     '',
     '[errors] code, status',
@@ -43,7 +43,7 @@ function settingLines(settings: SettingsTable): string[] {
   )
 }
 
-/** Sorted and not aligned, so that a line changes only when what it says does. */
+/** Sorted and not aligned, so that a line changes only when its own content changes. */
 function table(rows: readonly (readonly string[])[]): string[] {
   return rows.map((row) => row.join(' | ')).toSorted()
 }

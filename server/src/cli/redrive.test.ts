@@ -83,7 +83,7 @@ describe('help', () => {
     const { code, stdout } = await run(['serve', '--help'])
     const text = stdout.replaceAll(/\s+/g, ' ')
     expect(code).toBe(0)
-    expect(text).toContain('--port <integer> The port to listen on; 0 takes any free one.')
+    expect(text).toContain('--port <integer> The port to listen on. 0 selects any free port.')
     expect(text).toContain('(0 to 65535; default: 8080; env: REDRIVE_PORT)')
     expect(text).toContain('--vault-token <secret>')
   })

@@ -142,7 +142,7 @@ describe('the connection to the store', () => {
       'the store cannot be reached',
     ])
     expect(() => connection.storage()).toThrow(
-      expect.objectContaining({ told: 'the store cannot be used now: the store cannot be reached' }),
+      expect.objectContaining({ publicMessage: 'the store cannot be used now: the store cannot be reached' }),
     )
     expect(JSON.stringify(lines)).not.toContain('s3cr')
     await connection.stop()

@@ -152,7 +152,7 @@ function down(reason: string, checkedAt: Date, told = reason): StoreState {
 }
 
 function toldOf(error: unknown): string {
-  return error instanceof KnownError ? error.told : 'the log of the server says why'
+  return error instanceof KnownError ? error.publicMessage : 'the log of the server says why'
 }
 
 function reasonOf(error: unknown): string {

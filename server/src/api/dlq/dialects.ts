@@ -50,7 +50,7 @@ export const dlqManagement: Dialect = {
       headers: { 'X-Debug-Id': requestId },
       body: JSON.stringify({
         ok: false,
-        error: { code: managementCode(error), message: error.told, ...meta },
+        error: { code: managementCode(error), message: error.publicMessage, ...meta },
       }),
     }
   },
@@ -99,7 +99,7 @@ export const dlqMessages: Dialect = {
     body: JSON.stringify({
       error: {
         code: messageCode(error),
-        message: error.told,
+        message: error.publicMessage,
         request_id: requestId,
         details: faultsOf(error).map(({ field, message }) => ({
           field: fieldName(field),

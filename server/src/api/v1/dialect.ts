@@ -31,7 +31,7 @@ export const v1: Dialect = {
     body: JSON.stringify({
       error: {
         code: error.code,
-        message: error.told,
+        message: error.publicMessage,
         hint: error.hint,
         request_id: requestId,
         ...(error instanceof InvalidRequest && { details: error.faults }),

@@ -8,9 +8,9 @@ function failed(code: string, message = 'it said this'): Error {
   return Object.assign(new Error(message), { code })
 }
 
-function seen(error: unknown): Readonly<{ code: string; message: string; told: string }> {
+function seen(error: unknown): Readonly<{ code: string; message: string; publicMessage: string }> {
   if (!(error instanceof KnownError)) throw error
-  return { code: error.code, message: error.message, told: error.told }
+  return { code: error.code, message: error.message, publicMessage: error.publicMessage }
 }
 
 describe('an error of the driver', () => {
@@ -27,10 +27,10 @@ describe('an error of the driver', () => {
     ['3D000', 'STORE_REFUSED'],
     ['22003', 'BAD_REQUEST'],
   ])('%s is told as %s, with the place for the log and without it for callers', (code, known) => {
-    const { told, ...error } = seen(toKnownError(failed(code, `said by db:5432 about "me"`), place))
+    const { publicMessage, ...error } = seen(toKnownError(failed(code, `said by db:5432 about "me"`), place))
     expect(error.code).toBe(known)
     if (known !== 'BAD_REQUEST') expect(error.message).toContain(place)
-    expect(told).not.toMatch(/db|5432|"me"/)
+    expect(publicMessage).not.toMatch(/db|5432|"me"/)
   })
 
   it('in the middle of a commit says that the outcome is unknown', () => {
@@ -38,7 +38,8 @@ describe('an error of the driver', () => {
     expect(told).toMatchObject({ code: 'STORE_UNAVAILABLE' })
     expect(seen(told)).toMatchObject({
       message: `lost the connection to ${place} while writing, so whether the write was kept is unknown: it said this`,
-      told: 'lost the connection to the store while writing, so whether the write was kept is unknown: ECONNRESET',
+      publicMessage:
+        'lost the connection to the store while writing, so whether the write was kept is unknown: ECONNRESET',
     })
   })
 

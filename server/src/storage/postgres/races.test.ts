@@ -94,7 +94,7 @@ describe('a queue that is made or changed while another is being deleted', needs
       [create, update].map((command) =>
         expect(run(storage, command)).rejects.toMatchObject({
           code: 'STORE_UNAVAILABLE',
-          told: expect.stringContaining('nothing of this was done'),
+          publicMessage: expect.stringContaining('nothing of this was done'),
         }),
       ),
     )

@@ -27,8 +27,8 @@ describe('an error of SQLite', () => {
       const known = receiveError(sendError(toKnownError(error, path)))
       if (!(known instanceof KnownError)) throw known
       expect(known).toMatchObject({ code, message: expect.stringContaining(path) })
-      expect(known.told).toContain('the store')
-      expect(known.told).not.toContain('/srv')
+      expect(known.publicMessage).toContain('the store')
+      expect(known.publicMessage).not.toContain('/srv')
     },
   )
 })

@@ -66,7 +66,12 @@ export type ThreadData = Readonly<{
   log: SharedArrayBuffer
 }>
 
-export type SentError = Readonly<{ code: ErrorCode | null; message: string; told?: string; stack: string }>
+export type SentError = Readonly<{
+  code: ErrorCode | null
+  message: string
+  publicMessage?: string
+  stack: string
+}>
 
 /** A value in which bytes are replaced by their place in a block. */
 export type Packed<T> = Readonly<{ value: unknown; block: Uint8Array; of?: T }>
@@ -128,13 +133,18 @@ export function unpack<T>({ value, block }: Packed<T>): T {
 
 export function sendError(error: unknown): SentError {
   if (error instanceof KnownError)
-    return { code: error.code, message: error.message, told: error.told, stack: error.stack ?? '' }
+    return {
+      code: error.code,
+      message: error.message,
+      publicMessage: error.publicMessage,
+      stack: error.stack ?? '',
+    }
   if (error instanceof Error) return { code: null, message: error.message, stack: error.stack ?? '' }
   return { code: null, message: String(error), stack: '' }
 }
 
 export function receiveError(sent: SentError): Error {
-  if (sent.code !== null) return new KnownError(sent.code, sent.message, undefined, sent.told)
+  if (sent.code !== null) return new KnownError(sent.code, sent.message, undefined, sent.publicMessage)
   const error = new Error(sent.message)
   error.stack = sent.stack
   return error

@@ -54,7 +54,7 @@ function wordsFor(error: KnownError, { method, path, bodyBytesMax }: FailedReque
     case 'LOCK_LOST':
       return [454, tryAgain]
     default:
-      return error.status < 500 ? [400, error.told] : [500, 'Internal Error']
+      return error.status < 500 ? [400, error.publicMessage] : [500, 'Internal Error']
   }
 }
 

@@ -49,9 +49,9 @@ export async function* exportLines(
     }
     if (next !== null) error = { code: 'SHUTTING_DOWN', message: 'the server is shutting down' }
   } catch (cause) {
-    const { code, told } = foresee(cause, { bodyBytesMax: 0, isClientGone: false })
+    const { code, publicMessage } = foresee(cause, { bodyBytesMax: 0, isClientGone: false })
     if (code === 'INTERNAL') onDefect(cause)
-    error = { code, message: told }
+    error = { code, message: publicMessage }
   }
   const end = {
     is_complete: error === null,
