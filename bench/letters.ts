@@ -2,8 +2,9 @@
  * Millions of dead letters: how fast they are captured, counted, listed, searched, sent back and archived, and
  * what a busy queue beside them notices of it.
  */
+
+import { openLetters } from '../server/src/letters/create-letters.ts'
 import { createLetterLoops } from '../server/src/letters/loops.ts'
-import { openLetters } from '../server/src/letters/open.ts'
 import { createSystemClock } from '../server/src/system-clock.ts'
 import type { BenchOptions, StoreKind } from './arguments.ts'
 import { timeBareCopy, timeBareMove } from './letters/bare.ts'

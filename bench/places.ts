@@ -1,7 +1,7 @@
 /** Where a benchmark keeps its stores: everything is under the temporary folder, and goes when we do. */
 import { rmSync, statSync } from 'node:fs'
 import { join } from 'node:path'
-import type { StoreTarget } from '../server/src/storage/open.ts'
+import type { StoreTarget } from '../server/src/storage/open-storage.ts'
 import { stopAll } from '../tools/services/index.ts'
 import { createDatabaseOn } from '../tools/services/postgres/database.ts'
 import { supervise } from '../tools/services/process/supervise.ts'

@@ -3,7 +3,7 @@ import { setMaxListeners } from 'node:events'
 import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
 import type { Worker } from 'node:worker_threads'
-import type { StoreTarget } from '../server/src/storage/open.ts'
+import type { StoreTarget } from '../server/src/storage/open-storage.ts'
 import { leaseAndComplete, openRedrive, produceItems } from './peers/redrive.ts'
 import type { MemorySample } from './report.ts'
 

@@ -1,5 +1,5 @@
 /** Puts millions of dead letters into a store the way they come from elsewhere: captured, in batches. */
-import type { ImportedItem, Storage } from '../../server/src/storage/storage.ts'
+import type { ImportedItem, Storage } from '../../server/src/storage/contract/storage.ts'
 import type { Measured } from '../report.ts'
 import { quantile } from '../report.ts'
 import { deadQueues, madeLetter, queueOf } from './made.ts'

@@ -4,7 +4,7 @@
  */
 import type { Instant } from '../../server/src/core/instant.ts'
 import type { NewQueue } from '../../server/src/core/queue.ts'
-import type { ImportedItem } from '../../server/src/storage/storage.ts'
+import type { ImportedItem } from '../../server/src/storage/contract/storage.ts'
 
 const usPerDay = 24 * 3600 * 1_000_000
 const days = 30

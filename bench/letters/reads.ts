@@ -1,7 +1,7 @@
 /** What an operator looks at: counts, pages by every filter, searches. */
 import type { Instant } from '../../server/src/core/instant.ts'
-import type { LetterFilter, LettersPage } from '../../server/src/storage/letter-store.ts'
-import type { Storage } from '../../server/src/storage/storage.ts'
+import type { LetterFilter, LettersPage } from '../../server/src/storage/contract/letters.ts'
+import type { Storage } from '../../server/src/storage/contract/storage.ts'
 import { quantile, type Timed } from '../report.ts'
 import { deadQueues, keyOf, needle } from './made.ts'
 

@@ -1,7 +1,7 @@
 /** What an operator does: sends letters back, alone and as a campaign, gives them up, archives them. */
 import type { Engine } from '../../server/src/engine/engine.ts'
 import type { Campaign, CampaignSpec, Letters } from '../../server/src/letters/letters.ts'
-import type { Storage } from '../../server/src/storage/storage.ts'
+import type { Storage } from '../../server/src/storage/contract/storage.ts'
 import { type Measured, quantile } from '../report.ts'
 import { deadQueues } from './made.ts'
 

@@ -1,8 +1,8 @@
 import type { NewQueue } from '../../server/src/core/queue.ts'
+import { openEngine } from '../../server/src/engine/create-engine.ts'
 import type { Engine } from '../../server/src/engine/engine.ts'
-import { openEngine } from '../../server/src/engine/open.ts'
-import { openStorage, type StoreTarget } from '../../server/src/storage/open.ts'
-import type { Storage } from '../../server/src/storage/storage.ts'
+import type { Storage } from '../../server/src/storage/contract/storage.ts'
+import { openStorage, type StoreTarget } from '../../server/src/storage/open-storage.ts'
 import { createSystemClock } from '../../server/src/system-clock.ts'
 import { type Consume, type Peer, payload } from './peer.ts'
 

@@ -9,20 +9,20 @@ import type { AddressInfo } from 'node:net'
 import type { FastifyInstance } from 'fastify'
 import { createAdjustableClock } from './adjustable-clock.ts'
 import { createApi } from './api/create-api.ts'
-import { dlqLimits } from './api/dlq/limits.ts'
-import { httpLimits } from './api/http/http-limits.ts'
+import { toDlqLimits } from './api/dlq/limits.ts'
+import { toHttpLimits } from './api/http/http-limits.ts'
 import { routes } from './api/routes.ts'
-import { testHookRoutes } from './api/test-hooks/routes.ts'
+import { createTestHookRoutes } from './api/test-hooks/routes.ts'
 import { retentionOf } from './config/retention.ts'
 import type { Settings } from './config/settings.ts'
 import { toDate, usPerMs } from './core/instant.ts'
+import { openEngine } from './engine/create-engine.ts'
 import type { Engine } from './engine/engine.ts'
 import { createLoop } from './engine/loop.ts'
-import { openEngine } from './engine/open.ts'
 import { KnownError } from './errors.ts'
+import { openLetters } from './letters/create-letters.ts'
 import type { Letters } from './letters/letters.ts'
 import { createLetterLoops } from './letters/loops.ts'
-import { openLetters } from './letters/open.ts'
 import { readHealth } from './ops/health.ts'
 import { createLetterTotals, meterLetters } from './ops/letter-meter.ts'
 import { readLetterFacts } from './ops/letter-metrics.ts'
@@ -32,7 +32,7 @@ import { createMetrics } from './ops/metrics.ts'
 import { createReconciler } from './ops/reconciler.ts'
 import { createStoreConnection } from './ops/store-connection.ts'
 import { watchEngine } from './ops/watch-engine.ts'
-import { openStorage, type StoreTarget } from './storage/open.ts'
+import { openStorage, type StoreTarget } from './storage/open-storage.ts'
 import { createSystemClock } from './system-clock.ts'
 import { version } from './version.ts'
 
@@ -133,13 +133,13 @@ export async function startServer({ settings, store, log }: ServerOptions): Prom
     version,
     clock,
     startedAt: toDate(clock.now()),
-    limits: httpLimits(settings),
+    limits: toHttpLimits(settings),
     queueLimits: {
       produceItemsMax: settings['queue.produce_items_max'],
       leaseItemsMax: settings['queue.lease_items_max'],
       completeItemsMax: settings['queue.complete_items_max'],
     },
-    dlqLimits: dlqLimits(settings),
+    dlqLimits: toDlqLimits(settings),
     storeKind: store.kind,
     storage: connection.storage,
     engine: () => {
@@ -163,7 +163,7 @@ export async function startServer({ settings, store, log }: ServerOptions): Prom
     // For as long as there is no access control: see protect.
     isLocalOnly: true,
     ...(hasTestHooks && {
-      routes: [...routes, ...testHookRoutes({ ...clock, advanceLetters: letterLoops.advance })],
+      routes: [...routes, ...createTestHookRoutes({ ...clock, advanceLetters: letterLoops.advance })],
     }),
     log,
   })

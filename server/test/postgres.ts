@@ -1,9 +1,9 @@
 /** Short ways for tests of what only PostgreSQL has. */
 import { Client, type QueryResultRow } from 'pg'
 import { createDatabase } from '../../tools/services/index.ts'
-import type { StoreOptions } from '../src/storage/open.ts'
-import { openPostgres } from '../src/storage/postgres/open.ts'
-import type { Command, ResultOf, Storage } from '../src/storage/storage.ts'
+import type { Command, ResultOf, Storage } from '../src/storage/contract/storage.ts'
+import type { StoreOptions } from '../src/storage/open-storage.ts'
+import { openPostgres } from '../src/storage/postgres/postgres-storage.ts'
 
 export interface TestDatabase extends AsyncDisposable {
   readonly url: string

@@ -7,7 +7,7 @@ import { type Authorize, allowAll } from './http/authorize.ts'
 import type { Dialect } from './http/dialect.ts'
 import type { Drain } from './http/drain.ts'
 import { createHttpServer } from './http/http-server.ts'
-import { describeApi, openapiText } from './http/openapi.ts'
+import { createOpenapiText, describeApi } from './http/openapi.ts'
 import { registerRoutes } from './http/register-routes.ts'
 import type { Route } from './http/route.ts'
 import { createLeaseCalls } from './lease-calls.ts'
@@ -53,7 +53,7 @@ export async function createApi(parts: ApiParts): Promise<{ app: FastifyInstance
       dlqLimits,
       leaseCalls: createLeaseCalls(),
       metrics,
-      openapi: openapiText(app),
+      openapi: createOpenapiText(app),
       stopping: drain.signal,
     },
     authorize,

@@ -1,6 +1,6 @@
 import type { FastifyReply } from 'fastify'
 import { KnownError } from '../errors.ts'
-import { clientGone, isClientThere } from './http/client-gone.ts'
+import { abortWhenClientGone, isClientConnected } from './http/client-gone.ts'
 
 /** How a lease call ends before its time. */
 export type LeaseEnd = Readonly<{ signal: AbortSignal; isThere(): boolean }>
@@ -29,8 +29,8 @@ export function createLeaseCalls(): LeaseCalls {
   const keyOf = (queue: string, clientId: string): string => `${queue}\0${clientId}`
   return {
     run: async (queue, clientId, reply, work) => {
-      const ending = clientGone(reply)
-      const end = { signal: ending.signal, isThere: () => isClientThere(reply) }
+      const ending = abortWhenClientGone(reply)
+      const end = { signal: ending.signal, isThere: () => isClientConnected(reply) }
       const key = keyOf(queue, clientId)
       // A second one of the same client will be refused, and must not take the place of the first.
       if (calls.has(key)) return work(end)

@@ -2,7 +2,7 @@ import type { Notify } from '../config/notify.ts'
 import { openStoreTarget } from '../config/open-store-target.ts'
 import { createSecrets } from '../config/secrets.ts'
 import type { Settings } from '../config/settings.ts'
-import type { StoreTarget } from '../storage/open.ts'
+import type { StoreTarget } from '../storage/open-storage.ts'
 import type { Context } from './context.ts'
 
 export type OpenedTarget = Readonly<{

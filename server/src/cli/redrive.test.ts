@@ -8,8 +8,8 @@ import { DatabaseSync } from 'node:sqlite'
 import { fileURLToPath } from 'node:url'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { lettersFrom } from '../../test/letters/world.ts'
-import { openLetters } from '../letters/open.ts'
-import { openStorage } from '../storage/open.ts'
+import { openLetters } from '../letters/create-letters.ts'
+import { openStorage } from '../storage/open-storage.ts'
 import { version } from '../version.ts'
 
 const launcher = fileURLToPath(new URL('../../bin/redrive.js', import.meta.url))

@@ -1,6 +1,6 @@
 import type { LoadedSettings } from '../config/load-settings.ts'
 import { maskStore } from '../config/store-text.ts'
-import { actualOf, type Difference, placeOf } from '../storage/difference.ts'
+import { actualOf, type Difference, placeOf } from '../storage/contract/difference.ts'
 import type { Context } from './context.ts'
 import { exitCodes } from './exit-codes.ts'
 import { withStorage } from './with-storage.ts'

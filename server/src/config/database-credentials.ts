@@ -1,4 +1,4 @@
-import type { CredentialSource, Credentials } from '../storage/credentials.ts'
+import type { CredentialSource, Credentials } from '../storage/contract/credentials.ts'
 import { createLeaseKeeper } from './lease-keeper.ts'
 import type { Notify } from './notify.ts'
 import type { Timers } from './timers.ts'

@@ -1,6 +1,6 @@
 import { KnownError } from '../errors.ts'
-import type { CredentialSource } from '../storage/credentials.ts'
-import type { StoreTarget } from '../storage/open.ts'
+import type { CredentialSource } from '../storage/contract/credentials.ts'
+import type { StoreTarget } from '../storage/open-storage.ts'
 import type { Notify } from './notify.ts'
 import { createPasswordCredentials } from './password-credentials.ts'
 import { Secret } from './secret.ts'

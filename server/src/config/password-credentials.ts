@@ -1,4 +1,4 @@
-import type { CredentialSource, Credentials } from '../storage/credentials.ts'
+import type { CredentialSource, Credentials } from '../storage/contract/credentials.ts'
 import type { Notify } from './notify.ts'
 import type { Secret } from './secret.ts'
 

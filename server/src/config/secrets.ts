@@ -1,7 +1,7 @@
 import { readFile } from 'node:fs/promises'
 import { resolve } from 'node:path'
 import { KnownError } from '../errors.ts'
-import type { CredentialSource } from '../storage/credentials.ts'
+import type { CredentialSource } from '../storage/contract/credentials.ts'
 import { createDatabaseCredentials } from './database-credentials.ts'
 import type { Environment } from './environment.ts'
 import type { Notify } from './notify.ts'

@@ -9,7 +9,7 @@ import { needs, requireService } from '../../../tools/services/require-service.t
 import { startRealVault } from '../../test/vault/real-vault.ts'
 import { startStandInVault } from '../../test/vault/stand-in-vault.ts'
 import type { VaultUnderTest } from '../../test/vault/vault-under-test.ts'
-import type { Credentials } from '../storage/credentials.ts'
+import type { Credentials } from '../storage/contract/credentials.ts'
 import { createDatabaseCredentials } from './database-credentials.ts'
 import { Secret } from './secret.ts'
 import { systemTimers } from './timers.ts'

@@ -1,6 +1,6 @@
 import { KnownError } from '../errors.ts'
-import { Lane } from '../storage/lane.ts'
-import { Alarm } from './alarm.ts'
+import { Lane } from '../storage/shared/batch-lane.ts'
+import { Alarm } from './shared-timer.ts'
 
 /** A call that waits to be written. */
 export type Request<T> = {

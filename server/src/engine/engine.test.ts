@@ -1,10 +1,10 @@
 import { afterEach, describe, expect, it } from 'vitest'
 import { bytes, minute, newItems, noon, second, textOf } from '../../test/make.ts'
 import type { NewQueue } from '../core/queue.ts'
-import { openStorage } from '../storage/open.ts'
-import type { Storage } from '../storage/storage.ts'
+import type { Storage } from '../storage/contract/storage.ts'
+import { openStorage } from '../storage/open-storage.ts'
+import { openEngine } from './create-engine.ts'
 import type { Engine } from './engine.ts'
-import { openEngine } from './open.ts'
 
 describe('the engine', () => {
   let now = noon

@@ -17,7 +17,7 @@ import type {
   NewItem,
   PartitionCounts,
   QueuesQuery,
-} from '../storage/storage.ts'
+} from '../storage/contract/storage.ts'
 
 export interface Engine {
   createQueue(queue: NewQueue, trace?: Trace): Promise<Queue>

@@ -4,9 +4,9 @@
  */
 import type { Leased } from '../core/item.ts'
 import { KnownError } from '../errors.ts'
-import { Alarm } from './alarm.ts'
+import { Signals } from './abort-listeners.ts'
 import type { LeasedItems, LeaseOptions } from './engine.ts'
-import { Signals } from './signals.ts'
+import { Alarm } from './shared-timer.ts'
 
 export type Leasing = {
   readonly arrival: number

@@ -1,10 +1,10 @@
 /** A store that takes its time: nobody waits for it longer than told, and what it did after all is counted. */
 import { afterEach, describe, expect, it } from 'vitest'
 import { newItems, noon, textOf } from '../../test/make.ts'
-import { openStorage } from '../storage/open.ts'
-import type { Storage } from '../storage/storage.ts'
+import type { Storage } from '../storage/contract/storage.ts'
+import { openStorage } from '../storage/open-storage.ts'
+import { openEngine } from './create-engine.ts'
 import type { Engine } from './engine.ts'
-import { openEngine } from './open.ts'
 
 describe('the engine with a store that takes its time', () => {
   let storage: Storage

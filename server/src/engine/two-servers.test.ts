@@ -3,10 +3,10 @@ import { afterEach, describe, expect, it } from 'vitest'
 import { createDatabase } from '../../../tools/services/index.ts'
 import { needs, requireService } from '../../../tools/services/require-service.ts'
 import { bytes, minute, newItems, noon, textOf } from '../../test/make.ts'
-import { openStorage } from '../storage/open.ts'
-import type { Storage } from '../storage/storage.ts'
+import type { Storage } from '../storage/contract/storage.ts'
+import { openStorage } from '../storage/open-storage.ts'
+import { openEngine } from './create-engine.ts'
 import type { Engine } from './engine.ts'
-import { openEngine } from './open.ts'
 
 const postgres = await requireService('postgres')
 

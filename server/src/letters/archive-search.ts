@@ -1,8 +1,8 @@
 /** Finding archived letters within a time. */
-import type { ArchivePage, ListedArchived } from '../storage/letter-store.ts'
-import type { Storage } from '../storage/storage.ts'
+import type { ArchivePage, ListedArchived } from '../storage/contract/letters.ts'
+import type { Storage } from '../storage/contract/storage.ts'
 import type { ArchiveSearch } from './letters.ts'
-import { lookMaxFirst, msMaxDefault, nextLookMax } from './look-max.ts'
+import { lookMaxFirst, msMaxDefault, nextLookMax } from './search-budget.ts'
 
 export async function searchArchive(
   storage: Pick<Storage, 'findArchivedLetters'>,

@@ -8,13 +8,13 @@ import { randomUUID } from 'node:crypto'
 import type { Clock } from '../core/instant.ts'
 import type { Engine, Trace } from '../engine/engine.ts'
 import { KnownError } from '../errors.ts'
-import { checkCommand } from '../storage/check-command.ts'
-import { Lane } from '../storage/lane.ts'
-import { queueNotFound } from '../storage/queue-checks.ts'
-import type { Command, Imported, ImportedItem, Storage } from '../storage/storage.ts'
+import type { Command, Imported, ImportedItem, Storage } from '../storage/contract/storage.ts'
+import { Lane } from '../storage/shared/batch-lane.ts'
+import { checkCommand } from '../storage/shared/check-command.ts'
+import { queueNotFound } from '../storage/shared/queue-checks.ts'
+import { auditOf } from './audit.ts'
 import type { Captured, CapturedLetter } from './letters.ts'
 import { stepLettersMax } from './parts.ts'
-import { auditOf } from './trail.ts'
 
 export interface Capture {
   capture(queue: string, letters: readonly CapturedLetter[], trace?: Trace): Promise<readonly Captured[]>

@@ -5,7 +5,7 @@
 import type { Instant } from '../core/instant.ts'
 import type { Failure, Header, Item, Origin } from '../core/item.ts'
 import type { Trace } from '../engine/engine.ts'
-import type { CampaignCounts, CampaignLetter, CampaignLetterState } from '../storage/campaign-store.ts'
+import type { CampaignCounts, CampaignLetter, CampaignLetterState } from '../storage/contract/campaigns.ts'
 import type {
   ArchivePage,
   ArchiveQuery,
@@ -26,8 +26,8 @@ import type {
   ListedLetter,
   Redriven,
   Restoring,
-} from '../storage/letter-store.ts'
-import type { AuditRow } from '../storage/storage.ts'
+} from '../storage/contract/letters.ts'
+import type { AuditRow } from '../storage/contract/storage.ts'
 
 export interface Letters {
   /**

@@ -1,6 +1,6 @@
 import type { Clock } from '../core/instant.ts'
 import type { Engine } from '../engine/engine.ts'
-import type { Storage } from '../storage/storage.ts'
+import type { Storage } from '../storage/contract/storage.ts'
 
 /** What letters need of the rest. */
 export type LettersParts = Readonly<{

@@ -2,13 +2,13 @@
 import type { Clock } from '../core/instant.ts'
 import type { Engine, NoticedItems } from '../engine/engine.ts'
 import { KnownError } from '../errors.ts'
-import type { Discarding, LetterPlace, Redriven, Restoring } from '../storage/letter-store.ts'
-import type { Storage } from '../storage/storage.ts'
+import type { Discarding, LetterPlace, Redriven, Restoring } from '../storage/contract/letters.ts'
+import type { Storage } from '../storage/contract/storage.ts'
+import { actOf } from './audit.ts'
 import { isRootId } from './letter-id.ts'
 import type { Letters } from './letters.ts'
 import { namedLettersMax, stepLettersMax } from './parts.ts'
 import { countTogether } from './step-size.ts'
-import { actOf } from './trail.ts'
 
 type LetterActions = Pick<Letters, 'redrive' | 'edit' | 'discard' | 'restore'>
 

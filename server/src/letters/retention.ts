@@ -8,11 +8,11 @@
 import { type Clock, type Instant, later, usPerSecond } from '../core/instant.ts'
 import { type EndedState, leavingStates } from '../core/letter-class.ts'
 import { KnownError } from '../errors.ts'
-import type { LetterCursor } from '../storage/letter-store.ts'
-import type { HeldLock, Storage } from '../storage/storage.ts'
+import type { LetterCursor } from '../storage/contract/letters.ts'
+import type { HeldLock, Storage } from '../storage/contract/storage.ts'
+import { actOf, policyTrace } from './audit.ts'
 import type { RetentionDone, RetentionOptions } from './letters.ts'
 import type { LettersLog, RetentionPolicy } from './parts.ts'
-import { actOf, policyTrace } from './trail.ts'
 
 export interface Retention {
   /** One batch per queue; whether there is more. Does nothing while another server is at it. */

@@ -1,9 +1,9 @@
 import { describe, expect, it } from 'vitest'
 import { anItem, noon } from '../../test/make.ts'
-import type { LetterCountsQuery, LetterFilter, LettersQuery } from '../storage/letter-store.ts'
-import type { Storage } from '../storage/storage.ts'
-import { nextLookMax } from './look-max.ts'
+import type { LetterCountsQuery, LetterFilter, LettersQuery } from '../storage/contract/letters.ts'
+import type { Storage } from '../storage/contract/storage.ts'
 import { countedPart, createSearch, isCounted } from './search.ts'
+import { nextLookMax } from './search-budget.ts'
 
 describe('a letter', () => {
   it('that is brought back from the archive while it is looked for is found', async () => {

@@ -8,13 +8,13 @@ import {
   pageBytesMax,
   redrivesCounted,
   weightOf,
-} from '../storage/letter-store.ts'
-import type { AuditRow, Storage } from '../storage/storage.ts'
+} from '../storage/contract/letters.ts'
+import type { AuditRow, Storage } from '../storage/contract/storage.ts'
 import { searchArchive } from './archive-search.ts'
-import { campaignsOf } from './campaigns/mention.ts'
+import { campaignsOf } from './campaigns/discard-reason.ts'
 import { isRootId, letterUuidOf } from './letter-id.ts'
 import type { LetterDetail, LetterSearch, LetterSearchPage, Letters } from './letters.ts'
-import { lookMaxFirst, msMaxDefault, nextLookMax } from './look-max.ts'
+import { lookMaxFirst, msMaxDefault, nextLookMax } from './search-budget.ts'
 import { createSlugs } from './slugs.ts'
 
 type Search = Pick<

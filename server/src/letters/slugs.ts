@@ -1,6 +1,6 @@
 /** The slugs that letters are counted under: what a list shows is what filters, statistics and purges find. */
 import { reasonSlug } from '../core/reason.ts'
-import type { Storage } from '../storage/storage.ts'
+import type { Storage } from '../storage/contract/storage.ts'
 import type { Letters } from './letters.ts'
 
 const rememberedMax = 20_000

@@ -1,7 +1,7 @@
 /** How many letters go into one transaction: many small ones are bounded by their number, large ones by their bytes. */
-import type { LetterPlace } from '../storage/letter-store.ts'
-import { stepBytesMax } from '../storage/step-of.ts'
-import type { Storage } from '../storage/storage.ts'
+import type { LetterPlace } from '../storage/contract/letters.ts'
+import type { Storage } from '../storage/contract/storage.ts'
+import { stepBytesMax } from '../storage/shared/byte-budget.ts'
 
 /** So many of the first ones go together: at least one, and no more after the one that reaches the bound. */
 export async function countTogether(

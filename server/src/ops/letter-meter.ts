@@ -1,5 +1,5 @@
-import type { RedriveEnded } from '../storage/letter-store.ts'
-import type { Change, Command, Imported, ImportedItem, Storage } from '../storage/storage.ts'
+import type { RedriveEnded } from '../storage/contract/letters.ts'
+import type { Change, Command, Imported, ImportedItem, Storage } from '../storage/contract/storage.ts'
 import { LabelledTotals } from './labelled-totals.ts'
 
 const names = ['captured', 'redriven', 'refused', 'ended', 'discarded', 'archived', 'purged'] as const

@@ -3,8 +3,8 @@
  * every server; what was done is counted by the server that did it.
  */
 import { Counter, Gauge, type Registry } from 'prom-client'
-import type { LetterCount } from '../storage/letter-store.ts'
-import type { Storage } from '../storage/storage.ts'
+import type { LetterCount } from '../storage/contract/letters.ts'
+import type { Storage } from '../storage/contract/storage.ts'
 import { labelValuesMax, otherLabel } from './labelled-totals.ts'
 import type { LetterTotals } from './letter-meter.ts'
 import { letterStatus } from './letter-status.ts'

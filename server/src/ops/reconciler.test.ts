@@ -5,8 +5,8 @@ import { DatabaseSync } from 'node:sqlite'
 import { pino } from 'pino'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { bytes, minute, noon } from '../../test/make.ts'
-import { openStorage } from '../storage/open.ts'
-import type { Storage } from '../storage/storage.ts'
+import type { Storage } from '../storage/contract/storage.ts'
+import { openStorage } from '../storage/open-storage.ts'
 import { createReconciler } from './reconciler.ts'
 
 describe('the reconciler', () => {

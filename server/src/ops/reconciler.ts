@@ -1,6 +1,6 @@
 import type { Clock, Instant } from '../core/instant.ts'
-import { type Difference, placeOf } from '../storage/difference.ts'
-import type { Storage } from '../storage/storage.ts'
+import { type Difference, placeOf } from '../storage/contract/difference.ts'
+import type { Storage } from '../storage/contract/storage.ts'
 import type { Logger } from './log.ts'
 
 export type Reconciled = Readonly<{

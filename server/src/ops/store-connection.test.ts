@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
 import { KnownError } from '../errors.ts'
-import type { Storage } from '../storage/storage.ts'
+import type { Storage } from '../storage/contract/storage.ts'
 import { createLogger } from './log.ts'
 import { createStoreConnection, type StoreConnectionOptions } from './store-connection.ts'
 

@@ -8,7 +8,7 @@
  */
 import { createLoop } from '../engine/loop.ts'
 import { KnownError } from '../errors.ts'
-import type { Storage } from '../storage/storage.ts'
+import type { Storage } from '../storage/contract/storage.ts'
 import type { Logger } from './log.ts'
 
 export type StoreState = Readonly<{

@@ -1,4 +1,4 @@
-import type { EngineOptions } from '../engine/open.ts'
+import type { EngineOptions } from '../engine/create-engine.ts'
 import type { Logger } from './log.ts'
 
 const namedMax = 10

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest'
-import type { ArchiveCursor, ArchiveFilter } from '../../src/storage/letter-store.ts'
+import type { ArchiveCursor, ArchiveFilter } from '../../src/storage/contract/letters.ts'
 import { aFailure, anOrigin, bytes, hour, newItems, noon } from '../make.ts'
 import { aLetter, letterActs } from './letter-acts.ts'
 import { describeStores } from './stores.ts'

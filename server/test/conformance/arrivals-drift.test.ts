@@ -1,7 +1,7 @@
 /** What `verify` can tell of the arrivals per hour from the letters that are kept: never that there were too many. */
 import { expect, it } from 'vitest'
-import type { Difference } from '../../src/storage/difference.ts'
-import type { Storage } from '../../src/storage/storage.ts'
+import type { Difference } from '../../src/storage/contract/difference.ts'
+import type { Storage } from '../../src/storage/contract/storage.ts'
 import { aFailure, day, hour, minute, newItems, noon } from '../make.ts'
 import { aLetter, type LetterActs, letterActs, refused } from './letter-acts.ts'
 import { executeRaw } from './raw.ts'

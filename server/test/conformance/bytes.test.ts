@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import { instantMax, instantMin } from '../../src/core/instant.ts'
 import type { Header } from '../../src/core/item.ts'
-import type { ImportedItem, NewItem } from '../../src/storage/storage.ts'
+import type { ImportedItem, NewItem } from '../../src/storage/contract/storage.ts'
 import { aFailure, aNewItem, anOrigin, bytes, noon } from '../make.ts'
 import { expectRefusal } from './known-error.ts'
 import { describeStores } from './stores.ts'

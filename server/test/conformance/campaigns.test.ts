@@ -6,8 +6,8 @@ import {
   type CampaignLetterState,
   campaignLetterStates,
   type FreezeLetters,
-} from '../../src/storage/campaign-store.ts'
-import type { LetterCursor } from '../../src/storage/letter-store.ts'
+} from '../../src/storage/contract/campaigns.ts'
+import type { LetterCursor } from '../../src/storage/contract/letters.ts'
 import { aFailure, bytes, hour, minute, newItems, noon } from '../make.ts'
 import { aLetter, letterActs } from './letter-acts.ts'
 import { describeStores } from './stores.ts'

@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest'
 import type { Leased } from '../../src/core/item.ts'
-import type { Storage } from '../../src/storage/storage.ts'
+import type { Storage } from '../../src/storage/contract/storage.ts'
 import { minute, newItems, noon, textOf } from '../make.ts'
 import { startChild } from './children/start.ts'
 import { expectUnique } from './oracle.ts'

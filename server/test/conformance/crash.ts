@@ -4,7 +4,7 @@
  */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { describe, expect, it } from 'vitest'
-import type { Storage } from '../../src/storage/storage.ts'
+import type { Storage } from '../../src/storage/contract/storage.ts'
 import { day, hour, minute, noon, textOf } from '../make.ts'
 import { byChance, repeats } from './chance.ts'
 import { type Child, type Line, startChild } from './children/start.ts'

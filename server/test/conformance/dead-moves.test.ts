@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import type { ImportedItem, NewItem } from '../../src/storage/storage.ts'
+import type { ImportedItem, NewItem } from '../../src/storage/contract/storage.ts'
 import { aFailure, aNewItem, anOrigin, bytes, day, hour, minute, newItems, noon, textOf } from '../make.ts'
 import { describeStores } from './stores.ts'
 

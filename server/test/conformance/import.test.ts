@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest'
 import type { Origin } from '../../src/core/item.ts'
-import type { ImportedItem } from '../../src/storage/storage.ts'
+import type { ImportedItem } from '../../src/storage/contract/storage.ts'
 import { aFailure, anItem, anOrigin, bytes, day, hour, minute, newItems, noon, textOf } from '../make.ts'
 import { describeStores } from './stores.ts'
 

@@ -1,5 +1,5 @@
 import { Client } from 'pg'
-import type { Storage } from '../../src/storage/storage.ts'
+import type { Storage } from '../../src/storage/contract/storage.ts'
 import { until } from '../http/poll.ts'
 import type { Child, Line } from './children/start.ts'
 import type { Place } from './stores.ts'

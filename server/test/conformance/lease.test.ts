@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest'
-import { stepBytesMax } from '../../src/storage/step-of.ts'
-import type { NewItem } from '../../src/storage/storage.ts'
+import type { NewItem } from '../../src/storage/contract/storage.ts'
+import { stepBytesMax } from '../../src/storage/shared/byte-budget.ts'
 import { aNewItem, bytes, hour, minute, newItems, noon, second, textOf } from '../make.ts'
 import { describeStores } from './stores.ts'
 

@@ -2,7 +2,7 @@
 import { causeOf } from '../../src/core/cause.ts'
 import type { Instant } from '../../src/core/instant.ts'
 import type { Item } from '../../src/core/item.ts'
-import type { LetterFilter, LettersQuery } from '../../src/storage/letter-store.ts'
+import type { LetterFilter, LettersQuery } from '../../src/storage/contract/letters.ts'
 import { scaled } from '../number-texts.ts'
 import { gaugeOf } from './store-facts.ts'
 

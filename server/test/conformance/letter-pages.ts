@@ -1,6 +1,6 @@
 import { expect } from 'vitest'
 import type { Item } from '../../src/core/item.ts'
-import type { LetterCursor, LettersQuery } from '../../src/storage/letter-store.ts'
+import type { LetterCursor, LettersQuery } from '../../src/storage/contract/letters.ts'
 import type { Given } from './stores.ts'
 
 /** Longer than what indexes hold of a key. */

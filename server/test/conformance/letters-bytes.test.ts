@@ -1,6 +1,6 @@
 /** How much of its bytes a letter is read with, and how many bytes a page has at most. */
 import { expect, it } from 'vitest'
-import { headBytes, type LettersQuery, pageBytesMax } from '../../src/storage/letter-store.ts'
+import { headBytes, type LettersQuery, pageBytesMax } from '../../src/storage/contract/letters.ts'
 import { bytes, minute, noon } from '../make.ts'
 import { aLetter, letterActs } from './letter-acts.ts'
 import { describeStores } from './stores.ts'

@@ -7,7 +7,7 @@ import type {
   CountedFilter,
   LetterCount,
   LetterCountsQuery,
-} from '../../src/storage/letter-store.ts'
+} from '../../src/storage/contract/letters.ts'
 import { aFailure, bytes, day, hour, minute, newItems, noon, second } from '../make.ts'
 import { byChance, type Chance, repeats } from './chance.ts'
 import { aLetter, letterActs } from './letter-acts.ts'

@@ -9,7 +9,7 @@ import type {
   LetterCursor,
   LetterOrder,
   LettersPage,
-} from '../../src/storage/letter-store.ts'
+} from '../../src/storage/contract/letters.ts'
 import { aFailure, anOrigin, day, hour, minute, newItems, noon } from '../make.ts'
 import { aLetter, letterActs } from './letter-acts.ts'
 import { inOrder } from './letters-oracle.ts'

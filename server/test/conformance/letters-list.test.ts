@@ -5,7 +5,7 @@
 import { expect, it } from 'vitest'
 import type { Item } from '../../src/core/item.ts'
 import { ksuidToUuid } from '../../src/core/ksuid.ts'
-import type { LetterCursor } from '../../src/storage/letter-store.ts'
+import type { LetterCursor } from '../../src/storage/contract/letters.ts'
 import { aFailure, bytes, minute, newItems, noon } from '../make.ts'
 import { aLetter, letterActs } from './letter-acts.ts'
 import { noText, walk } from './letter-pages.ts'

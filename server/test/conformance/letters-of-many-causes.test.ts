@@ -3,7 +3,7 @@
  * to look at one by one. Where the letters lie among the others must not matter.
  */
 import { expect, it } from 'vitest'
-import type { ImportedItem } from '../../src/storage/storage.ts'
+import type { ImportedItem } from '../../src/storage/contract/storage.ts'
 import { aFailure, minute, noon } from '../make.ts'
 import { aLetter, letterActs } from './letter-acts.ts'
 import { walk } from './letter-pages.ts'

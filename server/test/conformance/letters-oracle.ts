@@ -6,8 +6,8 @@ import { expect } from 'vitest'
 import { causeOf, foldedCause } from '../../src/core/cause.ts'
 import { type Item, isLetter } from '../../src/core/item.ts'
 import { isRedriving } from '../../src/core/letter.ts'
-import { type GroupFacts, type LetterCount, redrivesCounted } from '../../src/storage/letter-store.ts'
-import type { Storage } from '../../src/storage/storage.ts'
+import { type GroupFacts, type LetterCount, redrivesCounted } from '../../src/storage/contract/letters.ts'
+import type { Storage } from '../../src/storage/contract/storage.ts'
 import { gaugeOf } from './store-facts.ts'
 
 /** `items`: all there are, of all queues. */

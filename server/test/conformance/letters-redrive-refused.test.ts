@@ -1,6 +1,6 @@
 /** What is not sent, and why. */
 import { describe, expect, it } from 'vitest'
-import type { NotSent } from '../../src/storage/letter-store.ts'
+import type { NotSent } from '../../src/storage/contract/letters.ts'
 import { anOrigin, bytes, day, hour, newItems, noon } from '../make.ts'
 import { aLetter, automatic, inAnHour, letterActs } from './letter-acts.ts'
 import { describeStores } from './stores.ts'

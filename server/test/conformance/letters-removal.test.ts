@@ -1,6 +1,6 @@
 /** Acts on a whole queue may erase letters that nobody looked at: the audit says how many, and some are not erased by the way. */
 import { expect, it } from 'vitest'
-import type { ActTrace } from '../../src/storage/storage.ts'
+import type { ActTrace } from '../../src/storage/contract/storage.ts'
 import { newItems, noon } from '../make.ts'
 import { expectRefusal } from './known-error.ts'
 import { letterActs } from './letter-acts.ts'

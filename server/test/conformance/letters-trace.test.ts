@@ -1,6 +1,6 @@
 /** The audit rows of what is done to letters: the store writes them from what really happened, in the same transaction. */
 import { expect, it } from 'vitest'
-import type { ActTrace } from '../../src/storage/storage.ts'
+import type { ActTrace } from '../../src/storage/contract/storage.ts'
 import { bytes, day, newItems, noon } from '../make.ts'
 import { letterActs } from './letter-acts.ts'
 import { describeStores } from './stores.ts'

@@ -3,7 +3,7 @@
  * did, takes only what nobody can foretell from the answer (new ids), and checks all the rest of it.
  */
 import { expect } from 'vitest'
-import { become } from '../../src/core/become.ts'
+import { become } from '../../src/core/apply-transition.ts'
 import { deadLetterOf, deadPartition } from '../../src/core/dead-letter.ts'
 import type { Instant } from '../../src/core/instant.ts'
 import {
@@ -56,7 +56,7 @@ import type {
   ReplanRedrives,
   RestoreLetters,
   Restoring,
-} from '../../src/storage/letter-store.ts'
+} from '../../src/storage/contract/letters.ts'
 import type {
   Advance,
   Advanced,
@@ -80,7 +80,7 @@ import type {
   Retry,
   Settled,
   Unlease,
-} from '../../src/storage/storage.ts'
+} from '../../src/storage/contract/storage.ts'
 import { type Gauge, gaugeOf, gaugesOf } from './store-facts.ts'
 
 type Place = Readonly<{ queue: string; partition: number }>

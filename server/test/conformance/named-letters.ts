@@ -1,7 +1,7 @@
 /** Letters that have names, and lists of them. */
 import { expect } from 'vitest'
-import type { LetterFilter, LettersPage, LettersQuery } from '../../src/storage/letter-store.ts'
-import type { ImportedItem, ListedState } from '../../src/storage/storage.ts'
+import type { LetterFilter, LettersPage, LettersQuery } from '../../src/storage/contract/letters.ts'
+import type { ImportedItem, ListedState } from '../../src/storage/contract/storage.ts'
 import { hour, noon } from '../make.ts'
 import { aLetter, letterActs } from './letter-acts.ts'
 import type { Given } from './stores.ts'

@@ -1,7 +1,7 @@
 /** Reaches behind a store's back, as a disk error, another program or a newer version would. */
 import { DatabaseSync } from 'node:sqlite'
 import { Client } from 'pg'
-import type { StoreTarget } from '../../src/storage/open.ts'
+import type { StoreTarget } from '../../src/storage/open-storage.ts'
 
 /** `schema`: what comes before the name of a table. */
 export async function executeRaw(target: StoreTarget, sql: (schema: string) => string): Promise<void> {

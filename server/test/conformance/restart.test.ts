@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest'
-import type { Storage } from '../../src/storage/storage.ts'
+import type { Storage } from '../../src/storage/contract/storage.ts'
 import { aFailure, anOrigin, bytes, hour, minute, newItems, noon } from '../make.ts'
 import { expectRefusal } from './known-error.ts'
 import { expectSound } from './oracle.ts'

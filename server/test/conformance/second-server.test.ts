@@ -3,7 +3,7 @@
  * each was told is written down; in the end it must fit together.
  */
 import { expect, it } from 'vitest'
-import type { Storage } from '../../src/storage/storage.ts'
+import type { Storage } from '../../src/storage/contract/storage.ts'
 import { bytes, hour, minute, newItems, noon, second, textOf } from '../make.ts'
 import { byChance, type Chance, repeats } from './chance.ts'
 import { expectRefusal } from './known-error.ts'

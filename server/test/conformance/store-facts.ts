@@ -1,6 +1,6 @@
 /** What the oracle looks at, without the test runner: processes of their own use it, too. */
 import type { Item } from '../../src/core/item.ts'
-import type { Command, Counts, ItemsQuery, ResultOf, Storage } from '../../src/storage/storage.ts'
+import type { Command, Counts, ItemsQuery, ResultOf, Storage } from '../../src/storage/contract/storage.ts'
 
 /** accepted − everything that became of what was accepted. */
 export function conservationGap(counts: Counts): number {

@@ -1,4 +1,4 @@
-import type { Storage } from '../../src/storage/storage.ts'
+import type { Storage } from '../../src/storage/contract/storage.ts'
 import { noon, second } from '../make.ts'
 import type { Given } from './stores.ts'
 

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest'
-import type { Command } from '../../src/storage/storage.ts'
+import type { Command } from '../../src/storage/contract/storage.ts'
 import { aNewItem, bytes, hour, newItems, noon } from '../make.ts'
 import { expectRefusal } from './known-error.ts'
 import { describeStores } from './stores.ts'

@@ -1,10 +1,10 @@
 /** Many clients at once, on each store: what they were told must be possible, item by item. */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { afterEach, describe, expect, it } from 'vitest'
+import { openEngine } from '../../src/engine/create-engine.ts'
 import type { Engine } from '../../src/engine/engine.ts'
-import { openEngine } from '../../src/engine/open.ts'
-import { ItemRefused } from '../../src/engine/refused.ts'
-import type { Storage } from '../../src/storage/storage.ts'
+import { ItemRefused } from '../../src/engine/item-refused-error.ts'
+import type { Storage } from '../../src/storage/contract/storage.ts'
 import { byChance, type Chance, repeats } from '../conformance/chance.ts'
 import { expectSound } from '../conformance/oracle.ts'
 import { listAll } from '../conformance/store-facts.ts'

@@ -1,9 +1,9 @@
 /** What happens while an answer of the store is on its way: each was once forgotten, or kept too long. */
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { openEngine } from '../../src/engine/create-engine.ts'
 import type { Engine } from '../../src/engine/engine.ts'
-import { openEngine } from '../../src/engine/open.ts'
-import { openStorage } from '../../src/storage/open.ts'
-import type { Storage } from '../../src/storage/storage.ts'
+import type { Storage } from '../../src/storage/contract/storage.ts'
+import { openStorage } from '../../src/storage/open-storage.ts'
 import { newItems, noon, textOf } from '../make.ts'
 
 describe('an engine that waits for an answer of its store', () => {

@@ -2,7 +2,7 @@ import type { AddressInfo } from 'node:net'
 import { afterEach } from 'vitest'
 import { type ApiParts, createApi } from '../../src/api/create-api.ts'
 import type { Drain } from '../../src/api/http/drain.ts'
-import { httpLimits } from '../../src/api/http/http-limits.ts'
+import { toHttpLimits } from '../../src/api/http/http-limits.ts'
 import { KnownError } from '../../src/errors.ts'
 import { createLetterTotals } from '../../src/ops/letter-meter.ts'
 import { createMetrics } from '../../src/ops/metrics.ts'
@@ -19,7 +19,7 @@ export async function startTestApi(over: Partial<ApiParts> = {}): Promise<TestAp
     version: '0.0.0-test',
     clock: { now: () => Date.now() * 1_000 },
     startedAt: new Date(),
-    limits: httpLimits(testSettings()),
+    limits: toHttpLimits(testSettings()),
     storeKind: 'memory',
     storage: () => {
       throw new KnownError('STORE_UNAVAILABLE', 'this server has no store')

@@ -3,7 +3,7 @@ import { readSettings } from '../../src/config/read-settings.ts'
 import { type Settings, settingsTable } from '../../src/config/settings.ts'
 import { createLogger, type Logger, type LogLevel } from '../../src/ops/log.ts'
 import { type RunningServer, startServer } from '../../src/server.ts'
-import type { StoreTarget } from '../../src/storage/open.ts'
+import type { StoreTarget } from '../../src/storage/open-storage.ts'
 
 export type LogLine = Readonly<Record<string, unknown> & { level: string; msg: string }>
 

@@ -3,7 +3,7 @@ import { once } from 'node:events'
 import { createInterface } from 'node:readline'
 import { fileURLToPath } from 'node:url'
 import { afterEach } from 'vitest'
-import type { StoreTarget } from '../../src/storage/open.ts'
+import type { StoreTarget } from '../../src/storage/open-storage.ts'
 import type { LogLine } from './running.ts'
 
 /** The server as operators run it, in a process of its own: to be killed, or to be weighed. */

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { createClient } from '../../../client/src/index.ts'
-import { openLetters } from '../../src/letters/open.ts'
+import { openLetters } from '../../src/letters/create-letters.ts'
 import { createSystemClock } from '../../src/system-clock.ts'
 import { createPlace, needsOf } from '../conformance/stores.ts'
 import { until } from '../http/poll.ts'

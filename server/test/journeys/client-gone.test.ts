@@ -1,6 +1,6 @@
 import { Type } from 'typebox'
 import { describe, expect, it } from 'vitest'
-import { clientGone } from '../../src/api/http/client-gone.ts'
+import { abortWhenClientGone } from '../../src/api/http/client-gone.ts'
 import { route } from '../../src/api/http/route.ts'
 import { v1 } from '../../src/api/v1/dialect.ts'
 import { startTestApi } from '../http/api.ts'
@@ -22,7 +22,7 @@ async function startPoll() {
     slowMs: Number.POSITIVE_INFINITY,
     schema: { body: Type.Object({}), response: { 200: Type.Object({}) } },
     handler: (_request, reply) =>
-      new Promise((resolve) => begin({ gone: clientGone(reply).signal, answer: () => resolve({}) })),
+      new Promise((resolve) => begin({ gone: abortWhenClientGone(reply).signal, answer: () => resolve({}) })),
   })
   const { port } = await startTestApi({ routes: [poll] })
   const raw = await connectRaw(port)

@@ -8,7 +8,7 @@ import { fileURLToPath } from 'node:url'
 import { afterEach, describe, expect, it } from 'vitest'
 import { type Client, createClient, Dead, RetryLater, type Worker } from '../../../client/src/index.ts'
 import { countingClock } from '../../../client/test/counting-clock.ts'
-import { openStorage } from '../../src/storage/open.ts'
+import { openStorage } from '../../src/storage/open-storage.ts'
 import { until } from '../http/poll.ts'
 import { startTestServer } from '../http/running.ts'
 

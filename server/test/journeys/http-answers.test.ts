@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest'
 import { dlqManagement, dlqMessages } from '../../src/api/dlq/dialects.ts'
 import { type Authorize, allowAll } from '../../src/api/http/authorize.ts'
 import type { Dialect } from '../../src/api/http/dialect.ts'
-import { httpLimits } from '../../src/api/http/http-limits.ts'
+import { toHttpLimits } from '../../src/api/http/http-limits.ts'
 import { type Route, route } from '../../src/api/http/route.ts'
 import { queueApi } from '../../src/api/queue/protocol/dialect.ts'
 import { routes } from '../../src/api/routes.ts'
@@ -58,7 +58,7 @@ describe('every answer', () => {
   })
 
   it('leaves an idle connection alone for longer than a request may take', async () => {
-    const limits = { ...httpLimits(testSettings()), headersMsMax: 50, requestMsMax: 100 }
+    const limits = { ...toHttpLimits(testSettings()), headersMsMax: 50, requestMsMax: 100 }
     const { port } = await startTestApi({ limits })
     const idle = await connectRaw(port)
     idle.write('HEAD /api/v1/info HTTP/1.1\r\nHost: localhost\r\n\r\n')
@@ -70,7 +70,7 @@ describe('every answer', () => {
   })
 
   it('closes a connection that was idle for its time', async () => {
-    const { port } = await startTestApi({ limits: { ...httpLimits(testSettings()), keepAliveMs: 20 } })
+    const { port } = await startTestApi({ limits: { ...toHttpLimits(testSettings()), keepAliveMs: 20 } })
     const idle = await connectRaw(port)
     idle.write('HEAD /api/v1/info HTTP/1.1\r\nHost: localhost\r\n\r\n')
     expect(await idle.readToEnd()).toMatch(/^HTTP\/1\.1 200 /)

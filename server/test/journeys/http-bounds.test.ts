@@ -1,7 +1,7 @@
 import { Type } from 'typebox'
 import { describe, expect, it } from 'vitest'
 import type { ApiParts } from '../../src/api/create-api.ts'
-import { type HttpLimits, httpLimits } from '../../src/api/http/http-limits.ts'
+import { type HttpLimits, toHttpLimits } from '../../src/api/http/http-limits.ts'
 import { route } from '../../src/api/http/route.ts'
 import { v1 } from '../../src/api/v1/dialect.ts'
 import { startTestApi } from '../http/api.ts'
@@ -24,7 +24,7 @@ const echo = route({
 })
 
 function start(limits: Partial<HttpLimits> = {}, over: Partial<ApiParts> = {}) {
-  return startTestApi({ routes: [echo], limits: { ...httpLimits(testSettings()), ...limits }, ...over })
+  return startTestApi({ routes: [echo], limits: { ...toHttpLimits(testSettings()), ...limits }, ...over })
 }
 
 async function post(url: string, body: string | Buffer<ArrayBuffer>, headers: Record<string, string> = {}) {

@@ -2,8 +2,8 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, describe, expect, it } from 'vitest'
-import { openStorage } from '../../src/storage/open.ts'
-import type { Command } from '../../src/storage/storage.ts'
+import type { Command } from '../../src/storage/contract/storage.ts'
+import { openStorage } from '../../src/storage/open-storage.ts'
 import { startTestServer } from '../http/running.ts'
 
 const folders: string[] = []

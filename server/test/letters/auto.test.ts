@@ -1,6 +1,6 @@
 /** Letters that go back by themselves, among others that cannot. */
 import { afterEach, expect, it } from 'vitest'
-import type { Command, Storage } from '../../src/storage/storage.ts'
+import type { Command, Storage } from '../../src/storage/contract/storage.ts'
 import { describeSome } from '../conformance/stores.ts'
 import { minute, noon, second } from '../make.ts'
 import { ann, aPair, aWorld, captured, consume, lettersFrom, type World } from './world.ts'

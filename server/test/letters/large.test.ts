@@ -1,7 +1,7 @@
 /** Letters with large payloads: what is done with many of them is done a few at a time, so that nobody else has to wait long. */
 import { afterEach, expect, it } from 'vitest'
 import type { NewQueue } from '../../src/core/queue.ts'
-import type { Command } from '../../src/storage/storage.ts'
+import type { Command } from '../../src/storage/contract/storage.ts'
 import { describeSome } from '../conformance/stores.ts'
 import { day, second } from '../make.ts'
 import { ann, aPair, aSpec, aWorld, captured, lettersFrom, type World } from './world.ts'

@@ -1,4 +1,4 @@
-import type { Storage } from '../../src/storage/storage.ts'
+import type { Storage } from '../../src/storage/contract/storage.ts'
 
 /** Dies at its nth write: before it reaches the store, or before its answer reaches the server. */
 export function mortal(

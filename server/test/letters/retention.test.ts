@@ -1,6 +1,6 @@
 import { afterEach, expect, it } from 'vitest'
 import { defaultPolicy } from '../../src/core/queue.ts'
-import type { Storage } from '../../src/storage/storage.ts'
+import type { Storage } from '../../src/storage/contract/storage.ts'
 import { expectRefusal } from '../conformance/known-error.ts'
 import { describeSome } from '../conformance/stores.ts'
 import { day, noon } from '../make.ts'

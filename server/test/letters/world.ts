@@ -1,12 +1,12 @@
 /** A store, an engine and letters on it with one clock that stands still until it is told to go on. */
 
 import type { NewQueue } from '../../src/core/queue.ts'
+import { openEngine } from '../../src/engine/create-engine.ts'
 import type { Engine } from '../../src/engine/engine.ts'
-import { openEngine } from '../../src/engine/open.ts'
+import { openLetters } from '../../src/letters/create-letters.ts'
 import type { CampaignSpec, CapturedLetter, Letters } from '../../src/letters/letters.ts'
-import { openLetters } from '../../src/letters/open.ts'
 import type { LettersParts } from '../../src/letters/parts.ts'
-import type { Storage } from '../../src/storage/storage.ts'
+import type { Storage } from '../../src/storage/contract/storage.ts'
 import { aFailure, anOrigin, bytes, day, noon, second } from '../make.ts'
 
 export const ann = { actor: 'ann', reason: 'INC-7 is mended', requestId: 'r1' }

@@ -1,6 +1,6 @@
 import { afterEach, expect, it } from 'vitest'
-import { openEngine } from '../../src/engine/open.ts'
-import { openStorage } from '../../src/storage/open.ts'
+import { openEngine } from '../../src/engine/create-engine.ts'
+import { openStorage } from '../../src/storage/open-storage.ts'
 import { startTestApi } from '../http/api.ts'
 import { bytes, noon } from '../make.ts'
 import { speaker } from './speak.ts'

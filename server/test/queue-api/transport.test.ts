@@ -5,9 +5,9 @@ import {
   QueuesListRequestSchema,
   ReplySchema,
 } from '../../src/api/queue/generated/redrive/queue/v1/queue_pb.ts'
-import { openEngine } from '../../src/engine/open.ts'
+import { openEngine } from '../../src/engine/create-engine.ts'
 import { type RunningServer, startServer } from '../../src/server.ts'
-import { openStorage } from '../../src/storage/open.ts'
+import { openStorage } from '../../src/storage/open-storage.ts'
 import { createSystemClock } from '../../src/system-clock.ts'
 import { startTestApi } from '../http/api.ts'
 import { connectRaw } from '../http/raw.ts'

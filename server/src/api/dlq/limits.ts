@@ -13,7 +13,7 @@ export type DlqSettings = Readonly<{
   'dlq.purge_limit': number
 }>
 
-export function dlqLimits(settings: DlqSettings): DlqLimits {
+export function toDlqLimits(settings: DlqSettings): DlqLimits {
   const pageSizeMax = settings['dlq.page_size_max']
   return {
     pageSizeDefault: Math.min(settings['dlq.page_size_default'], pageSizeMax),

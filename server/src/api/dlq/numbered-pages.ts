@@ -11,7 +11,7 @@
 import type { Item } from '../../core/item.ts'
 import { KnownError } from '../../errors.ts'
 import type { Letters } from '../../letters/letters.ts'
-import type { LetterCursor, LetterFilter, LetterOrder } from '../../storage/letter-store.ts'
+import type { LetterCursor, LetterFilter, LetterOrder } from '../../storage/contract/letters.ts'
 
 export type NumberedQuery = Readonly<{
   filter: LetterFilter

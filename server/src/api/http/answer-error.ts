@@ -3,11 +3,11 @@ import type { Socket } from 'node:net'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import type { ErrorCode, KnownError } from '../../errors.ts'
 import type { Logger } from '../../ops/log.ts'
-import { foresee, foreseeConnectionError } from './classify-error.ts'
+import { classifyConnectionError, classifyError } from './classify-error.ts'
 import type { Dialect, FailedRequest } from './dialect.ts'
-import { readAway } from './discard-body.ts'
+import { discardBody } from './discard-body.ts'
 import type { HttpLimits } from './http-limits.ts'
-import { newXid } from './request-id.ts'
+import { createXid } from './request-id.ts'
 import { sendAs } from './send-as.ts'
 
 /** In seconds. Said where the same request can succeed a little later. */
@@ -31,8 +31,8 @@ export function createErrorAnswers(
 
   return {
     answer: (error, request, reply) => {
-      const failed = describe(request, limits)
-      const known = foresee(error, {
+      const failed = describeRequest(request, limits)
+      const known = classifyError(error, {
         bodyBytesMax: failed.bodyBytesMax,
         isClientGone: request.raw.destroyed && !request.raw.complete,
       })
@@ -46,7 +46,7 @@ export function createErrorAnswers(
       if (known.code === 'BODY_TOO_LARGE') {
         // The framework would close the connection at once.
         reply.removeHeader('connection')
-        readAway(request.raw)
+        discardBody(request.raw)
       }
       // Again, for what fails before the hook that sets them.
       reply.headers({ ...headers, 'X-Request-ID': request.id, 'X-Content-Type-Options': 'nosniff' })
@@ -58,8 +58,8 @@ export function createErrorAnswers(
         socket.destroy()
         return
       }
-      const failed = { requestId: newXid(), ...requestLine(error), accept: undefined, bodyBytesMax: 0 }
-      const known = foreseeConnectionError(error, limits)
+      const failed = { requestId: createXid(), ...readRequestLine(error), accept: undefined, bodyBytesMax: 0 }
+      const known = classifyConnectionError(error, limits)
       log.debug({ code: known.code, cause: error.code, request_id: failed.requestId }, 'request refused')
       const { status, contentType, headers = {}, body } = dialectFor(failed.path).renderError(known, failed)
       const head = [
@@ -79,7 +79,7 @@ export function createErrorAnswers(
 }
 
 /** What Node could not read may still begin as a request does: then its path says whose it is. */
-function requestLine({ rawPacket }: NodeJS.ErrnoException & { rawPacket?: unknown }): {
+function readRequestLine({ rawPacket }: NodeJS.ErrnoException & { rawPacket?: unknown }): {
   method: string
   path: string
 } {
@@ -88,7 +88,7 @@ function requestLine({ rawPacket }: NodeJS.ErrnoException & { rawPacket?: unknow
   return { method, path }
 }
 
-function describe(request: FastifyRequest, limits: HttpLimits): FailedRequest {
+function describeRequest(request: FastifyRequest, limits: HttpLimits): FailedRequest {
   const url = request.raw.url ?? ''
   const end = url.indexOf('?')
   return {

@@ -2,15 +2,15 @@ import { KnownError } from '../../errors.ts'
 import type { HttpLimits } from './http-limits.ts'
 
 /** The part of a request that tells a client's mistake from ours. */
-export type Circumstances = Readonly<{ bodyBytesMax: number; isClientGone: boolean }>
+export type RequestState = Readonly<{ bodyBytesMax: number; isClientGone: boolean }>
 
 /**
  * Names what went wrong by the catalogue. What the framework refuses is the client's mistake and must
  * say so; what nobody foresaw is a defect and becomes INTERNAL.
  */
-export function foresee(error: unknown, { bodyBytesMax, isClientGone }: Circumstances): KnownError {
+export function classifyError(error: unknown, { bodyBytesMax, isClientGone }: RequestState): KnownError {
   if (error instanceof KnownError) return error
-  const code = textOf(error, 'code')
+  const code = readText(error, 'code')
   switch (code) {
     case 'FST_ERR_CTP_BODY_TOO_LARGE':
       return new KnownError('BODY_TOO_LARGE', `the request body exceeds ${bodyBytesMax} bytes`, error)
@@ -26,13 +26,13 @@ export function foresee(error: unknown, { bodyBytesMax, isClientGone }: Circumst
   if (isClientGone) return new KnownError('BAD_REQUEST', 'the request ended before it was complete', error)
   const status = typeof error === 'object' && error !== null && 'statusCode' in error ? error.statusCode : 500
   if (typeof status === 'number' && status >= 400 && status < 500 && code?.startsWith('FST_')) {
-    return new KnownError('BAD_REQUEST', textOf(error, 'message') ?? 'the request cannot be served', error)
+    return new KnownError('BAD_REQUEST', readText(error, 'message') ?? 'the request cannot be served', error)
   }
   return new KnownError('INTERNAL', 'something went wrong inside the server', error)
 }
 
 /** The same for what Node refuses before there is a request. */
-export function foreseeConnectionError(
+export function classifyConnectionError(
   error: NodeJS.ErrnoException,
   { headerBytesMax, headersMax }: HttpLimits,
 ): KnownError {
@@ -52,7 +52,7 @@ export function foreseeConnectionError(
   }
 }
 
-function textOf(error: unknown, key: 'code' | 'message'): string | undefined {
+function readText(error: unknown, key: 'code' | 'message'): string | undefined {
   if (typeof error !== 'object' || error === null) return undefined
   const value = (error as Record<string, unknown>)[key]
   return typeof value === 'string' ? value : undefined

@@ -9,7 +9,7 @@ import { KnownError } from '../../errors.ts'
  * handler of a POST is called. And not only when the answer is closed: that comes a moment after the
  * client's end was read, and a client that asks again on another connection may be heard in between.
  */
-export function clientGone({ raw }: FastifyReply): AbortController {
+export function abortWhenClientGone({ raw }: FastifyReply): AbortController {
   const gone = new AbortController()
   const check = (): void => {
     // Known, and not a defect: nobody is there to read it, and no person needs to look.
@@ -20,7 +20,7 @@ export function clientGone({ raw }: FastifyReply): AbortController {
     check()
     return gone
   }
-  const waiting = waitingOn(socket)
+  const waiting = listenersOf(socket)
   waiting.add(check)
   raw.once('close', () => {
     waiting.delete(check)
@@ -29,14 +29,14 @@ export function clientGone({ raw }: FastifyReply): AbortController {
   return gone
 }
 
-const waitingBySocket = new WeakMap<Socket, Set<() => void>>()
+const listenersBySocket = new WeakMap<Socket, Set<() => void>>()
 
 /** One listener per connection, however many requests it brings, at once or one after the other. */
-function waitingOn(socket: Socket): Set<() => void> {
-  const known = waitingBySocket.get(socket)
+function listenersOf(socket: Socket): Set<() => void> {
+  const known = listenersBySocket.get(socket)
   if (known !== undefined) return known
   const waiting = new Set<() => void>()
-  waitingBySocket.set(socket, waiting)
+  listenersBySocket.set(socket, waiting)
   socket.once('end', () => {
     for (const check of waiting) check()
   })
@@ -44,6 +44,6 @@ function waitingOn(socket: Socket): Set<() => void> {
 }
 
 /** Whether its connection still stands. One that was reset is known to be gone a moment before anybody is told. */
-export function isClientThere({ raw }: FastifyReply): boolean {
+export function isClientConnected({ raw }: FastifyReply): boolean {
   return raw.socket?.destroyed === false
 }

@@ -2,7 +2,7 @@ import { once } from 'node:events'
 import { createServer } from 'node:http'
 import { type AddressInfo, connect } from 'node:net'
 import { afterEach, describe, expect, it } from 'vitest'
-import { type ReadAwayBounds, readAway } from './discard-body.ts'
+import { type DiscardLimits, discardBody } from './discard-body.ts'
 
 const ends: (() => void)[] = []
 afterEach(() => {
@@ -10,10 +10,10 @@ afterEach(() => {
 })
 
 /** A client that sends a body without end to a server that reads it away. */
-async function sendForEver(bounds: ReadAwayBounds): Promise<number> {
+async function sendForEver(bounds: DiscardLimits): Promise<number> {
   const server = createServer((request, response) => {
     response.end('no')
-    readAway(request, bounds)
+    discardBody(request, bounds)
   })
   server.listen(0, '127.0.0.1')
   await once(server, 'listening')

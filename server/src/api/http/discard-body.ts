@@ -1,16 +1,16 @@
 import type { IncomingMessage } from 'node:http'
 
-export type ReadAwayBounds = Readonly<{ bytesMax: number; msMax: number }>
+export type DiscardLimits = Readonly<{ bytesMax: number; msMax: number }>
 
 /** Twice the largest body that any path takes. */
-const boundsDefault: ReadAwayBounds = { bytesMax: 128_000_000, msMax: 5_000 }
+const limitsDefault: DiscardLimits = { bytesMax: 128_000_000, msMax: 5_000 }
 
 /**
  * Reads the rest of a body that nobody wants and throws it away. A client that still sends would be reset if the
  * connection were closed under it, and never see the answer that tells it why. Who sends more than the bounds allow
  * is cut nonetheless.
  */
-export function readAway(request: IncomingMessage, { bytesMax, msMax } = boundsDefault): void {
+export function discardBody(request: IncomingMessage, { bytesMax, msMax } = limitsDefault): void {
   if (request.complete) return
   const { socket } = request
   let bytes = 0

@@ -20,7 +20,7 @@ export type HttpSettings = Readonly<{
   'http.connections_max': number
 }>
 
-export function httpLimits(settings: HttpSettings): HttpLimits {
+export function toHttpLimits(settings: HttpSettings): HttpLimits {
   const headerBytesMax = settings['http.header_bytes_max']
   const requestMsMax = settings['http.request_timeout']
   return {

@@ -6,8 +6,8 @@ import { createErrorAnswers } from './answer-error.ts'
 import type { Dialect } from './dialect.ts'
 import { createDrain, type Drain } from './drain.ts'
 import type { HttpLimits } from './http-limits.ts'
-import { refuseForeign } from './local-only.ts'
-import { requestIdOf } from './request-id.ts'
+import { refuseNonLocal } from './local-only.ts'
+import { chooseRequestId } from './request-id.ts'
 
 export type HttpServerOptions = Readonly<{
   limits: HttpLimits
@@ -37,7 +37,7 @@ export function createHttpServer(options: HttpServerOptions): { app: FastifyInst
     keepAliveTimeout: limits.keepAliveMs,
     bodyLimit: limits.bodyBytesMax,
     routerOptions: { maxParamLength: limits.urlBytesMax },
-    genReqId: requestIdOf,
+    genReqId: chooseRequestId,
     loggerInstance: withoutChildren(log),
     logController: new LogController({ disableRequestLogging: true }),
     frameworkErrors: (error, request, reply) => {
@@ -50,22 +50,22 @@ export function createHttpServer(options: HttpServerOptions): { app: FastifyInst
     },
   }) as unknown as FastifyInstance
   const drain = createDrain(app.server)
-  boundConnections(app, limits, log)
+  limitConnections(app, limits, log)
 
   app.removeAllContentTypeParsers()
   app.decorateRequest('route', null)
   app.decorateRequest('caller')
   app.setErrorHandler((error, request, reply) => errors.answer(error, request, reply))
   app.setNotFoundHandler((request) => {
-    throw new KnownError('NOT_FOUND', `there is no ${pathOf(request.raw.url)}`)
+    throw new KnownError('NOT_FOUND', `there is no ${shortenPath(request.raw.url)}`)
   })
 
   app.addHook('onRequest', (request, reply, done) => {
     reply.header('x-request-id', request.id).header('x-content-type-options', 'nosniff')
     try {
       if (drain.isStopping) throw new KnownError('SHUTTING_DOWN', 'the server is shutting down')
-      if (options.isLocalOnly) refuseForeign(request.raw.headers)
-      refuseTooMuch(request.raw.url ?? '', request.raw.rawHeaders.length / 2, limits)
+      if (options.isLocalOnly) refuseNonLocal(request.raw.headers)
+      checkRequestSize(request.raw.url ?? '', request.raw.rawHeaders.length / 2, limits)
     } catch (error) {
       done(error as Error)
       return
@@ -93,7 +93,7 @@ function withoutChildren(log: Logger): Logger {
   return single
 }
 
-function boundConnections(app: FastifyInstance, limits: HttpLimits, log: Logger): void {
+function limitConnections(app: FastifyInstance, limits: HttpLimits, log: Logger): void {
   const { server } = app
   server.maxConnections = limits.connectionsMax
   // Older Node drops headers beyond its bound in silence. One more than ours, so that we see it.
@@ -111,7 +111,7 @@ function boundConnections(app: FastifyInstance, limits: HttpLimits, log: Logger)
   })
 }
 
-function refuseTooMuch(url: string, headers: number, limits: HttpLimits): void {
+function checkRequestSize(url: string, headers: number, limits: HttpLimits): void {
   if (headers > limits.headersMax) {
     throw new KnownError('HEADERS_TOO_LARGE', `the request has more than ${limits.headersMax} headers`)
   }
@@ -120,7 +120,7 @@ function refuseTooMuch(url: string, headers: number, limits: HttpLimits): void {
   }
 }
 
-function pathOf(url = ''): string {
+function shortenPath(url = ''): string {
   const path = url.split('?', 1)[0] ?? ''
   return path.length > 200 ? `${path.slice(0, 200)}…` : path
 }

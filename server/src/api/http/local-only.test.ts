@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { refuseForeign } from './local-only.ts'
+import { refuseNonLocal } from './local-only.ts'
 
 describe('protected mode', () => {
   it.each([
@@ -10,7 +10,7 @@ describe('protected mode', () => {
     { host: 'localhost:8080', origin: 'http://localhost:8080' },
     { host: 'localhost:8080', origin: 'http://127.0.0.1:5173' },
     {},
-  ])('serves this machine: %j', (headers) => expect(() => refuseForeign(headers)).not.toThrow())
+  ])('serves this machine: %j', (headers) => expect(() => refuseNonLocal(headers)).not.toThrow())
 
   it.each([
     { host: 'evil.example:8080' },
@@ -23,6 +23,6 @@ describe('protected mode', () => {
     { host: 'localhost:8080', origin: 'http://localhost.evil.example' },
     { host: 'localhost:8080', origin: 'http://evil.example/http://localhost' },
   ])('refuses %j', (headers) =>
-    expect(() => refuseForeign(headers)).toThrow(expect.objectContaining({ code: 'HOST_REFUSED' })),
+    expect(() => refuseNonLocal(headers)).toThrow(expect.objectContaining({ code: 'HOST_REFUSED' })),
   )
 })

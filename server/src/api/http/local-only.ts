@@ -8,7 +8,7 @@ import { hostOf, isLoopback } from '../../ops/loopback.ts'
  * cannot forge give it away: `Host`, when a foreign name was pointed at 127.0.0.1 (DNS rebinding), and
  * `Origin`, when the page calls us by our right name.
  */
-export function refuseForeign(headers: IncomingHttpHeaders): void {
+export function refuseNonLocal(headers: IncomingHttpHeaders): void {
   // An old client may send none. A browser always does.
   const { host, origin } = headers
   if (host !== undefined && !isLocal(host)) {

@@ -2,14 +2,14 @@ import { once } from 'node:events'
 import { createServer } from 'node:http'
 import { type AddressInfo, connect, type Socket } from 'node:net'
 import { describe, expect, it } from 'vitest'
-import { turnEnd } from './next-tick.ts'
+import { waitForNextTick } from './next-tick.ts'
 
 describe('the end of a turn', () => {
   it('is the same for all who ask for it in one turn, and another one in the next', async () => {
-    const first = turnEnd()
-    expect(turnEnd()).toBe(first)
+    const first = waitForNextTick()
+    expect(waitForNextTick()).toBe(first)
     await first
-    expect(turnEnd()).not.toBe(first)
+    expect(waitForNextTick()).not.toBe(first)
   })
 
   it('comes when all requests that have arrived are read; they go on in their order', async () => {
@@ -19,7 +19,7 @@ describe('the end of a turn', () => {
     const server = createServer(async (request, response) => {
       const url = request.url ?? ''
       read.push(url)
-      await turnEnd()
+      await waitForNextTick()
       readBeforeAnyWentOn.push(read.length)
       wentOn.push(url)
       response.end()

@@ -1,4 +1,4 @@
-let turn: Promise<void> | undefined
+let tick: Promise<void> | undefined
 
 /**
  * Resolves when every request that has arrived by now is read, for all of them at once.
@@ -7,12 +7,12 @@ let turn: Promise<void> | undefined
  * So the first of many would go to the store by itself and the others would wait for it. With this they
  * go together, in the order in which they came, and alone nobody waits.
  */
-export function turnEnd(): Promise<void> {
-  turn ??= new Promise((resolve) => {
+export function waitForNextTick(): Promise<void> {
+  tick ??= new Promise((resolve) => {
     setImmediate(() => {
-      turn = undefined
+      tick = undefined
       resolve()
     })
   })
-  return turn
+  return tick
 }

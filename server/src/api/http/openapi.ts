@@ -22,7 +22,7 @@ const tags = [
 ]
 
 /** On the way to the plugin and back: the route can do without a body. */
-export const optionalBody = 'x-optional-body'
+export const optionalBodyKey = 'x-optional-body'
 
 /** Describes the routes that are registered after it. */
 export function describeApi(app: FastifyInstance, version: string): void {
@@ -36,8 +36,8 @@ export function describeApi(app: FastifyInstance, version: string): void {
       if (!('openapiObject' in document)) throw new Error('this is not described as OpenAPI')
       for (const operations of Object.values(document.openapiObject.paths ?? {})) {
         for (const operation of Object.values(operations ?? {})) {
-          tellOptionalBody(operation as Described)
-          tellOptionalParameters(operation as Described)
+          markOptionalBody(operation as Described)
+          markOptionalParameters(operation as Described)
         }
       }
       return document.openapiObject
@@ -58,7 +58,7 @@ export function describeApi(app: FastifyInstance, version: string): void {
 }
 
 /** As JSON text, made once: it cannot change while the server runs. */
-export function openapiText(app: FastifyInstance): () => string {
+export function createOpenapiText(app: FastifyInstance): () => string {
   let text: string | undefined
   return () => {
     text ??= JSON.stringify(app.swagger(), null, 2)
@@ -70,19 +70,19 @@ type Parameter = { in: string; required?: boolean; schema?: { default?: unknown 
 type Described = {
   requestBody?: { required?: boolean }
   parameters?: readonly Parameter[]
-  [optionalBody]?: boolean
+  [optionalBodyKey]?: boolean
 }
 
 /** The plugin says of every body that it is required. */
-function tellOptionalBody(operation: Described): void {
-  if (operation[optionalBody] === true && operation.requestBody !== undefined) {
+function markOptionalBody(operation: Described): void {
+  if (operation[optionalBodyKey] === true && operation.requestBody !== undefined) {
     operation.requestBody.required = false
   }
-  delete operation[optionalBody]
+  delete operation[optionalBodyKey]
 }
 
 /** A schema requires what it has a default for, since it is always there once it was read. Callers may leave it out. */
-function tellOptionalParameters({ parameters = [] }: Described): void {
+function markOptionalParameters({ parameters = [] }: Described): void {
   for (const parameter of parameters) {
     if (parameter.in === 'query' && parameter.schema?.default !== undefined) parameter.required = false
   }

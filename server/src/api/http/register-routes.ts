@@ -4,14 +4,23 @@ import { KnownError } from '../../errors.ts'
 import type { ApiContext } from '../context.ts'
 import type { Authorize } from './authorize.ts'
 import type { Dialect } from './dialect.ts'
-import { optionalBody } from './openapi.ts'
+import { optionalBodyKey } from './openapi.ts'
 import type { Route } from './route.ts'
 import { compileCheck, type RequestPart } from './validation/validate.ts'
 
 /** Those that a route may have, in the order in which Allow lists them, and the others that Node reads. */
-const ours: readonly HTTPMethods[] = ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS', 'TRACE']
+const routableMethods: readonly HTTPMethods[] = [
+  'GET',
+  'HEAD',
+  'POST',
+  'PUT',
+  'PATCH',
+  'DELETE',
+  'OPTIONS',
+  'TRACE',
+]
 const methods: readonly HTTPMethods[] = [
-  ...new Set([...ours, ...METHODS.filter((name) => name !== 'CONNECT')]),
+  ...new Set([...routableMethods, ...METHODS.filter((name) => name !== 'CONNECT')]),
 ]
 
 /** Puts the table of routes on the server: each with its permission, limits, checks and error rendering. */
@@ -25,14 +34,14 @@ export function registerRoutes(
   for (const [dialect, own] of Map.groupBy(routes, (row) => row.dialect)) {
     app.register(async (scope) => {
       scope.addSchema({ ...dialect.errorSchema, $id: errorSchemaId(dialect) })
-      readBodiesAs(dialect, scope)
+      addBodyParsers(dialect, scope)
       for (const row of own) registerRoute(scope, row, context, authorize)
       for (const [path, rows] of Map.groupBy(own, (row) => row.path)) refuseOtherMethods(scope, path, rows)
     })
   }
 }
 
-function readBodiesAs(dialect: Dialect, scope: FastifyInstance): void {
+function addBodyParsers(dialect: Dialect, scope: FastifyInstance): void {
   scope.removeAllContentTypeParsers()
   // The types most bodies have are named beside `*`: only for named ones does Fastify remember the parser.
   for (const contentType of ['*', 'application/json', 'application/protobuf']) {
@@ -54,15 +63,15 @@ function registerRoute(scope: FastifyInstance, row: Route, context: ApiContext, 
   }
   scope.route({
     method: row.method,
-    url: fastifyPath(row.path),
+    url: toFastifyPath(row.path),
     config: { row },
     bodyLimit: Math.min(row.bodyBytesMax ?? context.limits.bodyBytesMax, context.limits.bodyBytesMax),
     schema: {
       ...schema,
       summary: row.summary,
       tags: [row.tag],
-      operationId: operationId(row),
-      ...{ 'x-permission': row.permission, [optionalBody]: row.isBodyOptional === true },
+      createOperationId: createOperationId(row),
+      ...{ 'x-permission': row.permission, [optionalBodyKey]: row.isBodyOptional === true },
       response: { ...schema.response, '4xx': errorResponse, '5xx': errorResponse },
     },
     validatorCompiler: ({ schema: part, httpPart }) =>
@@ -116,7 +125,7 @@ function refuseOtherMethods(scope: FastifyInstance, path: string, rows: readonly
   }
   scope.route({
     method: methods.filter((method) => !served.has(method)),
-    url: fastifyPath(path),
+    url: toFastifyPath(path),
     schema: { hide: true } as object,
     onRequest: refuse,
     handler: () => undefined,
@@ -128,12 +137,12 @@ function errorSchemaId(dialect: Dialect): string {
 }
 
 /** `/queues/{name}` → `/queues/:name`. A colon that is meant as one is doubled. */
-function fastifyPath(path: string): string {
+function toFastifyPath(path: string): string {
   return path.replaceAll(':', '::').replaceAll(/\{(\w+)\}/g, ':$1')
 }
 
 /** `GET /api/v1/queues/{name}` → `get_api_v1_queues_name` */
-function operationId({ method, path }: Route): string {
+function createOperationId({ method, path }: Route): string {
   const words = path.split(/[^A-Za-z0-9]+/).filter((word) => word !== '')
   return [method.toLowerCase(), ...words].join('_')
 }

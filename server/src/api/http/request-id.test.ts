@@ -1,9 +1,9 @@
 import type { IncomingMessage } from 'node:http'
 import { describe, expect, it } from 'vitest'
-import { newXid, requestIdOf } from './request-id.ts'
+import { chooseRequestId, createXid } from './request-id.ts'
 
 const idFor = (given?: string | string[]) =>
-  requestIdOf({ headers: { 'x-request-id': given } } as unknown as IncomingMessage)
+  chooseRequestId({ headers: { 'x-request-id': given } } as unknown as IncomingMessage)
 
 describe('the id of a request', () => {
   it.each(['a', '7c9e6679-7425-40de-944b-e07fc1f90ae7', '01J9ZX', 'trace:abc/1+2=@x', 'a'.repeat(128)])(
@@ -27,7 +27,7 @@ describe('the id of a request', () => {
 
 describe('a new xid', () => {
   it('never repeats, and sorts by time', () => {
-    const ids = Array.from({ length: 1_000 }, (_, second) => newXid(second * 1_000))
+    const ids = Array.from({ length: 1_000 }, (_, second) => createXid(second * 1_000))
     expect(new Set(ids).size).toBe(1_000)
     expect([...ids].sort()).toEqual(ids)
   })
@@ -39,7 +39,7 @@ describe('a new xid', () => {
         .join('')
         .slice(0, 96)
     const second = 0x4d88e15b
-    const [one, two] = [newXid(second * 1_000), newXid(second * 1_000 + 999)].map(bitsOf)
+    const [one, two] = [createXid(second * 1_000), createXid(second * 1_000 + 999)].map(bitsOf)
     const parts = (bits = '') =>
       [bits.slice(0, 32), bits.slice(56, 72), bits.slice(72)].map((part) => Number.parseInt(part, 2))
     const [seconds, pid, counter = 0] = parts(one)
@@ -49,7 +49,7 @@ describe('a new xid', () => {
   })
 
   it('begins with its second in base32hex', () => {
-    expect(newXid(0x4d88e15b * 1_000).slice(0, 6)).toBe('9m4e2m')
-    expect(newXid(0).slice(0, 6)).toBe('000000')
+    expect(createXid(0x4d88e15b * 1_000).slice(0, 6)).toBe('9m4e2m')
+    expect(createXid(0).slice(0, 6)).toBe('000000')
   })
 })

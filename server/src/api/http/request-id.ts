@@ -6,9 +6,9 @@ import { hostname } from 'node:os'
 const sane = /^[A-Za-z0-9][A-Za-z0-9._:/+=@-]{0,127}$/
 
 /** The client's own id when it is a sane one, so that its logs and ours can be matched; else a new one. */
-export function requestIdOf(request: IncomingMessage): string {
+export function chooseRequestId(request: IncomingMessage): string {
   const given = request.headers['x-request-id']
-  return typeof given === 'string' && sane.test(given) ? given : newXid()
+  return typeof given === 'string' && sane.test(given) ? given : createXid()
 }
 
 const alphabet = '0123456789abcdefghijklmnopqrstuv'
@@ -21,7 +21,7 @@ let counter = randomBytes(3).readUIntBE(0, 3)
 let begun = { second: -1, text: '', bits: 0 }
 
 /** An xid: seconds, machine, process and counter as 20 characters that sort by time. */
-export function newXid(nowMs: number = Date.now()): string {
+export function createXid(nowMs: number = Date.now()): string {
   counter = (counter + 1) & 0xffffff
   const second = Math.floor(nowMs / 1_000) >>> 0
   if (second !== begun.second) begun = begin(second)

@@ -18,7 +18,7 @@ export type TestHooks = Readonly<{
   advanceLetters(): Promise<void>
 }>
 
-export function testHookRoutes(hooks: TestHooks): readonly Route[] {
+export function createTestHookRoutes(hooks: TestHooks): readonly Route[] {
   return [
     route({
       method: 'POST',
@@ -44,8 +44,8 @@ export function testHookRoutes(hooks: TestHooks): readonly Route[] {
         if (given.length !== 1 || body.resume === false) {
           throw new KnownError('BAD_REQUEST', 'give one of now, advance and resume: true')
         }
-        if (body.now !== undefined) hooks.freeze(instantOf(body.now))
-        else if (body.advance !== undefined) hooks.advance(durationOf(body.advance))
+        if (body.now !== undefined) hooks.freeze(parseNow(body.now))
+        else if (body.advance !== undefined) hooks.advance(parseAdvance(body.advance))
         else hooks.resume()
         await context.engine().advance()
         await hooks.advanceLetters()
@@ -77,14 +77,14 @@ export function testHookRoutes(hooks: TestHooks): readonly Route[] {
   ]
 }
 
-function instantOf(text: string): number {
+function parseNow(text: string): number {
   const instant = parseInstant(text)
   if (instant === undefined)
     throw new KnownError('BAD_REQUEST', `now: ${JSON.stringify(text)} is not an RFC 3339 time`)
   return instant
 }
 
-function durationOf(text: string): number {
+function parseAdvance(text: string): number {
   try {
     const durationUs = parseDuration(text)
     if (durationUs >= 0) return durationUs

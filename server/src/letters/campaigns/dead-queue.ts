@@ -1,5 +1,5 @@
 import type { Queue } from '../../core/queue.ts'
-import type { Storage } from '../../storage/storage.ts'
+import type { Storage } from '../../storage/contract/storage.ts'
 
 /**
  * Whether letters are never sent there: others name it as their dead queue, or it has or had letters itself. Those

@@ -1,8 +1,8 @@
 /** A campaign as the store keeps it: JSON, so what is bytes in a filter is written as base64. */
-import type { CampaignDocument, StoredCampaign } from '../../storage/campaign-store.ts'
-import type { LetterFilter } from '../../storage/letter-store.ts'
+import type { CampaignDocument, StoredCampaign } from '../../storage/contract/campaigns.ts'
+import type { LetterFilter } from '../../storage/contract/letters.ts'
 import type { Campaign, CampaignSpec } from '../letters.ts'
-import { type CampaignFacts, rateOf } from './machine.ts'
+import { type CampaignFacts, rateOf } from './state-machine.ts'
 
 /**
  * Of letters that are named one by one so many are kept in the document, which is written with every step; all of

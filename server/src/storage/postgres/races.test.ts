@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest'
 import { needs, requireService } from '../../../../tools/services/require-service.ts'
 import { aFailure, anOrigin, bytes, hour, minute, newItems, noon } from '../../../test/make.ts'
 import { run, type TestDatabase, testDatabase } from '../../../test/postgres.ts'
-import type { Storage } from '../storage.ts'
+import type { Storage } from '../contract/storage.ts'
 
 const postgres = await requireService('postgres')
 

@@ -8,16 +8,16 @@
  */
 import type { Instant } from '../../core/instant.ts'
 import { nextKsuids } from '../../core/ksuid.ts'
-import { queueNotFound } from '../queue-checks.ts'
-import { int4s, texts } from './arrays.ts'
-import { CampaignTally } from './campaign-letters.ts'
-import type { Connection, Row } from './connections.ts'
-import { Tally, writeTally } from './counts.ts'
-import { Stale } from './errors.ts'
-import { lowerFirstSeen } from './groups.ts'
-import { writeLetterTally } from './letter-counts.ts'
-import { checkPartition, type KnownQueue, knownQueueOf, type QueueBook } from './queues.ts'
-import type { Store } from './store.ts'
+import { queueNotFound } from '../shared/queue-checks.ts'
+import { CampaignTally } from './campaigns/campaign-letters.ts'
+import type { Connection, Row } from './connection/connections.ts'
+import { int4s, texts } from './connection/encode-arrays.ts'
+import { Stale } from './connection/errors.ts'
+import { Tally, writeTally } from './counts/counts.ts'
+import { writeLetterTally } from './counts/letter-counts.ts'
+import { lowerFirstSeen } from './letters/groups.ts'
+import { checkPartition, type KnownQueue, knownQueueOf, type QueueBook } from './queues/queues.ts'
+import type { Store } from './store-context.ts'
 
 type LockedPartition = { queueId: number; partition: number; lastId: string; isUsed: boolean }
 export type PartitionPlace = Readonly<{ known: KnownQueue; partition: number }>

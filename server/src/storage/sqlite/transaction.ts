@@ -1,9 +1,9 @@
 import type { Instant } from '../../core/instant.ts'
-import type { Tally } from './counts.ts'
-import type { Database } from './database.ts'
-import type { GroupBook } from './groups.ts'
-import type { KeyRuns } from './key-runs.ts'
-import type { QueueBook } from './queues.ts'
+import type { Database } from './connection/database.ts'
+import type { Tally } from './counts/counts.ts'
+import type { GroupBook } from './letters/groups.ts'
+import type { KeyRuns } from './letters/key-runs.ts'
+import type { QueueBook } from './queues/queues.ts'
 
 /** What a command works with: the connection, the queues, the groups of letters, and the counts it changes. */
 export type Transaction = Readonly<{

@@ -1,8 +1,8 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { bytes, noon } from '../../../test/make.ts'
-import { verifyCounts } from './counts.ts'
-import type { Bound, Database } from './database.ts'
-import { openFile } from './file.ts'
+import type { Bound, Database } from './connection/database.ts'
+import { openFile } from './connection/database-file.ts'
+import { verifyCounts } from './counts/counts.ts'
 import { type Unit, Writer } from './write.ts'
 
 let database: Database

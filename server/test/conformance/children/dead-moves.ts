@@ -2,8 +2,9 @@
  * Produces items and moves them to the dead queue in every way there is, several at a time, until it
  * is killed. Tells what it is about to do, and what the store has acknowledged.
  */
-import { openStorage } from '../../../src/storage/open.ts'
-import type { Change } from '../../../src/storage/storage.ts'
+
+import type { Change } from '../../../src/storage/contract/storage.ts'
+import { openStorage } from '../../../src/storage/open-storage.ts'
 import { bytes, minute } from '../../make.ts'
 import { chanceOf } from '../chance.ts'
 import { hear, taskOf, tell } from './speak.ts'

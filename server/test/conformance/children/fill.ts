@@ -4,7 +4,7 @@
  */
 import { rm } from 'node:fs/promises'
 import { KnownError } from '../../../src/errors.ts'
-import { openStorage } from '../../../src/storage/open.ts'
+import { openStorage } from '../../../src/storage/open-storage.ts'
 import { noon } from '../../make.ts'
 import { fillUp } from '../fill-up.ts'
 import { listAll } from '../store-facts.ts'

@@ -1,5 +1,5 @@
 /** Opens the store, writes one item, and holds it until it is killed or told to close. */
-import { openStorage } from '../../../src/storage/open.ts'
+import { openStorage } from '../../../src/storage/open-storage.ts'
 import { bytes, noon } from '../../make.ts'
 import { hear, taskOf, tell } from './speak.ts'
 

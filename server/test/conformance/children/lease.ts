@@ -1,5 +1,5 @@
 /** Leases everything with many leasers at once, and tells which ids each batch had. */
-import { openStorage } from '../../../src/storage/open.ts'
+import { openStorage } from '../../../src/storage/open-storage.ts'
 import { noon } from '../../make.ts'
 import { hear, taskOf, tell } from './speak.ts'
 

@@ -3,7 +3,7 @@
  * completes, lets die again, discards, archives, restores, deletes. Tells what it is about to do, and what the
  * store has acknowledged.
  */
-import { openStorage } from '../../../src/storage/open.ts'
+import { openStorage } from '../../../src/storage/open-storage.ts'
 import { bytes, minute, textOf } from '../../make.ts'
 import { chanceOf } from '../chance.ts'
 import { hear, taskOf, tell } from './speak.ts'

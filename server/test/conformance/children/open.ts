@@ -1,7 +1,7 @@
 /** Opens the store many times at once, tells how each went, and holds what it got until told to close. */
 import { KnownError } from '../../../src/errors.ts'
-import { openStorage } from '../../../src/storage/open.ts'
-import type { Storage } from '../../../src/storage/storage.ts'
+import type { Storage } from '../../../src/storage/contract/storage.ts'
+import { openStorage } from '../../../src/storage/open-storage.ts'
 import { hear, taskOf, tell } from './speak.ts'
 
 const task = taskOf<{ opens: number }>()

@@ -2,7 +2,7 @@
 import { writeSync } from 'node:fs'
 import { flushCompileCache } from 'node:module'
 import { createInterface } from 'node:readline'
-import type { StoreTarget } from '../../../src/storage/open.ts'
+import type { StoreTarget } from '../../../src/storage/open-storage.ts'
 
 export type Task<T> = Readonly<{ target: StoreTarget } & T>
 

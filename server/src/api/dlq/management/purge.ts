@@ -1,7 +1,7 @@
 import { type Static, Type } from 'typebox'
 import type { Instant } from '../../../core/instant.ts'
 import type { Letters } from '../../../letters/letters.ts'
-import type { LetterCursor } from '../../../storage/letter-store.ts'
+import type { LetterCursor } from '../../../storage/contract/letters.ts'
 import { route } from '../../http/route.ts'
 import { InvalidRequest } from '../../http/validation/invalid-request.ts'
 import { dlqManagement, prefix } from '../dialects.ts'

@@ -1,7 +1,7 @@
 import { Type } from 'typebox'
 import { KnownError } from '../../../errors.ts'
 import type { Letters } from '../../../letters/letters.ts'
-import type { NotSent } from '../../../storage/letter-store.ts'
+import type { NotSent } from '../../../storage/contract/letters.ts'
 import { route } from '../../http/route.ts'
 import { dlqManagement, prefix } from '../dialects.ts'
 import { checkCount, readLetterIds } from '../letter-ids.ts'

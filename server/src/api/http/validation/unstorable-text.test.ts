@@ -1,19 +1,19 @@
 import { Type } from 'typebox'
 import { describe, expect, it } from 'vitest'
-import { keptAsBytes, mendedWhereRead, unkeepableText } from './unstorable-text.ts'
+import { findUnstorableText, repairedWhenRead, storedAsBytes } from './unstorable-text.ts'
 
 const Body = Type.Object({
   items: Type.Array(
     Type.Object({
       kind: Type.String(),
-      text: Type.String(keptAsBytes),
-      pairs: Type.Array(Type.Tuple([Type.String(keptAsBytes), Type.String()])),
+      text: Type.String(storedAsBytes),
+      pairs: Type.Array(Type.Tuple([Type.String(storedAsBytes), Type.String()])),
       more: Type.Unknown(),
-      mended: Type.Unknown(mendedWhereRead),
+      mended: Type.Unknown(repairedWhenRead),
     }),
   ),
 })
-const find = (item: object) => unkeepableText({ items: [{}, item] }, Body)
+const find = (item: object) => findUnstorableText({ items: [{}, item] }, Body)
 
 describe('a text that no store keeps', () => {
   it('is found wherever it stands', () => {
@@ -29,7 +29,7 @@ describe('a text that no store keeps', () => {
     ).toEqual({ pointer: '/items/1/pairs/1/1', message: nul })
     expect(find({ more: { 'a/b': ['\0'] } })).toEqual({ pointer: '/items/1/more/a~1b/0', message: nul })
     expect(find({ more: { 'a\0': 1 } })).toEqual({ pointer: '/items/1/more', message: nul })
-    expect(unkeepableText('\udc00', Type.String())).toEqual({
+    expect(findUnstorableText('\udc00', Type.String())).toEqual({
       pointer: '',
       message: 'contains an unpaired surrogate',
     })
@@ -47,6 +47,6 @@ describe('a text that no store keeps', () => {
 
   it('is looked for however deep the request is nested', () => {
     const deep = JSON.parse(`${'['.repeat(200_000)}"\\u0000"${']'.repeat(200_000)}`)
-    expect(unkeepableText(deep, Type.Unknown())).toMatchObject({ message: 'contains a NUL character' })
+    expect(findUnstorableText(deep, Type.Unknown())).toMatchObject({ message: 'contains a NUL character' })
   })
 })

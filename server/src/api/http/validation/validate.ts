@@ -4,8 +4,8 @@ import type { TLocalizedValidationError } from 'typebox/error'
 import { Value } from 'typebox/value'
 import { nearest } from '../../../nearest.ts'
 import { type FieldFault, InvalidRequest } from './invalid-request.ts'
-import { settleUnions } from './union-errors.ts'
-import { unkeepableText } from './unstorable-text.ts'
+import { mergeUnionErrors } from './union-errors.ts'
+import { findUnstorableText } from './unstorable-text.ts'
 
 /** The part of a request that a schema describes, by Fastify's name for it. */
 export type RequestPart = 'body' | 'querystring' | 'params' | 'headers'
@@ -32,22 +32,22 @@ const errorsMax = 100
  */
 export function compileCheck(schema: TSchema, part: RequestPart): (value: unknown) => Checked {
   const check = Compile(schema)
-  const known = fieldNames(schema)
-  const integers = integerFields(schema)
+  const known = listFieldPaths(schema)
+  const integers = listIntegerFields(schema)
   return (given) => {
-    const value = part === 'body' ? given : fromText(schema, integers, given)
+    const value = part === 'body' ? given : convertTexts(schema, integers, given)
     if (!check.Check(value)) {
-      return { error: new InvalidRequest(faultsOf(check.Errors(value), part, schema, known)) }
+      return { error: new InvalidRequest(toFieldFaults(check.Errors(value), part, schema, known)) }
     }
-    const odd = unkeepableText(value, schema)
+    const odd = findUnstorableText(value, schema)
     if (odd === undefined) return { value }
-    const field = partNames[part] + fieldPath(odd.pointer)
+    const field = partNames[part] + formatFieldPath(odd.pointer)
     return { error: new InvalidRequest([{ field, message: odd.message }]) }
   }
 }
 
 /** The conversion would make 1 of `1.5` and of `true`: what is no whole number stays the text that it is. */
-function fromText(schema: TSchema, integers: readonly string[], given: unknown): unknown {
+function convertTexts(schema: TSchema, integers: readonly string[], given: unknown): unknown {
   const texts = given as Readonly<Record<string, unknown>>
   const odd = integers.filter((name) => typeof texts[name] === 'string' && !wholeNumber.test(texts[name]))
   const kept = odd.map((name) => [name, texts[name]])
@@ -57,23 +57,27 @@ function fromText(schema: TSchema, integers: readonly string[], given: unknown):
 
 const wholeNumber = /^[+-]?\d+$/
 
-function integerFields(schema: TSchema): string[] {
+function listIntegerFields(schema: TSchema): string[] {
   const { properties = {} } = schema as { properties?: Readonly<Record<string, { type?: unknown }>> }
   return Object.keys(properties).filter((name) => properties[name]?.type === 'integer')
 }
 
-function faultsOf(
+function toFieldFaults(
   errors: readonly TLocalizedValidationError[],
   part: RequestPart,
   schema: TSchema,
   known: readonly string[],
 ): FieldFault[] {
-  const settled = settleUnions(errors.slice(0, errorsMax), schema) as readonly TLocalizedValidationError[]
-  return settled.flatMap((error) => faultsOfOne(error, partNames[part], known)).slice(0, faultsMax)
+  const settled = mergeUnionErrors(errors.slice(0, errorsMax), schema) as readonly TLocalizedValidationError[]
+  return settled.flatMap((error) => toFaultsOfError(error, partNames[part], known)).slice(0, faultsMax)
 }
 
-function faultsOfOne(error: TLocalizedValidationError, part: string, known: readonly string[]): FieldFault[] {
-  const at = part + fieldPath(error.instancePath)
+function toFaultsOfError(
+  error: TLocalizedValidationError,
+  part: string,
+  known: readonly string[],
+): FieldFault[] {
+  const at = part + formatFieldPath(error.instancePath)
   switch (error.keyword) {
     case 'boolean':
       // Comes with an `additionalProperties` that says the same in words.
@@ -86,7 +90,7 @@ function faultsOfOne(error: TLocalizedValidationError, part: string, known: read
     case 'additionalProperties':
       return error.params.additionalProperties.map((name) => ({
         field: `${at}.${name}`,
-        message: `is not known${hintFor(name, part, known)}`,
+        message: `is not known${suggestField(name, part, known)}`,
       }))
     case 'enum':
       return [{ field: at, message: `must be one of ${error.params.allowedValues.join(', ')}` }]
@@ -101,21 +105,21 @@ function faultsOfOne(error: TLocalizedValidationError, part: string, known: read
 const comparedMax = 100
 
 /** The field of the same name elsewhere in the request, or of the name that is most alike. */
-function hintFor(name: string, part: string, known: readonly string[]): string {
+function suggestField(name: string, part: string, known: readonly string[]): string {
   if (name.length > comparedMax) return ''
-  const names = known.map(lastStep)
+  const names = known.map(readLastStep)
   const meant = names.includes(name) ? name : nearest(name, names)
   return meant === undefined ? '' : `; did you mean ${part}${known[names.indexOf(meant)]}?`
 }
 
-function lastStep(path: string): string {
+function readLastStep(path: string): string {
   return path.slice(path.lastIndexOf('.') + 1)
 }
 
 const fieldDepthMax = 6
 
 /** The paths of all fields that a schema has: `.items[].kind`. */
-function fieldNames(schema: unknown, at = '', depth = 0): string[] {
+function listFieldPaths(schema: unknown, at = '', depth = 0): string[] {
   if (typeof schema !== 'object' || schema === null || depth > fieldDepthMax) return []
   const {
     properties = {},
@@ -128,17 +132,17 @@ function fieldNames(schema: unknown, at = '', depth = 0): string[] {
   }>
   const fields = Object.entries(properties).flatMap(([name, field]) => [
     `${at}.${name}`,
-    ...fieldNames(field, `${at}.${name}`, depth + 1),
+    ...listFieldPaths(field, `${at}.${name}`, depth + 1),
   ])
   return [
     ...fields,
-    ...fieldNames(items, `${at}[]`, depth + 1),
-    ...anyOf.flatMap((each) => fieldNames(each, at, depth + 1)),
+    ...listFieldPaths(items, `${at}[]`, depth + 1),
+    ...anyOf.flatMap((each) => listFieldPaths(each, at, depth + 1)),
   ]
 }
 
 /** `/items/3/a~1b` → `.items[3].a/b` */
-function fieldPath(pointer: string): string {
+function formatFieldPath(pointer: string): string {
   if (pointer === '') return ''
   return pointer
     .slice(1)

@@ -2,14 +2,14 @@ import { KnownError } from '../../../errors.ts'
 
 const utf8 = new TextDecoder('utf-8', { fatal: true })
 
-const bytesOf = new WeakMap<object, Buffer>()
+const bytesByValue = new WeakMap<object, Buffer>()
 
 /** An empty body is no body: its schema says whether that will do. */
 export function parseJson(bytes: Buffer): unknown {
   if (bytes.length === 0) return undefined
   try {
     const value: unknown = JSON.parse(utf8.decode(bytes))
-    if (typeof value === 'object' && value !== null) bytesOf.set(value, bytes)
+    if (typeof value === 'object' && value !== null) bytesByValue.set(value, bytes)
     return value
   } catch (error) {
     // The parser's own sentence quotes the body, so it stays in the log.
@@ -20,7 +20,7 @@ export function parseJson(bytes: Buffer): unknown {
 }
 
 /** What a body was parsed from, for those who need what parsing loses: digits of large numbers, repeated names. */
-export function jsonTextOf(body: object): string {
-  const bytes = bytesOf.get(body)
+export function readJsonText(body: object): string {
+  const bytes = bytesByValue.get(body)
   return bytes === undefined ? JSON.stringify(body) : utf8.decode(bytes)
 }

@@ -1,6 +1,6 @@
 import { ksuidLength, ksuidMax, ksuidMin, ksuidProblem } from '../../../core/ksuid.ts'
 import type { Engine } from '../../../engine/engine.ts'
-import { ItemRefused } from '../../../engine/refused.ts'
+import { ItemRefused } from '../../../engine/item-refused-error.ts'
 import { Fault, invalid } from '../protocol/fault.ts'
 
 /** The contract's words for an id that is not one, or undefined. */

@@ -10,7 +10,7 @@ import { fromBinary } from '@bufbuild/protobuf'
 import { BinaryReader, WireType } from '@bufbuild/protobuf/wire'
 import { TimestampSchema } from '@bufbuild/protobuf/wkt'
 import type { Instant } from '../../../core/instant.ts'
-import { fromBase64 } from '../../http/wire/base64.ts'
+import { decodeBase64 } from '../../http/wire/base64.ts'
 import {
   type QueueProduceRequest,
   QueueProduceRequestSchema,
@@ -92,7 +92,7 @@ function plainItem(json: unknown): ProducedItem | undefined {
     if (!isPlainText(value)) return undefined
     switch (key) {
       case 'bytes': {
-        const bytes = fromBase64(value)
+        const bytes = decodeBase64(value)
         if (bytes === undefined) return undefined
         item.payload = bytes
         break

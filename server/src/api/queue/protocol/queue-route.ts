@@ -4,7 +4,7 @@ import { type TObject, Type } from 'typebox'
 import type { Engine, Trace } from '../../../engine/engine.ts'
 import { KnownError } from '../../../errors.ts'
 import type { ApiContext } from '../../context.ts'
-import { turnEnd } from '../../http/next-tick.ts'
+import { waitForNextTick } from '../../http/next-tick.ts'
 import type { Permission } from '../../http/permission.ts'
 import type { Route } from '../../http/route.ts'
 import { sendAs } from '../../http/send-as.ts'
@@ -64,7 +64,7 @@ export function queueRoute<Req, Res = undefined>(row: Row<Req, Res>): Route {
         request.body as Buffer,
         formatOf(request.headers['content-type']) ?? 'json',
       )
-      await turnEnd()
+      await waitForNextTick()
       const call = { engine: context.engine(), context, request, reply }
       const result = await handle(message, call).catch(caughtInside)
       const format = formatOf(request.headers.accept) ?? 'json'

@@ -1,6 +1,6 @@
 import { create } from '@bufbuild/protobuf'
 import type { Item } from '../../../core/item.ts'
-import type { Imported, ImportedItem } from '../../../storage/storage.ts'
+import type { Imported, ImportedItem } from '../../../storage/contract/storage.ts'
 import { checkNoNul } from '../checks/names.ts'
 import { type StorageItem, StorageItemSchema } from '../generated/redrive/queue/v1/queue_pb.ts'
 import { instantOf, timestampOf, timestampOrZero } from '../protocol/times.ts'

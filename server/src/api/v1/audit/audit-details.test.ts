@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest'
 import { noon } from '../../../../test/make.ts'
 import { defaultPolicy } from '../../../core/queue.ts'
 import { toDocument } from '../../../letters/campaigns/document.ts'
-import type { CampaignFacts } from '../../../letters/campaigns/machine.ts'
+import type { CampaignFacts } from '../../../letters/campaigns/state-machine.ts'
 import { viewDetails } from './audit-details.ts'
 
 describe('the details of an audit row', () => {

@@ -1,7 +1,7 @@
 import { type Static, Type } from 'typebox'
 import { formatDuration } from '../../../core/duration.ts'
 import type { Campaign, CampaignSpec } from '../../../letters/letters.ts'
-import { campaignLetterStates } from '../../../storage/campaign-store.ts'
+import { campaignLetterStates } from '../../../storage/contract/campaigns.ts'
 import { formatInstant } from '../../http/wire/wire-time.ts'
 import { FilterView, viewFilter } from '../filter/letter-filter.ts'
 import { Time, timeOrNull } from '../letters/letter-view.ts'

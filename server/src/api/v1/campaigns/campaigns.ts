@@ -2,7 +2,7 @@
 import { Type } from 'typebox'
 import { KnownError } from '../../../errors.ts'
 import type { Campaign } from '../../../letters/letters.ts'
-import { campaignLetterStates } from '../../../storage/campaign-store.ts'
+import { campaignLetterStates } from '../../../storage/contract/campaigns.ts'
 import { route } from '../../http/route.ts'
 import { v1 } from '../dialect.ts'
 import { LetterSummary, Time, timeOrNull, viewSummary } from '../letters/letter-view.ts'

@@ -5,7 +5,7 @@
 import { Readable } from 'node:stream'
 import { Type } from 'typebox'
 import type { Campaign } from '../../../letters/letters.ts'
-import { clientGone } from '../../http/client-gone.ts'
+import { abortWhenClientGone } from '../../http/client-gone.ts'
 import { route } from '../../http/route.ts'
 import { v1 } from '../dialect.ts'
 import { isEnded, viewCampaign } from './campaign-view.ts'
@@ -43,7 +43,7 @@ export const campaignEventRoutes = [
       // A browser that heard the end comes back all the same; only this tells it to stay away.
       if (isEnded(campaign) && request.headers['last-event-id'] === eventId(campaign))
         return reply.code(204).send()
-      const ending = clientGone(reply)
+      const ending = abortWhenClientGone(reply)
       const signal = AbortSignal.any([ending.signal, context.stopping])
       const onFailure = (error: unknown): void =>
         context.log.warn({ request_id: request.id, err: error }, 'a campaign could not be watched any more')

@@ -10,10 +10,10 @@ import {
   type CountedFilter,
   type LetterFilter,
   redrivesCounted,
-} from '../../../storage/letter-store.ts'
-import type { Storage } from '../../../storage/storage.ts'
+} from '../../../storage/contract/letters.ts'
+import type { Storage } from '../../../storage/contract/storage.ts'
 import { type FieldFault, InvalidRequest } from '../../http/validation/invalid-request.ts'
-import { keptAsBytes } from '../../http/validation/unstorable-text.ts'
+import { storedAsBytes } from '../../http/validation/unstorable-text.ts'
 import { formatInstant, parseInstant } from '../../http/wire/wire-time.ts'
 import { base64Of, bytesGiven, textOf } from '../values/wire-bytes.ts'
 import { parseJsonTest } from './json-path.ts'
@@ -67,7 +67,7 @@ export const searchedFields = {
   last_failed_from: time('Last failed', 'from'),
   last_failed_until: time('Last failed', 'until'),
   key: Type.Optional(
-    Type.String({ ...keptAsBytes, maxLength: 10_000, description: 'With this key, as text.' }),
+    Type.String({ ...storedAsBytes, maxLength: 10_000, description: 'With this key, as text.' }),
   ),
   key_base64: Type.Optional(Type.String({ maxLength: 14_000, description: 'With this key, as bytes.' })),
   text: Type.Optional(

@@ -3,11 +3,11 @@ import type { FastifyRequest } from 'fastify'
 import { type Static, Type } from 'typebox'
 import { KnownError } from '../../../errors.ts'
 import type { LetterChanges, Letters } from '../../../letters/letters.ts'
-import type { NotSent, Redriven } from '../../../storage/letter-store.ts'
+import type { NotSent, Redriven } from '../../../storage/contract/letters.ts'
 import type { ApiContext } from '../../context.ts'
 import { route } from '../../http/route.ts'
 import { InvalidRequest } from '../../http/validation/invalid-request.ts'
-import { keptAsBytes } from '../../http/validation/unstorable-text.ts'
+import { storedAsBytes } from '../../http/validation/unstorable-text.ts'
 import { v1 } from '../dialect.ts'
 import { traceOf } from '../queues/queue-admin.ts'
 import { nullable } from '../values/cursor.ts'
@@ -43,7 +43,7 @@ const sendFields = {
 
 const EditSpec = Type.Object(
   {
-    payload: Type.Optional(Type.String({ ...keptAsBytes, description: 'As text.' })),
+    payload: Type.Optional(Type.String({ ...storedAsBytes, description: 'As text.' })),
     payload_base64: Type.Optional(Type.String({ description: 'As bytes.' })),
     key: Type.Optional(nullable(Type.String({ maxLength: 10_000 }), 'As text; null: no key.')),
     key_base64: Type.Optional(Type.String({ maxLength: 14_000 })),

@@ -8,11 +8,11 @@ import {
   type ReadEnvelope,
   readEnvelope,
   undecodedLetter,
-} from '../../../letters/envelope.ts'
+} from '../../../letters/envelope/read-envelope.ts'
 import { route } from '../../http/route.ts'
 import { InvalidRequest } from '../../http/validation/invalid-request.ts'
-import { mendedWhereRead } from '../../http/validation/unstorable-text.ts'
-import { jsonTextOf } from '../../http/wire/parse-json.ts'
+import { repairedWhenRead } from '../../http/validation/unstorable-text.ts'
+import { readJsonText } from '../../http/wire/parse-json.ts'
 import { v1 } from '../dialect.ts'
 import { isNestedTooDeep, nestingMax } from '../values/nesting.ts'
 
@@ -22,7 +22,7 @@ const text = (description: string) => Type.Optional(Type.Unknown({ description }
 
 /** Only described: what is wrong with an envelope is captured with it. */
 const Envelope = Type.Unknown({
-  ...mendedWhereRead,
+  ...repairedWhenRead,
   description: `An envelope. Whatever is wrong in it, it is captured: then the envelope itself is the payload, and the failure says what could not be read.`,
   properties: {
     source_id: text(
@@ -97,7 +97,7 @@ export const captureRoutes = [
         throw new InvalidRequest([{ field: 'body.letters', message }])
       }
       const now = context.clock.now()
-      const texts = elementTexts(new Map(fieldTexts(jsonTextOf(body))).get('letters') ?? '[]')
+      const texts = elementTexts(new Map(fieldTexts(readJsonText(body))).get('letters') ?? '[]')
       const defaults = { origin: queue, now }
       const read = letters.map((envelope, index) => {
         const written = texts[index] ?? ''

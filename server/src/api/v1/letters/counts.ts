@@ -1,6 +1,6 @@
 import { type Static, Type } from 'typebox'
 import { letterStatus, letterStatuses } from '../../../ops/letter-status.ts'
-import type { CountedBy, LetterCount } from '../../../storage/letter-store.ts'
+import type { CountedBy, LetterCount } from '../../../storage/contract/letters.ts'
 import { route } from '../../http/route.ts'
 import { InvalidRequest } from '../../http/validation/invalid-request.ts'
 import { v1 } from '../dialect.ts'

@@ -1,8 +1,8 @@
 /** The lines of an export. */
 import type { Item } from '../../../core/item.ts'
 import type { Letters } from '../../../letters/letters.ts'
-import type { LetterCursor, LetterOrder } from '../../../storage/letter-store.ts'
-import { foresee } from '../../http/classify-error.ts'
+import type { LetterCursor, LetterOrder } from '../../../storage/contract/letters.ts'
+import { classifyError } from '../../http/classify-error.ts'
 import { base64Of, textOf } from '../values/wire-bytes.ts'
 import { viewFailures, viewFields, viewHeaders, viewRedrive } from './letter-view.ts'
 import { learnCampaigns, writeLetterCursor } from './letters.ts'
@@ -49,7 +49,7 @@ export async function* exportLines(
     }
     if (next !== null) error = { code: 'SHUTTING_DOWN', message: 'the server is shutting down' }
   } catch (cause) {
-    const { code, publicMessage } = foresee(cause, { bodyBytesMax: 0, isClientGone: false })
+    const { code, publicMessage } = classifyError(cause, { bodyBytesMax: 0, isClientGone: false })
     if (code === 'INTERNAL') onDefect(cause)
     error = { code, message: publicMessage }
   }

@@ -1,7 +1,7 @@
 /** Letters as lines of JSON, however many: read only as fast as they are taken, and no longer than somebody does. */
 import { Readable } from 'node:stream'
 import { Type } from 'typebox'
-import { clientGone } from '../../http/client-gone.ts'
+import { abortWhenClientGone } from '../../http/client-gone.ts'
 import { route } from '../../http/route.ts'
 import { v1 } from '../dialect.ts'
 import { filterFields, readFilter } from '../filter/letter-filter.ts'
@@ -47,7 +47,7 @@ export const exportRoutes = [
       const filter = await readFilter(fields, 'query', context.storage)
       const list = `letters:${order_by}:${order}`
       const after = cursor === undefined ? undefined : readLetterCursor(cursor, list)
-      const signal = AbortSignal.any([clientGone(reply).signal, context.stopping])
+      const signal = AbortSignal.any([abortWhenClientGone(reply).signal, context.stopping])
       const letters = context.letters()
       const batches = readLetters(letters, {
         filter,

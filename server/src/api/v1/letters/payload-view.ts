@@ -1,6 +1,6 @@
 import { isUtf8 } from 'node:buffer'
 import { type Static, Type } from 'typebox'
-import { headBytes } from '../../../storage/letter-store.ts'
+import { headBytes } from '../../../storage/contract/letters.ts'
 import { nullable } from '../values/cursor.ts'
 import { isNestedTooDeep } from '../values/nesting.ts'
 import { base64Of, hexOf, textOf } from '../values/wire-bytes.ts'

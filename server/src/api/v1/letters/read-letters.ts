@@ -1,7 +1,7 @@
 /** Whole letters, batch by batch: as many at once as the store gives, which bounds them by their bytes. */
 import type { Item } from '../../../core/item.ts'
 import type { LetterSearch, Letters } from '../../../letters/letters.ts'
-import type { LetterCursor } from '../../../storage/letter-store.ts'
+import type { LetterCursor } from '../../../storage/contract/letters.ts'
 
 export type LetterBatch = Readonly<{
   letters: readonly Item[]

@@ -1,6 +1,6 @@
 import { type Static, Type } from 'typebox'
 import { letterStatus } from '../../../ops/letter-status.ts'
-import type { ListedState } from '../../../storage/storage.ts'
+import type { ListedState } from '../../../storage/contract/storage.ts'
 
 export const StatusCounts = Type.Object({
   PENDING: Type.Integer(),

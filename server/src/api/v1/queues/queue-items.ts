@@ -4,11 +4,11 @@ import { type Static, Type } from 'typebox'
 import { ksuidProblem } from '../../../core/ksuid.ts'
 import { partitionsMax } from '../../../core/queue.ts'
 import { KnownError } from '../../../errors.ts'
-import { queueNotFound } from '../../../storage/queue-checks.ts'
-import type { NewItem } from '../../../storage/storage.ts'
+import type { NewItem } from '../../../storage/contract/storage.ts'
+import { queueNotFound } from '../../../storage/shared/queue-checks.ts'
 import { route } from '../../http/route.ts'
-import { keptAsBytes } from '../../http/validation/unstorable-text.ts'
-import { fromBase64 } from '../../http/wire/base64.ts'
+import { storedAsBytes } from '../../http/validation/unstorable-text.ts'
+import { decodeBase64 } from '../../http/wire/base64.ts'
 import { formatInstant, parseInstant } from '../../http/wire/wire-time.ts'
 import { v1 } from '../dialect.ts'
 import { durationOf } from './queue-spec.ts'
@@ -21,7 +21,7 @@ const ItemSpec = Type.Object(
   {
     payload: Type.Optional(Type.String({ description: 'Bytes, as base64.' })),
     text: Type.Optional(
-      Type.String({ ...keptAsBytes, description: 'Instead of payload: text, kept as UTF-8.' }),
+      Type.String({ ...storedAsBytes, description: 'Instead of payload: text, kept as UTF-8.' }),
     ),
     kind: Type.Optional(Type.String({ maxLength: 1_000 })),
     encoding: Type.Optional(Type.String({ maxLength: 1_000 })),
@@ -178,7 +178,7 @@ function checkIds(ids: readonly string[]): void {
 }
 
 function bytesOf(field: string, text: string): Uint8Array {
-  const bytes = fromBase64(text)
+  const bytes = decodeBase64(text)
   if (bytes === undefined) throw new KnownError('BAD_REQUEST', `items: ${field} is not base64`)
   return bytes
 }

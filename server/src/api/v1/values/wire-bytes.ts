@@ -6,8 +6,8 @@ import { Buffer, isUtf8 } from 'node:buffer'
 import { Type } from 'typebox'
 import type { Header } from '../../../core/item.ts'
 import { InvalidRequest } from '../../http/validation/invalid-request.ts'
-import { keptAsBytes } from '../../http/validation/unstorable-text.ts'
-import { fromBase64 } from '../../http/wire/base64.ts'
+import { storedAsBytes } from '../../http/validation/unstorable-text.ts'
+import { decodeBase64 } from '../../http/wire/base64.ts'
 import { nullable } from './cursor.ts'
 
 export const HeaderView = Type.Object({
@@ -19,7 +19,7 @@ export const HeaderView = Type.Object({
 export const HeaderSpec = Type.Object(
   {
     name: Type.String({ minLength: 1, maxLength: 1_000 }),
-    value: Type.Optional(Type.String({ ...keptAsBytes, maxLength: 100_000 })),
+    value: Type.Optional(Type.String({ ...storedAsBytes, maxLength: 100_000 })),
     value_base64: Type.Optional(Type.String({ maxLength: 140_000 })),
   },
   {
@@ -65,7 +65,7 @@ export function bytesGiven(
 }
 
 function decode(field: string, text: string): Uint8Array {
-  const bytes = fromBase64(text)
+  const bytes = decodeBase64(text)
   if (bytes === undefined) throw new InvalidRequest([{ field, message: 'is not base64' }])
   return bytes
 }

@@ -1,0 +1,305 @@
+import fc from 'fast-check'
+import { describe, expect, it } from 'vitest'
+import { noon, second } from '../../../test/make.ts'
+import type { CampaignCounts } from '../../storage/contract/campaigns.ts'
+import type { CampaignSpec } from '../letters.ts'
+import { fromDocument, toDocument } from './document.ts'
+import { startPace } from './pace.ts'
+import {
+  adjust,
+  afterFreezing,
+  afterSending,
+  type CampaignFacts,
+  cancel,
+  nextStep,
+  pause,
+  rateOf,
+  resume,
+  storedState,
+} from './state-machine.ts'
+
+const aSpec = (changes: Partial<CampaignSpec> = {}): CampaignSpec => ({
+  name: 'after the fix',
+  action: 'redrive',
+  selection: { filter: { queues: ['orders-dead'] } },
+  target: null,
+  isDeadAllowed: false,
+  canaryCount: 0,
+  ratePerSecond: 0,
+  rampUs: 0,
+  haltRatio: 0.2,
+  haltMin: 10,
+  ...changes,
+})
+const facts = (changes: Partial<CampaignFacts> = {}, spec: Partial<CampaignSpec> = {}): CampaignFacts => ({
+  spec: aSpec(spec),
+  state: 'running',
+  stateReason: '',
+  actor: 'ann',
+  reason: 'INC-1',
+  createdAt: noon,
+  updatedAt: noon,
+  startedAt: noon,
+  endedAt: null,
+  size: 100,
+  frozenUntil: null,
+  placeDone: null,
+  pace: startPace(noon),
+  overlooked: { ended: 0, bad: 0 },
+  recent: [],
+  ...changes,
+})
+const counts = (changes: Partial<CampaignCounts> = {}): CampaignCounts => ({
+  pending: 0,
+  sent: 0,
+  resolved: 0,
+  failed: 0,
+  unknown: 0,
+  skipped: 0,
+  discarded: 0,
+  ...changes,
+})
+
+describe('a campaign that is adjusted', () => {
+  const sentAt = (of: CampaignFacts, at: number) => {
+    const step = nextStep(of, counts({ pending: 5_000 }), at)
+    return step.kind === 'send' ? step.countMax : 0
+  }
+
+  it('goes at the new rate from then on, and makes up for nothing', () => {
+    const slow = facts({}, { ratePerSecond: 2 })
+    const quick = adjust(slow, { ratePerSecond: 200 }, noon + 60 * second)
+    expect(quick.spec).toEqual({ ...slow.spec, ratePerSecond: 200 })
+    expect(sentAt(quick, noon + 60 * second)).toBe(0)
+    expect(sentAt(quick, noon + 60.5 * second)).toBe(100)
+    const unbound = facts()
+    expect(sentAt(adjust(unbound, { ratePerSecond: 10 }, noon), noon + second)).toBe(10)
+    expect(sentAt(adjust(quick, { ratePerSecond: 0 }, noon + 61 * second), noon + 61 * second)).toBe(1_000)
+  })
+
+  it('begins a ramp that is given anew, and else goes on with the one under way', () => {
+    const ramping = facts({}, { ratePerSecond: 100, rampUs: 10 * second })
+    const anew = adjust(ramping, { rampUs: 20 * second }, noon + 10 * second)
+    expect(sentAt(anew, noon + 20 * second)).toBe(50)
+    const on = adjust(ramping, { ratePerSecond: 200 }, noon + 5 * second)
+    expect(sentAt(on, noon + 6 * second)).toBe(110)
+  })
+
+  it('has no ramp where it has no rate', () => {
+    expect(() => adjust(facts(), { rampUs: second }, noon)).toThrow('no meaning without a rate')
+    const ramping = facts({}, { ratePerSecond: 100, rampUs: 10 * second })
+    expect(adjust(ramping, { ratePerSecond: 0 }, noon).spec).toMatchObject({ ratePerSecond: 0, rampUs: 0 })
+  })
+
+  it('halts by the new bounds, and keeps its pace when only those change', () => {
+    const going = facts({}, { ratePerSecond: 10 })
+    const strict = adjust(going, { haltRatio: 0, haltMin: 1 }, noon + second)
+    expect(strict.pace).toEqual(going.pace)
+    expect(nextStep(strict, counts({ pending: 9, failed: 1 }), noon + second)).toMatchObject({
+      facts: { state: 'halted' },
+    })
+  })
+
+  it('stays as it is when nothing changes, keeps its state, and is refused once it has ended', () => {
+    const going = facts({}, { ratePerSecond: 10 })
+    expect(adjust(going, { ratePerSecond: 10, haltMin: 10 }, noon + 1)).toBe(going)
+    for (const state of ['freezing', 'canary', 'paused', 'halted'] as const) {
+      expect(adjust(facts({ state }), { ratePerSecond: 1 }, noon)).toMatchObject({ state })
+    }
+    for (const state of ['done', 'cancelled'] as const) {
+      expect(() => adjust(facts({ state }), { ratePerSecond: 1 }, noon)).toThrow(`the campaign is ${state}`)
+    }
+  })
+})
+
+describe('a campaign that is running', () => {
+  it('sends a thousand at a time, and is done when every letter has its end', () => {
+    expect(nextStep(facts(), counts({ pending: 5_000 }), noon)).toEqual({ kind: 'send', countMax: 1_000 })
+    expect(nextStep(facts(), counts({ sent: 1, resolved: 99 }), noon)).toEqual({ kind: 'wait' })
+    expect(nextStep(facts(), counts({ resolved: 100 }), noon + 1)).toMatchObject({
+      kind: 'become',
+      facts: { state: 'done', endedAt: noon + 1 },
+    })
+  })
+
+  it('halts when too many of those that ended failed or are unknown, not before enough ended', () => {
+    const of = (ended: Partial<CampaignCounts>) => nextStep(facts(), counts({ pending: 50, ...ended }), noon)
+    expect(of({ resolved: 0, failed: 9 })).toMatchObject({ kind: 'send' })
+    expect(of({ resolved: 8, failed: 2 })).toMatchObject({ kind: 'send' })
+    expect(of({ resolved: 7, failed: 2, unknown: 1 })).toMatchObject({
+      kind: 'become',
+      facts: {
+        state: 'halted',
+        stateReason: 'of 10 letters that ended 3 failed again or are unknown: more than 20 %',
+      },
+    })
+  })
+
+  it('does not halt again for what a person has seen', () => {
+    const bad = counts({ pending: 50, failed: 10 })
+    const resumed = resume(facts({ state: 'halted' }), bad, noon)
+    expect(resumed).toMatchObject({ state: 'running', overlooked: { ended: 10, bad: 10 } })
+    expect(nextStep(resumed, bad, noon)).toMatchObject({ kind: 'send' })
+    expect(nextStep(resumed, { ...bad, failed: 20 }, noon)).toMatchObject({ facts: { state: 'halted' } })
+  })
+
+  it('waits for its rate', () => {
+    const paced = facts({}, { ratePerSecond: 10 })
+    expect(nextStep(paced, counts({ pending: 50 }), noon)).toEqual({ kind: 'wait' })
+    expect(nextStep(paced, counts({ pending: 50 }), noon + second / 2)).toEqual({ kind: 'send', countMax: 5 })
+    const after = afterSending(paced, { count: 5, placeDone: 5 }, noon + second / 2)
+    expect(nextStep(after, counts({ pending: 45 }), noon + second / 2)).toEqual({ kind: 'wait' })
+    expect(after).toMatchObject({ placeDone: 5, recent: [[noon / second, 5]] })
+    expect(rateOf(after, noon + second)).toBe(5)
+    expect(rateOf(after, noon + 20 * second)).toBe(0)
+  })
+
+  it('waits until there is enough for a step, but not for more than there are', () => {
+    const paced = facts({}, { ratePerSecond: 1_000 })
+    const many = counts({ pending: 5_000 })
+    expect(nextStep(paced, many, noon + second * 0.09)).toEqual({ kind: 'wait' })
+    expect(nextStep(paced, many, noon + second * 0.1)).toEqual({ kind: 'send', countMax: 100 })
+    expect(nextStep(paced, counts({ pending: 7 }), noon + second * 0.006)).toEqual({ kind: 'wait' })
+    expect(nextStep(paced, counts({ pending: 7 }), noon + second * 0.01)).toEqual({
+      kind: 'send',
+      countMax: 7,
+    })
+  })
+})
+
+describe('the letters that go first', () => {
+  const canary = facts(
+    { state: 'canary' },
+    { canaryCount: 10, haltRatio: 0.1, rampUs: 100 * second, ratePerSecond: 100 },
+  )
+  const of = (ended: Partial<CampaignCounts>) => nextStep(canary, counts(ended), noon + second)
+
+  it('are so many and no more, without the ramp, and those that cannot be sent do not count', () => {
+    expect(of({ pending: 100 })).toEqual({ kind: 'send', countMax: 10 })
+    expect(of({ pending: 90, sent: 6, skipped: 4 })).toEqual({ kind: 'send', countMax: 4 })
+    expect(of({ pending: 90, sent: 10 })).toEqual({ kind: 'wait' })
+  })
+
+  it('let the others go when they ended well', () => {
+    expect(of({ pending: 90, resolved: 9, sent: 1 })).toEqual({ kind: 'wait' })
+    expect(of({ pending: 90, resolved: 9, failed: 1 })).toMatchObject({
+      facts: { state: 'running', pace: { since: noon + second, tokens: 0 } },
+    })
+  })
+
+  it('halt the campaign as soon as they cannot end well any more', () => {
+    expect(of({ pending: 90, sent: 8, failed: 2 })).toMatchObject({ facts: { state: 'halted' } })
+  })
+
+  it('may be all there are', () => {
+    expect(of({ resolved: 3 })).toMatchObject({ facts: { state: 'running' } })
+    expect(of({ sent: 2, unknown: 1 })).toMatchObject({ facts: { state: 'halted' } })
+  })
+})
+
+describe('a person', () => {
+  it('pauses and resumes: then the first ones are taken as seen', () => {
+    const paused = pause(facts({ state: 'canary' }, { canaryCount: 5 }), 'lunch', noon + 1)
+    expect(paused).toMatchObject({ state: 'paused', stateReason: 'lunch' })
+    expect(nextStep(paused, counts({ pending: 9 }), noon)).toEqual({ kind: 'wait' })
+    expect(resume(paused, counts(), noon + 2)).toMatchObject({ state: 'running', stateReason: '' })
+  })
+
+  it('resumes a freezing where it was', () => {
+    const paused = pause(facts({ state: 'freezing', size: null }), '', noon)
+    expect(resume(paused, counts(), noon)).toMatchObject({ state: 'freezing' })
+  })
+
+  it('cancels: what is pending is skipped, what is under way goes on to its end', () => {
+    const cancelled = cancel(facts(), 'wrong queue', noon)
+    expect(storedState(cancelled)).toBe('cancelling')
+    expect(nextStep(cancelled, counts({ pending: 5, sent: 2 }), noon)).toEqual({ kind: 'skip' })
+    expect(nextStep(cancelled, counts({ skipped: 5, sent: 2 }), noon)).toEqual({ kind: 'wait' })
+    const over = nextStep(cancelled, counts({ skipped: 5, resolved: 2 }), noon + 9)
+    expect(over).toMatchObject({ kind: 'become', facts: { state: 'cancelled', endedAt: noon + 9 } })
+    expect(storedState((over as { facts: CampaignFacts }).facts)).toBe('cancelled')
+  })
+
+  it('cannot do what makes no sense, and may repeat what is so already', () => {
+    const done = facts({ state: 'done' })
+    for (const act of [
+      () => pause(done, '', noon),
+      () => resume(done, counts(), noon),
+      () => cancel(done, '', noon),
+    ]) {
+      expect(act).toThrow('the campaign is done')
+    }
+    const halted = facts({ state: 'halted' })
+    expect(() => pause(halted, '', noon)).toThrow('cannot be paused')
+    const paused = facts({ state: 'paused' })
+    expect(pause(paused, 'again', noon)).toBe(paused)
+    const running = facts()
+    expect(resume(running, counts(), noon)).toBe(running)
+  })
+})
+
+describe('a frozen set', () => {
+  it('starts with those that go first, unless there are none or they are given up', () => {
+    const freezing = facts({ state: 'freezing', size: null, startedAt: null })
+    const started = (spec: Partial<CampaignSpec>) =>
+      afterFreezing({ ...freezing, spec: aSpec(spec) }, 7, noon + 5)
+    expect(started({ canaryCount: 3 })).toMatchObject({ state: 'canary', size: 7, startedAt: noon + 5 })
+    expect(started({})).toMatchObject({ state: 'running' })
+    expect(started({ canaryCount: 3, action: 'discard' })).toMatchObject({ state: 'running' })
+  })
+})
+
+describe('any campaign', () => {
+  it('is the same after it was kept as JSON', () => {
+    const given = facts({}, { selection: { filter: { key: new Uint8Array([0, 255]), states: ['dead'] } } })
+    expect(fromDocument(JSON.parse(JSON.stringify(toDocument(given))))).toEqual(given)
+  })
+
+  /** Whatever workers do with what is sent, it comes to its end: nothing is sent twice, nothing is left. */
+  it('ends, having sent each letter once', () => {
+    const campaigns = fc.record({
+      size: fc.integer({ min: 0, max: 3_000 }),
+      canaryCount: fc.integer({ min: 0, max: 50 }),
+      ratePerSecond: fc.constantFrom(0, 100, 1_000),
+      failures: fc.double({ min: 0, max: 1, noNaN: true }),
+      skips: fc.double({ min: 0, max: 0.9, noNaN: true }),
+    })
+    fc.assert(
+      fc.property(campaigns, ({ size, canaryCount, ratePerSecond, failures, skips }) => {
+        let now = noon
+        let tally = counts({ pending: size })
+        let taken = 0
+        let campaign = afterFreezing(facts({}, { canaryCount, ratePerSecond }), size, now)
+        for (let steps = 0; campaign.state !== 'done'; steps++) {
+          if (steps > 2_000) throw new Error(`does not end: ${JSON.stringify({ campaign, tally })}`)
+          if (campaign.state === 'halted') campaign = resume(campaign, tally, now)
+          const step = nextStep(campaign, tally, now)
+          if (step.kind === 'become') campaign = step.facts
+          else if (step.kind === 'send') {
+            const count = Math.min(step.countMax, tally.pending)
+            taken += count
+            const skipped = Math.floor(count * skips)
+            campaign = afterSending(campaign, { count, placeDone: taken }, now)
+            tally = {
+              ...tally,
+              pending: tally.pending - count,
+              skipped: tally.skipped + skipped,
+              sent: tally.sent + count - skipped,
+            }
+          } else {
+            now += second
+            const failed = Math.round(tally.sent * failures)
+            tally = {
+              ...tally,
+              sent: 0,
+              failed: tally.failed + failed,
+              resolved: tally.resolved + tally.sent - failed,
+            }
+          }
+        }
+        expect(taken).toBe(size)
+        expect(tally.pending + tally.sent).toBe(0)
+      }),
+    )
+  })
+})

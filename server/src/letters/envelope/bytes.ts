@@ -1,0 +1,119 @@
+/** What of an envelope is kept byte for byte: its value, its key and its headers. */
+import type { Header } from '../../core/item.ts'
+import { elementTexts, fieldTexts } from '../../core/json-text.ts'
+import { cleanText, isObject, kindOf, oddCharacters, type Problems } from './fields.ts'
+
+const headersMax = 1_000
+const headerNameMax = 512
+
+/** A value, and the text that it was parsed from. */
+export type Written = Readonly<{ value: unknown; text: string }>
+
+type Reading = Readonly<{
+  name: string
+  encoding?: unknown
+  problems: Problems
+  /** A text with half of a character pair has no UTF-8: it is mended, or cannot be read. */
+  isMended: boolean
+}>
+
+/**
+ * A text is its UTF-8, or what its encoding says; `{"base64": "…"}` and `{"text": "…"}` say it themselves; any
+ * other JSON is its JSON text, as it was written.
+ */
+export function readBytes({ value, text }: Written, reading: Reading): Uint8Array | null {
+  const { name, encoding, problems } = reading
+  if (value === undefined || value === null) return null
+  if (isObject(value) && typeof value.base64 === 'string' && Object.keys(value).length === 1)
+    return readBase64(value.base64, name, problems)
+  if (isObject(value) && typeof value.text === 'string' && Object.keys(value).length === 1)
+    return readText(value.text, reading)
+  if (encoding === 'base64') {
+    if (typeof value === 'string') return readBase64(value, name, problems)
+    problems.unread(`${name} is ${kindOf(value)}, not base64`)
+    return null
+  }
+  if (encoding !== undefined && encoding !== null && encoding !== 'text' && encoding !== 'json') {
+    problems.unread(`${name}_encoding is none of text, json, base64`)
+    return null
+  }
+  return typeof value === 'string' && encoding !== 'json' ? readText(value, reading) : encodeText(text)
+}
+
+function readText(text: string, { name, problems, isMended }: Reading): Uint8Array | null {
+  if (text.isWellFormed()) return encodeText(text)
+  if (isMended) {
+    problems.mended(`${name} has half of a character pair, kept as U+FFFD`)
+    return encodeText(text)
+  }
+  problems.unread(`${name} has half of a character pair, which has no UTF-8`)
+  return null
+}
+
+function readBase64(text: string, name: string, problems: Problems): Uint8Array | null {
+  const plain = text.replaceAll(/\s/g, '')
+  const isBase64 = /^[A-Za-z0-9+/_-]*={0,2}$/.test(plain) && plain.replaceAll('=', '').length % 4 !== 1
+  if (isBase64) return new Uint8Array(Buffer.from(plain, 'base64'))
+  problems.unread(`${name} is not base64`)
+  return null
+}
+
+type Pair = readonly [name: string, held: Written]
+
+/** An object of name to value, or a list of `{name|key, value}` or `[name, value]`: order and repeats are kept. */
+export function readHeaders({ value, text }: Written, problems: Problems): readonly Header[] {
+  if (value === undefined || value === null) return []
+  if (typeof value !== 'object') {
+    problems.unread(`headers are ${kindOf(value)}, not an object or a list`)
+    return []
+  }
+  const pairs = Array.isArray(value)
+    ? elementTexts(text).map((entry) => headerPair(written(entry)))
+    : fieldTexts(text).map(([name, held]): Pair => [name, written(held)])
+  if (pairs.length > headersMax) {
+    problems.unread(`there are ${pairs.length} headers, more than ${headersMax}`)
+    return []
+  }
+  return pairs.flatMap((pair): readonly Header[] => {
+    if (pair === undefined) {
+      problems.unread('a header has no name')
+      return []
+    }
+    const [name, held] = pair
+    if (!Array.isArray(held.value)) return [headerOf(name, held, problems)]
+    return elementTexts(held.text).map((one) => headerOf(name, written(one), problems))
+  })
+}
+
+function written(text: string): Written {
+  return { value: JSON.parse(text), text }
+}
+
+const nothing: Written = { value: null, text: 'null' }
+
+function headerPair({ value, text }: Written): Pair | undefined {
+  if (Array.isArray(value)) {
+    const [, held] = elementTexts(text)
+    return typeof value[0] === 'string' ? [value[0], held === undefined ? nothing : written(held)] : undefined
+  }
+  if (!isObject(value)) return undefined
+  const name = value.name ?? value.key
+  const held = new Map(fieldTexts(text)).get('value')
+  return typeof name === 'string' ? [name, held === undefined ? nothing : written(held)] : undefined
+}
+
+function headerOf(name: string, held: Written, problems: Problems): Header {
+  const kept = cleanText(name, headerNameMax)
+  if (kept !== name) {
+    const why =
+      name.length > headerNameMax
+        ? `${name.length} characters, of which ${headerNameMax} are kept`
+        : `${oddCharacters}, kept as U+FFFD`
+    problems.mended(`the name of header ${kept.slice(0, 50)} has ${why}`)
+  }
+  return [kept, readBytes(held, { name: `header ${kept.slice(0, 50)}`, problems, isMended: true })]
+}
+
+export function encodeText(text: string): Uint8Array {
+  return new TextEncoder().encode(text)
+}

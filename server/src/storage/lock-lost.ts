@@ -1,6 +1,0 @@
-import { KnownError } from '../errors.ts'
-import type { HeldLock } from './storage.ts'
-
-export function lockLost(lock: HeldLock): KnownError {
-  return new KnownError('LOCK_LOST', `lock ${lock.name} with token ${lock.token} is not held any more`)
-}

@@ -1,0 +1,60 @@
+import type { AuditEntry, AuditQuery, AuditRow, WriteAudit } from '../../contract/storage.ts'
+import type { Connection, Connections, Statement } from '../connection/connections.ts'
+import { int8s, texts } from '../connection/encode-arrays.ts'
+import type { Transaction } from '../transaction.ts'
+
+const insertAudit: Statement = {
+  name: 'insert-audit',
+  text: `insert into redrive.audit (at, actor, action, target, reason, request_id, details)
+    select * from unnest($1::int8[], $2::text[], $3::text[], $4::text[], $5::text[], $6::text[], $7::text[])`,
+}
+
+export async function writeAudit(
+  transaction: Transaction,
+  commands: readonly WriteAudit[],
+): Promise<undefined[]> {
+  await insertEntries(
+    transaction.connection,
+    commands.flatMap((command) => command.entries),
+  )
+  return commands.map(() => undefined)
+}
+
+export async function insertEntries(connection: Connection, entries: readonly AuditEntry[]): Promise<void> {
+  if (entries.length === 0) return
+  await connection.query(insertAudit, [
+    int8s(entries.map((entry) => entry.at)),
+    texts(entries.map((entry) => entry.actor)),
+    texts(entries.map((entry) => entry.action)),
+    texts(entries.map((entry) => entry.target)),
+    texts(entries.map((entry) => entry.reason)),
+    texts(entries.map((entry) => entry.requestId)),
+    texts(entries.map((entry) => JSON.stringify(entry.details))),
+  ])
+}
+
+export async function listAudit(connections: Connections, query: AuditQuery): Promise<AuditRow[]> {
+  const conditions: string[] = []
+  const values: unknown[] = [query.countMax]
+  const where = (condition: string, value: unknown) => {
+    if (value === undefined) return
+    values.push(value)
+    conditions.push(`${condition} $${values.length}`)
+  }
+  where('id <', query.beforeId)
+  where('target =', query.target)
+  where('action =', query.action)
+  const filter = conditions.length === 0 ? '' : `where ${conditions.join(' and ')}`
+  const text = `select * from redrive.audit ${filter} order by id desc limit $1`
+  const rows = await connections.read({ text }, values)
+  return rows.map((row) => ({
+    id: row.id as number,
+    at: row.at as number,
+    actor: row.actor as string,
+    action: row.action as string,
+    target: row.target as string,
+    reason: row.reason as string,
+    requestId: row.request_id as string,
+    details: JSON.parse(row.details as string) as Record<string, unknown>,
+  }))
+}

@@ -1,0 +1,179 @@
+/**
+ * What is counted of letters besides the counts of their queue: how many there are by group, state and redrives, how
+ * many are open by the minute in which they died, and how many a group got in which hour. In slots, like the
+ * counts, and written once per transaction in sorted order, so that writers meet in one order.
+ */
+import type { Instant } from '../../../core/instant.ts'
+import type { Item } from '../../../core/item.ts'
+import { redrivesCounted } from '../../contract/letters.ts'
+import type { Statement } from '../connection/connections.ts'
+import { int4s, int8s } from '../connection/encode-arrays.ts'
+import { listedState, stateCodes } from '../items/rows.ts'
+import { addToSums } from './letter-count-rollups.ts'
+
+const minuteUs = 60_000_000
+export const minutesPerHour = 60
+/** More than the redrives that are told apart. */
+const cellsPerState = redrivesCounted + 1
+
+/** `firstAt` and `lastAt`: of an hour, when the first and the last one came. */
+type Sum = {
+  readonly key: readonly [number, number, number, number]
+  n: number
+  firstAt: Instant
+  lastAt: Instant
+}
+
+/** By two numbers: each letter is added to four sums, and a text for each would cost more than the rest. */
+class Sums {
+  readonly #byOuter = new Map<number, Map<number, Sum>>()
+
+  get isEmpty(): boolean {
+    return this.#byOuter.size === 0
+  }
+
+  /** `outer` and `inner` together stand for the key. */
+  add(outer: number, inner: number, a: number, b: number, c: number, d: number, by: number): Sum {
+    let sums = this.#byOuter.get(outer)
+    if (sums === undefined) {
+      sums = new Map()
+      this.#byOuter.set(outer, sums)
+    }
+    let sum = sums.get(inner)
+    if (sum === undefined) {
+      sum = { key: [a, b, c, d], n: by, firstAt: Number.POSITIVE_INFINITY, lastAt: Number.NEGATIVE_INFINITY }
+      sums.set(inner, sum)
+    } else sum.n += by
+    return sum
+  }
+
+  /** Of all keys with this outer number: when the first one came. */
+  *firsts(): Iterable<readonly [outer: number, firstAt: Instant]> {
+    for (const [outer, sums] of this.#byOuter) {
+      let first = Number.POSITIVE_INFINITY
+      for (const { firstAt } of sums.values()) first = Math.min(first, firstAt)
+      yield [outer, first]
+    }
+  }
+
+  /** Those of a queue. */
+  drop(queueId: number): void {
+    for (const sums of this.#byOuter.values()) {
+      for (const [inner, sum] of sums) if (sum.key[0] === queueId) sums.delete(inner)
+    }
+  }
+
+  clear(): void {
+    this.#byOuter.clear()
+  }
+
+  /** What is not zero, in the order of the keys. */
+  sorted(): Sum[] {
+    return [...this.#byOuter.values()]
+      .flatMap((sums) => [...sums.values()])
+      .filter(({ n }) => n !== 0)
+      .sort(({ key: a }, { key: b }) => a[0] - b[0] || a[1] - b[1] || a[2] - b[2] || a[3] - b[3])
+  }
+}
+
+export class LetterTally {
+  readonly #letters = new Sums()
+  readonly #open = new Sums()
+  readonly #hours = new Sums()
+
+  weigh(queueId: number, item: Item, by: number): void {
+    if (item.groupId === null) return
+    const minute = minuteOf(item.diedAt ?? 0)
+    this.add(queueId, item.groupId, stateCodes[listedState(item)], item.redrives, minute, by)
+  }
+
+  add(queueId: number, groupId: number, state: number, redrives: number, minute: number, by: number): void {
+    this.addCell(queueId, groupId, state, Math.min(redrives, redrivesCounted), by)
+    if (!openStates.includes(state)) return
+    this.addOpen(queueId, 1, minute, by)
+    this.addOpen(queueId, minutesPerHour, Math.trunc(minute / minutesPerHour), by)
+  }
+
+  addCell(queueId: number, groupId: number, state: number, redrives: number, by: number): void {
+    this.#letters.add(groupId, state * cellsPerState + redrives, queueId, groupId, state, redrives, by)
+  }
+
+  addOpen(queueId: number, span: number, number: number, by: number): void {
+    this.#open.add(queueId, number * 2 + (span === 1 ? 0 : 1), queueId, span, number, 0, by)
+  }
+
+  /** The group got a letter: it died then, or failed anew. */
+  arrive(queueId: number, groupId: number, at: Instant): void {
+    const hour = Math.trunc(minuteOf(at) / minutesPerHour)
+    const sum = this.#hours.add(groupId, hour, queueId, groupId, hour, 0, 1)
+    if (at < sum.firstAt) sum.firstAt = at
+    if (at > sum.lastAt) sum.lastAt = at
+  }
+
+  /** The groups that got letters, each with the earliest death or failure of these. */
+  firstArrivals(): Iterable<readonly [groupId: number, at: Instant]> {
+    return this.#hours.firsts()
+  }
+
+  drop(queueId: number): void {
+    for (const sums of [this.#letters, this.#open, this.#hours]) sums.drop(queueId)
+  }
+
+  clear(): void {
+    this.#letters.clear()
+    this.#open.clear()
+    this.#hours.clear()
+  }
+
+  get isEmpty(): boolean {
+    return this.#letters.isEmpty && this.#open.isEmpty && this.#hours.isEmpty
+  }
+
+  /**
+   * For `writeLetterTally`. `horizon`: the first minute that still matters, at the start of an hour. Open
+   * letters that died before are not counted by time.
+   */
+  encode(horizon: number): Buffer[] {
+    const letters = this.#letters.sorted()
+    const open = this.#open.sorted().filter(({ key: [, span, number] }) => number * span >= horizon)
+    const hours = this.#hours.sorted()
+    const column = (sums: readonly Sum[], at: 0 | 1 | 2 | 3) => int4s(sums.map(({ key }) => key[at]))
+    const counts = (sums: readonly Sum[]) => int8s(sums.map(({ n }) => n))
+    return [
+      ...[column(letters, 0), column(letters, 1), column(letters, 2), column(letters, 3), counts(letters)],
+      ...[column(open, 0), column(open, 1), column(open, 2), counts(open)],
+      ...[column(hours, 0), column(hours, 1), column(hours, 2), counts(hours)],
+      int8s(hours.map(({ lastAt }) => lastAt)),
+    ]
+  }
+}
+
+/** Waiting for somebody: not under way, not ended. */
+export const openStates: readonly number[] = [stateCodes.waiting, stateCodes.scheduled, stateCodes.dead]
+
+/** Cut off towards zero, as the database divides. */
+export function minuteOf(instant: number): number {
+  return Math.trunc(instant / minuteUs)
+}
+
+/** `$15` is the slot. */
+export const writeLetterTally: Statement = {
+  name: 'write-letter-tally',
+  text: `with letters as materialized (
+      select * from unnest($1::int4[], $2::int4[], $3::int4[], $4::int4[], $5::int8[]) as d(queue_id, group_id, state, redrives, n)
+    ), counted as (
+      insert into redrive.letter_counts as c (queue_id, group_id, state, redrives, slot, n)
+      select d.queue_id, d.group_id, d.state, d.redrives, $15::int4, d.n from letters d
+      on conflict (queue_id, group_id, state, redrives, slot) do update set n = c.n + excluded.n
+    ), ${addToSums('letters', '$15::int4')}, opened as (
+      insert into redrive.open_letters as c (queue_id, span, number, slot, n)
+      select d.queue_id, d.span, d.number, $15::int4, d.n
+      from unnest($6::int4[], $7::int4[], $8::int4[], $9::int8[]) as d(queue_id, span, number, n)
+      on conflict (queue_id, span, number, slot) do update set n = c.n + excluded.n
+    )
+    insert into redrive.group_hours as c (queue_id, group_id, hour, slot, n, last_at)
+    select d.queue_id, d.group_id, d.hour, $15::int4, d.n, d.last_at
+    from unnest($10::int4[], $11::int4[], $12::int4[], $13::int8[], $14::int8[]) as d(queue_id, group_id, hour, n, last_at)
+    on conflict (queue_id, group_id, hour, slot) do update
+      set n = c.n + excluded.n, last_at = greatest(c.last_at, excluded.last_at)`,
+}

@@ -1,0 +1,58 @@
+import type { Import, Imported } from '../../contract/storage.ts'
+import { importedItem } from '../../shared/new-item.ts'
+import { checkImport } from '../../shared/queue-checks.ts'
+import { groupIdsOf } from '../letters/groups.ts'
+import { insertSourced } from '../letters/import-letters.ts'
+import type { Transaction } from '../transaction.ts'
+import { noteLeaseEnds } from './lease-ends.ts'
+import { insertLive, isLeased } from './produce.ts'
+import { columnNames, encode, isSourced, type Stored } from './rows.ts'
+
+export async function importItems(
+  transaction: Transaction,
+  commands: readonly Import[],
+): Promise<Imported[][]> {
+  const rows: Stored[] = []
+  for (const command of commands) for (const row of await rowsOf(transaction, command)) rows.push(row)
+  const live = rows.filter(({ item }) => !isSourced(item))
+  const sourced = live.length === 0 ? rows : rows.filter(({ item }) => isSourced(item))
+  if (live.length > 0) await transaction.connection.query(insertLive, encode(columnNames, live))
+  const skipped = await insertSourced(transaction, sourced)
+  const stored = skipped.size === 0 ? rows : rows.filter(({ item }) => !skipped.has(item.id))
+  await noteLeaseEnds(transaction.connection, stored.filter(isLeased))
+  for (const { queueId, item } of stored) transaction.tally.accept(queueId, item)
+  let at = 0
+  return commands.map(({ items }) =>
+    items.map((): Imported => {
+      const { id, createdAt, expireDeadline } = (rows[at++] as Stored).item
+      if (!skipped.has(id)) return { id, createdAt, expireDeadline }
+      const thereId = skipped.get(id)
+      return { id: null, createdAt, expireDeadline, ...(thereId === undefined ? {} : { thereId }) }
+    }),
+  )
+}
+
+async function rowsOf(transaction: Transaction, command: Import): Promise<Stored[]> {
+  const { items, partition, now } = command
+  const known = await transaction.at(command.queue, partition)
+  checkImport(known.queue, items)
+  await transaction.lockPartitions([{ known, partition }])
+  const ids = transaction.nextIds(known, partition, now, items.length)
+  const groupIds = await groupIdsOf(
+    transaction,
+    items.map(({ failure = null, origin = null, diedAt }) => ({
+      queueId: known.id,
+      failure,
+      origin,
+      seenAt: diedAt ?? now,
+    })),
+  )
+  if (items.some(({ sourceId = null, origin = null }) => isSourced({ sourceId, origin }))) {
+    transaction.markSourced(known)
+  }
+  return ids.map((id, index) => ({
+    queueId: known.id,
+    queue: known.queue,
+    item: importedItem(command, index, known.queue, id, transaction.random, groupIds[index]),
+  }))
+}

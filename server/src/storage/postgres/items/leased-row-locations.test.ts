@@ -1,0 +1,141 @@
+import { describe, expect, it } from 'vitest'
+import { needs, requireService } from '../../../../../tools/services/require-service.ts'
+import { hour, minute, newItems, noon } from '../../../../test/make.ts'
+import { run, type TestDatabase, testDatabase } from '../../../../test/postgres.ts'
+import type { Settled, Storage } from '../../contract/storage.ts'
+import { completeInPlace } from './complete-plain.ts'
+import { Places, placeOf } from './leased-row-locations.ts'
+
+const postgres = await requireService('postgres')
+const at = { queue: 'orders', partition: 0 } as const
+
+async function openWithItems(database: TestDatabase, count: number): Promise<Storage> {
+  const storage = await database.open()
+  await run(storage, {
+    op: 'create-queue',
+    queue: { name: 'orders', leaseUs: minute, partitions: 2 },
+    now: noon,
+  })
+  await run(storage, { op: 'produce', ...at, items: newItems(count), now: noon })
+  return storage
+}
+
+async function lease(storage: Storage, count: number, now = noon): Promise<string[]> {
+  const items = await run(storage, { op: 'lease', ...at, holders: Array(count).fill('a'), now })
+  return items.map(({ id }) => id)
+}
+
+const complete = (storage: Storage, ids: readonly string[], partition = 0): Promise<Settled> =>
+  run(storage, { op: 'complete', queue: 'orders', partition, ids, now: noon })
+
+describe('completing where the row was leased', needs(postgres), () => {
+  it('refuses an item that another server gave back', async () => {
+    await using database = await testDatabase()
+    const here = await openWithItems(database, 2)
+    const there = await database.open()
+    const [first = '', second = ''] = await lease(here, 2)
+    await run(there, { op: 'unlease', ...at, ids: [first], now: noon })
+    expect(await complete(here, [first, second])).toEqual({
+      isSettled: false,
+      refused: [{ id: first, why: 'not-leased' }],
+    })
+    expect(await complete(here, [second])).toMatchObject({ isSettled: true })
+    expect(await here.verify()).toEqual([])
+  })
+
+  it('finds an item whose row moved on: extended here or elsewhere, or leased again by another server', async () => {
+    await using database = await testDatabase()
+    const here = await openWithItems(database, 4)
+    const there = await database.open()
+    const [first = '', second = '', third = '', fourth = ''] = await lease(here, 4)
+    const extend = { op: 'extend', ...at, deadline: noon + hour, now: noon } as const
+    await run(here, { ...extend, ids: [first] })
+    await run(there, { ...extend, ids: [second] })
+    await run(there, { op: 'unlease', ...at, ids: [third], now: noon })
+    expect(await lease(there, 1)).toEqual([third])
+    expect(await complete(here, [first, second, third, fourth])).toMatchObject({ isSettled: true })
+    expect(await database.rows('select from redrive.items_live')).toHaveLength(0)
+    expect(await here.verify()).toEqual([])
+  })
+
+  it('leaves alone what has come to stand in that place', async () => {
+    await using database = await testDatabase()
+    const here = await openWithItems(database, 3)
+    const ids = await lease(here, 3)
+    const there = await database.open()
+    await run(there, { op: 'delete', ...at, ids })
+    await database.rows('vacuum redrive.items_live')
+    await run(there, { op: 'produce', ...at, items: newItems(6), now: noon })
+    await lease(there, 6)
+    expect(await complete(here, ids)).toMatchObject({ isSettled: false })
+    expect(await database.rows('select from redrive.items_live where state = 2')).toHaveLength(6)
+    expect(await here.verify()).toEqual([])
+  })
+
+  it('is one statement over all of them, in whatever order and of whichever queues they are', async () => {
+    await using database = await testDatabase()
+    const storage = await openWithItems(database, 200)
+    await run(storage, { op: 'create-queue', queue: { name: 'bills', leaseUs: minute }, now: noon })
+    await run(storage, { op: 'produce', queue: 'bills', partition: 0, items: newItems(20), now: noon })
+    await database.rows(`create table deletes (text text)`)
+    await database.rows(`create function note_delete() returns trigger language plpgsql as $$
+      begin insert into deletes values (current_query()); return null; end $$`)
+    await database.rows(
+      `create trigger note after delete on redrive.items_live execute function note_delete()`,
+    )
+    const bills = await run(storage, {
+      op: 'lease',
+      queue: 'bills',
+      partition: 0,
+      holders: Array(10).fill('b'),
+      now: noon,
+    })
+    const orders = await lease(storage, 100)
+    const ids = orders.toReversed()
+    const settled = await storage.write([
+      { op: 'complete', ...at, ids: ids.slice(0, 70), now: noon },
+      { op: 'complete', queue: 'bills', partition: 0, ids: bills.map(({ id }) => id), now: noon },
+      { op: 'complete', ...at, ids: ids.slice(70), now: noon },
+    ])
+    expect(settled.map(({ isSettled }) => isSettled)).toEqual([true, true, true])
+    expect(await database.rows('select text = $1 as is_ours from deletes', [completeInPlace.text])).toEqual([
+      { is_ours: true },
+    ])
+    expect(await database.rows('select id from redrive.items_live')).toHaveLength(110)
+    expect(await storage.verify()).toEqual([])
+  })
+
+  it('refuses an item of another partition', async () => {
+    await using database = await testDatabase()
+    const storage = await openWithItems(database, 1)
+    const [id = ''] = await lease(storage, 1)
+    expect(await complete(storage, [id], 1)).toEqual({ isSettled: false, refused: [{ id, why: 'missing' }] })
+    expect(await complete(storage, [id])).toMatchObject({ isSettled: true })
+  })
+})
+
+describe('places', () => {
+  it('are given once, and only when all are known', () => {
+    const places = new Places()
+    places.set('a', placeOf('(0,1)'))
+    places.set('b', placeOf('(7,2)'))
+    expect(places.takeAll(['b', 'a'])).toEqual([placeOf('(7,2)'), placeOf('(0,1)')])
+    places.set('a', placeOf('(0,3)'))
+    expect(places.takeAll(['a', 'b'])).toBeUndefined()
+    expect(places.takeAll(['a'])).toBeUndefined()
+  })
+
+  it('are as many as fit: the oldest are forgotten', () => {
+    const places = new Places(2)
+    for (const id of ['a', 'b', 'c']) places.set(id, 1)
+    expect(places.takeAll(['a'])).toBeUndefined()
+    expect(places.takeAll(['b', 'c'])).toBeDefined()
+  })
+
+  it('are in the order in which the rows stand', () => {
+    const inOrder = ['(0,1)', '(0,226)', '(1,1)', '(9,3)', '(10,2)', '(4294967294,65535)']
+    const places = inOrder.map(placeOf)
+    expect(places.toSorted((left, right) => left - right)).toEqual(places)
+    expect(new Set(places).size).toBe(inOrder.length)
+  })
+})

@@ -1,0 +1,212 @@
+import { later } from '../../../core/instant.ts'
+import { nextKsuids } from '../../../core/ksuid.ts'
+import type { Produce, Produced } from '../../contract/storage.ts'
+import { checkSameItems, itemsDigest } from '../../shared/items-digest.ts'
+import { producedItem } from '../../shared/new-item.ts'
+import type { Connection, Statement } from '../connection/connections.ts'
+import { int4s, texts } from '../connection/encode-arrays.ts'
+import { addTally, Tally, tallyWidth } from '../counts/counts.ts'
+import type { KnownQueue } from '../queues/queues.ts'
+import type { Store } from '../store-context.ts'
+import type { Transaction } from '../transaction.ts'
+import { type LeasedRow, noteLeaseEnds } from './lease-ends.ts'
+import {
+  type ColumnName,
+  columnNames,
+  encode,
+  insertInto,
+  type Stored,
+  sharedValues,
+  unnestOf,
+  valuesOf,
+} from './rows.ts'
+
+/** What an item that was just produced can have. */
+const producedColumns = columnNames.filter(
+  (name) =>
+    !['root_id', 'source_id', 'origin', 'failure', 'died_at', 'ended_at'].includes(name) &&
+    !['group_id', 'uuid', 'history', 'letter', 'redrive_at'].includes(name),
+)
+
+/** What differs between items that are otherwise alike, as those of a queue mostly are. */
+const ownColumns = ['id', 'payload'] as const satisfies ColumnName[]
+const sharedColumns = producedColumns.filter((name) => !(ownColumns as readonly ColumnName[]).includes(name))
+
+/**
+ * All in one statement: takes each partition if its newest id is below ours and the queue is still as
+ * remembered, then stores the items and counts them. If one partition cannot be taken nothing is
+ * stored; that newest ids moved on then costs only a gap.
+ */
+function produceWith(
+  name: string,
+  items: (first: number) => Readonly<{ columns: string; rows: string; width: number }>,
+): Statement {
+  const { columns, rows, width } = items(6)
+  const tallyFirst = 6 + width
+  const slotAt = tallyFirst + tallyWidth
+  return {
+    name,
+    text: `with guard as (
+      update redrive.partitions p set last_id = g.id_max
+      from unnest($1::int4[], $2::int4[], $3::int4[], $4::text[], $5::text[])
+          as g(queue_id, version, partition, id_min, id_max)
+        join redrive.queues q on q.id = g.queue_id and q.version = g.version
+      where p.queue_id = g.queue_id and p.partition = g.partition and p.last_id < g.id_min
+      returning 1
+    ), taken as materialized (select count(*) = $${slotAt + 1}::int4 as is_all from guard
+    ), stored as (
+      insert into redrive.items_live (${columns}, is_sourced) ${rows} where (select is_all from taken)
+    ), counted as (${addTally(tallyFirst, slotAt, 'where (select is_all from taken)')})
+    select is_all from taken`,
+    isListed: true,
+  }
+}
+
+const produceAny = produceWith('produce', (first) => ({
+  columns: producedColumns.join(', '),
+  rows: `select ${producedColumns.map((name) => `i.${name}`).join(', ')}, false
+    from ${unnestOf(producedColumns, 'i', first)}`,
+  width: producedColumns.length,
+}))
+
+/** What all of them have travels once, and is not unpacked again for each. */
+const produceAlike = produceWith('produce-alike', (first) => ({
+  columns: [...ownColumns, ...sharedColumns].join(', '),
+  rows: `select ${ownColumns.map((name) => `i.${name}`).join(', ')},
+      ${valuesOf(sharedColumns, first + ownColumns.length)}, false
+    from ${unnestOf(ownColumns, 'i', first)}`,
+  width: producedColumns.length,
+}))
+
+type Group = { known: KnownQueue; partition: number; idMin: string; idMax: string }
+
+/** Undefined when it could not be done in one statement: then nothing was stored. */
+export async function tryProduceAlone(
+  store: Store,
+  commands: readonly Produce[],
+): Promise<Produced[] | undefined> {
+  if (
+    commands.some(({ once, items }) => once !== undefined || items.some(({ lease }) => lease !== undefined))
+  )
+    return undefined
+  const asked = await store.book.ofEach(store.connections, commands)
+  // Nothing is waited for from here on, until the statement is sent: who has lower ids is sent first.
+  const groups = new Map<string, Group>()
+  const tally = new Tally()
+  const rows: Stored[] = []
+  const results: Produced[] = []
+  for (const { command, known } of asked) {
+    const key = `${known.id}/${command.partition}`
+    const group = groups.get(key)
+    const last = group?.idMax ?? store.book.lastId(known, command.partition)
+    const ids = nextKsuids(last, command.now, command.items.length, store.random)
+    results.push(producedOf(command, known, ids))
+    const [first, newest] = [ids[0], ids.at(-1)]
+    if (first === undefined || newest === undefined) continue
+    if (group === undefined) {
+      groups.set(key, { known, partition: command.partition, idMin: first, idMax: newest })
+    } else group.idMax = newest
+    // At once: the next list may be on its way before this one is written, and must come after it.
+    store.book.setLastId(known.id, command.partition, newest)
+    rows.push(...storedRows(tally, known, command, ids))
+  }
+  if (rows.length === 0) return undefined
+  const taken = [...groups.values()].sort(
+    (left, right) => left.known.id - right.known.id || left.partition - right.partition,
+  )
+  const shared = sharedValues(sharedColumns, rows)
+  const [outcome] = await store.connections.writeAlone(shared === undefined ? produceAny : produceAlike, [
+    int4s(taken.map(({ known }) => known.id)),
+    int4s(taken.map(({ known }) => known.version)),
+    int4s(taken.map(({ partition }) => partition)),
+    texts(taken.map(({ idMin }) => idMin)),
+    texts(taken.map(({ idMax }) => idMax)),
+    ...(shared === undefined ? encode(producedColumns, rows) : [...encode(ownColumns, rows), ...shared]),
+    ...tally.encode(),
+    store.slots.produce,
+    taken.length,
+  ])
+  if (outcome?.[0] !== 't') {
+    for (const { known } of taken) store.book.forget(known.queue.name)
+    return undefined
+  }
+  return results
+}
+
+export const insertLive: Statement = { name: 'insert-live', text: insertInto('items_live', false) }
+
+export async function produce(transaction: Transaction, commands: readonly Produce[]): Promise<Produced[]> {
+  const rows: Stored[] = []
+  const results: Produced[] = []
+  for (const command of commands) {
+    const known = await transaction.at(command.queue, command.partition)
+    await transaction.lockPartitions([{ known, partition: command.partition }])
+    const ids = transaction.nextIds(known, command.partition, command.now, command.items.length)
+    const before = command.once && (await keepKey(transaction.connection, known, command, command.once, ids))
+    if (before) {
+      results.push(before)
+      continue
+    }
+    rows.push(...storedRows(transaction.tally, known, command, ids))
+    results.push(producedOf(command, known, ids))
+  }
+  if (rows.length > 0) await transaction.connection.query(insertLive, encode(columnNames, rows))
+  await noteLeaseEnds(transaction.connection, rows.filter(isLeased))
+  return results
+}
+
+export function isLeased(row: Stored): row is Stored & LeasedRow {
+  return row.item.state === 'leased'
+}
+
+function producedOf(command: Produce, known: KnownQueue, ids: readonly string[]): Produced {
+  const deadline = later(command.now, known.queue.leaseUs)
+  return { ids, partition: command.partition, deadline, isRepeat: false }
+}
+
+/** Whoever comes first with a key keeps it; who comes at the same time waits here until that is certain. */
+const takeKey: Statement = {
+  name: 'take-key',
+  text: `with gone as (
+      delete from redrive.produce_keys where (queue_id, key) in (
+        select queue_id, key from redrive.produce_keys
+        where until <= $6 and not (queue_id = $1 and key = $2) order by until limit 10 for update skip locked)
+    )
+    insert into redrive.produce_keys as k (queue_id, key, partition, ids, until, digest)
+      values ($1, $2, $3, $4, $5, $7)
+    on conflict (queue_id, key) do update
+      set partition = excluded.partition, ids = excluded.ids, until = excluded.until, digest = excluded.digest
+      where k.until <= $6
+    returning 1`,
+}
+const findKey: Statement = {
+  name: 'find-key',
+  text: 'select partition, ids, digest from redrive.produce_keys where queue_id = $1 and key = $2',
+}
+
+/** What an earlier command with the same key was answered, if there was one. */
+async function keepKey(
+  connection: Connection,
+  known: KnownQueue,
+  command: Produce,
+  { key, until }: NonNullable<Produce['once']>,
+  ids: readonly string[],
+): Promise<Produced | undefined> {
+  const digest = itemsDigest(command.items)
+  const values = [known.id, key, command.partition, JSON.stringify(ids), until, command.now, digest]
+  const taken = await connection.query(takeKey, values)
+  if (taken.length > 0) return undefined
+  const [row] = await connection.query(findKey, [known.id, key])
+  checkSameItems(command, digest, row?.digest)
+  const before = JSON.parse(row?.ids as string) as string[]
+  return { ...producedOf(command, known, before), partition: row?.partition as number, isRepeat: true }
+}
+
+function storedRows(tally: Tally, known: KnownQueue, command: Produce, ids: readonly string[]): Stored[] {
+  tally.add(known.id, command.partition, 'accepted', ids.length)
+  return ids.map((id, index) => {
+    const item = producedItem(command, index, known.queue, id)
+    tally.enter(known.id, item)
+    return { queueId: known.id, queue: known.queue, item }
+  })
+}

@@ -1,0 +1,216 @@
+import type { Item, Leased } from '../../../core/item.ts'
+import { isRedriving } from '../../../core/letter.ts'
+import {
+  complete as completed,
+  type Fate,
+  giveBack,
+  unlease as unleasedItem,
+} from '../../../core/transitions.ts'
+import type { Change, Complete, Extend, Refusal, Retry, Settled, Unlease } from '../../contract/storage.ts'
+import type { Row, Statement } from '../connection/connections.ts'
+import { int4s, int8s, texts } from '../connection/encode-arrays.ts'
+import type { KnownQueue } from '../queues/queues.ts'
+import type { Transaction } from '../transaction.ts'
+import { applyFates, type Decision, type Rewritten, writeRewritten } from './execute-transitions.ts'
+import { noteLeaseEnds } from './lease-ends.ts'
+import { isAt, locate } from './locate-rows.ts'
+import { itemOf, readDecisiveColumns } from './rows.ts'
+
+/**
+ * Items that are asked for, locked in the order in which they are asked for. Locked where they are found
+ * by id: a row that somebody changes meanwhile is waited for and then looked at again, not taken for gone.
+ */
+export const lockItems: Statement = {
+  name: 'lock-items',
+  text: `select t.* from unnest($1::int4[], $2::int4[], $3::text[]) as w(queue_id, partition, id)
+    cross join lateral (
+      select ${readDecisiveColumns.map((name) => `f.${name}`).join(', ')} from redrive.items f
+      where f.queue_id = w.queue_id and f.partition = w.partition and f.id = w.id for update
+    ) t`,
+}
+
+const extendLeases: Statement = {
+  name: 'extend-leases',
+  text: `update redrive.items t set lease_deadline = e.deadline, updated_at = e.now
+    from unnest($1::int4[], $2::int4[], $3::text[], $4::int8[], $5::int8[])
+      as e(queue_id, partition, id, deadline, now) cross join ${locate('e')} p
+    where ${isAt('t', 'p')}`,
+}
+
+type Place = Readonly<{ queue: string; partition: number }>
+
+export async function complete(transaction: Transaction, commands: readonly Complete[]): Promise<Settled[]> {
+  return settle(
+    transaction,
+    commands,
+    (command) => command.ids,
+    (_, item, known) => completed(item, known.queue),
+  )
+}
+
+export async function retry(transaction: Transaction, commands: readonly Retry[]): Promise<Settled[]> {
+  for (const command of commands) {
+    const known = await transaction.at(command.queue, command.partition)
+    await transaction.lockPartitions([{ known, partition: command.partition }])
+  }
+  const idsOf = (command: Retry) => command.items.map((item) => item.id)
+  return settle(transaction, commands, idsOf, (command, item, known, index) =>
+    giveBack(item, command.items[index] as Retry['items'][number], known.queue, command.now),
+  )
+}
+
+export async function extend(transaction: Transaction, commands: readonly Extend[]): Promise<Settled[]> {
+  const held = await hold(transaction, commands, (command) => command.ids)
+  const extended: { queueId: number; item: Leased; command: Extend }[] = []
+  const results = commands.map((command): Settled => {
+    const taken = held.take(command, command.ids)
+    if (taken.refused.length > 0) return { isSettled: false, refused: taken.refused }
+    const changes = taken.items.map((item): Change => {
+      const after: Leased = { ...item, lease: { ...item.lease, deadline: command.deadline } }
+      const queueId = taken.known.id
+      transaction.tally.leave(queueId, item)
+      transaction.tally.enter(queueId, after)
+      held.put(taken.known, after)
+      extended.push({ queueId, item: after, command })
+      const { id, queue, partition, failure } = item
+      const from = { fromId: id, fromQueue: queue, fromPartition: partition }
+      return { ...from, id, queue, partition, to: 'leased', because: 'extend', failure }
+    })
+    return { isSettled: true, changes }
+  })
+  if (extended.length > 0) {
+    // The last word of each item counts, when two commands extend the same one.
+    const last = [...new Map(extended.map((each) => [`${each.queueId}/${each.item.id}`, each])).values()]
+    await transaction.connection.query(extendLeases, [
+      int4s(last.map(({ queueId }) => queueId)),
+      int4s(last.map(({ item }) => item.partition)),
+      texts(last.map(({ item }) => item.id)),
+      int8s(last.map(({ command }) => command.deadline)),
+      int8s(last.map(({ command }) => command.now)),
+    ])
+    await noteLeaseEnds(transaction.connection, last)
+  }
+  return results
+}
+
+export async function unlease(
+  transaction: Transaction,
+  commands: readonly Unlease[],
+): Promise<{ unleased: number }[]> {
+  const held = await hold(transaction, commands, (command) => command.ids)
+  const rewritten: Rewritten[] = []
+  const results = commands.map((command) => {
+    const { known, items } = held.take(command, command.ids)
+    for (const item of items) {
+      const after = unleasedItem(item, command.now)
+      rewritten.push({ before: item, after: { queueId: known.id, queue: known.queue, item: after } })
+      held.put(known, after)
+    }
+    return { unleased: items.length }
+  })
+  await writeRewritten(transaction, rewritten)
+  return results
+}
+
+async function settle<C extends Complete | Retry>(
+  transaction: Transaction,
+  commands: readonly C[],
+  idsOf: (command: C) => readonly string[],
+  decide: (command: C, item: Leased, known: KnownQueue, index: number) => Fate,
+): Promise<Settled[]> {
+  const held = await hold(transaction, commands, idsOf)
+  const decisions: Decision[] = []
+  const outcomes = commands.map((command) => {
+    const taken = held.take(command, idsOf(command))
+    if (taken.refused.length > 0) return taken.refused
+    return taken.items.map((item, index) => {
+      const { known } = taken
+      decisions.push({ known, item, fate: decide(command, item, known, index), now: command.now })
+      // Whatever becomes of it, it cannot be settled again under this id.
+      held.drop(known, item)
+      return decisions.length - 1
+    })
+  })
+  const changes = await applyFates(transaction, decisions)
+  return outcomes.map((outcome): Settled => {
+    const refused = outcome.filter((each) => typeof each === 'object')
+    if (refused.length > 0) return { isSettled: false, refused }
+    return { isSettled: true, changes: outcome.map((at) => changes[at as number] as Change) }
+  })
+}
+
+async function hold<C extends Place>(
+  transaction: Transaction,
+  commands: readonly C[],
+  idsOf: (command: C) => readonly string[],
+): Promise<Held> {
+  const queues = new Map<string, KnownQueue>()
+  const wanted: Wanted[] = []
+  for (const command of commands) {
+    const known = await transaction.at(command.queue, command.partition)
+    queues.set(command.queue, known)
+    for (const id of idsOf(command)) wanted.push({ queueId: known.id, partition: command.partition, id })
+  }
+  wanted.sort(inLockOrder)
+  const rows =
+    wanted.length === 0
+      ? []
+      : await transaction.connection.query(lockItems, [
+          int4s(wanted.map(({ queueId }) => queueId)),
+          int4s(wanted.map(({ partition }) => partition)),
+          texts(wanted.map(({ id }) => id)),
+        ])
+  return new Held(queues, rows)
+}
+
+type Wanted = Readonly<{ queueId: number; partition: number; id: string }>
+
+function inLockOrder(left: Wanted, right: Wanted): number {
+  if (left.queueId !== right.queueId) return left.queueId - right.queueId
+  if (left.partition !== right.partition) return left.partition - right.partition
+  return left.id < right.id ? -1 : Number(left.id > right.id)
+}
+
+/** The items that commands ask for, locked, as they stand after the commands before. */
+class Held {
+  readonly #queues: ReadonlyMap<string, KnownQueue>
+  readonly #items = new Map<string, Item>()
+
+  constructor(queues: ReadonlyMap<string, KnownQueue>, rows: readonly Row[]) {
+    this.#queues = queues
+    const names = new Map([...queues.values()].map((known) => [known.id, known.queue.name]))
+    for (const row of rows) {
+      const item = itemOf(row, names.get(row.queue_id as number) ?? '')
+      this.#items.set(`${row.queue_id}/${item.partition}/${item.id}`, item)
+    }
+  }
+
+  /** Looks at every item of a command, and touches none. */
+  take(
+    place: Place,
+    ids: readonly string[],
+  ): { known: KnownQueue; items: readonly Leased[]; refused: readonly Refusal[] } {
+    const known = this.#queues.get(place.queue) as KnownQueue
+    const items: Leased[] = []
+    const refused: Refusal[] = []
+    const seen = new Set<string>()
+    for (const id of ids) {
+      const item = seen.has(id) ? undefined : this.#items.get(`${known.id}/${place.partition}/${id}`)
+      seen.add(id)
+      if (item?.state === 'leased' && !isRedriving(item)) items.push(item)
+      else {
+        const isAvailable = item?.state === 'waiting' && item.availableAt === null
+        refused.push({ id, why: isAvailable ? 'not-leased' : 'missing' })
+      }
+    }
+    return { known, items, refused }
+  }
+
+  put(known: KnownQueue, item: Item): void {
+    this.#items.set(`${known.id}/${item.partition}/${item.id}`, item)
+  }
+
+  drop(known: KnownQueue, item: Item): void {
+    this.#items.delete(`${known.id}/${item.partition}/${item.id}`)
+  }
+}

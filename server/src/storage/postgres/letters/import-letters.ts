@@ -1,0 +1,89 @@
+/**
+ * The one dead letter per death: what has the source id already is left as it is.
+ *
+ * Letters are new, nearly all of them. So a batch is copied in without asking, which costs the database little more
+ * than half; the unique index on source ids refuses the whole transaction when one of them is there, or another
+ * server is just committing it. The transaction is then run again (write.ts), and each letter of it is inserted
+ * unless it is there. A queue that had such a batch is expected to have more of them, until one has none: so
+ * whoever sends everything twice does not leave rows behind that were undone.
+ */
+
+import type { Connection, Statement } from '../connection/connections.ts'
+import { int4s, texts } from '../connection/encode-arrays.ts'
+import { isRefusedBy, SourceIsThere } from '../connection/errors.ts'
+import { copyMessages, copyStatement, reuseMessages } from '../items/copy-rows.ts'
+import { columnNames, encode, insertInto, type Stored } from '../items/rows.ts'
+import type { Transaction } from '../transaction.ts'
+
+/** For fewer it costs next to nothing to ask, and more to do all of it again. */
+const copiedMin = 10
+
+const copySourced = copyStatement('items_sourced', columnNames)
+const insertNew: Statement = {
+  name: 'insert-sourced',
+  text: `${insertInto('items_sourced', true)}
+    on conflict (queue_id, source_id) where source_id is not null do nothing returning id`,
+}
+
+/** (`+ 0`: only the index on source ids is a way to one, whatever the table looked like when this was planned.) */
+export const findBySource: Statement = {
+  name: 'find-by-source',
+  text: `select t.* from unnest($1::int4[], $2::text[]) as w(queue_id, source_id)
+    cross join lateral (
+      select f.queue_id, f.partition, f.id, coalesce(f.root_id, f.id) as root_id, f.source_id from redrive.items_sourced f
+      where f.queue_id + 0 = w.queue_id and f.source_id = w.source_id and f.source_id is not null offset 0) t`,
+}
+
+/** Those that were not inserted: by their id, the root id of what is there instead. */
+export type Skipped = ReadonlyMap<string, string | undefined>
+const none: Skipped = new Map()
+
+/** The queues whose last batch had letters that were there already. */
+export class Repeats {
+  readonly #queueIds = new Set<number>()
+
+  areExpected(queueIds: readonly number[]): boolean {
+    return queueIds.some((queueId) => this.#queueIds.has(queueId))
+  }
+
+  note(queueIds: readonly number[], hadSome: boolean): void {
+    for (const queueId of queueIds) {
+      if (hadSome) this.#queueIds.add(queueId)
+      else this.#queueIds.delete(queueId)
+    }
+  }
+}
+
+export async function insertSourced(transaction: Transaction, rows: readonly Stored[]): Promise<Skipped> {
+  if (rows.length === 0) return none
+  const { connection } = transaction
+  const queueIds = [...new Set(rows.map(({ queueId }) => queueId))]
+  if (rows.length >= copiedMin && !transaction.expectsRepeats(queueIds)) {
+    try {
+      const messages = copyMessages(columnNames, rows, true)
+      await connection.copy(copySourced, messages)
+      reuseMessages(messages)
+      return none
+    } catch (error) {
+      if (isRefusedBy(error, 'items_sourced_source')) throw new SourceIsThere(queueIds)
+      throw error
+    }
+  }
+  const inserted = await connection.query(insertNew, encode(columnNames, rows))
+  transaction.noteRepeats(queueIds, inserted.length < rows.length)
+  if (inserted.length === rows.length) return none
+  const newIds = new Set(inserted.map((row) => row.id as string))
+  return rootIdsOf(
+    connection,
+    rows.filter(({ item }) => !newIds.has(item.id)),
+  )
+}
+
+async function rootIdsOf(connection: Connection, skipped: readonly Stored[]): Promise<Skipped> {
+  const rows = await connection.query(findBySource, [
+    int4s(skipped.map(({ queueId }) => queueId)),
+    texts(skipped.map(({ item }) => item.sourceId)),
+  ])
+  const there = new Map(rows.map((row) => [`${row.queue_id}/${row.source_id}`, row.root_id as string]))
+  return new Map(skipped.map(({ queueId, item }) => [item.id, there.get(`${queueId}/${item.sourceId}`)]))
+}

@@ -1,0 +1,23 @@
+import { postponeRedrive } from '../../../core/letter.ts'
+import type { Postponed, PostponeRedrives } from '../../contract/letters.ts'
+import { exhaustEntries } from '../../shared/audit-entries.ts'
+import { insertEntries } from '../audit/audit.ts'
+import type { Transaction } from '../transaction.ts'
+import { type ChangedLetter, holdLetters, writeLetters } from './letter-rows.ts'
+
+export async function postponeRedrives(
+  transaction: Transaction,
+  command: PostponeRedrives,
+): Promise<Postponed> {
+  const { until, now } = command
+  const changed: ChangedLetter[] = []
+  for (const { known, item } of (await holdLetters(transaction, command.letterIds)).values()) {
+    const after = postponeRedrive(item, known.queue.redrive, until, now)
+    if (after !== undefined) changed.push({ known, before: item, after })
+  }
+  await writeLetters(transaction, changed)
+  const after = changed.map((each) => each.after)
+  await insertEntries(transaction.connection, exhaustEntries(command.trace, after))
+  const exhausted = after.filter(({ state }) => state === 'dead').length
+  return { postponed: changed.length - exhausted, exhausted }
+}

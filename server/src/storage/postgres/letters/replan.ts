@@ -1,0 +1,50 @@
+import { replanRedrive } from '../../../core/letter.ts'
+import type { Queue } from '../../../core/queue.ts'
+import type { Replanned, ReplanRedrives } from '../../contract/letters.ts'
+import { exhaustEntries } from '../../shared/audit-entries.ts'
+import { policyText } from '../../shared/queue-row.ts'
+import { insertEntries } from '../audit/audit.ts'
+import type { Statement } from '../connection/connections.ts'
+import type { Transaction } from '../transaction.ts'
+import { type ChangedLetter, holdLetters, writeLetters } from './letter-rows.ts'
+import { findLetters } from './list-letters.ts'
+
+/** Its version stays: nothing that a server remembers of the queue is other than before. */
+const tellQueue: Statement = {
+  name: 'tell-replanned',
+  text: 'update redrive.queues set policy = $2 where id = $1 returning *',
+}
+
+/** Under the lock on queue definitions: nobody changes the policy meanwhile. */
+export async function replanRedrives(transaction: Transaction, command: ReplanRedrives): Promise<Replanned> {
+  const { connection } = transaction
+  const { countMax, now } = command
+  const known = await transaction.get(command.queue)
+  const { replannedUntil, ...queue } = known.queue
+  if (replannedUntil === undefined) return { changed: 0, isMore: false }
+  // What this transaction changed so far is found by its counts, too.
+  await transaction.flushLetters()
+  const { letterIds, next } = await findLetters(connection, {
+    filter: { queues: [queue.name], states: ['waiting', 'scheduled', 'leased'] },
+    order: 'diedAt',
+    isDescending: false,
+    ...(replannedUntil !== null && { after: replannedUntil }),
+    countMax,
+    lookMax: countMax,
+  })
+  const changed: ChangedLetter[] = []
+  for (const { known: home, item } of (await holdLetters(transaction, letterIds)).values()) {
+    const after = replanRedrive(item, queue.redrive, now, transaction.random())
+    if (after !== undefined) changed.push({ known: home, before: item, after })
+  }
+  await writeLetters(transaction, changed)
+  const entries = exhaustEntries(
+    command.trace,
+    changed.map(({ after }) => after),
+  )
+  await insertEntries(connection, entries)
+  const told: Queue = next === null ? queue : { ...queue, replannedUntil: next }
+  const [row] = await connection.query(tellQueue, [known.id, policyText(told)])
+  transaction.changed(queue.name, row)
+  return { changed: changed.length, isMore: next !== null }
+}

@@ -1,0 +1,63 @@
+import type { AcquireLock, Fence, HeldLock, ReleaseLock, RenewLock } from '../../contract/storage.ts'
+import { lockLost } from '../../shared/lock-lost.ts'
+import type { Transaction } from '../transaction.ts'
+
+/** The row stays when a lock is released (deadline null), because its token must never start again. */
+export async function acquireLock(
+  { connection }: Transaction,
+  command: AcquireLock,
+): Promise<HeldLock | null> {
+  const [row] = await connection.query(
+    {
+      name: 'acquire-lock',
+      text: `insert into redrive.locks as l (name, owner, token, deadline) values ($1, $2, 1, $3)
+        on conflict (name) do update set owner = excluded.owner, token = l.token + 1, deadline = excluded.deadline
+        where l.deadline is null or l.deadline <= $4 or l.owner = excluded.owner
+        returning token`,
+    },
+    [command.name, command.owner, command.deadline, command.now],
+  )
+  return row === undefined ? null : { name: command.name, token: row.token as number }
+}
+
+export async function renewLock(
+  { connection }: Transaction,
+  { lock, deadline }: RenewLock,
+): Promise<boolean> {
+  const rows = await connection.query(
+    {
+      name: 'renew-lock',
+      text: `update redrive.locks set deadline = $3
+        where name = $1 and token = $2 and deadline is not null returning 1`,
+    },
+    [lock.name, lock.token, deadline],
+  )
+  return rows.length === 1
+}
+
+export async function releaseLock({ connection }: Transaction, { lock }: ReleaseLock): Promise<boolean> {
+  const rows = await connection.query(
+    {
+      name: 'release-lock',
+      text: `update redrive.locks set deadline = null
+        where name = $1 and token = $2 and deadline is not null returning 1`,
+    },
+    [lock.name, lock.token],
+  )
+  return rows.length === 1
+}
+
+/** Held until the commit, so that nobody can take the lock over before what it protects is written. */
+export async function fence(
+  { connection }: Pick<Transaction, 'connection'>,
+  { lock }: Pick<Fence, 'lock'>,
+): Promise<undefined> {
+  const rows = await connection.query(
+    {
+      name: 'fence',
+      text: `select from redrive.locks where name = $1 and token = $2 and deadline is not null for share`,
+    },
+    [lock.name, lock.token],
+  )
+  if (rows.length === 0) throw lockLost(lock)
+}

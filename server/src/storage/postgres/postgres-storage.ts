@@ -1,0 +1,288 @@
+import { fromDate, type Instant } from '../../core/instant.ts'
+import type { Item } from '../../core/item.ts'
+import type { Queue } from '../../core/queue.ts'
+import { KnownError } from '../../errors.ts'
+import type {
+  CampaignLetter,
+  CampaignLettersQuery,
+  CampaignsQuery,
+  StoredCampaign,
+} from '../contract/campaigns.ts'
+import type { Difference } from '../contract/difference.ts'
+import type {
+  ArchivedLettersQuery,
+  ArchivePage,
+  ArchiveQuery,
+  GroupArrivals,
+  GroupFacts,
+  GroupSlug,
+  GroupsQuery,
+  LetterCount,
+  LetterCountsQuery,
+  LetterEdit,
+  LetterPlace,
+  LettersPage,
+  LettersQuery,
+  LetterWeight,
+  ListedArchived,
+  ListedLetter,
+} from '../contract/letters.ts'
+import type {
+  Archived,
+  AuditQuery,
+  AuditRow,
+  Command,
+  CountsQuery,
+  HeldLock,
+  ItemsQuery,
+  PartitionCounts,
+  QueuesQuery,
+  ResultsOf,
+  Storage,
+} from '../contract/storage.ts'
+import type { StoreOptions, StoreTarget } from '../open-storage.ts'
+import { findArchivedLetters } from './archive/list-archive.ts'
+import { listAudit } from './audit/audit.ts'
+import { getCampaign, listCampaignLetters, listCampaigns } from './campaigns/campaigns.ts'
+import { Announcements } from './connection/announcements.ts'
+import { Connections } from './connection/connections.ts'
+import { toKnownError } from './connection/errors.ts'
+import { Vacuum } from './connection/vacuum.ts'
+import { readCounts } from './counts/counts.ts'
+import {
+  countLetters,
+  countOpenSince,
+  groupArrivals,
+  groupSlugs,
+  listGroups,
+} from './counts/letter-count-queries.ts'
+import { Horizon } from './counts/time-bucket-retention.ts'
+import { reconcileCounts, verifyCounts } from './counts/verify.ts'
+import { Gatherer } from './group-commit.ts'
+import { nextDueAt } from './items/advance.ts'
+import { Cursors } from './items/lease-cursors.ts'
+import { listArchive, listItems } from './items/list-items.ts'
+import { listEdits } from './letters/edits.ts'
+import { GroupBook } from './letters/groups.ts'
+import { Repeats } from './letters/import-letters.ts'
+import { ForeseenLetters } from './letters/letter-snapshots.ts'
+import {
+  findLettersByUuid,
+  getArchivedLetters,
+  getLetters,
+  listArchivedLetters,
+  weighLetters,
+} from './letters/letters.ts'
+import { listLetters } from './letters/list-letters.ts'
+import { migrate } from './migrations/migrate.ts'
+import { getQueue, listQueues, QueueBook } from './queues/queues.ts'
+import { Slots, type Store } from './store-context.ts'
+import { write } from './write.ts'
+
+const poolMaxDefault = 10
+const connectTimeoutMsDefault = 10_000
+
+export async function openPostgres(
+  target: Extract<StoreTarget, { kind: 'postgres' }>,
+  options: StoreOptions = {},
+): Promise<Storage> {
+  const random = options.random ?? Math.random
+  const connections = new Connections({
+    url: target.url,
+    credentials: target.credentials,
+    poolMax: options.postgresPoolMax ?? poolMaxDefault,
+    connectTimeoutMs: options.postgresConnectTimeoutMs ?? connectTimeoutMsDefault,
+  })
+  const vacuum = new Vacuum(connections)
+  const storage = new PostgresStorage({
+    vacuum,
+    connections,
+    random,
+    now: () => options.clock?.now() ?? fromDate(new Date()),
+    book: new QueueBook(),
+    cursors: new Cursors(),
+    foreseen: new ForeseenLetters(),
+    groups: new GroupBook(),
+    horizon: new Horizon(),
+    repeats: new Repeats(),
+    slots: new Slots(random),
+  })
+  try {
+    await migrate(connections)
+    return storage
+  } catch (error) {
+    await storage.close()
+    throw toKnownError(error, connections.place)
+  }
+}
+
+class PostgresStorage implements Storage {
+  readonly kind = 'postgres'
+  readonly #store: Store
+  readonly #gatherer: Gatherer
+  readonly #announcements: Announcements
+  readonly #underWay = new Set<Promise<void>>()
+  #closing: Promise<void> | undefined
+
+  constructor(store: Store) {
+    this.#store = store
+    this.#announcements = new Announcements(store.connections)
+    this.#gatherer = new Gatherer((commands) => write(store, commands))
+  }
+
+  async write<const C extends readonly Command[]>(commands: C): Promise<ResultsOf<C>> {
+    const results = await this.#run(() => this.#gatherer.write(commands))
+    return results as unknown as ResultsOf<C>
+  }
+
+  getQueue(name: string): Promise<Queue | null> {
+    return this.#run(() => getQueue(this.#store.connections, name))
+  }
+
+  listQueues(query: QueuesQuery): Promise<readonly Queue[]> {
+    return this.#run(() => listQueues(this.#store.connections, query))
+  }
+
+  counts(query: CountsQuery): Promise<readonly PartitionCounts[]> {
+    return this.#run(() => readCounts(this.#store.connections, query))
+  }
+
+  listItems(query: ItemsQuery): Promise<readonly Item[]> {
+    return this.#run(() => listItems(this.#store.connections, query))
+  }
+
+  listArchive(query: ItemsQuery): Promise<readonly Archived[]> {
+    return this.#run(() => listArchive(this.#store.connections, query))
+  }
+
+  listAudit(query: AuditQuery): Promise<readonly AuditRow[]> {
+    return this.#run(() => listAudit(this.#store.connections, query))
+  }
+
+  getLetters(letterIds: readonly string[], bytes?: 'head' | 'all'): Promise<readonly ListedLetter[]> {
+    return this.#run(() => getLetters(this.#store.connections, letterIds, bytes))
+  }
+
+  getArchivedLetters(letterIds: readonly string[]): Promise<readonly Archived[]> {
+    return this.#run(() => getArchivedLetters(this.#store.connections, letterIds))
+  }
+
+  weighLetters(letterIds: readonly string[], place?: LetterPlace): Promise<readonly LetterWeight[]> {
+    return this.#run(() => weighLetters(this.#store.connections, letterIds, place))
+  }
+
+  findLettersByUuid(
+    wanted: readonly string[],
+  ): Promise<readonly Readonly<{ uuid: string; letterId: string }>[]> {
+    return this.#run(() => findLettersByUuid(this.#store.connections, wanted))
+  }
+
+  listLetters(query: LettersQuery): Promise<LettersPage> {
+    return this.#run(() => listLetters(this.#store.connections, query))
+  }
+
+  listArchivedLetters(query: ArchivedLettersQuery): Promise<readonly ListedArchived[]> {
+    return this.#run(() => listArchivedLetters(this.#store.connections, query))
+  }
+
+  findArchivedLetters(query: ArchiveQuery): Promise<ArchivePage> {
+    return this.#run(() => findArchivedLetters(this.#store.connections, query))
+  }
+
+  countLetters(query: LetterCountsQuery): Promise<readonly LetterCount[]> {
+    return this.#run(() => countLetters(this.#store.connections, query))
+  }
+
+  countOpenSince(since: Instant, queues?: readonly string[]): Promise<number> {
+    return this.#run(() => countOpenSince(this.#store.connections, since, queues))
+  }
+
+  listGroups(query: GroupsQuery): Promise<readonly GroupFacts[]> {
+    return this.#run(() => listGroups(this.#store.connections, query))
+  }
+
+  groupSlugs(groupIds: readonly number[]): Promise<readonly GroupSlug[]> {
+    return this.#run(() => groupSlugs(this.#store.connections, groupIds))
+  }
+
+  groupArrivals(groupIds: readonly number[], since: Instant): Promise<readonly GroupArrivals[]> {
+    return this.#run(() => groupArrivals(this.#store.connections, groupIds, since))
+  }
+
+  listEdits(letterId: string): Promise<readonly LetterEdit[]> {
+    return this.#run(() => listEdits(this.#store.connections, letterId))
+  }
+
+  foreseeRedrive(letterIds: readonly string[]): Promise<void> {
+    const { connections, foreseen } = this.#store
+    return this.#run(() => connections.use((connection) => foreseen.foresee(connection, letterIds)))
+  }
+
+  getCampaign(id: string): Promise<StoredCampaign | null> {
+    return this.#run(() => getCampaign(this.#store.connections, id))
+  }
+
+  listCampaigns(query: CampaignsQuery): Promise<readonly StoredCampaign[]> {
+    return this.#run(() => listCampaigns(this.#store.connections, query))
+  }
+
+  listCampaignLetters(query: CampaignLettersQuery): Promise<readonly CampaignLetter[]> {
+    return this.#run(() => listCampaignLetters(this.#store.connections, query))
+  }
+
+  nextDueAt(): Promise<Instant | null> {
+    return this.#run(() => nextDueAt(this.#store.connections))
+  }
+
+  verify(): Promise<readonly Difference[]> {
+    return this.#run(() => verifyCounts(this.#store.connections))
+  }
+
+  reconcile(lock?: HeldLock): Promise<readonly Difference[]> {
+    return this.#run(() => reconcileCounts(this.#store.connections, lock, this.#store.now()))
+  }
+
+  announce(queues: readonly string[]): Promise<void> {
+    return this.#run(() => this.#announcements.announce(queues))
+  }
+
+  onAnnounced(listener: (queues: readonly string[]) => void): () => void {
+    return this.#announcements.listen(listener)
+  }
+
+  async ping(): Promise<void> {
+    await this.#run(() => this.#store.connections.read({ text: 'select 1' }))
+  }
+
+  close(): Promise<void> {
+    this.#closing ??= this.#close()
+    return this.#closing
+  }
+
+  async #close(): Promise<void> {
+    await Promise.all(this.#underWay)
+    await this.#announcements.close()
+    await this.#store.vacuum.stop()
+    await this.#store.connections.close()
+  }
+
+  async #run<T>(work: () => Promise<T>): Promise<T> {
+    const { place } = this.#store.connections
+    if (this.#closing !== undefined)
+      throw new KnownError('STORE_UNAVAILABLE', `the connection to ${place} is closed`)
+    // Not the work itself: what is left of a set when it is rebuilt would keep its results for a while.
+    let isDone = () => {}
+    const underWay = new Promise<void>((resolve) => {
+      isDone = resolve
+    })
+    this.#underWay.add(underWay)
+    try {
+      return await work()
+    } catch (error) {
+      throw toKnownError(error, place)
+    } finally {
+      this.#underWay.delete(underWay)
+      isDone()
+    }
+  }
+}

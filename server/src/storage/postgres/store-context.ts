@@ -1,0 +1,58 @@
+import type { Instant } from '../../core/instant.ts'
+import type { Connections } from './connection/connections.ts'
+import type { Vacuum } from './connection/vacuum.ts'
+import type { Horizon } from './counts/time-bucket-retention.ts'
+import type { Cursors } from './items/lease-cursors.ts'
+import type { GroupBook } from './letters/groups.ts'
+import type { Repeats } from './letters/import-letters.ts'
+import type { ForeseenLetters } from './letters/letter-snapshots.ts'
+import type { QueueBook } from './queues/queues.ts'
+
+/** What every operation of one open store works with. */
+export type Store = Readonly<{
+  connections: Connections
+  book: QueueBook
+  cursors: Cursors
+  foreseen: ForeseenLetters
+  groups: GroupBook
+  horizon: Horizon
+  repeats: Repeats
+  random: () => number
+  /** For what a command without a time does. */
+  now: () => Instant
+  slots: Slots
+  vacuum: Vacuum
+}>
+
+const slotsPerServer = 8
+const serversTold = 4
+
+/**
+ * Which row of the counts a write adds to. Single statements have one per kind of work, transactions
+ * take turns. Two servers may share theirs by chance: they then wait for each other, nothing worse.
+ */
+export class Slots {
+  readonly #base: number
+  #turn = 0
+
+  constructor(random: () => number) {
+    this.#base = Math.floor(random() * serversTold) * slotsPerServer
+  }
+
+  get produce(): number {
+    return this.#base
+  }
+
+  get lease(): number {
+    return this.#base + 1
+  }
+
+  get settle(): number {
+    return this.#base + 2
+  }
+
+  get transaction(): number {
+    this.#turn = (this.#turn + 1) % 4
+    return this.#base + 4 + this.#turn
+  }
+}

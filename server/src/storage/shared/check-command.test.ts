@@ -1,0 +1,76 @@
+import { describe, expect, it } from 'vitest'
+import { noon } from '../../../test/make.ts'
+import type { Command } from '../contract/storage.ts'
+import { checkCommand } from './check-command.ts'
+
+const refused: readonly Readonly<{ what: string; command: Command; message: RegExp }>[] = [
+  {
+    what: 'an actor with a NUL character',
+    command: { op: 'redrive', letters: [], isDeadAllowed: false, isCapped: false, actor: 'a\0', now: noon },
+    message: /actor contains a NUL/,
+  },
+  {
+    what: 'an edited version that no letter can have',
+    command: {
+      op: 'redrive',
+      letters: [{ letterId: 'a', queue: null, edit: 0 }],
+      isDeadAllowed: false,
+      isCapped: false,
+      actor: '',
+      now: noon,
+    },
+    message: /edit is 0; it must be a whole number from 1/,
+  },
+  {
+    what: 'a place that is none',
+    command: {
+      op: 'discard',
+      letters: [{ letterId: 'a', campaign: { id: 'c', place: 1.5 } }],
+      reason: '',
+      now: noon,
+    },
+    message: /campaign\.place is 1\.5/,
+  },
+  {
+    what: 'half a character in a reason',
+    command: { op: 'discard', letters: [], reason: '\ud800', now: noon },
+    message: /reason contains an unpaired surrogate/,
+  },
+  {
+    what: 'a campaign without an id',
+    command: { op: 'put-campaign', id: '', version: 0, state: 'running', document: {} },
+    message: /id of a campaign cannot be empty/,
+  },
+  {
+    what: 'a search that looks at nothing',
+    command: { op: 'freeze-letters', campaignId: 'c', filter: {}, countMax: 1, lookMax: 0 },
+    message: /lookMax is 0/,
+  },
+  {
+    what: 'a filter that no store could ask for',
+    command: {
+      op: 'freeze-letters',
+      campaignId: 'c',
+      filter: { reasons: ['\0'] },
+      countMax: 1,
+      lookMax: 1,
+    },
+    message: /reasons contains a NUL/,
+  },
+  {
+    what: 'a time that is none',
+    command: { op: 'purge-archive', queue: 'q', archivedBefore: Number.NaN, countMax: 1 },
+    message: /archivedBefore is NaN/,
+  },
+]
+
+describe('a command about letters or campaigns', () => {
+  it.each(refused)('is refused for $what', ({ command, message }) => {
+    expect(() => checkCommand(command)).toThrow(message)
+  })
+
+  it('is let through when there is nothing wrong with it', () => {
+    const campaign = { id: 'c', place: 0 }
+    checkCommand({ op: 'discard', letters: [{ letterId: 'a', campaign }], reason: 'spam', now: noon })
+  })
+})

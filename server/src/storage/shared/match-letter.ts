@@ -1,0 +1,113 @@
+/**
+ * Whether a letter is what a filter asks for, as far as the letter itself tells. What only its group tells
+ * (origin, reason, slug) the stores resolve to groups first, and the error class as far as groups tell it. Both ask here before they answer, so
+ * that a search means the same in each of them.
+ */
+import { classOf } from '../../core/cause.ts'
+import type { Instant } from '../../core/instant.ts'
+import type { Header, Item } from '../../core/item.ts'
+import { isSameNumber, type JsonNumber } from '../../core/json-number.ts'
+import { textAt } from '../../core/json-text.ts'
+import { arrivedAt } from '../../core/letter.ts'
+import type { ArchiveFilter, LetterFilter, ListedArchived } from '../contract/letters.ts'
+
+export function matchesLetter(item: Item, filter: LetterFilter): boolean {
+  const { queues, states, groupIds, redrives, errorClasses } = filter
+  if (queues !== undefined && !queues.includes(item.queue)) return false
+  if (states !== undefined && !states.includes(listedState(item))) return false
+  if (groupIds !== undefined && (item.groupId === null || !groupIds.includes(item.groupId))) return false
+  if (redrives !== undefined && !isWithin(item.redrives, redrives.min, redrives.max)) return false
+  if (errorClasses !== undefined && !errorClasses.includes(classOf(item.failure))) return false
+  return matchesDetail(item, filter)
+}
+
+/** The same of a letter in the archive. */
+export function matchesArchived({ item, archivedAt }: ListedArchived, filter: ArchiveFilter): boolean {
+  const { archived, sourceIds, ...rest } = filter
+  if (archived !== undefined && !isWithin(archivedAt, archived.from, archived.until)) return false
+  if (sourceIds !== undefined && (item.sourceId === null || !sourceIds.includes(item.sourceId))) return false
+  return matchesLetter(item, rest)
+}
+
+/** What no count and no group can tell. */
+function matchesDetail(item: Item, filter: LetterFilter): boolean {
+  const { died, updated, lastFailed, key, text, header, json, dueBy, arrivedUntil } = filter
+  if (died !== undefined && !isWithin(item.diedAt, died.from, died.until)) return false
+  if (updated !== undefined && !isWithin(item.updatedAt, updated.from, updated.until)) return false
+  if (lastFailed !== undefined) {
+    const at = item.failure?.lastFailedAt ?? null
+    if (!isWithin(at, lastFailed.from, lastFailed.until)) return false
+  }
+  if (dueBy !== undefined && !isWithin(item.letter?.nextRedriveAt ?? null, undefined, dueBy)) return false
+  if (arrivedUntil !== undefined && arrivedAt(item) > arrivedUntil) return false
+  if (key !== undefined && (item.key === null || !isSame(item.key, key))) return false
+  if (text !== undefined && !hasText(item.failure?.message ?? '', text)) return false
+  if (header !== undefined && !item.headers.some((each) => isHeader(each, header))) return false
+  return json === undefined || hasJson(item.payload, json)
+}
+
+function listedState(item: Item) {
+  return item.state === 'waiting' && item.availableAt !== null ? 'scheduled' : item.state
+}
+
+function isWithin(value: Instant | null, min: number | undefined, max: number | undefined): boolean {
+  return value !== null && (min === undefined || value >= min) && (max === undefined || value <= max)
+}
+
+function isSame(a: Uint8Array, b: Uint8Array): boolean {
+  return a.byteLength === b.byteLength && a.every((byte, index) => byte === b[index])
+}
+
+function hasText(message: string, text: string): boolean {
+  return message.toLowerCase().includes(text.toLowerCase())
+}
+
+const decoder = new TextDecoder('utf-8', { fatal: true })
+
+function isHeader([name, value]: Header, wanted: NonNullable<LetterFilter['header']>): boolean {
+  if (name !== wanted.name) return false
+  if (wanted.value === undefined) return true
+  return value !== null && textOf(value) === wanted.value
+}
+
+/** A payload that is no JSON has nothing at any path. */
+function hasJson(payload: Uint8Array, { path, value }: NonNullable<LetterFilter['json']>): boolean {
+  const text = textOf(payload)
+  if (text === undefined) return false
+  let part: unknown
+  try {
+    part = JSON.parse(text)
+  } catch {
+    // Not JSON: a letter that another filter may find.
+    return false
+  }
+  for (const step of path) {
+    if (part === null || typeof part !== 'object') return false
+    if (Array.isArray(part) !== (typeof step === 'number')) return false
+    if (!Object.hasOwn(part, step)) return false
+    part = (part as Record<string | number, unknown>)[step]
+  }
+  if (value === null || typeof value !== 'object') return part === value
+  return typeof part === 'number' && hasNumber(part, text, path, value)
+}
+
+/** Doubles that differ are two numbers for certain, and cost nothing; the same double may have been rounded to. */
+function hasNumber(
+  part: number,
+  text: string,
+  path: readonly (string | number)[],
+  wanted: JsonNumber,
+): boolean {
+  if (part !== Number(wanted.number)) return false
+  const written = textAt(text, path)
+  return written !== undefined && isSameNumber(written, wanted.number)
+}
+
+function textOf(bytes: Uint8Array): string | undefined {
+  try {
+    return decoder.decode(bytes)
+  } catch {
+    // Bytes that are no UTF-8 are no text.
+    return undefined
+  }
+}

@@ -1,0 +1,68 @@
+/**
+ * Whose turn it is among the letters of a campaign. A step takes the next ones of the set, so that they are sent
+ * is said with one number: all up to its place that have no state of their own are. Only letters that are sent
+ * out of turn are written one by one.
+ */
+import type { RedriveRecord } from '../../../core/item.ts'
+import type { NotSent, RedriveLetters } from '../../contract/letters.ts'
+import { hadTurn } from '../../shared/campaign-rules.ts'
+import type { Transaction } from '../transaction.ts'
+import { campaignLetterState, campaignStateCode, moveLetter, sentUntil } from './campaigns.ts'
+
+type Place = NonNullable<RedriveRecord['campaign']>
+
+export interface Turns {
+  whyNot(place: Place | null | undefined): NotSent | undefined
+  send(place: Place | null | undefined): void
+  skip(place: Place | null | undefined, why: string): void
+  /** When all had theirs. */
+  moveOn(): void
+}
+
+export function takeTurns(transaction: Transaction, command: RedriveLetters): Turns {
+  const places = command.letters.flatMap(({ campaign }) => campaign ?? [])
+  return nextTurns(transaction, command, places) ?? anyTurns(transaction, command)
+}
+
+/** Undefined when these are not just the next ones of one campaign. */
+function nextTurns(
+  transaction: Transaction,
+  { now }: RedriveLetters,
+  places: readonly Place[],
+): Turns | undefined {
+  const { database, tally } = transaction
+  const id = places[0]?.id
+  if (id === undefined || places.some((place) => place.id !== id)) return undefined
+  const numbers = new Set(places.map(({ place }) => place))
+  const last = places.reduce((max, { place }) => Math.max(max, place), 0)
+  const next = database.arrays(
+    'select place from campaign_letters where campaign_id = ? and state = ? and place > ? and place <= ? limit +?',
+    id,
+    campaignStateCode('pending'),
+    sentUntil(database, id),
+    last,
+    places.length + 1,
+  )
+  const areNext = next.length === places.length && next.every(([place]) => numbers.has(place as number))
+  if (!areNext || numbers.size !== places.length) return undefined
+  return {
+    whyNot: () => undefined,
+    send: () => {},
+    // All of them are passed, so those that cannot be sent are told apart.
+    skip: (place, why) => place && moveLetter(transaction, place, 'sent', 'skipped', why, now),
+    moveOn: () => {
+      tally.letters.addToCampaign(id, campaignStateCode('pending'), -places.length)
+      tally.letters.addToCampaign(id, campaignStateCode('sent'), places.length)
+      database.run('update campaigns set sent_until = ? where id = ?', last, id)
+    },
+  }
+}
+
+function anyTurns(transaction: Transaction, { now }: RedriveLetters): Turns {
+  return {
+    whyNot: (place) => (place ? hadTurn(campaignLetterState(transaction.database, place)) : undefined),
+    send: (place) => place && moveLetter(transaction, place, 'pending', 'sent', '', null),
+    skip: (place, why) => place && moveLetter(transaction, place, 'pending', 'skipped', why, now),
+    moveOn: () => {},
+  }
+}

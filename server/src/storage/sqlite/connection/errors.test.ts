@@ -1,0 +1,34 @@
+import { describe, expect, it } from 'vitest'
+import { KnownError } from '../../../errors.ts'
+import { receiveError, sendError } from '../threads/thread-messages.ts'
+import { toKnownError } from './errors.ts'
+
+const path = '/srv/redrive/redrive.db'
+
+function failed(errcode: number): Error {
+  return Object.assign(new Error('it said this'), { code: 'ERR_SQLITE_ERROR', errcode })
+}
+
+const folder = Object.assign(new Error(`EACCES: permission denied, mkdir '/srv/redrive'`), { code: 'EACCES' })
+
+describe('an error of SQLite', () => {
+  it.each([
+    ['STORE_FULL', failed(13)],
+    ['STORE_FULL', failed(778)],
+    ['STORE_UNAVAILABLE', failed(266)],
+    ['STORE_UNAVAILABLE', failed(11)],
+    ['STORE_LOCKED', failed(5)],
+    ['STORE_UNWRITABLE', failed(8)],
+    ['STORE_UNWRITABLE', folder],
+    ['STORE_NOT_OURS', failed(26)],
+  ])(
+    'is told as %s, with the path for the log and without it for callers, also from its thread',
+    (code, error) => {
+      const known = receiveError(sendError(toKnownError(error, path)))
+      if (!(known instanceof KnownError)) throw known
+      expect(known).toMatchObject({ code, message: expect.stringContaining(path) })
+      expect(known.publicMessage).toContain('the store')
+      expect(known.publicMessage).not.toContain('/srv')
+    },
+  )
+})

@@ -1,0 +1,19 @@
+import { comeDue } from '../../../core/transitions.ts'
+import type { Advance, Advanced } from '../../contract/storage.ts'
+import type { Transaction } from '../transaction.ts'
+import { applyFate } from './execute-transitions.ts'
+import { itemColumnList, itemOf } from './rows.ts'
+
+// Ties by id: what was produced first becomes available first.
+const dueSql = `select ${itemColumnList} from items where due_at <= ? order by due_at, id limit +?`
+
+export function advance(transaction: Transaction, command: Advance): Advanced {
+  const { database, book } = transaction
+  const rows = database.arrays(dueSql, command.now, command.countMax)
+  const changes = rows.map((row) => {
+    const known = book.byId(row[0] as number)
+    const item = itemOf(row, known.queue.name)
+    return applyFate(transaction, known, item, comeDue(item, known.queue, command.now), command.now)
+  })
+  return { changes, isMore: rows.length === command.countMax }
+}

@@ -1,0 +1,92 @@
+import { later } from '../../../core/instant.ts'
+import type { Import, Imported, Produce, Produced } from '../../contract/storage.ts'
+import { checkSameItems, itemsDigest } from '../../shared/items-digest.ts'
+import { importedItem, producedItem } from '../../shared/new-item.ts'
+import { checkImport } from '../../shared/queue-checks.ts'
+import type { KnownQueue } from '../queues/queues.ts'
+import type { Transaction } from '../transaction.ts'
+import { acceptItem, insertItem } from './items.ts'
+
+export function produce(transaction: Transaction, command: Produce): Produced {
+  const { book, tally } = transaction
+  const known = book.at(command.queue, command.partition)
+  const digest = command.once ? itemsDigest(command.items) : ''
+  const before = command.once && findKey(transaction, known, command, command.once, digest)
+  if (before) return before
+  const ids = book.nextIds(known, command.partition, command.now, command.items.length, tally)
+  for (const [index, id] of ids.entries()) {
+    insertItem(transaction, known, producedItem(command, index, known.queue, id))
+  }
+  tally.add(known.id, command.partition, 'accepted', ids.length)
+  if (command.once) keepKey(transaction, known, command, command.once, ids, digest)
+  return {
+    ids,
+    partition: command.partition,
+    deadline: later(command.now, known.queue.leaseUs),
+    isRepeat: false,
+  }
+}
+
+type Once = NonNullable<Produce['once']>
+
+function findKey(
+  { database }: Transaction,
+  known: KnownQueue,
+  command: Produce,
+  once: Once,
+  digest: string,
+): Produced | undefined {
+  const sql = 'select partition, ids, digest from produce_keys where queue_id = ? and key = ? and until > ?'
+  const row = database.get(sql, known.id, once.key, command.now)
+  if (row === undefined) return undefined
+  checkSameItems(command, digest, row.digest)
+  return {
+    ids: JSON.parse(row.ids as string) as string[],
+    partition: row.partition as number,
+    deadline: later(command.now, known.queue.leaseUs),
+    isRepeat: true,
+  }
+}
+
+/** Each key that comes takes a few with it whose time is over, so that they never add up. */
+const forgotten = 10
+
+function keepKey(
+  { database }: Transaction,
+  known: KnownQueue,
+  command: Produce,
+  once: Once,
+  ids: readonly string[],
+  digest: string,
+): void {
+  database.run(
+    'delete from produce_keys where (queue_id, key) in (select queue_id, key from produce_keys where until <= ? order by until limit +?)',
+    command.now,
+    forgotten,
+  )
+  database.run(
+    'insert or replace into produce_keys (queue_id, key, partition, ids, digest, until) values (?, ?, ?, ?, ?, ?)',
+    known.id,
+    once.key,
+    command.partition,
+    JSON.stringify(ids),
+    digest,
+    once.until,
+  )
+}
+
+export function importItems(transaction: Transaction, command: Import): Imported[] {
+  const { book, tally } = transaction
+  const known = book.at(command.queue, command.partition)
+  checkImport(known.queue, command.items)
+  const ids = book.nextIds(known, command.partition, command.now, command.items.length, tally)
+  const random = () => book.chance()
+  return ids.map((id, index) => {
+    const item = importedItem(command, index, known.queue, id, random)
+    const times = { createdAt: item.createdAt, expireDeadline: item.expireDeadline }
+    if (acceptItem(transaction, known, item)) return { id: item.id, ...times }
+    const sql = 'select root_id from items where queue_id = ? and source_id = ?'
+    const there = transaction.database.array(sql, known.id, item.sourceId)
+    return { id: null, thereId: there?.[0] as string, ...times }
+  })
+}

@@ -1,0 +1,92 @@
+import { guardedClass } from '../../../core/letter-class.ts'
+import type { Clear, Delete, ListedState, Results } from '../../contract/storage.ts'
+import { queueEntries, removalDetails } from '../../shared/audit-entries.ts'
+import { stepOf } from '../../shared/byte-budget.ts'
+import { checkOpenLetters } from '../../shared/queue-checks.ts'
+import { insertAudit } from '../audit/audit.ts'
+import type { Values } from '../connection/database.ts'
+import { forgetLetter, loseTrack } from '../letters/redrive-ends.ts'
+import type { KnownQueue } from '../queues/queues.ts'
+import type { Transaction } from '../transaction.ts'
+import { lightColumnList, remove } from './items.ts'
+import { itemOf, listedCodes } from './rows.ts'
+
+export function deleteItems(transaction: Transaction, command: Delete): { removed: number } {
+  const known = transaction.book.at(command.queue, command.partition)
+  const sql = `select ${lightColumnList} from items where queue_id = ? and partition = ? and id = ?`
+  const rows: Values[] = []
+  for (const id of new Set(command.ids)) {
+    const row = transaction.database.array(sql, known.id, command.partition, id)
+    if (row !== undefined) rows.push(row)
+  }
+  const { removed, details, ids } = removeAll(transaction, known, rows)
+  const told = { ids: ids.slice(0, idsToldMax), ...details }
+  insertAudit(transaction.database, queueEntries(command.trace, command.queue, removed, told))
+  return { removed }
+}
+
+const idsToldMax = 1_000
+
+export function clear(transaction: Transaction, command: Clear): Results['clear'] {
+  const known =
+    command.partition === undefined
+      ? transaction.book.get(command.queue)
+      : transaction.book.at(command.queue, command.partition)
+  const states = [
+    ...(command.isWaiting ? ['(state = 0 and available_at is null)'] : []),
+    ...(command.isScheduled ? ['(state = 0 and available_at is not null)'] : []),
+    ...(command.isLeased ? ['state = 1'] : []),
+  ]
+  if (states.length === 0) return { removed: 0, isMore: false }
+  if (command.isForced !== true) {
+    checkOpen(transaction, known, [
+      ...(command.isWaiting ? ['waiting' as const] : []),
+      ...(command.isScheduled ? ['scheduled' as const] : []),
+      ...(command.isLeased ? ['leased' as const] : []),
+    ])
+  }
+  const sql = `select ${lightColumnList}, length(payload) from items where queue_id = ? and partition between ? and ? and (${states.join(' or ')})
+    order by id limit +?`
+  const { partition, countMax } = command
+  const first = partition ?? 0
+  const last = partition ?? known.queue.partitions - 1
+  const rows = transaction.database.arrays(sql, known.id, first, last, countMax)
+  const { step, isMore } = stepOf(rows, (row) => row.at(-1) as number, countMax)
+  const { removed, details } = removeAll(transaction, known, step)
+  insertAudit(transaction.database, queueEntries(command.trace, command.queue, removed, details))
+  return { removed, isMore }
+}
+
+/** Letters of a class that is guarded are not erased by the way. */
+export function checkOpen(
+  { database, tally }: Transaction,
+  { id, queue }: KnownQueue,
+  states: readonly ListedState[],
+): void {
+  if (queue.letterClass !== guardedClass) return
+  tally.flush(database)
+  const codes = JSON.stringify(states.map((state) => listedCodes[state]))
+  const sql = `select coalesce(sum(n), 0) from letter_counts
+    where queue_id = ? and state in (select value from json_each(?))`
+  checkOpenLetters(queue, database.array(sql, id, codes)?.[0] as number)
+}
+
+function removeAll(
+  transaction: Transaction,
+  known: KnownQueue,
+  rows: readonly Values[],
+): { removed: number; details: ReturnType<typeof removalDetails>; ids: string[] } {
+  const letters: Record<string, number> = {}
+  const ids: string[] = []
+  for (const row of rows) {
+    const item = itemOf(row, known.queue.name)
+    const state = item.state === 'waiting' && item.availableAt !== null ? 'scheduled' : item.state
+    ids.push(item.id)
+    if (item.origin !== null) letters[state] = (letters[state] ?? 0) + 1
+    remove(transaction, known, item)
+    transaction.tally.add(known.id, item.partition, 'deleted')
+    if (item.origin !== null) forgetLetter(transaction, item)
+    loseTrack(transaction, item)
+  }
+  return { removed: rows.length, details: removalDetails(rows.length, letters), ids }
+}

@@ -1,0 +1,114 @@
+import type { Leased } from '../../../core/item.ts'
+import { isRedriving } from '../../../core/letter.ts'
+import { complete as completed, giveBack, unlease as unleasedItem } from '../../../core/transitions.ts'
+import type { Change, Complete, Extend, Refusal, Retry, Settled, Unlease } from '../../contract/storage.ts'
+import type { Values } from '../connection/database.ts'
+import type { KnownQueue } from '../queues/queues.ts'
+import type { Transaction } from '../transaction.ts'
+import { applyFate } from './execute-transitions.ts'
+import { rewrite } from './items.ts'
+import { itemColumnList, itemOf, stateCodes } from './rows.ts'
+
+/** Only what decides: most items are completed and gone, and their payload need not be read for that. */
+const lightSql = `select rowid, state, created_at, lease_deadline,
+    origin is null and letter_id is null as is_plain
+  from items where queue_id = ? and partition = ? and id = ?`
+const deleteSql = 'delete from items where rowid = ?'
+
+export function complete(transaction: Transaction, command: Complete): Settled {
+  const { database, book, tally } = transaction
+  const known = book.at(command.queue, command.partition)
+  const rows = command.ids.map((id) => database.array(lightSql, known.id, command.partition, id))
+  const isPlain = (row: Values | undefined) => row?.[1] === stateCodes.leased && row[4] === 1
+  if (known.queue.keepDoneUs > 0 || !rows.every(isPlain) || new Set(command.ids).size < rows.length) {
+    return settle(transaction, command, command.ids, (held, item) =>
+      applyFate(transaction, held, item, completed(item, held.queue), command.now),
+    )
+  }
+  const place = { queue: command.queue, partition: command.partition }
+  const changes = rows.map((row, index): Change => {
+    const [rowid, , createdAt, deadline] = row as Values
+    database.run(deleteSql, rowid as number)
+    tally.removeLeased(known.id, place.partition, createdAt as number, deadline as number)
+    const from = {
+      fromId: command.ids[index] as string,
+      fromQueue: place.queue,
+      fromPartition: place.partition,
+    }
+    return { ...place, ...from, to: 'removed', because: 'complete', id: null, failure: null }
+  })
+  tally.add(known.id, place.partition, 'completed', changes.length)
+  return { isSettled: true, changes }
+}
+
+export function retry(transaction: Transaction, command: Retry): Settled {
+  const ids = command.items.map((item) => item.id)
+  return settle(transaction, command, ids, (known, item, index) => {
+    const given = command.items[index] as Retry['items'][number]
+    return applyFate(transaction, known, item, giveBack(item, given, known.queue, command.now), command.now)
+  })
+}
+
+const extendSql = `update items set lease_deadline = ?, due_at = ?, updated_at = ?
+  where queue_id = ? and partition = ? and id = ?`
+
+export function extend(transaction: Transaction, command: Extend): Settled {
+  return settle(transaction, command, command.ids, (known, item): Change => {
+    const { deadline, now, partition } = command
+    transaction.database.run(extendSql, deadline, deadline, now, known.id, partition, item.id)
+    transaction.tally.leave(known.id, item)
+    transaction.tally.enter(known.id, { ...item, lease: { ...item.lease, deadline } })
+    const place = { queue: item.queue, partition, id: item.id }
+    return {
+      ...place,
+      fromId: item.id,
+      fromQueue: item.queue,
+      fromPartition: partition,
+      to: 'leased',
+      because: 'extend',
+      failure: item.failure,
+    }
+  })
+}
+
+export function unlease(transaction: Transaction, command: Unlease): { unleased: number } {
+  const { database, book } = transaction
+  const known = book.at(command.queue, command.partition)
+  let unleased = 0
+  for (const id of command.ids) {
+    const row = database.array(findSql, known.id, command.partition, id)
+    const item = row && itemOf(row, command.queue)
+    if (item?.state !== 'leased' || isRedriving(item)) continue
+    rewrite(transaction, known, item, unleasedItem(item, command.now))
+    unleased++
+  }
+  return { unleased }
+}
+
+const findSql = `select ${itemColumnList} from items where queue_id = ? and partition = ? and id = ?`
+
+/** All or nothing: looks at every item first, and touches none when one is refused. */
+function settle(
+  { database, book }: Transaction,
+  command: Readonly<{ queue: string; partition: number }>,
+  ids: readonly string[],
+  act: (known: KnownQueue, item: Leased, index: number) => Change,
+): Settled {
+  const known = book.at(command.queue, command.partition)
+  const refused: Refusal[] = []
+  const held: Leased[] = []
+  const seen = new Set<string>()
+  for (const id of ids) {
+    const row = seen.has(id) ? undefined : database.array(findSql, known.id, command.partition, id)
+    const item = row && itemOf(row, command.queue)
+    seen.add(id)
+    if (item?.state === 'leased' && !isRedriving(item)) held.push(item)
+    else
+      refused.push({
+        id,
+        why: item?.state === 'waiting' && item.availableAt === null ? 'not-leased' : 'missing',
+      })
+  }
+  if (refused.length > 0) return { isSettled: false, refused }
+  return { isSettled: true, changes: held.map((item, index) => act(known, item, index)) }
+}

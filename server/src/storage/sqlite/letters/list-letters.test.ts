@@ -1,0 +1,91 @@
+import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { aFailure, anOrigin, bytes, minute, noon } from '../../../../test/make.ts'
+import type { LetterFilter, LetterOrder } from '../../contract/letters.ts'
+import type { Bound, Database, Values } from '../connection/database.ts'
+import { openFile } from '../connection/database-file.ts'
+import { Writer } from '../write.ts'
+import { findLetters } from './list-letters.ts'
+
+let database: Database
+const asked = new Set<string>()
+
+beforeEach(() => {
+  database = openFile(':memory:', 'full')
+  const writer = new Writer(database, Math.random, () => noon)
+  const items = Array.from({ length: 40 }, (_, number) => ({
+    payload: bytes('{}'),
+    key: bytes(`key-${number}`),
+    origin: anOrigin({ name: `topic-${number % 2}` }),
+    failure: aFailure({ errorClass: `Class${number % 4}` }),
+    diedAt: noon + number * minute,
+  }))
+  const [outcome] = writer.write([
+    [
+      { op: 'create-queue', queue: { name: 'dead' }, now: noon },
+      { op: 'import', queue: 'dead', partition: 0, items, now: noon },
+    ],
+  ])
+  expect(outcome?.isOk).toBe(true)
+  asked.clear()
+  const { arrays } = database
+  database.arrays = (sql: string, ...values: Bound[]): Values[] => {
+    asked.add(sql)
+    return arrays.call(database, sql, ...values)
+  }
+})
+afterEach(() => database.close())
+
+function find(filter: LetterFilter, order: LetterOrder = 'diedAt', countMax = 5) {
+  const after = { value: noon, id: '' }
+  return findLetters(database, { filter, order, isDescending: false, after, countMax, lookMax: 100 })
+}
+
+/** How the places of letters were read, as SQLite plans it. */
+function plans(): string[] {
+  return [...asked]
+    .filter((sql) => sql.includes('rowid from items'))
+    .flatMap((sql) => database.all(`explain query plan ${sql}`).map((row) => String(row.detail)))
+}
+
+describe('the places of letters in an order', () => {
+  const parts: readonly (readonly [string, LetterFilter, LetterOrder, RegExp])[] = [
+    [
+      'a queue',
+      { queues: ['dead'] },
+      'diedAt',
+      /COVERING INDEX items_died \(queue_id=\? AND letter_state=\? AND/,
+    ],
+    [
+      'an error class',
+      { errorClasses: ['Class1'] },
+      'diedAt',
+      /COVERING INDEX items_group \(group_id=\? AND/,
+    ],
+    ['redrives', { redrives: { min: 0, max: 2 } }, 'diedAt', /COVERING INDEX items_group/],
+    ['the last change', { states: ['waiting'] }, 'updatedAt', /COVERING INDEX items_updated/],
+    ['a key', { key: bytes('key-7') }, 'diedAt', /INDEX items_key \(key_run=\? AND key=\? AND/],
+    ['what is due', { dueBy: noon }, 'diedAt', /INDEX items_redrive/],
+  ]
+
+  it.each(parts)(
+    'by %s are read from one part of an index each, sorted already',
+    (_, filter, order, plan) => {
+      find(filter, order)
+      expect(plans().length).toBeGreaterThan(0)
+      for (const detail of plans()) expect(detail).toMatch(plan)
+    },
+  )
+
+  it('from many parts are merged into one order', () => {
+    const { places, next } = find({ errorClasses: ['Class0', 'Class1', 'Class2'] }, 'diedAt', 6)
+    const sql = 'select died_at from items where rowid = ?'
+    const died = places.map(({ rowid }) => ((database.array(sql, rowid)?.[0] as number) - noon) / minute)
+    expect(died).toEqual([0, 1, 2, 4, 5, 6])
+    expect(next?.value).toBe(noon + 6 * minute)
+  })
+
+  it('tell that there is nothing more exactly at the end', () => {
+    expect(find({ errorClasses: ['Class3'] }, 'diedAt', 10).next).toBeNull()
+    expect(find({ errorClasses: ['Class3'] }, 'diedAt', 9).next).not.toBeNull()
+  })
+})

@@ -1,0 +1,25 @@
+import type { Item } from '../../../core/item.ts'
+import { postponeRedrive } from '../../../core/letter.ts'
+import type { Postponed, PostponeRedrives } from '../../contract/letters.ts'
+import { exhaustEntries } from '../../shared/audit-entries.ts'
+import { insertAudit } from '../audit/audit.ts'
+import { rewrite } from '../items/items.ts'
+import type { Transaction } from '../transaction.ts'
+import { findToSend } from './redrive-ends.ts'
+
+export function postponeRedrives(transaction: Transaction, command: PostponeRedrives): Postponed {
+  const { until, now } = command
+  const changed: Item[] = []
+  // Each once, though it may still be due then.
+  for (const letterId of new Set(command.letterIds)) {
+    const found = findToSend(transaction, letterId)
+    if (found === undefined) continue
+    const after = postponeRedrive(found.letter, found.known.queue.redrive, until, now)
+    if (after === undefined) continue
+    rewrite(transaction, found.known, found.letter, after)
+    changed.push(after)
+  }
+  insertAudit(transaction.database, exhaustEntries(command.trace, changed))
+  const exhausted = changed.filter(({ state }) => state === 'dead').length
+  return { postponed: changed.length - exhausted, exhausted }
+}

@@ -1,0 +1,105 @@
+/**
+ * How the redrive of a letter ends: its item completed, died again, or is gone; or nobody said anything in
+ * time. In the transaction of what ended it, with the campaign that sent it.
+ */
+import type { Instant } from '../../../core/instant.ts'
+import type { Item, Leased } from '../../../core/item.ts'
+import { endRedrive, isRedriving, type RedriveEnd } from '../../../core/letter.ts'
+import { outcomeUnknown } from '../../../core/transitions.ts'
+import { endCampaignLetter } from '../campaigns/campaigns.ts'
+import { lightColumnList, rewrite } from '../items/items.ts'
+import { itemColumns, itemOf } from '../items/rows.ts'
+import type { KnownQueue } from '../queues/queues.ts'
+import type { Transaction } from '../transaction.ts'
+
+export type FoundLetter = Readonly<{ known: KnownQueue; letter: Item; rowid: number }>
+
+/** The first condition is that of the index, word for word. */
+export const isLetterSql = '(source_id is not null or group_id is not null) and group_id is not null'
+const findSql = `select ${lightColumnList}, rowid from items where ${isLetterSql} and root_id = ?`
+/** Why it failed is not asked for when it is sent. */
+const findToSendSql = findSql
+  .replace(', failure,', ', null as failure,')
+  .replace(', history,', ', null as history,')
+const rowidPlace = itemColumns.length
+
+/** A live letter, without its bytes. */
+export function findLetter(transaction: Transaction, letterId: string): FoundLetter | undefined {
+  return find(transaction, findSql, letterId)
+}
+
+/** The same without its failures. */
+export function findToSend(transaction: Transaction, letterId: string): FoundLetter | undefined {
+  return find(transaction, findToSendSql, letterId)
+}
+
+function find({ database, book }: Transaction, sql: string, letterId: string): FoundLetter | undefined {
+  const row = database.array(sql, letterId)
+  if (row === undefined) return undefined
+  const known = book.byId(row[0] as number)
+  return { known, letter: itemOf(row, known.queue.name), rowid: row[rowidPlace] as number }
+}
+
+/** Why no live letter was found. */
+export function whyNotThere({ database }: Transaction, letterId: string): 'missing' | 'archived' {
+  const sql = 'select 1 from archive where root_id = ? and group_id is not null'
+  return database.array(sql, letterId) === undefined ? 'missing' : 'archived'
+}
+
+type Redrive = Pick<Item, 'letterId' | 'redrives'>
+
+/** The letter that waits for the outcome of this item; undefined when it waits for another, or for none. */
+export function letterOf(
+  transaction: Transaction,
+  item: Redrive,
+): Readonly<{ known: KnownQueue; letter: Leased }> | undefined {
+  if (item.letterId === null) return undefined
+  const found = findLetter(transaction, item.letterId)
+  if (found?.letter.state !== 'leased' || !isRedriving(found.letter)) return undefined
+  if (found.letter.letter?.redrives[0]?.number !== item.redrives) return undefined
+  return { known: found.known, letter: found.letter }
+}
+
+export function endLetter(
+  transaction: Transaction,
+  known: KnownQueue,
+  letter: Leased,
+  end: Omit<RedriveEnd, 'chance'>,
+): Item {
+  const campaign = letter.letter?.redrives[0]?.campaign
+  const after = endRedrive(letter, { ...end, chance: transaction.book.chance() }, known.queue.redrive)
+  rewrite(transaction, known, letter, after)
+  if (campaign) endCampaignLetter(transaction, campaign, end.outcome, end.at)
+  return after
+}
+
+/** The item was processed: says so if a letter waited for that. */
+export function resolveLetter(
+  transaction: Transaction,
+  item: Redrive,
+  now: Instant,
+): Readonly<{ outcome?: 'resolved' }> {
+  const found = letterOf(transaction, item)
+  if (found === undefined) return {}
+  endLetter(transaction, found.known, found.letter, { outcome: 'resolved', failure: null, at: now })
+  return { outcome: 'resolved' }
+}
+
+/** The item is gone, and nobody can tell whether it was processed. */
+export function loseTrack(transaction: Transaction, item: Redrive): void {
+  const found = letterOf(transaction, item)
+  if (found === undefined) return
+  const at = transaction.now()
+  const failure = outcomeUnknown(found.letter, at)
+  endLetter(transaction, found.known, found.letter, { outcome: 'unknown', failure, at })
+}
+
+/** Of a letter that is deleted while it is under way the campaign will hear nothing more. */
+export function forgetLetter(
+  transaction: Transaction,
+  letter: Pick<Item, 'state' | 'letter' | 'rootId'>,
+): void {
+  transaction.database.run('delete from letter_edits where letter_id = ?', letter.rootId)
+  const campaign = letter.letter?.redrives[0]?.campaign
+  if (campaign && isRedriving(letter)) endCampaignLetter(transaction, campaign, 'unknown', transaction.now())
+}

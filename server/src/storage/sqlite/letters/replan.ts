@@ -1,0 +1,45 @@
+import type { Item } from '../../../core/item.ts'
+import { replanRedrive } from '../../../core/letter.ts'
+import type { Queue } from '../../../core/queue.ts'
+import type { Replanned, ReplanRedrives } from '../../contract/letters.ts'
+import { exhaustEntries } from '../../shared/audit-entries.ts'
+import { policyText } from '../../shared/queue-row.ts'
+import { insertAudit } from '../audit/audit.ts'
+import type { Values } from '../connection/database.ts'
+import { lightColumnList, rewrite } from '../items/items.ts'
+import { itemOf } from '../items/rows.ts'
+import type { Transaction } from '../transaction.ts'
+import { findLetters } from './list-letters.ts'
+
+const rowSql = `select ${lightColumnList} from items where rowid = ?`
+
+export function replanRedrives(transaction: Transaction, command: ReplanRedrives): Replanned {
+  const { database, book, tally } = transaction
+  const { countMax, now } = command
+  const known = book.get(command.queue)
+  const { replannedUntil, ...queue } = known.queue
+  if (replannedUntil === undefined) return { changed: 0, isMore: false }
+  // What this transaction changed so far is found by its counts, too.
+  tally.flush(database)
+  const { places, next } = findLetters(database, {
+    filter: { queues: [queue.name], states: ['waiting', 'scheduled', 'leased'] },
+    order: 'diedAt',
+    isDescending: false,
+    ...(replannedUntil !== null && { after: replannedUntil }),
+    countMax,
+    lookMax: countMax,
+  })
+  const changed: Item[] = []
+  for (const { rowid } of places) {
+    const letter = itemOf(database.array(rowSql, rowid) as Values, queue.name)
+    const after = replanRedrive(letter, queue.redrive, now, book.chance())
+    if (after === undefined) continue
+    rewrite(transaction, known, letter, after)
+    changed.push(after)
+  }
+  insertAudit(database, exhaustEntries(command.trace, changed))
+  const told: Queue = next === null ? queue : { ...queue, replannedUntil: next }
+  database.run('update queues set policy = ? where id = ?', policyText(told), known.id)
+  known.queue = told
+  return { changed: changed.length, isMore: next !== null }
+}

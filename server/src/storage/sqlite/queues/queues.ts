@@ -1,0 +1,183 @@
+import type { Instant } from '../../../core/instant.ts'
+import { nextKsuids } from '../../../core/ksuid.ts'
+import { changedQueue, newQueue, type Queue } from '../../../core/queue.ts'
+import { KnownError } from '../../../errors.ts'
+import type { CreateQueue, QueuesQuery, UpdateQueue } from '../../contract/storage.ts'
+import {
+  checkChangedTimes,
+  checkDeadQueue,
+  checkHasNoLetters,
+  gainsDeadQueue,
+  partitionNotFound,
+  queueNotFound,
+} from '../../shared/queue-checks.ts'
+import { policyText, queueOf } from '../../shared/queue-row.ts'
+import type { Database, Row } from '../connection/database.ts'
+import type { Tally } from '../counts/counts.ts'
+
+/** A queue with its row id. */
+export type KnownQueue = { readonly id: number; queue: Queue }
+
+/**
+ * The queues as the one writer of this file sees them. It may keep them in memory because a SQLite
+ * store has a single server; whoever rolls back must call `forget`.
+ */
+export class QueueBook {
+  readonly #database: Database
+  readonly #random: () => number
+  readonly #byName = new Map<string, KnownQueue>()
+  readonly #byId = new Map<number, KnownQueue>()
+  /** Not forgotten when something is undone: ids that were given and not kept are only a gap. */
+  readonly #newest = new Map<string, string>()
+
+  constructor(database: Database, random: () => number) {
+    this.#database = database
+    this.#random = random
+  }
+
+  get(name: string): KnownQueue {
+    const known = this.find(name)
+    if (known === undefined) throw queueNotFound(name)
+    return known
+  }
+
+  find(name: string): KnownQueue | undefined {
+    const known = this.#byName.get(name)
+    if (known !== undefined) return known
+    return this.#learn(this.#database.get('select * from queues where name = ?', name))
+  }
+
+  byId(id: number): KnownQueue {
+    const known =
+      this.#byId.get(id) ?? this.#learn(this.#database.get('select * from queues where id = ?', id))
+    if (known === undefined) throw new Error(`items of queue ${id} are left without their queue`)
+    return known
+  }
+
+  /** The queue, when it has that partition. */
+  at(name: string, partition: number): KnownQueue {
+    const known = this.get(name)
+    if (!Number.isInteger(partition) || partition < 0 || partition >= known.queue.partitions) {
+      throw partitionNotFound(name, partition, known.queue.partitions)
+    }
+    return known
+  }
+
+  /** Above every id that was ever given in the partition, also after a crash with the clock set back. */
+  nextIds(known: KnownQueue, partition: number, now: Instant, count: number, tally: Tally): string[] {
+    const key = `${known.id}/${partition}`
+    const ids = nextKsuids(
+      this.#newest.get(key) ?? this.#stored(known.id, partition),
+      now,
+      count,
+      this.#random,
+    )
+    const newest = ids.at(-1)
+    if (newest !== undefined) {
+      this.#newest.set(key, newest)
+      tally.newest(known.id, partition, newest)
+    }
+    return ids
+  }
+
+  /** In [0, 1): chance comes in from outside. */
+  chance(): number {
+    return this.#random()
+  }
+
+  /** What was read or counted on in memory may have been undone: read it anew. */
+  forget(): void {
+    this.#byName.clear()
+    this.#byId.clear()
+  }
+
+  #stored(queueId: number, partition: number): string | undefined {
+    const sql = 'select last_id from counts where queue_id = ? and partition = ?'
+    return (this.#database.get(sql, queueId, partition)?.last_id as string | undefined) || undefined
+  }
+
+  #learn(row: Row | undefined): KnownQueue | undefined {
+    if (row === undefined) return undefined
+    const queue = queueOf(row)
+    const known: KnownQueue = { id: row.id as number, queue }
+    this.#byName.set(queue.name, known)
+    this.#byId.set(known.id, known)
+    return known
+  }
+}
+
+export function createQueue(database: Database, book: QueueBook, command: CreateQueue): Queue {
+  const queue = newQueue(command.queue, command.now)
+  if (book.find(queue.name) !== undefined) {
+    throw new KnownError('QUEUE_EXISTS', `queue ${queue.name} exists already`)
+  }
+  checkDeadQueue(queue.name, queue.deadQueue, book.find(queue.deadQueue ?? '')?.queue, false)
+  database.run(
+    `insert into queues (name, namespace, partitions, dead_queue, policy, created_at, updated_at)
+     values (?, ?, ?, ?, ?, ?, ?)`,
+    queue.name,
+    queue.namespace,
+    queue.partitions,
+    queue.deadQueue,
+    policyText(queue),
+    queue.createdAt,
+    queue.updatedAt,
+  )
+  const { id } = book.get(queue.name)
+  for (let partition = 0; partition < queue.partitions; partition++) {
+    database.run('insert into counts (queue_id, partition) values (?, ?)', id, partition)
+  }
+  return queue
+}
+
+export function updateQueue(database: Database, book: QueueBook, command: UpdateQueue): Queue {
+  const known = book.get(command.name)
+  const queue = changedQueue(known.queue, command.changes, command.now)
+  checkChangedTimes(command.changes, queue)
+  const isDeadQueue = namedAsDeadQueueBy(database, queue.name) !== undefined
+  checkDeadQueue(queue.name, queue.deadQueue, book.find(queue.deadQueue ?? '')?.queue, isDeadQueue)
+  // Letters have groups, which stay as long as their queue.
+  if (gainsDeadQueue(known.queue, queue)) {
+    checkHasNoLetters(
+      queue,
+      database.get('select 1 from groups where queue_id = ? limit 1', known.id) !== undefined,
+    )
+  }
+  database.run(
+    'update queues set dead_queue = ?, policy = ?, updated_at = ? where id = ?',
+    queue.deadQueue,
+    policyText(queue),
+    queue.updatedAt,
+    known.id,
+  )
+  known.queue = queue
+  return queue
+}
+
+export function getQueue(database: Database, name: string): Queue | null {
+  const row = database.get('select * from queues where name = ?', name)
+  return row === undefined ? null : queueOf(row)
+}
+
+export function listQueues(database: Database, query: QueuesQuery): Queue[] {
+  const rows =
+    query.namespace === undefined
+      ? database.all(
+          'select * from queues where name >= ? order by name limit +?',
+          query.from ?? '',
+          query.countMax,
+        )
+      : database.all(
+          'select * from queues where name >= ? and namespace = ? order by name limit +?',
+          query.from ?? '',
+          query.namespace,
+          query.countMax,
+        )
+  return rows.map(queueOf)
+}
+
+export function namedAsDeadQueueBy(database: Database, name: string): string | undefined {
+  return database.get('select name from queues where dead_queue = ? limit 1', name)?.name as
+    | string
+    | undefined
+}

@@ -1,0 +1,91 @@
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { describe, expect, it } from 'vitest'
+import { aFailure, anOrigin, noon } from '../../../../test/make.ts'
+import type { Command } from '../../contract/storage.ts'
+import { openSqlite } from '../sqlite-storage.ts'
+import { stepsBack, Turns } from './background-throttle.ts'
+
+describe('work on many letters', () => {
+  it('is what changes dozens of them, and is not captured', () => {
+    const archive = (countMax: number): Command => ({
+      op: 'archive',
+      queue: 'dead',
+      endedBefore: noon,
+      countMax,
+      now: noon,
+    })
+    const lock = { name: 'retention', token: 1 }
+    expect(stepsBack([{ op: 'fence', lock }, archive(1_000)])).toBe(true)
+    expect(stepsBack([{ op: 'fence', lock }, archive(10)])).toBe(false)
+    const items = Array.from({ length: 1_000 }, () => ({ payload: new Uint8Array(1) }))
+    expect(stepsBack([{ op: 'import', queue: 'dead', partition: 0, items, now: noon }])).toBe(false)
+    expect(stepsBack([{ op: 'produce', queue: 'work', partition: 0, items, now: noon }])).toBe(false)
+  })
+
+  it('rests four times as long as it took while others write', () => {
+    const turns = new Turns<string>()
+    expect(turns.waitMs(0)).toBeUndefined()
+    turns.add('first')
+    turns.add('second')
+    expect(turns.waitMs(0)).toBe(0)
+    expect(turns.take()).toBe('first')
+    turns.noteDone(40, 40)
+    for (let nowMs = 40; nowMs <= 180; nowMs += 10) turns.noteOthers(nowMs)
+    expect(turns.waitMs(180)).toBe(20)
+    for (let nowMs = 190; nowMs <= 200; nowMs += 10) turns.noteOthers(nowMs)
+    expect(turns.waitMs(200)).toBe(0)
+    expect(turns.take()).toBe('second')
+    expect(turns.waitMs(200)).toBeUndefined()
+  })
+
+  it('does not rest when nobody else is there, and never for long', () => {
+    const turns = new Turns<string>()
+    turns.add('work')
+    turns.noteDone(10_000, 0)
+    turns.noteOthers(0)
+    expect(turns.waitMs(5)).toBe(15)
+    expect(turns.waitMs(20)).toBe(0)
+    turns.noteOthers(495)
+    expect(turns.waitMs(495)).toBe(5)
+  })
+
+  it('lets a queue write in between', async () => {
+    const folder = mkdtempSync(join(tmpdir(), 'redrive-turns-'))
+    const storage = await openSqlite({ kind: 'sqlite', path: join(folder, 'redrive.db') })
+    try {
+      const letter = { payload: new Uint8Array(100), origin: anOrigin(), failure: aFailure() }
+      const items = Array.from({ length: 1_000 }, () => letter)
+      const [, , imported] = await storage.write([
+        { op: 'create-queue', queue: { name: 'dead' }, now: noon },
+        { op: 'create-queue', queue: { name: 'work' }, now: noon },
+        { op: 'import', queue: 'dead', partition: 0, items, now: noon },
+      ])
+      const ended: string[] = []
+      const discards = Array.from({ length: 10 }, async (_, part) => {
+        const letters = imported.slice(part * 100, (part + 1) * 100).map(({ id }) => ({ letterId: id ?? '' }))
+        const [results] = await storage.write([{ op: 'discard', letters, reason: 'test', now: noon }])
+        expect(results.every(({ isDiscarded }) => isDiscarded)).toBe(true)
+        ended.push('discard')
+      })
+      let isOver = false
+      const produce = async () => {
+        while (!isOver) {
+          const item = { payload: new Uint8Array(1) }
+          await storage.write([{ op: 'produce', queue: 'work', partition: 0, items: [item], now: noon }])
+          ended.push('produce')
+        }
+      }
+      const producing = produce()
+      await Promise.all(discards)
+      isOver = true
+      await producing
+      const between = ended.slice(ended.indexOf('discard'), ended.lastIndexOf('discard'))
+      expect(between).toContain('produce')
+    } finally {
+      await storage.close()
+      rmSync(folder, { recursive: true })
+    }
+  })
+})

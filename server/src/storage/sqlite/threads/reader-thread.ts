@@ -1,0 +1,31 @@
+/** The thread that owns the reading connection, so that a long list never holds up a commit. */
+import { parentPort, workerData } from 'node:worker_threads'
+import { Database } from '../connection/database.ts'
+import { read } from './read.ts'
+import { type Opened, pack, type Reply, type Request, sendError, type ThreadData } from './thread-messages.ts'
+
+const port = parentPort
+if (port === null) throw new Error('the reader runs as a thread')
+const { path } = workerData as ThreadData
+
+try {
+  const database = new Database(path, { isReadOnly: true })
+  database.exec('pragma cache_size = -65536; pragma temp_store = memory')
+  const say = (reply: Reply | Opened) => port.postMessage(reply)
+  port.on('message', (request: Request) => {
+    try {
+      if (request.ask === 'read')
+        return say({ call: request.call, value: pack(read(database, request.what)) })
+      if (request.ask !== 'close') throw new Error(`the reader cannot ${request.ask}`)
+      database.close()
+      say({ call: request.call, value: pack(null) })
+      port.close()
+    } catch (error) {
+      say({ call: request.call, error: sendError(error) })
+    }
+  })
+  say({ isOpen: true })
+} catch (error) {
+  port.postMessage({ isOpen: false, error: sendError(error) } satisfies Opened)
+  port.close()
+}

@@ -1,0 +1,74 @@
+import { Worker } from 'node:worker_threads'
+import { KnownError } from '../../../errors.ts'
+import {
+  type Opened,
+  type Reply,
+  type Request,
+  receiveError,
+  type ThreadData,
+  unpack,
+} from './thread-messages.ts'
+
+type ThreadName = 'writer-thread' | 'reader-thread' | 'checkpoint-thread'
+type Asked = { resolve(value: unknown): void; reject(error: unknown): void }
+type Ask = Request extends infer R ? (R extends Request ? Omit<R, 'call'> : never) : never
+
+/** Calls to a thread and its answers. When the thread ends, every call still open is rejected. */
+export class Thread {
+  readonly #worker: Worker
+  readonly #open = new Map<number, Asked>()
+  #nextCall = 1
+  #ended: KnownError | undefined
+
+  static async start(name: ThreadName, data: ThreadData): Promise<Thread> {
+    // Compiled, the files end in .js; in a source checkout Node runs the .ts as they are.
+    const suffix = import.meta.url.endsWith('.ts') ? 'ts' : 'js'
+    const worker = new Worker(new URL(`./${name}.${suffix}`, import.meta.url), { workerData: data, name })
+    const opened = await new Promise<Opened>((resolve, reject) => {
+      worker.once('message', resolve)
+      worker.once('error', reject)
+      worker.once('exit', (code) => reject(new Error(`${name} ended with code ${code} before it was open`)))
+    })
+    if (!opened.isOpen) throw receiveError(opened.error)
+    worker.removeAllListeners('error').removeAllListeners('exit')
+    return new Thread(worker, name)
+  }
+
+  private constructor(worker: Worker, name: string) {
+    this.#worker = worker
+    worker.on('message', (reply: Reply) => this.#settle(reply))
+    worker.on('error', (error) =>
+      this.#end(new KnownError('STORE_UNAVAILABLE', `the ${name} failed: ${error}`, error)),
+    )
+    worker.on('exit', () => this.#end(new KnownError('STORE_UNAVAILABLE', 'the store is closed')))
+  }
+
+  ask<T>(request: Ask): Promise<T> {
+    if (this.#ended !== undefined) return Promise.reject(this.#ended)
+    const call = this.#nextCall++
+    return new Promise<T>((resolve, reject) => {
+      this.#open.set(call, { resolve: (value) => resolve(value as T), reject })
+      this.#worker.postMessage({ ...request, call })
+    })
+  }
+
+  async close(): Promise<void> {
+    if (this.#ended !== undefined) return
+    const hasEnded = new Promise((resolve) => this.#worker.once('exit', resolve))
+    await this.ask({ ask: 'close' })
+    await hasEnded
+  }
+
+  #settle(reply: Reply): void {
+    const asked = this.#open.get(reply.call)
+    this.#open.delete(reply.call)
+    if ('error' in reply) asked?.reject(receiveError(reply.error))
+    else asked?.resolve(unpack(reply.value))
+  }
+
+  #end(error: KnownError): void {
+    this.#ended ??= error
+    for (const asked of this.#open.values()) asked.reject(error)
+    this.#open.clear()
+  }
+}
