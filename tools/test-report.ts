@@ -35,26 +35,37 @@ export default class TestReport implements Reporter {
   }
 }
 
-function summarize(
-  modules: readonly TestModule[],
-  errors: number,
-): Pick<RunSummary, 'passed' | 'failed' | 'skipped'> {
-  let passed = 0
-  let failed = errors
-  const skipped: SkippedTest[] = []
-  for (const module of modules) {
-    // A file that does not load, or a hook that throws, has no failed test to show for it.
-    failed += module.errors().length > 0 ? 1 : 0
-    for (const suite of module.children.allSuites()) failed += suite.errors().length > 0 ? 1 : 0
-    for (const test of module.children.allTests()) {
-      const result = test.result()
-      if (result.state === 'passed') passed++
-      else if (result.state === 'failed') failed++
-      else skipped.push(skippedTest(test, result.state === 'skipped' ? result.note : undefined))
-    }
+type Counts = Pick<RunSummary, 'passed' | 'failed' | 'skipped'>
+
+function summarize(modules: readonly TestModule[], errors: number): Counts {
+  const counts = modules.map(countModule)
+  return {
+    passed: sum(counts.map(({ passed }) => passed)),
+    failed: errors + sum(counts.map(({ failed }) => failed)),
+    skipped: counts.flatMap(({ skipped }) => skipped),
   }
-  return { passed, failed, skipped }
 }
+
+function countModule(module: TestModule): Counts {
+  const tests = [...module.children.allTests()]
+  const inState = (state: 'passed' | 'failed'): number =>
+    tests.filter((test) => test.result().state === state).length
+  // A file that does not load and a hook that throws have no failed test: count each of them as one.
+  const broken = [module, ...module.children.allSuites()].filter((part) => part.errors().length > 0)
+  return {
+    passed: inState('passed'),
+    failed: inState('failed') + broken.length,
+    skipped: tests.flatMap(toSkipped),
+  }
+}
+
+function toSkipped(test: TestCase): SkippedTest[] {
+  const result = test.result()
+  if (result.state === 'passed' || result.state === 'failed') return []
+  return [skippedTest(test, result.state === 'skipped' ? result.note : undefined)]
+}
+
+const sum = (numbers: readonly number[]): number => numbers.reduce((total, number) => total + number, 0)
 
 function skippedTest(test: TestCase, note: string | undefined): SkippedTest {
   const name = `${test.module.relativeModuleId} > ${test.fullName}`
