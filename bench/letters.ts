@@ -3,7 +3,7 @@
  * what a busy queue beside them notices of it.
  */
 
-import { openLetters } from '../server/src/letters/create-letters.ts'
+import { createLetters } from '../server/src/letters/create-letters.ts'
 import { createLetterLoops } from '../server/src/letters/loops.ts'
 import { createSystemClock } from '../server/src/system-clock.ts'
 import type { BenchOptions, StoreKind } from './arguments.ts'
@@ -76,7 +76,12 @@ async function benchStore(
   const opened = await openRedrive(place.target, [...queues, { name: 'live' }])
   const { storage, engine } = opened
   // What ended is due at once: so retention has work to do beside the busy queue.
-  const letters = openLetters({ storage, engine, clock, retention: { keepUs: 0, archiveUs: 365 * usPerDay } })
+  const letters = createLetters({
+    storage,
+    engine,
+    clock,
+    retention: { keepUs: 0, archiveUs: 365 * usPerDay },
+  })
   const measured: Measured[] = []
   const timed: Timed[] = []
   const ratios: Ratio[] = []
@@ -166,7 +171,7 @@ async function againstGroupBy(stand: Stand, url: string, counted: Timed | undefi
 async function beside(
   subject: string,
   { engine, storage }: OpenedRedrive,
-  letters: ReturnType<typeof openLetters>,
+  letters: ReturnType<typeof createLetters>,
   count: number,
   now: number,
 ): Promise<Readonly<{ ratio: Ratio; note: string }>> {

@@ -1,5 +1,5 @@
 import type { NewQueue } from '../../server/src/core/queue.ts'
-import { openEngine } from '../../server/src/engine/create-engine.ts'
+import { createEngine } from '../../server/src/engine/create-engine.ts'
 import type { Engine } from '../../server/src/engine/engine.ts'
 import type { Storage } from '../../server/src/storage/contract/storage.ts'
 import { openStorage, type StoreTarget } from '../../server/src/storage/open-storage.ts'
@@ -33,7 +33,7 @@ export async function openRedrive(
 ): Promise<OpenedRedrive> {
   const clock = createSystemClock()
   const storage = await openStorage(target, { clock })
-  const engine = openEngine(storage, { clock, requestsMax: 100_000 })
+  const engine = createEngine(storage, { clock, requestsMax: 100_000 })
   for (const wanted of queues) {
     if ((await engine.getQueue(wanted.name)) === null) await engine.createQueue(wanted)
   }

@@ -16,11 +16,11 @@ import { createTestHookRoutes } from './api/test-hooks/routes.ts'
 import { retentionOf } from './config/retention.ts'
 import type { Settings } from './config/settings.ts'
 import { toDate, usPerMs } from './core/instant.ts'
-import { openEngine } from './engine/create-engine.ts'
+import { createEngine } from './engine/create-engine.ts'
 import type { Engine } from './engine/engine.ts'
 import { createLoop } from './engine/loop.ts'
 import { KnownError } from './errors.ts'
-import { openLetters } from './letters/create-letters.ts'
+import { createLetters } from './letters/create-letters.ts'
 import type { Letters } from './letters/letters.ts'
 import { createLetterLoops } from './letters/loops.ts'
 import { readHealth } from './ops/health.ts'
@@ -76,13 +76,13 @@ export async function startServer({ settings, store, log }: ServerOptions): Prom
         postgresConnectTimeoutMs: settings['postgres.connect_timeout'],
       })
       const storage = meterLetters(opened, letterTotals)
-      engine = openEngine(storage, {
+      engine = createEngine(storage, {
         clock,
         requestsMax: settings['queue.requests_max'],
         batchMsMax: settings['queue.store_timeout'],
         ...watchEngine(log),
       })
-      letters = openLetters({
+      letters = createLetters({
         storage,
         engine,
         clock,

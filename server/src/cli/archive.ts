@@ -1,7 +1,7 @@
 import type { LoadedSettings } from '../config/load-settings.ts'
 import { retentionOf } from '../config/retention.ts'
 import { KnownError } from '../errors.ts'
-import { openLetters } from '../letters/create-letters.ts'
+import { createLetters } from '../letters/create-letters.ts'
 import type { RetentionDone } from '../letters/letters.ts'
 import { retentionBatchMax } from '../letters/retention.ts'
 import { createSystemClock } from '../system-clock.ts'
@@ -25,7 +25,7 @@ export async function archive(
   return withStorage(settings, context, {
     mayCreate: false,
     work: async (storage) => {
-      const letters = openLetters({
+      const letters = createLetters({
         storage,
         // Nobody waits here: letters leave.
         engine: { noticeItems: () => {} },

@@ -8,7 +8,7 @@ import { DatabaseSync } from 'node:sqlite'
 import { fileURLToPath } from 'node:url'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { lettersFrom } from '../../test/letters/world.ts'
-import { openLetters } from '../letters/create-letters.ts'
+import { createLetters } from '../letters/create-letters.ts'
 import { openStorage } from '../storage/open-storage.ts'
 import { version } from '../version.ts'
 
@@ -232,7 +232,7 @@ describe('redrive archive', () => {
   const aStore = async (count: number): Promise<void> => {
     const clock = { now: () => (Date.now() - 40 * 24 * 3_600_000) * 1_000 }
     const storage = await openStorage({ kind: 'sqlite', path: join(folder, 'redrive.db') }, { clock })
-    const letters = openLetters({ storage, engine: { noticeItems: () => {} }, clock })
+    const letters = createLetters({ storage, engine: { noticeItems: () => {} }, clock })
     await storage.write([{ op: 'create-queue', queue: { name: 'orders-dead' }, now: clock.now() }])
     const given = lettersFrom('orders', count).map((letter) => ({ ...letter, diedAt: clock.now() }))
     const captured = await letters.capture('orders-dead', given)

@@ -2,18 +2,18 @@ import type { Instant } from './instant.ts'
 import type { Item } from './item.ts'
 import { baseOf, withFailure, withoutPlan } from './letter.ts'
 import type { QueuePolicy } from './queue.ts'
-import { expireDeadlineWhenPromoted, type Fate } from './transitions.ts'
+import { expireDeadlineWhenPromoted, type Transition } from './transitions.ts'
 
 /** A fate that leaves the item where it is. */
-export type FateInPlace = Extract<Fate, { to: 'waiting' | 'done' | 'dead' }>
+export type TransitionInPlace = Extract<Transition, { to: 'waiting' | 'done' | 'dead' }>
 
 /**
  * The item as it is afterwards. A scheduled item keeps its id until it is promoted; at the tail every
  * item has a new one, which `nextId` gives.
  */
-export function become(
+export function applyTransition(
   item: Item,
-  fate: FateInPlace,
+  fate: TransitionInPlace,
   policy: Pick<QueuePolicy, 'expireUs'>,
   now: Instant,
   nextId: () => string,

@@ -33,7 +33,7 @@ export const redrivesKept = 100
 export const noDeadline: Instant = instantMax
 
 /** Why a letter cannot be sent back, or given up, now. */
-export type NotNow =
+export type LetterRefusal =
   | 'missing'
   /** In the archive: to be restored first. */
   | 'archived'
@@ -158,7 +158,7 @@ export function whyNotRedriven(
   item: Item | undefined,
   rules: RedriveRules,
   policy: RedrivePolicy,
-): NotNow | undefined {
+): LetterRefusal | undefined {
   if (item === undefined || !isLetter(item)) return 'missing'
   const why = whyNotOpen(item)
   if (why !== undefined && !(why === 'dead' && rules.isDeadAllowed)) return why
@@ -167,13 +167,13 @@ export function whyNotRedriven(
 }
 
 /** A letter that is under way, or held by a consumer, cannot be given up; one that is resolved needs not. */
-export function whyNotDiscarded(item: Item | undefined): NotNow | undefined {
+export function whyNotDiscarded(item: Item | undefined): LetterRefusal | undefined {
   if (item === undefined || !isLetter(item)) return 'missing'
   const why = whyNotOpen(item)
   return why === 'dead' ? undefined : why
 }
 
-function whyNotOpen(item: Item): NotNow | undefined {
+function whyNotOpen(item: Item): LetterRefusal | undefined {
   switch (item.state) {
     case 'waiting':
       return undefined

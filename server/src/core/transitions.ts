@@ -11,7 +11,7 @@ import type { QueuePolicy } from './queue.ts'
 import { retryDelayUs } from './retry.ts'
 
 /** Why an item changed, for events, logs and the counts of the operator. */
-export type Because =
+export type TransitionCause =
   | 'complete'
   | 'retry'
   | 'lease-end'
@@ -27,8 +27,8 @@ export type Because =
  * `return`: a redrive that died again is gone from its queue, and its letter has it back. `come-back`: a
  * letter whose redrive told nothing in time, ended as unknown.
  */
-export type Fate = Readonly<
-  { because: Because } & (
+export type Transition = Readonly<
+  { because: TransitionCause } & (
     | { to: 'waiting'; availableAt: Instant | null; failure: Failure | null }
     | { to: 'move'; deadQueue: string; failure: Failure }
     | { to: 'dead'; failure: Failure }
@@ -40,7 +40,7 @@ export type Fate = Readonly<
 >
 
 /** What a worker says when it gives an item back. */
-export type GivenBack = Readonly<{
+export type RetryRequest = Readonly<{
   /** Not before then; null: at once; undefined: when the queue's retry policy says. */
   availableAt?: Instant | null | undefined
   /** In [0, 1): the jitter of the retry policy. Chance comes in from outside. */
@@ -52,7 +52,7 @@ export type GivenBack = Readonly<{
 
 type Rules = Pick<QueuePolicy, 'attemptsMax' | 'deadQueue' | 'onDead' | 'keepDoneUs' | 'retry'>
 
-export function complete(item: Leased, rules: Rules): Fate {
+export function complete(item: Leased, rules: Rules): Transition {
   // A completed letter stays as done (RESOLVED) until retention takes it: it is the proof.
   if (isLetter(item) || rules.keepDoneUs > 0) return { to: 'done', because: 'complete' }
   return { to: 'remove', as: 'completed', failure: null, because: 'complete' }
@@ -63,7 +63,7 @@ export function complete(item: Leased, rules: Rules): Fate {
  * always report their failures would live forever. But they must exceed the bound, which leaves clients of
  * the protocol the lease they count on after a retry (docs/decisions/0007).
  */
-export function giveBack(item: Leased, given: GivenBack, rules: Rules, now: Instant): Fate {
+export function giveBack(item: Leased, given: RetryRequest, rules: Rules, now: Instant): Transition {
   const failed = (reason: string) => failureOf(item, given.error ?? {}, reason, now)
   if (given.isDead) return die(item, failed('declared_dead'), rules, 'declared-dead')
   if (item.attempts > attemptsMaxOf(item, rules)) return die(item, failed('attempts'), rules, 'attempts')
@@ -71,7 +71,7 @@ export function giveBack(item: Leased, given: GivenBack, rules: Rules, now: Inst
   return { to: 'waiting', availableAt, failure: failed('retried'), because: 'retry' }
 }
 
-function retryAt(item: Leased, given: GivenBack, rules: Rules, now: Instant): Instant | null {
+function retryAt(item: Leased, given: RetryRequest, rules: Rules, now: Instant): Instant | null {
   const delayUs = retryDelayUs(rules.retry, item.attempts, () => given.chance ?? 0.5)
   return delayUs === 0 ? null : later(now, delayUs)
 }
@@ -89,7 +89,7 @@ const leaseEnded = 'lease ended: the item was not completed, extended or given b
  * What the passing of time does to an item whose `dueAt` has come: a lease ends, a scheduled item
  * becomes available, a waiting one expires, a done one has been kept long enough.
  */
-export function comeDue(item: Item, rules: Rules, now: Instant): Fate {
+export function comeDue(item: Item, rules: Rules, now: Instant): Transition {
   switch (item.state) {
     case 'leased': {
       const failed = (reason: string) => failureOf(item, { message: leaseEnded }, reason, now)
@@ -144,7 +144,7 @@ export function dueAt(item: Item, rules: Pick<Rules, 'keepDoneUs'>): Instant | n
 /** The failure of an item after one more failed attempt; the first failure stays the first. */
 export function failureOf(
   item: Leased | Waiting,
-  error: NonNullable<GivenBack['error']>,
+  error: NonNullable<RetryRequest['error']>,
   reason: string,
   now: Instant,
 ): Failure {
@@ -171,7 +171,7 @@ export function outcomeUnknown(letter: Leased | Waiting, now: Instant): Failure 
   return { ...failure, errorClass: '', stack: '', worker: '' }
 }
 
-function die(item: Item, failure: Failure, rules: Rules, because: Because): Fate {
+function die(item: Item, failure: Failure, rules: Rules, because: TransitionCause): Transition {
   if (item.letterId !== null) {
     const earlier = withFailure(item, failure).history
     return { to: 'return', letterId: item.letterId, failure, earlier, because }
@@ -180,7 +180,7 @@ function die(item: Item, failure: Failure, rules: Rules, because: Because): Fate
 }
 
 /** Also for a redrive whose letter is not there any more. */
-export function dieAlone(item: Item, failure: Failure, rules: Rules, because: Because): Fate {
+export function dieAlone(item: Item, failure: Failure, rules: Rules, because: TransitionCause): Transition {
   if (isLetter(item)) return { to: 'dead', failure, because }
   if (rules.deadQueue !== null) return { to: 'move', deadQueue: rules.deadQueue, failure, because }
   if (rules.onDead === 'keep') return { to: 'dead', failure, because }

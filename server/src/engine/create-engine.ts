@@ -39,7 +39,7 @@ const stepItemsMax = 1_000
 /** How often waiting leases look for what other servers put in, should a wake-up be lost. */
 const refreshMs = 1_000
 
-export function openEngine(storage: Storage, options: EngineOptions): Engine {
+export function createEngine(storage: Storage, options: EngineOptions): Engine {
   const { clock, random = Math.random, requestsMax = 100, batchMsMax = 3_000, isTicking = true } = options
   const onError = options.onError ?? (() => {})
   const rooms = new Map<string, Promise<Room>>()

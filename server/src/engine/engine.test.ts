@@ -3,7 +3,7 @@ import { bytes, minute, newItems, noon, second, textOf } from '../../test/make.t
 import type { NewQueue } from '../core/queue.ts'
 import type { Storage } from '../storage/contract/storage.ts'
 import { openStorage } from '../storage/open-storage.ts'
-import { openEngine } from './create-engine.ts'
+import { createEngine } from './create-engine.ts'
 import type { Engine } from './engine.ts'
 
 describe('the engine', () => {
@@ -16,7 +16,7 @@ describe('the engine', () => {
     now = noon
     dropped.length = 0
     storage = await openStorage({ kind: 'memory' })
-    engine = openEngine(storage, {
+    engine = createEngine(storage, {
       clock: { now: () => now },
       isTicking: false,
       onDropped: (changes) => dropped.push(...changes.map((change) => change.fromId)),

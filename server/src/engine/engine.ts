@@ -7,7 +7,7 @@
  */
 import type { Item, Leased } from '../core/item.ts'
 import type { NewQueue, PolicyChanges, Queue } from '../core/queue.ts'
-import type { GivenBack } from '../core/transitions.ts'
+import type { RetryRequest } from '../core/transitions.ts'
 import type {
   AuditEntry,
   Change,
@@ -115,7 +115,8 @@ export type LeaseOptions = Readonly<{
 export type LeasedItems = Readonly<{ partition: number; items: readonly Leased[] }>
 /** `availableAt` undefined: when the queue's retry policy says. */
 export type RetriedItem = Readonly<
-  { id: string } & Partial<Pick<GivenBack, 'isDead' | 'error'>> & Partial<Pick<GivenBack, 'availableAt'>>
+  { id: string } & Partial<Pick<RetryRequest, 'isDead' | 'error'>> &
+    Partial<Pick<RetryRequest, 'availableAt'>>
 >
 export type NoticedItems = Readonly<{ queue: string; partition: number; count: number }>
 export type ClearOptions = Readonly<{

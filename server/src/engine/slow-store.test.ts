@@ -3,7 +3,7 @@ import { afterEach, describe, expect, it } from 'vitest'
 import { newItems, noon, textOf } from '../../test/make.ts'
 import type { Storage } from '../storage/contract/storage.ts'
 import { openStorage } from '../storage/open-storage.ts'
-import { openEngine } from './create-engine.ts'
+import { createEngine } from './create-engine.ts'
 import type { Engine } from './engine.ts'
 
 describe('the engine with a store that takes its time', () => {
@@ -39,7 +39,7 @@ describe('the engine with a store that takes its time', () => {
     storage = await openStorage({ kind: 'memory' })
     const onError = (error: unknown) => errors.push(error)
     const clock = { now: () => noon }
-    engine = openEngine(storage, { clock, isTicking: false, batchMsMax: 50, onError })
+    engine = createEngine(storage, { clock, isTicking: false, batchMsMax: 50, onError })
     errors = []
     await engine.createQueue({ name: 'orders' })
   }

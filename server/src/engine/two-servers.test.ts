@@ -5,7 +5,7 @@ import { needs, requireService } from '../../../tools/services/require-service.t
 import { bytes, minute, newItems, noon, textOf } from '../../test/make.ts'
 import type { Storage } from '../storage/contract/storage.ts'
 import { openStorage } from '../storage/open-storage.ts'
-import { openEngine } from './create-engine.ts'
+import { createEngine } from './create-engine.ts'
 import type { Engine } from './engine.ts'
 
 const postgres = await requireService('postgres')
@@ -24,7 +24,7 @@ describe('two servers on one database', needs(postgres), () => {
   /** Not ticking: what it hears it can only have been told. */
   const aServer = async (url: string, now = () => noon): Promise<Engine> => {
     const storage = await openStorage({ kind: 'postgres', url })
-    const engine = openEngine(storage, { clock: { now }, isTicking: false })
+    const engine = createEngine(storage, { clock: { now }, isTicking: false })
     opened.push({ engine, storage })
     return engine
   }

@@ -7,7 +7,7 @@ import type { Item } from '../core/item.ts'
 import { isAutomatic } from '../core/queue.ts'
 import type { Engine } from '../engine/engine.ts'
 import { KnownError } from '../errors.ts'
-import type { LetterCursor, NotSent, Redriven } from '../storage/contract/letters.ts'
+import type { LetterCursor, RedriveRefusal, RedriveResult } from '../storage/contract/letters.ts'
 import type { Storage } from '../storage/contract/storage.ts'
 import { actOf, policyTrace } from './audit.ts'
 import { type LettersLog, stepLettersMax } from './parts.ts'
@@ -37,7 +37,7 @@ type Sweep = {
   /** When the log was last told of such letters. */
   toldAt: Instant
 }
-type Stuck = Extract<Redriven, { isStarted: false }>
+type Stuck = Extract<RedriveResult, { isStarted: false }>
 
 export function createAutoPass(
   parts: Readonly<{ storage: Storage; engine: Pick<Engine, 'noticeItems'>; clock: Clock; log: LettersLog }>,
@@ -182,6 +182,6 @@ export function createAutoPass(
 }
 
 /** Not because somebody else was quicker: it stays so until a person changes something. */
-function isForLong(why: NotSent): boolean {
+function isForLong(why: RedriveRefusal): boolean {
   return why === 'no-target' || why === 'dead-target' || why === 'exhausted'
 }

@@ -11,7 +11,7 @@ import type {
   ArchiveQuery,
   CountedBy,
   CountedFilter,
-  Discarding,
+  DiscardResult,
   EditedLetter,
   GroupArrivals,
   GroupFacts,
@@ -24,8 +24,8 @@ import type {
   LetterFilter,
   LetterOrder,
   ListedLetter,
-  Redriven,
-  Restoring,
+  RedriveResult,
+  RestoreResult,
 } from '../storage/contract/letters.ts'
 import type { AuditRow } from '../storage/contract/storage.ts'
 
@@ -57,11 +57,11 @@ export interface Letters {
   listArchived(query: ArchiveSearch): Promise<ArchivePage>
 
   /** Each letter by itself: what cannot be sent says why, the others go. Each that went has its audit row. */
-  redrive(letterIds: readonly string[], how: RedriveHow, trace: Trace): Promise<readonly Redriven[]>
+  redrive(letterIds: readonly string[], how: RedriveHow, trace: Trace): Promise<readonly RedriveResult[]>
   /** Keeps an edited version and gives its number; `redrive` with that number sends it. */
   edit(letterId: string, changes: LetterChanges, trace: Trace): Promise<number>
-  discard(letterIds: readonly string[], trace: Trace): Promise<readonly Discarding[]>
-  restore(letterIds: readonly string[], trace: Trace): Promise<readonly Restoring[]>
+  discard(letterIds: readonly string[], trace: Trace): Promise<readonly DiscardResult[]>
+  restore(letterIds: readonly string[], trace: Trace): Promise<readonly RestoreResult[]>
 
   readonly campaigns: Campaigns
 

@@ -2,7 +2,7 @@
 import type { Clock } from '../core/instant.ts'
 import type { Engine, NoticedItems } from '../engine/engine.ts'
 import { KnownError } from '../errors.ts'
-import type { Discarding, LetterPlace, Redriven, Restoring } from '../storage/contract/letters.ts'
+import type { DiscardResult, LetterPlace, RedriveResult, RestoreResult } from '../storage/contract/letters.ts'
 import type { Storage } from '../storage/contract/storage.ts'
 import { actOf } from './audit.ts'
 import { isRootId } from './letter-id.ts'
@@ -23,7 +23,7 @@ export function createLetterActions(
 
   return {
     redrive: (letterIds, how, trace) =>
-      inSteps<Redriven>(together('live'), letterIds, notRedriven, async (ids) => {
+      inSteps<RedriveResult>(together('live'), letterIds, notRedriven, async (ids) => {
         const { target, edit, isDeadAllowed, isCapped } = how
         const [redriven] = await storage.write([
           {
@@ -48,7 +48,7 @@ export function createLetterActions(
       return number
     },
     discard: (letterIds, trace) =>
-      inSteps<Discarding>(together('live'), letterIds, notDiscarded, async (ids) => {
+      inSteps<DiscardResult>(together('live'), letterIds, notDiscarded, async (ids) => {
         const letters = ids.map((letterId) => ({ letterId }))
         const act = actOf(clock, trace, 'letter.discard', {})
         const [discarded] = await storage.write([
@@ -57,7 +57,7 @@ export function createLetterActions(
         return discarded
       }),
     restore: (letterIds, trace) =>
-      inSteps<Restoring>(together('archive'), letterIds, notRestored, async (ids) => {
+      inSteps<RestoreResult>(together('archive'), letterIds, notRestored, async (ids) => {
         const act = actOf(clock, trace, 'letter.restore', {})
         const [restored] = await storage.write([
           { op: 'restore', letterIds: ids, now: clock.now(), trace: act },
@@ -67,9 +67,9 @@ export function createLetterActions(
   }
 }
 
-const notRedriven = (letterId: string): Redriven => ({ letterId, isStarted: false, why: 'missing' })
-const notDiscarded = (letterId: string): Discarding => ({ letterId, isDiscarded: false, why: 'missing' })
-const notRestored = (letterId: string): Restoring => ({ letterId, isRestored: false, why: 'missing' })
+const notRedriven = (letterId: string): RedriveResult => ({ letterId, isStarted: false, why: 'missing' })
+const notDiscarded = (letterId: string): DiscardResult => ({ letterId, isDiscarded: false, why: 'missing' })
+const notRestored = (letterId: string): RestoreResult => ({ letterId, isRestored: false, why: 'missing' })
 
 /** How many of the first of these go into one transaction. */
 type Together = (ids: readonly string[]) => Promise<number>
@@ -103,7 +103,7 @@ async function inSteps<Result extends { readonly letterId: string }>(
 }
 
 /** Where items came to be by redrives: the leases that wait there are to be told. */
-export function noticed(redriven: readonly Redriven[]): readonly NoticedItems[] {
+export function noticed(redriven: readonly RedriveResult[]): readonly NoticedItems[] {
   const counts = new Map<string, { queue: string; partition: number; count: number }>()
   for (const result of redriven) {
     if (!result.isStarted) continue

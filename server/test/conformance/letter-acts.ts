@@ -3,13 +3,13 @@ import { expect } from 'vitest'
 import type { Instant } from '../../src/core/instant.ts'
 import type { Item, Leased, LetterFacts, RedriveRecord } from '../../src/core/item.ts'
 import type { NewQueue } from '../../src/core/queue.ts'
-import type { GivenBack } from '../../src/core/transitions.ts'
-import type { Discarding, RedriveLetters, Redriven } from '../../src/storage/contract/letters.ts'
+import type { RetryRequest } from '../../src/core/transitions.ts'
+import type { DiscardResult, RedriveLetters, RedriveResult } from '../../src/storage/contract/letters.ts'
 import type { ImportedItem, NewItem, Settled } from '../../src/storage/contract/storage.ts'
 import { aFailure, anOrigin, bytes, hour, newItems, noon } from '../make.ts'
 import type { Given } from './stores.ts'
 
-export type Started = Extract<Redriven, { isStarted: true }>
+export type Started = Extract<RedriveResult, { isStarted: true }>
 type Held = Pick<Item, 'id' | 'queue' | 'partition'>
 
 export const refused = { reason: 'http_503', errorClass: 'Refused', message: 'HTTP 503: upstream', stack: '' }
@@ -31,18 +31,18 @@ export interface LetterActs {
   bury(
     queue: string,
     items: readonly NewItem[],
-    error?: GivenBack['error'],
+    error?: RetryRequest['error'],
     now?: Instant,
     partition?: number,
   ): Promise<string[]>
-  redrive(letterIds: readonly string[], how?: Partial<RedriveLetters>): Promise<readonly Redriven[]>
+  redrive(letterIds: readonly string[], how?: Partial<RedriveLetters>): Promise<readonly RedriveResult[]>
   /** To its origin, or that queue; it must be possible. */
   send(letterId: string, now?: Instant, queue?: string | null): Promise<Started>
-  discard(letterIds: readonly string[], now?: Instant): Promise<readonly Discarding[]>
+  discard(letterIds: readonly string[], now?: Instant): Promise<readonly DiscardResult[]>
   /** Leases one that must be there. */
   take(at: Omit<Held, 'id'>, now?: Instant): Promise<Leased>
   complete(item: Held, now?: Instant): Promise<Settled>
-  declareDead(item: Held, error?: GivenBack['error'], now?: Instant): Promise<Settled>
+  declareDead(item: Held, error?: RetryRequest['error'], now?: Instant): Promise<Settled>
   giveBack(item: Held, now?: Instant): Promise<Settled>
   /** The letter, which must be there. */
   letter(letterId: string): Promise<Item & { letter: LetterFacts }>
@@ -57,7 +57,7 @@ export interface LetterActs {
 }
 
 export function letterActs(given: Given): LetterActs {
-  const settle = async (item: Held, isDead: boolean, error: GivenBack['error'], now: Instant) => {
+  const settle = async (item: Held, isDead: boolean, error: RetryRequest['error'], now: Instant) => {
     const items = [{ id: item.id, availableAt: null, isDead, error }]
     const { queue, partition } = item
     return given.run({ op: 'retry', queue, partition, items, now })

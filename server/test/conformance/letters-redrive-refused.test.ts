@@ -1,6 +1,6 @@
 /** What is not sent, and why. */
 import { describe, expect, it } from 'vitest'
-import type { NotSent } from '../../src/storage/contract/letters.ts'
+import type { RedriveRefusal } from '../../src/storage/contract/letters.ts'
 import { anOrigin, bytes, day, hour, newItems, noon } from '../make.ts'
 import { aLetter, automatic, inAnHour, letterActs } from './letter-acts.ts'
 import { describeStores } from './stores.ts'
@@ -11,7 +11,7 @@ describeStores('a redrive', (given) => {
   const acts = letterActs(given)
 
   describe('is not sent', () => {
-    const whyNot = async (letterId: string, how: object = {}): Promise<NotSent | 'sent'> => {
+    const whyNot = async (letterId: string, how: object = {}): Promise<RedriveRefusal | 'sent'> => {
       const before = await given.storage.getLetters([letterId])
       const [told] = await acts.redrive([letterId], how)
       if (told?.isStarted !== false) return 'sent'

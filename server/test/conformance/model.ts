@@ -3,7 +3,7 @@
  * did, takes only what nobody can foretell from the answer (new ids), and checks all the rest of it.
  */
 import { expect } from 'vitest'
-import { become } from '../../src/core/apply-transition.ts'
+import { applyTransition } from '../../src/core/apply-transition.ts'
 import { deadLetterOf, deadPartition } from '../../src/core/dead-letter.ts'
 import type { Instant } from '../../src/core/instant.ts'
 import {
@@ -37,25 +37,25 @@ import {
   complete,
   dieAlone,
   dueAt,
-  type Fate,
   giveBack,
   outcomeUnknown,
+  type Transition,
   unlease,
 } from '../../src/core/transitions.ts'
 import type {
-  Discarding,
   DiscardLetters,
+  DiscardResult,
   LetterCursor,
-  NotSent,
   Postponed,
   PostponeRedrives,
   PurgeArchive,
   RedriveLetters,
-  Redriven,
+  RedriveRefusal,
+  RedriveResult,
   Replanned,
   ReplanRedrives,
   RestoreLetters,
-  Restoring,
+  RestoreResult,
 } from '../../src/storage/contract/letters.ts'
 import type {
   Advance,
@@ -269,7 +269,7 @@ export class Model {
     this.#takeAway(gone, endedAt)
   }
 
-  redrive(command: RedriveLetters, result: readonly Redriven[]): void {
+  redrive(command: RedriveLetters, result: readonly RedriveResult[]): void {
     const { actor, now } = command
     expect(result.map(({ letterId }) => letterId)).toEqual(command.letters.map(({ letterId }) => letterId))
     for (const [index, asked] of command.letters.entries()) {
@@ -305,8 +305,8 @@ export class Model {
     }
   }
 
-  discard(command: DiscardLetters, result: readonly Discarding[]): void {
-    const expected = command.letters.map(({ letterId }): Discarding => {
+  discard(command: DiscardLetters, result: readonly DiscardResult[]): void {
+    const expected = command.letters.map(({ letterId }): DiscardResult => {
       const letter = this.#letter(letterId)
       const why = letter === undefined ? this.#whyNotThere(letterId) : (whyNotDiscarded(letter) ?? null)
       if (letter !== undefined && why === null) {
@@ -317,8 +317,8 @@ export class Model {
     expect(result).toEqual(expected)
   }
 
-  restore(command: RestoreLetters, result: readonly Restoring[]): void {
-    const expected = command.letterIds.map((letterId): Restoring => {
+  restore(command: RestoreLetters, result: readonly RestoreResult[]): void {
+    const expected = command.letterIds.map((letterId): RestoreResult => {
       const found = this.#archive.find(({ item }) => isLetter(item) && item.rootId === letterId)
       if (found === undefined) return { letterId, isRestored: false, why: 'missing' }
       const { item } = found
@@ -406,7 +406,7 @@ export class Model {
     command: Complete | Retry,
     ids: readonly string[],
     result: Settled,
-    fateOf: (item: Leased) => Fate,
+    fateOf: (item: Leased) => Transition,
   ): void {
     const refused = this.#refusals(command, ids)
     if (refused.length > 0) {
@@ -432,7 +432,7 @@ export class Model {
   }
 
   /** Makes of the item what the rules say, and checks what the store said it made of it. */
-  #apply(item: Item, fate: Fate, now: Instant, said: Change): void {
+  #apply(item: Item, fate: Transition, now: Instant, said: Change): void {
     const { queue, partition } = item
     const from = { fromId: item.id, fromQueue: queue, fromPartition: partition, because: fate.because }
     const here = { ...from, queue, partition, id: item.id as string | null }
@@ -441,17 +441,17 @@ export class Model {
         // A scheduled item may keep its id until it goes to the tail.
         const isKept = said.id === item.id && fate.availableAt !== null
         const id = isKept ? item.id : this.#newId(item, said.id)
-        this.#replace(item, { ...become(item, fate, this.#queue(queue), now, () => id), id })
+        this.#replace(item, { ...applyTransition(item, fate, this.#queue(queue), now, () => id), id })
         const to = fate.availableAt === null ? 'waiting' : 'scheduled'
         expect({ ...said, failure: null }).toEqual({ ...here, to, id, failure: null })
         return
       }
       case 'done':
-        this.#replace(item, become(item, fate, this.#queue(queue), now, noId))
+        this.#replace(item, applyTransition(item, fate, this.#queue(queue), now, noId))
         expect(said).toEqual({ ...here, to: 'done', failure: null, outcome: this.#resolveBy(item, now) })
         return
       case 'dead':
-        this.#replace(item, become(item, fate, this.#queue(queue), now, noId))
+        this.#replace(item, applyTransition(item, fate, this.#queue(queue), now, noId))
         expect(said).toEqual({ ...here, to: 'dead', failure: fate.failure })
         return
       case 'return': {
@@ -508,8 +508,8 @@ export class Model {
   }
 
   /** Whatever could apply: which of them is told first is the store's choice. */
-  #whyNotSent(letter: Item, asked: string | null, command: RedriveLetters): NotSent[] {
-    const why: NotSent[] = []
+  #whyNotSent(letter: Item, asked: string | null, command: RedriveLetters): RedriveRefusal[] {
+    const why: RedriveRefusal[] = []
     const notNow = whyNotRedriven(letter, command, this.#queue(letter.queue).redrive)
     if (notNow !== undefined) why.push(notNow)
     const { redrive } = this.#queue(letter.queue)

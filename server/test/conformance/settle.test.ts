@@ -1,11 +1,11 @@
 import { describe, expect, it } from 'vitest'
-import type { GivenBack } from '../../src/core/transitions.ts'
+import type { RetryRequest } from '../../src/core/transitions.ts'
 import type { NewItem } from '../../src/storage/contract/storage.ts'
 import { aNewItem, hour, minute, newItems, noon, second, textOf } from '../make.ts'
 import { describeStores } from './stores.ts'
 
 const unknownId = '0'.repeat(27)
-const again: GivenBack = { availableAt: null, isDead: false, error: null }
+const again: RetryRequest = { availableAt: null, isDead: false, error: null }
 
 describeStores('settling', (given) => {
   const produce = async (queue: string, items: readonly NewItem[], partition = 0) =>
@@ -20,7 +20,7 @@ describeStores('settling', (given) => {
   const retry = async (
     queue: string,
     ids: readonly string[],
-    how: Partial<GivenBack> = {},
+    how: Partial<RetryRequest> = {},
     now = noon,
     partition = 0,
   ) =>

@@ -1,7 +1,7 @@
 /** Many clients at once, on each store: what they were told must be possible, item by item. */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { afterEach, describe, expect, it } from 'vitest'
-import { openEngine } from '../../src/engine/create-engine.ts'
+import { createEngine } from '../../src/engine/create-engine.ts'
 import type { Engine } from '../../src/engine/engine.ts'
 import { ItemRefused } from '../../src/engine/item-refused-error.ts'
 import type { Storage } from '../../src/storage/contract/storage.ts'
@@ -48,7 +48,7 @@ async function play(place: Place, queue: string, way: Way, chance: Chance): Prom
   if (isShared) storages.push(await place.open())
   const scene = new Scene(queue, way, chance)
   // Alone it needs no tick to know what there is; two of them find by looking what a lost word would have told.
-  const engines = storages.map((storage) => openEngine(storage, { clock: scene, isTicking: isShared }))
+  const engines = storages.map((storage) => createEngine(storage, { clock: scene, isTicking: isShared }))
   if (isShared) scene.history.advanced.push({ from: 0, to: Number.POSITIVE_INFINITY })
   const [engine, other = engine] = engines as [Engine, Engine?]
   const [storage] = storages as [Storage]

@@ -1,6 +1,6 @@
 /** What happens while an answer of the store is on its way: each was once forgotten, or kept too long. */
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import { openEngine } from '../../src/engine/create-engine.ts'
+import { createEngine } from '../../src/engine/create-engine.ts'
 import type { Engine } from '../../src/engine/engine.ts'
 import type { Storage } from '../../src/storage/contract/storage.ts'
 import { openStorage } from '../../src/storage/open-storage.ts'
@@ -9,7 +9,7 @@ import { newItems, noon, textOf } from '../make.ts'
 describe('an engine that waits for an answer of its store', () => {
   let storage: Storage
   let engine: Engine
-  const open = (): Engine => openEngine(storage, { clock: { now: () => noon }, isTicking: false })
+  const open = (): Engine => createEngine(storage, { clock: { now: () => noon }, isTicking: false })
   const lease = (clientId: string, countMax = 1) =>
     engine.lease('orders', { clientId, countMax, timeoutMs: 2_000 })
   const texts = (items: readonly { payload: Uint8Array }[]) => items.map(({ payload }) => textOf(payload))

@@ -11,7 +11,7 @@ import { expect, it } from 'vitest'
 import type { Leased } from '../../src/core/item.ts'
 import { type NewQueue, newQueue } from '../../src/core/queue.ts'
 import { isExpired } from '../../src/core/transitions.ts'
-import { openEngine } from '../../src/engine/create-engine.ts'
+import { createEngine } from '../../src/engine/create-engine.ts'
 import type { Engine, LeasedItems } from '../../src/engine/engine.ts'
 import { ItemRefused } from '../../src/engine/item-refused-error.ts'
 import type { Command, NewItem, Results, Settled, Storage } from '../../src/storage/contract/storage.ts'
@@ -239,7 +239,11 @@ class Session {
   }
 
   #open(): Engine {
-    return openEngine(this.#storage, { clock: { now: () => this.#now }, random: () => 0.5, isTicking: false })
+    return createEngine(this.#storage, {
+      clock: { now: () => this.#now },
+      random: () => 0.5,
+      isTicking: false,
+    })
   }
 
   /** The same store; what it was told and what it answered is kept for the model. */

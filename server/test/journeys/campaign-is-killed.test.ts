@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { createClient } from '../../../client/src/index.ts'
-import { openLetters } from '../../src/letters/create-letters.ts'
+import { createLetters } from '../../src/letters/create-letters.ts'
 import { createSystemClock } from '../../src/system-clock.ts'
 import { createPlace, needsOf } from '../conformance/stores.ts'
 import { until } from '../http/poll.ts'
@@ -24,7 +24,7 @@ describe.each(['SQLite file', 'PostgreSQL'] as const)('a campaign on %s', (store
         { op: 'create-queue', queue: { name: 'jobs', deadQueue: 'dead', leaseUs: 3_000_000 }, now },
       ])
       const given = lettersFrom('jobs', size).map((letter) => ({ ...letter, diedAt: now }))
-      const captured = await openLetters({ ...alone, storage: before }).capture('dead', given)
+      const captured = await createLetters({ ...alone, storage: before }).capture('dead', given)
       await before.close()
 
       let server = await startServerProcess(place.target)

@@ -1,9 +1,9 @@
 /** A store, an engine and letters on it with one clock that stands still until it is told to go on. */
 
 import type { NewQueue } from '../../src/core/queue.ts'
-import { openEngine } from '../../src/engine/create-engine.ts'
+import { createEngine } from '../../src/engine/create-engine.ts'
 import type { Engine } from '../../src/engine/engine.ts'
-import { openLetters } from '../../src/letters/create-letters.ts'
+import { createLetters } from '../../src/letters/create-letters.ts'
 import type { CampaignSpec, CapturedLetter, Letters } from '../../src/letters/letters.ts'
 import type { LettersParts } from '../../src/letters/parts.ts'
 import type { Storage } from '../../src/storage/contract/storage.ts'
@@ -29,8 +29,8 @@ export function aWorld(storage: Storage, parts: Partial<LettersParts> = {}): Wor
   const clock = { now: () => now }
   const opened: { engine: Engine; letters: Letters }[] = []
   const another = (on: Storage = storage, more: Partial<LettersParts> = {}) => {
-    const engine = openEngine(on, { clock, isTicking: false, random: () => 0.5, requestsMax: 10_000 })
-    const letters = openLetters({ storage: on, engine, clock, ...parts, ...more })
+    const engine = createEngine(on, { clock, isTicking: false, random: () => 0.5, requestsMax: 10_000 })
+    const letters = createLetters({ storage: on, engine, clock, ...parts, ...more })
     opened.push({ engine, letters })
     return { engine, letters }
   }

@@ -1,5 +1,5 @@
 import { afterEach, expect, it } from 'vitest'
-import { openEngine } from '../../src/engine/create-engine.ts'
+import { createEngine } from '../../src/engine/create-engine.ts'
 import { openStorage } from '../../src/storage/open-storage.ts'
 import { startTestApi } from '../http/api.ts'
 import { bytes, noon } from '../make.ts'
@@ -13,7 +13,7 @@ afterEach(async () => {
 it('what X-Redrive-Error says becomes the failure of the dead letter', async () => {
   const clock = { now: () => noon }
   const storage = await openStorage({ kind: 'memory' }, { clock })
-  const engine = openEngine(storage, { clock, isTicking: false })
+  const engine = createEngine(storage, { clock, isTicking: false })
   ends.push(async () => {
     await engine.close()
     await storage.close()

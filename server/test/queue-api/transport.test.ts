@@ -5,7 +5,7 @@ import {
   QueuesListRequestSchema,
   ReplySchema,
 } from '../../src/api/queue/generated/redrive/queue/v1/queue_pb.ts'
-import { openEngine } from '../../src/engine/create-engine.ts'
+import { createEngine } from '../../src/engine/create-engine.ts'
 import { type RunningServer, startServer } from '../../src/server.ts'
 import { openStorage } from '../../src/storage/open-storage.ts'
 import { createSystemClock } from '../../src/system-clock.ts'
@@ -367,10 +367,13 @@ describe('a server in trouble', () => {
   it('asks to repeat what the store could not settle, and logs why: 454', async () => {
     const storage = await openStorage({ kind: 'memory' })
     const clock = createSystemClock()
-    const engine = openEngine(storage, { clock })
+    const engine = createEngine(storage, { clock })
     await engine.createQueue({ name: 'q' })
     const write = () => Promise.reject(new Error('disk on fire'))
-    const burning = openEngine(Object.assign(Object.create(storage), { write }), { clock, isTicking: false })
+    const burning = createEngine(Object.assign(Object.create(storage), { write }), {
+      clock,
+      isTicking: false,
+    })
     const { url, lines } = await startTestApi({ engine: () => burning })
     const id = '0ujtsYcgvSTl8PAuAdqWYSMnLOv'
     for (const [method, body] of [

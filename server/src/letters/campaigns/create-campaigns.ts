@@ -27,7 +27,7 @@ const triesMax = 20
 /** With more queues than that a wrong target is seen when the letters are skipped. */
 const queuesMax = 10_000
 
-export function openCampaigns(parts: LettersParts & { owner: string }): OpenedCampaigns {
+export function createCampaigns(parts: LettersParts & { owner: string }): OpenedCampaigns {
   const { storage, clock, random = Math.random, log = silent } = parts
   const changes = createChanges()
   const work = createCampaignWork({ ...parts, log, onChanged: changes.tell })

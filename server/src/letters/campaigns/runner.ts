@@ -13,7 +13,7 @@ import type { Clock } from '../../core/instant.ts'
 import type { Engine } from '../../engine/engine.ts'
 import { KnownError } from '../../errors.ts'
 import type { PutCampaign, StoredCampaign } from '../../storage/contract/campaigns.ts'
-import type { Redriven } from '../../storage/contract/letters.ts'
+import type { RedriveResult } from '../../storage/contract/letters.ts'
 import type { HeldLock, Storage, WriteAudit } from '../../storage/contract/storage.ts'
 import { auditOf, policyTrace } from '../audit.ts'
 import { type CampaignSteps, type LettersLog, stepLettersMax } from '../parts.ts'
@@ -279,6 +279,6 @@ export function putOf(stored: Pick<StoredCampaign, 'id' | 'version'>, facts: Cam
   }
 }
 
-function startedCount(redriven: readonly Redriven[]): number {
+function startedCount(redriven: readonly RedriveResult[]): number {
   return redriven.filter(({ isStarted }) => isStarted).length
 }

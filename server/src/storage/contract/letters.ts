@@ -8,7 +8,7 @@
 import type { Instant } from '../../core/instant.ts'
 import type { Failure, Header, Item, Outcome, RedriveRecord } from '../../core/item.ts'
 import type { JsonNumber } from '../../core/json-number.ts'
-import type { NotNow } from '../../core/letter.ts'
+import type { LetterRefusal } from '../../core/letter.ts'
 import type { ActTrace, Archived, ListedState } from './storage.ts'
 
 export type LetterCommand =
@@ -22,10 +22,10 @@ export type LetterCommand =
   | PurgeArchive
 
 export type LetterResults = {
-  redrive: readonly Redriven[]
+  redrive: readonly RedriveResult[]
   'end-redrives': readonly RedriveEnded[]
-  discard: readonly Discarding[]
-  restore: readonly Restoring[]
+  discard: readonly DiscardResult[]
+  restore: readonly RestoreResult[]
   'edit-letter': { number: number }
   'replan-redrives': Replanned
   'postpone-redrives': Postponed
@@ -104,7 +104,7 @@ export type RedriveLetters = Readonly<{
   now: Instant
   trace?: ActTrace
 }>
-export type Redriven = Readonly<
+export type RedriveResult = Readonly<
   | {
       letterId: string
       isStarted: true
@@ -116,14 +116,14 @@ export type Redriven = Readonly<
       /** The edited version that was sent, if one was. */
       edit?: number
     }
-  | { letterId: string; isStarted: false; why: NotSent }
+  | { letterId: string; isStarted: false; why: RedriveRefusal }
 >
 /**
  * `no-target`: the queue is not there, or the origin is none. `dead-target`: it takes dead letters of
  * others, or has or had letters captured from elsewhere: a redrive never goes there. `no-edit`: there is no such
  * edited version.
  */
-export type NotSent = NotNow | 'no-target' | 'dead-target' | 'no-edit' | 'not-due'
+export type RedriveRefusal = LetterRefusal | 'no-target' | 'dead-target' | 'no-edit' | 'not-due'
 
 /** How redrives ended that went elsewhere (webhook, Kafka), or whose items are gone. Those not under way are passed over. */
 export type EndRedrives = Readonly<{
@@ -141,7 +141,7 @@ export type DiscardLetters = Readonly<{
   now: Instant
   trace?: ActTrace
 }>
-export type Discarding = Readonly<{ letterId: string; isDiscarded: boolean; why: NotNow | null }>
+export type DiscardResult = Readonly<{ letterId: string; isDiscarded: boolean; why: LetterRefusal | null }>
 
 /** Back from the archive to its queue, waiting or dead (core/letter.ts): exactly the rows that are inserted are the ones that are deleted. */
 export type RestoreLetters = Readonly<{
@@ -151,7 +151,7 @@ export type RestoreLetters = Readonly<{
   trace?: ActTrace
 }>
 /** `queue-gone`: the queue it was in was deleted. `taken`: its source id is in the queue again. */
-export type Restoring = Readonly<{
+export type RestoreResult = Readonly<{
   letterId: string
   isRestored: boolean
   why: 'missing' | 'queue-gone' | 'taken' | null

@@ -16,7 +16,7 @@ import type { Instant } from '../../core/instant.ts'
 import type { Failure, Header, Item, Leased, Origin, Outcome, State } from '../../core/item.ts'
 import type { EndedState } from '../../core/letter-class.ts'
 import type { NewQueue, PolicyChanges, Queue } from '../../core/queue.ts'
-import type { Because, GivenBack } from '../../core/transitions.ts'
+import type { RetryRequest, TransitionCause } from '../../core/transitions.ts'
 import type { CampaignCommand, CampaignResults, CampaignStore } from './campaigns.ts'
 import type { Difference } from './difference.ts'
 import type { LetterCommand, LetterResults, LetterStore } from './letters.ts'
@@ -200,7 +200,7 @@ export type Retry = Readonly<{
   op: 'retry'
   queue: string
   partition: number
-  items: readonly Readonly<GivenBack & { id: string }>[]
+  items: readonly Readonly<RetryRequest & { id: string }>[]
   now: Instant
 }>
 export type Extend = Readonly<{
@@ -242,7 +242,7 @@ export type Change = Readonly<{
   fromQueue: string
   fromPartition: number
   to: 'waiting' | 'scheduled' | 'leased' | 'done' | 'dead' | 'moved' | 'returned' | 'removed'
-  because: Because | 'extend'
+  because: TransitionCause | 'extend'
   id: string | null
   queue: string
   partition: number

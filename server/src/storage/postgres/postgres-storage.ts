@@ -60,10 +60,10 @@ import { Horizon } from './counts/time-bucket-retention.ts'
 import { reconcileCounts, verifyCounts } from './counts/verify.ts'
 import { Gatherer } from './group-commit.ts'
 import { nextDueAt } from './items/advance.ts'
-import { Cursors } from './items/lease-cursors.ts'
+import { LeaseCursors } from './items/lease-cursors.ts'
 import { listArchive, listItems } from './items/list-items.ts'
 import { listEdits } from './letters/edits.ts'
-import { GroupBook } from './letters/groups.ts'
+import { GroupCache } from './letters/groups.ts'
 import { Repeats } from './letters/import-letters.ts'
 import { ForeseenLetters } from './letters/letter-snapshots.ts'
 import {
@@ -75,8 +75,8 @@ import {
 } from './letters/letters.ts'
 import { listLetters } from './letters/list-letters.ts'
 import { migrate } from './migrations/migrate.ts'
-import { getQueue, listQueues, QueueBook } from './queues/queues.ts'
-import { Slots, type Store } from './store-context.ts'
+import { getQueue, listQueues, QueueCache } from './queues/queues.ts'
+import { Slots, type StoreContext } from './store-context.ts'
 import { write } from './write.ts'
 
 const poolMaxDefault = 10
@@ -99,10 +99,10 @@ export async function openPostgres(
     connections,
     random,
     now: () => options.clock?.now() ?? fromDate(new Date()),
-    book: new QueueBook(),
-    cursors: new Cursors(),
+    book: new QueueCache(),
+    cursors: new LeaseCursors(),
     foreseen: new ForeseenLetters(),
-    groups: new GroupBook(),
+    groups: new GroupCache(),
     horizon: new Horizon(),
     repeats: new Repeats(),
     slots: new Slots(random),
@@ -118,13 +118,13 @@ export async function openPostgres(
 
 class PostgresStorage implements Storage {
   readonly kind = 'postgres'
-  readonly #store: Store
+  readonly #store: StoreContext
   readonly #gatherer: Gatherer
   readonly #announcements: Announcements
   readonly #underWay = new Set<Promise<void>>()
   #closing: Promise<void> | undefined
 
-  constructor(store: Store) {
+  constructor(store: StoreContext) {
     this.#store = store
     this.#announcements = new Announcements(store.connections)
     this.#gatherer = new Gatherer((commands) => write(store, commands))

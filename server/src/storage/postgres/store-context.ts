@@ -2,19 +2,19 @@ import type { Instant } from '../../core/instant.ts'
 import type { Connections } from './connection/connections.ts'
 import type { Vacuum } from './connection/vacuum.ts'
 import type { Horizon } from './counts/time-bucket-retention.ts'
-import type { Cursors } from './items/lease-cursors.ts'
-import type { GroupBook } from './letters/groups.ts'
+import type { LeaseCursors } from './items/lease-cursors.ts'
+import type { GroupCache } from './letters/groups.ts'
 import type { Repeats } from './letters/import-letters.ts'
 import type { ForeseenLetters } from './letters/letter-snapshots.ts'
-import type { QueueBook } from './queues/queues.ts'
+import type { QueueCache } from './queues/queues.ts'
 
 /** What every operation of one open store works with. */
-export type Store = Readonly<{
+export type StoreContext = Readonly<{
   connections: Connections
-  book: QueueBook
-  cursors: Cursors
+  book: QueueCache
+  cursors: LeaseCursors
   foreseen: ForeseenLetters
-  groups: GroupBook
+  groups: GroupCache
   horizon: Horizon
   repeats: Repeats
   random: () => number

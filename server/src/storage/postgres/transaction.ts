@@ -16,30 +16,30 @@ import { Stale } from './connection/errors.ts'
 import { Tally, writeTally } from './counts/counts.ts'
 import { writeLetterTally } from './counts/letter-counts.ts'
 import { lowerFirstSeen } from './letters/groups.ts'
-import { checkPartition, type KnownQueue, knownQueueOf, type QueueBook } from './queues/queues.ts'
-import type { Store } from './store-context.ts'
+import { checkPartition, knownQueueOf, type QueueCache, type QueueRow } from './queues/queues.ts'
+import type { StoreContext } from './store-context.ts'
 
 type LockedPartition = { queueId: number; partition: number; lastId: string; isUsed: boolean }
-export type PartitionPlace = Readonly<{ known: KnownQueue; partition: number }>
+export type PartitionPlace = Readonly<{ known: QueueRow; partition: number }>
 
 export class Transaction {
   readonly connection: Connection
   readonly tally = new Tally()
   readonly campaigns = new CampaignTally()
   readonly random: () => number
-  readonly #store: Store
+  readonly #store: StoreContext
   /** Where its counts go. */
   readonly slot: number
   readonly #hasRepeats: boolean
   readonly #groups = new Map<string, number>()
   readonly #seenAt = new Map<number, Instant>()
-  readonly #queues = new Map<string, KnownQueue>()
+  readonly #queues = new Map<string, QueueRow>()
   readonly #changed = new Map<string, Row | undefined>()
   readonly #locked = new Map<string, LockedPartition>()
   readonly #sourced = new Set<number>()
 
   /** `hasRepeats`: it was run before, and had letters that are there already. */
-  constructor(connection: Connection, store: Store, hasRepeats = false) {
+  constructor(connection: Connection, store: StoreContext, hasRepeats = false) {
     this.connection = connection
     this.random = store.random
     this.#store = store
@@ -63,9 +63,9 @@ export class Transaction {
   }
 
   /** The queues of rows that were read, by id. A row that is locked keeps its queue from being deleted. */
-  async byId(ids: readonly number[]): Promise<Map<number, KnownQueue>> {
+  async byId(ids: readonly number[]): Promise<Map<number, QueueRow>> {
     const wanted = new Set(ids)
-    const found = new Map<number, KnownQueue>()
+    const found = new Map<number, QueueRow>()
     for (const known of this.#queues.values()) if (wanted.has(known.id)) found.set(known.id, known)
     const missing = [...wanted].filter((id) => !found.has(id))
     if (missing.length === 0) return found
@@ -77,7 +77,7 @@ export class Transaction {
     return found
   }
 
-  #note(row: Row): KnownQueue {
+  #note(row: Row): QueueRow {
     const read = knownQueueOf(row)
     const known = { ...read, isSourced: read.isSourced || this.#sourced.has(read.id) }
     this.#queues.set(known.queue.name, known)
@@ -85,23 +85,23 @@ export class Transaction {
   }
 
   /** Of what was loaded. */
-  peek(name: string): KnownQueue | undefined {
+  peek(name: string): QueueRow | undefined {
     return this.#queues.get(name)
   }
 
-  async find(name: string): Promise<KnownQueue | undefined> {
+  async find(name: string): Promise<QueueRow | undefined> {
     if (!this.#queues.has(name) && !this.#changed.has(name)) await this.load([name])
     return this.#queues.get(name)
   }
 
-  async get(name: string): Promise<KnownQueue> {
+  async get(name: string): Promise<QueueRow> {
     const known = await this.find(name)
     if (known === undefined) throw queueNotFound(name)
     return known
   }
 
   /** The queue, when it has that partition. */
-  async at(name: string, partition: number): Promise<KnownQueue> {
+  async at(name: string, partition: number): Promise<QueueRow> {
     const known = await this.get(name)
     checkPartition(known.queue, partition)
     return known
@@ -145,7 +145,7 @@ export class Transaction {
   }
 
   /** Only for a partition that is locked: nobody else can make ids for it now. */
-  nextIds(known: KnownQueue, partition: number, now: Instant, count: number): string[] {
+  nextIds(known: QueueRow, partition: number, now: Instant, count: number): string[] {
     const locked = this.#locked.get(`${known.id}/${partition}`)
     if (locked === undefined) throw new Error(`partition ${partition} of ${known.queue.name} is not locked`)
     const ids = nextKsuids(locked.lastId === '' ? undefined : locked.lastId, now, count, this.random)
@@ -157,13 +157,13 @@ export class Transaction {
   }
 
   /** A row that came from elsewhere was put into this queue. */
-  markSourced(known: KnownQueue): void {
+  markSourced(known: QueueRow): void {
     if (known.isSourced) return
     this.#sourced.add(known.id)
     this.#queues.set(known.queue.name, { ...known, isSourced: true })
   }
 
-  get book(): QueueBook {
+  get book(): QueueCache {
     return this.#store.book
   }
 
@@ -194,7 +194,7 @@ export class Transaction {
   }
 
   /** What was read ahead of these letters, once. */
-  takeForeseen(letterIds: readonly string[]): ReturnType<Store['foreseen']['take']> {
+  takeForeseen(letterIds: readonly string[]): ReturnType<StoreContext['foreseen']['take']> {
     return this.#store.foreseen.take(letterIds)
   }
 
@@ -264,7 +264,7 @@ export class Transaction {
   }
 
   /** What the server may remember, now that all of it is committed. */
-  teach(book: QueueBook): void {
+  teach(book: QueueCache): void {
     for (const known of this.#queues.values()) if (this.#sourced.has(known.id)) book.forget(known.queue.name)
     for (const name of this.#changed.keys()) book.forget(name)
     for (const [key, id] of this.#groups) this.#store.groups.set(key, id)

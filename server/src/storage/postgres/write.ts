@@ -22,7 +22,7 @@ import { endRedrives } from './letters/redrive-ends.ts'
 import { replanRedrives } from './letters/replan.ts'
 import { acquireLock, fence, releaseLock, renewLock } from './locks/locks.ts'
 import { createQueue, deleteQueue, lockQueueDefinitions, updateQueue } from './queues/queues.ts'
-import type { Store } from './store-context.ts'
+import type { StoreContext } from './store-context.ts'
 import { type PartitionPlace, Transaction } from './transaction.ts'
 
 type Op = Command['op']
@@ -34,7 +34,7 @@ const attemptsMax = 10
 /** Commands that read or write what is kept with a queue as a whole. */
 const definesQueues = new Set<Op>(['create-queue', 'update-queue', 'delete-queue', 'replan-redrives'])
 
-export async function write(store: Store, commands: readonly Command[]): Promise<AnyResult[]> {
+export async function write(store: StoreContext, commands: readonly Command[]): Promise<AnyResult[]> {
   if (commands.length === 0) return []
   for (const command of commands) checkCommand(command)
   const runs = splitIntoRuns(commands)
@@ -61,7 +61,7 @@ export async function write(store: Store, commands: readonly Command[]): Promise
 }
 
 /** What a single statement can do needs no transaction around it, and saves two round trips. */
-async function tryAlone(store: Store, run: Run): Promise<AnyResult[] | undefined> {
+async function tryAlone(store: StoreContext, run: Run): Promise<AnyResult[] | undefined> {
   try {
     switch (run.op) {
       case 'produce':
@@ -84,7 +84,7 @@ async function tryAlone(store: Store, run: Run): Promise<AnyResult[] | undefined
 }
 
 async function writeTogether(
-  store: Store,
+  store: StoreContext,
   commands: readonly Command[],
   runs: readonly Run[],
   hasRepeats: boolean,
@@ -197,7 +197,11 @@ async function each<C, R>(commands: readonly C[], act: (command: C) => Promise<R
 }
 
 /** What may have put an item before the place where the next lease begins to look. */
-function moveCursors({ cursors }: Store, commands: readonly Command[], results: readonly AnyResult[]): void {
+function moveCursors(
+  { cursors }: StoreContext,
+  commands: readonly Command[],
+  results: readonly AnyResult[],
+): void {
   for (let index = 0; index < commands.length; index++) {
     const command = commands[index] as Command
     switch (command.op) {

@@ -1,6 +1,6 @@
 /** The audit rows of what was done to letters. Both stores make them here, from what really happened. */
 import type { Item } from '../../core/item.ts'
-import type { EditedLetter, Redriven } from '../contract/letters.ts'
+import type { EditedLetter, RedriveResult } from '../contract/letters.ts'
 import type { ActTrace, AuditEntry } from '../contract/storage.ts'
 
 /** `why`: not done, and why; null: done. `details`: what only its own row says. */
@@ -28,7 +28,7 @@ export function letterEntries(trace: ActTrace | undefined, acts: readonly Letter
   return sum === undefined ? entries : [{ ...row, ...sum, details: { ...asked, ...counted } }, ...entries]
 }
 
-export function actOf(redriven: Redriven): LetterAct {
+export function actOf(redriven: RedriveResult): LetterAct {
   const { letterId } = redriven
   if (!redriven.isStarted) return { letterId, why: redriven.why }
   const { queue, number, edit } = redriven

@@ -12,7 +12,7 @@ import { importItems, produce } from './items/produce.ts'
 import { clear, deleteItems } from './items/remove.ts'
 import { complete, extend, retry, unlease } from './items/settle.ts'
 import { editLetter } from './letters/edits.ts'
-import { GroupBook } from './letters/groups.ts'
+import { GroupCache } from './letters/groups.ts'
 import { importLetters } from './letters/import-letters.ts'
 import { KeyRuns } from './letters/key-runs.ts'
 import { discard, endRedrives, purgeArchive, restore } from './letters/letters.ts'
@@ -21,7 +21,7 @@ import { redrive } from './letters/redrive.ts'
 import { replanRedrives } from './letters/replan.ts'
 import { acquireLock, fence, releaseLock, renewLock } from './locks/locks.ts'
 import { deleteQueue } from './queues/delete-queue.ts'
-import { createQueue, QueueBook, updateQueue } from './queues/queues.ts'
+import { createQueue, QueueCache, updateQueue } from './queues/queues.ts'
 import type { SentImported, WriterCommand } from './threads/capture-encoding.ts'
 import type { Transaction } from './transaction.ts'
 
@@ -45,8 +45,8 @@ const looksAtCounts = new Set<WriterCommand['op']>([
  */
 export class Writer {
   readonly #database: Database
-  readonly #book: QueueBook
-  readonly #groups: GroupBook
+  readonly #book: QueueCache
+  readonly #groups: GroupCache
   readonly #keyRuns: KeyRuns
   readonly #now: () => Instant
   /** Where units are refused again and again, doing everything twice would cost more. */
@@ -54,8 +54,8 @@ export class Writer {
 
   constructor(database: Database, random: () => number, now: () => Instant) {
     this.#database = database
-    this.#book = new QueueBook(database, random)
-    this.#groups = new GroupBook(database)
+    this.#book = new QueueCache(database, random)
+    this.#groups = new GroupCache(database)
     this.#keyRuns = new KeyRuns(database)
     this.#now = now
   }

@@ -1,7 +1,7 @@
 import { Type } from 'typebox'
 import { KnownError } from '../../../errors.ts'
 import type { Letters } from '../../../letters/letters.ts'
-import type { NotSent } from '../../../storage/contract/letters.ts'
+import type { RedriveRefusal } from '../../../storage/contract/letters.ts'
 import { route } from '../../http/route.ts'
 import { dlqManagement, prefix } from '../dialects.ts'
 import { checkCount, readLetterIds } from '../letter-ids.ts'
@@ -67,7 +67,7 @@ async function knownIds(letters: Letters, given: readonly string[]): Promise<rea
   return [...new Set(ids.filter((id) => id !== null))]
 }
 
-function skipReason(why: NotSent): SkipReason {
+function skipReason(why: RedriveRefusal): SkipReason {
   switch (why) {
     case 'redriving':
     case 'leased':

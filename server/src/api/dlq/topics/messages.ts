@@ -4,7 +4,7 @@ import { ksuidToUuid } from '../../../core/ksuid.ts'
 import { KnownError } from '../../../errors.ts'
 import type { Letters } from '../../../letters/letters.ts'
 import { letterStatus } from '../../../ops/letter-status.ts'
-import type { NotSent } from '../../../storage/contract/letters.ts'
+import type { RedriveRefusal } from '../../../storage/contract/letters.ts'
 import type { ApiContext } from '../../context.ts'
 import { route } from '../../http/route.ts'
 import { sendAs } from '../../http/send-as.ts'
@@ -126,7 +126,7 @@ async function textOf(context: ApiContext, item: Item): Promise<string> {
   return messageText(item, retriesMax(item.queue))
 }
 
-async function notRetried(context: ApiContext, item: Item, why: NotSent): Promise<KnownError> {
+async function notRetried(context: ApiContext, item: Item, why: RedriveRefusal): Promise<KnownError> {
   switch (why) {
     case 'no-target':
     case 'no-edit':

@@ -2,14 +2,14 @@ import { isUtf8 } from 'node:buffer'
 import { type Static, Type } from 'typebox'
 import { Compile } from 'typebox/compile'
 import { errorClassMax, failureReasonMax } from '../../../core/failure-bounds.ts'
-import type { GivenBack } from '../../../core/transitions.ts'
+import type { RetryRequest } from '../../../core/transitions.ts'
 import { invalid } from '../protocol/fault.ts'
 
 /**
  * What went wrong with the items of a retry, in the header `X-Redrive-Error`. A header and not a field:
  * clients of the protocol refuse messages with fields that they do not know.
  */
-export type ReportedError = NonNullable<GivenBack['error']>
+export type ReportedError = NonNullable<RetryRequest['error']>
 
 const ErrorHeader = Type.Object(
   {

@@ -3,7 +3,7 @@ import type { FastifyRequest } from 'fastify'
 import { type Static, Type } from 'typebox'
 import { KnownError } from '../../../errors.ts'
 import type { LetterChanges, Letters } from '../../../letters/letters.ts'
-import type { NotSent, Redriven } from '../../../storage/contract/letters.ts'
+import type { RedriveRefusal, RedriveResult } from '../../../storage/contract/letters.ts'
 import type { ApiContext } from '../../context.ts'
 import { route } from '../../http/route.ts'
 import { InvalidRequest } from '../../http/validation/invalid-request.ts'
@@ -285,14 +285,14 @@ async function each<R extends Readonly<{ letterId: string }>>(
 }
 
 /** A target that takes none of them is a mistake in the request, and nothing was changed. */
-function refuseTarget(sent: readonly Redriven[], target: string | undefined): void {
+function refuseTarget(sent: readonly RedriveResult[], target: string | undefined): void {
   if (target === undefined) return
   const why = sent.find((one) => !one.isStarted && (one.why === 'no-target' || one.why === 'dead-target'))
   if (why !== undefined && !why.isStarted && !sent.some((one) => one.isStarted))
     throw targetInvalid(target, why.why)
 }
 
-function targetInvalid(target: string | undefined, why: NotSent): KnownError {
+function targetInvalid(target: string | undefined, why: RedriveRefusal): KnownError {
   const named = target === undefined ? 'where it came from' : `queue ${JSON.stringify(target)}`
   return why === 'dead-target'
     ? new KnownError('TARGET_INVALID', `${named} takes dead letters: a redrive never goes there`)
@@ -304,13 +304,13 @@ function editNotFound(id: string, edit: OneSpec['edit']): KnownError {
   return new KnownError('LETTER_NOT_RETRYABLE', message)
 }
 
-function notSent(id: string, why: NotSent, target: string | undefined): KnownError {
+function notSent(id: string, why: RedriveRefusal, target: string | undefined): KnownError {
   if (why === 'missing') return letterNotFound(id)
   if (why === 'no-target' || why === 'dead-target') return targetInvalid(target, why)
   return new KnownError('LETTER_NOT_RETRYABLE', `letter ${id} cannot be sent now: ${sayWhy(why)}`)
 }
 
-function viewSent(id: string, sent: Redriven | undefined): Static<typeof SentView> {
+function viewSent(id: string, sent: RedriveResult | undefined): Static<typeof SentView> {
   if (sent?.isStarted === true) {
     const { queue, partition, id: itemId, number } = sent
     return {

@@ -6,7 +6,7 @@
 import type { Instant } from '../../../core/instant.ts'
 import type { RedriveRecord } from '../../../core/item.ts'
 import { type CampaignLetterState, campaignLetterStates } from '../../contract/campaigns.ts'
-import type { NotSent, RedriveLetters } from '../../contract/letters.ts'
+import type { RedriveLetters, RedriveRefusal } from '../../contract/letters.ts'
 import { hadTurn } from '../../shared/campaign-rules.ts'
 import type { Statement } from '../connection/connections.ts'
 import { int4s, texts } from '../connection/encode-arrays.ts'
@@ -15,7 +15,7 @@ import type { Transaction } from '../transaction.ts'
 type Place = NonNullable<RedriveRecord['campaign']>
 
 export interface Turns {
-  whyNot(place: Place | null | undefined): NotSent | undefined
+  whyNot(place: Place | null | undefined): RedriveRefusal | undefined
   send(place: Place | null | undefined): void
   skip(place: Place | null | undefined, why: string): void
   write(): Promise<void>

@@ -4,7 +4,7 @@
  */
 import { Buffer } from 'node:buffer'
 import { uuidBytes, writeKsuidUuid } from '../../../core/ksuid.ts'
-import { type Place, placesPerPage } from '../items/leased-row-locations.ts'
+import { placesPerPage, type RowLocation } from '../items/leased-row-locations.ts'
 
 const oid = { bytea: 17, int8: 20, int4: 23, text: 25, tid: 27, uuid: 2950 } as const
 const headBytes = 20
@@ -66,7 +66,7 @@ export function list(values: readonly string[]): string {
   return values.length === 0 ? '{}' : `{"${values.join('","')}"}`
 }
 
-export function places(values: readonly Place[]): Buffer {
+export function places(values: readonly RowLocation[]): Buffer {
   const array = start(oid.tid, headBytes + values.length * 10, values.length)
   let at = headBytes
   for (const value of values) {

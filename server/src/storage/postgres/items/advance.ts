@@ -3,9 +3,9 @@ import { comeDue } from '../../../core/transitions.ts'
 import type { Advance, Advanced } from '../../contract/storage.ts'
 import type { Connections, Row, Statement } from '../connection/connections.ts'
 import { int4s, int8s, texts } from '../connection/encode-arrays.ts'
-import type { KnownQueue } from '../queues/queues.ts'
+import type { QueueRow } from '../queues/queues.ts'
 import type { PartitionPlace, Transaction } from '../transaction.ts'
-import { applyFates, type Decision } from './execute-transitions.ts'
+import { type Decision, executeTransitions } from './execute-transitions.ts'
 import { firstEnd, forgetEnds, peekEnded } from './lease-ends.ts'
 import { itemOf, readDecisiveColumns, stateCodes } from './rows.ts'
 
@@ -53,7 +53,7 @@ export async function advance(transaction: Transaction, command: Advance): Promi
   const ended = eachOnce(peeked.filter((row) => row.id !== null))
   await transaction.load([...new Set([...due, ...ended].map((row) => row.name as string))])
   const places = new Map<string, PartitionPlace>()
-  const queues = new Map<number, KnownQueue>()
+  const queues = new Map<number, QueueRow>()
   for (const row of [...due, ...ended]) {
     const known = await transaction.get(row.name as string)
     queues.set(known.id, known)
@@ -84,11 +84,11 @@ export async function advance(transaction: Transaction, command: Advance): Promi
     .sort(byDue)
     .slice(0, countMax)
   const decisions = taken.map((row): Decision => {
-    const known = queues.get(row.queue_id as number) as KnownQueue
+    const known = queues.get(row.queue_id as number) as QueueRow
     const item = itemOf(row, known.queue.name)
     return { known, item, fate: comeDue(item, known.queue, now), now }
   })
-  const changes = await applyFates(transaction, decisions)
+  const changes = await executeTransitions(transaction, decisions)
   const forgotten = endsDone(peeked, taken)
   if (forgotten.length > 0) await connection.query(forgetEnds, [int8s(forgotten)])
   const seen = due.reduce((sum, row) => sum + (row.n as number), ended.length)

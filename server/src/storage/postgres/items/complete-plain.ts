@@ -7,10 +7,10 @@ import type { Change, Complete, Refusal, Settled } from '../../contract/storage.
 import type { Connection, Row, Statement } from '../connection/connections.ts'
 import { int4s, places, texts } from '../connection/encode-arrays.ts'
 import { addToCounts } from '../counts/counts.ts'
-import type { KnownQueue, QueueBook } from '../queues/queues.ts'
-import type { Store } from '../store-context.ts'
+import type { QueueCache, QueueRow } from '../queues/queues.ts'
+import type { StoreContext } from '../store-context.ts'
 import type { Transaction } from '../transaction.ts'
-import type { Place } from './leased-row-locations.ts'
+import type { RowLocation } from './leased-row-locations.ts'
 import { stateCodes } from './rows.ts'
 
 const { leased, waiting } = stateCodes
@@ -101,11 +101,11 @@ export const completeInPlace = completeWith(
       and array_agg(partition) = $4::int4[] then count(*) else -1 end from removed)`,
 )
 
-type Asked = Readonly<{ command: Complete; known: KnownQueue }>
+type Asked = Readonly<{ command: Complete; known: QueueRow }>
 
 /** Undefined when it is not that plain, or one statement could not do it: then nothing was done. */
 export async function tryCompleteAlone(
-  store: Store,
+  store: StoreContext,
   commands: readonly Complete[],
 ): Promise<Settled[] | undefined> {
   const asked = await store.book.ofEach(store.connections, commands)
@@ -131,9 +131,11 @@ export async function tryCompleteAlone(
 type Columns = Readonly<{ queueIds: number[]; partitions: number[]; ids: string[] }>
 
 /** By place. Mostly they are so already: completed as they were leased, and leased as they were stored. */
-function inOrder(items: Columns, taken: readonly Place[]): Columns {
-  if (taken.every((place, index) => index === 0 || place > (taken[index - 1] as Place))) return items
-  const order = [...taken.keys()].sort((left, right) => (taken[left] as Place) - (taken[right] as Place))
+function inOrder(items: Columns, taken: readonly RowLocation[]): Columns {
+  if (taken.every((place, index) => index === 0 || place > (taken[index - 1] as RowLocation))) return items
+  const order = [...taken.keys()].sort(
+    (left, right) => (taken[left] as RowLocation) - (taken[right] as RowLocation),
+  )
   return {
     queueIds: order.map((index) => items.queueIds[index] as number),
     partitions: order.map((index) => items.partitions[index] as number),
@@ -175,7 +177,7 @@ export async function tryCompletePlain(
 }
 
 /** An item that is named twice is settled once: who is first matters then. */
-function isPlain(asked: readonly Asked[], book: QueueBook): boolean {
+function isPlain(asked: readonly Asked[], book: QueueCache): boolean {
   const seen = new Set<string>()
   for (const { command, known } of asked) {
     if (known.isSourced || known.queue.keepDoneUs > 0 || book.hasRedrives(known.id)) return false

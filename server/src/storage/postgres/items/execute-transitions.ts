@@ -1,21 +1,21 @@
-import { become } from '../../../core/apply-transition.ts'
+import { applyTransition } from '../../../core/apply-transition.ts'
 import { deadLetterOf, deadPartition } from '../../../core/dead-letter.ts'
 import type { Instant } from '../../../core/instant.ts'
 import type { Item, Waiting } from '../../../core/item.ts'
-import { dieAlone, type Fate } from '../../../core/transitions.ts'
+import { dieAlone, type Transition } from '../../../core/transitions.ts'
 import type { Change } from '../../contract/storage.ts'
 import type { Statement } from '../connection/connections.ts'
 import { int4s, texts } from '../connection/encode-arrays.ts'
 import { needsGroup, withGroups } from '../letters/groups.ts'
 import { findBySource } from '../letters/import-letters.ts'
 import { Endings } from '../letters/redrive-ends.ts'
-import type { KnownQueue } from '../queues/queues.ts'
+import type { QueueRow } from '../queues/queues.ts'
 import type { Transaction } from '../transaction.ts'
 import { isAt, locate } from './locate-rows.ts'
 import { type ColumnName, columnNames, decisiveColumns, encode, parametersOf, type Stored } from './rows.ts'
 
 /** An item that is locked, in a partition that is locked, and what the rules say becomes of it. */
-export type Decision = Readonly<{ known: KnownQueue; item: Item; fate: Fate; now: Instant }>
+export type Decision = Readonly<{ known: QueueRow; item: Item; fate: Transition; now: Instant }>
 
 const fixed: readonly ColumnName[] = ['queue_id', 'partition', 'source_id', 'origin', 'created_at', 'uuid']
 const changing: readonly ColumnName[] = decisiveColumns.filter((name) => !fixed.includes(name))
@@ -53,14 +53,17 @@ const moveItems: Statement = {
 }
 
 export type Rewritten = Readonly<{ before: Item; after: Stored }>
-type Moved = Readonly<{ known: KnownQueue; item: Item; target: KnownQueue; letter: Waiting; at: number }>
+type Moved = Readonly<{ known: QueueRow; item: Item; target: QueueRow; letter: Waiting; at: number }>
 /** `letter`: of a redrive that ended with this item, as it is now. */
 type Settled = Decision & Readonly<{ letter: Item | undefined }>
 
 const resolved = { outcome: 'resolved' } as const
 
 /** Makes of the items what the rules decided, and says what happened, in the same order. */
-export async function applyFates(transaction: Transaction, decided: readonly Decision[]): Promise<Change[]> {
+export async function executeTransitions(
+  transaction: Transaction,
+  decided: readonly Decision[],
+): Promise<Change[]> {
   const { tally } = transaction
   const decisions = await endRedrivesOf(transaction, decided)
   const targets = await lockDeadPartitions(transaction, decisions)
@@ -77,7 +80,7 @@ export async function applyFates(transaction: Transaction, decided: readonly Dec
       case 'done':
       case 'dead': {
         const nextId = () => transaction.nextIds(known, partition, now, 1)[0] as string
-        const after = become(item, fate, known.queue, now, nextId)
+        const after = applyTransition(item, fate, known.queue, now, nextId)
         rewritten.push({ before: item, after: { queueId: known.id, queue: known.queue, item: after } })
         const to = after.state === 'waiting' && after.availableAt !== null ? 'scheduled' : fate.to
         return {
@@ -123,7 +126,7 @@ export async function applyFates(transaction: Transaction, decided: readonly Dec
         return { ...from, to, id: item.id, queue, partition, failure: fate.failure, outcome: 'unknown' }
       }
       case 'move': {
-        const target = targets.get(fate.deadQueue) as KnownQueue
+        const target = targets.get(fate.deadQueue) as QueueRow
         const place = { queue: target.queue, partition: deadPartition(partition, target.queue) }
         const [id = ''] = transaction.nextIds(target, place.partition, now, 1)
         const chance = transaction.random()
@@ -183,9 +186,9 @@ async function endRedrivesOf(transaction: Transaction, decided: readonly Decisio
 async function lockDeadPartitions(
   transaction: Transaction,
   decisions: readonly Decision[],
-): Promise<Map<string, KnownQueue>> {
-  const targets = new Map<string, KnownQueue>()
-  const places = new Map<string, { known: KnownQueue; partition: number }>()
+): Promise<Map<string, QueueRow>> {
+  const targets = new Map<string, QueueRow>()
+  const places = new Map<string, { known: QueueRow; partition: number }>()
   for (const { fate, item } of decisions) {
     if (fate.to !== 'move') continue
     const known = await transaction.get(fate.deadQueue)
@@ -265,7 +268,7 @@ async function writeMoved(
   }
 }
 
-function placesOf(items: readonly Readonly<{ known: KnownQueue; item: Item }>[]): Buffer[] {
+function placesOf(items: readonly Readonly<{ known: QueueRow; item: Item }>[]): Buffer[] {
   return [
     int4s(items.map(({ known }) => known.id)),
     int4s(items.map(({ item }) => item.partition)),

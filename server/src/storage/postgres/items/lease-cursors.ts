@@ -1,5 +1,5 @@
 import type { Item } from '../../../core/item.ts'
-import { Places } from './leased-row-locations.ts'
+import { RowLocations } from './leased-row-locations.ts'
 
 /**
  * Where the next lease of a partition begins to look.
@@ -9,9 +9,9 @@ import { Places } from './leased-row-locations.ts'
  * put an item before it drops the cursor; what other servers put there is found when the cursor is too
  * old, or when a lease finds fewer than it was asked for while the counts say that there are more.
  */
-export class Cursors {
+export class LeaseCursors {
   /** And where what was leased is. */
-  readonly places = new Places()
+  readonly places = new RowLocations()
   /** Changes when a cursor is dropped: an answer that was asked for before must not bring it back. */
   drops = 0
   readonly #places = new Map<string, Readonly<{ rank: number; id: string; since: number }>>()

@@ -4,10 +4,10 @@ import type { LeaseItems } from '../../contract/storage.ts'
 import type { Connection, Row, Statement } from '../connection/connections.ts'
 import { int4s, int8s, texts } from '../connection/encode-arrays.ts'
 import { addToCounts } from '../counts/counts.ts'
-import { checkPartition, type KnownQueue } from '../queues/queues.ts'
-import type { Store } from '../store-context.ts'
+import { checkPartition, type QueueRow } from '../queues/queues.ts'
+import type { StoreContext } from '../store-context.ts'
 import type { Transaction } from '../transaction.ts'
-import { type Cursors, fromTheStart } from './lease-cursors.ts'
+import { fromTheStart, type LeaseCursors } from './lease-cursors.ts'
 import { leaseOne, parametersOfOne } from './lease-one.ts'
 import { type LeasedValues, leasedColumns, leasedItem, leasedNames } from './leased-row.ts'
 import { placeOf } from './leased-row-locations.ts'
@@ -68,7 +68,7 @@ export const leaseAll = leaseFrom('lease-all', 'items')
 
 /** Undefined when one statement cannot do it: then nothing was leased. */
 export async function tryLeaseAlone(
-  store: Store,
+  store: StoreContext,
   commands: readonly LeaseItems[],
 ): Promise<Leased[][] | undefined> {
   const asked: Asked[] = []
@@ -144,15 +144,15 @@ export async function lease(transaction: Transaction, commands: readonly LeaseIt
   return results
 }
 
-type Asked = Readonly<{ command: LeaseItems; known: KnownQueue }>
-type Group = { readonly known: KnownQueue; readonly partition: number; readonly turns: Turn[] }
+type Asked = Readonly<{ command: LeaseItems; known: QueueRow }>
+type Group = { readonly known: QueueRow; readonly partition: number; readonly turns: Turn[] }
 type Turn = Readonly<{ holder: string; now: number; to: number }>
 
 async function leaseTogether(
   connection: Pick<Connection, 'query'>,
   asked: readonly Asked[],
   slot: number | null,
-  cursors: Cursors | undefined,
+  cursors: LeaseCursors | undefined,
 ): Promise<Leased[][]> {
   const results: Leased[][] = asked.map(() => [])
   const groups = new Map<string, Group>()
@@ -192,7 +192,7 @@ function query(
   connection: Pick<Connection, 'query'>,
   groups: readonly Group[],
   slot: number | null,
-  cursors: Cursors | undefined,
+  cursors: LeaseCursors | undefined,
 ): Promise<Row[]> {
   const [first] = groups
   if (first?.known.isSourced) return connection.query(leaseAll, parametersOf(groups, slot, cursors))
@@ -220,7 +220,7 @@ function isOfOneTime({ turns }: Group): boolean {
 function parametersOf(
   groups: readonly Group[],
   slot: number | null,
-  cursors: Cursors | undefined,
+  cursors: LeaseCursors | undefined,
 ): unknown[] {
   const after = groups.map(
     ({ known, partition }) => cursors?.at({ queue: known.queue.name, partition }) ?? fromTheStart,

@@ -4,7 +4,7 @@ import { hour, minute, newItems, noon } from '../../../../test/make.ts'
 import { run, type TestDatabase, testDatabase } from '../../../../test/postgres.ts'
 import type { Settled, Storage } from '../../contract/storage.ts'
 import { completeInPlace } from './complete-plain.ts'
-import { Places, placeOf } from './leased-row-locations.ts'
+import { placeOf, RowLocations } from './leased-row-locations.ts'
 
 const postgres = await requireService('postgres')
 const at = { queue: 'orders', partition: 0 } as const
@@ -116,7 +116,7 @@ describe('completing where the row was leased', needs(postgres), () => {
 
 describe('places', () => {
   it('are given once, and only when all are known', () => {
-    const places = new Places()
+    const places = new RowLocations()
     places.set('a', placeOf('(0,1)'))
     places.set('b', placeOf('(7,2)'))
     expect(places.takeAll(['b', 'a'])).toEqual([placeOf('(7,2)'), placeOf('(0,1)')])
@@ -126,7 +126,7 @@ describe('places', () => {
   })
 
   it('are as many as fit: the oldest are forgotten', () => {
-    const places = new Places(2)
+    const places = new RowLocations(2)
     for (const id of ['a', 'b', 'c']) places.set(id, 1)
     expect(places.takeAll(['a'])).toBeUndefined()
     expect(places.takeAll(['b', 'c'])).toBeDefined()

@@ -5,8 +5,8 @@ import type { Item } from '../../../core/item.ts'
  * costs. A place says nothing by itself: the row may have moved on and another may be there. Who uses it
  * checks that the row is the one it means, and goes by the id when it is not.
  */
-export class Places {
-  readonly #places = new Map<Item['id'], Place>()
+export class RowLocations {
+  readonly #places = new Map<Item['id'], RowLocation>()
   readonly #countMax: number
 
   constructor(countMax = placesMax) {
@@ -14,7 +14,7 @@ export class Places {
   }
 
   /** The oldest goes when there are too many: its item is looked up, or never completed. */
-  set(id: Item['id'], place: Place): void {
+  set(id: Item['id'], place: RowLocation): void {
     this.#places.set(id, place)
     if (this.#places.size <= this.#countMax) return
     for (const oldest of this.#places.keys()) {
@@ -32,8 +32,8 @@ export class Places {
    * Where all of them are; undefined when one is not known. Each is used once: who is told that one was wrong goes
    * by the ids then.
    */
-  takeAll(ids: readonly Item['id'][]): Place[] | undefined {
-    const taken: Place[] = []
+  takeAll(ids: readonly Item['id'][]): RowLocation[] | undefined {
+    const taken: RowLocation[] = []
     for (const id of ids) {
       const place = this.#places.get(id)
       if (place === undefined) continue
@@ -45,11 +45,11 @@ export class Places {
 }
 
 /** A `ctid` as one number, in whose order the rows stand: the page, then where it is on it. */
-export type Place = number
+export type RowLocation = number
 export const placesPerPage = 2 ** 16
 
 /** As PostgreSQL writes it: `(7,2)`. */
-export function placeOf(ctid: string): Place {
+export function placeOf(ctid: string): RowLocation {
   const comma = ctid.indexOf(',')
   return Number(ctid.slice(1, comma)) * placesPerPage + Number(ctid.slice(comma + 1, -1))
 }

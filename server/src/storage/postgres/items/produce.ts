@@ -6,8 +6,8 @@ import { producedItem } from '../../shared/new-item.ts'
 import type { Connection, Statement } from '../connection/connections.ts'
 import { int4s, texts } from '../connection/encode-arrays.ts'
 import { addTally, Tally, tallyWidth } from '../counts/counts.ts'
-import type { KnownQueue } from '../queues/queues.ts'
-import type { Store } from '../store-context.ts'
+import type { QueueRow } from '../queues/queues.ts'
+import type { StoreContext } from '../store-context.ts'
 import type { Transaction } from '../transaction.ts'
 import { type LeasedRow, noteLeaseEnds } from './lease-ends.ts'
 import {
@@ -78,11 +78,11 @@ const produceAlike = produceWith('produce-alike', (first) => ({
   width: producedColumns.length,
 }))
 
-type Group = { known: KnownQueue; partition: number; idMin: string; idMax: string }
+type Group = { known: QueueRow; partition: number; idMin: string; idMax: string }
 
 /** Undefined when it could not be done in one statement: then nothing was stored. */
 export async function tryProduceAlone(
-  store: Store,
+  store: StoreContext,
   commands: readonly Produce[],
 ): Promise<Produced[] | undefined> {
   if (
@@ -159,7 +159,7 @@ export function isLeased(row: Stored): row is Stored & LeasedRow {
   return row.item.state === 'leased'
 }
 
-function producedOf(command: Produce, known: KnownQueue, ids: readonly string[]): Produced {
+function producedOf(command: Produce, known: QueueRow, ids: readonly string[]): Produced {
   const deadline = later(command.now, known.queue.leaseUs)
   return { ids, partition: command.partition, deadline, isRepeat: false }
 }
@@ -187,7 +187,7 @@ const findKey: Statement = {
 /** What an earlier command with the same key was answered, if there was one. */
 async function keepKey(
   connection: Connection,
-  known: KnownQueue,
+  known: QueueRow,
   command: Produce,
   { key, until }: NonNullable<Produce['once']>,
   ids: readonly string[],
@@ -202,7 +202,7 @@ async function keepKey(
   return { ...producedOf(command, known, before), partition: row?.partition as number, isRepeat: true }
 }
 
-function storedRows(tally: Tally, known: KnownQueue, command: Produce, ids: readonly string[]): Stored[] {
+function storedRows(tally: Tally, known: QueueRow, command: Produce, ids: readonly string[]): Stored[] {
   tally.add(known.id, command.partition, 'accepted', ids.length)
   return ids.map((id, index) => {
     const item = producedItem(command, index, known.queue, id)

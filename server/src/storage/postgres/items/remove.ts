@@ -8,7 +8,7 @@ import { insertEntries } from '../audit/audit.ts'
 import type { Row, Statement } from '../connection/connections.ts'
 import { int4s, texts } from '../connection/encode-arrays.ts'
 import { endWhatIsGone, goneColumns } from '../letters/redrive-ends.ts'
-import type { KnownQueue } from '../queues/queues.ts'
+import type { QueueRow } from '../queues/queues.ts'
 import type { Transaction } from '../transaction.ts'
 import { isAt, locate } from './locate-rows.ts'
 import { stateCodes, stateNames } from './rows.ts'
@@ -104,7 +104,7 @@ const countOpen: Statement = {
 /** Letters of a class that is guarded are not erased by the way. */
 export async function checkOpen(
   transaction: Transaction,
-  { id, queue }: KnownQueue,
+  { id, queue }: QueueRow,
   states: readonly number[],
 ): Promise<void> {
   if (queue.letterClass !== guardedClass) return
@@ -115,7 +115,7 @@ export async function checkOpen(
 
 async function removeLocked(
   transaction: Transaction,
-  known: KnownQueue,
+  known: QueueRow,
   locked: readonly Row[],
 ): Promise<{ removed: number; details: ReturnType<typeof removalDetails> }> {
   if (locked.length === 0) return { removed: 0, details: {} }

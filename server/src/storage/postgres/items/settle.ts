@@ -2,16 +2,16 @@ import type { Item, Leased } from '../../../core/item.ts'
 import { isRedriving } from '../../../core/letter.ts'
 import {
   complete as completed,
-  type Fate,
   giveBack,
+  type Transition,
   unlease as unleasedItem,
 } from '../../../core/transitions.ts'
 import type { Change, Complete, Extend, Refusal, Retry, Settled, Unlease } from '../../contract/storage.ts'
 import type { Row, Statement } from '../connection/connections.ts'
 import { int4s, int8s, texts } from '../connection/encode-arrays.ts'
-import type { KnownQueue } from '../queues/queues.ts'
+import type { QueueRow } from '../queues/queues.ts'
 import type { Transaction } from '../transaction.ts'
-import { applyFates, type Decision, type Rewritten, writeRewritten } from './execute-transitions.ts'
+import { type Decision, executeTransitions, type Rewritten, writeRewritten } from './execute-transitions.ts'
 import { noteLeaseEnds } from './lease-ends.ts'
 import { isAt, locate } from './locate-rows.ts'
 import { itemOf, readDecisiveColumns } from './rows.ts'
@@ -116,7 +116,7 @@ async function settle<C extends Complete | Retry>(
   transaction: Transaction,
   commands: readonly C[],
   idsOf: (command: C) => readonly string[],
-  decide: (command: C, item: Leased, known: KnownQueue, index: number) => Fate,
+  decide: (command: C, item: Leased, known: QueueRow, index: number) => Transition,
 ): Promise<Settled[]> {
   const held = await hold(transaction, commands, idsOf)
   const decisions: Decision[] = []
@@ -131,7 +131,7 @@ async function settle<C extends Complete | Retry>(
       return decisions.length - 1
     })
   })
-  const changes = await applyFates(transaction, decisions)
+  const changes = await executeTransitions(transaction, decisions)
   return outcomes.map((outcome): Settled => {
     const refused = outcome.filter((each) => typeof each === 'object')
     if (refused.length > 0) return { isSettled: false, refused }
@@ -144,7 +144,7 @@ async function hold<C extends Place>(
   commands: readonly C[],
   idsOf: (command: C) => readonly string[],
 ): Promise<Held> {
-  const queues = new Map<string, KnownQueue>()
+  const queues = new Map<string, QueueRow>()
   const wanted: Wanted[] = []
   for (const command of commands) {
     const known = await transaction.at(command.queue, command.partition)
@@ -173,10 +173,10 @@ function inLockOrder(left: Wanted, right: Wanted): number {
 
 /** The items that commands ask for, locked, as they stand after the commands before. */
 class Held {
-  readonly #queues: ReadonlyMap<string, KnownQueue>
+  readonly #queues: ReadonlyMap<string, QueueRow>
   readonly #items = new Map<string, Item>()
 
-  constructor(queues: ReadonlyMap<string, KnownQueue>, rows: readonly Row[]) {
+  constructor(queues: ReadonlyMap<string, QueueRow>, rows: readonly Row[]) {
     this.#queues = queues
     const names = new Map([...queues.values()].map((known) => [known.id, known.queue.name]))
     for (const row of rows) {
@@ -189,8 +189,8 @@ class Held {
   take(
     place: Place,
     ids: readonly string[],
-  ): { known: KnownQueue; items: readonly Leased[]; refused: readonly Refusal[] } {
-    const known = this.#queues.get(place.queue) as KnownQueue
+  ): { known: QueueRow; items: readonly Leased[]; refused: readonly Refusal[] } {
+    const known = this.#queues.get(place.queue) as QueueRow
     const items: Leased[] = []
     const refused: Refusal[] = []
     const seen = new Set<string>()
@@ -206,11 +206,11 @@ class Held {
     return { known, items, refused }
   }
 
-  put(known: KnownQueue, item: Item): void {
+  put(known: QueueRow, item: Item): void {
     this.#items.set(`${known.id}/${item.partition}/${item.id}`, item)
   }
 
-  drop(known: KnownQueue, item: Item): void {
+  drop(known: QueueRow, item: Item): void {
     this.#items.delete(`${known.id}/${item.partition}/${item.id}`)
   }
 }

@@ -18,7 +18,7 @@ import type { Transaction } from '../transaction.ts'
 
 const rememberedMax = 100_000
 
-export class GroupBook {
+export class GroupCache {
   readonly #ids = new Map<string, number>()
   readonly #seenAt = new Map<number, Instant>()
 

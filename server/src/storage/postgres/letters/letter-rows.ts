@@ -12,7 +12,7 @@ import {
   readDecisiveColumns,
   type Stored,
 } from '../items/rows.ts'
-import type { KnownQueue } from '../queues/queues.ts'
+import type { QueueRow } from '../queues/queues.ts'
 import type { Transaction } from '../transaction.ts'
 import { needsGroup, withGroups } from './groups.ts'
 
@@ -26,7 +26,7 @@ export const lockLetters: Statement = {
     ) t`,
 }
 
-export type HeldLetter = Readonly<{ known: KnownQueue; item: Item }>
+export type HeldLetter = Readonly<{ known: QueueRow; item: Item }>
 
 /** Those that are there, locked, by root id. */
 export async function holdLetters(
@@ -75,8 +75,8 @@ export async function whyNotThere(
   return (letterId) => (archived.has(letterId) ? 'archived' : 'missing')
 }
 
-export function heldOf(row: Row, queues: ReadonlyMap<number, KnownQueue>): HeldLetter {
-  const known = queues.get(row.queue_id as number) as KnownQueue
+export function heldOf(row: Row, queues: ReadonlyMap<number, QueueRow>): HeldLetter {
+  const known = queues.get(row.queue_id as number) as QueueRow
   return { known, item: itemOf(row, known.queue.name) }
 }
 
@@ -113,7 +113,7 @@ function rewrite(name: string, columns: readonly ColumnName[]): Statement {
 export const placeLetters = rewrite('place-letters', placeColumns)
 export const rewriteLetters = rewrite('rewrite-letters', failureColumns)
 
-export type ChangedLetter = Readonly<{ known: KnownQueue; before: Item; after: Item }>
+export type ChangedLetter = Readonly<{ known: QueueRow; before: Item; after: Item }>
 
 /** Writes letters that are locked, each once, and counts them. */
 export async function writeLetters(

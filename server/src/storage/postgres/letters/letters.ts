@@ -2,14 +2,14 @@
 import { discardLetter, restoreLetter, whyNotDiscarded } from '../../../core/letter.ts'
 import type {
   ArchivedLettersQuery,
-  Discarding,
   DiscardLetters,
+  DiscardResult,
   LetterPlace,
   LetterWeight,
   ListedArchived,
   ListedLetter,
   RestoreLetters,
-  Restoring,
+  RestoreResult,
 } from '../../contract/letters.ts'
 import type { Archived } from '../../contract/storage.ts'
 import { letterEntries } from '../../shared/audit-entries.ts'
@@ -29,7 +29,7 @@ import {
   readDecisiveColumns,
   type Stored,
 } from '../items/rows.ts'
-import type { KnownQueue } from '../queues/queues.ts'
+import type { QueueRow } from '../queues/queues.ts'
 import type { Transaction } from '../transaction.ts'
 import { findBySource } from './import-letters.ts'
 import { type ChangedLetter, holdLetters, isId, whyNotThere, writeLetters } from './letter-rows.ts'
@@ -160,13 +160,13 @@ export async function listArchivedLetters(
 export async function discardLetters(
   transaction: Transaction,
   command: DiscardLetters,
-): Promise<Discarding[]> {
+): Promise<DiscardResult[]> {
   const { letters, reason, now } = command
   const ids = letters.map(({ letterId }) => letterId)
   const held = await holdLetters(transaction, ids)
   const whyGone = await whyNotThere(transaction, ids, held)
   const changed: ChangedLetter[] = []
-  const results = letters.map(({ letterId, campaign }): Discarding => {
+  const results = letters.map(({ letterId, campaign }): DiscardResult => {
     const found = held.get(letterId)
     const why = found === undefined ? whyGone(letterId) : whyNotDiscarded(found.item)
     if (found === undefined || why !== undefined) {
@@ -219,14 +219,14 @@ const restoreRows: Statement = {
 export async function restoreLetters(
   transaction: Transaction,
   command: RestoreLetters,
-): Promise<Restoring[]> {
+): Promise<RestoreResult[]> {
   const { connection } = transaction
   const ids = [...new Set(command.letterIds)].filter(isId)
   const values = [uuids(ids), texts(ids)]
   // The partitions before the letters, as everywhere.
   const places = await connection.query(peekArchived, values)
   const queues = await transaction.byId(places.map((row) => row.queue_id as number))
-  const knownOf = (row: Row) => queues.get(row.queue_id as number) as KnownQueue
+  const knownOf = (row: Row) => queues.get(row.queue_id as number) as QueueRow
   await transaction.lockPartitions(
     places.map((row) => ({ known: knownOf(row), partition: row.partition as number })),
   )
@@ -235,7 +235,7 @@ export async function restoreLetters(
   const taken = await takenSources(transaction, rows)
 
   const restored: Stored[] = []
-  const results = command.letterIds.map((letterId): Restoring => {
+  const results = command.letterIds.map((letterId): RestoreResult => {
     const row = archived.get(letterId)
     if (row === undefined) return { letterId, isRestored: false, why: 'missing' }
     const source = row.source_id === null ? undefined : `${row.queue_id}/${row.source_id}`

@@ -6,7 +6,7 @@ import { outcomeUnknown } from '../../../core/transitions.ts'
 import type { EndRedrives, RedriveEnded } from '../../contract/letters.ts'
 import type { Row } from '../connection/connections.ts'
 import { stateCodes } from '../items/rows.ts'
-import type { KnownQueue } from '../queues/queues.ts'
+import type { QueueRow } from '../queues/queues.ts'
 import type { Transaction } from '../transaction.ts'
 import { type ChangedLetter, type HeldLetter, holdLetters, writeLetters } from './letter-rows.ts'
 
@@ -66,7 +66,7 @@ export class Endings {
 /** Also tells the campaign that sent it. */
 export function endOf(
   transaction: Transaction,
-  known: KnownQueue,
+  known: QueueRow,
   item: Leased,
   end: Omit<RedriveEnd, 'chance'>,
 ): Item {

@@ -8,7 +8,7 @@
 import { deadPartition } from '../../../core/dead-letter.ts'
 import { later } from '../../../core/instant.ts'
 import { isDue, noDeadline, queueOfOrigin, startRedrive, whyNotRedriven } from '../../../core/letter.ts'
-import type { NotSent, RedriveLetters, Redriven } from '../../contract/letters.ts'
+import type { RedriveLetters, RedriveRefusal, RedriveResult } from '../../contract/letters.ts'
 import { actOf, letterEntries } from '../../shared/audit-entries.ts'
 import { insertEntries } from '../audit/audit.ts'
 import { type Turns, takeTurns } from '../campaigns/send-progress.ts'
@@ -16,14 +16,14 @@ import { allOf } from '../connection/await-all.ts'
 import type { Statement } from '../connection/connections.ts'
 import { int4s, int8s, list, texts } from '../connection/encode-arrays.ts'
 import { type ColumnName, encode, parametersOf, type Stored, sharedValues, valuesOf } from '../items/rows.ts'
-import type { KnownQueue } from '../queues/queues.ts'
+import type { QueueRow } from '../queues/queues.ts'
 import type { Transaction } from '../transaction.ts'
 import { keepEdit } from './edits.ts'
 import { type HeldLetter, isId, whyNotThere } from './letter-rows.ts'
 import { type SeenLetter, see } from './letter-snapshots.ts'
 
 type Asked = RedriveLetters['letters'][number]
-type Sending = Readonly<{ asked: Asked; seen: SeenLetter; target: KnownQueue; partition: number; at: number }>
+type Sending = Readonly<{ asked: Asked; seen: SeenLetter; target: QueueRow; partition: number; at: number }>
 
 /** Named by others as theirs, or with letters now or before: those have groups, which stay as long as their queue. */
 const findDeadQueues: Statement = {
@@ -87,7 +87,10 @@ const atOnce = 250
 /** The first ones are fewer: until they are on their way the database has nothing to do. */
 const sentFirstAtOnce = 80
 
-export async function redriveLetters(transaction: Transaction, command: RedriveLetters): Promise<Redriven[]> {
+export async function redriveLetters(
+  transaction: Transaction,
+  command: RedriveLetters,
+): Promise<RedriveResult[]> {
   const { letters, now } = command
   // Who works on a campaign has it locked already: its turns can be asked for before any partition is locked.
   const isGoing = (letter: HeldLetter) => whyNot(command, letter) === undefined
@@ -98,7 +101,7 @@ export async function redriveLetters(transaction: Transaction, command: RedriveL
   const whyGone = await whyNotThere(transaction, letterIds, seen)
 
   const going = new Set<string>()
-  const results: (Redriven | undefined)[] = []
+  const results: (RedriveResult | undefined)[] = []
   const sendings: Sending[] = []
   for (const [at, asked] of letters.entries()) {
     const { letterId, campaign } = asked
@@ -128,10 +131,10 @@ export async function redriveLetters(transaction: Transaction, command: RedriveL
   for (let from = 0, until = sentFirstAtOnce; from < sorted.length; from = until, until += atOnce) {
     sent.push(send(transaction, command, sorted.slice(from, until), turns, results))
   }
-  const acts = command.trace === undefined ? [] : (results as Redriven[]).map(actOf)
+  const acts = command.trace === undefined ? [] : (results as RedriveResult[]).map(actOf)
   const entries = letterEntries(command.trace, acts)
   await allOf([...sent, turns.write(), insertEntries(transaction.connection, entries)])
-  return results as Redriven[]
+  return results as RedriveResult[]
 }
 
 type Named = Readonly<{ sending: Sending; id: string; edit?: number | null }>
@@ -165,7 +168,7 @@ function send(
   { now, actor }: RedriveLetters,
   some: readonly Named[],
   turns: Turns,
-  results: (Redriven | undefined)[],
+  results: (RedriveResult | undefined)[],
 ): Promise<unknown> {
   const rows: Stored[] = []
   const numbers: number[] = []
@@ -204,16 +207,16 @@ function send(
   ])
 }
 
-function whyNot(command: RedriveLetters, { known, item }: HeldLetter): NotSent | undefined {
+function whyNot(command: RedriveLetters, { known, item }: HeldLetter): RedriveRefusal | undefined {
   const { redrive } = known.queue
   const why = whyNotRedriven(item, command, redrive)
   if (why !== undefined || command.isDueOnly !== true) return why
   return isDue(item, redrive, command.now) ? undefined : 'not-due'
 }
 
-type Target = KnownQueue | 'no-target' | 'dead-target'
+type Target = QueueRow | 'no-target' | 'dead-target'
 
-function whyNotTo(found: HeldLetter, target: Target): NotSent | undefined {
+function whyNotTo(found: HeldLetter, target: Target): RedriveRefusal | undefined {
   if (typeof target === 'string') return target
   return target.id === found.known.id ? 'dead-target' : undefined
 }
@@ -238,7 +241,7 @@ async function lockTargets(
     for (const row of dead) targets.set(row.name as string, 'dead-target')
   }
   const targetOf = (asked: Asked): Target => targets.get(nameOf(asked) ?? '') ?? 'no-target'
-  const places = new Map<string, { known: KnownQueue; partition: number }>()
+  const places = new Map<string, { known: QueueRow; partition: number }>()
   for (const asked of letters) {
     const known = targetOf(asked)
     const origin = seen.get(asked.letterId)?.item.origin

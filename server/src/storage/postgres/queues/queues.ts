@@ -23,7 +23,7 @@ import { endWhatIsGone, goneColumns } from '../letters/redrive-ends.ts'
 import type { Transaction } from '../transaction.ts'
 
 /** `version`: what is said here holds while the row has this version. */
-export type KnownQueue = Readonly<{ id: number; version: number; isSourced: boolean; queue: Queue }>
+export type QueueRow = Readonly<{ id: number; version: number; isSourced: boolean; queue: Queue }>
 
 const redrivenMs = 2_000
 
@@ -31,12 +31,12 @@ const redrivenMs = 2_000
  * What this server remembers of queues, so that most writes need not ask. Others may change a queue at
  * any time: every statement that builds on this also checks the version, and does nothing if it differs.
  */
-export class QueueBook {
-  readonly #byName = new Map<string, KnownQueue>()
+export class QueueCache {
+  readonly #byName = new Map<string, QueueRow>()
   readonly #lastIds = new Map<string, string>()
   readonly #redrivenUntil = new Map<number, number>()
 
-  async get(connections: Connections, name: string): Promise<KnownQueue> {
+  async get(connections: Connections, name: string): Promise<QueueRow> {
     const known = this.#byName.get(name)
     if (known !== undefined) return known
     const [row] = await connections.read(
@@ -51,8 +51,8 @@ export class QueueBook {
   async ofEach<C extends Readonly<{ queue: string; partition: number }>>(
     connections: Connections,
     commands: readonly C[],
-  ): Promise<Readonly<{ command: C; known: KnownQueue }>[]> {
-    const found: Readonly<{ command: C; known: KnownQueue }>[] = []
+  ): Promise<Readonly<{ command: C; known: QueueRow }>[]> {
+    const found: Readonly<{ command: C; known: QueueRow }>[] = []
     for (const command of commands) {
       const known = this.#byName.get(command.queue) ?? (await this.get(connections, command.queue))
       checkPartition(known.queue, command.partition)
@@ -61,7 +61,7 @@ export class QueueBook {
     return found
   }
 
-  learn(row: Row): KnownQueue {
+  learn(row: Row): QueueRow {
     const before = this.#byName.get(row.name as string)
     if (before !== undefined && before.id === row.id && before.version === row.version) return before
     const known = knownQueueOf(row)
@@ -87,7 +87,7 @@ export class QueueBook {
   }
 
   /** The newest id that this server knows of; others may have made newer ones. */
-  lastId(known: KnownQueue, partition: number): string | undefined {
+  lastId(known: QueueRow, partition: number): string | undefined {
     return this.#lastIds.get(`${known.id}/${partition}`)
   }
 
@@ -98,7 +98,7 @@ export class QueueBook {
   }
 }
 
-export function knownQueueOf(row: Row): KnownQueue {
+export function knownQueueOf(row: Row): QueueRow {
   return {
     id: row.id as number,
     version: row.version as number,
@@ -130,7 +130,7 @@ export async function lockQueueDefinitions(connection: Connection, isHurried: bo
  * by it, and those who come later wait for the change: a lock on its row would let them in before it for as long as
  * they come one after the other.
  */
-export async function holdClass(transaction: Transaction, { id, queue }: KnownQueue): Promise<KnownQueue> {
+export async function holdClass(transaction: Transaction, { id, queue }: QueueRow): Promise<QueueRow> {
   const { connection } = transaction
   // Two statements: the second sees what was committed while the first waited.
   const [, [row]] = await allOf([
@@ -141,7 +141,7 @@ export async function holdClass(transaction: Transaction, { id, queue }: KnownQu
   return knownQueueOf(row)
 }
 
-async function waitToChangeClass(transaction: Transaction, { id }: KnownQueue): Promise<void> {
+async function waitToChangeClass(transaction: Transaction, { id }: QueueRow): Promise<void> {
   await transaction.connection.query({ text: `select pg_advisory_xact_lock(${classLock}, $1)` }, [id])
 }
 

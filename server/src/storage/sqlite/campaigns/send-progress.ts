@@ -4,7 +4,7 @@
  * out of turn are written one by one.
  */
 import type { RedriveRecord } from '../../../core/item.ts'
-import type { NotSent, RedriveLetters } from '../../contract/letters.ts'
+import type { RedriveLetters, RedriveRefusal } from '../../contract/letters.ts'
 import { hadTurn } from '../../shared/campaign-rules.ts'
 import type { Transaction } from '../transaction.ts'
 import { campaignLetterState, campaignStateCode, moveLetter, sentUntil } from './campaigns.ts'
@@ -12,7 +12,7 @@ import { campaignLetterState, campaignStateCode, moveLetter, sentUntil } from '.
 type Place = NonNullable<RedriveRecord['campaign']>
 
 export interface Turns {
-  whyNot(place: Place | null | undefined): NotSent | undefined
+  whyNot(place: Place | null | undefined): RedriveRefusal | undefined
   send(place: Place | null | undefined): void
   skip(place: Place | null | undefined, why: string): void
   /** When all had theirs. */

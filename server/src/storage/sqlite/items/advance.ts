@@ -1,7 +1,7 @@
 import { comeDue } from '../../../core/transitions.ts'
 import type { Advance, Advanced } from '../../contract/storage.ts'
 import type { Transaction } from '../transaction.ts'
-import { applyFate } from './execute-transitions.ts'
+import { executeTransition } from './execute-transitions.ts'
 import { itemColumnList, itemOf } from './rows.ts'
 
 // Ties by id: what was produced first becomes available first.
@@ -13,7 +13,7 @@ export function advance(transaction: Transaction, command: Advance): Advanced {
   const changes = rows.map((row) => {
     const known = book.byId(row[0] as number)
     const item = itemOf(row, known.queue.name)
-    return applyFate(transaction, known, item, comeDue(item, known.queue, command.now), command.now)
+    return executeTransition(transaction, known, item, comeDue(item, known.queue, command.now), command.now)
   })
   return { changes, isMore: rows.length === command.countMax }
 }

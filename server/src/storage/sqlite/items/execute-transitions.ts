@@ -1,20 +1,20 @@
-import { become } from '../../../core/apply-transition.ts'
+import { applyTransition } from '../../../core/apply-transition.ts'
 import { deadLetterOf, deadPartition } from '../../../core/dead-letter.ts'
 import type { Instant } from '../../../core/instant.ts'
 import type { Item } from '../../../core/item.ts'
-import { dieAlone, type Fate } from '../../../core/transitions.ts'
+import { dieAlone, type Transition } from '../../../core/transitions.ts'
 import type { Change } from '../../contract/storage.ts'
 import { endLetter, letterOf, resolveLetter } from '../letters/redrive-ends.ts'
-import type { KnownQueue } from '../queues/queues.ts'
+import type { QueueRow } from '../queues/queues.ts'
 import type { Transaction } from '../transaction.ts'
 import { acceptItem, remove, rewrite } from './items.ts'
 
 /** Makes of the item what the rules decided, and says what happened. */
-export function applyFate(
+export function executeTransition(
   transaction: Transaction,
-  known: KnownQueue,
+  known: QueueRow,
   item: Item,
-  fate: Fate,
+  fate: Transition,
   now: Instant,
 ): Change {
   const { book, tally } = transaction
@@ -25,7 +25,7 @@ export function applyFate(
     case 'done':
     case 'dead': {
       const nextId = () => book.nextIds(known, item.partition, now, 1, tally)[0] as string
-      const after = become(item, fate, known.queue, now, nextId)
+      const after = applyTransition(item, fate, known.queue, now, nextId)
       rewrite(transaction, known, item, after)
       const ended = fate.to === 'done' ? resolveLetter(transaction, item, now) : {}
       const isScheduled = fate.to === 'waiting' && fate.availableAt !== null
@@ -63,7 +63,7 @@ export function applyFate(
       const back = letterOf(transaction, item)
       if (back === undefined) {
         const alone = dieAlone(item, fate.failure, known.queue, fate.because)
-        return applyFate(transaction, known, item, alone, now)
+        return executeTransition(transaction, known, item, alone, now)
       }
       remove(transaction, known, item)
       tally.add(known.id, item.partition, 'deadLettered')

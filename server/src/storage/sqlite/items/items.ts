@@ -2,7 +2,7 @@
 import type { Instant } from '../../../core/instant.ts'
 import type { Item } from '../../../core/item.ts'
 import { failedAgainAt } from '../../../core/letter.ts'
-import type { KnownQueue } from '../queues/queues.ts'
+import type { QueueRow } from '../queues/queues.ts'
 import type { Transaction } from '../transaction.ts'
 import { itemColumnList, itemColumns, itemValues } from './rows.ts'
 
@@ -10,7 +10,7 @@ const insertSql = `insert into items (${itemColumnList}) values (${itemColumns.m
 const insertOnceSql = `${insertSql} on conflict (queue_id, source_id) where source_id is not null do nothing`
 
 /** The item as stored; undefined when its source id is in the queue already: then nothing changed. */
-export function insertItem(transaction: Transaction, known: KnownQueue, item: Item): Item | undefined {
+export function insertItem(transaction: Transaction, known: QueueRow, item: Item): Item | undefined {
   const { database, groups, keyRuns, tally } = transaction
   let stored = item
   let keyRun: number | null = null
@@ -29,7 +29,7 @@ export function insertItem(transaction: Transaction, known: KnownQueue, item: It
 }
 
 /** `insertItem` for what was not here before. */
-export function acceptItem(transaction: Transaction, known: KnownQueue, item: Item): boolean {
+export function acceptItem(transaction: Transaction, known: QueueRow, item: Item): boolean {
   const stored = insertItem(transaction, known, item)
   if (stored === undefined) return false
   transaction.tally.add(known.id, item.partition, 'accepted')
@@ -38,17 +38,12 @@ export function acceptItem(transaction: Transaction, known: KnownQueue, item: It
 }
 
 /** The group got a letter: it died then, or failed anew. */
-export function arrive(
-  { groups, tally }: Transaction,
-  known: KnownQueue,
-  groupId: number,
-  at: Instant,
-): void {
+export function arrive({ groups, tally }: Transaction, known: QueueRow, groupId: number, at: Instant): void {
   tally.letters.arrive(known.id, groupId, at)
   groups.see(groupId, at)
 }
 
-export function hasSource({ database }: Transaction, known: KnownQueue, sourceId: string | null): boolean {
+export function hasSource({ database }: Transaction, known: QueueRow, sourceId: string | null): boolean {
   if (sourceId === null) return false
   const sql = 'select 1 from items where queue_id = ? and source_id = ?'
   return database.array(sql, known.id, sourceId) !== undefined
@@ -102,7 +97,7 @@ function rewriteFor(before: Item, after: Item): Rewrite {
 }
 
 /** A letter that failed anew may belong to another group; whichever it is has been seen again. */
-export function rewrite(transaction: Transaction, known: KnownQueue, before: Item, after: Item): void {
+export function rewrite(transaction: Transaction, known: QueueRow, before: Item, after: Item): void {
   const { database, groups, tally } = transaction
   const hasFailed = after.origin !== null && after.failure !== before.failure
   const stored = hasFailed ? { ...after, groupId: groups.idOf(known, after, after.updatedAt) ?? null } : after
@@ -117,7 +112,7 @@ export function rewrite(transaction: Transaction, known: KnownQueue, before: Ite
 
 const deleteSql = 'delete from items where queue_id = ? and partition = ? and id = ?'
 
-export function remove({ database, tally }: Transaction, known: KnownQueue, item: Item): void {
+export function remove({ database, tally }: Transaction, known: QueueRow, item: Item): void {
   database.run(deleteSql, known.id, item.partition, item.id)
   tally.leave(known.id, item)
 }

@@ -3,7 +3,7 @@ import type { Import, Imported, Produce, Produced } from '../../contract/storage
 import { checkSameItems, itemsDigest } from '../../shared/items-digest.ts'
 import { importedItem, producedItem } from '../../shared/new-item.ts'
 import { checkImport } from '../../shared/queue-checks.ts'
-import type { KnownQueue } from '../queues/queues.ts'
+import type { QueueRow } from '../queues/queues.ts'
 import type { Transaction } from '../transaction.ts'
 import { acceptItem, insertItem } from './items.ts'
 
@@ -31,7 +31,7 @@ type Once = NonNullable<Produce['once']>
 
 function findKey(
   { database }: Transaction,
-  known: KnownQueue,
+  known: QueueRow,
   command: Produce,
   once: Once,
   digest: string,
@@ -53,7 +53,7 @@ const forgotten = 10
 
 function keepKey(
   { database }: Transaction,
-  known: KnownQueue,
+  known: QueueRow,
   command: Produce,
   once: Once,
   ids: readonly string[],

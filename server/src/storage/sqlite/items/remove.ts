@@ -6,7 +6,7 @@ import { checkOpenLetters } from '../../shared/queue-checks.ts'
 import { insertAudit } from '../audit/audit.ts'
 import type { Values } from '../connection/database.ts'
 import { forgetLetter, loseTrack } from '../letters/redrive-ends.ts'
-import type { KnownQueue } from '../queues/queues.ts'
+import type { QueueRow } from '../queues/queues.ts'
 import type { Transaction } from '../transaction.ts'
 import { lightColumnList, remove } from './items.ts'
 import { itemOf, listedCodes } from './rows.ts'
@@ -60,7 +60,7 @@ export function clear(transaction: Transaction, command: Clear): Results['clear'
 /** Letters of a class that is guarded are not erased by the way. */
 export function checkOpen(
   { database, tally }: Transaction,
-  { id, queue }: KnownQueue,
+  { id, queue }: QueueRow,
   states: readonly ListedState[],
 ): void {
   if (queue.letterClass !== guardedClass) return
@@ -73,7 +73,7 @@ export function checkOpen(
 
 function removeAll(
   transaction: Transaction,
-  known: KnownQueue,
+  known: QueueRow,
   rows: readonly Values[],
 ): { removed: number; details: ReturnType<typeof removalDetails>; ids: string[] } {
   const letters: Record<string, number> = {}

@@ -6,7 +6,7 @@ import { headBytes, type ListedLetter, redrivesCounted } from '../../contract/le
 import type { ListedState } from '../../contract/storage.ts'
 import { leaseDeadlineOf, waitingOf } from '../../shared/lease-deadline.ts'
 import type { Bound, Values } from '../connection/database.ts'
-import type { KnownQueue } from '../queues/queues.ts'
+import type { QueueRow } from '../queues/queues.ts'
 
 /** As stored. The numbers are part of the schema: the partial indexes name them. */
 export const stateCodes = { waiting: 0, leased: 1, done: 2, dead: 3, discarded: 4 } as const
@@ -68,7 +68,7 @@ export const itemColumns = [
 export const itemColumnList = itemColumns.join(', ')
 
 /** `keyRun`: of a letter with a key that is new (key-runs.ts). */
-export function itemValues(queue: KnownQueue, item: Item, keyRun: number | null = null): Bound[] {
+export function itemValues(queue: QueueRow, item: Item, keyRun: number | null = null): Bound[] {
   return [
     queue.id,
     item.partition,
@@ -109,7 +109,7 @@ export function itemValues(queue: KnownQueue, item: Item, keyRun: number | null 
 }
 
 /** A letter whose redrive is an item of this store ends with that: it is not kept among what comes due. */
-function dueAtOf(item: Item, queue: KnownQueue): number | null {
+function dueAtOf(item: Item, queue: QueueRow): number | null {
   const at = dueAt(item, queue.queue)
   return at === noDeadline && isRedriving(item) ? null : at
 }

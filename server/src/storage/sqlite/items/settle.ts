@@ -3,9 +3,9 @@ import { isRedriving } from '../../../core/letter.ts'
 import { complete as completed, giveBack, unlease as unleasedItem } from '../../../core/transitions.ts'
 import type { Change, Complete, Extend, Refusal, Retry, Settled, Unlease } from '../../contract/storage.ts'
 import type { Values } from '../connection/database.ts'
-import type { KnownQueue } from '../queues/queues.ts'
+import type { QueueRow } from '../queues/queues.ts'
 import type { Transaction } from '../transaction.ts'
-import { applyFate } from './execute-transitions.ts'
+import { executeTransition } from './execute-transitions.ts'
 import { rewrite } from './items.ts'
 import { itemColumnList, itemOf, stateCodes } from './rows.ts'
 
@@ -22,7 +22,7 @@ export function complete(transaction: Transaction, command: Complete): Settled {
   const isPlain = (row: Values | undefined) => row?.[1] === stateCodes.leased && row[4] === 1
   if (known.queue.keepDoneUs > 0 || !rows.every(isPlain) || new Set(command.ids).size < rows.length) {
     return settle(transaction, command, command.ids, (held, item) =>
-      applyFate(transaction, held, item, completed(item, held.queue), command.now),
+      executeTransition(transaction, held, item, completed(item, held.queue), command.now),
     )
   }
   const place = { queue: command.queue, partition: command.partition }
@@ -45,7 +45,13 @@ export function retry(transaction: Transaction, command: Retry): Settled {
   const ids = command.items.map((item) => item.id)
   return settle(transaction, command, ids, (known, item, index) => {
     const given = command.items[index] as Retry['items'][number]
-    return applyFate(transaction, known, item, giveBack(item, given, known.queue, command.now), command.now)
+    return executeTransition(
+      transaction,
+      known,
+      item,
+      giveBack(item, given, known.queue, command.now),
+      command.now,
+    )
   })
 }
 
@@ -92,7 +98,7 @@ function settle(
   { database, book }: Transaction,
   command: Readonly<{ queue: string; partition: number }>,
   ids: readonly string[],
-  act: (known: KnownQueue, item: Leased, index: number) => Change,
+  act: (known: QueueRow, item: Leased, index: number) => Change,
 ): Settled {
   const known = book.at(command.queue, command.partition)
   const refused: Refusal[] = []

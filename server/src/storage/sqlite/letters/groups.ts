@@ -6,14 +6,14 @@ import type { ListedState } from '../../contract/storage.ts'
 import type { Bound, Database, Row } from '../connection/database.ts'
 import { cellConditions, groupConditions, queueNames } from '../counts/letter-counts.ts'
 import { listedOfCode } from '../items/rows.ts'
-import type { KnownQueue } from '../queues/queues.ts'
+import type { QueueRow } from '../queues/queues.ts'
 
 const usPerHour = 3_600 * usPerSecond
 
 const lowerFirstSeenSql = 'update groups set first_seen_at = ? where id = ? and first_seen_at > ?'
 
 /** The groups as the one writer of this file sees them. Whoever rolls back must call `forget`. */
-export class GroupBook {
+export class GroupCache {
   readonly #database: Database
   /** By queue and fingerprint. */
   readonly #ids = new Map<number, Map<string, number>>()
@@ -25,11 +25,11 @@ export class GroupBook {
   }
 
   /** The group of a letter that was seen then, made when there is none of its cause and `mayMake` says so. */
-  idOf(known: KnownQueue, letter: Item, seenAt: Instant, mayMake?: () => boolean): number | undefined {
+  idOf(known: QueueRow, letter: Item, seenAt: Instant, mayMake?: () => boolean): number | undefined {
     return this.idOfCause(known, causeOf(letter.failure, letter.origin ?? { name: '' }), seenAt, mayMake)
   }
 
-  idOfCause(known: KnownQueue, cause: Cause, seenAt: Instant, mayMake?: () => boolean): number | undefined {
+  idOfCause(known: QueueRow, cause: Cause, seenAt: Instant, mayMake?: () => boolean): number | undefined {
     const ids = this.#idsOf(known.id)
     const id = ids.get(cause.fingerprint)
     if (id !== undefined || mayMake?.() === false) return id
@@ -52,7 +52,7 @@ export class GroupBook {
     this.#seenAt.clear()
   }
 
-  #make(known: KnownQueue, ids: Map<string, number>, cause: Cause, at: Instant): number {
+  #make(known: QueueRow, ids: Map<string, number>, cause: Cause, at: Instant): number {
     // What is there is used, however many there are: only what is new is folded further.
     for (let fold: Fold = 0; ; fold++) {
       const folded = foldedCause(cause, fold as Fold)
@@ -62,7 +62,7 @@ export class GroupBook {
     }
   }
 
-  #insert(known: KnownQueue, ids: Map<string, number>, cause: Cause, at: Instant): number {
+  #insert(known: QueueRow, ids: Map<string, number>, cause: Cause, at: Instant): number {
     const id = this.#database.array(
       `insert into groups (queue_id, fingerprint, origin, reason, slug, error_class, title, first_seen_at)
        values (?, ?, ?, ?, ?, ?, ?, ?) returning id`,

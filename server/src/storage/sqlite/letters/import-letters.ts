@@ -5,7 +5,7 @@ import { redrivesCounted } from '../../contract/letters.ts'
 import { checkTakesLetters } from '../../shared/queue-checks.ts'
 import type { Bound } from '../connection/database.ts'
 import { arrive, hasSource } from '../items/items.ts'
-import type { KnownQueue } from '../queues/queues.ts'
+import type { QueueRow } from '../queues/queues.ts'
 import type { SentImported, SentLetter, SentLetters } from '../threads/capture-encoding.ts'
 import { valuesPerLetter } from '../threads/capture-encoding.ts'
 import type { Transaction } from '../transaction.ts'
@@ -151,7 +151,7 @@ export function importLetters(transaction: Transaction, sent: SentLetters): Sent
 /** For each, whether it is stored: not where its source id is in the queue already. */
 function insertRows(
   { database }: Transaction,
-  known: KnownQueue,
+  known: QueueRow,
   partition: number,
   rows: readonly Row[],
 ): boolean[] {

@@ -3,8 +3,8 @@ import { ksuidRangeOfUuid } from '../../../core/ksuid.ts'
 import { discardLetter, isRedriving, restoreLetter, whyNotDiscarded } from '../../../core/letter.ts'
 import type {
   ArchivedLettersQuery,
-  Discarding,
   DiscardLetters,
+  DiscardResult,
   EndRedrives,
   LetterPlace,
   LetterResults,
@@ -14,7 +14,7 @@ import type {
   PurgeArchive,
   RedriveEnded,
   RestoreLetters,
-  Restoring,
+  RestoreResult,
 } from '../../contract/letters.ts'
 import type { Archived } from '../../contract/storage.ts'
 import { letterEntries, queueEntries } from '../../shared/audit-entries.ts'
@@ -37,9 +37,9 @@ export function endRedrives(transaction: Transaction, command: EndRedrives): Red
   })
 }
 
-export function discard(transaction: Transaction, command: DiscardLetters): Discarding[] {
+export function discard(transaction: Transaction, command: DiscardLetters): DiscardResult[] {
   const { reason, now } = command
-  const results = command.letters.map(({ letterId, campaign }): Discarding => {
+  const results = command.letters.map(({ letterId, campaign }): DiscardResult => {
     const found = findLetter(transaction, letterId)
     const why = found === undefined ? whyNotThere(transaction, letterId) : whyNotDiscarded(found.letter)
     if (found === undefined || why !== undefined) {
@@ -60,9 +60,9 @@ const archivedAtPlace = itemColumns.length
 const archiveRowidPlace = itemColumns.length + 1
 
 /** The archive goes with its queue, so what is in it has one. */
-export function restore(transaction: Transaction, command: RestoreLetters): Restoring[] {
+export function restore(transaction: Transaction, command: RestoreLetters): RestoreResult[] {
   const { database, book, tally } = transaction
-  const results = command.letterIds.map((letterId): Restoring => {
+  const results = command.letterIds.map((letterId): RestoreResult => {
     const row = database.array(archivedSql, letterId)
     if (row === undefined) return { letterId, isRestored: false, why: 'missing' }
     const known = book.byId(row[0] as number)

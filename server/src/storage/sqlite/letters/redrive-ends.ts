@@ -9,10 +9,10 @@ import { outcomeUnknown } from '../../../core/transitions.ts'
 import { endCampaignLetter } from '../campaigns/campaigns.ts'
 import { lightColumnList, rewrite } from '../items/items.ts'
 import { itemColumns, itemOf } from '../items/rows.ts'
-import type { KnownQueue } from '../queues/queues.ts'
+import type { QueueRow } from '../queues/queues.ts'
 import type { Transaction } from '../transaction.ts'
 
-export type FoundLetter = Readonly<{ known: KnownQueue; letter: Item; rowid: number }>
+export type FoundLetter = Readonly<{ known: QueueRow; letter: Item; rowid: number }>
 
 /** The first condition is that of the index, word for word. */
 export const isLetterSql = '(source_id is not null or group_id is not null) and group_id is not null'
@@ -52,7 +52,7 @@ type Redrive = Pick<Item, 'letterId' | 'redrives'>
 export function letterOf(
   transaction: Transaction,
   item: Redrive,
-): Readonly<{ known: KnownQueue; letter: Leased }> | undefined {
+): Readonly<{ known: QueueRow; letter: Leased }> | undefined {
   if (item.letterId === null) return undefined
   const found = findLetter(transaction, item.letterId)
   if (found?.letter.state !== 'leased' || !isRedriving(found.letter)) return undefined
@@ -62,7 +62,7 @@ export function letterOf(
 
 export function endLetter(
   transaction: Transaction,
-  known: KnownQueue,
+  known: QueueRow,
   letter: Leased,
   end: Omit<RedriveEnd, 'chance'>,
 ): Item {

@@ -2,7 +2,7 @@ import { deadPartition } from '../../../core/dead-letter.ts'
 import { later } from '../../../core/instant.ts'
 import type { Leased, RedriveRecord } from '../../../core/item.ts'
 import { isDue, noDeadline, queueOfOrigin, startRedrive, whyNotRedriven } from '../../../core/letter.ts'
-import type { NotSent, RedriveLetters, Redriven } from '../../contract/letters.ts'
+import type { RedriveLetters, RedriveRefusal, RedriveResult } from '../../contract/letters.ts'
 import { actOf, letterEntries } from '../../shared/audit-entries.ts'
 import { producedItem } from '../../shared/new-item.ts'
 import { insertAudit } from '../audit/audit.ts'
@@ -10,20 +10,20 @@ import { type Turns, takeTurns } from '../campaigns/send-progress.ts'
 import type { Bound, Database } from '../connection/database.ts'
 import { rewrite } from '../items/items.ts'
 import { factsToText, itemColumnList, itemColumns, itemValues, stateCodes } from '../items/rows.ts'
-import { type KnownQueue, namedAsDeadQueueBy } from '../queues/queues.ts'
+import { namedAsDeadQueueBy, type QueueRow } from '../queues/queues.ts'
 import type { Transaction } from '../transaction.ts'
 import { keepEdit } from './edits.ts'
 import { type FoundLetter, findToSend, whyNotThere } from './redrive-ends.ts'
 
 type Given = RedriveLetters['letters'][number]
-type Sending = Readonly<{ found: FoundLetter; target: KnownQueue; partition: number }>
+type Sending = Readonly<{ found: FoundLetter; target: QueueRow; partition: number }>
 
 /** First what becomes of each is decided, then the ids of those that go are made at once. */
-export function redrive(transaction: Transaction, command: RedriveLetters): Redriven[] {
+export function redrive(transaction: Transaction, command: RedriveLetters): RedriveResult[] {
   const targetOf = targetsOf(transaction)
   const turns = takeTurns(transaction, command)
   const going = new Set<string>()
-  const decided = command.letters.map((given): Sending | NotSent => {
+  const decided = command.letters.map((given): Sending | RedriveRefusal => {
     const decision = decide(transaction, command, given, targetOf, turns)
     if (typeof decision === 'string') return decision
     if (going.has(given.letterId)) return 'redriving'
@@ -31,8 +31,8 @@ export function redrive(transaction: Transaction, command: RedriveLetters): Redr
     return decision
   })
   const nextId = idsFor(transaction, command, decided)
-  const redriven = command.letters.map((given, index): Redriven => {
-    const decision = decided[index] as Sending | NotSent
+  const redriven = command.letters.map((given, index): RedriveResult => {
+    const decision = decided[index] as Sending | RedriveRefusal
     const { letterId, campaign } = given
     if (typeof decision === 'string') {
       turns.skip(campaign, decision)
@@ -55,9 +55,9 @@ function decide(
   transaction: Transaction,
   command: RedriveLetters,
   given: Given,
-  targetOf: (name: string) => KnownQueue | NotSent,
+  targetOf: (name: string) => QueueRow | RedriveRefusal,
   turns: Turns,
-): Sending | NotSent {
+): Sending | RedriveRefusal {
   const found = findToSend(transaction, given.letterId)
   if (found === undefined) return whyNotThere(transaction, given.letterId)
   const { letter } = found
@@ -76,8 +76,8 @@ function decide(
 }
 
 /** Looked up once each: a list of letters has few targets. */
-function targetsOf({ database, book }: Transaction): (name: string) => KnownQueue | NotSent {
-  const targets = new Map<string, KnownQueue | NotSent>()
+function targetsOf({ database, book }: Transaction): (name: string) => QueueRow | RedriveRefusal {
+  const targets = new Map<string, QueueRow | RedriveRefusal>()
   return (name) => {
     const before = targets.get(name)
     if (before !== undefined) return before
@@ -100,7 +100,7 @@ function editOf(transaction: Transaction, command: RedriveLetters, given: Given)
 }
 
 /** Letters have groups, nothing else has, and those stay as long as their queue. */
-function hadLetters(database: Database, { id }: KnownQueue): boolean {
+function hadLetters(database: Database, { id }: QueueRow): boolean {
   return database.array('select 1 from groups where queue_id = ? limit 1', id) !== undefined
 }
 
@@ -113,7 +113,7 @@ function hasEdit({ database }: Transaction, letterId: string, number: number): b
 function idsFor(
   { book, tally }: Transaction,
   command: RedriveLetters,
-  decided: readonly (Sending | NotSent)[],
+  decided: readonly (Sending | RedriveRefusal)[],
 ): (sending: Sending) => string {
   const places = new Map<string, { sending: Sending; count: number }>()
   const keyOf = ({ target, partition }: Sending) => `${target.id}/${partition}`

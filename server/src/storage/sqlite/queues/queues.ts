@@ -16,17 +16,17 @@ import type { Database, Row } from '../connection/database.ts'
 import type { Tally } from '../counts/counts.ts'
 
 /** A queue with its row id. */
-export type KnownQueue = { readonly id: number; queue: Queue }
+export type QueueRow = { readonly id: number; queue: Queue }
 
 /**
  * The queues as the one writer of this file sees them. It may keep them in memory because a SQLite
  * store has a single server; whoever rolls back must call `forget`.
  */
-export class QueueBook {
+export class QueueCache {
   readonly #database: Database
   readonly #random: () => number
-  readonly #byName = new Map<string, KnownQueue>()
-  readonly #byId = new Map<number, KnownQueue>()
+  readonly #byName = new Map<string, QueueRow>()
+  readonly #byId = new Map<number, QueueRow>()
   /** Not forgotten when something is undone: ids that were given and not kept are only a gap. */
   readonly #newest = new Map<string, string>()
 
@@ -35,19 +35,19 @@ export class QueueBook {
     this.#random = random
   }
 
-  get(name: string): KnownQueue {
+  get(name: string): QueueRow {
     const known = this.find(name)
     if (known === undefined) throw queueNotFound(name)
     return known
   }
 
-  find(name: string): KnownQueue | undefined {
+  find(name: string): QueueRow | undefined {
     const known = this.#byName.get(name)
     if (known !== undefined) return known
     return this.#learn(this.#database.get('select * from queues where name = ?', name))
   }
 
-  byId(id: number): KnownQueue {
+  byId(id: number): QueueRow {
     const known =
       this.#byId.get(id) ?? this.#learn(this.#database.get('select * from queues where id = ?', id))
     if (known === undefined) throw new Error(`items of queue ${id} are left without their queue`)
@@ -55,7 +55,7 @@ export class QueueBook {
   }
 
   /** The queue, when it has that partition. */
-  at(name: string, partition: number): KnownQueue {
+  at(name: string, partition: number): QueueRow {
     const known = this.get(name)
     if (!Number.isInteger(partition) || partition < 0 || partition >= known.queue.partitions) {
       throw partitionNotFound(name, partition, known.queue.partitions)
@@ -64,7 +64,7 @@ export class QueueBook {
   }
 
   /** Above every id that was ever given in the partition, also after a crash with the clock set back. */
-  nextIds(known: KnownQueue, partition: number, now: Instant, count: number, tally: Tally): string[] {
+  nextIds(known: QueueRow, partition: number, now: Instant, count: number, tally: Tally): string[] {
     const key = `${known.id}/${partition}`
     const ids = nextKsuids(
       this.#newest.get(key) ?? this.#stored(known.id, partition),
@@ -96,17 +96,17 @@ export class QueueBook {
     return (this.#database.get(sql, queueId, partition)?.last_id as string | undefined) || undefined
   }
 
-  #learn(row: Row | undefined): KnownQueue | undefined {
+  #learn(row: Row | undefined): QueueRow | undefined {
     if (row === undefined) return undefined
     const queue = queueOf(row)
-    const known: KnownQueue = { id: row.id as number, queue }
+    const known: QueueRow = { id: row.id as number, queue }
     this.#byName.set(queue.name, known)
     this.#byId.set(known.id, known)
     return known
   }
 }
 
-export function createQueue(database: Database, book: QueueBook, command: CreateQueue): Queue {
+export function createQueue(database: Database, book: QueueCache, command: CreateQueue): Queue {
   const queue = newQueue(command.queue, command.now)
   if (book.find(queue.name) !== undefined) {
     throw new KnownError('QUEUE_EXISTS', `queue ${queue.name} exists already`)
@@ -130,7 +130,7 @@ export function createQueue(database: Database, book: QueueBook, command: Create
   return queue
 }
 
-export function updateQueue(database: Database, book: QueueBook, command: UpdateQueue): Queue {
+export function updateQueue(database: Database, book: QueueCache, command: UpdateQueue): Queue {
   const known = book.get(command.name)
   const queue = changedQueue(known.queue, command.changes, command.now)
   checkChangedTimes(command.changes, queue)
