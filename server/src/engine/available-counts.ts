@@ -1,31 +1,46 @@
 /**
- * How many items each partition of a queue has for leasing, as far as this server knows.
+ * How many items each partition of a queue has available to lease, as far as this server knows.
  *
- * The numbers are a hint: whoever leases asks the store, and the store decides. While this is the only server they
- * are never too low; with several, what is missing is found by looking (`look`, `looked`). Too high costs a lease that
- * finds nothing.
+ * The numbers are a hint: a lease asks the store, and the store decides. A number that is too high costs one lease
+ * that finds nothing. A number that is too low leaves items waiting although workers wait for them, so while this is
+ * the only server no number may be too low once every answer of the store has arrived. With several servers, items that
+ * another server stored are found by reading the store's counts (`look`, `looked`).
+ *
+ * Answers arrive in any order, and not in the order in which the store did the work. Therefore a number is only lowered by
+ * a fact that is certain whatever the order was:
+ * - A lease that got all it asked for took exactly that many items.
+ * - A lease that got fewer found the partition empty at some moment after it was claimed. Items that became available since
+ *   the claim may still be there, except those that later claims ask for (`Claim.fresh`). That replaces the number,
+ *   so leases that were claimed before are already accounted for (`Claim.isSuperseded`): to subtract
+ *   their items again would subtract others that came later.
  */
 import type { PartitionCounts } from '../storage/contract/storage.ts'
 
-/** What was known when the store was asked. */
-export type Asked = Readonly<{ gained: readonly number[]; taken: readonly number[]; looks: number }>
-/** `spokenFor` of the items of a partition, of `asked`, were believed to be there. */
-export type Claim = Readonly<{ partition: number; asked: number; spokenFor: number }>
+/** Items of one partition that the store is asked for, until it answers. */
+export type Claim = {
+  readonly partition: number
+  readonly asked: number
+  /** How many of the asked items were counted as available. */
+  readonly spokenFor: number
+  /** Items that became available since, and that no later claim asks for. */
+  fresh: number
+  /** The number was replaced since: the answer to this claim does not change it any more. */
+  isSuperseded: boolean
+}
 
 export class Stock {
   readonly #available: number[]
   /** How many became available since it was opened: what came while the store was asked is not in its answer. */
   readonly #gained: number[]
-  /** How many were leased since then, or are being leased. */
-  readonly #taken: number[]
+  /** Claims that the store has not answered yet, by partition. */
+  readonly #claims: Claim[][]
   /** How many are being stored. */
   readonly #placing: number[]
-  #looks = 0
 
   constructor(partitions: number, available: readonly number[]) {
     this.#available = Array.from({ length: partitions }, (_, partition) => available[partition] ?? 0)
     this.#gained = this.#available.map(() => 0)
-    this.#taken = this.#available.map(() => 0)
+    this.#claims = this.#available.map(() => [])
     this.#placing = this.#available.map(() => 0)
   }
 
@@ -48,6 +63,7 @@ export class Stock {
   gain(partition: number, count: number): void {
     add(this.#available, partition, count)
     add(this.#gained, partition, count)
+    for (const claim of this.#claims[partition] ?? []) claim.fresh += count
   }
 
   /** They went, by somebody else's doing. */
@@ -60,34 +76,30 @@ export class Stock {
     this.#available[partition] = 0
   }
 
-  /** What the store is about to be asked for is not offered to others meanwhile. */
+  /** Items that the store is about to be asked for are not offered to other leases. */
   claim(partition: number, asked: number): Claim {
     const spokenFor = Math.min(asked, this.#available[partition] ?? 0)
     add(this.#available, partition, -spokenFor)
-    add(this.#taken, partition, spokenFor)
-    return { partition, asked, spokenFor }
+    const claims = this.#claims[partition] ?? []
+    for (const earlier of claims) earlier.fresh = Math.max(earlier.fresh - spokenFor, 0)
+    const claim = { partition, asked, spokenFor, fresh: 0, isSuperseded: false }
+    claims.push(claim)
+    return claim
   }
 
-  /** The store was not able to say. */
-  unclaim({ partition, spokenFor }: Claim): void {
-    add(this.#available, partition, spokenFor)
-    add(this.#taken, partition, -spokenFor)
+  /** The store failed to answer, so the items may still be there. */
+  unclaim(claim: Claim): void {
+    this.#close(claim)
+    this.gain(claim.partition, claim.spokenFor)
   }
 
-  asking(): Asked {
-    return { gained: [...this.#gained], taken: [...this.#taken], looks: this.#looks }
-  }
-
-  /** Compares what was claimed with what there was. */
-  book({ partition, asked, spokenFor }: Claim, count: number, before: Asked): void {
-    const takenSince = (this.#taken[partition] ?? 0) - (before.taken[partition] ?? 0)
-    const more = count - spokenFor
-    add(this.#taken, partition, more)
-    // A look meanwhile may have counted without these items already, or with others that came after.
-    if (before.looks !== this.#looks) return
-    if (count === asked) add(this.#available, partition, -more)
-    // Fewer than asked for: there were no more, whatever the hint said.
-    else this.#available[partition] = Math.max(this.#gainedSince(before.gained, partition) - takenSince, 0)
+  /** The store leased `count` items. `isEmptied`: fewer than asked, because the partition had no more. */
+  book(claim: Claim, count: number, isEmptied: boolean): void {
+    this.#close(claim)
+    if (claim.isSuperseded) return
+    const { partition, spokenFor, fresh } = claim
+    if (isEmptied) this.#replace(partition, fresh)
+    else add(this.#available, partition, spokenFor - count)
   }
 
   look(): readonly number[] {
@@ -96,9 +108,10 @@ export class Stock {
 
   /** Too many is harmless, too few would leave items lying: what came since may be counted twice. */
   looked(counts: readonly Pick<PartitionCounts, 'partition' | 'waiting'>[], since: readonly number[]): void {
-    for (const { partition, waiting } of counts)
-      this.#available[partition] = waiting + this.#gainedSince(since, partition)
-    this.#looks++
+    for (const { partition, waiting } of counts) {
+      const gainedSince = (this.#gained[partition] ?? 0) - (since[partition] ?? 0)
+      this.#replace(partition, waiting + gainedSince)
+    }
   }
 
   /** The partition with the fewest items that nobody holds, with those on their way; the lowest number among equals. */
@@ -120,8 +133,15 @@ export class Stock {
     add(this.#placing, partition, count)
   }
 
-  #gainedSince(gained: readonly number[], partition: number): number {
-    return (this.#gained[partition] ?? 0) - (gained[partition] ?? 0)
+  #replace(partition: number, available: number): void {
+    this.#available[partition] = available
+    for (const claim of this.#claims[partition] ?? []) claim.isSuperseded = true
+  }
+
+  #close(claim: Claim): void {
+    const claims = this.#claims[claim.partition] ?? []
+    const at = claims.indexOf(claim)
+    if (at >= 0) claims.splice(at, 1)
   }
 }
 

@@ -105,7 +105,6 @@ export class Dealer {
     const { storage, clock, batchMsMax } = this.#parts
     const { name, leaseUs } = this.#queue()
     const now = clock.now()
-    const before = this.#stock.asking()
     const late = whenUnknown(batchMsMax, (error) => {
       // What they are given after all is put back.
       for (const { turns } of plans) for (const leasing of turns) this.#waiters.refuse(leasing, error)
@@ -128,9 +127,9 @@ export class Dealer {
       this.#parts.onDue(later(now, leaseUs))
       for (const [index, plan] of plans.entries()) {
         const items = results[index] ?? []
-        // So much at a time: what else was there still is.
-        const asked = bytesOf(items) >= stepBytesMax ? items.length : plan.claim.asked
-        this.#stock.book({ ...plan.claim, asked }, items.length, before)
+        // An answer ends at so many bytes: then the partition may have more.
+        const isEmptied = items.length < plan.claim.asked && bytesOf(items) < stepBytesMax
+        this.#stock.book(plan.claim, items.length, isEmptied)
         this.#serve(plan, items, now)
       }
       this.#learn(results)

@@ -40,6 +40,84 @@ describe('an engine that waits for an answer of its store', () => {
     return { written: written.promise, release: held.resolve }
   }
 
+  /** Stops the next write with such a command twice: before the store does it, and before its answer arrives. */
+  const stopNext = (op: 'lease' | 'produce') => {
+    const [reached, allowed, written, answered] = Array.from({ length: 4 }, () =>
+      Promise.withResolvers<void>(),
+    )
+    const write = storage.write.bind(storage)
+    storage.write = async (commands) => {
+      if (!commands.some((command) => command.op === op)) return write(commands)
+      storage.write = write
+      reached?.resolve()
+      await allowed?.promise
+      const results = await write(commands)
+      written?.resolve()
+      await answered?.promise
+      return results
+    }
+    return {
+      reached: reached?.promise,
+      /** Resolves when the store has done it. */
+      execute: async () => {
+        allowed?.resolve()
+        await written?.promise
+      },
+      answer: () => answered?.resolve(),
+    }
+  }
+
+  /** The store gave two items to a lease that was asked for when one was known; its answer has not arrived. */
+  const leaseOfMoreThanKnown = async () => {
+    await engine.produce('orders', newItems(1, 'first'))
+    const firstLease = stopNext('lease')
+    const first = lease('a', 2)
+    await firstLease.reached
+    const secondProduce = stopNext('produce')
+    const produced = engine.produce('orders', newItems(1, 'second'))
+    await secondProduce.reached
+    await secondProduce.execute()
+    await firstLease.execute()
+    secondProduce.answer()
+    await produced
+    return { firstLease, first }
+  }
+
+  it('leases an item that was produced after an empty lease, though that answer arrives last', async () => {
+    const { firstLease, first } = await leaseOfMoreThanKnown()
+    const emptyLease = stopNext('lease')
+    const second = lease('b', 3)
+    await emptyLease.reached
+    firstLease.answer()
+    expect(texts((await first).items)).toEqual(['first-0', 'second-0'])
+    await emptyLease.execute()
+    await engine.produce('orders', newItems(1, 'third'))
+    emptyLease.answer()
+    expect(texts((await second).items)).toEqual(['third-0'])
+  })
+
+  it('leases an item that was produced after an empty lease, though an older lease took more than was known', async () => {
+    const { firstLease, first } = await leaseOfMoreThanKnown()
+    const leaving = new AbortController()
+    const emptyLease = stopNext('lease')
+    const second = engine.lease('orders', {
+      clientId: 'b',
+      countMax: 3,
+      timeoutMs: 2_000,
+      signal: leaving.signal,
+    })
+    await emptyLease.reached
+    await emptyLease.execute()
+    emptyLease.answer()
+    await engine.stats('orders')
+    leaving.abort(new Error('left'))
+    await expect(second).rejects.toThrow('left')
+    await engine.produce('orders', newItems(1, 'third'))
+    firstLease.answer()
+    expect(texts((await first).items)).toEqual(['first-0', 'second-0'])
+    expect(texts((await lease('c')).items)).toEqual(['third-0'])
+  })
+
   it('gives what was produced meanwhile to those for whom there was too little', async () => {
     const waiting = [lease('a', 5), lease('b', 5)]
     await engine.stats('orders')
