@@ -10,7 +10,7 @@ import type { HttpLimits } from './http/http-limits.ts'
 import type { LeaseCalls } from './lease-calls.ts'
 import type { QueueApiLimits } from './queue/limits.ts'
 
-/** Everything that handlers may use. They get nothing else of the server. */
+/** The parts of the server that request handlers may use. */
 export type ApiContext = Readonly<{
   version: string
   clock: Clock
@@ -20,17 +20,17 @@ export type ApiContext = Readonly<{
   dlqLimits: DlqLimits
   leaseCalls: LeaseCalls
   storeKind: 'sqlite' | 'memory' | 'postgres'
-  /** Throws STORE_UNAVAILABLE while there is no store. */
+  /** Throws STORE_UNAVAILABLE while the store cannot be reached. */
   storage: () => Storage
-  /** The same: throws STORE_UNAVAILABLE while there is no store. */
+  /** Throws STORE_UNAVAILABLE while the store cannot be reached. */
   engine: () => Engine
-  /** The same. */
+  /** Throws STORE_UNAVAILABLE while the store cannot be reached. */
   letters: () => Letters
   health: () => Health
   metrics: Pick<Metrics, 'contentType' | 'render'>
-  /** The description of the API as JSON text. */
+  /** Returns the OpenAPI document as JSON text. */
   openapi: () => string
-  /** Aborts when the server begins to stop: what waits for something should answer now. */
+  /** Aborts when the server begins to stop: handlers that wait should answer now. */
   stopping: AbortSignal
   log: Logger
 }>

@@ -3,11 +3,11 @@ import type { FastifyInstance } from 'fastify'
 import type { Metrics } from '../ops/metrics.ts'
 import type { ApiContext } from './context.ts'
 import { type DlqLimits, defaultDlqLimits } from './dlq/limits.ts'
-import { type Authorize, allowAll } from './http/authorize.ts'
 import type { Dialect } from './http/dialect.ts'
 import type { Drain } from './http/drain.ts'
 import { createHttpServer } from './http/http-server.ts'
 import { createOpenapiText, describeApi } from './http/openapi.ts'
+import { type Authorize, allowAll } from './http/permission.ts'
 import { registerRoutes } from './http/register-routes.ts'
 import type { Route } from './http/route.ts'
 import { createLeaseCalls } from './lease-calls.ts'
@@ -15,7 +15,7 @@ import { swaggerUiFolder } from './pages/docs.ts'
 import { defaultLimits, type QueueApiLimits } from './queue/limits.ts'
 import * as table from './routes.ts'
 
-/** What the context needs from outside; the rest of it is made here. */
+/** The parts of the context that the caller supplies; `createApi` creates the rest. */
 export type ApiParts = Readonly<
   Omit<ApiContext, 'openapi' | 'stopping' | 'metrics' | 'queueLimits' | 'dlqLimits' | 'leaseCalls'> & {
     queueLimits?: QueueApiLimits
@@ -28,7 +28,7 @@ export type ApiParts = Readonly<
   }
 >
 
-/** The whole HTTP edge, ready to be listened with. */
+/** Creates the complete HTTP edge. The caller starts listening. */
 export async function createApi(parts: ApiParts): Promise<{ app: FastifyInstance; drain: Drain }> {
   const { createMetrics, isLocalOnly, authorize = allowAll, ...rest } = parts
   const { routes = table.routes, dialects = table.dialects, ...others } = rest
@@ -42,7 +42,7 @@ export async function createApi(parts: ApiParts): Promise<{ app: FastifyInstance
     observe: metrics.observe,
   })
   describeApi(app, parts.version)
-  // Only for `reply.sendFile`: the paths that serve files stand in the table like all others.
+  // Only for `reply.sendFile`: the paths that serve files are rows of the route table.
   app.register(staticFiles, { root: swaggerUiFolder, serve: false })
   registerRoutes(
     app,

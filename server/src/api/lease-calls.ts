@@ -2,37 +2,40 @@ import type { FastifyReply } from 'fastify'
 import { KnownError } from '../errors.ts'
 import { abortWhenClientGone, isClientConnected } from './http/client-gone.ts'
 
-/** How a lease call ends before its time. */
+/** Tells a lease call when to stop waiting, and whether its client is still connected. */
 export type LeaseEnd = Readonly<{ signal: AbortSignal; isThere(): boolean }>
 
 /**
  * The lease calls that wait at this server, by queue and client.
  *
- * A client that wants no more items cannot just hang up: the answer may be on its way, and what is in it
- * would be leased by nobody until the leases end. So it asks for an answer now, and hears for certain
- * whether it got something.
+ * A client that wants no more items cannot simply disconnect: items in an answer that is already on its way
+ * would stay leased, without a worker, until their leases end. It cancels its call instead, and the answer to
+ * that call shows whether it still received items.
  */
 export interface LeaseCalls {
-  /** Does `work` with a signal that aborts when the call is cancelled, or its client goes away, and with a look at the client. */
+  /**
+   * Calls `work` with a signal that aborts when the call is cancelled or its client disconnects, and with a
+   * function that returns whether the client is connected.
+   */
   run<T>(
     queue: string,
     clientId: string,
     reply: FastifyReply,
     work: (end: LeaseEnd) => Promise<T>,
   ): Promise<T>
-  /** False when no call of that client waits for that queue, here. */
+  /** Returns false if no call of this client waits for this queue at this server. */
   cancel(queue: string, clientId: string): boolean
 }
 
 export function createLeaseCalls(): LeaseCalls {
   const calls = new Map<string, AbortController>()
-  const keyOf = (queue: string, clientId: string): string => `${queue}\0${clientId}`
+  const createKey = (queue: string, clientId: string): string => `${queue}\0${clientId}`
   return {
     run: async (queue, clientId, reply, work) => {
       const ending = abortWhenClientGone(reply)
       const end = { signal: ending.signal, isThere: () => isClientConnected(reply) }
-      const key = keyOf(queue, clientId)
-      // A second one of the same client will be refused, and must not take the place of the first.
+      const key = createKey(queue, clientId)
+      // The engine refuses a second call of the same client, so it must not replace the first one.
       if (calls.has(key)) return work(end)
       calls.set(key, ending)
       try {
@@ -42,8 +45,10 @@ export function createLeaseCalls(): LeaseCalls {
       }
     },
     cancel: (queue, clientId) => {
-      const ending = calls.get(keyOf(queue, clientId))
-      ending?.abort(new KnownError('LEASE_TIMEOUT', `client ${clientId} wants no more items of ${queue}`))
+      const ending = calls.get(createKey(queue, clientId))
+      ending?.abort(
+        new KnownError('LEASE_TIMEOUT', `client ${clientId} cancelled its lease call on queue ${queue}`),
+      )
       return ending !== undefined
     },
   }

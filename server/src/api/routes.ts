@@ -25,8 +25,13 @@ import { healthRoutes } from './watch/health.ts'
 import { metricsRoutes } from './watch/metrics.ts'
 
 /**
- * Every route there is. A new one is a row in the array of its dialect; nothing else registers
- * routes. `test/surface/approved.txt` shows the table, and changes with it.
+ * The table of all routes. To add a route, add a row to the array of its dialect; no other code registers
+ * routes. `test/surface/approved.txt` lists the table and changes with it.
+ *
+ * `api/http/` is the server plumbing. Each other folder is one dialect or one kind of page: `queue/`
+ * (`/v1/…`), `dlq/` (`/api/v1/dlq`), `v1/` (the rest of `/api/v1`), `watch/` (health and metrics), `pages/`
+ * (dashboard and docs), `test-hooks/` (only with `--test-hooks`). Handlers parse, call the layers below and
+ * answer; rules live in `core/`, `engine/` and `letters/`.
  */
 export const routes: readonly Route[] = [
   ...queueApiRoutes,
@@ -51,5 +56,7 @@ export const routes: readonly Route[] = [
   ...dashboardRoutes,
 ]
 
-/** In the order in which they are asked about a path that no route matches. Ours takes what is left. */
+/**
+ * Asked in this order about a path that no route matches. `v1` takes all paths that no other dialect owns.
+ */
 export const dialects: readonly Dialect[] = [queueApi, dlqManagement, dlqMessages, v1]

@@ -1,9 +1,9 @@
 import { Type } from 'typebox'
 import { describe, expect, it } from 'vitest'
 import { dlqManagement, dlqMessages } from '../../src/api/dlq/dialects.ts'
-import { type Authorize, allowAll } from '../../src/api/http/authorize.ts'
 import type { Dialect } from '../../src/api/http/dialect.ts'
 import { toHttpLimits } from '../../src/api/http/http-limits.ts'
+import { type Authorize, allowAll } from '../../src/api/http/permission.ts'
 import { type Route, route } from '../../src/api/http/route.ts'
 import { queueApi } from '../../src/api/queue/protocol/dialect.ts'
 import { routes } from '../../src/api/routes.ts'
@@ -89,7 +89,7 @@ describe('a request that cannot be served', () => {
     const { url } = await startTestApi()
     expect(await get(`${url}/nope?secret=1`)).toMatchObject({
       status: 404,
-      body: { error: { code: 'NOT_FOUND', message: 'there is no /nope', hint: expect.any(String) } },
+      body: { error: { code: 'NOT_FOUND', message: 'path /nope does not exist', hint: expect.any(String) } },
     })
     const malformed = await fetch(`${url}/nope`, {
       method: 'POST',

@@ -10,13 +10,13 @@ import type { HttpLimits } from './http-limits.ts'
 import { createXid } from './request-id.ts'
 import { sendAs } from './send-as.ts'
 
-/** In seconds. Said where the same request can succeed a little later. */
+/** The `Retry-After` header in seconds, for errors after which the same request can soon succeed. */
 const retryAfter: Partial<Record<ErrorCode, string>> = { STORE_UNAVAILABLE: '2', SHUTTING_DOWN: '1' }
 
 export interface ErrorAnswers {
-  /** Answers a failed request in its dialect, and logs what a person should look at. */
+  /** Answers a failed request in its dialect, and logs errors that a person should look at. */
   answer(error: unknown, request: FastifyRequest, reply: FastifyReply): FastifyReply
-  /** Answers what never became a request, and closes the connection. */
+  /** Answers bytes that Node could not read as a request, and closes the connection. */
   answerConnection(error: NodeJS.ErrnoException, socket: Socket): void
 }
 
@@ -26,8 +26,9 @@ export function createErrorAnswers(
   log: Logger,
 ): ErrorAnswers {
   const fallback = dialects.at(-1)
-  if (!fallback) throw new Error('a server needs a dialect')
-  const dialectFor = (path: string): Dialect => dialects.find((dialect) => dialect.ownsPath(path)) ?? fallback
+  if (!fallback) throw new Error('a server needs at least one dialect')
+  const findDialect = (path: string): Dialect =>
+    dialects.find((dialect) => dialect.ownsPath(path)) ?? fallback
 
   return {
     answer: (error, request, reply) => {
@@ -37,18 +38,18 @@ export function createErrorAnswers(
         isClientGone: request.raw.destroyed && !request.raw.complete,
       })
       logFailure(log, known, failed)
-      const dialect = request.route?.dialect ?? dialectFor(failed.path)
+      const dialect = request.route?.dialect ?? findDialect(failed.path)
       const { status, reasonPhrase, contentType, headers = {}, body } = dialect.renderError(known, failed)
       if (reasonPhrase !== undefined) reply.raw.statusMessage = reasonPhrase
       const seconds = retryAfter[known.code]
       if (seconds !== undefined) reply.header('Retry-After', seconds)
       if (known.code === 'SHUTTING_DOWN') reply.header('Connection', 'close')
       if (known.code === 'BODY_TOO_LARGE') {
-        // The framework would close the connection at once.
+        // Fastify asks for the connection to be closed, which would reset a client that still sends.
         reply.removeHeader('connection')
         discardBody(request.raw)
       }
-      // Again, for what fails before the hook that sets them.
+      // Set here too: a request can fail before the onRequest hook sets these headers.
       reply.headers({ ...headers, 'X-Request-ID': request.id, 'X-Content-Type-Options': 'nosniff' })
       return sendAs(reply.code(status), contentType, body)
     },
@@ -61,7 +62,7 @@ export function createErrorAnswers(
       const failed = { requestId: createXid(), ...readRequestLine(error), accept: undefined, bodyBytesMax: 0 }
       const known = classifyConnectionError(error, limits)
       log.debug({ code: known.code, cause: error.code, request_id: failed.requestId }, 'request refused')
-      const { status, contentType, headers = {}, body } = dialectFor(failed.path).renderError(known, failed)
+      const { status, contentType, headers = {}, body } = findDialect(failed.path).renderError(known, failed)
       const head = [
         `HTTP/1.1 ${status} ${STATUS_CODES[status] ?? ''}`,
         ...Object.entries(headers).map(([name, value]) => `${name}: ${value}`),
@@ -72,13 +73,13 @@ export function createErrorAnswers(
       ]
       socket.write(`${head.join('\r\n')}\r\n\r\n`)
       socket.end(body)
-      // Whoever still sends must not hold the connection open by not reading.
+      // A client that never reads the answer must not keep the connection open.
       socket.destroySoon()
     },
   }
 }
 
-/** What Node could not read may still begin as a request does: then its path says whose it is. */
+/** Reads method and path from unreadable bytes if they start like a request: the path selects the dialect. */
 function readRequestLine({ rawPacket }: NodeJS.ErrnoException & { rawPacket?: unknown }): {
   method: string
   path: string
@@ -103,7 +104,7 @@ function describeRequest(request: FastifyRequest, limits: HttpLimits): FailedReq
 function logFailure(log: Logger, error: KnownError, { requestId, method, path }: FailedRequest): void {
   const facts = { request_id: requestId, method, path, code: error.code }
   if (error.code === 'INTERNAL') log.error({ ...facts, err: error.cause }, 'request failed')
-  // Said once by what watches the store and the stop, not once per request.
+  // A lost store and a shutdown are logged once where they are detected, not once per request.
   else if (error.status < 500 || error.code in retryAfter) log.debug(facts, error.message)
   else log.warn({ ...facts, err: error }, 'request failed')
 }

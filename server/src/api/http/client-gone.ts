@@ -3,27 +3,31 @@ import type { FastifyReply } from 'fastify'
 import { KnownError } from '../../errors.ts'
 
 /**
- * Aborts when the client goes away before it has its whole answer. For handlers that wait.
+ * Returns a controller that aborts when the client disconnects before it has received its whole answer.
+ * For handlers that wait.
  *
- * Not `request.signal`: that one aborts as soon as a body was read to its end, which is before any
- * handler of a POST is called. And not only when the answer is closed: that comes a moment after the
- * client's end was read, and a client that asks again on another connection may be heard in between.
+ * `request.signal` is not usable: it aborts as soon as the body was read completely, which is before the
+ * handler of a POST runs. The `close` event of the response alone is not enough either: it follows a moment
+ * after the client's end of the connection was read, and a client that reconnects at once may be served in
+ * between.
  */
 export function abortWhenClientGone({ raw }: FastifyReply): AbortController {
   const gone = new AbortController()
   const check = (): void => {
-    // Known, and not a defect: nobody is there to read it, and no person needs to look.
-    if (!raw.writableFinished) gone.abort(new KnownError('BAD_REQUEST', 'the client went before its answer'))
+    // A KnownError, because a client that leaves is no defect and needs no log line.
+    if (!raw.writableFinished) {
+      gone.abort(new KnownError('BAD_REQUEST', 'the client disconnected before its answer'))
+    }
   }
   const { socket } = raw
   if (socket === null || socket.destroyed || raw.destroyed) {
     check()
     return gone
   }
-  const waiting = listenersOf(socket)
-  waiting.add(check)
+  const listeners = listenersOf(socket)
+  listeners.add(check)
   raw.once('close', () => {
-    waiting.delete(check)
+    listeners.delete(check)
     check()
   })
   return gone
@@ -31,19 +35,19 @@ export function abortWhenClientGone({ raw }: FastifyReply): AbortController {
 
 const listenersBySocket = new WeakMap<Socket, Set<() => void>>()
 
-/** One listener per connection, however many requests it brings, at once or one after the other. */
+/** Registers one `end` listener per connection, regardless of the number of its requests. */
 function listenersOf(socket: Socket): Set<() => void> {
   const known = listenersBySocket.get(socket)
   if (known !== undefined) return known
-  const waiting = new Set<() => void>()
-  listenersBySocket.set(socket, waiting)
+  const listeners = new Set<() => void>()
+  listenersBySocket.set(socket, listeners)
   socket.once('end', () => {
-    for (const check of waiting) check()
+    for (const check of listeners) check()
   })
-  return waiting
+  return listeners
 }
 
-/** Whether its connection still stands. One that was reset is known to be gone a moment before anybody is told. */
+/** A connection that was reset counts as closed a moment before its events are emitted. */
 export function isClientConnected({ raw }: FastifyReply): boolean {
   return raw.socket?.destroyed === false
 }

@@ -2,7 +2,7 @@ import type { FastifyRequest } from 'fastify'
 import type { TSchema } from 'typebox'
 import type { KnownError } from '../../errors.ts'
 
-/** What is known of a request when it fails, whatever stage it had reached. */
+/** The facts about a failed request that are known at every stage of its processing. */
 export type FailedRequest = Readonly<{
   requestId: string
   method: string
@@ -14,7 +14,7 @@ export type FailedRequest = Readonly<{
 
 export type RenderedError = Readonly<{
   status: number
-  /** For statuses that HTTP has no words for. */
+  /** For statuses without a standard reason phrase. */
   reasonPhrase?: string
   contentType: string
   headers?: Readonly<Record<string, string>>
@@ -22,20 +22,25 @@ export type RenderedError = Readonly<{
 }>
 
 /**
- * One of the ways in which the server speaks HTTP. Each has its own bodies and errors; the catalogue
- * of errors, the limits and the permissions are the same for all.
+ * A family of paths with its own body and error formats. All dialects share one catalogue of errors, one set
+ * of limits and one list of permissions.
  */
 export interface Dialect {
   readonly name: string
-  /** Whether a path that no route matches is this dialect's to refuse. The first dialect that says so does. */
+  /**
+   * Whether this dialect answers for a path that no route matches. The first dialect that returns true does.
+   */
   ownsPath(path: string): boolean
-  /** May answer with another status than the catalogue's. `Retry-After`, `Allow` and the request id are set for it. */
+  /**
+   * May choose another status than the catalogue's. The server adds `Retry-After`, `Allow` and the request
+   * id.
+   */
   renderError(error: KnownError, request: FailedRequest): RenderedError
-  /** Called before the body is read. Throws a KnownError for what cannot be read or answered. */
+  /** Called before the body is read. Throws a KnownError if the request cannot be read or answered. */
   prepare?(request: FastifyRequest): void
-  /** The body as what the schema describes. Throws a KnownError for what cannot be read. */
+  /** Parses the body into the value that its schema describes. Throws a KnownError if it is unreadable. */
   parseBody(bytes: Buffer, request: FastifyRequest): unknown
-  /** Bodies are checked where they are read; their schemas only describe them. */
+  /** The dialect validates bodies itself; the schemas of its routes are documentation only. */
   readonly hasOwnBodyChecks?: boolean
   /** The shape of its errors, for OpenAPI. */
   readonly errorSchema: TSchema

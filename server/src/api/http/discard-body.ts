@@ -2,13 +2,13 @@ import type { IncomingMessage } from 'node:http'
 
 export type DiscardLimits = Readonly<{ bytesMax: number; msMax: number }>
 
-/** Twice the largest body that any path takes. */
+/** `bytesMax` is twice the largest body that any path accepts. */
 const limitsDefault: DiscardLimits = { bytesMax: 128_000_000, msMax: 5_000 }
 
 /**
- * Reads the rest of a body that nobody wants and throws it away. A client that still sends would be reset if the
- * connection were closed under it, and never see the answer that tells it why. Who sends more than the bounds allow
- * is cut nonetheless.
+ * Reads and discards the rest of a request body. Closing the connection instead would reset a client that
+ * still sends, and the client would never see the answer with the reason. A client that exceeds the limits is
+ * disconnected.
  */
 export function discardBody(request: IncomingMessage, { bytesMax, msMax } = limitsDefault): void {
   if (request.complete) return
@@ -21,7 +21,7 @@ export function discardBody(request: IncomingMessage, { bytesMax, msMax } = limi
   })
   request.once('close', () => clearTimeout(timer))
   request.once('end', () => clearTimeout(timer))
-  // A client that goes away now has its answer, or does not want it.
+  // The answer is sent already, so a client that disconnects now is no error.
   request.on('error', () => {})
   request.resume()
 }

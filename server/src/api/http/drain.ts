@@ -6,28 +6,29 @@ export interface Drain {
   /** Aborts when the stop begins. */
   readonly signal: AbortSignal
   connections(): number
-  /** Whether an answer on this connection has begun, so that another one cannot be written there. */
+  /** Whether an answer on this connection has begun, so that no other answer can be written to it. */
   hasBegunAnswer(socket: Socket): boolean
   /**
-   * Accepts no more connections, lets the requests under way finish, and cuts those that are not
-   * finished `graceMs` after. Returns how many were cut. Called again, it can only shorten the wait.
+   * Accepts no more connections, lets the requests in progress finish, and closes the connections of
+   * requests that are not finished after `graceMs`. Returns how many requests were cut off. A second call
+   * can only shorten the wait.
    */
   stop(graceMs: number): Promise<number>
 }
 
 /**
- * The graceful end of an HTTP server.
+ * Creates the graceful shutdown of an HTTP server.
  *
- * Idle connections stay open while others finish: a request that was already on its way to us gets
- * an answer (503, from the `isStopping` check at the front) instead of a reset. When nothing is under
- * way any more, all connections are closed.
+ * Idle connections stay open while requests finish: a request that is already on its way to this server gets
+ * an answer (503, from the `isStopping` check in the onRequest hook) instead of a reset. All connections are
+ * closed once no request is in progress.
  */
 export function createDrain(server: Server): Drain {
   const stopping = new AbortController()
   const answers = new Set<ServerResponse>()
-  const answering = new WeakMap<Socket, ServerResponse>()
+  const lastAnswers = new WeakMap<Socket, ServerResponse>()
   let connections = 0
-  let cut = 0
+  let cutOff = 0
   let whenDone: Promise<number> | undefined
   let checkDone: () => void = () => {}
 
@@ -38,25 +39,25 @@ export function createDrain(server: Server): Drain {
       checkDone()
     })
   })
-  const leave = function (this: ServerResponse): void {
+  const onClose = function (this: ServerResponse): void {
     answers.delete(this)
     checkDone()
   }
   server.prependListener('request', (request: IncomingMessage, answer: ServerResponse) => {
     answers.add(answer)
-    answering.set(request.socket, answer)
-    answer.on('close', leave)
+    lastAnswers.set(request.socket, answer)
+    answer.on('close', onClose)
   })
 
   const begin = (): Promise<number> => {
     stopping.abort()
     for (const answer of answers) if (!answer.headersSent) answer.setHeader('Connection', 'close')
-    // Not `server.close()`: that one also resets idle connections, at once.
+    // Not `server.close()`, which also resets idle connections immediately.
     NetServer.prototype.close.call(server)
     return new Promise((resolve) => {
       checkDone = () => {
         if (answers.size > 0) return
-        if (connections === 0) resolve(cut)
+        if (connections === 0) resolve(cutOff)
         else server.closeAllConnections()
       }
       checkDone()
@@ -70,13 +71,13 @@ export function createDrain(server: Server): Drain {
     signal: stopping.signal,
     connections: () => connections,
     hasBegunAnswer: (socket) => {
-      const answer = answering.get(socket)
+      const answer = lastAnswers.get(socket)
       return answer !== undefined && answers.has(answer) && answer.headersSent
     },
     stop: async (graceMs) => {
       whenDone ??= begin()
       const timer = setTimeout(() => {
-        cut += answers.size
+        cutOff += answers.size
         server.closeAllConnections()
       }, graceMs)
       return whenDone.finally(() => clearTimeout(timer))

@@ -1,12 +1,12 @@
-/** What one client can make the server spend before it has said anything worthwhile. */
+/** Bounds on the resources that a single request or client can use. */
 export type HttpLimits = Readonly<{
   bodyBytesMax: number
   headerBytesMax: number
   headersMax: number
   urlBytesMax: number
-  /** To send the headers, from the first byte (or from connecting). */
+  /** Time to send the headers, from the first byte (or from connecting). */
   headersMsMax: number
-  /** To send the whole request. How long an answer takes has no bound: long polls wait for minutes. */
+  /** Time to send the whole request. Answers have no time limit: long polls wait for minutes. */
   requestMsMax: number
   keepAliveMs: number
   connectionsMax: number
@@ -27,7 +27,7 @@ export function toHttpLimits(settings: HttpSettings): HttpLimits {
     bodyBytesMax: settings['http.body_bytes_max'],
     headerBytesMax,
     headersMax: 100,
-    // The request line counts as a header, so a longer one could never arrive.
+    // The request line counts towards the header bytes, so a longer URL could never arrive.
     urlBytesMax: Math.min(8 * 1_024, headerBytesMax),
     headersMsMax: Math.min(15_000, requestMsMax),
     requestMsMax,

@@ -11,9 +11,9 @@ import { chooseRequestId } from './request-id.ts'
 
 export type HttpServerOptions = Readonly<{
   limits: HttpLimits
-  /** Tried in this order for a path that no route matches; the last one takes the rest. */
+  /** Asked in this order about a path that no route matches; the last dialect answers if no other does. */
   dialects: readonly Dialect[]
-  /** Protected mode: serve nobody but this machine. */
+  /** Protected mode: accept requests from this machine only. */
   isLocalOnly: boolean
   observe: (request: AnsweredRequest) => void
   log: Logger
@@ -21,7 +21,7 @@ export type HttpServerOptions = Readonly<{
 
 const slowMsDefault = 1_000
 
-/** An HTTP server with its bounds, request ids and error answers, and without any routes. */
+/** Creates an HTTP server with limits, request ids and error answers, but without routes. */
 export function createHttpServer(options: HttpServerOptions): { app: FastifyInstance; drain: Drain } {
   const { limits, log } = options
   const errors = createErrorAnswers(options.dialects, limits, log)
@@ -57,7 +57,7 @@ export function createHttpServer(options: HttpServerOptions): { app: FastifyInst
   app.decorateRequest('caller')
   app.setErrorHandler((error, request, reply) => errors.answer(error, request, reply))
   app.setNotFoundHandler((request) => {
-    throw new KnownError('NOT_FOUND', `there is no ${shortenPath(request.raw.url)}`)
+    throw new KnownError('NOT_FOUND', `path ${shortenPath(request.raw.url)} does not exist`)
   })
 
   app.addHook('onRequest', (request, reply, done) => {
@@ -87,7 +87,7 @@ export function createHttpServer(options: HttpServerOptions): { app: FastifyInst
   return { app, drain }
 }
 
-/** A child logger per request would cost more than all other logging; our lines carry the id themselves. */
+/** Avoids a child logger per request, which costs more than all other logging. Log lines name the id. */
 function withoutChildren(log: Logger): Logger {
   const single: Logger = Object.create(log, { child: { value: () => single } })
   return single
@@ -96,9 +96,9 @@ function withoutChildren(log: Logger): Logger {
 function limitConnections(app: FastifyInstance, limits: HttpLimits, log: Logger): void {
   const { server } = app
   server.maxConnections = limits.connectionsMax
-  // Older Node drops headers beyond its bound in silence. One more than ours, so that we see it.
+  // Older Node versions silently drop headers above this count. Allow one more, so that we can refuse it.
   server.maxHeadersCount = limits.headersMax + 1
-  // Once it listens: running out of file descriptors must cost a connection, not the server.
+  // Only after listening: running out of file descriptors must cost one connection, not the server.
   server.once('listening', () => {
     server.on('error', (error) => log.error({ err: error }, 'a connection could not be accepted'))
   })
@@ -107,7 +107,10 @@ function limitConnections(app: FastifyInstance, limits: HttpLimits, log: Logger)
     const nowMs = performance.now()
     if (nowMs - lastLoggedAtMs < 10_000) return
     lastLoggedAtMs = nowMs
-    log.warn({ connections_max: limits.connectionsMax }, 'too many connections: new ones are closed at once')
+    log.warn(
+      { connections_max: limits.connectionsMax },
+      'too many connections: new connections are closed immediately',
+    )
   })
 }
 
@@ -116,7 +119,10 @@ function checkRequestSize(url: string, headers: number, limits: HttpLimits): voi
     throw new KnownError('HEADERS_TOO_LARGE', `the request has more than ${limits.headersMax} headers`)
   }
   if (url.length > limits.urlBytesMax) {
-    throw new KnownError('URL_TOO_LONG', `the URL has ${url.length} bytes; ${limits.urlBytesMax} are allowed`)
+    throw new KnownError(
+      'URL_TOO_LONG',
+      `the URL has ${url.length} bytes; the limit is ${limits.urlBytesMax}`,
+    )
   }
 }
 

@@ -10,7 +10,9 @@ describe('protected mode', () => {
     { host: 'localhost:8080', origin: 'http://localhost:8080' },
     { host: 'localhost:8080', origin: 'http://127.0.0.1:5173' },
     {},
-  ])('serves this machine: %j', (headers) => expect(() => refuseNonLocal(headers)).not.toThrow())
+  ])('a request with headers %j comes from this machine and is accepted', (headers) =>
+    expect(() => refuseNonLocal(headers)).not.toThrow(),
+  )
 
   it.each([
     { host: 'evil.example:8080' },
@@ -22,7 +24,7 @@ describe('protected mode', () => {
     { host: 'localhost:8080', origin: 'null' },
     { host: 'localhost:8080', origin: 'http://localhost.evil.example' },
     { host: 'localhost:8080', origin: 'http://evil.example/http://localhost' },
-  ])('refuses %j', (headers) =>
+  ])('a request with headers %j comes from elsewhere and is refused', (headers) =>
     expect(() => refuseNonLocal(headers)).toThrow(expect.objectContaining({ code: 'HOST_REFUSED' })),
   )
 })

@@ -3,23 +3,26 @@ import { KnownError } from '../../errors.ts'
 import { hostOf, isLoopback } from '../../ops/loopback.ts'
 
 /**
- * The other half of protected mode. Without access control whoever reaches the port may do anything,
- * and a web page from anywhere can make a browser on this machine reach it. Two headers that a page
- * cannot forge give it away: `Host`, when a foreign name was pointed at 127.0.0.1 (DNS rebinding), and
- * `Origin`, when the page calls us by our right name.
+ * Part of protected mode: refuses requests that a foreign web page makes through a browser on this machine.
+ * Without access control, every client that reaches the port has all permissions. A page cannot forge two
+ * headers: `Host` names the foreign host if its name was pointed at 127.0.0.1 (DNS rebinding), and `Origin`
+ * names the foreign page if it calls this server by its own name.
  */
 export function refuseNonLocal(headers: IncomingHttpHeaders): void {
-  // An old client may send none. A browser always does.
+  // An old client may omit Host; a browser always sends it.
   const { host, origin } = headers
   if (host !== undefined && !isLocal(host)) {
     throw new KnownError('HOST_REFUSED', `the Host header names ${quote(host)}, which is not this machine`)
   }
   if (origin !== undefined && !isLocal(origin.replace(/^https?:\/\//, ''))) {
-    throw new KnownError('HOST_REFUSED', `the request comes from a web page of ${quote(origin)}`)
+    throw new KnownError(
+      'HOST_REFUSED',
+      `the Origin header names ${quote(origin)}, which is not this machine`,
+    )
   }
 }
 
-// Nearly every request on a connection has the same few values.
+// Caches the result: almost all requests have the same few values.
 const known = new Map<string, boolean>()
 
 function isLocal(authority: string): boolean {

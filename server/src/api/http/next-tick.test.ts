@@ -4,24 +4,24 @@ import { type AddressInfo, connect, type Socket } from 'node:net'
 import { describe, expect, it } from 'vitest'
 import { waitForNextTick } from './next-tick.ts'
 
-describe('the end of a turn', () => {
-  it('is the same for all who ask for it in one turn, and another one in the next', async () => {
+describe('the next tick', () => {
+  it('all callers in one tick share one promise, and the next tick has another', async () => {
     const first = waitForNextTick()
     expect(waitForNextTick()).toBe(first)
     await first
     expect(waitForNextTick()).not.toBe(first)
   })
 
-  it('comes when all requests that have arrived are read; they go on in their order', async () => {
+  it('all requests that have arrived are read before the first continues, in order of arrival', async () => {
     const read: string[] = []
-    const wentOn: string[] = []
-    const readBeforeAnyWentOn: number[] = []
+    const continued: string[] = []
+    const readBeforeContinuing: number[] = []
     const server = createServer(async (request, response) => {
       const url = request.url ?? ''
       read.push(url)
       await waitForNextTick()
-      readBeforeAnyWentOn.push(read.length)
-      wentOn.push(url)
+      readBeforeContinuing.push(read.length)
+      continued.push(url)
       response.end()
     })
     server.listen(0, '127.0.0.1')
@@ -38,8 +38,8 @@ describe('the end of a turn', () => {
       const answers = sockets.map(({ socket }) => once(socket, 'data'))
       for (const { socket, path } of sockets) socket.write(`GET ${path} HTTP/1.1\r\nhost: a\r\n\r\n`)
       await Promise.all(answers)
-      expect(readBeforeAnyWentOn).toEqual([4, 4, 4, 4])
-      expect(wentOn).toEqual(read)
+      expect(readBeforeContinuing).toEqual([4, 4, 4, 4])
+      expect(continued).toEqual(read)
     } finally {
       for (const { socket } of sockets) socket.destroy()
       server.close()

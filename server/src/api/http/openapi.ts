@@ -2,38 +2,46 @@ import swagger from '@fastify/swagger'
 import type { FastifyInstance } from 'fastify'
 
 const tags = [
-  { name: 'server', description: 'This server.' },
-  { name: 'queues', description: 'Queues, their policy and their counts.' },
+  { name: 'server', description: 'Version, store and limits of this server.' },
+  {
+    name: 'queues',
+    description: 'Create, configure, pause and delete queues; produce items and extend leases.',
+  },
   {
     name: 'letters',
-    description: 'Dead letters: capture, find, look at, send back, give up. See docs/letters-api.md.',
+    description: 'Dead letters: capture, search, read, redrive and discard. See docs/letters-api.md.',
   },
-  { name: 'groups', description: 'Dead letters with one cause.' },
-  { name: 'campaigns', description: 'A redrive or discard of many, with a frozen set and a report.' },
-  { name: 'archive', description: 'Letters that left the live ones by retention.' },
-  { name: 'audit', description: 'Who did what to which, when and why.' },
-  { name: 'queue-api', description: 'The Queue API, in JSON and protobuf: docs/queue-api.md.' },
+  { name: 'groups', description: 'Groups of dead letters that have the same cause.' },
+  {
+    name: 'campaigns',
+    description: 'Durable redrives or discards of many letters, each with a frozen set and a report.',
+  },
+  { name: 'archive', description: 'Letters that retention moved to the archive.' },
+  {
+    name: 'audit',
+    description: 'The audit log: every change by a person, with actor, target, time and reason.',
+  },
+  { name: 'queue-api', description: 'The Queue API in JSON and protobuf. See docs/queue-api.md.' },
   {
     name: 'dlq',
-    description: 'Dead letters as the management API and the topic API know them: docs/dlq-api.md.',
+    description: 'Dead letters in the form of the management API and of the topic API. See docs/dlq-api.md.',
   },
-  { name: 'watching', description: 'For monitoring: no credential needed.' },
-  { name: 'pages', description: 'For people, and this description itself.' },
+  { name: 'watching', description: 'Health checks and metrics. They need no credential.' },
+  { name: 'pages', description: 'Web pages, and this OpenAPI document.' },
 ]
 
-/** On the way to the plugin and back: the route can do without a body. */
+/** Marks a route whose body may be omitted. The mark is removed before the document is published. */
 export const optionalBodyKey = 'x-optional-body'
 
-/** Describes the routes that are registered after it. */
+/** Generates OpenAPI for all routes that are registered after this call. */
 export function describeApi(app: FastifyInstance, version: string): void {
   app.register(swagger, {
-    // Else a named schema would appear as `def-0`.
     transform: ({ schema, url, route }) => ({
-      schema: { ...schema, ...route.config?.row?.described } as typeof schema,
+      schema: { ...schema, ...route.config?.row?.openapi } as typeof schema,
       url,
     }),
     transformObject: (document) => {
-      if (!('openapiObject' in document)) throw new Error('this is not described as OpenAPI')
+      if (!('openapiObject' in document)) throw new Error('the description is not an OpenAPI document')
       for (const operations of Object.values(document.openapiObject.paths ?? {})) {
         for (const operation of Object.values(operations ?? {})) {
           markOptionalBody(operation as Described)
@@ -42,6 +50,7 @@ export function describeApi(app: FastifyInstance, version: string): void {
       }
       return document.openapiObject
     },
+    // Without a resolver, named schemas would appear as `def-0`.
     refResolver: { buildLocalReference: (schema) => String(schema.$id) },
     openapi: {
       openapi: '3.1.0',
@@ -57,7 +66,9 @@ export function describeApi(app: FastifyInstance, version: string): void {
   })
 }
 
-/** As JSON text, made once: it cannot change while the server runs. */
+/**
+ * Returns the document as JSON text. It is generated once, because it cannot change while the server runs.
+ */
 export function createOpenapiText(app: FastifyInstance): () => string {
   let text: string | undefined
   return () => {
@@ -73,7 +84,7 @@ type Described = {
   [optionalBodyKey]?: boolean
 }
 
-/** The plugin says of every body that it is required. */
+/** Corrects the plugin, which marks every body as required. */
 function markOptionalBody(operation: Described): void {
   if (operation[optionalBodyKey] === true && operation.requestBody !== undefined) {
     operation.requestBody.required = false
@@ -81,7 +92,9 @@ function markOptionalBody(operation: Described): void {
   delete operation[optionalBodyKey]
 }
 
-/** A schema requires what it has a default for, since it is always there once it was read. Callers may leave it out. */
+/**
+ * A parameter with a default is required in the schema, because it always has a value. Callers may omit it.
+ */
 function markOptionalParameters({ parameters = [] }: Described): void {
   for (const parameter of parameters) {
     if (parameter.in === 'query' && parameter.schema?.default !== undefined) parameter.required = false

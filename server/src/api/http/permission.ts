@@ -1,7 +1,6 @@
-/**
- * What a caller must be allowed to do, by the name under which access is granted. `public` needs no
- * credential, now or later.
- */
+import type { FastifyRequest } from 'fastify'
+
+/** The permission that a route requires. `public` never requires a credential. */
 export const permissions = [
   'public',
   'server.info',
@@ -27,3 +26,17 @@ export const permissions = [
 ] as const
 
 export type Permission = (typeof permissions)[number]
+
+/** The client that sent a request. The audit log records its name. */
+export type Caller = Readonly<{ name: string }>
+
+/**
+ * Identifies the caller, or throws a KnownError if the caller lacks the permission. Called before the
+ * body is read.
+ */
+export type Authorize = (permission: Permission, request: FastifyRequest) => Caller
+
+const anonymous: Caller = { name: 'anonymous' }
+
+/** Used without access control. Protected mode then accepts requests from this machine only. */
+export const allowAll: Authorize = () => anonymous

@@ -2,13 +2,13 @@ import { METHODS } from 'node:http'
 import type { FastifyInstance, FastifyReply, FastifyRequest, HTTPMethods } from 'fastify'
 import { KnownError } from '../../errors.ts'
 import type { ApiContext } from '../context.ts'
-import type { Authorize } from './authorize.ts'
 import type { Dialect } from './dialect.ts'
 import { optionalBodyKey } from './openapi.ts'
+import type { Authorize } from './permission.ts'
 import type { Route } from './route.ts'
 import { compileCheck, type RequestPart } from './validation/validate.ts'
 
-/** Those that a route may have, in the order in which Allow lists them, and the others that Node reads. */
+/** The methods that a route can have, in the order in which the Allow header lists them. */
 const routableMethods: readonly HTTPMethods[] = [
   'GET',
   'HEAD',
@@ -19,11 +19,12 @@ const routableMethods: readonly HTTPMethods[] = [
   'OPTIONS',
   'TRACE',
 ]
+/** All methods that Node can read, so that every other method gets a 405. */
 const methods: readonly HTTPMethods[] = [
   ...new Set([...routableMethods, ...METHODS.filter((name) => name !== 'CONNECT')]),
 ]
 
-/** Puts the table of routes on the server: each with its permission, limits, checks and error rendering. */
+/** Registers all routes, each with its permission, limits, validation and error rendering. */
 export function registerRoutes(
   app: FastifyInstance,
   routes: readonly Route[],
@@ -43,7 +44,7 @@ export function registerRoutes(
 
 function addBodyParsers(dialect: Dialect, scope: FastifyInstance): void {
   scope.removeAllContentTypeParsers()
-  // The types most bodies have are named beside `*`: only for named ones does Fastify remember the parser.
+  // Fastify caches the parser only for named types, so the most frequent types are named beside `*`.
   for (const contentType of ['*', 'application/json', 'application/protobuf']) {
     scope.addContentTypeParser(contentType, { parseAs: 'buffer' }, (request, bytes: Buffer, done) => {
       try {
@@ -111,7 +112,7 @@ function registerRoute(scope: FastifyInstance, row: Route, context: ApiContext, 
   })
 }
 
-/** A path of ours with a method that is not: 405, and the Allow header says what would do. */
+/** Answers 405 with an Allow header for every method that the path does not have. */
 function refuseOtherMethods(scope: FastifyInstance, path: string, rows: readonly Route[]): void {
   const served = new Set<HTTPMethods>(rows.map((row) => row.method))
   if (served.has('GET')) served.add('HEAD')
@@ -120,7 +121,10 @@ function refuseOtherMethods(scope: FastifyInstance, path: string, rows: readonly
     request.route = rows[0] ?? null
     reply.header('Allow', allow)
     done(
-      new KnownError('METHOD_NOT_ALLOWED', `${request.method} is not a method of ${path}; it has ${allow}`),
+      new KnownError(
+        'METHOD_NOT_ALLOWED',
+        `method ${request.method} is not allowed on ${path}; use ${allow}`,
+      ),
     )
   }
   scope.route({
@@ -136,7 +140,7 @@ function errorSchemaId(dialect: Dialect): string {
   return `${dialect.name}.Error`
 }
 
-/** `/queues/{name}` → `/queues/:name`. A colon that is meant as one is doubled. */
+/** `/queues/{name}` → `/queues/:name`. A literal colon is doubled. */
 function toFastifyPath(path: string): string {
   return path.replaceAll(':', '::').replaceAll(/\{(\w+)\}/g, ':$1')
 }

@@ -7,7 +7,7 @@ const idFor = (given?: string | string[]) =>
 
 describe('the id of a request', () => {
   it.each(['a', '7c9e6679-7425-40de-944b-e07fc1f90ae7', '01J9ZX', 'trace:abc/1+2=@x', 'a'.repeat(128)])(
-    'is the one the client gave: %s',
+    'the id of the client is used if it is safe: %s',
     (given) => expect(idFor(given)).toBe(given),
   )
 
@@ -22,17 +22,19 @@ describe('the id of a request', () => {
     '-starts-with-a-dash',
     'naïve',
     ['a', 'b'],
-  ])('is a new one when the client gave %j', (given) => expect(idFor(given)).toMatch(/^[0-9a-v]{19}[0g]$/))
+  ])('a new id is created instead of the unsafe id %j', (given) =>
+    expect(idFor(given)).toMatch(/^[0-9a-v]{19}[0g]$/),
+  )
 })
 
 describe('a new xid', () => {
-  it('never repeats, and sorts by time', () => {
+  it('xids are unique and sort by time', () => {
     const ids = Array.from({ length: 1_000 }, (_, second) => createXid(second * 1_000))
     expect(new Set(ids).size).toBe(1_000)
     expect([...ids].sort()).toEqual(ids)
   })
 
-  it('counts on from the one before, with the same machine and process', () => {
+  it('consecutive xids have the same machine and process, and a counter that grows by one', () => {
     const bitsOf = (id: string) =>
       [...id]
         .map((digit) => Number.parseInt(digit, 32).toString(2).padStart(5, '0'))
@@ -48,7 +50,7 @@ describe('a new xid', () => {
     expect(two?.slice(0, 72)).toBe(one?.slice(0, 72))
   })
 
-  it('begins with its second in base32hex', () => {
+  it('an xid begins with its second in base32hex', () => {
     expect(createXid(0x4d88e15b * 1_000).slice(0, 6)).toBe('9m4e2m')
     expect(createXid(0).slice(0, 6)).toBe('000000')
   })

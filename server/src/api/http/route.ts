@@ -1,9 +1,8 @@
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import type { Static, TObject, TSchema } from 'typebox'
 import type { ApiContext } from '../context.ts'
-import type { Caller } from './authorize.ts'
 import type { Dialect } from './dialect.ts'
-import type { Permission } from './permission.ts'
+import type { Caller, Permission } from './permission.ts'
 
 export type Method = 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE'
 
@@ -11,7 +10,7 @@ export type RouteSchema = Readonly<{
   params?: TObject
   querystring?: TObject
   body?: TSchema
-  /** By status. A content type other than JSON stands under `content`. */
+  /** By status. A content type other than JSON is listed under `content`. */
   response: Readonly<Record<number, TSchema | MediaTypes>>
 }>
 export type MediaTypes = Readonly<{
@@ -19,33 +18,33 @@ export type MediaTypes = Readonly<{
   content: Readonly<Record<string, { schema: TSchema }>>
 }>
 
-/** One row of the table of routes. */
+/** One row of the route table. */
 export type Route<S extends RouteSchema = RouteSchema> = Readonly<{
   method: Method
-  /** As in OpenAPI: `/api/v1/queues/{name}`. */
+  /** In OpenAPI notation: `/api/v1/queues/{name}`. */
   path: string
   permission: Permission
-  /** What is needed as well when the body asks for more than the path says. */
+  /** A second permission that depends on the content of the request. */
   alsoNeeds?: (request: FastifyRequest) => Permission | undefined
-  /** One line, in OpenAPI and in the docs. */
+  /** One sentence, for OpenAPI and the docs. */
   summary: string
   tag: string
   dialect: Dialect
   schema: S
-  /** Called so often that a log line per request would cost more than the request. */
+  /** Called so often that a log line per request would cost more than the request itself. */
   isHot?: boolean
-  /** An answer that takes longer is logged. Default 1,000; Infinity for those that wait on purpose. */
+  /** An answer that takes longer is logged. Default 1,000; Infinity for routes that wait on purpose. */
   slowMs?: number
-  /** Less than the server's own bound, where a path needs less. */
+  /** Set if the route needs less than the limit of the server. */
   bodyBytesMax?: number
-  /** A request without a body is one with an empty object. */
+  /** A request without a body is treated like a request with an empty object. */
   isBodyOptional?: boolean
-  /** What OpenAPI says beside the schema, which is what requests are checked by. */
-  described?: Described
+  /** Additions to OpenAPI that are not validated. Requests are validated against `schema` only. */
+  openapi?: OpenapiAdditions
   handler: Handler<S>
 }>
 
-export type Described = Readonly<{ headers?: TObject; body?: MediaTypes }>
+export type OpenapiAdditions = Readonly<{ headers?: TObject; body?: MediaTypes }>
 
 export type Handler<S extends RouteSchema> = (
   request: Call<S>,
@@ -63,7 +62,7 @@ type PartOf<S extends RouteSchema, P extends 'params' | 'querystring' | 'body'> 
   ? Static<S[P]>
   : unknown
 
-/** The body for status 200, or the reply once it was sent. */
+/** The body for status 200, or the reply after it was sent. */
 type Answer<S extends RouteSchema> =
   | (S['response'][200] extends TSchema ? Static<S['response'][200]> : never)
   | FastifyReply
@@ -73,13 +72,13 @@ declare module 'fastify' {
     row?: Route
   }
   interface FastifyRequest {
-    /** Null for a path that is not in the table. */
+    /** Null for a path that no route matches. */
     route: Route | null
     caller: Caller
   }
 }
 
-/** Types the handler by its schema; the table then holds routes of all shapes. */
+/** Derives the handler's types from its schema, then erases them, so that one table can hold all routes. */
 export function route<const S extends RouteSchema>(row: Route<S>): Route {
   return row as unknown as Route
 }

@@ -1,9 +1,9 @@
 import { KnownError } from '../../../errors.ts'
 
-/** `field` is the way to the value: `body.items[3].priority`, `query.limit`, `path.name`. */
+/** `field` is the path to the value: `body.items[3].priority`, `query.limit`, `path.name`. */
 export type FieldFault = Readonly<{ field: string; message: string }>
 
-/** A request that breaks its schema, with every fault that was found. */
+/** A request that violates its schema, with all faults that were found. */
 export class InvalidRequest extends KnownError {
   readonly faults: readonly FieldFault[]
 

@@ -7,8 +7,9 @@ export type Fault = Readonly<
   Readonly<{ params: object }>
 
 /**
- * What is wrong with a value that may be one of several kinds, said once. Of a kind that it is, what is wrong with
- * it; else which kinds it may be. The check tells the faults of every kind, and one more for all of them.
+ * Reduces the faults of a union (`anyOf`) to the relevant ones. The validator reports the faults of every
+ * alternative and one more for the union. If the value has the type of one alternative, only the faults of
+ * that alternative remain; otherwise a single fault lists the types that are allowed.
  */
 export function mergeUnionErrors<F extends Fault>(
   faults: readonly F[],
@@ -28,23 +29,23 @@ function mergeOneUnion<F extends Fault>(
   schema: TSchema,
 ): readonly (F | Fault)[] {
   const own = faults.filter((fault) => isWithin(union, fault))
-  const kinds = [...Map.groupBy(own, (fault) => kindPath(union, fault))]
-  const isOther = (fault: F): boolean =>
+  const alternatives = [...Map.groupBy(own, (fault) => alternativePath(union, fault))]
+  const isOtherType = (fault: F): boolean =>
     (fault.keyword === 'type' || fault.keyword === 'const') && fault.instancePath === union.instancePath
-  const same = kinds.find(([, found]) => !found.some(isOther))
-  if (same !== undefined) return mergeUnionErrors(same[1], schema)
-  const names = kinds.map(([path]) => describeKind(findSchema(schema, path)))
-  return [{ ...union, keyword: 'anyOf', message: `must be ${[...new Set(names)].join(' or ')}` }]
+  const sameType = alternatives.find(([, found]) => !found.some(isOtherType))
+  if (sameType !== undefined) return mergeUnionErrors(sameType[1], schema)
+  const types = alternatives.map(([path]) => describeType(findSchema(schema, path)))
+  return [{ ...union, keyword: 'anyOf', message: `must be ${[...new Set(types)].join(' or ')}` }]
 }
 
 function isWithin(union: Fault, fault: Fault): boolean {
-  const { instancePath: place } = union
-  const isThere = fault.instancePath === place || fault.instancePath.startsWith(`${place}/`)
-  return isThere && fault.schemaPath.startsWith(`${union.schemaPath}/anyOf/`)
+  const { instancePath } = union
+  const isSameValue = fault.instancePath === instancePath || fault.instancePath.startsWith(`${instancePath}/`)
+  return isSameValue && fault.schemaPath.startsWith(`${union.schemaPath}/anyOf/`)
 }
 
 /** `#/properties/a/anyOf/0/items` → `#/properties/a/anyOf/0` */
-function kindPath(union: Fault, fault: Fault): string {
+function alternativePath(union: Fault, fault: Fault): string {
   const start = `${union.schemaPath}/anyOf/`
   return start + fault.schemaPath.slice(start.length).split('/', 1)[0]
 }
@@ -58,6 +59,6 @@ function findSchema(schema: TSchema, path: string): Readonly<Record<string, unkn
   return typeof part === 'object' && part !== null ? (part as Record<string, unknown>) : {}
 }
 
-function describeKind({ title, type, const: only }: Readonly<Record<string, unknown>>): string {
-  return String(title ?? (only === undefined ? type : JSON.stringify(only)) ?? 'another kind')
+function describeType({ title, type, const: only }: Readonly<Record<string, unknown>>): string {
+  return String(title ?? (only === undefined ? type : JSON.stringify(only)) ?? 'another type')
 }

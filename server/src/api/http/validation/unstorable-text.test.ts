@@ -9,14 +9,14 @@ const Body = Type.Object({
       text: Type.String(storedAsBytes),
       pairs: Type.Array(Type.Tuple([Type.String(storedAsBytes), Type.String()])),
       more: Type.Unknown(),
-      mended: Type.Unknown(repairedWhenRead),
+      repaired: Type.Unknown(repairedWhenRead),
     }),
   ),
 })
 const find = (item: object) => findUnstorableText({ items: [{}, item] }, Body)
 
-describe('a text that no store keeps', () => {
-  it('is found wherever it stands', () => {
+describe('unstorable text', () => {
+  it('a NUL character or an unpaired surrogate is found in any field, element or name', () => {
     const nul = 'contains a NUL character'
     expect(find({ kind: 'a\0' })).toEqual({ pointer: '/items/1/kind', message: nul })
     expect(
@@ -35,17 +35,17 @@ describe('a text that no store keeps', () => {
     })
   })
 
-  it('may hold a NUL where it is kept as bytes, but never half a character', () => {
+  it('a text that is stored as bytes may contain a NUL character, but no unpaired surrogate', () => {
     expect(find({ text: 'a\0b', pairs: [['\0', '']], kind: '👍', more: [1, null, true] })).toBeUndefined()
     expect(find({ text: 'a\ud83d' })).toMatchObject({ pointer: '/items/1/text' })
   })
 
-  it('may be anything where it is mended', () => {
-    expect(find({ mended: { 'a\ud83d': ['\ud83d', '\0'] } })).toBeUndefined()
-    expect(find({ mended: '\ud83d', more: '\ud83d' })).toMatchObject({ pointer: '/items/1/more' })
+  it('a text that its reader repairs may contain anything', () => {
+    expect(find({ repaired: { 'a\ud83d': ['\ud83d', '\0'] } })).toBeUndefined()
+    expect(find({ repaired: '\ud83d', more: '\ud83d' })).toMatchObject({ pointer: '/items/1/more' })
   })
 
-  it('is looked for however deep the request is nested', () => {
+  it('an unstorable text is found at any depth of nesting', () => {
     const deep = JSON.parse(`${'['.repeat(200_000)}"\\u0000"${']'.repeat(200_000)}`)
     expect(findUnstorableText(deep, Type.Unknown())).toMatchObject({ message: 'contains a NUL character' })
   })

@@ -1,61 +1,71 @@
 import type { TSchema } from 'typebox'
 
-/** A text in a request that no store keeps as it is: where it stands (a JSON pointer), and what is wrong with it. */
+/** A text in a request that a store cannot keep unchanged. `pointer` is a JSON pointer to it. */
 export type UnstorableText = Readonly<{ pointer: string; message: string }>
 
-/** On a schema of what is kept as bytes: texts in it may hold a NUL character. */
-export const storedAsBytes = { 'x-kept-as-bytes': true } as const
+/** Marks the schema of a value that is stored as bytes: its texts may contain NUL characters. */
+export const storedAsBytes = { 'x-stored-as-bytes': true } as const
 
-/** On a schema of what is mended where it is read: texts in it may hold anything. */
-export const repairedWhenRead = { 'x-mended-where-read': true } as const
+/** Marks the schema of a value that is repaired by its reader: its texts may contain anything. */
+export const repairedWhenRead = { 'x-repaired-when-read': true } as const
 
-/** A value, and the way to it. `isName`: it is itself a name in an object. */
-type Node = Readonly<{ value: unknown; before: Node | null; key: string; isName?: boolean }>
+/** A value in the request and the path to it. `isName`: the value is a name in an object. */
+type Visited = Readonly<{ value: unknown; parent: Visited | null; key: string; isName?: boolean }>
 
 /**
- * Finds such a text, whatever the schema forgot to say about it.
+ * Finds a text that a store cannot keep, independently of the checks in its schema.
  *
- * PostgreSQL refuses a NUL character in a text, also in one that it is only asked to look for. An unpaired
- * surrogate has no UTF-8 and would be stored as something else.
+ * PostgreSQL refuses a NUL character in a text, even in a search condition. An unpaired surrogate cannot be
+ * encoded as UTF-8 and would be stored as a different character.
  */
 export function findUnstorableText(value: unknown, schema: TSchema): UnstorableText | undefined {
-  // Nearly always all is well, and that can be said in a fraction of the time.
+  // Almost all requests are clean, and this check is much faster than the search below.
   if (isAllStorable(value)) return undefined
-  const places: Node[] = [{ value, before: null, key: '' }]
-  for (let place = places.pop(); place !== undefined; place = places.pop()) {
-    if (typeof place.value === 'string') {
-      const fault = describeFault(place.value, place, schema)
+  const stack: Visited[] = [{ value, parent: null, key: '' }]
+  for (let visited = stack.pop(); visited !== undefined; visited = stack.pop()) {
+    if (typeof visited.value === 'string') {
+      const fault = describeFault(visited.value, visited, schema)
       if (fault !== undefined) return fault
-    } else if (isObject(place.value)) {
-      for (const [key, part] of Object.entries(place.value)) {
-        places.push({ value: key, before: place, key, isName: true }, { value: part, before: place, key })
+    } else if (isObject(visited.value)) {
+      for (const [key, part] of Object.entries(visited.value)) {
+        stack.push({ value: key, parent: visited, key, isName: true }, { value: part, parent: visited, key })
       }
     }
   }
   return undefined
 }
 
-/** Without recursion: where a schema allows anything, a body can be nested deeper than the call stack. */
+/** Not recursive: where a schema allows any value, a body can be nested deeper than the call stack. */
 function isAllStorable(value: unknown): boolean {
-  const parts: unknown[] = [value]
-  for (let part = parts.pop(); part !== undefined; part = parts.pop()) {
-    if (typeof part === 'string') {
-      if (!isStorable(part)) return false
-    } else if (Array.isArray(part)) {
-      for (const element of part) if (mayHoldText(element)) parts.push(element)
-    } else if (isObject(part)) {
-      for (const key in part) {
-        const field = (part as Record<string, unknown>)[key]
-        if (!isStorable(key) || (typeof field === 'string' && !isStorable(field))) return false
-        if (isObject(field)) parts.push(field)
-      }
-    }
+  const stack: unknown[] = [value]
+  for (let part = stack.pop(); part !== undefined; part = stack.pop()) {
+    const isFine = Array.isArray(part) ? pushElements(part, stack) : pushFields(part, stack)
+    if (!isFine) return false
   }
   return true
 }
 
-function mayHoldText(value: unknown): boolean {
-  return typeof value === 'string' || isObject(value)
+/** Pushes the nested values of an array. Returns false if one of its own texts is not storable. */
+function pushElements(array: readonly unknown[], stack: unknown[]): boolean {
+  for (const element of array) {
+    if (typeof element === 'string' && !isStorable(element)) return false
+    if (isObject(element)) stack.push(element)
+  }
+  return true
+}
+
+/**
+ * Pushes the nested values of an object. Returns false if the value is, names or contains an unstorable text.
+ */
+function pushFields(value: unknown, stack: unknown[]): boolean {
+  if (typeof value === 'string') return isStorable(value)
+  if (!isObject(value)) return true
+  for (const key in value) {
+    const field = (value as Record<string, unknown>)[key]
+    if (!isStorable(key) || (typeof field === 'string' && !isStorable(field))) return false
+    if (isObject(field)) stack.push(field)
+  }
+  return true
 }
 
 function isObject(value: unknown): value is object {
@@ -66,11 +76,11 @@ function isStorable(text: string): boolean {
   return text.isWellFormed() && !text.includes('\0')
 }
 
-function describeFault(text: string, place: Node, schema: TSchema): UnstorableText | undefined {
+function describeFault(text: string, visited: Visited, schema: TSchema): UnstorableText | undefined {
   if (isStorable(text)) return undefined
   const isWellFormed = text.isWellFormed()
   const keys: string[] = []
-  for (let at = place; at.before !== null; at = at.before) if (!at.isName) keys.push(at.key)
+  for (let at = visited; at.parent !== null; at = at.parent) if (!at.isName) keys.push(at.key)
   keys.reverse()
   if (isMarked(repairedWhenRead, keys, schema)) return undefined
   if (isWellFormed && isMarked(storedAsBytes, keys, schema)) return undefined
@@ -80,7 +90,7 @@ function describeFault(text: string, place: Node, schema: TSchema): UnstorableTe
   }
 }
 
-/** It, or something that it is in. */
+/** Whether the value, or an object or array around it, has the mark. */
 function isMarked(marks: object, keys: readonly string[], schema: TSchema): boolean {
   const [mark = ''] = Object.keys(marks)
   let own = schema
@@ -90,7 +100,7 @@ function isMarked(marks: object, keys: readonly string[], schema: TSchema): bool
   })
 }
 
-/** The schema of a field or of an element; an empty one where it is not that simple. */
+/** Returns the schema of a field or an element, or an empty schema if it is not declared that simply. */
 function findPart(schema: TSchema, key: string): TSchema {
   const { properties = {}, items = {} } = schema as {
     properties?: Readonly<Record<string, TSchema>>

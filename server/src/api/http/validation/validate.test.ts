@@ -25,8 +25,8 @@ function faults(schema: Parameters<typeof compileCheck>[0], part: RequestPart, v
   return 'error' in checked && checked.error instanceof InvalidRequest ? checked.error.faults : checked
 }
 
-describe('the check of a request', () => {
-  it('names the field of each fault, and what is wrong with it', () => {
+describe('request validation', () => {
+  it('each fault has the path of its field and the violated rule', () => {
     expect(
       faults(Body, 'body', { mode: 'slow', items: [{ kind: 'a' }, { kind: 'abcd', 'x/y': 1 }] }),
     ).toEqual([
@@ -38,7 +38,7 @@ describe('the check of a request', () => {
     expect(faults(Body, 'body', { count: 0 })).toEqual([{ field: 'body.count', message: 'must be >= 1' }])
   })
 
-  describe('of what may be one of several kinds', () => {
+  describe('of a union', () => {
     const Time = Type.String({ title: 'a time', maxLength: 5 })
     const Mixed = Type.Object({
       at: Type.Optional(Type.Union([Time, Type.Null()])),
@@ -58,35 +58,35 @@ describe('the check of a request', () => {
       [{ list: ['a', 3] }, 'body.list[1]', 'must be string or null'],
       [{ letter: 'c' }, 'body.letter', 'must be "a" or "b" or null'],
       [{ deep: { x: true } }, 'body.deep.x', 'must be a time or integer'],
-    ])('says of %j one sentence', (value, field, message) => {
+    ])('%j violates a union, which is reported as a single fault', (value, field, message) => {
       expect(faults(Mixed, 'body', value)).toEqual([{ field, message }])
     })
   })
 
-  it('says which field may have been meant: of the same name elsewhere, or nearly of that name', () => {
+  it('for an unknown field, a field with the same or a similar name is suggested', () => {
     const policy = Type.Object({ dead_queue: Type.String() }, { additionalProperties: false })
     const Nested = Type.Object(
       { policy: Type.Optional(policy), rules: Type.Optional(Type.Array(policy)) },
       { additionalProperties: false },
     )
-    const told = (value: unknown) => faults(Nested, 'body', value)
-    expect(told({ dead_queue: 'x' })).toEqual([
+    const found = (value: unknown) => faults(Nested, 'body', value)
+    expect(found({ dead_queue: 'x' })).toEqual([
       { field: 'body.dead_queue', message: 'is not known; did you mean body.policy.dead_queue?' },
     ])
-    expect(told({ polcy: {} })).toEqual([
+    expect(found({ polcy: {} })).toEqual([
       { field: 'body.polcy', message: 'is not known; did you mean body.policy?' },
     ])
-    expect(told({ x: 1 })).toEqual([{ field: 'body.x', message: 'is not known' }])
+    expect(found({ x: 1 })).toEqual([{ field: 'body.x', message: 'is not known' }])
   })
 
-  it('says that a text is blank', () => {
+  it('a blank text is reported as blank if its schema requires a visible character', () => {
     const Reason = Type.Object({ reason: Type.String({ pattern: '\\S' }) })
     expect(faults(Reason, 'body', { reason: ' ' })).toEqual([
       { field: 'body.reason', message: 'must not be blank' },
     ])
   })
 
-  it('turns text from the URL into what the schema asks for, and fills in defaults', () => {
+  it('query texts are converted to the types of the schema, and defaults are added', () => {
     expect(compileCheck(Query, 'querystring')({ limit: '7', isPaused: 'true' })).toEqual({
       value: { limit: 7, isPaused: true },
     })
@@ -100,28 +100,28 @@ describe('the check of a request', () => {
     ])
   })
 
-  it.each(['1.5', 'true', '', ' 7', '0x10', '1e3'])('takes %j for no whole number', (limit) => {
+  it.each(['1.5', 'true', '', ' 7', '0x10', '1e3'])('%j is not accepted as an integer', (limit) => {
     expect(faults(Query, 'querystring', { limit })).toEqual([
       { field: 'query.limit', message: 'must be integer' },
     ])
   })
 
-  it('turns nothing in a body into anything else', () => {
+  it('values in a body are never converted', () => {
     expect(faults(Body, 'body', { count: '1' })).toEqual([
       { field: 'body.count', message: 'must be integer' },
     ])
   })
 
-  it.each([undefined, null, 'text', 3, []])('refuses %j where an object is wanted', (value) => {
+  it.each([undefined, null, 'text', 3, []])('%j is refused if the schema requires an object', (value) => {
     expect(faults(Body, 'body', value)).toEqual([{ field: 'body', message: 'must be object' }])
   })
 
-  it('refuses a poisoned prototype as a field that is not known', () => {
+  it('a field named __proto__ is refused as unknown', () => {
     const poisoned = JSON.parse('{"count":1,"__proto__":{"isAdmin":true}}')
     expect(faults(Body, 'body', poisoned)).toEqual([{ field: 'body.__proto__', message: 'is not known' }])
   })
 
-  it('stops telling after the first few', () => {
+  it('a request with many faults reports only the first 8', () => {
     const items = Array.from({ length: 10_000 }, () => ({ kind: 'too long' }))
     expect(faults(Body, 'body', { count: 1, items })).toHaveLength(8)
   })

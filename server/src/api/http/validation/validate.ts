@@ -7,7 +7,7 @@ import { type FieldFault, InvalidRequest } from './invalid-request.ts'
 import { mergeUnionErrors } from './union-errors.ts'
 import { findUnstorableText } from './unstorable-text.ts'
 
-/** The part of a request that a schema describes, by Fastify's name for it. */
+/** The part of a request that a schema describes, named as in Fastify. */
 export type RequestPart = 'body' | 'querystring' | 'params' | 'headers'
 
 export type Checked = { value: unknown } | { error: Error }
@@ -19,16 +19,16 @@ const partNames: Readonly<Record<RequestPart, string>> = {
   headers: 'header',
 }
 
-// More would help nobody, and a hostile body can hold a fault per byte.
+// More faults would not help the caller, and a hostile body can contain a fault per byte.
 const faultsMax = 8
 const errorsMax = 100
 
 /**
- * Makes the check of one part of a request.
+ * Compiles the validation of one part of a request.
  *
- * Text from a URL or a header is turned into the number or boolean that its schema asks for. A body
- * says by itself what its values are, so nothing in it is turned into anything else. Texts that no store
- * could keep as they are are refused wherever they stand.
+ * Text from a URL or a header is converted to the number or boolean that its schema requires. Values in a
+ * body already have types, so they are never converted. Texts that a store cannot keep are refused
+ * everywhere.
  */
 export function compileCheck(schema: TSchema, part: RequestPart): (value: unknown) => Checked {
   const check = Compile(schema)
@@ -46,7 +46,7 @@ export function compileCheck(schema: TSchema, part: RequestPart): (value: unknow
   }
 }
 
-/** The conversion would make 1 of `1.5` and of `true`: what is no whole number stays the text that it is. */
+/** Keeps texts that are not integers: the library would convert `1.5` and `true` to 1. */
 function convertTexts(schema: TSchema, integers: readonly string[], given: unknown): unknown {
   const texts = given as Readonly<Record<string, unknown>>
   const odd = integers.filter((name) => typeof texts[name] === 'string' && !wholeNumber.test(texts[name]))
@@ -80,7 +80,7 @@ function toFaultsOfError(
   const at = part + formatFieldPath(error.instancePath)
   switch (error.keyword) {
     case 'boolean':
-      // Comes with an `additionalProperties` that says the same in words.
+      // Always accompanied by an `additionalProperties` error, which names the field.
       return []
     case 'required':
       return error.params.requiredProperties.map((name) => ({
@@ -101,10 +101,12 @@ function toFaultsOfError(
   }
 }
 
-/** Longer names are no slips of the hand, and would take long to compare. */
+/** Longer names are not typing errors, and would take long to compare. */
 const comparedMax = 100
 
-/** The field of the same name elsewhere in the request, or of the name that is most alike. */
+/**
+ * Suggests a field with the same name elsewhere in the request, or else the field with the most similar name.
+ */
 function suggestField(name: string, part: string, known: readonly string[]): string {
   if (name.length > comparedMax) return ''
   const names = known.map(readLastStep)
@@ -118,7 +120,7 @@ function readLastStep(path: string): string {
 
 const fieldDepthMax = 6
 
-/** The paths of all fields that a schema has: `.items[].kind`. */
+/** Lists the paths of all fields of a schema: `.items[].kind`. */
 function listFieldPaths(schema: unknown, at = '', depth = 0): string[] {
   if (typeof schema !== 'object' || schema === null || depth > fieldDepthMax) return []
   const {

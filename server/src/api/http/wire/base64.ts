@@ -1,8 +1,9 @@
 import { Buffer } from 'node:buffer'
 
 /**
- * The bytes, or undefined when the text is not base64: in the standard or the URL alphabet, with or without
- * padding. Node skips what is not base64: only if nothing was skipped is the length what it must be.
+ * Decodes base64 in the standard or the URL alphabet, with or without padding. Returns undefined for any
+ * other text. Node skips characters that are not base64, so the length of its result shows whether any were
+ * skipped.
  */
 export function decodeBase64(text: string): Buffer | undefined {
   const { length } = text

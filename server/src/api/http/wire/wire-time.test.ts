@@ -8,7 +8,7 @@ describe('a time on the wire', () => {
     [0, '1970-01-01T00:00:00.000000Z'],
     [999, '1970-01-01T00:00:00.000999Z'],
     [-1, '1969-12-31T23:59:59.999999Z'],
-  ])('shows %i to the microsecond', (instant, text) => expect(formatInstant(instant)).toBe(text))
+  ])('instant %i is written with microseconds', (instant, text) => expect(formatInstant(instant)).toBe(text))
 
   it.each([
     ['2026-01-02T03:04:05Z', '2026-01-02T03:04:05.000000Z'],
@@ -16,7 +16,9 @@ describe('a time on the wire', () => {
     ['2026-01-02T03:04:05+01:30', '2026-01-02T01:34:05.000000Z'],
     ['2024-02-29T23:59:59-00:01', '2024-03-01T00:00:59.000000Z'],
     ['0001-01-01T00:00:00Z', '0001-01-01T00:00:00.000000Z'],
-  ])('reads %s', (text, shown) => expect(formatInstant(parseInstant(text) ?? Number.NaN)).toBe(shown))
+  ])('%s is read as an RFC 3339 time', (text, shown) =>
+    expect(formatInstant(parseInstant(text) ?? Number.NaN)).toBe(shown),
+  )
 
   it.each([
     '2026-02-30T00:00:00Z',
@@ -34,5 +36,5 @@ describe('a time on the wire', () => {
     '2026-01-01 00:00:00Z',
     'today',
     '',
-  ])('is not %j', (text) => expect(parseInstant(text)).toBeUndefined())
+  ])('%j is not an RFC 3339 time', (text) => expect(parseInstant(text)).toBeUndefined())
 })

@@ -1,7 +1,7 @@
 import { type Instant, toDate, usPerMs } from '../../../core/instant.ts'
 import { isoInstant } from '../../../core/iso-time.ts'
 
-/** RFC 3339 in UTC, to the microsecond: `2026-01-02T03:04:05.000006Z`. */
+/** Formats as RFC 3339 in UTC with microseconds: `2026-01-02T03:04:05.000006Z`. */
 export function formatInstant(instant: Instant): string {
   const millis = toDate(instant).toISOString()
   const micros = ((instant % usPerMs) + usPerMs) % usPerMs
@@ -10,7 +10,7 @@ export function formatInstant(instant: Instant): string {
 
 const rfc3339 = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d{1,9})?(?:Z|[+-]\d\d:\d\d)$/i
 
-/** To the microsecond; finer digits are cut off. Undefined for what is no RFC 3339 time, or no time at all. */
+/** Cuts digits below the microsecond. Returns undefined if the text is not a valid RFC 3339 time. */
 export function parseInstant(text: string): Instant | undefined {
   return rfc3339.test(text) ? isoInstant(text) : undefined
 }

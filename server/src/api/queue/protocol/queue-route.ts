@@ -51,7 +51,7 @@ export function queueRoute<Req, Res = undefined>(row: Row<Req, Res>): Route {
     bodyBytesMax,
     ...(row.isHot !== undefined && { isHot: row.isHot }),
     ...(row.slowMs !== undefined && { slowMs: row.slowMs }),
-    described: {
+    openapi: {
       ...(row.headers !== undefined && { headers: row.headers }),
       body: bothFormats(row.request.desc, 'Unknown fields are refused in JSON and skipped in protobuf.'),
     },
