@@ -44,7 +44,9 @@ describe('the bounds of a request', () => {
     expect(await post(url, bodyOf(1_000))).toEqual({ status: 200, body: { length: 989 } })
     expect(await post(url, bodyOf(1_001))).toMatchObject({
       status: 413,
-      body: { error: { code: 'BODY_TOO_LARGE', message: 'the request body exceeds the limit of 1000 bytes' } },
+      body: {
+        error: { code: 'BODY_TOO_LARGE', message: 'the request body exceeds the limit of 1000 bytes' },
+      },
     })
   })
 
