@@ -1,5 +1,5 @@
-/** Puts millions of dead letters into a store the way they come from elsewhere: captured, in batches. */
-import type { ImportedItem, Storage } from '../../server/src/storage/contract/storage.ts'
+import type { ItemToImport } from '../../server/src/storage/contract/items.ts'
+import type { Storage } from '../../server/src/storage/contract/storage.ts'
 import type { Measured } from '../report.ts'
 import { quantile } from '../report.ts'
 import { deadQueues, madeLetter, queueOf } from './made.ts'
@@ -26,7 +26,7 @@ const parts = 10
 /** `whole`: as fast as all of it went; `best`: as fast as the best tenth. */
 export type Filled = Readonly<{ whole: Measured; best: Measured }>
 
-type Batch = Readonly<{ queue: string; items: readonly ImportedItem[] }>
+type Batch = Readonly<{ queue: string; items: readonly ItemToImport[] }>
 
 /**
  * In the order of their death. The clock stands still while letters are made: that

@@ -4,7 +4,7 @@
  */
 import type { Instant } from '../../server/src/core/instant.ts'
 import type { NewQueue } from '../../server/src/core/queue.ts'
-import type { ImportedItem } from '../../server/src/storage/contract/storage.ts'
+import type { ItemToImport } from '../../server/src/storage/contract/items.ts'
 
 const usPerDay = 24 * 3600 * 1_000_000
 const days = 30
@@ -67,7 +67,7 @@ export function queueShare(name: (typeof deadQueues)[number]['name']): number {
   return (deadQueues.find((each) => each.name === name)?.percent ?? 0) / 100
 }
 
-export function madeLetter(number: number, count: number, now: Instant): ImportedItem {
+export function madeLetter(number: number, count: number, now: Instant): ItemToImport {
   const mix = mixed(number * 7 + 3)
   // Few causes have most of the letters.
   const cause = causes[Math.floor(causes.length * ((mix % 10_000) / 10_000) ** 3)] ?? causes[0]

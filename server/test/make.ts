@@ -2,7 +2,7 @@
 import { type Instant, usPerSecond } from '../src/core/instant.ts'
 import type { Failure, Leased, Origin, Waiting } from '../src/core/item.ts'
 import { type NewQueue, newQueue, type Queue } from '../src/core/queue.ts'
-import type { NewItem } from '../src/storage/contract/storage.ts'
+import type { NewItem } from '../src/storage/contract/items.ts'
 
 export const noon: Instant = Date.UTC(2026, 10, 15, 12) * 1_000
 

@@ -1,20 +1,4 @@
-/**
- * How many items each partition of a queue has available to lease, as far as this server knows.
- *
- * The numbers are a hint: a lease asks the store, and the store decides. A number that is too high costs one lease
- * that finds nothing. A number that is too low leaves items waiting although workers wait for them, so while this is
- * the only server no number may be too low once every answer of the store has arrived. With several servers, items that
- * another server stored are found by reading the store's counts (`look`, `looked`).
- *
- * Answers arrive in any order, and not in the order in which the store did the work. Therefore a number is only lowered by
- * a fact that is certain whatever the order was:
- * - A lease that got all it asked for took exactly that many items.
- * - A lease that got fewer found the partition empty at some moment after it was claimed. Items that became available since
- *   the claim may still be there, except those that later claims ask for (`Claim.fresh`). That replaces the number,
- *   so leases that were claimed before are already accounted for (`Claim.isSuperseded`): to subtract
- *   their items again would subtract others that came later.
- */
-import type { PartitionCounts } from '../storage/contract/storage.ts'
+import type { PartitionCounts } from '../storage/contract/counts.ts'
 
 /** Items of one partition that the store is asked for, until it answers. */
 export type Claim = {

@@ -1,14 +1,9 @@
 import { type Clock, later } from '../core/instant.ts'
 import type { Queue } from '../core/queue.ts'
 import { KnownError } from '../errors.ts'
-import type {
-  AuditEntry,
-  Change,
-  Command,
-  Imported,
-  ImportedItem,
-  Storage,
-} from '../storage/contract/storage.ts'
+import type { AuditEntry } from '../storage/contract/audit.ts'
+import type { ImportResult, ItemChange, ItemToImport } from '../storage/contract/items.ts'
+import type { Command, Storage } from '../storage/contract/storage.ts'
 import { stepBytesMax } from '../storage/shared/byte-budget.ts'
 import { checkCommand } from '../storage/shared/check-command.ts'
 import { queueNotFound } from '../storage/shared/queue-checks.ts'
@@ -30,7 +25,7 @@ export type EngineOptions = Readonly<{
   /** False: time passes only when `advance` is called. */
   isTicking?: boolean
   /** What a person should know of: items dropped for want of a dead queue, failed passes. */
-  onDropped?(changes: readonly Change[]): void
+  onDropped?(changes: readonly ItemChange[]): void
   onError?(error: unknown): void
 }>
 
@@ -78,8 +73,8 @@ export function createEngine(storage: Storage, options: EngineOptions): Engine {
     }
   })
 
-  const onChanges = (changes: readonly Change[]): void => {
-    const dropped: Change[] = []
+  const onChanges = (changes: readonly ItemChange[]): void => {
+    const dropped: ItemChange[] = []
     const shrunk = new Set<string>()
     for (const change of changes) {
       // A letter that came back may be DEAD: then a lease looks once in vain.
@@ -306,7 +301,7 @@ export function createEngine(storage: Storage, options: EngineOptions): Engine {
       const details = { partition, items: items.length }
       // All of them before any is stored: only the store's own trouble can end it in between.
       checkCommand({ op: 'import', queue, partition, items, now })
-      const imported: Imported[] = []
+      const imported: ImportResult[] = []
       let steps = 0
       // Cut in between, the first of the items are stored; repeated, those with a source id are skipped.
       do {
@@ -314,7 +309,7 @@ export function createEngine(storage: Storage, options: EngineOptions): Engine {
         steps++
         const command = { op: 'import', queue, partition, items: step, now } as const
         const begun = steps === 1 ? trace : undefined
-        const store = async (): Promise<readonly Imported[]> =>
+        const store = async (): Promise<readonly ImportResult[]> =>
           (await storage.write(audited(command, begun, 'items.import', details, queue)))[0]
         const advice = `${imported.length} of ${items.length} items are stored, the next ${step.length} perhaps; repeated, \
 those with a source id are skipped, and others are there twice`
@@ -389,7 +384,7 @@ those with a source id are skipped, and others are there twice`
   }
 }
 
-function nextStep(items: readonly ImportedItem[], from: number): readonly ImportedItem[] {
+function nextStep(items: readonly ItemToImport[], from: number): readonly ItemToImport[] {
   let [until, bytes] = [from, 0]
   while (until < items.length && until - from < stepItemsMax && bytes < stepBytesMax) {
     bytes += items[until++]?.payload.byteLength ?? 0

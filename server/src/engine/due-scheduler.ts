@@ -1,6 +1,7 @@
 import type { Clock, Instant } from '../core/instant.ts'
 import { usPerMs } from '../core/instant.ts'
-import type { Change, Storage } from '../storage/contract/storage.ts'
+import type { ItemChange } from '../storage/contract/items.ts'
+import type { Storage } from '../storage/contract/storage.ts'
 
 export interface Clockwork {
   /** Everything that is due by now has happened when it resolves. */
@@ -23,7 +24,7 @@ export function createClockwork(
   parts: Readonly<{
     storage: Storage
     clock: Clock
-    onChanges(changes: readonly Change[]): void
+    onChanges(changes: readonly ItemChange[]): void
     onError(error: unknown): void
   }>,
 ): Clockwork {

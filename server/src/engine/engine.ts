@@ -8,16 +8,16 @@
 import type { Item, Leased } from '../core/item.ts'
 import type { NewQueue, PolicyChanges, Queue } from '../core/queue.ts'
 import type { RetryRequest } from '../core/transitions.ts'
+import type { AuditEntry } from '../storage/contract/audit.ts'
+import type { PartitionCounts } from '../storage/contract/counts.ts'
 import type {
-  AuditEntry,
-  Change,
-  Imported,
-  ImportedItem,
+  ImportResult,
+  ItemChange,
   ItemsQuery,
+  ItemToImport,
   NewItem,
-  PartitionCounts,
-  QueuesQuery,
-} from '../storage/contract/storage.ts'
+} from '../storage/contract/items.ts'
+import type { QueuesQuery } from '../storage/contract/queues.ts'
 
 export interface Engine {
   createQueue(queue: NewQueue, trace?: Trace): Promise<Queue>
@@ -52,7 +52,7 @@ export interface Engine {
     partition: number,
     items: readonly RetriedItem[],
     options?: CallOptions,
-  ): Promise<readonly Change[]>
+  ): Promise<readonly ItemChange[]>
   /** Moves the deadline of leases to now + `leaseUs`, by default the queue's lease time. Gives the new deadline. */
   extend(
     queue: string,
@@ -69,9 +69,9 @@ export interface Engine {
   importItems(
     queue: string,
     partition: number,
-    items: readonly ImportedItem[],
+    items: readonly ItemToImport[],
     trace?: Trace,
-  ): Promise<readonly Imported[]>
+  ): Promise<readonly ImportResult[]>
   deleteItems(queue: string, partition: number, ids: readonly string[], trace?: Trace): Promise<number>
   /** In steps, too: what comes in meanwhile may go as well. Says how many were removed; each step has its audit row. */
   clear(queue: string, what: ClearOptions, trace?: Trace): Promise<number>

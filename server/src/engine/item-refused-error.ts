@@ -1,12 +1,12 @@
 import { KnownError } from '../errors.ts'
-import type { Refusal } from '../storage/contract/storage.ts'
+import type { SettleRefusal } from '../storage/contract/items.ts'
 
 /** Which id was refused and why, for edges that render it in their own words. */
 export class ItemRefused extends KnownError {
   readonly itemId: string
-  readonly why: Refusal['why']
+  readonly why: SettleRefusal['why']
 
-  constructor({ id, why }: Refusal, message: string) {
+  constructor({ id, why }: SettleRefusal, message: string) {
     super(why === 'missing' ? 'ITEM_NOT_FOUND' : 'ITEM_NOT_LEASED', message)
     this.itemId = id
     this.why = why
@@ -16,7 +16,7 @@ export class ItemRefused extends KnownError {
 /** The first refusal in the order asked: the call changed nothing. */
 export function itemRefused(
   command: Readonly<{ op: string; queue: string }>,
-  refused: readonly Refusal[],
+  refused: readonly SettleRefusal[],
 ): KnownError {
   const [first = { id: '', why: 'missing' as const }] = refused
   const what = first.why === 'missing' ? 'is not there' : 'is not leased'

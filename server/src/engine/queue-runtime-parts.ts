@@ -1,5 +1,6 @@
 import type { Clock } from '../core/instant.ts'
-import type { Change, Storage } from '../storage/contract/storage.ts'
+import type { ItemChange } from '../storage/contract/items.ts'
+import type { Storage } from '../storage/contract/storage.ts'
 
 /** What the room of a queue works with. */
 export type RoomParts = Readonly<{
@@ -10,7 +11,7 @@ export type RoomParts = Readonly<{
   /** A batch that takes longer is not waited for by those who called: its outcome is unknown to them. */
   batchMsMax: number
   /** Changes by which items became available, or moved to another queue. */
-  onChanges(changes: readonly Change[]): void
+  onChanges(changes: readonly ItemChange[]): void
   /** Items of the queue became available: other servers may have leases that wait. */
   onAvailable(queue: string): void
   /** Something will be due then. */

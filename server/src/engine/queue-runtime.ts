@@ -5,7 +5,7 @@
  */
 import type { Queue } from '../core/queue.ts'
 import { KnownError } from '../errors.ts'
-import type { Change, Complete, Extend, NewItem, Retry } from '../storage/contract/storage.ts'
+import type { Complete, Extend, ItemChange, NewItem, Retry } from '../storage/contract/items.ts'
 import { Stock } from './available-counts.ts'
 import { CallLane } from './call-lane.ts'
 import type { CallOptions, LeasedItems, LeaseOptions, ProducedItems, ProduceOptions } from './engine.ts'
@@ -112,7 +112,7 @@ export class Room {
   }
 
   /** Gives items back, or holds them for longer. */
-  settle(command: Retry | Extend, options: CallOptions): Promise<readonly Change[]> {
+  settle(command: Retry | Extend, options: CallOptions): Promise<readonly ItemChange[]> {
     const refused = this.#refusal()
     if (refused !== undefined) return Promise.reject(refused)
     return new Promise((resolve, reject) => {

@@ -1,7 +1,7 @@
 /** Requests to produce into one queue: where their items go, and how a batch of them is written. */
 import { type Instant, later } from '../core/instant.ts'
 import type { Queue } from '../core/queue.ts'
-import type { NewItem, Produced } from '../storage/contract/storage.ts'
+import type { NewItem, ProduceResult } from '../storage/contract/items.ts'
 import type { Stock } from './available-counts.ts'
 import type { Request } from './call-lane.ts'
 import type { ProducedItems, ProduceOptions } from './engine.ts'
@@ -43,7 +43,7 @@ export async function writeProduces(
     )
     let isReady = false
     for (const [index, { requests }] of groups.entries()) {
-      const { ids, partition, isRepeat } = results[index] as Produced
+      const { ids, partition, isRepeat } = results[index] as ProduceResult
       let at = 0
       for (const request of requests) {
         const own = requests.length === 1 ? ids : ids.slice(at, at + request.items.length)

@@ -1,6 +1,6 @@
 import type { Clock } from '../core/instant.ts'
 import type { Trace } from '../engine/engine.ts'
-import type { ActTrace, AuditEntry, WriteAudit } from '../storage/contract/storage.ts'
+import type { AuditContext, AuditEntry, WriteAudit } from '../storage/contract/audit.ts'
 
 /** Who acts when nobody does: what a person wrote down before as a policy. */
 export const policyTrace: Trace = { actor: 'policy', reason: '', requestId: '' }
@@ -28,7 +28,7 @@ export function actOf(
   { actor, reason, requestId }: Trace,
   action: Action,
   details: AuditEntry['details'],
-): ActTrace {
+): AuditContext {
   return { at: clock.now(), actor, action, reason, requestId, details }
 }
 

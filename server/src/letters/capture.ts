@@ -8,7 +8,8 @@ import { randomUUID } from 'node:crypto'
 import type { Clock } from '../core/instant.ts'
 import type { Engine, Trace } from '../engine/engine.ts'
 import { KnownError } from '../errors.ts'
-import type { Command, Imported, ImportedItem, Storage } from '../storage/contract/storage.ts'
+import type { ImportResult, ItemToImport } from '../storage/contract/items.ts'
+import type { Command, Storage } from '../storage/contract/storage.ts'
 import { Lane } from '../storage/shared/batch-lane.ts'
 import { checkCommand } from '../storage/shared/check-command.ts'
 import { queueNotFound } from '../storage/shared/queue-checks.ts'
@@ -24,7 +25,7 @@ export interface Capture {
 
 type Step = {
   readonly weight: number
-  readonly items: readonly ImportedItem[]
+  readonly items: readonly ItemToImport[]
   /** Of the call, with its first step. */
   readonly audit: readonly Command[]
   resolve(captured: readonly Captured[]): void
@@ -70,7 +71,7 @@ export function createCapture(
         { op: 'import', queue, partition, items, now: clock.now() },
         ...batch.flatMap(({ audit }) => audit),
       ] as const)
-      const captured = (imported as readonly Imported[]).map(capturedOf)
+      const captured = (imported as readonly ImportResult[]).map(capturedOf)
       const count = captured.filter(({ isNew }) => isNew).length
       if (count > 0) engine.noticeItems([{ queue, partition, count }])
       const answered = new Set<number>()
@@ -100,7 +101,7 @@ export function createCapture(
       // All of them before any is stored: only the store's own trouble can end it in between.
       checkCommand({ op: 'import', queue, partition: 0, items, now })
       const put = async (
-        step: readonly ImportedItem[],
+        step: readonly ItemToImport[],
         audit: readonly Command[],
       ): Promise<readonly Captured[]> => {
         const { lane } = await doorOf(queue)
@@ -130,7 +131,7 @@ export function createCapture(
   }
 }
 
-function itemOf(letter: CapturedLetter): ImportedItem {
+function itemOf(letter: CapturedLetter): ItemToImport {
   const { sourceId, origin, payload, key, headers, failure, history, diedAt } = letter
   // A letter is found, and told from live work, by its source id: it always has one.
   const source = sourceId ?? `letter:${randomUUID()}`
@@ -146,16 +147,16 @@ function itemOf(letter: CapturedLetter): ImportedItem {
   }
 }
 
-function capturedOf(imported: Imported): Captured {
+function capturedOf(imported: ImportResult): Captured {
   if (imported.id !== null) return { letterId: imported.id, isNew: true }
-  if (imported.thereId === undefined)
+  if (imported.existingId === undefined)
     throw new Error('the store skipped a letter and did not say what is there')
-  return { letterId: imported.thereId, isNew: false }
+  return { letterId: imported.existingId, isNew: false }
 }
 
 /** Each source id once, and for every letter of every step its place among them. */
-function withoutRepeats(batch: readonly Step[]): { items: ImportedItem[]; places: number[][] } {
-  const items: ImportedItem[] = []
+function withoutRepeats(batch: readonly Step[]): { items: ItemToImport[]; places: number[][] } {
+  const items: ItemToImport[] = []
   const placeOf = new Map<string, number>()
   const places = batch.map((step) =>
     step.items.map((item) => {

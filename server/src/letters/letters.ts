@@ -5,6 +5,7 @@
 import type { Instant } from '../core/instant.ts'
 import type { Failure, Header, Item, Origin } from '../core/item.ts'
 import type { Trace } from '../engine/engine.ts'
+import type { AuditRow } from '../storage/contract/audit.ts'
 import type { CampaignCounts, CampaignLetter, CampaignLetterState } from '../storage/contract/campaigns.ts'
 import type {
   ArchivePage,
@@ -27,7 +28,6 @@ import type {
   RedriveResult,
   RestoreResult,
 } from '../storage/contract/letters.ts'
-import type { AuditRow } from '../storage/contract/storage.ts'
 
 export interface Letters {
   /**

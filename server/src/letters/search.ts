@@ -1,5 +1,6 @@
 /** Finding letters: by id, by filter within a time, by count. */
 import { anyClass } from '../core/cause.ts'
+import type { AuditRow } from '../storage/contract/audit.ts'
 import {
   type CountedBy,
   type CountedFilter,
@@ -9,7 +10,7 @@ import {
   redrivesCounted,
   weightOf,
 } from '../storage/contract/letters.ts'
-import type { AuditRow, Storage } from '../storage/contract/storage.ts'
+import type { Storage } from '../storage/contract/storage.ts'
 import { searchArchive } from './archive-search.ts'
 import { campaignsOf } from './campaigns/discard-reason.ts'
 import { isRootId, letterUuidOf } from './letter-id.ts'

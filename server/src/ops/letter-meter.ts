@@ -1,5 +1,6 @@
+import type { ImportResult, ItemChange, ItemToImport } from '../storage/contract/items.ts'
 import type { RedriveEnded } from '../storage/contract/letters.ts'
-import type { Change, Command, Imported, ImportedItem, Storage } from '../storage/contract/storage.ts'
+import type { Command, Storage } from '../storage/contract/storage.ts'
 import { LabelledTotals } from './labelled-totals.ts'
 
 const names = ['captured', 'redriven', 'refused', 'ended', 'discarded', 'archived', 'purged'] as const
@@ -35,8 +36,8 @@ export function meterLetters(storage: Storage, totals: LetterTotals): Storage {
 function count(command: Command, result: unknown, totals: LetterTotals): void {
   switch (command.op) {
     case 'import': {
-      const imported = result as readonly Imported[]
-      const isCaptured = (item: ImportedItem, at: number) => item.origin != null && imported[at]?.id != null
+      const imported = result as readonly ImportResult[]
+      const isCaptured = (item: ItemToImport, at: number) => item.origin != null && imported[at]?.id != null
       totals.captured.add(command.queue, command.items.filter(isCaptured).length)
       return
     }
@@ -57,7 +58,7 @@ function count(command: Command, result: unknown, totals: LetterTotals): void {
     case 'complete':
     case 'retry':
     case 'advance':
-      for (const { outcome } of (result as Readonly<{ changes?: readonly Change[] }>).changes ?? []) {
+      for (const { outcome } of (result as Readonly<{ changes?: readonly ItemChange[] }>).changes ?? []) {
         if (outcome !== undefined) totals.ended.add(outcome, 1)
       }
       return

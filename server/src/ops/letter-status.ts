@@ -1,5 +1,4 @@
-/** The states of a letter under the names that people know: what the edges say where the core says otherwise. */
-import type { ListedState } from '../storage/contract/storage.ts'
+import type { ListedState } from '../storage/contract/items.ts'
 
 export const letterStatuses = ['PENDING', 'RETRYING', 'RESOLVED', 'DEAD', 'DISCARDED'] as const
 export type LetterStatus = (typeof letterStatuses)[number]

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import type { PartitionCounts } from '../storage/contract/storage.ts'
+import type { PartitionCounts } from '../storage/contract/counts.ts'
 import { createLetterTotals } from './letter-meter.ts'
 import { createMetrics, type MetricsSources } from './metrics.ts'
 

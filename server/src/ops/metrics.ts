@@ -7,7 +7,7 @@ import {
   type SummaryConfiguration,
 } from 'prom-client'
 import { usPerSecond } from '../core/instant.ts'
-import type { Counts, PartitionCounts } from '../storage/contract/storage.ts'
+import type { Counts, PartitionCounts } from '../storage/contract/counts.ts'
 import { type AnsweredRequest, AnsweredRequests } from './answered-requests.ts'
 import type { LetterTotals } from './letter-meter.ts'
 import { createLetterMetrics, type LetterFacts } from './letter-metrics.ts'

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import type { NewItem } from '../../src/storage/contract/storage.ts'
+import type { NewItem } from '../../src/storage/contract/items.ts'
 import { aNewItem, day, hour, minute, newItems, noon, second, textOf } from '../make.ts'
 import { describeStores } from './stores.ts'
 

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest'
-import type { AuditEntry } from '../../src/storage/contract/storage.ts'
+import type { AuditEntry } from '../../src/storage/contract/audit.ts'
 import { newItems, noon } from '../make.ts'
 import { describeStores } from './stores.ts'
 

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import { instantMax, instantMin } from '../../src/core/instant.ts'
 import type { Header } from '../../src/core/item.ts'
-import type { ImportedItem, NewItem } from '../../src/storage/contract/storage.ts'
+import type { ItemToImport, NewItem } from '../../src/storage/contract/items.ts'
 import { aFailure, aNewItem, anOrigin, bytes, noon } from '../make.ts'
 import { expectRefusal } from './known-error.ts'
 import { describeStores } from './stores.ts'
@@ -13,7 +13,7 @@ const invalid = new Uint8Array([0xc3, 0x28, 0x00, 0xff, 0xfe, 0x80])
 describeStores('bytes', (given) => {
   const produce = async (queue: string, items: readonly NewItem[]) =>
     given.run({ op: 'produce', queue, partition: 0, items, now: noon })
-  const importTo = async (queue: string, items: readonly ImportedItem[]) =>
+  const importTo = async (queue: string, items: readonly ItemToImport[]) =>
     given.run({ op: 'import', queue, partition: 0, items, now: noon })
   const list = async (queue: string) => given.storage.listItems({ queue, countMax: 100 })
   const same = (left: Uint8Array | null | undefined, right: Uint8Array) =>
@@ -138,7 +138,7 @@ describeStores('bytes', (given) => {
       expect((await given.storage.getQueue(queue))?.reference).toBe(text)
     })
 
-    const unfit: [string, Partial<ImportedItem>][] = ['a\0b', 'a\ud83d'].flatMap((text) => [
+    const unfit: [string, Partial<ItemToImport>][] = ['a\0b', 'a\ud83d'].flatMap((text) => [
       ['kind', { kind: text }],
       ['encoding', { encoding: text }],
       ['reference', { reference: text }],

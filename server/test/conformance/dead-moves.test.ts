@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import type { ImportedItem, NewItem } from '../../src/storage/contract/storage.ts'
+import type { ItemToImport, NewItem } from '../../src/storage/contract/items.ts'
 import { aFailure, aNewItem, anOrigin, bytes, day, hour, minute, newItems, noon, textOf } from '../make.ts'
 import { describeStores } from './stores.ts'
 
@@ -214,7 +214,7 @@ describeStores('a dead queue', (given) => {
   })
 
   describe('keeps its letters', () => {
-    const importTo = async (queue: string, items: readonly ImportedItem[]) =>
+    const importTo = async (queue: string, items: readonly ItemToImport[]) =>
       (await given.run({ op: 'import', queue, partition: 0, items, now: noon })).map((row) => row.id ?? '')
     const letter = { payload: bytes('letter'), origin: anOrigin(), failure: aFailure(), diedAt: noon }
 

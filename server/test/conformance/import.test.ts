@@ -1,11 +1,11 @@
 import { expect, it } from 'vitest'
 import type { Origin } from '../../src/core/item.ts'
-import type { ImportedItem } from '../../src/storage/contract/storage.ts'
+import type { ItemToImport } from '../../src/storage/contract/items.ts'
 import { aFailure, anItem, anOrigin, bytes, day, hour, minute, newItems, noon, textOf } from '../make.ts'
 import { describeStores } from './stores.ts'
 
 describeStores('importing', (given) => {
-  const importTo = async (queue: string, items: readonly ImportedItem[], now = noon, partition = 0) =>
+  const importTo = async (queue: string, items: readonly ItemToImport[], now = noon, partition = 0) =>
     given.run({ op: 'import', queue, partition, items, now })
   const list = async (queue: string) => given.storage.listItems({ queue, countMax: 100 })
 

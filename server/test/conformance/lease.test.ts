@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest'
-import type { NewItem } from '../../src/storage/contract/storage.ts'
+import type { NewItem } from '../../src/storage/contract/items.ts'
 import { stepBytesMax } from '../../src/storage/shared/byte-budget.ts'
 import { aNewItem, bytes, hour, minute, newItems, noon, second, textOf } from '../make.ts'
 import { describeStores } from './stores.ts'

@@ -4,8 +4,8 @@ import type { Instant } from '../../src/core/instant.ts'
 import type { Item, Leased, LetterFacts, RedriveRecord } from '../../src/core/item.ts'
 import type { NewQueue } from '../../src/core/queue.ts'
 import type { RetryRequest } from '../../src/core/transitions.ts'
+import type { ItemToImport, NewItem, SettleResult } from '../../src/storage/contract/items.ts'
 import type { DiscardResult, RedriveLetters, RedriveResult } from '../../src/storage/contract/letters.ts'
-import type { ImportedItem, NewItem, Settled } from '../../src/storage/contract/storage.ts'
 import { aFailure, anOrigin, bytes, hour, newItems, noon } from '../make.ts'
 import type { Given } from './stores.ts'
 
@@ -18,7 +18,7 @@ export const inAnHour = { kind: 'fixed', delayUs: hour, jitter: 0 } as const
 /** A redrive policy. */
 export const automatic = { mode: 'auto', redrivesMax: 3, backoff: inAnHour } as const
 
-export function aLetter(changes: Partial<ImportedItem> = {}): ImportedItem {
+export function aLetter(changes: Partial<ItemToImport> = {}): ItemToImport {
   return { payload: bytes('a letter'), origin: anOrigin(), failure: aFailure(), ...changes }
 }
 
@@ -26,7 +26,7 @@ export interface LetterActs {
   /** A queue and its dead queue. */
   queues(work?: Partial<NewQueue>, letters?: Partial<NewQueue>): Promise<{ work: string; letters: string }>
   /** Letters that died elsewhere. Gives their root ids. */
-  capture(queue: string, letters: readonly ImportedItem[], now?: Instant): Promise<string[]>
+  capture(queue: string, letters: readonly ItemToImport[], now?: Instant): Promise<string[]>
   /** Items that die in that queue at once. Gives the root ids of their letters. */
   bury(
     queue: string,
@@ -41,9 +41,9 @@ export interface LetterActs {
   discard(letterIds: readonly string[], now?: Instant): Promise<readonly DiscardResult[]>
   /** Leases one that must be there. */
   take(at: Omit<Held, 'id'>, now?: Instant): Promise<Leased>
-  complete(item: Held, now?: Instant): Promise<Settled>
-  declareDead(item: Held, error?: RetryRequest['error'], now?: Instant): Promise<Settled>
-  giveBack(item: Held, now?: Instant): Promise<Settled>
+  complete(item: Held, now?: Instant): Promise<SettleResult>
+  declareDead(item: Held, error?: RetryRequest['error'], now?: Instant): Promise<SettleResult>
+  giveBack(item: Held, now?: Instant): Promise<SettleResult>
   /** The letter, which must be there. */
   letter(letterId: string): Promise<Item & { letter: LetterFacts }>
   newest(letterId: string): Promise<RedriveRecord>

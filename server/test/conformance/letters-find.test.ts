@@ -1,7 +1,7 @@
 /** Letters are found: each filter by itself. Random filters in random pages: letters-list-by-chance.test.ts. */
 import { expect, it } from 'vitest'
+import type { ListedState } from '../../src/storage/contract/items.ts'
 import type { LetterFilter } from '../../src/storage/contract/letters.ts'
-import type { ListedState } from '../../src/storage/contract/storage.ts'
 import { aFailure, anOrigin, bytes, hour, minute, noon } from '../make.ts'
 import { aLetter, letterActs } from './letter-acts.ts'
 import { longPrefix, noText } from './letter-pages.ts'

@@ -2,8 +2,8 @@
 import fc from 'fast-check'
 import { expect, it } from 'vitest'
 import { type Item, isLetter } from '../../src/core/item.ts'
+import type { ItemToImport, ListedState } from '../../src/storage/contract/items.ts'
 import type { LetterFilter, LettersQuery } from '../../src/storage/contract/letters.ts'
-import type { ImportedItem, ListedState } from '../../src/storage/contract/storage.ts'
 import { aFailure, anOrigin, bytes, hour, minute, newItems, noon } from '../make.ts'
 import { newSeed, repeats } from './chance.ts'
 import { aLetter, letterActs } from './letter-acts.ts'
@@ -43,7 +43,7 @@ const messages = [
   'it’s 🚀',
   '',
 ]
-const headerSets: ImportedItem['headers'][] = [
+const headerSets: ItemToImport['headers'][] = [
   [],
   [['trace', bytes('abc')]],
   [

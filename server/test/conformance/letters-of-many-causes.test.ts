@@ -3,7 +3,7 @@
  * to look at one by one. Where the letters lie among the others must not matter.
  */
 import { expect, it } from 'vitest'
-import type { ImportedItem } from '../../src/storage/contract/storage.ts'
+import type { ItemToImport } from '../../src/storage/contract/items.ts'
 import { aFailure, minute, noon } from '../make.ts'
 import { aLetter, letterActs } from './letter-acts.ts'
 import { walk } from './letter-pages.ts'
@@ -37,7 +37,7 @@ describeStores('letters of many causes', (given) => {
       const own = Array.from({ length: letters }, (_, at) => at).filter(isOurs)
       const captured = await acts.capture(
         queue,
-        own.map((at): ImportedItem => {
+        own.map((at): ItemToImport => {
           const cause = name === 'mostly of one cause' && at % 10 > 0 ? 0 : at % causes
           const reason = isExpired(at) ? 'expired' : 'attempts'
           const word = `${'abcdefghij'[cause % 10]}${'klmnopq'[Math.floor(cause / 10)]}`

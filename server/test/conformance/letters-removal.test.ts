@@ -1,12 +1,12 @@
 /** Acts on a whole queue may erase letters that nobody looked at: the audit says how many, and some are not erased by the way. */
 import { expect, it } from 'vitest'
-import type { ActTrace } from '../../src/storage/contract/storage.ts'
+import type { AuditContext } from '../../src/storage/contract/audit.ts'
 import { newItems, noon } from '../make.ts'
 import { expectRefusal } from './known-error.ts'
 import { letterActs } from './letter-acts.ts'
 import { describeStores } from './stores.ts'
 
-const traceOf = (action: string): ActTrace => ({
+const traceOf = (action: string): AuditContext => ({
   at: noon,
   actor: 'ann',
   action,

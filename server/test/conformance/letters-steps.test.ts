@@ -28,11 +28,11 @@ describeStores('a repeated import', (given) => {
       now: noon + 1,
     })
     expect(again).toMatchObject([
-      { id: null, thereId: b?.id },
+      { id: null, existingId: b?.id },
       { id: expect.any(String) },
-      { id: null, thereId: a?.id },
+      { id: null, existingId: a?.id },
     ])
-    expect(again[1]?.thereId).toBeUndefined()
+    expect(again[1]?.existingId).toBeUndefined()
   })
 
   it('names it by its root id, whatever became of it', async () => {
@@ -49,13 +49,13 @@ describeStores('a repeated import', (given) => {
       items: [{ id: leased?.id ?? '', ...given0 }],
       now: noon,
     })
-    expect(await imported(queue, 'a')).toMatchObject([{ id: null, thereId: made?.id }])
+    expect(await imported(queue, 'a')).toMatchObject([{ id: null, existingId: made?.id }])
   })
 
   it('names it for a repeat within one import', async () => {
     const queue = await given.queue()
     const [first, second] = await imported(queue, 'a', 'a')
-    expect(second).toMatchObject({ id: null, thereId: first?.id })
+    expect(second).toMatchObject({ id: null, existingId: first?.id })
   })
 })
 

@@ -1,11 +1,11 @@
 /** The audit rows of what is done to letters: the store writes them from what really happened, in the same transaction. */
 import { expect, it } from 'vitest'
-import type { ActTrace } from '../../src/storage/contract/storage.ts'
+import type { AuditContext } from '../../src/storage/contract/audit.ts'
 import { bytes, day, newItems, noon } from '../make.ts'
 import { letterActs } from './letter-acts.ts'
 import { describeStores } from './stores.ts'
 
-const traceOf = (action: string, changes: Partial<ActTrace> = {}): ActTrace => ({
+const traceOf = (action: string, changes: Partial<AuditContext> = {}): AuditContext => ({
   at: noon,
   actor: 'ann',
   action,

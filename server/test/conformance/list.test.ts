@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import type { Item } from '../../src/core/item.ts'
-import type { ItemOrder, ItemsQuery, ListedState } from '../../src/storage/contract/storage.ts'
+import type { ItemOrder, ItemsQuery, ListedState } from '../../src/storage/contract/items.ts'
 import { anOrigin, bytes, hour, newItems, noon, second, seededRandom } from '../make.ts'
 import { gaugeOf } from './store-facts.ts'
 

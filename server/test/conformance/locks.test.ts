@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest'
-import type { HeldLock } from '../../src/storage/contract/storage.ts'
+import type { HeldLock } from '../../src/storage/contract/locks.ts'
 import { minute, newItems, noon } from '../make.ts'
 import { expectRefusal } from './known-error.ts'
 import { describeStores } from './stores.ts'

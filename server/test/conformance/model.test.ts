@@ -7,7 +7,8 @@ import { expect, it } from 'vitest'
 import { noDeadline } from '../../src/core/letter.ts'
 import type { NewQueue, QueuePolicy } from '../../src/core/queue.ts'
 import { newQueue } from '../../src/core/queue.ts'
-import type { Archive, ImportedItem, NewItem } from '../../src/storage/contract/storage.ts'
+import type { Archive } from '../../src/storage/contract/archive.ts'
+import type { ItemToImport, NewItem } from '../../src/storage/contract/items.ts'
 import { aFailure, anOrigin, bytes, hour, minute, noon, second } from '../make.ts'
 import { newSeed, repeats } from './chance.ts'
 import { expectRefusal } from './known-error.ts'
@@ -18,7 +19,7 @@ import { describeStores, type Given } from './stores.ts'
 /** Ids are chosen by number, among all that were ever seen: present, gone and given up. */
 type Step =
   | { do: 'produce'; items: NewItem[] }
-  | { do: 'import'; items: (ImportedItem & { source?: number })[] }
+  | { do: 'import'; items: (ItemToImport & { source?: number })[] }
   | { do: 'lease'; count: number }
   | { do: 'complete' | 'delete'; ids: number[] }
   | { do: 'extend'; ids: number[]; forUs: number }
@@ -65,7 +66,7 @@ const plain = {
   headers: fc.constantFrom([], [['h', bytes('v')] as const, ['h', null] as const]),
 }
 const aNewItem: fc.Arbitrary<NewItem> = fc.record({ ...plain, lease: fc.constant({ holder: 'p' }) }, optional)
-const anImportedItem: fc.Arbitrary<ImportedItem & { source?: number }> = fc.record(
+const anImportedItem: fc.Arbitrary<ItemToImport & { source?: number }> = fc.record(
   {
     ...plain,
     source: fc.nat(20),

@@ -42,6 +42,28 @@ import {
   type Transition,
   unlease,
 } from '../../src/core/transitions.ts'
+import type { Archive, ArchivedItem } from '../../src/storage/contract/archive.ts'
+import type { Counts } from '../../src/storage/contract/counts.ts'
+import type {
+  Advance,
+  AdvanceResult,
+  Clear,
+  Complete,
+  Delete,
+  Extend,
+  Import,
+  ImportResult,
+  ItemChange,
+  ItemToImport,
+  LeaseItems,
+  NewItem,
+  Produce,
+  ProduceResult,
+  Retry,
+  SettleRefusal,
+  SettleResult,
+  Unlease,
+} from '../../src/storage/contract/items.ts'
 import type {
   DiscardLetters,
   DiscardResult,
@@ -57,30 +79,7 @@ import type {
   RestoreLetters,
   RestoreResult,
 } from '../../src/storage/contract/letters.ts'
-import type {
-  Advance,
-  Advanced,
-  Archive,
-  Archived,
-  Change,
-  Clear,
-  Complete,
-  Counts,
-  Delete,
-  Extend,
-  Import,
-  Imported,
-  ImportedItem,
-  LeaseItems,
-  NewItem,
-  Produce,
-  Produced,
-  Refusal,
-  Results,
-  Retry,
-  Settled,
-  Unlease,
-} from '../../src/storage/contract/storage.ts'
+import type { Results } from '../../src/storage/contract/storage.ts'
 import { type Gauge, gaugeOf, gaugesOf } from './store-facts.ts'
 
 type Place = Readonly<{ queue: string; partition: number }>
@@ -106,7 +105,7 @@ const noTotals: Record<Total, number> = {
 export class Model {
   readonly queues = new Map<string, Queue>()
   #items: Item[] = []
-  #archive: Archived[] = []
+  #archive: ArchivedItem[] = []
   /** Queues that have letters or had some. */
   readonly #withLetters = new Set<string>()
   readonly #totals = new Map<string, Record<Total, number>>()
@@ -119,7 +118,7 @@ export class Model {
     return this.#items.filter((item) => item.queue === queue).toSorted(byId)
   }
 
-  archive(queue: string): Archived[] {
+  archive(queue: string): ArchivedItem[] {
     const here = this.#archive.filter(({ item }) => item.queue === queue)
     return here.toSorted((a, b) => byId(a.item, b.item))
   }
@@ -146,7 +145,7 @@ export class Model {
     return times.length === 0 ? null : Math.min(...times)
   }
 
-  produce(command: Produce, result: Produced): void {
+  produce(command: Produce, result: ProduceResult): void {
     const queue = this.#queue(command.queue)
     const deadline = command.now + queue.leaseUs
     expect(result.ids).toHaveLength(command.items.length)
@@ -160,7 +159,7 @@ export class Model {
     }
   }
 
-  import(command: Import, result: readonly Imported[]): void {
+  import(command: Import, result: readonly ImportResult[]): void {
     const queue = this.#queue(command.queue)
     expect(result).toHaveLength(command.items.length)
     for (const [index, spec] of command.items.entries()) {
@@ -194,11 +193,11 @@ export class Model {
     for (const item of expected) this.#replace(item, item)
   }
 
-  complete(command: Complete, result: Settled): void {
+  complete(command: Complete, result: SettleResult): void {
     this.#settle(command, command.ids, result, (item) => complete(item, this.#queue(command.queue)))
   }
 
-  retry(command: Retry, result: Settled): void {
+  retry(command: Retry, result: SettleResult): void {
     const ids = command.items.map((item) => item.id)
     this.#settle(command, ids, result, (item) => {
       const given = command.items.find((each) => each.id === item.id)
@@ -207,13 +206,13 @@ export class Model {
     })
   }
 
-  extend(command: Extend, result: Settled): void {
+  extend(command: Extend, result: SettleResult): void {
     const refused = this.#refusals(command, command.ids)
     if (refused.length > 0) {
       expectRefused(result, refused)
       return
     }
-    const changes = command.ids.map((id): Change => {
+    const changes = command.ids.map((id): ItemChange => {
       const item = this.#find(command, id) as Leased
       this.#replace(item, {
         ...item,
@@ -225,7 +224,7 @@ export class Model {
       return { ...from, to: 'leased', because: 'extend', id, queue, partition, failure: item.failure }
     })
     // Whether an extension repeats an earlier failure is nobody's business.
-    const plain = (each: readonly Change[]) => each.map(({ failure, ...change }) => change)
+    const plain = (each: readonly ItemChange[]) => each.map(({ failure, ...change }) => change)
     expect(result.isSettled && plain(result.changes)).toEqual(plain(changes))
   }
 
@@ -235,7 +234,7 @@ export class Model {
     expect(result.unleased).toBe(leased.length)
   }
 
-  advance(command: Advance, result: Advanced): void {
+  advance(command: Advance, result: AdvanceResult): void {
     const due = this.#items
       .map((item) => ({ item, at: dueAt(item, this.#queue(item.queue)) }))
       .filter(({ at }) => at !== null && at <= command.now)
@@ -405,7 +404,7 @@ export class Model {
   #settle(
     command: Complete | Retry,
     ids: readonly string[],
-    result: Settled,
+    result: SettleResult,
     fateOf: (item: Leased) => Transition,
   ): void {
     const refused = this.#refusals(command, ids)
@@ -422,8 +421,8 @@ export class Model {
     this.#checkAfterwards()
   }
 
-  #refusals(at: Place, ids: readonly string[]): Refusal[] {
-    return ids.flatMap((id, index): Refusal[] => {
+  #refusals(at: Place, ids: readonly string[]): SettleRefusal[] {
+    return ids.flatMap((id, index): SettleRefusal[] => {
       const item = this.#find(at, id)
       const isSettleable = item !== undefined && ['waiting', 'leased'].includes(gaugeOf(item))
       if (!isSettleable || isRedriving(item) || ids.indexOf(id) < index) return [{ id, why: 'missing' }]
@@ -432,7 +431,7 @@ export class Model {
   }
 
   /** Makes of the item what the rules say, and checks what the store said it made of it. */
-  #apply(item: Item, fate: Transition, now: Instant, said: Change): void {
+  #apply(item: Item, fate: Transition, now: Instant, said: ItemChange): void {
     const { queue, partition } = item
     const from = { fromId: item.id, fromQueue: queue, fromPartition: partition, because: fate.because }
     const here = { ...from, queue, partition, id: item.id as string | null }
@@ -626,7 +625,7 @@ function isBehind(item: Item, { value, id }: LetterCursor): boolean {
 
 type At = Readonly<Place & { now: Instant }>
 
-function newItem(spec: NewItem | ImportedItem, at: At, id: string, queue: Queue): Waiting {
+function newItem(spec: NewItem | ItemToImport, at: At, id: string, queue: Queue): Waiting {
   const { lease, ...rest } = spec
   return {
     kind: '',
@@ -681,8 +680,9 @@ function byId(a: Item, b: Item): number {
   return a.id < b.id ? -1 : a.id > b.id ? 1 : 0
 }
 
-function expectRefused(result: Settled, refused: readonly Refusal[]): void {
-  const inOrder = (all: readonly Refusal[]): string[] => all.map(({ id, why }) => `${id} ${why}`).toSorted()
+function expectRefused(result: SettleResult, refused: readonly SettleRefusal[]): void {
+  const inOrder = (all: readonly SettleRefusal[]): string[] =>
+    all.map(({ id, why }) => `${id} ${why}`).toSorted()
   expect(result.isSettled).toBe(false)
   expect(result.isSettled ? [] : inOrder(result.refused)).toEqual(inOrder(refused))
 }

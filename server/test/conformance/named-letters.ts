@@ -1,7 +1,7 @@
 /** Letters that have names, and lists of them. */
 import { expect } from 'vitest'
+import type { ItemToImport, ListedState } from '../../src/storage/contract/items.ts'
 import type { LetterFilter, LettersPage, LettersQuery } from '../../src/storage/contract/letters.ts'
-import type { ImportedItem, ListedState } from '../../src/storage/contract/storage.ts'
 import { hour, noon } from '../make.ts'
 import { aLetter, letterActs } from './letter-acts.ts'
 import type { Given } from './stores.ts'
@@ -20,7 +20,7 @@ export interface NamedLetters {
   /** The names (references) of those that a filter finds, in order. */
   found(filter: LetterFilter): Promise<string[]>
   /** Letters by name, each with what is given. */
-  captureNamed(queue: string, letters: Readonly<Record<string, Partial<ImportedItem>>>): Promise<string[]>
+  captureNamed(queue: string, letters: Readonly<Record<string, Partial<ItemToImport>>>): Promise<string[]>
 }
 
 export function namedLetters(given: Given): NamedLetters {
@@ -46,7 +46,7 @@ export async function oneOfEachState(given: Given) {
   const held = await given.queue()
   const queue = await given.queue({ attemptsMax: 1 })
   const target = await given.queue()
-  const named = (reference: string, changes: Partial<ImportedItem> = {}) => aLetter({ reference, ...changes })
+  const named = (reference: string, changes: Partial<ItemToImport> = {}) => aLetter({ reference, ...changes })
   await acts.capture(held, [named('leased')])
   await acts.take({ queue: held, partition: 0 })
   await acts.capture(queue, [named('done')])

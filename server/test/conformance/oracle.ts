@@ -4,7 +4,8 @@
  */
 import { expect } from 'vitest'
 import type { Item } from '../../src/core/item.ts'
-import type { PartitionCounts, Storage } from '../../src/storage/contract/storage.ts'
+import type { PartitionCounts } from '../../src/storage/contract/counts.ts'
+import type { Storage } from '../../src/storage/contract/storage.ts'
 import { expectSoundLetters } from './letters-oracle.ts'
 import { conservationGap, gaugesOf, listAll, listAllArchived } from './store-facts.ts'
 

@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest'
 import { ksuidProblem, ksuidTime } from '../../src/core/ksuid.ts'
-import type { NewItem } from '../../src/storage/contract/storage.ts'
+import type { NewItem } from '../../src/storage/contract/items.ts'
 import { aNewItem, anItem, bytes, hour, minute, newItems, noon, second, textOf } from '../make.ts'
 import { expectRefusal } from './known-error.ts'
 import { describeStores } from './stores.ts'

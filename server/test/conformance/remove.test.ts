@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import type { Clear, NewItem } from '../../src/storage/contract/storage.ts'
+import type { Clear, NewItem } from '../../src/storage/contract/items.ts'
 import { aFailure, anOrigin, bytes, hour, newItems, noon, textOf } from '../make.ts'
 import { describeStores } from './stores.ts'
 

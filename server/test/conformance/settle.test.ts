@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import type { RetryRequest } from '../../src/core/transitions.ts'
-import type { NewItem } from '../../src/storage/contract/storage.ts'
+import type { NewItem } from '../../src/storage/contract/items.ts'
 import { aNewItem, hour, minute, newItems, noon, second, textOf } from '../make.ts'
 import { describeStores } from './stores.ts'
 

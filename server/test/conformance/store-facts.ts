@@ -1,6 +1,8 @@
 /** What the oracle looks at, without the test runner: processes of their own use it, too. */
 import type { Item } from '../../src/core/item.ts'
-import type { Command, Counts, ItemsQuery, ResultOf, Storage } from '../../src/storage/contract/storage.ts'
+import type { Counts } from '../../src/storage/contract/counts.ts'
+import type { ItemsQuery } from '../../src/storage/contract/items.ts'
+import type { Command, ResultOf, Storage } from '../../src/storage/contract/storage.ts'
 
 /** accepted − everything that became of what was accepted. */
 export function conservationGap(counts: Counts): number {

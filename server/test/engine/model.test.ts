@@ -14,7 +14,8 @@ import { isExpired } from '../../src/core/transitions.ts'
 import { createEngine } from '../../src/engine/create-engine.ts'
 import type { Engine, LeasedItems } from '../../src/engine/engine.ts'
 import { ItemRefused } from '../../src/engine/item-refused-error.ts'
-import type { Command, NewItem, Results, Settled, Storage } from '../../src/storage/contract/storage.ts'
+import type { NewItem, SettleResult } from '../../src/storage/contract/items.ts'
+import type { Command, Results, Storage } from '../../src/storage/contract/storage.ts'
 import { newSeed, repeats } from '../conformance/chance.ts'
 import { Model, withoutGroup } from '../conformance/model.ts'
 import { expectSound } from '../conformance/oracle.ts'
@@ -325,7 +326,7 @@ class Session {
       (value) => ({ value }),
       (error: unknown) => ({ error }),
     )
-    const { result } = this.#onlyOne(op) as { result: Settled }
+    const { result } = this.#onlyOne(op) as { result: SettleResult }
     if (result.isSettled) {
       expect(answer).not.toHaveProperty('error')
       if (op === 'retry') expect(answer).toEqual({ value: result.changes })

@@ -1,5 +1,6 @@
 import { type Clock, type Instant, later } from '../../core/instant.ts'
-import type { HeldLock, Storage } from '../../storage/contract/storage.ts'
+import type { HeldLock } from '../../storage/contract/locks.ts'
+import type { Storage } from '../../storage/contract/storage.ts'
 
 /** Cluster locks of this server, kept over several steps so that not every one of them asks for its lock. */
 export interface HeldLocks {

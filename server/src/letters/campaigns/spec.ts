@@ -1,8 +1,8 @@
 /** What a campaign may be asked to do, and which letters that means. */
 import type { Instant } from '../../core/instant.ts'
 import { KnownError } from '../../errors.ts'
+import type { ListedState } from '../../storage/contract/items.ts'
 import type { LetterFilter } from '../../storage/contract/letters.ts'
-import type { ListedState } from '../../storage/contract/storage.ts'
 import { letterUuidOf } from '../letter-id.ts'
 import type { CampaignChanges, CampaignSpec } from '../letters.ts'
 import { namedLettersMax } from '../parts.ts'

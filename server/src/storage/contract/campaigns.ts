@@ -14,7 +14,7 @@ export type CampaignCommand = PutCampaign | FreezeLetters | FreezeIds | SkipLett
 
 export type CampaignResults = {
   'put-campaign': { isPut: boolean }
-  'freeze-letters': Frozen
+  'freeze-letters': FreezeResult
   'freeze-ids': { added: number }
   'skip-letters': { skipped: number }
 }
@@ -74,7 +74,7 @@ export type FreezeLetters = Readonly<{
   countMax: number
   lookMax: number
 }>
-export type Frozen = Readonly<{ added: number; looked: number; next: LetterCursor | null }>
+export type FreezeResult = Readonly<{ added: number; looked: number; next: LetterCursor | null }>
 /** In the order given; ids that are no letters are `skipped` with `missing` when their turn comes. */
 export type FreezeIds = Readonly<{ op: 'freeze-ids'; campaignId: string; letterIds: readonly string[] }>
 /** Pending ones that will not be sent: a cancelled campaign ends its set. Lowest places first. */

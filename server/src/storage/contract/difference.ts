@@ -1,5 +1,5 @@
 import { type CampaignLetterState, campaignLetterStates } from './campaigns.ts'
-import type { Counts } from './storage.ts'
+import type { Counts } from './counts.ts'
 
 type Numbers = Readonly<{ counted: number; actual: number }>
 

@@ -9,7 +9,9 @@ import type { Instant } from '../../core/instant.ts'
 import type { Failure, Header, Item, Outcome, RedriveRecord } from '../../core/item.ts'
 import type { JsonNumber } from '../../core/json-number.ts'
 import type { LetterRefusal } from '../../core/letter.ts'
-import type { ActTrace, Archived, ListedState } from './storage.ts'
+import type { ArchivedItem } from './archive.ts'
+import type { AuditContext } from './audit.ts'
+import type { ListedState } from './items.ts'
 
 export type LetterCommand =
   | RedriveLetters
@@ -38,7 +40,7 @@ export type LetterWeight = Readonly<{ letterId: string; payloadBytes: number }>
 export interface LetterStore {
   /** Live letters, whatever their state, in the order asked for; those that are not there are left out. All of their bytes unless told. */
   getLetters(letterIds: readonly string[], bytes?: 'head' | 'all'): Promise<readonly ListedLetter[]>
-  getArchivedLetters(letterIds: readonly string[]): Promise<readonly Archived[]>
+  getArchivedLetters(letterIds: readonly string[]): Promise<readonly ArchivedItem[]>
   /** How many bytes the payload of each of these letters has, live ones unless told; those that are not there are left out. Reads no payload. */
   weighLetters(letterIds: readonly string[], place?: LetterPlace): Promise<readonly LetterWeight[]>
   /** The root ids that these UUIDs stand for, live or archived; unknown ones are left out. */
@@ -102,7 +104,7 @@ export type RedriveLetters = Readonly<{
   isDueOnly?: boolean
   actor: string
   now: Instant
-  trace?: ActTrace
+  trace?: AuditContext
 }>
 export type RedriveResult = Readonly<
   | {
@@ -139,7 +141,7 @@ export type DiscardLetters = Readonly<{
   letters: readonly Readonly<{ letterId: string; campaign?: RedriveRecord['campaign'] }>[]
   reason: string
   now: Instant
-  trace?: ActTrace
+  trace?: AuditContext
 }>
 export type DiscardResult = Readonly<{ letterId: string; isDiscarded: boolean; why: LetterRefusal | null }>
 
@@ -148,7 +150,7 @@ export type RestoreLetters = Readonly<{
   op: 'restore'
   letterIds: readonly string[]
   now: Instant
-  trace?: ActTrace
+  trace?: AuditContext
 }>
 /** `queue-gone`: the queue it was in was deleted. `taken`: its source id is in the queue again. */
 export type RestoreResult = Readonly<{
@@ -159,7 +161,7 @@ export type RestoreResult = Readonly<{
 
 /** Keeps an edited version of a letter; the letter itself stays as it is. Rejects with LETTER_NOT_FOUND. */
 export type EditLetter = Readonly<
-  EditedLetter & { op: 'edit-letter'; letterId: string; actor: string; now: Instant; trace?: ActTrace }
+  EditedLetter & { op: 'edit-letter'; letterId: string; actor: string; now: Instant; trace?: AuditContext }
 >
 /** What is undefined is as in the letter. */
 export type EditedLetter = Readonly<{
@@ -187,7 +189,7 @@ export type ReplanRedrives = Readonly<{
   queue: string
   countMax: number
   now: Instant
-  trace?: ActTrace
+  trace?: AuditContext
 }>
 export type Replanned = Readonly<{ changed: number; isMore: boolean }>
 
@@ -201,7 +203,7 @@ export type PostponeRedrives = Readonly<{
   letterIds: readonly string[]
   until: Instant
   now: Instant
-  trace?: ActTrace
+  trace?: AuditContext
 }>
 export type Postponed = Readonly<{ postponed: number; exhausted: number }>
 
@@ -211,7 +213,7 @@ export type PurgeArchive = Readonly<{
   queue: string
   archivedBefore: Instant
   countMax: number
-  trace?: ActTrace
+  trace?: AuditContext
 }>
 
 /** All that is given must hold. Lists: any of them; an empty list matches nothing. */

@@ -2,13 +2,17 @@ import { fromDate, type Instant } from '../../core/instant.ts'
 import type { Item } from '../../core/item.ts'
 import type { Queue } from '../../core/queue.ts'
 import { KnownError } from '../../errors.ts'
+import type { ArchivedItem } from '../contract/archive.ts'
+import type { AuditQuery, AuditRow } from '../contract/audit.ts'
 import type {
   CampaignLetter,
   CampaignLettersQuery,
   CampaignsQuery,
   StoredCampaign,
 } from '../contract/campaigns.ts'
+import type { CountsQuery, PartitionCounts } from '../contract/counts.ts'
 import type { Difference } from '../contract/difference.ts'
+import type { ItemsQuery } from '../contract/items.ts'
 import type {
   ArchivedLettersQuery,
   ArchivePage,
@@ -27,19 +31,9 @@ import type {
   ListedArchived,
   ListedLetter,
 } from '../contract/letters.ts'
-import type {
-  Archived,
-  AuditQuery,
-  AuditRow,
-  Command,
-  CountsQuery,
-  HeldLock,
-  ItemsQuery,
-  PartitionCounts,
-  QueuesQuery,
-  ResultsOf,
-  Storage,
-} from '../contract/storage.ts'
+import type { HeldLock } from '../contract/locks.ts'
+import type { QueuesQuery } from '../contract/queues.ts'
+import type { Command, ResultsOf, Storage } from '../contract/storage.ts'
 import type { StoreOptions, StoreTarget } from '../open-storage.ts'
 import { findArchivedLetters } from './archive/list-archive.ts'
 import { listAudit } from './audit/audit.ts'
@@ -151,7 +145,7 @@ class PostgresStorage implements Storage {
     return this.#run(() => listItems(this.#store.connections, query))
   }
 
-  listArchive(query: ItemsQuery): Promise<readonly Archived[]> {
+  listArchive(query: ItemsQuery): Promise<readonly ArchivedItem[]> {
     return this.#run(() => listArchive(this.#store.connections, query))
   }
 
@@ -163,7 +157,7 @@ class PostgresStorage implements Storage {
     return this.#run(() => getLetters(this.#store.connections, letterIds, bytes))
   }
 
-  getArchivedLetters(letterIds: readonly string[]): Promise<readonly Archived[]> {
+  getArchivedLetters(letterIds: readonly string[]): Promise<readonly ArchivedItem[]> {
     return this.#run(() => getArchivedLetters(this.#store.connections, letterIds))
   }
 

@@ -1,6 +1,7 @@
 import { type EndedState, leavingStates } from '../../core/letter-class.ts'
 import type { Queue } from '../../core/queue.ts'
-import type { Archive, AuditEntry } from '../contract/storage.ts'
+import type { Archive } from '../contract/archive.ts'
+import type { AuditEntry } from '../contract/audit.ts'
 
 /** What an archive command may take. `queue`: as it is in the command's transaction. */
 export function endedStatesOf({ states = allEnded }: Archive, queue: Queue): readonly EndedState[] {

@@ -1,7 +1,7 @@
 /** The audit rows of what was done to letters. Both stores make them here, from what really happened. */
 import type { Item } from '../../core/item.ts'
+import type { AuditContext, AuditEntry } from '../contract/audit.ts'
 import type { EditedLetter, RedriveResult } from '../contract/letters.ts'
-import type { ActTrace, AuditEntry } from '../contract/storage.ts'
 
 /** `why`: not done, and why; null: done. `details`: what only its own row says. */
 export type LetterAct = Readonly<{
@@ -14,7 +14,7 @@ export type LetterAct = Readonly<{
  * One row per letter that changed: its trail is found by its id, however many went with it. How many were refused
  * beside it, and why, is said in numbers, so that a row is small whatever was asked for.
  */
-export function letterEntries(trace: ActTrace | undefined, acts: readonly LetterAct[]): AuditEntry[] {
+export function letterEntries(trace: AuditContext | undefined, acts: readonly LetterAct[]): AuditEntry[] {
   if (trace === undefined) return []
   const { details: asked, sum, ...row } = trace
   const done = acts.filter(({ why }) => why === null)
@@ -36,7 +36,7 @@ export function actOf(redriven: RedriveResult): LetterAct {
 }
 
 /** Of letters that a policy changed: those that are DEAD by it. When others go next is no act. */
-export function exhaustEntries(trace: ActTrace | undefined, changed: readonly Item[]): AuditEntry[] {
+export function exhaustEntries(trace: AuditContext | undefined, changed: readonly Item[]): AuditEntry[] {
   const dead = changed.filter(({ state }) => state === 'dead')
   const acts = dead.map(({ rootId, redrives }) => ({ letterId: rootId, why: null, details: { redrives } }))
   return letterEntries(trace, acts)
@@ -44,7 +44,7 @@ export function exhaustEntries(trace: ActTrace | undefined, changed: readonly It
 
 /** An edited version was kept. With a redrive it has a row of its own beside that of the redrive. */
 export function editEntries(
-  trace: ActTrace | undefined,
+  trace: AuditContext | undefined,
   letterId: string,
   number: number,
   { payload, key, headers }: EditedLetter,
@@ -60,7 +60,7 @@ export function editEntries(
 
 /** One row about a queue, with how many; none when there were none. */
 export function queueEntries(
-  trace: ActTrace | undefined,
+  trace: AuditContext | undefined,
   target: string,
   count: number,
   details: AuditEntry['details'],

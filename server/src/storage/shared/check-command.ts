@@ -1,8 +1,10 @@
 import { instantMax, instantMin } from '../../core/instant.ts'
 import { partitionsMax } from '../../core/queue.ts'
 import { KnownError } from '../../errors.ts'
+import type { AuditContext } from '../contract/audit.ts'
+import type { ItemToImport, NewItem } from '../contract/items.ts'
 import type { LetterFilter, RedriveLetters } from '../contract/letters.ts'
-import type { ActTrace, Command, ImportedItem, NewItem } from '../contract/storage.ts'
+import type { Command } from '../contract/storage.ts'
 
 /**
  * What both backends refuse before they look at a command, in the same words: numbers that one of them
@@ -98,7 +100,7 @@ export function checkCommand(command: Command): void {
   }
 }
 
-function checkItem(item: NewItem | ImportedItem): void {
+function checkItem(item: NewItem | ItemToImport): void {
   checkNumber('priority', item.priority ?? 0, -int4Max, int4Max)
   checkNumber('attemptsMax', item.attemptsMax ?? 0, 0, int4Max)
   checkNumber('redrives', item.redrives ?? 0, 0, int4Max)
@@ -115,7 +117,7 @@ function checkItem(item: NewItem | ImportedItem): void {
   if ('diedAt' in item && item.diedAt != null) checkInstant('diedAt', item.diedAt)
 }
 
-function checkTrace({ at, actor, action, reason, requestId, sum }: ActTrace): void {
+function checkTrace({ at, actor, action, reason, requestId, sum }: AuditContext): void {
   checkInstant('trace.at', at)
   for (const text of [actor, action, reason, requestId, sum?.action, sum?.target]) checkText('trace', text)
 }

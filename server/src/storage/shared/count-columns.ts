@@ -1,4 +1,4 @@
-import type { Counts } from '../contract/storage.ts'
+import type { Counts } from '../contract/counts.ts'
 
 /** Name in the contract → column. */
 export const countColumns = {

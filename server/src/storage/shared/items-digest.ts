@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
 import { KnownError } from '../../errors.ts'
-import type { NewItem, Produce } from '../contract/storage.ts'
+import type { NewItem, Produce } from '../contract/items.ts'
 
 /** What a key stands for: the same items, however they were written down, have the same digest. */
 export function itemsDigest(items: readonly NewItem[]): string {

@@ -1,5 +1,5 @@
 import { KnownError } from '../../errors.ts'
-import type { HeldLock } from '../contract/storage.ts'
+import type { HeldLock } from '../contract/locks.ts'
 
 export function lockLost(lock: HeldLock): KnownError {
   return new KnownError('LOCK_LOST', `lock ${lock.name} with token ${lock.token} is not held any more`)

@@ -2,7 +2,7 @@ import { later } from '../../core/instant.ts'
 import type { Item, LetterFacts } from '../../core/item.ts'
 import { newLetterFacts } from '../../core/letter.ts'
 import type { Queue } from '../../core/queue.ts'
-import type { Import, ImportedItem, Produce } from '../contract/storage.ts'
+import type { Import, ItemToImport, Produce } from '../contract/items.ts'
 
 export function producedItem(command: Produce, index: number, queue: Queue, id: string): Item {
   const { lease, ...made } = command.items[index] as Produce['items'][number]
@@ -19,14 +19,14 @@ export function importedItem(
   random: () => number,
   groupId: number | null = null,
 ): Item {
-  const given = command.items[index] as ImportedItem
+  const given = command.items[index] as ItemToImport
   const letter = given.origin ? newLetterFacts(command.now, queue.redrive, random) : null
   return newItem(command, given, queue, id, groupId, letter)
 }
 
 function newItem(
   command: Produce | Import,
-  given: ImportedItem,
+  given: ItemToImport,
   queue: Queue,
   id: string,
   groupId: number | null = null,

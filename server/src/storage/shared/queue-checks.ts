@@ -1,7 +1,7 @@
 /** What both backends refuse, in the same words. */
 import type { PolicyChanges, Queue, QueuePolicy } from '../../core/queue.ts'
 import { KnownError } from '../../errors.ts'
-import type { ImportedItem } from '../contract/storage.ts'
+import type { ItemToImport } from '../contract/items.ts'
 
 export function queueNotFound(name: string): KnownError {
   return new KnownError('QUEUE_NOT_FOUND', `there is no queue named ${name}`)
@@ -70,7 +70,7 @@ export function checkTakesLetters({ name, deadQueue }: Queue): void {
   )
 }
 
-export function checkImport(queue: Queue, items: readonly Pick<ImportedItem, 'origin'>[]): void {
+export function checkImport(queue: Queue, items: readonly Pick<ItemToImport, 'origin'>[]): void {
   if (items.some(({ origin }) => origin != null)) checkTakesLetters(queue)
 }
 

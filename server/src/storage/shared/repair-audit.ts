@@ -1,6 +1,6 @@
 import type { Instant } from '../../core/instant.ts'
+import type { AuditEntry } from '../contract/audit.ts'
 import type { Difference } from '../contract/difference.ts'
-import type { AuditEntry } from '../contract/storage.ts'
 
 /** What the store mended by itself, kept for good: a log line is soon gone, and drift is a defect to be found. */
 export function mendedEntries(differences: readonly Difference[], now: Instant): AuditEntry[] {

@@ -1,9 +1,4 @@
-/**
- * Produces items and moves them to the dead queue in every way there is, several at a time, until it
- * is killed. Tells what it is about to do, and what the store has acknowledged.
- */
-
-import type { Change } from '../../../src/storage/contract/storage.ts'
+import type { ItemChange } from '../../../src/storage/contract/items.ts'
 import { openStorage } from '../../../src/storage/open-storage.ts'
 import { bytes, minute } from '../../make.ts'
 import { chanceOf } from '../chance.ts'
@@ -22,7 +17,7 @@ const tick = (us = 1): number => {
   now += us
   return now
 }
-const movedIds = (changes: readonly Change[]): string[] =>
+const movedIds = (changes: readonly ItemChange[]): string[] =>
   changes.flatMap((change) => (change.to === 'moved' ? [change.fromId] : []))
 
 async function produce(expireUs: number): Promise<void> {

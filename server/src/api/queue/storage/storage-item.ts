@@ -1,6 +1,6 @@
 import { create } from '@bufbuild/protobuf'
 import type { Item } from '../../../core/item.ts'
-import type { Imported, ImportedItem } from '../../../storage/contract/storage.ts'
+import type { ImportResult, ItemToImport } from '../../../storage/contract/items.ts'
 import { checkNoNul } from '../checks/names.ts'
 import { type StorageItem, StorageItemSchema } from '../generated/redrive/queue/v1/queue_pb.ts'
 import { instantOf, timestampOf, timestampOrZero } from '../protocol/times.ts'
@@ -32,7 +32,7 @@ function leaseDeadlineOf(item: Item): number | null {
 /** Who holds what was imported as leased: nobody that we know of. */
 const unknownHolder = 'imported'
 
-export function importedItemOf(item: StorageItem): ImportedItem {
+export function importedItemOf(item: StorageItem): ItemToImport {
   checkNoNul('source_id', item.sourceId)
   checkNoNul('reference', item.reference)
   checkNoNul('encoding', item.encoding)
@@ -55,7 +55,7 @@ export function importedItemOf(item: StorageItem): ImportedItem {
 }
 
 /** What became of an item that was imported. One that was skipped is as it came. */
-export function echoOf(given: StorageItem, { id, createdAt, expireDeadline }: Imported): StorageItem {
+export function echoOf(given: StorageItem, { id, createdAt, expireDeadline }: ImportResult): StorageItem {
   const isStored = id !== null
   return create(StorageItemSchema, {
     id: isStored ? id : given.id,

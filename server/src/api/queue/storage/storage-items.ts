@@ -1,5 +1,5 @@
 import { create } from '@bufbuild/protobuf'
-import type { ListedState } from '../../../storage/contract/storage.ts'
+import type { ListedState } from '../../../storage/contract/items.ts'
 import type { Route } from '../../http/route.ts'
 import { checkIds, idFault } from '../checks/item-ids.ts'
 import { limitOf } from '../checks/list-limit.ts'

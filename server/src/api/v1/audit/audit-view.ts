@@ -1,5 +1,5 @@
 import { type Static, Type } from 'typebox'
-import type { AuditRow } from '../../../storage/contract/storage.ts'
+import type { AuditRow } from '../../../storage/contract/audit.ts'
 import { formatInstant } from '../../http/wire/wire-time.ts'
 import { Time } from '../letters/letter-view.ts'
 import { viewDetails } from './audit-details.ts'

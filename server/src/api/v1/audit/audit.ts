@@ -1,5 +1,5 @@
 import { Type } from 'typebox'
-import type { AuditRow } from '../../../storage/contract/storage.ts'
+import type { AuditRow } from '../../../storage/contract/audit.ts'
 import { route } from '../../http/route.ts'
 import { v1 } from '../dialect.ts'
 import { NextCursor, pageQuery, readCursor, writeCursor } from '../values/cursor.ts'

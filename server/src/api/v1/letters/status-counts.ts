@@ -1,6 +1,6 @@
 import { type Static, Type } from 'typebox'
 import { letterStatus } from '../../../ops/letter-status.ts'
-import type { ListedState } from '../../../storage/contract/storage.ts'
+import type { ListedState } from '../../../storage/contract/items.ts'
 
 export const StatusCounts = Type.Object({
   PENDING: Type.Integer(),

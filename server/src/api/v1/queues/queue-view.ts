@@ -2,7 +2,7 @@ import { type Static, Type } from 'typebox'
 import { formatDuration } from '../../../core/duration.ts'
 import type { Queue } from '../../../core/queue.ts'
 import type { RetryPolicy } from '../../../core/retry.ts'
-import type { PartitionCounts } from '../../../storage/contract/storage.ts'
+import type { PartitionCounts } from '../../../storage/contract/counts.ts'
 import { formatInstant } from '../../http/wire/wire-time.ts'
 import { attemptsMaxMeans } from './queue-spec.ts'
 

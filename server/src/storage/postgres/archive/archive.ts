@@ -1,5 +1,6 @@
+import type { Archive } from '../../contract/archive.ts'
 import type { LetterResults, PurgeArchive } from '../../contract/letters.ts'
-import type { Archive, Results } from '../../contract/storage.ts'
+import type { Results } from '../../contract/storage.ts'
 import { archiveDetails, endedStatesOf } from '../../shared/archive-rules.ts'
 import { queueEntries } from '../../shared/audit-entries.ts'
 import { stepBytesMax } from '../../shared/byte-budget.ts'

@@ -1,4 +1,4 @@
-import type { AuditEntry, AuditQuery, AuditRow, WriteAudit } from '../../contract/storage.ts'
+import type { AuditEntry, AuditQuery, AuditRow, WriteAudit } from '../../contract/audit.ts'
 import type { Connection, Connections, Statement } from '../connection/connections.ts'
 import { int8s, texts } from '../connection/encode-arrays.ts'
 import type { Transaction } from '../transaction.ts'

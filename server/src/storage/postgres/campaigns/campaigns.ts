@@ -9,7 +9,7 @@ import {
   campaignLetterStates,
   type FreezeIds,
   type FreezeLetters,
-  type Frozen,
+  type FreezeResult,
   type PutCampaign,
   type SkipLetters,
   type StoredCampaign,
@@ -49,7 +49,7 @@ export async function putCampaign(
   return { isPut: rows.length === 1 }
 }
 
-export async function freezeLetters(transaction: Transaction, command: FreezeLetters): Promise<Frozen> {
+export async function freezeLetters(transaction: Transaction, command: FreezeLetters): Promise<FreezeResult> {
   // What this transaction changed so far is looked for by its counts, too.
   await transaction.flushLetters()
   const { filter, after, countMax, lookMax } = command

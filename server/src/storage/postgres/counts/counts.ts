@@ -1,6 +1,6 @@
 import type { Item } from '../../../core/item.ts'
 import { failedAgainAt } from '../../../core/letter.ts'
-import type { Counts, CountsQuery, PartitionCounts } from '../../contract/storage.ts'
+import type { Counts, CountsQuery, PartitionCounts } from '../../contract/counts.ts'
 import { countColumns, countNames } from '../../shared/count-columns.ts'
 import type { Connections, Statement } from '../connection/connections.ts'
 import { int4s, int8s, texts } from '../connection/encode-arrays.ts'

@@ -1,6 +1,7 @@
 import type { Instant } from '../../../core/instant.ts'
+import type { Counts } from '../../contract/counts.ts'
 import type { CampaignDifference, Difference, QueueDifference } from '../../contract/difference.ts'
-import type { Counts, HeldLock } from '../../contract/storage.ts'
+import type { HeldLock } from '../../contract/locks.ts'
 import { countNames, gauges } from '../../shared/count-columns.ts'
 import { mendedEntries } from '../../shared/repair-audit.ts'
 import { insertEntries } from '../audit/audit.ts'

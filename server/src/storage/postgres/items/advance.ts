@@ -1,6 +1,6 @@
 import type { Instant } from '../../../core/instant.ts'
 import { comeDue } from '../../../core/transitions.ts'
-import type { Advance, Advanced } from '../../contract/storage.ts'
+import type { Advance, AdvanceResult } from '../../contract/items.ts'
 import type { Connections, Row, Statement } from '../connection/connections.ts'
 import { int4s, int8s, texts } from '../connection/encode-arrays.ts'
 import type { QueueRow } from '../queues/queues.ts'
@@ -43,7 +43,7 @@ export const pickEnded: Statement = {
 /** Batches of leases that are looked at in one go. */
 const endsMax = 100
 
-export async function advance(transaction: Transaction, command: Advance): Promise<Advanced> {
+export async function advance(transaction: Transaction, command: Advance): Promise<AdvanceResult> {
   const { now, countMax } = command
   const { connection } = transaction
   const due = await connection.query(peekDue, [now, countMax + 1])

@@ -3,7 +3,7 @@
  * of an item does not depend on the item, and the database can do it all in one statement.
  */
 import type { Item } from '../../../core/item.ts'
-import type { Change, Complete, Refusal, Settled } from '../../contract/storage.ts'
+import type { Complete, ItemChange, SettleRefusal, SettleResult } from '../../contract/items.ts'
 import type { Connection, Row, Statement } from '../connection/connections.ts'
 import { int4s, places, texts } from '../connection/encode-arrays.ts'
 import { addToCounts } from '../counts/counts.ts'
@@ -107,7 +107,7 @@ type Asked = Readonly<{ command: Complete; known: QueueRow }>
 export async function tryCompleteAlone(
   store: StoreContext,
   commands: readonly Complete[],
-): Promise<Settled[] | undefined> {
+): Promise<SettleResult[] | undefined> {
   const asked = await store.book.ofEach(store.connections, commands)
   if (!isPlain(asked, store.book)) return undefined
   const queues = [...new Set(asked.map(({ known }) => known))]
@@ -150,7 +150,7 @@ function ascending(left: number, right: number): number {
 export async function tryCompletePlain(
   transaction: Transaction,
   commands: readonly Complete[],
-): Promise<Settled[] | undefined> {
+): Promise<SettleResult[] | undefined> {
   const asked: Asked[] = []
   for (const command of commands) {
     asked.push({ command, known: await transaction.at(command.queue, command.partition) })
@@ -189,7 +189,7 @@ function isPlain(asked: readonly Asked[], book: QueueCache): boolean {
 async function completeTogether(
   connection: Connection,
   asked: readonly Asked[],
-): Promise<{ settled: Settled[]; sums: Row[] } | undefined> {
+): Promise<{ settled: SettleResult[]; sums: Row[] } | undefined> {
   const items = columnsOf(asked)
   const rows = await connection.query(completePlain, [
     int4s(items.commands),
@@ -198,14 +198,14 @@ async function completeTogether(
     texts(items.ids),
   ])
   if (rows.some((row) => row.is_other === true)) return undefined
-  const refusals = new Map<number, Map<string, Refusal['why']>>()
+  const refusals = new Map<number, Map<string, SettleRefusal['why']>>()
   for (const row of rows) {
     if (row.command === null) continue
     const command = row.command as number
     const why = row.state === waiting ? 'not-leased' : 'missing'
     refusals.set(command, (refusals.get(command) ?? new Map()).set(row.id as string, why))
   }
-  const settled = asked.map(({ command }, index): Settled => {
+  const settled = asked.map(({ command }, index): SettleResult => {
     const refused = refusals.get(index)
     if (refused === undefined) return settledOf(command)
     const listed = command.ids.flatMap((id) => {
@@ -237,11 +237,11 @@ function columnsOf(asked: readonly Asked[]) {
   return columns
 }
 
-function settledOf(command: Complete): Settled {
+function settledOf(command: Complete): SettleResult {
   return { isSettled: true, changes: command.ids.map((id) => removedChange(command, id)) }
 }
 
-function removedChange({ queue, partition }: Complete, fromId: Item['id']): Change {
+function removedChange({ queue, partition }: Complete, fromId: Item['id']): ItemChange {
   return {
     fromId,
     fromQueue: queue,

@@ -3,7 +3,7 @@ import { deadLetterOf, deadPartition } from '../../../core/dead-letter.ts'
 import type { Instant } from '../../../core/instant.ts'
 import type { Item, Waiting } from '../../../core/item.ts'
 import { dieAlone, type Transition } from '../../../core/transitions.ts'
-import type { Change } from '../../contract/storage.ts'
+import type { ItemChange } from '../../contract/items.ts'
 import type { Statement } from '../connection/connections.ts'
 import { int4s, texts } from '../connection/encode-arrays.ts'
 import { needsGroup, withGroups } from '../letters/groups.ts'
@@ -63,7 +63,7 @@ const resolved = { outcome: 'resolved' } as const
 export async function executeTransitions(
   transaction: Transaction,
   decided: readonly Decision[],
-): Promise<Change[]> {
+): Promise<ItemChange[]> {
   const { tally } = transaction
   const decisions = await endRedrivesOf(transaction, decided)
   const targets = await lockDeadPartitions(transaction, decisions)
@@ -71,7 +71,7 @@ export async function executeTransitions(
   const removed: Decision[] = []
   const moved: Moved[] = []
 
-  const apply = (decision: Settled, at: number): Change => {
+  const apply = (decision: Settled, at: number): ItemChange => {
     const { known, item, fate, now, letter } = decision
     const { queue, partition } = item
     const from = { fromId: item.id, fromQueue: queue, fromPartition: partition, because: fate.because }
@@ -233,7 +233,7 @@ export async function writeRewritten(
 async function writeMoved(
   transaction: Transaction,
   moved: readonly Moved[],
-  changes: Change[],
+  changes: ItemChange[],
 ): Promise<void> {
   if (moved.length === 0) return
   const letters = await withGroups(

@@ -1,4 +1,4 @@
-import type { Import, Imported } from '../../contract/storage.ts'
+import type { Import, ImportResult } from '../../contract/items.ts'
 import { importedItem } from '../../shared/new-item.ts'
 import { checkImport } from '../../shared/queue-checks.ts'
 import { groupIdsOf } from '../letters/groups.ts'
@@ -11,7 +11,7 @@ import { columnNames, encode, isSourced, type Stored } from './rows.ts'
 export async function importItems(
   transaction: Transaction,
   commands: readonly Import[],
-): Promise<Imported[][]> {
+): Promise<ImportResult[][]> {
   const rows: Stored[] = []
   for (const command of commands) for (const row of await rowsOf(transaction, command)) rows.push(row)
   const live = rows.filter(({ item }) => !isSourced(item))
@@ -23,11 +23,11 @@ export async function importItems(
   for (const { queueId, item } of stored) transaction.tally.accept(queueId, item)
   let at = 0
   return commands.map(({ items }) =>
-    items.map((): Imported => {
+    items.map((): ImportResult => {
       const { id, createdAt, expireDeadline } = (rows[at++] as Stored).item
       if (!skipped.has(id)) return { id, createdAt, expireDeadline }
-      const thereId = skipped.get(id)
-      return { id: null, createdAt, expireDeadline, ...(thereId === undefined ? {} : { thereId }) }
+      const existingId = skipped.get(id)
+      return { id: null, createdAt, expireDeadline, ...(existingId === undefined ? {} : { existingId }) }
     }),
   )
 }

@@ -1,6 +1,6 @@
 import { later } from '../../../core/instant.ts'
 import type { Leased } from '../../../core/item.ts'
-import type { LeaseItems } from '../../contract/storage.ts'
+import type { LeaseItems } from '../../contract/items.ts'
 import type { Connection, Row, Statement } from '../connection/connections.ts'
 import { int4s, int8s, texts } from '../connection/encode-arrays.ts'
 import { addToCounts } from '../counts/counts.ts'

@@ -2,7 +2,8 @@ import { describe, expect, it } from 'vitest'
 import { needs, requireService } from '../../../../../tools/services/require-service.ts'
 import { hour, minute, newItems, noon } from '../../../../test/make.ts'
 import { run, type TestDatabase, testDatabase } from '../../../../test/postgres.ts'
-import type { Settled, Storage } from '../../contract/storage.ts'
+import type { SettleResult } from '../../contract/items.ts'
+import type { Storage } from '../../contract/storage.ts'
 import { completeInPlace } from './complete-plain.ts'
 import { placeOf, RowLocations } from './leased-row-locations.ts'
 
@@ -25,7 +26,7 @@ async function lease(storage: Storage, count: number, now = noon): Promise<strin
   return items.map(({ id }) => id)
 }
 
-const complete = (storage: Storage, ids: readonly string[], partition = 0): Promise<Settled> =>
+const complete = (storage: Storage, ids: readonly string[], partition = 0): Promise<SettleResult> =>
   run(storage, { op: 'complete', queue: 'orders', partition, ids, now: noon })
 
 describe('completing where the row was leased', needs(postgres), () => {

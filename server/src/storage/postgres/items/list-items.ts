@@ -1,5 +1,6 @@
 import type { Item } from '../../../core/item.ts'
-import type { Archived, ItemOrder, ItemsQuery, ListedState } from '../../contract/storage.ts'
+import type { ArchivedItem } from '../../contract/archive.ts'
+import type { ItemOrder, ItemsQuery, ListedState } from '../../contract/items.ts'
 import { queueNotFound } from '../../shared/queue-checks.ts'
 import type { Connections, Row } from '../connection/connections.ts'
 import { texts, uuids } from '../connection/encode-arrays.ts'
@@ -24,7 +25,7 @@ export async function listItems(connections: Connections, query: ItemsQuery): Pr
   return rows.map((row) => itemOf(row, query.queue))
 }
 
-export async function listArchive(connections: Connections, query: ItemsQuery): Promise<Archived[]> {
+export async function listArchive(connections: Connections, query: ItemsQuery): Promise<ArchivedItem[]> {
   const rows = await select(connections, query, 'archive', ', archived_at')
   return rows.map((row) => ({ item: itemOf(row, query.queue), archivedAt: row.archived_at as number }))
 }

@@ -1,6 +1,6 @@
 import { later } from '../../../core/instant.ts'
 import { nextKsuids } from '../../../core/ksuid.ts'
-import type { Produce, Produced } from '../../contract/storage.ts'
+import type { Produce, ProduceResult } from '../../contract/items.ts'
 import { checkSameItems, itemsDigest } from '../../shared/items-digest.ts'
 import { producedItem } from '../../shared/new-item.ts'
 import type { Connection, Statement } from '../connection/connections.ts'
@@ -84,7 +84,7 @@ type Group = { known: QueueRow; partition: number; idMin: string; idMax: string 
 export async function tryProduceAlone(
   store: StoreContext,
   commands: readonly Produce[],
-): Promise<Produced[] | undefined> {
+): Promise<ProduceResult[] | undefined> {
   if (
     commands.some(({ once, items }) => once !== undefined || items.some(({ lease }) => lease !== undefined))
   )
@@ -94,7 +94,7 @@ export async function tryProduceAlone(
   const groups = new Map<string, Group>()
   const tally = new Tally()
   const rows: Stored[] = []
-  const results: Produced[] = []
+  const results: ProduceResult[] = []
   for (const { command, known } of asked) {
     const key = `${known.id}/${command.partition}`
     const group = groups.get(key)
@@ -135,9 +135,12 @@ export async function tryProduceAlone(
 
 export const insertLive: Statement = { name: 'insert-live', text: insertInto('items_live', false) }
 
-export async function produce(transaction: Transaction, commands: readonly Produce[]): Promise<Produced[]> {
+export async function produce(
+  transaction: Transaction,
+  commands: readonly Produce[],
+): Promise<ProduceResult[]> {
   const rows: Stored[] = []
-  const results: Produced[] = []
+  const results: ProduceResult[] = []
   for (const command of commands) {
     const known = await transaction.at(command.queue, command.partition)
     await transaction.lockPartitions([{ known, partition: command.partition }])
@@ -159,7 +162,7 @@ export function isLeased(row: Stored): row is Stored & LeasedRow {
   return row.item.state === 'leased'
 }
 
-function producedOf(command: Produce, known: QueueRow, ids: readonly string[]): Produced {
+function producedOf(command: Produce, known: QueueRow, ids: readonly string[]): ProduceResult {
   const deadline = later(command.now, known.queue.leaseUs)
   return { ids, partition: command.partition, deadline, isRepeat: false }
 }
@@ -191,7 +194,7 @@ async function keepKey(
   command: Produce,
   { key, until }: NonNullable<Produce['once']>,
   ids: readonly string[],
-): Promise<Produced | undefined> {
+): Promise<ProduceResult | undefined> {
   const digest = itemsDigest(command.items)
   const values = [known.id, key, command.partition, JSON.stringify(ids), until, command.now, digest]
   const taken = await connection.query(takeKey, values)

@@ -6,7 +6,15 @@ import {
   type Transition,
   unlease as unleasedItem,
 } from '../../../core/transitions.ts'
-import type { Change, Complete, Extend, Refusal, Retry, Settled, Unlease } from '../../contract/storage.ts'
+import type {
+  Complete,
+  Extend,
+  ItemChange,
+  Retry,
+  SettleRefusal,
+  SettleResult,
+  Unlease,
+} from '../../contract/items.ts'
 import type { Row, Statement } from '../connection/connections.ts'
 import { int4s, int8s, texts } from '../connection/encode-arrays.ts'
 import type { QueueRow } from '../queues/queues.ts'
@@ -39,7 +47,10 @@ const extendLeases: Statement = {
 
 type Place = Readonly<{ queue: string; partition: number }>
 
-export async function complete(transaction: Transaction, commands: readonly Complete[]): Promise<Settled[]> {
+export async function complete(
+  transaction: Transaction,
+  commands: readonly Complete[],
+): Promise<SettleResult[]> {
   return settle(
     transaction,
     commands,
@@ -48,7 +59,7 @@ export async function complete(transaction: Transaction, commands: readonly Comp
   )
 }
 
-export async function retry(transaction: Transaction, commands: readonly Retry[]): Promise<Settled[]> {
+export async function retry(transaction: Transaction, commands: readonly Retry[]): Promise<SettleResult[]> {
   for (const command of commands) {
     const known = await transaction.at(command.queue, command.partition)
     await transaction.lockPartitions([{ known, partition: command.partition }])
@@ -59,13 +70,13 @@ export async function retry(transaction: Transaction, commands: readonly Retry[]
   )
 }
 
-export async function extend(transaction: Transaction, commands: readonly Extend[]): Promise<Settled[]> {
+export async function extend(transaction: Transaction, commands: readonly Extend[]): Promise<SettleResult[]> {
   const held = await hold(transaction, commands, (command) => command.ids)
   const extended: { queueId: number; item: Leased; command: Extend }[] = []
-  const results = commands.map((command): Settled => {
+  const results = commands.map((command): SettleResult => {
     const taken = held.take(command, command.ids)
     if (taken.refused.length > 0) return { isSettled: false, refused: taken.refused }
-    const changes = taken.items.map((item): Change => {
+    const changes = taken.items.map((item): ItemChange => {
       const after: Leased = { ...item, lease: { ...item.lease, deadline: command.deadline } }
       const queueId = taken.known.id
       transaction.tally.leave(queueId, item)
@@ -117,7 +128,7 @@ async function settle<C extends Complete | Retry>(
   commands: readonly C[],
   idsOf: (command: C) => readonly string[],
   decide: (command: C, item: Leased, known: QueueRow, index: number) => Transition,
-): Promise<Settled[]> {
+): Promise<SettleResult[]> {
   const held = await hold(transaction, commands, idsOf)
   const decisions: Decision[] = []
   const outcomes = commands.map((command) => {
@@ -132,10 +143,10 @@ async function settle<C extends Complete | Retry>(
     })
   })
   const changes = await executeTransitions(transaction, decisions)
-  return outcomes.map((outcome): Settled => {
+  return outcomes.map((outcome): SettleResult => {
     const refused = outcome.filter((each) => typeof each === 'object')
     if (refused.length > 0) return { isSettled: false, refused }
-    return { isSettled: true, changes: outcome.map((at) => changes[at as number] as Change) }
+    return { isSettled: true, changes: outcome.map((at) => changes[at as number] as ItemChange) }
   })
 }
 
@@ -189,10 +200,10 @@ class Held {
   take(
     place: Place,
     ids: readonly string[],
-  ): { known: QueueRow; items: readonly Leased[]; refused: readonly Refusal[] } {
+  ): { known: QueueRow; items: readonly Leased[]; refused: readonly SettleRefusal[] } {
     const known = this.#queues.get(place.queue) as QueueRow
     const items: Leased[] = []
-    const refused: Refusal[] = []
+    const refused: SettleRefusal[] = []
     const seen = new Set<string>()
     for (const id of ids) {
       const item = seen.has(id) ? undefined : this.#items.get(`${known.id}/${place.partition}/${id}`)

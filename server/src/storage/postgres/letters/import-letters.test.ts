@@ -2,18 +2,19 @@ import { describe, expect, it } from 'vitest'
 import { needs, requireService } from '../../../../../tools/services/require-service.ts'
 import { aFailure, anOrigin, bytes, noon } from '../../../../test/make.ts'
 import { run, type TestDatabase, testDatabase } from '../../../../test/postgres.ts'
-import type { ImportedItem, Storage } from '../../contract/storage.ts'
+import type { ItemToImport } from '../../contract/items.ts'
+import type { Storage } from '../../contract/storage.ts'
 
 const postgres = await requireService('postgres')
 
 /** So many that they are copied in. */
 const many = 200
 
-function aLetter(sourceId: string, changes: Partial<ImportedItem> = {}): ImportedItem {
+function aLetter(sourceId: string, changes: Partial<ItemToImport> = {}): ItemToImport {
   return { payload: bytes(sourceId), sourceId, origin: anOrigin(), failure: aFailure(), ...changes }
 }
 
-function letters(from: number, count = many): ImportedItem[] {
+function letters(from: number, count = many): ItemToImport[] {
   return Array.from({ length: count }, (_, index) => aLetter(`s${from + index}`))
 }
 
@@ -23,7 +24,7 @@ async function withQueue(database: TestDatabase): Promise<Storage> {
   return storage
 }
 
-const importTo = (storage: Storage, items: readonly ImportedItem[], partition = 0) =>
+const importTo = (storage: Storage, items: readonly ItemToImport[], partition = 0) =>
   run(storage, { op: 'import', queue: 'dead', partition, items, now: noon })
 
 const accepted = async (storage: Storage) =>
@@ -43,7 +44,7 @@ describe('a batch of letters', needs(postgres), () => {
     const first = await importTo(here, letters(0))
     const again = await importTo(there, letters(many / 2), 1)
     expect(again.slice(0, many / 2)).toMatchObject(
-      first.slice(many / 2).map(({ id }) => ({ id: null, thereId: id })),
+      first.slice(many / 2).map(({ id }) => ({ id: null, existingId: id })),
     )
     expect(again.slice(many / 2).every(({ id }) => id !== null)).toBe(true)
     expect(await accepted(here)).toBe(1.5 * many)
@@ -99,7 +100,7 @@ describe('a batch of letters', needs(postgres), () => {
     await using database = await testDatabase()
     const storage = await withQueue(database)
     const twice = await importTo(storage, [...letters(0), aLetter('s7')])
-    expect(twice.at(-1)).toMatchObject({ id: null, thereId: twice[7]?.id })
+    expect(twice.at(-1)).toMatchObject({ id: null, existingId: twice[7]?.id })
 
     const command = { op: 'import', queue: 'dead', now: noon } as const
     const entry = { at: noon, actor: 'ann', action: 'a', target: 't', reason: '', requestId: '', details: {} }
@@ -111,7 +112,7 @@ describe('a batch of letters', needs(postgres), () => {
       { ...command, partition: 1, items: letters(many) },
     ] as const)
     expect(left.every(({ id }) => id !== null)).toBe(true)
-    expect(right.map(({ thereId }) => thereId)).toEqual(left.map(({ id }) => id))
+    expect(right.map(({ existingId }) => existingId)).toEqual(left.map(({ id }) => id))
     expect(await accepted(storage)).toBe(3 * many)
     expect(await storage.verify()).toEqual([])
   })
@@ -127,7 +128,7 @@ describe('a batch of letters', needs(postgres), () => {
       for (const [index, mine] of left.entries()) {
         const yours = right[index]
         expect([mine.id, yours?.id]).toContain(null)
-        expect(mine.id ?? mine.thereId).toBe(yours?.id ?? yours?.thereId)
+        expect(mine.id ?? mine.existingId).toBe(yours?.id ?? yours?.existingId)
       }
       expect(await accepted(servers[0] as Storage)).toBe((round + 1) * many)
     }
@@ -145,7 +146,7 @@ describe('a batch of letters', needs(postgres), () => {
     await untilOneWaits(database)
     await other.query(end)
     const there = (await stored)[70]
-    if (end === 'commit') expect(there).toMatchObject({ id: null, thereId: before?.id })
+    if (end === 'commit') expect(there).toMatchObject({ id: null, existingId: before?.id })
     else expect(there?.id).not.toBeNull()
     expect((await stored).filter(({ id }) => id === null)).toHaveLength(end === 'commit' ? 1 : 0)
     expect(await storage.verify()).toEqual([])
@@ -178,7 +179,7 @@ describe('a batch of letters', needs(postgres), () => {
     const everyByte = Uint8Array.from({ length: 256 }, (_, byte) => byte)
     const invalid = new Uint8Array([0xc3, 0x28, 0x00, 0xff, 0xfe, 0x80])
     const large = new Uint8Array(3_000_000).map((_, index) => index * 7)
-    const odd: readonly Partial<ImportedItem>[] = [
+    const odd: readonly Partial<ItemToImport>[] = [
       { payload: new Uint8Array(), key: new Uint8Array(), headers: [] },
       { payload: everyByte, key: everyByte, headers: [['every', everyByte]] },
       {

@@ -1,5 +1,6 @@
 /** Letters one by one: read, given up, brought back from the archive. How they are sent is in redrive.ts. */
 import { discardLetter, restoreLetter, whyNotDiscarded } from '../../../core/letter.ts'
+import type { ArchivedItem } from '../../contract/archive.ts'
 import type {
   ArchivedLettersQuery,
   DiscardLetters,
@@ -11,7 +12,6 @@ import type {
   RestoreLetters,
   RestoreResult,
 } from '../../contract/letters.ts'
-import type { Archived } from '../../contract/storage.ts'
 import { letterEntries } from '../../shared/audit-entries.ts'
 import { insertEntries } from '../audit/audit.ts'
 import type { Connections, Row, Statement } from '../connection/connections.ts'
@@ -69,7 +69,7 @@ export async function getLetters(
 export async function getArchivedLetters(
   connections: Connections,
   letterIds: readonly string[],
-): Promise<Archived[]> {
+): Promise<ArchivedItem[]> {
   const ids = letterIds.filter(isId)
   if (ids.length === 0) return []
   return (await connections.read(readArchived, [uuids(ids), texts(ids)])).map(archivedOf)
@@ -99,7 +99,7 @@ export async function weighLetters(
   return rows.map((row) => ({ letterId: row.letter_id as string, payloadBytes: row.bytes as number }))
 }
 
-function archivedOf(row: Row): Archived {
+function archivedOf(row: Row): ArchivedItem {
   return { item: itemOf(row, row.queue_name as string), archivedAt: row.archived_at as number }
 }
 

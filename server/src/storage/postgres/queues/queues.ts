@@ -1,6 +1,6 @@
 import { changedQueue, newQueue, type Queue } from '../../../core/queue.ts'
 import { KnownError } from '../../../errors.ts'
-import type { CreateQueue, DeleteQueue, QueuesQuery, UpdateQueue } from '../../contract/storage.ts'
+import type { CreateQueue, DeleteQueue, QueuesQuery, UpdateQueue } from '../../contract/queues.ts'
 import { queueEntries, removalDetails } from '../../shared/audit-entries.ts'
 import {
   checkChangedTimes,

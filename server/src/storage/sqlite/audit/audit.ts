@@ -1,4 +1,4 @@
-import type { AuditEntry, AuditQuery, AuditRow, WriteAudit } from '../../contract/storage.ts'
+import type { AuditEntry, AuditQuery, AuditRow, WriteAudit } from '../../contract/audit.ts'
 import type { Bound, Database } from '../connection/database.ts'
 import type { Transaction } from '../transaction.ts'
 

@@ -10,7 +10,7 @@ import {
   campaignLetterStates,
   type FreezeIds,
   type FreezeLetters,
-  type Frozen,
+  type FreezeResult,
   type PutCampaign,
   type SkipLetters,
   type StoredCampaign,
@@ -51,7 +51,7 @@ export function putCampaign({ database }: Transaction, command: PutCampaign): { 
   return { isPut: put === 1 }
 }
 
-export function freezeLetters(transaction: Transaction, command: FreezeLetters): Frozen {
+export function freezeLetters(transaction: Transaction, command: FreezeLetters): FreezeResult {
   const { database, tally } = transaction
   // What this transaction changed so far is looked at too, and found by its counts.
   tally.flush(database)

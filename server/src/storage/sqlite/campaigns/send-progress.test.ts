@@ -1,7 +1,8 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { aFailure, anOrigin, bytes, noon } from '../../../../test/make.ts'
 import type { CampaignLetterState } from '../../contract/campaigns.ts'
-import type { Command, Imported } from '../../contract/storage.ts'
+import type { ImportResult } from '../../contract/items.ts'
+import type { Command } from '../../contract/storage.ts'
 import type { Database } from '../connection/database.ts'
 import { openFile } from '../connection/database-file.ts'
 import { verifyCounts } from '../counts/counts.ts'
@@ -27,7 +28,7 @@ beforeEach(() => {
     { op: 'import', queue: 'dead', partition: 0, items, now: noon },
     { op: 'put-campaign', id, version: 0, state: 'running', document: {} },
   )
-  letterIds = (results[2] as readonly Imported[]).map((imported) => imported.id as string)
+  letterIds = (results[2] as readonly ImportResult[]).map((imported) => imported.id as string)
   write({ op: 'freeze-ids', campaignId: id, letterIds })
 })
 afterEach(() => {

@@ -6,6 +6,7 @@ import { anyClass } from '../../../core/cause.ts'
 import { type Instant, usPerSecond } from '../../../core/instant.ts'
 import type { Item } from '../../../core/item.ts'
 import type { QueueDifference } from '../../contract/difference.ts'
+import type { ListedState } from '../../contract/items.ts'
 import {
   type CountedBy,
   type CountedFilter,
@@ -13,7 +14,6 @@ import {
   type LetterCountsQuery,
   redrivesCounted,
 } from '../../contract/letters.ts'
-import type { ListedState } from '../../contract/storage.ts'
 import type { Bound, Database, Row } from '../connection/database.ts'
 import { listedCodes, listedOfCode, listedStateOf } from '../items/rows.ts'
 

@@ -1,6 +1,6 @@
 import type { Instant } from '../../../core/instant.ts'
 import type { Difference } from '../../contract/difference.ts'
-import type { HeldLock } from '../../contract/storage.ts'
+import type { HeldLock } from '../../contract/locks.ts'
 import { mendedEntries } from '../../shared/repair-audit.ts'
 import { insertAudit } from '../audit/audit.ts'
 import type { Database } from '../connection/database.ts'

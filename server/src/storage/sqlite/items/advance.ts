@@ -1,5 +1,5 @@
 import { comeDue } from '../../../core/transitions.ts'
-import type { Advance, Advanced } from '../../contract/storage.ts'
+import type { Advance, AdvanceResult } from '../../contract/items.ts'
 import type { Transaction } from '../transaction.ts'
 import { executeTransition } from './execute-transitions.ts'
 import { itemColumnList, itemOf } from './rows.ts'
@@ -7,7 +7,7 @@ import { itemColumnList, itemOf } from './rows.ts'
 // Ties by id: what was produced first becomes available first.
 const dueSql = `select ${itemColumnList} from items where due_at <= ? order by due_at, id limit +?`
 
-export function advance(transaction: Transaction, command: Advance): Advanced {
+export function advance(transaction: Transaction, command: Advance): AdvanceResult {
   const { database, book } = transaction
   const rows = database.arrays(dueSql, command.now, command.countMax)
   const changes = rows.map((row) => {

@@ -3,7 +3,7 @@ import { deadLetterOf, deadPartition } from '../../../core/dead-letter.ts'
 import type { Instant } from '../../../core/instant.ts'
 import type { Item } from '../../../core/item.ts'
 import { dieAlone, type Transition } from '../../../core/transitions.ts'
-import type { Change } from '../../contract/storage.ts'
+import type { ItemChange } from '../../contract/items.ts'
 import { endLetter, letterOf, resolveLetter } from '../letters/redrive-ends.ts'
 import type { QueueRow } from '../queues/queues.ts'
 import type { Transaction } from '../transaction.ts'
@@ -16,7 +16,7 @@ export function executeTransition(
   item: Item,
   fate: Transition,
   now: Instant,
-): Change {
+): ItemChange {
   const { book, tally } = transaction
   const from = { fromId: item.id, fromQueue: item.queue, fromPartition: item.partition }
   const here = { ...from, queue: item.queue, partition: item.partition, because: fate.because }

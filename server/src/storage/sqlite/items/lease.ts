@@ -1,6 +1,6 @@
 import { later } from '../../../core/instant.ts'
 import type { Leased } from '../../../core/item.ts'
-import type { LeaseItems } from '../../contract/storage.ts'
+import type { LeaseItems } from '../../contract/items.ts'
 import { stepBytesMax } from '../../shared/byte-budget.ts'
 import type { Values } from '../connection/database.ts'
 import type { Transaction } from '../transaction.ts'

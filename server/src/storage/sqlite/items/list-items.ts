@@ -1,6 +1,7 @@
 import type { Instant } from '../../../core/instant.ts'
 import type { Item } from '../../../core/item.ts'
-import type { Archived, ItemOrder, ItemsQuery, ListedState } from '../../contract/storage.ts'
+import type { ArchivedItem } from '../../contract/archive.ts'
+import type { ItemOrder, ItemsQuery, ListedState } from '../../contract/items.ts'
 import { queueNotFound } from '../../shared/queue-checks.ts'
 import type { Bound, Database, Values } from '../connection/database.ts'
 import { itemColumnList, itemColumns, itemOf } from './rows.ts'
@@ -27,7 +28,7 @@ export function listItems(database: Database, query: ItemsQuery): Item[] {
   return select(database, query, 'items', itemColumnList).map((row) => itemOf(row, query.queue))
 }
 
-export function listArchive(database: Database, query: ItemsQuery): Archived[] {
+export function listArchive(database: Database, query: ItemsQuery): ArchivedItem[] {
   return select(database, query, 'archive', `${itemColumnList}, archived_at`).map((row) => ({
     item: itemOf(row, query.queue),
     archivedAt: row[itemColumns.length] as number,

@@ -1,5 +1,5 @@
 import { later } from '../../../core/instant.ts'
-import type { Import, Imported, Produce, Produced } from '../../contract/storage.ts'
+import type { Import, ImportResult, Produce, ProduceResult } from '../../contract/items.ts'
 import { checkSameItems, itemsDigest } from '../../shared/items-digest.ts'
 import { importedItem, producedItem } from '../../shared/new-item.ts'
 import { checkImport } from '../../shared/queue-checks.ts'
@@ -7,7 +7,7 @@ import type { QueueRow } from '../queues/queues.ts'
 import type { Transaction } from '../transaction.ts'
 import { acceptItem, insertItem } from './items.ts'
 
-export function produce(transaction: Transaction, command: Produce): Produced {
+export function produce(transaction: Transaction, command: Produce): ProduceResult {
   const { book, tally } = transaction
   const known = book.at(command.queue, command.partition)
   const digest = command.once ? itemsDigest(command.items) : ''
@@ -35,7 +35,7 @@ function findKey(
   command: Produce,
   once: Once,
   digest: string,
-): Produced | undefined {
+): ProduceResult | undefined {
   const sql = 'select partition, ids, digest from produce_keys where queue_id = ? and key = ? and until > ?'
   const row = database.get(sql, known.id, once.key, command.now)
   if (row === undefined) return undefined
@@ -75,7 +75,7 @@ function keepKey(
   )
 }
 
-export function importItems(transaction: Transaction, command: Import): Imported[] {
+export function importItems(transaction: Transaction, command: Import): ImportResult[] {
   const { book, tally } = transaction
   const known = book.at(command.queue, command.partition)
   checkImport(known.queue, command.items)
@@ -87,6 +87,6 @@ export function importItems(transaction: Transaction, command: Import): Imported
     if (acceptItem(transaction, known, item)) return { id: item.id, ...times }
     const sql = 'select root_id from items where queue_id = ? and source_id = ?'
     const there = transaction.database.array(sql, known.id, item.sourceId)
-    return { id: null, thereId: there?.[0] as string, ...times }
+    return { id: null, existingId: there?.[0] as string, ...times }
   })
 }

@@ -1,5 +1,6 @@
 import { guardedClass } from '../../../core/letter-class.ts'
-import type { Clear, Delete, ListedState, Results } from '../../contract/storage.ts'
+import type { Clear, Delete, ListedState } from '../../contract/items.ts'
+import type { Results } from '../../contract/storage.ts'
 import { queueEntries, removalDetails } from '../../shared/audit-entries.ts'
 import { stepOf } from '../../shared/byte-budget.ts'
 import { checkOpenLetters } from '../../shared/queue-checks.ts'

@@ -1,7 +1,15 @@
 import type { Leased } from '../../../core/item.ts'
 import { isRedriving } from '../../../core/letter.ts'
 import { complete as completed, giveBack, unlease as unleasedItem } from '../../../core/transitions.ts'
-import type { Change, Complete, Extend, Refusal, Retry, Settled, Unlease } from '../../contract/storage.ts'
+import type {
+  Complete,
+  Extend,
+  ItemChange,
+  Retry,
+  SettleRefusal,
+  SettleResult,
+  Unlease,
+} from '../../contract/items.ts'
 import type { Values } from '../connection/database.ts'
 import type { QueueRow } from '../queues/queues.ts'
 import type { Transaction } from '../transaction.ts'
@@ -15,7 +23,7 @@ const lightSql = `select rowid, state, created_at, lease_deadline,
   from items where queue_id = ? and partition = ? and id = ?`
 const deleteSql = 'delete from items where rowid = ?'
 
-export function complete(transaction: Transaction, command: Complete): Settled {
+export function complete(transaction: Transaction, command: Complete): SettleResult {
   const { database, book, tally } = transaction
   const known = book.at(command.queue, command.partition)
   const rows = command.ids.map((id) => database.array(lightSql, known.id, command.partition, id))
@@ -26,7 +34,7 @@ export function complete(transaction: Transaction, command: Complete): Settled {
     )
   }
   const place = { queue: command.queue, partition: command.partition }
-  const changes = rows.map((row, index): Change => {
+  const changes = rows.map((row, index): ItemChange => {
     const [rowid, , createdAt, deadline] = row as Values
     database.run(deleteSql, rowid as number)
     tally.removeLeased(known.id, place.partition, createdAt as number, deadline as number)
@@ -41,7 +49,7 @@ export function complete(transaction: Transaction, command: Complete): Settled {
   return { isSettled: true, changes }
 }
 
-export function retry(transaction: Transaction, command: Retry): Settled {
+export function retry(transaction: Transaction, command: Retry): SettleResult {
   const ids = command.items.map((item) => item.id)
   return settle(transaction, command, ids, (known, item, index) => {
     const given = command.items[index] as Retry['items'][number]
@@ -58,8 +66,8 @@ export function retry(transaction: Transaction, command: Retry): Settled {
 const extendSql = `update items set lease_deadline = ?, due_at = ?, updated_at = ?
   where queue_id = ? and partition = ? and id = ?`
 
-export function extend(transaction: Transaction, command: Extend): Settled {
-  return settle(transaction, command, command.ids, (known, item): Change => {
+export function extend(transaction: Transaction, command: Extend): SettleResult {
+  return settle(transaction, command, command.ids, (known, item): ItemChange => {
     const { deadline, now, partition } = command
     transaction.database.run(extendSql, deadline, deadline, now, known.id, partition, item.id)
     transaction.tally.leave(known.id, item)
@@ -98,10 +106,10 @@ function settle(
   { database, book }: Transaction,
   command: Readonly<{ queue: string; partition: number }>,
   ids: readonly string[],
-  act: (known: QueueRow, item: Leased, index: number) => Change,
-): Settled {
+  act: (known: QueueRow, item: Leased, index: number) => ItemChange,
+): SettleResult {
   const known = book.at(command.queue, command.partition)
-  const refused: Refusal[] = []
+  const refused: SettleRefusal[] = []
   const held: Leased[] = []
   const seen = new Set<string>()
   for (const id of ids) {

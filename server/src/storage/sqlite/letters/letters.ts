@@ -1,6 +1,7 @@
 /** What becomes of letters one by one, except how they are sent (redrive.ts) and how that ends by itself (letter-end.ts). */
 import { ksuidRangeOfUuid } from '../../../core/ksuid.ts'
 import { discardLetter, isRedriving, restoreLetter, whyNotDiscarded } from '../../../core/letter.ts'
+import type { ArchivedItem } from '../../contract/archive.ts'
 import type {
   ArchivedLettersQuery,
   DiscardLetters,
@@ -16,7 +17,6 @@ import type {
   RestoreLetters,
   RestoreResult,
 } from '../../contract/letters.ts'
-import type { Archived } from '../../contract/storage.ts'
 import { letterEntries, queueEntries } from '../../shared/audit-entries.ts'
 import { stepOf } from '../../shared/byte-budget.ts'
 import { insertAudit } from '../audit/audit.ts'
@@ -122,7 +122,7 @@ export function getLetters(
   })
 }
 
-export function getArchivedLetters(database: Database, letterIds: readonly string[]): Archived[] {
+export function getArchivedLetters(database: Database, letterIds: readonly string[]): ArchivedItem[] {
   const names = queueNames(database)
   return letterIds.flatMap((letterId) => {
     const row = database.array(archivedSql, letterId)
@@ -130,7 +130,7 @@ export function getArchivedLetters(database: Database, letterIds: readonly strin
   })
 }
 
-function archivedOf(row: Values, names: ReadonlyMap<number, string>): Archived {
+function archivedOf(row: Values, names: ReadonlyMap<number, string>): ArchivedItem {
   const item = itemOf(row, names.get(row[0] as number) ?? '')
   return { item, archivedAt: row[archivedAtPlace] as number }
 }

@@ -1,4 +1,4 @@
-import type { AcquireLock, Fence, HeldLock, ReleaseLock, RenewLock } from '../../contract/storage.ts'
+import type { AcquireLock, Fence, HeldLock, ReleaseLock, RenewLock } from '../../contract/locks.ts'
 import { lockLost } from '../../shared/lock-lost.ts'
 import type { Database } from '../connection/database.ts'
 import type { Transaction } from '../transaction.ts'

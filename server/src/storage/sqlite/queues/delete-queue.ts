@@ -1,4 +1,4 @@
-import type { DeleteQueue } from '../../contract/storage.ts'
+import type { DeleteQueue } from '../../contract/queues.ts'
 import { queueEntries, removalDetails } from '../../shared/audit-entries.ts'
 import { queueInUse } from '../../shared/queue-checks.ts'
 import { insertAudit } from '../audit/audit.ts'

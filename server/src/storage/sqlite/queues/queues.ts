@@ -2,7 +2,7 @@ import type { Instant } from '../../../core/instant.ts'
 import { nextKsuids } from '../../../core/ksuid.ts'
 import { changedQueue, newQueue, type Queue } from '../../../core/queue.ts'
 import { KnownError } from '../../../errors.ts'
-import type { CreateQueue, QueuesQuery, UpdateQueue } from '../../contract/storage.ts'
+import type { CreateQueue, QueuesQuery, UpdateQueue } from '../../contract/queues.ts'
 import {
   checkChangedTimes,
   checkDeadQueue,

@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { aFailure, anOrigin, bytes, minute, noon } from '../../../../test/make.ts'
-import type { Import, ImportedItem } from '../../contract/storage.ts'
+import type { Import, ItemToImport } from '../../contract/items.ts'
 import type { Database } from '../connection/database.ts'
 import { openFile } from '../connection/database-file.ts'
 import { verifyCounts } from '../counts/counts.ts'
@@ -17,8 +17,8 @@ afterEach(() => {
   for (const database of databases) database.close()
 })
 
-const plain: ImportedItem = { payload: bytes('{}'), origin: anOrigin(), failure: aFailure() }
-const rich: ImportedItem = {
+const plain: ItemToImport = { payload: bytes('{}'), origin: anOrigin(), failure: aFailure() }
+const rich: ItemToImport = {
   ...plain,
   sourceId: 'a',
   attempts: 3,
@@ -38,7 +38,7 @@ const rich: ImportedItem = {
   redrives: 12,
 }
 const { failure: _, ...unexplained } = plain
-const letters: readonly ImportedItem[] = [
+const letters: readonly ItemToImport[] = [
   plain,
   rich,
   { ...rich, reference: 'the same source again' },
@@ -48,7 +48,7 @@ const letters: readonly ImportedItem[] = [
 ]
 
 /** What two writers make of the same letters, sent and as they are; but for ids and what is made up by chance. */
-function stored(items: readonly ImportedItem[], send: (command: Import) => WriterCommand) {
+function stored(items: readonly ItemToImport[], send: (command: Import) => WriterCommand) {
   const database = openFile(':memory:', 'full')
   databases.push(database)
   const writer = new Writer(
@@ -92,7 +92,7 @@ describe('letters that are sent to the writer', () => {
     fc.assert(
       fc.property(fc.array(letter, { minLength: 1, maxLength: 120, size: 'max' }), (drawn) => {
         const many = drawn.map(
-          ({ source, errorClass, message, key }, index): ImportedItem => ({
+          ({ source, errorClass, message, key }, index): ItemToImport => ({
             ...plain,
             sourceId: source === null ? null : `source ${source}`,
             failure: aFailure({ errorClass, message }),
@@ -112,7 +112,7 @@ describe('letters that are sent to the writer', () => {
   })
 
   it('are waiting ones only: everything else travels as it is', () => {
-    const opOf = (item: ImportedItem) =>
+    const opOf = (item: ItemToImport) =>
       sendCommand({ op: 'import', queue: 'dead', partition: 0, items: [plain, item], now: noon }).op
     expect(opOf(rich)).toBe('import-letters')
     expect(opOf({ payload: bytes('no letter') })).toBe('import')

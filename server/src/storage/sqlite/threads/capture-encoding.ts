@@ -5,7 +5,8 @@
  */
 import { type Cause, causeOf } from '../../../core/cause.ts'
 import type { Instant } from '../../../core/instant.ts'
-import type { Command, Import, Imported, ImportedItem } from '../../contract/storage.ts'
+import type { Import, ImportResult, ItemToImport } from '../../contract/items.ts'
+import type { Command } from '../../contract/storage.ts'
 import { checkCommand } from '../../shared/check-command.ts'
 import { headersToText } from '../items/rows.ts'
 
@@ -61,7 +62,7 @@ export function sendCommand(command: Command): WriterCommand {
 }
 
 /** Waiting, and nothing else: all that ever comes from elsewhere, but for what is imported as it was. */
-function isNewLetter(item: ImportedItem): boolean {
+function isNewLetter(item: ItemToImport): boolean {
   const { origin, lease, availableAt, givenLeaseDeadline, letterId } = item
   return (
     origin != null && lease == null && availableAt == null && givenLeaseDeadline == null && letterId == null
@@ -121,10 +122,10 @@ function sendLetters({ queue, partition, now, items }: Import): SentLetters {
 export function receiveResult(sent: WriterCommand, result: unknown): unknown {
   if (sent.op !== 'import-letters') return result
   const { createdAt, values } = result as SentImported
-  return Array.from({ length: sent.count }, (_, index): Imported => {
+  return Array.from({ length: sent.count }, (_, index): ImportResult => {
     const at = index * valuesPerImported
-    const [id, thereId] = [values[at] as string | null, values[at + 1] as string | null]
+    const [id, existingId] = [values[at] as string | null, values[at + 1] as string | null]
     const times = { createdAt, expireDeadline: values[at + 2] as Instant }
-    return thereId === null ? { id, ...times } : { id, thereId, ...times }
+    return existingId === null ? { id, ...times } : { id, existingId, ...times }
   })
 }

@@ -6,7 +6,10 @@
  */
 import type { Instant } from '../../../core/instant.ts'
 import { type ErrorCode, KnownError } from '../../../errors.ts'
+import type { AuditQuery } from '../../contract/audit.ts'
 import type { CampaignLettersQuery, CampaignsQuery } from '../../contract/campaigns.ts'
+import type { CountsQuery } from '../../contract/counts.ts'
+import type { ItemsQuery } from '../../contract/items.ts'
 import type {
   ArchivedLettersQuery,
   ArchiveQuery,
@@ -15,7 +18,8 @@ import type {
   LetterPlace,
   LettersQuery,
 } from '../../contract/letters.ts'
-import type { AuditQuery, CountsQuery, HeldLock, ItemsQuery, QueuesQuery } from '../../contract/storage.ts'
+import type { HeldLock } from '../../contract/locks.ts'
+import type { QueuesQuery } from '../../contract/queues.ts'
 import type { Unit } from '../write.ts'
 
 export type ReadCall =

@@ -1,0 +1,264 @@
+/**
+ * Items: produce, lease, settle (complete, retry, extend), and everything that happens to an item when time passes.
+ * A dead letter is an item too; the commands that only letters have are in letters.ts.
+ */
+import type { Instant } from '../../core/instant.ts'
+import type { Failure, Header, Item, Leased, Origin, Outcome, State } from '../../core/item.ts'
+import type { RetryRequest, TransitionCause } from '../../core/transitions.ts'
+import type { AuditContext } from './audit.ts'
+
+export type ItemCommand =
+  | Produce
+  | LeaseItems
+  | Complete
+  | Retry
+  | Extend
+  | Unlease
+  | Advance
+  | Import
+  | Delete
+  | Clear
+
+export type ItemResults = {
+  produce: ProduceResult
+  lease: readonly Leased[]
+  complete: SettleResult
+  retry: SettleResult
+  extend: SettleResult
+  unlease: { unleased: number }
+  advance: AdvanceResult
+  import: readonly ImportResult[]
+  delete: { removed: number }
+  clear: { removed: number; isMore: boolean }
+}
+
+export interface ItemStore {
+  listItems(query: ItemsQuery): Promise<readonly Item[]>
+  /** The next instant at which `advance` has something to do; null if there is none. */
+  nextDueAt(): Promise<Instant | null>
+}
+
+/** Stores the items in one partition, in the order given. */
+export type Produce = Readonly<{
+  op: 'produce'
+  queue: string
+  partition: number
+  items: readonly NewItem[]
+  now: Instant
+  /**
+   * Idempotent produce. A command with the key and the items of an earlier one changes nothing until `until` and has
+   * the result of the earlier one. With other items it is refused with IDEMPOTENCY_KEY_REUSED.
+   */
+  once?: Readonly<{ key: string; until: Instant }>
+}>
+
+export type NewItem = Readonly<{
+  payload: Uint8Array
+  kind?: string
+  encoding?: string
+  reference?: string
+  key?: Uint8Array | null
+  headers?: readonly Header[]
+  priority?: number
+  attemptsMax?: number
+  /** Schedules the item: it is not available before this instant. */
+  availableAt?: Instant | null
+  /** Default: now + the queue's expire time. */
+  expireDeadline?: Instant
+  /** Stores the item as leased, with its first attempt in progress. Saves a write when a leaser is waiting. */
+  lease?: Readonly<{ holder: string }>
+  /** The letter that this item is a redrive of. */
+  letterId?: string | null
+  redrives?: number
+}>
+
+export type ProduceResult = Readonly<{
+  /** In the order of the command's items. */
+  ids: readonly string[]
+  /** The partition that holds the items. For a repeat it is the partition of the first call. */
+  partition: number
+  /** The deadline of the items that were stored as leased. */
+  deadline: Instant
+  /** True: an earlier command with the same key produced the items. */
+  isRepeat: boolean
+}>
+
+/**
+ * Leases up to `holders.length` available items: highest priority first, then oldest. Item number i goes to
+ * `holders[i]`, so one command serves many waiting leasers, and each item goes to exactly one of them.
+ *
+ * A lease adds 1 to the attempts; its deadline is now + the queue's lease time. The command never waits for another
+ * caller. A paused queue gives no items. The result ends early once the payloads reach `stepBytesMax`
+ * (shared/byte-budget.ts): the caller then asks again.
+ */
+export type LeaseItems = Readonly<{
+  op: 'lease'
+  queue: string
+  partition: number
+  holders: readonly string[]
+  now: Instant
+}>
+
+/** Completes all of the ids, or none: if one id is refused, nothing is completed. Same for `Retry` and `Extend`. */
+export type Complete = Readonly<{
+  op: 'complete'
+  queue: string
+  partition: number
+  ids: readonly string[]
+  now: Instant
+}>
+
+/** Ends the lease of items whose attempt failed. The queue's policy decides whether they wait again or die. */
+export type Retry = Readonly<{
+  op: 'retry'
+  queue: string
+  partition: number
+  items: readonly Readonly<RetryRequest & { id: string }>[]
+  now: Instant
+}>
+
+/** Moves the deadline of leases. */
+export type Extend = Readonly<{
+  op: 'extend'
+  queue: string
+  partition: number
+  ids: readonly string[]
+  deadline: Instant
+  now: Instant
+}>
+
+/**
+ * Undoes leases whose items reached no worker: the items wait again with their old id and position, and the attempt
+ * is not counted. Ids that are no longer leased are skipped.
+ */
+export type Unlease = Readonly<{
+  op: 'unlease'
+  queue: string
+  partition: number
+  ids: readonly string[]
+  now: Instant
+}>
+
+export type SettleResult =
+  | Readonly<{ isSettled: true; changes: readonly ItemChange[] }>
+  | Readonly<{ isSettled: false; refused: readonly SettleRefusal[] }>
+
+/**
+ * `missing` includes items that cannot be settled: scheduled, done, dead and discarded items, and letters whose
+ * redrive is in progress. An id that is repeated in the command is `missing` the second time.
+ */
+export type SettleRefusal = Readonly<{ id: string; why: 'missing' | 'not-leased' }>
+
+/**
+ * Applies the passing of time: ends leases, expires items, promotes scheduled items, and removes done items after
+ * their retention. An item is due when `dueAt <= now`. At most `countMax` items change, earliest first, then by id.
+ * Many servers can run it at once.
+ */
+export type Advance = Readonly<{ op: 'advance'; now: Instant; countMax: number }>
+export type AdvanceResult = Readonly<{ changes: readonly ItemChange[]; isMore: boolean }>
+
+/** One change of one item. */
+export type ItemChange = Readonly<{
+  fromId: string
+  fromQueue: string
+  fromPartition: number
+  to: 'waiting' | 'scheduled' | 'leased' | 'done' | 'dead' | 'moved' | 'returned' | 'removed'
+  because: TransitionCause | 'extend'
+  /** The id after the change; null if the item was removed. `queue` and `partition` are where it is now. */
+  id: string | null
+  queue: string
+  partition: number
+  failure: Failure | null
+  /** If the item was a redrive whose letter waits for it: the outcome of that redrive. */
+  outcome?: Outcome
+}>
+
+/**
+ * Stores items as given, with a new id and creation time. An item whose source id is already in the queue is skipped.
+ * A queue that has a dead queue refuses letters with DEAD_QUEUE_INVALID.
+ */
+export type Import = Readonly<{
+  op: 'import'
+  queue: string
+  partition: number
+  items: readonly ItemToImport[]
+  now: Instant
+}>
+
+export type ItemToImport = Readonly<
+  Omit<NewItem, 'lease'> & {
+    sourceId?: string | null
+    attempts?: number
+    lease?: Readonly<{ holder: string; deadline: Instant }> | null
+    /** A lease deadline to show for an item that is not leased. */
+    givenLeaseDeadline?: Instant
+    /** An item with an origin is a dead letter. */
+    origin?: Origin | null
+    failure?: Failure | null
+    /** The failures before `failure`, newest first. */
+    history?: readonly Failure[]
+    diedAt?: Instant | null
+  }
+>
+
+export type ImportResult = Readonly<{
+  /** Null: the item was skipped, because its source id is already in the queue. */
+  id: string | null
+  /** Set for each skipped item, also for a repeat within one command: the root id of the item with that source id. */
+  existingId?: string
+  createdAt: Instant
+  expireDeadline: Instant
+}>
+
+/** Deletes items in any state. Unknown ids are skipped. */
+export type Delete = Readonly<{
+  op: 'delete'
+  queue: string
+  partition: number
+  ids: readonly string[]
+  /** The audit row has up to 1,000 of the deleted ids, and the number of deleted letters by state. */
+  trace?: AuditContext
+}>
+
+/**
+ * Deletes items of the given states, lowest ids first, at most `countMax` and up to `stepBytesMax`; call again while
+ * `isMore`. Done and dead items stay. Refused with QUEUE_HOLDS_LETTERS if it would delete letters of a queue with the
+ * class `financial`.
+ */
+export type Clear = Readonly<{
+  op: 'clear'
+  queue: string
+  partition?: number
+  isWaiting: boolean
+  isScheduled: boolean
+  isLeased: boolean
+  countMax: number
+  /** Delete letters of every class. */
+  isForced?: boolean
+  /** The audit row has the number of deleted items, and of deleted letters by state. */
+  trace?: AuditContext
+}>
+
+/** `scheduled` is waiting with an `availableAt`; `waiting` here is waiting without. */
+export type ListedState = State | 'scheduled'
+/**
+ * An order by a time that can be null (`diedAt`, `availableAt`) lists only the items that have one. Items that are
+ * equal in the order are sorted by id in the same direction.
+ */
+export type ItemOrder = 'id' | 'createdAt' | 'updatedAt' | 'diedAt' | 'availableAt' | 'priority'
+
+export type ItemsQuery = Readonly<{
+  queue: string
+  partition?: number
+  /** Default or empty: all states. */
+  states?: readonly ListedState[]
+  order?: ItemOrder
+  isDescending?: boolean
+  /** Where to start: the position of an item in the order. `isIncluded`: the list begins with that item. */
+  from?: Readonly<{ value?: number; id: string; isIncluded: boolean }>
+  /** Only these items; `countMax` still limits the result. */
+  ids?: readonly string[]
+  /** Only the letters with these root ids. Finds only items that have a source id. */
+  rootIds?: readonly string[]
+  countMax: number
+}>

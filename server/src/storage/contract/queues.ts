@@ -1,0 +1,52 @@
+/** Queues: their definition (name, partitions, policy), without their items. */
+import type { Instant } from '../../core/instant.ts'
+import type { NewQueue, PolicyChanges, Queue } from '../../core/queue.ts'
+import type { AuditContext } from './audit.ts'
+
+export type QueueCommand = CreateQueue | UpdateQueue | DeleteQueue
+
+export type QueueResults = {
+  'create-queue': Queue
+  'update-queue': Queue
+  'delete-queue': { removed: number }
+}
+
+export interface QueueStore {
+  getQueue(name: string): Promise<Queue | null>
+  /** In byte order of their names. */
+  listQueues(query: QueuesQuery): Promise<readonly Queue[]>
+}
+
+/**
+ * Refused with QUEUE_EXISTS, or with DEAD_QUEUE_INVALID if the dead queue does not exist, is the queue itself, or
+ * has a dead queue of its own.
+ */
+export type CreateQueue = Readonly<{ op: 'create-queue'; queue: NewQueue; now: Instant }>
+
+/**
+ * Refused with QUEUE_NOT_FOUND, or with DEAD_QUEUE_INVALID for the reasons of `CreateQueue` and if the queue gets a
+ * dead queue while it is itself the dead queue of another queue.
+ */
+export type UpdateQueue = Readonly<{
+  op: 'update-queue'
+  name: string
+  changes: PolicyChanges
+  now: Instant
+}>
+
+/**
+ * Deletes a queue with all its items, counts and archived items. Refused with QUEUE_IN_USE while it is the dead queue
+ * of another queue, and with QUEUE_HOLDS_LETTERS while it has open letters (waiting, in progress or DEAD) and the
+ * class `financial`.
+ */
+export type DeleteQueue = Readonly<{
+  op: 'delete-queue'
+  name: string
+  /** Delete the queue even if it holds letters. */
+  isForced?: boolean
+  /** The audit row has the number of deleted letters by state. */
+  trace?: AuditContext
+}>
+
+/** `from`: the first name to list, included. */
+export type QueuesQuery = Readonly<{ from?: string; namespace?: string; countMax: number }>
