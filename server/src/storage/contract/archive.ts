@@ -1,4 +1,7 @@
-/** The archive: items that ended, out of the way of live work. letters.ts has the commands to restore and purge letters. */
+/**
+ * The archive: items that ended, out of the way of live work. letters.ts has the commands to restore and
+ * purge letters.
+ */
 import type { Instant } from '../../core/instant.ts'
 import type { Item } from '../../core/item.ts'
 import type { EndedState } from '../../core/letter-class.ts'
@@ -18,8 +21,8 @@ export interface ArchiveStore {
 export type ArchivedItem = Readonly<{ item: Item; archivedAt: Instant }>
 
 /**
- * Moves items that ended before `endedBefore` to the archive, oldest first. One statement moves them: exactly the
- * deleted rows are inserted. Rows that another transaction has locked stay for the next run.
+ * Moves items that ended before `endedBefore` to the archive, oldest first. One statement moves them: exactly
+ * the deleted rows are inserted. Rows that another transaction has locked stay for the next run.
  *
  * The command ends after `countMax` items, or with the item whose payload reaches `stepBytesMax`
  * (shared/byte-budget.ts). `isMore`: it ended at one of these limits, so there can be more items to move.
@@ -28,9 +31,9 @@ export type Archive = Readonly<{
   op: 'archive'
   queue: string
   /**
-   * The states to archive; default: done, dead and discarded. `by-class`: the states that the queue's letter class
-   * lets leave automatically. The class is read in the transaction, so that a change of the class is effective once
-   * it is answered. The audit row has the states that were archived.
+   * The states to archive; default: done, dead and discarded. `by-class`: the states that the queue's letter
+   * class lets leave automatically. The class is read in the transaction, so that a change of the class is
+   * effective once it is answered. The audit row has the states that were archived.
    */
   states?: readonly EndedState[] | 'by-class'
   endedBefore: Instant

@@ -27,9 +27,10 @@ export type AuditRow = AuditEntry & Readonly<{ id: number }>
 export type WriteAudit = Readonly<{ op: 'audit'; entries: readonly AuditEntry[] }>
 
 /**
- * Who asked for a command and why. From it the store writes the command's audit rows, in the transaction of the
- * command and for the changes that really happened: one row for each changed letter, or one row for the queue with
- * the number of changes. A command that changes nothing writes no row.
+ * The person or program that asked for a command, and the reason. From it the store writes the command's
+ * audit rows, in the transaction of the command and for the changes that really happened: one row for each
+ * changed letter, or one row for the queue with the number of changes. A command that changes nothing writes
+ * no row.
  */
 export type AuditContext = Readonly<
   Omit<AuditEntry, 'target'> & {

@@ -1,11 +1,11 @@
 /**
- * How a store keeps campaigns: a document with a version, the frozen set of letters, and what became of each.
- * What a campaign does is decided in letters/; the store keeps it exact.
+ * Campaigns: a document with a version, a frozen set of letters, and the state of each letter of the set.
+ * letters/ decides what a campaign does; the store keeps the set and its counts exact.
  *
- * A letter of the set is `pending`, then `sent` or `skipped` when its turn came; `sent` becomes `resolved`,
- * `failed` or `unknown` in the transaction in which its redrive ends; `unknown` also when the letter itself is
- * deleted meanwhile. Of a discard `discarded` is the end.
- * Counts of the set by state change with the rows.
+ * A letter of the set starts as `pending`. When the campaign reaches it, it becomes `sent` or `skipped`. A
+ * `sent` letter becomes `resolved`, `failed` or `unknown` in the transaction in which its redrive ends; it
+ * also becomes `unknown` if it is deleted. In a campaign that discards letters, a letter goes from `pending`
+ * to `discarded`. The counts of the set by state change in the same transaction as its rows.
  */
 import type { Instant } from '../../core/instant.ts'
 import type { LetterCursor, LetterFilter } from './letters.ts'
@@ -21,21 +21,25 @@ export type CampaignResults = {
 
 export interface CampaignStore {
   getCampaign(id: string): Promise<StoredCampaign | null>
-  /** Newest first by id. */
+  /** Newest first, by id. */
   listCampaigns(query: CampaignsQuery): Promise<readonly StoredCampaign[]>
   /** In the order of the set. */
   listCampaignLetters(query: CampaignLettersQuery): Promise<readonly CampaignLetter[]>
 }
 
-/** Everything that letters/ knows of a campaign, as JSON. `state` is also a column, to find what is to be done. */
+/** Everything that letters/ knows of a campaign, as JSON. */
 export type CampaignDocument = Readonly<Record<string, unknown>>
+
 export type StoredCampaign = Readonly<{
   id: string
+  /** Grows by 1 with each `put-campaign`. */
   version: number
+  /** Also in the document. A column of its own, so that campaigns can be found by state. */
   state: string
   document: CampaignDocument
   counts: CampaignCounts
 }>
+
 export const campaignLetterStates = [
   'pending',
   'sent',
@@ -48,7 +52,10 @@ export const campaignLetterStates = [
 export type CampaignLetterState = (typeof campaignLetterStates)[number]
 export type CampaignCounts = Readonly<Record<CampaignLetterState, number>>
 
-/** Stored when the version is the one that is there (0: a new one); it is one more afterwards. */
+/**
+ * Stores the campaign if its stored version is `version` (0: it does not exist yet), and adds 1 to the
+ * version.
+ */
 export type PutCampaign = Readonly<{
   op: 'put-campaign'
   id: string
@@ -56,15 +63,15 @@ export type PutCampaign = Readonly<{
   state: string
   document: CampaignDocument
   /**
-   * Both backends: when it cannot be put because the version is another, the whole write is rejected with CAMPAIGN_CHANGED.
-   * So a step sends nothing for a campaign that somebody paused a moment before.
+   * Reject the whole write with CAMPAIGN_CHANGED if the stored version is another one. So a step sends no
+   * letter for a campaign that was paused in the meantime.
    */
   isRequired?: boolean
 }>
 
 /**
- * Adds the next letters that match to the set, in the order of their death, oldest first. Letters that are
- * in it already are passed over. Looks at no more than `lookMax`.
+ * Adds the next matching letters to the set, in the order of their death, oldest first. Letters that are
+ * already in the set are skipped. Looks at no more than `lookMax` letters.
  */
 export type FreezeLetters = Readonly<{
   op: 'freeze-letters'
@@ -74,24 +81,34 @@ export type FreezeLetters = Readonly<{
   countMax: number
   lookMax: number
 }>
+/** `next`: where the next command continues; null if no more letters match. */
 export type FreezeResult = Readonly<{ added: number; looked: number; next: LetterCursor | null }>
-/** In the order given; ids that are no letters are `skipped` with `missing` when their turn comes. */
+
+/**
+ * Adds letters to the set in the order given. An id that is no letter becomes `skipped` with the reason
+ * `missing` when the campaign reaches it.
+ */
 export type FreezeIds = Readonly<{ op: 'freeze-ids'; campaignId: string; letterIds: readonly string[] }>
-/** Pending ones that will not be sent: a cancelled campaign ends its set. Lowest places first. */
+
+/** Skips pending letters, lowest places first: the rest of the set of a campaign that was cancelled. */
 export type SkipLetters = Readonly<{ op: 'skip-letters'; campaignId: string; why: string; countMax: number }>
 
 export type CampaignsQuery = Readonly<{ states?: readonly string[]; beforeId?: string; countMax: number }>
+
 export type CampaignLettersQuery = Readonly<{
   campaignId: string
   states?: readonly CampaignLetterState[]
   afterPlace?: number
   countMax: number
 }>
-/** `why`: of one that was skipped. `at`: when it ended or was skipped; when it was sent its redrive says. */
+
 export type CampaignLetter = Readonly<{
+  /** The position in the set, starting at 1. */
   place: number
   letterId: string
   state: CampaignLetterState
+  /** The reason why the letter was skipped; empty in every other state. */
   why: string
+  /** When the redrive ended or the letter was skipped. The redrive record has the time when it was sent. */
   at: Instant | null
 }>

@@ -4,19 +4,21 @@ import type { Difference } from './difference.ts'
 import type { HeldLock } from './locks.ts'
 
 export interface CountStore {
-  /** Exact, one entry per partition. The cost depends on the number of partitions, not on the number of items. */
+  /**
+   * Exact, one entry per partition. The cost depends on the number of partitions, not on the number of items.
+   */
   counts(query: CountsQuery): Promise<readonly PartitionCounts[]>
 
   /**
-   * Compares every count with the rows that it counts, and checks conservation. Empty if all counts are right.
-   * Arrivals per hour are only checked for being too low: letters that are gone, or that failed again, were counted
-   * as arrivals too, and no row shows them any more.
+   * Compares every count with the rows that it counts, and checks conservation. Empty if all counts are
+   * right. Arrivals per hour are only checked for being too low: letters that are gone, or that failed again,
+   * were counted as arrivals too, and no row shows them any more.
    */
   verify(): Promise<readonly Difference[]>
   /**
-   * `verify`, then corrects the counts. A returned difference is drift, which means that there is a defect to find.
-   * Rejects with LOCK_LOST, and corrects nothing, if `lock` is no longer held. Arrivals are neither compared nor
-   * corrected, because no row shows which of them are missing.
+   * `verify`, then corrects the counts. A returned difference is drift, which means that there is a defect to
+   * find. Rejects with LOCK_LOST, and corrects nothing, if `lock` is no longer held. Arrivals are neither
+   * compared nor corrected, because no row shows which of them are missing.
    */
   reconcile(lock?: HeldLock): Promise<readonly Difference[]>
 }

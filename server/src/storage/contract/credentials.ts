@@ -1,22 +1,24 @@
 export type Credentials = Readonly<{ user: string; password: string }>
 
 /**
- * Where a store's user and password come from. They may change while the server runs: a password is
- * rotated, leased credentials come to the end of their lease.
+ * Where a store gets its user and password. They can change while the server runs: a password is rotated, or
+ * the lease of leased credentials ends.
  */
 export interface CredentialSource {
-  /** What a new connection must use. Ask again for every connection: an older answer may be refused. */
+  /**
+   * The credentials for a new connection. Ask again for every connection: older credentials can be refused.
+   */
   current(): Promise<Credentials>
 
   /**
-   * Tells when new credentials took the place of the old ones. The old ones still work then, and for a
-   * while after, so that what is under way can finish. Returns the way to stop listening.
+   * Calls the listener when new credentials replace the old ones. The old credentials still work for a while,
+   * so that work in progress can finish. Returns a function that stops listening.
    */
   onReplaced(listener: (credentials: Credentials) => void): () => void
 
-  /** Says that the store refused these. The next `current` then tries to get others. */
+  /** Reports that the store refused these credentials. The next `current` then tries to get others. */
   rejected?(credentials: Credentials): void
 
-  /** Gives back what is leased. Only after the last connection is closed. */
+  /** Revokes leased credentials. Call it only after the last connection is closed. */
   close(): Promise<void>
 }

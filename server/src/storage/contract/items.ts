@@ -1,6 +1,6 @@
 /**
- * Items: produce, lease, settle (complete, retry, extend), and everything that happens to an item when time passes.
- * A dead letter is an item too; the commands that only letters have are in letters.ts.
+ * Items: produce, lease, settle (complete, retry, extend), and everything that happens to an item when time
+ * passes. A dead letter is an item too; the commands that only letters have are in letters.ts.
  */
 import type { Instant } from '../../core/instant.ts'
 import type { Failure, Header, Item, Leased, Origin, Outcome, State } from '../../core/item.ts'
@@ -46,8 +46,8 @@ export type Produce = Readonly<{
   items: readonly NewItem[]
   now: Instant
   /**
-   * Idempotent produce. A command with the key and the items of an earlier one changes nothing until `until` and has
-   * the result of the earlier one. With other items it is refused with IDEMPOTENCY_KEY_REUSED.
+   * Idempotent produce. A command with the key and the items of an earlier one changes nothing until `until`
+   * and has the result of the earlier one. With other items it is refused with IDEMPOTENCY_KEY_REUSED.
    */
   once?: Readonly<{ key: string; until: Instant }>
 }>
@@ -65,7 +65,9 @@ export type NewItem = Readonly<{
   availableAt?: Instant | null
   /** Default: now + the queue's expire time. */
   expireDeadline?: Instant
-  /** Stores the item as leased, with its first attempt in progress. Saves a write when a leaser is waiting. */
+  /**
+   * Stores the item as leased, with its first attempt in progress. Saves a write when a leaser is waiting.
+   */
   lease?: Readonly<{ holder: string }>
   /** The letter that this item is a redrive of. */
   letterId?: string | null
@@ -87,8 +89,8 @@ export type ProduceResult = Readonly<{
  * Leases up to `holders.length` available items: highest priority first, then oldest. Item number i goes to
  * `holders[i]`, so one command serves many waiting leasers, and each item goes to exactly one of them.
  *
- * A lease adds 1 to the attempts; its deadline is now + the queue's lease time. The command never waits for another
- * caller. A paused queue gives no items. The result ends early once the payloads reach `stepBytesMax`
+ * A lease adds 1 to the attempts; its deadline is now + the queue's lease time. The command never waits for
+ * another caller. A paused queue gives no items. The result ends early once the payloads reach `stepBytesMax`
  * (shared/byte-budget.ts): the caller then asks again.
  */
 export type LeaseItems = Readonly<{
@@ -99,7 +101,10 @@ export type LeaseItems = Readonly<{
   now: Instant
 }>
 
-/** Completes all of the ids, or none: if one id is refused, nothing is completed. Same for `Retry` and `Extend`. */
+/**
+ * Completes all of the ids, or none: if one id is refused, nothing is completed. Same for `Retry` and
+ * `Extend`.
+ */
 export type Complete = Readonly<{
   op: 'complete'
   queue: string
@@ -108,7 +113,9 @@ export type Complete = Readonly<{
   now: Instant
 }>
 
-/** Ends the lease of items whose attempt failed. The queue's policy decides whether they wait again or die. */
+/**
+ * Ends the lease of items whose attempt failed. The queue's policy decides whether they wait again or die.
+ */
 export type Retry = Readonly<{
   op: 'retry'
   queue: string
@@ -128,8 +135,8 @@ export type Extend = Readonly<{
 }>
 
 /**
- * Undoes leases whose items reached no worker: the items wait again with their old id and position, and the attempt
- * is not counted. Ids that are no longer leased are skipped.
+ * Undoes leases whose items reached no worker: the items wait again with their old id and position, and the
+ * attempt is not counted. Ids that are no longer leased are skipped.
  */
 export type Unlease = Readonly<{
   op: 'unlease'
@@ -144,15 +151,15 @@ export type SettleResult =
   | Readonly<{ isSettled: false; refused: readonly SettleRefusal[] }>
 
 /**
- * `missing` includes items that cannot be settled: scheduled, done, dead and discarded items, and letters whose
- * redrive is in progress. An id that is repeated in the command is `missing` the second time.
+ * `missing` includes items that cannot be settled: scheduled, done, dead and discarded items, and letters
+ * whose redrive is in progress. An id that is repeated in the command is `missing` the second time.
  */
 export type SettleRefusal = Readonly<{ id: string; why: 'missing' | 'not-leased' }>
 
 /**
- * Applies the passing of time: ends leases, expires items, promotes scheduled items, and removes done items after
- * their retention. An item is due when `dueAt <= now`. At most `countMax` items change, earliest first, then by id.
- * Many servers can run it at once.
+ * Applies the passing of time: ends leases, expires items, promotes scheduled items, and removes done items
+ * after their retention. An item is due when `dueAt <= now`. At most `countMax` items change, earliest first,
+ * then by id. Many servers can run it at once.
  */
 export type Advance = Readonly<{ op: 'advance'; now: Instant; countMax: number }>
 export type AdvanceResult = Readonly<{ changes: readonly ItemChange[]; isMore: boolean }>
@@ -174,8 +181,8 @@ export type ItemChange = Readonly<{
 }>
 
 /**
- * Stores items as given, with a new id and creation time. An item whose source id is already in the queue is skipped.
- * A queue that has a dead queue refuses letters with DEAD_QUEUE_INVALID.
+ * Stores items as given, with a new id and creation time. An item whose source id is already in the queue is
+ * skipped. A queue that has a dead queue refuses letters with DEAD_QUEUE_INVALID.
  */
 export type Import = Readonly<{
   op: 'import'
@@ -204,7 +211,10 @@ export type ItemToImport = Readonly<
 export type ImportResult = Readonly<{
   /** Null: the item was skipped, because its source id is already in the queue. */
   id: string | null
-  /** Set for each skipped item, also for a repeat within one command: the root id of the item with that source id. */
+  /**
+   * Set for each skipped item, also for a repeat within one command: the root id of the item with that source
+   * id.
+   */
   existingId?: string
   createdAt: Instant
   expireDeadline: Instant
@@ -221,9 +231,9 @@ export type Delete = Readonly<{
 }>
 
 /**
- * Deletes items of the given states, lowest ids first, at most `countMax` and up to `stepBytesMax`; call again while
- * `isMore`. Done and dead items stay. Refused with QUEUE_HOLDS_LETTERS if it would delete letters of a queue with the
- * class `financial`.
+ * Deletes items of the given states, lowest ids first, at most `countMax` and up to `stepBytesMax`; call
+ * again while `isMore`. Done and dead items stay. Refused with QUEUE_HOLDS_LETTERS if it would delete letters
+ * of a queue with the class `financial`.
  */
 export type Clear = Readonly<{
   op: 'clear'
@@ -242,8 +252,8 @@ export type Clear = Readonly<{
 /** `scheduled` is waiting with an `availableAt`; `waiting` here is waiting without. */
 export type ListedState = State | 'scheduled'
 /**
- * An order by a time that can be null (`diedAt`, `availableAt`) lists only the items that have one. Items that are
- * equal in the order are sorted by id in the same direction.
+ * An order by a time that can be null (`diedAt`, `availableAt`) lists only the items that have one. Items
+ * that are equal in the order are sorted by id in the same direction.
  */
 export type ItemOrder = 'id' | 'createdAt' | 'updatedAt' | 'diedAt' | 'availableAt' | 'priority'
 

@@ -1,9 +1,9 @@
 /**
- * Cluster-wide locks with fencing. Each new holder gets a larger token. A write that contains `fence` is rejected
- * with LOCK_LOST unless its token is still the newest, so safety never depends on clocks.
+ * Cluster-wide locks with fencing. Each new holder gets a larger token. A write that contains `fence` is
+ * rejected with LOCK_LOST unless its token is still the newest, so safety never depends on clocks.
  *
- * Another owner can take over a lock whose deadline has passed (`deadline <= now`); until then its holder can still
- * act. An owner that acquires its own lock again gets a new token, and the old token is lost.
+ * Another owner can take over a lock whose deadline has passed (`deadline <= now`); until then its holder can
+ * still act. An owner that acquires its own lock again gets a new token, and the old token is lost.
  */
 import type { Instant } from '../../core/instant.ts'
 

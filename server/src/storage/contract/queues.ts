@@ -18,14 +18,14 @@ export interface QueueStore {
 }
 
 /**
- * Refused with QUEUE_EXISTS, or with DEAD_QUEUE_INVALID if the dead queue does not exist, is the queue itself, or
- * has a dead queue of its own.
+ * Refused with QUEUE_EXISTS, or with DEAD_QUEUE_INVALID if the dead queue does not exist, is the queue
+ * itself, or has a dead queue of its own.
  */
 export type CreateQueue = Readonly<{ op: 'create-queue'; queue: NewQueue; now: Instant }>
 
 /**
- * Refused with QUEUE_NOT_FOUND, or with DEAD_QUEUE_INVALID for the reasons of `CreateQueue` and if the queue gets a
- * dead queue while it is itself the dead queue of another queue.
+ * Refused with QUEUE_NOT_FOUND, or with DEAD_QUEUE_INVALID for the reasons of `CreateQueue` and if the queue
+ * gets a dead queue while it is itself the dead queue of another queue.
  */
 export type UpdateQueue = Readonly<{
   op: 'update-queue'
@@ -35,9 +35,9 @@ export type UpdateQueue = Readonly<{
 }>
 
 /**
- * Deletes a queue with all its items, counts and archived items. Refused with QUEUE_IN_USE while it is the dead queue
- * of another queue, and with QUEUE_HOLDS_LETTERS while it has open letters (waiting, in progress or DEAD) and the
- * class `financial`.
+ * Deletes a queue with all its items, counts and archived items. Refused with QUEUE_IN_USE while it is the
+ * dead queue of another queue, and with QUEUE_HOLDS_LETTERS while it has open letters (waiting, in progress
+ * or DEAD) and the class `financial`.
  */
 export type DeleteQueue = Readonly<{
   op: 'delete-queue'

@@ -1,18 +1,19 @@
 /**
- * The contract of a store. Start here to learn what storage does; each domain has its own file beside this one.
- * SQLite and PostgreSQL implement the contract, and one conformance suite (server/test/conformance) tests both.
+ * The contract of a store. Start here to learn what storage does; each domain has its own file beside this
+ * one. SQLite and PostgreSQL implement the contract, and one conformance suite (server/test/conformance)
+ * tests both.
  *
  * Every change is a **command**. `write` takes a list of commands and runs them in one transaction, in order:
- * all of them are durable when the promise resolves, and none of them took effect when it rejects. Neighbouring
- * commands of one kind are executed as one batch, so 256 callers cost one statement, not 256. A single call is a
- * list of one.
+ * all of them are durable when the promise resolves, and none of them took effect when it rejects.
+ * Neighbouring commands of one kind are executed as one batch, so 256 callers cost one statement, not 256. A
+ * single call is a list of one.
  *
  * A command that cannot be executed (unknown queue, lost lock) rejects the whole write with a KnownError.
  * `complete`, `retry` and `extend` can also be refused one by one: the result of a refused command gives the
  * reason, the command changed nothing, and the other commands of the list take effect.
  *
- * core/transitions.ts decides the next state of each item; a store calls it inside the transaction. Every count
- * changes in the same transaction as the rows that it counts.
+ * core/transitions.ts decides the next state of each item; a store calls it inside the transaction. Every
+ * count changes in the same transaction as the rows that it counts.
  */
 import type { ArchiveCommand, ArchiveResults, ArchiveStore } from './archive.ts'
 import type { AuditCommand, AuditResults, AuditStore } from './audit.ts'
@@ -37,8 +38,8 @@ export interface Storage
   write<const C extends readonly Command[]>(commands: C): Promise<ResultsOf<C>>
 
   /**
-   * Notifies the other servers on this store that items of these queues became available. A notification can be
-   * lost, so servers also look at their queues periodically.
+   * Notifies the other servers on this store that items of these queues became available. A notification can
+   * be lost, so servers also look at their queues periodically.
    */
   announce(queues: readonly string[]): Promise<void>
   /** Calls the listener for each announcement of another server. Returns a function that stops listening. */
