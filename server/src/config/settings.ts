@@ -3,8 +3,8 @@ import { boolean, bytes, choice, duration, integer, secret, string } from './set
 import { maskStore } from './store-text.ts'
 
 /**
- * The table of all settings: name, type, default, bounds and sentence. The name is the one in redrive.yaml;
- * the flag and the environment variable are derived from it (`log.level`: `--log-level`, `REDRIVE_LOG_LEVEL`).
+ * The table of all settings: name, type, default, bounds and sentence. The name is used in redrive.yaml; the
+ * flag and the environment variable are derived from it (`log.level`: `--log-level`, `REDRIVE_LOG_LEVEL`).
  *
  * In code a duration is a number of whole milliseconds and a size a number of whole bytes.
  */
