@@ -1,4 +1,4 @@
-/** Finding archived letters within a time. */
+/** Finds archived letters within a time limit. */
 import type { ArchivePage, ListedArchived } from '../storage/contract/letters.ts'
 import type { Storage } from '../storage/contract/storage.ts'
 import type { ArchiveSearch } from './letters.ts'

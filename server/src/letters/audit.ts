@@ -2,7 +2,7 @@ import type { Clock } from '../core/instant.ts'
 import type { Trace } from '../engine/engine.ts'
 import type { AuditContext, AuditEntry, WriteAudit } from '../storage/contract/audit.ts'
 
-/** Who acts when nobody does: what a person wrote down before as a policy. */
+/** The actor of automatic actions: a policy that a person configured. */
 export const policyTrace: Trace = { actor: 'policy', reason: '', requestId: '' }
 
 export type Action =
@@ -22,7 +22,7 @@ export type Action =
   | 'campaign.cancel'
   | 'campaign.halt'
 
-/** For a command whose rows the store writes, from what really happened. */
+/** For commands whose audit rows the store writes, because only the store knows which letters changed. */
 export function actOf(
   clock: Clock,
   { actor, reason, requestId }: Trace,
@@ -32,7 +32,7 @@ export function actOf(
   return { at: clock.now(), actor, action, reason, requestId, details }
 }
 
-/** For the same write as the change, so that there is neither without the other. */
+/** An audit command for the same write as the change, so that both are committed or neither. */
 export function auditOf(
   clock: Clock,
   trace: Trace,

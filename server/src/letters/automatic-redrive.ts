@@ -1,6 +1,6 @@
 /**
- * Sends letters back by themselves, where the policy of their dead queue says so and their time has come. Safe on many
- * servers: whether a letter is still due is decided in the transaction that sends it.
+ * Redrives letters automatically when the policy of their dead queue is `auto` and they are due. Safe on
+ * several servers at once: the transaction that sends a letter decides whether it is still due.
  */
 import { type Clock, type Instant, usPerSecond } from '../core/instant.ts'
 import type { Item } from '../core/item.ts'
@@ -12,30 +12,30 @@ import type { Storage } from '../storage/contract/storage.ts'
 import { actOf, policyTrace } from './audit.ts'
 import { type LettersLog, stepLettersMax } from './parts.ts'
 import { noticed } from './redrive.ts'
-import { countTogether } from './step-size.ts'
+import { countFitting } from './step-size.ts'
 
 const queuesPerRead = 1_000
-/** So long it may take until a changed policy is seen. */
+/** How long the list of automatic queues is cached, and thus how late a changed policy can be noticed. */
 const queuesKnownUs = 5 * usPerSecond
-/** Letters that are due and cannot be sent (their queue is gone) are not tried all the time. */
+/** Wait before a due letter that cannot be sent (for example because its queue is gone) is tried again. */
 const stuckRestUs = 60 * usPerSecond
-/** Nor so many of a dead queue that it would have nothing else to do: beyond 30,000 each is tried more rarely. */
+/** Limit for retries of such letters per dead queue: above 30,000 letters, each is tried less often. */
 const stuckPerSecondMax = 500
 const stuckRestUsMax = 3_600 * usPerSecond
 
 /**
- * How far this server got with the due letters of a dead queue. Only so that it need not begin anew each time: whether
- * a letter is due, and when again, is in the store.
+ * How far this server got with the due letters of a dead queue. Only an optimisation, so that a pass does not
+ * start from the first letter each time: the store knows whether a letter is due.
  */
 type Sweep = {
-  /** The last letter that was looked at; null: it begins. */
+  /** The last letter that was examined; null: start with the first. */
   after: LetterCursor | null
-  /** Some were sent or put off since it began. */
+  /** Letters were sent or postponed since the sweep started. */
   hasChanged: boolean
-  /** When those are due again that were put off last. */
+  /** When the letters that were postponed last become due again. */
   restUntil: Instant
-  /** When the log was last told of such letters. */
-  toldAt: Instant
+  /** When such letters were last logged. */
+  loggedAt: Instant
 }
 type Stuck = Extract<RedriveResult, { isStarted: false }>
 
@@ -45,12 +45,12 @@ export function createAutoPass(
   const { storage, engine, clock, log } = parts
   const sweeps = new Map<string, Sweep>()
 
-  /** `replanned`: whose policy was changed, and whose letters are to be told. */
+  /** `replanned`: queues whose policy changed and whose letters need a new plan. */
   type Known = Readonly<{ automatic: readonly string[]; replanned: Set<string>; at: Instant }>
   let known: Known | undefined
 
-  /** The dead queues whose policy says so; all queues are read for that, so not with every pass. */
-  const autoQueues = async (isFresh: boolean): Promise<Known> => {
+  /** Returns the queues with an `auto` policy. Cached, because it reads all queues. */
+  const readAutomaticQueues = async (isFresh: boolean): Promise<Known> => {
     const now = clock.now()
     if (!isFresh && known !== undefined && now >= known.at && now < known.at + queuesKnownUs) return known
     const automatic: string[] = []
@@ -67,7 +67,7 @@ export function createAutoPass(
       }
       const last = queues.at(-1)
       if (last === undefined || queues.length < queuesPerRead) break
-      // The smallest name after it.
+      // The smallest possible name after the last one.
       from = `${last.name}\u0001`
     }
     const current = new Set(automatic)
@@ -76,7 +76,7 @@ export function createAutoPass(
     return known
   }
 
-  /** Tells the next letters of a dead queue that its policy was changed; whether there are more. */
+  /** Plans the next letters of a queue by its changed policy; true if more are left. */
   const replan = async (queue: string): Promise<boolean> => {
     const trace = actOf(clock, policyTrace, 'letter.exhaust', {})
     const command = {
@@ -90,15 +90,15 @@ export function createAutoPass(
       const [{ isMore }] = await storage.write([command])
       return isMore
     } catch (error) {
-      // Deleted meanwhile, with its letters.
+      // The queue was deleted in the meantime, with its letters.
       if (error instanceof KnownError && error.code === 'QUEUE_NOT_FOUND') return false
       throw error
     }
   }
 
   /**
-   * They are due again in a minute; of very many some later, so that they are not due all at once again. What used up its
-   * redrives is DEAD. Whether anything changed.
+   * Postpones letters by a minute, or longer if there are very many, so that they do not all become due at
+   * once. Letters without redrives left become DEAD. Returns true if anything changed.
    */
   const postpone = async (queue: string, sweep: Sweep, stuck: readonly Stuck[], now: Instant) => {
     const paceUs = Math.ceil((stuck.length / stuckPerSecondMax) * usPerSecond)
@@ -109,14 +109,14 @@ export function createAutoPass(
     const [{ postponed, exhausted }] = await storage.write([command])
     if (postponed === 0) return exhausted > 0
     sweep.restUntil = until
-    if (now < sweep.toldAt + stuckRestUs) return true
-    sweep.toldAt = now
+    if (now < sweep.loggedAt + stuckRestUs) return true
+    sweep.loggedAt = now
     const why = stuck.find((each) => each.why !== 'exhausted')?.why
-    log.warn({ queue, letters: postponed, why }, 'letters are due and cannot be sent back')
+    log.warn({ queue, letters: postponed, why }, 'due letters cannot be redriven; they are tried again later')
     return true
   }
 
-  /** Sends what can be sent of one page, and puts the rest off; whether anything came of it. */
+  /** Sends the letters of a page that can be sent and postpones the rest; true if anything changed. */
   const redrive = async (queue: string, sweep: Sweep, letters: readonly Item[], now: Instant) => {
     if (letters.length === 0) return false
     const sum = { action: 'letters.auto-redrive', target: queue }
@@ -133,15 +133,15 @@ export function createAutoPass(
       },
     ])
     engine.noticeItems(noticed(redriven))
-    const stuck = redriven.flatMap((each) => (each.isStarted || !isForLong(each.why) ? [] : [each]))
-    // Killed before that, they are still due: somebody tries again, and then puts them off.
-    const isPutOff = stuck.length > 0 && (await postpone(queue, sweep, stuck, now))
-    return isPutOff || redriven.some(({ isStarted }) => isStarted)
+    const stuck = redriven.flatMap((each) => (each.isStarted || !isPermanentRefusal(each.why) ? [] : [each]))
+    // After a crash here the letters are still due: the next pass tries them again and postpones them.
+    const isPostponed = stuck.length > 0 && (await postpone(queue, sweep, stuck, now))
+    return isPostponed || redriven.some(({ isStarted }) => isStarted)
   }
 
-  /** The next page of a dead queue, the oldest first; whether there may be more. */
+  /** Processes the next page of due letters, oldest first; true if there may be more. */
   const redriveDue = async (queue: string): Promise<boolean> => {
-    const sweep = sweeps.get(queue) ?? { after: null, hasChanged: false, restUntil: 0, toldAt: 0 }
+    const sweep = sweeps.get(queue) ?? { after: null, hasChanged: false, restUntil: 0, loggedAt: 0 }
     sweeps.set(queue, sweep)
     const now = clock.now()
     const { letters, next } = await storage.listLetters({
@@ -153,7 +153,7 @@ export function createAutoPass(
       bytes: 'none',
       ...(sweep.after !== null && { after: sweep.after }),
     })
-    const count = await countTogether(
+    const count = await countFitting(
       storage,
       letters.map(({ rootId }) => rootId),
     )
@@ -163,13 +163,14 @@ export function createAutoPass(
     const isCut = count < letters.length && last !== undefined
     sweep.after = isCut ? { value: last.diedAt ?? 0, id: last.id } : next
     sweep.hasChanged = hasChanged && sweep.after !== null
-    // What came due meanwhile before its place is looked for at once; but where nothing changes not over and over.
+    // Letters before this position may have become due during the sweep, so start again, unless nothing
+    // changed.
     return sweep.after !== null || (hasChanged && !isWhole)
   }
 
   return async ({ isFresh = false } = {}) => {
     let isMore = false
-    const { automatic, replanned } = await autoQueues(isFresh)
+    const { automatic, replanned } = await readAutomaticQueues(isFresh)
     for (const queue of replanned) {
       if (await replan(queue)) isMore = true
       else replanned.delete(queue)
@@ -181,7 +182,7 @@ export function createAutoPass(
   }
 }
 
-/** Not because somebody else was quicker: it stays so until a person changes something. */
-function isForLong(why: RedriveRefusal): boolean {
+/** True for refusals that last until a person changes something, not for lost races. */
+function isPermanentRefusal(why: RedriveRefusal): boolean {
   return why === 'no-target' || why === 'dead-target' || why === 'exhausted'
 }

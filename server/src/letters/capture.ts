@@ -1,8 +1,10 @@
 /**
- * The one door for letters that died elsewhere: HTTP, webhook delivery and the Kafka bridge come in here.
+ * Captures letters that died outside Redrive: the only entry point for HTTP, webhook delivery and the Kafka
+ * bridge.
  *
- * Concurrent calls for a dead queue share a transaction (storage/lane.ts). What was answered is on disk; a call
- * that failed half-way is repeated, and what is there already is answered with the letter that it is.
+ * Concurrent calls for a dead queue share a transaction (storage/shared/batch-lane.ts). A captured letter is
+ * on disk before the call resolves. A call that failed halfway can be repeated: letters that are already
+ * stored are returned with the id that they have.
  */
 import { randomUUID } from 'node:crypto'
 import type { Clock } from '../core/instant.ts'
@@ -19,59 +21,61 @@ import { stepLettersMax } from './parts.ts'
 
 export interface Capture {
   capture(queue: string, letters: readonly CapturedLetter[], trace?: Trace): Promise<readonly Captured[]>
-  /** Resolves when everything that was given is written. */
+  /** Resolves when all captures in progress are written. */
   whenIdle(): Promise<void>
 }
 
 type Step = {
   readonly weight: number
   readonly items: readonly ItemToImport[]
-  /** Of the call, with its first step. */
+  /** The audit row of the call, written with its first step. */
   readonly audit: readonly Command[]
   resolve(captured: readonly Captured[]): void
   reject(error: unknown): void
 }
-type Door = { readonly lane: Lane<Step>; readonly partitions: number; next: number }
+type CaptureLane = { readonly lane: Lane<Step>; readonly partitions: number; next: number }
 
-/** Two under way: one is written while the callers of the other come back. */
+/** One batch is written while the callers of the other one send their next letters. */
 const batchesMax = 2
 
 export function createCapture(
   parts: Readonly<{ storage: Storage; engine: Pick<Engine, 'noticeItems'>; clock: Clock }>,
 ): Capture {
   const { storage, engine, clock } = parts
-  const doors = new Map<string, Promise<Door>>()
+  const lanes = new Map<string, Promise<CaptureLane>>()
 
-  const openDoor = async (queue: string): Promise<Door> => {
+  const openLane = async (queue: string): Promise<CaptureLane> => {
     const found = await storage.getQueue(queue)
     if (found === null) throw queueNotFound(queue)
-    const door: Door = {
+    const captureLane: CaptureLane = {
       partitions: found.partitions,
       next: 0,
-      lane: new Lane<Step>({ weightMax: stepLettersMax, batchesMax }, (batch) => write(queue, door, batch)),
+      lane: new Lane<Step>({ weightMax: stepLettersMax, batchesMax }, (batch) =>
+        write(queue, captureLane, batch),
+      ),
     }
-    return door
+    return captureLane
   }
-  const doorOf = (queue: string): Promise<Door> => {
-    let door = doors.get(queue)
-    if (door === undefined) {
-      door = openDoor(queue)
-      doors.set(queue, door)
-      door.catch(() => doors.delete(queue))
+  const getLane = (queue: string): Promise<CaptureLane> => {
+    let captureLane = lanes.get(queue)
+    if (captureLane === undefined) {
+      captureLane = openLane(queue)
+      lanes.set(queue, captureLane)
+      captureLane.catch(() => lanes.delete(queue))
     }
-    return door
+    return captureLane
   }
 
-  const write = async (queue: string, door: Door, batch: readonly Step[]): Promise<void> => {
-    // Source ids are unique in the whole queue, so any partition will do, also for a repeat.
-    const partition = door.next++ % door.partitions
-    const { items, places } = withoutRepeats(batch)
+  const write = async (queue: string, captureLane: CaptureLane, batch: readonly Step[]): Promise<void> => {
+    // Source ids are unique in the whole queue, so any partition can be used, also for a repeated letter.
+    const partition = captureLane.next++ % captureLane.partitions
+    const { items, places } = mergeRepeats(batch)
     try {
       const [imported] = await storage.write([
         { op: 'import', queue, partition, items, now: clock.now() },
         ...batch.flatMap(({ audit }) => audit),
       ] as const)
-      const captured = (imported as readonly ImportResult[]).map(capturedOf)
+      const captured = (imported as readonly ImportResult[]).map(toCaptured)
       const count = captured.filter(({ isNew }) => isNew).length
       if (count > 0) engine.noticeItems([{ queue, partition, count }])
       const answered = new Set<number>()
@@ -85,10 +89,10 @@ export function createCapture(
         step.resolve(own)
       }
     } catch (error) {
-      // The queue may have been made anew, with other partitions.
-      if (error instanceof KnownError && error.status < 500) doors.delete(queue)
+      // The queue may have been deleted and created again with another number of partitions.
+      if (error instanceof KnownError && error.status < 500) lanes.delete(queue)
       const isOfOne = batch.length > 1 && error instanceof KnownError && error.status < 500
-      if (isOfOne) for (const step of batch) await write(queue, door, [step])
+      if (isOfOne) for (const step of batch) await write(queue, captureLane, [step])
       else for (const { reject } of batch) reject(error)
     }
   }
@@ -97,14 +101,14 @@ export function createCapture(
     capture: async (queue, letters, trace) => {
       if (letters.length === 0) return []
       const now = clock.now()
-      const items = letters.map(itemOf)
-      // All of them before any is stored: only the store's own trouble can end it in between.
+      const items = letters.map(toItemToImport)
+      // Check all items before storing any, so that only a failure of the store can leave the call half done.
       checkCommand({ op: 'import', queue, partition: 0, items, now })
       const put = async (
         step: readonly ItemToImport[],
         audit: readonly Command[],
       ): Promise<readonly Captured[]> => {
-        const { lane } = await doorOf(queue)
+        const { lane } = await getLane(queue)
         return new Promise((resolve, reject) => {
           lane.add({ weight: step.length, items: step, audit, resolve, reject })
         })
@@ -117,7 +121,7 @@ export function createCapture(
             ? []
             : [auditOf(clock, trace, 'letters.capture', [queue], { letters: items.length })]
         const stored = await put(step, audit).catch((error: unknown) => {
-          // The queue was made anew, with fewer partitions: its door is, too.
+          // The queue was created again with fewer partitions: use its new lane.
           if (error instanceof KnownError && error.code === 'PARTITION_NOT_FOUND') return put(step, audit)
           throw error
         })
@@ -126,14 +130,15 @@ export function createCapture(
       return captured
     },
     whenIdle: async () => {
-      for (const door of [...doors.values()]) await (await door.catch(() => undefined))?.lane.whenIdle()
+      for (const captureLane of [...lanes.values()])
+        await (await captureLane.catch(() => undefined))?.lane.whenIdle()
     },
   }
 }
 
-function itemOf(letter: CapturedLetter): ItemToImport {
+function toItemToImport(letter: CapturedLetter): ItemToImport {
   const { sourceId, origin, payload, key, headers, failure, history, diedAt } = letter
-  // A letter is found, and told from live work, by its source id: it always has one.
+  // Letters are found by their source id and distinguished from live items by it, so every letter gets one.
   const source = sourceId ?? `letter:${randomUUID()}`
   return {
     sourceId: source,
@@ -147,15 +152,15 @@ function itemOf(letter: CapturedLetter): ItemToImport {
   }
 }
 
-function capturedOf(imported: ImportResult): Captured {
+function toCaptured(imported: ImportResult): Captured {
   if (imported.id !== null) return { letterId: imported.id, isNew: true }
   if (imported.existingId === undefined)
     throw new Error('the store skipped a letter and did not say what is there')
   return { letterId: imported.existingId, isNew: false }
 }
 
-/** Each source id once, and for every letter of every step its place among them. */
-function withoutRepeats(batch: readonly Step[]): { items: ItemToImport[]; places: number[][] } {
+/** Returns each source id once, and for every letter of every step its index in that list. */
+function mergeRepeats(batch: readonly Step[]): { items: ItemToImport[]; places: number[][] } {
   const items: ItemToImport[] = []
   const placeOf = new Map<string, number>()
   const places = batch.map((step) =>

@@ -2,12 +2,12 @@ import { ksuidProblem, ksuidToUuid } from '../core/ksuid.ts'
 
 const uuidPattern = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/
 
-/** What a letter is known by. */
+/** A letter is identified by the root id: the id that its item had first. */
 export function isRootId(id: string): boolean {
   return ksuidProblem(id) === undefined
 }
 
-/** The UUID that stands for a letter, from its root id or itself; undefined for what is neither. */
+/** The UUID of a letter, from its root id or UUID; undefined for other text. */
 export function letterUuidOf(id: string): string | undefined {
   if (isRootId(id)) return ksuidToUuid(id)
   const text = id.toLowerCase()

@@ -1,6 +1,6 @@
 /**
- * What people and programs can do with dead letters. The HTTP edges, the command line and the passes of the
- * server use these functions; none of them talks to the store about letters by itself.
+ * Everything that people and programs can do with dead letters. The HTTP edges, the command line and the
+ * background passes use these functions; none of them accesses letters in the store directly.
  */
 import type { Instant } from '../core/instant.ts'
 import type { Failure, Header, Item, Origin } from '../core/item.ts'
@@ -31,77 +31,86 @@ import type {
 
 export interface Letters {
   /**
-   * Stores letters that died elsewhere. One whose source id is in the dead queue already (also as a tombstone)
-   * is answered with the letter that is there. In steps of 1,000: repeat the call after a failure.
+   * Stores letters that died outside Redrive. If the dead queue already has a letter with the same source id
+   * (also a discarded one), the result names that letter. Writes up to 1,000 letters per transaction: after a
+   * failure, repeat the whole call.
    */
   capture(queue: string, letters: readonly CapturedLetter[], trace?: Trace): Promise<readonly Captured[]>
 
-  /** By root id or UUID, live or archived; null when it is neither. */
+  /** Finds a live or archived letter by its root id or UUID; null if there is none. */
   find(id: string): Promise<LetterDetail | null>
-  /** Root ids for root ids and UUIDs; null for what is neither, or stands for no letter. */
+  /** Maps root ids and UUIDs to root ids; null for an invalid id or an unknown letter. */
   resolveIds(ids: readonly string[]): Promise<readonly (string | null)[]>
-  /** Returns when the page is full, everything was looked at, or the time is over; then `next` goes on. */
+  /** Returns when the page is full, all letters were examined, or the time is used up; `next` continues. */
   list(query: LetterSearch): Promise<LetterSearchPage>
   count(query: LetterCountsQuery): Promise<readonly LetterCount[]>
   countOpenSince(since: Instant): Promise<number>
   groups(query: GroupsQuery): Promise<readonly GroupFacts[]>
   /**
-   * Gives the slug that a letter is counted under, for these letters: that of its group, which in a queue with too
-   * many causes is not always that of its own message.
+   * Returns a function that gives the slug under which each of these letters is counted. It is the slug of
+   * the letter's group. In a queue with too many causes, that can differ from the slug of the letter's own
+   * message.
    */
   slugs(letters: readonly Item[]): Promise<(letter: Item) => string>
-  /** Whether counts can tell how many letters match, and of which kind: in a queue with too many classes not always by class. */
+  /**
+   * False if the counts cannot answer exactly: above 10,000 groups, new letters are not counted by error
+   * class.
+   */
   areCountsExact(filter: CountedFilter, by?: readonly CountedBy[]): Promise<boolean>
   groupArrivals(groupIds: readonly number[], since: Instant): Promise<readonly GroupArrivals[]>
-  /** The last archived first; returns as `list` does. */
+  /** Most recently archived first. Returns under the same conditions as `list`. */
   listArchived(query: ArchiveSearch): Promise<ArchivePage>
 
-  /** Each letter by itself: what cannot be sent says why, the others go. Each that went has its audit row. */
+  /**
+   * Partial success: returns a reason for each letter that was not sent. Each sent letter gets an audit row.
+   */
   redrive(letterIds: readonly string[], how: RedriveHow, trace: Trace): Promise<readonly RedriveResult[]>
-  /** Keeps an edited version and gives its number; `redrive` with that number sends it. */
+  /** Stores an edited version and returns its number; `redrive` with that number sends it. */
   edit(letterId: string, changes: LetterChanges, trace: Trace): Promise<number>
   discard(letterIds: readonly string[], trace: Trace): Promise<readonly DiscardResult[]>
   restore(letterIds: readonly string[], trace: Trace): Promise<readonly RestoreResult[]>
 
   readonly campaigns: Campaigns
 
-  /** The passes of the background: each does what is due now and says whether there is more. Tests call them. */
+  /**
+   * Background passes. Each does the work that is due now and returns true if more is left. Tests call them.
+   */
   readonly passes: Readonly<{
-    /** Automatic redrives. `isFresh`: by the policies as they are now, not as they were a moment ago. */
+    /** Automatic redrives. `isFresh`: read the policies again instead of using the cached ones. */
     auto(options?: Readonly<{ isFresh?: boolean }>): Promise<boolean>
-    /** One step of every campaign that is to be worked on. */
+    /** One step of every active campaign. */
     campaigns(): Promise<boolean>
-    /** Archives and purges what retention says, one batch per queue. */
+    /** Archives and purges by the retention policy, one batch per queue. */
     retention(): Promise<boolean>
   }>
-  /** All that retention says, now; gives what it did per queue. */
+  /** Applies the retention policy completely, now; returns the result per queue. */
   runRetention(options: RetentionOptions): Promise<readonly RetentionDone[]>
-  /** The same without doing it. */
+  /** Counts what `runRetention` would do, without doing it. */
   previewRetention(): Promise<readonly RetentionDone[]>
 
   close(): Promise<void>
 }
 
 export type CapturedLetter = Readonly<{
-  /** Unique in the dead queue; null: never a repeat. */
+  /** Unique in the dead queue. Null: always stored as a new letter. */
   sourceId: string | null
   origin: Origin
   payload: Uint8Array
   key: Uint8Array | null
   headers: readonly Header[]
   failure: Failure
-  /** Failures before that one, newest first. */
+  /** Earlier failures, newest first. */
   history: readonly Failure[]
   diedAt?: Instant
 }>
-/** `isNew` false: it was there already, as `letterId`. */
+/** `isNew` is false if the letter was stored before, as `letterId`. */
 export type Captured = Readonly<{ letterId: string; isNew: boolean }>
 
 export type LetterDetail = Readonly<{
   item: Item
   archivedAt: Instant | null
   edits: readonly LetterEdit[]
-  /** Newest first; actions on the letter itself and, by campaign, on the set it was in. */
+  /** Newest first: actions on the letter, and on the campaigns that it was part of. */
   audit: readonly AuditRow[]
 }>
 
@@ -111,26 +120,30 @@ export type LetterSearch = Readonly<{
   isDescending: boolean
   after?: LetterCursor
   countMax: number
-  /** With `all` there may be fewer letters than asked for, and a `next`: whole letters may be large. */
+  /** With `all`, a page can have fewer letters than requested and a `next`, because letters can be large. */
   bytes: LetterBytes
-  /** How long to search at most; default 1 s. */
+  /** Maximum search time; default 1 s. */
   msMax?: number
 }>
 export type LetterSearchPage = Readonly<{
   letters: readonly ListedLetter[]
+  /** Number of letters that were examined. */
   looked: number
-  /** Go on from here; null: there is nothing more. */
+  /** Where to continue; null if there is nothing more. */
   next: LetterCursor | null
-  /** How many match in all, where the counts can tell; null where only a search could. */
+  /** Number of all matching letters, or null if the counts cannot answer it and only a search could. */
   total: number | null
 }>
-/** `msMax`: how long to search at most; default 1 s. */
+/** `msMax`: maximum search time; default 1 s. */
 export type ArchiveSearch = Omit<ArchiveQuery, 'lookMax'> & Readonly<{ msMax?: number }>
 
 export type RedriveHow = Readonly<{
-  /** A queue; null: where each came from. */
+  /** A queue; null: the queue that each letter came from. */
   target: string | null
-  /** An edited version by its number, or a new one: kept only where the letter goes. Null: the letter as it is. */
+  /**
+   * The number of a stored edited version, or a new version, which is stored only if the letter is sent.
+   * Null: the unedited letter.
+   */
   edit: number | LetterChanges | null
   isDeadAllowed: boolean
   isCapped: boolean
@@ -140,7 +153,7 @@ export type LetterChanges = EditedLetter
 export type RetentionOptions = Readonly<{
   batchSize: number
   signal?: AbortSignal
-  /** Told of each queue when it is done. */
+  /** Called for each queue when it is finished. */
   onDone?(done: RetentionDone): void
 }>
 export type RetentionDone = Readonly<{ queue: string; archived: number; purged: number }>
@@ -148,7 +161,7 @@ export type RetentionDone = Readonly<{ queue: string; archived: number; purged: 
 export interface Campaigns {
   /** The selection as a campaign would freeze it now, without changing anything. */
   preview(spec: CampaignSpec): Promise<CampaignPreview>
-  /** Name and reason are required (`trace.reason`). Starts by itself. */
+  /** Requires a name and a reason (`trace.reason`). The campaign starts automatically. */
   create(spec: CampaignSpec, trace: Trace): Promise<Campaign>
   get(id: string): Promise<Campaign | null>
   list(query: Readonly<{ beforeId?: string; countMax: number }>): Promise<readonly Campaign[]>
@@ -156,15 +169,20 @@ export interface Campaigns {
     id: string,
     query: Readonly<{ states?: readonly CampaignLetterState[]; afterPlace?: number; countMax: number }>,
   ): Promise<readonly CampaignLetter[]>
-  /** Its speed and when it halts, from now on; its set and what happens to it stay. Refused once it has ended. */
+  /** Changes the speed and the halt conditions from now on. Rejects if the campaign has ended. */
   adjust(id: string, changes: CampaignChanges, trace: Trace): Promise<Campaign>
-  /** Sends nothing until resumed; what is under way goes on. */
+  /** Sends nothing until resumed. Redrives in progress continue. */
   pause(id: string, trace: Trace): Promise<Campaign>
-  /** After a pause or a halt; `isCanaryPassed` is implied: a person looked. */
+  /**
+   * Continues after a pause or a halt. Skips the rest of the canary phase, because a person has checked it.
+   */
   resume(id: string, trace: Trace): Promise<Campaign>
-  /** What is pending is skipped; what is under way goes on to its end. */
+  /** Skips pending letters. Redrives in progress continue to their outcome. */
   cancel(id: string, trace: Trace): Promise<Campaign>
-  /** Every change until it has ended, is gone or the signal aborts; the present state first. Goes on over a store that goes and comes back. */
+  /**
+   * Yields the current state, then every change until the campaign ends or is deleted, or the signal aborts.
+   * Keeps polling while the store is down.
+   */
   watch(id: string, signal: AbortSignal): AsyncIterable<Campaign>
 }
 
@@ -172,28 +190,28 @@ export type CampaignSpec = Readonly<{
   name: string
   action: 'redrive' | 'discard'
   selection: Readonly<{ letterIds: readonly string[] } | { filter: LetterFilter }>
-  /** Null: where each letter came from. */
+  /** Null: the queue that each letter came from. */
   target: string | null
   isDeadAllowed: boolean
-  /** Letters that are sent first; the rest waits until they ended well. 0: none. */
+  /** Number of letters to send first; the rest wait until these are resolved. 0: no canary. */
   canaryCount: number
-  /** Letters per second at most; 0: as fast as it goes. */
+  /** Maximum letters per second; 0: unlimited. */
   ratePerSecond: number
-  /** The rate grows to that over this time; 0: at once. */
+  /** Time in which the rate rises to `ratePerSecond`; 0: full rate immediately. */
   rampUs: number
-  /** Halts when, of at least `haltMin` that ended, more than this part (0 to 1) failed or are unknown. */
+  /** Halts if at least `haltMin` letters ended and more than this share (0 to 1) failed or are unknown. */
   haltRatio: number
   haltMin: number
 }>
 
-/** What a person may change of a campaign that goes on. */
+/** Properties that an operator can change while the campaign is active. */
 export type CampaignChanges = Readonly<
   Partial<Pick<CampaignSpec, 'ratePerSecond' | 'rampUs' | 'haltRatio' | 'haltMin'>>
 >
 
 /**
- * freezing → canary → running → done; `paused` by a person, `halted` by itself, `cancelled` for good. A
- * campaign is `done` when every letter of its set has its end.
+ * freezing → canary → running → done. A person can pause or cancel it; `halted` is automatic. A campaign is
+ * `done` when every letter of its set has an outcome.
  */
 export type CampaignState = 'freezing' | 'canary' | 'running' | 'paused' | 'halted' | 'cancelled' | 'done'
 export type Campaign = Readonly<{
@@ -211,16 +229,16 @@ export type Campaign = Readonly<{
   /** Letters in the frozen set; null while it is being frozen. */
   size: number | null
   counts: CampaignCounts
-  /** Sent per second over the last seconds. */
+  /** Letters sent per second, measured over the last seconds. */
   rate: number
 }>
 export type CampaignPreview = Readonly<{
-  /** Exact unless the selection has to be searched; then what was found in the time there was. */
+  /** Exact, unless the selection requires a search: then the number found within the time limit. */
   count: number
   isExact: boolean
   looked: number
   sample: readonly ListedLetter[]
-  /** Where they would go, and how many of those seen. */
+  /** Target queues, with the number of examined letters for each. */
   targets: readonly Readonly<{ queue: string; count: number }>[]
   byState: Readonly<Record<string, number>>
   warnings: readonly string[]

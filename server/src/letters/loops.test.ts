@@ -9,7 +9,7 @@ describe('the background of the letters', () => {
   const hourMs = 3_600_000
   const seldom = { autoMs: hourMs, campaignsMs: hourMs, retentionMs: hourMs }
 
-  it('goes on at once while a pass says that there is more, and then rests', async () => {
+  it('the next pass follows immediately while more is left, and after the interval otherwise', async () => {
     let steps = 0
     const campaigns = async () => ++steps < 5
     loops = createLetterLoops(
@@ -23,7 +23,7 @@ describe('the background of the letters', () => {
     expect(steps).toBe(5)
   })
 
-  it('leaves most of the time to others while retention has more to do', async () => {
+  it('retention uses at most its share of the time while more is left', async () => {
     const spans: { from: number; until: number }[] = []
     const retention = async () => {
       const from = performance.now()
@@ -45,7 +45,7 @@ describe('the background of the letters', () => {
     }
   })
 
-  it('tells of what fails, once in a row, and tries again after its rest', async () => {
+  it('only the first of several failures in a row is reported, and the pass is tried again', async () => {
     const told: string[] = []
     let tries = 0
     const auto = async () => {
@@ -65,7 +65,7 @@ describe('the background of the letters', () => {
     expect(told).toEqual(['auto: Error: failure 1', 'auto: Error: failure 4'])
   })
 
-  it('waits for the step under way when it stops', async () => {
+  it('stopping waits for the pass in progress', async () => {
     let isDone = false
     const campaigns = async () => {
       await new Promise((resolve) => setTimeout(resolve, 30))

@@ -5,32 +5,36 @@ import type { Letters } from './letters.ts'
 export type LetterIntervals = Readonly<{ autoMs: number; campaignsMs: number; retentionMs: number }>
 type PassName = keyof Letters['passes']
 
-/** While passes fail they follow each other ever more slowly, up to this. */
+/** Maximum wait between passes that fail. The wait doubles with each failure. */
 const failedRestMsMax = 10_000
 
-/** How much of the time retention may work while there is more to do: it has no haste, and live queues share the store. */
+/** Share of the time that retention may use: it is not urgent, and live queues use the same store. */
 const retentionShare = 0.05
 
-/** Far more than any test needs: what does not come to rest by then never will. */
+/** Far more rounds than any test needs. Work that is not finished by then never ends. */
 const roundsMax = 10_000
 
 export interface LetterLoops extends Loop {
-  /** Everything that is due by now has happened when it resolves. */
+  /** Resolves when everything that is due by now is done. */
   advance(): Promise<void>
 }
 
 /**
- * The background of the letters. A pass that says that there is more is followed by the next at once; one of retention by a
- * rest, so long that its share of the time is kept. Of passes that fail in a row the first is told, and none while the
- * store is away: that is told by who waits for it.
+ * The background loops of the letters. If a pass returns that more is left, the next one follows immediately;
+ * retention waits in between, to keep its share of the time. If several passes fail in a row, only the first
+ * failure is reported, and none while the store is unavailable: the store connection reports that.
  */
 export function createLetterLoops(
   letters: () => Pick<Letters, 'passes'>,
   intervals: LetterIntervals,
   onError: (pass: PassName, error: unknown) => void,
 ): LetterLoops {
-  const inTurn = { auto: createTurns(), campaigns: createTurns(), retention: createTurns() }
-  const loopOf = (name: PassName, restMs: number, share = 1): Loop => {
+  const serialized = {
+    auto: createSerializer(),
+    campaigns: createSerializer(),
+    retention: createSerializer(),
+  }
+  const createPassLoop = (name: PassName, restMs: number, share = 1): Loop => {
     let isMore = false
     let passMs = 0
     let failures = 0
@@ -43,20 +47,20 @@ export function createLetterLoops(
       async () => {
         isMore = false
         const startedAt = performance.now()
-        isMore = await inTurn[name](() => letters().passes[name]())
+        isMore = await serialized[name](() => letters().passes[name]())
         passMs = performance.now() - startedAt
         failures = 0
       },
       (error) => {
         failures = Math.min(failures + 1, 20)
-        if (failures === 1 && !isStoreAway(error)) onError(name, error)
+        if (failures === 1 && !isStoreUnavailable(error)) onError(name, error)
       },
     )
   }
   const loops = [
-    loopOf('auto', intervals.autoMs),
-    loopOf('campaigns', intervals.campaignsMs),
-    loopOf('retention', intervals.retentionMs, retentionShare),
+    createPassLoop('auto', intervals.autoMs),
+    createPassLoop('campaigns', intervals.campaignsMs),
+    createPassLoop('retention', intervals.retentionMs, retentionShare),
   ]
   return {
     start: () => {
@@ -69,27 +73,27 @@ export function createLetterLoops(
       for (let round = 0; round < roundsMax; round++) {
         const { passes } = letters()
         const isMore = [
-          await inTurn.auto(() => passes.auto({ isFresh: true })),
-          await inTurn.campaigns(() => passes.campaigns()),
-          await inTurn.retention(() => passes.retention()),
+          await serialized.auto(() => passes.auto({ isFresh: true })),
+          await serialized.campaigns(() => passes.campaigns()),
+          await serialized.retention(() => passes.retention()),
         ]
         if (!isMore.includes(true)) return
       }
-      throw new Error(`the letters did not come to rest within ${roundsMax} rounds`)
+      throw new Error(`background work on letters did not finish within ${roundsMax} rounds`)
     },
   }
 }
 
-/** A pass holds locks under the name of this server: two of a kind would take them from each other. */
-function createTurns(): <T>(pass: () => Promise<T>) => Promise<T> {
+/** Runs passes one after the other: two passes of one kind would take the same locks from each other. */
+function createSerializer(): <T>(pass: () => Promise<T>) => Promise<T> {
   let last: Promise<unknown> = Promise.resolve()
   return (pass) => {
-    const turn = last.then(pass)
-    last = turn.catch(() => undefined)
-    return turn
+    const result = last.then(pass)
+    last = result.catch(() => undefined)
+    return result
   }
 }
 
-function isStoreAway(error: unknown): boolean {
+function isStoreUnavailable(error: unknown): boolean {
   return error instanceof KnownError && error.code === 'STORE_UNAVAILABLE'
 }

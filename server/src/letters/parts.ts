@@ -2,30 +2,30 @@ import type { Clock } from '../core/instant.ts'
 import type { Engine } from '../engine/engine.ts'
 import type { Storage } from '../storage/contract/storage.ts'
 
-/** What letters need of the rest. */
+/** Dependencies of the letters layer. */
 export type LettersParts = Readonly<{
   storage: Storage
   engine: Pick<Engine, 'noticeItems'>
   clock: Clock
-  /** Names this server in cluster locks, unlike any other; made up unless given. */
+  /** Unique name of this server in cluster-wide locks; default: a random UUID. */
   owner?: string
   random?: () => number
   retention?: RetentionPolicy
-  /** How many letters one step of a campaign freezes and sends. */
+  /** Number of letters that one campaign step freezes and sends. */
   campaignSteps?: CampaignSteps
   log?: LettersLog
 }>
 
 export type RetentionPolicy = Readonly<{
-  /** How long what ended stays among the live letters. */
+  /** How long ended letters stay live before they are archived. */
   keepUs: number
-  /** How long it stays in the archive after that. */
+  /** How long they stay in the archive after that. */
   archiveUs: number
 }>
 
 export type CampaignSteps = Readonly<{ frozenMax: number; sentMax: number }>
 
-/** A logger as pino makes them. */
+/** The subset of a pino logger that is used here. */
 export interface LettersLog {
   info(fields: object, sentence: string): void
   warn(fields: object, sentence: string): void
@@ -33,7 +33,7 @@ export interface LettersLog {
 
 export const silent: LettersLog = { info: () => {}, warn: () => {} }
 
-/** Long transactions keep all others waiting: what concerns many letters is done in steps. */
+/** Maximum letters per transaction. A long transaction would block other writers. */
 export const stepLettersMax = 1_000
-/** Letters that a call may name. More of them are a campaign with a filter. */
+/** Maximum number of letter ids in one call. For more, use a campaign with a filter. */
 export const namedLettersMax = 10_000

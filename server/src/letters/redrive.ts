@@ -1,4 +1,6 @@
-/** What a person does with letters that are named one by one. Each step is one transaction, with the audit rows of what it did. */
+/**
+ * Actions on letters that are named by id. Each step is one transaction, which also writes the audit rows.
+ */
 import type { Clock } from '../core/instant.ts'
 import type { Engine, NoticedItems } from '../engine/engine.ts'
 import { KnownError } from '../errors.ts'
@@ -8,7 +10,7 @@ import { actOf } from './audit.ts'
 import { isRootId } from './letter-id.ts'
 import type { Letters } from './letters.ts'
 import { namedLettersMax, stepLettersMax } from './parts.ts'
-import { countTogether } from './step-size.ts'
+import { countFitting } from './step-size.ts'
 
 type LetterActions = Pick<Letters, 'redrive' | 'edit' | 'discard' | 'restore'>
 
@@ -19,7 +21,7 @@ export function createLetterActions(
   const together =
     (place: LetterPlace): Together =>
     (ids) =>
-      countTogether(storage, ids, place)
+      countFitting(storage, ids, place)
 
   return {
     redrive: (letterIds, how, trace) =>
@@ -40,7 +42,11 @@ export function createLetterActions(
         return redriven
       }),
     edit: async (letterId, changes, trace) => {
-      if (!isRootId(letterId)) throw new KnownError('LETTER_NOT_FOUND', 'that is not the id of a letter')
+      if (!isRootId(letterId))
+        throw new KnownError(
+          'LETTER_NOT_FOUND',
+          `${JSON.stringify(letterId.slice(0, 50))} is not a letter id`,
+        )
       const act = actOf(clock, trace, 'letter.edit', {})
       const [{ number }] = await storage.write([
         { op: 'edit-letter', letterId, ...changes, actor: trace.actor, now: clock.now(), trace: act },
@@ -71,12 +77,13 @@ const notRedriven = (letterId: string): RedriveResult => ({ letterId, isStarted:
 const notDiscarded = (letterId: string): DiscardResult => ({ letterId, isDiscarded: false, why: 'missing' })
 const notRestored = (letterId: string): RestoreResult => ({ letterId, isRestored: false, why: 'missing' })
 
-/** How many of the first of these go into one transaction. */
+/** Returns how many of these letters, counted from the first, fit into one transaction. */
 type Together = (ids: readonly string[]) => Promise<number>
 
 /**
- * Answers in the order of the ids; one that is named twice is done once and answered twice alike. When a step
- * fails those before it stand: repeated, the call says of them that they are under way.
+ * Returns results in the order of the ids. An id that is named twice is processed once and gets the same
+ * result twice. If a step fails, earlier steps stay committed; a repeated call refuses their letters as in
+ * progress.
  */
 async function inSteps<Result extends { readonly letterId: string }>(
   together: Together,
@@ -87,10 +94,10 @@ async function inSteps<Result extends { readonly letterId: string }>(
   if (letterIds.length > namedLettersMax) {
     throw new KnownError(
       'BAD_REQUEST',
-      `${letterIds.length} letters are named; ${namedLettersMax} at most: make a campaign of more`,
+      `the call names ${letterIds.length} letters; the limit is ${namedLettersMax}. Use a campaign for more`,
     )
   }
-  // What cannot be the id of a letter is not asked for: some of it the stores cannot even be asked.
+  // Filter out invalid ids first: the stores cannot even bind some of them.
   const ids = [...new Set(letterIds)].filter(isRootId)
   const results = new Map<string, Result>()
   for (let at = 0; at < ids.length; ) {
@@ -102,7 +109,7 @@ async function inSteps<Result extends { readonly letterId: string }>(
   return letterIds.map((id) => results.get(id) ?? missing(id))
 }
 
-/** Where items came to be by redrives: the leases that wait there are to be told. */
+/** Counts the items that redrives created, per queue and partition, so that waiting leases can be woken. */
 export function noticed(redriven: readonly RedriveResult[]): readonly NoticedItems[] {
   const counts = new Map<string, { queue: string; partition: number; count: number }>()
   for (const result of redriven) {

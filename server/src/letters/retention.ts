@@ -1,9 +1,10 @@
 /**
- * What ended leaves the live letters after a time, and the archive after another. What waits or is under way never
- * does. Of a dead queue of class `financial` DEAD ones stay, too: only a person ends them.
+ * Retention: ended letters move to the archive after `keepUs`, and are purged from it after `archiveUs`.
+ * Waiting letters and redrives in progress are never touched. In a dead queue of class `financial`, DEAD
+ * letters stay, too: only a person removes them.
  *
- * One server at a time works on it, in batches of one transaction each: so many letters, or fewer large ones. A batch moves
- * exactly what it deletes, by the class that the queue has in that transaction.
+ * One server works at a time, in batches of one transaction each, limited by number and bytes. A batch
+ * deletes exactly the rows that it archives, by the class that the queue has in that transaction.
  */
 import { type Clock, type Instant, later, usPerSecond } from '../core/instant.ts'
 import { type EndedState, leavingStates } from '../core/letter-class.ts'
@@ -16,10 +17,10 @@ import type { RetentionDone, RetentionOptions } from './letters.ts'
 import type { LettersLog, RetentionPolicy } from './parts.ts'
 
 export interface Retention {
-  /** One batch per queue; whether there is more. Does nothing while another server is at it. */
+  /** One batch per queue; true if more is left. Does nothing while another server runs retention. */
   pass(): Promise<boolean>
   run(options: RetentionOptions): Promise<readonly RetentionDone[]>
-  /** What it would do now, counted one by one. Changes nothing. */
+  /** Counts what a run would do now. Changes nothing. */
   preview(): Promise<readonly RetentionDone[]>
 }
 
@@ -55,10 +56,10 @@ export function createRetention(
     ({ op: 'renew-lock', lock, deadline: later(clock.now(), lockUs) }) as const
 
   /**
-   * Queues with letters that may be due to leave, and those with something in the archive. `states`: where to look. What
-   * goes is decided anew for each batch: the class may be another one by then.
+   * Queues with ended letters or with archived letters. `states`: which states to look at. Each batch decides
+   * again what to move, because the class of the queue may have changed.
    */
-  const candidates = async (): Promise<
+  const listCandidates = async (): Promise<
     readonly Readonly<{ queue: string; states: readonly EndedState[] }>[]
   > => {
     const [ended, counts] = await Promise.all([
@@ -97,7 +98,7 @@ export function createRetention(
     countMax: number,
   ) => storage.listArchivedLetters({ queues: [queue], after, countMax })
 
-  /** Looked for first: most passes move nothing, and then write nothing. */
+  /** Checked first, because most passes have nothing to move and then need no write. */
   const isAnyEnded = async (
     queue: string,
     states: readonly EndedState[],
@@ -136,7 +137,7 @@ export function createRetention(
     const now = clock.now()
     const endedBefore = now - policy.keepUs
     if (!(await isAnyEnded(queue, states, endedBefore))) return nothing
-    return inBatches(batchesMax, signal, async () => {
+    return runBatches(batchesMax, signal, async () => {
       const trace = actOf(clock, policyTrace, 'letters.archive', { endedBefore, batchSize })
       const due = { endedBefore, countMax: batchSize, now, trace }
       const command = { op: 'archive', queue, states: 'by-class', ...due } as const
@@ -152,7 +153,7 @@ export function createRetention(
   ): Promise<Moved> => {
     const archivedBefore = clock.now() - policy.archiveUs
     if (!(await isAnyArchived(queue, archivedBefore))) return nothing
-    return inBatches(batchesMax, signal, async () => {
+    return runBatches(batchesMax, signal, async () => {
       const trace = actOf(clock, policyTrace, 'letters.purge-archive', { archivedBefore, batchSize })
       const command = { op: 'purge-archive', queue, archivedBefore, countMax: batchSize, trace } as const
       const [, , { purged, isMore }] = await storage.write([{ op: 'fence', lock }, renew(lock), command])
@@ -167,7 +168,7 @@ export function createRetention(
   ): Promise<Readonly<{ done: readonly RetentionDone[]; isMore: boolean }>> => {
     const done: RetentionDone[] = []
     let isMore = false
-    for (const { queue, states } of await candidates()) {
+    for (const { queue, states } of await listCandidates()) {
       if (bounds.signal?.aborted) break
       const archived = await archiveQueue(queue, states, lock, bounds)
       const purged = await purgeQueue(queue, lock, bounds)
@@ -184,7 +185,7 @@ export function createRetention(
   return {
     preview: async () => {
       const found: RetentionDone[] = []
-      for (const { queue, states } of await candidates()) {
+      for (const { queue, states } of await listCandidates()) {
         const here = {
           queue,
           archived: await countEnded(queue, states),
@@ -211,7 +212,8 @@ export function createRetention(
         )
       }
       const lock = await acquire()
-      if (lock === null) throw new KnownError('RETENTION_BUSY', 'another server is archiving right now')
+      if (lock === null)
+        throw new KnownError('RETENTION_BUSY', 'retention is already running on another server')
       try {
         const bounds = { batchSize, batchesMax: Number.POSITIVE_INFINITY, ...(signal && { signal }) }
         return (await work(lock, bounds, onDone)).done
@@ -226,7 +228,7 @@ type Bounds = Readonly<{ batchSize: number; batchesMax: number; signal?: AbortSi
 type Moved = Readonly<{ count: number; isMore: boolean }>
 const nothing: Moved = { count: 0, isMore: false }
 
-async function inBatches(
+async function runBatches(
   batchesMax: number,
   signal: AbortSignal | undefined,
   batch: () => Promise<Moved>,

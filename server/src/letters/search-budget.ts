@@ -1,12 +1,12 @@
-/** How much a search looks at: in steps that are each short, within a time. */
+/** Limits of a search: short statements that examine up to N letters each, within a total time. */
 export const msMaxDefault = 1_000
-/** The first look is short: where much matches it is enough, where little does the next ones are longer. */
+/** The first statement is short. It is enough if many letters match; otherwise the next ones examine more. */
 export const lookMaxFirst = 2_000
 const lookMaxMax = 100_000
-/** One look should not take longer: it holds a statement of the store. */
+/** Target duration of one statement. */
 const lookMs = 200
 
-/** As much as can be looked at in a short statement, and in the time that is left. */
+/** Returns how many letters the next statement examines, from the speed of the last one and the time left. */
 export function nextLookMax(lookMax: number, tookMs: number, leftMs: number): number {
   const perMs = lookMax / Math.max(tookMs, 1)
   const wished = Math.min(lookMax * 4, perMs * Math.min(lookMs, Math.max(leftMs, 1)))

@@ -6,7 +6,7 @@ import { countedPart, createSearch, isCounted } from './search.ts'
 import { nextLookMax } from './search-budget.ts'
 
 describe('a letter', () => {
-  it('that is brought back from the archive while it is looked for is found', async () => {
+  it('a letter that is restored from the archive during the search is found', async () => {
     const letter = anItem()
     const looks: string[] = []
     const storage = {
@@ -50,7 +50,7 @@ describe('a search', () => {
     bytes: 'none',
   } as const
 
-  it('ends with a full page', async () => {
+  it('a search ends when the page is full', async () => {
     const { search, elapsed } = aStore(1_000)
     const page = await search.list(query)
     expect(page).toMatchObject({ looked: 20_000, next: { value: 20_000 }, total: null })
@@ -58,7 +58,7 @@ describe('a search', () => {
     expect(elapsed()).toBe(200)
   })
 
-  it('ends when its time is over, and says where to go on', async () => {
+  it('a search ends when its time is used up, and returns where to continue', async () => {
     const { search, asked, elapsed } = aStore(Number.POSITIVE_INFINITY)
     const page = await search.list(query)
     expect(page.letters).toEqual([])
@@ -73,13 +73,13 @@ describe('a search', () => {
     ).toBeNull()
   })
 
-  it('does not look where the counts say that there is nothing', async () => {
+  it('a search examines no letters if the counts show that none match', async () => {
     const storage = { countLetters: async () => [] } as unknown as Storage
     const page = await createSearch(storage).list({ ...query, filter: { queues: ['empty'] } })
     expect(page).toEqual({ letters: [], looked: 0, next: null, total: 0 })
   })
 
-  it('looks at more each time, as far as that is quick', () => {
+  it('a search examines more letters per statement while the statements stay short', () => {
     expect(nextLookMax(2_000, 5, 900)).toBe(8_000)
     expect(nextLookMax(8_000, 400, 900)).toBe(4_000)
     expect(nextLookMax(8_000, 20, 10)).toBe(4_000)
@@ -88,7 +88,7 @@ describe('a search', () => {
 })
 
 describe('a total', () => {
-  it('is not claimed where letters are counted without their class, and one is asked for', async () => {
+  it('a total is null if the filter names a class and some letters are counted without their class', async () => {
     const storage = {
       countLetters: async ({ filter }: LetterCountsQuery) =>
         filter.errorClasses?.includes('(others)') ? [{ count: 3 }] : [{ count: 7 }],
@@ -113,7 +113,7 @@ describe('a total', () => {
     expect(await search.areCountsExact({ queues: ['q'] })).toBe(true)
   })
 
-  it('is not claimed by class where letters are counted without it', async () => {
+  it('counts by class are not exact if some letters are counted without their class', async () => {
     const storage = (others: number) =>
       ({
         countLetters: async ({ filter }: LetterCountsQuery) =>
@@ -126,7 +126,7 @@ describe('a total', () => {
     expect(await createSearch(storage(0)).areCountsExact({}, ['errorClass'])).toBe(true)
   })
 
-  it('is known where counts alone can tell', () => {
+  it('a total is known if the counts alone can answer it', () => {
     expect(isCounted({})).toBe(true)
     expect(isCounted({ queues: ['a'], states: ['dead'], groupIds: [1], redrives: { min: 1, max: 9 } })).toBe(
       true,
@@ -138,7 +138,7 @@ describe('a total', () => {
     expect(isCounted({ text: 'x' })).toBe(false)
   })
 
-  it('of the counted part is never less than what matches', () => {
+  it('the total of the counted part of a filter is never lower than the number of matches', () => {
     expect(countedPart({ queues: ['a'], text: 'x', redrives: { min: 12, max: 20 } })).toEqual({
       queues: ['a'],
       redrives: { min: 10 },

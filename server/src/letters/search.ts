@@ -1,4 +1,4 @@
-/** Finding letters: by id, by filter within a time, by count. */
+/** Finds letters by id, or by filter within a time limit, and counts them. */
 import { anyClass } from '../core/cause.ts'
 import type { AuditRow } from '../storage/contract/audit.ts'
 import {
@@ -34,10 +34,10 @@ type Search = Pick<
 
 const auditRowsMax = 100
 
-/** `elapsedMs`: time that passes, whatever the clock of the letters says. */
+/** `elapsedMs`: a monotonic timer for the search limit, independent of the clock of the letters. */
 export function createSearch(storage: Storage, elapsedMs: () => number = () => performance.now()): Search {
   const resolveIds: Search['resolveIds'] = async (ids) => {
-    // A root id has its UUID, too: that way nobody's bytes are read to see that it is there.
+    // Look up root ids by their UUID, too: this checks that the letter exists without reading its bytes.
     const uuids = new Set(ids.flatMap((id) => letterUuidOf(id) ?? []))
     if (uuids.size === 0) return ids.map(() => null)
     const found = new Map<string, string>()
@@ -78,12 +78,12 @@ export function createSearch(storage: Storage, elapsedMs: () => number = () => p
 
     list: async (query): Promise<LetterSearchPage> => {
       const { filter } = query
-      const total = await totalOf(storage, filter)
-      const isTold = isCounted(filter) && (await areCountsExact(storage, filter))
-      if (total === 0 && (isTold || (await areCountsExact(storage, filter))))
-        return { letters: [], looked: 0, next: null, total: isTold ? 0 : null }
+      const total = await countMatching(storage, filter)
+      const isCountExact = isCounted(filter) && (await areCountsExact(storage, filter))
+      if (total === 0 && (isCountExact || (await areCountsExact(storage, filter))))
+        return { letters: [], looked: 0, next: null, total: isCountExact ? 0 : null }
       const page = await search(storage, query, elapsedMs)
-      return { ...page, total: isTold ? total : null }
+      return { ...page, total: isCountExact ? total : null }
     },
     count: (query) => storage.countLetters(query),
     countOpenSince: (since) => storage.countOpenSince(since),
@@ -95,7 +95,7 @@ export function createSearch(storage: Storage, elapsedMs: () => number = () => p
   }
 }
 
-/** Live or in the archive. One that is brought back between the two looks is live by then. */
+/** Reads a live or archived letter. A letter that is restored between the two reads is found by the third. */
 async function findAnywhere(
   storage: Pick<Storage, 'getLetters' | 'getArchivedLetters'>,
   letterId: string,
@@ -132,25 +132,28 @@ async function search(
     })
     letters.push(...page.letters)
     looked += page.looked
-    const isFull = letters.length >= countMax || isHeavy(letters, bytes)
+    const isFull = letters.length >= countMax || isPageFull(letters, bytes)
     if (page.next === null || isFull || elapsedMs() >= deadline) return { letters, looked, next: page.next }
     after = page.next
     lookMax = nextLookMax(lookMax, elapsedMs() - startedMs, deadline - elapsedMs())
   }
 }
 
-/** Whether they are as many bytes as a page may have. */
-function isHeavy(letters: LetterSearchPage['letters'], bytes: LetterBytes): boolean {
+/** True if the letters reach the byte limit of a page. */
+function isPageFull(letters: LetterSearchPage['letters'], bytes: LetterBytes): boolean {
   return bytes === 'all' && letters.reduce((sum, letter) => sum + weightOf(letter), 0) >= pageBytesMax
 }
 
-/** How many match, as far as counts can tell: exact for a counted filter, and otherwise no fewer than there are. */
-async function totalOf(storage: Pick<Storage, 'countLetters'>, filter: LetterFilter): Promise<number> {
+/** Counts matching letters from the counts: exact for a counted filter, otherwise an upper bound. */
+async function countMatching(storage: Pick<Storage, 'countLetters'>, filter: LetterFilter): Promise<number> {
   const rows = await storage.countLetters({ filter: countedPart(filter), by: [] })
   return rows.reduce((sum, { count }) => sum + count, 0)
 }
 
-/** Letters whose classes are not told apart any more may be of the one that is asked for, or of any that is counted. */
+/**
+ * False if some letters are counted without their error class (above 10,000 groups) and the filter or the
+ * grouping asks for the class: such letters could belong to any class.
+ */
 export async function areCountsExact(
   storage: Pick<Storage, 'countLetters'>,
   filter: LetterFilter,
@@ -160,7 +163,7 @@ export async function areCountsExact(
   const isOfClasses = errorClasses !== undefined || by.includes('errorClass')
   if (!isOfClasses || slugs?.includes('other') === false) return true
   const lost = { ...countedPart(filter), slugs: ['other'], errorClasses: [anyClass] }
-  return (await totalOf(storage, lost)) === 0
+  return (await countMatching(storage, lost)) === 0
 }
 
 const countedNames = [
@@ -180,14 +183,14 @@ export function countedPart(filter: LetterFilter): CountedFilter {
     const { min, max } = filter.redrives
     part.redrives = {
       ...(min !== undefined && { min: Math.min(min, redrivesCounted) }),
-      // From there on counted together: an upper bound above it bounds nothing.
+      // Letters with this many redrives or more are counted together, so a higher upper bound has no effect.
       ...(max !== undefined && max < redrivesCounted && { max }),
     }
   }
   return part as CountedFilter
 }
 
-/** Whether counts alone can tell how many match. */
+/** True if the counts alone can answer how many letters match. */
 export function isCounted(filter: LetterFilter): boolean {
   const { redrives } = filter
   if ((redrives?.min ?? 0) > redrivesCounted || (redrives?.max ?? 0) >= redrivesCounted) return false

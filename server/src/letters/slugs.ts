@@ -1,4 +1,6 @@
-/** The slugs that letters are counted under: what a list shows is what filters, statistics and purges find. */
+/**
+ * Gives letters the slug under which they are counted, so that lists, filters, statistics and purges agree.
+ */
 import { reasonSlug } from '../core/reason.ts'
 import type { Storage } from '../storage/contract/storage.ts'
 import type { Letters } from './letters.ts'
@@ -6,7 +8,7 @@ import type { Letters } from './letters.ts'
 const rememberedMax = 20_000
 
 export function createSlugs(storage: Pick<Storage, 'groupSlugs'>): Letters['slugs'] {
-  /** A group's slug never changes, and its id is never used again. */
+  /** Safe to cache: the slug of a group never changes, and group ids are never reused. */
   const remembered = new Map<number, string>()
   return async (letters) => {
     const known = new Map<number, string>()

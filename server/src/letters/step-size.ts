@@ -1,10 +1,14 @@
-/** How many letters go into one transaction: many small ones are bounded by their number, large ones by their bytes. */
+/**
+ * Limits a transaction by bytes: many small letters are limited by their number, large ones by their size.
+ */
 import type { LetterPlace } from '../storage/contract/letters.ts'
 import type { Storage } from '../storage/contract/storage.ts'
 import { stepBytesMax } from '../storage/shared/byte-budget.ts'
 
-/** So many of the first ones go together: at least one, and no more after the one that reaches the bound. */
-export async function countTogether(
+/**
+ * Returns how many letters, from the first, fit into a transaction: at least one, and up to `stepBytesMax`.
+ */
+export async function countFitting(
   storage: Pick<Storage, 'weighLetters'>,
   letterIds: readonly string[],
   place: LetterPlace = 'live',

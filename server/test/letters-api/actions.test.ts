@@ -91,9 +91,7 @@ describeServers('sending letters back', (api) => {
     }
     const campaign = { action: 'redrive', ids, target: filled }
     const preview = await api.post('/api/v1/campaigns/preview', campaign)
-    expect(preview.body.warnings).toContain(
-      `queue ${filled} takes dead letters: its 2 letters will be skipped`,
-    )
+    expect(preview.body.warnings).toContain(`queue ${filled} is a dead queue: its 2 letters will be skipped`)
     const made = await api.post('/api/v1/campaigns', { ...campaign, name: 'n', reason: 'r' })
     expect(made).toMatchObject({ status: 400, body: { error: { code: 'TARGET_INVALID' } } })
     expect((await api.get(`/api/v1/letters?queue=${dead}&status=PENDING`)).body.total).toBe(2)

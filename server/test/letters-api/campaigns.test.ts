@@ -41,11 +41,13 @@ describeServers('a campaign', (api) => {
       (await api.post('/api/v1/campaigns/preview', { action: 'redrive', ...more })).body
     const underWay = await preview({ filter: { queue: dead, status: ['RETRYING', 'PENDING'] } })
     expect(underWay).toMatchObject({ count: 3, targets: [{ queue, count: 2 }] })
-    expect(underWay.warnings).toContain('1 letters that are under way or held by a consumer will be skipped')
+    expect(underWay.warnings).toContain(
+      '1 letters will be skipped because a redrive is in progress or a consumer holds them',
+    )
     await api.post('/api/v1/letters/discard', { ids: ids.slice(1, 2), reason: 'a test' })
     const givenUp = await preview({ filter: { queue: dead, status: 'DISCARDED' } })
     expect(givenUp).toMatchObject({ count: 1, targets: [] })
-    expect(givenUp.warnings).toContain('1 letters that are DISCARDED will be skipped')
+    expect(givenUp.warnings).toContain('1 DISCARDED letters will be skipped')
 
     for (let time = 0; time < 3; time++) {
       if (time > 0) await api.post('/api/v1/letters/redrive', { ids: ids.slice(0, 1) })
@@ -54,7 +56,7 @@ describeServers('a campaign', (api) => {
     const filter = { queue: dead, status: 'DEAD' }
     const skipped = await preview({ filter })
     expect(skipped).toMatchObject({ count: 1, targets: [] })
-    expect(skipped.warnings).toContain('1 letters that are DEAD will be skipped: include_dead has them sent')
+    expect(skipped.warnings).toContain('1 DEAD letters will be skipped; set include_dead to send them')
     const sent = await preview({ filter, include_dead: true })
     expect(sent).toMatchObject({ count: 1, targets: [{ queue, count: 1 }] })
     expect(sent.warnings.join()).not.toContain('skipped')

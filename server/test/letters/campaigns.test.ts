@@ -462,9 +462,11 @@ describeSome(['SQLite memory', 'PostgreSQL'], 'a campaign', (given) => {
     })
     expect(preview.sample).toHaveLength(10)
     const warnings = preview.warnings.join('\n')
-    expect(warnings).toContain('there is no queue gone here: its 2 letters will be skipped')
+    expect(warnings).toContain('queue gone does not exist: its 2 letters will be skipped')
     expect(warnings).toContain(`queue ${queue} is paused`)
-    expect(warnings).toContain('1 letters that are under way or held by a consumer are left out')
+    expect(warnings).toContain(
+      '1 letters are left out because a redrive is in progress or a consumer holds them',
+    )
     expect(warnings).toContain('class financial')
     expect(warnings).toMatch(/group \d+ \(card <n> was refused\) still gets letters, the last one 0 min ago/)
     const searched = await world.letters.campaigns.preview(

@@ -11,26 +11,26 @@ import { isDeadQueue } from './dead-queue.ts'
 import { campaignOf, fromDocument, toDocument } from './document.ts'
 import { startPace } from './pace.ts'
 import { previewCampaign } from './preview.ts'
-import { createCampaignWork, putOf } from './runner.ts'
+import { createCampaignRunner, putCampaign } from './runner.ts'
 import { checkChanges, checkReason, checkSpec } from './spec.ts'
 import { adjust, afterFreezing, type CampaignFacts, cancel, pause, resume } from './state-machine.ts'
 import { createChanges, watchCampaign } from './watch.ts'
 
-export type OpenedCampaigns = Readonly<{
+export type CampaignService = Readonly<{
   campaigns: Campaigns
   pass(): Promise<boolean>
   close(): Promise<void>
 }>
 
-/** Steps of the work may change a campaign while a person decides: then it is looked at again. */
+/** The runner may change a campaign while a person's decision is written: then read it again and retry. */
 const triesMax = 20
-/** With more queues than that a wrong target is seen when the letters are skipped. */
+/** With more queues than this, a wrong target is only noticed when the letters are skipped. */
 const queuesMax = 10_000
 
-export function createCampaigns(parts: LettersParts & { owner: string }): OpenedCampaigns {
+export function createCampaigns(parts: LettersParts & { owner: string }): CampaignService {
   const { storage, clock, random = Math.random, log = silent } = parts
   const changes = createChanges()
-  const work = createCampaignWork({ ...parts, log, onChanged: changes.tell })
+  const runner = createCampaignRunner({ ...parts, log, onChanged: changes.notify })
   const { resolveIds } = createSearch(storage)
   let lastId: string | undefined
 
@@ -44,7 +44,7 @@ export function createCampaigns(parts: LettersParts & { owner: string }): Opened
     return found === null ? null : campaignOf(found, clock.now())
   }
 
-  /** A person's decision, with its audit row. What changes nothing is not written. */
+  /** Writes a person's decision with its audit row. Writes nothing if nothing changes. */
   const decide = async (
     id: string,
     trace: Trace,
@@ -59,7 +59,7 @@ export function createCampaigns(parts: LettersParts & { owner: string }): Opened
       if (changed === facts) return campaignOf(found, clock.now())
       try {
         await storage.write([
-          putOf(found, changed),
+          putCampaign(found, changed),
           auditOf(clock, { ...trace, reason: trace.reason.trim() }, action, [id], {
             name: facts.spec.name,
             from: facts.state,
@@ -76,12 +76,12 @@ export function createCampaigns(parts: LettersParts & { owner: string }): Opened
         { campaign: id, name: facts.spec.name, actor: trace.actor },
         `${action}: campaign is ${changed.state}`,
       )
-      changes.tell(id)
+      changes.notify(id)
       return campaignOf(await stored(id), clock.now())
     }
   }
 
-  /** Named letters by their root ids; one that stands for nothing stays, and is skipped as missing. */
+  /** Replaces letter ids by root ids. An unknown id stays; the campaign skips it as missing. */
   const withRootIds = async (spec: CampaignSpec): Promise<CampaignSpec> => {
     if (!('letterIds' in spec.selection)) return spec
     const given = spec.selection.letterIds
@@ -93,11 +93,10 @@ export function createCampaigns(parts: LettersParts & { owner: string }): Opened
   const checkTarget = async ({ target }: CampaignSpec): Promise<void> => {
     if (target === null) return
     const refused = (sentence: string) => new KnownError('TARGET_INVALID', sentence)
-    if ((await storage.getQueue(target)) === null)
-      throw refused(`there is no queue named ${target} to send letters to`)
+    if ((await storage.getQueue(target)) === null) throw refused(`the target queue ${target} does not exist`)
     const queues = await storage.listQueues({ countMax: queuesMax })
     if (await isDeadQueue(storage, queues, target)) {
-      throw refused(`queue ${target} takes dead letters: letters are never sent there`)
+      throw refused(`queue ${target} is a dead queue; letters are never redriven to one`)
     }
   }
 
@@ -114,15 +113,15 @@ export function createCampaigns(parts: LettersParts & { owner: string }): Opened
       const letterIds = 'letterIds' in selection ? selection.letterIds : []
       const freezing = newFacts(spec, trace.actor, reason, now)
       const facts = letterIds.length > 0 ? afterFreezing(freezing, letterIds.length, now) : freezing
-      // How many a filter chose is known, and told, once they are frozen.
+      // The number of letters that a filter selects is known only after freezing, which writes its own row.
       const letters = 'letterIds' in selection ? { letters: letterIds.length } : {}
       const details = { spec: toDocument(facts).spec, ...letters }
       await storage.write([
-        putOf({ id, version: 0 }, facts),
+        putCampaign({ id, version: 0 }, facts),
         ...(letterIds.length > 0 ? [{ op: 'freeze-ids', campaignId: id, letterIds } as const] : []),
         auditOf(clock, { ...trace, reason }, 'campaign.create', [id], details),
       ] as const)
-      log.info({ campaign: id, name: spec.name, actor: trace.actor }, 'campaign was made')
+      log.info({ campaign: id, name: spec.name, actor: trace.actor }, 'campaign was created')
       return campaignOf(await stored(id), clock.now())
     },
     get,
@@ -153,7 +152,7 @@ export function createCampaigns(parts: LettersParts & { owner: string }): Opened
         signal,
       ),
   }
-  return { campaigns, pass: work.pass, close: work.close }
+  return { campaigns, pass: runner.pass, close: runner.close }
 }
 
 function newFacts(spec: CampaignSpec, actor: string, reason: string, now: number): CampaignFacts {

@@ -2,8 +2,9 @@ import type { Queue } from '../../core/queue.ts'
 import type { Storage } from '../../storage/contract/storage.ts'
 
 /**
- * Whether letters are never sent there: others name it as their dead queue, or it has or had letters itself. Those
- * have groups, which nothing else has, and which stay as long as their queue. The stores refuse it by the same rule.
+ * True if letters are never redriven to this queue: it is the dead queue of another queue, or holds or ever
+ * held letters. Only letters have groups, and groups stay as long as their queue, so a group proves that a
+ * queue has or had letters. The stores apply the same rule.
  */
 export async function isDeadQueue(
   storage: Pick<Storage, 'listGroups'>,

@@ -2,11 +2,11 @@
 import type { CampaignDocument, StoredCampaign } from '../../storage/contract/campaigns.ts'
 import type { LetterFilter } from '../../storage/contract/letters.ts'
 import type { Campaign, CampaignSpec } from '../letters.ts'
-import { type CampaignFacts, rateOf } from './state-machine.ts'
+import { type CampaignFacts, measureRate } from './state-machine.ts'
 
 /**
- * Of letters that are named one by one so many are kept in the document, which is written with every step; all of
- * them are in the frozen set.
+ * Of letters that are named one by one so many are kept in the document, which is written with every step;
+ * all of them are in the frozen set.
  */
 export const namedKept = 100
 
@@ -30,7 +30,7 @@ export function specOf(document: unknown): CampaignSpec {
 export function campaignOf(stored: StoredCampaign, now: number): Campaign {
   const facts = fromDocument(stored.document)
   const { frozenUntil, placeDone, pace, overlooked, recent, ...shown } = facts
-  return { id: stored.id, ...shown, counts: stored.counts, rate: rateOf(facts, now) }
+  return { id: stored.id, ...shown, counts: stored.counts, rate: measureRate(facts, now) }
 }
 
 type Selection = CampaignSpec['selection']

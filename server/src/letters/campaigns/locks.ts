@@ -2,19 +2,21 @@ import { type Clock, type Instant, later } from '../../core/instant.ts'
 import type { HeldLock } from '../../storage/contract/locks.ts'
 import type { Storage } from '../../storage/contract/storage.ts'
 
-/** Cluster locks of this server, kept over several steps so that not every one of them asks for its lock. */
+/**
+ * Cluster-wide locks of this server, kept over several steps, so that not every step must acquire its lock.
+ */
 export interface HeldLocks {
-  /** Null: another server has it. */
+  /** Returns null if another server has the lock. */
   hold(name: string): Promise<HeldLock | null>
-  /** It turned out to be lost. */
+  /** Forgets a lock that was lost. */
   forget(name: string): void
   release(name: string): Promise<void>
   releaseAll(): Promise<void>
 }
 
-/** So long nobody takes over from a server that was killed. */
+/** After a crash of this server, another one can take over the lock after this time. */
 const holdUs = 15_000_000
-/** Another server has it: it need not be asked for with every pass. */
+/** If another server has the lock, try again after this time, not with every pass. */
 const busyUs = 1_000_000
 
 export function createHeldLocks(

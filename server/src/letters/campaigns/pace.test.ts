@@ -17,7 +17,7 @@ function sentBy(speed: Speed, untilUs: number, stepUs: number): number {
 }
 
 describe('the pace of a campaign', () => {
-  it('sends no more than its rate, however often it is asked', () => {
+  it('a campaign never sends faster than its rate', () => {
     const speed = { ratePerSecond: 50, rampUs: 0 }
     for (const stepUs of [second / 100, second / 7, second]) {
       const sent = sentBy(speed, 10 * second, stepUs)
@@ -26,7 +26,7 @@ describe('the pace of a campaign', () => {
     }
   })
 
-  it('grows evenly during the ramp: half of the rate on average', () => {
+  it('during the ramp, a campaign sends at half of its rate on average', () => {
     const speed = { ratePerSecond: 100, rampUs: 10 * second }
     const ramp = sentBy(speed, 10 * second, second / 10)
     expect(ramp).toBeLessThanOrEqual(500)
@@ -36,21 +36,21 @@ describe('the pace of a campaign', () => {
     expect(after).toBeGreaterThanOrEqual(980)
   })
 
-  it('goes as fast as it can without a rate', () => {
+  it('a campaign without a rate is unlimited', () => {
     expect(fillPace(startPace(noon), { ratePerSecond: 0, rampUs: 0 }, noon).tokens).toBe(
       Number.POSITIVE_INFINITY,
     )
   })
 
-  it('makes up for a stall by one second at most', () => {
+  it('after a stall, a campaign catches up by at most one second', () => {
     expect(fillPace(startPace(noon), { ratePerSecond: 20, rampUs: 0 }, noon + 3_600 * second).tokens).toBe(20)
   })
 
-  it('sends one in so many seconds when the rate is below one', () => {
+  it('a rate below one sends one letter every few seconds', () => {
     expect(sentBy({ ratePerSecond: 0.1, rampUs: 0 }, 60 * second, second)).toBe(6)
   })
 
-  it('loses and gains nothing by a clock that steps back', () => {
+  it('a clock that moves back neither adds nor removes tokens', () => {
     const speed = { ratePerSecond: 10, rampUs: 0 }
     const pace = fillPace(startPace(noon), speed, noon + second / 2)
     expect(fillPace(pace, speed, noon - second)).toEqual(pace)

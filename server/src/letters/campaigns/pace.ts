@@ -1,15 +1,15 @@
 /**
- * How fast a campaign sends. A bucket of tokens, one per letter, that fills at the rate of the campaign; the rate grows
- * evenly from nothing during the ramp. All of it stands in the campaign's document: after a restart, or on
- * another server, it goes on as if nothing had been.
+ * The speed of a campaign: a token bucket, one token per letter, that fills at the rate of the campaign.
+ * During the ramp, the rate grows linearly from zero. The bucket is stored in the campaign document, so a
+ * restart or another server continues at the same speed.
  */
 import { type Instant, usPerSecond } from '../../core/instant.ts'
 import type { CampaignSpec } from '../letters.ts'
 
 export type Pace = Readonly<{
-  /** When the ramp began. */
+  /** When the ramp started. */
   since: Instant
-  /** When the bucket was last filled, and what was in it then. */
+  /** When the bucket was last filled; `tokens` is its content at that time. */
   at: Instant
   tokens: number
 }>
@@ -19,27 +19,27 @@ export function startPace(now: Instant): Pace {
   return { since: now, at: now, tokens: 0 }
 }
 
-/** What may be sent now. A stall is made up for by one second's worth at most: no flood after a pause. */
+/** Fills the bucket up to now. It holds at most one second's worth of tokens, so a pause causes no burst. */
 export function fillPace(pace: Pace, speed: Speed, now: Instant): Pace {
   if (speed.ratePerSecond === 0) return { ...pace, at: now, tokens: Number.POSITIVE_INFINITY }
-  // A clock that steps back gives nothing, and takes nothing away.
+  // If the clock moves back, neither add nor remove tokens.
   if (now <= pace.at) return pace
-  const gained = sentUntil(speed, now - pace.since) - sentUntil(speed, pace.at - pace.since)
-  const room = Math.max(rateAt(speed, now - pace.since), 1)
-  return { ...pace, at: now, tokens: Math.min(pace.tokens + gained, room) }
+  const gained = integrateRate(speed, now - pace.since) - integrateRate(speed, pace.at - pace.since)
+  const tokensMax = Math.max(rateAt(speed, now - pace.since), 1)
+  return { ...pace, at: now, tokens: Math.min(pace.tokens + gained, tokensMax) }
 }
 
 export function spendPace(pace: Pace, count: number): Pace {
   return { ...pace, tokens: Number.isFinite(pace.tokens) ? pace.tokens - count : 0 }
 }
 
-/** Letters a second, so long after the start. */
+/** Letters per second at a time after the start. */
 export function rateAt({ ratePerSecond, rampUs }: Speed, elapsedUs: number): number {
   return rampUs === 0 ? ratePerSecond : ratePerSecond * Math.min(Math.max(elapsedUs, 0) / rampUs, 1)
 }
 
-/** How many would have been sent so long after the start: the area under the rate. */
-function sentUntil({ ratePerSecond, rampUs }: Speed, elapsedUs: number): number {
+/** Number of letters that the rate allows from the start until then: the integral of the rate. */
+function integrateRate({ ratePerSecond, rampUs }: Speed, elapsedUs: number): number {
   const elapsed = Math.max(elapsedUs, 0) / usPerSecond
   const ramp = rampUs / usPerSecond
   if (elapsed >= ramp) return ratePerSecond * (elapsed - ramp / 2)

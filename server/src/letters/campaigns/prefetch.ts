@@ -1,30 +1,30 @@
 /**
- * Whose turn it is. The next letters are read while those before them are being sent: the store is not left waiting
- * between two steps. What was read ahead is checked by the step that sends it, as if it had been read just now.
+ * Reads the next letters of a campaign while the previous ones are being sent, so that the store is busy
+ * between two steps. The step that sends the letters checks them again, so outdated reads do no harm.
  */
 import type { CampaignLetter } from '../../storage/contract/campaigns.ts'
 import type { Storage } from '../../storage/contract/storage.ts'
-import { countTogether } from '../step-size.ts'
+import { countFitting } from '../step-size.ts'
 
-export interface TurnsAhead {
-  /** The next pending ones after that place, of large ones fewer; null: from the first on. */
+export interface LetterPrefetch {
+  /** The next pending letters after a place, fewer if they are large; null: from the first one. */
   next(campaignId: string, afterPlace: number | null, countMax: number): Promise<readonly CampaignLetter[]>
-  /** They will be asked for next. Waits for nothing, and never fails: at worst they are read when they are asked for. */
+  /** Starts reading the letters that `next` will return. Never fails: at worst, `next` reads them itself. */
   readAhead(campaignId: string, afterPlace: number, countMax: number): void
-  /** Nobody asks for those of any other campaign. */
+  /** Forgets all other campaigns. */
   keepOnly(campaignIds: ReadonlySet<string>): void
 }
 
-type Ahead = Readonly<{
+type Prefetched = Readonly<{
   afterPlace: number
   countMax: number
   letters: Promise<readonly CampaignLetter[] | undefined>
 }>
 
-export function createTurnsAhead(
+export function createLetterPrefetch(
   storage: Pick<Storage, 'listCampaignLetters' | 'foreseeRedrive' | 'weighLetters'>,
-): TurnsAhead {
-  const aheads = new Map<string, Ahead>()
+): LetterPrefetch {
+  const prefetched = new Map<string, Prefetched>()
 
   const list = async (campaignId: string, afterPlace: number | null, countMax: number) => {
     const letters = await storage.listCampaignLetters({
@@ -34,26 +34,26 @@ export function createTurnsAhead(
       countMax,
     })
     const ids = letters.map(({ letterId }) => letterId)
-    return letters.slice(0, await countTogether(storage, ids))
+    return letters.slice(0, await countFitting(storage, ids))
   }
-  const foresee = async (campaignId: string, afterPlace: number, countMax: number) => {
+  const readAndPrefetch = async (campaignId: string, afterPlace: number, countMax: number) => {
     const letters = await list(campaignId, afterPlace, countMax)
     await storage.foreseeRedrive(letters.map(({ letterId }) => letterId))
     return letters
   }
   return {
     next: async (campaignId, afterPlace, countMax) => {
-      const ahead = aheads.get(campaignId)
-      aheads.delete(campaignId)
+      const ahead = prefetched.get(campaignId)
+      prefetched.delete(campaignId)
       const isWanted = ahead?.afterPlace === afterPlace && ahead.countMax === countMax
       return (isWanted ? await ahead.letters : undefined) ?? list(campaignId, afterPlace, countMax)
     },
     readAhead: (campaignId, afterPlace, countMax) => {
-      const letters = foresee(campaignId, afterPlace, countMax).catch(() => undefined)
-      aheads.set(campaignId, { afterPlace, countMax, letters })
+      const letters = readAndPrefetch(campaignId, afterPlace, countMax).catch(() => undefined)
+      prefetched.set(campaignId, { afterPlace, countMax, letters })
     },
     keepOnly: (campaignIds) => {
-      for (const id of aheads.keys()) if (!campaignIds.has(id)) aheads.delete(id)
+      for (const id of prefetched.keys()) if (!campaignIds.has(id)) prefetched.delete(id)
     },
   }
 }

@@ -1,4 +1,4 @@
-/** What a campaign would do now. Reads only, and no longer than a moment. */
+/** Previews a campaign: what it would do now. Reads only, for about one second at most. */
 import { type Instant, usPerSecond } from '../../core/instant.ts'
 import type { Item } from '../../core/item.ts'
 import { whyNotDiscarded, whyNotRedriven } from '../../core/letter.ts'
@@ -8,7 +8,7 @@ import type { Storage } from '../../storage/contract/storage.ts'
 import type { CampaignPreview, CampaignSpec } from '../letters.ts'
 import { areCountsExact, countedPart, isCounted } from '../search.ts'
 import { isDeadQueue } from './dead-queue.ts'
-import { selectedBy } from './spec.ts'
+import { completeFilter } from './spec.ts'
 
 const sampleMax = 10
 const searchMs = 1_000
@@ -16,7 +16,7 @@ const stepMax = 1_000
 const lookMax = 20_000
 const namedPerRead = 200
 const queuesMax = 10_000
-/** A group that got a letter so shortly ago is still failing. */
+/** A group that received a letter within this time is still failing. */
 const stillArrivingUs = 10 * 60 * usPerSecond
 const groupsLookedAt = 20
 
@@ -36,29 +36,29 @@ export async function previewCampaign(
   const warnings: string[] = []
   const found =
     'letterIds' in selection
-      ? await lookAtNamed(storage, spec, selection.letterIds, queues, warnings)
-      : await lookAtFilter(storage, spec, selectedBy(spec, selection.filter), elapsedMs)
+      ? await examineNamed(storage, spec, selection.letterIds, queues, warnings)
+      : await examineFilter(storage, spec, completeFilter(spec, selection.filter), elapsedMs)
   if (!('letterIds' in selection)) {
     const { filter } = selection
-    if (filter.states === undefined) warnings.push(...(await leftOutWarnings(storage, spec, filter)))
-    else warnings.push(...skippedWarnings(spec, found))
-    warnings.push(...(await exhaustedWarnings(storage, spec, filter, queues)))
+    if (filter.states === undefined) warnings.push(...(await warnAboutLeftOut(storage, spec, filter)))
+    else warnings.push(...warnAboutSkipped(spec, found))
+    warnings.push(...(await warnAboutExhausted(storage, spec, filter, queues)))
   }
-  if (spec.action === 'redrive') warnings.push(...(await targetWarnings(storage, found, queues)))
-  warnings.push(...classWarnings(spec, found, queues), ...(await arrivalWarnings(storage, found, now)))
-  if (found.count === 0) warnings.unshift('nothing matches: the campaign would end at once')
+  if (spec.action === 'redrive') warnings.push(...(await warnAboutTargets(storage, found, queues)))
+  warnings.push(...warnAboutClass(spec, found, queues), ...(await warnAboutArrivals(storage, found, now)))
+  if (found.count === 0) warnings.unshift('no letter matches: the campaign would end immediately')
   const { queues: _, groupIds: __, ...shown } = found
   return { ...shown, warnings }
 }
 
-async function lookAtNamed(
+async function examineNamed(
   storage: Storage,
   spec: CampaignSpec,
   letterIds: readonly string[],
   queues: ReadonlyMap<string, Queue>,
   warnings: string[],
 ): Promise<Found> {
-  const seen = new Seen(spec)
+  const seen = new ExaminedLetters(spec)
   const ids = [...new Set(letterIds)]
   const excluded = new Map<string, number>()
   for (let at = 0; at < ids.length; at += namedPerRead) {
@@ -86,13 +86,13 @@ async function lookAtNamed(
   return { ...seen.found(), count: ids.length, isExact: true, looked: ids.length }
 }
 
-async function lookAtFilter(
+async function examineFilter(
   storage: Storage,
   spec: CampaignSpec,
   filter: LetterFilter,
   elapsedMs: () => number,
 ): Promise<Found> {
-  const seen = new Seen(spec)
+  const seen = new ExaminedLetters(spec)
   if (isCounted(filter) && (await areCountsExact(storage, filter))) {
     const page = await storage.listLetters({
       filter,
@@ -104,7 +104,7 @@ async function lookAtFilter(
     })
     seen.add(page.letters)
     const rows = await storage.countLetters({ filter, by: ['queue', 'state', 'origin', 'group'] })
-    return { ...seen.found(), ...sumsOf(spec, rows), isExact: true, looked: page.looked }
+    return { ...seen.found(), ...sumCounts(spec, rows), isExact: true, looked: page.looked }
   }
   const deadline = elapsedMs() + searchMs
   let looked = 0
@@ -116,7 +116,7 @@ async function lookAtFilter(
       isDescending: false,
       countMax: isFirst ? sampleMax : stepMax,
       lookMax,
-      // The sample is shown with the beginning of its bytes; what is only counted needs none.
+      // The sample shows the beginning of each payload; letters that are only counted need no bytes.
       bytes: isFirst ? 'head' : 'none',
       ...(after !== undefined && { after }),
     })
@@ -129,8 +129,8 @@ async function lookAtFilter(
   }
 }
 
-/** What letters that were looked at say of all of them. */
-class Seen {
+/** Summarises the letters that were examined. */
+class ExaminedLetters {
   readonly #spec: CampaignSpec
   readonly #sample: ListedLetter[] = []
   #count = 0
@@ -151,7 +151,7 @@ class Seen {
     for (const letter of letters) {
       if (!this.isSampleFull) this.#sample.push(letter)
       this.#count++
-      add(this.#states, stateOf(letter), 1)
+      add(this.#states, listedState(letter), 1)
       if (isSent(this.#spec, letter.state)) {
         add(this.#targets, this.#spec.target ?? letter.origin?.name ?? '', 1)
       }
@@ -164,7 +164,7 @@ class Seen {
     return {
       count: this.#count,
       sample: this.#sample,
-      targets: targetsOf(this.#spec, this.#targets),
+      targets: sortTargets(this.#spec, this.#targets),
       byState: Object.fromEntries(this.#states),
       queues: this.#queues,
       groupIds: this.#groupIds,
@@ -172,11 +172,11 @@ class Seen {
   }
 }
 
-function stateOf(item: Item): string {
+function listedState(item: Item): string {
   return item.state === 'waiting' && item.availableAt !== null ? 'scheduled' : item.state
 }
 
-function sumsOf(
+function sumCounts(
   spec: CampaignSpec,
   rows: readonly LetterCount[],
 ): Pick<Found, 'count' | 'byState' | 'targets' | 'queues' | 'groupIds'> {
@@ -191,18 +191,18 @@ function sumsOf(
   return {
     count,
     byState: Object.fromEntries(states),
-    targets: targetsOf(spec, targets),
+    targets: sortTargets(spec, targets),
     queues: new Set(rows.flatMap(({ queue }) => queue ?? [])),
     groupIds: new Set(rows.flatMap(({ group }) => group ?? [])),
   }
 }
 
-function targetsOf(spec: CampaignSpec, targets: ReadonlyMap<string, number>): CampaignPreview['targets'] {
+function sortTargets(spec: CampaignSpec, targets: ReadonlyMap<string, number>): CampaignPreview['targets'] {
   if (spec.action === 'discard') return []
   return [...targets].map(([queue, count]) => ({ queue, count })).sort((a, b) => b.count - a.count)
 }
 
-async function targetWarnings(
+async function warnAboutTargets(
   storage: Storage,
   { targets }: Found,
   queues: ReadonlyMap<string, Queue>,
@@ -211,37 +211,38 @@ async function targetWarnings(
   for (const { queue: name, count } of targets) {
     const queue = queues.get(name)
     if (queue === undefined) {
-      warnings.push(`there is no queue ${name} here: its ${count} letters will be skipped`)
+      warnings.push(`queue ${name} does not exist: its ${count} letters will be skipped`)
       continue
     }
     if (await isDeadQueue(storage, queues.values(), name)) {
-      warnings.push(`queue ${name} takes dead letters: its ${count} letters will be skipped`)
+      warnings.push(`queue ${name} is a dead queue: its ${count} letters will be skipped`)
       continue
     }
-    if (queue.isPaused) warnings.push(`queue ${name} is paused: what is sent there waits until it is resumed`)
+    if (queue.isPaused)
+      warnings.push(`queue ${name} is paused: letters that are sent there wait until it is resumed`)
     const partitions = await storage.counts({ queue: name })
     const waiting = partitions.reduce((sum, each) => sum + each.waiting, 0)
     const isIdle = partitions.every(({ leased }) => leased === 0)
     if (!queue.isPaused && isIdle && waiting > 0) {
-      warnings.push(`nobody works on queue ${name} now, and ${waiting} items wait there already`)
+      warnings.push(`queue ${name} has no active workers, and ${waiting} items are already waiting in it`)
     }
   }
   return warnings
 }
 
-function classWarnings(
+function warnAboutClass(
   { action }: CampaignSpec,
   found: Found,
   queues: ReadonlyMap<string, Queue>,
 ): readonly string[] {
   const financial = [...found.queues].filter((name) => queues.get(name)?.letterClass === 'financial')
-  const what = action === 'discard' ? 'giving up' : 'sending again'
+  const what = action === 'discard' ? 'discarding' : 'redriving'
   return financial.map(
     (name) => `dead queue ${name} is of class financial: ${what} its letters may move money`,
   )
 }
 
-async function arrivalWarnings(storage: Storage, found: Found, now: Instant): Promise<readonly string[]> {
+async function warnAboutArrivals(storage: Storage, found: Found, now: Instant): Promise<readonly string[]> {
   const groupIds = [...found.groupIds].slice(0, groupsLookedAt)
   if (groupIds.length === 0) return []
   const groups = await storage.listGroups({
@@ -252,12 +253,12 @@ async function arrivalWarnings(storage: Storage, found: Found, now: Instant): Pr
   return groups.flatMap(({ id, title, lastSeenAt }) => {
     if (lastSeenAt < now - stillArrivingUs) return []
     const minutes = Math.floor(Math.max(now - lastSeenAt, 0) / (60 * usPerSecond))
-    return `group ${id} (${title}) still gets letters, the last one ${minutes} min ago: is the cause mended?`
+    return `group ${id} (${title}) still receives letters, the last one ${minutes} min ago: is the cause fixed?`
   })
 }
 
-/** What a filter without states leaves out because it cannot, or should not, be sent. */
-async function leftOutWarnings(
+/** Warns about letters that a filter without states leaves out, because they cannot or should not be sent. */
+async function warnAboutLeftOut(
   storage: Storage,
   spec: CampaignSpec,
   filter: LetterFilter,
@@ -267,33 +268,34 @@ async function leftOutWarnings(
   const countOf = (wanted: string): number => rows.find(({ state }) => state === wanted)?.count ?? 0
   const warnings: string[] = []
   const [leased, dead] = [countOf('leased'), countOf('dead')]
-  if (leased > 0) warnings.push(`${leased} letters that are under way or held by a consumer are left out`)
+  if (leased > 0)
+    warnings.push(`${leased} letters are left out because a redrive is in progress or a consumer holds them`)
   if (spec.action === 'discard' || spec.isDeadAllowed) return warnings
-  if (dead > 0) warnings.push(`${dead} letters that are DEAD are left out: only a person sends them`)
+  if (dead > 0) warnings.push(`${dead} DEAD letters are left out; set include_dead to send them`)
   return warnings
 }
 
-/** What was asked for by its state is in the set, whether it can go or not. */
-function skippedWarnings(spec: CampaignSpec, { byState }: Found): readonly string[] {
+/** Warns about letters that the filter selects by state although they cannot be sent. */
+function warnAboutSkipped(spec: CampaignSpec, { byState }: Found): readonly string[] {
   return Object.entries(byState).flatMap(([state, count = 0]) =>
-    count === 0 || isSent(spec, state) ? [] : `${count} letters that are ${skippedAs[state]}`,
+    count === 0 || isSent(spec, state) ? [] : `${count} ${skippedAs[state]}`,
   )
 }
 
 const skippedAs: Readonly<Record<string, string>> = {
-  leased: 'under way or held by a consumer will be skipped',
-  done: 'RESOLVED will be skipped',
-  discarded: 'DISCARDED will be skipped',
-  dead: 'DEAD will be skipped: include_dead has them sent',
+  leased: 'letters will be skipped because a redrive is in progress or a consumer holds them',
+  done: 'RESOLVED letters will be skipped',
+  discarded: 'DISCARDED letters will be skipped',
+  dead: 'DEAD letters will be skipped; set include_dead to send them',
 }
 
-/** Whether a letter in this state is sent, or given up. */
+/** True if a letter in this state is sent or discarded. */
 function isSent({ action, isDeadAllowed }: CampaignSpec, state: string): boolean {
   if (state === 'dead') return action === 'discard' || isDeadAllowed
   return state === 'waiting' || state === 'scheduled'
 }
 
-async function exhaustedWarnings(
+async function warnAboutExhausted(
   storage: Storage,
   spec: CampaignSpec,
   filter: LetterFilter,

@@ -1,13 +1,13 @@
 /**
- * Works on campaigns, one step at a time. A step is one transaction that holds the fence of the campaign's lock, the
- * new version of its document and what happens to the letters. So it happens whole or not at all, on
- * one server at a time, and not on a campaign that somebody paused or cancelled meanwhile.
+ * Runs campaigns step by step. A step is one transaction with the fence of the campaign's lock, the new
+ * version of its document and the changes of the letters. So a step happens completely or not at all, on one
+ * server at a time, and not if a person paused or cancelled the campaign in between.
  *
- * Killed at any point, what is in the store says what comes next: letters whose turn has come are not pending any
- * more, and the tokens they took are gone from the pace.
+ * After a crash, the store determines the next step: letters that were sent are no longer pending, and their
+ * tokens are gone from the pace.
  *
- * Freezing is the one step of two transactions: how far it got is known only when the first is done. Killed between
- * them it is repeated from where it began, and passes over what is in the set already.
+ * Only freezing takes two transactions, because its progress is known only after the first one. After a crash
+ * between them, the step is repeated from where it started and skips letters that are already in the set.
  */
 import type { Clock } from '../../core/instant.ts'
 import type { Engine } from '../../engine/engine.ts'
@@ -23,22 +23,22 @@ import { noticed } from '../redrive.ts'
 import { reasonOfDiscard } from './discard-reason.ts'
 import { fromDocument, toDocument } from './document.ts'
 import { createHeldLocks } from './locks.ts'
-import { createTurnsAhead } from './prefetch.ts'
-import { selectedBy } from './spec.ts'
+import { createLetterPrefetch } from './prefetch.ts'
+import { completeFilter } from './spec.ts'
 import {
+  activeStoredStates,
   afterFreezing,
   afterSending,
   type CampaignFacts,
+  countAll,
   nextStep,
   type Step,
-  sizeOf,
   storedState,
-  workedOnStates,
 } from './state-machine.ts'
-import { createRests } from './throttle.ts'
+import { createThrottle } from './throttle.ts'
 
-export interface CampaignWork {
-  /** One step of each campaign that there is something to do for; whether there may be more right now. */
+export interface CampaignRunner {
+  /** Runs one step of each active campaign; true if more can be done immediately. */
   pass(): Promise<boolean>
   close(): Promise<void>
 }
@@ -47,12 +47,12 @@ const frozenPerStep = 5_000
 const lookedAtPerStep = 20_000
 const campaignsPerRead = 100
 /**
- * How much of the time a campaign with a rate freezes its letters: who gives one has live work that must not notice it, and
- * millions are frozen for a minute.
+ * Share of the time that a campaign with a rate may use for freezing. Freezing millions of letters takes
+ * about a minute, and a rate means that live work must not be slowed down.
  */
 const freezingShare = 0.25
 
-export function createCampaignWork(
+export function createCampaignRunner(
   parts: Readonly<{
     storage: Storage
     engine: Pick<Engine, 'noticeItems'>
@@ -62,15 +62,15 @@ export function createCampaignWork(
     log: LettersLog
     onChanged(id: string): void
   }>,
-): CampaignWork {
+): CampaignRunner {
   const { storage, engine, clock, log, onChanged } = parts
   const { frozenMax, sentMax } = parts.campaignSteps ?? { frozenMax: frozenPerStep, sentMax: stepLettersMax }
   const locks = createHeldLocks(parts)
-  const turns = createTurnsAhead(storage)
-  const rests = createRests(freezingShare)
+  const prefetch = createLetterPrefetch(storage)
+  const throttle = createThrottle(freezingShare)
   const closing = new AbortController()
 
-  const become = async (
+  const update = async (
     stored: StoredCampaign,
     facts: CampaignFacts,
     lock: HeldLock,
@@ -83,26 +83,26 @@ export function createCampaignWork(
     })
     await storage.write([
       { op: 'fence', lock },
-      putOf(stored, facts),
+      putCampaign(stored, facts),
       ...(state === 'halted' ? [halt] : []),
       ...audit,
     ] as const)
-    const told = { campaign: stored.id, name: facts.spec.name, state, counts: stored.counts }
-    if (state === 'halted') log.warn(told, `campaign halted: ${stateReason}`)
-    else log.info(told, `campaign is ${state}`)
+    const fields = { campaign: stored.id, name: facts.spec.name, state, counts: stored.counts }
+    if (state === 'halted') log.warn(fields, `campaign halted: ${stateReason}`)
+    else log.info(fields, `campaign is ${state}`)
   }
 
   const freeze = async (stored: StoredCampaign, facts: CampaignFacts, lock: HeldLock): Promise<void> => {
     const { selection, ratePerSecond } = facts.spec
     const startedAt = performance.now()
-    // The named ones are frozen when the campaign is made.
+    // Letters that are named by id are frozen when the campaign is created.
     if ('letterIds' in selection) throw new Error(`campaign ${stored.id} names its letters, and has none`)
     const [, { added, looked, next }] = await storage.write([
       { op: 'fence', lock },
       {
         op: 'freeze-letters',
         campaignId: stored.id,
-        filter: selectedBy(facts.spec, selection.filter, facts.createdAt),
+        filter: completeFilter(facts.spec, selection.filter, facts.createdAt),
         ...(facts.frozenUntil !== null && { after: facts.frozenUntil }),
         countMax: frozenMax,
         lookMax: lookedAtPerStep,
@@ -113,17 +113,17 @@ export function createCampaignWork(
     if (next !== null) {
       await storage.write([
         { op: 'fence', lock },
-        putOf(stored, { ...facts, frozenUntil: next, updatedAt: now }),
+        putCampaign(stored, { ...facts, frozenUntil: next, updatedAt: now }),
       ])
-      if (ratePerSecond > 0) rests.begin(stored.id, performance.now() - startedAt)
+      if (ratePerSecond > 0) throttle.pause(stored.id, performance.now() - startedAt)
       return
     }
     const frozen = await storage.getCampaign(stored.id)
     if (frozen === null) return
-    const size = sizeOf(frozen.counts)
+    const size = countAll(frozen.counts)
     const trace = { actor: facts.actor, reason: facts.reason, requestId: '' }
     const audit = auditOf(clock, trace, 'campaign.freeze', [stored.id], { letters: size })
-    await become({ ...stored, counts: frozen.counts }, afterFreezing(facts, size, now), lock, [audit])
+    await update({ ...stored, counts: frozen.counts }, afterFreezing(facts, size, now), lock, [audit])
   }
 
   const send = async (
@@ -133,24 +133,24 @@ export function createCampaignWork(
     lock: HeldLock,
   ): Promise<void> => {
     const { id } = stored
-    const turn = await turns.next(id, facts.placeDone, countMax)
-    const last = turn.at(-1)
+    const batch = await prefetch.next(id, facts.placeDone, countMax)
+    const last = batch.at(-1)
     if (last === undefined)
-      throw new Error(`campaign ${id} has pending letters before its place ${facts.placeDone}`)
+      throw new Error(`campaign ${id} has pending letters before place ${facts.placeDone}`)
     const now = clock.now()
-    const put = putOf(stored, afterSending(facts, { count: turn.length, placeDone: last.place }, now))
+    const put = putCampaign(stored, afterSending(facts, { count: batch.length, placeDone: last.place }, now))
     const { spec, actor, reason } = facts
-    const letters = turn.map(({ letterId, place }) => ({ letterId, campaign: { id, place } }))
+    const letters = batch.map(({ letterId, place }) => ({ letterId, campaign: { id, place } }))
     const fence = { op: 'fence', lock } as const
     if (spec.action === 'discard') {
       await storage.write([fence, put, { op: 'discard', letters, reason: reasonOfDiscard(reason, id), now }])
-      log.info({ campaign: id, letters: letters.length }, 'campaign gave letters up')
+      log.info({ campaign: id, letters: letters.length }, 'campaign discarded letters')
       return
     }
-    // One with a rate waits between its steps anyway, and the next may be of another size.
-    if (spec.ratePerSecond === 0 && stored.counts.pending > turn.length) {
-      const after = stored.counts.pending - turn.length
-      turns.readAhead(id, last.place, Math.min(after, sentMax))
+    // A campaign with a rate waits between its steps anyway, and its next step may have another size.
+    if (spec.ratePerSecond === 0 && stored.counts.pending > batch.length) {
+      const after = stored.counts.pending - batch.length
+      prefetch.readAhead(id, last.place, Math.min(after, sentMax))
     }
     const [, , redriven] = await storage.write([
       fence,
@@ -175,15 +175,15 @@ export function createCampaignWork(
     ])
   }
 
-  const take = async (
+  const runStep = async (
     stored: StoredCampaign,
     facts: CampaignFacts,
     step: Step,
     lock: HeldLock,
   ): Promise<void> => {
     switch (step.kind) {
-      case 'become':
-        return become(stored, step.facts, lock)
+      case 'update':
+        return update(stored, step.facts, lock)
       case 'freeze':
         return freeze(stored, facts, lock)
       case 'send':
@@ -194,11 +194,11 @@ export function createCampaignWork(
     }
   }
 
-  /** Whether something was done, or may be at once. */
-  const workOn = async (seen: StoredCampaign): Promise<boolean> => {
+  /** Runs the next step of a campaign; true if another step may follow immediately. */
+  const runCampaign = async (seen: StoredCampaign): Promise<boolean> => {
     const { id } = seen
     const name = `campaign/${id}`
-    // Most passes find campaigns that wait for time or for workers: those cost no lock.
+    // Most passes find campaigns that wait for time or for workers. Check this first: it needs no lock.
     if (nextStep(fromDocument(seen.document), seen.counts, clock.now(), sentMax).kind === 'wait') return false
     const lock = await locks.hold(name)
     if (lock === null) return false
@@ -208,14 +208,14 @@ export function createCampaignWork(
       const facts = fromDocument(stored.document)
       const step = nextStep(facts, stored.counts, clock.now(), sentMax)
       if (step.kind === 'wait') return false
-      await take(stored, facts, step, lock)
+      await runStep(stored, facts, step, lock)
       onChanged(id)
-      const isOver = step.kind === 'become' && step.facts.endedAt !== null
+      const isOver = step.kind === 'update' && step.facts.endedAt !== null
       if (isOver) await locks.release(name)
       return !isOver
     } catch (error) {
       if (!(error instanceof KnownError)) throw error
-      // Somebody else decided something about it: look again.
+      // A person changed the campaign in between: read it again.
       if (error.code === 'CAMPAIGN_CHANGED') return true
       if (error.code !== 'LOCK_LOST') throw error
       locks.forget(name)
@@ -223,12 +223,12 @@ export function createCampaignWork(
     }
   }
 
-  const workedOn = async (): Promise<readonly StoredCampaign[]> => {
+  const listActive = async (): Promise<readonly StoredCampaign[]> => {
     const found: StoredCampaign[] = []
     for (;;) {
       const beforeId = found.at(-1)?.id
       const page = await storage.listCampaigns({
-        states: workedOnStates,
+        states: activeStoredStates,
         ...(beforeId !== undefined && { beforeId }),
         countMax: campaignsPerRead,
       })
@@ -239,28 +239,28 @@ export function createCampaignWork(
 
   return {
     pass: async () => {
-      const campaigns = await workedOn()
+      const campaigns = await listActive()
       const ids = new Set(campaigns.map(({ id }) => id))
-      turns.keepOnly(ids)
-      rests.keepOnly(ids)
+      prefetch.keepOnly(ids)
+      throttle.keepOnly(ids)
       let isMore = false
-      let isAnyResting = false
+      let isAnyPaused = false
       const errors: unknown[] = []
-      // The oldest first; one that fails does not keep the others from their step.
+      // Oldest first. A campaign that fails does not stop the steps of the others.
       for (const campaign of campaigns.toReversed()) {
-        if (rests.isResting(campaign.id)) {
-          isAnyResting = true
+        if (throttle.isPaused(campaign.id)) {
+          isAnyPaused = true
           continue
         }
         try {
-          if (await workOn(campaign)) isMore = true
+          if (await runCampaign(campaign)) isMore = true
         } catch (error) {
           errors.push(error)
         }
       }
       if (errors.length > 0) throw errors[0]
-      if (isAnyResting && !isMore) await rests.wait(closing.signal)
-      return isMore || isAnyResting
+      if (isAnyPaused && !isMore) await throttle.wait(closing.signal)
+      return isMore || isAnyPaused
     },
     close: () => {
       closing.abort()
@@ -269,7 +269,10 @@ export function createCampaignWork(
   }
 }
 
-export function putOf(stored: Pick<StoredCampaign, 'id' | 'version'>, facts: CampaignFacts): PutCampaign {
+export function putCampaign(
+  stored: Pick<StoredCampaign, 'id' | 'version'>,
+  facts: CampaignFacts,
+): PutCampaign {
   const { id, version } = stored
   return {
     op: 'put-campaign',

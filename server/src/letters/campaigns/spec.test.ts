@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import { noon } from '../../../test/make.ts'
 import type { CampaignSpec } from '../letters.ts'
-import { checkReason, checkSpec, selectedBy } from './spec.ts'
+import { checkReason, checkSpec, completeFilter } from './spec.ts'
 
 const spec: CampaignSpec = {
   name: ' after the fix ',
@@ -17,11 +17,11 @@ const spec: CampaignSpec = {
 }
 
 describe('the spec of a campaign', () => {
-  it('is kept with its name trimmed', () => {
+  it('the name of a campaign is trimmed', () => {
     expect(checkSpec(spec)).toEqual({ ...spec, name: 'after the fix' })
   })
 
-  it('of a discard waits for nobody and goes nowhere', () => {
+  it('a discard campaign has no canary and no target', () => {
     expect(checkSpec({ ...spec, action: 'discard' })).toMatchObject({ canaryCount: 0, target: null })
   })
 
@@ -34,17 +34,17 @@ describe('the spec of a campaign', () => {
     ['canaryCount is 0.5', { canaryCount: 0.5 }],
     ['ratePerSecond is NaN', { ratePerSecond: Number.NaN }],
     ['rampUs is -1', { rampUs: -1 }],
-    ['a ramp has no meaning without a rate', { rampUs: 1, ratePerSecond: 0 }],
+    ['a ramp has no effect without a rate', { rampUs: 1, ratePerSecond: 0 }],
     ['haltRatio is 1.1', { haltRatio: 1.1 }],
     ['haltMin is -1', { haltMin: -1 }],
-    ['no letters are named', { selection: { letterIds: [] } }],
-    ['"x" is not the id of a letter', { selection: { letterIds: ['0ujtsYcgvSTl8PAuAdqWYSMnLOv', 'x'] } }],
-    ['10001 letters are named', { selection: { letterIds: Array(10_001).fill('a') } }],
+    ['the selection names no letters', { selection: { letterIds: [] } }],
+    ['"x" is not a letter id', { selection: { letterIds: ['0ujtsYcgvSTl8PAuAdqWYSMnLOv', 'x'] } }],
+    ['the selection names 10001 letters', { selection: { letterIds: Array(10_001).fill('a') } }],
   ])('is refused: %s', (sentence, change) => {
     expect(() => checkSpec({ ...spec, ...change })).toThrow(sentence)
   })
 
-  it('needs a reason', () => {
+  it('a campaign needs a reason', () => {
     expect(() => checkReason(' ')).toThrow('needs a reason')
     expect(checkReason(' INC-1 ')).toBe('INC-1')
   })
@@ -53,18 +53,21 @@ describe('the spec of a campaign', () => {
 describe('a filter', () => {
   const redrive = { action: 'redrive', isDeadAllowed: false } as const
 
-  it('without states means what can be sent, or given up', () => {
-    expect(selectedBy(redrive, {}).states).toEqual(['waiting', 'scheduled'])
-    expect(selectedBy({ ...redrive, isDeadAllowed: true }, {}).states).toContain('dead')
-    expect(selectedBy({ ...redrive, action: 'discard' }, {}).states).toContain('dead')
-    expect(selectedBy(redrive, { states: ['dead'] }).states).toEqual(['dead'])
+  it('a filter without states selects letters that can be sent or discarded', () => {
+    expect(completeFilter(redrive, {}).states).toEqual(['waiting', 'scheduled'])
+    expect(completeFilter({ ...redrive, isDeadAllowed: true }, {}).states).toContain('dead')
+    expect(completeFilter({ ...redrive, action: 'discard' }, {}).states).toContain('dead')
+    expect(completeFilter(redrive, { states: ['dead'] }).states).toEqual(['dead'])
   })
 
-  it('lets nobody join who came after the campaign was made, whenever it died', () => {
-    expect(selectedBy(redrive, {}, noon)).toEqual({ states: ['waiting', 'scheduled'], arrivedUntil: noon })
+  it('letters that arrive after the campaign was created are not selected, whatever time of death they report', () => {
+    expect(completeFilter(redrive, {}, noon)).toEqual({
+      states: ['waiting', 'scheduled'],
+      arrivedUntil: noon,
+    })
     const died = { from: 1, until: 5 }
-    expect(selectedBy(redrive, { died }, noon)).toMatchObject({ died, arrivedUntil: noon })
+    expect(completeFilter(redrive, { died }, noon)).toMatchObject({ died, arrivedUntil: noon })
     // A preview is now: whatever is there has come.
-    expect(selectedBy(redrive, { died })).toEqual({ died, states: ['waiting', 'scheduled'] })
+    expect(completeFilter(redrive, { died })).toEqual({ died, states: ['waiting', 'scheduled'] })
   })
 })

@@ -1,4 +1,4 @@
-/** What a campaign may be asked to do, and which letters that means. */
+/** Validates the specification of a campaign and resolves which letters it selects. */
 import type { Instant } from '../../core/instant.ts'
 import { KnownError } from '../../errors.ts'
 import type { ListedState } from '../../storage/contract/items.ts'
@@ -16,19 +16,20 @@ export const campaignBounds = {
   haltMinMax: 1_000_000,
 } as const
 
-/** The spec as it will be kept, or BAD_REQUEST with what is wrong. */
+/** Returns the spec as it will be stored, or rejects with BAD_REQUEST. */
 export function checkSpec(spec: CampaignSpec): CampaignSpec {
   const { canaryMax, nameMax } = campaignBounds
   const name = spec.name.trim()
   if (name === '') throw refused('a campaign needs a name')
-  if (name.length > nameMax) throw refused(`the name has ${name.length} characters; ${nameMax} at most`)
-  if (spec.action !== 'redrive' && spec.action !== 'discard') throw refused('action is redrive or discard')
+  if (name.length > nameMax) throw refused(`the name has ${name.length} characters; the limit is ${nameMax}`)
+  if (spec.action !== 'redrive' && spec.action !== 'discard')
+    throw refused(`action is ${JSON.stringify(spec.action)}; it must be "redrive" or "discard"`)
   checkTexts(spec, 'the campaign')
-  whole('canaryCount', spec.canaryCount, 0, canaryMax)
+  checkInteger('canaryCount', spec.canaryCount, 0, canaryMax)
   checkChanges(spec)
   checkRamp(spec)
   if ('letterIds' in spec.selection) checkIds(spec.selection.letterIds)
-  // What is given up has no outcome to wait for, and goes nowhere.
+  // A discard has no outcome to wait for and no target.
   const canaryCount = spec.action === 'discard' ? 0 : spec.canaryCount
   const target = spec.action === 'discard' ? null : spec.target
   return { ...spec, name, canaryCount, target }
@@ -36,15 +37,16 @@ export function checkSpec(spec: CampaignSpec): CampaignSpec {
 
 export function checkChanges({ ratePerSecond, rampUs, haltRatio, haltMin }: CampaignChanges): void {
   const { rateMax, rampUsMax, haltMinMax } = campaignBounds
-  if (rampUs !== undefined) whole('rampUs', rampUs, 0, rampUsMax)
-  if (haltMin !== undefined) whole('haltMin', haltMin, 0, haltMinMax)
-  if (ratePerSecond !== undefined) between('ratePerSecond', ratePerSecond, 0, rateMax)
-  if (haltRatio !== undefined) between('haltRatio', haltRatio, 0, 1)
+  if (rampUs !== undefined) checkInteger('rampUs', rampUs, 0, rampUsMax)
+  if (haltMin !== undefined) checkInteger('haltMin', haltMin, 0, haltMinMax)
+  if (ratePerSecond !== undefined) checkRange('ratePerSecond', ratePerSecond, 0, rateMax)
+  if (haltRatio !== undefined) checkRange('haltRatio', haltRatio, 0, 1)
 }
 
-/** Who gives one means to be careful: without a rate it would all go at once. */
+/** A ramp without a rate is refused: the caller wants to be careful, but all letters would go immediately. */
 export function checkRamp({ rampUs, ratePerSecond }: Pick<CampaignSpec, 'rampUs' | 'ratePerSecond'>): void {
-  if (rampUs > 0 && ratePerSecond === 0) throw refused('a ramp has no meaning without a rate per second')
+  if (rampUs > 0 && ratePerSecond === 0)
+    throw refused('a ramp has no effect without a rate; set a rate per second, or omit the ramp')
 }
 
 export function checkReason(reason: string): string {
@@ -55,10 +57,11 @@ export function checkReason(reason: string): string {
 }
 
 /**
- * The letters that a filter means: without states, those that can be sent, or given up. `arrivedUntil`: nothing that
- * the store gets later comes in, however long the freezing takes and whenever it is said to have died.
+ * Completes a filter: without states, it selects the letters that can be sent or discarded. `arrivedUntil`
+ * excludes letters that the store received later, however long freezing takes and whatever time of death they
+ * report.
  */
-export function selectedBy(
+export function completeFilter(
   spec: Pick<CampaignSpec, 'action' | 'isDeadAllowed'>,
   filter: LetterFilter,
   arrivedUntil?: Instant,
@@ -75,25 +78,25 @@ function openStates({
 }
 
 function checkIds(ids: readonly string[]): void {
-  if (ids.length === 0) throw refused('no letters are named')
+  if (ids.length === 0) throw refused('the selection names no letters')
   if (ids.length > namedLettersMax) {
-    throw refused(`${ids.length} letters are named; ${namedLettersMax} at most: use a filter for more`)
+    throw refused(`the selection names ${ids.length} letters; the limit is ${namedLettersMax}. Use a filter`)
   }
   const odd = ids.find((id) => letterUuidOf(id) === undefined)
-  if (odd !== undefined) throw refused(`${JSON.stringify(odd.slice(0, 50))} is not the id of a letter`)
+  if (odd !== undefined) throw refused(`${JSON.stringify(odd.slice(0, 50))} is not a letter id`)
 }
 
-function whole(field: string, value: number, min: number, max: number): void {
+function checkInteger(field: string, value: number, min: number, max: number): void {
   if (Number.isInteger(value) && value >= min && value <= max) return
   throw refused(`${field} is ${value}; it must be a whole number from ${min} to ${max}`)
 }
 
-function between(field: string, value: number, min: number, max: number): void {
+function checkRange(field: string, value: number, min: number, max: number): void {
   if (Number.isFinite(value) && value >= min && value <= max) return
   throw refused(`${field} is ${value}; it must be from ${min} to ${max}`)
 }
 
-/** Wherever they stand: the document is kept whole, and PostgreSQL keeps no NUL. */
+/** Checks every text of the document: PostgreSQL cannot store a NUL character. */
 function checkTexts(value: unknown, where: string): void {
   if (typeof value === 'string') {
     if (value.includes('\0')) throw refused(`${where} contains a NUL character`)

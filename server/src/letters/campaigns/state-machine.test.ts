@@ -11,9 +11,9 @@ import {
   afterSending,
   type CampaignFacts,
   cancel,
+  measureRate,
   nextStep,
   pause,
-  rateOf,
   resume,
   storedState,
 } from './state-machine.ts'
@@ -66,7 +66,7 @@ describe('a campaign that is adjusted', () => {
     return step.kind === 'send' ? step.countMax : 0
   }
 
-  it('goes at the new rate from then on, and makes up for nothing', () => {
+  it('an adjusted campaign sends at the new rate from then on and does not catch up', () => {
     const slow = facts({}, { ratePerSecond: 2 })
     const quick = adjust(slow, { ratePerSecond: 200 }, noon + 60 * second)
     expect(quick.spec).toEqual({ ...slow.spec, ratePerSecond: 200 })
@@ -77,21 +77,21 @@ describe('a campaign that is adjusted', () => {
     expect(sentAt(adjust(quick, { ratePerSecond: 0 }, noon + 61 * second), noon + 61 * second)).toBe(1_000)
   })
 
-  it('begins a ramp that is given anew, and else goes on with the one under way', () => {
+  it('a new ramp starts now; without one, the current ramp continues', () => {
     const ramping = facts({}, { ratePerSecond: 100, rampUs: 10 * second })
-    const anew = adjust(ramping, { rampUs: 20 * second }, noon + 10 * second)
-    expect(sentAt(anew, noon + 20 * second)).toBe(50)
+    const restarted = adjust(ramping, { rampUs: 20 * second }, noon + 10 * second)
+    expect(sentAt(restarted, noon + 20 * second)).toBe(50)
     const on = adjust(ramping, { ratePerSecond: 200 }, noon + 5 * second)
     expect(sentAt(on, noon + 6 * second)).toBe(110)
   })
 
-  it('has no ramp where it has no rate', () => {
-    expect(() => adjust(facts(), { rampUs: second }, noon)).toThrow('no meaning without a rate')
+  it('an adjusted campaign without a rate has no ramp', () => {
+    expect(() => adjust(facts(), { rampUs: second }, noon)).toThrow('no effect without a rate')
     const ramping = facts({}, { ratePerSecond: 100, rampUs: 10 * second })
     expect(adjust(ramping, { ratePerSecond: 0 }, noon).spec).toMatchObject({ ratePerSecond: 0, rampUs: 0 })
   })
 
-  it('halts by the new bounds, and keeps its pace when only those change', () => {
+  it('an adjusted campaign halts by the new bounds and keeps its pace if only they change', () => {
     const going = facts({}, { ratePerSecond: 10 })
     const strict = adjust(going, { haltRatio: 0, haltMin: 1 }, noon + second)
     expect(strict.pace).toEqual(going.pace)
@@ -100,7 +100,7 @@ describe('a campaign that is adjusted', () => {
     })
   })
 
-  it('stays as it is when nothing changes, keeps its state, and is refused once it has ended', () => {
+  it('adjusting keeps the state, changes nothing without changes, and is refused after the end', () => {
     const going = facts({}, { ratePerSecond: 10 })
     expect(adjust(going, { ratePerSecond: 10, haltMin: 10 }, noon + 1)).toBe(going)
     for (const state of ['freezing', 'canary', 'paused', 'halted'] as const) {
@@ -113,29 +113,29 @@ describe('a campaign that is adjusted', () => {
 })
 
 describe('a campaign that is running', () => {
-  it('sends a thousand at a time, and is done when every letter has its end', () => {
+  it('a running campaign sends up to 1,000 letters per step and is done when each has an outcome', () => {
     expect(nextStep(facts(), counts({ pending: 5_000 }), noon)).toEqual({ kind: 'send', countMax: 1_000 })
     expect(nextStep(facts(), counts({ sent: 1, resolved: 99 }), noon)).toEqual({ kind: 'wait' })
     expect(nextStep(facts(), counts({ resolved: 100 }), noon + 1)).toMatchObject({
-      kind: 'become',
+      kind: 'update',
       facts: { state: 'done', endedAt: noon + 1 },
     })
   })
 
-  it('halts when too many of those that ended failed or are unknown, not before enough ended', () => {
+  it('a running campaign halts if too many ended letters failed or are unknown, once enough have ended', () => {
     const of = (ended: Partial<CampaignCounts>) => nextStep(facts(), counts({ pending: 50, ...ended }), noon)
     expect(of({ resolved: 0, failed: 9 })).toMatchObject({ kind: 'send' })
     expect(of({ resolved: 8, failed: 2 })).toMatchObject({ kind: 'send' })
     expect(of({ resolved: 7, failed: 2, unknown: 1 })).toMatchObject({
-      kind: 'become',
+      kind: 'update',
       facts: {
         state: 'halted',
-        stateReason: 'of 10 letters that ended 3 failed again or are unknown: more than 20 %',
+        stateReason: '3 of 10 ended letters failed again or have an unknown outcome: more than 20 %',
       },
     })
   })
 
-  it('does not halt again for what a person has seen', () => {
+  it('a resumed campaign does not halt for failures before the resume', () => {
     const bad = counts({ pending: 50, failed: 10 })
     const resumed = resume(facts({ state: 'halted' }), bad, noon)
     expect(resumed).toMatchObject({ state: 'running', overlooked: { ended: 10, bad: 10 } })
@@ -143,18 +143,18 @@ describe('a campaign that is running', () => {
     expect(nextStep(resumed, { ...bad, failed: 20 }, noon)).toMatchObject({ facts: { state: 'halted' } })
   })
 
-  it('waits for its rate', () => {
+  it('a running campaign waits for its rate', () => {
     const paced = facts({}, { ratePerSecond: 10 })
     expect(nextStep(paced, counts({ pending: 50 }), noon)).toEqual({ kind: 'wait' })
     expect(nextStep(paced, counts({ pending: 50 }), noon + second / 2)).toEqual({ kind: 'send', countMax: 5 })
     const after = afterSending(paced, { count: 5, placeDone: 5 }, noon + second / 2)
     expect(nextStep(after, counts({ pending: 45 }), noon + second / 2)).toEqual({ kind: 'wait' })
     expect(after).toMatchObject({ placeDone: 5, recent: [[noon / second, 5]] })
-    expect(rateOf(after, noon + second)).toBe(5)
-    expect(rateOf(after, noon + 20 * second)).toBe(0)
+    expect(measureRate(after, noon + second)).toBe(5)
+    expect(measureRate(after, noon + 20 * second)).toBe(0)
   })
 
-  it('waits until there is enough for a step, but not for more than there are', () => {
+  it('a running campaign waits until a step is worth it, but not for more letters than are pending', () => {
     const paced = facts({}, { ratePerSecond: 1_000 })
     const many = counts({ pending: 5_000 })
     expect(nextStep(paced, many, noon + second * 0.09)).toEqual({ kind: 'wait' })
@@ -174,53 +174,53 @@ describe('the letters that go first', () => {
   )
   const of = (ended: Partial<CampaignCounts>) => nextStep(canary, counts(ended), noon + second)
 
-  it('are so many and no more, without the ramp, and those that cannot be sent do not count', () => {
+  it('the canary sends exactly canaryCount letters at the full rate, not counting skipped ones', () => {
     expect(of({ pending: 100 })).toEqual({ kind: 'send', countMax: 10 })
     expect(of({ pending: 90, sent: 6, skipped: 4 })).toEqual({ kind: 'send', countMax: 4 })
     expect(of({ pending: 90, sent: 10 })).toEqual({ kind: 'wait' })
   })
 
-  it('let the others go when they ended well', () => {
+  it('the campaign continues after all canary letters are resolved', () => {
     expect(of({ pending: 90, resolved: 9, sent: 1 })).toEqual({ kind: 'wait' })
     expect(of({ pending: 90, resolved: 9, failed: 1 })).toMatchObject({
       facts: { state: 'running', pace: { since: noon + second, tokens: 0 } },
     })
   })
 
-  it('halt the campaign as soon as they cannot end well any more', () => {
+  it('the campaign halts as soon as the canary cannot succeed', () => {
     expect(of({ pending: 90, sent: 8, failed: 2 })).toMatchObject({ facts: { state: 'halted' } })
   })
 
-  it('may be all there are', () => {
+  it('the canary can be the whole set', () => {
     expect(of({ resolved: 3 })).toMatchObject({ facts: { state: 'running' } })
     expect(of({ sent: 2, unknown: 1 })).toMatchObject({ facts: { state: 'halted' } })
   })
 })
 
 describe('a person', () => {
-  it('pauses and resumes: then the first ones are taken as seen', () => {
+  it('a resume after a pause skips the rest of the canary', () => {
     const paused = pause(facts({ state: 'canary' }, { canaryCount: 5 }), 'lunch', noon + 1)
     expect(paused).toMatchObject({ state: 'paused', stateReason: 'lunch' })
     expect(nextStep(paused, counts({ pending: 9 }), noon)).toEqual({ kind: 'wait' })
     expect(resume(paused, counts(), noon + 2)).toMatchObject({ state: 'running', stateReason: '' })
   })
 
-  it('resumes a freezing where it was', () => {
+  it('a resume continues freezing where it stopped', () => {
     const paused = pause(facts({ state: 'freezing', size: null }), '', noon)
     expect(resume(paused, counts(), noon)).toMatchObject({ state: 'freezing' })
   })
 
-  it('cancels: what is pending is skipped, what is under way goes on to its end', () => {
+  it('a cancelled campaign skips pending letters and waits for redrives in progress', () => {
     const cancelled = cancel(facts(), 'wrong queue', noon)
     expect(storedState(cancelled)).toBe('cancelling')
     expect(nextStep(cancelled, counts({ pending: 5, sent: 2 }), noon)).toEqual({ kind: 'skip' })
     expect(nextStep(cancelled, counts({ skipped: 5, sent: 2 }), noon)).toEqual({ kind: 'wait' })
     const over = nextStep(cancelled, counts({ skipped: 5, resolved: 2 }), noon + 9)
-    expect(over).toMatchObject({ kind: 'become', facts: { state: 'cancelled', endedAt: noon + 9 } })
+    expect(over).toMatchObject({ kind: 'update', facts: { state: 'cancelled', endedAt: noon + 9 } })
     expect(storedState((over as { facts: CampaignFacts }).facts)).toBe('cancelled')
   })
 
-  it('cannot do what makes no sense, and may repeat what is so already', () => {
+  it('actions that do not fit the state are refused; repeated actions change nothing', () => {
     const done = facts({ state: 'done' })
     for (const act of [
       () => pause(done, '', noon),
@@ -239,7 +239,7 @@ describe('a person', () => {
 })
 
 describe('a frozen set', () => {
-  it('starts with those that go first, unless there are none or they are given up', () => {
+  it('a frozen set starts with the canary, unless there is none or the campaign discards', () => {
     const freezing = facts({ state: 'freezing', size: null, startedAt: null })
     const started = (spec: Partial<CampaignSpec>) =>
       afterFreezing({ ...freezing, spec: aSpec(spec) }, 7, noon + 5)
@@ -250,13 +250,13 @@ describe('a frozen set', () => {
 })
 
 describe('any campaign', () => {
-  it('is the same after it was kept as JSON', () => {
+  it('a campaign is unchanged after it was stored as JSON', () => {
     const given = facts({}, { selection: { filter: { key: new Uint8Array([0, 255]), states: ['dead'] } } })
     expect(fromDocument(JSON.parse(JSON.stringify(toDocument(given))))).toEqual(given)
   })
 
-  /** Whatever workers do with what is sent, it comes to its end: nothing is sent twice, nothing is left. */
-  it('ends, having sent each letter once', () => {
+  /** For every behaviour of the workers, the campaign ends: nothing is sent twice, nothing is left. */
+  it('every campaign ends and sends each letter once', () => {
     const campaigns = fc.record({
       size: fc.integer({ min: 0, max: 3_000 }),
       canaryCount: fc.integer({ min: 0, max: 50 }),
@@ -274,7 +274,7 @@ describe('any campaign', () => {
           if (steps > 2_000) throw new Error(`does not end: ${JSON.stringify({ campaign, tally })}`)
           if (campaign.state === 'halted') campaign = resume(campaign, tally, now)
           const step = nextStep(campaign, tally, now)
-          if (step.kind === 'become') campaign = step.facts
+          if (step.kind === 'update') campaign = step.facts
           else if (step.kind === 'send') {
             const count = Math.min(step.countMax, tally.pending)
             taken += count

@@ -1,28 +1,32 @@
 import { expect, it } from 'vitest'
-import { createRests } from './throttle.ts'
+import { createThrottle } from './throttle.ts'
 
-it('a rest is so long that the work was its share of the time, and a second at most', () => {
+it('a pause is long enough that the work was its share of the time, and at most one second', () => {
   let now = 5
-  const rests = createRests(0.25, () => now)
-  expect(rests.isResting('a')).toBe(false)
-  rests.begin('a', 20)
-  rests.begin('b', 5_000)
+  const throttle = createThrottle(0.25, () => now)
+  expect(throttle.isPaused('a')).toBe(false)
+  throttle.pause('a', 20)
+  throttle.pause('b', 5_000)
   now += 59
-  expect([rests.isResting('a'), rests.isResting('b'), rests.isResting('c')]).toEqual([true, true, false])
+  expect([throttle.isPaused('a'), throttle.isPaused('b'), throttle.isPaused('c')]).toEqual([
+    true,
+    true,
+    false,
+  ])
   now += 1
-  expect([rests.isResting('a'), rests.isResting('b')]).toEqual([false, true])
+  expect([throttle.isPaused('a'), throttle.isPaused('b')]).toEqual([false, true])
   now += 940
-  expect(rests.isResting('b')).toBe(false)
+  expect(throttle.isPaused('b')).toBe(false)
 })
 
-it('a wait for rests ends with the first of them, when it is stopped, or when others may have something to do', async () => {
-  const rests = createRests(0.25, () => 0)
-  rests.begin('long', 60_000)
-  await rests.wait(AbortSignal.abort())
-  await rests.wait(new AbortController().signal)
-  rests.begin('over', 0)
-  await rests.wait(new AbortController().signal)
-  expect([rests.isResting('long'), rests.isResting('over')]).toEqual([true, false])
-  rests.keepOnly(new Set(['over']))
-  expect(rests.isResting('long')).toBe(false)
+it('a wait ends with the first pause, on abort, or after 100 ms', async () => {
+  const throttle = createThrottle(0.25, () => 0)
+  throttle.pause('long', 60_000)
+  await throttle.wait(AbortSignal.abort())
+  await throttle.wait(new AbortController().signal)
+  throttle.pause('over', 0)
+  await throttle.wait(new AbortController().signal)
+  expect([throttle.isPaused('long'), throttle.isPaused('over')]).toEqual([true, false])
+  throttle.keepOnly(new Set(['over']))
+  expect(throttle.isPaused('long')).toBe(false)
 })

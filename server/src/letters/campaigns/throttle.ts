@@ -1,33 +1,33 @@
 /**
- * Who rests between two steps, so that a campaign takes its share of the time and no more. Others go on
- * meanwhile: only when nobody else has anything to do is a rest waited for.
+ * Pauses campaigns between two steps, so that each uses no more than its share of the time. Other campaigns
+ * continue during a pause; the runner waits only if all of them are paused or idle.
  */
 import { setTimeout as sleep } from 'node:timers/promises'
 
-export interface Rests {
-  /** It worked for so long, and rests until that was its share of the time. */
-  begin(campaignId: string, workedMs: number): void
-  isResting(campaignId: string): boolean
-  /** Until somebody may go on, or somebody else may have something to do. Ended by the signal, it does not reject. */
+export interface Throttle {
+  /** Starts a pause after `workedMs` of work, long enough that the work was `share` of the time. */
+  pause(campaignId: string, workedMs: number): void
+  isPaused(campaignId: string): boolean
+  /** Waits until the next pause ends, at most 100 ms. Resolves early if the signal aborts; never rejects. */
   wait(signal: AbortSignal): Promise<void>
-  /** Nobody asks for any other campaign. */
+  /** Forgets all other campaigns. */
   keepOnly(campaignIds: ReadonlySet<string>): void
 }
 
 const restMsMax = 1_000
-/** A campaign that waits for its rate is looked at so often: as often as it has a step that is worth it. */
+/** Maximum wait, so that campaigns that wait for their rate are checked as often as they send. */
 const waitMsMax = 100
 
-export function createRests(share: number, nowMs: () => number = () => performance.now()): Rests {
+export function createThrottle(share: number, nowMs: () => number = () => performance.now()): Throttle {
   const untilMs = new Map<string, number>()
   return {
-    begin: (campaignId, workedMs) => {
+    pause: (campaignId, workedMs) => {
       untilMs.set(campaignId, nowMs() + Math.min(workedMs * (1 / share - 1), restMsMax))
     },
-    isResting: (campaignId) => (untilMs.get(campaignId) ?? 0) > nowMs(),
+    isPaused: (campaignId) => (untilMs.get(campaignId) ?? 0) > nowMs(),
     wait: async (signal) => {
       const restMs = Math.min(...untilMs.values()) - nowMs()
-      // Stopped meanwhile, there is nothing more to wait for.
+      // An abort rejects the sleep: the server stops, and the caller continues immediately.
       await sleep(Math.max(0, Math.min(restMs, waitMsMax)), undefined, { signal }).catch(() => {})
     },
     keepOnly: (campaignIds) => {

@@ -22,18 +22,18 @@ async function told(...answers: readonly (Campaign | null | Error)[]): Promise<s
 }
 
 describe('watching a campaign', () => {
-  it('goes on when the store is back, and tells only what changed meanwhile', async () => {
+  it('watching continues when the store is back and yields only states that changed', async () => {
     const running = at('running')
     expect(await told(running, away(), away(), running, away(), at('done', 1))).toEqual(['running', 'done'])
     const refused = new KnownError('STORE_REFUSED', 'the password is being replaced')
     expect(await told(refused, at('done', 1))).toEqual(['done'])
   })
 
-  it('ends with the campaign, and when it is gone', async () => {
+  it('watching ends when the campaign ends or is deleted', async () => {
     expect(await told(at('running'), away(), null)).toEqual(['running'])
   })
 
-  it('fails with what is no fault of the store', async () => {
+  it('watching fails on errors that are not about the store', async () => {
     await expect(told(at('running'), new TypeError('a defect'))).rejects.toThrow('a defect')
   })
 })

@@ -2,19 +2,22 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { KnownError } from '../../errors.ts'
 import type { Campaign } from '../letters.ts'
 
-/** What this server changes is seen at once; outcomes, and what others change, by looking. */
-const lookMs = 1_000
+/**
+ * CampaignChangeSignal made by this server are seen immediately; outcomes and changes by other servers by
+ * polling.
+ */
+const pollMs = 1_000
 
-export interface Changes {
-  tell(id: string): void
-  /** Resolves at the next change of it here, or after the time to look again. Never rejects. */
+export interface CampaignChangeSignal {
+  notify(id: string): void
+  /** Resolves at the next change on this server, or after the polling interval. Never rejects. */
   next(id: string, signal: AbortSignal): Promise<void>
 }
 
-export function createChanges(): Changes {
+export function createChanges(): CampaignChangeSignal {
   const waiting = new Map<string, Set<() => void>>()
   return {
-    tell: (id) => {
+    notify: (id) => {
       for (const wake of waiting.get(id) ?? []) wake()
     },
     next: async (id, signal) => {
@@ -22,8 +25,8 @@ export function createChanges(): Changes {
       const wake = () => woken.abort()
       const wakes = waiting.get(id) ?? new Set()
       waiting.set(id, wakes.add(wake))
-      // Aborted by a change or by the caller: either way it is time to look.
-      await sleep(lookMs, undefined, { signal: AbortSignal.any([signal, woken.signal]), ref: false }).catch(
+      // A change or the caller aborted the sleep: in both cases, look again.
+      await sleep(pollMs, undefined, { signal: AbortSignal.any([signal, woken.signal]), ref: false }).catch(
         () => {},
       )
       wakes.delete(wake)
@@ -33,8 +36,8 @@ export function createChanges(): Changes {
 }
 
 /**
- * The present state, then each that differs from the one before, until it has ended or is gone. While the store is away
- * nothing is told, and it is asked again: whoever watches has begun to, and would only come back for the same.
+ * Yields the current state, then each state that differs from the previous one, until the campaign has ended
+ * or is gone. Keeps polling while the store is down; closing the stream would only make the client reconnect.
  */
 export async function* watchCampaign(
   get: () => Promise<Campaign | null>,
@@ -44,9 +47,9 @@ export async function* watchCampaign(
   let shown = ''
   for (;;) {
     if (signal.aborted) return
-    // Asked for before looking: a change in between must not be slept over.
+    // Subscribe before reading, so that a change in between is not missed.
     const changed = next()
-    const campaign = await get().catch(undefinedWhenAway)
+    const campaign = await get().catch(ignoreStoreErrors)
     if (campaign === null) return
     if (campaign === undefined) {
       await changed
@@ -60,8 +63,8 @@ export async function* watchCampaign(
   }
 }
 
-/** Whatever is wrong with the store may be mended from outside; all else is a defect. */
-function undefinedWhenAway(error: unknown): undefined {
+/** An operator can repair a store that is unavailable, so keep waiting. Any other error is a defect. */
+function ignoreStoreErrors(error: unknown): undefined {
   if (error instanceof KnownError && error.code.startsWith('STORE_')) return undefined
   throw error
 }
