@@ -13,18 +13,18 @@ export type TransitionInPlace = Extract<Transition, { to: 'waiting' | 'done' | '
  */
 export function applyTransition(
   item: Item,
-  fate: TransitionInPlace,
+  transition: TransitionInPlace,
   policy: Pick<QueuePolicy, 'expireUs'>,
   now: Instant,
   nextId: () => string,
 ): Item {
   const base = { ...baseOf(item), updatedAt: now }
-  switch (fate.to) {
+  switch (transition.to) {
     case 'waiting': {
-      const { availableAt, failure, because } = fate
+      const { availableAt, failure, cause } = transition
       const id = availableAt === null ? nextId() : item.id
       const expireDeadline =
-        because === 'schedule' ? expireDeadlineWhenPromoted(item, policy, now) : item.expireDeadline
+        cause === 'schedule' ? expireDeadlineWhenPromoted(item, policy, now) : item.expireDeadline
       return { ...base, id, state: 'waiting', availableAt, expireDeadline, ...withFailure(item, failure) }
     }
     case 'done':
@@ -36,7 +36,7 @@ export function applyTransition(
         endedAt: now,
         diedAt: item.diedAt ?? now,
         letter: withoutPlan(item),
-        ...withFailure(item, fate.failure),
+        ...withFailure(item, transition.failure),
       }
   }
 }

@@ -14,13 +14,13 @@ import {
 import { deadLetterOf, deadPartition } from './dead-letter.ts'
 import { newLetterFacts, startRedrive } from './letter.ts'
 import {
-  comeDue,
   complete,
-  dieAlone,
   dueAt,
   expireDeadlineWhenPromoted,
   failureOf,
-  giveBack,
+  killWithoutLetter,
+  onDue,
+  retryItem,
 } from './transitions.ts'
 
 const givenBack = { availableAt: null, isDead: false, error: null }
@@ -39,12 +39,12 @@ describe('a completed item', () => {
 
 describe('an item given back', () => {
   it('waits again, at once or when the worker says', () => {
-    expect(giveBack(aLeasedItem(), givenBack, aQueue(), noon)).toMatchObject({
+    expect(retryItem(aLeasedItem(), givenBack, aQueue(), noon)).toMatchObject({
       to: 'waiting',
       availableAt: null,
-      because: 'retry',
+      cause: 'retry',
     })
-    const later = giveBack(aLeasedItem(), { ...givenBack, availableAt: noon + hour }, aQueue(), noon)
+    const later = retryItem(aLeasedItem(), { ...givenBack, availableAt: noon + hour }, aQueue(), noon)
     expect(later).toMatchObject({ to: 'waiting', availableAt: noon + hour })
   })
 
@@ -57,40 +57,40 @@ describe('an item given back', () => {
   ])('dies once its attempts exceed the bound, and not before: %s', (_, asked, availableAt) => {
     const rules = aQueue({ attemptsMax: 3, deadQueue: 'graveyard', retry })
     const fates = [1, 2, 3, 4, 5].map((attempts) =>
-      giveBack(aLeasedItem({ attempts }), { ...givenBack, availableAt: asked }, rules, noon),
+      retryItem(aLeasedItem({ attempts }), { ...givenBack, availableAt: asked }, rules, noon),
     )
-    const waits = { to: 'waiting', availableAt, because: 'retry' }
-    const dies = { to: 'move', deadQueue: 'graveyard', because: 'attempts' }
+    const waits = { to: 'waiting', availableAt, cause: 'retry' }
+    const dies = { to: 'move', deadQueue: 'graveyard', cause: 'attempts' }
     expect(fates).toMatchObject([waits, waits, waits, dies, dies])
   })
 
   it('obeys its own bound of attempts before that of its queue, be it lower or higher', () => {
     const fate = (attemptsMax: number, ofQueue: number) =>
-      giveBack(aLeasedItem({ attempts: 3, attemptsMax }), givenBack, aQueue({ attemptsMax: ofQueue }), noon)
-    expect(fate(2, 9)).toMatchObject({ because: 'attempts' })
-    expect(fate(3, 1)).toMatchObject({ because: 'retry' })
+      retryItem(aLeasedItem({ attempts: 3, attemptsMax }), givenBack, aQueue({ attemptsMax: ofQueue }), noon)
+    expect(fate(2, 9)).toMatchObject({ cause: 'attempts' })
+    expect(fate(3, 1)).toMatchObject({ cause: 'retry' })
   })
 
   it('dies in place when it is a dead letter, by the same bound', () => {
     const rules = aQueue({ attemptsMax: 2, deadQueue: 'graveyard' })
     const fates = [2, 3].map(
-      (attempts) => giveBack(aLeasedItem({ ...letter, attempts }), givenBack, rules, noon).to,
+      (attempts) => retryItem(aLeasedItem({ ...letter, attempts }), givenBack, rules, noon).to,
     )
     expect(fates).toEqual(['waiting', 'dead'])
   })
 
   it('never dies of attempts where no bound is set', () => {
-    expect(giveBack(aLeasedItem({ attempts: 65_536 }), givenBack, aQueue(), noon).to).toBe('waiting')
+    expect(retryItem(aLeasedItem({ attempts: 65_536 }), givenBack, aQueue(), noon).to).toBe('waiting')
   })
 
   it('dies at once when the worker declares it dead', () => {
-    const fate = giveBack(
+    const fate = retryItem(
       aLeasedItem(),
       { ...givenBack, isDead: true },
       aQueue({ deadQueue: 'graveyard' }),
       noon,
     )
-    expect(fate).toMatchObject({ to: 'move', deadQueue: 'graveyard', because: 'declared-dead' })
+    expect(fate).toMatchObject({ to: 'move', deadQueue: 'graveyard', cause: 'declared-dead' })
   })
 })
 
@@ -98,16 +98,16 @@ describe('an item that dies', () => {
   const isDead = { ...givenBack, isDead: true }
 
   it('is deleted, counted as dropped, where there is no dead queue', () => {
-    expect(giveBack(aLeasedItem(), isDead, aQueue(), noon)).toMatchObject({ to: 'remove', as: 'dropped' })
+    expect(retryItem(aLeasedItem(), isDead, aQueue(), noon)).toMatchObject({ to: 'remove', as: 'dropped' })
   })
 
   it('is kept in place where the queue says so', () => {
-    expect(giveBack(aLeasedItem(), isDead, aQueue({ onDead: 'keep' }), noon)).toMatchObject({ to: 'dead' })
+    expect(retryItem(aLeasedItem(), isDead, aQueue({ onDead: 'keep' }), noon)).toMatchObject({ to: 'dead' })
   })
 
   it('is never deleted or moved when it is a dead letter', () => {
     for (const rules of [aQueue(), aQueue({ deadQueue: 'graveyard' }), aQueue({ onDead: 'keep' })]) {
-      expect(giveBack(aLeasedItem(letter), isDead, rules, noon)).toMatchObject({ to: 'dead' })
+      expect(retryItem(aLeasedItem(letter), isDead, rules, noon)).toMatchObject({ to: 'dead' })
     }
   })
 })
@@ -115,27 +115,27 @@ describe('an item that dies', () => {
 describe('the passing of time', () => {
   it('ends a lease: back to waiting, or dead when out of attempts or expired', () => {
     const rules = aQueue({ attemptsMax: 2, deadQueue: 'graveyard' })
-    expect(comeDue(aLeasedItem(), rules, noon)).toMatchObject({ to: 'waiting', because: 'lease-end' })
+    expect(onDue(aLeasedItem(), rules, noon)).toMatchObject({ to: 'waiting', cause: 'lease-end' })
     for (const attempts of [2, 3]) {
-      const fate = comeDue(aLeasedItem({ attempts }), rules, noon)
-      expect(fate).toMatchObject({ to: 'move', because: 'attempts' })
+      const fate = onDue(aLeasedItem({ attempts }), rules, noon)
+      expect(fate).toMatchObject({ to: 'move', cause: 'attempts' })
     }
-    expect(comeDue(aLeasedItem(), rules, noon + day)).toMatchObject({ to: 'move', because: 'expire' })
+    expect(onDue(aLeasedItem(), rules, noon + day)).toMatchObject({ to: 'move', cause: 'expire' })
   })
 
   it('expires what waited too long, but never a dead letter', () => {
-    expect(comeDue(anItem(), aQueue(), noon + day)).toMatchObject({
+    expect(onDue(anItem(), aQueue(), noon + day)).toMatchObject({
       to: 'remove',
       as: 'dropped',
-      because: 'expire',
+      cause: 'expire',
     })
     expect(dueAt(anItem(letter), aQueue())).toBeNull()
-    expect(comeDue(aLeasedItem(letter), aQueue(), noon + 999 * day)).toMatchObject({ to: 'waiting' })
+    expect(onDue(aLeasedItem(letter), aQueue(), noon + 999 * day)).toMatchObject({ to: 'waiting' })
   })
 
   it('makes a scheduled item available, with a full wait ahead of it', () => {
     const item = anItem({ availableAt: noon + 2 * day })
-    expect(comeDue(item, aQueue(), noon + 2 * day)).toMatchObject({ to: 'waiting', availableAt: null })
+    expect(onDue(item, aQueue(), noon + 2 * day)).toMatchObject({ to: 'waiting', availableAt: null })
     expect(expireDeadlineWhenPromoted(item, aQueue(), noon + 2 * day)).toBe(noon + 3 * day)
     expect(expireDeadlineWhenPromoted(item, aQueue(), noon + hour)).toBe(noon + day)
   })
@@ -145,7 +145,7 @@ describe('the passing of time', () => {
     const done = { ...rest, state: 'done', endedAt: noon } as const
     expect(dueAt(done, aQueue({ keepDoneUs: hour }))).toBe(noon + hour)
     expect(dueAt({ ...done, ...letter }, aQueue({ keepDoneUs: hour }))).toBeNull()
-    expect(comeDue(done, aQueue(), noon + hour)).toMatchObject({ to: 'remove', as: 'forgotten' })
+    expect(onDue(done, aQueue(), noon + hour)).toMatchObject({ to: 'remove', as: 'forgotten' })
   })
 
   it('is due at the lease deadline, the schedule, or the expiry', () => {
@@ -224,13 +224,13 @@ describe('an item that is a redrive of a letter', () => {
 
   it('goes back to its letter when it dies, whatever its queue does with the dead', () => {
     for (const queue of [bounded, aQueue({ attemptsMax: 2 }), aQueue({ attemptsMax: 2, onDead: 'keep' })]) {
-      expect(giveBack(redriven, given, queue, noon)).toMatchObject({ to: 'return', letterId: 'letter' })
-      expect(comeDue(redriven, queue, noon + hour)).toMatchObject({ to: 'return', letterId: 'letter' })
+      expect(retryItem(redriven, given, queue, noon)).toMatchObject({ to: 'return', letterId: 'letter' })
+      expect(onDue(redriven, queue, noon + hour)).toMatchObject({ to: 'return', letterId: 'letter' })
     }
   })
 
   it('dies like any other when its letter is gone', () => {
-    const fate = dieAlone(redriven, aFailure(), bounded, 'attempts')
+    const fate = killWithoutLetter(redriven, aFailure(), bounded, 'attempts')
     expect(fate).toMatchObject({ to: 'move', deadQueue: 'graveyard' })
   })
 
@@ -256,7 +256,7 @@ describe('a letter whose redrive went elsewhere', () => {
 
   it('comes back as unknown when nobody said anything in time', () => {
     expect(dueAt(sent, aQueue())).toBe(noon + hour)
-    expect(comeDue(sent, aQueue({ attemptsMax: 1 }), noon + hour)).toMatchObject({
+    expect(onDue(sent, aQueue({ attemptsMax: 1 }), noon + hour)).toMatchObject({
       to: 'come-back',
       failure: { reason: 'outcome_unknown', errorClass: '', stack: '', worker: '' },
     })

@@ -28,7 +28,7 @@ export type TransitionCause =
  * letter whose redrive told nothing in time, ended as unknown.
  */
 export type Transition = Readonly<
-  { because: TransitionCause } & (
+  { cause: TransitionCause } & (
     | { to: 'waiting'; availableAt: Instant | null; failure: Failure | null }
     | { to: 'move'; deadQueue: string; failure: Failure }
     | { to: 'dead'; failure: Failure }
@@ -54,8 +54,8 @@ type Rules = Pick<QueuePolicy, 'attemptsMax' | 'deadQueue' | 'onDead' | 'keepDon
 
 export function complete(item: Leased, rules: Rules): Transition {
   // A completed letter stays as done (RESOLVED) until retention takes it: it is the proof.
-  if (isLetter(item) || rules.keepDoneUs > 0) return { to: 'done', because: 'complete' }
-  return { to: 'remove', as: 'completed', failure: null, because: 'complete' }
+  if (isLetter(item) || rules.keepDoneUs > 0) return { to: 'done', cause: 'complete' }
+  return { to: 'remove', as: 'completed', failure: null, cause: 'complete' }
 }
 
 /**
@@ -63,12 +63,12 @@ export function complete(item: Leased, rules: Rules): Transition {
  * always report their failures would live forever. But they must exceed the bound, which leaves clients of
  * the protocol the lease they count on after a retry (docs/decisions/0007).
  */
-export function giveBack(item: Leased, given: RetryRequest, rules: Rules, now: Instant): Transition {
+export function retryItem(item: Leased, given: RetryRequest, rules: Rules, now: Instant): Transition {
   const failed = (reason: string) => failureOf(item, given.error ?? {}, reason, now)
-  if (given.isDead) return die(item, failed('declared_dead'), rules, 'declared-dead')
-  if (item.attempts > attemptsMaxOf(item, rules)) return die(item, failed('attempts'), rules, 'attempts')
+  if (given.isDead) return kill(item, failed('declared_dead'), rules, 'declared-dead')
+  if (item.attempts > attemptsMaxOf(item, rules)) return kill(item, failed('attempts'), rules, 'attempts')
   const availableAt = given.availableAt === undefined ? retryAt(item, given, rules, now) : given.availableAt
-  return { to: 'waiting', availableAt, failure: failed('retried'), because: 'retry' }
+  return { to: 'waiting', availableAt, failure: failed('retried'), cause: 'retry' }
 }
 
 function retryAt(item: Leased, given: RetryRequest, rules: Rules, now: Instant): Instant | null {
@@ -89,27 +89,28 @@ const leaseEnded = 'lease ended: the item was not completed, extended or given b
  * What the passing of time does to an item whose `dueAt` has come: a lease ends, a scheduled item
  * becomes available, a waiting one expires, a done one has been kept long enough.
  */
-export function comeDue(item: Item, rules: Rules, now: Instant): Transition {
+export function onDue(item: Item, rules: Rules, now: Instant): Transition {
   switch (item.state) {
     case 'leased': {
       const failed = (reason: string) => failureOf(item, { message: leaseEnded }, reason, now)
       if (isRedriving(item))
-        return { to: 'come-back', failure: outcomeUnknown(item, now), because: 'lease-end' }
-      if (item.attempts >= attemptsMaxOf(item, rules)) return die(item, failed('attempts'), rules, 'attempts')
-      if (isExpired(item, now)) return die(item, failed('expired'), rules, 'expire')
-      return { to: 'waiting', availableAt: null, failure: failed('lease_ended'), because: 'lease-end' }
+        return { to: 'come-back', failure: outcomeUnknown(item, now), cause: 'lease-end' }
+      if (item.attempts >= attemptsMaxOf(item, rules))
+        return kill(item, failed('attempts'), rules, 'attempts')
+      if (isExpired(item, now)) return kill(item, failed('expired'), rules, 'expire')
+      return { to: 'waiting', availableAt: null, failure: failed('lease_ended'), cause: 'lease-end' }
     }
     case 'waiting': {
       if (item.availableAt !== null) {
-        return { to: 'waiting', availableAt: null, failure: item.failure, because: 'schedule' }
+        return { to: 'waiting', availableAt: null, failure: item.failure, cause: 'schedule' }
       }
       const failure = failureOf(item, { message: 'waited longer than its queue allows' }, 'expired', now)
-      return die(item, failure, rules, 'expire')
+      return kill(item, failure, rules, 'expire')
     }
     case 'done':
     case 'dead':
     case 'discarded':
-      return { to: 'remove', as: 'forgotten', failure: null, because: 'retention' }
+      return { to: 'remove', as: 'forgotten', failure: null, cause: 'retention' }
   }
 }
 
@@ -171,20 +172,25 @@ export function outcomeUnknown(letter: Leased | Waiting, now: Instant): Failure 
   return { ...failure, errorClass: '', stack: '', worker: '' }
 }
 
-function die(item: Item, failure: Failure, rules: Rules, because: TransitionCause): Transition {
+function kill(item: Item, failure: Failure, rules: Rules, cause: TransitionCause): Transition {
   if (item.letterId !== null) {
     const earlier = withFailure(item, failure).history
-    return { to: 'return', letterId: item.letterId, failure, earlier, because }
+    return { to: 'return', letterId: item.letterId, failure, earlier, cause }
   }
-  return dieAlone(item, failure, rules, because)
+  return killWithoutLetter(item, failure, rules, cause)
 }
 
 /** Also for a redrive whose letter is not there any more. */
-export function dieAlone(item: Item, failure: Failure, rules: Rules, because: TransitionCause): Transition {
-  if (isLetter(item)) return { to: 'dead', failure, because }
-  if (rules.deadQueue !== null) return { to: 'move', deadQueue: rules.deadQueue, failure, because }
-  if (rules.onDead === 'keep') return { to: 'dead', failure, because }
-  return { to: 'remove', as: 'dropped', failure, because }
+export function killWithoutLetter(
+  item: Item,
+  failure: Failure,
+  rules: Rules,
+  cause: TransitionCause,
+): Transition {
+  if (isLetter(item)) return { to: 'dead', failure, cause }
+  if (rules.deadQueue !== null) return { to: 'move', deadQueue: rules.deadQueue, failure, cause }
+  if (rules.onDead === 'keep') return { to: 'dead', failure, cause }
+  return { to: 'remove', as: 'dropped', failure, cause }
 }
 
 /** The item's own bound before that of its queue; infinite where neither sets one. */

@@ -83,7 +83,7 @@ export function createEngine(storage: Storage, options: EngineOptions): Engine {
         announcer.add(change.queue)
       } else if (change.to === 'removed' && change.failure !== null) dropped.push(change)
       // Expired items were available, unless their lease ended just then: only the store can tell.
-      if (change.because === 'expire') shrunk.add(change.fromQueue)
+      if (change.cause === 'expire') shrunk.add(change.fromQueue)
     }
     for (const name of shrunk) void open.get(name)?.refresh().catch(onError)
     if (dropped.length > 0) options.onDropped?.(dropped)

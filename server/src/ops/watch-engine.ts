@@ -9,7 +9,7 @@ export function watchEngine(log: Logger): Required<Pick<EngineOptions, 'onDroppe
     onDropped: (changes) => {
       const byQueue = Map.groupBy(changes, (change) => change.fromQueue)
       for (const [queue, dropped] of byQueue) {
-        const items = dropped.slice(0, namedMax).map(({ fromId, because }) => ({ id: fromId, because }))
+        const items = dropped.slice(0, namedMax).map(({ fromId, cause }) => ({ id: fromId, cause }))
         log.warn(
           { queue, dropped: dropped.length, items },
           'items died and were deleted: their queue has no dead queue',

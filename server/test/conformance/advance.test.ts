@@ -37,7 +37,7 @@ describeStores('letting time pass', (given) => {
           fromId: ids[0],
           fromQueue: queue,
           to: 'waiting',
-          because: 'lease-end',
+          cause: 'lease-end',
           id: last?.id,
           queue,
           partition: 0,
@@ -74,7 +74,7 @@ describeStores('letting time pass', (given) => {
       const ids = await produce(queue, newItems(1))
       await lease(queue, 1)
       const { changes } = await advance(noon + minute + 1)
-      expect(changes).toMatchObject([{ fromId: ids[0], to: 'removed', because: 'attempts', id: null, queue }])
+      expect(changes).toMatchObject([{ fromId: ids[0], to: 'removed', cause: 'attempts', id: null, queue }])
       expect(changes[0]?.failure).toMatchObject({ reason: 'attempts', worker: 'worker-1', attempts: 1 })
       expect(await given.storage.counts({ queue })).toMatchObject([{ leased: 0, dropped: 1 }])
     })
@@ -86,7 +86,7 @@ describeStores('letting time pass', (given) => {
       // Held: it does not expire as long as somebody works on it.
       expect((await advance(noon + 2 * second)).changes).toEqual([])
       const { changes } = await advance(noon + minute + 1)
-      expect(changes).toMatchObject([{ fromId: ids[0], to: 'dead', because: 'expire', id: ids[0] }])
+      expect(changes).toMatchObject([{ fromId: ids[0], to: 'dead', cause: 'expire', id: ids[0] }])
     })
 
     it('also those of a paused queue', async () => {
@@ -94,7 +94,7 @@ describeStores('letting time pass', (given) => {
       await produce(queue, newItems(1))
       await lease(queue, 1)
       await given.run({ op: 'update-queue', name: queue, changes: { isPaused: true }, now: noon })
-      expect((await advance(noon + minute + 1)).changes).toMatchObject([{ because: 'lease-end' }])
+      expect((await advance(noon + minute + 1)).changes).toMatchObject([{ cause: 'lease-end' }])
     })
   })
 
@@ -110,7 +110,7 @@ describeStores('letting time pass', (given) => {
           fromQueue: queue,
           fromPartition: 0,
           to: 'removed',
-          because: 'expire',
+          cause: 'expire',
           id: null,
           queue,
           partition: 0,
@@ -138,8 +138,8 @@ describeStores('letting time pass', (given) => {
       await produce(queue, items)
       expect((await advance(noon + hour + 1)).changes).toEqual([])
       expect((await advance(noon + 2 * hour)).changes).toMatchObject([
-        { because: 'schedule' },
-        { because: 'schedule' },
+        { cause: 'schedule' },
+        { cause: 'schedule' },
       ])
       const deadlines = (await list(queue)).map((item) => item.expireDeadline)
       expect(deadlines).toEqual([noon + 7 * hour, noon + 3 * hour])
@@ -171,7 +171,7 @@ describeStores('letting time pass', (given) => {
       expect((await advance(noon + hour - 1)).changes).toEqual([])
       await produce(queue, newItems(1, 'between'), noon + hour)
       const { changes } = await advance(noon + hour + 1)
-      expect(changes).toMatchObject([{ fromId: scheduled, to: 'waiting', because: 'schedule', queue }])
+      expect(changes).toMatchObject([{ fromId: scheduled, to: 'waiting', cause: 'schedule', queue }])
       const items = await list(queue)
       expect(items.at(-1)).toMatchObject({
         id: changes[0]?.id,
@@ -217,7 +217,7 @@ describeStores('letting time pass', (given) => {
       expect((await advance(noon + second + hour - 1)).changes).toEqual([])
       const { changes } = await advance(noon + second + hour + 1)
       expect(changes).toMatchObject([
-        { fromId: ids[0], to: 'removed', because: 'retention', id: null, failure: null },
+        { fromId: ids[0], to: 'removed', cause: 'retention', id: null, failure: null },
       ])
       expect(await given.storage.counts({ queue })).toMatchObject([{ done: 0, forgotten: 1 }])
     })
@@ -238,7 +238,7 @@ describeStores('letting time pass', (given) => {
     for (let more = true; more && seen.length < 10; ) {
       const { changes, isMore } = await advance(noon + 5 * hour, 1)
       expect(changes.length).toBeLessThanOrEqual(1)
-      seen.push(...changes.map((change) => change.because))
+      seen.push(...changes.map((change) => change.cause))
       more = isMore
     }
     expect(seen).toEqual(['expire', 'schedule', 'schedule', 'lease-end'])
@@ -254,7 +254,7 @@ describeStores('letting time pass', (given) => {
     for (let more = true; more; ) {
       const { changes, isMore } = await advance(noon + 2 * hour, 11)
       expect(changes.length).toBeLessThanOrEqual(11)
-      for (const { because } of changes) counted[because] = (counted[because] ?? 0) + 1
+      for (const { cause } of changes) counted[cause] = (counted[cause] ?? 0) + 1
       more = isMore
     }
     expect(counted).toEqual({ attempts: 40, expire: 80, schedule: 35 })
@@ -287,7 +287,7 @@ describeStores('letting time pass', (given) => {
         expect((await advance(due - 1)).changes).toEqual([])
         const { changes } = await advance(due)
         expect(changes.length).toBeGreaterThan(0)
-        seen.push(...changes.map((change) => change.because))
+        seen.push(...changes.map((change) => change.cause))
       }
       expect(seen).toEqual(['schedule', 'lease-end', 'expire', 'expire', 'expire'])
       expect(await given.storage.nextDueAt()).toBeNull()

@@ -86,7 +86,7 @@ describeStores('a dead queue', (given) => {
             fromQueue: queue,
             fromPartition: 2,
             to: 'moved',
-            because: 'declared-dead',
+            cause: 'declared-dead',
             id: letter?.id,
             queue: letters,
             partition: letter?.partition,
@@ -251,9 +251,9 @@ describeStores('a dead queue', (given) => {
       await importTo(letters, [letter, letter])
       const [held] = await lease(letters, 2)
       const settled = await declareDead(letters, [held?.id ?? ''])
-      expect(settled).toMatchObject({ changes: [{ to: 'dead', because: 'declared-dead', id: held?.id }] })
+      expect(settled).toMatchObject({ changes: [{ to: 'dead', cause: 'declared-dead', id: held?.id }] })
       const { changes } = await given.run({ op: 'advance', now: noon + hour, countMax: 10 })
-      expect(changes).toMatchObject([{ to: 'dead', because: 'attempts', queue: letters }])
+      expect(changes).toMatchObject([{ to: 'dead', cause: 'attempts', queue: letters }])
       expect(await list(letters)).toMatchObject([
         { state: 'dead', failure: { reason: 'http_410' } },
         { state: 'dead', failure: { reason: 'attempts' } },
@@ -268,7 +268,7 @@ describeStores('a dead queue', (given) => {
       expect(await giveBack(letters, held?.id)).toMatchObject({ changes: [{ to: 'waiting' }] })
       const [again] = await lease(letters, 1)
       expect(await giveBack(letters, again?.id)).toMatchObject({
-        changes: [{ to: 'dead', because: 'attempts', id: again?.id }],
+        changes: [{ to: 'dead', cause: 'attempts', id: again?.id }],
       })
       expect(await list(letters)).toMatchObject([{ state: 'dead', attempts: 2, rootId: held?.id }])
     })

@@ -79,7 +79,7 @@ describeStores('importing', (given) => {
     ])
     expect(await given.storage.nextDueAt()).toBe(noon - minute)
     const { changes } = await given.run({ op: 'advance', now: noon, countMax: 10 })
-    expect(changes).toMatchObject([{ because: 'lease-end' }])
+    expect(changes).toMatchObject([{ cause: 'lease-end' }])
   })
 
   it('can store an item as scheduled', async () => {

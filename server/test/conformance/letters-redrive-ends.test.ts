@@ -157,7 +157,7 @@ describeStores('a redrive', (given) => {
             fromQueue: work,
             fromPartition: 0,
             to: 'returned',
-            because: 'declared-dead',
+            cause: 'declared-dead',
             id: letterId,
             queue: letters,
             partition: 0,

@@ -273,7 +273,7 @@ describeStores('a redrive', (given) => {
       const { work, letterId, sent } = await acts.sendOne({ expireUs: 100_000 * day })
       await acts.take(sent)
       const { changes } = await given.run({ op: 'advance', now: noon + 10_000 * day, countMax: 10 })
-      expect(changes).toMatchObject([{ fromQueue: work, to: 'waiting', because: 'lease-end' }])
+      expect(changes).toMatchObject([{ fromQueue: work, to: 'waiting', cause: 'lease-end' }])
       expect(await acts.newest(letterId)).toMatchObject({ outcome: null })
     })
 

@@ -33,12 +33,12 @@ import {
 import { leavingStates } from '../../src/core/letter-class.ts'
 import type { Queue } from '../../src/core/queue.ts'
 import {
-  comeDue,
   complete,
-  dieAlone,
   dueAt,
-  giveBack,
+  killWithoutLetter,
+  onDue,
   outcomeUnknown,
+  retryItem,
   type Transition,
   unlease,
 } from '../../src/core/transitions.ts'
@@ -202,7 +202,7 @@ export class Model {
     this.#settle(command, ids, result, (item) => {
       const given = command.items.find((each) => each.id === item.id)
       if (given === undefined) throw new Error('it was named')
-      return giveBack(item, given, this.#queue(command.queue), command.now)
+      return retryItem(item, given, this.#queue(command.queue), command.now)
     })
   }
 
@@ -221,7 +221,7 @@ export class Model {
       })
       const { queue, partition } = command
       const from = { fromId: id, fromQueue: queue, fromPartition: partition }
-      return { ...from, to: 'leased', because: 'extend', id, queue, partition, failure: item.failure }
+      return { ...from, to: 'leased', cause: 'extend', id, queue, partition, failure: item.failure }
     })
     // Whether an extension repeats an earlier failure is nobody's business.
     const plain = (each: readonly ItemChange[]) => each.map(({ failure, ...change }) => change)
@@ -247,7 +247,7 @@ export class Model {
     for (const [index, item] of done.entries()) {
       const change = result.changes[index]
       if (change === undefined) throw new Error('as many changes as items')
-      this.#apply(item, comeDue(item, this.#queue(item.queue), command.now), command.now, change)
+      this.#apply(item, onDue(item, this.#queue(item.queue), command.now), command.now, change)
     }
     this.#checkAfterwards()
   }
@@ -433,7 +433,7 @@ export class Model {
   /** Makes of the item what the rules say, and checks what the store said it made of it. */
   #apply(item: Item, fate: Transition, now: Instant, said: ItemChange): void {
     const { queue, partition } = item
-    const from = { fromId: item.id, fromQueue: queue, fromPartition: partition, because: fate.because }
+    const from = { fromId: item.id, fromQueue: queue, fromPartition: partition, cause: fate.cause }
     const here = { ...from, queue, partition, id: item.id as string | null }
     switch (fate.to) {
       case 'waiting': {
@@ -456,7 +456,7 @@ export class Model {
       case 'return': {
         const letter = this.#letterUnderWay(item)
         if (letter === undefined) {
-          this.#apply(item, dieAlone(item, fate.failure, this.#queue(queue), fate.because), now, said)
+          this.#apply(item, killWithoutLetter(item, fate.failure, this.#queue(queue), fate.cause), now, said)
           return
         }
         this.#remove(item, 'deadLettered')

@@ -109,7 +109,7 @@ describeDurableStores('after a restart', (given) => {
       await first.close()
       const second = await place.open()
       const { changes } = await run(second, { op: 'advance', now: noon + 2 * minute, countMax: 100 })
-      expect(changes.map((change) => change.because).toSorted()).toEqual(['lease-end', 'schedule'])
+      expect(changes.map((change) => change.cause).toSorted()).toEqual(['lease-end', 'schedule'])
       await expectSound(second)
     })
   })

@@ -48,7 +48,7 @@ describeStores('settling', (given) => {
             fromQueue: queue,
             fromPartition: 0,
             to: 'removed',
-            because: 'complete',
+            cause: 'complete',
             id: null,
             queue,
             partition: 0,
@@ -65,7 +65,7 @@ describeStores('settling', (given) => {
       await produce(queue, newItems(1))
       const [id = ''] = await lease(queue, 1)
       const settled = await complete(queue, [id], noon + second)
-      expect(settled).toMatchObject({ isSettled: true, changes: [{ to: 'done', because: 'complete', id }] })
+      expect(settled).toMatchObject({ isSettled: true, changes: [{ to: 'done', cause: 'complete', id }] })
       const ended = { state: 'done', id, endedAt: noon + second, updatedAt: noon + second, attempts: 1 }
       expect(await list(queue)).toMatchObject([ended])
       expect(await given.storage.counts({ queue })).toMatchObject([{ done: 1, leased: 0, completed: 0 }])
@@ -160,7 +160,7 @@ describeStores('settling', (given) => {
       const settled = await retry(queue, [id], {}, noon + minute)
       expect(settled).toMatchObject({
         isSettled: true,
-        changes: [{ fromId: id, to: 'waiting', because: 'retry', queue, partition: 0 }],
+        changes: [{ fromId: id, to: 'waiting', cause: 'retry', queue, partition: 0 }],
       })
       const items = await list(queue)
       const last = items.at(-1)
@@ -185,7 +185,7 @@ describeStores('settling', (given) => {
       await produce(queue, newItems(2))
       const [id = ''] = await lease(queue, 1)
       const settled = await retry(queue, [id], { availableAt: noon + hour })
-      expect(settled).toMatchObject({ isSettled: true, changes: [{ to: 'scheduled', because: 'retry' }] })
+      expect(settled).toMatchObject({ isSettled: true, changes: [{ to: 'scheduled', cause: 'retry' }] })
       const scheduled = await given.storage.listItems({ queue, states: ['scheduled'], countMax: 10 })
       expect(scheduled).toMatchObject([{ state: 'waiting', availableAt: noon + hour, attempts: 1 }])
       expect(scheduled[0]?.id).toBe(settled.isSettled ? settled.changes[0]?.id : 'refused')
@@ -232,12 +232,12 @@ describeStores('settling', (given) => {
       const first = await retry(queue, await lease(queue, 2))
       expect(first).toMatchObject({ changes: [{ to: 'waiting' }, { to: 'waiting' }] })
       const second = await retry(queue, await lease(queue, 2))
-      expect(second.isSettled && second.changes.map((change) => [change.to, change.because])).toEqual([
+      expect(second.isSettled && second.changes.map((change) => [change.to, change.cause])).toEqual([
         ['dead', 'attempts'],
         ['waiting', 'retry'],
       ])
       const third = await retry(queue, await lease(queue, 2))
-      expect(third).toMatchObject({ changes: [{ to: 'dead', because: 'attempts' }] })
+      expect(third).toMatchObject({ changes: [{ to: 'dead', cause: 'attempts' }] })
       expect(await list(queue)).toMatchObject([
         { state: 'dead', attempts: 2, failure: { reason: 'attempts' } },
         { state: 'dead', attempts: 3, failure: { reason: 'attempts' } },
@@ -252,7 +252,7 @@ describeStores('settling', (given) => {
       const queue = await given.queue({ attemptsMax: 1, onDead: 'keep', retry: policy })
       await produce(queue, newItems(1))
       const first = await retry(queue, await lease(queue, 1), { availableAt })
-      expect(first).toMatchObject({ changes: [{ to: 'scheduled', because: 'retry' }] })
+      expect(first).toMatchObject({ changes: [{ to: 'scheduled', cause: 'retry' }] })
       expect(await list(queue)).toMatchObject([{ state: 'waiting', availableAt: noon + hour, attempts: 1 }])
       await given.run({ op: 'advance', now: noon + hour + 1, countMax: 10 })
       const held = await lease(queue, 1, noon + hour + 1)
@@ -262,7 +262,7 @@ describeStores('settling', (given) => {
         { availableAt: availableAt && noon + 2 * hour },
         noon + hour + 1,
       )
-      expect(second).toMatchObject({ changes: [{ to: 'dead', because: 'attempts' }] })
+      expect(second).toMatchObject({ changes: [{ to: 'dead', cause: 'attempts' }] })
     })
 
     it('gives back all or none', async () => {
@@ -311,7 +311,7 @@ describeStores('settling', (given) => {
       const settled = await extend(queue, [id], noon + hour, noon + second)
       expect(settled).toMatchObject({
         isSettled: true,
-        changes: [{ fromId: id, id, to: 'leased', because: 'extend' }],
+        changes: [{ fromId: id, id, to: 'leased', cause: 'extend' }],
       })
       expect(await list(queue)).toMatchObject([
         { id, attempts: 1, lease: { holder: 'worker-1', deadline: noon + hour }, updatedAt: noon + second },

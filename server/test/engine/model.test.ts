@@ -298,7 +298,7 @@ class Session {
           break
         case 'advance':
           this.#ids.push(...result.changes.flatMap(({ id }) => id ?? []))
-          if (result.changes.some(({ because }) => because === 'expire')) this.#isExact = false
+          if (result.changes.some(({ cause }) => cause === 'expire')) this.#isExact = false
           this.#model.advance(command, result)
           break
         case 'create-queue':

@@ -170,7 +170,7 @@ export type ItemChange = Readonly<{
   fromQueue: string
   fromPartition: number
   to: 'waiting' | 'scheduled' | 'leased' | 'done' | 'dead' | 'moved' | 'returned' | 'removed'
-  because: TransitionCause | 'extend'
+  cause: TransitionCause | 'extend'
   /** The id after the change; null if the item was removed. `queue` and `partition` are where it is now. */
   id: string | null
   queue: string

@@ -93,7 +93,7 @@ export async function openPostgres(
     connections,
     random,
     now: () => options.clock?.now() ?? fromDate(new Date()),
-    book: new QueueCache(),
+    queueCache: new QueueCache(),
     cursors: new LeaseCursors(),
     foreseen: new ForeseenLetters(),
     groups: new GroupCache(),

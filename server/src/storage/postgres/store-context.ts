@@ -11,7 +11,7 @@ import type { QueueCache } from './queues/queues.ts'
 /** What every operation of one open store works with. */
 export type StoreContext = Readonly<{
   connections: Connections
-  book: QueueCache
+  queueCache: QueueCache
   cursors: LeaseCursors
   foreseen: ForeseenLetters
   groups: GroupCache

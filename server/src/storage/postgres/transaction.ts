@@ -16,11 +16,11 @@ import { Stale } from './connection/errors.ts'
 import { Tally, writeTally } from './counts/counts.ts'
 import { writeLetterTally } from './counts/letter-counts.ts'
 import { lowerFirstSeen } from './letters/groups.ts'
-import { checkPartition, knownQueueOf, type QueueCache, type QueueRow } from './queues/queues.ts'
+import { checkPartition, type QueueCache, type QueueRow, toQueueRow } from './queues/queues.ts'
 import type { StoreContext } from './store-context.ts'
 
 type LockedPartition = { queueId: number; partition: number; lastId: string; isUsed: boolean }
-export type PartitionPlace = Readonly<{ known: QueueRow; partition: number }>
+export type PartitionPlace = Readonly<{ queueRow: QueueRow; partition: number }>
 
 export class Transaction {
   readonly connection: Connection
@@ -66,7 +66,8 @@ export class Transaction {
   async byId(ids: readonly number[]): Promise<Map<number, QueueRow>> {
     const wanted = new Set(ids)
     const found = new Map<number, QueueRow>()
-    for (const known of this.#queues.values()) if (wanted.has(known.id)) found.set(known.id, known)
+    for (const queueRow of this.#queues.values())
+      if (wanted.has(queueRow.id)) found.set(queueRow.id, queueRow)
     const missing = [...wanted].filter((id) => !found.has(id))
     if (missing.length === 0) return found
     const rows = await this.connection.query(
@@ -78,10 +79,10 @@ export class Transaction {
   }
 
   #note(row: Row): QueueRow {
-    const read = knownQueueOf(row)
-    const known = { ...read, isSourced: read.isSourced || this.#sourced.has(read.id) }
-    this.#queues.set(known.queue.name, known)
-    return known
+    const read = toQueueRow(row)
+    const queueRow = { ...read, isSourced: read.isLetterStore || this.#sourced.has(read.id) }
+    this.#queues.set(queueRow.queue.name, queueRow)
+    return queueRow
   }
 
   /** Of what was loaded. */
@@ -95,27 +96,29 @@ export class Transaction {
   }
 
   async get(name: string): Promise<QueueRow> {
-    const known = await this.find(name)
-    if (known === undefined) throw queueNotFound(name)
-    return known
+    const queueRow = await this.find(name)
+    if (queueRow === undefined) throw queueNotFound(name)
+    return queueRow
   }
 
   /** The queue, when it has that partition. */
   async at(name: string, partition: number): Promise<QueueRow> {
-    const known = await this.get(name)
-    checkPartition(known.queue, partition)
-    return known
+    const queueRow = await this.get(name)
+    checkPartition(queueRow.queue, partition)
+    return queueRow
   }
 
   /** A queue was made, changed, or (no row) deleted in this transaction. */
   changed(name: string, row: Row | undefined): void {
     this.#changed.set(name, row)
     if (row === undefined) this.#queues.delete(name)
-    else this.#queues.set(name, knownQueueOf(row))
+    else this.#queues.set(name, toQueueRow(row))
   }
 
   async lockPartitions(places: readonly PartitionPlace[]): Promise<void> {
-    const missing = places.filter(({ known, partition }) => !this.#locked.has(`${known.id}/${partition}`))
+    const missing = places.filter(
+      ({ queueRow, partition }) => !this.#locked.has(`${queueRow.id}/${partition}`),
+    )
     if (missing.length === 0) return
     const rows = await this.connection.query(
       {
@@ -126,9 +129,9 @@ export class Transaction {
           order by w.rank, p.queue_id, p.partition for update of p`,
       },
       [
-        int4s(missing.map(({ known }) => known.id)),
+        int4s(missing.map(({ queueRow }) => queueRow.id)),
         int4s(missing.map(({ partition }) => partition)),
-        int4s(missing.map(({ known }) => (known.queue.deadQueue === null ? 1 : 0))),
+        int4s(missing.map(({ queueRow }) => (queueRow.queue.deadQueue === null ? 1 : 0))),
       ],
     )
     for (const row of rows) {
@@ -140,14 +143,15 @@ export class Transaction {
         isUsed: false,
       })
     }
-    const gone = missing.find(({ known, partition }) => !this.#locked.has(`${known.id}/${partition}`))
-    if (gone !== undefined) throw new Stale(`queue ${gone.known.queue.name}`)
+    const gone = missing.find(({ queueRow, partition }) => !this.#locked.has(`${queueRow.id}/${partition}`))
+    if (gone !== undefined) throw new Stale(`queue ${gone.queueRow.queue.name}`)
   }
 
   /** Only for a partition that is locked: nobody else can make ids for it now. */
-  nextIds(known: QueueRow, partition: number, now: Instant, count: number): string[] {
-    const locked = this.#locked.get(`${known.id}/${partition}`)
-    if (locked === undefined) throw new Error(`partition ${partition} of ${known.queue.name} is not locked`)
+  nextIds(queueRow: QueueRow, partition: number, now: Instant, count: number): string[] {
+    const locked = this.#locked.get(`${queueRow.id}/${partition}`)
+    if (locked === undefined)
+      throw new Error(`partition ${partition} of ${queueRow.queue.name} is not locked`)
     const ids = nextKsuids(locked.lastId === '' ? undefined : locked.lastId, now, count, this.random)
     const last = ids.at(-1)
     if (last === undefined) return ids
@@ -157,14 +161,14 @@ export class Transaction {
   }
 
   /** A row that came from elsewhere was put into this queue. */
-  markSourced(known: QueueRow): void {
-    if (known.isSourced) return
-    this.#sourced.add(known.id)
-    this.#queues.set(known.queue.name, { ...known, isSourced: true })
+  markLetterStore(queueRow: QueueRow): void {
+    if (queueRow.isLetterStore) return
+    this.#sourced.add(queueRow.id)
+    this.#queues.set(queueRow.queue.name, { ...queueRow, isLetterStore: true })
   }
 
-  get book(): QueueCache {
-    return this.#store.book
+  get queueCache(): QueueCache {
+    return this.#store.queueCache
   }
 
   /** For commands that say no time. */
@@ -264,13 +268,14 @@ export class Transaction {
   }
 
   /** What the server may remember, now that all of it is committed. */
-  teach(book: QueueCache): void {
-    for (const known of this.#queues.values()) if (this.#sourced.has(known.id)) book.forget(known.queue.name)
-    for (const name of this.#changed.keys()) book.forget(name)
+  teach(queueCache: QueueCache): void {
+    for (const queueRow of this.#queues.values())
+      if (this.#sourced.has(queueRow.id)) queueCache.invalidate(queueRow.queue.name)
+    for (const name of this.#changed.keys()) queueCache.invalidate(name)
     for (const [key, id] of this.#groups) this.#store.groups.set(key, id)
     for (const [groupId, at] of this.#seenAt) this.#store.groups.noteSeen(groupId, at)
     for (const locked of this.#locked.values()) {
-      if (locked.isUsed) book.setLastId(locked.queueId, locked.partition, locked.lastId)
+      if (locked.isUsed) queueCache.setLastId(locked.queueId, locked.partition, locked.lastId)
     }
   }
 }

@@ -76,7 +76,8 @@ async function tryAlone(store: StoreContext, run: Run): Promise<AnyResult[] | un
   } catch (error) {
     // Refused by what is remembered of the queue, which may be out of date: the transaction will tell.
     if (isWorthRepeating(error) || error instanceof KnownError) {
-      for (const command of run.commands) if ('queue' in command) store.book.forget(String(command.queue))
+      for (const command of run.commands)
+        if ('queue' in command) store.queueCache.invalidate(String(command.queue))
       return undefined
     }
     throw error
@@ -89,7 +90,7 @@ async function writeTogether(
   runs: readonly Run[],
   hasRepeats: boolean,
 ): Promise<AnyResult[]> {
-  const { connections, book } = store
+  const { connections, queueCache } = store
   const done = await connections.transaction(beginWrite, async (connection) => {
     const transaction = new Transaction(connection, store, hasRepeats)
     if (commands.some(({ op }) => definesQueues.has(op))) {
@@ -101,7 +102,7 @@ async function writeTogether(
     await transaction.flush()
     return { transaction, results }
   })
-  done.transaction.teach(book)
+  done.transaction.teach(queueCache)
   return done.results
 }
 
@@ -114,11 +115,11 @@ async function prepare(transaction: Transaction, commands: readonly Command[]): 
   const places = new Map<string, PartitionPlace>()
   for (const command of commands) {
     if (command.op !== 'produce' && command.op !== 'import' && command.op !== 'retry') continue
-    const known = transaction.peek(command.queue)
+    const queueRow = transaction.peek(command.queue)
     const { partition } = command
     // What is not there is refused when its turn comes, or made by a command before it.
-    if (known === undefined || !(partition >= 0 && partition < known.queue.partitions)) continue
-    places.set(`${known.id}/${partition}`, { known, partition })
+    if (queueRow === undefined || !(partition >= 0 && partition < queueRow.queue.partitions)) continue
+    places.set(`${queueRow.id}/${partition}`, { queueRow, partition })
   }
   await transaction.lockPartitions([...places.values()])
 }

@@ -8,7 +8,7 @@ import type { QueueCache } from './queues/queues.ts'
 /** What a command works with: the connection, the queues, the groups of letters, and the counts it changes. */
 export type Transaction = Readonly<{
   database: Database
-  book: QueueCache
+  queueCache: QueueCache
   groups: GroupCache
   keyRuns: KeyRuns
   tally: Tally

@@ -45,7 +45,7 @@ const looksAtCounts = new Set<WriterCommand['op']>([
  */
 export class Writer {
   readonly #database: Database
-  readonly #book: QueueCache
+  readonly #queueCache: QueueCache
   readonly #groups: GroupCache
   readonly #keyRuns: KeyRuns
   readonly #now: () => Instant
@@ -54,7 +54,7 @@ export class Writer {
 
   constructor(database: Database, random: () => number, now: () => Instant) {
     this.#database = database
-    this.#book = new QueueCache(database, random)
+    this.#queueCache = new QueueCache(database, random)
     this.#groups = new GroupCache(database)
     this.#keyRuns = new KeyRuns(database)
     this.#now = now
@@ -128,7 +128,7 @@ export class Writer {
   #obeyAll(unit: Unit, tally: Tally): Result[] {
     const transaction: Transaction = {
       database: this.#database,
-      book: this.#book,
+      queueCache: this.#queueCache,
       groups: this.#groups,
       keyRuns: this.#keyRuns,
       tally,
@@ -148,7 +148,7 @@ export class Writer {
   }
 
   #forget(): void {
-    this.#book.forget()
+    this.#queueCache.invalidate()
     this.#groups.forget()
   }
 }
@@ -156,9 +156,9 @@ export class Writer {
 function obey(transaction: Transaction, command: Command): Results[Command['op']] {
   switch (command.op) {
     case 'create-queue':
-      return createQueue(transaction.database, transaction.book, command)
+      return createQueue(transaction.database, transaction.queueCache, command)
     case 'update-queue':
-      return updateQueue(transaction.database, transaction.book, command)
+      return updateQueue(transaction.database, transaction.queueCache, command)
     case 'delete-queue':
       return deleteQueue(transaction, command)
     case 'produce':

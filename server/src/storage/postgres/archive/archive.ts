@@ -43,9 +43,9 @@ export const archiveEnded: Statement = {
 }
 
 export async function archive(transaction: Transaction, command: Archive): Promise<Results['archive']> {
-  const known = await transaction.get(command.queue)
-  const { id } = known
-  const { queue } = command.states === 'by-class' ? await holdClass(transaction, known) : known
+  const queueRow = await transaction.get(command.queue)
+  const { id } = queueRow
+  const { queue } = command.states === 'by-class' ? await holdClass(transaction, queueRow) : queueRow
   const states = endedStatesOf(command, queue)
   const codes = int4s(states.map((state) => stateCodes[state]))
   const values = [id, command.endedBefore, command.countMax, command.now, codes, stepBytesMax]

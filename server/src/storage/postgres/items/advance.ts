@@ -1,5 +1,5 @@
 import type { Instant } from '../../../core/instant.ts'
-import { comeDue } from '../../../core/transitions.ts'
+import { onDue } from '../../../core/transitions.ts'
 import type { Advance, AdvanceResult } from '../../contract/items.ts'
 import type { Connections, Row, Statement } from '../connection/connections.ts'
 import { int4s, int8s, texts } from '../connection/encode-arrays.ts'
@@ -55,15 +55,15 @@ export async function advance(transaction: Transaction, command: Advance): Promi
   const places = new Map<string, PartitionPlace>()
   const queues = new Map<number, QueueRow>()
   for (const row of [...due, ...ended]) {
-    const known = await transaction.get(row.name as string)
-    queues.set(known.id, known)
-    places.set(`${known.id}/${row.partition}`, { known, partition: row.partition as number })
+    const queueRow = await transaction.get(row.name as string)
+    queues.set(queueRow.id, queueRow)
+    places.set(`${queueRow.id}/${row.partition}`, { queueRow, partition: row.partition as number })
   }
   await transaction.lockPartitions([...places.values()])
 
   const rows: Row[] = []
   if (due.length > 0) {
-    const keys = [...places.values()].map(({ known, partition }) => known.id * 2 ** 32 + partition)
+    const keys = [...places.values()].map(({ queueRow, partition }) => queueRow.id * 2 ** 32 + partition)
     rows.push(...(await connection.query(pickDue, [now, countMax, int8s(keys)])))
   }
   const first = ended.slice(0, countMax)
@@ -84,9 +84,9 @@ export async function advance(transaction: Transaction, command: Advance): Promi
     .sort(byDue)
     .slice(0, countMax)
   const decisions = taken.map((row): Decision => {
-    const known = queues.get(row.queue_id as number) as QueueRow
-    const item = itemOf(row, known.queue.name)
-    return { known, item, fate: comeDue(item, known.queue, now), now }
+    const queueRow = queues.get(row.queue_id as number) as QueueRow
+    const item = itemOf(row, queueRow.queue.name)
+    return { queueRow, item, transition: onDue(item, queueRow.queue, now), now }
   })
   const changes = await executeTransitions(transaction, decisions)
   const forgotten = endsDone(peeked, taken)

@@ -101,16 +101,16 @@ export const completeInPlace = completeWith(
       and array_agg(partition) = $4::int4[] then count(*) else -1 end from removed)`,
 )
 
-type Asked = Readonly<{ command: Complete; known: QueueRow }>
+type Asked = Readonly<{ command: Complete; queueRow: QueueRow }>
 
 /** Undefined when it is not that plain, or one statement could not do it: then nothing was done. */
 export async function tryCompleteAlone(
   store: StoreContext,
   commands: readonly Complete[],
 ): Promise<SettleResult[] | undefined> {
-  const asked = await store.book.ofEach(store.connections, commands)
-  if (!isPlain(asked, store.book)) return undefined
-  const queues = [...new Set(asked.map(({ known }) => known))]
+  const asked = await store.queueCache.ofEach(store.connections, commands)
+  if (!isPlain(asked, store.queueCache)) return undefined
+  const queues = [...new Set(asked.map(({ queueRow }) => queueRow))]
   const found = columnsOf(asked)
   const taken = store.cursors.places.takeAll(found.ids)
   const items = taken === undefined ? found : inOrder(found, taken)
@@ -153,12 +153,12 @@ export async function tryCompletePlain(
 ): Promise<SettleResult[] | undefined> {
   const asked: Asked[] = []
   for (const command of commands) {
-    asked.push({ command, known: await transaction.at(command.queue, command.partition) })
+    asked.push({ command, queueRow: await transaction.at(command.queue, command.partition) })
   }
-  if (!isPlain(asked, transaction.book)) return undefined
+  if (!isPlain(asked, transaction.queueCache)) return undefined
   const done = await completeTogether(transaction.connection, asked)
   if (done === undefined) {
-    for (const { known } of asked) transaction.book.noteRedrives(known.id)
+    for (const { queueRow } of asked) transaction.queueCache.noteRedrives(queueRow.id)
     return undefined
   }
   const { settled, sums } = done
@@ -177,10 +177,11 @@ export async function tryCompletePlain(
 }
 
 /** An item that is named twice is settled once: who is first matters then. */
-function isPlain(asked: readonly Asked[], book: QueueCache): boolean {
+function isPlain(asked: readonly Asked[], queueCache: QueueCache): boolean {
   const seen = new Set<string>()
-  for (const { command, known } of asked) {
-    if (known.isSourced || known.queue.keepDoneUs > 0 || book.hasRedrives(known.id)) return false
+  for (const { command, queueRow } of asked) {
+    if (queueRow.isLetterStore || queueRow.queue.keepDoneUs > 0 || queueCache.hasRedrives(queueRow.id))
+      return false
     for (const id of command.ids) if (seen.size === seen.add(id).size) return false
   }
   return seen.size > 0
@@ -226,10 +227,10 @@ function columnsOf(asked: readonly Asked[]) {
     ids: [] as string[],
   }
   for (let index = 0; index < asked.length; index++) {
-    const { command, known } = asked[index] as Asked
+    const { command, queueRow } = asked[index] as Asked
     for (const id of command.ids) {
       columns.commands.push(index)
-      columns.queueIds.push(known.id)
+      columns.queueIds.push(queueRow.id)
       columns.partitions.push(command.partition)
       columns.ids.push(id)
     }
@@ -247,7 +248,7 @@ function removedChange({ queue, partition }: Complete, fromId: Item['id']): Item
     fromQueue: queue,
     fromPartition: partition,
     to: 'removed',
-    because: 'complete',
+    cause: 'complete',
     id: null,
     queue,
     partition,

@@ -2,7 +2,7 @@ import { applyTransition } from '../../../core/apply-transition.ts'
 import { deadLetterOf, deadPartition } from '../../../core/dead-letter.ts'
 import type { Instant } from '../../../core/instant.ts'
 import type { Item, Waiting } from '../../../core/item.ts'
-import { dieAlone, type Transition } from '../../../core/transitions.ts'
+import { killWithoutLetter, type Transition } from '../../../core/transitions.ts'
 import type { ItemChange } from '../../contract/items.ts'
 import type { Statement } from '../connection/connections.ts'
 import { int4s, texts } from '../connection/encode-arrays.ts'
@@ -15,7 +15,7 @@ import { isAt, locate } from './locate-rows.ts'
 import { type ColumnName, columnNames, decisiveColumns, encode, parametersOf, type Stored } from './rows.ts'
 
 /** An item that is locked, in a partition that is locked, and what the rules say becomes of it. */
-export type Decision = Readonly<{ known: QueueRow; item: Item; fate: Transition; now: Instant }>
+export type Decision = Readonly<{ queueRow: QueueRow; item: Item; transition: Transition; now: Instant }>
 
 const fixed: readonly ColumnName[] = ['queue_id', 'partition', 'source_id', 'origin', 'created_at', 'uuid']
 const changing: readonly ColumnName[] = decisiveColumns.filter((name) => !fixed.includes(name))
@@ -53,7 +53,7 @@ const moveItems: Statement = {
 }
 
 export type Rewritten = Readonly<{ before: Item; after: Stored }>
-type Moved = Readonly<{ known: QueueRow; item: Item; target: QueueRow; letter: Waiting; at: number }>
+type Moved = Readonly<{ queueRow: QueueRow; item: Item; target: QueueRow; letter: Waiting; at: number }>
 /** `letter`: of a redrive that ended with this item, as it is now. */
 type Settled = Decision & Readonly<{ letter: Item | undefined }>
 
@@ -72,44 +72,44 @@ export async function executeTransitions(
   const moved: Moved[] = []
 
   const apply = (decision: Settled, at: number): ItemChange => {
-    const { known, item, fate, now, letter } = decision
+    const { queueRow, item, transition, now, letter } = decision
     const { queue, partition } = item
-    const from = { fromId: item.id, fromQueue: queue, fromPartition: partition, because: fate.because }
-    switch (fate.to) {
+    const from = { fromId: item.id, fromQueue: queue, fromPartition: partition, cause: transition.cause }
+    switch (transition.to) {
       case 'waiting':
       case 'done':
       case 'dead': {
-        const nextId = () => transaction.nextIds(known, partition, now, 1)[0] as string
-        const after = applyTransition(item, fate, known.queue, now, nextId)
-        rewritten.push({ before: item, after: { queueId: known.id, queue: known.queue, item: after } })
-        const to = after.state === 'waiting' && after.availableAt !== null ? 'scheduled' : fate.to
+        const nextId = () => transaction.nextIds(queueRow, partition, now, 1)[0] as string
+        const after = applyTransition(item, transition, queueRow.queue, now, nextId)
+        rewritten.push({ before: item, after: { queueId: queueRow.id, queue: queueRow.queue, item: after } })
+        const to = after.state === 'waiting' && after.availableAt !== null ? 'scheduled' : transition.to
         return {
           ...from,
           to,
           id: after.id,
           queue,
           partition,
-          failure: fate.to === 'done' ? null : fate.failure,
-          ...(fate.to === 'done' && letter !== undefined && resolved),
+          failure: transition.to === 'done' ? null : transition.failure,
+          ...(transition.to === 'done' && letter !== undefined && resolved),
         }
       }
       case 'remove':
         removed.push(decision)
-        tally.leave(known.id, item)
-        tally.add(known.id, partition, fate.as)
+        tally.leave(queueRow.id, item)
+        tally.add(queueRow.id, partition, transition.as)
         return {
           ...from,
           to: 'removed',
           id: null,
           queue,
           partition,
-          failure: fate.failure,
+          failure: transition.failure,
           ...(letter !== undefined && resolved),
         }
       case 'return': {
         removed.push(decision)
-        tally.leave(known.id, item)
-        tally.add(known.id, partition, 'deadLettered')
+        tally.leave(queueRow.id, item)
+        tally.add(queueRow.id, partition, 'deadLettered')
         const there = letter as Item
         return {
           ...from,
@@ -117,28 +117,28 @@ export async function executeTransitions(
           id: there.id,
           queue: there.queue,
           partition: there.partition,
-          failure: fate.failure,
+          failure: transition.failure,
           outcome: 'failed',
         }
       }
       case 'come-back': {
         const to = letter?.state === 'dead' ? 'dead' : 'waiting'
-        return { ...from, to, id: item.id, queue, partition, failure: fate.failure, outcome: 'unknown' }
+        return { ...from, to, id: item.id, queue, partition, failure: transition.failure, outcome: 'unknown' }
       }
       case 'move': {
-        const target = targets.get(fate.deadQueue) as QueueRow
+        const target = targets.get(transition.deadQueue) as QueueRow
         const place = { queue: target.queue, partition: deadPartition(partition, target.queue) }
         const [id = ''] = transaction.nextIds(target, place.partition, now, 1)
         const chance = transaction.random()
-        const made = deadLetterOf(item, fate.failure, { ...place, id, chance }, now)
-        moved.push({ known, item, target, letter: made, at })
+        const made = deadLetterOf(item, transition.failure, { ...place, id, chance }, now)
+        moved.push({ queueRow, item, target, letter: made, at })
         return {
           ...from,
           to: 'moved',
           id,
           queue: made.queue,
           partition: made.partition,
-          failure: fate.failure,
+          failure: transition.failure,
         }
       }
     }
@@ -153,28 +153,28 @@ export async function executeTransitions(
 
 /** What these items' letters are told. An item whose letter is gone, or has another redrive, dies like any other. */
 async function endRedrivesOf(transaction: Transaction, decided: readonly Decision[]): Promise<Settled[]> {
-  const letterIds = decided.flatMap(({ item, fate }) => {
-    if (fate.to === 'come-back') return [item.rootId]
-    if (fate.to === 'return') return [fate.letterId]
-    return fate.because === 'complete' && item.letterId !== null ? [item.letterId] : []
+  const letterIds = decided.flatMap(({ item, transition }) => {
+    if (transition.to === 'come-back') return [item.rootId]
+    if (transition.to === 'return') return [transition.letterId]
+    return transition.cause === 'complete' && item.letterId !== null ? [item.letterId] : []
   })
   if (letterIds.length === 0) return decided.map((decision) => ({ ...decision, letter: undefined }))
   const endings = await Endings.of(transaction, letterIds)
   const settled = decided.map((decision): Settled => {
-    const { item, fate, known, now } = decision
+    const { item, transition, queueRow, now } = decision
     const number = item.redrives
-    if (fate.to === 'come-back') {
-      const { failure } = fate
+    if (transition.to === 'come-back') {
+      const { failure } = transition
       const ending = { letterId: item.rootId, number: null, outcome: 'unknown', failure, now } as const
       return { ...decision, letter: endings.end(ending) }
     }
-    if (fate.to === 'return') {
-      const { failure, earlier, letterId, because } = fate
+    if (transition.to === 'return') {
+      const { failure, earlier, letterId, cause } = transition
       const letter = endings.end({ letterId, number, outcome: 'failed', failure, earlier, now })
       if (letter !== undefined) return { ...decision, letter }
-      return { ...decision, letter, fate: dieAlone(item, failure, known.queue, because) }
+      return { ...decision, letter, transition: killWithoutLetter(item, failure, queueRow.queue, cause) }
     }
-    if (fate.because !== 'complete' || item.letterId === null) return { ...decision, letter: undefined }
+    if (transition.cause !== 'complete' || item.letterId === null) return { ...decision, letter: undefined }
     const resolved = { letterId: item.letterId, number, outcome: 'resolved', failure: null, now } as const
     return { ...decision, letter: endings.end(resolved) }
   })
@@ -188,13 +188,13 @@ async function lockDeadPartitions(
   decisions: readonly Decision[],
 ): Promise<Map<string, QueueRow>> {
   const targets = new Map<string, QueueRow>()
-  const places = new Map<string, { known: QueueRow; partition: number }>()
-  for (const { fate, item } of decisions) {
-    if (fate.to !== 'move') continue
-    const known = await transaction.get(fate.deadQueue)
-    targets.set(fate.deadQueue, known)
-    const partition = deadPartition(item.partition, known.queue)
-    places.set(`${known.id}/${partition}`, { known, partition })
+  const places = new Map<string, { queueRow: QueueRow; partition: number }>()
+  for (const { transition, item } of decisions) {
+    if (transition.to !== 'move') continue
+    const queueRow = await transaction.get(transition.deadQueue)
+    targets.set(transition.deadQueue, queueRow)
+    const partition = deadPartition(item.partition, queueRow.queue)
+    places.set(`${queueRow.id}/${partition}`, { queueRow, partition })
   }
   await transaction.lockPartitions([...places.values()])
   return targets
@@ -246,12 +246,12 @@ async function writeMoved(
     ...encode(decisiveColumns, letters),
   ])
   const entered = new Set(rows.map((row) => row.id as string))
-  for (const [index, { known, item, target, letter }] of moved.entries()) {
-    transaction.tally.leave(known.id, item)
-    transaction.tally.add(known.id, item.partition, 'deadLettered')
+  for (const [index, { queueRow, item, target, letter }] of moved.entries()) {
+    transaction.tally.leave(queueRow.id, item)
+    transaction.tally.add(queueRow.id, item.partition, 'deadLettered')
     if (!entered.has(letter.id)) continue
     transaction.tally.accept(target.id, (letters[index] as Stored).item)
-    transaction.markSourced(target)
+    transaction.markLetterStore(target)
   }
   // Where the letter was there already, an earlier move got that far: one dead letter per death.
   const repeated = moved.filter(({ letter }) => !entered.has(letter.id))
@@ -268,9 +268,9 @@ async function writeMoved(
   }
 }
 
-function placesOf(items: readonly Readonly<{ known: QueueRow; item: Item }>[]): Buffer[] {
+function placesOf(items: readonly Readonly<{ queueRow: QueueRow; item: Item }>[]): Buffer[] {
   return [
-    int4s(items.map(({ known }) => known.id)),
+    int4s(items.map(({ queueRow }) => queueRow.id)),
     int4s(items.map(({ item }) => item.partition)),
     texts(items.map(({ item }) => item.id)),
   ]

@@ -2,11 +2,11 @@ import type { Import, ImportResult } from '../../contract/items.ts'
 import { importedItem } from '../../shared/new-item.ts'
 import { checkImport } from '../../shared/queue-checks.ts'
 import { groupIdsOf } from '../letters/groups.ts'
-import { insertSourced } from '../letters/import-letters.ts'
+import { insertLetterRows } from '../letters/import-letters.ts'
 import type { Transaction } from '../transaction.ts'
 import { noteLeaseEnds } from './lease-ends.ts'
 import { insertLive, isLeased } from './produce.ts'
-import { columnNames, encode, isSourced, type Stored } from './rows.ts'
+import { columnNames, encode, isLetterRow, type Stored } from './rows.ts'
 
 export async function importItems(
   transaction: Transaction,
@@ -14,10 +14,10 @@ export async function importItems(
 ): Promise<ImportResult[][]> {
   const rows: Stored[] = []
   for (const command of commands) for (const row of await rowsOf(transaction, command)) rows.push(row)
-  const live = rows.filter(({ item }) => !isSourced(item))
-  const sourced = live.length === 0 ? rows : rows.filter(({ item }) => isSourced(item))
+  const live = rows.filter(({ item }) => !isLetterRow(item))
+  const sourced = live.length === 0 ? rows : rows.filter(({ item }) => isLetterRow(item))
   if (live.length > 0) await transaction.connection.query(insertLive, encode(columnNames, live))
-  const skipped = await insertSourced(transaction, sourced)
+  const skipped = await insertLetterRows(transaction, sourced)
   const stored = skipped.size === 0 ? rows : rows.filter(({ item }) => !skipped.has(item.id))
   await noteLeaseEnds(transaction.connection, stored.filter(isLeased))
   for (const { queueId, item } of stored) transaction.tally.accept(queueId, item)
@@ -34,25 +34,25 @@ export async function importItems(
 
 async function rowsOf(transaction: Transaction, command: Import): Promise<Stored[]> {
   const { items, partition, now } = command
-  const known = await transaction.at(command.queue, partition)
-  checkImport(known.queue, items)
-  await transaction.lockPartitions([{ known, partition }])
-  const ids = transaction.nextIds(known, partition, now, items.length)
+  const queueRow = await transaction.at(command.queue, partition)
+  checkImport(queueRow.queue, items)
+  await transaction.lockPartitions([{ queueRow, partition }])
+  const ids = transaction.nextIds(queueRow, partition, now, items.length)
   const groupIds = await groupIdsOf(
     transaction,
     items.map(({ failure = null, origin = null, diedAt }) => ({
-      queueId: known.id,
+      queueId: queueRow.id,
       failure,
       origin,
       seenAt: diedAt ?? now,
     })),
   )
-  if (items.some(({ sourceId = null, origin = null }) => isSourced({ sourceId, origin }))) {
-    transaction.markSourced(known)
+  if (items.some(({ sourceId = null, origin = null }) => isLetterRow({ sourceId, origin }))) {
+    transaction.markLetterStore(queueRow)
   }
   return ids.map((id, index) => ({
-    queueId: known.id,
-    queue: known.queue,
-    item: importedItem(command, index, known.queue, id, transaction.random, groupIds[index]),
+    queueId: queueRow.id,
+    queue: queueRow.queue,
+    item: importedItem(command, index, queueRow.queue, id, transaction.random, groupIds[index]),
   }))
 }

@@ -73,34 +73,39 @@ export async function tryLeaseAlone(
 ): Promise<Leased[][] | undefined> {
   const asked: Asked[] = []
   for (const command of commands) {
-    let known = await store.book.get(store.connections, command.queue)
-    if (known.queue.isPaused) {
+    let queueRow = await store.queueCache.get(store.connections, command.queue)
+    if (queueRow.queue.isPaused) {
       // It may go on by now, and no statement is sent that would tell.
-      store.book.forget(command.queue)
-      known = await store.book.get(store.connections, command.queue)
+      store.queueCache.invalidate(command.queue)
+      queueRow = await store.queueCache.get(store.connections, command.queue)
     }
-    checkPartition(known.queue, command.partition)
-    asked.push({ command, known })
+    checkPartition(queueRow.queue, command.partition)
+    asked.push({ command, queueRow })
   }
   // Letters are counted by group, too: in a transaction.
-  if (asked.some(({ known }) => known.isSourced)) return undefined
+  if (asked.some(({ queueRow }) => queueRow.isLetterStore)) return undefined
   const writer = { query: store.connections.writeAlone.bind(store.connections) }
   const { cursors } = store
   const begun = new Set(asked.filter(({ command }) => cursors.has(command)))
   const { drops } = cursors
   const results = await leaseTogether(writer, asked, store.slots.lease, cursors)
   for (const [index, each] of asked.entries()) {
-    const { command, known } = each
+    const { command, queueRow } = each
     const items = results[index] as Leased[]
     cursors.moveTo(command, items.at(-1), drops)
     if (!begun.has(each) || items.length === command.holders.length) continue
     // Fewer than asked for, but not looked for from the start: somewhere before there may be others.
     try {
-      const [row] = await store.connections.read(countWaiting, [known.id, command.partition])
+      const [row] = await store.connections.read(countWaiting, [queueRow.id, command.partition])
       if (Number(row?.waiting) <= 0) continue
       cursors.drop(command.queue)
       const rest = { ...command, holders: command.holders.slice(items.length) }
-      const [more = []] = await leaseTogether(writer, [{ command: rest, known }], store.slots.lease, cursors)
+      const [more = []] = await leaseTogether(
+        writer,
+        [{ command: rest, queueRow }],
+        store.slots.lease,
+        cursors,
+      )
       results[index] = inOrder([...items, ...more])
     } catch {
       // What was leased is given out. What there is besides, or what is wrong, the next lease will meet.
@@ -131,21 +136,21 @@ const countWaiting: Statement = {
 export async function lease(transaction: Transaction, commands: readonly LeaseItems[]): Promise<Leased[][]> {
   const asked: Asked[] = []
   for (const command of commands) {
-    asked.push({ command, known: await transaction.at(command.queue, command.partition) })
+    asked.push({ command, queueRow: await transaction.at(command.queue, command.partition) })
   }
   const results = await leaseTogether(transaction.connection, asked, null, undefined)
   for (const [index, items] of results.entries()) {
-    const { known } = asked[index] as Asked
+    const { queueRow } = asked[index] as Asked
     for (const item of items) {
-      transaction.tally.leave(known.id, { ...item, state: 'waiting', availableAt: null })
-      transaction.tally.enter(known.id, item)
+      transaction.tally.leave(queueRow.id, { ...item, state: 'waiting', availableAt: null })
+      transaction.tally.enter(queueRow.id, item)
     }
   }
   return results
 }
 
-type Asked = Readonly<{ command: LeaseItems; known: QueueRow }>
-type Group = { readonly known: QueueRow; readonly partition: number; readonly turns: Turn[] }
+type Asked = Readonly<{ command: LeaseItems; queueRow: QueueRow }>
+type Group = { readonly queueRow: QueueRow; readonly partition: number; readonly turns: Turn[] }
 type Turn = Readonly<{ holder: string; now: number; to: number }>
 
 async function leaseTogether(
@@ -156,26 +161,26 @@ async function leaseTogether(
 ): Promise<Leased[][]> {
   const results: Leased[][] = asked.map(() => [])
   const groups = new Map<string, Group>()
-  for (const [to, { command, known }] of asked.entries()) {
-    if (known.queue.isPaused || command.holders.length === 0) continue
-    const key = `${known.id}/${command.partition}`
+  for (const [to, { command, queueRow }] of asked.entries()) {
+    if (queueRow.queue.isPaused || command.holders.length === 0) continue
+    const key = `${queueRow.id}/${command.partition}`
     let group = groups.get(key)
     if (group === undefined) {
-      group = { known, partition: command.partition, turns: [] }
+      group = { queueRow, partition: command.partition, turns: [] }
       groups.set(key, group)
     }
     for (const holder of command.holders) group.turns.push({ holder, now: command.now, to })
   }
   // A queue that may hold what came from elsewhere is leased from both tables; the others only from one.
   for (const isAll of [false, true]) {
-    const some = [...groups.values()].filter(({ known }) => known.isSourced === isAll)
+    const some = [...groups.values()].filter(({ queueRow }) => queueRow.isLetterStore === isAll)
     if (some.length === 0) continue
     const rows = (await query(connection, some, slot, cursors)) as unknown as readonly LeasedValues[]
     const dealt: LeasedValues[] = []
     for (const row of rows) dealt[Number(row[0]) - 1] = row
     let at = 0
-    for (const { known, partition, turns } of some) {
-      const { name, leaseUs } = known.queue
+    for (const { queueRow, partition, turns } of some) {
+      const { name, leaseUs } = queueRow.queue
       for (const { holder, now, to } of turns) {
         const row = dealt[at++]
         if (row === undefined) continue
@@ -195,20 +200,20 @@ function query(
   cursors: LeaseCursors | undefined,
 ): Promise<Row[]> {
   const [first] = groups
-  if (first?.known.isSourced) return connection.query(leaseAll, parametersOf(groups, slot, cursors))
+  if (first?.queueRow.isLetterStore) return connection.query(leaseAll, parametersOf(groups, slot, cursors))
   const isOne = groups.length === 1 && first !== undefined && isOfOneTime(first)
   if (!isOne) return connection.query(leaseLive, parametersOf(groups, slot, cursors))
-  const { known, partition, turns } = first
+  const { queueRow, partition, turns } = first
   const { now } = turns[0] as Turn
   const parameters = parametersOfOne({
-    queueId: known.id,
-    version: known.version,
+    queueId: queueRow.id,
+    version: queueRow.version,
     partition,
     holders: turns.map(({ holder }) => holder),
     now,
-    deadline: later(now, known.queue.leaseUs),
+    deadline: later(now, queueRow.queue.leaseUs),
     slot,
-    after: cursors?.at({ queue: known.queue.name, partition }) ?? fromTheStart,
+    after: cursors?.at({ queue: queueRow.queue.name, partition }) ?? fromTheStart,
   })
   return connection.query(leaseOne, parameters)
 }
@@ -223,10 +228,10 @@ function parametersOf(
   cursors: LeaseCursors | undefined,
 ): unknown[] {
   const after = groups.map(
-    ({ known, partition }) => cursors?.at({ queue: known.queue.name, partition }) ?? fromTheStart,
+    ({ queueRow, partition }) => cursors?.at({ queue: queueRow.queue.name, partition }) ?? fromTheStart,
   )
   const turns = groups.flatMap((group) =>
-    group.turns.map((turn) => ({ ...turn, leaseUs: group.known.queue.leaseUs })),
+    group.turns.map((turn) => ({ ...turn, leaseUs: group.queueRow.queue.leaseUs })),
   )
   let first = 0
   const firsts = groups.map((group) => {
@@ -235,8 +240,8 @@ function parametersOf(
     return at
   })
   return [
-    int4s(groups.map(({ known }) => known.id)),
-    int4s(groups.map(({ known }) => known.version)),
+    int4s(groups.map(({ queueRow }) => queueRow.id)),
+    int4s(groups.map(({ queueRow }) => queueRow.version)),
     int4s(groups.map(({ partition }) => partition)),
     int4s(firsts),
     int4s(groups.map((group) => group.turns.length)),

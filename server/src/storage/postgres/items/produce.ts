@@ -78,7 +78,7 @@ const produceAlike = produceWith('produce-alike', (first) => ({
   width: producedColumns.length,
 }))
 
-type Group = { known: QueueRow; partition: number; idMin: string; idMax: string }
+type Group = { queueRow: QueueRow; partition: number; idMin: string; idMax: string }
 
 /** Undefined when it could not be done in one statement: then nothing was stored. */
 export async function tryProduceAlone(
@@ -89,35 +89,35 @@ export async function tryProduceAlone(
     commands.some(({ once, items }) => once !== undefined || items.some(({ lease }) => lease !== undefined))
   )
     return undefined
-  const asked = await store.book.ofEach(store.connections, commands)
+  const asked = await store.queueCache.ofEach(store.connections, commands)
   // Nothing is waited for from here on, until the statement is sent: who has lower ids is sent first.
   const groups = new Map<string, Group>()
   const tally = new Tally()
   const rows: Stored[] = []
   const results: ProduceResult[] = []
-  for (const { command, known } of asked) {
-    const key = `${known.id}/${command.partition}`
+  for (const { command, queueRow } of asked) {
+    const key = `${queueRow.id}/${command.partition}`
     const group = groups.get(key)
-    const last = group?.idMax ?? store.book.lastId(known, command.partition)
+    const last = group?.idMax ?? store.queueCache.lastId(queueRow, command.partition)
     const ids = nextKsuids(last, command.now, command.items.length, store.random)
-    results.push(producedOf(command, known, ids))
+    results.push(producedOf(command, queueRow, ids))
     const [first, newest] = [ids[0], ids.at(-1)]
     if (first === undefined || newest === undefined) continue
     if (group === undefined) {
-      groups.set(key, { known, partition: command.partition, idMin: first, idMax: newest })
+      groups.set(key, { queueRow, partition: command.partition, idMin: first, idMax: newest })
     } else group.idMax = newest
     // At once: the next list may be on its way before this one is written, and must come after it.
-    store.book.setLastId(known.id, command.partition, newest)
-    rows.push(...storedRows(tally, known, command, ids))
+    store.queueCache.setLastId(queueRow.id, command.partition, newest)
+    rows.push(...storedRows(tally, queueRow, command, ids))
   }
   if (rows.length === 0) return undefined
   const taken = [...groups.values()].sort(
-    (left, right) => left.known.id - right.known.id || left.partition - right.partition,
+    (left, right) => left.queueRow.id - right.queueRow.id || left.partition - right.partition,
   )
   const shared = sharedValues(sharedColumns, rows)
   const [outcome] = await store.connections.writeAlone(shared === undefined ? produceAny : produceAlike, [
-    int4s(taken.map(({ known }) => known.id)),
-    int4s(taken.map(({ known }) => known.version)),
+    int4s(taken.map(({ queueRow }) => queueRow.id)),
+    int4s(taken.map(({ queueRow }) => queueRow.version)),
     int4s(taken.map(({ partition }) => partition)),
     texts(taken.map(({ idMin }) => idMin)),
     texts(taken.map(({ idMax }) => idMax)),
@@ -127,7 +127,7 @@ export async function tryProduceAlone(
     taken.length,
   ])
   if (outcome?.[0] !== 't') {
-    for (const { known } of taken) store.book.forget(known.queue.name)
+    for (const { queueRow } of taken) store.queueCache.invalidate(queueRow.queue.name)
     return undefined
   }
   return results
@@ -142,16 +142,17 @@ export async function produce(
   const rows: Stored[] = []
   const results: ProduceResult[] = []
   for (const command of commands) {
-    const known = await transaction.at(command.queue, command.partition)
-    await transaction.lockPartitions([{ known, partition: command.partition }])
-    const ids = transaction.nextIds(known, command.partition, command.now, command.items.length)
-    const before = command.once && (await keepKey(transaction.connection, known, command, command.once, ids))
+    const queueRow = await transaction.at(command.queue, command.partition)
+    await transaction.lockPartitions([{ queueRow, partition: command.partition }])
+    const ids = transaction.nextIds(queueRow, command.partition, command.now, command.items.length)
+    const before =
+      command.once && (await keepKey(transaction.connection, queueRow, command, command.once, ids))
     if (before) {
       results.push(before)
       continue
     }
-    rows.push(...storedRows(transaction.tally, known, command, ids))
-    results.push(producedOf(command, known, ids))
+    rows.push(...storedRows(transaction.tally, queueRow, command, ids))
+    results.push(producedOf(command, queueRow, ids))
   }
   if (rows.length > 0) await transaction.connection.query(insertLive, encode(columnNames, rows))
   await noteLeaseEnds(transaction.connection, rows.filter(isLeased))
@@ -162,8 +163,8 @@ export function isLeased(row: Stored): row is Stored & LeasedRow {
   return row.item.state === 'leased'
 }
 
-function producedOf(command: Produce, known: QueueRow, ids: readonly string[]): ProduceResult {
-  const deadline = later(command.now, known.queue.leaseUs)
+function producedOf(command: Produce, queueRow: QueueRow, ids: readonly string[]): ProduceResult {
+  const deadline = later(command.now, queueRow.queue.leaseUs)
   return { ids, partition: command.partition, deadline, isRepeat: false }
 }
 
@@ -190,26 +191,26 @@ const findKey: Statement = {
 /** What an earlier command with the same key was answered, if there was one. */
 async function keepKey(
   connection: Connection,
-  known: QueueRow,
+  queueRow: QueueRow,
   command: Produce,
   { key, until }: NonNullable<Produce['once']>,
   ids: readonly string[],
 ): Promise<ProduceResult | undefined> {
   const digest = itemsDigest(command.items)
-  const values = [known.id, key, command.partition, JSON.stringify(ids), until, command.now, digest]
+  const values = [queueRow.id, key, command.partition, JSON.stringify(ids), until, command.now, digest]
   const taken = await connection.query(takeKey, values)
   if (taken.length > 0) return undefined
-  const [row] = await connection.query(findKey, [known.id, key])
+  const [row] = await connection.query(findKey, [queueRow.id, key])
   checkSameItems(command, digest, row?.digest)
   const before = JSON.parse(row?.ids as string) as string[]
-  return { ...producedOf(command, known, before), partition: row?.partition as number, isRepeat: true }
+  return { ...producedOf(command, queueRow, before), partition: row?.partition as number, isRepeat: true }
 }
 
-function storedRows(tally: Tally, known: QueueRow, command: Produce, ids: readonly string[]): Stored[] {
-  tally.add(known.id, command.partition, 'accepted', ids.length)
+function storedRows(tally: Tally, queueRow: QueueRow, command: Produce, ids: readonly string[]): Stored[] {
+  tally.add(queueRow.id, command.partition, 'accepted', ids.length)
   return ids.map((id, index) => {
-    const item = producedItem(command, index, known.queue, id)
-    tally.enter(known.id, item)
-    return { queueId: known.id, queue: known.queue, item }
+    const item = producedItem(command, index, queueRow.queue, id)
+    tally.enter(queueRow.id, item)
+    return { queueId: queueRow.id, queue: queueRow.queue, item }
   })
 }

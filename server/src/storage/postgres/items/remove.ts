@@ -45,12 +45,12 @@ export const deleteByIds: Statement = {
 }
 
 export async function deleteItems(transaction: Transaction, command: Delete): Promise<{ removed: number }> {
-  const known = await transaction.at(command.queue, command.partition)
+  const queueRow = await transaction.at(command.queue, command.partition)
   const ids = [...new Set(command.ids)].sort()
-  const rows = await transaction.connection.query(lockByIds, [known.id, command.partition, texts(ids)])
+  const rows = await transaction.connection.query(lockByIds, [queueRow.id, command.partition, texts(ids)])
   const { removed, details } = await removeLocked(
     transaction,
-    known,
+    queueRow,
     rows.map((row) => ({ ...row, partition: command.partition })),
   )
   const told = { ids: rows.slice(0, idsToldMax).map(({ id }) => id), ...details }
@@ -71,7 +71,7 @@ export const lockByState: Statement = {
 }
 
 export async function clear(transaction: Transaction, command: Clear): Promise<Results['clear']> {
-  const known =
+  const queueRow =
     command.partition === undefined
       ? await transaction.get(command.queue)
       : await transaction.at(command.queue, command.partition)
@@ -81,19 +81,19 @@ export async function clear(transaction: Transaction, command: Clear): Promise<R
     ...(command.isLeased ? [stateCodes.leased] : []),
   ]
   if (states.length === 0) return { removed: 0, isMore: false }
-  if (command.isForced !== true) await checkOpen(transaction, known, states)
+  if (command.isForced !== true) await checkOpen(transaction, queueRow, states)
   const partitions =
     command.partition === undefined
-      ? Array.from({ length: known.queue.partitions }, (_, partition) => partition)
+      ? Array.from({ length: queueRow.queue.partitions }, (_, partition) => partition)
       : [command.partition]
   const rows = await transaction.connection.query(lockByState, [
-    known.id,
+    queueRow.id,
     int4s(states),
     command.countMax,
     int4s(partitions),
   ])
   const { step, isMore } = stepOf(rows, ({ bytes }) => bytes as number, command.countMax)
-  const { removed, details } = await removeLocked(transaction, known, step)
+  const { removed, details } = await removeLocked(transaction, queueRow, step)
   await insertEntries(transaction.connection, queueEntries(command.trace, command.queue, removed, details))
   return { removed, isMore }
 }
@@ -117,13 +117,13 @@ export async function checkOpen(
 
 async function removeLocked(
   transaction: Transaction,
-  known: QueueRow,
+  queueRow: QueueRow,
   locked: readonly Row[],
 ): Promise<{ removed: number; details: ReturnType<typeof removalDetails> }> {
   if (locked.length === 0) return { removed: 0, details: {} }
   await endWhatIsGone(transaction, locked, transaction.now())
   const rows = await transaction.connection.query(deleteByIds, [
-    int4s(locked.map(() => known.id)),
+    int4s(locked.map(() => queueRow.id)),
     int4s(locked.map(({ partition }) => partition as number)),
     texts(locked.map(({ id }) => id as string)),
   ])

@@ -57,7 +57,7 @@ export const columns = {
   letter_id: { type: 'text', of: ({ item }) => item.letterId },
   redrives: { type: 'int4', of: ({ item }) => item.redrives },
   group_id: { type: 'int4', of: ({ item }) => item.groupId },
-  uuid: { type: 'uuid', of: ({ item }) => (isSourced(item) ? item.rootId : null) },
+  uuid: { type: 'uuid', of: ({ item }) => (isLetterRow(item) ? item.rootId : null) },
   history: {
     type: 'text',
     of: ({ item }) => (item.history.length === 0 ? null : JSON.stringify(item.history)),
@@ -144,7 +144,7 @@ export function parametersOf(names: readonly ColumnName[], first: number): strin
 }
 
 /** Whether the row belongs with what came from elsewhere. Fixed for its life: rows do not change sides. */
-export function isSourced(item: Pick<Item, 'sourceId' | 'origin'>): boolean {
+export function isLetterRow(item: Pick<Item, 'sourceId' | 'origin'>): boolean {
   return item.sourceId !== null || item.origin !== null
 }
 

@@ -2,7 +2,7 @@ import type { Item, Leased } from '../../../core/item.ts'
 import { isRedriving } from '../../../core/letter.ts'
 import {
   complete as completed,
-  giveBack,
+  retryItem,
   type Transition,
   unlease as unleasedItem,
 } from '../../../core/transitions.ts'
@@ -55,18 +55,18 @@ export async function complete(
     transaction,
     commands,
     (command) => command.ids,
-    (_, item, known) => completed(item, known.queue),
+    (_, item, queueRow) => completed(item, queueRow.queue),
   )
 }
 
 export async function retry(transaction: Transaction, commands: readonly Retry[]): Promise<SettleResult[]> {
   for (const command of commands) {
-    const known = await transaction.at(command.queue, command.partition)
-    await transaction.lockPartitions([{ known, partition: command.partition }])
+    const queueRow = await transaction.at(command.queue, command.partition)
+    await transaction.lockPartitions([{ queueRow, partition: command.partition }])
   }
   const idsOf = (command: Retry) => command.items.map((item) => item.id)
-  return settle(transaction, commands, idsOf, (command, item, known, index) =>
-    giveBack(item, command.items[index] as Retry['items'][number], known.queue, command.now),
+  return settle(transaction, commands, idsOf, (command, item, queueRow, index) =>
+    retryItem(item, command.items[index] as Retry['items'][number], queueRow.queue, command.now),
   )
 }
 
@@ -78,14 +78,14 @@ export async function extend(transaction: Transaction, commands: readonly Extend
     if (taken.refused.length > 0) return { isSettled: false, refused: taken.refused }
     const changes = taken.items.map((item): ItemChange => {
       const after: Leased = { ...item, lease: { ...item.lease, deadline: command.deadline } }
-      const queueId = taken.known.id
+      const queueId = taken.queueRow.id
       transaction.tally.leave(queueId, item)
       transaction.tally.enter(queueId, after)
-      held.put(taken.known, after)
+      held.put(taken.queueRow, after)
       extended.push({ queueId, item: after, command })
       const { id, queue, partition, failure } = item
       const from = { fromId: id, fromQueue: queue, fromPartition: partition }
-      return { ...from, id, queue, partition, to: 'leased', because: 'extend', failure }
+      return { ...from, id, queue, partition, to: 'leased', cause: 'extend', failure }
     })
     return { isSettled: true, changes }
   })
@@ -111,11 +111,11 @@ export async function unlease(
   const held = await hold(transaction, commands, (command) => command.ids)
   const rewritten: Rewritten[] = []
   const results = commands.map((command) => {
-    const { known, items } = held.take(command, command.ids)
+    const { queueRow, items } = held.take(command, command.ids)
     for (const item of items) {
       const after = unleasedItem(item, command.now)
-      rewritten.push({ before: item, after: { queueId: known.id, queue: known.queue, item: after } })
-      held.put(known, after)
+      rewritten.push({ before: item, after: { queueId: queueRow.id, queue: queueRow.queue, item: after } })
+      held.put(queueRow, after)
     }
     return { unleased: items.length }
   })
@@ -127,7 +127,7 @@ async function settle<C extends Complete | Retry>(
   transaction: Transaction,
   commands: readonly C[],
   idsOf: (command: C) => readonly string[],
-  decide: (command: C, item: Leased, known: QueueRow, index: number) => Transition,
+  decide: (command: C, item: Leased, queueRow: QueueRow, index: number) => Transition,
 ): Promise<SettleResult[]> {
   const held = await hold(transaction, commands, idsOf)
   const decisions: Decision[] = []
@@ -135,10 +135,10 @@ async function settle<C extends Complete | Retry>(
     const taken = held.take(command, idsOf(command))
     if (taken.refused.length > 0) return taken.refused
     return taken.items.map((item, index) => {
-      const { known } = taken
-      decisions.push({ known, item, fate: decide(command, item, known, index), now: command.now })
+      const { queueRow } = taken
+      decisions.push({ queueRow, item, transition: decide(command, item, queueRow, index), now: command.now })
       // Whatever becomes of it, it cannot be settled again under this id.
-      held.drop(known, item)
+      held.drop(queueRow, item)
       return decisions.length - 1
     })
   })
@@ -158,9 +158,9 @@ async function hold<C extends Place>(
   const queues = new Map<string, QueueRow>()
   const wanted: Wanted[] = []
   for (const command of commands) {
-    const known = await transaction.at(command.queue, command.partition)
-    queues.set(command.queue, known)
-    for (const id of idsOf(command)) wanted.push({ queueId: known.id, partition: command.partition, id })
+    const queueRow = await transaction.at(command.queue, command.partition)
+    queues.set(command.queue, queueRow)
+    for (const id of idsOf(command)) wanted.push({ queueId: queueRow.id, partition: command.partition, id })
   }
   wanted.sort(inLockOrder)
   const rows =
@@ -189,7 +189,7 @@ class Held {
 
   constructor(queues: ReadonlyMap<string, QueueRow>, rows: readonly Row[]) {
     this.#queues = queues
-    const names = new Map([...queues.values()].map((known) => [known.id, known.queue.name]))
+    const names = new Map([...queues.values()].map((queueRow) => [queueRow.id, queueRow.queue.name]))
     for (const row of rows) {
       const item = itemOf(row, names.get(row.queue_id as number) ?? '')
       this.#items.set(`${row.queue_id}/${item.partition}/${item.id}`, item)
@@ -200,13 +200,13 @@ class Held {
   take(
     place: Place,
     ids: readonly string[],
-  ): { known: QueueRow; items: readonly Leased[]; refused: readonly SettleRefusal[] } {
-    const known = this.#queues.get(place.queue) as QueueRow
+  ): { queueRow: QueueRow; items: readonly Leased[]; refused: readonly SettleRefusal[] } {
+    const queueRow = this.#queues.get(place.queue) as QueueRow
     const items: Leased[] = []
     const refused: SettleRefusal[] = []
     const seen = new Set<string>()
     for (const id of ids) {
-      const item = seen.has(id) ? undefined : this.#items.get(`${known.id}/${place.partition}/${id}`)
+      const item = seen.has(id) ? undefined : this.#items.get(`${queueRow.id}/${place.partition}/${id}`)
       seen.add(id)
       if (item?.state === 'leased' && !isRedriving(item)) items.push(item)
       else {
@@ -214,14 +214,14 @@ class Held {
         refused.push({ id, why: isAvailable ? 'not-leased' : 'missing' })
       }
     }
-    return { known, items, refused }
+    return { queueRow, items, refused }
   }
 
-  put(known: QueueRow, item: Item): void {
-    this.#items.set(`${known.id}/${item.partition}/${item.id}`, item)
+  put(queueRow: QueueRow, item: Item): void {
+    this.#items.set(`${queueRow.id}/${item.partition}/${item.id}`, item)
   }
 
-  drop(known: QueueRow, item: Item): void {
-    this.#items.delete(`${known.id}/${item.partition}/${item.id}`)
+  drop(queueRow: QueueRow, item: Item): void {
+    this.#items.delete(`${queueRow.id}/${item.partition}/${item.id}`)
   }
 }

@@ -54,7 +54,7 @@ export class Repeats {
   }
 }
 
-export async function insertSourced(transaction: Transaction, rows: readonly Stored[]): Promise<Skipped> {
+export async function insertLetterRows(transaction: Transaction, rows: readonly Stored[]): Promise<Skipped> {
   if (rows.length === 0) return none
   const { connection } = transaction
   const queueIds = [...new Set(rows.map(({ queueId }) => queueId))]

@@ -26,7 +26,7 @@ export const lockLetters: Statement = {
     ) t`,
 }
 
-export type HeldLetter = Readonly<{ known: QueueRow; item: Item }>
+export type HeldLetter = Readonly<{ queueRow: QueueRow; item: Item }>
 
 /** Those that are there, locked, by root id. */
 export async function holdLetters(
@@ -76,8 +76,8 @@ export async function whyNotThere(
 }
 
 export function heldOf(row: Row, queues: ReadonlyMap<number, QueueRow>): HeldLetter {
-  const known = queues.get(row.queue_id as number) as QueueRow
-  return { known, item: itemOf(row, known.queue.name) }
+  const queueRow = queues.get(row.queue_id as number) as QueueRow
+  return { queueRow, item: itemOf(row, queueRow.queue.name) }
 }
 
 /** What is no id is the id of nothing, and its UUID would be another's. */
@@ -113,7 +113,7 @@ function rewrite(name: string, columns: readonly ColumnName[]): Statement {
 export const placeLetters = rewrite('place-letters', placeColumns)
 export const rewriteLetters = rewrite('rewrite-letters', failureColumns)
 
-export type ChangedLetter = Readonly<{ known: QueueRow; before: Item; after: Item }>
+export type ChangedLetter = Readonly<{ queueRow: QueueRow; before: Item; after: Item }>
 
 /** Writes letters that are locked, each once, and counts them. */
 export async function writeLetters(
@@ -124,9 +124,9 @@ export async function writeLetters(
   const placed: Stored[] = []
   const failed: Stored[] = []
   const regrouped: Stored[] = []
-  for (const { known, before, after } of changed) {
-    const stored = { queueId: known.id, queue: known.queue, item: after }
-    transaction.tally.leave(known.id, before)
+  for (const { queueRow, before, after } of changed) {
+    const stored = { queueId: queueRow.id, queue: queueRow.queue, item: after }
+    transaction.tally.leave(queueRow.id, before)
     if (needsGroup(before, after)) regrouped.push(stored)
     else if (before.redrives !== after.redrives) failed.push(stored)
     else placed.push(stored)

@@ -97,9 +97,9 @@ export async function see(
   if (foreseen.length > 0) {
     const queues = await transaction.byId(foreseen.map(({ queueId }) => queueId))
     for (const { queueId, item, place, version } of foreseen) {
-      const known = queues.get(queueId)
-      if (known !== undefined && isGoing({ known, item }))
-        seen.set(item.rootId, { known, item, place, version })
+      const queueRow = queues.get(queueId)
+      if (queueRow !== undefined && isGoing({ queueRow, item }))
+        seen.set(item.rootId, { queueRow, item, place, version })
     }
   }
   const rest = seen.size === 0 ? ids : ids.filter((id) => !seen.has(id))
@@ -107,10 +107,10 @@ export async function see(
     const rows = await answer
     const queues = await transaction.byId(rows.map((row) => row.queue_id as number))
     for (const row of rows) {
-      const known = queues.get(row.queue_id as number)
-      if (known === undefined) continue
-      const item = itemOf(row, known.queue.name)
-      seen.set(item.rootId, { known, item, ...versionOf(row) })
+      const queueRow = queues.get(row.queue_id as number)
+      if (queueRow === undefined) continue
+      const item = itemOf(row, queueRow.queue.name)
+      seen.set(item.rootId, { queueRow, item, ...versionOf(row) })
     }
   }
   const asked = chunks(rest, atOnce).map((some) =>

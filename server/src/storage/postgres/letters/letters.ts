@@ -174,8 +174,8 @@ export async function discardLetters(
       return { letterId, isDiscarded: false, why: why ?? 'missing' }
     }
     const after = discardLetter(found.item, reason, now)
-    changed.push({ known: found.known, before: found.item, after })
-    held.set(letterId, { known: found.known, item: after })
+    changed.push({ queueRow: found.queueRow, before: found.item, after })
+    held.set(letterId, { queueRow: found.queueRow, item: after })
     transaction.campaigns.move(campaign, 'pending', 'discarded', '', now)
     return { letterId, isDiscarded: true, why: null }
   })
@@ -228,7 +228,7 @@ export async function restoreLetters(
   const queues = await transaction.byId(places.map((row) => row.queue_id as number))
   const knownOf = (row: Row) => queues.get(row.queue_id as number) as QueueRow
   await transaction.lockPartitions(
-    places.map((row) => ({ known: knownOf(row), partition: row.partition as number })),
+    places.map((row) => ({ queueRow: knownOf(row), partition: row.partition as number })),
   )
   const rows = places.length === 0 ? [] : await connection.query(lockArchived, values)
   const archived = new Map(rows.map((row) => [(row.root_id ?? row.id) as string, row]))
@@ -242,9 +242,9 @@ export async function restoreLetters(
     if (source !== undefined && taken.has(source)) return { letterId, isRestored: false, why: 'taken' }
     if (source !== undefined) taken.add(source)
     archived.delete(letterId)
-    const known = knownOf(row)
-    const item = restoreLetter(itemOf(row, known.queue.name), command.now, known.queue.redrive)
-    restored.push({ queueId: known.id, queue: known.queue, item })
+    const queueRow = knownOf(row)
+    const item = restoreLetter(itemOf(row, queueRow.queue.name), command.now, queueRow.queue.redrive)
+    restored.push({ queueId: queueRow.id, queue: queueRow.queue, item })
     return { letterId, isRestored: true, why: null }
   })
   if (restored.length === 0) return results

@@ -51,10 +51,10 @@ export class Endings {
     if (held === undefined) return undefined
     const item = held.item as Leased
     const told = failure === undefined ? outcomeUnknown(item, now) : failure
-    const after = endOf(this.#transaction, held.known, item, { outcome, failure: told, earlier, at: now })
-    this.#held.set(letterId, { known: held.known, item: after })
+    const after = endOf(this.#transaction, held.queueRow, item, { outcome, failure: told, earlier, at: now })
+    this.#held.set(letterId, { queueRow: held.queueRow, item: after })
     const before = this.#changed.get(letterId)?.before ?? item
-    this.#changed.set(letterId, { known: held.known, before, after })
+    this.#changed.set(letterId, { queueRow: held.queueRow, before, after })
     return after
   }
 
@@ -66,12 +66,12 @@ export class Endings {
 /** Also tells the campaign that sent it. */
 export function endOf(
   transaction: Transaction,
-  known: QueueRow,
+  queueRow: QueueRow,
   item: Leased,
   end: Omit<RedriveEnd, 'chance'>,
 ): Item {
   transaction.campaigns.move(item.letter?.redrives[0]?.campaign, 'sent', end.outcome, '', end.at)
-  return endRedrive(item, { ...end, chance: transaction.random() }, known.queue.redrive)
+  return endRedrive(item, { ...end, chance: transaction.random() }, queueRow.queue.redrive)
 }
 
 export async function endRedrives(

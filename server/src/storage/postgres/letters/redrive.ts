@@ -174,16 +174,16 @@ function send(
   const numbers: number[] = []
   for (const { sending, id, edit = null } of some) {
     const { asked, seen, target, partition, at } = sending
-    const { known, item: before } = seen
+    const { queueRow, item: before } = seen
     const { letterId, campaign = null } = asked
     const queue = target.queue.name
     const to = { kind: 'queue', name: queue, partition, id } as const
     const item = startRedrive(before, { at: now, deadline: noDeadline, actor, campaign, target: to, edit })
     const number = item.letter?.redrives[0]?.number ?? 1
-    rows.push({ queueId: known.id, queue: known.queue, item })
+    rows.push({ queueId: queueRow.id, queue: queueRow.queue, item })
     numbers.push(number)
-    transaction.tally.leave(known.id, before)
-    transaction.tally.enter(known.id, item)
+    transaction.tally.leave(queueRow.id, before)
+    transaction.tally.enter(queueRow.id, item)
     transaction.tally.addWaiting(target.id, partition, now)
     turns.send(campaign)
     const result = { letterId, isStarted: true, queue, partition, id, number } as const
@@ -207,8 +207,8 @@ function send(
   ])
 }
 
-function whyNot(command: RedriveLetters, { known, item }: HeldLetter): RedriveRefusal | undefined {
-  const { redrive } = known.queue
+function whyNot(command: RedriveLetters, { queueRow, item }: HeldLetter): RedriveRefusal | undefined {
+  const { redrive } = queueRow.queue
   const why = whyNotRedriven(item, command, redrive)
   if (why !== undefined || command.isDueOnly !== true) return why
   return isDue(item, redrive, command.now) ? undefined : 'not-due'
@@ -218,7 +218,7 @@ type Target = QueueRow | 'no-target' | 'dead-target'
 
 function whyNotTo(found: HeldLetter, target: Target): RedriveRefusal | undefined {
   if (typeof target === 'string') return target
-  return target.id === found.known.id ? 'dead-target' : undefined
+  return target.id === found.queueRow.id ? 'dead-target' : undefined
 }
 
 /** The queues that the letters go to, with the partitions locked that they go to. */
@@ -241,13 +241,13 @@ async function lockTargets(
     for (const row of dead) targets.set(row.name as string, 'dead-target')
   }
   const targetOf = (asked: Asked): Target => targets.get(nameOf(asked) ?? '') ?? 'no-target'
-  const places = new Map<string, { known: QueueRow; partition: number }>()
+  const places = new Map<string, { queueRow: QueueRow; partition: number }>()
   for (const asked of letters) {
-    const known = targetOf(asked)
+    const queueRow = targetOf(asked)
     const origin = seen.get(asked.letterId)?.item.origin
-    if (typeof known === 'string' || origin === undefined || origin === null) continue
-    const partition = deadPartition(origin.partition ?? 0, known.queue)
-    places.set(`${known.id}/${partition}`, { known, partition })
+    if (typeof queueRow === 'string' || origin === undefined || origin === null) continue
+    const partition = deadPartition(origin.partition ?? 0, queueRow.queue)
+    places.set(`${queueRow.id}/${partition}`, { queueRow, partition })
   }
   await transaction.lockPartitions([...places.values()])
   return targetOf

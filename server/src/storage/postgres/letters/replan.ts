@@ -19,8 +19,8 @@ const tellQueue: Statement = {
 export async function replanRedrives(transaction: Transaction, command: ReplanRedrives): Promise<Replanned> {
   const { connection } = transaction
   const { countMax, now } = command
-  const known = await transaction.get(command.queue)
-  const { replannedUntil, ...queue } = known.queue
+  const queueRow = await transaction.get(command.queue)
+  const { replannedUntil, ...queue } = queueRow.queue
   if (replannedUntil === undefined) return { changed: 0, isMore: false }
   // What this transaction changed so far is found by its counts, too.
   await transaction.flushLetters()
@@ -33,9 +33,9 @@ export async function replanRedrives(transaction: Transaction, command: ReplanRe
     lookMax: countMax,
   })
   const changed: ChangedLetter[] = []
-  for (const { known: home, item } of (await holdLetters(transaction, letterIds)).values()) {
+  for (const { queueRow: home, item } of (await holdLetters(transaction, letterIds)).values()) {
     const after = replanRedrive(item, queue.redrive, now, transaction.random())
-    if (after !== undefined) changed.push({ known: home, before: item, after })
+    if (after !== undefined) changed.push({ queueRow: home, before: item, after })
   }
   await writeLetters(transaction, changed)
   const entries = exhaustEntries(
@@ -44,7 +44,7 @@ export async function replanRedrives(transaction: Transaction, command: ReplanRe
   )
   await insertEntries(connection, entries)
   const told: Queue = next === null ? queue : { ...queue, replannedUntil: next }
-  const [row] = await connection.query(tellQueue, [known.id, policyText(told)])
+  const [row] = await connection.query(tellQueue, [queueRow.id, policyText(told)])
   transaction.changed(queue.name, row)
   return { changed: changed.length, isMore: next !== null }
 }

@@ -23,7 +23,7 @@ import { endWhatIsGone, goneColumns } from '../letters/redrive-ends.ts'
 import type { Transaction } from '../transaction.ts'
 
 /** `version`: what is said here holds while the row has this version. */
-export type QueueRow = Readonly<{ id: number; version: number; isSourced: boolean; queue: Queue }>
+export type QueueRow = Readonly<{ id: number; version: number; isLetterStore: boolean; queue: Queue }>
 
 const redrivenMs = 2_000
 
@@ -37,39 +37,39 @@ export class QueueCache {
   readonly #redrivenUntil = new Map<number, number>()
 
   async get(connections: Connections, name: string): Promise<QueueRow> {
-    const known = this.#byName.get(name)
-    if (known !== undefined) return known
+    const queueRow = this.#byName.get(name)
+    if (queueRow !== undefined) return queueRow
     const [row] = await connections.read(
       { name: 'get-queue', text: 'select * from redrive.queues where name = $1' },
       [name],
     )
     if (row === undefined) throw queueNotFound(name)
-    return this.learn(row)
+    return this.put(row)
   }
 
   /** The queue of each command, when it has the partition that the command names. */
   async ofEach<C extends Readonly<{ queue: string; partition: number }>>(
     connections: Connections,
     commands: readonly C[],
-  ): Promise<Readonly<{ command: C; known: QueueRow }>[]> {
-    const found: Readonly<{ command: C; known: QueueRow }>[] = []
+  ): Promise<Readonly<{ command: C; queueRow: QueueRow }>[]> {
+    const found: Readonly<{ command: C; queueRow: QueueRow }>[] = []
     for (const command of commands) {
-      const known = this.#byName.get(command.queue) ?? (await this.get(connections, command.queue))
-      checkPartition(known.queue, command.partition)
-      found.push({ command, known })
+      const queueRow = this.#byName.get(command.queue) ?? (await this.get(connections, command.queue))
+      checkPartition(queueRow.queue, command.partition)
+      found.push({ command, queueRow })
     }
     return found
   }
 
-  learn(row: Row): QueueRow {
+  put(row: Row): QueueRow {
     const before = this.#byName.get(row.name as string)
     if (before !== undefined && before.id === row.id && before.version === row.version) return before
-    const known = knownQueueOf(row)
-    this.#byName.set(known.queue.name, known)
-    return known
+    const queueRow = toQueueRow(row)
+    this.#byName.set(queueRow.queue.name, queueRow)
+    return queueRow
   }
 
-  forget(name: string): void {
+  invalidate(name: string): void {
     this.#byName.delete(name)
   }
 
@@ -87,8 +87,8 @@ export class QueueCache {
   }
 
   /** The newest id that this server knows of; others may have made newer ones. */
-  lastId(known: QueueRow, partition: number): string | undefined {
-    return this.#lastIds.get(`${known.id}/${partition}`)
+  lastId(queueRow: QueueRow, partition: number): string | undefined {
+    return this.#lastIds.get(`${queueRow.id}/${partition}`)
   }
 
   setLastId(queueId: number, partition: number, id: string): void {
@@ -98,11 +98,11 @@ export class QueueCache {
   }
 }
 
-export function knownQueueOf(row: Row): QueueRow {
+export function toQueueRow(row: Row): QueueRow {
   return {
     id: row.id as number,
     version: row.version as number,
-    isSourced: row.is_sourced as boolean,
+    isLetterStore: row.is_sourced as boolean,
     queue: queueOf(row),
   }
 }
@@ -138,7 +138,7 @@ export async function holdClass(transaction: Transaction, { id, queue }: QueueRo
     connection.query({ text: 'select * from redrive.queues where id = $1' }, [id]),
   ])
   if (row === undefined) throw new Stale(`queue ${queue.name}`)
-  return knownQueueOf(row)
+  return toQueueRow(row)
 }
 
 async function waitToChangeClass(transaction: Transaction, { id }: QueueRow): Promise<void> {
@@ -181,26 +181,26 @@ export async function createQueue(transaction: Transaction, command: CreateQueue
 }
 
 export async function updateQueue(transaction: Transaction, command: UpdateQueue): Promise<Queue> {
-  const known = await transaction.get(command.name)
-  const queue = changedQueue(known.queue, command.changes, command.now)
+  const queueRow = await transaction.get(command.name)
+  const queue = changedQueue(queueRow.queue, command.changes, command.now)
   checkChangedTimes(command.changes, queue)
   const isDeadQueue = (await namedAsDeadQueueBy(transaction, queue.name)) !== undefined
   const deadQueue = queue.deadQueue === null ? undefined : await transaction.find(queue.deadQueue)
   checkDeadQueue(queue.name, queue.deadQueue, deadQueue?.queue, isDeadQueue)
-  if (gainsDeadQueue(known.queue, queue)) {
+  if (gainsDeadQueue(queueRow.queue, queue)) {
     // A capture that is under way is waited for.
     await transaction.lockPartitions(
-      Array.from({ length: queue.partitions }, (_, partition) => ({ known, partition })),
+      Array.from({ length: queue.partitions }, (_, partition) => ({ queueRow, partition })),
     )
-    checkHasNoLetters(queue, await hasGroups(transaction, known.id))
+    checkHasNoLetters(queue, await hasGroups(transaction, queueRow.id))
   }
-  if (known.queue.letterClass !== queue.letterClass) await waitToChangeClass(transaction, known)
+  if (queueRow.queue.letterClass !== queue.letterClass) await waitToChangeClass(transaction, queueRow)
   const [row] = await transaction.connection.query(
     {
       text: `update redrive.queues
         set dead_queue = $2, policy = $3, updated_at = $4, version = version + 1 where id = $1 returning *`,
     },
-    [known.id, queue.deadQueue, policyText(queue), queue.updatedAt],
+    [queueRow.id, queue.deadQueue, policyText(queue), queue.updatedAt],
   )
   transaction.changed(queue.name, row)
   return queue
@@ -210,8 +210,8 @@ export async function deleteQueue(
   transaction: Transaction,
   command: DeleteQueue,
 ): Promise<{ removed: number }> {
-  const known = await transaction.get(command.name)
-  const { id } = known
+  const queueRow = await transaction.get(command.name)
+  const { id } = queueRow
   const user = await namedAsDeadQueueBy(transaction, command.name)
   if (user !== undefined) throw queueInUse(command.name, user)
   const run = async (text: string) => (await transaction.connection.query({ text, isLong: true }, [id]))[0]
@@ -221,7 +221,7 @@ export async function deleteQueue(
   // last: whoever waits for it holds no lock that this waits for.
   await run(`select from redrive.partitions where queue_id = $1 order by partition for update`)
   const { waiting, scheduled, leased, dead } = stateCodes
-  if (command.isForced !== true) await checkOpen(transaction, known, [waiting, scheduled, leased, dead])
+  if (command.isForced !== true) await checkOpen(transaction, queueRow, [waiting, scheduled, leased, dead])
   const gone = await transaction.connection.query(
     {
       text: `with gone as (delete from redrive.items where queue_id = $1 returning ${goneColumns.join(', ')})

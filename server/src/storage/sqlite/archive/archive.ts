@@ -19,13 +19,13 @@ const deleteSql = 'delete from items where rowid in (select value from json_each
  * One writer, one transaction: the set that is copied cannot differ from the set that is deleted, and the class of the
  * queue is the one that it has meanwhile.
  */
-export function archive({ database, book, tally }: Transaction, command: Archive): Results['archive'] {
+export function archive({ database, queueCache, tally }: Transaction, command: Archive): Results['archive'] {
   const { endedBefore, countMax, now } = command
-  const known = book.get(command.queue)
-  const states = endedStatesOf(command, known.queue)
+  const queueRow = queueCache.get(command.queue)
+  const states = endedStatesOf(command, queueRow.queue)
   const found = states
     .flatMap((state) => {
-      const rows = database.arrays(pickSql, known.id, stateCodes[state], endedBefore, countMax)
+      const rows = database.arrays(pickSql, queueRow.id, stateCodes[state], endedBefore, countMax)
       return rows.map((row) => pickedOf(row, state))
     })
     .sort((a, b) => a.endedAt - b.endedAt || (a.id < b.id ? -1 : 1))
@@ -36,9 +36,9 @@ export function archive({ database, book, tally }: Transaction, command: Archive
   database.run(copySql, now, rowids)
   database.run(deleteSql, rowids)
   for (const { state, partition, groupId, redrives, diedAt } of picked) {
-    tally.add(known.id, partition, state, -1)
-    tally.add(known.id, partition, 'archived')
-    if (groupId !== null) tally.letters.change(known.id, groupId, state, redrives, diedAt ?? 0, -1)
+    tally.add(queueRow.id, partition, state, -1)
+    tally.add(queueRow.id, partition, 'archived')
+    if (groupId !== null) tally.letters.change(queueRow.id, groupId, state, redrives, diedAt ?? 0, -1)
   }
   const letters = picked.filter(({ groupId }) => groupId !== null).length
   const details = archiveDetails(command, states, letters)

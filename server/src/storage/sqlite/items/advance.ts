@@ -1,4 +1,4 @@
-import { comeDue } from '../../../core/transitions.ts'
+import { onDue } from '../../../core/transitions.ts'
 import type { Advance, AdvanceResult } from '../../contract/items.ts'
 import type { Transaction } from '../transaction.ts'
 import { executeTransition } from './execute-transitions.ts'
@@ -8,12 +8,18 @@ import { itemColumnList, itemOf } from './rows.ts'
 const dueSql = `select ${itemColumnList} from items where due_at <= ? order by due_at, id limit +?`
 
 export function advance(transaction: Transaction, command: Advance): AdvanceResult {
-  const { database, book } = transaction
+  const { database, queueCache } = transaction
   const rows = database.arrays(dueSql, command.now, command.countMax)
   const changes = rows.map((row) => {
-    const known = book.byId(row[0] as number)
-    const item = itemOf(row, known.queue.name)
-    return executeTransition(transaction, known, item, comeDue(item, known.queue, command.now), command.now)
+    const queueRow = queueCache.byId(row[0] as number)
+    const item = itemOf(row, queueRow.queue.name)
+    return executeTransition(
+      transaction,
+      queueRow,
+      item,
+      onDue(item, queueRow.queue, command.now),
+      command.now,
+    )
   })
   return { changes, isMore: rows.length === command.countMax }
 }

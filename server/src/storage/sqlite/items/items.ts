@@ -10,43 +10,54 @@ const insertSql = `insert into items (${itemColumnList}) values (${itemColumns.m
 const insertOnceSql = `${insertSql} on conflict (queue_id, source_id) where source_id is not null do nothing`
 
 /** The item as stored; undefined when its source id is in the queue already: then nothing changed. */
-export function insertItem(transaction: Transaction, known: QueueRow, item: Item): Item | undefined {
+export function insertItem(transaction: Transaction, queueRow: QueueRow, item: Item): Item | undefined {
   const { database, groups, keyRuns, tally } = transaction
   let stored = item
   let keyRun: number | null = null
   if (item.origin !== null) {
     // A group is not made for a letter that is not kept.
     const seenAt = item.diedAt ?? item.createdAt
-    const groupId = groups.idOf(known, item, seenAt, () => !hasSource(transaction, known, item.sourceId))
+    const groupId = groups.idOf(
+      queueRow,
+      item,
+      seenAt,
+      () => !hasSource(transaction, queueRow, item.sourceId),
+    )
     if (groupId === undefined) return undefined
     stored = { ...item, groupId }
     if (item.key !== null) keyRun = keyRuns.next()
   }
   const sql = item.sourceId === null ? insertSql : insertOnceSql
-  if (database.run(sql, ...itemValues(known, stored, keyRun)) === 0) return undefined
-  tally.enter(known.id, stored)
+  if (database.run(sql, ...itemValues(queueRow, stored, keyRun)) === 0) return undefined
+  tally.enter(queueRow.id, stored)
   return stored
 }
 
 /** `insertItem` for what was not here before. */
-export function acceptItem(transaction: Transaction, known: QueueRow, item: Item): boolean {
-  const stored = insertItem(transaction, known, item)
+export function acceptItem(transaction: Transaction, queueRow: QueueRow, item: Item): boolean {
+  const stored = insertItem(transaction, queueRow, item)
   if (stored === undefined) return false
-  transaction.tally.add(known.id, item.partition, 'accepted')
-  if (stored.groupId !== null) arrive(transaction, known, stored.groupId, stored.diedAt ?? stored.createdAt)
+  transaction.tally.add(queueRow.id, item.partition, 'accepted')
+  if (stored.groupId !== null)
+    arrive(transaction, queueRow, stored.groupId, stored.diedAt ?? stored.createdAt)
   return true
 }
 
 /** The group got a letter: it died then, or failed anew. */
-export function arrive({ groups, tally }: Transaction, known: QueueRow, groupId: number, at: Instant): void {
-  tally.letters.arrive(known.id, groupId, at)
+export function arrive(
+  { groups, tally }: Transaction,
+  queueRow: QueueRow,
+  groupId: number,
+  at: Instant,
+): void {
+  tally.letters.arrive(queueRow.id, groupId, at)
   groups.see(groupId, at)
 }
 
-export function hasSource({ database }: Transaction, known: QueueRow, sourceId: string | null): boolean {
+export function hasSource({ database }: Transaction, queueRow: QueueRow, sourceId: string | null): boolean {
   if (sourceId === null) return false
   const sql = 'select 1 from items where queue_id = ? and source_id = ?'
-  return database.array(sql, known.id, sourceId) !== undefined
+  return database.array(sql, queueRow.id, sourceId) !== undefined
 }
 
 /** The payload, the key with its run and the headers are not written again: they never change. */
@@ -97,24 +108,27 @@ function rewriteFor(before: Item, after: Item): Rewrite {
 }
 
 /** A letter that failed anew may belong to another group; whichever it is has been seen again. */
-export function rewrite(transaction: Transaction, known: QueueRow, before: Item, after: Item): void {
+export function rewrite(transaction: Transaction, queueRow: QueueRow, before: Item, after: Item): void {
   const { database, groups, tally } = transaction
   const hasFailed = after.origin !== null && after.failure !== before.failure
-  const stored = hasFailed ? { ...after, groupId: groups.idOf(known, after, after.updatedAt) ?? null } : after
-  const values = itemValues(known, stored)
+  const stored = hasFailed
+    ? { ...after, groupId: groups.idOf(queueRow, after, after.updatedAt) ?? null }
+    : after
+  const values = itemValues(queueRow, stored)
   const { sql, places } = rewriteFor(before, stored)
   const changed = places.map((place) => values[place] ?? null)
-  database.run(sql, ...changed, known.id, before.partition, before.id)
-  tally.leave(known.id, before)
-  tally.enter(known.id, stored)
-  if (hasFailed && stored.groupId !== null) arrive(transaction, known, stored.groupId, failedAgainAt(after))
+  database.run(sql, ...changed, queueRow.id, before.partition, before.id)
+  tally.leave(queueRow.id, before)
+  tally.enter(queueRow.id, stored)
+  if (hasFailed && stored.groupId !== null)
+    arrive(transaction, queueRow, stored.groupId, failedAgainAt(after))
 }
 
 const deleteSql = 'delete from items where queue_id = ? and partition = ? and id = ?'
 
-export function remove({ database, tally }: Transaction, known: QueueRow, item: Item): void {
-  database.run(deleteSql, known.id, item.partition, item.id)
-  tally.leave(known.id, item)
+export function remove({ database, tally }: Transaction, queueRow: QueueRow, item: Item): void {
+  database.run(deleteSql, queueRow.id, item.partition, item.id)
+  tally.leave(queueRow.id, item)
 }
 
 /** What is large is not needed to decide about an item. */

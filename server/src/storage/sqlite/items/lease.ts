@@ -17,10 +17,10 @@ const leaseSql = `update items
   set state = 1, letter_state = iif(group_id is null, null, 1), attempts = ?, lease_holder = ?, lease_deadline = ?, due_at = ?, updated_at = ?
   where rowid = ?`
 
-export function lease({ database, book, tally }: Transaction, command: LeaseItems): Leased[] {
-  const known = book.at(command.queue, command.partition)
-  if (known.queue.isPaused || command.holders.length === 0) return []
-  const deadline = later(command.now, known.queue.leaseUs)
+export function lease({ database, queueCache, tally }: Transaction, command: LeaseItems): Leased[] {
+  const queueRow = queueCache.at(command.queue, command.partition)
+  if (queueRow.queue.isPaused || command.holders.length === 0) return []
+  const deadline = later(command.now, queueRow.queue.leaseUs)
   let bytes = 0
   // Everybody waits for the writer: of large items it reads no more than are given out.
   const isEnough = (row: Values): boolean => {
@@ -28,7 +28,7 @@ export function lease({ database, book, tally }: Transaction, command: LeaseItem
     return bytes >= stepBytesMax
   }
   const asked = command.holders.length
-  const rows = database.arraysUntil(isEnough, readySql, known.id, command.partition, asked)
+  const rows = database.arraysUntil(isEnough, readySql, queueRow.id, command.partition, asked)
   return rows.map((row, index) => {
     const item = itemOf(row, command.queue)
     if (item.state !== 'waiting') throw new Error(`item ${item.id} is ready but ${item.state}`)
@@ -50,8 +50,8 @@ export function lease({ database, book, tally }: Transaction, command: LeaseItem
       command.now,
       row[rowidPlace] as number,
     )
-    tally.leave(known.id, item)
-    tally.enter(known.id, leased)
+    tally.leave(queueRow.id, item)
+    tally.enter(queueRow.id, leased)
     return leased
   })
 }

@@ -8,21 +8,21 @@ import type { Transaction } from '../transaction.ts'
 import { acceptItem, insertItem } from './items.ts'
 
 export function produce(transaction: Transaction, command: Produce): ProduceResult {
-  const { book, tally } = transaction
-  const known = book.at(command.queue, command.partition)
+  const { queueCache, tally } = transaction
+  const queueRow = queueCache.at(command.queue, command.partition)
   const digest = command.once ? itemsDigest(command.items) : ''
-  const before = command.once && findKey(transaction, known, command, command.once, digest)
+  const before = command.once && findKey(transaction, queueRow, command, command.once, digest)
   if (before) return before
-  const ids = book.nextIds(known, command.partition, command.now, command.items.length, tally)
+  const ids = queueCache.nextIds(queueRow, command.partition, command.now, command.items.length, tally)
   for (const [index, id] of ids.entries()) {
-    insertItem(transaction, known, producedItem(command, index, known.queue, id))
+    insertItem(transaction, queueRow, producedItem(command, index, queueRow.queue, id))
   }
-  tally.add(known.id, command.partition, 'accepted', ids.length)
-  if (command.once) keepKey(transaction, known, command, command.once, ids, digest)
+  tally.add(queueRow.id, command.partition, 'accepted', ids.length)
+  if (command.once) keepKey(transaction, queueRow, command, command.once, ids, digest)
   return {
     ids,
     partition: command.partition,
-    deadline: later(command.now, known.queue.leaseUs),
+    deadline: later(command.now, queueRow.queue.leaseUs),
     isRepeat: false,
   }
 }
@@ -31,19 +31,19 @@ type Once = NonNullable<Produce['once']>
 
 function findKey(
   { database }: Transaction,
-  known: QueueRow,
+  queueRow: QueueRow,
   command: Produce,
   once: Once,
   digest: string,
 ): ProduceResult | undefined {
   const sql = 'select partition, ids, digest from produce_keys where queue_id = ? and key = ? and until > ?'
-  const row = database.get(sql, known.id, once.key, command.now)
+  const row = database.get(sql, queueRow.id, once.key, command.now)
   if (row === undefined) return undefined
   checkSameItems(command, digest, row.digest)
   return {
     ids: JSON.parse(row.ids as string) as string[],
     partition: row.partition as number,
-    deadline: later(command.now, known.queue.leaseUs),
+    deadline: later(command.now, queueRow.queue.leaseUs),
     isRepeat: true,
   }
 }
@@ -53,7 +53,7 @@ const forgotten = 10
 
 function keepKey(
   { database }: Transaction,
-  known: QueueRow,
+  queueRow: QueueRow,
   command: Produce,
   once: Once,
   ids: readonly string[],
@@ -66,7 +66,7 @@ function keepKey(
   )
   database.run(
     'insert or replace into produce_keys (queue_id, key, partition, ids, digest, until) values (?, ?, ?, ?, ?, ?)',
-    known.id,
+    queueRow.id,
     once.key,
     command.partition,
     JSON.stringify(ids),
@@ -76,17 +76,17 @@ function keepKey(
 }
 
 export function importItems(transaction: Transaction, command: Import): ImportResult[] {
-  const { book, tally } = transaction
-  const known = book.at(command.queue, command.partition)
-  checkImport(known.queue, command.items)
-  const ids = book.nextIds(known, command.partition, command.now, command.items.length, tally)
-  const random = () => book.chance()
+  const { queueCache, tally } = transaction
+  const queueRow = queueCache.at(command.queue, command.partition)
+  checkImport(queueRow.queue, command.items)
+  const ids = queueCache.nextIds(queueRow, command.partition, command.now, command.items.length, tally)
+  const random = () => queueCache.chance()
   return ids.map((id, index) => {
-    const item = importedItem(command, index, known.queue, id, random)
+    const item = importedItem(command, index, queueRow.queue, id, random)
     const times = { createdAt: item.createdAt, expireDeadline: item.expireDeadline }
-    if (acceptItem(transaction, known, item)) return { id: item.id, ...times }
+    if (acceptItem(transaction, queueRow, item)) return { id: item.id, ...times }
     const sql = 'select root_id from items where queue_id = ? and source_id = ?'
-    const there = transaction.database.array(sql, known.id, item.sourceId)
+    const there = transaction.database.array(sql, queueRow.id, item.sourceId)
     return { id: null, existingId: there?.[0] as string, ...times }
   })
 }

@@ -13,14 +13,14 @@ import { lightColumnList, remove } from './items.ts'
 import { itemOf, listedCodes } from './rows.ts'
 
 export function deleteItems(transaction: Transaction, command: Delete): { removed: number } {
-  const known = transaction.book.at(command.queue, command.partition)
+  const queueRow = transaction.queueCache.at(command.queue, command.partition)
   const sql = `select ${lightColumnList} from items where queue_id = ? and partition = ? and id = ?`
   const rows: Values[] = []
   for (const id of new Set(command.ids)) {
-    const row = transaction.database.array(sql, known.id, command.partition, id)
+    const row = transaction.database.array(sql, queueRow.id, command.partition, id)
     if (row !== undefined) rows.push(row)
   }
-  const { removed, details, ids } = removeAll(transaction, known, rows)
+  const { removed, details, ids } = removeAll(transaction, queueRow, rows)
   const told = { ids: ids.slice(0, idsToldMax), ...details }
   insertAudit(transaction.database, queueEntries(command.trace, command.queue, removed, told))
   return { removed }
@@ -29,10 +29,10 @@ export function deleteItems(transaction: Transaction, command: Delete): { remove
 const idsToldMax = 1_000
 
 export function clear(transaction: Transaction, command: Clear): Results['clear'] {
-  const known =
+  const queueRow =
     command.partition === undefined
-      ? transaction.book.get(command.queue)
-      : transaction.book.at(command.queue, command.partition)
+      ? transaction.queueCache.get(command.queue)
+      : transaction.queueCache.at(command.queue, command.partition)
   const states = [
     ...(command.isWaiting ? ['(state = 0 and available_at is null)'] : []),
     ...(command.isScheduled ? ['(state = 0 and available_at is not null)'] : []),
@@ -40,7 +40,7 @@ export function clear(transaction: Transaction, command: Clear): Results['clear'
   ]
   if (states.length === 0) return { removed: 0, isMore: false }
   if (command.isForced !== true) {
-    checkOpen(transaction, known, [
+    checkOpen(transaction, queueRow, [
       ...(command.isWaiting ? ['waiting' as const] : []),
       ...(command.isScheduled ? ['scheduled' as const] : []),
       ...(command.isLeased ? ['leased' as const] : []),
@@ -50,10 +50,10 @@ export function clear(transaction: Transaction, command: Clear): Results['clear'
     order by id limit +?`
   const { partition, countMax } = command
   const first = partition ?? 0
-  const last = partition ?? known.queue.partitions - 1
-  const rows = transaction.database.arrays(sql, known.id, first, last, countMax)
+  const last = partition ?? queueRow.queue.partitions - 1
+  const rows = transaction.database.arrays(sql, queueRow.id, first, last, countMax)
   const { step, isMore } = stepOf(rows, (row) => row.at(-1) as number, countMax)
-  const { removed, details } = removeAll(transaction, known, step)
+  const { removed, details } = removeAll(transaction, queueRow, step)
   insertAudit(transaction.database, queueEntries(command.trace, command.queue, removed, details))
   return { removed, isMore }
 }
@@ -74,18 +74,18 @@ export function checkOpen(
 
 function removeAll(
   transaction: Transaction,
-  known: QueueRow,
+  queueRow: QueueRow,
   rows: readonly Values[],
 ): { removed: number; details: ReturnType<typeof removalDetails>; ids: string[] } {
   const letters: Record<string, number> = {}
   const ids: string[] = []
   for (const row of rows) {
-    const item = itemOf(row, known.queue.name)
+    const item = itemOf(row, queueRow.queue.name)
     const state = item.state === 'waiting' && item.availableAt !== null ? 'scheduled' : item.state
     ids.push(item.id)
     if (item.origin !== null) letters[state] = (letters[state] ?? 0) + 1
-    remove(transaction, known, item)
-    transaction.tally.add(known.id, item.partition, 'deleted')
+    remove(transaction, queueRow, item)
+    transaction.tally.add(queueRow.id, item.partition, 'deleted')
     if (item.origin !== null) forgetLetter(transaction, item)
     loseTrack(transaction, item)
   }

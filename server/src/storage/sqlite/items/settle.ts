@@ -1,6 +1,6 @@
 import type { Leased } from '../../../core/item.ts'
 import { isRedriving } from '../../../core/letter.ts'
-import { complete as completed, giveBack, unlease as unleasedItem } from '../../../core/transitions.ts'
+import { complete as completed, retryItem, unlease as unleasedItem } from '../../../core/transitions.ts'
 import type {
   Complete,
   Extend,
@@ -24,11 +24,11 @@ const lightSql = `select rowid, state, created_at, lease_deadline,
 const deleteSql = 'delete from items where rowid = ?'
 
 export function complete(transaction: Transaction, command: Complete): SettleResult {
-  const { database, book, tally } = transaction
-  const known = book.at(command.queue, command.partition)
-  const rows = command.ids.map((id) => database.array(lightSql, known.id, command.partition, id))
+  const { database, queueCache, tally } = transaction
+  const queueRow = queueCache.at(command.queue, command.partition)
+  const rows = command.ids.map((id) => database.array(lightSql, queueRow.id, command.partition, id))
   const isPlain = (row: Values | undefined) => row?.[1] === stateCodes.leased && row[4] === 1
-  if (known.queue.keepDoneUs > 0 || !rows.every(isPlain) || new Set(command.ids).size < rows.length) {
+  if (queueRow.queue.keepDoneUs > 0 || !rows.every(isPlain) || new Set(command.ids).size < rows.length) {
     return settle(transaction, command, command.ids, (held, item) =>
       executeTransition(transaction, held, item, completed(item, held.queue), command.now),
     )
@@ -37,27 +37,27 @@ export function complete(transaction: Transaction, command: Complete): SettleRes
   const changes = rows.map((row, index): ItemChange => {
     const [rowid, , createdAt, deadline] = row as Values
     database.run(deleteSql, rowid as number)
-    tally.removeLeased(known.id, place.partition, createdAt as number, deadline as number)
+    tally.removeLeased(queueRow.id, place.partition, createdAt as number, deadline as number)
     const from = {
       fromId: command.ids[index] as string,
       fromQueue: place.queue,
       fromPartition: place.partition,
     }
-    return { ...place, ...from, to: 'removed', because: 'complete', id: null, failure: null }
+    return { ...place, ...from, to: 'removed', cause: 'complete', id: null, failure: null }
   })
-  tally.add(known.id, place.partition, 'completed', changes.length)
+  tally.add(queueRow.id, place.partition, 'completed', changes.length)
   return { isSettled: true, changes }
 }
 
 export function retry(transaction: Transaction, command: Retry): SettleResult {
   const ids = command.items.map((item) => item.id)
-  return settle(transaction, command, ids, (known, item, index) => {
+  return settle(transaction, command, ids, (queueRow, item, index) => {
     const given = command.items[index] as Retry['items'][number]
     return executeTransition(
       transaction,
-      known,
+      queueRow,
       item,
-      giveBack(item, given, known.queue, command.now),
+      retryItem(item, given, queueRow.queue, command.now),
       command.now,
     )
   })
@@ -67,11 +67,11 @@ const extendSql = `update items set lease_deadline = ?, due_at = ?, updated_at =
   where queue_id = ? and partition = ? and id = ?`
 
 export function extend(transaction: Transaction, command: Extend): SettleResult {
-  return settle(transaction, command, command.ids, (known, item): ItemChange => {
+  return settle(transaction, command, command.ids, (queueRow, item): ItemChange => {
     const { deadline, now, partition } = command
-    transaction.database.run(extendSql, deadline, deadline, now, known.id, partition, item.id)
-    transaction.tally.leave(known.id, item)
-    transaction.tally.enter(known.id, { ...item, lease: { ...item.lease, deadline } })
+    transaction.database.run(extendSql, deadline, deadline, now, queueRow.id, partition, item.id)
+    transaction.tally.leave(queueRow.id, item)
+    transaction.tally.enter(queueRow.id, { ...item, lease: { ...item.lease, deadline } })
     const place = { queue: item.queue, partition, id: item.id }
     return {
       ...place,
@@ -79,21 +79,21 @@ export function extend(transaction: Transaction, command: Extend): SettleResult 
       fromQueue: item.queue,
       fromPartition: partition,
       to: 'leased',
-      because: 'extend',
+      cause: 'extend',
       failure: item.failure,
     }
   })
 }
 
 export function unlease(transaction: Transaction, command: Unlease): { unleased: number } {
-  const { database, book } = transaction
-  const known = book.at(command.queue, command.partition)
+  const { database, queueCache } = transaction
+  const queueRow = queueCache.at(command.queue, command.partition)
   let unleased = 0
   for (const id of command.ids) {
-    const row = database.array(findSql, known.id, command.partition, id)
+    const row = database.array(findSql, queueRow.id, command.partition, id)
     const item = row && itemOf(row, command.queue)
     if (item?.state !== 'leased' || isRedriving(item)) continue
-    rewrite(transaction, known, item, unleasedItem(item, command.now))
+    rewrite(transaction, queueRow, item, unleasedItem(item, command.now))
     unleased++
   }
   return { unleased }
@@ -103,17 +103,17 @@ const findSql = `select ${itemColumnList} from items where queue_id = ? and part
 
 /** All or nothing: looks at every item first, and touches none when one is refused. */
 function settle(
-  { database, book }: Transaction,
+  { database, queueCache }: Transaction,
   command: Readonly<{ queue: string; partition: number }>,
   ids: readonly string[],
-  act: (known: QueueRow, item: Leased, index: number) => ItemChange,
+  act: (queueRow: QueueRow, item: Leased, index: number) => ItemChange,
 ): SettleResult {
-  const known = book.at(command.queue, command.partition)
+  const queueRow = queueCache.at(command.queue, command.partition)
   const refused: SettleRefusal[] = []
   const held: Leased[] = []
   const seen = new Set<string>()
   for (const id of ids) {
-    const row = seen.has(id) ? undefined : database.array(findSql, known.id, command.partition, id)
+    const row = seen.has(id) ? undefined : database.array(findSql, queueRow.id, command.partition, id)
     const item = row && itemOf(row, command.queue)
     seen.add(id)
     if (item?.state === 'leased' && !isRedriving(item)) held.push(item)
@@ -124,5 +124,5 @@ function settle(
       })
   }
   if (refused.length > 0) return { isSettled: false, refused }
-  return { isSettled: true, changes: held.map((item, index) => act(known, item, index)) }
+  return { isSettled: true, changes: held.map((item, index) => act(queueRow, item, index)) }
 }

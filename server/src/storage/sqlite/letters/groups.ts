@@ -25,15 +25,15 @@ export class GroupCache {
   }
 
   /** The group of a letter that was seen then, made when there is none of its cause and `mayMake` says so. */
-  idOf(known: QueueRow, letter: Item, seenAt: Instant, mayMake?: () => boolean): number | undefined {
-    return this.idOfCause(known, causeOf(letter.failure, letter.origin ?? { name: '' }), seenAt, mayMake)
+  idOf(queueRow: QueueRow, letter: Item, seenAt: Instant, mayMake?: () => boolean): number | undefined {
+    return this.idOfCause(queueRow, causeOf(letter.failure, letter.origin ?? { name: '' }), seenAt, mayMake)
   }
 
-  idOfCause(known: QueueRow, cause: Cause, seenAt: Instant, mayMake?: () => boolean): number | undefined {
-    const ids = this.#idsOf(known.id)
+  idOfCause(queueRow: QueueRow, cause: Cause, seenAt: Instant, mayMake?: () => boolean): number | undefined {
+    const ids = this.#idsOf(queueRow.id)
     const id = ids.get(cause.fingerprint)
     if (id !== undefined || mayMake?.() === false) return id
-    return this.#make(known, ids, cause, seenAt)
+    return this.#make(queueRow, ids, cause, seenAt)
   }
 
   /**
@@ -52,21 +52,21 @@ export class GroupCache {
     this.#seenAt.clear()
   }
 
-  #make(known: QueueRow, ids: Map<string, number>, cause: Cause, at: Instant): number {
+  #make(queueRow: QueueRow, ids: Map<string, number>, cause: Cause, at: Instant): number {
     // What is there is used, however many there are: only what is new is folded further.
     for (let fold: Fold = 0; ; fold++) {
       const folded = foldedCause(cause, fold as Fold)
       const id = ids.get(folded.fingerprint)
       if (id !== undefined) return id
-      if (fold >= foldFor(ids.size)) return this.#insert(known, ids, folded, at)
+      if (fold >= foldFor(ids.size)) return this.#insert(queueRow, ids, folded, at)
     }
   }
 
-  #insert(known: QueueRow, ids: Map<string, number>, cause: Cause, at: Instant): number {
+  #insert(queueRow: QueueRow, ids: Map<string, number>, cause: Cause, at: Instant): number {
     const id = this.#database.array(
       `insert into groups (queue_id, fingerprint, origin, reason, slug, error_class, title, first_seen_at)
        values (?, ?, ?, ?, ?, ?, ?, ?) returning id`,
-      known.id,
+      queueRow.id,
       cause.fingerprint,
       cause.origin,
       cause.reason,

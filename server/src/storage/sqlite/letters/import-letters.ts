@@ -44,30 +44,30 @@ type Row = Readonly<{
 
 /** `importItems` for letters that are new: the same rows, the same counts. */
 export function importLetters(transaction: Transaction, sent: SentLetters): SentImported {
-  const { database, book, groups, keyRuns, tally } = transaction
+  const { database, queueCache, groups, keyRuns, tally } = transaction
   const { partition, now, causes } = sent
-  const known = book.at(sent.queue, partition)
-  checkTakesLetters(known.queue)
-  const ids = book.nextIds(known, partition, now, sent.count, tally)
-  const random = () => book.chance()
+  const queueRow = queueCache.at(sent.queue, partition)
+  checkTakesLetters(queueRow.queue)
+  const ids = queueCache.nextIds(queueRow, partition, now, sent.count, tally)
+  const random = () => queueCache.chance()
   const groupIds: (number | undefined)[] = []
   const answer: (string | number | null)[] = []
   let stored = 0
   const refuse = (sourceId: string | null, expireDeadline: Instant): void => {
-    const there = database.array(thereSql, known.id, sourceId)
+    const there = database.array(thereSql, queueRow.id, sourceId)
     answer.push(null, there?.[0] as string, expireDeadline)
   }
   let rows: Row[] = []
   const store = (): void => {
-    const areStored = insertRows(transaction, known, partition, rows)
+    const areStored = insertRows(transaction, queueRow, partition, rows)
     for (const [index, { id, sourceId, groupId, redrives, diedAt, expireDeadline }] of rows.entries()) {
       if (!areStored[index]) {
         refuse(sourceId, expireDeadline)
         continue
       }
       answer.push(id, null, expireDeadline)
-      tally.letters.change(known.id, groupId, 'waiting', redrives, diedAt, 1)
-      arrive(transaction, known, groupId, diedAt)
+      tally.letters.change(queueRow.id, groupId, 'waiting', redrives, diedAt, 1)
+      arrive(transaction, queueRow, groupId, diedAt)
       stored++
     }
     rows = []
@@ -99,12 +99,12 @@ export function importLetters(transaction: Transaction, sent: SentLetters): Sent
     ] = sent.values.slice(index * valuesPerLetter, (index + 1) * valuesPerLetter) as unknown as SentLetter
     const key = keyBytes === null ? null : takeBytes(keyBytes)
     const payload = takeBytes(payloadBytes)
-    const expireDeadline = givenDeadline ?? later(now, known.queue.expireUs)
+    const expireDeadline = givenDeadline ?? later(now, queueRow.queue.expireUs)
     const diedAt: Instant = givenDiedAt ?? now
     // A group is not made for a letter that is not kept: also not when another of these has its source id.
-    groupIds[causeAt] ??= groups.idOfCause(known, causes[causeAt] as Cause, diedAt, () => {
+    groupIds[causeAt] ??= groups.idOfCause(queueRow, causes[causeAt] as Cause, diedAt, () => {
       store()
-      return !hasSource(transaction, known, sourceId)
+      return !hasSource(transaction, queueRow, sourceId)
     })
     const groupId = groupIds[causeAt]
     if (groupId === undefined) {
@@ -112,7 +112,7 @@ export function importLetters(transaction: Transaction, sent: SentLetters): Sent
       continue
     }
     const values: readonly Bound[] = [
-      known.id,
+      queueRow.id,
       partition,
       id,
       id,
@@ -134,7 +134,7 @@ export function importLetters(transaction: Transaction, sent: SentLetters): Sent
       redrives,
       groupId,
       Math.min(redrives, redrivesCounted),
-      firstRedriveAt(now, known.queue.redrive, random),
+      firstRedriveAt(now, queueRow.queue.redrive, random),
       history,
       key && keyRuns.next(),
       payload,
@@ -143,20 +143,20 @@ export function importLetters(transaction: Transaction, sent: SentLetters): Sent
     if (rows.length === rowsAtOnce) store()
   }
   store()
-  tally.add(known.id, partition, 'accepted', stored)
-  tally.addWaiting(known.id, partition, now, stored)
+  tally.add(queueRow.id, partition, 'accepted', stored)
+  tally.addWaiting(queueRow.id, partition, now, stored)
   return { createdAt: now, values: answer }
 }
 
 /** For each, whether it is stored: not where its source id is in the queue already. */
 function insertRows(
   { database }: Transaction,
-  known: QueueRow,
+  queueRow: QueueRow,
   partition: number,
   rows: readonly Row[],
 ): boolean[] {
   if (rows.length < rowsAtOnce) return rows.map(({ values }) => database.run(insertOne, ...values) > 0)
   const stored = database.run(insertMany, ...rows.flatMap(({ values }) => values))
   if (stored === rows.length) return rows.map(() => true)
-  return rows.map(({ id }) => database.array(isHereSql, known.id, partition, id) !== undefined)
+  return rows.map(({ id }) => database.array(isHereSql, queueRow.id, partition, id) !== undefined)
 }

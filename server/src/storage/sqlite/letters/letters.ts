@@ -33,7 +33,7 @@ export function endRedrives(transaction: Transaction, command: EndRedrives): Red
     const found = findLetter(transaction, letterId)
     if (found?.letter.state !== 'leased' || !isRedriving(found.letter)) return { letterId, state: null }
     const end = { outcome, failure, at: command.now }
-    return { letterId, state: endLetter(transaction, found.known, found.letter, end).state }
+    return { letterId, state: endLetter(transaction, found.queueRow, found.letter, end).state }
   })
 }
 
@@ -46,7 +46,7 @@ export function discard(transaction: Transaction, command: DiscardLetters): Disc
       if (campaign) moveLetter(transaction, campaign, 'pending', 'skipped', why ?? 'missing', now)
       return { letterId, isDiscarded: false, why: why ?? 'missing' }
     }
-    rewrite(transaction, found.known, found.letter, discardLetter(found.letter, reason, now))
+    rewrite(transaction, found.queueRow, found.letter, discardLetter(found.letter, reason, now))
     if (campaign) moveLetter(transaction, campaign, 'pending', 'discarded', '', now)
     return { letterId, isDiscarded: true, why: null }
   })
@@ -61,16 +61,16 @@ const archiveRowidPlace = itemColumns.length + 1
 
 /** The archive goes with its queue, so what is in it has one. */
 export function restore(transaction: Transaction, command: RestoreLetters): RestoreResult[] {
-  const { database, book, tally } = transaction
+  const { database, queueCache, tally } = transaction
   const results = command.letterIds.map((letterId): RestoreResult => {
     const row = database.array(archivedSql, letterId)
     if (row === undefined) return { letterId, isRestored: false, why: 'missing' }
-    const known = book.byId(row[0] as number)
-    const letter = restoreLetter(itemOf(row, known.queue.name), command.now, known.queue.redrive)
-    if (insertItem(transaction, known, letter) === undefined)
+    const queueRow = queueCache.byId(row[0] as number)
+    const letter = restoreLetter(itemOf(row, queueRow.queue.name), command.now, queueRow.queue.redrive)
+    if (insertItem(transaction, queueRow, letter) === undefined)
       return { letterId, isRestored: false, why: 'taken' }
     database.run('delete from archive where rowid = ?', row[archiveRowidPlace] as number)
-    tally.add(known.id, letter.partition, 'archived', -1)
+    tally.add(queueRow.id, letter.partition, 'archived', -1)
     return { letterId, isRestored: true, why: null }
   })
   insertAudit(database, letterEntries(command.trace, results))
@@ -78,16 +78,16 @@ export function restore(transaction: Transaction, command: RestoreLetters): Rest
 }
 
 export function purgeArchive(
-  { database, book, tally }: Transaction,
+  { database, queueCache, tally }: Transaction,
   command: PurgeArchive,
 ): LetterResults['purge-archive'] {
   const { archivedBefore, countMax } = command
-  const known = book.get(command.queue)
+  const queueRow = queueCache.get(command.queue)
   const found = database
     .arrays(
       `select rowid, length(payload) from archive where queue_id = ? and archived_at < ?
        order by archived_at, id limit +?`,
-      known.id,
+      queueRow.id,
       archivedBefore,
       countMax,
     )
@@ -98,8 +98,8 @@ export function purgeArchive(
     JSON.stringify(step.map(({ rowid }) => rowid)),
   )
   for (const [rootId, groupId, partition] of purged) {
-    tally.add(known.id, partition as number, 'archived', -1)
-    tally.add(known.id, partition as number, 'purged')
+    tally.add(queueRow.id, partition as number, 'archived', -1)
+    tally.add(queueRow.id, partition as number, 'purged')
     if (groupId !== null) database.run('delete from letter_edits where letter_id = ?', rootId as string)
   }
   const count = purged.length

@@ -14,9 +14,9 @@ export function postponeRedrives(transaction: Transaction, command: PostponeRedr
   for (const letterId of new Set(command.letterIds)) {
     const found = findToSend(transaction, letterId)
     if (found === undefined) continue
-    const after = postponeRedrive(found.letter, found.known.queue.redrive, until, now)
+    const after = postponeRedrive(found.letter, found.queueRow.queue.redrive, until, now)
     if (after === undefined) continue
-    rewrite(transaction, found.known, found.letter, after)
+    rewrite(transaction, found.queueRow, found.letter, after)
     changed.push(after)
   }
   insertAudit(transaction.database, exhaustEntries(command.trace, changed))

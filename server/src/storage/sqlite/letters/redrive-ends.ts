@@ -12,7 +12,7 @@ import { itemColumns, itemOf } from '../items/rows.ts'
 import type { QueueRow } from '../queues/queues.ts'
 import type { Transaction } from '../transaction.ts'
 
-export type FoundLetter = Readonly<{ known: QueueRow; letter: Item; rowid: number }>
+export type FoundLetter = Readonly<{ queueRow: QueueRow; letter: Item; rowid: number }>
 
 /** The first condition is that of the index, word for word. */
 export const isLetterSql = '(source_id is not null or group_id is not null) and group_id is not null'
@@ -33,11 +33,11 @@ export function findToSend(transaction: Transaction, letterId: string): FoundLet
   return find(transaction, findToSendSql, letterId)
 }
 
-function find({ database, book }: Transaction, sql: string, letterId: string): FoundLetter | undefined {
+function find({ database, queueCache }: Transaction, sql: string, letterId: string): FoundLetter | undefined {
   const row = database.array(sql, letterId)
   if (row === undefined) return undefined
-  const known = book.byId(row[0] as number)
-  return { known, letter: itemOf(row, known.queue.name), rowid: row[rowidPlace] as number }
+  const queueRow = queueCache.byId(row[0] as number)
+  return { queueRow, letter: itemOf(row, queueRow.queue.name), rowid: row[rowidPlace] as number }
 }
 
 /** Why no live letter was found. */
@@ -52,23 +52,27 @@ type Redrive = Pick<Item, 'letterId' | 'redrives'>
 export function letterOf(
   transaction: Transaction,
   item: Redrive,
-): Readonly<{ known: QueueRow; letter: Leased }> | undefined {
+): Readonly<{ queueRow: QueueRow; letter: Leased }> | undefined {
   if (item.letterId === null) return undefined
   const found = findLetter(transaction, item.letterId)
   if (found?.letter.state !== 'leased' || !isRedriving(found.letter)) return undefined
   if (found.letter.letter?.redrives[0]?.number !== item.redrives) return undefined
-  return { known: found.known, letter: found.letter }
+  return { queueRow: found.queueRow, letter: found.letter }
 }
 
 export function endLetter(
   transaction: Transaction,
-  known: QueueRow,
+  queueRow: QueueRow,
   letter: Leased,
   end: Omit<RedriveEnd, 'chance'>,
 ): Item {
   const campaign = letter.letter?.redrives[0]?.campaign
-  const after = endRedrive(letter, { ...end, chance: transaction.book.chance() }, known.queue.redrive)
-  rewrite(transaction, known, letter, after)
+  const after = endRedrive(
+    letter,
+    { ...end, chance: transaction.queueCache.chance() },
+    queueRow.queue.redrive,
+  )
+  rewrite(transaction, queueRow, letter, after)
   if (campaign) endCampaignLetter(transaction, campaign, end.outcome, end.at)
   return after
 }
@@ -81,7 +85,7 @@ export function resolveLetter(
 ): Readonly<{ outcome?: 'resolved' }> {
   const found = letterOf(transaction, item)
   if (found === undefined) return {}
-  endLetter(transaction, found.known, found.letter, { outcome: 'resolved', failure: null, at: now })
+  endLetter(transaction, found.queueRow, found.letter, { outcome: 'resolved', failure: null, at: now })
   return { outcome: 'resolved' }
 }
 
@@ -91,7 +95,7 @@ export function loseTrack(transaction: Transaction, item: Redrive): void {
   if (found === undefined) return
   const at = transaction.now()
   const failure = outcomeUnknown(found.letter, at)
-  endLetter(transaction, found.known, found.letter, { outcome: 'unknown', failure, at })
+  endLetter(transaction, found.queueRow, found.letter, { outcome: 'unknown', failure, at })
 }
 
 /** Of a letter that is deleted while it is under way the campaign will hear nothing more. */

@@ -61,9 +61,9 @@ function decide(
   const found = findToSend(transaction, given.letterId)
   if (found === undefined) return whyNotThere(transaction, given.letterId)
   const { letter } = found
-  const why = whyNotRedriven(letter, command, found.known.queue.redrive)
+  const why = whyNotRedriven(letter, command, found.queueRow.queue.redrive)
   if (why !== undefined) return why
-  if (command.isDueOnly && !isDue(letter, found.known.queue.redrive, command.now)) return 'not-due'
+  if (command.isDueOnly && !isDue(letter, found.queueRow.queue.redrive, command.now)) return 'not-due'
   const had = turns.whyNot(given.campaign)
   if (had !== undefined) return had
 
@@ -76,16 +76,16 @@ function decide(
 }
 
 /** Looked up once each: a list of letters has few targets. */
-function targetsOf({ database, book }: Transaction): (name: string) => QueueRow | RedriveRefusal {
+function targetsOf({ database, queueCache }: Transaction): (name: string) => QueueRow | RedriveRefusal {
   const targets = new Map<string, QueueRow | RedriveRefusal>()
   return (name) => {
     const before = targets.get(name)
     if (before !== undefined) return before
-    const known = book.find(name) ?? 'no-target'
+    const queueRow = queueCache.find(name) ?? 'no-target'
     const isDead =
       namedAsDeadQueueBy(database, name) !== undefined ||
-      (known !== 'no-target' && hadLetters(database, known))
-    const target = isDead ? 'dead-target' : known
+      (queueRow !== 'no-target' && hadLetters(database, queueRow))
+    const target = isDead ? 'dead-target' : queueRow
     targets.set(name, target)
     return target
   }
@@ -111,7 +111,7 @@ function hasEdit({ database }: Transaction, letterId: string, number: number): b
 
 /** Ids in the order of the letters, made in one go for each partition. */
 function idsFor(
-  { book, tally }: Transaction,
+  { queueCache, tally }: Transaction,
   command: RedriveLetters,
   decided: readonly (Sending | RedriveRefusal)[],
 ): (sending: Sending) => string {
@@ -125,7 +125,7 @@ function idsFor(
   }
   const ids = new Map<string, Iterator<string>>()
   for (const [key, { sending, count }] of places) {
-    const made = book.nextIds(sending.target, sending.partition, command.now, count, tally)
+    const made = queueCache.nextIds(sending.target, sending.partition, command.now, count, tally)
     ids.set(key, made.values())
   }
   return (sending) => ids.get(keyOf(sending))?.next().value as string
@@ -216,15 +216,15 @@ function copyEdit(
 const sentSql = `update items set state = ${stateCodes.leased}, letter_state = ${stateCodes.leased}, updated_at = ?,
     lease_holder = ?, lease_deadline = ?, letter = ? where rowid = ?`
 
-function markSent(transaction: Transaction, { known, letter, rowid }: FoundLetter, sent: Leased): void {
+function markSent(transaction: Transaction, { queueRow, letter, rowid }: FoundLetter, sent: Leased): void {
   const isPlain = letter.state === 'waiting' && letter.availableAt === null && !letter.letter?.nextRedriveAt
   if (!isPlain) {
-    rewrite(transaction, known, letter, sent)
+    rewrite(transaction, queueRow, letter, sent)
     return
   }
   const { database, tally } = transaction
   const { holder, deadline } = sent.lease
   database.run(sentSql, sent.updatedAt, holder, deadline, sent.letter && factsToText(sent.letter), rowid)
-  tally.leave(known.id, letter)
-  tally.enter(known.id, sent)
+  tally.leave(queueRow.id, letter)
+  tally.enter(queueRow.id, sent)
 }

@@ -14,10 +14,10 @@ import { findLetters } from './list-letters.ts'
 const rowSql = `select ${lightColumnList} from items where rowid = ?`
 
 export function replanRedrives(transaction: Transaction, command: ReplanRedrives): Replanned {
-  const { database, book, tally } = transaction
+  const { database, queueCache, tally } = transaction
   const { countMax, now } = command
-  const known = book.get(command.queue)
-  const { replannedUntil, ...queue } = known.queue
+  const queueRow = queueCache.get(command.queue)
+  const { replannedUntil, ...queue } = queueRow.queue
   if (replannedUntil === undefined) return { changed: 0, isMore: false }
   // What this transaction changed so far is found by its counts, too.
   tally.flush(database)
@@ -32,14 +32,14 @@ export function replanRedrives(transaction: Transaction, command: ReplanRedrives
   const changed: Item[] = []
   for (const { rowid } of places) {
     const letter = itemOf(database.array(rowSql, rowid) as Values, queue.name)
-    const after = replanRedrive(letter, queue.redrive, now, book.chance())
+    const after = replanRedrive(letter, queue.redrive, now, queueCache.chance())
     if (after === undefined) continue
-    rewrite(transaction, known, letter, after)
+    rewrite(transaction, queueRow, letter, after)
     changed.push(after)
   }
   insertAudit(database, exhaustEntries(command.trace, changed))
   const told: Queue = next === null ? queue : { ...queue, replannedUntil: next }
-  database.run('update queues set policy = ? where id = ?', policyText(told), known.id)
-  known.queue = told
+  database.run('update queues set policy = ? where id = ?', policyText(told), queueRow.id)
+  queueRow.queue = told
   return { changed: changed.length, isMore: next !== null }
 }

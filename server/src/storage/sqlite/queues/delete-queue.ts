@@ -12,13 +12,13 @@ import { namedAsDeadQueueBy } from './queues.ts'
 const tables = ['archive', 'counts', 'produce_keys', 'letter_edits', 'letter_counts', 'open_minutes']
 
 export function deleteQueue(transaction: Transaction, command: DeleteQueue): { removed: number } {
-  const { database, book, groups, tally } = transaction
-  const known = book.get(command.name)
-  const { id } = known
+  const { database, queueCache, groups, tally } = transaction
+  const queueRow = queueCache.get(command.name)
+  const { id } = queueRow
   const user = namedAsDeadQueueBy(database, command.name)
   if (user !== undefined) throw queueInUse(command.name, user)
   if (command.isForced !== true) {
-    checkOpen(transaction, known, ['waiting', 'scheduled', 'leased', 'dead'])
+    checkOpen(transaction, queueRow, ['waiting', 'scheduled', 'leased', 'dead'])
   }
   const letters = lettersByState(transaction, id)
   tellLetters(transaction, id)
@@ -32,7 +32,7 @@ export function deleteQueue(transaction: Transaction, command: DeleteQueue): { r
   database.run('delete from groups where queue_id = ?', id)
   database.run('delete from queues where id = ?', id)
   tally.drop(id)
-  book.forget()
+  queueCache.invalidate()
   groups.forget()
   return { removed }
 }

@@ -36,38 +36,38 @@ export class QueueCache {
   }
 
   get(name: string): QueueRow {
-    const known = this.find(name)
-    if (known === undefined) throw queueNotFound(name)
-    return known
+    const queueRow = this.find(name)
+    if (queueRow === undefined) throw queueNotFound(name)
+    return queueRow
   }
 
   find(name: string): QueueRow | undefined {
-    const known = this.#byName.get(name)
-    if (known !== undefined) return known
-    return this.#learn(this.#database.get('select * from queues where name = ?', name))
+    const queueRow = this.#byName.get(name)
+    if (queueRow !== undefined) return queueRow
+    return this.#put(this.#database.get('select * from queues where name = ?', name))
   }
 
   byId(id: number): QueueRow {
-    const known =
-      this.#byId.get(id) ?? this.#learn(this.#database.get('select * from queues where id = ?', id))
-    if (known === undefined) throw new Error(`items of queue ${id} are left without their queue`)
-    return known
+    const queueRow =
+      this.#byId.get(id) ?? this.#put(this.#database.get('select * from queues where id = ?', id))
+    if (queueRow === undefined) throw new Error(`items of queue ${id} are left without their queue`)
+    return queueRow
   }
 
   /** The queue, when it has that partition. */
   at(name: string, partition: number): QueueRow {
-    const known = this.get(name)
-    if (!Number.isInteger(partition) || partition < 0 || partition >= known.queue.partitions) {
-      throw partitionNotFound(name, partition, known.queue.partitions)
+    const queueRow = this.get(name)
+    if (!Number.isInteger(partition) || partition < 0 || partition >= queueRow.queue.partitions) {
+      throw partitionNotFound(name, partition, queueRow.queue.partitions)
     }
-    return known
+    return queueRow
   }
 
   /** Above every id that was ever given in the partition, also after a crash with the clock set back. */
-  nextIds(known: QueueRow, partition: number, now: Instant, count: number, tally: Tally): string[] {
-    const key = `${known.id}/${partition}`
+  nextIds(queueRow: QueueRow, partition: number, now: Instant, count: number, tally: Tally): string[] {
+    const key = `${queueRow.id}/${partition}`
     const ids = nextKsuids(
-      this.#newest.get(key) ?? this.#stored(known.id, partition),
+      this.#newest.get(key) ?? this.#stored(queueRow.id, partition),
       now,
       count,
       this.#random,
@@ -75,7 +75,7 @@ export class QueueCache {
     const newest = ids.at(-1)
     if (newest !== undefined) {
       this.#newest.set(key, newest)
-      tally.newest(known.id, partition, newest)
+      tally.newest(queueRow.id, partition, newest)
     }
     return ids
   }
@@ -86,7 +86,7 @@ export class QueueCache {
   }
 
   /** What was read or counted on in memory may have been undone: read it anew. */
-  forget(): void {
+  invalidate(): void {
     this.#byName.clear()
     this.#byId.clear()
   }
@@ -96,22 +96,22 @@ export class QueueCache {
     return (this.#database.get(sql, queueId, partition)?.last_id as string | undefined) || undefined
   }
 
-  #learn(row: Row | undefined): QueueRow | undefined {
+  #put(row: Row | undefined): QueueRow | undefined {
     if (row === undefined) return undefined
     const queue = queueOf(row)
-    const known: QueueRow = { id: row.id as number, queue }
-    this.#byName.set(queue.name, known)
-    this.#byId.set(known.id, known)
-    return known
+    const queueRow: QueueRow = { id: row.id as number, queue }
+    this.#byName.set(queue.name, queueRow)
+    this.#byId.set(queueRow.id, queueRow)
+    return queueRow
   }
 }
 
-export function createQueue(database: Database, book: QueueCache, command: CreateQueue): Queue {
+export function createQueue(database: Database, queueCache: QueueCache, command: CreateQueue): Queue {
   const queue = newQueue(command.queue, command.now)
-  if (book.find(queue.name) !== undefined) {
+  if (queueCache.find(queue.name) !== undefined) {
     throw new KnownError('QUEUE_EXISTS', `queue ${queue.name} exists already`)
   }
-  checkDeadQueue(queue.name, queue.deadQueue, book.find(queue.deadQueue ?? '')?.queue, false)
+  checkDeadQueue(queue.name, queue.deadQueue, queueCache.find(queue.deadQueue ?? '')?.queue, false)
   database.run(
     `insert into queues (name, namespace, partitions, dead_queue, policy, created_at, updated_at)
      values (?, ?, ?, ?, ?, ?, ?)`,
@@ -123,24 +123,24 @@ export function createQueue(database: Database, book: QueueCache, command: Creat
     queue.createdAt,
     queue.updatedAt,
   )
-  const { id } = book.get(queue.name)
+  const { id } = queueCache.get(queue.name)
   for (let partition = 0; partition < queue.partitions; partition++) {
     database.run('insert into counts (queue_id, partition) values (?, ?)', id, partition)
   }
   return queue
 }
 
-export function updateQueue(database: Database, book: QueueCache, command: UpdateQueue): Queue {
-  const known = book.get(command.name)
-  const queue = changedQueue(known.queue, command.changes, command.now)
+export function updateQueue(database: Database, queueCache: QueueCache, command: UpdateQueue): Queue {
+  const queueRow = queueCache.get(command.name)
+  const queue = changedQueue(queueRow.queue, command.changes, command.now)
   checkChangedTimes(command.changes, queue)
   const isDeadQueue = namedAsDeadQueueBy(database, queue.name) !== undefined
-  checkDeadQueue(queue.name, queue.deadQueue, book.find(queue.deadQueue ?? '')?.queue, isDeadQueue)
+  checkDeadQueue(queue.name, queue.deadQueue, queueCache.find(queue.deadQueue ?? '')?.queue, isDeadQueue)
   // Letters have groups, which stay as long as their queue.
-  if (gainsDeadQueue(known.queue, queue)) {
+  if (gainsDeadQueue(queueRow.queue, queue)) {
     checkHasNoLetters(
       queue,
-      database.get('select 1 from groups where queue_id = ? limit 1', known.id) !== undefined,
+      database.get('select 1 from groups where queue_id = ? limit 1', queueRow.id) !== undefined,
     )
   }
   database.run(
@@ -148,9 +148,9 @@ export function updateQueue(database: Database, book: QueueCache, command: Updat
     queue.deadQueue,
     policyText(queue),
     queue.updatedAt,
-    known.id,
+    queueRow.id,
   )
-  known.queue = queue
+  queueRow.queue = queue
   return queue
 }
 
