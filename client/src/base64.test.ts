@@ -4,7 +4,7 @@ import { fromBase64, fromBase64Portably, toBase64, toBase64Portably } from './ba
 const lengths = [0, 1, 2, 3, 255, 256, 0x2000, 0x2001, 300_000]
 
 describe('base64', () => {
-  it.each(lengths)('is the same on every platform: %d bytes', (length) => {
+  it.each(lengths)('the built-in and the portable encoder agree for %d bytes', (length) => {
     const bytes = Uint8Array.from({ length }, (_, at) => (at * 31) % 256)
     const text = Buffer.from(bytes).toString('base64')
     expect(toBase64(bytes)).toBe(text)
@@ -13,7 +13,7 @@ describe('base64', () => {
     expect(fromBase64Portably(text)).toEqual(bytes)
   })
 
-  it('reads part of a larger memory as that part, and gives plain bytes', () => {
+  it('encodes only the viewed part of a larger buffer, and decodes to a plain Uint8Array', () => {
     const part = Uint8Array.from([0, 1, 2, 3, 4]).subarray(1, 3)
     expect(toBase64(part)).toBe('AQI=')
     expect(Object.getPrototypeOf(fromBase64('AQI='))).toBe(Uint8Array.prototype)

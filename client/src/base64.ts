@@ -1,4 +1,4 @@
-/** What some platforms have and others do not. */
+/** Methods that only some platforms have. */
 type WithBase64 = Readonly<{ toBase64?: () => string }>
 type FromBase64 = Readonly<{ fromBase64?: (text: string) => Uint8Array }>
 type NodeBuffer = Readonly<{
@@ -6,24 +6,27 @@ type NodeBuffer = Readonly<{
   from(text: string, encoding: 'base64'): Uint8Array
 }>
 
-/** More arguments than this in one call overflow the stack of some engines. */
+/** Some engines overflow the stack if one call has more arguments than this. */
 const argumentsMax = 0x2000
 
-/** Base64 in the standard alphabet, padded. By the fastest way the platform has. */
+/** Encodes as padded base64 in the standard alphabet, with the fastest method of the platform. */
 export function toBase64(bytes: Uint8Array): string {
-  const own = (bytes as WithBase64).toBase64
-  if (own !== undefined) return own.call(bytes)
-  const node = nodeBuffer()
+  const builtIn = (bytes as WithBase64).toBase64
+  if (builtIn !== undefined) return builtIn.call(bytes)
+  const node = getNodeBuffer()
   if (node !== undefined)
     return node.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString('base64')
   return toBase64Portably(bytes)
 }
 
-/** Always a plain Uint8Array: a Buffer has methods that do something else under the same name. */
+/**
+ * Returns a plain Uint8Array on every platform: Buffer overrides methods such as `slice` with other
+ * behaviour.
+ */
 export function fromBase64(text: string): Uint8Array {
-  const own = (Uint8Array as FromBase64).fromBase64
-  if (own !== undefined) return own.call(Uint8Array, text)
-  const node = nodeBuffer()
+  const builtIn = (Uint8Array as FromBase64).fromBase64
+  if (builtIn !== undefined) return builtIn.call(Uint8Array, text)
+  const node = getNodeBuffer()
   if (node === undefined) return fromBase64Portably(text)
   const { buffer, byteOffset, byteLength } = node.from(text, 'base64')
   return new Uint8Array(buffer, byteOffset, byteLength)
@@ -44,6 +47,6 @@ export function fromBase64Portably(text: string): Uint8Array {
   return bytes
 }
 
-function nodeBuffer(): NodeBuffer | undefined {
+function getNodeBuffer(): NodeBuffer | undefined {
   return (globalThis as { Buffer?: NodeBuffer }).Buffer
 }

@@ -1,19 +1,25 @@
 /**
- * Sends one request, and repeats it where that does no harm.
+ * Sends a request, and repeats it if that is safe.
  *
- * A call that failed is in one of three states (see `Fate`). Not done: every call is repeated. Lost, so
- * that it may have been done: only calls that may be done twice are. Refused: none is.
+ * The kind of failure decides (see `FailureKind`). A call that was not done is always repeated. A call whose
+ * answer was lost is repeated only if executing it twice is harmless. A refused call is never repeated.
  */
 import { type Backoff, backoffMs } from './backoff.ts'
-import { type Clock, rest } from './clock.ts'
-import { errorOf, type FailedCall, failedAnswer, failedConnection, failedInTime } from './failed-call.ts'
+import { type Clock, sleep } from './clock.ts'
+import {
+  describeFailedAnswer,
+  describeFailedConnection,
+  describeTimeout,
+  type FailedCall,
+  toError,
+} from './failed-call.ts'
 
 export type CallOptions = Readonly<{
-  /** Ends the call, its repeats and its rests. The call then rejects with the signal's reason. */
+  /** Ends the call, including repeats and waits between them. The call rejects with the signal's reason. */
   signal?: AbortSignal | undefined
   /** How long each answer may take. */
   answerMsMax?: number | undefined
-  /** How often the call is repeated where that does no harm. 0: never. */
+  /** How often the call is repeated if that is safe. 0: never. */
   retriesMax?: number | undefined
 }>
 
@@ -22,13 +28,13 @@ export type Request = Readonly<{
   path: string
   body?: unknown
   headers?: Readonly<Record<string, string>>
-  /** Whether it does no harm when the server does it twice. */
-  mayBeDoneTwice: boolean
-  /** Statuses that are answers. Default: 200. */
-  answers?: readonly number[]
-  /** How long the server itself waits before it answers. */
+  /** Executing the call twice has the same effect as once, so it is repeated if the answer is lost. */
+  isRepeatable: boolean
+  /** Statuses that count as success. Default: 200. */
+  successStatuses?: readonly number[]
+  /** How long the server may wait before it answers, in addition to `answerMsMax`. */
   waitMs?: number
-  /** Codes of "try again" that the caller wants to hear of instead. */
+  /** Retryable error codes that are reported to the caller instead of repeating the call. */
   finalCodes?: readonly string[]
 }>
 
@@ -47,7 +53,7 @@ export type CallerParts = Readonly<{
   backoff: Backoff
 }>
 
-/** A server that asks for more patience than this is asked again anyway. */
+/** Upper bound for the wait that a server can request with Retry-After. */
 const retryAfterMsMax = 30_000
 
 export function createCaller(parts: CallerParts): Caller {
@@ -58,18 +64,18 @@ export function createCaller(parts: CallerParts): Caller {
       signal?.throwIfAborted()
       const result = await send(parts, request, options)
       if ('status' in result) return result
-      // 500 is a defect of the server: nobody knows how far it had come.
-      isOutcomeUnknown ||= result.fate === 'lost' || result.facts.status === 500
-      const isRetryable = result.fate === 'not-done' || (result.fate === 'lost' && request.mayBeDoneTwice)
+      // Status 500 is a defect of the server: how far the call got is unknown.
+      isOutcomeUnknown ||= result.kind === 'lost' || result.facts.status === 500
+      const isRetryable = result.kind === 'not-done' || (result.kind === 'lost' && request.isRepeatable)
       const isFinal = tries > retriesMax || request.finalCodes?.includes(result.facts.code)
-      if (!isRetryable || isFinal) throw errorOf(result, { isRetryable, isOutcomeUnknown })
-      const restMs = backoffMs(parts.backoff, tries, parts.random)
-      await rest(parts.clock, Math.max(restMs, Math.min(result.retryAfterMs, retryAfterMsMax)), signal)
+      if (!isRetryable || isFinal) throw toError(result, { isRetryable, isOutcomeUnknown })
+      const delayMs = backoffMs(parts.backoff, tries, parts.random)
+      await sleep(parts.clock, Math.max(delayMs, Math.min(result.retryAfterMs, retryAfterMsMax)), signal)
     }
   }
 }
 
-/** Rejects only when the caller's signal aborts. */
+/** Rejects only if the caller's signal aborts. */
 async function send(
   parts: CallerParts,
   request: Request,
@@ -77,39 +83,41 @@ async function send(
 ): Promise<Answer | FailedCall> {
   const { clock } = parts
   const sent = request.body === undefined ? {} : { body: JSON.stringify(request.body) }
-  // One of our own for both reasons to end, so that nothing stays on a signal that outlives the call.
-  const ending = new AbortController()
-  const onAbort = (): void => ending.abort(signal?.reason)
+  // One controller for both the timeout and the caller's signal: the listener is removed at the end, so a
+  // long-lived signal does not collect listeners.
+  const controller = new AbortController()
+  const onAbort = (): void => controller.abort(signal?.reason)
   signal?.addEventListener('abort', onAbort, { once: true })
-  let isTooLate = false
+  let isTimedOut = false
   const timer = clock.setTimer(
     () => {
-      isTooLate = true
-      ending.abort()
+      isTimedOut = true
+      controller.abort()
     },
     answerMsMax + (request.waitMs ?? 0),
   )
   try {
     const answer = await parts.fetch(parts.base + request.path, {
       method: request.method,
-      headers: headersOf(request, parts.apiKey),
-      signal: ending.signal,
+      headers: buildHeaders(request, parts.apiKey),
+      signal: controller.signal,
       ...sent,
     })
     const { status, headers } = answer
-    const body = parse(await answer.text())
-    if (body !== undefined && (request.answers ?? [200]).includes(status)) return { status, body, headers }
-    return failedAnswer(status, body, headers)
+    const body = parseJson(await answer.text())
+    const isSuccess = (request.successStatuses ?? [200]).includes(status)
+    if (body !== undefined && isSuccess) return { status, body, headers }
+    return describeFailedAnswer(status, body, headers)
   } catch (error) {
     if (signal?.aborted) throw signal.reason
-    return isTooLate ? failedInTime(answerMsMax) : failedConnection(error)
+    return isTimedOut ? describeTimeout(answerMsMax) : describeFailedConnection(error)
   } finally {
     clock.clearTimer(timer)
     signal?.removeEventListener('abort', onAbort)
   }
 }
 
-export function headersOf(request: Request, apiKey: string | undefined): Record<string, string> {
+export function buildHeaders(request: Request, apiKey: string | undefined): Record<string, string> {
   return {
     Accept: 'application/json',
     ...(request.body !== undefined && { 'Content-Type': 'application/json' }),
@@ -118,11 +126,11 @@ export function headersOf(request: Request, apiKey: string | undefined): Record<
   }
 }
 
-function parse(text: string): unknown {
+/** Undefined if the text is not JSON: then the answer is not from Redrive, and its status decides. */
+export function parseJson(text: string): unknown {
   try {
     return JSON.parse(text)
   } catch {
-    // Not ours, whatever it is: the caller tells by the status what that means.
     return undefined
   }
 }

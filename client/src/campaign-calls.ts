@@ -1,4 +1,5 @@
-/** Campaigns: `/api/v1/campaigns`. */
+/** Calls for campaigns (`/api/v1/campaigns`). They return the server's JSON as `/docs` describes it. */
+import type { AuditedOptions } from './admin-calls.ts'
 import type { Caller, CallOptions } from './caller.ts'
 import type {
   Campaign,
@@ -11,69 +12,69 @@ import type {
   NewCampaign,
   Page,
 } from './letter-wire.ts'
-import { type LineReader, StreamCut } from './lines.ts'
-import { queryOf } from './query.ts'
-import type { CareOptions } from './v1-calls.ts'
+import { type LineReader, StreamInterrupted } from './lines.ts'
+import { toQueryString } from './query.ts'
 
 export interface CampaignCalls {
-  /** What a campaign would do now. Changes nothing. */
+  /** Reports what a campaign would do now. Changes nothing. */
   previewCampaign(selection: CampaignSelection, options?: CallOptions): Promise<CampaignPreview>
-  /** Not repeated when the answer is lost: look at `campaigns` first. */
+  /** Not repeated if the answer is lost: check `listCampaigns` first. */
   createCampaign(campaign: NewCampaign, options?: CallOptions): Promise<Campaign>
   /** Newest first. */
-  campaigns(query?: Page, options?: CallOptions): Promise<CampaignsPage>
-  campaign(id: string, options?: CallOptions): Promise<Campaign>
-  /** The frozen set in its order, and what became of each letter. */
-  campaignLetters(
+  listCampaigns(query?: Page, options?: CallOptions): Promise<CampaignsPage>
+  getCampaign(id: string, options?: CallOptions): Promise<Campaign>
+  /** The frozen set in its order, with the state of each letter. */
+  listCampaignLetters(
     id: string,
     query?: Page & Readonly<{ state?: CampaignLetterState | readonly CampaignLetterState[] }>,
     options?: CallOptions,
   ): Promise<CampaignLettersPage>
-  /** Faster or slower from now on, or halted sooner or later; what is left out stays. A ramp that is given begins now. */
-  adjustCampaign(id: string, changes: CampaignPace, options?: CareOptions): Promise<Campaign>
-  pauseCampaign(id: string, options?: CareOptions): Promise<Campaign>
-  resumeCampaign(id: string, options?: CareOptions): Promise<Campaign>
-  cancelCampaign(id: string, options?: CareOptions): Promise<Campaign>
-  /** The present state, then every change, to the last one. Goes on after a cut connection or a restarted server. */
+  /** Changes the pace or the halt condition from now on. Omitted fields stay. A given ramp starts now. */
+  adjustCampaign(id: string, changes: CampaignPace, options?: AuditedOptions): Promise<Campaign>
+  pauseCampaign(id: string, options?: AuditedOptions): Promise<Campaign>
+  resumeCampaign(id: string, options?: AuditedOptions): Promise<Campaign>
+  cancelCampaign(id: string, options?: AuditedOptions): Promise<Campaign>
+  /**
+   * Yields the current state, then every change until the campaign ends. Reconnects after a lost connection
+   * or a server restart.
+   */
   watchCampaign(id: string, options?: CallOptions): AsyncGenerator<Campaign, void, undefined>
 }
 
-/** The server says something every 15 seconds. */
+/** The server sends a heartbeat every 15 seconds. */
 const silenceMsMax = 40_000
 
 export function createCampaignCalls(call: Caller, lines: LineReader): CampaignCalls {
   const get = async <T>(path: string, options?: CallOptions): Promise<T> =>
-    (await call({ method: 'GET', path: `/api/v1/campaigns${path}`, mayBeDoneTwice: true }, options)).body as T
-  const post = async <T>(
+    (await call({ method: 'GET', path: `/api/v1/campaigns${path}`, isRepeatable: true }, options)).body as T
+  const send = async <T>(
+    method: 'POST' | 'PATCH',
     path: string,
     body: object,
-    mayBeDoneTwice: boolean,
+    isRepeatable: boolean,
     options?: CallOptions,
   ): Promise<T> =>
-    (await call({ method: 'POST', path: `/api/v1/campaigns${path}`, body, mayBeDoneTwice }, options))
-      .body as T
-  const at = (id: string) => `/${encodeURIComponent(id)}`
-  const step =
-    (action: string) =>
-    (id: string, { reason, ...options }: CareOptions = {}): Promise<Campaign> =>
-      post(`${at(id)}/${action}`, { reason }, false, options)
+    (await call({ method, path: `/api/v1/campaigns${path}`, body, isRepeatable }, options)).body as T
+  const idPath = (id: string) => `/${encodeURIComponent(id)}`
+  const createAction =
+    (action: 'pause' | 'resume' | 'cancel') =>
+    (id: string, { reason, ...options }: AuditedOptions = {}): Promise<Campaign> =>
+      send('POST', `${idPath(id)}/${action}`, { reason }, false, options)
 
   return {
-    previewCampaign: (selection, options) => post('/preview', selection, true, options),
-    createCampaign: (campaign, options) => post('', campaign, false, options),
-    campaigns: (query = {}, options) => get(queryOf(query), options),
-    campaign: (id, options) => get(at(id), options),
-    campaignLetters: (id, query = {}, options) => get(`${at(id)}/letters${queryOf(query)}`, options),
-    adjustCampaign: async (id, changes, { reason, ...options } = {}) => {
-      const body = { ...changes, reason }
-      const path = `/api/v1/campaigns${at(id)}`
-      return (await call({ method: 'PATCH', path, body, mayBeDoneTwice: false }, options)).body as Campaign
-    },
-    pauseCampaign: step('pause'),
-    resumeCampaign: step('resume'),
-    cancelCampaign: step('cancel'),
+    previewCampaign: (selection, options) => send('POST', '/preview', selection, true, options),
+    createCampaign: (campaign, options) => send('POST', '', campaign, false, options),
+    listCampaigns: (query = {}, options) => get(toQueryString(query), options),
+    getCampaign: (id, options) => get(idPath(id), options),
+    listCampaignLetters: (id, query = {}, options) =>
+      get(`${idPath(id)}/letters${toQueryString(query)}`, options),
+    adjustCampaign: (id, changes, { reason, ...options } = {}) =>
+      send('PATCH', idPath(id), { ...changes, reason }, false, options),
+    pauseCampaign: createAction('pause'),
+    resumeCampaign: createAction('resume'),
+    cancelCampaign: createAction('cancel'),
     watchCampaign: (id, options = {}) =>
-      watch(lines, `/api/v1/campaigns${at(id)}/events`, { answerMsMax: silenceMsMax, ...options }),
+      watch(lines, `/api/v1/campaigns${idPath(id)}/events`, { answerMsMax: silenceMsMax, ...options }),
   }
 }
 
@@ -84,37 +85,47 @@ async function* watch(
 ): AsyncGenerator<Campaign, void, undefined> {
   let lastId: string | undefined
   for (let tries = 1; ; tries++) {
+    const resume = lastId === undefined ? {} : { 'Last-Event-ID': lastId }
+    const headers = { Accept: 'text/event-stream', ...resume }
     try {
-      const headers = {
-        Accept: 'text/event-stream',
-        ...(lastId !== undefined && { 'Last-Event-ID': lastId }),
-      }
-      let data = ''
-      for await (const line of lines.open({ path, headers }, options)) {
-        if (line.startsWith('id: ')) lastId = line.slice(4)
-        else if (line.startsWith('data: ')) data = line.slice(6)
-        else if (line === '' && data !== '') {
-          const campaign = JSON.parse(data) as Campaign
-          data = ''
-          tries = 1
-          yield campaign
-          if (campaign.is_ended) return
-        }
+      for await (const event of readEvents(lines.open({ path, headers }, options))) {
+        lastId = event.id ?? lastId
+        tries = 1
+        const campaign = JSON.parse(event.data) as Campaign
+        yield campaign
+        if (campaign.is_ended) return
       }
       throw endedEarly()
     } catch (error) {
-      await lines.restOrFail(error, tries, options)
+      await lines.waitBeforeRetry(error, tries, options)
     }
   }
 }
 
-/** The server stops, or something between us cut the connection: the campaign goes on elsewhere. */
-function endedEarly(): StreamCut {
+type ServerEvent = Readonly<{ id: string | undefined; data: string }>
+
+async function* readEvents(
+  lines: AsyncGenerator<string, void, undefined>,
+): AsyncGenerator<ServerEvent, void, undefined> {
+  let id: string | undefined
+  let data = ''
+  for await (const line of lines) {
+    if (line.startsWith('id: ')) id = line.slice(4)
+    else if (line.startsWith('data: ')) data = line.slice(6)
+    else if (line === '' && data !== '') {
+      yield { id, data }
+      data = ''
+    }
+  }
+}
+
+/** The server is stopping, or the connection was closed in between: the campaign itself continues. */
+function endedEarly(): StreamInterrupted {
   const facts = {
     code: 'CONNECTION_LOST',
     status: 0,
     message: 'the events ended before the campaign did',
-    hint: 'The campaign goes on. Watch it again.',
+    hint: 'The campaign continues. Watch it again.',
   }
-  return new StreamCut({ facts, fate: 'lost', retryAfterMs: 0 })
+  return new StreamInterrupted({ facts, kind: 'lost', retryAfterMs: 0 })
 }

@@ -9,7 +9,7 @@ afterEach(() => {
   server?.close()
 })
 
-async function clientOf(listener: RequestListener, answerMsMax?: number) {
+async function createTestClient(listener: RequestListener, answerMsMax?: number) {
   const listening = createServer(listener)
   server = listening
   await new Promise<void>((resolve) => listening.listen(0, '127.0.0.1', resolve))
@@ -18,15 +18,17 @@ async function clientOf(listener: RequestListener, answerMsMax?: number) {
 }
 
 describe('the client', () => {
-  it('asks the path of each call', async () => {
-    const client = await clientOf((request, answer) => answer.end(JSON.stringify({ path: request.url })))
-    expect(await client.info()).toEqual({ path: '/api/v1/info' })
+  it('getInfo requests /api/v1/info', async () => {
+    const client = await createTestClient((request, answer) =>
+      answer.end(JSON.stringify({ path: request.url })),
+    )
+    expect(await client.getInfo()).toEqual({ path: '/api/v1/info' })
   })
 
-  it('tells what the server said when it says no', async () => {
+  it('a rejected call has code, status, message, hint and request id of the answer', async () => {
     const error = { code: 'NOT_FOUND', message: 'there is no x', hint: 'Look.', request_id: 'r1' }
-    const client = await clientOf((_, answer) => answer.writeHead(404).end(JSON.stringify({ error })))
-    const failed = await client.info().catch((reason: unknown) => reason)
+    const client = await createTestClient((_, answer) => answer.writeHead(404).end(JSON.stringify({ error })))
+    const failed = await client.getInfo().catch((reason: unknown) => reason)
     expect(failed).toBeInstanceOf(RedriveError)
     expect(failed).toMatchObject({
       code: 'NOT_FOUND',
@@ -37,24 +39,26 @@ describe('the client', () => {
     })
   })
 
-  it('says that it cannot tell when the answer is not from Redrive', async () => {
-    const client = await clientOf((_, answer) => answer.writeHead(502).end('<h1>Bad Gateway</h1>'))
-    await expect(client.info()).rejects.toMatchObject({ code: 'UNKNOWN', status: 502 })
+  it('an answer that is not from Redrive is reported as UNKNOWN with its status', async () => {
+    const client = await createTestClient((_, answer) => answer.writeHead(502).end('<h1>Bad Gateway</h1>'))
+    await expect(client.getInfo()).rejects.toMatchObject({ code: 'UNKNOWN', status: 502 })
   })
 
-  it('takes the health of a sick server for an answer, and a refusal for none', async () => {
-    const sick = { status: 'fail', version: '1', checks: {} }
-    const client = await clientOf((_, answer) => answer.writeHead(503).end(JSON.stringify(sick)))
-    expect(await client.health()).toEqual(sick)
+  it('getHealth resolves for a failing server, and rejects if the server refuses to answer', async () => {
+    const failing = { status: 'fail', version: '1', checks: {} }
+    const client = await createTestClient((_, answer) => answer.writeHead(503).end(JSON.stringify(failing)))
+    expect(await client.getHealth()).toEqual(failing)
     const error = { code: 'SHUTTING_DOWN', message: 'm', hint: 'h', request_id: 'r' }
     server?.removeAllListeners('request')
     server?.on('request', (_, answer) => answer.writeHead(503).end(JSON.stringify({ error })))
-    await expect(client.health()).rejects.toMatchObject({ code: 'SHUTTING_DOWN' })
+    await expect(client.getHealth()).rejects.toMatchObject({ code: 'SHUTTING_DOWN' })
   })
 
-  it('gives up when the answer takes too long, or when it is told to', async () => {
-    const client = await clientOf(() => {}, 20)
-    await expect(client.info()).rejects.toMatchObject({ code: 'ANSWER_TIMEOUT', status: 0 })
-    await expect(client.info({ signal: AbortSignal.abort() })).rejects.toMatchObject({ name: 'AbortError' })
+  it('a call rejects if the answer takes longer than answerMsMax, or if its signal aborts', async () => {
+    const client = await createTestClient(() => {}, 20)
+    await expect(client.getInfo()).rejects.toMatchObject({ code: 'ANSWER_TIMEOUT', status: 0 })
+    await expect(client.getInfo({ signal: AbortSignal.abort() })).rejects.toMatchObject({
+      name: 'AbortError',
+    })
   })
 })

@@ -1,8 +1,8 @@
-/** Where time comes from. Tests give their own, so that nothing has to sleep. */
+/** The source of time. Tests pass their own clock, so that no test has to sleep. */
 export interface Clock {
-  /** Milliseconds since 1970, as the machine believes. */
+  /** Milliseconds since 1970 by the machine's clock. */
   nowMs(): number
-  /** Milliseconds since some moment; never goes back, whatever happens to the machine's clock. */
+  /** Milliseconds since an arbitrary start. Monotonic: adjusting the machine's clock does not affect it. */
   elapsedMs(): number
   setTimer(run: () => void, ms: number): unknown
   clearTimer(timer: unknown): void
@@ -15,8 +15,10 @@ export const systemClock: Clock = {
   clearTimer: (timer) => clearTimeout(timer as ReturnType<typeof setTimeout>),
 }
 
-/** Rejects with the signal's reason as soon as it aborts. Leaves neither timer nor listener behind. */
-export function rest(clock: Clock, ms: number, signal?: AbortSignal): Promise<void> {
+/**
+ * Rejects with the signal's reason as soon as the signal aborts. Removes its timer and listener when it ends.
+ */
+export function sleep(clock: Clock, ms: number, signal?: AbortSignal): Promise<void> {
   return new Promise((resolve, reject) => {
     if (signal?.aborted) return reject(signal.reason)
     const onAbort = (): void => {

@@ -11,24 +11,24 @@ export type RedriveErrorFacts = Readonly<{
   cause?: unknown
 }>
 
-/** The server said no, or could not be asked. */
+/** The server rejected the call, or could not be reached. */
 export class RedriveError extends Error {
   /**
-   * One of the codes in docs/errors.md, or what only a client can tell: `CONNECTION_REFUSED`,
-   * `CONNECTION_LOST`, `ANSWER_TIMEOUT`, and `UNKNOWN` when the answer did not come from Redrive.
+   * One of the codes in docs/errors.md, or a code that only the client uses: `CONNECTION_REFUSED`,
+   * `CONNECTION_LOST`, `ANSWER_TIMEOUT`, and `UNKNOWN` if the answer did not come from Redrive.
    */
   readonly code: string
-  /** Of the HTTP answer; 0 when there was none. */
+  /** The HTTP status; 0 if there was no answer. */
   readonly status: number
   readonly hint: string
-  /** Stands in the server's log too. */
+  /** The server's log has the same id. */
   readonly requestId: string
   readonly details: readonly Readonly<{ field: string; message: string }>[]
-  /** The item because of which the server refused the call, when it named one. */
+  /** The item that made the server reject the call, if the answer names one. */
   readonly itemId: string | null
-  /** The same call may be made again without harm, and can succeed then. */
+  /** Repeating the same call is safe and can succeed. */
   readonly isRetryable: boolean
-  /** An answer was lost on its way: what was asked for may have been done. */
+  /** An answer was lost, so the server may have executed the call. */
   readonly isOutcomeUnknown: boolean
 
   constructor(facts: RedriveErrorFacts) {

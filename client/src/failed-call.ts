@@ -1,23 +1,24 @@
 import { RedriveError, type RedriveErrorFacts } from './error.ts'
-import { isQueueErrorBody, meaningOf } from './queue-error.ts'
+import { identifyQueueError, isQueueErrorBody } from './queue-error.ts'
 import type { ErrorBody } from './wire.ts'
 
 /**
- * What is known of the server's part when a call fails.
+ * How a call failed, as far as the client knows.
  *
- * `not-done`: nothing was done, and a later try can succeed. `lost`: it may have been done. `refused`: the
- * server decided; the same call would be refused again.
+ * - `not-done`: the server did not execute the call, and a later try can succeed.
+ * - `lost`: the answer was lost, so the server may have executed the call.
+ * - `refused`: the server rejected the call, and would reject the same call again.
  */
-export type Fate = 'not-done' | 'lost' | 'refused'
+export type FailureKind = 'not-done' | 'lost' | 'refused'
 
 export type FailedCall = Readonly<{
   facts: RedriveErrorFacts
-  fate: Fate
-  /** What the server asks us to wait. */
+  kind: FailureKind
+  /** How long the server asks the client to wait before the next try. */
   retryAfterMs: number
 }>
 
-/** The connection never came to be, so nothing was sent. Codes of Node; browsers do not tell. */
+/** Node's error codes for a connection that was never established. Browsers do not expose them. */
 const refusedCodes = new Set([
   'ERR_INVALID_URL',
   'ECONNREFUSED',
@@ -28,7 +29,7 @@ const refusedCodes = new Set([
   'UND_ERR_CONNECT_TIMEOUT',
 ])
 
-/** Answered before anything was begun, or after it was taken back. */
+/** Errors that the server returns before it starts the work, or after it rolled the work back. */
 const notDoneCodes = new Set([
   'QUEUE_OVERLOADED',
   'CALL_TIMEOUT',
@@ -37,19 +38,19 @@ const notDoneCodes = new Set([
   'QUEUE_SHUTTING_DOWN',
 ])
 
-export function failedAnswer(status: number, body: unknown, headers: Headers): FailedCall {
-  const facts = factsOf(status, body, headers.get('x-request-id') ?? '')
+export function describeFailedAnswer(status: number, body: unknown, headers: Headers): FailedCall {
+  const facts = readFacts(status, body, headers.get('x-request-id') ?? '')
   const seconds = Number(headers.get('retry-after') ?? 0)
   return {
     facts,
-    fate: fateOf(facts),
+    kind: classifyFailure(facts),
     retryAfterMs: Number.isFinite(seconds) && seconds > 0 ? seconds * 1_000 : 0,
   }
 }
 
-/** No answer came, or not all of it. */
-export function failedConnection(cause: unknown): FailedCall {
-  const why = codeOf(cause)
+/** For a call whose answer is missing or incomplete. */
+export function describeFailedConnection(cause: unknown): FailedCall {
+  const why = findCode(cause)
   const isRefused = why !== undefined && refusedCodes.has(why)
   return {
     facts: {
@@ -57,36 +58,36 @@ export function failedConnection(cause: unknown): FailedCall {
       status: 0,
       message: `${isRefused ? 'the server could not be reached' : 'the connection was lost before the answer'}${why === undefined ? '' : `: ${why}`}`,
       hint: isRefused
-        ? 'Check the address, and that the server runs. Nothing was sent.'
-        : 'What was asked for may have been done: look before you repeat it.',
+        ? 'Check the address, and that the server is running. Nothing was sent.'
+        : 'The server may have executed the call. Check before you repeat it.',
       cause,
     },
-    fate: why === 'ERR_INVALID_URL' ? 'refused' : isRefused ? 'not-done' : 'lost',
+    kind: why === 'ERR_INVALID_URL' ? 'refused' : isRefused ? 'not-done' : 'lost',
     retryAfterMs: 0,
   }
 }
 
-export function failedInTime(answerMsMax: number): FailedCall {
+export function describeTimeout(answerMsMax: number): FailedCall {
   return {
     facts: {
       code: 'ANSWER_TIMEOUT',
       status: 0,
       message: `no answer within ${answerMsMax} ms`,
-      hint: 'What was asked for may have been done: look before you repeat it, or allow more time.',
+      hint: 'The server may have executed the call. Check before you repeat it, or increase answerMsMax.',
     },
-    fate: 'lost',
+    kind: 'lost',
     retryAfterMs: 0,
   }
 }
 
-export function errorOf(
+export function toError(
   { facts }: FailedCall,
-  is: Readonly<{ isRetryable: boolean; isOutcomeUnknown: boolean }>,
+  flags: Readonly<{ isRetryable: boolean; isOutcomeUnknown: boolean }>,
 ): RedriveError {
-  return new RedriveError({ ...facts, ...is })
+  return new RedriveError({ ...facts, ...flags })
 }
 
-function factsOf(status: number, body: unknown, requestId: string): RedriveErrorFacts {
+function readFacts(status: number, body: unknown, requestId: string): RedriveErrorFacts {
   if (isErrorBody(body)) {
     const { code, message, hint, request_id, details = [] } = body.error
     const itemId = code.startsWith('ITEM_') ? (/\b[0-9A-Za-z]{27}\b/.exec(message)?.[0] ?? null) : null
@@ -94,33 +95,33 @@ function factsOf(status: number, body: unknown, requestId: string): RedriveError
   }
   if (isQueueErrorBody(body)) {
     const message = body.message ?? body.code_text ?? `the server answered with status ${status}`
-    return { ...meaningOf(status, message), status, message, requestId }
+    return { ...identifyQueueError(status, message), status, message, requestId }
   }
   return {
     code: 'UNKNOWN',
     status,
     message: `the server answered with status ${status}`,
-    hint: 'Something between you and Redrive may have answered in its place.',
+    hint: 'The answer is not from Redrive. Check for a proxy or gateway between client and server.',
     requestId,
   }
 }
 
-function fateOf({ code, status }: RedriveErrorFacts): Fate {
+function classifyFailure({ code, status }: RedriveErrorFacts): FailureKind {
   if (notDoneCodes.has(code)) return 'not-done'
-  // The store may have failed after it had written: only "not begun" is certain to be "not done".
+  // The store may have failed after the write reached it, so the outcome is unknown.
   if (code === 'STORE_UNAVAILABLE') return 'lost'
   if (status === 454 || status === 429) return 'not-done'
-  // Of a gateway that does not say what became of the request, or of an answer that cannot be read.
+  // An unreadable answer, or one from a gateway: neither tells whether the server executed the call.
   if (code === 'UNKNOWN' && (status < 300 || [408, 502, 503, 504].includes(status))) return 'lost'
   return 'refused'
 }
 
-/** Node hides the code in causes, and in lists of causes when a name has several addresses. */
-function codeOf(error: unknown, depth = 0): string | undefined {
+/** Node nests the code in `cause`, and in an AggregateError if the host name has several addresses. */
+function findCode(error: unknown, depth = 0): string | undefined {
   if (typeof error !== 'object' || error === null || depth > 5) return undefined
   if ('code' in error && typeof error.code === 'string') return error.code
-  if (error instanceof AggregateError) return codeOf(error.errors[0], depth + 1)
-  return 'cause' in error ? codeOf(error.cause, depth + 1) : undefined
+  if (error instanceof AggregateError) return findCode(error.errors[0], depth + 1)
+  return 'cause' in error ? findCode(error.cause, depth + 1) : undefined
 }
 
 function isErrorBody(body: unknown): body is ErrorBody {

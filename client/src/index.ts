@@ -1,3 +1,4 @@
+export type { AdminCalls, AuditedOptions, ClearQuery } from './admin-calls.ts'
 export type { CallOptions } from './caller.ts'
 export type { CampaignCalls } from './campaign-calls.ts'
 export { type Client, type ClientOptions, createClient } from './client.ts'
@@ -11,6 +12,15 @@ export {
   type Payload,
   StoredItem,
 } from './item.ts'
+export type {
+  ExtendedLeases,
+  ItemCalls,
+  Lease,
+  LeaseOptions,
+  ProduceOnceResult,
+  RetriedItem,
+  RetryOptions,
+} from './item-calls.ts'
 export type { ItemFailure } from './item-failure.ts'
 export type { Edit, LetterCalls, RedriveOptions } from './letter-calls.ts'
 export type {
@@ -25,15 +35,15 @@ export type {
   CampaignPreview,
   CampaignSelection,
   CampaignsPage,
-  CapturedLetter,
-  ChangedLetter,
+  CaptureResult,
   CountedBy,
   CountedFilter,
-  DiscardedLetters,
+  DiscardResults,
   Envelope,
   ExportEnd,
   ExportedLetter,
   GroupsPage,
+  LetterChangeResult,
   LetterCounts,
   LetterDetail,
   LetterEdit,
@@ -51,24 +61,15 @@ export type {
   NewCampaign,
   Page,
   PayloadForm,
-  RestoredLetters,
-  SentLetter,
-  SentLetters,
+  RedriveResult,
+  RedriveResults,
+  RestoreResults,
 } from './letter-wire.ts'
-export type {
-  ClearQuery,
-  ItemsQuery,
-  Lease,
-  LeaseOptions,
-  ProduceOptions,
-  QueueCalls,
-  RetriedItem,
-  RetryOptions,
-} from './queue-calls.ts'
-export type { NewQueue, QueueInfo, QueueUpdate } from './queue-info.ts'
+export type { ProduceOptions } from './queue-api.ts'
+export type { NewQueue, QueueUpdate } from './queue-spec.ts'
 export type { PartitionStats, QueueStats } from './queue-stats.ts'
+export type { ItemsQuery, StoredItemCalls } from './stored-item-calls.ts'
 export type { Time } from './time.ts'
-export type { CareOptions, Extended, ProducedOnce, V1Calls } from './v1-calls.ts'
 export type {
   ErrorBody,
   Health,
@@ -81,9 +82,9 @@ export type {
 } from './wire.ts'
 export { Dead, RetryLater } from './worker/outcome.ts'
 export type {
+  ErrorContext,
   Handler,
   HandlerContext,
-  TroubleContext,
   Worker,
   WorkerCounts,
   WorkOptions,

@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest'
-import { failureOf, toFailureHeader } from './item-failure.ts'
-import { Dead, givenBack, RetryLater } from './worker/outcome.ts'
+import { toFailureHeader, toItemFailure } from './item-failure.ts'
+import { Dead, RetryLater, toRetryRequest } from './worker/outcome.ts'
 
-describe('the failure of an item', () => {
+describe('toItemFailure and toFailureHeader', () => {
   it.each([
     [new TypeError('x'), { errorClass: 'TypeError', message: 'x' }],
     ['text', { errorClass: 'string', message: 'text' }],
@@ -10,17 +10,17 @@ describe('the failure of an item', () => {
     [null, { errorClass: 'object', message: 'null' }],
     [{ a: 1 }, { errorClass: 'object', message: '{"a":1}' }],
     [{ toJSON: () => undefined }, { errorClass: 'object', message: '' }],
-  ])('tells of whatever was thrown: %s', (thrown, failure) => {
-    expect(failureOf(thrown)).toMatchObject(failure)
+  ])('a failure has class and message of any thrown value: %s', (thrown, failure) => {
+    expect(toItemFailure(thrown)).toMatchObject(failure)
   })
 
-  it('survives what cannot be told', () => {
+  it('a circular object becomes a failure with an empty message', () => {
     const circular: { self?: unknown } = {}
     circular.self = circular
-    expect(failureOf(circular)).toEqual({ errorClass: 'object', message: '' })
+    expect(toItemFailure(circular)).toEqual({ errorClass: 'object', message: '' })
   })
 
-  it('goes in a header that every HTTP stack lets pass, and says the same there', () => {
+  it('the failure header is printable ASCII and decodes to the same texts, without NUL', () => {
     const failure = { errorClass: 'Žluť', message: 'a\n"b" 🐎\0', stack: 'at x\r\nat y', reason: '' }
     const header = toFailureHeader(failure)
     expect(header).toMatch(/^[\x20-\x7e]*$/)
@@ -31,7 +31,7 @@ describe('the failure of an item', () => {
     })
   })
 
-  it.each(['x', '🐎', '\n'])('is bounded, also when it is nothing but %j', (char) => {
+  it.each(['x', '🐎', '\n'])('the failure header has at most 6,000 bytes if all texts repeat %j', (char) => {
     const endless = char.repeat(100_000)
     const header = toFailureHeader({ errorClass: endless, message: endless, stack: endless, reason: endless })
     expect(header.length).toBeLessThanOrEqual(6_000)
@@ -39,38 +39,40 @@ describe('the failure of an item', () => {
   })
 })
 
-describe('what a handler throws', () => {
+describe('toRetryRequest', () => {
   const nowMs = Date.parse('2026-01-01T00:00:00Z')
 
-  it('decides when the item comes back', () => {
-    expect(givenBack(new Error('x'), nowMs)).toEqual({ isDead: false, failure: expect.anything() })
-    expect(givenBack(new Error('x'), nowMs, () => 1_000)).toMatchObject({ retryAt: new Date(nowMs + 1_000) })
-    expect(givenBack(new RetryLater('x', { afterMs: 5 }), nowMs)).toMatchObject({
+  it('the thrown value decides when the item is retried, or that it is dead', () => {
+    expect(toRetryRequest(new Error('x'), nowMs)).toEqual({ isDead: false, failure: expect.anything() })
+    expect(toRetryRequest(new Error('x'), nowMs, () => 1_000)).toMatchObject({
+      retryAt: new Date(nowMs + 1_000),
+    })
+    expect(toRetryRequest(new RetryLater('x', { afterMs: 5 }), nowMs)).toMatchObject({
       retryAt: new Date(nowMs + 5),
     })
     const at = '2026-01-01T00:00:00.000001Z'
-    expect(givenBack(new RetryLater('x', { at }), nowMs)).toMatchObject({ retryAt: at, isDead: false })
-    expect(givenBack(new Dead('x'), nowMs)).toMatchObject({ isDead: true })
+    expect(toRetryRequest(new RetryLater('x', { at }), nowMs)).toMatchObject({ retryAt: at, isDead: false })
+    expect(toRetryRequest(new Dead('x'), nowMs)).toMatchObject({ isDead: true })
   })
 
-  it('cannot choose a time that is none', () => {
+  it('an invalid retry time is ignored, so that the queue decides', () => {
     for (const thrown of [
       new RetryLater('x', { afterMs: Number.NaN }),
       new RetryLater('x', { at: 'tomorrow' }),
       new RetryLater('x', { at: new Date(Number.NaN) }),
     ]) {
-      expect(givenBack(thrown, nowMs)).not.toHaveProperty('retryAt')
+      expect(toRetryRequest(thrown, nowMs)).not.toHaveProperty('retryAt')
     }
   })
 
-  it('is recorded with its cause', () => {
+  it('the failure has class and message of the cause of a Dead error', () => {
     const dead = new Dead('never', { reason: 'bad', cause: new TypeError('wrong') })
-    expect(givenBack(dead, nowMs).failure).toMatchObject({
+    expect(toRetryRequest(dead, nowMs).failure).toMatchObject({
       errorClass: 'TypeError',
       message: 'never: wrong',
       reason: 'bad',
     })
-    expect(givenBack(new Dead('never'), nowMs).failure).toMatchObject({
+    expect(toRetryRequest(new Dead('never'), nowMs).failure).toMatchObject({
       errorClass: 'Dead',
       message: 'never',
     })

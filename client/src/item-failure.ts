@@ -1,21 +1,23 @@
-/** Why an item is given back. When it dies of it, this is the failure that its dead letter shows. */
+/** Why an attempt failed. If the item dies, its dead letter shows this failure. */
 export type ItemFailure = Readonly<{
   errorClass?: string
   message?: string
   stack?: string
-  /** A short code of your own, to find and count letters by. */
+  /** Your own short code, for finding and counting dead letters. */
   reason?: string
 }>
 
-/** The Queue API has no field for it, and strict clients of it must never see one. */
+/**
+ * The Queue API has no field for the failure, and its strict clients reject unknown fields: hence a header.
+ */
 export const failureHeader = 'X-Redrive-Error'
 
 const lengthsMax = { errorClass: 200, reason: 100, message: 1_000, stack: 4_000 }
-/** Servers and proxies bound all headers together, often at 8 or 16 KiB. */
+/** Servers and proxies limit the total size of all headers, often to 8 or 16 KiB. */
 const headerBytesMax = 6_000
 
-/** What was thrown, whatever it is. */
-export function failureOf(thrown: unknown): ItemFailure {
+/** Describes a thrown value of any type. */
+export function toItemFailure(thrown: unknown): ItemFailure {
   if (thrown instanceof Error) {
     const { name, message, stack } = thrown
     return { errorClass: name || thrown.constructor.name, message, ...(stack !== undefined && { stack }) }
@@ -23,9 +25,11 @@ export function failureOf(thrown: unknown): ItemFailure {
   return { errorClass: typeof thrown, message: describe(thrown) }
 }
 
-/** As JSON in ASCII, which every HTTP stack lets pass; no longer than headers may be. */
+/**
+ * Encodes the failure as ASCII JSON, which every HTTP stack accepts, and truncates it to the header limit.
+ */
 export function toFailureHeader(failure: ItemFailure): string {
-  // NUL is the one character that not every store can keep in a text.
+  // PostgreSQL cannot store NUL in text.
   const cut = (key: keyof typeof lengthsMax) =>
     failure[key]?.slice(0, lengthsMax[key]).replaceAll('\0', '') || undefined
   const fields = {
@@ -37,7 +41,7 @@ export function toFailureHeader(failure: ItemFailure): string {
   for (;;) {
     const header = toAscii(JSON.stringify(fields))
     if (header.length <= headerBytesMax) return header
-    // Only text that is mostly not ASCII gets here. The stack goes first: the message says more.
+    // Only text that is mostly not ASCII gets here. Cut the stack first: the message is more useful.
     if (fields.stack) fields.stack = fields.stack.slice(0, fields.stack.length / 2)
     else fields.error_message = fields.error_message?.slice(0, fields.error_message.length / 2)
   }
@@ -51,7 +55,7 @@ function describe(thrown: unknown): string {
   try {
     return (typeof thrown === 'object' ? JSON.stringify(thrown) : String(thrown)) ?? ''
   } catch {
-    // Objects can be circular, or refuse to be text. The type alone must do.
+    // Circular objects, and objects whose toString throws, have no text form. The type is still reported.
     return ''
   }
 }

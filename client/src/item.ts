@@ -3,7 +3,7 @@ import { fromWireTime, type Time, toWireTime } from './time.ts'
 
 export type Payload = string | Uint8Array
 
-/** What a producer gives: a payload alone, or with what describes it. */
+/** An item to produce: a payload alone, or a payload with its description. */
 export type NewItem =
   | Payload
   | Readonly<{
@@ -11,22 +11,22 @@ export type NewItem =
       kind?: string
       encoding?: string
       reference?: string
-      /** Nobody gets it before then. */
-      enqueueAt?: Time
+      /** The item is scheduled: no worker can lease it before this time. */
+      availableAt?: Time
     }>
 
-/** With what only `produceOnce` can carry. */
+/** An item for `produceOnce`, which supports more fields than `produce`. */
 export type KeyedItem =
   | Payload
   | (Extract<NewItem, { payload: Payload }> &
       Readonly<{
-        /** Higher goes first. Default 0. */
+        /** Items with a higher priority are leased first. Default 0. */
         priority?: number
-        /** Instead of the queue's. */
+        /** Overrides the queue's `attemptsMax`. */
         attemptsMax?: number
       }>)
 
-/** The payload of an item, in the forms in which one wants to read it. */
+/** The payload of an item as bytes, text or JSON. */
 class WithPayload {
   readonly payload: Uint8Array
 
@@ -34,12 +34,12 @@ class WithPayload {
     this.payload = base64 ? fromBase64(base64) : new Uint8Array(0)
   }
 
-  /** As UTF-8. */
+  /** Decodes the payload as UTF-8. */
   text(): string {
     return new TextDecoder().decode(this.payload)
   }
 
-  /** As JSON. Throws a SyntaxError when it is not. */
+  /** Parses the payload as JSON. Throws a SyntaxError if it is not JSON. */
   json<T = unknown>(): T {
     return JSON.parse(this.text()) as T
   }
@@ -55,10 +55,10 @@ export type WireLeasedItem = Readonly<{
   bytes?: string
 }>
 
-/** An item that this client holds until its lease ends. */
+/** An item that this client has leased. */
 export class LeasedItem extends WithPayload {
   readonly id: string
-  /** This one included. */
+  /** Including the current attempt. */
   readonly attempts: number
   readonly leaseDeadline: string
   readonly reference: string
@@ -92,7 +92,7 @@ export type WireStoredItem = Readonly<{
   payload?: string
 }>
 
-/** An item as it lies in its queue. Times are null where there is none. */
+/** An item as stored in its queue. A missing time is null. */
 export class StoredItem extends WithPayload {
   readonly id: string
   readonly sourceId: string
@@ -100,10 +100,10 @@ export class StoredItem extends WithPayload {
   readonly leaseDeadline: string | null
   readonly expireDeadline: string | null
   readonly createdAt: string | null
-  /** Of scheduled items only. */
-  readonly enqueueAt: string | null
+  /** Set for scheduled items only. */
+  readonly availableAt: string | null
   readonly attempts: number
-  /** 0: as many as its queue says. */
+  /** 0: the queue's `attemptsMax` applies. */
   readonly attemptsMax: number
   readonly reference: string
   readonly encoding: string
@@ -117,7 +117,7 @@ export class StoredItem extends WithPayload {
     this.leaseDeadline = fromWireTime(wire.lease_deadline)
     this.expireDeadline = fromWireTime(wire.expire_deadline)
     this.createdAt = fromWireTime(wire.created_at)
-    this.enqueueAt = fromWireTime(wire.enqueue_at)
+    this.availableAt = fromWireTime(wire.enqueue_at)
     this.attempts = wire.attempts ?? 0
     this.attemptsMax = wire.max_attempts ?? 0
     this.reference = wire.reference ?? ''
@@ -126,7 +126,7 @@ export class StoredItem extends WithPayload {
   }
 }
 
-/** An item to be stored as it is given. The server gives it its id and the time of its creation. */
+/** An item to be stored exactly as given. The server only assigns the id and the creation time. */
 export type ImportedItem = Readonly<{
   payload: Payload
   sourceId?: string
@@ -143,27 +143,27 @@ export type ImportedItem = Readonly<{
 export function toWireItem(item: NewItem): unknown {
   if (typeof item === 'string') return { utf8: item }
   if (item instanceof Uint8Array) return { bytes: toBase64(item) }
-  const { payload, kind, encoding, reference, enqueueAt } = item
+  const { payload, kind, encoding, reference, availableAt } = item
   return {
     ...(typeof payload === 'string' ? { utf8: payload } : { bytes: toBase64(payload) }),
     kind,
     encoding,
     reference,
-    enqueue_at: enqueueAt && toWireTime(enqueueAt),
+    enqueue_at: availableAt && toWireTime(availableAt),
   }
 }
 
-/** As `/api/v1` names things. */
+/** With the field names of `/api/v1`. */
 export function toWireKeyed(item: KeyedItem): unknown {
   if (typeof item === 'string') return { text: item }
   if (item instanceof Uint8Array) return { payload: toBase64(item) }
-  const { payload, kind, encoding, reference, enqueueAt, priority, attemptsMax } = item
+  const { payload, kind, encoding, reference, availableAt, priority, attemptsMax } = item
   return {
     ...(typeof payload === 'string' ? { text: payload } : { payload: toBase64(payload) }),
     kind,
     encoding,
     reference,
-    available_at: enqueueAt && toWireTime(enqueueAt),
+    available_at: availableAt && toWireTime(availableAt),
     priority,
     attempts_max: attemptsMax,
   }

@@ -1,16 +1,21 @@
-/** Dead letters, groups and the archive: `/api/v1/letters` and its neighbours. Answers are the JSON that `/docs` describes. */
+/**
+ * Calls for dead letters, groups, the archive and the audit log (`/api/v1/letters` and related paths). They
+ * return the server's JSON as `/docs` describes it.
+ */
+import type { AuditedOptions } from './admin-calls.ts'
 import { toBase64 } from './base64.ts'
 import type { Caller, CallOptions } from './caller.ts'
 import { RedriveError } from './error.ts'
+import type { FailureKind } from './failed-call.ts'
 import type { Payload } from './item.ts'
 import type {
   ArchiveFilter,
   ArchivePage,
   AuditPage,
-  CapturedLetter,
+  CaptureResult,
   CountedBy,
   CountedFilter,
-  DiscardedLetters,
+  DiscardResults,
   Envelope,
   ExportEnd,
   ExportedLetter,
@@ -24,194 +29,211 @@ import type {
   LettersPage,
   Page,
   PayloadForm,
-  RestoredLetters,
-  SentLetter,
-  SentLetters,
+  RedriveResult,
+  RedriveResults,
+  RestoreResults,
 } from './letter-wire.ts'
-import { type LineReader, StreamCut } from './lines.ts'
-import { queryOf } from './query.ts'
-import type { CareOptions } from './v1-calls.ts'
+import { type LineReader, StreamInterrupted } from './lines.ts'
+import { toQueryString } from './query.ts'
 
-/** What is left out is as in the letter. */
+/** Omitted fields stay as in the letter. */
 export type Edit = Readonly<{
   payload?: Payload
   key?: Payload | null
-  /** All of them. */
+  /** Replaces all headers. */
   headers?: readonly (readonly [name: string, value: Payload | null])[]
 }>
 
-export type RedriveOptions = CareOptions &
+export type RedriveOptions = AuditedOptions &
   Readonly<{
-    /** A queue, instead of where it came from. */
+    /** The queue to send to, instead of the letter's origin. */
     target?: string
-    /** Also what is DEAD. */
-    isDeadIncluded?: boolean
+    /** Sends also letters with status DEAD. */
+    includeDead?: boolean
   }>
 
 export interface LetterCalls {
-  /** Repeated when the answer is lost only if every envelope has a `source_id`: that makes it one letter. */
+  /**
+   * Repeated after a lost answer only if every envelope has a `source_id`, which prevents duplicate letters.
+   */
   captureLetters(
     queue: string,
     letters: readonly Envelope[],
     options?: CallOptions,
-  ): Promise<readonly CapturedLetter[]>
-  letters(query?: LetterFilter & LetterOrder & Page, options?: CallOptions): Promise<LettersPage>
-  /** By id or UUID, live or archived. */
-  letter(id: string, options?: CallOptions & Readonly<{ payload?: PayloadForm }>): Promise<LetterDetail>
+  ): Promise<readonly CaptureResult[]>
+  listLetters(query?: LetterFilter & LetterOrder & Page, options?: CallOptions): Promise<LettersPage>
+  /** Finds a live or archived letter by id or UUID. */
+  getLetter(id: string, options?: CallOptions & Readonly<{ payload?: PayloadForm }>): Promise<LetterDetail>
   /**
-   * Every letter that matches, whole, as they come. What is cut is taken up again where it was; it throws when
-   * that fails too often. The loop's end is the end of the export.
+   * Yields every matching letter with all its fields as it arrives. An interrupted export continues after the
+   * last letter; it throws after too many interruptions in a row.
    */
   exportLetters(
     filter?: LetterFilter & LetterOrder,
     options?: CallOptions,
   ): AsyncGenerator<ExportedLetter, ExportEnd, undefined>
-  letterCounts(
+  countLetters(
     query?: CountedFilter & Readonly<{ by?: readonly CountedBy[] }>,
     options?: CallOptions,
   ): Promise<LetterCounts>
 
-  /** Up to 1,000, each by itself. Not repeated when the answer is lost: some may be under way. */
-  redriveLetters(ids: readonly string[], options?: RedriveOptions): Promise<SentLetters>
   /**
-   * Rejects when it cannot be sent now. With `edit`, that version is sent: a new one, or by its number one that was sent
-   * before. The original is kept, and is what goes without `edit`.
+   * Redrives up to 1,000 letters and returns a result for each. Not repeated if the answer is lost: some
+   * redrives may be in progress.
+   */
+  redriveLetters(ids: readonly string[], options?: RedriveOptions): Promise<RedriveResults>
+  /**
+   * Rejects if the letter cannot be sent now. `edit` sends an edited version: a new one, or an earlier one by
+   * its number. The original is kept, and is sent if `edit` is omitted.
    */
   redriveLetter(
     id: string,
     options?: RedriveOptions & Readonly<{ edit?: Edit | number }>,
-  ): Promise<SentLetter & Readonly<{ edit: number | null }>>
-  discardLetters(ids: readonly string[], reason: string, options?: CallOptions): Promise<DiscardedLetters>
-  /** Back from the archive. */
-  restoreLetters(ids: readonly string[], options?: CareOptions): Promise<RestoredLetters>
+  ): Promise<RedriveResult & Readonly<{ edit: number | null }>>
+  discardLetters(ids: readonly string[], reason: string, options?: CallOptions): Promise<DiscardResults>
+  /** Moves letters from the archive back to their dead queue. */
+  restoreLetters(ids: readonly string[], options?: AuditedOptions): Promise<RestoreResults>
 
-  archivedLetters(query?: ArchiveFilter & Page, options?: CallOptions): Promise<ArchivePage>
-  archivedLetter(
+  listArchivedLetters(query?: ArchiveFilter & Page, options?: CallOptions): Promise<ArchivePage>
+  getArchivedLetter(
     id: string,
     options?: CallOptions & Readonly<{ payload?: PayloadForm }>,
   ): Promise<LetterDetail>
 
-  groups(
+  listGroups(
     query?: CountedFilter & Page & Readonly<{ include_empty?: boolean }>,
     options?: CallOptions,
   ): Promise<GroupsPage>
-  group(id: number, options?: CallOptions): Promise<LetterGroup & Readonly<{ sample: LetterSummary | null }>>
+  getGroup(
+    id: number,
+    options?: CallOptions,
+  ): Promise<LetterGroup & Readonly<{ sample: LetterSummary | null }>>
 
-  audit(
+  listAudit(
     query?: Readonly<{ target?: string; action?: string; actor?: string }> & Page,
     options?: CallOptions,
   ): Promise<AuditPage>
 }
 
 export function createLetterCalls(call: Caller, lines: LineReader): LetterCalls {
-  const get = async <T>(path: string, query: object, options?: CallOptions): Promise<T> =>
-    (await call({ method: 'GET', path: `/api/v1/${path}${queryOf(query)}`, mayBeDoneTwice: true }, options))
-      .body as T
+  const get = async <T>(path: string, query: object, options?: CallOptions): Promise<T> => {
+    const request = { method: 'GET', path: `/api/v1/${path}${toQueryString(query)}` } as const
+    return (await call({ ...request, isRepeatable: true }, options)).body as T
+  }
   const post = async <T>(
     path: string,
     body: object,
-    mayBeDoneTwice: boolean,
+    isRepeatable: boolean,
     options?: CallOptions,
   ): Promise<T> =>
-    (await call({ method: 'POST', path: `/api/v1/${path}`, body, mayBeDoneTwice }, options)).body as T
-  const at = (id: string | number) => encodeURIComponent(id)
+    (await call({ method: 'POST', path: `/api/v1/${path}`, body, isRepeatable }, options)).body as T
+  const idPath = (id: string | number) => encodeURIComponent(id)
 
   return {
     captureLetters: async (queue, letters, options) => {
-      const isOne = letters.every(({ source_id }) => source_id !== undefined && source_id !== '')
-      return (await post<{ letters: CapturedLetter[] }>('letters', { queue, letters }, isOne, options))
-        .letters
+      const isRepeatable = letters.every(({ source_id }) => source_id !== undefined && source_id !== '')
+      const body = { queue, letters }
+      return (await post<{ letters: CaptureResult[] }>('letters', body, isRepeatable, options)).letters
     },
-    letters: (query = {}, options) => get('letters', query, options),
-    letter: (id, { payload, ...options } = {}) => get(`letters/${at(id)}`, { payload }, options),
+    listLetters: (query = {}, options) => get('letters', query, options),
+    getLetter: (id, { payload, ...options } = {}) => get(`letters/${idPath(id)}`, { payload }, options),
     exportLetters: (filter = {}, options = {}) => exportAll(lines, filter, options),
-    letterCounts: ({ by, ...filter } = {}, options) =>
+    countLetters: ({ by, ...filter } = {}, options) =>
       get('letters/counts', { ...filter, by: by?.join(',') }, options),
 
-    redriveLetters: (ids, { target, isDeadIncluded, reason, ...options } = {}) =>
-      post('letters/redrive', { ids, target, include_dead: isDeadIncluded, reason }, false, options),
-    redriveLetter: (id, { target, isDeadIncluded, reason, edit, ...options } = {}) => {
+    redriveLetters: (ids, { target, includeDead, reason, ...options } = {}) =>
+      post('letters/redrive', { ids, target, include_dead: includeDead, reason }, false, options),
+    redriveLetter: (id, { target, includeDead, reason, edit, ...options } = {}) => {
       const wireEdit = typeof edit === 'object' ? toWireEdit(edit) : edit
-      const body = { target, include_dead: isDeadIncluded, reason, edit: wireEdit }
-      return post(`letters/${at(id)}/redrive`, body, false, options)
+      const body = { target, include_dead: includeDead, reason, edit: wireEdit }
+      return post(`letters/${idPath(id)}/redrive`, body, false, options)
     },
     discardLetters: (ids, reason, options) => post('letters/discard', { ids, reason }, true, options),
     restoreLetters: (ids, { reason, ...options } = {}) =>
       post('archive/restore', { ids, reason }, true, options),
 
-    archivedLetters: (query = {}, options) => get('archive', query, options),
-    archivedLetter: (id, { payload, ...options } = {}) => get(`archive/${at(id)}`, { payload }, options),
-    groups: (query = {}, options) => get('groups', query, options),
-    group: (id, options) => get(`groups/${at(id)}`, {}, options),
-    audit: (query = {}, options) => get('audit', query, options),
+    listArchivedLetters: (query = {}, options) => get('archive', query, options),
+    getArchivedLetter: (id, { payload, ...options } = {}) =>
+      get(`archive/${idPath(id)}`, { payload }, options),
+    listGroups: (query = {}, options) => get('groups', query, options),
+    getGroup: (id, options) => get(`groups/${idPath(id)}`, {}, options),
+    listAudit: (query = {}, options) => get('audit', query, options),
   }
 }
+
+/** Totals over all tries of an export. `cursor` continues after the last letter that was yielded. */
+type ExportProgress = { cursor: string | undefined; letters: number; looked: number }
 
 async function* exportAll(
   lines: LineReader,
   filter: LetterFilter & LetterOrder,
   options: CallOptions,
 ): AsyncGenerator<ExportedLetter, ExportEnd, undefined> {
-  let cursor: string | undefined
-  let letters = 0
-  let looked = 0
+  const progress: ExportProgress = { cursor: undefined, letters: 0, looked: 0 }
   for (let tries = 1; ; tries++) {
-    let given = 0
+    const lettersBefore = progress.letters
     try {
-      const request = { path: `/api/v1/letters/export${queryOf({ ...filter, cursor })}` }
-      for await (const line of lines.open(request, options)) {
-        const read = JSON.parse(line) as ExportedLetter | { end: ExportEnd }
-        if (!('end' in read)) {
-          given++
-          cursor = read.cursor
-          yield read
-          continue
-        }
-        const { end } = read
-        looked += end.looked - given
-        if (end.is_complete) return { ...end, letters: letters + given, looked: looked + given }
-        cursor = end.next_cursor ?? cursor
-        throw new StreamCut({ facts: { ...factsOf(end), status: 0 }, fate: 'not-done', retryAfterMs: 0 })
-      }
-      throw cutInTheMiddle()
+      return yield* exportOnce(lines, filter, options, progress)
     } catch (error) {
-      // Of a letter that does not say where it stands nobody can tell what comes after: it would be given again.
-      if (given > 0 && cursor === undefined && error instanceof StreamCut) {
+      const hasProgress = progress.letters > lettersBefore
+      // Without a cursor the export could only start again, and would yield the same letters twice.
+      if (hasProgress && progress.cursor === undefined && error instanceof StreamInterrupted) {
         throw new RedriveError({ ...error.failed.facts, isRetryable: true })
       }
-      letters += given
-      looked += given
-      if (given > 0) tries = 1
-      await lines.restOrFail(error, tries, options)
+      if (hasProgress) tries = 1
+      await lines.waitBeforeRetry(error, tries, options)
     }
   }
 }
 
-function factsOf({ error }: ExportEnd): Readonly<{ code: string; message: string; hint: string }> {
-  const { code = 'UNKNOWN', message = 'the export is not complete' } = error ?? {}
-  return { code, message, hint: 'Export again; what was exported so far is right, but not all.' }
+/** Throws StreamInterrupted if the stream ends before the export is complete. */
+async function* exportOnce(
+  lines: LineReader,
+  filter: LetterFilter & LetterOrder,
+  options: CallOptions,
+  progress: ExportProgress,
+): AsyncGenerator<ExportedLetter, ExportEnd, undefined> {
+  const query = toQueryString({ ...filter, cursor: progress.cursor })
+  let letters = 0
+  for await (const line of lines.open({ path: `/api/v1/letters/export${query}` }, options)) {
+    const entry = JSON.parse(line) as ExportedLetter | { end: ExportEnd }
+    if ('end' in entry) return finishExport(entry.end, letters, progress)
+    letters++
+    progress.letters++
+    progress.looked++
+    progress.cursor = entry.cursor
+    yield entry
+  }
+  const message = 'the export ended before its last line'
+  throw interrupted({ code: 'CONNECTION_LOST', message }, 'lost')
 }
 
-function cutInTheMiddle(): StreamCut {
-  const facts = {
-    code: 'CONNECTION_LOST',
-    status: 0,
-    message: 'the export ended before its last line',
-    hint: 'Export again; what was exported so far is right, but not all.',
-  }
-  return new StreamCut({ facts, fate: 'lost', retryAfterMs: 0 })
+/** `letters` were yielded since the stream was opened. */
+function finishExport(end: ExportEnd, letters: number, progress: ExportProgress): ExportEnd {
+  progress.looked += end.looked - letters
+  if (end.is_complete) return { ...end, letters: progress.letters, looked: progress.looked }
+  progress.cursor = end.next_cursor ?? progress.cursor
+  throw interrupted(end.error ?? { code: 'UNKNOWN', message: 'the export is not complete' }, 'not-done')
+}
+
+function interrupted(
+  { code, message }: Readonly<{ code: string; message: string }>,
+  kind: FailureKind,
+): StreamInterrupted {
+  const hint = 'Export again. The letters exported so far are valid, but not complete.'
+  return new StreamInterrupted({ facts: { code, message, hint, status: 0 }, kind, retryAfterMs: 0 })
 }
 
 function toWireEdit({ payload, key, headers }: Edit): object {
   return {
-    ...(payload !== undefined && wireBytes('payload', payload)),
-    ...(key !== undefined && (key === null ? { key } : wireBytes('key', key))),
+    ...(payload !== undefined && toWireBytes('payload', payload)),
+    ...(key !== undefined && (key === null ? { key } : toWireBytes('key', key))),
     ...(headers !== undefined && {
-      headers: headers.map(([name, value]) => ({ name, ...(value !== null && wireBytes('value', value)) })),
+      headers: headers.map(([name, value]) => ({ name, ...(value !== null && toWireBytes('value', value)) })),
     }),
   }
 }
 
-function wireBytes(name: string, bytes: Payload): object {
+function toWireBytes(name: string, bytes: Payload): object {
   return typeof bytes === 'string' ? { [name]: bytes } : { [`${name}_base64`]: toBase64(bytes) }
 }

@@ -1,10 +1,13 @@
-/** Dead letters, groups, campaigns and the audit log as `/api/v1` writes them: see docs/letters-api.md and `/docs`. */
+/**
+ * The JSON of `/api/v1` for dead letters, groups, campaigns and the audit log: see docs/letters-api.md and
+ * `/docs`. `server/test/wire-types.ts` asserts at compile time that these types equal the server's schemas.
+ */
 
 export type LetterStatus = 'PENDING' | 'RETRYING' | 'RESOLVED' | 'DEAD' | 'DISCARDED'
 type OriginKind = 'queue' | 'webhook' | 'kafka' | 'http'
 type OneOrMore<T> = T | readonly T[]
 
-/** What the counts can tell. All that is given must hold; of several values any. */
+/** Conditions for counts, which are exact. A letter must match every given field, and one value of a list. */
 export type CountedFilter = Readonly<{
   queue?: OneOrMore<string>
   class?: OneOrMore<string>
@@ -18,7 +21,7 @@ export type CountedFilter = Readonly<{
   retry_count_max?: number
 }>
 
-/** Which letters are meant. Times are RFC 3339, both ends included. */
+/** Selects letters. Times are RFC 3339; ranges include both ends. */
 export type LetterFilter = CountedFilter &
   Readonly<{
     died_from?: string
@@ -27,10 +30,10 @@ export type LetterFilter = CountedFilter &
     updated_until?: string
     last_failed_from?: string
     last_failed_until?: string
-    /** As text. */
+    /** The key as text. */
     key?: string
     key_base64?: string
-    /** In the error message, whatever the case. */
+    /** Part of the error message; upper and lower case match. */
     text?: string
     /** `name`, or `name=value`. */
     header?: string
@@ -40,7 +43,7 @@ export type LetterFilter = CountedFilter &
 
 export type LetterOrder = Readonly<{ order_by?: 'died_at' | 'updated_at'; order?: 'asc' | 'desc' }>
 export type Page = Readonly<{
-  /** `next_cursor` of the page before. */
+  /** `next_cursor` of the previous page. */
   cursor?: string
   limit?: number
 }>
@@ -73,9 +76,9 @@ type LetterFields = Readonly<{
   source_id: string | null
   origin: LetterOrigin | null
   group_id: number | null
-  /** How many redrives came back. */
+  /** Number of redrives after which the letter died again. */
   retry_count: number
-  /** How often it was sent back, whatever became of it. */
+  /** Number of redrives, regardless of their outcome. */
   requeue_count: number
   created_at: string | null
   died_at: string | null
@@ -84,7 +87,7 @@ type LetterFields = Readonly<{
   last_redrive_at: string | null
   next_redrive_at: string | null
   discard_reason: string
-  /** As the item had them; empty for none. */
+  /** `kind`, `encoding` and `reference` of the item; empty if it had none. */
   kind: string
   encoding: string
   reference: string
@@ -103,9 +106,9 @@ export type LettersPage = Readonly<{
   letters: readonly LetterSummary[]
   next_cursor: string | null
   looked: number
-  /** False: the search took too long to fill the page. Go on with `next_cursor`. */
+  /** False: the search ran out of time before the page was full. Continue with `next_cursor`. */
   is_complete: boolean
-  /** Null when only a search could tell. */
+  /** Null if the filter cannot be answered by the counts. */
   total: number | null
 }>
 
@@ -115,7 +118,7 @@ export type LetterPayload = Readonly<{
   bytes: number
   form: Exclude<PayloadForm, 'auto'>
   value: unknown
-  /** Why it is not in the form that was asked for. */
+  /** Why the payload is not in the requested form. */
   problem: string | null
 }>
 
@@ -126,7 +129,7 @@ export type LetterRedrive = Readonly<{
   campaign: Readonly<{ id: string; name: string; place: number }> | null
   target: Readonly<{ kind: OriginKind; name: string; partition: number | null; id: string }>
   edit: number | null
-  /** Null while it is under way. */
+  /** Null while the redrive is in progress. */
   outcome: 'resolved' | 'failed' | 'unknown' | null
   ended_at: string | null
 }>
@@ -157,21 +160,24 @@ export type AuditPage = Readonly<{
   is_complete: boolean
 }>
 
-/** One letter, whole. */
+/** One letter with all its fields. */
 export type LetterDetail = LetterFields &
   Readonly<{
     archived_at: string | null
     payload: LetterPayload
     headers: readonly LetterHeader[]
-    /** Newest first: why it is dead, and up to 100 before. */
+    /** Newest first: the current failure and up to 100 earlier ones. */
     failures: readonly (LetterFailure & Readonly<{ stack: string }>)[]
-    /** Newest first: the last 100. */
+    /** The last 100 redrives, newest first. */
     redrives: readonly LetterRedrive[]
     edits: readonly LetterEdit[]
     audit: readonly AuditEntry[]
   }>
 
-/** A line of an export. Of payload and payload_base64 one is null: text where it is text. */
+/**
+ * A line of an export. `payload` is set if the payload is text, `payload_base64` otherwise; the other is
+ * null.
+ */
 export type ExportedLetter = LetterFields &
   Readonly<{
     payload: string | null
@@ -179,7 +185,7 @@ export type ExportedLetter = LetterFields &
     headers: readonly LetterHeader[]
     failures: LetterDetail['failures']
     redrives: readonly LetterRedrive[]
-    /** Goes on after this letter. */
+    /** Continues the export after this letter. */
     cursor: string
   }>
 export type ExportEnd = Readonly<{
@@ -190,21 +196,21 @@ export type ExportEnd = Readonly<{
   error: Readonly<{ code: string; message: string }> | null
 }>
 
-/** What a worker says of what it could not process. Bytes are text, `{ base64 }`, or any JSON. */
+/** A message that a worker could not process. Bytes are text, `{ base64 }`, or any JSON value. */
 export type Envelope = Readonly<{
-  /** What it is elsewhere: the same one in the same dead queue is one letter, however often it is sent. */
+  /** Identifies the message at its source. Envelopes with the same id in one dead queue become one letter. */
   source_id?: string
   original_topic?: string
   original_queue?: string
   original_partition?: number
   original_offset?: number | string
-  /** Its id there, where it has no offset. */
+  /** The id at the source, for messages without an offset. */
   original_id?: string
-  /** When it was made there: RFC 3339, or milliseconds since 1970. Like all times here. */
+  /** When the source created the message. Like all times here: RFC 3339, or milliseconds since 1970. */
   original_timestamp?: string | number
   /** The cluster of its topic. */
   cluster?: string
-  /** A text, `{base64}`, or any JSON, which is kept as it is written. */
+  /** Text, `{base64}`, or any JSON value, which is stored as written. */
   original_key?: unknown
   original_value?: unknown
   original_key_encoding?: 'text' | 'json' | 'base64'
@@ -213,7 +219,7 @@ export type Envelope = Readonly<{
     | Readonly<Record<string, unknown>>
     | readonly (readonly [string, unknown])[]
     | readonly Readonly<{ name: string; value: unknown }>[]
-  /** A text alone is the message. */
+  /** A string is used as the message. */
   error_details?:
     | string
     | Readonly<{ exception_class?: string; message?: string; stack_trace?: string; code?: string }>
@@ -223,38 +229,44 @@ export type Envelope = Readonly<{
   consumer_group?: string
   first_failure_at?: string | number
   last_failure_at?: string | number
-  /** When it became a dead letter; now, unless told. */
+  /** When the message became a dead letter. Default: now. */
   dead_lettered_at?: string | number
-  /** Failures before this one in any order, each like the envelope's own, with `failed_at`. The newest 100 are kept. */
+  /**
+   * Earlier failures in any order, each with the envelope's failure fields and `failed_at`. The newest 100
+   * are kept.
+   */
   history?: readonly unknown[]
 }>
-/** `problems`: what of its envelope could not be read, or not be kept as it was sent. */
-export type CapturedLetter = Readonly<{ id: string; is_new: boolean; problems: readonly string[] }>
+/** `problems` lists the parts of the envelope that could not be read, or not be stored as sent. */
+export type CaptureResult = Readonly<{ id: string; is_new: boolean; problems: readonly string[] }>
 
-export type SentLetter = Readonly<{
+export type RedriveResult = Readonly<{
   id: string
   is_started: boolean
-  /** Why not, as a code: missing, archived, redriving, leased, resolved, discarded, dead, exhausted, no-target, dead-target. */
+  /**
+   * Why the redrive did not start: missing, archived, redriving, leased, resolved, discarded, dead,
+   * exhausted, no-target or dead-target.
+   */
   why: string | null
   message: string | null
   number: number | null
   target: Readonly<{ queue: string; partition: number; id: string }> | null
 }>
-export type SentLetters = Readonly<{ letters: readonly SentLetter[]; started: number; refused: number }>
+export type RedriveResults = Readonly<{ letters: readonly RedriveResult[]; started: number; refused: number }>
 
-export type ChangedLetter = Readonly<{
+export type LetterChangeResult = Readonly<{
   id: string
   is_done: boolean
   why: string | null
   message: string | null
 }>
-export type DiscardedLetters = Readonly<{
-  letters: readonly ChangedLetter[]
+export type DiscardResults = Readonly<{
+  letters: readonly LetterChangeResult[]
   discarded: number
   refused: number
 }>
-export type RestoredLetters = Readonly<{
-  letters: readonly ChangedLetter[]
+export type RestoreResults = Readonly<{
+  letters: readonly LetterChangeResult[]
   restored: number
   refused: number
 }>
@@ -267,7 +279,7 @@ export type ArchivePage = Readonly<{
   letters: readonly (LetterSummary & Readonly<{ archived_at: string }>)[]
   next_cursor: string | null
   looked: number
-  /** False: the search took too long to fill the page. Go on with `next_cursor`. */
+  /** False: the search ran out of time before the page was full. Continue with `next_cursor`. */
   is_complete: boolean
 }>
 
@@ -290,7 +302,7 @@ export type LetterCounts = Readonly<{
       }
   >[]
   total: number
-  /** Only as false: error classes are too many to be told apart. */
+  /** Present only as false: there are too many error classes to count each of them. */
   is_exact?: boolean
 }>
 
@@ -304,23 +316,25 @@ export type LetterGroup = Readonly<{
   slug: string
   error_class: string
   first_seen_at: string
-  /** When it last got a letter: one that died then, or failed again. */
+  /** When a letter last joined the group or failed again. */
   last_seen_at: string
   sample_id: string | null
   count: number
   statuses: Readonly<Record<LetterStatus, number>>
-  /** Letters that it got per hour, 24 of them, the present one last. */
+  /** Letters per hour over 24 hours, the current hour last. */
   trend: Readonly<{ from: string; counts: readonly number[] }>
 }>
 export type GroupsPage = Readonly<{ groups: readonly LetterGroup[]; next_cursor: string | null }>
 
-/** One of `ids`, `filter` with at least one condition, and `all`: every letter of every dead queue. */
+/**
+ * Exactly one of `ids`, `filter` with at least one condition, and `all` (every letter of every dead queue).
+ */
 export type CampaignSelection = Readonly<{
   action: 'redrive' | 'discard'
   ids?: readonly string[]
   filter?: LetterFilter
   all?: boolean
-  /** A queue, instead of where each came from. */
+  /** The queue to send to, instead of each letter's origin. */
   target?: string
   include_dead?: boolean
 }>
@@ -329,12 +343,12 @@ export type NewCampaign = CampaignSelection &
   Readonly<{
     name: string
     reason: string
-    /** So many first; the rest follows when they ended well. */
+    /** Sends this number of letters first. The others follow if these succeed. */
     canary_count?: number
   }>
 export type CampaignPace = Readonly<{
   rate_per_second?: number
-  /** The rate grows to that over this time, such as `5m`. */
+  /** The rate grows to `rate_per_second` over this time, such as `5m`. */
   ramp?: string
   halt_ratio?: number
   halt_min?: number
@@ -365,9 +379,9 @@ export type Campaign = Readonly<{
   action: 'redrive' | 'discard'
   state: 'freezing' | 'canary' | 'running' | 'paused' | 'halted' | 'cancelled' | 'done'
   state_reason: string
-  /** Nothing will change any more. */
+  /** The campaign will not change any more. */
   is_ended: boolean
-  /** The first of the ids that it was given; all of them are its letters. */
+  /** The first of the given ids; `listCampaignLetters` returns all of them. Null if a filter was given. */
   ids: readonly string[] | null
   filter: LetterFilter | null
   target: string | null

@@ -1,23 +1,34 @@
 /**
- * Answers that go on for long, read line by line as they come: exports and events. They only ask, so a stream that is
- * cut may be opened again.
+ * Reads long answers (exports and events) line by line as they arrive. Streams only read data, so an
+ * interrupted stream can safely be opened again.
  */
 import { backoffMs } from './backoff.ts'
-import { type CallerParts, type CallOptions, headersOf } from './caller.ts'
-import { type Clock, rest } from './clock.ts'
-import { errorOf, type FailedCall, failedAnswer, failedConnection, failedInTime } from './failed-call.ts'
+import { buildHeaders, type CallerParts, type CallOptions, parseJson } from './caller.ts'
+import { type Clock, sleep } from './clock.ts'
+import {
+  describeFailedAnswer,
+  describeFailedConnection,
+  describeTimeout,
+  type FailedCall,
+  toError,
+} from './failed-call.ts'
 
 export type LinesRequest = Readonly<{ path: string; headers?: Readonly<Record<string, string>> }>
 
-/** Rejects with a RedriveError when the server refuses; a cut is repeated like any call that may be done twice. */
 export interface LineReader {
+  /**
+   * Throws StreamInterrupted if opening the stream again can help, and a RedriveError if the server refuses.
+   */
   open(request: LinesRequest, options: CallOptions): AsyncGenerator<string, void, undefined>
-  /** Rests before the next try after a cut; throws when there were too many in a row. `tries` counts from 1. */
-  restOrFail(cut: unknown, tries: number, options: CallOptions): Promise<void>
+  /**
+   * Waits before the next try. Rethrows any error other than StreamInterrupted, and fails after `retriesMax`
+   * interruptions in a row. `tries` counts from 1.
+   */
+  waitBeforeRetry(error: unknown, tries: number, options: CallOptions): Promise<void>
 }
 
-/** The stream failed in a way that another try may mend. */
-export class StreamCut extends Error {
+/** The stream failed, and opening it again can succeed. */
+export class StreamInterrupted extends Error {
   readonly failed: FailedCall
 
   constructor(failed: FailedCall) {
@@ -29,14 +40,12 @@ export class StreamCut extends Error {
 export function createLineReader(parts: CallerParts): LineReader {
   return {
     open: (request, options) => readLines(parts, request, options),
-    restOrFail: async (cut, tries, { signal, retriesMax = parts.retriesMax }) => {
-      if (!(cut instanceof StreamCut)) throw cut
-      if (tries > retriesMax) throw errorOf(cut.failed, { isRetryable: true, isOutcomeUnknown: false })
-      await rest(
-        parts.clock,
-        Math.max(backoffMs(parts.backoff, tries, parts.random), cut.failed.retryAfterMs),
-        signal,
-      )
+    waitBeforeRetry: async (error, tries, { signal, retriesMax = parts.retriesMax }) => {
+      if (!(error instanceof StreamInterrupted)) throw error
+      const { failed } = error
+      if (tries > retriesMax) throw toError(failed, { isRetryable: true, isOutcomeUnknown: false })
+      const delayMs = backoffMs(parts.backoff, tries, parts.random)
+      await sleep(parts.clock, Math.max(delayMs, failed.retryAfterMs), signal)
     },
   }
 }
@@ -47,50 +56,53 @@ async function* readLines(
   { signal, answerMsMax = parts.answerMsMax }: CallOptions,
 ): AsyncGenerator<string, void, undefined> {
   signal?.throwIfAborted()
-  const ending = new AbortController()
-  const onAbort = (): void => ending.abort(signal?.reason)
+  const controller = new AbortController()
+  const onAbort = (): void => controller.abort(signal?.reason)
   signal?.addEventListener('abort', onAbort, { once: true })
   try {
-    const answer = await within(parts.clock, answerMsMax, ending, () =>
+    const answer = await withTimeout(parts.clock, answerMsMax, controller, () =>
       parts.fetch(parts.base + request.path, {
-        headers: headersOf({ method: 'GET', mayBeDoneTwice: true, ...request }, parts.apiKey),
-        signal: ending.signal,
+        headers: buildHeaders({ method: 'GET', isRepeatable: true, ...request }, parts.apiKey),
+        signal: controller.signal,
       }),
     )
     if (answer.status === 204) return
     if (answer.status !== 200 || answer.body === null) {
-      const failed = failedAnswer(answer.status, parse(await answer.text()), answer.headers)
-      if (failed.fate !== 'refused') throw new StreamCut(failed)
-      throw errorOf(failed, { isRetryable: false, isOutcomeUnknown: false })
+      const failed = describeFailedAnswer(answer.status, parseJson(await answer.text()), answer.headers)
+      if (failed.kind !== 'refused') throw new StreamInterrupted(failed)
+      throw toError(failed, { isRetryable: false, isOutcomeUnknown: false })
     }
-    yield* linesOf(answer.body.getReader(), (read) => within(parts.clock, answerMsMax, ending, read))
+    yield* splitLines(answer.body.getReader(), (read) =>
+      withTimeout(parts.clock, answerMsMax, controller, read),
+    )
   } catch (error) {
     if (signal?.aborted) throw signal.reason
-    if (error instanceof StreamCut || (error instanceof Error && error.name === 'RedriveError')) throw error
-    throw new StreamCut(failedConnection(error))
+    if (error instanceof StreamInterrupted || (error instanceof Error && error.name === 'RedriveError'))
+      throw error
+    throw new StreamInterrupted(describeFailedConnection(error))
   } finally {
     signal?.removeEventListener('abort', onAbort)
-    // Also when the caller just leaves its loop: the server then stops as well.
-    ending.abort()
+    // Also ends the request if the caller leaves its loop early, so that the server stops sending.
+    controller.abort()
   }
 }
 
-/** Silence longer than that is a cut: events have a heartbeat, and an export always has something to say. */
-async function within<T>(
+/** A silent stream counts as interrupted: events have a heartbeat, and an export sends continuously. */
+async function withTimeout<T>(
   clock: Clock,
   ms: number,
-  ending: AbortController,
+  controller: AbortController,
   work: () => Promise<T>,
 ): Promise<T> {
-  let isTooLate = false
+  let isTimedOut = false
   const timer = clock.setTimer(() => {
-    isTooLate = true
-    ending.abort()
+    isTimedOut = true
+    controller.abort()
   }, ms)
   try {
     return await work()
   } catch (error) {
-    throw isTooLate ? new StreamCut(failedInTime(ms)) : error
+    throw isTimedOut ? new StreamInterrupted(describeTimeout(ms)) : error
   } finally {
     clock.clearTimer(timer)
   }
@@ -98,15 +110,15 @@ async function within<T>(
 
 type Chunk = Readonly<{ done: boolean; value?: Uint8Array | undefined }>
 
-async function* linesOf(
+async function* splitLines(
   reader: Readonly<{ read(): Promise<Chunk> }>,
-  bounded: (read: () => Promise<Chunk>) => Promise<Chunk>,
+  readWithTimeout: (read: () => Promise<Chunk>) => Promise<Chunk>,
 ): AsyncGenerator<string, void, undefined> {
   const decoder = new TextDecoder()
-  // Parts of one line are kept apart until it ends: adding a long one up piece by piece would take its square.
+  // Join the pieces of a line once, at its end: appending each piece to a string takes quadratic time.
   let parts: string[] = []
   for (;;) {
-    const { done, value } = await bounded(() => reader.read())
+    const { done, value } = await readWithTimeout(() => reader.read())
     if (done) return
     const pieces = decoder.decode(value, { stream: true }).split('\n')
     for (const [index, piece] of pieces.entries()) {
@@ -115,14 +127,5 @@ async function* linesOf(
       yield parts.join('')
       parts = []
     }
-  }
-}
-
-function parse(text: string): unknown {
-  try {
-    return JSON.parse(text)
-  } catch {
-    // Not ours, whatever it is: the status tells what that means.
-    return undefined
   }
 }

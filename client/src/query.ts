@@ -1,9 +1,11 @@
-/** The query of a URL, with its question mark. Lists are repeated names; what is undefined is left out. */
-export function queryOf(values: object): string {
+/**
+ * Builds a URL query including its question mark. A list repeats its name; undefined and null are omitted.
+ */
+export function toQueryString(values: object): string {
   const query = new URLSearchParams()
   for (const [name, value] of Object.entries(values)) {
-    for (const one of Array.isArray(value) ? value : [value]) {
-      if (one !== undefined && one !== null) query.append(name, String(one))
+    for (const element of Array.isArray(value) ? value : [value]) {
+      if (element !== undefined && element !== null) query.append(name, String(element))
     }
   }
   const text = query.toString()

@@ -1,4 +1,4 @@
-/** The body of every answer of the Queue API that is not a success. */
+/** The body of every error answer of the Queue API. */
 export type QueueErrorBody = Readonly<{ code: number; code_text?: string; message?: string }>
 
 export type QueueErrorMeaning = Readonly<{ code: string; hint: string; itemId: string | null }>
@@ -6,10 +6,10 @@ export type QueueErrorMeaning = Readonly<{ code: string; hint: string; itemId: s
 const itemIdForm = /'([0-9A-Za-z]{27})'/
 
 /**
- * The Queue API has no codes of its own, but its messages are fixed: the first that fits tells the code
- * under which docs/errors.md has the same error.
+ * The Queue API sends no error codes, but its messages are fixed. The first matching pattern gives the code
+ * of the same error in docs/errors.md.
  */
-const meanings: readonly Readonly<{ form: RegExp; code: string; hint: string }>[] = [
+const errorsByMessage: readonly Readonly<{ form: RegExp; code: string; hint: string }>[] = [
   {
     form: /^queue does not exist/,
     code: 'QUEUE_NOT_FOUND',
@@ -87,9 +87,9 @@ const meanings: readonly Readonly<{ form: RegExp; code: string; hint: string }>[
   },
 ]
 
-const byStatus: Readonly<Record<number, Readonly<{ code: string; hint: string }>>> = {
+const errorsByStatus: Readonly<Record<number, Readonly<{ code: string; hint: string }>>> = {
   401: { code: 'UNAUTHORIZED', hint: 'Check the API key.' },
-  403: { code: 'FORBIDDEN', hint: 'Ask whoever manages access for a role with this permission.' },
+  403: { code: 'FORBIDDEN', hint: 'Ask an administrator for a role with this permission.' },
   454: { code: 'RETRY_REQUEST', hint: 'Repeat the request.' },
   455: {
     code: 'CONTENT_UNREADABLE',
@@ -106,8 +106,8 @@ export function isQueueErrorBody(body: unknown): body is QueueErrorBody {
   return typeof body === 'object' && body !== null && 'code' in body && typeof body.code === 'number'
 }
 
-export function meaningOf(status: number, message: string): QueueErrorMeaning {
-  const found = meanings.find(({ form }) => form.test(message)) ?? byStatus[status]
+export function identifyQueueError(status: number, message: string): QueueErrorMeaning {
+  const found = errorsByMessage.find(({ form }) => form.test(message)) ?? errorsByStatus[status]
   const { code = 'BAD_REQUEST', hint = 'Correct the request as the message describes, then send it again.' } =
     found ?? {}
   return { code, hint, itemId: code.startsWith('ITEM_') ? (itemIdForm.exec(message)?.[1] ?? null) : null }

@@ -1,9 +1,9 @@
 export type QueueStats = Readonly<{
   name: string
-  /** Requests that wait to be done. */
+  /** Requests that wait for execution. */
   produceWaiting: number
   completeWaiting: number
-  /** Leases that wait for items. */
+  /** Lease calls that wait for items. */
   leaseWaiting: number
   inFlight: number
   partitions: readonly PartitionStats[]
@@ -11,11 +11,11 @@ export type QueueStats = Readonly<{
 
 export type PartitionStats = Readonly<{
   partition: number
-  /** Leased ones included, scheduled ones not. */
+  /** Waiting and leased items, without scheduled items. */
   total: number
   leased: number
   scheduled: number
-  /** 0: healthy. */
+  /** 0 for a healthy partition. */
   failures: number
   /** Durations as text, such as `1m30s`. */
   averageAge: string

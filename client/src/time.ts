@@ -1,10 +1,10 @@
 /**
- * Times go in as a Date or as RFC 3339 text, and come out as the text that the server wrote: a Date
- * would lose the microseconds. `new Date(text)` reads all of them.
+ * The client accepts times as a Date or as RFC 3339 text, and returns them as the server's text, because a
+ * Date would lose the microseconds. `new Date(text)` parses every returned time.
  */
 export type Time = Date | string
 
-/** 0001-01-01T00:00:00Z stands where there is no time. */
+/** The Queue API writes 0001-01-01T00:00:00Z for a missing time. */
 const zeroTime = /^0001-01-01T00:00:00(\.0+)?Z$/
 
 export function toWireTime(time: Time): string {
@@ -15,18 +15,18 @@ export function fromWireTime(text: string | undefined): string | null {
   return text === undefined || text === '' || zeroTime.test(text) ? null : text
 }
 
-/** As text that the server reads as a duration. */
+/** Formats milliseconds as a duration that the server can parse. */
 export function toWireDuration(ms: number): string {
   return `${Math.round(ms)}ms`
 }
 
 /**
- * How long until a time of the server's, by the server's clock: a machine whose own clock is wrong must
- * not give leases up, or hold on to them. The Date of the answer has whole seconds only, so while our
- * clock agrees with it we believe ours. Browsers may hide it; then we believe ours as well.
+ * Milliseconds until `serverTime`, measured by the server's clock: a client whose own clock is wrong would
+ * otherwise drop valid leases or keep ended ones. The Date header has a resolution of one second, so the
+ * local clock is used as long as it agrees with the header, and also if a browser hides the header.
  */
 export function msUntil(serverTime: string, answerDate: string | null, nowMs: number): number {
   const dateMs = answerDate === null ? Number.NaN : Date.parse(answerDate)
-  const isOurClockRight = Number.isNaN(dateMs) || (nowMs > dateMs - 250 && nowMs < dateMs + 1_250)
-  return Date.parse(serverTime) - (isOurClockRight ? nowMs : dateMs + 500)
+  const isLocalClockRight = Number.isNaN(dateMs) || (nowMs > dateMs - 250 && nowMs < dateMs + 1_250)
+  return Date.parse(serverTime) - (isLocalClockRight ? nowMs : dateMs + 500)
 }

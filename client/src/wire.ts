@@ -1,4 +1,4 @@
-/** What the server says about itself: `GET /api/v1/info`. */
+/** `GET /api/v1/info`. */
 export type ServerInfo = Readonly<{
   name: 'redrive'
   version: string
@@ -31,7 +31,7 @@ export type HealthCheck = Readonly<{
   output?: string
 }>
 
-/** The body of every answer of `/api/v1` that is not a success. */
+/** The body of every error answer of `/api/v1`. */
 export type ErrorBody = Readonly<{
   error: Readonly<{
     code: string
@@ -47,7 +47,7 @@ export type RetryView = Readonly<{
   kind: 'fixed' | 'list' | 'exponential'
   /** fixed: the one delay; list: one per attempt; exponential: the first and the longest. */
   delays: readonly string[]
-  /** 0.2 spreads each delay by 20 % to both sides. */
+  /** 0.2 randomises each delay by up to 20 % in both directions. */
   jitter: number
 }>
 
@@ -80,21 +80,24 @@ export type QueueView = Readonly<{
   >
 }>
 
-/** What of a queue's policy is to change. */
+/** The settings of a queue's policy that change; omitted settings stay. */
 export type PolicyChange = Readonly<{
   lease?: string
   expire?: string
-  /** 0: no bound. Reached, an item whose lease ends by itself is dead; exceeded, one that is given back too. */
+  /**
+   * 0: no limit. An item becomes dead if its lease ends and its attempts have reached the limit, or if it is
+   * retried and its attempts exceed the limit.
+   */
   attempts_max?: number
   dead_queue?: string | null
-  /** Without a dead queue: delete what dies, or keep it as dead in place. */
+  /** For a queue without a dead queue: delete items that die, or keep them in the queue as dead. */
   on_dead?: 'delete' | 'keep'
   retry?: Omit<RetryView, 'jitter'> & Readonly<{ jitter?: number }>
   /** How long completed items are kept. */
   keep_done?: string
-  /** Of a dead queue: how alerts and retention treat its letters. */
+  /** For a dead queue: how alerts and retention treat its letters. */
   letter_class?: string
-  /** Of a dead queue: whether its letters go back by themselves. What is left out has its default. */
+  /** For a dead queue: whether its letters are redriven automatically. Omitted fields stay. */
   redrive?: Readonly<{
     mode?: 'manual' | 'auto'
     redrives_max?: number
@@ -106,6 +109,6 @@ export type PolicyChange = Readonly<{
 /** `GET /api/v1/queues`. */
 export type QueuesPage = Readonly<{
   queues: readonly QueueView[]
-  /** What to give as `after` for the next page; null on the last one. */
+  /** Pass it as `after` to get the next page; null on the last page. */
   next: string | null
 }>

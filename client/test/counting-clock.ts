@@ -1,7 +1,7 @@
 import { type Clock, systemClock } from '../src/clock.ts'
 
-/** The system's clock, which also knows how many timers are set. */
-export function countingClock(): { clock: Clock; timers: () => number } {
+/** The system clock, extended by a count of the timers that are set. */
+export function createCountingClock(): { clock: Clock; timers: () => number } {
   const set = new Set<unknown>()
   const clock: Clock = {
     ...systemClock,

@@ -1,13 +1,13 @@
 import type { Clock } from '../src/clock.ts'
 
-/** A clock that stands still until a test moves it. */
+/** A clock that only advances when a test calls `advance`. */
 export class ManualClock implements Clock {
   #nowMs = Date.parse('2026-01-01T00:00:00Z')
   readonly #startMs = this.#nowMs
   readonly #timers = new Map<number, { run: () => void; atMs: number }>()
   #lastTimer = 0
 
-  /** How many timers are set. */
+  /** The number of timers that are set. */
   get timers(): number {
     return this.#timers.size
   }
@@ -29,10 +29,13 @@ export class ManualClock implements Clock {
     this.#timers.delete(timer as number)
   }
 
-  /** Lets what waits for nothing but its turn go on, then fires what is due, one after the other. */
+  /**
+   * Runs the timers that become due within `ms` in order, and pending promise callbacks before and after
+   * each.
+   */
   async advance(ms: number): Promise<void> {
     const untilMs = this.#nowMs + ms
-    await settled()
+    await runPendingCallbacks()
     for (;;) {
       const next = [...this.#timers].filter(([, { atMs }]) => atMs <= untilMs).toSorted(byTime)[0]
       if (next === undefined) break
@@ -40,7 +43,7 @@ export class ManualClock implements Clock {
       this.#timers.delete(id)
       this.#nowMs = Math.max(this.#nowMs, atMs)
       run()
-      await settled()
+      await runPendingCallbacks()
     }
     this.#nowMs = untilMs
   }
@@ -53,6 +56,6 @@ function byTime(
   return aMs - bMs || a - b
 }
 
-async function settled(): Promise<void> {
-  for (let turn = 0; turn < 5; turn++) await new Promise((resolve) => setImmediate(resolve))
+async function runPendingCallbacks(): Promise<void> {
+  for (let round = 0; round < 5; round++) await new Promise((resolve) => setImmediate(resolve))
 }

@@ -33,7 +33,7 @@ export function useServerStatus(client: Client): ServerStatus {
 
 async function askServer(client: Client, signal: AbortSignal): Promise<ServerStatus> {
   try {
-    const [info, health] = await Promise.all([client.info({ signal }), client.health({ signal })])
+    const [info, health] = await Promise.all([client.getInfo({ signal }), client.getHealth({ signal })])
     return { kind: 'answered', info, health }
   } catch (error) {
     return { kind: 'silent', reason: error instanceof Error ? error.message : String(error) }

@@ -8,7 +8,6 @@ export const pending: readonly string[] = [
   'CONTRIBUTING.md',
   'README.md',
   'bench',
-  'client',
   'dashboard',
   'docs',
   'server/README.md',

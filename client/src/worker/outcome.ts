@@ -1,14 +1,14 @@
-import { failureOf, type ItemFailure } from '../item-failure.ts'
+import { type ItemFailure, toItemFailure } from '../item-failure.ts'
 import type { Time } from '../time.ts'
 
 type OutcomeOptions = Readonly<{
-  /** A short code of your own, to find and count dead letters by. */
+  /** Your own short code, for finding and counting dead letters. */
   reason?: string
-  /** What went wrong. It becomes the failure that is recorded. */
+  /** The original error. Its class, message and stack are recorded as the failure. */
   cause?: unknown
 }>
 
-/** Thrown by a handler: try again, but not before then. */
+/** Thrown by a handler: retry the item, but not before the given time. */
 export class RetryLater extends Error {
   readonly reason: string | undefined
   readonly at: Time | undefined
@@ -23,7 +23,7 @@ export class RetryLater extends Error {
   }
 }
 
-/** Thrown by a handler: no retry can help. */
+/** Thrown by a handler: no retry can help, so the item becomes dead now. */
 export class Dead extends Error {
   readonly reason: string | undefined
 
@@ -34,33 +34,43 @@ export class Dead extends Error {
   }
 }
 
-/** How an item is given back. */
-export type GivenBack = Readonly<{ retryAt?: Time; isDead: boolean; failure: ItemFailure | null }>
+/** How the worker returns a failed item to its queue. */
+export type RetryRequest = Readonly<{ retryAt?: Time; isDead: boolean; failure: ItemFailure | null }>
 
-export function givenBack(
+export function toRetryRequest(
   thrown: unknown,
   nowMs: number,
   retryDelayMs: () => number | undefined = () => undefined,
-): GivenBack {
-  if (thrown instanceof Dead) return { isDead: true, failure: failureWith(thrown) }
+): RetryRequest {
+  if (thrown instanceof Dead) return { isDead: true, failure: describeOutcome(thrown) }
   if (thrown instanceof RetryLater) {
     const { at, afterMs = 0 } = thrown
-    return { isDead: false, failure: failureWith(thrown), ...whenReadable(at ?? new Date(nowMs + afterMs)) }
+    return {
+      isDead: false,
+      failure: describeOutcome(thrown),
+      ...ifValidTime(at ?? new Date(nowMs + afterMs)),
+    }
   }
   const delayMs = retryDelayMs()
-  const retryAt = delayMs === undefined ? {} : whenReadable(new Date(nowMs + delayMs))
-  return { isDead: false, failure: failureOf(thrown), ...retryAt }
+  const retryAt = delayMs === undefined ? {} : ifValidTime(new Date(nowMs + delayMs))
+  return { isDead: false, failure: toItemFailure(thrown), ...retryAt }
 }
 
-/** What is no time would have the server refuse the items of the same call, too: then the queue decides. */
-function whenReadable(retryAt: Time): { retryAt?: Time } {
+/**
+ * Drops an invalid time, so that the queue's retry policy decides: the server would reject the whole call,
+ * with all items in it.
+ */
+function ifValidTime(retryAt: Time): { retryAt?: Time } {
   return Number.isNaN(new Date(retryAt).getTime()) ? {} : { retryAt }
 }
 
-/** The cause tells the class and the stack; the handler's own words come first. */
-function failureWith(thrown: Dead | RetryLater): ItemFailure {
+/**
+ * Class and stack come from the cause, if there is one; the handler's message precedes the message of the
+ * cause.
+ */
+function describeOutcome(thrown: Dead | RetryLater): ItemFailure {
   const { cause, message, reason } = thrown
-  const failure = cause === undefined ? failureOf(thrown) : failureOf(cause)
-  const words = cause === undefined || !failure.message ? message : `${message}: ${failure.message}`
-  return { ...failure, message: words, ...(reason !== undefined && { reason }) }
+  const failure = cause === undefined ? toItemFailure(thrown) : toItemFailure(cause)
+  const fullMessage = cause === undefined || !failure.message ? message : `${message}: ${failure.message}`
+  return { ...failure, message: fullMessage, ...(reason !== undefined && { reason }) }
 }

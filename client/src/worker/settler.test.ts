@@ -1,22 +1,22 @@
 import { describe, expect, it } from 'vitest'
-import { aHeldItem } from '../../test/held-item.ts'
+import { createActiveItem } from '../../test/create-active-item.ts'
 import { ManualClock } from '../../test/manual-clock.ts'
 import { RedriveError } from '../error.ts'
-import { Settler, type Settling } from './settler.ts'
+import { type Settlement, Settler } from './settler.ts'
 
-const completing = (number: number, partition = 0): Settling => ({
-  held: aHeldItem(number, { partition }),
-  back: null,
+const completing = (number: number, partition = 0): Settlement => ({
+  active: createActiveItem(number, { partition }),
+  retry: null,
   thrown: undefined,
 })
-const retrying = (number: number, message: string): Settling => ({
-  held: aHeldItem(number),
-  back: { isDead: false, failure: { message } },
+const retrying = (number: number, message: string): Settlement => ({
+  active: createActiveItem(number),
+  retry: { isDead: false, failure: { message } },
   thrown: message,
 })
-const idOf = ({ held }: Settling) => held.item.id
-const gone = (settling: Settling) =>
-  new RedriveError({ code: 'ITEM_NOT_FOUND', status: 400, message: '', hint: '', itemId: idOf(settling) })
+const getId = ({ active }: Settlement) => active.item.id
+const gone = (settlement: Settlement) =>
+  new RedriveError({ code: 'ITEM_NOT_FOUND', status: 400, message: '', hint: '', itemId: getId(settlement) })
 const lostAnswer = new RedriveError({
   code: 'CONNECTION_LOST',
   status: 0,
@@ -33,8 +33,8 @@ const away = new RedriveError({
   isRetryable: true,
 })
 
-/** The server answers each call after 10 ms, in turn with what the test gives; then all is well. */
-function aSettler(...answers: (RedriveError | undefined)[]) {
+/** Each call takes 10 ms. The first calls get the given answers, in order; every later call succeeds. */
+function createSettler(...answers: (RedriveError | undefined)[]) {
   const clock = new ManualClock()
   const calls: string[] = []
   const outcomes: string[] = []
@@ -64,15 +64,15 @@ function aSettler(...answers: (RedriveError | undefined)[]) {
     batchMax: 4,
     lingerMs: 5,
     backoffMsMax: 1_000,
-    onSettled: (settling, outcome) => void outcomes.push(`${Number(idOf(settling))} ${outcome}`),
+    onSettled: (settlement, outcome) => void outcomes.push(`${Number(getId(settlement))} ${outcome}`),
     onError: () => {},
   })
   return { settler, clock, calls, outcomes }
 }
 
-describe('what became of items', () => {
-  it('is reported together: what comes within the linger, and what comes while a call is under way', async () => {
-    const { settler, clock, calls, outcomes } = aSettler()
+describe('Settler', () => {
+  it('items added within lingerMs, or while a call is in progress, share a call', async () => {
+    const { settler, clock, calls, outcomes } = createSettler()
     for (const number of [1, 2]) settler.add(completing(number))
     settler.add(completing(3, 1))
     await clock.advance(6)
@@ -85,15 +85,15 @@ describe('what became of items', () => {
     expect(clock.timers).toBe(0)
   })
 
-  it('goes out at once when a call is full', async () => {
-    const { settler, clock, calls } = aSettler()
+  it('a full batch is sent immediately', async () => {
+    const { settler, clock, calls } = createSettler()
     for (const number of [1, 2, 3, 4, 5]) settler.add(completing(number))
     await clock.advance(100)
     expect(calls).toEqual(['0 complete 0: 1 2 3 4', '10 complete 0: 5'])
   })
 
-  it('is told with its error: together when it is the same, and never in too many calls at once', async () => {
-    const { settler, clock, calls, outcomes } = aSettler()
+  it('retries with the same error share a call, and at most 4 calls run concurrently', async () => {
+    const { settler, clock, calls, outcomes } = createSettler()
     for (const number of [1, 2, 3]) settler.add(retrying(number, 'same'))
     for (const number of [4, 5, 6, 7, 8]) settler.add(retrying(number, `other ${number}`))
     await clock.advance(5)
@@ -103,27 +103,27 @@ describe('what became of items', () => {
     expect(outcomes).toHaveLength(8)
   })
 
-  it('leaves out an item whose lease was lost, and does the others', async () => {
+  it('a call that was rejected because of a lost item is repeated without that item', async () => {
     const [a, b, c] = [completing(1), completing(2), completing(3)]
-    const { settler, clock, calls, outcomes } = aSettler(gone(b), gone(a))
-    for (const settling of [a, b, c]) settler.add(settling)
+    const { settler, clock, calls, outcomes } = createSettler(gone(b), gone(a))
+    for (const settlement of [a, b, c]) settler.add(settlement)
     await clock.advance(100)
     expect(calls.map((call) => call.split(': ')[1])).toEqual(['1 2 3', '1 3', '3'])
     expect(outcomes).toEqual(['2 lost', '1 lost', '3 done'])
   })
 
-  it('is unknown when an answer was lost and the items are gone, and costs no call per item to find out', async () => {
+  it('after a lost answer, two missing items make the whole batch unknown without further calls', async () => {
     const all = [completing(1), completing(2), completing(3), completing(4)] as const
-    const { settler, clock, calls, outcomes } = aSettler(lostAnswer, gone(all[0]), gone(all[1]))
-    for (const settling of all) settler.add(settling)
+    const { settler, clock, calls, outcomes } = createSettler(lostAnswer, gone(all[0]), gone(all[1]))
+    for (const settlement of all) settler.add(settlement)
     await clock.advance(1_000)
     expect(calls).toHaveLength(3)
     expect(outcomes).toEqual(['1 unknown', '2 unknown', '3 unknown', '4 unknown'])
     expect(settler.size).toBe(0)
   })
 
-  it('is repeated while the server is away, until the leases are over', async () => {
-    const { settler, clock, calls, outcomes } = aSettler(...Array.from({ length: 500 }, () => away))
+  it('a call is repeated while the server is unavailable, until the leases end', async () => {
+    const { settler, clock, calls, outcomes } = createSettler(...Array.from({ length: 500 }, () => away))
     settler.add(completing(1))
     await clock.advance(59_000)
     expect(calls.length).toBeGreaterThan(50)
@@ -134,8 +134,8 @@ describe('what became of items', () => {
     expect(clock.timers).toBe(0)
   })
 
-  it('can be given up: whoever waits goes on, and nothing is left behind', async () => {
-    const { settler, clock, outcomes } = aSettler(away)
+  it('close resolves whenEmpty, and leaves no timer and no outcome', async () => {
+    const { settler, clock, outcomes } = createSettler(away)
     settler.add(completing(1))
     let isEmpty = false
     void settler.whenEmpty().then(() => {

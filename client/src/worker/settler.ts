@@ -1,29 +1,32 @@
 /**
- * Reports to the server what became of items: completes and retries, in batches.
+ * Settles items at the server (completes or retries them) in batches.
  *
- * What is to be said in one call is a group: completions of one partition, or retries of one partition
- * with the same error, since the error is told once per call. A group goes out when it is full or has
- * lingered; while a call of a group is under way, the next ones gather.
+ * Items that fit into one call form a group: completions of one partition, or retries of one partition with
+ * the same error, because a call carries one error. A group is sent when it is full or has waited for
+ * `lingerMs`. While a call of a group is in progress, the next items of that group are collected.
  *
- * A call is all or nothing. If it is refused because of one item, whose lease was lost, it is repeated
- * without it. If its answer was lost it is repeated as it is; when the server then does not know two of the
- * items any more, the first call had done it, as far as anybody can tell.
+ * A call settles all its items or none. If the server rejects the call because the lease of one item was
+ * lost, it is repeated without that item. If the answer was lost, the same call is repeated; if the server
+ * then reports two of the items as missing, the first call probably settled them all, and their outcome is
+ * reported as unknown.
  */
 import { backoffMs } from '../backoff.ts'
 import type { Client } from '../client.ts'
-import { type Clock, rest } from '../clock.ts'
+import { type Clock, sleep } from '../clock.ts'
 import { RedriveError } from '../error.ts'
 import { toFailureHeader } from '../item-failure.ts'
-import type { HeldItem } from './held-item.ts'
-import type { GivenBack } from './outcome.ts'
+import type { ActiveItem } from './active-item.ts'
+import type { RetryRequest } from './outcome.ts'
 
-export type Settling = Readonly<{
-  held: HeldItem
-  /** Null: complete it. */
-  back: GivenBack | null
-  /** What the handler threw. */
+export type Settlement = Readonly<{
+  active: ActiveItem
+  /** Null: complete the item. */
+  retry: RetryRequest | null
+  /** The value that the handler threw. */
   thrown: unknown
 }>
+
+export type SettlementOutcome = 'done' | 'lost' | 'unknown'
 
 export type SettlerParts = Readonly<{
   client: Pick<Client, 'complete' | 'retry'>
@@ -33,13 +36,16 @@ export type SettlerParts = Readonly<{
   batchMax: number
   lingerMs: number
   backoffMsMax: number
-  onSettled(settling: Settling, outcome: 'done' | 'lost' | 'unknown'): void
+  onSettled(settlement: Settlement, outcome: SettlementOutcome): void
   onError(error: unknown, during: 'complete' | 'retry'): void
 }>
 
-type Group = { readonly list: Settling[]; readyAtMs: number; calls: number }
+type Group = { readonly list: Settlement[]; readyAtMs: number; calls: number }
 
-/** Errors that differ make many small groups. They must not flood the server, which bounds calls per queue. */
+/** The state of one batch over its tries. */
+type Batch = { remaining: readonly Settlement[]; wasAnswerLost: boolean; wasItemMissing: boolean }
+
+/** Different errors form many small groups. The limit keeps them from overloading the queue with calls. */
 const callsMax = 4
 
 export class Settler {
@@ -55,27 +61,27 @@ export class Settler {
     this.#parts = parts
   }
 
-  /** Items not yet settled. */
+  /** The number of items that are not settled yet. */
   get size(): number {
     return this.#size
   }
 
-  add(settling: Settling): void {
+  add(settlement: Settlement): void {
     if (this.#closing.signal.aborted) return
     this.#size++
-    const key = groupKey(settling)
+    const key = toGroupKey(settlement)
     let group = this.#groups.get(key)
     if (group === undefined) {
       group = { list: [], readyAtMs: 0, calls: 0 }
       this.#groups.set(key, group)
     }
     if (group.list.length === 0) group.readyAtMs = this.#parts.clock.elapsedMs() + this.#parts.lingerMs
-    group.list.push(settling)
-    // The first one sets the timer that takes the others along.
-    if (group.list.length === 1 || group.list.length >= this.#parts.batchMax) this.#pump()
+    group.list.push(settlement)
+    // The first item of a group sets the timer that also sends the items added after it.
+    if (group.list.length === 1 || group.list.length >= this.#parts.batchMax) this.#sendReadyGroups()
   }
 
-  /** Resolves when everything is settled, or when it is closed. */
+  /** Resolves when every item is settled, or when the settler is closed. */
   whenEmpty(): Promise<void> {
     if (this.#size === 0) return Promise.resolve()
     return new Promise((resolve) => this.#whenEmpty.push(resolve))
@@ -93,7 +99,7 @@ export class Settler {
     for (const resolve of this.#whenEmpty.splice(0)) resolve()
   }
 
-  #pump(): void {
+  #sendReadyGroups(): void {
     const { clock, batchMax } = this.#parts
     clock.clearTimer(this.#timer)
     const nowMs = clock.elapsedMs()
@@ -101,13 +107,13 @@ export class Settler {
     for (const [key, group] of this.#groups) {
       if (this.#calls >= callsMax) return
       const isFull = group.list.length >= batchMax
-      // One under way: the next call of the group can wait for it, and be larger.
+      // While a call of the group is in progress, collect items for a larger next call.
       if (group.list.length === 0 || (group.calls > 0 && !isFull)) continue
       if (isFull || group.readyAtMs <= nowMs) void this.#send(key, group)
       else nextMs = Math.min(nextMs, group.readyAtMs)
     }
     if (nextMs < Number.POSITIVE_INFINITY) {
-      this.#timer = clock.setTimer(() => this.#pump(), Math.max(Math.ceil(nextMs - nowMs), 1))
+      this.#timer = clock.setTimer(() => this.#sendReadyGroups(), Math.max(Math.ceil(nextMs - nowMs), 1))
     }
   }
 
@@ -122,72 +128,91 @@ export class Settler {
     if (group.list.length === 0 && group.calls === 0) this.#groups.delete(key)
     if (this.#closing.signal.aborted) return
     if (this.#size === 0) this.#wakeWaiters()
-    this.#pump()
+    this.#sendReadyGroups()
   }
 
-  async #settle(batch: readonly Settling[]): Promise<void> {
-    const { clock, random, backoffMsMax, onError } = this.#parts
-    const { signal } = this.#closing
-    const during = batch[0]?.back === null ? 'complete' : 'retry'
-    let left = batch
-    let wasAnswerLost = false
-    let wasOneGone = false
-    for (let tries = 1; left.length > 0; tries++) {
+  async #settle(settlements: readonly Settlement[]): Promise<void> {
+    const batch: Batch = { remaining: settlements, wasAnswerLost: false, wasItemMissing: false }
+    for (let tries = 1; batch.remaining.length > 0; tries++) {
       try {
-        await this.#call(left)
-        return this.#report(left, 'done')
+        await this.#call(batch.remaining)
+        return this.#report(batch.remaining, 'done')
       } catch (error) {
-        if (signal.aborted) return
-        const known = error instanceof RedriveError ? error : undefined
-        const gone = left.find(({ held }) => held.item.id === known?.itemId)
-        if (gone !== undefined) {
-          if (wasAnswerLost && wasOneGone) return this.#report(left, 'unknown')
-          wasOneGone = true
-          left = left.filter((settling) => settling !== gone)
-          this.#report([gone], wasAnswerLost ? 'unknown' : 'lost')
-          continue
-        }
-        onError(error, during)
-        wasAnswerLost ||= known?.isOutcomeUnknown ?? false
-        if (!known?.isRetryable) return this.#report(left, 'lost')
-        await rest(clock, backoffMs({ msMin: 50, msMax: backoffMsMax }, tries, random), signal).catch(
-          () => {},
+        if (this.#closing.signal.aborted) return
+        const missing = batch.remaining.find(
+          ({ active }) => error instanceof RedriveError && active.item.id === error.itemId,
         )
-        if (signal.aborted) return
-        const nowMs = clock.elapsedMs()
-        const isOver = ({ held }: Settling) => held.leaseEndsAtMs <= nowMs
-        this.#report(left.filter(isOver), wasAnswerLost ? 'unknown' : 'lost')
-        left = left.filter((settling) => !isOver(settling))
+        if (missing === undefined) await this.#handleFailure(batch, error, tries)
+        else this.#handleMissing(batch, missing)
       }
     }
   }
 
-  #call(list: readonly Settling[]): Promise<void> {
+  /**
+   * Removes the missing item from the batch, or ends the batch if the first call probably settled all of it.
+   */
+  #handleMissing(batch: Batch, missing: Settlement): void {
+    if (batch.wasAnswerLost && batch.wasItemMissing) {
+      this.#reportAll(batch, 'unknown')
+      return
+    }
+    batch.wasItemMissing = true
+    batch.remaining = batch.remaining.filter((settlement) => settlement !== missing)
+    this.#report([missing], batch.wasAnswerLost ? 'unknown' : 'lost')
+  }
+
+  /** Waits before the next try, and removes items whose lease ended; ends the batch if no retry can help. */
+  async #handleFailure(batch: Batch, error: unknown, tries: number): Promise<void> {
+    const { clock, random, backoffMsMax, onError } = this.#parts
+    const { signal } = this.#closing
+    onError(error, batch.remaining[0]?.retry === null ? 'complete' : 'retry')
+    const known = error instanceof RedriveError ? error : undefined
+    batch.wasAnswerLost ||= known?.isOutcomeUnknown ?? false
+    if (!known?.isRetryable) return this.#reportAll(batch, 'lost')
+    const delayMs = backoffMs({ msMin: 50, msMax: backoffMsMax }, tries, random)
+    await sleep(clock, delayMs, signal).catch(() => {})
+    if (signal.aborted) {
+      batch.remaining = []
+      return
+    }
+    const nowMs = clock.elapsedMs()
+    const isLeaseOver = ({ active }: Settlement) => active.leaseEndsAtMs <= nowMs
+    this.#report(batch.remaining.filter(isLeaseOver), batch.wasAnswerLost ? 'unknown' : 'lost')
+    batch.remaining = batch.remaining.filter((settlement) => !isLeaseOver(settlement))
+  }
+
+  #call(settlements: readonly Settlement[]): Promise<void> {
     const { client, queue } = this.#parts
-    const [first] = list as readonly [Settling]
-    const { partition } = first.held
+    const [first] = settlements as readonly [Settlement]
+    const { partition } = first.active
     const options = { signal: this.#closing.signal, retriesMax: 0 }
-    if (first.back === null) {
-      const ids = list.map(({ held }) => held.item.id)
+    if (first.retry === null) {
+      const ids = settlements.map(({ active }) => active.item.id)
       return client.complete(queue, partition, ids, options)
     }
-    const items = list.map(({ held, back }) => ({
-      id: held.item.id,
-      isDead: back?.isDead ?? false,
-      ...(back?.retryAt !== undefined && { retryAt: back.retryAt }),
+    const items = settlements.map(({ active, retry }) => ({
+      id: active.item.id,
+      isDead: retry?.isDead ?? false,
+      ...(retry?.retryAt !== undefined && { retryAt: retry.retryAt }),
     }))
-    const { failure } = first.back
+    const { failure } = first.retry
     return client.retry(queue, partition, items, { ...options, ...(failure !== null && { failure }) })
   }
 
-  #report(list: readonly Settling[], outcome: 'done' | 'lost' | 'unknown'): void {
+  #reportAll(batch: Batch, outcome: SettlementOutcome): void {
+    const { remaining } = batch
+    batch.remaining = []
+    this.#report(remaining, outcome)
+  }
+
+  #report(settlements: readonly Settlement[], outcome: SettlementOutcome): void {
     if (this.#closing.signal.aborted) return
-    this.#size -= list.length
-    for (const settling of list) this.#parts.onSettled(settling, outcome)
+    this.#size -= settlements.length
+    for (const settlement of settlements) this.#parts.onSettled(settlement, outcome)
   }
 }
 
-function groupKey({ held, back }: Settling): string {
-  if (back === null) return `${held.partition}`
-  return `${held.partition} ${back.failure === null ? '' : toFailureHeader(back.failure)}`
+function toGroupKey({ active, retry }: Settlement): string {
+  if (retry === null) return `${active.partition}`
+  return `${active.partition} ${retry.failure === null ? '' : toFailureHeader(retry.failure)}`
 }

@@ -1,19 +1,19 @@
 /**
- * The loop of a worker: lease as much as there is room for, hand it to handlers, report what became of it.
+ * The loop of a worker: lease as many items as fit, run the handler for each, and settle them at the server.
  *
- * Everything it holds is bounded: `concurrency` + `prefetch` items that are leased, and a backlog of items
- * that wait to be reported; when that is full no more are leased. All it starts ends with the stop.
+ * All state is bounded: at most `concurrency` + `prefetch` items are leased, and if too many items wait to be
+ * settled, the worker leases no more. A stopped worker leaves no timer and no call behind.
  */
 import { backoffMs } from '../backoff.ts'
 import type { Client } from '../client.ts'
-import { type Clock, rest } from '../clock.ts'
+import { type Clock, sleep } from '../clock.ts'
 import type { LeasedItem } from '../item.ts'
-import type { HeldItem } from './held-item.ts'
-import { LeaseKeeper } from './lease-keeper.ts'
-import { type GivenBack, givenBack } from './outcome.ts'
-import { Settler, type Settling } from './settler.ts'
+import type { ActiveItem } from './active-item.ts'
+import { ItemLeaseRenewer } from './item-lease-renewer.ts'
+import { type RetryRequest, toRetryRequest } from './outcome.ts'
+import { type Settlement, type SettlementOutcome, Settler } from './settler.ts'
 import { isUnknownCall } from './unknown-call.ts'
-import type { Handler, TroubleContext, Worker, WorkerCounts, WorkOptions } from './worker.ts'
+import type { ErrorContext, Handler, Worker, WorkerCounts, WorkOptions } from './worker.ts'
 
 export type WorkerParts = Readonly<{
   client: Pick<Client, 'lease' | 'cancelLease' | 'complete' | 'retry' | 'extend'>
@@ -26,257 +26,327 @@ export type WorkerParts = Readonly<{
 
 const leaseBatchMax = 1_000
 const backlogMin = 1_000
-/** What handlers may take to heed their signal, and the last reports to get through. */
-const heedMsMax = 1_000
-const reportMsMax = 3_000
-/** How often the server is asked to end the last lease call: it may arrive after that, or wait at another server. */
+/**
+ * After the stop's deadline: time for handlers to react to their signal, and for the last calls to settle
+ * items.
+ */
+const abortedHandlersMsMax = 1_000
+const lastSettlementsMsMax = 3_000
+/**
+ * How often a stopping worker sends `cancelLease`. Several times, because the request can arrive before the
+ * lease call that it should cancel, or the lease call can wait at another server.
+ */
 const cancelsMax = 10
-const cancelRestMs = 50
+const cancelIntervalMs = 50
 const cancelMsMax = 1_000
+/** A lease call that returns nothing sooner than this did not wait for items. */
+const emptyLeaseMsMin = 10
+const emptyLeaseDelayMs = 100
 
 export function startWorker(parts: WorkerParts): Worker {
-  const { client, clock, random, queue, handler, options } = parts
-  const { concurrency = 10, prefetch = 0, waitMs = 5_000, backoffMsMax = 5_000 } = options
-  const { clientId = `worker-${newId(random)}` } = options
-  const backlogMax = Math.max(backlogMin, concurrency)
-  const counts = { leased: 0, completed: 0, retried: 0, lost: 0, unknown: 0 }
-  const waiting: HeldItem[] = []
-  const running = new Set<HeldItem>()
-  const leasing = new AbortController()
-  const resting = new AbortController()
-  let isStopping = false
-  let isLeasing = false
-  let wake: () => void = () => {}
+  const loop = new WorkerLoop(parts)
+  const { signal } = parts.options
+  const stop: Worker['stop'] = (options) => loop.stop(options)
+  const onAbort = (): void => void stop()
+  if (signal?.aborted) onAbort()
+  else signal?.addEventListener('abort', onAbort, { once: true })
+  void loop.stopped.then(() => signal?.removeEventListener('abort', onAbort))
+  return { clientId: loop.clientId, stopped: loop.stopped, stop, counts: () => loop.counts() }
+}
 
-  /** What a callback throws is not ours to break on. */
-  const tell = (say: () => void): void => {
-    try {
-      say()
-    } catch {
-      // There is nobody left to tell: it may have been onError itself.
-    }
-  }
-  const onError = (error: unknown, about: TroubleContext): void =>
-    tell(() => (options.onError ?? writeTrouble)(error, about))
+class WorkerLoop {
+  readonly clientId: string
+  readonly stopped: Promise<void>
+  readonly #parts: WorkerParts
+  readonly #concurrency: number
+  readonly #prefetch: number
+  readonly #backoffMsMax: number
+  readonly #backlogMax: number
+  readonly #settler: Settler
+  readonly #renewer: ItemLeaseRenewer
+  readonly #counts = { leased: 0, completed: 0, retried: 0, lost: 0, unknown: 0 }
+  /** Leased items that wait for a free handler. */
+  readonly #prefetched: ActiveItem[] = []
+  readonly #running = new Set<ActiveItem>()
+  /** Resolves when the last lease call has ended after a stop. */
+  readonly #leasingEnded: Promise<void>
+  /**
+   * Aborts the lease call in progress. Its items stay leased until their leases end, so this is the last
+   * resort.
+   */
+  readonly #leaseAbort = new AbortController()
+  /** Ends waits between lease calls. */
+  readonly #stopping = new AbortController()
+  /** The deadline of a stop has passed. */
+  readonly #stopDeadline = new AbortController()
+  #isLeasing = false
+  #wake: () => void = () => {}
+  #resolveStopped: () => void = () => {}
 
-  const settler = new Settler({
-    client,
-    clock,
-    random,
-    queue,
-    batchMax: Math.min(Math.max(options.completeBatchMax ?? 200, 1), 1_000),
-    lingerMs: options.completeLingerMs ?? 5,
-    backoffMsMax,
-    onSettled: ({ held, back, thrown }: Settling, outcome) => {
-      if (outcome === 'lost') counts.lost++
-      else if (outcome === 'unknown') counts.unknown++
-      else if (back === null) counts.completed++
-      else counts.retried++
-      tell(() => {
-        if (outcome === 'lost') options.onLost?.(held.item)
-        else if (outcome === 'done' && back === null) options.onCompleted?.(held.item)
-        else if (outcome === 'done') options.onRetried?.(held.item, thrown)
-      })
-      wake()
-    },
-    onError: (error, during) => onError(error, { during }),
-  })
-
-  const keeper = new LeaseKeeper({
-    client,
-    clock,
-    queue,
-    isExtending: options.isExtending ?? true,
-    onLost: (held) => {
-      held.isLost = true
-      counts.lost++
-      held.ending.abort(new Error(`the lease of item ${held.item.id} was lost`))
-      const at = waiting.indexOf(held)
-      if (at !== -1) waiting.splice(at, 1)
-      tell(() => options.onLost?.(held.item))
-      wake()
-    },
-    onError: (error) => onError(error, { during: 'extend' }),
-  })
-
-  const run = async (held: HeldItem): Promise<void> => {
-    const { item, partition, ending } = held
-    let settling: Settling
-    try {
-      await handler(item, { queue, partition, signal: ending.signal })
-      settling = { held, back: null, thrown: undefined }
-    } catch (thrown) {
-      if (!held.isLost) onError(thrown, { during: 'handler', item })
-      settling = { held, back: backOf(item, thrown), thrown }
-    }
-    running.delete(held)
-    keeper.remove(held)
-    if (!held.isLost) settler.add(settling)
-    fill()
-    wake()
-  }
-  const backOf = (item: LeasedItem, thrown: unknown) => {
-    let back: GivenBack = { isDead: false, failure: null }
-    tell(() => {
-      back = givenBack(thrown, clock.nowMs())
-      back = givenBack(thrown, clock.nowMs(), () => options.retryDelayMs?.(item, thrown))
+  constructor(parts: WorkerParts) {
+    const { client, clock, random, queue, options } = parts
+    const { concurrency = 10, prefetch = 0, backoffMsMax = 5_000 } = options
+    this.#parts = parts
+    this.clientId = options.clientId ?? `worker-${createId(random)}`
+    this.#concurrency = concurrency
+    this.#prefetch = prefetch
+    this.#backoffMsMax = backoffMsMax
+    this.#backlogMax = Math.max(backlogMin, concurrency)
+    this.stopped = new Promise((resolve) => {
+      this.#resolveStopped = resolve
     })
-    return back
+    this.#settler = new Settler({
+      client,
+      clock,
+      random,
+      queue,
+      batchMax: Math.min(Math.max(options.completeBatchMax ?? 200, 1), 1_000),
+      lingerMs: options.completeLingerMs ?? 5,
+      backoffMsMax,
+      onSettled: (settlement, outcome) => this.#onSettled(settlement, outcome),
+      onError: (error, during) => this.#reportError(error, { during }),
+    })
+    this.#renewer = new ItemLeaseRenewer({
+      client,
+      clock,
+      queue,
+      isExtending: options.isExtending ?? true,
+      onLost: (active) => this.#onLost(active),
+      onError: (error) => this.#reportError(error, { during: 'extend' }),
+    })
+    this.#leasingEnded = this.#leaseUntilStopped()
   }
-  const fill = (): void => {
-    while (running.size < concurrency) {
-      const next = waiting.shift()
-      if (next === undefined) return
-      running.add(next)
-      void run(next)
+
+  counts(): WorkerCounts {
+    return {
+      ...this.#counts,
+      running: this.#running.size,
+      prefetched: this.#prefetched.length,
+      settling: this.#settler.size,
     }
   }
 
-  /** How many items to ask for. With a prefetch not before half of it is used up: fewer, larger calls. */
-  const room = (): number => {
-    const free = concurrency + prefetch - running.size - waiting.length
-    if (free < Math.max(prefetch / 2, 1)) return 0
-    return Math.min(free, backlogMax - settler.size, leaseBatchMax)
+  async stop({ withinMs = 30_000 }: Readonly<{ withinMs?: number }> = {}): Promise<void> {
+    const { clock } = this.#parts
+    if (!this.#stopping.signal.aborted) void this.#finish()
+    const timer = clock.setTimer(() => this.#stopDeadline.abort(), withinMs)
+    await this.stopped
+    clock.clearTimer(timer)
   }
-  const leaseOnce = async (countMax: number): Promise<void> => {
-    const askedAtMs = clock.elapsedMs()
-    const call = { clientId, countMax, waitMs, signal: leasing.signal, retriesMax: 0 }
-    isLeasing = true
-    const { partition, items, leaseMsLeft } = await client.lease(queue, call).finally(() => {
-      isLeasing = false
-    })
-    const leaseEndsAtMs = clock.elapsedMs() + leaseMsLeft
-    const held = items.map(
-      (item): HeldItem => ({
-        item,
-        partition,
-        ending: new AbortController(),
-        leaseEndsAtMs,
-        isLost: false,
-      }),
-    )
-    counts.leased += held.length
-    keeper.add(held)
-    waiting.push(...held)
-    fill()
-    const isIdle = items.length === 0 && running.size === 0 && settler.size === 0 && !isStopping
-    if (isIdle) tell(() => options.onIdle?.())
-    // Whoever answers "nothing" without waiting is asked slowly.
-    if (items.length === 0 && clock.elapsedMs() < askedAtMs + 10) await rest(clock, 100, resting.signal)
-  }
-  const leaseLoop = async (): Promise<void> => {
+
+  async #leaseUntilStopped(): Promise<void> {
+    const { clock, random } = this.#parts
     let failures = 0
-    while (!isStopping) {
-      const countMax = room()
+    while (!this.#stopping.signal.aborted) {
+      const countMax = this.#leaseCountMax()
       if (countMax <= 0) {
-        await new Promise<void>((resolve) => {
-          wake = resolve
-        })
+        await this.#whenWoken()
         continue
       }
       try {
-        await leaseOnce(countMax)
+        await this.#leaseOnce(countMax)
         failures = 0
       } catch (error) {
-        if (resting.signal.aborted) return
+        if (this.#stopping.signal.aborted) return
         failures++
-        onError(error, { during: 'lease' })
-        const restMs = backoffMs({ msMin: 100, msMax: backoffMsMax }, failures, random)
-        await rest(clock, restMs, resting.signal).catch(() => {})
+        this.#reportError(error, { during: 'lease' })
+        const delayMs = backoffMs({ msMin: 100, msMax: this.#backoffMsMax }, failures, random)
+        await sleep(clock, delayMs, this.#stopping.signal).catch(() => {})
       }
     }
   }
-  const leased = leaseLoop()
 
-  const isDoneWithin = async (done: Promise<unknown>, ms: number): Promise<boolean> => {
-    const late = new AbortController()
-    const timer = clock.setTimer(() => late.abort(), ms)
-    const isDone = await isDoneBefore(done, late.signal)
+  /** With a prefetch, lease only after half of it is used up: fewer and larger calls. */
+  #leaseCountMax(): number {
+    const free = this.#concurrency + this.#prefetch - this.#running.size - this.#prefetched.length
+    if (free < Math.max(this.#prefetch / 2, 1)) return 0
+    return Math.min(free, this.#backlogMax - this.#settler.size, leaseBatchMax)
+  }
+
+  async #leaseOnce(countMax: number): Promise<void> {
+    const { client, clock, queue, options } = this.#parts
+    const { waitMs = 5_000 } = options
+    const startedAtMs = clock.elapsedMs()
+    this.#isLeasing = true
+    const { partition, items, leaseMsLeft } = await client
+      .lease(queue, {
+        clientId: this.clientId,
+        countMax,
+        waitMs,
+        signal: this.#leaseAbort.signal,
+        retriesMax: 0,
+      })
+      .finally(() => {
+        this.#isLeasing = false
+      })
+    const leaseEndsAtMs = clock.elapsedMs() + leaseMsLeft
+    const leased = items.map((item) => {
+      const controller = new AbortController()
+      return { item, partition, controller, leaseEndsAtMs, isLost: false }
+    })
+    this.#counts.leased += leased.length
+    this.#renewer.add(leased)
+    this.#prefetched.push(...leased)
+    this.#startHandlers()
+    if (items.length === 0) await this.#onEmptyLease(clock.elapsedMs() - startedAtMs)
+  }
+
+  async #onEmptyLease(durationMs: number): Promise<void> {
+    const { clock, options } = this.#parts
+    const isIdle = this.#running.size === 0 && this.#settler.size === 0 && !this.#stopping.signal.aborted
+    if (isIdle) callSafely(() => options.onIdle?.())
+    // Slow down if the server returned nothing without waiting: this loop would otherwise spin.
+    if (durationMs < emptyLeaseMsMin) await sleep(clock, emptyLeaseDelayMs, this.#stopping.signal)
+  }
+
+  #startHandlers(): void {
+    while (this.#running.size < this.#concurrency) {
+      const next = this.#prefetched.shift()
+      if (next === undefined) return
+      this.#running.add(next)
+      void this.#runHandler(next)
+    }
+  }
+
+  async #runHandler(active: ActiveItem): Promise<void> {
+    const { queue, handler } = this.#parts
+    const { item, partition, controller } = active
+    let settlement: Settlement
+    try {
+      await handler(item, { queue, partition, signal: controller.signal })
+      settlement = { active, retry: null, thrown: undefined }
+    } catch (thrown) {
+      if (!active.isLost) this.#reportError(thrown, { during: 'handler', item })
+      settlement = { active, retry: this.#decideRetry(item, thrown), thrown }
+    }
+    this.#running.delete(active)
+    this.#renewer.remove(active)
+    if (!active.isLost) this.#settler.add(settlement)
+    this.#startHandlers()
+    this.#wake()
+  }
+
+  #decideRetry(item: LeasedItem, thrown: unknown): RetryRequest {
+    const { clock, options } = this.#parts
+    let retry: RetryRequest = { isDead: false, failure: null }
+    callSafely(() => {
+      // First without `retryDelayMs`: if that callback throws, the failure itself must still be reported.
+      retry = toRetryRequest(thrown, clock.nowMs())
+      retry = toRetryRequest(thrown, clock.nowMs(), () => options.retryDelayMs?.(item, thrown))
+    })
+    return retry
+  }
+
+  #onSettled({ active, retry, thrown }: Settlement, outcome: SettlementOutcome): void {
+    const { options } = this.#parts
+    if (outcome === 'lost') this.#counts.lost++
+    else if (outcome === 'unknown') this.#counts.unknown++
+    else if (retry === null) this.#counts.completed++
+    else this.#counts.retried++
+    callSafely(() => {
+      if (outcome === 'lost') options.onLost?.(active.item)
+      else if (outcome === 'done' && retry === null) options.onCompleted?.(active.item)
+      else if (outcome === 'done') options.onRetried?.(active.item, thrown)
+    })
+    this.#wake()
+  }
+
+  #onLost(active: ActiveItem): void {
+    active.isLost = true
+    this.#counts.lost++
+    active.controller.abort(new Error(`the lease of item ${active.item.id} was lost`))
+    const index = this.#prefetched.indexOf(active)
+    if (index !== -1) this.#prefetched.splice(index, 1)
+    callSafely(() => this.#parts.options.onLost?.(active.item))
+    this.#wake()
+  }
+
+  #reportError(error: unknown, context: ErrorContext): void {
+    callSafely(() => (this.#parts.options.onError ?? warn)(error, context))
+  }
+
+  #whenWoken(): Promise<void> {
+    return new Promise((resolve) => {
+      this.#wake = resolve
+    })
+  }
+
+  async #finish(): Promise<void> {
+    this.#stopping.abort()
+    this.#wake()
+    if (this.#isLeasing) void this.#endLeaseCall()
+    const deadline = this.#stopDeadline.signal
+    if (!(await isDoneBefore(this.#leasingEnded, deadline))) this.#leaseAbort.abort()
+    await this.#leasingEnded
+    const handled = this.#whenHandled()
+    if (!(await isDoneBefore(handled, deadline))) await this.#abortHandlers(handled)
+    for (const active of this.#running) active.isLost = true
+    const settled = this.#settler.whenEmpty()
+    if (!(await isDoneBefore(settled, deadline))) await this.#isDoneWithin(settled, lastSettlementsMsMax)
+    this.#renewer.close()
+    this.#settler.close()
+    this.#resolveStopped()
+  }
+
+  /**
+   * Makes the server answer the lease call in progress now. The call itself is not aborted, because its
+   * answer may already carry items, which would stay leased without a worker. Never rejects.
+   */
+  async #endLeaseCall(): Promise<void> {
+    const { client, queue } = this.#parts
+    const { signal } = this.#stopDeadline
+    const options = { retriesMax: 0, answerMsMax: cancelMsMax, signal }
+    for (let cancels = 1; cancels <= cancelsMax; cancels++) {
+      try {
+        await client.cancelLease(queue, this.clientId, options)
+      } catch (error) {
+        // A server without this call answers the lease call after `waitMs`.
+        if (isUnknownCall(error) || signal.aborted) return
+      }
+      if (await this.#isDoneWithin(this.#leasingEnded, cancelIntervalMs * cancels)) return
+    }
+    // The lease call waits at a server that `cancelLease` does not reach. That server notices the closed
+    // connection and returns the items that it leases for the call.
+    this.#leaseAbort.abort()
+  }
+
+  async #whenHandled(): Promise<void> {
+    while (this.#running.size > 0 || this.#prefetched.length > 0) await this.#whenWoken()
+  }
+
+  /** Returns items that were not started to the queue, and gives running handlers a moment to react. */
+  async #abortHandlers(handled: Promise<void>): Promise<void> {
+    const reason = new Error('the worker is stopping, and the handler did not finish in time')
+    for (const active of this.#prefetched.splice(0)) {
+      this.#renewer.remove(active)
+      this.#settler.add({ active, retry: { isDead: false, failure: null }, thrown: reason })
+    }
+    for (const { controller } of this.#running) controller.abort(reason)
+    await this.#isDoneWithin(handled, abortedHandlersMsMax)
+  }
+
+  async #isDoneWithin(done: Promise<unknown>, ms: number): Promise<boolean> {
+    const { clock } = this.#parts
+    const timeout = new AbortController()
+    const timer = clock.setTimer(() => timeout.abort(), ms)
+    const isDone = await isDoneBefore(done, timeout.signal)
     clock.clearTimer(timer)
     return isDone
   }
-  const whenHandled = async (): Promise<void> => {
-    while (running.size > 0 || waiting.length > 0) {
-      await new Promise<void>((resolve) => {
-        wake = resolve
-      })
-    }
-  }
+}
 
-  const hurry = new AbortController()
-  /**
-   * Has the lease call under way answered now. It is not cut, because the answer may be on its way with
-   * items that nobody would know of. Never rejects.
-   */
-  const endLeaseCall = async (): Promise<void> => {
-    const options = { retriesMax: 0, answerMsMax: cancelMsMax, signal: hurry.signal }
-    for (let cancels = 1; cancels <= cancelsMax; cancels++) {
-      try {
-        await client.cancelLease(queue, clientId, options)
-      } catch (error) {
-        // The call then ends by itself, after `waitMs`.
-        if (isUnknownCall(error) || hurry.signal.aborted) return
-      }
-      if (await isDoneWithin(leased, cancelRestMs * cancels)) return
-    }
-    // It waits where our word does not reach. What is being leased for it is put back there.
-    leasing.abort()
-  }
-  const finish = async (): Promise<void> => {
-    isStopping = true
-    resting.abort()
-    wake()
-    if (isLeasing) void endLeaseCall()
-    // The bound of the stop is the timer of each `stop` call, which hurries it.
-    if (!(await isDoneBefore(leased, hurry.signal))) leasing.abort()
-    await leased
-    const handled = whenHandled()
-    if (!(await isDoneBefore(handled, hurry.signal))) {
-      const why = new Error('the worker stops, and this took longer than its stop allows')
-      for (const held of waiting.splice(0)) {
-        keeper.remove(held)
-        settler.add({ held, back: { isDead: false, failure: null }, thrown: why })
-      }
-      for (const { ending } of running) ending.abort(why)
-      await isDoneWithin(handled, heedMsMax)
-    }
-    for (const held of running) held.isLost = true
-    const reported = settler.whenEmpty()
-    if (!(await isDoneBefore(reported, hurry.signal))) await isDoneWithin(reported, reportMsMax)
-    keeper.close()
-    settler.close()
-    options.signal?.removeEventListener('abort', onAbort)
-    resolveStopped()
-  }
-
-  let resolveStopped: () => void = () => {}
-  const stopped = new Promise<void>((resolve) => {
-    resolveStopped = resolve
-  })
-  const stop: Worker['stop'] = async ({ withinMs = 30_000 } = {}) => {
-    if (!isStopping) void finish()
-    const timer = clock.setTimer(() => hurry.abort(), withinMs)
-    await stopped
-    clock.clearTimer(timer)
-  }
-  const onAbort = (): void => void stop()
-  if (options.signal?.aborted) onAbort()
-  else options.signal?.addEventListener('abort', onAbort, { once: true })
-
-  return {
-    clientId,
-    stopped,
-    stop,
-    counts: (): WorkerCounts => ({
-      ...counts,
-      running: running.size,
-      prefetched: waiting.length,
-      settling: settler.size,
-    }),
+/**
+ * Calls a callback of the user. Its errors must not break the worker, and `onError` itself may have thrown.
+ */
+function callSafely(callback: () => void): void {
+  try {
+    callback()
+  } catch {
+    // There is no further place to report to.
   }
 }
 
-/** False when the signal aborts first. */
+/** False if the signal aborts first. */
 function isDoneBefore(done: Promise<unknown>, signal: AbortSignal): Promise<boolean> {
   return new Promise((resolve) => {
     const onAbort = (): void => resolve(false)
@@ -289,15 +359,15 @@ function isDoneBefore(done: Promise<unknown>, signal: AbortSignal): Promise<bool
   })
 }
 
-/** Handlers' errors are at the server, with their items. */
-function writeTrouble(error: unknown, { during }: TroubleContext): void {
+/** Errors of handlers are not written: the server records them with their items. */
+function warn(error: unknown, { during }: ErrorContext): void {
   if (during === 'handler') return
   const message = error instanceof Error ? error.message : String(error)
-  console.warn(`redrive worker: ${during} failed, will go on: ${message}`)
+  console.warn(`redrive worker: ${during} failed, will retry: ${message}`)
 }
 
-function newId(random: () => number): string {
-  // Not a secret. It only has to differ from those of the other workers of a queue.
+/** Not a secret: the id only has to differ from the ids of other workers of the queue. */
+function createId(random: () => number): string {
   return Array.from({ length: 4 }, () =>
     Math.floor(random() * 36 ** 5)
       .toString(36)

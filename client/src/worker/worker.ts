@@ -4,69 +4,74 @@ export type HandlerContext = Readonly<{
   queue: string
   partition: number
   /**
-   * Aborts when the lease was lost, because another worker may hold the item now, and when a stop takes too
-   * long. What the handler does after a lost lease is not reported to the server.
+   * Aborts if the lease is lost, because another worker may process the item now, and if a stop takes too
+   * long. The outcome of a handler whose lease is lost is not sent to the server.
    */
   signal: AbortSignal
 }>
 
 /**
- * Does the work of one item. When it returns, the item is completed; when it throws, the item is given back
- * with the error. Throw `RetryLater` to choose the time of the next attempt, `Dead` when none can help.
+ * Processes one item. If it returns, the item is completed; if it throws, the item is retried and the error
+ * is recorded. Throw `RetryLater` to choose the time of the next attempt, and `Dead` if no retry can help.
  */
 export type Handler = (item: LeasedItem, context: HandlerContext) => unknown
 
 export type WorkOptions = Readonly<{
-  /** Handlers that run at once. Default 10. */
+  /** The number of handlers that run concurrently. Default 10. */
   concurrency?: number
-  /** Items leased beyond that, so that a handler need not wait for the next one. Default 0. */
+  /**
+   * The number of additional items to lease, so that a free handler need not wait for a lease call. Default
+   * 0.
+   */
   prefetch?: number
   /** How long one lease call waits for items. Default 5,000. */
   waitMs?: number
-  /** The name of this worker for the server: in dead letters and in the list of workers. Default: made up. */
+  /** The name of this worker in dead letters and in the list of workers. Default: a random name. */
   clientId?: string
-  /** Whether leases of running handlers are extended, where the server can. Default true. */
+  /** Extends the leases of running handlers, if the server supports it. Default true. */
   isExtending?: boolean
-  /** Completions per call, up to 1,000. Default 200. */
+  /** The maximum number of completions per call, up to 1,000. Default 200. */
   completeBatchMax?: number
-  /** How long a completion waits for others. Default 5. */
+  /** How long a completion waits for others to share a call. Default 5. */
   completeLingerMs?: number
-  /** The rest before the next attempt after a failed one. Default: the queue's retry policy decides. */
+  /** The delay before the next attempt of a failed item. Default: the queue's retry policy decides. */
   retryDelayMs?: (item: LeasedItem, error: unknown) => number | undefined
-  /** The longest rest while the server is away. Default 5,000. */
+  /** The longest delay between tries while the server is unavailable. Default 5,000. */
   backoffMsMax?: number
   /** Stops the worker, as `stop()` does. */
   signal?: AbortSignal
 
-  /** Nothing to do: the queue was empty for a whole lease call, and no handler runs. */
+  /** Called if a lease call returned no items and no handler is running. */
   onIdle?: () => void
   onCompleted?: (item: LeasedItem) => void
-  /** Given back: for a retry, or as dead. */
+  /** Called if the item was retried or became dead. */
   onRetried?: (item: LeasedItem, error: unknown) => void
-  /** The lease ended before the item could be completed or given back. Somebody will get it again. */
+  /**
+   * Called if the lease ended before the item could be completed or retried. A worker will lease it again.
+   */
   onLost?: (item: LeasedItem) => void
   /**
-   * Trouble with the server, which the worker overcomes by itself, and what handlers throw. Default: the
-   * first kind is written to the console.
+   * Called with errors of calls, which the worker retries, and with errors of handlers. Default: errors of
+   * calls are written to the console.
    */
-  onError?: (error: unknown, about: TroubleContext) => void
+  onError?: (error: unknown, context: ErrorContext) => void
 }>
 
-export type TroubleContext = Readonly<{
+export type ErrorContext = Readonly<{
   during: 'lease' | 'extend' | 'complete' | 'retry' | 'handler'
-  /** For `handler`. */
+  /** Set for `handler`. */
   item?: LeasedItem
 }>
 
 export type WorkerCounts = Readonly<{
-  /** Since the start. */
+  /** `leased` to `unknown` count since the start. */
   leased: number
   completed: number
   retried: number
   lost: number
-  /** Settled, but the answer was lost: completed or retried, or to be had again. */
+  /** Items whose settlement got no answer: completed, retried, or still leased. */
   unknown: number
-  /** Now. */
+  /** `running` to `settling` are current values. */
   running: number
   prefetched: number
   settling: number
@@ -76,12 +81,12 @@ export interface Worker {
   readonly clientId: string
   counts(): WorkerCounts
   /**
-   * Ends the lease call under way, waits until what is leased was worked on, and reports it. After
-   * `withinMs` (default 30,000) the call is cut and the handlers' signals abort, and a few seconds later it
-   * resolves whatever they do; what is unfinished then comes back when its lease ends. Never rejects. Safe
-   * twice: the shortest bound counts.
+   * Ends the lease call in progress, waits until all leased items are processed, and settles them. After
+   * `withinMs` (default 30,000) the lease call and the handlers' signals are aborted. The promise resolves a
+   * few seconds later even if handlers still run; their items return to the queue when their leases end.
+   * Never rejects. If called several times, the shortest `withinMs` applies.
    */
   stop(options?: Readonly<{ withinMs?: number }>): Promise<void>
-  /** Resolves when it has stopped. */
+  /** Resolves when the worker has stopped. */
   readonly stopped: Promise<void>
 }

@@ -42,7 +42,7 @@ describe.each(['SQLite file', 'PostgreSQL'] as const)('a campaign on %s', (store
         const take = async ({ payload }: { payload: Uint8Array }) => processed.add(payload.toString())
         const worker = client.work('jobs', take, { concurrency: 100, onError: () => {} })
         const reached = await until(
-          () => client.campaign(id),
+          () => client.getCampaign(id),
           ({ counts, state }) =>
             state === 'done' || (share < 1 && counts.sent + counts.resolved >= share * size),
           60_000,

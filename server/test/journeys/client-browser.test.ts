@@ -54,7 +54,7 @@ describe('the client as it is published, in a browser', needs(chromium), () => {
       )
       while (worker.counts().completed < 2) await new Promise((resolve) => setTimeout(resolve, 10))
       await worker.stop()
-      return { payloads, counts: (await client.queue('jobs')).counts }
+      return { payloads, counts: (await client.getQueue('jobs')).counts }
     }, published)
     const bytes = Array.from({ length: 256 }, (_, value) => value)
     expect(seen.payloads).toHaveLength(4)

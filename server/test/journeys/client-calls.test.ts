@@ -23,42 +23,28 @@ const failure = async (call: Promise<unknown>): Promise<RedriveError> => {
 }
 
 describe('the calls of the client', () => {
-  it('make, show, change and delete queues', async () => {
+  it('queues are created, shown, changed and deleted', async () => {
     const client = await aClientWithQueue({ attemptsMax: 3, reference: 'r', partitions: 2 })
-    const made = {
+    expect(await client.getQueue('jobs')).toMatchObject({
       name: 'jobs',
-      lease: '1m0s',
-      expire: '24h0m0s',
-      attemptsMax: 3,
-      deadQueue: null,
-      reference: 'r',
-      partitions: 2,
       namespace: '_system',
-    }
-    expect(await client.queueInfo('jobs')).toMatchObject({
-      ...made,
-      createdAt: expect.stringMatching(/^20.*Z$/),
+      partitions: 2,
+      created_at: expect.stringMatching(/^20.*Z$/),
+      policy: { lease: '1m0s', expire: '24h0m0s', attempts_max: 3, dead_queue: null, reference: 'r' },
     })
     await client.createQueue({ name: 'dead', lease: '1m', expire: '1h' })
     await client.updateQueue({ name: 'jobs', lease: '2m', attemptsMax: 0, deadQueue: 'dead', reference: '' })
-    expect(await client.queueInfo('jobs')).toMatchObject({
-      lease: '2m0s',
-      expire: '24h0m0s',
-      attemptsMax: 0,
-      deadQueue: 'dead',
-      reference: '',
-    })
-    expect((await client.queueInfos({ from: 'e' })).map(({ name }) => name)).toEqual(['jobs'])
-    expect((await client.queues({ limit: 1 })).next).toBe('dead')
-    expect(await client.queue('jobs')).toMatchObject({
-      policy: { dead_queue: 'dead' },
+    expect(await client.getQueue('jobs')).toMatchObject({
+      policy: { lease: '2m0s', expire: '24h0m0s', attempts_max: 0, dead_queue: 'dead', reference: '' },
       counts: { waiting: 0 },
     })
-    await client.reload('jobs')
+    const { queues } = await client.listQueues({ after: 'dead' })
+    expect(queues.map(({ name }) => name)).toEqual(['jobs'])
+    expect((await client.listQueues({ limit: 1 })).next).toBe('dead')
+    await client.reloadQueue('jobs')
     await client.deleteQueue('jobs')
-    expect(await failure(client.queueInfo('jobs'))).toMatchObject({ code: 'QUEUE_NOT_FOUND', status: 400 })
-    expect(await failure(client.deleteQueue('jobs'))).toMatchObject({ code: 'QUEUE_NOT_FOUND' })
-    expect(await failure(client.queue('jobs'))).toMatchObject({ code: 'QUEUE_NOT_FOUND', status: 404 })
+    expect(await failure(client.deleteQueue('jobs'))).toMatchObject({ code: 'QUEUE_NOT_FOUND', status: 400 })
+    expect(await failure(client.getQueue('jobs'))).toMatchObject({ code: 'QUEUE_NOT_FOUND', status: 404 })
   })
 
   it('carry payloads byte for byte, as bytes and as text', async () => {
@@ -84,7 +70,7 @@ describe('the calls of the client', () => {
       partition,
       items.map(({ id }) => id),
     )
-    expect((await client.queue('jobs')).counts).toMatchObject({ leased: 0, waiting: 0, completed: 4 })
+    expect((await client.getQueue('jobs')).counts).toMatchObject({ leased: 0, waiting: 0, completed: 4 })
   })
 
   it('give items back: at once, for later, or as dead with what went wrong', async () => {
@@ -100,15 +86,15 @@ describe('the calls of the client', () => {
     const at = '2199-01-02T03:04:05.000006Z'
     await client.retry('jobs', 0, [now, { ...later, retryAt: at }])
     await client.retry('jobs', 0, [{ ...dead, isDead: true }], { failure: failed })
-    expect((await client.items('jobs')).map((item) => item.text())).toEqual(['now'])
-    expect(await client.scheduledItems('jobs')).toMatchObject([
-      { enqueueAt: at, leaseDeadline: null, attempts: 1 },
+    expect((await client.listItems('jobs')).map((item) => item.text())).toEqual(['now'])
+    expect(await client.listScheduledItems('jobs')).toMatchObject([
+      { availableAt: at, leaseDeadline: null, attempts: 1 },
     ])
-    expect(await client.items('dead')).toMatchObject([{ sourceId: dead.id, attempts: 0 }])
-    const stats = await client.stats('jobs')
+    expect(await client.listItems('dead')).toMatchObject([{ sourceId: dead.id, attempts: 0 }])
+    const stats = await client.getQueueStats('jobs')
     expect(stats.partitions).toMatchObject([{ partition: 0, total: 1, leased: 0, scheduled: 1 }])
-    await client.clear('jobs', { isWaiting: true, isScheduled: true })
-    expect((await client.stats('jobs')).partitions).toMatchObject([{ total: 0, scheduled: 0 }])
+    await client.clearQueue('jobs', { isWaiting: true, isScheduled: true })
+    expect((await client.getQueueStats('jobs')).partitions).toMatchObject([{ total: 0, scheduled: 0 }])
   })
 
   it('import and delete items', async () => {
@@ -124,7 +110,7 @@ describe('the calls of the client', () => {
     expect(made?.payload).toEqual(bytes)
     expect(await client.importItems('jobs', 0, [item])).toMatchObject([{ id: '', sourceId: 's1' }])
     await client.deleteItems('jobs', 0, [made?.id ?? ''])
-    expect(await client.items('jobs')).toEqual([])
+    expect(await client.listItems('jobs')).toEqual([])
   })
 
   it('say what was wrong, with the code and the item', async () => {
@@ -135,7 +121,7 @@ describe('the calls of the client', () => {
       isOutcomeUnknown: false,
     })
     await client.produce('jobs', 'x')
-    const [item] = await client.items('jobs')
+    const [item] = await client.listItems('jobs')
     expect(await failure(client.complete('jobs', 0, [item?.id ?? '']))).toMatchObject({
       code: 'ITEM_NOT_LEASED',
       itemId: item?.id,
@@ -163,7 +149,7 @@ describe('the calls of the client', () => {
   it('take an empty queue for an answer, and a second wait under one name for none', async () => {
     const client = await aClientWithQueue()
     const long = client.lease('jobs', { clientId: 'c', waitMs: 5_000 })
-    await expect.poll(async () => (await client.stats('jobs')).leaseWaiting).toBe(1)
+    await expect.poll(async () => (await client.getQueueStats('jobs')).leaseWaiting).toBe(1)
     expect(await failure(client.lease('jobs', { clientId: 'c' }))).toMatchObject({ code: 'CLIENT_ID_BUSY' })
     expect(await client.lease('jobs', { clientId: 'd', waitMs: 20 })).toMatchObject({ items: [] })
     await client.produce('jobs', 'x')
@@ -174,10 +160,10 @@ describe('the calls of the client', () => {
     const client = await aClientWithQueue()
     const stopping = new AbortController()
     const waiting = client.lease('jobs', { clientId: 'c', signal: stopping.signal })
-    await expect.poll(async () => (await client.stats('jobs')).leaseWaiting).toBe(1)
+    await expect.poll(async () => (await client.getQueueStats('jobs')).leaseWaiting).toBe(1)
     stopping.abort(new Error('enough'))
     await expect(waiting).rejects.toThrow('enough')
-    await expect.poll(async () => (await client.stats('jobs')).leaseWaiting).toBe(0)
+    await expect.poll(async () => (await client.getQueueStats('jobs')).leaseWaiting).toBe(0)
     await client.produce('jobs', 'x')
     expect((await client.lease('jobs', { clientId: 'c' })).items).toMatchObject([{ attempts: 1 }])
   })

@@ -31,7 +31,7 @@ describe('the example in the documentation of the client', () => {
     expect(String(said)).toBe('sending to ada@example.com\n')
     child.kill('SIGTERM')
     expect(await once(child, 'exit')).toEqual([0, null])
-    const { counts } = await createClient({ url }).queue('emails')
+    const { counts } = await createClient({ url }).getQueue('emails')
     expect(counts).toMatchObject({ completed: 1, leased: 0, waiting: 0 })
   })
 })

@@ -29,7 +29,7 @@ describe('what goes beyond the Queue API', () => {
       client.work('jobs', handler, { waitMs: 200 }),
     ]
     await until(
-      async () => (await client.queue('jobs')).counts,
+      async () => (await client.getQueue('jobs')).counts,
       ({ completed }) => completed === 3,
     )
     await Promise.all(workers.map((worker) => worker.stop()))
@@ -41,14 +41,14 @@ describe('what goes beyond the Queue API', () => {
     async (name) => {
       const { client } = await aClient()
       await client.createQueue({ name, lease: '1m', expire: '1h' })
-      expect(await client.pause(name)).toMatchObject({ name, is_paused: true })
-      expect(await client.resume(name)).toMatchObject({ name, is_paused: false })
+      expect(await client.pauseQueue(name)).toMatchObject({ name, is_paused: true })
+      expect(await client.resumeQueue(name)).toMatchObject({ name, is_paused: false })
       expect(await client.produceOnce(name, 'key', 'one')).toMatchObject({ isRepeat: false })
       const { partition, items } = await client.lease(name, { clientId: 'w', waitMs: 5_000 })
       const ids = items.map(({ id }) => id)
       expect(await client.extend(name, partition, ids)).toMatchObject({ leaseDeadline: expect.any(String) })
       await client.complete(name, partition, ids)
-      expect((await client.queue(name)).counts).toMatchObject({ completed: 1 })
+      expect((await client.getQueue(name)).counts).toMatchObject({ completed: 1 })
     },
   )
 
@@ -62,13 +62,13 @@ describe('what goes beyond the Queue API', () => {
     }
     const worker = client.work('jobs', handler, { waitMs: 200 })
     const leased = await until(
-      () => client.items('jobs'),
+      () => client.listItems('jobs'),
       (items) => items.every(({ isLeased }) => isLeased),
     )
     const taken = leased.find((item) => item.text() === 'taken')
     await client.deleteItems('jobs', 0, [taken?.id ?? ''])
     await until(
-      async () => (await client.queue('jobs')).counts,
+      async () => (await client.getQueue('jobs')).counts,
       ({ completed }) => completed === 1,
     )
     await worker.stop()
@@ -83,7 +83,7 @@ describe('what goes beyond the Queue API', () => {
     const ids = items.map(({ id }) => id)
     const extended = await client.extend('jobs', partition, ids, { lease: '5m' })
     expect(extended.leaseMsLeft).toBeGreaterThan(290_000)
-    expect(await client.items('jobs')).toMatchObject(ids.map((id) => ({ id, isLeased: true })))
+    expect(await client.listItems('jobs')).toMatchObject(ids.map((id) => ({ id, isLeased: true })))
     const gone = '0'.repeat(27)
     await expect(client.extend('jobs', partition, [...ids, gone])).rejects.toMatchObject({
       code: 'ITEM_NOT_FOUND',
@@ -97,7 +97,7 @@ describe('what goes beyond the Queue API', () => {
     const waiting = client.lease('jobs', { clientId: 'c', waitMs: 60_000 })
     const other = client.lease('jobs', { clientId: 'd', waitMs: 60_000 })
     await until(
-      async () => (await client.stats('jobs')).leaseWaiting,
+      async () => (await client.getQueueStats('jobs')).leaseWaiting,
       (count) => count === 2,
     )
     expect(await client.cancelLease('jobs', 'c')).toBe(true)
@@ -121,7 +121,7 @@ describe('what goes beyond the Queue API', () => {
     const produced = await far.produceOnce('jobs', 'order-1', items)
     expect(produced).toMatchObject({ isRepeat: true, ids: [expect.any(String), expect.any(String)] })
     expect(proxy.paths).toHaveLength(2)
-    expect((await client.queue('jobs')).counts).toMatchObject({ accepted: 2 })
+    expect((await client.getQueue('jobs')).counts).toMatchObject({ accepted: 2 })
     const { items: leased } = await client.lease('jobs', { clientId: 'c', countMax: 2 })
     expect(leased[0]).toMatchObject({ kind: 'k', payload: Uint8Array.from([1, 2]) })
   })
@@ -131,10 +131,10 @@ describe('what goes beyond the Queue API', () => {
     const retry = { kind: 'fixed', delays: ['1h'] } as const
     const changed = await client.changePolicy('jobs', { retry, attempts_max: 4 }, { reason: 'slower' })
     expect(changed.policy).toMatchObject({ attempts_max: 4, lease: '1m0s', retry: { delays: ['1h0m0s'] } })
-    expect(await client.pause('jobs')).toMatchObject({ is_paused: true })
+    expect(await client.pauseQueue('jobs')).toMatchObject({ is_paused: true })
     await client.produce('jobs', 'x')
     expect(await client.lease('jobs', { clientId: 'c', waitMs: 50 })).toMatchObject({ items: [] })
-    expect(await client.resume('jobs', { reason: 'mended' })).toMatchObject({ is_paused: false })
+    expect(await client.resumeQueue('jobs', { reason: 'mended' })).toMatchObject({ is_paused: false })
     expect((await client.lease('jobs', { clientId: 'c' })).items).toHaveLength(1)
   })
 

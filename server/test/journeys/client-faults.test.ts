@@ -17,7 +17,7 @@ async function aFaultyNetwork(fault: (path: string, number: number) => Fault, ov
   let number = 0
   const proxy = await startFaultyProxy(url, (path) => fault(path, ++number))
   const client = createClient({ url: proxy.url, backoffMsMin: 1, ...over })
-  const counts = async () => (await direct.queue('jobs')).counts
+  const counts = async () => (await direct.getQueue('jobs')).counts
   return { direct, client, counts, paths: proxy.paths }
 }
 
@@ -41,7 +41,7 @@ describe('a produce', () => {
 
   it('is repeated when twice is fine, and then there may be two', async () => {
     const { client, counts } = await aFaultyNetwork(firstOnly('lose-answer'))
-    await client.produce('jobs', 'x', { isTwiceFine: true })
+    await client.produce('jobs', 'x', { isDuplicateAllowed: true })
     expect(await counts()).toMatchObject({ accepted: 2 })
   })
 
@@ -54,7 +54,7 @@ describe('a produce', () => {
     await new Promise((resolve) => setTimeout(resolve, 50))
     await startTestServer({ port: Number(new URL(url).port) })
     await produced
-    expect((await client.queue('jobs')).counts).toMatchObject({ accepted: 1 })
+    expect((await client.getQueue('jobs')).counts).toMatchObject({ accepted: 1 })
   })
 })
 

@@ -7,7 +7,7 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { afterEach, describe, expect, it } from 'vitest'
 import { type Client, createClient, Dead, RetryLater, type Worker } from '../../../client/src/index.ts'
-import { countingClock } from '../../../client/test/counting-clock.ts'
+import { createCountingClock } from '../../../client/test/counting-clock.ts'
 import { openStorage } from '../../src/storage/open-storage.ts'
 import { until } from '../http/poll.ts'
 import { startTestServer } from '../http/running.ts'
@@ -74,7 +74,7 @@ const work: (client: Client, ...args: Parameters<Client['work']>) => Worker = (
   return worker
 }
 
-const counts = async (client: Client) => (await client.queue('jobs')).counts
+const counts = async (client: Client) => (await client.getQueue('jobs')).counts
 const silent = { onError: () => {} }
 
 describe('a worker', () => {
@@ -178,7 +178,7 @@ describe('a worker', () => {
 
   it('stops gracefully: nothing stays leased, and the rest of the queue is left alone', async () => {
     const { url } = await startTestServer()
-    const { clock, timers } = countingClock()
+    const { clock, timers } = createCountingClock()
     const client = createClient({ url, clock })
     await client.createQueue({ name: 'jobs', lease: '1m', expire: '24h' })
     await client.produce(
@@ -214,7 +214,7 @@ describe('a worker', () => {
     for (let round = 0; round < 40; round++) {
       const worker = work(client, 'jobs', () => {}, { waitMs: 60_000 })
       await until(
-        async () => (await client.stats('jobs')).leaseWaiting,
+        async () => (await client.getQueueStats('jobs')).leaseWaiting,
         (count) => count === 1,
       )
       const before = await counts(client)
@@ -227,8 +227,8 @@ describe('a worker', () => {
       )
       expect(after.completed - before.completed + after.waiting).toBe(1)
       // Nobody had it, so nobody's attempt is counted.
-      expect(await client.items('jobs')).toMatchObject(after.waiting === 1 ? [{ attempts: 0 }] : [])
-      await client.clear('jobs', { isWaiting: true })
+      expect(await client.listItems('jobs')).toMatchObject(after.waiting === 1 ? [{ attempts: 0 }] : [])
+      await client.clearQueue('jobs', { isWaiting: true })
     }
   })
 
@@ -239,12 +239,12 @@ describe('a worker', () => {
       const worker = work(client, 'jobs', () => {}, { waitMs: 60_000 })
       if (round % 2 === 0) {
         await until(
-          async () => (await client.stats('jobs')).leaseWaiting,
+          async () => (await client.getQueueStats('jobs')).leaseWaiting,
           (count) => count === 1,
         )
       }
       await worker.stop()
-      expect((await client.stats('jobs')).leaseWaiting).toBe(0)
+      expect((await client.getQueueStats('jobs')).leaseWaiting).toBe(0)
     }
     expect(performance.now() - startedMs).toBeLessThan(5_000)
   })
@@ -257,7 +257,7 @@ describe('a worker', () => {
     await client.createQueue({ name: 'jobs', lease: '1m', expire: '24h' })
     const worker = work(client, 'jobs', () => {}, { waitMs: 1_500 })
     await until(
-      async () => (await client.stats('jobs')).leaseWaiting,
+      async () => (await client.getQueueStats('jobs')).leaseWaiting,
       (count) => count === 1,
     )
     const stopped = worker.stop()
@@ -309,10 +309,10 @@ describe('a worker', () => {
       ({ completed, dead_lettered }) => completed === 1 && dead_lettered === 2,
     )
     await worker.stop()
-    const [scheduled] = await client.scheduledItems('jobs')
+    const [scheduled] = await client.listScheduledItems('jobs')
     expect(scheduled?.text()).toBe('later')
-    expect(Date.parse(scheduled?.enqueueAt ?? '') - Date.now()).toBeGreaterThan(3_500_000)
-    expect((await client.items('dead')).map((item) => item.text()).toSorted()).toEqual(['dead', 'fails'])
+    expect(Date.parse(scheduled?.availableAt ?? '') - Date.now()).toBeGreaterThan(3_500_000)
+    expect((await client.listItems('dead')).map((item) => item.text()).toSorted()).toEqual(['dead', 'fails'])
     const fails = Array.from({ length: 3 }, () => 'fails: failed')
     expect(retried.toSorted()).toEqual(['dead: never', ...fails, 'later: not yet'])
 
@@ -385,6 +385,6 @@ describe('a worker', () => {
     await worker.stopped
     expect(new Set(codes)).toEqual(new Set(['QUEUE_NOT_FOUND']))
     expect(worker.counts()).toMatchObject({ completed: 1 })
-    expect((await client.stats('jobs')).leaseWaiting).toBe(0)
+    expect((await client.getQueueStats('jobs')).leaseWaiting).toBe(0)
   })
 })

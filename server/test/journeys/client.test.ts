@@ -10,13 +10,13 @@ describe('the client package', () => {
   it('gets from a real server what its types promise', async () => {
     const { url } = await startTestServer()
     const client = createClient({ url })
-    expect(await client.info()).toMatchObject({
+    expect(await client.getInfo()).toMatchObject({
       name: 'redrive',
       store: { kind: 'memory', is_up: true },
       uptime_seconds: expect.any(Number),
       limits: { body_bytes_max: 64_000_000, keep_alive_seconds: 125 },
     })
-    expect(await client.health()).toMatchObject({
+    expect(await client.getHealth()).toMatchObject({
       status: 'pass',
       checks: { 'queues:storage': [{ componentType: 'datastore', status: 'pass' }] },
     })

@@ -18,7 +18,7 @@ describe.each(['SQLite file', 'PostgreSQL'] as const)('a large import into %s', 
         isOutcomeUnknown: true,
       })
       await until(
-        async () => (await client.queue('jobs')).counts.waiting,
+        async () => (await client.getQueue('jobs')).counts.waiting,
         (waiting) => waiting > 0,
       )
       await first.kill()
@@ -26,13 +26,13 @@ describe.each(['SQLite file', 'PostgreSQL'] as const)('a large import into %s', 
 
       const second = await startServerProcess(place.target)
       const again = createClient({ url: second.url })
-      const stored = (await again.queue('jobs')).counts.waiting
+      const stored = (await again.getQueue('jobs')).counts.waiting
       expect(stored).toBeLessThan(texts.length)
       expect(stored % 1_000).toBe(0)
       const imported = await again.importItems('jobs', 0, items, { answerMsMax: 60_000 })
       expect(imported.findIndex(({ id }) => id !== '')).toBe(stored)
       expect(imported.filter(({ id }) => id === '')).toHaveLength(stored)
-      expect((await again.queue('jobs')).counts).toMatchObject({
+      expect((await again.getQueue('jobs')).counts).toMatchObject({
         waiting: texts.length,
         accepted: texts.length,
       })

@@ -16,14 +16,14 @@ describe('a reload', needsOf('PostgreSQL'), () => {
       await here.produce('jobs', 'x')
       const { partition, items } = await here.lease('jobs', { clientId: 'c' })
       await there.changePolicy('jobs', { lease: '10m' })
-      await here.reload('jobs')
+      await here.reloadQueue('jobs')
       const { leaseMsLeft } = await here.extend(
         'jobs',
         partition,
         items.map(({ id }) => id),
       )
       expect(leaseMsLeft).toBeGreaterThan(500_000)
-      await expect(here.reload('nowhere')).rejects.toMatchObject({ code: 'QUEUE_NOT_FOUND' })
+      await expect(here.reloadQueue('nowhere')).rejects.toMatchObject({ code: 'QUEUE_NOT_FOUND' })
     } finally {
       await Promise.all(servers.map((server) => server.stop(0)))
       await place.drop()

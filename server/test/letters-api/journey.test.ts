@@ -20,12 +20,12 @@ describeServers('an operator at three in the morning', (api) => {
       'connection refused',
     )
 
-    const { groups } = await client.groups({ queue: dead, status: 'PENDING' })
+    const { groups } = await client.listGroups({ queue: dead, status: 'PENDING' })
     expect(groups.map(({ count }) => count)).toEqual([25, 15])
     const group = groups[0]?.id ?? 0
-    const { letters, total } = await client.letters({ group, limit: 5 })
+    const { letters, total } = await client.listLetters({ group, limit: 5 })
     expect(total).toBe(25)
-    const looked = await client.letter(letters[0]?.id ?? '', { payload: 'json' })
+    const looked = await client.getLetter(letters[0]?.id ?? '', { payload: 'json' })
     expect(looked).toMatchObject({
       failures: [{ message: 'order 4711: vat missing' }],
       payload: { value: { order: expect.any(Number) } },
@@ -42,7 +42,7 @@ describeServers('an operator at three in the morning', (api) => {
       rate_per_second: 1_000,
     })
     const canary = await until(
-      () => client.campaign(id),
+      () => client.getCampaign(id),
       ({ counts }) => counts.sent === 5,
     )
     expect(canary).toMatchObject({ state: 'canary', size: 25, counts: { pending: 20 } })
@@ -59,7 +59,7 @@ describeServers('an operator at three in the morning', (api) => {
       counts: { pending: 0, sent: 0, resolved: 25, failed: 0, unknown: 0, skipped: 0 },
     })
     expect(processed).toBe(25)
-    expect(await client.letterCounts({ queue: dead, by: ['status', 'group'] })).toMatchObject({
+    expect(await client.countLetters({ queue: dead, by: ['status', 'group'] })).toMatchObject({
       counts: [
         { count: 25, status: 'RESOLVED', group },
         { count: 15, status: 'PENDING' },
@@ -91,7 +91,7 @@ describeServers('an operator at three in the morning', (api) => {
       if (!isMended) throw new Error('not mended')
     })
     const halted = await until(
-      () => client.campaign(id),
+      () => client.getCampaign(id),
       ({ state }) => state === 'halted',
     )
     expect(halted.state_reason).not.toBe('')
@@ -99,7 +99,7 @@ describeServers('an operator at three in the morning', (api) => {
     isMended = true
     await client.resumeCampaign(id, { reason: 'now it is mended' })
     const done = await until(
-      () => client.campaign(id),
+      () => client.getCampaign(id),
       ({ is_ended }) => is_ended,
     )
     await worker.stop()

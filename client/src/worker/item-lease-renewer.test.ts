@@ -1,20 +1,20 @@
 import { describe, expect, it } from 'vitest'
-import { aHeldItem } from '../../test/held-item.ts'
+import { createActiveItem } from '../../test/create-active-item.ts'
 import { ManualClock } from '../../test/manual-clock.ts'
 import { RedriveError } from '../error.ts'
-import type { HeldItem } from './held-item.ts'
-import { LeaseKeeper } from './lease-keeper.ts'
+import type { ActiveItem } from './active-item.ts'
+import { ItemLeaseRenewer } from './item-lease-renewer.ts'
 
 const refused = (code: string, itemId: string | null = null, status = 404) =>
   new RedriveError({ code, status, message: code, hint: '', itemId })
 
-/** Extends by a minute, unless the test says what goes wrong with these ids. */
-function aKeeper(failure: (ids: readonly string[]) => unknown = () => undefined, isExtending = true) {
+/** Each extension lasts a minute, unless `failure` returns an error for the ids of the call. */
+function createRenewer(failure: (ids: readonly string[]) => unknown = () => undefined, isExtending = true) {
   const clock = new ManualClock()
-  const lost: HeldItem[] = []
+  const lost: ActiveItem[] = []
   const errors: unknown[] = []
   const calls: { atMs: number; partition: number; ids: readonly string[] }[] = []
-  const keeper = new LeaseKeeper({
+  const renewer = new ItemLeaseRenewer({
     client: {
       extend: async (_, partition, ids) => {
         calls.push({ atMs: clock.elapsedMs(), partition, ids })
@@ -26,17 +26,17 @@ function aKeeper(failure: (ids: readonly string[]) => unknown = () => undefined,
     clock,
     queue: 'q',
     isExtending,
-    onLost: (held) => void lost.push(held),
+    onLost: (active) => void lost.push(active),
     onError: (error) => void errors.push(error),
   })
-  return { keeper, clock, lost, errors, calls }
+  return { renewer, clock, lost, errors, calls }
 }
 
-describe('the leases of items that are worked on', () => {
-  it('are extended at half of their time, again and again, together per partition', async () => {
-    const { keeper, clock, calls, lost } = aKeeper()
-    const [a, b, c] = [aHeldItem(1), aHeldItem(2), aHeldItem(3, { partition: 1 })]
-    keeper.add([a, b, c])
+describe('ItemLeaseRenewer', () => {
+  it('extends leases repeatedly at half of their time, with one call per partition', async () => {
+    const { renewer, clock, calls, lost } = createRenewer()
+    const [a, b, c] = [createActiveItem(1), createActiveItem(2), createActiveItem(3, { partition: 1 })]
+    renewer.add([a, b, c])
     await clock.advance(29_000)
     expect(calls).toEqual([])
     await clock.advance(1_000)
@@ -44,8 +44,8 @@ describe('the leases of items that are worked on', () => {
       { atMs: 30_000, partition: 0, ids: [a.item.id, b.item.id] },
       { atMs: 30_000, partition: 1, ids: [c.item.id] },
     ])
-    keeper.remove(b)
-    keeper.remove(c)
+    renewer.remove(b)
+    renewer.remove(c)
     await clock.advance(300_000)
     expect(calls.slice(2).map(({ atMs, ids }) => [atMs, ...ids])).toEqual(
       [60_000, 90_000, 120_000, 150_000, 180_000, 210_000, 240_000, 270_000, 300_000, 330_000].map((atMs) => [
@@ -54,46 +54,48 @@ describe('the leases of items that are worked on', () => {
       ]),
     )
     expect(lost).toEqual([])
-    keeper.remove(a)
+    renewer.remove(a)
     expect(clock.timers).toBe(0)
   })
 
-  it('are lost when the server says so, and only those', async () => {
-    const gone = aHeldItem(2)
-    const { keeper, clock, lost, errors, calls } = aKeeper((ids) =>
+  it('an item that the server reports as missing is lost, and the others are extended', async () => {
+    const gone = createActiveItem(2)
+    const { renewer, clock, lost, errors, calls } = createRenewer((ids) =>
       ids.includes(gone.item.id) ? refused('ITEM_NOT_FOUND', gone.item.id) : undefined,
     )
-    keeper.add([aHeldItem(1), gone, aHeldItem(3)])
+    renewer.add([createActiveItem(1), gone, createActiveItem(3)])
     await clock.advance(50_000)
     expect(lost).toEqual([gone])
     expect(errors).toEqual([])
     expect(calls.map(({ ids }) => ids.length)).toEqual([3, 2])
     await clock.advance(100_000)
     expect(lost).toEqual([gone])
-    keeper.close()
+    renewer.close()
     expect(clock.timers).toBe(0)
   })
 
-  it('are asked for again while there is time, then lost', async () => {
-    const { keeper, clock, lost, errors, calls } = aKeeper(() => refused('CONNECTION_REFUSED', null, 0))
-    const held = aHeldItem(1)
-    keeper.add([held])
+  it('a failed extension is repeated until the lease ends; then the item is lost', async () => {
+    const { renewer, clock, lost, errors, calls } = createRenewer(() =>
+      refused('CONNECTION_REFUSED', null, 0),
+    )
+    const active = createActiveItem(1)
+    renewer.add([active])
     await clock.advance(59_900)
     expect(calls.length).toBeGreaterThan(4)
     expect(calls.length).toBeLessThan(20)
     expect(errors).toHaveLength(calls.length)
     expect(lost).toEqual([])
     await clock.advance(200)
-    expect(lost).toEqual([held])
+    expect(lost).toEqual([active])
     expect(clock.timers).toBe(0)
   })
 
   it.each([refused('NOT_FOUND'), refused('UNKNOWN', null, 404)])(
-    'just end when the server cannot extend, which is asked once (%s)',
+    'leases end at their deadline, after one call, if the server cannot extend them (%s)',
     async (error) => {
-      const { keeper, clock, lost, errors, calls } = aKeeper(() => error)
-      const [a, b] = [aHeldItem(1), aHeldItem(2, { leaseEndsAtMs: 100_000 })]
-      keeper.add([a, b])
+      const { renewer, clock, lost, errors, calls } = createRenewer(() => error)
+      const [a, b] = [createActiveItem(1), createActiveItem(2, { leaseEndsAtMs: 100_000 })]
+      renewer.add([a, b])
       await clock.advance(60_000)
       expect(lost).toEqual([a])
       await clock.advance(60_000)
@@ -103,9 +105,9 @@ describe('the leases of items that are worked on', () => {
     },
   )
 
-  it('end when nobody wants them extended', async () => {
-    const { keeper, clock, lost, calls } = aKeeper(undefined, false)
-    keeper.add([aHeldItem(1)])
+  it('leases end at their deadline, without a call, if isExtending is false', async () => {
+    const { renewer, clock, lost, calls } = createRenewer(undefined, false)
+    renewer.add([createActiveItem(1)])
     await clock.advance(60_000)
     expect(calls).toEqual([])
     expect(lost).toHaveLength(1)

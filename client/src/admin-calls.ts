@@ -1,0 +1,126 @@
+/** Calls of operators: the server's state, and creating, changing and watching queues. */
+import type { Caller, CallOptions } from './caller.ts'
+import { RedriveError } from './error.ts'
+import { describeFailedAnswer, toError } from './failed-call.ts'
+import { toQueryString } from './query.ts'
+import { createQueueApi } from './queue-api.ts'
+import { queuePath } from './queue-path.ts'
+import { type NewQueue, type QueueUpdate, toWireQueue } from './queue-spec.ts'
+import { fromWireStats, type QueueStats, type WireStats } from './queue-stats.ts'
+import type { Health, PolicyChange, QueuesPage, QueueView, ServerInfo } from './wire.ts'
+
+/** `reason` is recorded in the audit log. */
+export type AuditedOptions = CallOptions & Readonly<{ reason?: string }>
+
+export type ClearQuery = Readonly<{
+  /** Deletes waiting items. */
+  isWaiting?: boolean
+  /** Deletes waiting and leased items. */
+  isLeased?: boolean
+  /** Deletes scheduled items. */
+  isScheduled?: boolean
+}>
+
+export interface AdminCalls {
+  /** Never repeated: a repeated call could report a later state. */
+  getInfo(options?: CallOptions): Promise<ServerInfo>
+  /** Resolves also for a server whose checks fail. Never repeated. */
+  getHealth(options?: CallOptions): Promise<Health>
+
+  /**
+   * Repeated if the answer is lost; then QUEUE_EXISTS with `isOutcomeUnknown` can mean that this call created
+   * it.
+   */
+  createQueue(queue: NewQueue, options?: CallOptions): Promise<void>
+  updateQueue(queue: QueueUpdate, options?: CallOptions): Promise<void>
+  /**
+   * Deletes a queue with all its items. `force` also deletes a dead queue of class `financial` that has open
+   * letters.
+   */
+  deleteQueue(name: string, options?: CallOptions & Readonly<{ force?: boolean }>): Promise<void>
+  /** A queue with its policy and exact counts. */
+  getQueue(name: string, options?: CallOptions): Promise<QueueView>
+  /** Queues with their policy and exact counts, in byte order of name. */
+  listQueues(query?: Readonly<{ after?: string; limit?: number }>, options?: CallOptions): Promise<QueuesPage>
+  /** Changes the given settings of the policy; the others stay. */
+  changePolicy(name: string, change: PolicyChange, options?: AuditedOptions): Promise<QueueView>
+  /** Stops new leases until the queue is resumed. Existing leases stay valid. */
+  pauseQueue(name: string, options?: AuditedOptions): Promise<QueueView>
+  resumeQueue(name: string, options?: AuditedOptions): Promise<QueueView>
+
+  getQueueStats(queue: string, options?: CallOptions): Promise<QueueStats>
+  /** Not repeated if the answer is lost: a repeat would delete items that arrived in between. */
+  clearQueue(queue: string, query: ClearQuery, options?: CallOptions): Promise<void>
+  /**
+   * The server reads the queue from the store again, so that changes made at another server apply
+   * immediately.
+   */
+  reloadQueue(queue: string, options?: CallOptions): Promise<void>
+}
+
+export function createAdminCalls(caller: Caller): AdminCalls {
+  const { call, callOnce } = createQueueApi(caller)
+  const get = async <T>(path: string, options?: CallOptions): Promise<T> =>
+    (await caller({ method: 'GET', path: `/api/v1/${path}`, isRepeatable: true }, options)).body as T
+  const change = async (
+    method: 'POST' | 'PATCH',
+    path: string,
+    fields: object,
+    { reason, ...options }: AuditedOptions = {},
+  ): Promise<QueueView> => {
+    const body = { ...fields, reason }
+    const request = { method, path: `/api/v1/${path}`, body, isRepeatable: true } as const
+    return (await caller(request, options)).body as QueueView
+  }
+
+  return {
+    getInfo: (options) => get('info', { retriesMax: 0, ...options }),
+    getHealth: (options) => getHealth(caller, options),
+
+    createQueue: async (queue, options) => {
+      await call('queues.create', toWireQueue({ partitions: 1, ...queue }), options)
+    },
+    updateQueue: async (queue, options) => {
+      await call('queues.update', toWireQueue(queue), options)
+    },
+    deleteQueue: async (name, { force = false, ...options } = {}) => {
+      const body = { queue_name: name, ...(force && { force: true }) }
+      await call('queues.delete', body, options).catch(ignoreIfAlreadyDeleted)
+    },
+    getQueue: (name, options) => get(queuePath(name), options),
+    listQueues: ({ after, limit } = {}, options) => get(`queues${toQueryString({ after, limit })}`, options),
+    changePolicy: (name, policy, options) => change('PATCH', queuePath(name), { policy }, options),
+    pauseQueue: (name, options) => change('POST', `${queuePath(name)}/pause`, {}, options),
+    resumeQueue: (name, options) => change('POST', `${queuePath(name)}/resume`, {}, options),
+
+    getQueueStats: async (queue, options) => {
+      const { body } = await call('queue.stats', { queue_name: queue }, options)
+      return fromWireStats(body as WireStats)
+    },
+    clearQueue: async (queue, { isWaiting, isLeased, isScheduled }, options) => {
+      const scope = { queue: isWaiting || isLeased, destructive: isLeased, scheduled: isScheduled }
+      await callOnce('queue.clear', { queue_name: queue, ...scope }, options)
+    },
+    reloadQueue: async (queue, options) => {
+      await call('queue.reload', { queue_name: queue }, options)
+    },
+  }
+}
+
+/** The try whose answer was lost, or another client, deleted the queue: the result is the requested one. */
+function ignoreIfAlreadyDeleted(error: unknown): void {
+  const isMissing = error instanceof RedriveError && error.code === 'QUEUE_NOT_FOUND'
+  if (!(isMissing && error.isOutcomeUnknown)) throw error
+}
+
+async function getHealth(call: Caller, options?: CallOptions): Promise<Health> {
+  const request = { method: 'GET', path: '/health', isRepeatable: true, successStatuses: [200, 503] } as const
+  const { status, body, headers } = await call(request, { retriesMax: 0, ...options })
+  if (isHealth(body)) return body
+  throw toError(describeFailedAnswer(status, body, headers), { isRetryable: true, isOutcomeUnknown: false })
+}
+
+/** A stopping server also answers 503, but with an error body. */
+function isHealth(body: unknown): body is Health {
+  return typeof body === 'object' && body !== null && 'status' in body && 'checks' in body
+}
