@@ -54,7 +54,7 @@ export function createCampaigns(parts: LettersParts & { owner: string }): Campai
   ): Promise<Campaign> => {
     for (let tries = 1; ; tries++) {
       const found = await stored(id)
-      const facts = fromDocument(found.document)
+      const facts = fromDocument(found)
       const changed = change(facts, found.counts)
       if (changed === facts) return campaignOf(found, clock.now())
       try {

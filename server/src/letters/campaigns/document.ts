@@ -1,50 +1,160 @@
-/** A campaign as the store keeps it: JSON, so what is bytes in a filter is written as base64. */
+/**
+ * The document of a campaign: how its facts are stored as JSON. `formatVersion` is the version of the layout.
+ * Documents stored before the field existed have none and the layout of version 1.
+ *
+ * To change the layout, increase `formatVersion` and give `fromDocument` a branch for the older version. A
+ * server that knows only older versions refuses a newer document, so it can neither misread a campaign nor
+ * overwrite it.
+ */
+import { KnownError } from '../../errors.ts'
 import type { CampaignDocument, StoredCampaign } from '../../storage/contract/campaigns.ts'
-import type { LetterFilter } from '../../storage/contract/letters.ts'
-import type { Campaign, CampaignSpec } from '../letters.ts'
+import type { LetterCursor, LetterFilter } from '../../storage/contract/letters.ts'
+import type { Campaign, CampaignSpec, CampaignState } from '../letters.ts'
+import { startPace } from './pace.ts'
 import { type CampaignFacts, measureRate } from './state-machine.ts'
 
+const formatVersion = 1
+
+type StoredFacts = Omit<CampaignFacts, 'spec'> & Readonly<{ formatVersion: number; spec: StoredSpec }>
+type StoredSpec = Omit<CampaignSpec, 'selection'> & Readonly<{ selection: StoredSelection }>
+/** JSON has no bytes, so the key of a filter is stored as base64. */
+type StoredSelection = Readonly<
+  { letterIds: readonly string[] } | { filter: Omit<LetterFilter, 'key'> & { keyBase64?: string } }
+>
+
 /**
- * Of letters that are named one by one so many are kept in the document, which is written with every step;
- * all of them are in the frozen set.
+ * The document keeps up to this many ids of a campaign on named letters, because it is written with every
+ * step. The frozen set has all of them.
  */
 export const namedKept = 100
 
-export function toDocument(facts: CampaignFacts): CampaignDocument {
-  return { ...facts, spec: { ...facts.spec, selection: writeSelection(facts.spec.selection) } }
+export function toDocument(facts: CampaignFacts): StoredFacts {
+  return { formatVersion, ...facts, spec: encodeSpec(facts.spec) }
 }
 
-export function fromDocument(document: CampaignDocument): CampaignFacts {
-  // Ours, written by `toDocument`.
-  const facts = document as unknown as CampaignFacts
-  return { ...facts, spec: specOf(facts.spec) }
+export function fromDocument({ id, document }: Pick<StoredCampaign, 'id' | 'document'>): CampaignFacts {
+  const { formatVersion: version = 1 } = document
+  if (version > formatVersion) {
+    throw new KnownError(
+      'SCHEMA_NEWER',
+      `the document of campaign ${id} has format version ${version}; this program knows versions up to ${formatVersion}`,
+    )
+  }
+  return decodeFacts(new JsonObject(document, `the document of campaign ${id}`))
 }
 
-/** The spec of a document, or of the audit row that tells of it. */
-export function specOf(document: unknown): CampaignSpec {
-  // Ours, written by `toDocument`.
-  const spec = document as CampaignSpec
-  return { ...spec, selection: readSelection(spec.selection) }
+/** Decodes the spec in a document, or in the audit row of the campaign's creation. */
+export function specOf(spec: unknown): CampaignSpec {
+  return decodeSpec(JsonObject.from(spec, 'the spec of a campaign'))
 }
 
 export function campaignOf(stored: StoredCampaign, now: number): Campaign {
-  const facts = fromDocument(stored.document)
+  const facts = fromDocument(stored)
   const { frozenUntil, placeDone, pace, overlooked, recent, ...shown } = facts
   return { id: stored.id, ...shown, counts: stored.counts, rate: measureRate(facts, now) }
 }
 
-type Selection = CampaignSpec['selection']
-
-function writeSelection(selection: Selection): unknown {
-  if ('letterIds' in selection) return { letterIds: selection.letterIds.slice(0, namedKept) }
-  const { key, ...rest } = selection.filter
-  if (key === undefined) return selection
-  return { filter: { ...rest, keyBase64: Buffer.from(key).toString('base64') } }
+function encodeSpec(spec: CampaignSpec): StoredSpec {
+  return { ...spec, selection: encodeSelection(spec.selection) }
 }
 
-function readSelection(selection: Selection): Selection {
-  if ('letterIds' in selection) return selection
-  const { keyBase64, ...rest } = selection.filter as LetterFilter & { keyBase64?: string }
-  if (keyBase64 === undefined) return selection
-  return { filter: { ...rest, key: new Uint8Array(Buffer.from(keyBase64, 'base64')) } }
+function encodeSelection(selection: CampaignSpec['selection']): StoredSelection {
+  if ('letterIds' in selection) return { letterIds: selection.letterIds.slice(0, namedKept) }
+  const { key, ...rest } = selection.filter
+  return { filter: key === undefined ? rest : { ...rest, keyBase64: Buffer.from(key).toString('base64') } }
+}
+
+function decodeFacts(document: JsonObject): CampaignFacts {
+  const updatedAt = document.number('updatedAt')
+  const overlooked = document.object('overlooked', { ended: 0, bad: 0 })
+  const pace = document.object('pace', startPace(updatedAt))
+  return {
+    spec: decodeSpec(document.object('spec')),
+    state: document.text('state') as CampaignState,
+    stateReason: document.text('stateReason', ''),
+    actor: document.text('actor', ''),
+    reason: document.text('reason', ''),
+    createdAt: document.number('createdAt'),
+    updatedAt,
+    startedAt: document.numberOrNull('startedAt'),
+    endedAt: document.numberOrNull('endedAt'),
+    size: document.numberOrNull('size'),
+    frozenUntil: (document.fields.frozenUntil ?? null) as LetterCursor | null,
+    placeDone: document.numberOrNull('placeDone'),
+    pace: { since: pace.number('since'), at: pace.number('at'), tokens: pace.number('tokens') },
+    overlooked: { ended: overlooked.number('ended'), bad: overlooked.number('bad') },
+    recent: (document.fields.recent ?? []) as CampaignFacts['recent'],
+  }
+}
+
+/** A limit has no default: a campaign whose rate is unknown must not run without one. */
+function decodeSpec(spec: JsonObject): CampaignSpec {
+  return {
+    name: spec.text('name'),
+    action: spec.text('action') as CampaignSpec['action'],
+    selection: decodeSelection(spec.object('selection')),
+    target: spec.textOrNull('target'),
+    isDeadAllowed: spec.fields.isDeadAllowed === true,
+    canaryCount: spec.number('canaryCount'),
+    ratePerSecond: spec.number('ratePerSecond'),
+    rampUs: spec.number('rampUs'),
+    haltRatio: spec.number('haltRatio'),
+    haltMin: spec.number('haltMin'),
+  }
+}
+
+function decodeSelection(selection: JsonObject): CampaignSpec['selection'] {
+  const { letterIds } = selection.fields
+  if (Array.isArray(letterIds)) return { letterIds: letterIds as string[] }
+  const { keyBase64, ...filter } = selection.object('filter').fields
+  if (typeof keyBase64 !== 'string') return { filter: filter as LetterFilter }
+  return { filter: { ...(filter as LetterFilter), key: new Uint8Array(Buffer.from(keyBase64, 'base64')) } }
+}
+
+/** The fields of a JSON object, read with their types. An error names the field and the document. */
+class JsonObject {
+  readonly fields: CampaignDocument
+  readonly #name: string
+
+  constructor(fields: CampaignDocument, name: string) {
+    this.fields = fields
+    this.#name = name
+  }
+
+  static from(value: unknown, name: string): JsonObject {
+    if (typeof value !== 'object' || value === null || Array.isArray(value)) {
+      throw new Error(`${name} is not an object`)
+    }
+    return new JsonObject(value as CampaignDocument, name)
+  }
+
+  object(field: string, missing?: object): JsonObject {
+    return JsonObject.from(this.fields[field] ?? missing, `${field} in ${this.#name}`)
+  }
+
+  text(field: string, missing?: string): string {
+    const value = this.fields[field] ?? missing
+    if (typeof value === 'string') return value
+    throw this.#mismatch(field, 'a text')
+  }
+
+  textOrNull(field: string): string | null {
+    return (this.fields[field] ?? null) === null ? null : this.text(field)
+  }
+
+  number(field: string): number {
+    const value = this.fields[field]
+    if (typeof value === 'number') return value
+    throw this.#mismatch(field, 'a number')
+  }
+
+  numberOrNull(field: string): number | null {
+    return (this.fields[field] ?? null) === null ? null : this.number(field)
+  }
+
+  #mismatch(field: string, expected: string): Error {
+    return new Error(
+      `${field} in ${this.#name} is ${JSON.stringify(this.fields[field])}; expected ${expected}`,
+    )
+  }
 }

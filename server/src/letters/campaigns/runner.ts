@@ -199,13 +199,13 @@ export function createCampaignRunner(
     const { id } = seen
     const name = `campaign/${id}`
     // Most passes find campaigns that wait for time or for workers. Check this first: it needs no lock.
-    if (nextStep(fromDocument(seen.document), seen.counts, clock.now(), sentMax).kind === 'wait') return false
+    if (nextStep(fromDocument(seen), seen.counts, clock.now(), sentMax).kind === 'wait') return false
     const lock = await locks.hold(name)
     if (lock === null) return false
     try {
       const stored = await storage.getCampaign(id)
       if (stored === null) return false
-      const facts = fromDocument(stored.document)
+      const facts = fromDocument(stored)
       const step = nextStep(facts, stored.counts, clock.now(), sentMax)
       if (step.kind === 'wait') return false
       await runStep(stored, facts, step, lock)

@@ -252,7 +252,7 @@ describe('a frozen set', () => {
 describe('any campaign', () => {
   it('a campaign is unchanged after it was stored as JSON', () => {
     const given = facts({}, { selection: { filter: { key: new Uint8Array([0, 255]), states: ['dead'] } } })
-    expect(fromDocument(JSON.parse(JSON.stringify(toDocument(given))))).toEqual(given)
+    expect(fromDocument({ id: 'c1', document: JSON.parse(JSON.stringify(toDocument(given))) })).toEqual(given)
   })
 
   /** For every behaviour of the workers, the campaign ends: nothing is sent twice, nothing is left. */

@@ -27,8 +27,11 @@ export interface CampaignStore {
   listCampaignLetters(query: CampaignLettersQuery): Promise<readonly CampaignLetter[]>
 }
 
-/** Everything that letters/ knows of a campaign, as JSON. */
-export type CampaignDocument = Readonly<Record<string, unknown>>
+/**
+ * Everything that letters/ knows of a campaign, as JSON. A store keeps it and does not look into it;
+ * letters/campaigns/document.ts encodes and decodes it.
+ */
+export type CampaignDocument = Readonly<Record<string, unknown> & { formatVersion?: number }>
 
 export type StoredCampaign = Readonly<{
   id: string
