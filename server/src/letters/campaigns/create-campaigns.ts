@@ -8,7 +8,7 @@ import type { Campaign, CampaignChanges, CampaignSpec, Campaigns } from '../lett
 import { type LettersParts, silent } from '../parts.ts'
 import { createSearch } from '../search.ts'
 import { isDeadQueue } from './dead-queue.ts'
-import { campaignOf, fromDocument, toDocument } from './document.ts'
+import { fromDocument, toCampaign, toDocument } from './document.ts'
 import { startPace } from './pace.ts'
 import { previewCampaign } from './preview.ts'
 import { createCampaignRunner, putCampaign } from './runner.ts'
@@ -41,7 +41,7 @@ export function createCampaigns(parts: LettersParts & { owner: string }): Campai
   }
   const get = async (id: string): Promise<Campaign | null> => {
     const found = await storage.getCampaign(id)
-    return found === null ? null : campaignOf(found, clock.now())
+    return found === null ? null : toCampaign(found, clock.now())
   }
 
   /** Writes a person's decision with its audit row. Writes nothing if nothing changes. */
@@ -56,7 +56,7 @@ export function createCampaigns(parts: LettersParts & { owner: string }): Campai
       const found = await stored(id)
       const facts = fromDocument(found)
       const changed = change(facts, found.counts)
-      if (changed === facts) return campaignOf(found, clock.now())
+      if (changed === facts) return toCampaign(found, clock.now())
       try {
         await storage.write([
           putCampaign(found, changed),
@@ -77,7 +77,7 @@ export function createCampaigns(parts: LettersParts & { owner: string }): Campai
         `${action}: campaign is ${changed.state}`,
       )
       changes.notify(id)
-      return campaignOf(await stored(id), clock.now())
+      return toCampaign(await stored(id), clock.now())
     }
   }
 
@@ -122,12 +122,12 @@ export function createCampaigns(parts: LettersParts & { owner: string }): Campai
         auditOf(clock, { ...trace, reason }, 'campaign.create', [id], details),
       ] as const)
       log.info({ campaign: id, name: spec.name, actor: trace.actor }, 'campaign was created')
-      return campaignOf(await stored(id), clock.now())
+      return toCampaign(await stored(id), clock.now())
     },
     get,
     list: async (query) => {
       const now = clock.now()
-      return (await storage.listCampaigns(query)).map((campaign) => campaignOf(campaign, now))
+      return (await storage.listCampaigns(query)).map((campaign) => toCampaign(campaign, now))
     },
     letters: (campaignId, query) => storage.listCampaignLetters({ campaignId, ...query }),
     adjust: async (id, adjusted, trace) => {

@@ -26,7 +26,7 @@ type StoredSelection = Readonly<
  * The document keeps up to this many ids of a campaign on named letters, because it is written with every
  * step. The frozen set has all of them.
  */
-export const namedKept = 100
+export const namedIdsKept = 100
 
 export function toDocument(facts: CampaignFacts): StoredFacts {
   return { formatVersion, ...facts, spec: encodeSpec(facts.spec) }
@@ -44,11 +44,11 @@ export function fromDocument({ id, document }: Pick<StoredCampaign, 'id' | 'docu
 }
 
 /** Decodes the spec in a document, or in the audit row of the campaign's creation. */
-export function specOf(spec: unknown): CampaignSpec {
-  return decodeSpec(JsonObject.from(spec, 'the spec of a campaign'))
+export function decodeSpec(spec: unknown): CampaignSpec {
+  return readSpec(JsonObject.from(spec, 'the spec of a campaign'))
 }
 
-export function campaignOf(stored: StoredCampaign, now: number): Campaign {
+export function toCampaign(stored: StoredCampaign, now: number): Campaign {
   const facts = fromDocument(stored)
   const { frozenUntil, placeDone, pace, overlooked, recent, ...shown } = facts
   return { id: stored.id, ...shown, counts: stored.counts, rate: measureRate(facts, now) }
@@ -59,7 +59,7 @@ function encodeSpec(spec: CampaignSpec): StoredSpec {
 }
 
 function encodeSelection(selection: CampaignSpec['selection']): StoredSelection {
-  if ('letterIds' in selection) return { letterIds: selection.letterIds.slice(0, namedKept) }
+  if ('letterIds' in selection) return { letterIds: selection.letterIds.slice(0, namedIdsKept) }
   const { key, ...rest } = selection.filter
   return { filter: key === undefined ? rest : { ...rest, keyBase64: Buffer.from(key).toString('base64') } }
 }
@@ -69,7 +69,7 @@ function decodeFacts(document: JsonObject): CampaignFacts {
   const overlooked = document.object('overlooked', { ended: 0, bad: 0 })
   const pace = document.object('pace', startPace(updatedAt))
   return {
-    spec: decodeSpec(document.object('spec')),
+    spec: readSpec(document.object('spec')),
     state: document.text('state') as CampaignState,
     stateReason: document.text('stateReason', ''),
     actor: document.text('actor', ''),
@@ -88,7 +88,7 @@ function decodeFacts(document: JsonObject): CampaignFacts {
 }
 
 /** A limit has no default: a campaign whose rate is unknown must not run without one. */
-function decodeSpec(spec: JsonObject): CampaignSpec {
+function readSpec(spec: JsonObject): CampaignSpec {
   return {
     name: spec.text('name'),
     action: spec.text('action') as CampaignSpec['action'],

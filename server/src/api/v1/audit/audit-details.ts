@@ -5,7 +5,7 @@
 import { formatDuration } from '../../../core/duration.ts'
 import type { Instant } from '../../../core/instant.ts'
 import type { RetryPolicy } from '../../../core/retry.ts'
-import { specOf } from '../../../letters/campaigns/document.ts'
+import { decodeSpec } from '../../../letters/campaigns/document.ts'
 import { letterStatus } from '../../../ops/letter-status.ts'
 import type { AuditRow } from '../../../storage/contract/audit.ts'
 import type { ListedState } from '../../../storage/contract/items.ts'
@@ -18,7 +18,7 @@ type Details = Readonly<Record<string, unknown>>
 export function viewDetails({ action, details }: Pick<AuditRow, 'action' | 'details'>): Details {
   if (action !== 'campaign.create') return viewObject(details)
   const { spec, ...rest } = details
-  return { ...viewSpec(specOf(spec)), ...viewObject(rest) }
+  return { ...viewSpec(decodeSpec(spec)), ...viewObject(rest) }
 }
 
 /** What is called otherwise here. */
