@@ -18,7 +18,7 @@ import { letterCountRoutes } from './v1/letters/counts.ts'
 import { exportRoutes } from './v1/letters/export.ts'
 import { groupRoutes } from './v1/letters/groups.ts'
 import { letterRoutes } from './v1/letters/letters.ts'
-import { queueCareRoutes } from './v1/queues/queue-admin.ts'
+import { queueAdminRoutes } from './v1/queues/queue-admin.ts'
 import { queueItemRoutes } from './v1/queues/queue-items.ts'
 import { queueRoutes } from './v1/queues/queues.ts'
 import { healthRoutes } from './watch/health.ts'
@@ -38,7 +38,7 @@ export const routes: readonly Route[] = [
   ...dlqRoutes,
   ...infoRoutes,
   ...queueRoutes,
-  ...queueCareRoutes,
+  ...queueAdminRoutes,
   ...queueItemRoutes,
   ...captureRoutes,
   ...letterRoutes,

@@ -2,7 +2,7 @@ import { completeRoute } from './items/complete.ts'
 import { leaseRoute } from './items/lease.ts'
 import { produceRoute } from './items/produce.ts'
 import { retryRoute } from './items/retry.ts'
-import { queueCareRoutes } from './queues/queue-admin.ts'
+import { queueAdminRoutes } from './queues/queue-admin.ts'
 import { queuesRoutes } from './queues/queues.ts'
 import { storageItemsRoutes } from './storage/storage-items.ts'
 
@@ -12,7 +12,7 @@ export const queueApiRoutes = [
   leaseRoute,
   completeRoute,
   retryRoute,
-  ...queueCareRoutes,
+  ...queueAdminRoutes,
   ...queuesRoutes,
   ...storageItemsRoutes,
 ]

@@ -1,10 +1,10 @@
 import { ksuidLength, ksuidMax, ksuidMin, ksuidProblem } from '../../../core/ksuid.ts'
 import type { Engine } from '../../../engine/engine.ts'
 import { ItemRefused } from '../../../engine/item-refused-error.ts'
-import { Fault, invalid } from '../protocol/fault.ts'
+import { Fault, badRequest } from '../protocol/fault.ts'
 
 /** The contract's words for an id that is not one, or undefined. */
-export function idFault(id: string): Fault | undefined {
+export function findIdFault(id: string): Fault | undefined {
   const problem = Buffer.byteLength(id) === ksuidLength ? ksuidProblem(id) : 'length'
   if (problem === undefined) return undefined
   const why =
@@ -16,7 +16,7 @@ export function idFault(id: string): Fault | undefined {
 
 export function checkIds(ids: readonly string[]): void {
   for (const id of ids) {
-    const fault = idFault(id)
+    const fault = findIdFault(id)
     if (fault !== undefined) throw fault
   }
 }
@@ -29,16 +29,16 @@ type Settling = Readonly<{ queueName: string; partition: number }>
  * The contract checks form, existence and lease id by id. Ids that are none cannot be looked for in
  * every store, so what stands before the first of them is looked at here.
  */
-export async function settle<T>(
+export async function settleItems<T>(
   engine: Engine,
   { queueName, partition }: Settling,
   ids: readonly string[],
   settled: 'completed' | 'retried',
   work: () => Promise<T>,
 ): Promise<T> {
-  const notLeased = (id: string) => invalid(`item(s) cannot be ${settled}; '${id}' is not marked as leased`)
+  const notLeased = (id: string) => badRequest(`item(s) cannot be ${settled}; '${id}' is not marked as leased`)
   for (const [index, id] of ids.entries()) {
-    const fault = idFault(id)
+    const fault = findIdFault(id)
     if (fault === undefined) continue
     const before = ids.slice(0, index)
     const found = await engine.listItems({
@@ -53,7 +53,7 @@ export async function settle<T>(
         .map((item) => [item.id, item.state === 'leased']),
     )
     for (const earlier of before) {
-      if (!isLeased.has(earlier)) throw missing(earlier)
+      if (!isLeased.has(earlier)) throw missingItemFault(earlier)
       if (isLeased.get(earlier) === false) throw notLeased(earlier)
       // The second time it would be gone.
       isLeased.delete(earlier)
@@ -66,10 +66,10 @@ export async function settle<T>(
     if (!(error instanceof ItemRefused)) throw error
     const id = error.itemId
     if (error.code === 'ITEM_NOT_LEASED') throw notLeased(id)
-    throw idFault(id) ?? missing(id)
+    throw findIdFault(id) ?? missingItemFault(id)
   }
 }
 
-function missing(id: string): Fault {
-  return invalid(`invalid storage id; '${id}' does not exist`)
+function missingItemFault(id: string): Fault {
+  return badRequest(`invalid storage id; '${id}' does not exist`)
 }

@@ -1,7 +1,7 @@
 import type { Queue } from '../../../core/queue.ts'
 import type { Engine } from '../../../engine/engine.ts'
 import { KnownError } from '../../../errors.ts'
-import { type Fault, invalid } from '../protocol/fault.ts'
+import { type Fault, badRequest } from '../protocol/fault.ts'
 import { checkQueueName } from './names.ts'
 
 /** The queue of that name, or the contract's refusal. */
@@ -9,13 +9,13 @@ export async function findQueue(engine: Engine, name: string): Promise<Queue> {
   checkQueueName(name)
   // No queue has a NUL in its name, and not every store could be asked for one.
   const queue = name.includes('\0') ? null : await engine.getQueue(name)
-  if (queue === null) throw unknownQueue(name)
+  if (queue === null) throw unknownQueueFault(name)
   return queue
 }
 
 export async function findPartition(engine: Engine, name: string, partition: number): Promise<Queue> {
   const queue = await findQueue(engine, name)
-  if (partition < 0 || partition >= queue.partitions) throw wrongPartition(partition)
+  if (partition < 0 || partition >= queue.partitions) throw wrongPartitionFault(partition)
   return queue
 }
 
@@ -26,7 +26,7 @@ export async function findPartition(engine: Engine, name: string, partition: num
  * one just to be told that it is there; when the call is refused for another reason, or by the engine,
  * the order of the contract is restored here.
  */
-export async function inQueue<T>(
+export async function runInQueue<T>(
   engine: Engine,
   place: Readonly<{ queueName: string; partition?: number }>,
   check: () => void,
@@ -36,7 +36,7 @@ export async function inQueue<T>(
   checkQueueName(queueName)
   const lookUp = () =>
     partition === undefined ? findQueue(engine, queueName) : findPartition(engine, queueName, partition)
-  if (queueName.includes('\0')) throw unknownQueue(queueName)
+  if (queueName.includes('\0')) throw unknownQueueFault(queueName)
   try {
     check()
   } catch (error) {
@@ -47,17 +47,17 @@ export async function inQueue<T>(
     return await work()
   } catch (error) {
     if (error instanceof KnownError) {
-      if (error.code === 'QUEUE_NOT_FOUND') throw unknownQueue(queueName)
-      if (error.code === 'PARTITION_NOT_FOUND') throw wrongPartition(partition ?? 0)
+      if (error.code === 'QUEUE_NOT_FOUND') throw unknownQueueFault(queueName)
+      if (error.code === 'PARTITION_NOT_FOUND') throw wrongPartitionFault(partition ?? 0)
     }
     throw error
   }
 }
 
-export function unknownQueue(name: string): Fault {
-  return invalid(`queue does not exist; no such queue named '${name}'`)
+export function unknownQueueFault(name: string): Fault {
+  return badRequest(`queue does not exist; no such queue named '${name}'`)
 }
 
-function wrongPartition(partition: number): Fault {
-  return invalid(`partition is invalid; '${partition}' is not a valid partition`)
+function wrongPartitionFault(partition: number): Fault {
+  return badRequest(`partition is invalid; '${partition}' is not a valid partition`)
 }

@@ -7,9 +7,9 @@ import {
   QueueLeaseResponseSchema,
   QueueProduceRequestSchema,
 } from '../generated/redrive/queue/v1/queue_pb.ts'
-import { codecOf } from '../protocol/codec.ts'
-import { instantOf, timestampOf } from '../protocol/times.ts'
-import { leasedBody } from './lease-response.ts'
+import { createCodec } from '../protocol/codec.ts'
+import { toInstant, toTimestamp } from '../protocol/times.ts'
+import { leaseResponse } from './lease-response.ts'
 import { produceBody } from './produce-body.ts'
 
 const text = fc.oneof(fc.constant(''), fc.string({ unit: 'grapheme', maxLength: 40 }))
@@ -26,7 +26,7 @@ const produced = fc.record({
       reference: text,
       bytes,
       utf8: text,
-      enqueueAt: fc.option(instant.map(timestampOf), { nil: undefined }),
+      enqueueAt: fc.option(instant.map(toTimestamp), { nil: undefined }),
     }),
     { maxLength: 4 },
   ),
@@ -46,10 +46,10 @@ describe('the body of queue.produce', () => {
             kind: item.kind,
             encoding: item.encoding,
             reference: item.reference,
-            availableAt: instantOf(item.enqueueAt),
+            availableAt: toInstant(item.enqueueAt),
           })),
         }
-        const { write } = codecOf(QueueProduceRequestSchema)
+        const { write } = createCodec(QueueProduceRequestSchema)
         for (const format of ['json', 'protobuf'] as const) {
           const read = produceBody.read(Buffer.from(write(message, format)), format)
           const items = read.items.map((item) => ({
@@ -158,16 +158,16 @@ describe('the answer of queue.lease', () => {
             reference: item.reference,
             id: item.id,
             attempts: item.attempts,
-            leaseDeadline: timestampOf(item.lease.deadline),
+            leaseDeadline: toTimestamp(item.lease.deadline),
             bytes: item.payload,
           })),
         })
         const desc = QueueLeaseResponseSchema
-        expect(JSON.parse(Buffer.from(leasedBody.write(body, 'json')).toString())).toEqual({
+        expect(JSON.parse(Buffer.from(leaseResponse.write(body, 'json')).toString())).toEqual({
           queue_name: body.queueName,
           ...(toJson(desc, expected, { useProtoFieldName: true }) as object),
         })
-        const written = leasedBody.write(body, 'protobuf')
+        const written = leaseResponse.write(body, 'protobuf')
         expect(Buffer.from(written)).toEqual(Buffer.from(toBinary(desc, expected)))
         expect(toJson(desc, fromBinary(desc, Buffer.from(written)))).toEqual(toJson(desc, expected))
       }),

@@ -1,15 +1,15 @@
-import { settle } from '../checks/item-ids.ts'
-import { inQueue } from '../checks/lookup.ts'
+import { settleItems } from '../checks/item-ids.ts'
+import { runInQueue } from '../checks/lookup.ts'
 import { checkTimeoutGiven, checkTimeoutMax, parseRequestTimeout, toMs } from '../checks/request-timeout.ts'
 import {
   type QueueCompleteRequest,
   QueueCompleteRequestSchema,
 } from '../generated/redrive/queue/v1/queue_pb.ts'
 import { bodyBytesMax } from '../protocol/body-limits.ts'
-import { codecOf } from '../protocol/codec.ts'
-import { invalid } from '../protocol/fault.ts'
+import { createCodec } from '../protocol/codec.ts'
+import { badRequest } from '../protocol/fault.ts'
 import { queueRoute } from '../protocol/queue-route.ts'
-import { orTryAgain } from './try-again.ts'
+import { translateStoreErrors } from './try-again.ts'
 
 export const completeRoute = queueRoute({
   path: '/v1/queue.complete',
@@ -18,16 +18,16 @@ export const completeRoute = queueRoute({
   bodyBytesMax: bodyBytesMax.ids,
   isHot: true,
   slowMs: Number.POSITIVE_INFINITY,
-  request: codecOf(QueueCompleteRequestSchema),
+  request: createCodec(QueueCompleteRequestSchema),
   handle: async (message, { engine, context }) => {
     const { queueName, partition, ids } = message
     let timeoutUs = 0
     const check = () => {
       timeoutUs = checkRequest(message, context.queueLimits.completeItemsMax)
     }
-    await inQueue(engine, message, check, () =>
-      orTryAgain(() =>
-        settle(engine, message, ids, 'completed', () =>
+    await runInQueue(engine, message, check, () =>
+      translateStoreErrors(() =>
+        settleItems(engine, message, ids, 'completed', () =>
           engine.complete(queueName, partition, ids, { timeoutMs: toMs(timeoutUs) }),
         ),
       ),
@@ -38,9 +38,9 @@ export const completeRoute = queueRoute({
 
 function checkRequest({ requestTimeout, ids }: QueueCompleteRequest, itemsMax: number): number {
   const timeoutUs = parseRequestTimeout(requestTimeout)
-  if (ids.length === 0) throw invalid('ids is invalid; list of ids cannot be empty')
+  if (ids.length === 0) throw badRequest('ids is invalid; list of ids cannot be empty')
   if (ids.length > itemsMax) {
-    throw invalid(`ids is invalid; max_complete_batch_size is ${itemsMax} but received ${ids.length}`)
+    throw badRequest(`ids is invalid; max_complete_batch_size is ${itemsMax} but received ${ids.length}`)
   }
   checkTimeoutMax(timeoutUs, requestTimeout, true)
   // Less than none at all cannot be met either.

@@ -7,16 +7,16 @@ import { TimestampSchema } from '@bufbuild/protobuf/wkt'
 import type { Leased } from '../../../core/item.ts'
 import { QueueLeaseResponseSchema } from '../generated/redrive/queue/v1/queue_pb.ts'
 import type { Writer } from '../protocol/codec.ts'
-import { timestampOf, timeText } from '../protocol/times.ts'
+import { toTimestamp, formatTime } from '../protocol/times.ts'
 
-export type LeasedBody = Readonly<{ queueName: string; partition: number; items: readonly Leased[] }>
+export type LeaseResponse = Readonly<{ queueName: string; partition: number; items: readonly Leased[] }>
 
-export const leasedBody: Writer<LeasedBody> & { desc: typeof QueueLeaseResponseSchema } = {
+export const leaseResponse: Writer<LeaseResponse> & { desc: typeof QueueLeaseResponseSchema } = {
   desc: QueueLeaseResponseSchema,
   write: (body, format) => (format === 'json' ? writeJson(body) : writeProtobuf(body)),
 }
 
-function writeJson({ queueName, partition, items }: LeasedBody): string {
+function writeJson({ queueName, partition, items }: LeaseResponse): string {
   let text = `{"queue_name":${JSON.stringify(queueName)}`
   if (partition !== 0) text += `,"partition":${partition}`
   if (items.length > 0) text += ',"items":['
@@ -27,7 +27,7 @@ function writeJson({ queueName, partition, items }: LeasedBody): string {
     const item = items[index] as Leased
     if (item.lease.deadline !== deadline) {
       deadline = item.lease.deadline
-      deadlineText = timeText(deadline)
+      deadlineText = formatTime(deadline)
     }
     text += index === 0 ? '{' : ',{'
     if (item.encoding !== '') text += `"encoding":${JSON.stringify(item.encoding)},`
@@ -36,7 +36,7 @@ function writeJson({ queueName, partition, items }: LeasedBody): string {
     text += `"id":"${item.id}",`
     if (item.attempts !== 0) text += `"attempts":${item.attempts},`
     text += `"lease_deadline":"${deadlineText}"`
-    if (item.payload.length > 0) text += `,"bytes":"${bufferOf(item.payload).toString('base64')}"`
+    if (item.payload.length > 0) text += `,"bytes":"${toBuffer(item.payload).toString('base64')}"`
     text += '}'
   }
   return items.length > 0 ? `${text}]}` : `${text}}`
@@ -54,7 +54,7 @@ const itemTag = {
   bytes: 0x3a,
 }
 
-function writeProtobuf({ queueName, partition, items }: LeasedBody): Buffer {
+function writeProtobuf({ queueName, partition, items }: LeaseResponse): Buffer {
   const sizes = new Array<number>(items.length)
   const deadlines = new Map<number, Uint8Array>()
   let total = textSize(queueName) + (partition === 0 ? 0 : 1 + varintSize(partition))
@@ -63,7 +63,7 @@ function writeProtobuf({ queueName, partition, items }: LeasedBody): Buffer {
     const { deadline } = item.lease
     let deadlineBytes = deadlines.get(deadline)
     if (deadlineBytes === undefined) {
-      deadlineBytes = toBinary(TimestampSchema, timestampOf(deadline))
+      deadlineBytes = toBinary(TimestampSchema, toTimestamp(deadline))
       deadlines.set(deadline, deadlineBytes)
     }
     const size =
@@ -136,6 +136,6 @@ function varintSize(value: number): number {
   return size
 }
 
-function bufferOf(bytes: Uint8Array): Buffer {
+function toBuffer(bytes: Uint8Array): Buffer {
   return Buffer.isBuffer(bytes) ? bytes : Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength)
 }

@@ -1,4 +1,4 @@
-import { inQueue } from '../checks/lookup.ts'
+import { runInQueue } from '../checks/lookup.ts'
 import { checkNoNul, isBlank } from '../checks/names.ts'
 import {
   checkTimeoutGiven,
@@ -9,10 +9,10 @@ import {
 } from '../checks/request-timeout.ts'
 import { QueueLeaseRequestSchema } from '../generated/redrive/queue/v1/queue_pb.ts'
 import { bodyBytesMax } from '../protocol/body-limits.ts'
-import { codecOf } from '../protocol/codec.ts'
-import { invalid } from '../protocol/fault.ts'
+import { createCodec } from '../protocol/codec.ts'
+import { badRequest } from '../protocol/fault.ts'
 import { queueRoute } from '../protocol/queue-route.ts'
-import { type LeasedBody, leasedBody } from './lease-response.ts'
+import { type LeaseResponse, leaseResponse } from './lease-response.ts'
 
 export const leaseRoute = queueRoute({
   path: '/v1/queue.lease',
@@ -21,21 +21,21 @@ export const leaseRoute = queueRoute({
   bodyBytesMax: bodyBytesMax.small,
   isHot: true,
   slowMs: Number.POSITIVE_INFINITY,
-  request: codecOf(QueueLeaseRequestSchema),
-  response: leasedBody,
-  handle: async (message, { engine, context, reply }): Promise<LeasedBody> => {
+  request: createCodec(QueueLeaseRequestSchema),
+  response: leaseResponse,
+  handle: async (message, { engine, context, reply }): Promise<LeaseResponse> => {
     const { queueName, clientId, batchSize } = message
     let timeoutUs = 0
     const check = () => {
       timeoutUs = parseRequestTimeout(message.requestTimeout)
-      if (isBlank(clientId)) throw invalid('invalid client id; cannot be empty')
+      if (isBlank(clientId)) throw badRequest('invalid client id; cannot be empty')
       checkNoNul('client id', clientId)
       checkBatchSize(batchSize, context.queueLimits.leaseItemsMax)
       checkTimeoutGiven(timeoutUs)
       checkTimeoutMax(timeoutUs, message.requestTimeout, true)
       checkTimeoutMin(timeoutUs, message.requestTimeout)
     }
-    const { partition, items } = await inQueue(engine, message, check, () =>
+    const { partition, items } = await runInQueue(engine, message, check, () =>
       context.leaseCalls.run(queueName, clientId, reply, (end) =>
         engine.lease(queueName, { clientId, countMax: batchSize, timeoutMs: toMs(timeoutUs), ...end }),
       ),
@@ -45,8 +45,8 @@ export const leaseRoute = queueRoute({
 })
 
 function checkBatchSize(batchSize: number, itemsMax: number): void {
-  if (batchSize <= 0) throw invalid('invalid batch size; must be greater than zero')
+  if (batchSize <= 0) throw badRequest('invalid batch size; must be greater than zero')
   if (batchSize > itemsMax) {
-    throw invalid(`invalid batch size; max_lease_batch_size is ${itemsMax}, but ${batchSize} was requested`)
+    throw badRequest(`invalid batch size; max_lease_batch_size is ${itemsMax}, but ${batchSize} was requested`)
   }
 }

@@ -15,9 +15,9 @@ import {
   type QueueProduceRequest,
   QueueProduceRequestSchema,
 } from '../generated/redrive/queue/v1/queue_pb.ts'
-import { messageOf, parseText, type Reader } from '../protocol/codec.ts'
-import { instantOf } from '../protocol/times.ts'
-import { unreadable } from '../protocol/unreadable.ts'
+import { toMessage, parseJsonBody, type Reader } from '../protocol/codec.ts'
+import { toInstant } from '../protocol/times.ts'
+import { contentError } from '../protocol/unreadable.ts'
 
 /** `availableAt`: as given; whether that makes it scheduled is decided when it is taken. */
 export type ProducedItem = {
@@ -43,11 +43,11 @@ export const produceBody: Reader<ProduceBody> & { desc: typeof QueueProduceReque
 }
 
 function readJson(bytes: Buffer): ProduceBody {
-  const json = parseText(bytes)
-  return plainBody(json) ?? bodyOf(messageOf(QueueProduceRequestSchema, json))
+  const json = parseJsonBody(bytes)
+  return readPlainBody(json) ?? toProduceBody(toMessage(QueueProduceRequestSchema, json))
 }
 
-function bodyOf({ queueName, requestTimeout, items }: QueueProduceRequest): ProduceBody {
+function toProduceBody({ queueName, requestTimeout, items }: QueueProduceRequest): ProduceBody {
   return {
     queueName,
     requestTimeout,
@@ -57,13 +57,13 @@ function bodyOf({ queueName, requestTimeout, items }: QueueProduceRequest): Prod
       kind,
       encoding,
       reference,
-      availableAt: instantOf(enqueueAt),
+      availableAt: toInstant(enqueueAt),
     })),
   }
 }
 
 /** Undefined for whatever is not plain. */
-function plainBody(json: unknown): ProduceBody | undefined {
+function readPlainBody(json: unknown): ProduceBody | undefined {
   if (!isObject(json)) return undefined
   const body: ProduceBody = { queueName: '', requestTimeout: '', items: noItems, itemCount: 0 }
   for (const key in json) {
@@ -74,7 +74,7 @@ function plainBody(json: unknown): ProduceBody | undefined {
       body.itemCount = value.length
       body.items = []
       for (const each of value) {
-        const item = plainItem(each)
+        const item = readPlainItem(each)
         if (item === undefined) return undefined
         body.items.push(item)
       }
@@ -83,7 +83,7 @@ function plainBody(json: unknown): ProduceBody | undefined {
   return body
 }
 
-function plainItem(json: unknown): ProducedItem | undefined {
+function readPlainItem(json: unknown): ProducedItem | undefined {
   if (!isObject(json)) return undefined
   const item: ProducedItem = { payload: noBytes, kind: '', encoding: '', reference: '', availableAt: null }
   let text = ''
@@ -132,16 +132,16 @@ function readProtobuf(bytes: Buffer): ProduceBody {
       else if (field === 2) body.requestTimeout = reader.string(true)
       else if (field === 3) {
         if (++body.itemCount > itemsKeptMax) reader.skip(wireType, field)
-        else body.items.push(itemOf(reader))
+        else body.items.push(readItem(reader))
       } else reader.skip(wireType, field)
     }
   } catch (error) {
-    throw unreadable('the body is not a readable protobuf message', error)
+    throw contentError('the body is not a readable protobuf message', error)
   }
   return body
 }
 
-function itemOf(reader: BinaryReader): ProducedItem {
+function readItem(reader: BinaryReader): ProducedItem {
   const item: ProducedItem = { payload: noBytes, kind: '', encoding: '', reference: '', availableAt: null }
   const length = reader.uint32()
   const end = reader.pos + length
@@ -153,9 +153,9 @@ function itemOf(reader: BinaryReader): ProducedItem {
     else if (field === 1) item.encoding = reader.string(true)
     else if (field === 2) item.kind = reader.string(true)
     else if (field === 3) item.reference = reader.string(true)
-    else if (field === 4) item.availableAt = instantOf(fromBinary(TimestampSchema, reader.bytes()))
+    else if (field === 4) item.availableAt = toInstant(fromBinary(TimestampSchema, reader.bytes()))
     else if (field === 5) item.payload = reader.bytes()
-    else if (field === 6) text = utf8Of(reader.bytes())
+    else if (field === 6) text = checkUtf8(reader.bytes())
     else reader.skip(wireType, field)
   }
   if (reader.pos !== end) throw new RangeError('a field is longer than its item')
@@ -164,7 +164,7 @@ function itemOf(reader: BinaryReader): ProducedItem {
 }
 
 /** Text that is kept as bytes is checked, not decoded. */
-function utf8Of(bytes: Uint8Array): Uint8Array {
+function checkUtf8(bytes: Uint8Array): Uint8Array {
   if (!isUtf8(bytes)) throw new Error('a text is not UTF-8')
   return bytes
 }

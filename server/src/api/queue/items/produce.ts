@@ -1,5 +1,5 @@
 import { usPerMs } from '../../../core/instant.ts'
-import { inQueue } from '../checks/lookup.ts'
+import { runInQueue } from '../checks/lookup.ts'
 import { checkNoNul } from '../checks/names.ts'
 import {
   checkTimeoutGiven,
@@ -9,7 +9,7 @@ import {
   toMs,
 } from '../checks/request-timeout.ts'
 import { bodyBytesMax } from '../protocol/body-limits.ts'
-import { invalid } from '../protocol/fault.ts'
+import { badRequest } from '../protocol/fault.ts'
 import { queueRoute } from '../protocol/queue-route.ts'
 import { type ProduceBody, type ProducedItem, produceBody } from './produce-body.ts'
 
@@ -31,8 +31,8 @@ export const produceRoute = queueRoute({
       timeoutUs = checkTimeout(body)
       checkItems(body, produceItemsMax)
     }
-    await inQueue(engine, body, check, () => {
-      startAtOnce(body.items, context.clock.now() + scheduledFromUs)
+    await runInQueue(engine, body, check, () => {
+      clearPastTimes(body.items, context.clock.now() + scheduledFromUs)
       return engine.produce(body.queueName, body.items, { timeoutMs: toMs(timeoutUs) })
     })
     return undefined
@@ -48,9 +48,9 @@ function checkTimeout({ requestTimeout }: ProduceBody): number {
 }
 
 function checkItems({ items, itemCount }: ProduceBody, itemsMax: number): void {
-  if (itemCount === 0) throw invalid('items cannot be empty; at least one item is required')
+  if (itemCount === 0) throw badRequest('items cannot be empty; at least one item is required')
   if (itemCount > itemsMax) {
-    throw invalid(`items is invalid; max_produce_batch_size is ${itemsMax} but received ${itemCount}`)
+    throw badRequest(`items is invalid; max_produce_batch_size is ${itemsMax} but received ${itemCount}`)
   }
   for (const item of items) {
     checkNoNul('kind', item.kind)
@@ -59,6 +59,6 @@ function checkItems({ items, itemCount }: ProduceBody, itemsMax: number): void {
   }
 }
 
-function startAtOnce(items: readonly ProducedItem[], from: number): void {
+function clearPastTimes(items: readonly ProducedItem[], from: number): void {
   for (const item of items) if (item.availableAt !== null && item.availableAt <= from) item.availableAt = null
 }

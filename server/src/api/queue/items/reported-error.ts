@@ -3,7 +3,7 @@ import { type Static, Type } from 'typebox'
 import { Compile } from 'typebox/compile'
 import { errorClassMax, failureReasonMax } from '../../../core/failure-bounds.ts'
 import type { RetryRequest } from '../../../core/transitions.ts'
-import { invalid } from '../protocol/fault.ts'
+import { badRequest } from '../protocol/fault.ts'
 
 /**
  * What went wrong with the items of a retry, in the header `X-Redrive-Error`. A header and not a field:
@@ -42,7 +42,7 @@ export function readReportedError(header: string | readonly string[] | undefined
   if (header === undefined) return null
   const text = String(header)
   if (text.length > headerBytesMax) {
-    throw invalid(`X-Redrive-Error is invalid; cannot be greater than '${headerBytesMax}' characters`)
+    throw badRequest(`X-Redrive-Error is invalid; cannot be greater than '${headerBytesMax}' characters`)
   }
   const { error_class, error_message, stack, reason } = parse(text)
   return {
@@ -60,10 +60,10 @@ function parse(header: string): Static<typeof ErrorHeader> {
   try {
     value = JSON.parse(isUtf8(bytes) ? bytes.toString('utf8') : header)
   } catch {
-    throw invalid('X-Redrive-Error is invalid; it is not readable JSON')
+    throw badRequest('X-Redrive-Error is invalid; it is not readable JSON')
   }
   if (!check.Check(value)) {
-    throw invalid(
+    throw badRequest(
       'X-Redrive-Error is invalid; it may hold the texts error_class, error_message, stack and reason',
     )
   }

@@ -1,14 +1,14 @@
-import { settle } from '../checks/item-ids.ts'
-import { inQueue } from '../checks/lookup.ts'
+import { settleItems } from '../checks/item-ids.ts'
+import { runInQueue } from '../checks/lookup.ts'
 import { type QueueRetryItem, QueueRetryRequestSchema } from '../generated/redrive/queue/v1/queue_pb.ts'
 import { bodyBytesMax } from '../protocol/body-limits.ts'
-import { codecOf } from '../protocol/codec.ts'
-import { invalid } from '../protocol/fault.ts'
+import { createCodec } from '../protocol/codec.ts'
+import { badRequest } from '../protocol/fault.ts'
 import { queueRoute } from '../protocol/queue-route.ts'
-import { instantOf } from '../protocol/times.ts'
+import { toInstant } from '../protocol/times.ts'
 import { scheduledFromUs } from './produce.ts'
 import { type ReportedError, readReportedError, reportedErrorHeader } from './reported-error.ts'
-import { orTryAgain } from './try-again.ts'
+import { translateStoreErrors } from './try-again.ts'
 
 export const retryRoute = queueRoute({
   path: '/v1/queue.retry',
@@ -20,7 +20,7 @@ export const retryRoute = queueRoute({
   isHot: true,
   slowMs: Number.POSITIVE_INFINITY,
   headers: reportedErrorHeader,
-  request: codecOf(QueueRetryRequestSchema),
+  request: createCodec(QueueRetryRequestSchema),
   handle: async (message, { engine, context, request }) => {
     const { queueName, partition, items } = message
     let error: ReportedError | null = null
@@ -28,7 +28,7 @@ export const retryRoute = queueRoute({
       checkItems(items, context.queueLimits.completeItemsMax)
       error = readReportedError(request.headers['x-redrive-error'])
     }
-    await inQueue(engine, message, check, () => {
+    await runInQueue(engine, message, check, () => {
       const from = context.clock.now() + scheduledFromUs
       const ids = items.map(({ id }) => id)
       const given = items.map((item) => ({
@@ -37,8 +37,8 @@ export const retryRoute = queueRoute({
         error,
         availableAt: availableAt(item, from),
       }))
-      return orTryAgain(() =>
-        settle(engine, message, ids, 'retried', () => engine.retry(queueName, partition, given)),
+      return translateStoreErrors(() =>
+        settleItems(engine, message, ids, 'retried', () => engine.retry(queueName, partition, given)),
       )
     })
     return undefined
@@ -46,15 +46,15 @@ export const retryRoute = queueRoute({
 })
 
 function checkItems(items: readonly QueueRetryItem[], itemsMax: number): void {
-  if (items.length === 0) throw invalid('items is invalid; list of items cannot be empty')
+  if (items.length === 0) throw badRequest('items is invalid; list of items cannot be empty')
   if (items.length > itemsMax) {
-    throw invalid(`items is invalid; max_complete_batch_size is ${itemsMax} but received ${items.length}`)
+    throw badRequest(`items is invalid; max_complete_batch_size is ${itemsMax} but received ${items.length}`)
   }
 }
 
 /** Without a time of its own the queue's retry policy decides, which is at once unless somebody set another. */
 function availableAt({ retryAt }: QueueRetryItem, from: number): number | null | undefined {
-  const at = instantOf(retryAt)
+  const at = toInstant(retryAt)
   if (at === null) return undefined
   return at > from ? at : null
 }

@@ -6,7 +6,7 @@ import { tryAgain } from '../protocol/render-error.ts'
  * For complete and retry: whatever the store could not do, the client is told to repeat. What nobody
  * foresaw is an INTERNAL error nonetheless, and so is logged whole.
  */
-export async function orTryAgain<T>(work: () => Promise<T>): Promise<T> {
+export async function translateStoreErrors<T>(work: () => Promise<T>): Promise<T> {
   try {
     return await work()
   } catch (error) {

@@ -17,7 +17,7 @@ const texts: ReadonlyMap<number, string> = new Map([
 ])
 
 /** A bound of our own, or the smaller one of the whole server. */
-export function bodyLimitText(bytes: number): string {
+export function formatBodyLimit(bytes: number): string {
   const text = texts.get(bytes)
   if (text !== undefined) return text
   if (bytes < 1_024) return `${bytes}B`

@@ -9,7 +9,7 @@ import {
   toJson,
 } from '@bufbuild/protobuf'
 import type { Format } from './format.ts'
-import { unreadable } from './unreadable.ts'
+import { contentError } from './unreadable.ts'
 
 /** How one kind of body is read. */
 export interface Reader<T> {
@@ -23,7 +23,7 @@ export interface Writer<T> {
 }
 
 /** Reads and writes a message as its descriptor says. */
-export function codecOf<Desc extends DescMessage>(
+export function createCodec<Desc extends DescMessage>(
   desc: Desc,
 ): Reader<MessageShape<Desc>> & Writer<MessageShape<Desc>> & { desc: Desc } {
   return {
@@ -41,37 +41,37 @@ export function readMessage<Desc extends DescMessage>(
   bytes: Buffer,
   format: Format,
 ): MessageShape<Desc> {
-  if (format === 'json') return messageOf(desc, parseText(bytes))
+  if (format === 'json') return toMessage(desc, parseJsonBody(bytes))
   try {
     return fromBinary(desc, bytes, { readUnknownFields: false })
   } catch (error) {
-    throw unreadable('the body is not a readable protobuf message', error)
+    throw contentError('the body is not a readable protobuf message', error)
   }
 }
 
 /** A message from a JSON value. */
-export function messageOf<Desc extends DescMessage>(desc: Desc, json: unknown): MessageShape<Desc> {
+export function toMessage<Desc extends DescMessage>(desc: Desc, json: unknown): MessageShape<Desc> {
   try {
     return fromJson(desc, json as JsonValue)
   } catch (error) {
     // The library names the field and what it found there, never more of the body than that.
     const why = error instanceof Error ? error.message : String(error)
-    throw unreadable(`the JSON body is not as expected: ${why.slice(0, 300)}`, error)
+    throw contentError(`the JSON body is not as expected: ${why.slice(0, 300)}`, error)
   }
 }
 
 /** The value of a JSON body. */
-export function parseText(bytes: Buffer): unknown {
-  if (bytes.length === 0) throw unreadable('the JSON body is empty')
+export function parseJsonBody(bytes: Buffer): unknown {
+  if (bytes.length === 0) throw contentError('the JSON body is empty')
   try {
-    return JSON.parse(textOf(bytes))
+    return JSON.parse(decodeUtf8(bytes))
   } catch (error) {
     // The parser's own sentence quotes the body, so it stays in the log.
-    throw unreadable('the body is not readable JSON', error)
+    throw contentError('the body is not readable JSON', error)
   }
 }
 
-function textOf(bytes: Buffer): string {
+function decodeUtf8(bytes: Buffer): string {
   if (isAscii(bytes)) return bytes.toString('latin1')
   if (!isUtf8(bytes)) throw new Error('not UTF-8')
   return bytes.toString('utf8')

@@ -1,16 +1,16 @@
 import type { FastifyRequest } from 'fastify'
 import type { Dialect } from '../../http/dialect.ts'
 import { ReplySchema } from '../generated/redrive/queue/v1/queue_pb.ts'
-import { contentTypes, formatOf } from './format.ts'
-import { schemaOf } from './openapi-schema.ts'
+import { contentTypes, parseFormat } from './format.ts'
+import { toJsonSchema } from './openapi-schema.ts'
 import { renderError } from './render-error.ts'
-import { unreadable } from './unreadable.ts'
+import { contentError } from './unreadable.ts'
 
 /** `/v1/…`: the Queue API, in JSON and in protobuf. */
 export const queueApi: Dialect = {
   name: 'queue-api',
   ownsPath: (path) => path === '/v1' || path.startsWith('/v1/'),
-  errorSchema: schemaOf(ReplySchema),
+  errorSchema: toJsonSchema(ReplySchema),
   errorContentType: contentTypes.json,
   renderError,
   prepare: chooseFormats,
@@ -28,12 +28,12 @@ export const queueApi: Dialect = {
 function chooseFormats(request: FastifyRequest): void {
   const { headers } = request.raw
   const given = headers['content-type']
-  const format = formatOf(given)
+  const format = parseFormat(given)
   if (format === undefined) {
-    throw unreadable(`Content-Type '${given}' cannot be read; use application/json or application/protobuf`)
+    throw contentError(`Content-Type '${given}' cannot be read; use application/json or application/protobuf`)
   }
-  if (formatOf(headers.accept) === undefined) {
-    throw unreadable(
+  if (parseFormat(headers.accept) === undefined) {
+    throw contentError(
       `Accept '${headers.accept}' cannot be answered; use application/json or application/protobuf`,
     )
   }

@@ -26,6 +26,6 @@ export class Fault extends KnownError {
   }
 }
 
-export function invalid(message: string): Fault {
+export function badRequest(message: string): Fault {
   return new Fault(400, message)
 }

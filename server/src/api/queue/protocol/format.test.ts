@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest'
-import { formatOf } from './format.ts'
+import { parseFormat } from './format.ts'
 
 it.each([
   [undefined, 'json'],
@@ -15,5 +15,5 @@ it.each([
   ['application/jsonx', undefined],
   ['text/html, application/json', undefined],
 ])('a header %j means %j', (header, format) => {
-  expect(formatOf(header)).toBe(format)
+  expect(parseFormat(header)).toBe(format)
 })

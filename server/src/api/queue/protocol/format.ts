@@ -10,7 +10,7 @@ export const contentTypes: Readonly<Record<Format, string>> = {
  * The format that a Content-Type or Accept header names, or undefined for one that we do not speak. Only
  * the first name counts; what follows `;` or `,` is ignored.
  */
-export function formatOf(header: string | undefined): Format | undefined {
+export function parseFormat(header: string | undefined): Format | undefined {
   // The usual values as they usually are written, before taking anything apart.
   if (header === undefined || header === 'application/json' || header === '*/*') return 'json'
   if (header === 'application/protobuf') return 'protobuf'

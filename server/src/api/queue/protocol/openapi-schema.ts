@@ -2,32 +2,32 @@ import { type DescField, type DescMessage, ScalarType } from '@bufbuild/protobuf
 import { type TSchema, Type } from 'typebox'
 
 /** What a message looks like in JSON, for OpenAPI. The descriptor is what checks bodies, not this. */
-export function schemaOf(desc: DescMessage): TSchema {
+export function toJsonSchema(desc: DescMessage): TSchema {
   if (desc.typeName === 'google.protobuf.Timestamp') return Type.String({ format: 'date-time' })
   const properties = Object.fromEntries(
-    desc.fields.map((field) => [field.name, Type.Optional(fieldSchema(field))]),
+    desc.fields.map((field) => [field.name, Type.Optional(toFieldSchema(field))]),
   )
   return Type.Object(properties)
 }
 
-function fieldSchema(field: DescField): TSchema {
+function toFieldSchema(field: DescField): TSchema {
   switch (field.fieldKind) {
     case 'message':
-      return schemaOf(field.message)
+      return toJsonSchema(field.message)
     case 'list':
       return Type.Array(
-        field.listKind === 'message' ? schemaOf(field.message) : scalarSchema(ScalarType.STRING),
+        field.listKind === 'message' ? toJsonSchema(field.message) : toScalarSchema(ScalarType.STRING),
       )
     case 'map':
       return Type.Record(Type.String(), Type.String())
     case 'scalar':
-      return scalarSchema(field.scalar)
+      return toScalarSchema(field.scalar)
     default:
       return Type.Unknown()
   }
 }
 
-function scalarSchema(scalar: ScalarType): TSchema {
+function toScalarSchema(scalar: ScalarType): TSchema {
   switch (scalar) {
     case ScalarType.INT32:
       return Type.Integer()

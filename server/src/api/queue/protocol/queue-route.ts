@@ -11,8 +11,8 @@ import { sendAs } from '../../http/send-as.ts'
 import { ReplySchema } from '../generated/redrive/queue/v1/queue_pb.ts'
 import type { Reader, Writer } from './codec.ts'
 import { queueApi } from './dialect.ts'
-import { contentTypes, type Format, formatOf } from './format.ts'
-import { schemaOf } from './openapi-schema.ts'
+import { contentTypes, type Format, parseFormat } from './format.ts'
+import { toJsonSchema } from './openapi-schema.ts'
 
 /** What a handler of this dialect is given beside its message. */
 export type Call = Readonly<{
@@ -53,21 +53,21 @@ export function queueRoute<Req, Res = undefined>(row: Row<Req, Res>): Route {
     ...(row.slowMs !== undefined && { slowMs: row.slowMs }),
     openapi: {
       ...(row.headers !== undefined && { headers: row.headers }),
-      body: bothFormats(row.request.desc, 'Unknown fields are refused in JSON and skipped in protobuf.'),
+      body: describeBothFormats(row.request.desc, 'Unknown fields are refused in JSON and skipped in protobuf.'),
     },
     schema: {
-      body: schemaOf(row.request.desc),
-      response: { 200: bothFormats(response?.desc ?? ReplySchema) },
+      body: toJsonSchema(row.request.desc),
+      response: { 200: describeBothFormats(response?.desc ?? ReplySchema) },
     },
     handler: async (request, reply, context) => {
       const message = row.request.read(
         request.body as Buffer,
-        formatOf(request.headers['content-type']) ?? 'json',
+        parseFormat(request.headers['content-type']) ?? 'json',
       )
       await waitForNextTick()
       const call = { engine: context.engine(), context, request, reply }
-      const result = await handle(message, call).catch(caughtInside)
-      const format = formatOf(request.headers.accept) ?? 'json'
+      const result = await handle(message, call).catch(translateShutdown)
+      const format = parseFormat(request.headers.accept) ?? 'json'
       const body = response === undefined ? okReplies[format] : response.write(result, format)
       return sendAs(reply, contentTypes[format], body)
     },
@@ -75,7 +75,7 @@ export function queueRoute<Req, Res = undefined>(row: Row<Req, Res>): Route {
 }
 
 /** Who did it, for the audit log. */
-export function traceOf({ request }: Call): Trace {
+export function createTrace({ request }: Call): Trace {
   return { actor: request.caller.name, reason: '', requestId: request.id }
 }
 
@@ -85,18 +85,18 @@ const okReplies: Readonly<Record<Format, string | Uint8Array>> = {
 }
 
 /** A stop that meets a request inside a queue has words of its own. */
-function caughtInside(error: unknown): never {
+function translateShutdown(error: unknown): never {
   if (error instanceof KnownError && error.code === 'SHUTTING_DOWN') {
     throw new KnownError('QUEUE_SHUTTING_DOWN', error.message, error)
   }
   throw error
 }
 
-function bothFormats(desc: DescMessage, description = 'Fields that hold their zero value are left out.') {
+function describeBothFormats(desc: DescMessage, description = 'Fields that hold their zero value are left out.') {
   return {
     description,
     content: {
-      [contentTypes.json]: { schema: schemaOf(desc) },
+      [contentTypes.json]: { schema: toJsonSchema(desc) },
       [contentTypes.protobuf]: { schema: Type.String({ contentMediaType: contentTypes.protobuf }) },
     },
   }

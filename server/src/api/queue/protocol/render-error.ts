@@ -2,18 +2,18 @@ import { create } from '@bufbuild/protobuf'
 import type { KnownError } from '../../../errors.ts'
 import type { FailedRequest, RenderedError } from '../../http/dialect.ts'
 import { ReplySchema } from '../generated/redrive/queue/v1/queue_pb.ts'
-import { bodyLimitText } from './body-limits.ts'
-import { codecOf } from './codec.ts'
+import { formatBodyLimit } from './body-limits.ts'
+import { createCodec } from './codec.ts'
 import { Fault, statusTexts, type WireStatus } from './fault.ts'
-import { contentTypes, formatOf } from './format.ts'
+import { contentTypes, parseFormat } from './format.ts'
 
-const replies = codecOf(ReplySchema)
+const replies = createCodec(ReplySchema)
 
 /** Any error as the envelope of this dialect, in the format that the client accepts. */
 export function renderError(error: KnownError, request: FailedRequest): RenderedError {
-  const [status, message] = wordsFor(error, request)
+  const [status, message] = chooseStatusAndMessage(error, request)
   // What was refused for its Accept is told in JSON.
-  const format = formatOf(request.accept) ?? 'json'
+  const format = parseFormat(request.accept) ?? 'json'
   const reply = create(ReplySchema, { code: status, codeText: statusTexts[status], message })
   return {
     status,
@@ -23,15 +23,15 @@ export function renderError(error: KnownError, request: FailedRequest): Rendered
   }
 }
 
-function wordsFor(error: KnownError, { method, path, bodyBytesMax }: FailedRequest): [WireStatus, string] {
+function chooseStatusAndMessage(error: KnownError, { method, path, bodyBytesMax }: FailedRequest): [WireStatus, string] {
   if (error instanceof Fault) return [error.wireStatus, error.message]
   switch (error.code) {
     case 'METHOD_NOT_ALLOWED':
-      return [400, wrongMethod(method)]
+      return [400, describeWrongMethod(method)]
     case 'NOT_FOUND':
-      return method === 'POST' ? [501, `no such method; ${path}`] : [400, wrongMethod(method)]
+      return method === 'POST' ? [501, `no such method; ${path}`] : [400, describeWrongMethod(method)]
     case 'BODY_TOO_LARGE':
-      return [400, `request body exceeds ${bodyLimitText(bodyBytesMax)} limit`]
+      return [400, `request body exceeds ${formatBodyLimit(bodyBytesMax)} limit`]
     case 'CONTENT_UNREADABLE':
     case 'UNSUPPORTED_MEDIA_TYPE':
       return [455, error.message]
@@ -60,6 +60,6 @@ function wordsFor(error: KnownError, { method, path, bodyBytesMax }: FailedReque
 
 export const tryAgain = 'internal error, try your request again'
 
-function wrongMethod(method: string): string {
+function describeWrongMethod(method: string): string {
   return `http method '${method}' not allowed; only POST`
 }

@@ -3,34 +3,34 @@ import { TimestampSchema } from '@bufbuild/protobuf/wkt'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { instantMax, instantMin } from '../../../core/instant.ts'
-import { instantOf, timestampOf, timestampOrZero, timeText } from './times.ts'
+import { toInstant, toTimestamp, toTimestampOrZero, formatTime } from './times.ts'
 
 describe('times on the wire', () => {
   it('have 0, 3 or 6 digits of a second', () => {
     const second = Date.UTC(2026, 0, 2, 3, 4, 5) * 1_000
-    expect(timeText(second)).toBe('2026-01-02T03:04:05Z')
-    expect(timeText(second + 120_000)).toBe('2026-01-02T03:04:05.120Z')
-    expect(timeText(second + 6)).toBe('2026-01-02T03:04:05.000006Z')
-    expect(timeText(-1)).toBe('1969-12-31T23:59:59.999999Z')
+    expect(formatTime(second)).toBe('2026-01-02T03:04:05Z')
+    expect(formatTime(second + 120_000)).toBe('2026-01-02T03:04:05.120Z')
+    expect(formatTime(second + 6)).toBe('2026-01-02T03:04:05.000006Z')
+    expect(formatTime(-1)).toBe('1969-12-31T23:59:59.999999Z')
   })
 
   it('say the zero time for none, and read it as none', () => {
-    expect(toJson(TimestampSchema, timestampOrZero(null))).toBe('0001-01-01T00:00:00Z')
-    expect(instantOf(timestampOrZero(null))).toBe(null)
-    expect(instantOf(undefined)).toBe(null)
+    expect(toJson(TimestampSchema, toTimestampOrZero(null))).toBe('0001-01-01T00:00:00Z')
+    expect(toInstant(toTimestampOrZero(null))).toBe(null)
+    expect(toInstant(undefined)).toBe(null)
   })
 
   it('beyond what can be kept are the first and the last that can', () => {
-    expect(instantOf(create(TimestampSchema, { seconds: 253_402_300_799n }))).toBe(instantMax)
-    expect(instantOf(create(TimestampSchema, { seconds: -62_135_596_799n }))).toBe(instantMin)
+    expect(toInstant(create(TimestampSchema, { seconds: 253_402_300_799n }))).toBe(instantMax)
+    expect(toInstant(create(TimestampSchema, { seconds: -62_135_596_799n }))).toBe(instantMin)
   })
 
   it('come back as they went, in both ways of writing them', () => {
     fc.assert(
       fc.property(fc.integer({ min: -5e15, max: 8e15 }), (instant) => {
-        const timestamp = timestampOf(instant)
-        expect(instantOf(timestamp)).toBe(instant)
-        expect(toJson(TimestampSchema, timestamp)).toBe(timeText(instant))
+        const timestamp = toTimestamp(instant)
+        expect(toInstant(timestamp)).toBe(instant)
+        expect(toJson(TimestampSchema, timestamp)).toBe(formatTime(instant))
       }),
     )
   })

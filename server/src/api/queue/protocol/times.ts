@@ -6,7 +6,7 @@ import { type Instant, instantMax, instantMin, usPerSecond } from '../../../core
 const zeroSeconds = -62_135_596_800n
 
 /** No time, and the zero time, are null. What lies beyond the instants that we can keep becomes the last one. */
-export function instantOf(timestamp: Timestamp | undefined): Instant | null {
+export function toInstant(timestamp: Timestamp | undefined): Instant | null {
   if (timestamp === undefined) return null
   const { seconds, nanos } = timestamp
   if (seconds === zeroSeconds && nanos === 0) return null
@@ -14,7 +14,7 @@ export function instantOf(timestamp: Timestamp | undefined): Instant | null {
   return Math.min(Math.max(micros, instantMin), instantMax)
 }
 
-export function timestampOf(instant: Instant): Timestamp {
+export function toTimestamp(instant: Instant): Timestamp {
   const seconds = Math.floor(instant / usPerSecond)
   return create(TimestampSchema, {
     seconds: BigInt(seconds),
@@ -23,12 +23,12 @@ export function timestampOf(instant: Instant): Timestamp {
 }
 
 /** For fields that are always present. */
-export function timestampOrZero(instant: Instant | null): Timestamp {
-  return instant === null ? create(TimestampSchema, { seconds: zeroSeconds }) : timestampOf(instant)
+export function toTimestampOrZero(instant: Instant | null): Timestamp {
+  return instant === null ? create(TimestampSchema, { seconds: zeroSeconds }) : toTimestamp(instant)
 }
 
 /** As JSON has it: RFC 3339 in UTC with 0, 3 or 6 digits of a second. */
-export function timeText(instant: Instant): string {
+export function formatTime(instant: Instant): string {
   const text = new Date(Math.floor(instant / 1_000)).toISOString()
   const micros = ((instant % 1_000) + 1_000) % 1_000
   if (micros !== 0) return `${text.slice(0, -1)}${String(micros).padStart(3, '0')}Z`

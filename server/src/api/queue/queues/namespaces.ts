@@ -1,7 +1,7 @@
 import { systemNamespace } from '../../../core/queue.ts'
 import { Fault } from '../protocol/fault.ts'
 
-export function namespaceOf(given: string): string {
+export function readNamespace(given: string): string {
   return given === '' ? systemNamespace : given
 }
 

@@ -2,7 +2,7 @@ import { create } from '@bufbuild/protobuf'
 import { formatDuration } from '../../../core/duration.ts'
 import type { Instant } from '../../../core/instant.ts'
 import type { QueueStats } from '../../../engine/engine.ts'
-import { inQueue } from '../checks/lookup.ts'
+import { runInQueue } from '../checks/lookup.ts'
 import {
   QueueClearRequestSchema,
   QueueReloadRequestSchema,
@@ -11,26 +11,26 @@ import {
   QueueStatsResponseSchema,
 } from '../generated/redrive/queue/v1/queue_pb.ts'
 import { bodyBytesMax } from '../protocol/body-limits.ts'
-import { codecOf } from '../protocol/codec.ts'
-import { invalid } from '../protocol/fault.ts'
-import { queueRoute, traceOf } from '../protocol/queue-route.ts'
+import { createCodec } from '../protocol/codec.ts'
+import { badRequest } from '../protocol/fault.ts'
+import { queueRoute, createTrace } from '../protocol/queue-route.ts'
 
 const stats = queueRoute({
   path: '/v1/queue.stats',
   permission: 'queue.stats',
   summary: 'What is in a queue, by partition, and what waits for it.',
   bodyBytesMax: bodyBytesMax.small,
-  request: codecOf(QueueStatsRequestSchema),
-  response: codecOf(QueueStatsResponseSchema),
+  request: createCodec(QueueStatsRequestSchema),
+  response: createCodec(QueueStatsResponseSchema),
   handle: async (message, { engine, context }) => {
     const { queueName } = message
-    const found = await inQueue(
+    const found = await runInQueue(
       engine,
       message,
       () => {},
       () => engine.stats(queueName),
     )
-    return statsOf(queueName, found, context.clock.now())
+    return toStatsResponse(queueName, found, context.clock.now())
   },
 })
 
@@ -40,12 +40,12 @@ const clear = queueRoute({
   summary:
     'Removes queued items, scheduled items, and with destructive also leased ones and letters of class financial.',
   bodyBytesMax: bodyBytesMax.small,
-  request: codecOf(QueueClearRequestSchema),
+  request: createCodec(QueueClearRequestSchema),
   handle: async (message, call) => {
     const { queueName, queue, scheduled, destructive } = message
     const check = () => {
       if (!queue && !scheduled)
-        throw invalid("invalid clear request; one of 'queue', 'scheduled' must be true")
+        throw badRequest("invalid clear request; one of 'queue', 'scheduled' must be true")
     }
     const what = {
       isWaiting: queue,
@@ -53,7 +53,7 @@ const clear = queueRoute({
       isLeased: queue && destructive,
       isForced: destructive,
     }
-    await inQueue(call.engine, message, check, () => call.engine.clear(queueName, what, traceOf(call)))
+    await runInQueue(call.engine, message, check, () => call.engine.clear(queueName, what, createTrace(call)))
     return undefined
   },
 })
@@ -64,9 +64,9 @@ const reload = queueRoute({
   summary:
     'Reads the queue and its counts anew from the store: what another server changed holds here at once.',
   bodyBytesMax: bodyBytesMax.small,
-  request: codecOf(QueueReloadRequestSchema),
+  request: createCodec(QueueReloadRequestSchema),
   handle: async (message, { engine }) => {
-    await inQueue(
+    await runInQueue(
       engine,
       message,
       () => {},
@@ -76,9 +76,9 @@ const reload = queueRoute({
   },
 })
 
-export const queueCareRoutes = [stats, clear, reload]
+export const queueAdminRoutes = [stats, clear, reload]
 
-export function statsOf(queueName: string, found: QueueStats, now: Instant): QueueStatsResponse {
+export function toStatsResponse(queueName: string, found: QueueStats, now: Instant): QueueStatsResponse {
   const partitions = found.partitions
     .toSorted((one, other) => one.partition - other.partition)
     .map(({ partition, waiting, leased, scheduled, createdAtMean, leaseDeadlineMean }) => ({

@@ -11,13 +11,13 @@ import {
   checkNoNul,
 } from '../checks/names.ts'
 import type { QueueInfo } from '../generated/redrive/queue/v1/queue_pb.ts'
-import { invalid } from '../protocol/fault.ts'
+import { badRequest } from '../protocol/fault.ts'
 
 /** In microseconds; 0 when there is none. */
 export type Timeouts = Readonly<{ leaseUs: number; expireUs: number }>
 
 /** What can be said about a definition without looking at any queue. Both calls begin with it. */
-export function checkForm(info: QueueInfo): Timeouts {
+export function checkSyntax(info: QueueInfo): Timeouts {
   checkNewQueueName(info.queueName)
   checkLength('lease timeout', info.leaseTimeout, 15)
   checkLength('expire timeout', info.expireTimeout, 15)
@@ -30,34 +30,34 @@ export function checkForm(info: QueueInfo): Timeouts {
 export async function checkDeadQueue(engine: Engine, { queueName, deadQueue }: QueueInfo): Promise<void> {
   if (deadQueue === '') return
   checkDeadQueueName(deadQueue)
-  if (deadQueue === queueName) throw invalid('dead_queue cannot reference itself')
+  if (deadQueue === queueName) throw badRequest('dead_queue cannot reference itself')
   const found = await engine.getQueue(deadQueue)
   if (found === null) {
-    throw invalid(`dead_queue does not exist; '${deadQueue}' was not found, create it first`)
+    throw badRequest(`dead_queue does not exist; '${deadQueue}' was not found, create it first`)
   }
   if (found.deadQueue !== null) {
-    throw invalid(`dead_queue is invalid; '${deadQueue}' already has its own dead_queue configured`)
+    throw badRequest(`dead_queue is invalid; '${deadQueue}' already has its own dead_queue configured`)
   }
 }
 
 export function checkReference({ reference }: QueueInfo): void {
   if (Buffer.byteLength(reference) > 2_000) {
-    throw invalid("reference field is invalid; cannot be greater than '2000' characters")
+    throw badRequest("reference field is invalid; cannot be greater than '2000' characters")
   }
   checkNoNul('reference field', reference)
 }
 
 export function checkMaxAttempts({ maxAttempts }: QueueInfo): void {
-  if (maxAttempts > 65_536) throw invalid('max attempts is invalid; cannot be greater than 65536')
-  if (maxAttempts < 0) throw invalid('max attempts is invalid; cannot be negative number')
+  if (maxAttempts > 65_536) throw badRequest('max attempts is invalid; cannot be greater than 65536')
+  if (maxAttempts < 0) throw badRequest('max attempts is invalid; cannot be negative number')
 }
 
 export function checkTimeouts({ leaseUs, expireUs }: Timeouts): void {
   // No item could be held, or wait, for less than no time.
-  if (leaseUs < 0) throw invalid('lease timeout is invalid; cannot be negative')
-  if (expireUs < 0) throw invalid('expire timeout is invalid; cannot be negative')
+  if (leaseUs < 0) throw badRequest('lease timeout is invalid; cannot be negative')
+  if (expireUs < 0) throw badRequest('expire timeout is invalid; cannot be negative')
   if (leaseUs > expireUs) {
-    throw invalid(
+    throw badRequest(
       `lease timeout is too long; ${formatDuration(leaseUs)} cannot be greater than the expire timeout ${formatDuration(expireUs)}`,
     )
   }
@@ -72,7 +72,7 @@ export function mergeTimeouts(given: Timeouts, queue: Queue): Timeouts {
  * Does what the checks allowed. The store checks dead queues and timeouts again in its transaction: what it
  * refuses came about since, or is what only it can see.
  */
-export async function orExplain<T>(engine: Engine, info: QueueInfo, work: () => Promise<T>): Promise<T> {
+export async function translateRefusals<T>(engine: Engine, info: QueueInfo, work: () => Promise<T>): Promise<T> {
   try {
     return await work()
   } catch (error) {
@@ -80,7 +80,7 @@ export async function orExplain<T>(engine: Engine, info: QueueInfo, work: () => 
     if (error.code === 'LEASE_TOO_LONG') await explainTimeouts(engine, info)
     if (error.code !== 'DEAD_QUEUE_INVALID') throw error
     await checkDeadQueue(engine, info)
-    throw invalid(
+    throw badRequest(
       `dead_queue is invalid; '${info.queueName}' is itself a dead_queue and cannot have one of its own`,
     )
   }
@@ -89,11 +89,11 @@ export async function orExplain<T>(engine: Engine, info: QueueInfo, work: () => 
 /** Somebody changed the other timeout meanwhile: with what stands now it is said as ever. */
 async function explainTimeouts(engine: Engine, info: QueueInfo): Promise<void> {
   const queue = await engine.getQueue(info.queueName)
-  if (queue !== null) checkTimeouts(mergeTimeouts(checkForm(info), queue))
+  if (queue !== null) checkTimeouts(mergeTimeouts(checkSyntax(info), queue))
 }
 
 /** A queue that has this one as its dead queue. */
-export async function userOf(engine: Engine, deadQueue: string): Promise<Queue | undefined> {
+export async function findReferringQueue(engine: Engine, deadQueue: string): Promise<Queue | undefined> {
   const countMax = 1_000
   for (let from = ''; ; ) {
     const page = await engine.listQueues({ from, countMax })
@@ -111,6 +111,6 @@ function parseTimeout(what: string, text: string, examples: string): number {
     return parseFineDuration(text)
   } catch (error) {
     const why = error instanceof Error ? error.message : String(error)
-    throw invalid(`${what} is invalid; ${why} - expected format: ${examples}`)
+    throw badRequest(`${what} is invalid; ${why} - expected format: ${examples}`)
   }
 }

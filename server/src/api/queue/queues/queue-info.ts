@@ -2,13 +2,13 @@ import { create } from '@bufbuild/protobuf'
 import { formatDuration } from '../../../core/duration.ts'
 import type { Queue } from '../../../core/queue.ts'
 import { type QueueInfo, QueueInfoSchema } from '../generated/redrive/queue/v1/queue_pb.ts'
-import { timestampOf } from '../protocol/times.ts'
+import { toTimestamp } from '../protocol/times.ts'
 
-export function queueInfoOf(queue: Queue): QueueInfo {
+export function toQueueInfo(queue: Queue): QueueInfo {
   return create(QueueInfoSchema, {
     queueName: queue.name,
-    createdAt: timestampOf(queue.createdAt),
-    updatedAt: timestampOf(queue.updatedAt),
+    createdAt: toTimestamp(queue.createdAt),
+    updatedAt: toTimestamp(queue.updatedAt),
     deadQueue: queue.deadQueue ?? '',
     reference: queue.reference,
     leaseTimeout: formatDuration(queue.leaseUs),

@@ -1,8 +1,8 @@
 import { create } from '@bufbuild/protobuf'
 import { partitionsMax } from '../../../core/queue.ts'
 import { KnownError } from '../../../errors.ts'
-import { limitOf } from '../checks/list-limit.ts'
-import { findQueue, unknownQueue } from '../checks/lookup.ts'
+import { readListLimit } from '../checks/list-limit.ts'
+import { findQueue, unknownQueueFault } from '../checks/lookup.ts'
 import { checkNamespaceName, checkNewQueueName, checkNoNul } from '../checks/names.ts'
 import {
   QueueInfoSchema,
@@ -12,43 +12,43 @@ import {
   QueuesListResponseSchema,
 } from '../generated/redrive/queue/v1/queue_pb.ts'
 import { bodyBytesMax } from '../protocol/body-limits.ts'
-import { codecOf } from '../protocol/codec.ts'
-import { invalid } from '../protocol/fault.ts'
-import { queueRoute, traceOf } from '../protocol/queue-route.ts'
-import { checkNamespaceExists, namespaceOf } from './namespaces.ts'
+import { createCodec } from '../protocol/codec.ts'
+import { badRequest } from '../protocol/fault.ts'
+import { queueRoute, createTrace } from '../protocol/queue-route.ts'
+import { checkNamespaceExists, readNamespace } from './namespaces.ts'
 import {
   checkDeadQueue,
-  checkForm,
+  checkSyntax,
   checkMaxAttempts,
   checkReference,
   checkTimeouts,
   mergeTimeouts,
-  orExplain,
-  userOf,
+  translateRefusals,
+  findReferringQueue,
 } from './queue-definition.ts'
-import { queueInfoOf } from './queue-info.ts'
+import { toQueueInfo } from './queue-info.ts'
 
 const create_ = queueRoute({
   path: '/v1/queues.create',
   permission: 'queue.create',
   summary: 'Creates a queue.',
   bodyBytesMax: bodyBytesMax.ids,
-  request: codecOf(QueueInfoSchema),
+  request: createCodec(QueueInfoSchema),
   handle: async (info, call) => {
     const { engine } = call
     const { queueName: name, requestedPartitions: partitions, maxAttempts, reference } = info
-    const timeouts = checkForm(info)
-    const namespace = namespaceOf(info.namespace)
+    const timeouts = checkSyntax(info)
+    const namespace = readNamespace(info.namespace)
     checkNamespaceExists(namespace)
     if ((await engine.getQueue(name)) !== null) throw alreadyExists(name)
     await checkDeadQueue(engine, info)
     checkReference(info)
     checkMaxAttempts(info)
-    if (partitions < 1) throw invalid('partitions is invalid; cannot be less than 1')
+    if (partitions < 1) throw badRequest('partitions is invalid; cannot be less than 1')
     if (partitions > partitionsMax)
-      throw invalid(`partitions is invalid; cannot be greater than ${partitionsMax}`)
-    if (timeouts.leaseUs === 0) throw invalid('lease timeout is invalid; cannot be empty')
-    if (timeouts.expireUs === 0) throw invalid('expire timeout is invalid; cannot be empty')
+      throw badRequest(`partitions is invalid; cannot be greater than ${partitionsMax}`)
+    if (timeouts.leaseUs === 0) throw badRequest('lease timeout is invalid; cannot be empty')
+    if (timeouts.expireUs === 0) throw badRequest('expire timeout is invalid; cannot be empty')
     checkTimeouts(timeouts)
     const queue = {
       ...timeouts,
@@ -60,7 +60,7 @@ const create_ = queueRoute({
       reference,
     }
     try {
-      await orExplain(engine, info, () => engine.createQueue(queue, traceOf(call)))
+      await translateRefusals(engine, info, () => engine.createQueue(queue, createTrace(call)))
     } catch (error) {
       if (error instanceof KnownError && error.code === 'QUEUE_EXISTS') throw alreadyExists(name)
       throw error
@@ -75,10 +75,10 @@ const update = queueRoute({
   summary:
     'Changes a queue. Empty timeouts and partitions stay; max_attempts, reference and dead_queue are replaced.',
   bodyBytesMax: bodyBytesMax.update,
-  request: codecOf(QueueInfoSchema),
+  request: createCodec(QueueInfoSchema),
   handle: async (info, call) => {
     const { engine } = call
-    const given = checkForm(info)
+    const given = checkSyntax(info)
     const queue = await findQueue(engine, info.queueName)
     await checkDeadQueue(engine, info)
     checkReference(info)
@@ -93,8 +93,8 @@ const update = queueRoute({
       deadQueue: info.deadQueue || null,
       reference: info.reference,
     }
-    await named(info.queueName, () =>
-      orExplain(engine, info, () => engine.updateQueue(info.queueName, changes, traceOf(call))),
+    await translateNotFound(info.queueName, () =>
+      translateRefusals(engine, info, () => engine.updateQueue(info.queueName, changes, createTrace(call))),
     )
     return undefined
   },
@@ -105,19 +105,19 @@ const list = queueRoute({
   permission: 'queue.list',
   summary: 'Queues of a namespace in byte order of name, from the pivot on.',
   bodyBytesMax: bodyBytesMax.ids,
-  request: codecOf(QueuesListRequestSchema),
-  response: codecOf(QueuesListResponseSchema),
+  request: createCodec(QueuesListRequestSchema),
+  response: createCodec(QueuesListResponseSchema),
   handle: async ({ pivot, limit, namespace }, { engine }) => {
-    const countMax = limitOf(limit)
-    if (pivot.includes('~')) throw invalid(`pivot is invalid; '${pivot}' cannot contain '~' character`)
+    const countMax = readListLimit(limit)
+    if (pivot.includes('~')) throw badRequest(`pivot is invalid; '${pivot}' cannot contain '~' character`)
     checkNoNul('pivot', pivot)
     checkNamespaceName(namespace)
     const queues = await engine.listQueues({
-      namespace: namespaceOf(namespace),
+      namespace: readNamespace(namespace),
       countMax,
       ...(pivot !== '' && { from: pivot }),
     })
-    return create(QueuesListResponseSchema, { items: queues.map(queueInfoOf) })
+    return create(QueuesListResponseSchema, { items: queues.map(toQueueInfo) })
   },
 })
 
@@ -126,9 +126,9 @@ const info = queueRoute({
   permission: 'queue.stats',
   summary: 'One queue.',
   bodyBytesMax: bodyBytesMax.ids,
-  request: codecOf(QueuesInfoRequestSchema),
-  response: codecOf(QueueInfoSchema),
-  handle: async ({ queueName }, { engine }) => queueInfoOf(await findQueue(engine, queueName)),
+  request: createCodec(QueuesInfoRequestSchema),
+  response: createCodec(QueueInfoSchema),
+  handle: async ({ queueName }, { engine }) => toQueueInfo(await findQueue(engine, queueName)),
 })
 
 const delete_ = queueRoute({
@@ -137,17 +137,17 @@ const delete_ = queueRoute({
   summary:
     'Removes a queue and all its items for good; with force also one of class financial with open letters.',
   bodyBytesMax: bodyBytesMax.ids,
-  request: codecOf(QueuesDeleteRequestSchema),
+  request: createCodec(QueuesDeleteRequestSchema),
   handle: async ({ queueName, force }, call) => {
     const { engine } = call
     checkNewQueueName(queueName)
     try {
-      await named(queueName, () => engine.deleteQueue(queueName, traceOf(call), { isForced: force }))
+      await translateNotFound(queueName, () => engine.deleteQueue(queueName, createTrace(call), { isForced: force }))
     } catch (error) {
       if (!(error instanceof KnownError) || error.code !== 'QUEUE_IN_USE') throw error
-      const user = await userOf(engine, queueName)
+      const user = await findReferringQueue(engine, queueName)
       const who = user === undefined ? 'another queue' : `'${user.name}'`
-      throw invalid(`queue is in use; '${queueName}' is the dead_queue of ${who}, change that queue first`)
+      throw badRequest(`queue is in use; '${queueName}' is the dead_queue of ${who}, change that queue first`)
     }
     return undefined
   },
@@ -156,14 +156,14 @@ const delete_ = queueRoute({
 export const queuesRoutes = [create_, update, list, info, delete_]
 
 function alreadyExists(name: string): KnownError {
-  return invalid(`invalid queue; '${name}' already exists`)
+  return badRequest(`invalid queue; '${name}' already exists`)
 }
 
-async function named<T>(name: string, work: () => Promise<T>): Promise<T> {
+async function translateNotFound<T>(name: string, work: () => Promise<T>): Promise<T> {
   try {
     return await work()
   } catch (error) {
-    if (error instanceof KnownError && error.code === 'QUEUE_NOT_FOUND') throw unknownQueue(name)
+    if (error instanceof KnownError && error.code === 'QUEUE_NOT_FOUND') throw unknownQueueFault(name)
     throw error
   }
 }

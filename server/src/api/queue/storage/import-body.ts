@@ -1,10 +1,10 @@
 import { BinaryReader, WireType } from '@bufbuild/protobuf/wire'
 import { StorageItemsImportRequestSchema } from '../generated/redrive/queue/v1/queue_pb.ts'
-import { codecOf } from '../protocol/codec.ts'
-import { invalid } from '../protocol/fault.ts'
+import { createCodec } from '../protocol/codec.ts'
+import { badRequest } from '../protocol/fault.ts'
 import type { Format } from '../protocol/format.ts'
 
-const codec = codecOf(StorageItemsImportRequestSchema)
+const codec = createCodec(StorageItemsImportRequestSchema)
 
 /**
  * The only body without a bound on its items. 64 MB of empty ones would become tens of millions of
@@ -16,7 +16,7 @@ export const importBody: typeof codec = {
   ...codec,
   read: (bytes, format) => {
     if (bytes.length > itemsMax && hasTooMany(bytes, format)) {
-      throw invalid(`items is invalid; cannot be more than ${itemsMax} in one request`)
+      throw badRequest(`items is invalid; cannot be more than ${itemsMax} in one request`)
     }
     return codec.read(bytes, format)
   },

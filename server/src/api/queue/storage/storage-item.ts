@@ -3,18 +3,18 @@ import type { Item } from '../../../core/item.ts'
 import type { ImportResult, ItemToImport } from '../../../storage/contract/items.ts'
 import { checkNoNul } from '../checks/names.ts'
 import { type StorageItem, StorageItemSchema } from '../generated/redrive/queue/v1/queue_pb.ts'
-import { instantOf, timestampOf, timestampOrZero } from '../protocol/times.ts'
+import { toInstant, toTimestamp, toTimestampOrZero } from '../protocol/times.ts'
 
-export function storageItemOf(item: Item): StorageItem {
+export function toStorageItem(item: Item): StorageItem {
   const scheduledFor = item.state === 'waiting' ? item.availableAt : null
   return create(StorageItemSchema, {
     id: item.id,
     sourceId: item.sourceId ?? '',
     isLeased: item.state === 'leased',
-    leaseDeadline: timestampOrZero(leaseDeadlineOf(item)),
-    expireDeadline: timestampOf(item.expireDeadline),
-    createdAt: timestampOf(item.createdAt),
-    ...(scheduledFor !== null && { enqueueAt: timestampOf(scheduledFor) }),
+    leaseDeadline: toTimestampOrZero(findLeaseDeadline(item)),
+    expireDeadline: toTimestamp(item.expireDeadline),
+    createdAt: toTimestamp(item.createdAt),
+    ...(scheduledFor !== null && { enqueueAt: toTimestamp(scheduledFor) }),
     attempts: item.attempts,
     maxAttempts: item.attemptsMax,
     reference: item.reference,
@@ -24,7 +24,7 @@ export function storageItemOf(item: Item): StorageItem {
   })
 }
 
-function leaseDeadlineOf(item: Item): number | null {
+function findLeaseDeadline(item: Item): number | null {
   if (item.state === 'leased') return item.lease.deadline
   return item.state === 'waiting' ? (item.givenLeaseDeadline ?? null) : null
 }
@@ -32,13 +32,13 @@ function leaseDeadlineOf(item: Item): number | null {
 /** Who holds what was imported as leased: nobody that we know of. */
 const unknownHolder = 'imported'
 
-export function importedItemOf(item: StorageItem): ItemToImport {
+export function toItemToImport(item: StorageItem): ItemToImport {
   checkNoNul('source_id', item.sourceId)
   checkNoNul('reference', item.reference)
   checkNoNul('encoding', item.encoding)
   checkNoNul('kind', item.kind)
-  const expireDeadline = instantOf(item.expireDeadline)
-  const deadline = instantOf(item.leaseDeadline)
+  const expireDeadline = toInstant(item.expireDeadline)
+  const deadline = toInstant(item.leaseDeadline)
   return {
     payload: item.payload,
     kind: item.kind,
@@ -55,16 +55,16 @@ export function importedItemOf(item: StorageItem): ItemToImport {
 }
 
 /** What became of an item that was imported. One that was skipped is as it came. */
-export function echoOf(given: StorageItem, { id, createdAt, expireDeadline }: ImportResult): StorageItem {
+export function createEcho(given: StorageItem, { id, createdAt, expireDeadline }: ImportResult): StorageItem {
   const isStored = id !== null
   return create(StorageItemSchema, {
     id: isStored ? id : given.id,
     sourceId: given.sourceId,
     isLeased: given.isLeased,
     // Through our own instants: protobuf can hold times that JSON has no way to write.
-    leaseDeadline: timestampOrZero(instantOf(given.leaseDeadline)),
-    expireDeadline: timestampOrZero(isStored ? expireDeadline : instantOf(given.expireDeadline)),
-    createdAt: timestampOrZero(isStored ? createdAt : instantOf(given.createdAt)),
+    leaseDeadline: toTimestampOrZero(toInstant(given.leaseDeadline)),
+    expireDeadline: toTimestampOrZero(isStored ? expireDeadline : toInstant(given.expireDeadline)),
+    createdAt: toTimestampOrZero(isStored ? createdAt : toInstant(given.createdAt)),
     attempts: given.attempts,
     maxAttempts: given.maxAttempts,
     reference: given.reference,

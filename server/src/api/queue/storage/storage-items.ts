@@ -1,9 +1,9 @@
 import { create } from '@bufbuild/protobuf'
 import type { ListedState } from '../../../storage/contract/items.ts'
 import type { Route } from '../../http/route.ts'
-import { checkIds, idFault } from '../checks/item-ids.ts'
-import { limitOf } from '../checks/list-limit.ts'
-import { findPartition, inQueue } from '../checks/lookup.ts'
+import { checkIds, findIdFault } from '../checks/item-ids.ts'
+import { readListLimit } from '../checks/list-limit.ts'
+import { findPartition, runInQueue } from '../checks/lookup.ts'
 import {
   type StorageItem,
   StorageItemsDeleteRequestSchema,
@@ -12,11 +12,11 @@ import {
   StorageItemsListResponseSchema,
 } from '../generated/redrive/queue/v1/queue_pb.ts'
 import { bodyBytesMax } from '../protocol/body-limits.ts'
-import { codecOf } from '../protocol/codec.ts'
-import { invalid } from '../protocol/fault.ts'
-import { queueRoute, traceOf } from '../protocol/queue-route.ts'
+import { createCodec } from '../protocol/codec.ts'
+import { badRequest } from '../protocol/fault.ts'
+import { queueRoute, createTrace } from '../protocol/queue-route.ts'
 import { importBody } from './import-body.ts'
-import { echoOf, importedItemOf, storageItemOf } from './storage-item.ts'
+import { createEcho, toItemToImport, toStorageItem } from './storage-item.ts'
 
 function listRoute(path: string, summary: string, states: readonly ListedState[]): Route {
   return queueRoute({
@@ -24,12 +24,12 @@ function listRoute(path: string, summary: string, states: readonly ListedState[]
     permission: 'queue.stats',
     summary,
     bodyBytesMax: bodyBytesMax.ids,
-    request: codecOf(StorageItemsListRequestSchema),
-    response: codecOf(StorageItemsListResponseSchema),
+    request: createCodec(StorageItemsListRequestSchema),
+    response: createCodec(StorageItemsListResponseSchema),
     handle: async ({ queueName, partition, pivot, limit }, { engine }) => {
       await findPartition(engine, queueName, partition)
-      const countMax = limitOf(limit)
-      const fault = pivot === '' ? undefined : idFault(pivot)
+      const countMax = readListLimit(limit)
+      const fault = pivot === '' ? undefined : findIdFault(pivot)
       if (fault !== undefined) throw fault
       const items = await engine.listItems({
         queue: queueName,
@@ -38,7 +38,7 @@ function listRoute(path: string, summary: string, states: readonly ListedState[]
         countMax,
         ...(pivot !== '' && { from: { id: pivot, isIncluded: true } }),
       })
-      return create(StorageItemsListResponseSchema, { items: items.map(storageItemOf) })
+      return create(StorageItemsListResponseSchema, { items: items.map(toStorageItem) })
     },
   })
 }
@@ -50,17 +50,17 @@ const import_ = queueRoute({
   bodyBytesMax: bodyBytesMax.import,
   slowMs: Number.POSITIVE_INFINITY,
   request: importBody,
-  response: codecOf(StorageItemsImportResponseSchema),
+  response: createCodec(StorageItemsImportResponseSchema),
   handle: async (message, call) => {
     const { engine } = call
     const { queueName, partition, items } = message
     const check = () => {
-      if (items.length === 0) throw invalid('items is invalid; cannot be empty')
+      if (items.length === 0) throw badRequest('items is invalid; cannot be empty')
     }
-    const imported = await inQueue(engine, message, check, () =>
-      engine.importItems(queueName, partition, items.map(importedItemOf), traceOf(call)),
+    const imported = await runInQueue(engine, message, check, () =>
+      engine.importItems(queueName, partition, items.map(toItemToImport), createTrace(call)),
     )
-    const echoes = imported.map((result, index) => echoOf(items[index] as StorageItem, result))
+    const echoes = imported.map((result, index) => createEcho(items[index] as StorageItem, result))
     return create(StorageItemsImportResponseSchema, { items: echoes })
   },
 })
@@ -70,15 +70,15 @@ const delete_ = queueRoute({
   permission: 'queue.clear',
   summary: 'Removes items, whatever their state.',
   bodyBytesMax: bodyBytesMax.ids,
-  request: codecOf(StorageItemsDeleteRequestSchema),
+  request: createCodec(StorageItemsDeleteRequestSchema),
   handle: async (message, call) => {
     const { engine } = call
     const { queueName, partition, ids } = message
     const check = () => {
-      if (ids.length === 0) throw invalid('ids is invalid; cannot be empty')
+      if (ids.length === 0) throw badRequest('ids is invalid; cannot be empty')
       checkIds(ids)
     }
-    await inQueue(engine, message, check, () => engine.deleteItems(queueName, partition, ids, traceOf(call)))
+    await runInQueue(engine, message, check, () => engine.deleteItems(queueName, partition, ids, createTrace(call)))
     return undefined
   },
 })

@@ -7,7 +7,7 @@ import { route } from '../../http/route.ts'
 import { v1 } from '../dialect.ts'
 import { LetterSummary, Time, timeOrNull, viewSummary } from '../letters/letter-view.ts'
 import { StatusCounts, statusCounts } from '../letters/status-counts.ts'
-import { traceOf } from '../queues/queue-admin.ts'
+import { createTrace } from '../queues/queue-admin.ts'
 import { NextCursor, nullable, pageQuery, readCursor, writeCursor } from '../values/cursor.ts'
 import {
   CampaignChangesSpec,
@@ -89,7 +89,7 @@ export const campaignRoutes = [
     schema: { body: NewCampaignSpec, response: { 200: CampaignView } },
     handler: async (request, _reply, context) => {
       const spec = await readCampaignSpec(request.body, context)
-      const campaign = await context.letters().campaigns.create(spec, traceOf(request, request.body.reason))
+      const campaign = await context.letters().campaigns.create(spec, createTrace(request, request.body.reason))
       return viewCampaign(campaign)
     },
   }),
@@ -142,7 +142,7 @@ export const campaignRoutes = [
       const { id } = request.params
       const changes = readCampaignChanges(request.body)
       found(id, await campaigns.get(id))
-      return viewCampaign(await campaigns.adjust(id, changes, traceOf(request, request.body.reason)))
+      return viewCampaign(await campaigns.adjust(id, changes, createTrace(request, request.body.reason)))
     },
   }),
 
@@ -217,7 +217,7 @@ export const campaignRoutes = [
         const { campaigns } = context.letters()
         const { id } = request.params
         found(id, await campaigns.get(id))
-        return viewCampaign(await campaigns[action](id, traceOf(request, request.body.reason)))
+        return viewCampaign(await campaigns[action](id, createTrace(request, request.body.reason)))
       },
     }),
   ),

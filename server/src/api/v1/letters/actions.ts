@@ -9,7 +9,7 @@ import { route } from '../../http/route.ts'
 import { InvalidRequest } from '../../http/validation/invalid-request.ts'
 import { storedAsBytes } from '../../http/validation/unstorable-text.ts'
 import { v1 } from '../dialect.ts'
-import { traceOf } from '../queues/queue-admin.ts'
+import { createTrace } from '../queues/queue-admin.ts'
 import { nullable } from '../values/cursor.ts'
 import { bytesGiven, HeaderSpec } from '../values/wire-bytes.ts'
 import { LetterId, letterNotFound } from './letters.ts'
@@ -104,7 +104,7 @@ export const letterActionRoutes = [
         isCapped: false,
       }
       const sent = await each(known, (letterIds) =>
-        context.letters().redrive(letterIds, how, traceOf(request, request.body.reason)),
+        context.letters().redrive(letterIds, how, createTrace(request, request.body.reason)),
       )
       refuseTarget(
         sent.flatMap(({ result }) => result ?? []),
@@ -164,7 +164,7 @@ export const letterActionRoutes = [
       const { ids, reason } = request.body
       const known = await resolve(ids, context.letters())
       const done = await each(known, (letterIds) =>
-        context.letters().discard(letterIds, traceOf(request, reason)),
+        context.letters().discard(letterIds, createTrace(request, reason)),
       )
       const letters = done.map(({ id, result }) =>
         viewDone(id, result?.isDiscarded ?? false, result?.why ?? null),
@@ -197,7 +197,7 @@ export const letterActionRoutes = [
         const { ids, reason } = request.body
         const known = await resolve(ids, context.letters())
         const done = await each(known, (letterIds) =>
-          context.letters().restore(letterIds, traceOf(request, reason)),
+          context.letters().restore(letterIds, createTrace(request, reason)),
         )
         const letters = done.map(({ id, result }) =>
           viewDone(id, result?.isRestored ?? false, result?.why ?? null),
@@ -222,7 +222,7 @@ async function redriveOne(request: FastifyRequest, id: string, spec: OneSpec, co
   const letters = context.letters()
   const [letterId] = await letters.resolveIds([id])
   if (letterId === null || letterId === undefined) throw letterNotFound(id)
-  const trace = traceOf(request, reason)
+  const trace = createTrace(request, reason)
   const [sent] = await letters.redrive(
     [letterId],
     { target: target ?? null, edit, isDeadAllowed, isCapped: false },

@@ -18,7 +18,7 @@ const QueueName = Type.String({
 const params = Type.Object({ name: Type.String({ minLength: 1, maxLength: 512 }) })
 const Reason = Type.Optional(Type.String({ maxLength: 1_000, description: 'Why; kept in the audit log.' }))
 
-export const queueCareRoutes = [
+export const queueAdminRoutes = [
   route({
     method: 'POST',
     path: '/api/v1/queues',
@@ -49,7 +49,7 @@ export const queueCareRoutes = [
         ...(partitions !== undefined && { partitions }),
         ...(is_paused !== undefined && { isPaused: is_paused }),
       }
-      return viewQueue(await context.engine().createQueue(made, traceOf(request, reason)), [])
+      return viewQueue(await context.engine().createQueue(made, createTrace(request, reason)), [])
     },
   }),
 
@@ -67,7 +67,7 @@ export const queueCareRoutes = [
     },
     handler: async (request, _reply, context) => {
       const { policy, reason } = request.body
-      return update(context.engine(), request.params.name, policyOf(policy), traceOf(request, reason))
+      return update(context.engine(), request.params.name, policyOf(policy), createTrace(request, reason))
     },
   }),
 
@@ -90,7 +90,7 @@ export const queueCareRoutes = [
       },
       handler: async (request, _reply, context) => {
         const changes = { isPaused: action === 'pause' }
-        return update(context.engine(), request.params.name, changes, traceOf(request, request.body.reason))
+        return update(context.engine(), request.params.name, changes, createTrace(request, request.body.reason))
       },
     }),
   ),
@@ -119,7 +119,7 @@ export const queueCareRoutes = [
     handler: async (request, _reply, context) => {
       const { name } = request.params
       const { reason, force } = request.query
-      await context.engine().deleteQueue(name, traceOf(request, reason), { isForced: force })
+      await context.engine().deleteQueue(name, createTrace(request, reason), { isForced: force })
       return { name }
     },
   }),
@@ -135,6 +135,6 @@ async function update(
   return viewQueue(updated, (await engine.stats(name)).partitions)
 }
 
-export function traceOf(request: FastifyRequest, reason: string | undefined): Trace {
+export function createTrace(request: FastifyRequest, reason: string | undefined): Trace {
   return { actor: request.caller.name, reason: reason ?? '', requestId: request.id }
 }
