@@ -182,9 +182,9 @@ describeServers('what time does to items', (api) => {
     const { items } = await api.lease(queue)
     const body = { queue_name: queue, items: [{ id: items[0].id }] }
     for (const [header, why] of [
-      ['not json', 'it is not readable JSON'],
-      ['{"colour":"red"}', 'it may hold the texts'],
-      ['{"stack":7}', 'it may hold the texts'],
+      ['not json', 'it is not valid JSON'],
+      ['{"colour":"red"}', 'it can have only error_class'],
+      ['{"stack":7}', 'it can have only error_class'],
       [`{"stack":"${'x'.repeat(9_000)}"}`, "cannot be greater than '8192' characters"],
     ] as const) {
       const message = await api.refused('queue.retry', body, 400, { headers: { 'x-redrive-error': header } })

@@ -6,7 +6,13 @@ import { queueAdminRoutes } from './queues/queue-admin.ts'
 import { queuesRoutes } from './queues/queues.ts'
 import { storageItemsRoutes } from './storage/storage-items.ts'
 
-/** The whole Queue API, but for namespaces and access. */
+/**
+ * The routes of the Queue API, without namespaces and access.
+ *
+ * `protocol/` reads and writes messages and errors, `checks/` has the checks that several calls share. The
+ * calls are in `items/` (produce, lease, complete, retry), `queues/` (create, update, stats, clear …) and
+ * `storage/` (list, import and delete stored items). Status codes and messages are fixed by the contract.
+ */
 export const queueApiRoutes = [
   produceRoute,
   leaseRoute,

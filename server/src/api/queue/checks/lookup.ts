@@ -1,13 +1,13 @@
 import type { Queue } from '../../../core/queue.ts'
 import type { Engine } from '../../../engine/engine.ts'
 import { KnownError } from '../../../errors.ts'
-import { type Fault, badRequest } from '../protocol/fault.ts'
+import { badRequest, type Fault } from '../protocol/fault.ts'
 import { checkQueueName } from './names.ts'
 
-/** The queue of that name, or the contract's refusal. */
+/** Finds a queue, or throws the contract's error. */
 export async function findQueue(engine: Engine, name: string): Promise<Queue> {
   checkQueueName(name)
-  // No queue has a NUL in its name, and not every store could be asked for one.
+  // No queue name contains a NUL character, and PostgreSQL cannot search for one.
   const queue = name.includes('\0') ? null : await engine.getQueue(name)
   if (queue === null) throw unknownQueueFault(name)
   return queue
@@ -20,19 +20,19 @@ export async function findPartition(engine: Engine, name: string, partition: num
 }
 
 /**
- * Does `work` on a queue that is looked up only if something is wrong.
+ * Runs `work` on a queue, and looks up the queue only if a check fails.
  *
- * The contract looks up first. The engine knows its queues, so a busy call does not ask the store for
- * one just to be told that it is there; when the call is refused for another reason, or by the engine,
- * the order of the contract is restored here.
+ * The contract looks up the queue first. The engine has its queues in memory, so a frequent call does not
+ * need an extra read from the store. If a check or the engine refuses the call, this function restores the
+ * contract's order: an unknown queue or partition is reported before any other error.
  */
 export async function runInQueue<T>(
   engine: Engine,
-  place: Readonly<{ queueName: string; partition?: number }>,
+  message: Readonly<{ queueName: string; partition?: number }>,
   check: () => void,
   work: () => Promise<T>,
 ): Promise<T> {
-  const { queueName, partition } = place
+  const { queueName, partition } = message
   checkQueueName(queueName)
   const lookUp = () =>
     partition === undefined ? findQueue(engine, queueName) : findPartition(engine, queueName, partition)

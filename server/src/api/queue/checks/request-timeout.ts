@@ -5,9 +5,12 @@ import { badRequest } from '../protocol/fault.ts'
 const usMin = 10 * usPerMs
 const usMax = 15 * 60 * 1_000 * usPerMs
 
-/** In microseconds, with nanoseconds as a fraction: what is short is not none. 0 when there is none. */
+/**
+ * In microseconds; nanoseconds are a fraction, so that a very short timeout differs from none. 0 without a
+ * timeout.
+ */
 export function parseRequestTimeout(text: string): number {
-  // What nearly all clients send, again and again.
+  // Almost all clients send the same timeout with every request.
   if (text === lastText) return lastUs
   if (text === '') return 0
   try {
@@ -24,7 +27,8 @@ let lastText = ''
 let lastUs = 0
 
 export function checkTimeoutGiven(timeoutUs: number): void {
-  if (timeoutUs === 0) throw badRequest("request timeout is required; '5m' is recommended, 15m is the maximum")
+  if (timeoutUs === 0)
+    throw badRequest("request timeout is required; '5m' is recommended, 15m is the maximum")
 }
 
 export function checkTimeoutMin(timeoutUs: number, text: string): void {
@@ -34,7 +38,7 @@ export function checkTimeoutMin(timeoutUs: number, text: string): void {
   )
 }
 
-/** `text`: as it was given, since the refusal shows all of it. `isIncluded`: whether the maximum itself is allowed. */
+/** The message quotes the normalised `text`. `isIncluded`: whether the maximum itself is allowed. */
 export function checkTimeoutMax(timeoutUs: number, text: string, isIncluded: boolean): void {
   if (isIncluded ? timeoutUs <= usMax : timeoutUs < usMax) return
   throw badRequest(

@@ -1,4 +1,4 @@
-/** The bodies that are read and written by hand are what the descriptors say. */
+/** The hand-written codecs of queue.produce and queue.lease agree with the descriptors. */
 import { create, fromBinary, fromJson, toBinary, toJson } from '@bufbuild/protobuf'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
@@ -33,7 +33,7 @@ const produced = fc.record({
 })
 
 describe('the body of queue.produce', () => {
-  it('is read as its descriptor would', () => {
+  it('a produce body is read like its descriptor reads it', () => {
     fc.assert(
       fc.property(produced, (given) => {
         const message = create(QueueProduceRequestSchema, given as never)
@@ -62,7 +62,7 @@ describe('the body of queue.produce', () => {
     )
   })
 
-  it('takes what JSON may hold, or refuses it, as its descriptor does', () => {
+  it('a produce body accepts and refuses the same JSON values as its descriptor', () => {
     const value = fc.oneof(
       fc.constantFrom(
         'aGk',
@@ -112,13 +112,13 @@ describe('the body of queue.produce', () => {
     )
   })
 
-  it('gives views of its bytes, and does not copy them', () => {
+  it('payloads of a produce body are views of the body, not copies', () => {
     const message = create(QueueProduceRequestSchema, { items: [{ bytes: new Uint8Array(100) }] })
     const body = Buffer.from(toBinary(QueueProduceRequestSchema, message))
     expect(produceBody.read(body, 'protobuf').items[0]?.payload.buffer).toBe(body.buffer)
   })
 
-  it('counts more items than it keeps', () => {
+  it('a produce body with very many items is counted completely but kept only in part', () => {
     const body = Buffer.alloc(400_000)
     for (let at = 0; at < body.length; at += 2) body[at] = 0x1a
     const { items, itemCount } = produceBody.read(body, 'protobuf')
@@ -146,7 +146,7 @@ describe('the answer of queue.lease', () => {
     ),
   })
 
-  it('is written as its descriptor would', () => {
+  it('a lease answer is written like its descriptor writes it', () => {
     fc.assert(
       fc.property(leased, (body) => {
         const expected = create(QueueLeaseResponseSchema, {

@@ -1,20 +1,19 @@
-import { settleItems } from '../checks/item-ids.ts'
 import { runInQueue } from '../checks/lookup.ts'
 import { checkTimeoutGiven, checkTimeoutMax, parseRequestTimeout, toMs } from '../checks/request-timeout.ts'
 import {
   type QueueCompleteRequest,
   QueueCompleteRequestSchema,
 } from '../generated/redrive/queue/v1/queue_pb.ts'
-import { bodyBytesMax } from '../protocol/body-limits.ts'
+import { bodyBytesMax } from '../limits.ts'
 import { createCodec } from '../protocol/codec.ts'
 import { badRequest } from '../protocol/fault.ts'
 import { queueRoute } from '../protocol/queue-route.ts'
-import { translateStoreErrors } from './try-again.ts'
+import { settleItems } from './settle.ts'
 
 export const completeRoute = queueRoute({
   path: '/v1/queue.complete',
   permission: 'queue.complete',
-  summary: 'Ends leased items for good: all of them or, if one cannot be, none.',
+  summary: 'Completes leased items and removes them. If one of them cannot be completed, none is.',
   bodyBytesMax: bodyBytesMax.ids,
   isHot: true,
   slowMs: Number.POSITIVE_INFINITY,
@@ -26,10 +25,8 @@ export const completeRoute = queueRoute({
       timeoutUs = checkRequest(message, context.queueLimits.completeItemsMax)
     }
     await runInQueue(engine, message, check, () =>
-      translateStoreErrors(() =>
-        settleItems(engine, message, ids, 'completed', () =>
-          engine.complete(queueName, partition, ids, { timeoutMs: toMs(timeoutUs) }),
-        ),
+      settleItems(engine, { queueName, partition, ids, verb: 'completed' }, () =>
+        engine.complete(queueName, partition, ids, { timeoutMs: toMs(timeoutUs) }),
       ),
     )
     return undefined
@@ -43,7 +40,7 @@ function checkRequest({ requestTimeout, ids }: QueueCompleteRequest, itemsMax: n
     throw badRequest(`ids is invalid; max_complete_batch_size is ${itemsMax} but received ${ids.length}`)
   }
   checkTimeoutMax(timeoutUs, requestTimeout, true)
-  // Less than none at all cannot be met either.
+  // The contract has no minimum here; a negative timeout counts as none.
   checkTimeoutGiven(Math.max(timeoutUs, 0))
   return timeoutUs
 }

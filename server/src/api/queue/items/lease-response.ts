@@ -1,13 +1,13 @@
 /**
- * Writes the answer of queue.lease straight from the items: each payload is copied once, into the answer.
- * What it writes is what the descriptor would; a test holds the two together.
+ * Writes the answer of queue.lease directly from the items, so that each payload is copied only once. A test
+ * checks that the result equals the result of the descriptor.
  */
 import { toBinary } from '@bufbuild/protobuf'
 import { TimestampSchema } from '@bufbuild/protobuf/wkt'
 import type { Leased } from '../../../core/item.ts'
 import { QueueLeaseResponseSchema } from '../generated/redrive/queue/v1/queue_pb.ts'
 import type { Writer } from '../protocol/codec.ts'
-import { toTimestamp, formatTime } from '../protocol/times.ts'
+import { formatTime, toTimestamp } from '../protocol/times.ts'
 
 export type LeaseResponse = Readonly<{ queueName: string; partition: number; items: readonly Leased[] }>
 
@@ -20,7 +20,7 @@ function writeJson({ queueName, partition, items }: LeaseResponse): string {
   let text = `{"queue_name":${JSON.stringify(queueName)}`
   if (partition !== 0) text += `,"partition":${partition}`
   if (items.length > 0) text += ',"items":['
-  // All items of an answer have the same deadline.
+  // Usually all items of an answer have the same deadline.
   let deadline = Number.NaN
   let deadlineText = ''
   for (let index = 0; index < items.length; index++) {
@@ -29,20 +29,25 @@ function writeJson({ queueName, partition, items }: LeaseResponse): string {
       deadline = item.lease.deadline
       deadlineText = formatTime(deadline)
     }
-    text += index === 0 ? '{' : ',{'
-    if (item.encoding !== '') text += `"encoding":${JSON.stringify(item.encoding)},`
-    if (item.kind !== '') text += `"kind":${JSON.stringify(item.kind)},`
-    if (item.reference !== '') text += `"reference":${JSON.stringify(item.reference)},`
-    text += `"id":"${item.id}",`
-    if (item.attempts !== 0) text += `"attempts":${item.attempts},`
-    text += `"lease_deadline":"${deadlineText}"`
-    if (item.payload.length > 0) text += `,"bytes":"${toBuffer(item.payload).toString('base64')}"`
-    text += '}'
+    if (index > 0) text += ','
+    text += writeItemJson(item, deadlineText)
   }
   return items.length > 0 ? `${text}]}` : `${text}}`
 }
 
-// Field number and wire type of each field, as one byte.
+function writeItemJson(item: Leased, deadlineText: string): string {
+  let text = '{'
+  if (item.encoding !== '') text += `"encoding":${JSON.stringify(item.encoding)},`
+  if (item.kind !== '') text += `"kind":${JSON.stringify(item.kind)},`
+  if (item.reference !== '') text += `"reference":${JSON.stringify(item.reference)},`
+  text += `"id":"${item.id}",`
+  if (item.attempts !== 0) text += `"attempts":${item.attempts},`
+  text += `"lease_deadline":"${deadlineText}"`
+  if (item.payload.length > 0) text += `,"bytes":"${toBuffer(item.payload).toString('base64')}"`
+  return `${text}}`
+}
+
+// Field number and wire type of each field, in one byte.
 const tag = { text1: 0x0a, number2: 0x10, list3: 0x1a }
 const itemTag = {
   encoding: 0x0a,
@@ -125,7 +130,7 @@ function textSize(text: string): number {
   return bytesSize(Buffer.byteLength(text))
 }
 
-/** With tag and length; nothing when empty. */
+/** Includes tag and length. An empty field has size 0, because it is omitted. */
 function bytesSize(length: number): number {
   return length === 0 ? 0 : 1 + varintSize(length) + length
 }

@@ -8,7 +8,7 @@ import {
   toMs,
 } from '../checks/request-timeout.ts'
 import { QueueLeaseRequestSchema } from '../generated/redrive/queue/v1/queue_pb.ts'
-import { bodyBytesMax } from '../protocol/body-limits.ts'
+import { bodyBytesMax } from '../limits.ts'
 import { createCodec } from '../protocol/codec.ts'
 import { badRequest } from '../protocol/fault.ts'
 import { queueRoute } from '../protocol/queue-route.ts'
@@ -17,7 +17,7 @@ import { type LeaseResponse, leaseResponse } from './lease-response.ts'
 export const leaseRoute = queueRoute({
   path: '/v1/queue.lease',
   permission: 'queue.lease',
-  summary: 'Waits for items and hands out up to batch_size of them, oldest first, from one partition.',
+  summary: 'Leases up to batch_size items of one partition, oldest first. Waits until an item is available.',
   bodyBytesMax: bodyBytesMax.small,
   isHot: true,
   slowMs: Number.POSITIVE_INFINITY,
@@ -47,6 +47,8 @@ export const leaseRoute = queueRoute({
 function checkBatchSize(batchSize: number, itemsMax: number): void {
   if (batchSize <= 0) throw badRequest('invalid batch size; must be greater than zero')
   if (batchSize > itemsMax) {
-    throw badRequest(`invalid batch size; max_lease_batch_size is ${itemsMax}, but ${batchSize} was requested`)
+    throw badRequest(
+      `invalid batch size; max_lease_batch_size is ${itemsMax}, but ${batchSize} was requested`,
+    )
   }
 }

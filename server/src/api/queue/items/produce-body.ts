@@ -1,9 +1,10 @@
 /**
- * Reads the body of queue.produce straight into the items that the engine takes: this is the busiest body
- * of all, and a message object per item would be made only to be copied.
+ * Reads the body of queue.produce directly into the items of the engine, without a message object per item:
+ * this is the most frequent body.
  *
- * The shapes that nearly all clients send are read here. Everything else (times, odd types, unknown or
- * repeated fields) goes through the descriptor, which decides what is legal and words what is not.
+ * In JSON only the fields and types that almost all clients send are read here. Any other body (times, other
+ * types, unknown or repeated fields) is read by the descriptor, which decides what is valid and reports
+ * errors.
  */
 import { isUtf8 } from 'node:buffer'
 import { fromBinary } from '@bufbuild/protobuf'
@@ -15,11 +16,11 @@ import {
   type QueueProduceRequest,
   QueueProduceRequestSchema,
 } from '../generated/redrive/queue/v1/queue_pb.ts'
-import { toMessage, parseJsonBody, type Reader } from '../protocol/codec.ts'
+import { parseJsonBody, type Reader, toMessage } from '../protocol/codec.ts'
+import { contentError } from '../protocol/fault.ts'
 import { toInstant } from '../protocol/times.ts'
-import { contentError } from '../protocol/unreadable.ts'
 
-/** `availableAt`: as given; whether that makes it scheduled is decided when it is taken. */
+/** `availableAt` is the given time; the handler decides whether the item is scheduled. */
 export type ProducedItem = {
   payload: Uint8Array
   kind: string
@@ -34,7 +35,9 @@ export type ProduceBody = {
   itemCount: number
 }
 
-/** More are counted, not kept: a body of empty items must not become millions of objects. */
+/**
+ * Further items are counted but not kept, so that a body of empty items does not become millions of objects.
+ */
 const itemsKeptMax = 65_536
 
 export const produceBody: Reader<ProduceBody> & { desc: typeof QueueProduceRequestSchema } = {
@@ -62,7 +65,7 @@ function toProduceBody({ queueName, requestTimeout, items }: QueueProduceRequest
   }
 }
 
-/** Undefined for whatever is not plain. */
+/** Returns undefined for a body that needs the descriptor. */
 function readPlainBody(json: unknown): ProduceBody | undefined {
   if (!isObject(json)) return undefined
   const body: ProduceBody = { queueName: '', requestTimeout: '', items: noItems, itemCount: 0 }
@@ -71,16 +74,23 @@ function readPlainBody(json: unknown): ProduceBody | undefined {
     if (key === 'queue_name' && isPlainText(value)) body.queueName = value
     else if (key === 'request_timeout' && isPlainText(value)) body.requestTimeout = value
     else if (key === 'items' && Array.isArray(value)) {
-      body.itemCount = value.length
-      body.items = []
-      for (const each of value) {
-        const item = readPlainItem(each)
-        if (item === undefined) return undefined
-        body.items.push(item)
-      }
+      const items = readPlainItems(value)
+      if (items === undefined) return undefined
+      body.items = items
+      body.itemCount = items.length
     } else return undefined
   }
   return body
+}
+
+function readPlainItems(values: readonly unknown[]): ProducedItem[] | undefined {
+  const items: ProducedItem[] = []
+  for (const value of values) {
+    const item = readPlainItem(value)
+    if (item === undefined) return undefined
+    items.push(item)
+  }
+  return items
 }
 
 function readPlainItem(json: unknown): ProducedItem | undefined {
@@ -136,10 +146,13 @@ function readProtobuf(bytes: Buffer): ProduceBody {
       } else reader.skip(wireType, field)
     }
   } catch (error) {
-    throw contentError('the body is not a readable protobuf message', error)
+    throw contentError('the body is not a valid protobuf message', error)
   }
   return body
 }
+
+/** Field numbers start at 1. */
+const unknownField = 0
 
 function readItem(reader: BinaryReader): ProducedItem {
   const item: ProducedItem = { payload: noBytes, kind: '', encoding: '', reference: '', availableAt: null }
@@ -149,21 +162,35 @@ function readItem(reader: BinaryReader): ProducedItem {
   let text = noBytes
   while (reader.pos < end) {
     const [field, wireType] = reader.tag()
-    if (wireType !== WireType.LengthDelimited) reader.skip(wireType, field)
-    else if (field === 1) item.encoding = reader.string(true)
-    else if (field === 2) item.kind = reader.string(true)
-    else if (field === 3) item.reference = reader.string(true)
-    else if (field === 4) item.availableAt = toInstant(fromBinary(TimestampSchema, reader.bytes()))
-    else if (field === 5) item.payload = reader.bytes()
-    else if (field === 6) text = checkUtf8(reader.bytes())
-    else reader.skip(wireType, field)
+    switch (wireType === WireType.LengthDelimited ? field : unknownField) {
+      case 1:
+        item.encoding = reader.string(true)
+        break
+      case 2:
+        item.kind = reader.string(true)
+        break
+      case 3:
+        item.reference = reader.string(true)
+        break
+      case 4:
+        item.availableAt = toInstant(fromBinary(TimestampSchema, reader.bytes()))
+        break
+      case 5:
+        item.payload = reader.bytes()
+        break
+      case 6:
+        text = checkUtf8(reader.bytes())
+        break
+      default:
+        reader.skip(wireType, field)
+    }
   }
   if (reader.pos !== end) throw new RangeError('a field is longer than its item')
   if (item.payload.length === 0) item.payload = text
   return item
 }
 
-/** Text that is kept as bytes is checked, not decoded. */
+/** A text that is stored as bytes is checked but not decoded. */
 function checkUtf8(bytes: Uint8Array): Uint8Array {
   if (!isUtf8(bytes)) throw new Error('a text is not UTF-8')
   return bytes

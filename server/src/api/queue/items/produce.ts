@@ -8,18 +8,18 @@ import {
   parseRequestTimeout,
   toMs,
 } from '../checks/request-timeout.ts'
-import { bodyBytesMax } from '../protocol/body-limits.ts'
+import { bodyBytesMax } from '../limits.ts'
 import { badRequest } from '../protocol/fault.ts'
 import { queueRoute } from '../protocol/queue-route.ts'
 import { type ProduceBody, type ProducedItem, produceBody } from './produce-body.ts'
 
-/** An item for sooner than this is for now. */
+/** An item that is due within this time is queued immediately instead of scheduled. */
 export const scheduledFromUs = 100 * usPerMs
 
 export const produceRoute = queueRoute({
   path: '/v1/queue.produce',
   permission: 'queue.produce',
-  summary: 'Adds items. Answers once they are durably stored: all of them, in order, in one partition.',
+  summary: 'Adds items to a queue. Answers when all of them are stored durably, in order, in one partition.',
   bodyBytesMax: bodyBytesMax.produce,
   isHot: true,
   slowMs: Number.POSITIVE_INFINITY,

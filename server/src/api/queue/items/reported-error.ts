@@ -6,8 +6,8 @@ import type { RetryRequest } from '../../../core/transitions.ts'
 import { badRequest } from '../protocol/fault.ts'
 
 /**
- * What went wrong with the items of a retry, in the header `X-Redrive-Error`. A header and not a field:
- * clients of the protocol refuse messages with fields that they do not know.
+ * The failure of the items of a retry call, from the header `X-Redrive-Error`. It is a header and not a
+ * field, because clients of the protocol refuse messages with unknown fields.
  */
 export type ReportedError = NonNullable<RetryRequest['error']>
 
@@ -24,7 +24,7 @@ const check = Compile(ErrorHeader)
 
 const headerBytesMax = 8_192
 
-/** As OpenAPI shows it. */
+/** The header in OpenAPI. */
 export const reportedErrorHeader = Type.Object({
   'X-Redrive-Error': Type.Optional(
     Type.String({
@@ -32,7 +32,7 @@ export const reportedErrorHeader = Type.Object({
       contentMediaType: 'application/json',
       description:
         'Why the items of this call failed: a JSON object with any of error_class, error_message, stack and ' +
-        'reason. It becomes the failure of the dead letter. What is not ASCII may be UTF-8 or \\uXXXX.',
+        'reason. It becomes the failure of the dead letter. Write other than ASCII characters as UTF-8 or \\uXXXX.',
       examples: ['{"error_class":"CardRefused","error_message":"no funds","reason":"refused"}'],
     }),
   ),
@@ -44,7 +44,7 @@ export function readReportedError(header: string | readonly string[] | undefined
   if (text.length > headerBytesMax) {
     throw badRequest(`X-Redrive-Error is invalid; cannot be greater than '${headerBytesMax}' characters`)
   }
-  const { error_class, error_message, stack, reason } = parse(text)
+  const { error_class, error_message, stack, reason } = parseHeader(text)
   return {
     ...(reason !== undefined && { reason }),
     ...(error_class !== undefined && { errorClass: error_class }),
@@ -53,18 +53,18 @@ export function readReportedError(header: string | readonly string[] | undefined
   }
 }
 
-function parse(header: string): Static<typeof ErrorHeader> {
-  // HTTP hands headers over byte by byte; those that are UTF-8 were meant as that.
+function parseHeader(header: string): Static<typeof ErrorHeader> {
+  // Node decodes headers as latin1. Bytes that are valid UTF-8 are decoded as UTF-8 instead.
   const bytes = Buffer.from(header, 'latin1')
   let value: unknown
   try {
     value = JSON.parse(isUtf8(bytes) ? bytes.toString('utf8') : header)
   } catch {
-    throw badRequest('X-Redrive-Error is invalid; it is not readable JSON')
+    throw badRequest('X-Redrive-Error is invalid; it is not valid JSON')
   }
   if (!check.Check(value)) {
     throw badRequest(
-      'X-Redrive-Error is invalid; it may hold the texts error_class, error_message, stack and reason',
+      'X-Redrive-Error is invalid; it can have only error_class, error_message, stack and reason, all of them texts',
     )
   }
   return value

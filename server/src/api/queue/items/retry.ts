@@ -1,21 +1,20 @@
-import { settleItems } from '../checks/item-ids.ts'
 import { runInQueue } from '../checks/lookup.ts'
 import { type QueueRetryItem, QueueRetryRequestSchema } from '../generated/redrive/queue/v1/queue_pb.ts'
-import { bodyBytesMax } from '../protocol/body-limits.ts'
+import { bodyBytesMax } from '../limits.ts'
 import { createCodec } from '../protocol/codec.ts'
 import { badRequest } from '../protocol/fault.ts'
 import { queueRoute } from '../protocol/queue-route.ts'
 import { toInstant } from '../protocol/times.ts'
 import { scheduledFromUs } from './produce.ts'
 import { type ReportedError, readReportedError, reportedErrorHeader } from './reported-error.ts'
-import { translateStoreErrors } from './try-again.ts'
+import { settleItems } from './settle.ts'
 
 export const retryRoute = queueRoute({
   path: '/v1/queue.retry',
   permission: 'queue.retry',
   summary:
-    'Gives leased items back: to the tail, for later, or as dead, which they are too once their attempts ' +
-    'exceed max_attempts. X-Redrive-Error may say what went wrong.',
+    'Returns leased items to their queue: to the tail, at a later time, or as dead. An item whose attempts ' +
+    'exceed max_attempts is dead in any case. The header X-Redrive-Error can report the failure.',
   bodyBytesMax: bodyBytesMax.ids,
   isHot: true,
   slowMs: Number.POSITIVE_INFINITY,
@@ -31,14 +30,14 @@ export const retryRoute = queueRoute({
     await runInQueue(engine, message, check, () => {
       const from = context.clock.now() + scheduledFromUs
       const ids = items.map(({ id }) => id)
-      const given = items.map((item) => ({
+      const requests = items.map((item) => ({
         id: item.id,
         isDead: item.dead,
         error,
-        availableAt: availableAt(item, from),
+        availableAt: readRetryTime(item, from),
       }))
-      return translateStoreErrors(() =>
-        settleItems(engine, message, ids, 'retried', () => engine.retry(queueName, partition, given)),
+      return settleItems(engine, { queueName, partition, ids, verb: 'retried' }, () =>
+        engine.retry(queueName, partition, requests),
       )
     })
     return undefined
@@ -52,8 +51,11 @@ function checkItems(items: readonly QueueRetryItem[], itemsMax: number): void {
   }
 }
 
-/** Without a time of its own the queue's retry policy decides, which is at once unless somebody set another. */
-function availableAt({ retryAt }: QueueRetryItem, from: number): number | null | undefined {
+/**
+ * Undefined without `retry_at`: the queue's retry policy decides, which by default retries immediately. Null
+ * for a time before `from`: the item is available immediately.
+ */
+function readRetryTime({ retryAt }: QueueRetryItem, from: number): number | null | undefined {
   const at = toInstant(retryAt)
   if (at === null) return undefined
   return at > from ? at : null

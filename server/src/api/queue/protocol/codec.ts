@@ -8,21 +8,21 @@ import {
   toBinary,
   toJson,
 } from '@bufbuild/protobuf'
+import { contentError } from './fault.ts'
 import type { Format } from './format.ts'
-import { contentError } from './unreadable.ts'
 
-/** How one kind of body is read. */
+/** Reads one type of body. */
 export interface Reader<T> {
-  /** Throws CONTENT_UNREADABLE. Bytes in what it gives are views of `bytes`. */
+  /** Throws CONTENT_UNREADABLE. Byte fields of the result are views of `bytes`. */
   read(bytes: Buffer, format: Format): T
 }
 
-/** How one kind of body is written. */
+/** Writes one type of body. */
 export interface Writer<T> {
   write(value: T, format: Format): string | Uint8Array
 }
 
-/** Reads and writes a message as its descriptor says. */
+/** Creates a codec that reads and writes messages with their descriptor. */
 export function createCodec<Desc extends DescMessage>(
   desc: Desc,
 ): Reader<MessageShape<Desc>> & Writer<MessageShape<Desc>> & { desc: Desc } {
@@ -45,29 +45,27 @@ export function readMessage<Desc extends DescMessage>(
   try {
     return fromBinary(desc, bytes, { readUnknownFields: false })
   } catch (error) {
-    throw contentError('the body is not a readable protobuf message', error)
+    throw contentError('the body is not a valid protobuf message', error)
   }
 }
 
-/** A message from a JSON value. */
 export function toMessage<Desc extends DescMessage>(desc: Desc, json: unknown): MessageShape<Desc> {
   try {
     return fromJson(desc, json as JsonValue)
   } catch (error) {
-    // The library names the field and what it found there, never more of the body than that.
+    // The library's message names the field and its value, and quotes nothing else of the body.
     const why = error instanceof Error ? error.message : String(error)
-    throw contentError(`the JSON body is not as expected: ${why.slice(0, 300)}`, error)
+    throw contentError(`the JSON body does not match the message: ${why.slice(0, 300)}`, error)
   }
 }
 
-/** The value of a JSON body. */
 export function parseJsonBody(bytes: Buffer): unknown {
   if (bytes.length === 0) throw contentError('the JSON body is empty')
   try {
     return JSON.parse(decodeUtf8(bytes))
   } catch (error) {
-    // The parser's own sentence quotes the body, so it stays in the log.
-    throw contentError('the body is not readable JSON', error)
+    // The parser's message quotes the body, so only the log has it.
+    throw contentError('the body is not valid JSON', error)
   }
 }
 

@@ -1,6 +1,6 @@
 import { type ErrorCode, KnownError } from '../../../errors.ts'
 
-/** The statuses of this dialect with the text that goes with each. There are no others. */
+/** All statuses of this dialect, each with its text. */
 export const statusTexts = {
   200: 'OK',
   400: 'Bad Request',
@@ -15,7 +15,7 @@ export const statusTexts = {
 
 export type WireStatus = keyof typeof statusTexts
 
-/** An error whose status and words are the contract's own: sent as they stand. */
+/** An error whose status and message are fixed by the contract and are sent unchanged. */
 export class Fault extends KnownError {
   readonly wireStatus: WireStatus
 
@@ -28,4 +28,9 @@ export class Fault extends KnownError {
 
 export function badRequest(message: string): Fault {
   return new Fault(400, message)
+}
+
+/** For a body, a Content-Type or an Accept header that the server cannot process. */
+export function contentError(message: string, cause?: unknown): KnownError {
+  return new KnownError('CONTENT_UNREADABLE', message, cause)
 }

@@ -14,6 +14,6 @@ it.each([
   ['text/plain', undefined],
   ['application/jsonx', undefined],
   ['text/html, application/json', undefined],
-])('a header %j means %j', (header, format) => {
+])('a header %j selects the format %j', (header, format) => {
   expect(parseFormat(header)).toBe(format)
 })

@@ -1,4 +1,4 @@
-/** The two ways to write a body. Request and answer are chosen independently of each other. */
+/** The two formats of a body. Request and answer can have different formats. */
 export type Format = 'json' | 'protobuf'
 
 export const contentTypes: Readonly<Record<Format, string>> = {
@@ -7,11 +7,11 @@ export const contentTypes: Readonly<Record<Format, string>> = {
 }
 
 /**
- * The format that a Content-Type or Accept header names, or undefined for one that we do not speak. Only
- * the first name counts; what follows `;` or `,` is ignored.
+ * Returns the format that a Content-Type or Accept header names, or undefined if it is not supported. Only
+ * the first type counts; everything after `;` or `,` is ignored.
  */
 export function parseFormat(header: string | undefined): Format | undefined {
-  // The usual values as they usually are written, before taking anything apart.
+  // Fast path for the most frequent values.
   if (header === undefined || header === 'application/json' || header === '*/*') return 'json'
   if (header === 'application/protobuf') return 'protobuf'
   const end = header.search(/[;,]/)

@@ -1,7 +1,10 @@
 import { type DescField, type DescMessage, ScalarType } from '@bufbuild/protobuf'
 import { type TSchema, Type } from 'typebox'
 
-/** What a message looks like in JSON, for OpenAPI. The descriptor is what checks bodies, not this. */
+/**
+ * Describes the JSON form of a message for OpenAPI. Bodies are validated by the descriptor, not by this
+ * schema.
+ */
 export function toJsonSchema(desc: DescMessage): TSchema {
   if (desc.typeName === 'google.protobuf.Timestamp') return Type.String({ format: 'date-time' })
   const properties = Object.fromEntries(

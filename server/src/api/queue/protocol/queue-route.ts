@@ -14,7 +14,7 @@ import { queueApi } from './dialect.ts'
 import { contentTypes, type Format, parseFormat } from './format.ts'
 import { toJsonSchema } from './openapi-schema.ts'
 
-/** What a handler of this dialect is given beside its message. */
+/** The context of a call, in addition to its message. */
 export type Call = Readonly<{
   engine: Engine
   context: ApiContext
@@ -29,15 +29,15 @@ type Row<Req, Res> = Readonly<{
   bodyBytesMax: number
   isHot?: boolean
   slowMs?: number
-  /** Headers of this call alone, for OpenAPI. */
+  /** Headers of this call, for OpenAPI. */
   headers?: TObject
   request: Reader<Req> & { desc: DescMessage }
   handle: (message: Req, call: Call) => Promise<Res>
 }> &
-  /** Without one the answer is `{"code":200}`. */
+  /** Without a response the answer is `{"code":200}`. */
   ([Res] extends [undefined] ? { response?: undefined } : { response: Writer<Res> & { desc: DescMessage } })
 
-/** A row of the table of routes that reads and answers in either format. */
+/** Creates a row of the route table that reads and answers in both formats. */
 export function queueRoute<Req, Res = undefined>(row: Row<Req, Res>): Route {
   const { path, permission, summary, bodyBytesMax, handle } = row
   const response = row.response as (Writer<Res> & { desc: DescMessage }) | undefined
@@ -53,7 +53,10 @@ export function queueRoute<Req, Res = undefined>(row: Row<Req, Res>): Route {
     ...(row.slowMs !== undefined && { slowMs: row.slowMs }),
     openapi: {
       ...(row.headers !== undefined && { headers: row.headers }),
-      body: describeBothFormats(row.request.desc, 'Unknown fields are refused in JSON and skipped in protobuf.'),
+      body: describeBothFormats(
+        row.request.desc,
+        'Unknown fields are refused in JSON and ignored in protobuf.',
+      ),
     },
     schema: {
       body: toJsonSchema(row.request.desc),
@@ -74,7 +77,7 @@ export function queueRoute<Req, Res = undefined>(row: Row<Req, Res>): Route {
   }
 }
 
-/** Who did it, for the audit log. */
+/** Records the caller for the audit log. */
 export function createTrace({ request }: Call): Trace {
   return { actor: request.caller.name, reason: '', requestId: request.id }
 }
@@ -84,7 +87,7 @@ const okReplies: Readonly<Record<Format, string | Uint8Array>> = {
   protobuf: Buffer.from([0x08, 0xc8, 0x01]),
 }
 
-/** A stop that meets a request inside a queue has words of its own. */
+/** The contract has a separate message for requests that a shutdown interrupts inside a queue. */
 function translateShutdown(error: unknown): never {
   if (error instanceof KnownError && error.code === 'SHUTTING_DOWN') {
     throw new KnownError('QUEUE_SHUTTING_DOWN', error.message, error)
@@ -92,7 +95,7 @@ function translateShutdown(error: unknown): never {
   throw error
 }
 
-function describeBothFormats(desc: DescMessage, description = 'Fields that hold their zero value are left out.') {
+function describeBothFormats(desc: DescMessage, description = 'Fields with their zero value are omitted.') {
   return {
     description,
     content: {

@@ -2,17 +2,17 @@ import { create } from '@bufbuild/protobuf'
 import type { KnownError } from '../../../errors.ts'
 import type { FailedRequest, RenderedError } from '../../http/dialect.ts'
 import { ReplySchema } from '../generated/redrive/queue/v1/queue_pb.ts'
-import { formatBodyLimit } from './body-limits.ts'
+import { formatBodyLimit } from '../limits.ts'
 import { createCodec } from './codec.ts'
 import { Fault, statusTexts, type WireStatus } from './fault.ts'
 import { contentTypes, parseFormat } from './format.ts'
 
 const replies = createCodec(ReplySchema)
 
-/** Any error as the envelope of this dialect, in the format that the client accepts. */
+/** Renders an error as the envelope of this dialect, in the format that the client accepts. */
 export function renderError(error: KnownError, request: FailedRequest): RenderedError {
   const [status, message] = chooseStatusAndMessage(error, request)
-  // What was refused for its Accept is told in JSON.
+  // A request with an unsupported Accept header is answered in JSON.
   const format = parseFormat(request.accept) ?? 'json'
   const reply = create(ReplySchema, { code: status, codeText: statusTexts[status], message })
   return {
@@ -23,7 +23,10 @@ export function renderError(error: KnownError, request: FailedRequest): Rendered
   }
 }
 
-function chooseStatusAndMessage(error: KnownError, { method, path, bodyBytesMax }: FailedRequest): [WireStatus, string] {
+function chooseStatusAndMessage(
+  error: KnownError,
+  { method, path, bodyBytesMax }: FailedRequest,
+): [WireStatus, string] {
   if (error instanceof Fault) return [error.wireStatus, error.message]
   switch (error.code) {
     case 'METHOD_NOT_ALLOWED':

@@ -2,10 +2,10 @@ import { create } from '@bufbuild/protobuf'
 import { type Timestamp, TimestampSchema } from '@bufbuild/protobuf/wkt'
 import { type Instant, instantMax, instantMin, usPerSecond } from '../../../core/instant.ts'
 
-/** 0001-01-01T00:00:00Z: what stands where there is no time. */
+/** 0001-01-01T00:00:00Z, which stands for no time. */
 const zeroSeconds = -62_135_596_800n
 
-/** No time, and the zero time, are null. What lies beyond the instants that we can keep becomes the last one. */
+/** Returns null for no time and for the zero time. Clamps times that cannot be stored. */
 export function toInstant(timestamp: Timestamp | undefined): Instant | null {
   if (timestamp === undefined) return null
   const { seconds, nanos } = timestamp
@@ -22,12 +22,12 @@ export function toTimestamp(instant: Instant): Timestamp {
   })
 }
 
-/** For fields that are always present. */
+/** For fields that are always present in an answer. */
 export function toTimestampOrZero(instant: Instant | null): Timestamp {
   return instant === null ? create(TimestampSchema, { seconds: zeroSeconds }) : toTimestamp(instant)
 }
 
-/** As JSON has it: RFC 3339 in UTC with 0, 3 or 6 digits of a second. */
+/** The JSON form: RFC 3339 in UTC with 0, 3 or 6 fraction digits. */
 export function formatTime(instant: Instant): string {
   const text = new Date(Math.floor(instant / 1_000)).toISOString()
   const micros = ((instant % 1_000) + 1_000) % 1_000

@@ -10,15 +10,15 @@ import {
   type QueueStatsResponse,
   QueueStatsResponseSchema,
 } from '../generated/redrive/queue/v1/queue_pb.ts'
-import { bodyBytesMax } from '../protocol/body-limits.ts'
+import { bodyBytesMax } from '../limits.ts'
 import { createCodec } from '../protocol/codec.ts'
 import { badRequest } from '../protocol/fault.ts'
-import { queueRoute, createTrace } from '../protocol/queue-route.ts'
+import { createTrace, queueRoute } from '../protocol/queue-route.ts'
 
 const stats = queueRoute({
   path: '/v1/queue.stats',
   permission: 'queue.stats',
-  summary: 'What is in a queue, by partition, and what waits for it.',
+  summary: 'Returns the item counts of each partition and the number of waiting requests.',
   bodyBytesMax: bodyBytesMax.small,
   request: createCodec(QueueStatsRequestSchema),
   response: createCodec(QueueStatsResponseSchema),
@@ -38,7 +38,7 @@ const clear = queueRoute({
   path: '/v1/queue.clear',
   permission: 'queue.clear',
   summary:
-    'Removes queued items, scheduled items, and with destructive also leased ones and letters of class financial.',
+    'Removes queued or scheduled items. With destructive also leased items and letters of class financial.',
   bodyBytesMax: bodyBytesMax.small,
   request: createCodec(QueueClearRequestSchema),
   handle: async (message, call) => {
@@ -47,13 +47,15 @@ const clear = queueRoute({
       if (!queue && !scheduled)
         throw badRequest("invalid clear request; one of 'queue', 'scheduled' must be true")
     }
-    const what = {
+    const selection = {
       isWaiting: queue,
       isScheduled: scheduled,
       isLeased: queue && destructive,
       isForced: destructive,
     }
-    await runInQueue(call.engine, message, check, () => call.engine.clear(queueName, what, createTrace(call)))
+    await runInQueue(call.engine, message, check, () =>
+      call.engine.clear(queueName, selection, createTrace(call)),
+    )
     return undefined
   },
 })
@@ -62,7 +64,7 @@ const reload = queueRoute({
   path: '/v1/queue.reload',
   permission: 'queue.update',
   summary:
-    'Reads the queue and its counts anew from the store: what another server changed holds here at once.',
+    'Reads the queue and its counts from the store again, so that changes by another server apply immediately.',
   bodyBytesMax: bodyBytesMax.small,
   request: createCodec(QueueReloadRequestSchema),
   handle: async (message, { engine }) => {
@@ -96,7 +98,7 @@ export function toStatsResponse(queueName: string, found: QueueStats, now: Insta
   })
 }
 
-/** Means are exact to the millisecond, and clocks of several servers differ: never below zero. */
+/** Means have millisecond precision and the clocks of servers differ, so the result is at least zero. */
 function durationText(us: number): string {
   return formatDuration(Math.max(us, 0))
 }

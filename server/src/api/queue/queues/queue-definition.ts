@@ -1,6 +1,7 @@
-/** The checks of queues.create and queues.update, in the contract's order and words. */
+/** The definition of a queue on the wire, and its checks in the contract's order and with its messages. */
+import { create } from '@bufbuild/protobuf'
 import { formatDuration, parseFineDuration } from '../../../core/duration.ts'
-import type { Queue } from '../../../core/queue.ts'
+import { type Queue, systemNamespace } from '../../../core/queue.ts'
 import type { Engine } from '../../../engine/engine.ts'
 import { KnownError } from '../../../errors.ts'
 import {
@@ -10,13 +11,39 @@ import {
   checkNewQueueName,
   checkNoNul,
 } from '../checks/names.ts'
-import type { QueueInfo } from '../generated/redrive/queue/v1/queue_pb.ts'
-import { badRequest } from '../protocol/fault.ts'
+import { type QueueInfo, QueueInfoSchema } from '../generated/redrive/queue/v1/queue_pb.ts'
+import { badRequest, Fault } from '../protocol/fault.ts'
+import { toTimestamp } from '../protocol/times.ts'
 
-/** In microseconds; 0 when there is none. */
+export function toQueueInfo(queue: Queue): QueueInfo {
+  return create(QueueInfoSchema, {
+    queueName: queue.name,
+    createdAt: toTimestamp(queue.createdAt),
+    updatedAt: toTimestamp(queue.updatedAt),
+    deadQueue: queue.deadQueue ?? '',
+    reference: queue.reference,
+    leaseTimeout: formatDuration(queue.leaseUs),
+    expireTimeout: formatDuration(queue.expireUs),
+    maxAttempts: queue.attemptsMax,
+    requestedPartitions: queue.partitions,
+    namespace: queue.namespace,
+  })
+}
+
+export function readNamespace(given: string): string {
+  return given === '' ? systemNamespace : given
+}
+
+/** Only the system namespace exists. */
+export function checkNamespaceExists(name: string): void {
+  if (name === systemNamespace) return
+  throw new Fault(453, `namespace does not exist; '${name}' was not found`, 'NOT_FOUND')
+}
+
+/** In microseconds; 0 if not given. */
 export type Timeouts = Readonly<{ leaseUs: number; expireUs: number }>
 
-/** What can be said about a definition without looking at any queue. Both calls begin with it. */
+/** The checks that need no lookup. Both calls begin with them. */
 export function checkSyntax(info: QueueInfo): Timeouts {
   checkNewQueueName(info.queueName)
   checkLength('lease timeout', info.leaseTimeout, 15)
@@ -53,7 +80,6 @@ export function checkMaxAttempts({ maxAttempts }: QueueInfo): void {
 }
 
 export function checkTimeouts({ leaseUs, expireUs }: Timeouts): void {
-  // No item could be held, or wait, for less than no time.
   if (leaseUs < 0) throw badRequest('lease timeout is invalid; cannot be negative')
   if (expireUs < 0) throw badRequest('expire timeout is invalid; cannot be negative')
   if (leaseUs > expireUs) {
@@ -63,21 +89,25 @@ export function checkTimeouts({ leaseUs, expireUs }: Timeouts): void {
   }
 }
 
-/** Each that is not given stays as it is. */
+/** A timeout that is not given keeps its stored value. */
 export function mergeTimeouts(given: Timeouts, queue: Queue): Timeouts {
   return { leaseUs: given.leaseUs || queue.leaseUs, expireUs: given.expireUs || queue.expireUs }
 }
 
 /**
- * Does what the checks allowed. The store checks dead queues and timeouts again in its transaction: what it
- * refuses came about since, or is what only it can see.
+ * Runs `work` after the checks passed, and translates a refusal of the store. The store checks dead queues
+ * and timeouts again in its transaction, because they can change after the checks.
  */
-export async function translateRefusals<T>(engine: Engine, info: QueueInfo, work: () => Promise<T>): Promise<T> {
+export async function translateRefusals<T>(
+  engine: Engine,
+  info: QueueInfo,
+  work: () => Promise<T>,
+): Promise<T> {
   try {
     return await work()
   } catch (error) {
     if (!(error instanceof KnownError)) throw error
-    if (error.code === 'LEASE_TOO_LONG') await explainTimeouts(engine, info)
+    if (error.code === 'LEASE_TOO_LONG') await recheckTimeouts(engine, info)
     if (error.code !== 'DEAD_QUEUE_INVALID') throw error
     await checkDeadQueue(engine, info)
     throw badRequest(
@@ -86,20 +116,20 @@ export async function translateRefusals<T>(engine: Engine, info: QueueInfo, work
   }
 }
 
-/** Somebody changed the other timeout meanwhile: with what stands now it is said as ever. */
-async function explainTimeouts(engine: Engine, info: QueueInfo): Promise<void> {
+/** Another request changed the other timeout: repeats the check with the stored value, which throws. */
+async function recheckTimeouts(engine: Engine, info: QueueInfo): Promise<void> {
   const queue = await engine.getQueue(info.queueName)
   if (queue !== null) checkTimeouts(mergeTimeouts(checkSyntax(info), queue))
 }
 
-/** A queue that has this one as its dead queue. */
+/** Finds a queue that uses this queue as its dead queue. */
 export async function findReferringQueue(engine: Engine, deadQueue: string): Promise<Queue | undefined> {
   const countMax = 1_000
   for (let from = ''; ; ) {
     const page = await engine.listQueues({ from, countMax })
-    const user = page.find((queue) => queue.deadQueue === deadQueue)
+    const referring = page.find((queue) => queue.deadQueue === deadQueue)
     const last = page.at(-1)
-    if (user !== undefined || last === undefined || page.length < countMax) return user
+    if (referring !== undefined || last === undefined || page.length < countMax) return referring
     // The next name in byte order.
     from = `${last.name}\u0001`
   }

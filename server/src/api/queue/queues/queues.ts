@@ -1,7 +1,6 @@
 import { create } from '@bufbuild/protobuf'
 import { partitionsMax } from '../../../core/queue.ts'
 import { KnownError } from '../../../errors.ts'
-import { readListLimit } from '../checks/list-limit.ts'
 import { findQueue, unknownQueueFault } from '../checks/lookup.ts'
 import { checkNamespaceName, checkNewQueueName, checkNoNul } from '../checks/names.ts'
 import {
@@ -11,22 +10,23 @@ import {
   QueuesListRequestSchema,
   QueuesListResponseSchema,
 } from '../generated/redrive/queue/v1/queue_pb.ts'
-import { bodyBytesMax } from '../protocol/body-limits.ts'
+import { bodyBytesMax, readListLimit } from '../limits.ts'
 import { createCodec } from '../protocol/codec.ts'
 import { badRequest } from '../protocol/fault.ts'
-import { queueRoute, createTrace } from '../protocol/queue-route.ts'
-import { checkNamespaceExists, readNamespace } from './namespaces.ts'
+import { createTrace, queueRoute } from '../protocol/queue-route.ts'
 import {
   checkDeadQueue,
-  checkSyntax,
   checkMaxAttempts,
+  checkNamespaceExists,
   checkReference,
+  checkSyntax,
   checkTimeouts,
-  mergeTimeouts,
-  translateRefusals,
   findReferringQueue,
+  mergeTimeouts,
+  readNamespace,
+  toQueueInfo,
+  translateRefusals,
 } from './queue-definition.ts'
-import { toQueueInfo } from './queue-info.ts'
 
 const create_ = queueRoute({
   path: '/v1/queues.create',
@@ -40,7 +40,7 @@ const create_ = queueRoute({
     const timeouts = checkSyntax(info)
     const namespace = readNamespace(info.namespace)
     checkNamespaceExists(namespace)
-    if ((await engine.getQueue(name)) !== null) throw alreadyExists(name)
+    if ((await engine.getQueue(name)) !== null) throw existsFault(name)
     await checkDeadQueue(engine, info)
     checkReference(info)
     checkMaxAttempts(info)
@@ -62,7 +62,7 @@ const create_ = queueRoute({
     try {
       await translateRefusals(engine, info, () => engine.createQueue(queue, createTrace(call)))
     } catch (error) {
-      if (error instanceof KnownError && error.code === 'QUEUE_EXISTS') throw alreadyExists(name)
+      if (error instanceof KnownError && error.code === 'QUEUE_EXISTS') throw existsFault(name)
       throw error
     }
     return undefined
@@ -73,7 +73,7 @@ const update = queueRoute({
   path: '/v1/queues.update',
   permission: 'queue.update',
   summary:
-    'Changes a queue. Empty timeouts and partitions stay; max_attempts, reference and dead_queue are replaced.',
+    'Changes a queue. Empty timeouts keep their value; max_attempts, reference and dead_queue are always replaced.',
   bodyBytesMax: bodyBytesMax.update,
   request: createCodec(QueueInfoSchema),
   handle: async (info, call) => {
@@ -86,7 +86,7 @@ const update = queueRoute({
     const timeouts = mergeTimeouts(given, queue)
     checkTimeouts(timeouts)
     const changes = {
-      // Only what was given: somebody else may be changing the other one.
+      // Only the given timeouts: another request may be changing the other one.
       ...(given.leaseUs !== 0 && { leaseUs: timeouts.leaseUs }),
       ...(given.expireUs !== 0 && { expireUs: timeouts.expireUs }),
       attemptsMax: info.maxAttempts,
@@ -103,7 +103,7 @@ const update = queueRoute({
 const list = queueRoute({
   path: '/v1/queues.list',
   permission: 'queue.list',
-  summary: 'Queues of a namespace in byte order of name, from the pivot on.',
+  summary: 'Lists the queues of a namespace in byte order of their names, starting at the pivot.',
   bodyBytesMax: bodyBytesMax.ids,
   request: createCodec(QueuesListRequestSchema),
   response: createCodec(QueuesListResponseSchema),
@@ -124,7 +124,7 @@ const list = queueRoute({
 const info = queueRoute({
   path: '/v1/queues.info',
   permission: 'queue.stats',
-  summary: 'One queue.',
+  summary: 'Returns the definition of a queue.',
   bodyBytesMax: bodyBytesMax.ids,
   request: createCodec(QueuesInfoRequestSchema),
   response: createCodec(QueueInfoSchema),
@@ -135,19 +135,23 @@ const delete_ = queueRoute({
   path: '/v1/queues.delete',
   permission: 'queue.delete',
   summary:
-    'Removes a queue and all its items for good; with force also one of class financial with open letters.',
+    'Deletes a queue and all its items. A dead queue of class financial with open letters needs force.',
   bodyBytesMax: bodyBytesMax.ids,
   request: createCodec(QueuesDeleteRequestSchema),
   handle: async ({ queueName, force }, call) => {
     const { engine } = call
     checkNewQueueName(queueName)
     try {
-      await translateNotFound(queueName, () => engine.deleteQueue(queueName, createTrace(call), { isForced: force }))
+      await translateNotFound(queueName, () =>
+        engine.deleteQueue(queueName, createTrace(call), { isForced: force }),
+      )
     } catch (error) {
       if (!(error instanceof KnownError) || error.code !== 'QUEUE_IN_USE') throw error
-      const user = await findReferringQueue(engine, queueName)
-      const who = user === undefined ? 'another queue' : `'${user.name}'`
-      throw badRequest(`queue is in use; '${queueName}' is the dead_queue of ${who}, change that queue first`)
+      const referring = await findReferringQueue(engine, queueName)
+      const user = referring === undefined ? 'another queue' : `'${referring.name}'`
+      throw badRequest(
+        `queue is in use; '${queueName}' is the dead_queue of ${user}, change that queue first`,
+      )
     }
     return undefined
   },
@@ -155,7 +159,7 @@ const delete_ = queueRoute({
 
 export const queuesRoutes = [create_, update, list, info, delete_]
 
-function alreadyExists(name: string): KnownError {
+function existsFault(name: string): KnownError {
   return badRequest(`invalid queue; '${name}' already exists`)
 }
 

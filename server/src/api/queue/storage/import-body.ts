@@ -7,8 +7,8 @@ import type { Format } from '../protocol/format.ts'
 const codec = createCodec(StorageItemsImportRequestSchema)
 
 /**
- * The only body without a bound on its items. 64 MB of empty ones would become tens of millions of
- * objects, more than a process has room for, so they are counted before any is made.
+ * The contract has no limit on the items of an import. 64 MB of empty items would become tens of millions of
+ * objects, more than fit in memory, so items are counted before they are decoded.
  */
 const itemsMax = 1_000_000
 
@@ -45,7 +45,7 @@ function countFields(bytes: Buffer): number {
       } else reader.skip(wireType, field)
     }
   } catch {
-    // What cannot be counted cannot be read either, and that will be said better.
+    // The body is invalid. The decoder reports the error with a better message.
   }
   return count
 }

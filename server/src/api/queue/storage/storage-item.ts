@@ -29,7 +29,7 @@ function findLeaseDeadline(item: Item): number | null {
   return item.state === 'waiting' ? (item.givenLeaseDeadline ?? null) : null
 }
 
-/** Who holds what was imported as leased: nobody that we know of. */
+/** The holder of an item that was imported as leased, because the request does not name one. */
 const unknownHolder = 'imported'
 
 export function toItemToImport(item: StorageItem): ItemToImport {
@@ -47,21 +47,21 @@ export function toItemToImport(item: StorageItem): ItemToImport {
     sourceId: item.sourceId === '' ? null : item.sourceId,
     attempts: Math.max(item.attempts, 0),
     attemptsMax: Math.max(item.maxAttempts, 0),
-    // A lease without an end has ended.
+    // A lease without a deadline has ended.
     ...(item.isLeased && { lease: { holder: unknownHolder, deadline: deadline ?? 0 } }),
     ...(deadline !== null && { givenLeaseDeadline: deadline }),
     ...(expireDeadline !== null && { expireDeadline }),
   }
 }
 
-/** What became of an item that was imported. One that was skipped is as it came. */
+/** Returns an imported item for the answer. A skipped item is returned as it was given. */
 export function createEcho(given: StorageItem, { id, createdAt, expireDeadline }: ImportResult): StorageItem {
   const isStored = id !== null
   return create(StorageItemSchema, {
     id: isStored ? id : given.id,
     sourceId: given.sourceId,
     isLeased: given.isLeased,
-    // Through our own instants: protobuf can hold times that JSON has no way to write.
+    // Converted to instants and back, because protobuf can express times that JSON cannot.
     leaseDeadline: toTimestampOrZero(toInstant(given.leaseDeadline)),
     expireDeadline: toTimestampOrZero(isStored ? expireDeadline : toInstant(given.expireDeadline)),
     createdAt: toTimestampOrZero(isStored ? createdAt : toInstant(given.createdAt)),

@@ -2,7 +2,6 @@ import { create } from '@bufbuild/protobuf'
 import type { ListedState } from '../../../storage/contract/items.ts'
 import type { Route } from '../../http/route.ts'
 import { checkIds, findIdFault } from '../checks/item-ids.ts'
-import { readListLimit } from '../checks/list-limit.ts'
 import { findPartition, runInQueue } from '../checks/lookup.ts'
 import {
   type StorageItem,
@@ -11,10 +10,10 @@ import {
   StorageItemsListRequestSchema,
   StorageItemsListResponseSchema,
 } from '../generated/redrive/queue/v1/queue_pb.ts'
-import { bodyBytesMax } from '../protocol/body-limits.ts'
+import { bodyBytesMax, readListLimit } from '../limits.ts'
 import { createCodec } from '../protocol/codec.ts'
 import { badRequest } from '../protocol/fault.ts'
-import { queueRoute, createTrace } from '../protocol/queue-route.ts'
+import { createTrace, queueRoute } from '../protocol/queue-route.ts'
 import { importBody } from './import-body.ts'
 import { createEcho, toItemToImport, toStorageItem } from './storage-item.ts'
 
@@ -46,7 +45,8 @@ function listRoute(path: string, summary: string, states: readonly ListedState[]
 const import_ = queueRoute({
   path: '/v1/storage/items.import',
   permission: 'queue.produce',
-  summary: 'Stores items as they are given, with new ids. One whose source_id is there already is skipped.',
+  summary:
+    'Stores items as given, with new ids. Skips each item whose source_id already exists in the partition.',
   bodyBytesMax: bodyBytesMax.import,
   slowMs: Number.POSITIVE_INFINITY,
   request: importBody,
@@ -68,7 +68,7 @@ const import_ = queueRoute({
 const delete_ = queueRoute({
   path: '/v1/storage/items.delete',
   permission: 'queue.clear',
-  summary: 'Removes items, whatever their state.',
+  summary: 'Removes items in any state. Unknown ids are ignored.',
   bodyBytesMax: bodyBytesMax.ids,
   request: createCodec(StorageItemsDeleteRequestSchema),
   handle: async (message, call) => {
@@ -78,17 +78,19 @@ const delete_ = queueRoute({
       if (ids.length === 0) throw badRequest('ids is invalid; cannot be empty')
       checkIds(ids)
     }
-    await runInQueue(engine, message, check, () => engine.deleteItems(queueName, partition, ids, createTrace(call)))
+    await runInQueue(engine, message, check, () =>
+      engine.deleteItems(queueName, partition, ids, createTrace(call)),
+    )
     return undefined
   },
 })
 
 export const storageItemsRoutes = [
-  listRoute('/v1/storage/items.list', 'Queued and leased items of a partition, by id.', [
+  listRoute('/v1/storage/items.list', 'Lists the queued and leased items of a partition by id.', [
     'waiting',
     'leased',
   ]),
-  listRoute('/v1/storage/scheduled.list', 'Scheduled items of a partition, by id.', ['scheduled']),
+  listRoute('/v1/storage/scheduled.list', 'Lists the scheduled items of a partition by id.', ['scheduled']),
   import_,
   delete_,
 ]

@@ -89,7 +89,9 @@ export const campaignRoutes = [
     schema: { body: NewCampaignSpec, response: { 200: CampaignView } },
     handler: async (request, _reply, context) => {
       const spec = await readCampaignSpec(request.body, context)
-      const campaign = await context.letters().campaigns.create(spec, createTrace(request, request.body.reason))
+      const campaign = await context
+        .letters()
+        .campaigns.create(spec, createTrace(request, request.body.reason))
       return viewCampaign(campaign)
     },
   }),

@@ -90,7 +90,12 @@ export const queueAdminRoutes = [
       },
       handler: async (request, _reply, context) => {
         const changes = { isPaused: action === 'pause' }
-        return update(context.engine(), request.params.name, changes, createTrace(request, request.body.reason))
+        return update(
+          context.engine(),
+          request.params.name,
+          changes,
+          createTrace(request, request.body.reason),
+        )
       },
     }),
   ),
