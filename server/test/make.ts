@@ -100,15 +100,3 @@ export function anOrigin(changes: Partial<Origin> = {}): Origin {
     ...changes,
   }
 }
-
-/** Chance that can be repeated: the same seed gives the same numbers in [0, 1). */
-export function seededRandom(seed: number): () => number {
-  let state = seed >>> 0
-  return () => {
-    // Mulberry32: short, and even enough for tests.
-    state = (state + 0x6d2b79f5) >>> 0
-    let mixed = Math.imul(state ^ (state >>> 15), 1 | state)
-    mixed = (mixed + Math.imul(mixed ^ (mixed >>> 7), 61 | mixed)) ^ mixed
-    return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32
-  }
-}

@@ -1,5 +1,5 @@
 /** Numbers as JSON texts write them, by chance: near to each other, and beyond what a double can hold. */
-import fc from 'fast-check'
+import fc from './fast-check.ts'
 
 const digits = fc.oneof(
   fc.constantFrom('0', '1', '10', '417', '9007199254740992', '9007199254740993', '12000'),

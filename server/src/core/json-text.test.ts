@@ -1,5 +1,5 @@
-import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
+import fc from '../../test/fast-check.ts'
 import { elementTexts, fieldTexts, textAt } from './json-text.ts'
 
 describe('the parts of a JSON text', () => {

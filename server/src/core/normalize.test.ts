@@ -1,5 +1,5 @@
-import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
+import fc from '../../test/fast-check.ts'
 import { normalize } from './normalize.ts'
 
 describe('a message without its variable parts', () => {

@@ -1,5 +1,5 @@
-import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
+import fc from '../../test/fast-check.ts'
 import { minute, second } from '../../test/make.ts'
 import { type RetryPolicy, retryDelayUs } from './retry.ts'
 

@@ -1,5 +1,5 @@
-import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
+import fc from '../../test/fast-check.ts'
 import { Stock } from './available-counts.ts'
 
 describe('the stock of a queue', () => {

@@ -6,7 +6,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { describe, expect, it } from 'vitest'
 import type { Storage } from '../../src/storage/contract/storage.ts'
 import { day, hour, minute, noon, textOf } from '../make.ts'
-import { byChance, repeats } from './chance.ts'
+import { repeats, withRandom } from '../random-test.ts'
 import { type Child, type Line, startChild } from './children/start.ts'
 import { killAgainAndAgain } from './kill-rounds.ts'
 import { expectSound, expectUnique } from './oracle.ts'
@@ -77,7 +77,7 @@ export function describeCrashes(name: StoreName): void {
     }, async () => {
       const place = await createPlace(name)
       try {
-        await byChance(async (chance) => {
+        await withRandom(async (chance) => {
           await setUp(place)
           const ledger = new Ledger()
           const start = (round: number): Child =>

@@ -8,7 +8,7 @@ import { describe, expect, it } from 'vitest'
 import type { Item } from '../../src/core/item.ts'
 import type { Storage } from '../../src/storage/contract/storage.ts'
 import { day, hour, minute, noon, textOf } from '../make.ts'
-import { byChance, repeats } from './chance.ts'
+import { repeats, withRandom } from '../random-test.ts'
 import { type Child, type Line, startChild } from './children/start.ts'
 import { killAgainAndAgain } from './kill-rounds.ts'
 import { expectSound, expectUnique } from './oracle.ts'
@@ -118,7 +118,7 @@ export function describeLetterCrashes(name: StoreName): void {
     }, async () => {
       const place = await createPlace(name)
       try {
-        await byChance(async (chance) => {
+        await withRandom(async (chance) => {
           await setUp(place)
           const ledger = new Ledger()
           const start = (round: number): Child =>

@@ -9,7 +9,8 @@ import type {
   LetterCountsQuery,
 } from '../../src/storage/contract/letters.ts'
 import { aFailure, bytes, day, hour, minute, newItems, noon, second } from '../make.ts'
-import { byChance, type Chance, repeats } from './chance.ts'
+import { repeats, withRandom } from '../random-test.ts'
+import type { SeededRandom } from '../seeded-random.ts'
 import { aLetter, letterActs } from './letter-acts.ts'
 import { isMeant } from './letter-filter.ts'
 import { inOrder } from './letters-oracle.ts'
@@ -140,7 +141,7 @@ describeStores('counts of letters', (given) => {
     timeout: 60_000 + runs * 10_000,
   }, async () => {
     for (let run = 0; run < runs; run++) {
-      await byChance(async (chance) => {
+      await withRandom(async (chance) => {
         const queues = await anyLife(given, chance)
         const all: Item[] = []
         for (const queue of queues) all.push(...(await listAll(given.storage, queue)).filter(isLetter))
@@ -157,7 +158,7 @@ describeStores('counts of letters', (given) => {
           expect(await given.storage.countOpenSince(since)).toBe(young.length)
         }
         for (const queue of queues.toReversed()) await given.run({ op: 'delete-queue', name: queue })
-      })
+      }, run)
     }
   })
 
@@ -322,7 +323,7 @@ async function expectRecounted(given: Given, all: readonly Item[], query: Letter
   )
 }
 
-function aFilter(chance: Chance, all: readonly Item[]): CountedFilter {
+function aFilter(chance: SeededRandom, all: readonly Item[]): CountedFilter {
   const some = <T>(values: readonly T[]): T[] => values.filter(() => chance.below(2) === 0)
   const maybe = <T>(name: string, value: T): object => (chance.below(4) === 0 ? { [name]: value } : {})
   const min = chance.below(3)
@@ -339,7 +340,7 @@ function aFilter(chance: Chance, all: readonly Item[]): CountedFilter {
 }
 
 /** Many letters that live through anything: two queues, their dead queue and one of letters from elsewhere, which are given. */
-async function anyLife(given: Given, chance: Chance): Promise<string[]> {
+async function anyLife(given: Given, chance: SeededRandom): Promise<string[]> {
   const acts = letterActs(given)
   const redrive = {
     mode: 'auto',

@@ -1,11 +1,12 @@
 /** Random filters of letters in random pages, against a plain filter of all there are. */
-import fc from 'fast-check'
+
 import { expect, it } from 'vitest'
 import { type Item, isLetter } from '../../src/core/item.ts'
 import type { ItemToImport, ListedState } from '../../src/storage/contract/items.ts'
 import type { LetterFilter, LettersQuery } from '../../src/storage/contract/letters.ts'
+import fc from '../fast-check.ts'
 import { aFailure, anOrigin, bytes, hour, minute, newItems, noon } from '../make.ts'
-import { newSeed, repeats } from './chance.ts'
+import { repeats } from '../random-test.ts'
 import { aLetter, letterActs } from './letter-acts.ts'
 import { meantBy } from './letter-filter.ts'
 import { longPrefix, noText, walk } from './letter-pages.ts'
@@ -28,7 +29,7 @@ describeStores('a list of letters', (given) => {
           meantBy(all, query).map(({ rootId }) => rootId),
         )
       }),
-      { numRuns: runs, seed: newSeed() },
+      { numRuns: runs },
     )
   })
 })

@@ -1,7 +1,8 @@
 import { describe, expect, it } from 'vitest'
 import type { Item } from '../../src/core/item.ts'
 import type { ItemOrder, ItemsQuery, ListedState } from '../../src/storage/contract/items.ts'
-import { anOrigin, bytes, hour, newItems, noon, second, seededRandom } from '../make.ts'
+import { anOrigin, bytes, hour, newItems, noon, second } from '../make.ts'
+import { seededNumbers } from '../seeded-random.ts'
 import { gaugeOf } from './store-facts.ts'
 
 import { describeStores } from './stores.ts'
@@ -11,7 +12,7 @@ const orders: readonly ItemOrder[] = ['id', 'createdAt', 'updatedAt', 'diedAt', 
 describeStores('listing items', (given) => {
   /** Items of every state with times and priorities that often tie. */
   const aFullQueue = async () => {
-    const random = seededRandom(7)
+    const random = seededNumbers(7)
     const any = (count: number) => Math.floor(random() * count)
     const queue = await given.queue({ partitions: 2, keepDoneUs: hour, onDead: 'keep', leaseUs: hour })
     for (let round = 0; round < 12; round++) {

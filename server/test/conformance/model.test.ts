@@ -2,15 +2,16 @@
  * Random lists of commands, obeyed by a store and by a model of it: whatever can be seen of the two must
  * be the same. A failure is shrunk to the shortest list that fails, and printed with its seed.
  */
-import fc from 'fast-check'
+
 import { expect, it } from 'vitest'
 import { noDeadline } from '../../src/core/letter.ts'
 import type { NewQueue, QueuePolicy } from '../../src/core/queue.ts'
 import { newQueue } from '../../src/core/queue.ts'
 import type { Archive } from '../../src/storage/contract/archive.ts'
 import type { ItemToImport, NewItem } from '../../src/storage/contract/items.ts'
+import fc from '../fast-check.ts'
 import { aFailure, anOrigin, bytes, hour, minute, noon, second } from '../make.ts'
-import { newSeed, repeats } from './chance.ts'
+import { repeats } from '../random-test.ts'
 import { expectRefusal } from './known-error.ts'
 import { type EndedAt, Model, withoutGroup } from './model.ts'
 import { expectSound } from './oracle.ts'
@@ -209,7 +210,7 @@ describeStores('any list of commands', (given) => {
           await session.end()
         }
       }),
-      { numRuns: runs, seed: newSeed(), endOnFailure: given.name !== 'SQLite memory' },
+      { numRuns: runs, endOnFailure: given.name !== 'SQLite memory' },
     )
   })
 })

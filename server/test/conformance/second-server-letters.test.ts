@@ -6,7 +6,8 @@ import { expect, it } from 'vitest'
 import type { Outcome } from '../../src/core/item.ts'
 import type { Storage } from '../../src/storage/contract/storage.ts'
 import { aFailure, bytes, minute, newItems, noon, second } from '../make.ts'
-import { byChance, type Chance, repeats } from './chance.ts'
+import { repeats, withRandom } from '../random-test.ts'
+import type { SeededRandom } from '../seeded-random.ts'
 import { aLetter, letterActs } from './letter-acts.ts'
 import { expectSound, expectUnique } from './oracle.ts'
 import { listAll, run } from './store-facts.ts'
@@ -62,7 +63,7 @@ describeSome(['PostgreSQL'], 'two servers and the same letters', (given) => {
   it('under random work start each redrive once, end it once, and lose no letter', {
     timeout: 120_000,
   }, async () => {
-    await byChance(async (chance) => {
+    await withRandom(async (chance) => {
       const backoff = { kind: 'fixed', delayUs: minute, jitter: 0.2 } as const
       const { work, letters } = await acts.queues(
         { partitions: 2, leaseUs: 10 * second, attemptsMax: 2 },
@@ -183,7 +184,7 @@ type Act = Readonly<{
   storage: Storage
   work: string
   letters: string
-  chance: Chance
+  chance: SeededRandom
   diary: Diary
   now: number
   name: string

@@ -5,7 +5,8 @@
 import { expect, it } from 'vitest'
 import type { Storage } from '../../src/storage/contract/storage.ts'
 import { bytes, hour, minute, newItems, noon, second, textOf } from '../make.ts'
-import { byChance, type Chance, repeats } from './chance.ts'
+import { repeats, withRandom } from '../random-test.ts'
+import type { SeededRandom } from '../seeded-random.ts'
 import { expectRefusal } from './known-error.ts'
 import { expectSound, expectUnique } from './oracle.ts'
 import { listAll, run } from './store-facts.ts'
@@ -36,7 +37,7 @@ class Diary {
 
 describeSome(['PostgreSQL'], 'two servers with different clocks', (given) => {
   it('under random work lose nothing, repeat nothing and keep the order', { timeout: 120_000 }, async () => {
-    await byChance(async (chance) => {
+    await withRandom(async (chance) => {
       const letters = await given.queue({ partitions: 3 })
       const queue = await given.queue({
         deadQueue: letters,
@@ -160,7 +161,7 @@ describeSome(['PostgreSQL'], 'two servers with different clocks', (given) => {
 async function actByChance(
   storage: Storage,
   queue: string,
-  chance: Chance,
+  chance: SeededRandom,
   diary: Diary,
   now: number,
   name: string,

@@ -1,6 +1,6 @@
-import fc from 'fast-check'
 import { expect, it } from 'vitest'
 import { ksuidToUuid } from '../../src/core/ksuid.ts'
+import fc from '../fast-check.ts'
 import { describeDesks, unknownId, unknownUuid } from './desk.ts'
 
 describeDesks('letters from elsewhere', (desk) => {

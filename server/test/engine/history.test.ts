@@ -5,11 +5,12 @@ import { createEngine } from '../../src/engine/create-engine.ts'
 import type { Engine } from '../../src/engine/engine.ts'
 import { ItemRefused } from '../../src/engine/item-refused-error.ts'
 import type { Storage } from '../../src/storage/contract/storage.ts'
-import { byChance, type Chance, repeats } from '../conformance/chance.ts'
 import { expectSound } from '../conformance/oracle.ts'
 import { listAll } from '../conformance/store-facts.ts'
 import { createPlace, needsOf, type Place, type StoreName } from '../conformance/stores.ts'
 import { newItems, noon, second } from '../make.ts'
+import { repeats, withRandom } from '../random-test.ts'
+import type { SeededRandom } from '../seeded-random.ts'
 import { faultsOf, type Held, History } from './history.ts'
 
 const producers = 4
@@ -35,14 +36,14 @@ for (const name of ['SQLite memory', 'SQLite file', 'PostgreSQL'] as const satis
       async (way) => {
         place = await createPlace(name)
         for (let run = 0; run < runs; run++) {
-          await byChance((chance) => play(place as Place, `orders-${run}`, way, chance))
+          await withRandom((chance) => play(place as Place, `orders-${run}`, way, chance), run)
         }
       },
     )
   })
 }
 
-async function play(place: Place, queue: string, way: Way, chance: Chance): Promise<void> {
+async function play(place: Place, queue: string, way: Way, chance: SeededRandom): Promise<void> {
   const isShared = place.name === 'PostgreSQL'
   const storages: Storage[] = [await place.open()]
   if (isShared) storages.push(await place.open())
@@ -69,7 +70,7 @@ async function play(place: Place, queue: string, way: Way, chance: Chance): Prom
 }
 
 /** As a store does that is far away: what is written is not known at once, nor in the order written. */
-function answerLate(storage: Storage, chance: Chance): void {
+function answerLate(storage: Storage, chance: SeededRandom): void {
   const write = storage.write.bind(storage)
   storage.write = async (commands) => {
     const results = await write(commands)
@@ -99,14 +100,14 @@ class Scene {
   readonly history = new History(noon)
   readonly #queue: string
   readonly #way: Way
-  readonly #chance: Chance
+  readonly #chance: SeededRandom
   readonly #over = new AbortController()
   #now = noon
   #isProduced = false
   /** Roots not yet completed or dead. */
   readonly #left = new Set<string>()
 
-  constructor(queue: string, way: Way, chance: Chance) {
+  constructor(queue: string, way: Way, chance: SeededRandom) {
     this.#queue = queue
     this.#way = way
     this.#chance = chance

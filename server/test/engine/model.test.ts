@@ -6,7 +6,7 @@
  * At times the engine is closed, or dropped as by a crash, and a new one opened on the same store: all
  * that an engine knows by itself can be lost at any time.
  */
-import fc from 'fast-check'
+
 import { expect, it } from 'vitest'
 import type { Leased } from '../../src/core/item.ts'
 import { type NewQueue, newQueue } from '../../src/core/queue.ts'
@@ -16,11 +16,12 @@ import type { Engine, LeasedItems } from '../../src/engine/engine.ts'
 import { ItemRefused } from '../../src/engine/item-refused-error.ts'
 import type { NewItem, SettleResult } from '../../src/storage/contract/items.ts'
 import type { Command, Results, Storage } from '../../src/storage/contract/storage.ts'
-import { newSeed, repeats } from '../conformance/chance.ts'
 import { Model, withoutGroup } from '../conformance/model.ts'
 import { expectSound } from '../conformance/oracle.ts'
 import { describeSome, type Given } from '../conformance/stores.ts'
+import fc from '../fast-check.ts'
 import { hour, minute, noon, second } from '../make.ts'
+import { repeats } from '../random-test.ts'
 
 /** Ids are chosen by number, among all that were ever seen: present, gone and given up. */
 type Step = Readonly<{ us: number; queue: number }> &
@@ -104,7 +105,7 @@ describeSome(['SQLite memory', 'PostgreSQL'], 'any list of calls to an engine', 
           await session.end()
         }
       }),
-      { numRuns: runs, seed: newSeed(), endOnFailure: given.name !== 'SQLite memory' },
+      { numRuns: runs, endOnFailure: given.name !== 'SQLite memory' },
     )
   })
 })

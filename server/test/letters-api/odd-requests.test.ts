@@ -1,5 +1,5 @@
-import fc from 'fast-check'
 import { expect, it } from 'vitest'
+import fc from '../fast-check.ts'
 import { describeServers, envelope } from './servers.ts'
 
 const counted = [

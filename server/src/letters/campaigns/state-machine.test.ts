@@ -1,5 +1,5 @@
-import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
+import fc from '../../../test/fast-check.ts'
 import { noon, second } from '../../../test/make.ts'
 import type { CampaignCounts } from '../../storage/contract/campaigns.ts'
 import type { CampaignSpec } from '../letters.ts'

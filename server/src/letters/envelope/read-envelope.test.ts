@@ -1,5 +1,5 @@
-import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
+import fc from '../../../test/fast-check.ts'
 import { bytes, noon, textOf } from '../../../test/make.ts'
 import { historyMax } from '../../core/item.ts'
 import { checkCommand } from '../../storage/shared/check-command.ts'

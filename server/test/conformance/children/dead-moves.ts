@@ -1,12 +1,12 @@
 import type { ItemChange } from '../../../src/storage/contract/items.ts'
 import { openStorage } from '../../../src/storage/open-storage.ts'
 import { bytes, minute } from '../../make.ts'
-import { chanceOf } from '../chance.ts'
+import { createSeededRandom } from '../../seeded-random.ts'
 import { hear, taskOf, tell } from './speak.ts'
 
 const task = taskOf<{ queue: string; seed: number; startsAt: number; workers: number }>()
 const { queue } = task
-const { below } = chanceOf(task.seed)
+const { below } = createSeededRandom(task.seed)
 tell('warm')
 await hear('go')
 const storage = await openStorage(task.target)

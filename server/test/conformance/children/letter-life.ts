@@ -5,12 +5,12 @@
  */
 import { openStorage } from '../../../src/storage/open-storage.ts'
 import { bytes, minute, textOf } from '../../make.ts'
-import { chanceOf } from '../chance.ts'
+import { createSeededRandom } from '../../seeded-random.ts'
 import { hear, taskOf, tell } from './speak.ts'
 
 const task = taskOf<{ work: string; letters: string; seed: number; startsAt: number; workers: number }>()
 const { work, letters } = task
-const { below, pick } = chanceOf(task.seed)
+const { below, pick } = createSeededRandom(task.seed)
 tell('warm')
 await hear('go')
 const storage = await openStorage(task.target)

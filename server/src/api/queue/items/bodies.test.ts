@@ -1,7 +1,7 @@
 /** The hand-written codecs of queue.produce and queue.lease agree with the descriptors. */
 import { create, fromBinary, fromJson, toBinary, toJson } from '@bufbuild/protobuf'
-import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
+import fc from '../../../../test/fast-check.ts'
 import { aLeasedItem } from '../../../../test/make.ts'
 import {
   QueueLeaseResponseSchema,

@@ -1,7 +1,7 @@
 import { create, toJson } from '@bufbuild/protobuf'
 import { TimestampSchema } from '@bufbuild/protobuf/wkt'
-import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
+import fc from '../../../../test/fast-check.ts'
 import { instantMax, instantMin } from '../../../core/instant.ts'
 import { formatTime, toInstant, toTimestamp, toTimestampOrZero } from './times.ts'
 

@@ -1,5 +1,5 @@
-import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
+import fc from '../../../../test/fast-check.ts'
 import { aNumberText, rewritten } from '../../../../test/number-texts.ts'
 import { isSameNumber } from '../../../core/json-number.ts'
 import { writingsOf } from './prefilter.ts'

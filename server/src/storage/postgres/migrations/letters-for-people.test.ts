@@ -1,7 +1,8 @@
 import { describe, expect, it } from 'vitest'
 import { needs, requireService } from '../../../../../tools/services/require-service.ts'
-import { aFailure, anOrigin, bytes, day, hour, newItems, noon, seededRandom } from '../../../../test/make.ts'
+import { aFailure, anOrigin, bytes, day, hour, newItems, noon } from '../../../../test/make.ts'
 import { run, type TestDatabase, testDatabase } from '../../../../test/postgres.ts'
+import { seededNumbers } from '../../../../test/seeded-random.ts'
 import { ksuidMax, ksuidMin, ksuidToUuid, nextKsuids } from '../../../core/ksuid.ts'
 import type { Storage } from '../../contract/storage.ts'
 
@@ -80,7 +81,7 @@ describe('the views for people', needs(postgres), () => {
   it('agree with the core about every id', async () => {
     await using database = await testDatabase()
     await database.open()
-    const random = seededRandom(7)
+    const random = seededNumbers(7)
     const ids = Array.from(
       { length: 200 },
       (_, index) => nextKsuids(undefined, noon + index ** 5, 1, random)[0] ?? '',

@@ -1,5 +1,5 @@
-import fc from 'fast-check'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import fc from '../../../../test/fast-check.ts'
 import { aFailure, anOrigin, bytes, minute, noon } from '../../../../test/make.ts'
 import type { Import, ItemToImport } from '../../contract/items.ts'
 import type { Database } from '../connection/database.ts'
