@@ -1,4 +1,4 @@
-/** What of an envelope is kept byte for byte: its value, its key and its headers. */
+/** Reads the parts of an envelope that are kept byte for byte: value, key and headers. */
 import type { Header } from '../../core/item.ts'
 import { elementTexts, fieldTexts } from '../../core/json-text.ts'
 import { cleanText, isObject, kindOf, oddCharacters, type Problems } from './fields.ts'
@@ -6,20 +6,22 @@ import { cleanText, isObject, kindOf, oddCharacters, type Problems } from './fie
 const headersMax = 1_000
 const headerNameMax = 512
 
-/** A value, and the text that it was parsed from. */
+/** A value and the JSON text that it was parsed from. */
 export type Written = Readonly<{ value: unknown; text: string }>
 
 type Reading = Readonly<{
   name: string
   encoding?: unknown
   problems: Problems
-  /** A text with half of a character pair has no UTF-8: it is mended, or cannot be read. */
-  isMended: boolean
+  /**
+   * True: replace an unpaired surrogate, which has no UTF-8 encoding; false: report the text as unreadable.
+   */
+  isReplaced: boolean
 }>
 
 /**
- * A text is its UTF-8, or what its encoding says; `{"base64": "…"}` and `{"text": "…"}` say it themselves; any
- * other JSON is its JSON text, as it was written.
+ * Text becomes its UTF-8 bytes, or is decoded by the given encoding. `{"base64": "…"}` and `{"text": "…"}`
+ * name their encoding. Any other JSON value becomes its JSON text, exactly as it was written.
  */
 export function readBytes({ value, text }: Written, reading: Reading): Uint8Array | null {
   const { name, encoding, problems } = reading
@@ -34,19 +36,19 @@ export function readBytes({ value, text }: Written, reading: Reading): Uint8Arra
     return null
   }
   if (encoding !== undefined && encoding !== null && encoding !== 'text' && encoding !== 'json') {
-    problems.unread(`${name}_encoding is none of text, json, base64`)
+    problems.unread(`${name}_encoding is not text, json or base64`)
     return null
   }
   return typeof value === 'string' && encoding !== 'json' ? readText(value, reading) : encodeText(text)
 }
 
-function readText(text: string, { name, problems, isMended }: Reading): Uint8Array | null {
+function readText(text: string, { name, problems, isReplaced }: Reading): Uint8Array | null {
   if (text.isWellFormed()) return encodeText(text)
-  if (isMended) {
-    problems.mended(`${name} has half of a character pair, kept as U+FFFD`)
+  if (isReplaced) {
+    problems.changed(`${name} has an unpaired surrogate, kept as U+FFFD`)
     return encodeText(text)
   }
-  problems.unread(`${name} has half of a character pair, which has no UTF-8`)
+  problems.unread(`${name} has an unpaired surrogate, which has no UTF-8 encoding`)
   return null
 }
 
@@ -60,7 +62,7 @@ function readBase64(text: string, name: string, problems: Problems): Uint8Array 
 
 type Pair = readonly [name: string, held: Written]
 
-/** An object of name to value, or a list of `{name|key, value}` or `[name, value]`: order and repeats are kept. */
+/** Accepts an object, or a list of `{name|key, value}` or `[name, value]`. Keeps order and repeated names. */
 export function readHeaders({ value, text }: Written, problems: Problems): readonly Header[] {
   if (value === undefined || value === null) return []
   if (typeof value !== 'object') {
@@ -109,9 +111,9 @@ function headerOf(name: string, held: Written, problems: Problems): Header {
       name.length > headerNameMax
         ? `${name.length} characters, of which ${headerNameMax} are kept`
         : `${oddCharacters}, kept as U+FFFD`
-    problems.mended(`the name of header ${kept.slice(0, 50)} has ${why}`)
+    problems.changed(`the name of header ${kept.slice(0, 50)} has ${why}`)
   }
-  return [kept, readBytes(held, { name: `header ${kept.slice(0, 50)}`, problems, isMended: true })]
+  return [kept, readBytes(held, { name: `header ${kept.slice(0, 50)}`, problems, isReplaced: true })]
 }
 
 export function encodeText(text: string): Uint8Array {

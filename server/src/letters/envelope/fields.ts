@@ -1,4 +1,4 @@
-/** Single fields of an envelope. What is there and cannot be read is a problem, what is absent is not. */
+/** Reads single fields of an envelope. A field that cannot be read is a problem; a missing field is not. */
 import { createHash } from 'node:crypto'
 import { cutText } from '../../core/failure-bounds.ts'
 import { type Instant, usPerMs } from '../../core/instant.ts'
@@ -7,37 +7,37 @@ import { fieldTexts } from '../../core/json-text.ts'
 
 export type Json = Readonly<Record<string, unknown>>
 
-/** What was wrong with an envelope, a sentence each. */
+/** Collects the problems of an envelope, one sentence each. */
 export class Problems {
   readonly all: string[] = []
   #isUnread = false
   #isChanged = false
 
-  /** Something could not be read. */
+  /** True if a part of the envelope could not be read. */
   get isUnread(): boolean {
     return this.#isUnread
   }
 
-  /** What was sent is to be kept beside what was made of it. */
+  /** True if the letter differs from the envelope, so the original text must be stored with the letter. */
   get isChanged(): boolean {
     return this.#isChanged
   }
 
-  /** Nothing can be made of it: it is not in the letter. */
+  /** The value cannot be read and is not part of the letter. */
   unread(problem: string): void {
     this.#isUnread = true
-    this.mended(problem)
+    this.changed(problem)
   }
 
-  /** It is in the letter, but not just as it was sent. */
-  mended(problem: string): void {
+  /** The value is part of the letter, but was changed so that it can be stored. */
+  changed(problem: string): void {
     this.#isChanged = true
     this.cut(problem)
   }
 
-  /** Its end is not in the letter, which is said and no more: so long a text is not kept twice. */
+  /** The value was truncated. Only reported: a text this long is not stored a second time. */
   cut(problem: string): void {
-    // A long history may have the same wrong a hundred times.
+    // A long history may have the same problem a hundred times.
     if (!this.all.includes(problem)) this.all.push(problem)
   }
 }
@@ -55,32 +55,32 @@ export class Fields {
     this.#problems = problems
   }
 
-  /** A field as it is written. Of a repeated one the last, like its value. */
+  /** The JSON text of a field. If the field is repeated, the last one counts, as in JSON.parse. */
   written(name: string): string {
     this.#texts ??= new Map(fieldTexts(this.#text))
     return this.#texts.get(name) ?? 'null'
   }
 
-  /** For people: what is too long is cut. */
+  /** A text for people: truncated if it is too long. */
   text(name: string, lengthMax: number): string | undefined {
-    return this.#cut(name, lengthMax, (problem) => this.#problems.mended(problem))
+    return this.#cut(name, lengthMax, (problem) => this.#problems.changed(problem))
   }
 
-  /** The same of what may be very long. */
+  /** Like `text`, for texts that may be very long. */
   longText(name: string, lengthMax: number): string | undefined {
     return this.#cut(name, lengthMax, (problem) => this.#problems.cut(problem))
   }
 
-  #cut(name: string, lengthMax: number, tell: (problem: string) => void): string | undefined {
+  #cut(name: string, lengthMax: number, report: (problem: string) => void): string | undefined {
     const value = this.#given(name)
     if (value === undefined) return undefined
-    if (!isKeepable(value)) this.#problems.mended(`${name} has ${oddCharacters}, kept as U+FFFD`)
+    if (!isKeepable(value)) this.#problems.changed(`${name} has ${oddCharacters}, kept as U+FFFD`)
     if (value.length > lengthMax)
-      tell(`${name} has ${value.length} characters: the first ${lengthMax} are kept`)
+      report(`${name} has ${value.length} characters: the first ${lengthMax} are kept`)
     return cleanText(value, lengthMax)
   }
 
-  /** For machines: two that differ stay different, however long they are. */
+  /** A text for machines: two different texts stay different, however long they are. */
   name(name: string, lengthMax: number): string | undefined {
     const value = this.#given(name)
     return value === undefined ? undefined : distinctText(value, lengthMax, name, this.#problems)
@@ -90,7 +90,7 @@ export class Fields {
     const value = this.#json[name]
     if (value === undefined || value === null) return undefined
     if (typeof value === 'string') return value
-    // As it is written: large numbers lose their last digits when they are parsed.
+    // Use the JSON text: a parsed large number loses its last digits.
     if (typeof value === 'number' || typeof value === 'boolean') return this.written(name)
     this.#problems.unread(`${name} is ${kindOf(value)}, not a text`)
     return undefined
@@ -102,7 +102,7 @@ export class Fields {
     const number = typeof value === 'string' && value.trim() !== '' ? Number(value) : value
     if (typeof number === 'number' && Number.isInteger(number) && number >= 0 && number <= int4Max)
       return number
-    this.#problems.unread(`${name} is not a whole number from 0 to ${int4Max}`)
+    this.#problems.unread(`${name} is not an integer from 0 to ${int4Max}`)
     return undefined
   }
 
@@ -129,12 +129,12 @@ export class Fields {
 
 const digestLength = '~sha256:'.length + 64
 
-/** A text that cannot be kept whole is its beginning and a digest of all of it. */
+/** Returns a text that can be stored: if it is too long, its beginning and a digest of the whole text. */
 export function distinctText(text: string, lengthMax: number, name: string, problems: Problems): string {
   const isTooLong = text.length > lengthMax
   if (!isTooLong && isKeepable(text)) return text
   const why = isTooLong ? `${text.length} characters, more than ${lengthMax}` : oddCharacters
-  problems.mended(`${name} has ${why}: kept as its beginning and a digest`)
+  problems.changed(`${name} has ${why}: kept as its beginning and a digest`)
   const digest = createHash('sha256').update(text, 'utf16le').digest('hex')
   return `${cleanText(text, lengthMax - digestLength)}~sha256:${digest}`
 }
@@ -148,7 +148,7 @@ function readTime(value: unknown): Instant | undefined {
   if (typeof value !== 'string' || value.length > 64) return undefined
   const text = value.trim()
   if (/^-?[0-9]{9,15}$/.test(text)) return isTimeMs(Number(text)) ? Number(text) * usPerMs : undefined
-  // A day alone is no time at which something failed.
+  // A date without a time of day is not accepted as a time of failure.
   const instant = text.includes(':') ? isoInstant(text) : undefined
   return instant !== undefined && isTimeMs(instant / usPerMs) ? instant : undefined
 }
@@ -157,13 +157,13 @@ function isTimeMs(ms: number): boolean {
   return Number.isFinite(ms) && Math.abs(ms) < timeMsMax
 }
 
-export const oddCharacters = 'a NUL character or half of a character pair'
+export const oddCharacters = 'a NUL character or an unpaired surrogate'
 
 function isKeepable(text: string): boolean {
   return text.isWellFormed() && !text.includes('\0')
 }
 
-/** As both stores can keep it: no NUL, no half of a character pair. */
+/** Returns text that both stores can keep: without NUL characters and unpaired surrogates. */
 export function cleanText(text: string, lengthMax: number): string {
   return cutText(text, lengthMax).replaceAll('\u0000', '\ufffd').toWellFormed()
 }

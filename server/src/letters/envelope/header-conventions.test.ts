@@ -33,7 +33,7 @@ const spring = {
 }
 
 describe('headers of a dead record', () => {
-  it('of Spring tell where it came from, with numbers as bytes, and what was thrown in the listener', () => {
+  it('Spring headers give the origin, with numbers as bytes, and the exception that the listener threw', () => {
     const { letter, problems } = read(spring)
     expect(problems).toEqual([])
     expect(letter).toMatchObject({
@@ -116,7 +116,7 @@ describe('headers of a dead record', () => {
     expect(letter).toMatchObject({ sourceId, origin: { kind: 'kafka', name: 'payments' }, failure })
   })
 
-  it('that are plain tell topic and error', () => {
+  it('plain headers give the topic and the error', () => {
     const { letter } = read({ original_topic: 'payments', error: 'refused' })
     expect(letter).toMatchObject({
       sourceId: null,
@@ -125,7 +125,7 @@ describe('headers of a dead record', () => {
     })
   })
 
-  it('say nothing where the envelope does', () => {
+  it('fields of the envelope take precedence over headers', () => {
     const own = {
       original_topic: 'orders',
       original_partition: 0,
@@ -141,7 +141,7 @@ describe('headers of a dead record', () => {
     })
   })
 
-  it('are never read half of one tool and half of another', () => {
+  it('headers of two tools are never mixed', () => {
     const { letter } = read({
       'kafka_dlt-original-topic': 'payments',
       'x-original-topic': 'orders',
@@ -151,7 +151,7 @@ describe('headers of a dead record', () => {
     expect(letter).toMatchObject({ sourceId: null, origin: { name: 'payments', partition: null, id: '' } })
   })
 
-  it('of a record that died twice: the first tell where it came from, the last why it is here', () => {
+  it('a record that died twice gets its origin from the first headers and its failure from the last', () => {
     const { letter } = read([
       ['kafka_dlt-original-topic', 'payments'],
       ['kafka_dlt-original-partition', int4(1)],
@@ -169,7 +169,7 @@ describe('headers of a dead record', () => {
     })
   })
 
-  it('that are odd do not make the record unreadable', () => {
+  it('invalid headers do not make the record unreadable', () => {
     const { letter, problems } = read({
       'x-original-topic': 'payments',
       'x-original-partition': '99999999999',
@@ -179,17 +179,17 @@ describe('headers of a dead record', () => {
       'x-failed-at': 'Tue, 03 Jun 2025',
     })
     expect(problems).toHaveLength(4)
-    expect(problems).toContain('header x-failed-at is no time, and tells nothing')
+    expect(problems).toContain('header x-failed-at is not a valid time and is ignored')
     expect(letter.failure).toMatchObject({ reason: 'CardRefused', attempts: 0, lastFailedAt: noon })
   })
 
-  it('that cannot be read are told, and kept', () => {
+  it('headers that cannot be read are reported and kept', () => {
     const { letter, problems } = read({
       'x-original-topic': 'payments',
       'x-original-offset': 'many',
       'x-last-error': 'odd',
     })
-    expect(problems).toEqual(['header x-original-offset is not a number, and tells nothing'])
+    expect(problems).toEqual(['header x-original-offset is not a number and is ignored'])
     expect(letter).toMatchObject({
       sourceId: null,
       origin: { name: 'payments' },

@@ -1,15 +1,15 @@
 /**
- * What the headers of a record tell of its death, as the tools write them that move records to dead-letter topics:
- * Spring Kafka, Kafka Connect, share groups (KIP-1191), Kafka Streams (KIP-1034), Spring Cloud Stream and the `x-…` names of
- * others, and plain `original_topic` and `error`.
+ * Reads the failure headers that tools add when they move records to dead-letter topics: Spring Kafka, Kafka
+ * Connect, share groups (KIP-1191), Kafka Streams (KIP-1034), Spring Cloud Stream, `x-…` names, and plain
+ * `original_topic` and `error`.
  *
- * Where a record came from is told by one tool alone, and so is why it failed: half of one and half of
- * another would name a record that never was. What the envelope says itself always goes before.
+ * The origin is read from the headers of one tool only, and so is the failure: mixing two tools could name a
+ * record that never existed. Fields of the envelope itself take precedence over headers.
  */
 import type { Header } from '../../core/item.ts'
 import { Fields, type Json, Problems } from './fields.ts'
 
-/** Fields of an envelope, each with the header that has it. */
+/** Fields of an envelope, each with the header that holds it. */
 type Place = Readonly<{
   original_topic: string
   original_partition?: string
@@ -36,7 +36,7 @@ const tools: readonly Tool[] = [
       consumer_group: 'kafka_dlt-original-consumer-group',
     },
     death: {
-      // The exception is the listener's own, which wraps what was thrown in it.
+      // Prefer the cause: the exception itself is the listener's wrapper around the error that was thrown.
       exception_class: ['kafka_dlt-exception-cause-fqcn', 'kafka_dlt-exception-fqcn'],
       message: ['kafka_dlt-exception-message'],
       stack_trace: 'kafka_dlt-exception-stacktrace',
@@ -102,7 +102,7 @@ const tools: readonly Tool[] = [
   },
 ]
 
-const placeFields = [
+const originFields = [
   'original_topic',
   'original_queue',
   'original_partition',
@@ -111,29 +111,30 @@ const placeFields = [
 ]
 const deathFields = ['error_details', 'reason']
 
-/** Fields that the envelope does not have and its headers do. */
-export function toldByHeaders(json: Json, headers: readonly Header[], problems: Problems): Json {
+/** Returns fields that the headers have and the envelope does not. */
+export function readFailureHeaders(json: Json, headers: readonly Header[], problems: Problems): Json {
   if (headers.length === 0) return {}
-  const isSilent = (fields: readonly string[]) =>
+  const isMissing = (fields: readonly string[]) =>
     fields.every((name) => json[name] === undefined || json[name] === null)
-  const place = isSilent(placeFields) ? placesOf(json, headers, problems) : {}
-  const death = isSilent(deathFields) ? deathOf(headers, problems) : {}
+  const place = isMissing(originFields) ? readOrigin(json, headers, problems) : {}
+  const death = isMissing(deathFields) ? readDeath(headers, problems) : {}
   const given = Object.entries({ ...place, ...death })
-  return Object.fromEntries(given.filter(([name, value]) => value !== undefined && isSilent([name])))
+  return Object.fromEntries(given.filter(([name, value]) => value !== undefined && isMissing([name])))
 }
 
 /**
- * A record that died more than once has these headers more than once. The first say where it really comes from; the last
- * which death this is: what was sent back with its headers and died again is no repeat.
+ * A record that died more than once has these headers more than once. The first ones name the real origin.
+ * The last ones identify this death, so that a record that was sent back and died again is not taken for a
+ * repeat.
  */
-function placesOf(json: Json, headers: readonly Header[], problems: Problems): Json {
-  const [first, last] = [valuesOf(headers.toReversed()), valuesOf(headers)]
-  const names = tools.find((tool) => textIn(first, tool.place.original_topic) !== undefined)?.place
+function readOrigin(json: Json, headers: readonly Header[], problems: Problems): Json {
+  const [first, last] = [indexByName(headers.toReversed()), indexByName(headers)]
+  const names = tools.find((tool) => readText(first, tool.place.original_topic) !== undefined)?.place
   if (names === undefined) return {}
-  const place = placeOf(first, names, problems)
+  const place = readOriginFields(first, names, problems)
   const isRepeated = headers.filter(([name]) => name.toLowerCase() === names.original_topic).length > 1
   if (!isRepeated) return place
-  const { original_topic, original_partition, original_offset, ...rest } = placeOf(
+  const { original_topic, original_partition, original_offset, ...rest } = readOriginFields(
     last,
     names,
     new Problems(),
@@ -148,31 +149,31 @@ function placesOf(json: Json, headers: readonly Header[], problems: Problems): J
   }
 }
 
-function placeOf(values: Values, names: Place, problems: Problems): Json {
+function readOriginFields(values: Values, names: Place, problems: Problems): Json {
   return {
-    original_topic: textIn(values, names.original_topic),
-    original_partition: readable(
+    original_topic: readText(values, names.original_topic),
+    original_partition: keepIfValid(
       'count',
-      numberIn(values, names.original_partition, problems),
+      readNumber(values, names.original_partition, problems),
       names.original_partition,
       problems,
     ),
-    original_offset: numberIn(values, names.original_offset, problems),
-    original_timestamp: readable(
+    original_offset: readNumber(values, names.original_offset, problems),
+    original_timestamp: keepIfValid(
       'time',
-      numberIn(values, names.original_timestamp, problems),
+      readNumber(values, names.original_timestamp, problems),
       names.original_timestamp,
       problems,
     ),
-    consumer_group: textIn(values, names.consumer_group),
+    consumer_group: readText(values, names.consumer_group),
   }
 }
 
-/** And the last say why it is here. */
-function deathOf(headers: readonly Header[], problems: Problems): Json {
-  const last = valuesOf(headers)
+/** Reads the failure from the last headers, which describe the most recent death. */
+function readDeath(headers: readonly Header[], problems: Problems): Json {
+  const last = indexByName(headers)
   const oneOf = (names: readonly string[] = []) =>
-    names.map((name) => textIn(last, name)).find((text) => text !== undefined)
+    names.map((name) => readText(last, name)).find((text) => text !== undefined)
   const death = tools.find(
     (tool) => (oneOf(tool.death.exception_class) ?? oneOf(tool.death.message)) !== undefined,
   )?.death
@@ -181,22 +182,32 @@ function deathOf(headers: readonly Header[], problems: Problems): Json {
     error_details: {
       exception_class: oneOf(death.exception_class),
       message: oneOf(death.message),
-      stack_trace: textIn(last, death.stack_trace),
+      stack_trace: readText(last, death.stack_trace),
     },
-    retry_count: readable('count', numberIn(last, death.retry_count, problems), death.retry_count, problems),
-    last_failure_at: readable('time', textIn(last, death.last_failure_at), death.last_failure_at, problems),
+    retry_count: keepIfValid(
+      'count',
+      readNumber(last, death.retry_count, problems),
+      death.retry_count,
+      problems,
+    ),
+    last_failure_at: keepIfValid(
+      'time',
+      readText(last, death.last_failure_at),
+      death.last_failure_at,
+      problems,
+    ),
   }
 }
 
 type Values = ReadonlyMap<string, Uint8Array | null>
 
-/** Of a name that is repeated the last. */
-function valuesOf(headers: readonly Header[]): Values {
+/** Header values by lower-case name; the last one wins. */
+function indexByName(headers: readonly Header[]): Values {
   return new Map(headers.map(([name, value]) => [name.toLowerCase(), value]))
 }
 
-/** What an envelope could not say either is left out: a header that is odd must not make the record unreadable. */
-function readable(
+/** Omits values that an envelope could not have: an invalid header must not make the record unreadable. */
+function keepIfValid(
   what: 'count' | 'time',
   text: string | undefined,
   name: string | undefined,
@@ -205,26 +216,27 @@ function readable(
   if (text === undefined) return undefined
   const fields = new Fields({ text }, '{}', new Problems())
   if ((what === 'count' ? fields.count('text') : fields.time('text')) !== undefined) return text
-  problems.mended(
-    `header ${name} is no ${what === 'count' ? 'number that can be counted' : 'time'}, and tells nothing`,
-  )
+  problems.changed(`header ${name} is not a valid ${what === 'count' ? 'count' : 'time'} and is ignored`)
   return undefined
 }
 
-function textIn(values: Values, name: string | undefined): string | undefined {
+function readText(values: Values, name: string | undefined): string | undefined {
   const value = name === undefined ? undefined : values.get(name)
   if (value === undefined || value === null || value.length === 0) return undefined
   return new TextDecoder().decode(value)
 }
 
-/** As digits, or as the four or eight bytes that Spring writes. Of numbers that records have, none is all letters and digits as bytes. */
-function numberIn(values: Values, name: string | undefined, problems: Problems): string | undefined {
-  const text = textIn(values, name)?.trim()
+/**
+ * Reads a number that is written as digits, or as four or eight bytes, as Spring does. Real offsets and
+ * partitions never look like printable text when they are written as bytes.
+ */
+function readNumber(values: Values, name: string | undefined, problems: Problems): string | undefined {
+  const text = readText(values, name)?.trim()
   if (text === undefined || /^[0-9]{1,19}$/.test(text)) return text
   const bytes = Buffer.from(values.get(name ?? '') ?? [])
   const isSized = bytes.length === 4 || bytes.length === 8
   if (isSized && (bytes[0] ?? 0) < 0x80 && bytes.some((byte) => byte < 0x20 || byte > 0x7e))
     return String(bytes.length === 4 ? bytes.readInt32BE() : bytes.readBigInt64BE())
-  problems.mended(`header ${name} is not a number, and tells nothing`)
+  problems.changed(`header ${name} is not a number and is ignored`)
   return undefined
 }

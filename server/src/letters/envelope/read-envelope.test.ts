@@ -31,7 +31,7 @@ const read = (envelope: unknown) => readText(JSON.stringify(envelope) ?? 'null')
 const readText = (text: string) => readEnvelope(JSON.parse(text), text, defaults)
 
 describe('an envelope', () => {
-  it('becomes a letter with everything that it says', () => {
+  it('an envelope becomes a letter with all of its fields', () => {
     const { letter, problems } = read(whole)
     expect(problems).toEqual([])
     expect(letter).toEqual({
@@ -62,7 +62,7 @@ describe('an envelope', () => {
     })
   })
 
-  it('of almost nothing is a letter, too', () => {
+  it('an almost empty envelope becomes a letter', () => {
     const { letter, problems } = read({})
     expect(problems).toEqual([])
     expect(letter).toMatchObject({
@@ -90,7 +90,7 @@ describe('an envelope', () => {
     expect(letter.payload).toEqual(expected)
   })
 
-  it('with a value that cannot be read is kept whole', () => {
+  it('an envelope with an unreadable value is kept whole', () => {
     const broken = { ...whole, original_value: '!!', original_value_encoding: 'base64' }
     const { letter, problems } = read(broken)
     expect(problems).toEqual(['original_value is not base64'])
@@ -99,11 +99,11 @@ describe('an envelope', () => {
       reason: 'undecodable',
       message: 'card was refused (the envelope could not be read in full: original_value is not base64)',
     })
-    // The same record again is the same letter, readable or not.
+    // The same record again is the same letter, keepIfValid or not.
     expect(letter.sourceId).toBe('/payments/3/42/billing')
   })
 
-  it('keeps the value and what was said beside it, when only something else cannot be read', () => {
+  it('an envelope with another unreadable field keeps the value and the original fields', () => {
     const { letter, problems } = read({ ...whole, retry_count: -1, first_failure_at: 'soon' })
     expect(problems).toHaveLength(2)
     expect(textOf(letter.payload)).toBe('{"amount": 12}')
@@ -112,7 +112,7 @@ describe('an envelope', () => {
     expect(JSON.parse(textOf(value ?? null))).toMatchObject({ retry_count: -1, first_failure_at: 'soon' })
   })
 
-  it('keeps headers in order, with repeats, absent values and bytes', () => {
+  it('headers keep their order, repeated names, missing values and bytes', () => {
     const headers = [
       ['a', '1'],
       { name: 'b', value: { base64: '/w==' } },
@@ -129,7 +129,7 @@ describe('an envelope', () => {
   })
 
   it.each([[null], [[]], ['text'], [12], [true], [undefined]])(
-    'that is %j is captured with what was wrong',
+    'an envelope that is %j is captured with a description of the problem',
     (odd) => {
       const { letter, problems } = read(odd)
       expect(problems).toHaveLength(1)
@@ -137,12 +137,12 @@ describe('an envelope', () => {
     },
   )
 
-  it('of bytes that are not even JSON is captured as those bytes', () => {
+  it('bytes that are not JSON are captured unchanged', () => {
     const raw = new Uint8Array([0xff, 0x00, 0xfe])
     expect(undecodedLetter(raw, 'no JSON', defaults).letter.payload).toEqual(raw)
   })
 
-  it('reads times of many kinds, and refuses what is none', () => {
+  it('times are read in several formats, and invalid times are reported', () => {
     const times = (first_failure_at: unknown) =>
       read({ first_failure_at, last_failure_at: '2030-01-01T00:00:00Z' }).letter.failure.firstFailedAt
     expect(times('2026-11-15T12:00:00Z')).toBe(noon)
@@ -165,7 +165,7 @@ describe('an envelope', () => {
     }
   })
 
-  it('keeps JSON just as it was written: digits, repeated names, spaces and escapes', () => {
+  it('JSON values are kept exactly as written: digits, repeated names, spaces and escapes', () => {
     const value = '{"id": 12345678901234567890, "a":1,"a":2.0,"half":"\\ud800"}'
     const { letter, problems } = readText(
       `{"original_value":${value},"original_key":9007199254740993,"headers":{"n":1.10,"n":9007199254740993}}`,
@@ -179,7 +179,7 @@ describe('an envelope', () => {
     ])
   })
 
-  describe('of its own is a letter of its own', () => {
+  describe('different envelopes become different letters', () => {
     const sourceIds = (...envelopes: string[]) => {
       const all = envelopes.map(readText)
       const ids = all.map(({ letter }) => letter.sourceId)
@@ -190,7 +190,7 @@ describe('an envelope', () => {
     const sourced = (source_id: string) => JSON.stringify({ source_id, original_value: 'x' })
     const long = 's'.repeat(1_000)
 
-    it('when source ids differ only beyond what is kept of them', () => {
+    it('source ids that differ only after the length limit stay different', () => {
       const [first] = sourceIds(sourced(`${long}a`), sourced(`${long}b`), sourced(long))
       expect(first?.letter.sourceId).toMatch(/^s{900,}~sha256:[0-9a-f]{64}$/)
       expect(first?.problems).toEqual([
@@ -207,7 +207,7 @@ describe('an envelope', () => {
       expect(first?.letter.failure.reason).toBe('unknown')
     })
 
-    it('when texts for people are too long: what is cut is told, and what is short kept whole beside it', () => {
+    it('long texts are truncated and reported, and short ones are kept whole', () => {
       const sent = {
         original_value: 'x',
         reason: 'r'.repeat(101),
@@ -235,7 +235,7 @@ describe('an envelope', () => {
       expect([long.problems.length, long.letter.headers]).toEqual([1, []])
     })
 
-    it('when source ids differ only in what no store keeps', () => {
+    it('source ids that differ only in characters that no store keeps stay different', () => {
       const all = sourceIds(
         '{"source_id":"a\\u0000"}',
         '{"source_id":"a\\ud800"}',
@@ -245,7 +245,7 @@ describe('an envelope', () => {
       expect(all.map(({ problems }) => problems.length)).toEqual([1, 1, 1, 0])
     })
 
-    it('when offsets differ only in digits that a parsed number loses', () => {
+    it('offsets that differ only in digits that a parsed number loses stay different', () => {
       const record = (offset: string) =>
         `{"original_topic":"t","original_partition":0,"original_offset":${offset}}`
       const all = sourceIds(record('9007199254740993'), record('9007199254740992'), record('1e30'))
@@ -258,7 +258,7 @@ describe('an envelope', () => {
       sourceIds('{"source_id":9007199254740993}', '{"source_id":9007199254740992}')
     })
 
-    it('when a long topic leaves no room for the offset, or is longer than what is kept', () => {
+    it('offsets of topics that exceed the length limit stay different', () => {
       const record = (original_topic: string, original_offset: number) =>
         JSON.stringify({ original_topic, original_partition: 0, original_offset, consumer_group: 'g' })
       const all = sourceIds(
@@ -271,31 +271,31 @@ describe('an envelope', () => {
     })
   })
 
-  it('is mended where a text has half of a character pair, and keeps its reason', () => {
+  it('unpaired surrogates in texts are replaced and do not change the reason', () => {
     const { letter, problems } = readText(
       '{"original_value":"v","original_key":"k\\ud800","headers":{"h\\ud800":"\\udc00"},"error_details":{"exception_class":"E","message":"m\\ud800"},"worker_instance":"w\\u0000"}',
     )
     expect(problems).toEqual([
-      'original_key has half of a character pair, kept as U+FFFD',
-      'the name of header h\ufffd has a NUL character or half of a character pair, kept as U+FFFD',
-      'header h\ufffd has half of a character pair, kept as U+FFFD',
-      'message has a NUL character or half of a character pair, kept as U+FFFD',
-      'worker_instance has a NUL character or half of a character pair, kept as U+FFFD',
+      'original_key has an unpaired surrogate, kept as U+FFFD',
+      'the name of header h\ufffd has a NUL character or an unpaired surrogate, kept as U+FFFD',
+      'header h\ufffd has an unpaired surrogate, kept as U+FFFD',
+      'message has a NUL character or an unpaired surrogate, kept as U+FFFD',
+      'worker_instance has a NUL character or an unpaired surrogate, kept as U+FFFD',
     ])
     expect(letter.failure).toMatchObject({ reason: 'E', message: 'm\ufffd', worker: 'w\ufffd' })
     expect([textOf(letter.payload), textOf(letter.key)]).toEqual(['v', 'k\ufffd'])
     expect(textOf(letter.headers.at(-1)?.[1] ?? null)).toContain('"original_key":"k\\ud800"')
   })
 
-  it('whose value has half of a character pair is kept whole: that value has no bytes', () => {
+  it('an envelope whose value has an unpaired surrogate is kept whole', () => {
     const text = '{"original_value":"v\\ud800","source_id":"s"}'
     const { letter, problems } = readText(text)
-    expect(problems).toEqual(['original_value has half of a character pair, which has no UTF-8'])
+    expect(problems).toEqual(['original_value has an unpaired surrogate, which has no UTF-8 encoding'])
     expect(textOf(letter.payload)).toBe(text)
     expect(letter.sourceId).toBe('s')
   })
 
-  it('died when it says, but not in days to come and on no day that is none', () => {
+  it('the time of death is taken from the envelope unless it is invalid or in the future', () => {
     const died = (dead_lettered_at: unknown) => {
       const { letter, problems } = read({ dead_lettered_at })
       return [letter.diedAt, problems.length]
@@ -314,7 +314,7 @@ describe('an envelope', () => {
     })
     const messages = (...history: unknown[]) => read({ history }).letter.history.map(({ message }) => message)
 
-    it('has the newest failure first, whichever way it is sent', () => {
+    it('the history has the newest failure first, in whichever order it is sent', () => {
       expect(messages(entry('first', '01'), entry('second', '02'), entry('third', '03'))).toEqual([
         'third',
         'second',
@@ -324,7 +324,7 @@ describe('an envelope', () => {
       expect(messages(entry('third', '03'), entry('second', '02'), last)).toEqual(['last', 'third', 'second'])
     })
 
-    it('keeps those of one time, and those of none, as they were sent', () => {
+    it('failures with equal or missing times keep their order', () => {
       expect(messages(entry('b', '01'), entry('a', '01'), entry('c', '02'))).toEqual(['c', 'b', 'a'])
       expect(messages(entry('b'), entry('a'), entry('c'))).toEqual(['b', 'a', 'c'])
       expect(messages(entry('x'), entry('a', '03'), entry('y'), entry('b', '02'))).toEqual([
@@ -336,7 +336,7 @@ describe('an envelope', () => {
       expect(messages(entry('a', '01'), entry('x'), entry('b', '02'))).toEqual(['b', 'a', 'x'])
     })
 
-    it('longer than its bound keeps the newest, says so, and keeps what was sent', () => {
+    it('a history that is too long keeps the newest failures, reports it and keeps the original', () => {
       const at = (index: number) => new Date(Date.UTC(2026, 10, 1) + index * 1_000).toISOString()
       const history = Array.from({ length: 300 }, (_, index) => ({
         message: `${index}`,
@@ -354,7 +354,7 @@ describe('an envelope', () => {
     })
   })
 
-  it('never throws, and gives only what a store can keep', () => {
+  it('reading never throws and returns only values that a store can keep', () => {
     const odd = fc.oneof(fc.jsonValue(), fc.string({ unit: 'binary' }), fc.constant('\u0000\ud800'))
     const envelopes = fc.record(
       Object.fromEntries(

@@ -1,10 +1,11 @@
 /**
- * Reads what a worker says of a message that it could not process into a letter. Whatever is sent becomes one:
- * what cannot be read is kept whole as the payload, and the failure says what was wrong with it. So a
- * broken envelope is seen by a person instead of being refused to a worker that has nobody to tell.
+ * Reads the envelope that a worker sends for a message that it could not process, and turns it into a letter.
+ * Any input becomes a letter: if it cannot be read, the whole input is kept as the payload and the failure
+ * describes the problem. So a person sees a broken envelope; refusing it would only reach a worker that
+ * cannot fix it.
  *
- * Everything is bounded, and every text is one that both stores can keep. What had to be changed for that is
- * said, and two envelopes that name different things never become one letter.
+ * Every value is bounded, and every text can be stored by both stores. Changes that this requires are
+ * reported. Two envelopes that name different messages never become the same letter.
  */
 
 import { cutText, errorClassMax, failureReasonMax } from '../../core/failure-bounds.ts'
@@ -14,17 +15,17 @@ import { elementTexts, fieldTexts } from '../../core/json-text.ts'
 import type { CapturedLetter } from '../letters.ts'
 import { encodeText, readBytes, readHeaders } from './bytes.ts'
 import { distinctText, Fields, isObject, kindOf, Problems } from './fields.ts'
-import { toldByHeaders } from './header-conventions.ts'
-import { hasErrorDetails, tellUnknown } from './unknown-fields.ts'
+import { readFailureHeaders } from './header-conventions.ts'
+import { hasErrorDetails, reportUnknownFields } from './unknown-fields.ts'
 
 export type ReadEnvelope = Readonly<{
   letter: CapturedLetter
-  /** What could not be read, or not be kept as it was sent, a sentence each. Empty: all was well. */
+  /** Problems, one sentence each: parts that could not be read, or could not be kept unchanged. */
   problems: readonly string[]
 }>
 
 export type EnvelopeDefaults = Readonly<{
-  /** Where it came from, when the envelope does not say. */
+  /** The origin to use if the envelope names none. */
   origin: string
   now: Instant
 }>
@@ -34,7 +35,7 @@ export const envelopeBounds = {
   classMax: errorClassMax,
   reasonMax: failureReasonMax,
   messageMax: 16_000,
-  /** Of the envelope's stack trace: what a worker sends beyond the first 500 characters is kept too. */
+  /** Longer than the 500 characters that the envelope format requires: longer stack traces are kept, too. */
   stackMax: 32_000,
   sourceIdMax: 1_000,
 } as const
@@ -42,26 +43,26 @@ export const envelopeBounds = {
 const undecodable = 'undecodable'
 export const envelopeHeaderName = 'redrive-envelope'
 
-/** Clocks differ, but not by more. */
+/** Maximum difference between clocks that is accepted. */
 const aheadUsMax = 24 * 3_600 * usPerSecond
 
-/** `json`: the envelope as parsed. `text`: what it was parsed from, kept when it is no envelope. */
+/** `json`: the parsed envelope. `text`: the text that it was parsed from, kept if it is not an envelope. */
 export function readEnvelope(json: unknown, text: string, defaults: EnvelopeDefaults): ReadEnvelope {
   if (!isObject(json))
-    return undecodedLetter(encodeText(text), `an envelope is an object, not ${kindOf(json)}`, defaults)
+    return undecodedLetter(encodeText(text), `the envelope is ${kindOf(json)}, not an object`, defaults)
   const problems = new Problems()
   const said = new Fields(json, text, problems)
-  const bytesOf = (name: 'original_value' | 'original_key', isMended: boolean) =>
+  const bytesOf = (name: 'original_value' | 'original_key', isReplaced: boolean) =>
     readBytes(
       { value: json[name], text: said.written(name) },
-      { name, encoding: json[`${name}_encoding`], problems, isMended },
+      { name, encoding: json[`${name}_encoding`], problems, isReplaced },
     )
 
   const payload = bytesOf('original_value', false)
   const isPayloadRead = problems.all.length === 0
   const key = bytesOf('original_key', true)
   const headers = readHeaders({ value: json.headers, text: said.written('headers') }, problems)
-  const reader = new Fields({ ...json, ...toldByHeaders(json, headers, problems) }, text, problems)
+  const reader = new Fields({ ...json, ...readFailureHeaders(json, headers, problems) }, text, problems)
   const lastFailedAt = reader.time('last_failure_at') ?? defaults.now
   const firstFailedAt = reader.time('first_failure_at') ?? lastFailedAt
   const origin = readOrigin(reader, defaults, firstFailedAt)
@@ -69,11 +70,11 @@ export function readEnvelope(json: unknown, text: string, defaults: EnvelopeDefa
   const history = readHistory(json.history, reader, failure, defaults, problems)
   const sourceId = readSourceId(reader, origin, problems)
   const diedAt = readDiedAt(reader, defaults.now, problems)
-  tellUnknown(json, problems)
+  reportUnknownFields(json, problems)
   const letter: CapturedLetter = {
     sourceId,
     origin,
-    // Without its value the envelope itself is the only truth there is.
+    // The value cannot be read, so keep the whole envelope as the payload.
     payload: isPayloadRead ? (payload ?? new Uint8Array()) : encodeText(text),
     key,
     headers: problems.isChanged && isPayloadRead ? [...headers, envelopeHeader(text)] : headers,
@@ -84,7 +85,7 @@ export function readEnvelope(json: unknown, text: string, defaults: EnvelopeDefa
   return { letter, problems: problems.all }
 }
 
-/** Bytes that are no envelope at all. */
+/** Makes a letter of bytes that are not an envelope. */
 export function undecodedLetter(raw: Uint8Array, problem: string, defaults: EnvelopeDefaults): ReadEnvelope {
   const { now } = defaults
   const failure: Failure = {
@@ -139,7 +140,7 @@ function readFailure(reader: Fields, firstFailedAt: Instant, lastFailedAt: Insta
   const error = reader.object('error_details')
   const errorClass = error.text('exception_class', classMax) ?? ''
   return {
-    reason: reader.text('reason', reasonMax) || error.text('code', reasonMax) || reasonOf(errorClass),
+    reason: reader.text('reason', reasonMax) || error.text('code', reasonMax) || deriveReason(errorClass),
     errorClass,
     message: error.longText('message', messageMax) ?? '',
     stack: error.longText('stack_trace', stackMax) ?? '',
@@ -150,15 +151,15 @@ function readFailure(reader: Fields, firstFailedAt: Instant, lastFailedAt: Insta
   }
 }
 
-/** The last part of a class name, as a code: `java.net.SocketTimeoutException` is `SocketTimeoutException`. */
-function reasonOf(errorClass: string): string {
+/** The last part of a class name: `java.net.SocketTimeoutException` becomes `SocketTimeoutException`. */
+function deriveReason(errorClass: string): string {
   const last = errorClass.split(/[.$/\\:]/).findLast((part) => part !== '')
   return cutText(last ?? 'unknown', envelopeBounds.reasonMax)
 }
 
 function withProblems(failure: Failure, problems: readonly string[]): Failure {
-  const told = `the envelope could not be read in full: ${problems.slice(0, 5).join('; ')}`
-  const message = failure.message === '' ? told : `${failure.message} (${told})`
+  const summary = `the envelope could not be read in full: ${problems.slice(0, 5).join('; ')}`
+  const message = failure.message === '' ? summary : `${failure.message} (${summary})`
   return { ...failure, reason: undecodable, message: message.slice(0, envelopeBounds.messageMax) }
 }
 
@@ -175,7 +176,7 @@ function readHistory(
     return []
   }
   if (value.length > historyMax)
-    problems.mended(`history has ${value.length} entries: the newest ${historyMax} are kept`)
+    problems.changed(`history has ${value.length} entries: the newest ${historyMax} are kept`)
   const texts = elementTexts(whole.written('history'))
   return newestFirst(value)
     .slice(0, historyMax)
@@ -190,9 +191,12 @@ function readHistory(
       const at = failedAt(reader) ?? defaults.now
       const own = hasErrorDetails(entry)
         ? reader
-        : new Fields({ ...entry, error_details: entry }, withField(text, 'error_details', text), problems)
+        : new Fields({ ...entry, error_details: entry }, addField(text, 'error_details', text), problems)
       return [
-        { ...readFailure(own, reader.time('first_failure_at') ?? at, at), worker: workerOf(reader, failure) },
+        {
+          ...readFailure(own, reader.time('first_failure_at') ?? at, at),
+          worker: readWorker(reader, failure),
+        },
       ]
     })
 }
@@ -202,27 +206,27 @@ function failedAt(entry: Fields): Instant | undefined {
 }
 
 /**
- * The places of the entries, that of the newest first: senders write them either way. One without a time stays with
- * the one before it, so that a history without any stays as it was sent.
+ * Returns the indexes of the entries, newest first: senders use both orders. An entry without a time stays
+ * next to the previous entry, so a history without times keeps its order.
  */
 function newestFirst(entries: readonly unknown[]): readonly number[] {
-  // What is wrong with a time is said where the entry is read: most of a long history never is.
+  // Ignore problems with times here: they are reported when the entry is read, and most entries are not.
   const times = entries.map((entry) =>
     isObject(entry) ? failedAt(new Fields(entry, '{}', new Problems())) : undefined,
   )
   let before = times.find((time) => time !== undefined) ?? 0
-  const told = times.map((time) => {
+  const completed = times.map((time) => {
     before = time ?? before
     return before
   })
-  return [...told.keys()].sort((a, b) => (told[b] as Instant) - (told[a] as Instant))
+  return [...completed.keys()].sort((a, b) => (completed[b] as Instant) - (completed[a] as Instant))
 }
 
-function workerOf(reader: Fields, failure: Failure): string {
+function readWorker(reader: Fields, failure: Failure): string {
   return reader.text('worker_instance', envelopeBounds.nameMax) ?? failure.worker
 }
 
-/** What names a Kafka record: cluster, topic, partition, offset and the group that failed on it. */
+/** The identity of a Kafka record: cluster, topic, partition, offset and the consumer group that failed. */
 function readSourceId(reader: Fields, origin: Origin, problems: Problems): string | null {
   const { sourceIdMax } = envelopeBounds
   const given = reader.name('source_id', sourceIdMax)
@@ -237,17 +241,17 @@ function readSourceId(reader: Fields, origin: Origin, problems: Problems): strin
 function readDiedAt(reader: Fields, now: Instant, problems: Problems): Instant | undefined {
   const diedAt = reader.time('dead_lettered_at')
   if (diedAt === undefined || diedAt <= now + aheadUsMax) return diedAt
-  problems.mended('dead_lettered_at is more than a day ahead: taken as now')
+  problems.changed('dead_lettered_at is more than a day in the future: replaced by the current time')
   return now
 }
 
-/** The value can be read, but not all that is said of it: what was said is kept beside it, as it was written. */
+/** Keeps the original envelope, without its value, as a header if some of its fields could not be read. */
 function envelopeHeader(text: string): Header {
   const rest = fieldTexts(text).filter(([name]) => name !== 'original_value')
   return [envelopeHeaderName, encodeText(`{${rest.map(writeField).join(',')}}`)]
 }
 
-function withField(text: string, name: string, value: string): string {
+function addField(text: string, name: string, value: string): string {
   return `{${[...fieldTexts(text), [name, value] as const].map(writeField).join(',')}}`
 }
 

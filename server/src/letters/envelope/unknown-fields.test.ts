@@ -8,7 +8,7 @@ const read = (envelope: object) =>
 describe('a field that an envelope does not have', () => {
   const sent = { original_value: 'v', error_message: 'disk full', orignal_topic: 'orders' }
 
-  it('is told, with the name that it is nearest to', () => {
+  it('an unknown field is reported with the most similar known name', () => {
     expect(read(sent).problems).toEqual([
       'error_message is an unknown field',
       'orignal_topic is an unknown field; did you mean original_topic?',
@@ -18,7 +18,7 @@ describe('a field that an envelope does not have', () => {
     ])
   })
 
-  it('is kept with what was sent, and the reason of the letter stays', () => {
+  it('an unknown field is kept with the original envelope and does not change the reason', () => {
     const { letter } = read({ ...sent, error_details: { exception_class: 'IOError', message: 'm' } })
     expect(letter.failure).toMatchObject({ reason: 'IOError', message: 'm' })
     expect(textOf(letter.payload)).toBe('v')
@@ -27,7 +27,7 @@ describe('a field that an envelope does not have', () => {
     expect(JSON.parse(textOf(kept ?? null))).toMatchObject({ error_message: 'disk full' })
   })
 
-  it('is told within the error and the history, once however often it is there', () => {
+  it('unknown fields in the error and the history are reported once each', () => {
     const error_details = { message: 'm', cause: 'root', clas: 'X' }
     const history = [
       { mesage: 'm', failed_at: '2026-01-01T00:00:00Z' },
@@ -44,7 +44,7 @@ describe('a field that an envelope does not have', () => {
     ])
   })
 
-  it('is told ten times, then how many more there are, each by no more than the beginning of its name', () => {
+  it('ten unknown fields are reported by the beginning of their names, then the number of others', () => {
     const many = (count: number) =>
       read(
         Object.fromEntries(
@@ -59,11 +59,11 @@ describe('a field that an envelope does not have', () => {
     expect(many(10).problems).toHaveLength(10)
   })
 
-  it('is nothing when it is null, as all that is absent', () => {
+  it('an unknown field that is null is ignored', () => {
     expect(read({ foo: null, error_details: { cause: null } }).problems).toEqual([])
   })
 
-  it('is none of those that are read', () => {
+  it('fields that are read are not reported as unknown', () => {
     const time = '2026-01-01T00:00:00Z'
     const error_details = { exception_class: 'E', message: 'm', stack_trace: 's', code: 'c' }
     const failure = { retry_count: 1, worker_instance: 'w', first_failure_at: time, last_failure_at: time }

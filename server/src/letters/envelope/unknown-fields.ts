@@ -1,6 +1,6 @@
 /**
- * Fields of an envelope that nobody reads. They are said, because one that is misspelt would be lost without a word:
- * whoever sent it hears of it, and the letter keeps what was sent.
+ * Reports fields of an envelope that are not known. A misspelt field would otherwise be lost silently: the
+ * sender gets the problem in the response, and the letter keeps the original envelope.
  */
 import { nearest } from '../../nearest.ts'
 import { cleanText, isObject, type Json, type Problems } from './fields.ts'
@@ -25,27 +25,27 @@ const failureFields = [
   ...['failed_at', 'first_failure_at', 'last_failure_at'],
 ]
 
-const toldMax = 10
+const reportedMax = 10
 const nameMax = 50
 
-type Known = Readonly<{ names: ReadonlySet<string>; candidates: readonly string[] }>
+type KnownFields = Readonly<{ names: ReadonlySet<string>; candidates: readonly string[] }>
 
-const ofError = knownOf(errorFields)
-const ofEnvelope = knownOf(envelopeFields, errorFields)
-const ofFailure = knownOf(failureFields, errorFields)
-/** A failure of the history may have the fields of its error beside its own. */
-const ofPlainFailure = knownOf([...failureFields, ...errorFields])
+const ofError = describeFields(errorFields)
+const ofEnvelope = describeFields(envelopeFields, errorFields)
+const ofFailure = describeFields(failureFields, errorFields)
+/** A failure of the history may have the fields of its error next to its own. */
+const ofPlainFailure = describeFields([...failureFields, ...errorFields])
 
-export function tellUnknown(envelope: Json, problems: Problems): void {
+export function reportUnknownFields(envelope: Json, problems: Problems): void {
   const unknown = new Map<string, string>()
-  const look = (json: unknown, within: string, known: Known): void => {
+  const look = (json: unknown, within: string, known: KnownFields): void => {
     if (!isObject(json)) return
     for (const [name, value] of Object.entries(json)) {
-      // Null is what senders write of what they do not have.
+      // Senders write null for values that they do not have.
       if (value === null || known.names.has(name)) continue
       const path = within + name
       if (unknown.has(path)) continue
-      unknown.set(path, unknown.size < toldMax ? told(name, within, known) : '')
+      unknown.set(path, unknown.size < reportedMax ? describeUnknown(name, within, known) : '')
     }
   }
   look(envelope, '', ofEnvelope)
@@ -55,22 +55,22 @@ export function tellUnknown(envelope: Json, problems: Problems): void {
     look(entry, 'history.', hasErrorDetails(entry) ? ofFailure : ofPlainFailure)
     look(entry.error_details, 'history.error_details.', ofError)
   }
-  for (const sentence of [...unknown.values()].slice(0, toldMax)) problems.mended(sentence)
-  const more = unknown.size - toldMax
-  if (more > 0) problems.mended(`${more} more ${more === 1 ? 'field is' : 'fields are'} unknown`)
+  for (const sentence of [...unknown.values()].slice(0, reportedMax)) problems.changed(sentence)
+  const more = unknown.size - reportedMax
+  if (more > 0) problems.changed(`${more} more ${more === 1 ? 'field is' : 'fields are'} unknown`)
 }
 
 export function hasErrorDetails(failure: Json): boolean {
   return failure.error_details !== undefined && failure.error_details !== null
 }
 
-function told(name: string, within: string, { candidates }: Known): string {
+function describeUnknown(name: string, within: string, { candidates }: KnownFields): string {
   const shown = cleanText(name, nameMax)
   const meant = nearest(shown, candidates)
   const hint = meant === undefined ? '' : `; did you mean ${within}${meant}?`
   return `${within}${shown} is an unknown field${hint}`
 }
 
-function knownOf(names: readonly string[], ofError: readonly string[] = []): Known {
+function describeFields(names: readonly string[], ofError: readonly string[] = []): KnownFields {
   return { names: new Set(names), candidates: [...names, ...ofError.map((name) => `error_details.${name}`)] }
 }
