@@ -23,7 +23,6 @@ export const pending: readonly string[] = [
   'server/test/engine',
   'server/test/http',
   'server/test/journeys',
-  'server/test/letters',
   'server/test/letters-api',
   'server/test/queue-api',
   'server/test/vault',

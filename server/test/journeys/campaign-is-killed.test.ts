@@ -5,7 +5,7 @@ import { createSystemClock } from '../../src/system-clock.ts'
 import { createPlace, needsOf } from '../conformance/stores.ts'
 import { until } from '../http/poll.ts'
 import { startServerProcess } from '../http/server-process.ts'
-import { lettersFrom } from '../letters/world.ts'
+import { lettersFrom } from '../letters/test-system.ts'
 
 const size = 600
 

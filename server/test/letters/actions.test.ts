@@ -3,13 +3,21 @@ import { ksuidToUuid } from '../../src/core/ksuid.ts'
 import { expectRefusal } from '../conformance/known-error.ts'
 import { describeSome } from '../conformance/stores.ts'
 import { aFailure, bytes, minute, noon, textOf } from '../make.ts'
-import { ann, aPair, aWorld, captured, consume, lettersFrom, type World } from './world.ts'
+import {
+  ann,
+  captured,
+  consume,
+  createQueuePair,
+  createTestSystem,
+  lettersFrom,
+  type TestSystem,
+} from './test-system.ts'
 
 describeSome(['SQLite memory', 'PostgreSQL'], 'dead letters', (given) => {
-  let world: World
+  let world: TestSystem
   const begin = async (dead = {}) => {
-    world = aWorld(given.storage)
-    return aPair(world, dead)
+    world = createTestSystem(given.storage)
+    return createQueuePair(world, dead)
   }
   afterEach(() => world?.close())
   const actions = async (target: string) =>
@@ -18,7 +26,7 @@ describeSome(['SQLite memory', 'PostgreSQL'], 'dead letters', (given) => {
     )
   const plainly = { target: null, edit: null, isDeadAllowed: false, isCapped: true }
 
-  it('are captured once, however often they are sent', async () => {
+  it('a letter that is sent several times is captured once', async () => {
     const { queue, deadQueue } = await begin()
     const given = lettersFrom(queue, 3)
     const first = await world.letters.capture(deadQueue, [...given, ...given.slice(0, 1)], ann)
@@ -32,7 +40,7 @@ describeSome(['SQLite memory', 'PostgreSQL'], 'dead letters', (given) => {
     ])
   })
 
-  it('are captured by many at once, in few transactions', async () => {
+  it('concurrent captures share a few transactions', async () => {
     const { queue, deadQueue } = await begin()
     let writes = 0
     const counting = new Proxy(given.storage, {
@@ -42,7 +50,7 @@ describeSome(['SQLite memory', 'PostgreSQL'], 'dead letters', (given) => {
         return typeof value === 'function' ? value.bind(storage) : value
       },
     })
-    const { letters } = world.another(counting)
+    const { letters } = world.startServer(counting)
     const all = await Promise.all(
       lettersFrom(queue, 200).map((letter, index) =>
         letters.capture(deadQueue, [letter, { ...letter, sourceId: `same-${index % 2}` }]),
@@ -53,7 +61,7 @@ describeSome(['SQLite memory', 'PostgreSQL'], 'dead letters', (given) => {
     expect(writes).toBeLessThan(40)
   })
 
-  it('without a source id are never the same', async () => {
+  it('letters without a source id are always captured as new letters', async () => {
     const { queue, deadQueue } = await begin()
     const [letter] = lettersFrom(queue, 1, { sourceId: null })
     if (letter === undefined) throw new Error('there is one')
@@ -61,14 +69,14 @@ describeSome(['SQLite memory', 'PostgreSQL'], 'dead letters', (given) => {
     expect(both.map(({ isNew }) => isNew)).toEqual([true, true])
   })
 
-  it('of an unknown queue are refused, and the queue may come later', async () => {
+  it('a capture for an unknown queue is refused and works once the queue exists', async () => {
     const { queue } = await begin()
     await expectRefusal(world.letters.capture('later', lettersFrom(queue, 1)), 'QUEUE_NOT_FOUND')
     await given.queue({ name: 'later' })
     expect(await world.letters.capture('later', lettersFrom(queue, 1))).toMatchObject([{ isNew: true }])
   })
 
-  it('find their queue again when it was made anew with fewer partitions', async () => {
+  it('captures continue after their queue is created again with fewer partitions', async () => {
     const { queue } = await begin()
     await given.queue({ name: 'renewed', partitions: 3 })
     const [a, b, c] = lettersFrom(queue, 3)
@@ -80,14 +88,14 @@ describeSome(['SQLite memory', 'PostgreSQL'], 'dead letters', (given) => {
     expect(await world.letters.capture('renewed', [c])).toMatchObject([{ isNew: true }])
   })
 
-  it('are captured in steps of a thousand', async () => {
+  it('captures of many letters are written in steps of 1,000', async () => {
     const { queue, deadQueue } = await begin()
     const all = await world.letters.capture(deadQueue, lettersFrom(queue, 2_500), ann)
     expect(new Set(all.map(({ letterId }) => letterId)).size).toBe(2_500)
     expect(await actions(deadQueue)).toEqual(['ann letters.capture'])
   })
 
-  it('wake a lease that waits where they are sent to', async () => {
+  it('a redrive wakes a lease that waits in the target queue', async () => {
     const { queue, deadQueue } = await begin()
     const [id = ''] = await captured(world, deadQueue, lettersFrom(queue, 1))
     const lease = world.engine.lease(queue, { clientId: 'w', countMax: 1, timeoutMs: 10_000 })
@@ -98,7 +106,7 @@ describeSome(['SQLite memory', 'PostgreSQL'], 'dead letters', (given) => {
     expect(items.map(({ payload }) => textOf(payload))).toEqual(['order 0'])
   })
 
-  it('are resolved when their redrive completed, and come back when it died', async () => {
+  it('a letter is resolved when its redrive completes, and returns when the redrive dies', async () => {
     const { queue, deadQueue } = await begin()
     const [good = '', bad = ''] = await captured(world, deadQueue, lettersFrom(queue, 2))
     expect(await world.letters.redrive([good, bad], plainly, ann)).toMatchObject([
@@ -121,11 +129,11 @@ describeSome(['SQLite memory', 'PostgreSQL'], 'dead letters', (given) => {
     })
     const details = { target: null, isDeadAllowed: false, queue, number: 1, letters: 2 }
     expect(resolved?.audit.map(({ action, reason, details }) => ({ action, reason, details }))).toEqual([
-      { action: 'letter.redrive', reason: 'INC-7 is mended', details },
+      { action: 'letter.redrive', reason: 'INC-7 is fixed', details },
     ])
   })
 
-  it('answer in the order of the ids, each by itself', async () => {
+  it('redrive results are in the order of the ids, and one refusal does not affect the others', async () => {
     const { queue, deadQueue } = await begin()
     const [a = '', b = ''] = await captured(world, deadQueue, lettersFrom(queue, 2))
     const unknown = '0ujtsYcgvSTl8PAuAdqWYSMnLOv'
@@ -140,7 +148,7 @@ describeSome(['SQLite memory', 'PostgreSQL'], 'dead letters', (given) => {
     await expectRefusal(world.letters.redrive(Array(10_001).fill(a), plainly, ann), 'BAD_REQUEST')
   })
 
-  it('that are none are missing, and leave no trace', async () => {
+  it('unknown letter ids are reported as missing and write no audit row', async () => {
     await begin()
     const odd = ['', 'x', '\0', '\ud800', 'z'.repeat(27), 'é'.repeat(27), 'x'.repeat(100_000)]
     const before = await given.storage.listAudit({ countMax: 1 })
@@ -154,7 +162,7 @@ describeSome(['SQLite memory', 'PostgreSQL'], 'dead letters', (given) => {
     expect(await given.storage.listAudit({ countMax: 1 })).toEqual(before)
   })
 
-  it('are sent by the thousand, each with its audit row', async () => {
+  it('each of thousands of redriven letters gets an audit row', async () => {
     const { queue, deadQueue } = await begin()
     const ids = await captured(world, deadQueue, lettersFrom(queue, 1_500))
     const results = await world.letters.redrive(ids, plainly, ann)
@@ -163,31 +171,31 @@ describeSome(['SQLite memory', 'PostgreSQL'], 'dead letters', (given) => {
     expect(await consume(world, queue)).toHaveLength(1_500)
   })
 
-  it('are edited and sent, and the original is kept', async () => {
+  it('an edited letter is sent, and its original is kept', async () => {
     const { queue, deadQueue } = await begin()
     const [id = ''] = await captured(world, deadQueue, lettersFrom(queue, 1))
-    const number = await world.letters.edit(id, { payload: bytes('mended') }, ann)
+    const number = await world.letters.edit(id, { payload: bytes('corrected') }, ann)
     expect(await world.letters.redrive([id], { ...plainly, edit: number + 1 }, ann)).toEqual([
       { letterId: id, isStarted: false, why: 'no-edit' },
     ])
     await world.letters.redrive([id], { ...plainly, edit: number }, ann)
-    expect(await consume(world, queue)).toEqual(['mended'])
+    expect(await consume(world, queue)).toEqual(['corrected'])
     const detail = await world.letters.find(id)
     expect(textOf(detail?.item.payload ?? null)).toBe('order 0')
     expect(detail?.edits).toMatchObject([
-      { number, actor: 'ann', payload: bytes('mended'), key: bytes('key 0') },
+      { number, actor: 'ann', payload: bytes('corrected'), key: bytes('key 0') },
     ])
     expect(await actions(id)).toEqual(['ann letter.redrive', 'ann letter.edit'])
     await expectRefusal(world.letters.edit('0ujtsYcgvSTl8PAuAdqWYSMnLOv', {}, ann), 'LETTER_NOT_FOUND')
   })
 
-  it('are given up with a reason, stay as tombstones and are not captured again', async () => {
+  it('a discarded letter keeps its reason and is not captured again', async () => {
     const { queue, deadQueue } = await begin()
     const [id = ''] = await captured(world, deadQueue, lettersFrom(queue, 1))
     expect(await world.letters.discard([id], ann)).toEqual([{ letterId: id, isDiscarded: true, why: null }])
     expect((await world.letters.find(id))?.item).toMatchObject({
       state: 'discarded',
-      letter: { discardReason: 'INC-7 is mended' },
+      letter: { discardReason: 'INC-7 is fixed' },
     })
     expect(await world.letters.capture(deadQueue, lettersFrom(queue, 1))).toEqual([
       { letterId: id, isNew: false },
@@ -196,7 +204,7 @@ describeSome(['SQLite memory', 'PostgreSQL'], 'dead letters', (given) => {
     expect(await actions(id)).toEqual(['ann letter.discard'])
   })
 
-  it('are found by root id and by UUID, and nothing else is', async () => {
+  it('letters are found only by root id and UUID', async () => {
     const { queue, deadQueue } = await begin()
     const [id = ''] = await captured(world, deadQueue, lettersFrom(queue, 1))
     const uuid = ksuidToUuid(id)
@@ -208,7 +216,7 @@ describeSome(['SQLite memory', 'PostgreSQL'], 'dead letters', (given) => {
     expect(await world.letters.find('nonsense')).toBeNull()
   })
 
-  it('are listed with the total where the counts know it', async () => {
+  it('a list includes the total if the counts know it', async () => {
     const { queue, deadQueue } = await begin()
     await captured(world, deadQueue, lettersFrom(queue, 30))
     const query = { order: 'diedAt', isDescending: true, countMax: 7, bytes: 'none' } as const
@@ -233,7 +241,7 @@ describeSome(['SQLite memory', 'PostgreSQL'], 'dead letters', (given) => {
     })
   })
 
-  it('are grouped by cause', async () => {
+  it('letters are grouped by cause', async () => {
     const { queue, deadQueue } = await begin()
     const other = lettersFrom(queue, 2, { failure: aFailure({ errorClass: 'Timeout', message: 'too slow' }) })
     await captured(world, deadQueue, lettersFrom(queue, 5))
@@ -249,14 +257,14 @@ describeSome(['SQLite memory', 'PostgreSQL'], 'dead letters', (given) => {
     ])
   })
 
-  it('go back by themselves where the policy says so, with backoff and jitter, until they are DEAD', async () => {
+  it('an auto policy redrives letters with backoff and jitter until they are DEAD', async () => {
     const backoff = { kind: 'exponential', delayUsMin: minute, delayUsMax: 60 * minute, jitter: 0.2 } as const
     const { queue, deadQueue } = await begin({ redrive: { mode: 'auto', redrivesMax: 2, backoff } })
-    const manual = await aPair(world)
+    const manual = await createQueuePair(world)
     const letters = lettersFrom(queue, 3).map((letter) => ({ ...letter, diedAt: noon }))
     await captured(world, deadQueue, letters)
     const [byHand = ''] = await captured(world, manual.deadQueue, lettersFrom(manual.queue, 1))
-    const another = world.another().letters
+    const another = world.startServer().letters
     const due = async () => {
       await Promise.all([world.letters.passes.auto(), another.passes.auto()])
       return consume(world, queue, () => false)
@@ -303,7 +311,7 @@ describeSome(['SQLite memory', 'PostgreSQL'], 'dead letters', (given) => {
     }
   })
 
-  it('that waited go back by themselves from when the policy says so, and no more when it says so no more', async () => {
+  it('switching a queue to auto schedules its waiting letters; switching back unschedules them', async () => {
     const { queue, deadQueue } = await begin()
     const ids = await captured(world, deadQueue, lettersFrom(queue, 1_200))
     const [byHand = ''] = ids
@@ -331,7 +339,7 @@ describeSome(['SQLite memory', 'PostgreSQL'], 'dead letters', (given) => {
     expect(await consume(world, queue)).toHaveLength(1_200)
   })
 
-  it('that are due and cannot be sent do not keep the others waiting', async () => {
+  it('due letters that cannot be sent do not block the others', async () => {
     const backoff = { kind: 'fixed', delayUs: minute, jitter: 0 } as const
     const { queue, deadQueue } = await begin({ redrive: { mode: 'auto', redrivesMax: 3, backoff } })
     const gone = lettersFrom('gone', 5, { diedAt: noon - 10 })

@@ -3,17 +3,26 @@ import { expect, it } from 'vitest'
 import type { Campaign } from '../../src/letters/letters.ts'
 import { describeSome } from '../conformance/stores.ts'
 import { minute, second } from '../make.ts'
-import { mortal } from './mortal.ts'
-import { ann, aPair, aSpec, aWorld, captured, consume, lettersFrom, type World } from './world.ts'
+import { killStorageAtWrite } from './failing-storage.ts'
+import {
+  ann,
+  aSpec,
+  captured,
+  consume,
+  createQueuePair,
+  createTestSystem,
+  lettersFrom,
+  type TestSystem,
+} from './test-system.ts'
 
 const letterCount = 23
 const campaignSteps = { frozenMax: 6, sentMax: 5 }
 const isGood = (payload: string) => !payload.endsWith('3')
 
 async function workUntilEnd(
-  world: World,
+  world: TestSystem,
   id: string,
-  letters: World['letters'],
+  letters: TestSystem['letters'],
   takeAll: () => Promise<void>,
 ): Promise<void> {
   for (let rounds = 0; rounds < 300; rounds++) {
@@ -28,25 +37,25 @@ async function workUntilEnd(
 
 describeSome(['SQLite memory', 'PostgreSQL'], 'a campaign whose server is killed', (given) => {
   const runKilled = async (writes: number, when: 'before' | 'after') => {
-    const world = aWorld(given.storage, { campaignSteps })
-    const { queue, deadQueue } = await aPair(world)
+    const world = createTestSystem(given.storage, { campaignSteps })
+    const { queue, deadQueue } = await createQueuePair(world)
     const ids = await captured(world, deadQueue, lettersFrom(queue, letterCount))
     const spec = aSpec(deadQueue, { canaryCount: 4, ratePerSecond: 7 })
     const { id } = await world.letters.campaigns.create(spec, ann)
 
-    const { storage, isDead } = mortal(given.storage, writes, when)
+    const { storage, isDead } = killStorageAtWrite(given.storage, writes, when)
     const seen: string[] = []
     const takeAll = async (): Promise<void> => {
       seen.push(...(await consume(world, queue, isGood)))
     }
     try {
-      await workUntilEnd(world, id, world.another(storage).letters, takeAll)
+      await workUntilEnd(world, id, world.startServer(storage).letters, takeAll)
     } catch (error) {
       if (!isDead()) throw error
-      // What was sent before the kill is taken by workers that live on.
+      // Workers survive the kill and process the letters that were sent before it.
       await takeAll()
       world.tick(minute)
-      await workUntilEnd(world, id, world.another().letters, takeAll)
+      await workUntilEnd(world, id, world.startServer().letters, takeAll)
     }
     const { state, size, counts } = (await world.letters.campaigns.get(id)) as Campaign
     const letters = await given.storage.getLetters(ids)
@@ -66,7 +75,7 @@ describeSome(['SQLite memory', 'PostgreSQL'], 'a campaign whose server is killed
   }
 
   it.each(['before', 'after'] as const)(
-    '%s any of its writes ends as if nothing had been',
+    'a campaign whose server is killed %s any of its writes ends with the same result',
     async (when) => {
       const whole = await runKilled(Number.POSITIVE_INFINITY, when)
       expect(whole.outcome).toMatchObject({

@@ -6,13 +6,22 @@ import type { Command } from '../../src/storage/contract/storage.ts'
 import { expectRefusal } from '../conformance/known-error.ts'
 import { describeSome } from '../conformance/stores.ts'
 import { aFailure, minute, noon, second } from '../make.ts'
-import { ann, aPair, aSpec, aWorld, captured, consume, lettersFrom, type World } from './world.ts'
+import {
+  ann,
+  aSpec,
+  captured,
+  consume,
+  createQueuePair,
+  createTestSystem,
+  lettersFrom,
+  type TestSystem,
+} from './test-system.ts'
 
 describeSome(['SQLite memory', 'PostgreSQL'], 'a campaign', (given) => {
-  let world: World
+  let world: TestSystem
   const begin = async (count: number, dead = {}) => {
-    world = aWorld(given.storage)
-    const pair = await aPair(world, dead)
+    world = createTestSystem(given.storage)
+    const pair = await createQueuePair(world, dead)
     const ids = await captured(world, pair.deadQueue, lettersFrom(pair.queue, count))
     return { ...pair, ids }
   }
@@ -27,10 +36,10 @@ describeSome(['SQLite memory', 'PostgreSQL'], 'a campaign', (given) => {
       ({ action, actor }) => `${actor} ${action}`,
     )
 
-  it('sends every letter of its set, and is done when each has its end', async () => {
+  it('a campaign sends every letter of its set and is done when each has an outcome', async () => {
     const { queue, deadQueue } = await begin(2_300)
     const campaign = await world.letters.campaigns.create(aSpec(deadQueue), ann)
-    expect(campaign).toMatchObject({ state: 'freezing', size: null, actor: 'ann', reason: 'INC-7 is mended' })
+    expect(campaign).toMatchObject({ state: 'freezing', size: null, actor: 'ann', reason: 'INC-7 is fixed' })
     await world.work()
     expect(await now(campaign)).toMatchObject({
       state: 'running',
@@ -55,7 +64,7 @@ describeSome(['SQLite memory', 'PostgreSQL'], 'a campaign', (given) => {
     expect(await world.letters.passes.campaigns()).toBe(false)
   })
 
-  it('heeds what happens to its letters between two of its steps', async () => {
+  it('a campaign respects changes to its letters between two steps', async () => {
     const { deadQueue, ids } = await begin(2_300)
     const campaign = await world.letters.campaigns.create(aSpec(deadQueue), ann)
     while ((await now(campaign)).counts.sent === 0) await world.letters.passes.campaigns()
@@ -77,9 +86,9 @@ describeSome(['SQLite memory', 'PostgreSQL'], 'a campaign', (given) => {
     expect(item?.letter?.redrives).toHaveLength(1)
   })
 
-  it('that freezes its letters slowly holds up no other', async () => {
+  it('a campaign that freezes slowly does not delay other campaigns', async () => {
     const slow = await begin(40)
-    const fast = await aPair(world)
+    const fast = await createQueuePair(world)
     await captured(world, fast.deadQueue, lettersFrom(fast.queue, 40))
     let freezes = 0
     const slowly = new Proxy(given.storage, {
@@ -93,7 +102,7 @@ describeSome(['SQLite memory', 'PostgreSQL'], 'a campaign', (given) => {
         }
       },
     })
-    const { letters } = world.another(slowly, { campaignSteps: { frozenMax: 2, sentMax: 2 } })
+    const { letters } = world.startServer(slowly, { campaignSteps: { frozenMax: 2, sentMax: 2 } })
     const quick = await letters.campaigns.create(aSpec(fast.deadQueue), ann)
     while ((await now(quick)).state === 'freezing') await letters.passes.campaigns()
     const resting = await letters.campaigns.create(aSpec(slow.deadQueue, { ratePerSecond: 1_000 }), ann)
@@ -106,7 +115,7 @@ describeSome(['SQLite memory', 'PostgreSQL'], 'a campaign', (given) => {
     expect(await letters.passes.campaigns()).toBe(true)
   })
 
-  it('of named letters is frozen at once; what cannot be sent says why', async () => {
+  it('a campaign on named letters is frozen immediately and reports why letters are skipped', async () => {
     const { queue, deadQueue, ids } = await begin(5)
     await world.letters.discard(ids.slice(0, 1), ann)
     const missing = '0ujtsYcgvSTl8PAuAdqWYSMnLOv'
@@ -128,7 +137,7 @@ describeSome(['SQLite memory', 'PostgreSQL'], 'a campaign', (given) => {
     ])
   })
 
-  it('takes nobody in who died after it was made', async () => {
+  it('letters that died after the campaign was created are not selected', async () => {
     const { queue, deadQueue } = await begin(3)
     const campaign = await world.letters.campaigns.create(aSpec(deadQueue), ann)
     world.tick(second)
@@ -142,7 +151,7 @@ describeSome(['SQLite memory', 'PostgreSQL'], 'a campaign', (given) => {
     expect(await now(campaign)).toMatchObject({ size: 3 })
   })
 
-  it('takes nobody in who came after it was made, whenever they are said to have died', async () => {
+  it('letters that arrive after the campaign was created are not selected, whatever time of death they report', async () => {
     const { queue, deadQueue, ids } = await begin(7)
     const [early = ''] = ids
     await world.letters.discard([early], ann)
@@ -155,7 +164,7 @@ describeSome(['SQLite memory', 'PostgreSQL'], 'a campaign', (given) => {
       now: noon,
     } as const
     await storage.write([archive])
-    const inSteps = world.another(storage, { campaignSteps: { frozenMax: 2, sentMax: 2 } }).letters
+    const inSteps = world.startServer(storage, { campaignSteps: { frozenMax: 2, sentMax: 2 } }).letters
     const campaign = await inSteps.campaigns.create(aSpec(deadQueue), ann)
     world.tick(second)
     await inSteps.passes.campaigns()
@@ -169,7 +178,7 @@ describeSome(['SQLite memory', 'PostgreSQL'], 'a campaign', (given) => {
     expect(set.map(({ letterId }) => letterId)).toEqual(ids.slice(1))
   })
 
-  it('takes in what the preview counts, also what is said to die in the future', async () => {
+  it('a campaign selects the letters that its preview counts, also with a time of death in the future', async () => {
     const { queue, deadQueue } = await begin(0)
     await captured(world, deadQueue, lettersFrom(queue, 2, { diedAt: noon + 60 * minute }))
     expect(await world.letters.campaigns.preview(aSpec(deadQueue))).toMatchObject({ count: 2 })
@@ -178,7 +187,7 @@ describeSome(['SQLite memory', 'PostgreSQL'], 'a campaign', (given) => {
     expect(await now(campaign)).toMatchObject({ size: 2, counts: { sent: 2 } })
   })
 
-  it('sends a few first, and the rest when they ended well', async () => {
+  it('a campaign sends the rest after its canary letters are resolved', async () => {
     const { queue, deadQueue } = await begin(30)
     const campaign = await world.letters.campaigns.create(aSpec(deadQueue, { canaryCount: 5 }), ann)
     await world.work()
@@ -188,7 +197,7 @@ describeSome(['SQLite memory', 'PostgreSQL'], 'a campaign', (given) => {
     expect(await now(campaign)).toMatchObject({ state: 'running', counts: { sent: 25, resolved: 5 } })
   })
 
-  it('halts by itself when those fail, says so, and goes on when a person says', async () => {
+  it('a campaign halts if its canary fails and continues when a person resumes it', async () => {
     const { queue, deadQueue } = await begin(30)
     const spec = aSpec(deadQueue, { canaryCount: 5, haltRatio: 0.2 })
     const campaign = await world.letters.campaigns.create(spec, ann)
@@ -212,7 +221,7 @@ describeSome(['SQLite memory', 'PostgreSQL'], 'a campaign', (given) => {
     expect(await now(campaign)).toMatchObject({ state: 'done', counts: { resolved: 28, failed: 2 } })
   })
 
-  it('halts in the middle when too many fail', async () => {
+  it('a running campaign halts when too many letters fail again', async () => {
     const { queue, deadQueue } = await begin(100)
     const spec = aSpec(deadQueue, { ratePerSecond: 10, haltRatio: 0.5, haltMin: 20 })
     const campaign = await world.letters.campaigns.create(spec, ann)
@@ -225,7 +234,7 @@ describeSome(['SQLite memory', 'PostgreSQL'], 'a campaign', (given) => {
     expect(halted).toMatchObject({ state: 'halted', counts: { failed: 20, pending: 80 } })
   })
 
-  it('is made faster while it goes, audited, and its set stays', async () => {
+  it('the rate of a running campaign can be changed, with an audit row and without changing its set', async () => {
     const { deadQueue } = await begin(300)
     const campaign = await world.letters.campaigns.create(aSpec(deadQueue, { ratePerSecond: 10 }), ann)
     const go = async (seconds: number) => {
@@ -265,7 +274,7 @@ describeSome(['SQLite memory', 'PostgreSQL'], 'a campaign', (given) => {
     ).toEqual(audit)
   })
 
-  it('keeps to its rate and its ramp, also over a restart', async () => {
+  it('a campaign keeps its rate and ramp across a restart', async () => {
     const { deadQueue } = await begin(400)
     const spec = aSpec(deadQueue, { ratePerSecond: 20, rampUs: 10 * second })
     const campaign = await world.letters.campaigns.create(spec, ann)
@@ -274,7 +283,7 @@ describeSome(['SQLite memory', 'PostgreSQL'], 'a campaign', (given) => {
       for (let tenths = 0; tenths < 10; tenths++) {
         world.tick(second / 10)
         // Each time as if it had just been started; those before it gave up their lock.
-        const { letters } = world.another()
+        const { letters } = world.startServer()
         await world.work(letters)
         await letters.close()
       }
@@ -291,7 +300,7 @@ describeSome(['SQLite memory', 'PostgreSQL'], 'a campaign', (given) => {
     expect((await now(campaign)).rate).toBeGreaterThan(15)
   })
 
-  it('sends nothing while it is paused, and what is under way goes on', async () => {
+  it('a paused campaign sends nothing while its redrives in progress continue', async () => {
     const { queue, deadQueue } = await begin(20)
     const campaign = await world.letters.campaigns.create(aSpec(deadQueue, { ratePerSecond: 5 }), ann)
     await world.work()
@@ -315,7 +324,7 @@ describeSome(['SQLite memory', 'PostgreSQL'], 'a campaign', (given) => {
     ])
   })
 
-  it('that is cancelled skips what is pending and lets the rest end', async () => {
+  it('a cancelled campaign skips pending letters and waits for redrives in progress', async () => {
     const { queue, deadQueue } = await begin(20)
     const campaign = await world.letters.campaigns.create(aSpec(deadQueue, { canaryCount: 4 }), ann)
     await world.work()
@@ -338,7 +347,7 @@ describeSome(['SQLite memory', 'PostgreSQL'], 'a campaign', (given) => {
     )
   })
 
-  it('that gives letters up leaves tombstones that name it', async () => {
+  it('letters that a campaign discards name the campaign', async () => {
     const { deadQueue, ids } = await begin(12)
     const campaign = await world.letters.campaigns.create(
       aSpec(deadQueue, { action: 'discard', canaryCount: 5 }),
@@ -349,19 +358,19 @@ describeSome(['SQLite memory', 'PostgreSQL'], 'a campaign', (given) => {
     const detail = await world.letters.find(ids[0] ?? '')
     expect(detail?.item).toMatchObject({
       state: 'discarded',
-      letter: { discardReason: `INC-7 is mended (campaign ${campaign.id})` },
+      letter: { discardReason: `INC-7 is fixed (campaign ${campaign.id})` },
     })
     expect(detail?.audit.map(({ action }) => action)).toEqual(['campaign.freeze', 'campaign.create'])
   })
 
-  it('that matches nothing is done at once', async () => {
+  it('a campaign that matches no letter is done immediately', async () => {
     const { deadQueue } = await begin(0)
     const campaign = await world.letters.campaigns.create(aSpec(deadQueue), ann)
     await world.work()
     expect(await now(campaign)).toMatchObject({ state: 'done', size: 0 })
   })
 
-  it('needs a name, a reason and a target that is there', async () => {
+  it('a campaign needs a name, a reason and an existing target', async () => {
     const { deadQueue } = await begin(1)
     const { create } = world.letters.campaigns
     await expectRefusal(create(aSpec(deadQueue, { name: '' }), ann), 'BAD_REQUEST')
@@ -372,10 +381,10 @@ describeSome(['SQLite memory', 'PostgreSQL'], 'a campaign', (given) => {
     expect(newest?.spec.selection).not.toEqual(aSpec(deadQueue).selection)
   })
 
-  it('is worked on by several servers as by one', async () => {
+  it('several servers run a campaign as correctly as one', async () => {
     const { queue, deadQueue } = await begin(200)
     const servers = [1, 2, 3].map(
-      () => world.another(undefined, { campaignSteps: { frozenMax: 30, sentMax: 20 } }).letters,
+      () => world.startServer(undefined, { campaignSteps: { frozenMax: 30, sentMax: 20 } }).letters,
     )
     const campaign = await world.letters.campaigns.create(aSpec(deadQueue, { canaryCount: 10 }), ann)
     const seen: string[] = []
@@ -391,7 +400,7 @@ describeSome(['SQLite memory', 'PostgreSQL'], 'a campaign', (given) => {
     expect(await now(campaign)).toMatchObject({ counts: { resolved: 200 } })
   })
 
-  it('is not sent on by a server that was slow while a person paused it', async () => {
+  it('a slow server sends nothing after a person paused the campaign', async () => {
     const { deadQueue } = await begin(20)
     const campaign = await world.letters.campaigns.create(aSpec(deadQueue), ann)
     let isPaused = false
@@ -408,12 +417,12 @@ describeSome(['SQLite memory', 'PostgreSQL'], 'a campaign', (given) => {
         }
       },
     })
-    await world.work(world.another(slow).letters)
+    await world.work(world.startServer(slow).letters)
     expect(isPaused).toBe(true)
     expect(await now(campaign)).toMatchObject({ state: 'paused', counts: { pending: 20, sent: 0 } })
   })
 
-  it('shows every change to who watches, until it has ended', async () => {
+  it('watching a campaign yields every change until it ends', async () => {
     const { queue, deadQueue } = await begin(3)
     const campaign = await world.letters.campaigns.create(aSpec(deadQueue), ann)
     const seen: string[] = []
@@ -438,7 +447,7 @@ describeSome(['SQLite memory', 'PostgreSQL'], 'a campaign', (given) => {
       throw new Error('not any more')
   })
 
-  it('is previewed without changing anything, with what a person should know', async () => {
+  it('a preview changes nothing and warns about skipped letters and targets', async () => {
     const { queue, deadQueue, ids } = await begin(15, { letterClass: 'financial' })
     await captured(
       world,

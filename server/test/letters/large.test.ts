@@ -1,18 +1,26 @@
-/** Letters with large payloads: what is done with many of them is done a few at a time, so that nobody else has to wait long. */
+/** Actions on many large letters use small transactions, so that they do not block other writers for long. */
 import { afterEach, expect, it } from 'vitest'
 import type { NewQueue } from '../../src/core/queue.ts'
 import type { Command } from '../../src/storage/contract/storage.ts'
 import { describeSome } from '../conformance/stores.ts'
 import { day, second } from '../make.ts'
-import { ann, aPair, aSpec, aWorld, captured, lettersFrom, type World } from './world.ts'
+import {
+  ann,
+  aSpec,
+  captured,
+  createQueuePair,
+  createTestSystem,
+  lettersFrom,
+  type TestSystem,
+} from './test-system.ts'
 
 const large = new Uint8Array(9 * 2 ** 20).fill(97)
 
-describeSome(['SQLite memory', 'PostgreSQL'], 'of large letters', (given) => {
-  let world: World
+describeSome(['SQLite memory', 'PostgreSQL'], 'large letters', (given) => {
+  let world: TestSystem
   afterEach(() => world?.close())
 
-  /** Five letters, the first two of which are enough for one step; `steps`: how many letters each write then had. */
+  /** Captures five letters; two of them fill one step. `steps` records the number of letters of each write. */
   const begin = async (dead: Partial<NewQueue> = {}) => {
     const steps: number[] = []
     const write = (commands: readonly Command[]) => {
@@ -29,15 +37,15 @@ describeSome(['SQLite memory', 'PostgreSQL'], 'of large letters', (given) => {
         return typeof value === 'function' ? value.bind(target) : value
       },
     })
-    world = aWorld(watched)
-    const pair = await aPair(world, dead)
+    world = createTestSystem(watched)
+    const pair = await createQueuePair(world, dead)
     const letters = lettersFrom(pair.queue, 5).map((letter, index) =>
       [0, 1, 4].includes(index) ? { ...letter, payload: large } : letter,
     )
     return { ...pair, steps, ids: await captured(world, pair.deadQueue, letters) }
   }
 
-  it('those that are named are sent and given up a few at a time, and all are answered for', async () => {
+  it('large named letters are redriven and discarded in small transactions, each with a result', async () => {
     const { ids, steps } = await begin()
     const how = { target: null, edit: null, isDeadAllowed: false, isCapped: true }
     const sent = await world.letters.redrive(ids.slice(0, 4), how, ann)
@@ -49,7 +57,7 @@ describeSome(['SQLite memory', 'PostgreSQL'], 'of large letters', (given) => {
   })
 
   it.each(['redrive', 'discard'] as const)(
-    'a campaign (%s) takes a few in each step, and all',
+    'a campaign (%s) on large letters processes all of them in small steps',
     async (action) => {
       const { deadQueue, steps } = await begin()
       const campaign = await world.letters.campaigns.create(aSpec(deadQueue, { action }), ann)
@@ -64,7 +72,7 @@ describeSome(['SQLite memory', 'PostgreSQL'], 'of large letters', (given) => {
     },
   )
 
-  it('those that go back by themselves go a few at a time, and all', async () => {
+  it('automatic redrives of large letters use small transactions and send all of them', async () => {
     const backoff = { kind: 'fixed', delayUs: second, jitter: 0 } as const
     const { deadQueue, steps } = await begin({ redrive: { mode: 'auto', redrivesMax: 3, backoff } })
     world.tick(second)
@@ -75,7 +83,7 @@ describeSome(['SQLite memory', 'PostgreSQL'], 'of large letters', (given) => {
     ])
   })
 
-  it('those that ended leave a few at a time, and all; so they do from the archive', async () => {
+  it('retention archives and purges all large letters in small transactions', async () => {
     const { ids, deadQueue } = await begin()
     await world.letters.discard(ids, ann)
     const passes = async (act: () => Promise<boolean>) => {
@@ -99,7 +107,7 @@ describeSome(['SQLite memory', 'PostgreSQL'], 'of large letters', (given) => {
     ])
   })
 
-  it('those that leave on command leave all, too, and are restored a few at a time', async () => {
+  it('a retention run archives all large letters, and a restore uses small transactions', async () => {
     const { ids, deadQueue, steps } = await begin()
     await world.letters.discard(ids, ann)
     world.tick(30 * day + 1)

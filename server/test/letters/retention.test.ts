@@ -4,17 +4,25 @@ import type { Storage } from '../../src/storage/contract/storage.ts'
 import { expectRefusal } from '../conformance/known-error.ts'
 import { describeSome } from '../conformance/stores.ts'
 import { day, noon } from '../make.ts'
-import { ann, aPair, aWorld, captured, consume, lettersFrom, type World } from './world.ts'
+import {
+  ann,
+  captured,
+  consume,
+  createQueuePair,
+  createTestSystem,
+  lettersFrom,
+  type TestSystem,
+} from './test-system.ts'
 
 describeSome(['SQLite memory', 'PostgreSQL'], 'retention', (given) => {
-  let world: World
+  let world: TestSystem
   afterEach(() => world?.close())
   const plainly = { target: null, edit: null, isDeadAllowed: false, isCapped: true }
-  /** One letter each: waiting, under way, resolved, DEAD, discarded. */
+  /** One letter each: waiting, being redriven, resolved, DEAD, discarded. */
   const oneOfEach = async (letterClass: string) => {
     const backoff = { kind: 'fixed', delayUs: 0, jitter: 0 } as const
     const redrive = { mode: 'manual', redrivesMax: 1, backoff } as const
-    const { queue, deadQueue } = await aPair(world, { letterClass, redrive })
+    const { queue, deadQueue } = await createQueuePair(world, { letterClass, redrive })
     const [waiting = '', leased = '', done = '', dead = '', discarded = ''] = await captured(
       world,
       deadQueue,
@@ -29,7 +37,7 @@ describeSome(['SQLite memory', 'PostgreSQL'], 'retention', (given) => {
   /** Letters that are DEAD, of class standard. */
   const dead = async (count: number) => {
     const redrive = { ...defaultPolicy.redrive, redrivesMax: 1 }
-    const { queue, deadQueue } = await aPair(world, { redrive })
+    const { queue, deadQueue } = await createQueuePair(world, { redrive })
     const ids = await captured(world, deadQueue, lettersFrom(queue, count))
     await world.letters.redrive(ids, plainly, ann)
     await consume(world, queue, () => false)
@@ -47,8 +55,8 @@ describeSome(['SQLite memory', 'PostgreSQL'], 'retention', (given) => {
       .filter(({ actor }) => actor === 'policy')
       .map(({ action }) => action)
 
-  it('archives what ended 30 days ago, by class, and removes it from the archive after 365', async () => {
-    world = aWorld(given.storage)
+  it('retention archives ended letters after 30 days by class and purges them after 365', async () => {
+    world = createTestSystem(given.storage)
     const standard = await oneOfEach('standard')
     const financial = await oneOfEach('financial')
     world.tick(30 * day)
@@ -93,9 +101,9 @@ describeSome(['SQLite memory', 'PostgreSQL'], 'retention', (given) => {
     expect(await actions(standard.deadQueue)).toHaveLength(2)
   })
 
-  it('goes on in batches until all is done, and says what it did', async () => {
-    world = aWorld(given.storage)
-    const { queue, deadQueue } = await aPair(world)
+  it('a retention run works in batches until everything is done and reports the result', async () => {
+    world = createTestSystem(given.storage)
+    const { queue, deadQueue } = await createQueuePair(world)
     const ids = await captured(world, deadQueue, lettersFrom(queue, 1_500))
     await world.letters.discard(ids, ann)
     world.tick(31 * day)
@@ -104,7 +112,7 @@ describeSome(['SQLite memory', 'PostgreSQL'], 'retention', (given) => {
     const filter = { queues: [deadQueue] }
     expect((await world.letters.listArchived({ filter, countMax: 5_000 })).letters).toHaveLength(1_500)
 
-    const other = await aPair(world)
+    const other = await createQueuePair(world)
     const more = await captured(world, other.deadQueue, lettersFrom(other.queue, 25))
     await world.letters.discard(more, ann)
     world.tick(31 * day)
@@ -121,8 +129,8 @@ describeSome(['SQLite memory', 'PostgreSQL'], 'retention', (given) => {
     await expectRefusal(world.letters.runRetention({ batchSize: 0 }), 'BAD_REQUEST')
   })
 
-  it('keeps what is DEAD from the moment on that its dead queue is made financial, also in the midst of a run', async () => {
-    world = aWorld(given.storage)
+  it('DEAD letters stay from the moment their dead queue becomes financial, even during a run', async () => {
+    world = createTestSystem(given.storage)
     const { deadQueue, ids } = await dead(6)
     const changing = new Proxy(given.storage, {
       get: (store, name) => {
@@ -142,7 +150,7 @@ describeSome(['SQLite memory', 'PostgreSQL'], 'retention', (given) => {
     })
     await world.letters.discard(ids.slice(5), ann)
     world.tick(31 * day)
-    const { letters } = world.another(changing)
+    const { letters } = world.startServer(changing)
     expect(await letters.runRetention({ batchSize: 2 })).toEqual([
       { queue: deadQueue, archived: 3, purged: 0 },
     ])
@@ -156,9 +164,9 @@ describeSome(['SQLite memory', 'PostgreSQL'], 'retention', (given) => {
     ])
   })
 
-  it('is done by one server at a time', async () => {
-    world = aWorld(given.storage)
-    const { queue, deadQueue } = await aPair(world)
+  it('only one server runs retention at a time', async () => {
+    world = createTestSystem(given.storage)
+    const { queue, deadQueue } = await createQueuePair(world)
     await world.letters.discard(await captured(world, deadQueue, lettersFrom(queue, 3)), ann)
     world.tick(31 * day)
     const now = world.now()

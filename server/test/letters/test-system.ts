@@ -1,4 +1,4 @@
-/** A store, an engine and letters on it with one clock that stands still until it is told to go on. */
+/** A store with an engine and letters, and a clock that moves only when a test advances it. */
 
 import type { NewQueue } from '../../src/core/queue.ts'
 import { createEngine } from '../../src/engine/create-engine.ts'
@@ -9,43 +9,43 @@ import type { LettersParts } from '../../src/letters/parts.ts'
 import type { Storage } from '../../src/storage/contract/storage.ts'
 import { aFailure, anOrigin, bytes, day, noon, second } from '../make.ts'
 
-export const ann = { actor: 'ann', reason: 'INC-7 is mended', requestId: 'r1' }
+export const ann = { actor: 'ann', reason: 'INC-7 is fixed', requestId: 'r1' }
 
-export interface World {
+export interface TestSystem {
   readonly storage: Storage
   readonly engine: Engine
   readonly letters: Letters
   now(): number
   tick(us: number): void
   /** A server of its own on the same store, with the same clock. */
-  another(storage?: Storage, parts?: Partial<LettersParts>): { engine: Engine; letters: Letters }
+  startServer(storage?: Storage, parts?: Partial<LettersParts>): { engine: Engine; letters: Letters }
   /** Passes until there is nothing more to do now. */
   work(letters?: Letters): Promise<void>
   close(): Promise<void>
 }
 
-export function aWorld(storage: Storage, parts: Partial<LettersParts> = {}): World {
+export function createTestSystem(storage: Storage, parts: Partial<LettersParts> = {}): TestSystem {
   let now = noon
   const clock = { now: () => now }
   const opened: { engine: Engine; letters: Letters }[] = []
-  const another = (on: Storage = storage, more: Partial<LettersParts> = {}) => {
+  const startServer = (on: Storage = storage, more: Partial<LettersParts> = {}) => {
     const engine = createEngine(on, { clock, isTicking: false, random: () => 0.5, requestsMax: 10_000 })
     const letters = createLetters({ storage: on, engine, clock, ...parts, ...more })
     opened.push({ engine, letters })
     return { engine, letters }
   }
-  const own = another()
+  const own = startServer()
   return {
     storage,
     ...own,
-    another,
+    startServer,
     now: () => now,
     tick: (us) => {
       now += us
     },
     work: async (letters = own.letters) => {
       for (let passes = 0; await letters.passes.campaigns(); passes++) {
-        if (passes > 1_000) throw new Error('the campaigns do not come to rest')
+        if (passes > 1_000) throw new Error('the campaigns do not end')
       }
     },
     close: async () => {
@@ -60,8 +60,8 @@ export function aWorld(storage: Storage, parts: Partial<LettersParts> = {}): Wor
 let worlds = 0
 
 /** A queue with a dead queue, both with names of their own. */
-export async function aPair(
-  { storage }: Pick<World, 'storage'>,
+export async function createQueuePair(
+  { storage }: Pick<TestSystem, 'storage'>,
   dead: Partial<NewQueue> = {},
 ): Promise<{ queue: string; deadQueue: string }> {
   const number = ++worlds
@@ -105,7 +105,7 @@ export function lettersFrom(
 }
 
 export async function captured(
-  world: World,
+  world: TestSystem,
   deadQueue: string,
   letters: readonly CapturedLetter[],
 ): Promise<string[]> {
@@ -114,7 +114,7 @@ export async function captured(
 
 /** Leases all there is, and completes what `isGood` says; the rest dies. Gives the payloads in order. */
 export async function consume(
-  { storage, now }: World,
+  { storage, now }: TestSystem,
   queue: string,
   isGood: (payload: string) => boolean = () => true,
 ): Promise<string[]> {

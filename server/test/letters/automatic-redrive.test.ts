@@ -1,26 +1,34 @@
-/** Letters that go back by themselves, among others that cannot. */
+/** Automatic redrives of letters next to letters that cannot be sent. */
 import { afterEach, expect, it } from 'vitest'
 import type { Command, Storage } from '../../src/storage/contract/storage.ts'
 import { describeSome } from '../conformance/stores.ts'
 import { minute, noon, second } from '../make.ts'
-import { ann, aPair, aWorld, captured, consume, lettersFrom, type World } from './world.ts'
+import {
+  ann,
+  captured,
+  consume,
+  createQueuePair,
+  createTestSystem,
+  lettersFrom,
+  type TestSystem,
+} from './test-system.ts'
 
 const backoff = { kind: 'fixed', delayUs: 5 * second, jitter: 0 } as const
 const automatic = { mode: 'auto', redrivesMax: 3, backoff } as const
 
 describeSome(['SQLite memory', 'PostgreSQL'], 'letters that are due and cannot be sent', (given) => {
-  let world: World
+  let world: TestSystem
   afterEach(() => world?.close())
   const begin = async () => {
-    world = aWorld(given.storage)
-    return aPair(world, { redrive: automatic })
+    world = createTestSystem(given.storage)
+    return createQueuePair(world, { redrive: automatic })
   }
   const work = async (letters = world.letters) => {
     for (let passes = 0; await letters.passes.auto(); passes++) {
-      if (passes > 100) throw new Error('the automatic redrives do not come to rest')
+      if (passes > 100) throw new Error('the automatic redrives do not end')
     }
   }
-  /** How many letters each command named that was written meanwhile. */
+  /** Records the number of letters that each written command names. */
   const watched = (storage: Storage) => {
     const named: { op: string; letters: number }[] = []
     const write = (commands: readonly Command[]) => {
@@ -39,7 +47,7 @@ describeSome(['SQLite memory', 'PostgreSQL'], 'letters that are due and cannot b
     return { named, watching }
   }
 
-  it('rest by themselves: those beside them go when they are due', async () => {
+  it('letters without a target are postponed and the others are sent when due', async () => {
     const { queue, deadQueue } = await begin()
     await captured(world, deadQueue, lettersFrom('gone', 1))
     world.tick(8 * second)
@@ -55,10 +63,10 @@ describeSome(['SQLite memory', 'PostgreSQL'], 'letters that are due and cannot b
     }
   })
 
-  it('are tried again once a minute by one of the servers, without a trace, and go when they can', async () => {
+  it('letters without a target are tried once a minute by one server, without audit rows, and sent once possible', async () => {
     const { deadQueue } = await begin()
     const { named, watching } = watched(given.storage)
-    const servers = [world.another(watching).letters, world.another(watching).letters]
+    const servers = [world.startServer(watching).letters, world.startServer(watching).letters]
     const [id = ''] = await captured(world, deadQueue, lettersFrom('back-later', 1))
     world.tick(5 * second)
     const passes = async (seconds: number) => {
@@ -80,10 +88,10 @@ describeSome(['SQLite memory', 'PostgreSQL'], 'letters that are due and cannot b
     expect(own.map(({ action }) => action).toSorted()).toEqual(['letter.redrive', 'letters.auto-redrive'])
   })
 
-  it('are passed over once, however many: what can be sent behind them goes, and they come back one after the other', async () => {
+  it('letters without a target do not block the letters behind them', async () => {
     const { queue, deadQueue } = await begin()
     const { named, watching } = watched(given.storage)
-    const { letters } = world.another(watching)
+    const { letters } = world.startServer(watching)
     const gone = lettersFrom('gone', 3_500, { diedAt: noon - minute })
     const ids = await captured(world, deadQueue, gone)
     await captured(world, deadQueue, lettersFrom(queue, 1))
@@ -104,14 +112,14 @@ describeSome(['SQLite memory', 'PostgreSQL'], 'letters that are due and cannot b
     expect(named).toEqual([])
   })
 
-  it('because the cap was lowered are DEAD, once, whichever server comes first', async () => {
+  it('letters above a lowered cap become DEAD once, on whichever server comes first', async () => {
     const { queue, deadQueue } = await begin()
     const ids = await captured(world, deadQueue, lettersFrom(queue, 3))
     world.tick(5 * second)
     await work()
     expect(await consume(world, queue, () => false)).toHaveLength(3)
-    const another = world.another().letters
-    // Both servers come to them: those that are told of the policy, and those that are due.
+    const another = world.startServer().letters
+    // Both servers process the letters: one by the changed policy, one because they are due.
     await world.engine.updateQueue(deadQueue, { redrive: { ...automatic, redrivesMax: 1 } }, ann)
     world.tick(5 * second)
     await Promise.all([work(), work(another)])

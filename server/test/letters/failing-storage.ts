@@ -1,7 +1,7 @@
 import type { Storage } from '../../src/storage/contract/storage.ts'
 
 /** Dies at its nth write: before it reaches the store, or before its answer reaches the server. */
-export function mortal(
+export function killStorageAtWrite(
   storage: Storage,
   writes: number,
   when: 'before' | 'after',
