@@ -20,7 +20,9 @@ describeSome(['SQLite memory', 'PostgreSQL'], 'large letters', (given) => {
   let world: TestSystem
   afterEach(() => world?.close())
 
-  /** Captures five letters; two of them fill one step. `steps` records the number of letters of each write. */
+  /**
+   * Captures five letters; two of them fill one step. `steps` records the number of letters of each write.
+   */
   const begin = async (dead: Partial<NewQueue> = {}) => {
     const steps: number[] = []
     const write = (commands: readonly Command[]) => {

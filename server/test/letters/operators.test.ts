@@ -1,7 +1,7 @@
 /**
- * Two servers, several people and workers act in a random order, and servers are killed during their writes. In
- * every case, each redrive creates one item, each item ends one redrive, the counts match the rows (checked after
- * each test), and the counts of each campaign add up.
+ * Two servers, several people and workers act in a random order, and servers are killed during their writes.
+ * In every case, each redrive creates one item, each item ends one redrive, the counts match the rows
+ * (checked after each test), and the counts of each campaign add up.
  */
 import { expect, it } from 'vitest'
 import type { Campaign, Letters } from '../../src/letters/letters.ts'
