@@ -1,21 +1,21 @@
-import { lettersForPeople } from './0001_letters-for-people.ts'
+import { dlqSchema } from './dlq-schema.ts'
 
 /**
  * Never edited once released.
  *
- * Items live in two partitions that share nothing but a name. `items_live` is the work at hand: small,
- * churning, vacuumed all the time. `items_sourced` has what came from elsewhere (dead letters, imports
- * with a source id): it may hold tens of millions of rows that hardly change, and pays for the indexes
- * that searching them needs. A row never changes sides.
+ * The table `items` has two partitions. `items_live` has the current work: it is small, changes all the time,
+ * and is vacuumed often. `items_sourced` has the items with a source id (dead letters and imports): it can
+ * hold tens of millions of rows that rarely change, and has the indexes that searching them needs. A row
+ * never moves between them.
  *
- * States are numbers because the partial indexes name them: 0 waiting, 1 scheduled, 2 leased, 3 done,
- * 4 dead, 5 discarded. `due_at` is when time alone changes the item next (core/transitions.ts `dueAt`), a lease apart:
- * its end stands in `lease_ends`, so that leasing a row touches no index at all. It is null
- * for waiting letters, so a backlog of millions of them adds nothing to its index. `root_id` is null
- * while it is the same as `id`, which for nearly all items is always. What is mostly empty is null when
- * it is: every value costs a little each time the row is leased.
+ * States are numbers because the partial indexes contain them: 0 waiting, 1 scheduled, 2 leased, 3 done, 4
+ * dead, 5 discarded. `due_at` is the next instant at which time alone changes the item (core/transitions.ts
+ * `dueAt`), except for the end of a lease: that is in `lease_ends`, so that leasing a row changes no index.
+ * `due_at` is null for waiting letters, so a backlog of millions of them adds nothing to its index. `root_id`
+ * is null while it equals `id`, which is always true for nearly all items. Columns that are mostly empty are
+ * null when empty: every value costs a little each time the row is leased.
  *
- * JSON is kept in `text`: jsonb refuses the NUL escapes that error messages do contain.
+ * JSON is stored as `text`, because jsonb refuses the NUL escapes that some error messages contain.
  */
 const itemColumns = `
   queue_id integer not null,
@@ -333,4 +333,4 @@ const columnList = itemColumns
   .flatMap((line) => line.trim().split(' ')[0] || [])
   .join(', ')
 
-export const foundation = `${tables}${lettersForPeople(columnList)}`
+export const foundation = `${tables}${dlqSchema(columnList)}`

@@ -2,11 +2,14 @@ import { describe, expect, it } from 'vitest'
 import { needs, requireService } from '../../../../../tools/services/require-service.ts'
 import { noon } from '../../../../test/make.ts'
 import { testDatabase } from '../../../../test/postgres.ts'
+import type { Migration } from '../../shared/migrations.ts'
+import { Connections } from '../connection/connections.ts'
+import { migrate, migrations } from './migrate.ts'
 
 const postgres = await requireService('postgres')
 
-describe('migrating', needs(postgres), () => {
-  it('works when twenty servers start at once: each migration is applied once', async () => {
+describe('migrating a PostgreSQL database', needs(postgres), () => {
+  it('each migration is applied once when twenty servers start at once', async () => {
     await using database = await testDatabase()
     const options = { postgresPoolMax: 1 }
     const storages = await Promise.all(Array.from({ length: 20 }, () => database.open(options)))
@@ -15,7 +18,7 @@ describe('migrating', needs(postgres), () => {
     expect(applied).toEqual([{ number: 1, name: '0001_foundation', n: 64 }])
   })
 
-  it('finds its own schema again and leaves what is in it', async () => {
+  it('a schema of Redrive is found again with its rows', async () => {
     await using database = await testDatabase()
     const first = await database.open()
     await first.write([{ op: 'create-queue', queue: { name: 'kept' }, now: noon }])
@@ -24,7 +27,48 @@ describe('migrating', needs(postgres), () => {
     expect(await again.getQueue('kept')).not.toBeNull()
   })
 
-  it('refuses a schema that is newer, and names both versions', async () => {
+  it('a database of an earlier version gets the missing migrations and keeps its rows', async () => {
+    await using database = await testDatabase()
+    const first = await database.open()
+    await first.write([{ op: 'create-queue', queue: { name: 'kept' }, now: noon }])
+    await first.close()
+    const connections = new Connections({
+      url: database.url,
+      credentials: undefined,
+      poolMax: 1,
+      connectTimeoutMs: 5_000,
+    })
+    const later: readonly Migration[] = [
+      { name: '0002_other-store', noChange: 'only SQLite needs it' },
+      { name: '0003_add-column', sql: 'alter table redrive.queues add column note text' },
+    ]
+    try {
+      await migrate(connections, [...migrations, ...later])
+      await migrate(connections, [...migrations, ...later])
+    } finally {
+      await connections.close()
+    }
+    expect(await database.rows('select name, note from redrive.queues')).toEqual([
+      { name: 'kept', note: null },
+    ])
+    expect(await database.rows('select number, name from redrive.migrations order by number')).toEqual([
+      { number: 1, name: '0001_foundation' },
+      { number: 2, name: '0002_other-store' },
+      { number: 3, name: '0003_add-column' },
+    ])
+  })
+
+  it('a schema whose migration differs from the one of this program is refused', async () => {
+    await using database = await testDatabase()
+    await (await database.open()).close()
+    await database.rows(`update redrive.migrations set checksum = 'x'`)
+    await expect(database.open()).rejects.toMatchObject({
+      code: 'STORE_NOT_OURS',
+      message: expect.stringContaining('migration 0001_foundation differs'),
+    })
+  })
+
+  it('a newer schema is refused with both versions', async () => {
     await using database = await testDatabase()
     await (await database.open()).close()
     await database.rows(`insert into redrive.migrations values (2, '0002_later', 'x', now())`)
@@ -34,7 +78,7 @@ describe('migrating', needs(postgres), () => {
     })
   })
 
-  it('refuses a schema of that name that is not ours, and touches nothing in it', async () => {
+  it('a schema named redrive of another program is refused and not changed', async () => {
     await using database = await testDatabase()
     await database.rows('create schema redrive create table things (id int)')
     await expect(database.open()).rejects.toMatchObject({ code: 'STORE_NOT_OURS' })
@@ -43,13 +87,13 @@ describe('migrating', needs(postgres), () => {
     ).toEqual([{ relname: 'things' }])
   })
 
-  it('takes an empty schema that was made for it', async () => {
+  it('an empty schema named redrive is used', async () => {
     await using database = await testDatabase()
     await database.rows('create schema redrive')
     await (await database.open()).ping()
   })
 
-  it('leaves alone what somebody else has in a schema named dlq', async () => {
+  it('objects of another program in a schema named dlq stay as they are', async () => {
     await using database = await testDatabase()
     await database.rows(`create schema dlq create table dlq_messages (mine text)`)
     await database.rows(`insert into dlq.dlq_messages values ('precious')`)
@@ -59,7 +103,7 @@ describe('migrating', needs(postgres), () => {
     expect(await database.rows('select * from redrive.dlq_messages')).toEqual([])
   })
 
-  it('says what is wrong with the server or the login, and never the password', async () => {
+  it('an error names the problem with the server or the login, and never the password', async () => {
     await using database = await testDatabase()
     const { openPostgres } = await import('../postgres-storage.ts')
     const wrong = (change: (url: URL) => void) => {

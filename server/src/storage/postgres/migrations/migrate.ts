@@ -1,45 +1,33 @@
 import { createHash } from 'node:crypto'
 import { KnownError } from '../../../errors.ts'
-import { beginWrite, type Connection, type Connections } from '../connection/connections.ts'
+import { type Migration, migrationSql } from '../../shared/migrations.ts'
+import { readNumber, readText } from '../../shared/row-values.ts'
+import { beginWrite, type Connection, type Connections, type Row } from '../connection/connections.ts'
 import { foundation } from './0001_foundation.ts'
 
-/** In order; the number of a migration is its place, from 1. */
-const migrations = [{ name: '0001_foundation', sql: foundation }] as const
+export const migrations: readonly Migration[] = [{ name: '0001_foundation', sql: foundation }]
 
+/** The oldest PostgreSQL that supports all our statements. */
 const versionMin = 14
 
-/** The oldest PostgreSQL that has what the statements use, and the only encoding that keeps every text. */
-async function checkServer(connection: Connection, place: string): Promise<void> {
-  const [row] = await connection.query({
-    text: `select current_setting('server_version_num')::int4 as version, current_setting('server_encoding') as encoding`,
-  })
-  const version = Math.floor((row?.version as number) / 10_000)
-  if (version < versionMin) {
-    throw new KnownError(
-      'STORE_REFUSED',
-      `${place} is version ${version}; Redrive needs ${versionMin} or newer`,
-    )
-  }
-  if (row?.encoding !== 'UTF8') {
-    throw new KnownError(
-      'STORE_REFUSED',
-      `${place} keeps text as ${row?.encoding}; Redrive needs a UTF8 database`,
-    )
-  }
-}
-
-/** Safe to run by many servers at once: one does the work, the others wait and find it done. */
-export async function migrate(connections: Connections): Promise<void> {
+/**
+ * Applies the migrations that the schema does not have yet. Many servers can call it at once: one of them
+ * migrates, the others wait and find the migrations applied.
+ */
+export async function migrate(connections: Connections, wanted = migrations): Promise<void> {
   const { place } = connections
-  await connections.use(async (connection) => checkServer(connection, place))
-  if ((await connections.use((connection) => appliedCount(connection, place))) === migrations.length) return
+  await connections.use((connection) => checkServer(connection, place))
+  const isCurrent = await connections.use(
+    async (connection) => (await countApplied(connection, place, wanted)) === wanted.length,
+  )
+  if (isCurrent) return
   await connections.transaction(beginWrite, async (connection) => {
     await connection.query({ text: 'set local lock_timeout = 0; set local statement_timeout = 0' })
     await connection.query({
       text: `select pg_advisory_xact_lock(hashtext('redrive migrate'))`,
       isLong: true,
     })
-    const applied = await appliedCount(connection, place)
+    const applied = await countApplied(connection, place, wanted)
     if (applied === 0) {
       await connection.query({
         text: `create schema if not exists redrive;
@@ -48,55 +36,98 @@ export async function migrate(connections: Connections): Promise<void> {
           )`,
       })
     }
-    for (const [index, migration] of migrations.entries()) {
-      if (index < applied) continue
-      await connection.query({ text: migration.sql, isLong: true })
-      await connection.query(
-        {
-          text: 'insert into redrive.migrations (number, name, checksum, applied_at) values ($1, $2, $3, now())',
-        },
-        [index + 1, migration.name, checksumOf(migration.sql)],
-      )
+    for (const [index, migration] of wanted.entries()) {
+      if (index >= applied) await apply(connection, index + 1, migration)
     }
   })
 }
 
-/** How many migrations the schema has had: 0 when there is none, or an empty one made for us. */
-async function appliedCount(connection: Connection, place: string): Promise<number> {
-  const [schema] = await connection.query({
-    text: `select to_regclass('redrive.migrations') is not null as is_ours,
-      exists (select from pg_class c join pg_namespace n on n.oid = c.relnamespace where n.nspname = 'redrive') as is_used`,
+async function apply(connection: Connection, number: number, migration: Migration): Promise<void> {
+  const text = migrationSql(migration)
+  if (text !== '') await connection.query({ text, isLong: true })
+  await connection.query(
+    {
+      text: 'insert into redrive.migrations (number, name, checksum, applied_at) values ($1, $2, $3, now())',
+    },
+    [number, migration.name, checksumOf(migration)],
+  )
+}
+
+/** Refuses a PostgreSQL that is too old, or whose encoding cannot store every text. */
+async function checkServer(connection: Connection, place: string): Promise<void> {
+  const [row = {}] = await connection.query({
+    text: `select current_setting('server_version_num')::int4 as version, current_setting('server_encoding') as encoding`,
   })
+  const version = Math.floor(readNumber(row, 'version') / 10_000)
+  if (version < versionMin) {
+    throw new KnownError(
+      'STORE_REFUSED',
+      `${place} is version ${version}; Redrive needs ${versionMin} or newer`,
+    )
+  }
+  const encoding = readText(row, 'encoding')
+  if (encoding !== 'UTF8') {
+    throw new KnownError('STORE_REFUSED', `${place} keeps text as ${encoding}; Redrive needs a UTF8 database`)
+  }
+}
+
+/**
+ * How many of the wanted migrations the schema has: 0 if there is no schema, or an empty one that was created
+ * for Redrive. Refuses a schema of another program, one that is newer, and one whose migrations differ.
+ */
+async function countApplied(
+  connection: Connection,
+  place: string,
+  wanted: readonly Migration[],
+): Promise<number> {
   const notOurs = (why: string) =>
     new KnownError('STORE_NOT_OURS', `${place} has a schema named redrive ${why}`)
-  if (schema?.is_ours !== true) {
-    if (schema?.is_used === true) throw notOurs('that was not made by Redrive')
-    return 0
-  }
-  const [shape] = await connection.query({
-    text: `select count(*) as n from information_schema.columns where table_schema = 'redrive'
-      and table_name = 'migrations' and column_name in ('number', 'name', 'checksum', 'applied_at')`,
-  })
-  if (shape?.n !== 4) throw notOurs('that was not made by Redrive')
+  const owner = await findOwner(connection)
+  if (owner === 'another program') throw notOurs('that was not created by Redrive')
+  if (owner === 'nobody') return 0
   const rows = await connection.query({
     text: 'select number, name, checksum from redrive.migrations order by number',
   })
-  if (rows.length > migrations.length) {
+  if (rows.length > wanted.length) {
     throw new KnownError(
       'SCHEMA_NEWER',
-      `${place} has schema version ${rows.length}, this program knows versions up to ${migrations.length}`,
+      `${place} has schema version ${rows.length}, this program knows versions up to ${wanted.length}`,
     )
   }
   for (const [index, row] of rows.entries()) {
-    const migration = migrations[index]
-    if (migration === undefined || row.number !== index + 1)
+    const applied = toAppliedMigration(row)
+    const migration = wanted[index]
+    if (migration === undefined || applied.number !== index + 1) {
       throw notOurs('whose migrations are out of order')
-    if (row.name === migration.name && row.checksum === checksumOf(migration.sql)) continue
-    throw notOurs(`whose migration ${row.name} differs from this program's ${migration.name}`)
+    }
+    if (applied.name !== migration.name || applied.checksum !== checksumOf(migration)) {
+      throw notOurs(`whose migration ${applied.name} differs from this program's ${migration.name}`)
+    }
   }
   return rows.length
 }
 
-function checksumOf(sql: string): string {
-  return createHash('sha256').update(sql).digest('hex')
+async function findOwner(connection: Connection): Promise<'Redrive' | 'another program' | 'nobody'> {
+  const [schema] = await connection.query({
+    text: `select to_regclass('redrive.migrations') is not null as is_ours,
+      exists (select from pg_class c join pg_namespace n on n.oid = c.relnamespace where n.nspname = 'redrive') as is_used`,
+  })
+  if (schema?.is_ours !== true) return schema?.is_used === true ? 'another program' : 'nobody'
+  const [shape] = await connection.query({
+    text: `select count(*) as n from information_schema.columns where table_schema = 'redrive'
+      and table_name = 'migrations' and column_name in ('number', 'name', 'checksum', 'applied_at')`,
+  })
+  return shape?.n === 4 ? 'Redrive' : 'another program'
+}
+
+function toAppliedMigration(row: Row): Readonly<{ number: number; name: string; checksum: string }> {
+  return {
+    number: readNumber(row, 'number'),
+    name: readText(row, 'name'),
+    checksum: readText(row, 'checksum'),
+  }
+}
+
+function checksumOf(migration: Migration): string {
+  return createHash('sha256').update(migrationSql(migration)).digest('hex')
 }

@@ -1,14 +1,15 @@
 /**
  * Never edited once released.
  *
- * `due_at` is when time alone changes the item next (core/transitions.ts `dueAt`): one index finds
- * ended leases, expired items and due schedules. It is null for waiting letters, so a backlog of
- * millions of them adds nothing to it.
+ * `due_at` is the next instant at which time alone changes the item (core/transitions.ts `dueAt`): one index
+ * finds ended leases, expired items and due schedules. It is null for waiting letters, so a backlog of
+ * millions of them adds nothing to that index.
  *
- * Letters, and only they, have a group, a `letter_state` (with scheduled apart from waiting) and
- * `letter_redrives` (bounded as they are counted). They repeat what other columns say, so that the indexes by
- * which letters are listed cover what is needed to merge many of them into one page. `letter` is null as long as
- * nothing happened to the letter; `key_run` is what its key is found by (key-runs.ts).
+ * Only letters have a group, a `letter_state` (where scheduled differs from waiting) and `letter_redrives`
+ * (limited like the counts by redrives). These columns repeat other columns, so that the indexes for listing
+ * letters cover all columns that are needed to merge many of them into one page. `letter` is null as long as
+ * nothing happened to the letter. `key_run` is the number by which the letter's key is found
+ * (letters/key-runs.ts).
  */
 const itemColumns = `
   queue_id integer not null,

@@ -8,7 +8,7 @@ import type { Storage } from '../../contract/storage.ts'
 
 const postgres = await requireService('postgres')
 
-/** `count` letters in queue `letters`, all of them dead since noon of 2026. */
+/** Creates the queue `letters` with `count` letters that died at noon. */
 async function deadLetters(storage: Storage, count: number): Promise<string[]> {
   const at = { queue: 'letters', partition: 0, now: noon } as const
   await run(storage, { op: 'create-queue', queue: { name: 'letters', attemptsMax: 1 }, now: noon })
@@ -33,7 +33,10 @@ async function liveIds(storage: Storage): Promise<string[]> {
   return (await storage.listItems({ queue: 'letters', countMax: 1_000 })).map(({ id }) => id)
 }
 
-/** The procedure goes by the database's clock, the tests by their own: the letters are made to have died this long ago. */
+/**
+ * Moves the deaths to `days` days before the time of the database: the procedure uses its clock, not that of
+ * the test.
+ */
 async function ageTo(database: TestDatabase, days: number): Promise<void> {
   await database.rows(
     `update redrive.items_sourced set ended_at = (extract(epoch from now()) * 1000000)::bigint - $1::bigint
@@ -42,8 +45,8 @@ async function ageTo(database: TestDatabase, days: number): Promise<void> {
   )
 }
 
-describe('the views for people', needs(postgres), () => {
-  it('show a letter under the names of old, its id the same as the one the API shows', async () => {
+describe('the views in schema dlq', needs(postgres), () => {
+  it('the view shows a letter with the documented column names and the id that the API shows', async () => {
     await using database = await testDatabase()
     const storage = await database.open()
     await run(storage, { op: 'create-queue', queue: { name: 'letters' }, now: noon })
@@ -78,7 +81,7 @@ describe('the views for people', needs(postgres), () => {
     ])
   })
 
-  it('agree with the core about every id', async () => {
+  it('the SQL function and the core convert every id to the same UUID', async () => {
     await using database = await testDatabase()
     await database.open()
     const random = seededNumbers(7)
@@ -94,7 +97,7 @@ describe('the views for people', needs(postgres), () => {
     expect(rows.map(({ uuid }) => uuid)).toEqual(ids.map(ksuidToUuid))
   })
 
-  it('survive whatever bytes and texts a letter has', async () => {
+  it('the view shows letters with any bytes and texts', async () => {
     await using database = await testDatabase()
     const storage = await database.open()
     await run(storage, { op: 'create-queue', queue: { name: 'letters' }, now: noon })
@@ -116,7 +119,7 @@ describe('the views for people', needs(postgres), () => {
     )
   })
 
-  it('show the counts of dead queues only, and from the counts', async () => {
+  it('the summary shows dead queues only, and takes their numbers from the counts', async () => {
     await using database = await testDatabase()
     const storage = await database.open()
     await deadLetters(storage, 3)
@@ -136,7 +139,7 @@ describe('the views for people', needs(postgres), () => {
   })
 })
 
-describe('a letter that somebody acted on', needs(postgres), () => {
+describe('letters in the views after an action', needs(postgres), () => {
   const sent = async (database: TestDatabase) => {
     const storage = await database.open()
     const create = { op: 'create-queue', now: noon } as const
@@ -157,7 +160,7 @@ describe('a letter that somebody acted on', needs(postgres), () => {
     return { storage, ids }
   }
 
-  it('shows when it was last sent; one that was given up is not shown', async () => {
+  it('the view shows the time of the last redrive and no discarded letter', async () => {
     await using database = await testDatabase()
     const { ids } = await sent(database)
     const rows = await database.rows(
@@ -172,7 +175,7 @@ describe('a letter that somebody acted on', needs(postgres), () => {
     ])
   })
 
-  it('is found by its id in the view through its index', async () => {
+  it('a query by id in the view uses the index', async () => {
     await using database = await testDatabase()
     const { ids } = await sent(database)
     await database.rows('set enable_seqscan = off')
@@ -182,7 +185,7 @@ describe('a letter that somebody acted on', needs(postgres), () => {
     expect(plan.map((row) => row['QUERY PLAN']).join('\n')).toContain('items_sourced_uuid')
   })
 
-  it('is archived by the procedure when it was given up, also in a financial queue', async () => {
+  it('the procedure archives discarded letters, also in a financial queue', async () => {
     await using database = await testDatabase()
     const { storage, ids } = await sent(database)
     const changes = { letterClass: 'financial' }
@@ -196,7 +199,7 @@ describe('a letter that somebody acted on', needs(postgres), () => {
 })
 
 describe('the archive procedure', needs(postgres), () => {
-  it('moves what is old enough, batch by batch, and counts it', async () => {
+  it('the procedure archives letters that are old enough, in batches, and counts them', async () => {
     await using database = await testDatabase()
     const storage = await database.open()
     const ids = await deadLetters(storage, 25)
@@ -208,7 +211,7 @@ describe('the archive procedure', needs(postgres), () => {
     expect(await database.rows('select status from dlq.dlq_messages_archive')).toHaveLength(25)
   })
 
-  it('ends a batch at 16 MiB, however many letters are asked for, and goes on with the next', async () => {
+  it('a batch of the procedure ends at 16 MiB, and the next batch continues', async () => {
     await using database = await testDatabase()
     const storage = await database.open()
     await deadLetters(storage, 5)
@@ -223,7 +226,7 @@ describe('the archive procedure', needs(postgres), () => {
     expect(await storage.verify()).toEqual([])
   })
 
-  it('leaves an audit row per batch that says what those of the server say, in the same names', async () => {
+  it('the procedure writes one audit row per batch with the fields that a server writes', async () => {
     await using database = await testDatabase()
     const storage = await database.open()
     await deadLetters(storage, 5)
@@ -269,7 +272,7 @@ describe('the archive procedure', needs(postgres), () => {
     },
   )
 
-  it('leaves what is younger, and what nobody has finished', async () => {
+  it('the procedure keeps letters that are too young or not ended', async () => {
     await using database = await testDatabase()
     const storage = await database.open()
     const ids = await deadLetters(storage, 1)
@@ -282,7 +285,7 @@ describe('the archive procedure', needs(postgres), () => {
     expect(await liveIds(storage)).toEqual([waiting?.id])
   })
 
-  it('keeps what is dead in a financial queue: a person must act', async () => {
+  it('the procedure keeps DEAD letters of a financial queue', async () => {
     await using database = await testDatabase()
     const storage = await database.open()
     await deadLetters(storage, 2)
@@ -297,13 +300,13 @@ describe('the archive procedure', needs(postgres), () => {
     expect(await liveIds(storage)).toHaveLength(2)
   })
 
-  it('keeps what is DEAD from the moment on that its queue is made financial, also in the midst of a run', async () => {
+  it('the procedure keeps DEAD letters once their queue is financial, also during a run', async () => {
     await using database = await testDatabase()
     const storage = await database.open()
     const ids = await deadLetters(storage, 8)
     await ageTo(database, 31)
     const other = await database.connect()
-    // The second batch waits, in its transaction, until it is let go on.
+    // The second batch waits in its transaction until the test releases it.
     await other.query(`
       create function wait_here() returns trigger language plpgsql as $$
       begin
@@ -331,7 +334,7 @@ describe('the archive procedure', needs(postgres), () => {
     expect(await storage.verify()).toEqual([])
   })
 
-  it('goes by no class that its transaction still sees and that was changed since', async () => {
+  it('the procedure never uses a class that was changed after its snapshot', async () => {
     await using database = await testDatabase()
     const storage = await database.open()
     const ids = await deadLetters(storage, 2)
@@ -345,7 +348,7 @@ describe('the archive procedure', needs(postgres), () => {
     expect(await liveIds(storage)).toEqual(ids)
   })
 
-  it('neither loses nor repeats rows that another connection holds: they go in the next run', async () => {
+  it('the procedure skips rows that another connection locks, and archives them in the next run', async () => {
     await using database = await testDatabase()
     const storage = await database.open()
     const ids = await deadLetters(storage, 10)
@@ -363,7 +366,7 @@ describe('the archive procedure', needs(postgres), () => {
     expect(await storage.verify()).toEqual([])
   })
 
-  it('lets an operator win who is rescuing rows meanwhile', async () => {
+  it('the procedure leaves rows that an operator moves at the same time', async () => {
     await using database = await testDatabase()
     const storage = await database.open()
     const ids = await deadLetters(storage, 10)
@@ -402,7 +405,7 @@ describe('the archive procedure', needs(postgres), () => {
     expect(await storage.verify()).toEqual([])
   })
 
-  it('can be called inside a transaction, and is undone with it', async () => {
+  it('a call inside a transaction is rolled back with it', async () => {
     await using database = await testDatabase()
     const storage = await database.open()
     const ids = await deadLetters(storage, 6)
@@ -426,7 +429,7 @@ describe('the archive procedure', needs(postgres), () => {
       'a block with a handler',
       `do $$ begin call dlq.archive_old_dlq_messages(30, 2); exception when others then raise; end $$`,
     ],
-  ])('can be called in %s: all of it or nothing', async (_, text) => {
+  ])('a call in %s archives everything or nothing', async (_, text) => {
     await using database = await testDatabase()
     const storage = await database.open()
     const ids = await deadLetters(storage, 6)
@@ -445,10 +448,10 @@ describe('the archive procedure', needs(postgres), () => {
   })
 
   it.each([
-    ['by itself', 'call dlq.archive_old_dlq_messages(30, 2)', []],
+    ['alone', 'call dlq.archive_old_dlq_messages(30, 2)', []],
     ['with parameters', 'call dlq.archive_old_dlq_messages($1, $2)', [30, 2]],
     ['in a block', 'do $$ begin call redrive.archive_old_dlq_messages(30, 2); end $$', []],
-  ])('called %s it commits after each batch: what was moved stays moved', async (_, text, values) => {
+  ])('the procedure commits after each batch when it is called %s', async (_, text, values) => {
     await using database = await testDatabase()
     const storage = await database.open()
     const ids = await deadLetters(storage, 6)

@@ -1,8 +1,8 @@
 /**
- * Dead letters for people who query the database itself, under the names they know: schema `dlq` with
- * the views dlq_messages, dlq_messages_archive and dlq_summary and the procedure
- * archive_old_dlq_messages. Everything is defined in schema `redrive`; `dlq` only passes it on, and
- * leaves alone what somebody else has under one of these names.
+ * A part of migration 0001, never edited: dead letters for people who query the database directly. The schema
+ * `dlq` has the views dlq_messages, dlq_messages_archive and dlq_summary and the procedure
+ * archive_old_dlq_messages. All of them are defined in the schema `redrive`; `dlq` only refers to them, and
+ * leaves another program's objects with these names as they are.
  */
 const functions = `
 -- The same as ksuidToUuid in core/ksuid.ts: the first 16 of the 20 bytes. Nine digits at a time fit
@@ -110,14 +110,15 @@ create view redrive.dlq_summary as
 `
 
 /**
- * The slot is one that no server uses. Letters of a class that is kept until a person acts stay while
- * they are DEAD. Each state is looked for by itself: what stays is then not looked at again by every run.
+ * Writes the counts to slot -2, which no server uses. DEAD letters of a class that is kept until a person
+ * acts stay. Each state is searched separately, so that a run does not look again at the letters that stay.
  *
- * A batch ends with the letter whose payload reaches 16 MiB, as that of a server does (`stepBytesMax`), however many are asked for.
- * Each batch goes by the class that the queue keeps until that batch is committed (`holdClass` in queues.ts). Its audit row
- * says what that of a server's batch says (letters/retention.ts).
+ * A batch ends after `p_batch_size` letters, or with the letter whose payload reaches 16 MiB, like the batch
+ * of a server (`stepBytesMax`). Each batch uses the class that the queue keeps until the batch is committed
+ * (`holdClass` in queues.ts). Its audit row has the same fields as that of a server's batch
+ * (letters/retention.ts).
  */
-const procedure = `
+const createProcedure = (columns: string) => `
 create procedure redrive.archive_old_dlq_messages(p_retention_days integer default 30, p_batch_size integer default 1000)
 language plpgsql as $$
 declare
@@ -175,8 +176,8 @@ begin
         where t.queue_id = dead_queue.id and t.partition = p.partition and t.id = p.id
         returning t.*
       ), kept as (
-        insert into redrive.archive (COLUMNS, archived_at)
-        select COLUMNS, (extract(epoch from clock_timestamp()) * 1000000)::bigint from gone
+        insert into redrive.archive (${columns}, archived_at)
+        select ${columns}, (extract(epoch from clock_timestamp()) * 1000000)::bigint from gone
       ), counted as (
         insert into redrive.counts as c (queue_id, partition, slot, done, dead, discarded, archived)
         select g.queue_id, g.partition, -2, -count(*) filter (where g.state = 3),
@@ -226,8 +227,8 @@ end
 $$;
 `
 
-/** Done with care for a schema \`dlq\` that is somebody else's: what is there stays as it is. */
-const passedOn = `
+/** The schema `dlq` can belong to another program: existing objects stay as they are. */
+const dlqObjects = `
 do $$
 declare
   missing text;
@@ -258,6 +259,6 @@ end
 $$;
 `
 
-export function lettersForPeople(columns: string): string {
-  return `${functions}${views}${procedure.replaceAll('COLUMNS', columns)}${passedOn}`
+export function dlqSchema(columns: string): string {
+  return `${functions}${views}${createProcedure(columns)}${dlqObjects}`
 }
