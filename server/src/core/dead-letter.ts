@@ -4,7 +4,7 @@ import { newLetterFacts, withFailure } from './letter.ts'
 import type { QueuePolicy } from './queue.ts'
 
 /** Where the letter goes. */
-type Place = Readonly<{
+type Destination = Readonly<{
   queue: Pick<QueuePolicy, 'expireUs' | 'redrive'> & { name: string }
   partition: number
   id: string
@@ -16,7 +16,7 @@ type Place = Readonly<{
  * The letter that an item becomes in its dead queue: the same bytes, a life of its own. Its source id
  * is the item's id, so that doing it twice makes one letter.
  */
-export function deadLetterOf(item: Item, failure: Failure, place: Place, now: Instant): Waiting {
+export function createDeadLetter(item: Item, failure: Failure, place: Destination, now: Instant): Waiting {
   return {
     id: place.id,
     rootId: place.id,

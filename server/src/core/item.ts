@@ -122,6 +122,12 @@ export type Dead = Readonly<ItemBase & { state: 'dead'; endedAt: Instant }>
 export type Discarded = Readonly<ItemBase & { state: 'discarded'; endedAt: Instant }>
 export type Item = Waiting | Leased | Done | Dead | Discarded
 export type State = Item['state']
+/** `scheduled` is waiting with an `availableAt`; `waiting` here is waiting without. */
+export type ListedState = State | 'scheduled'
+
+export function listedState(item: Item): ListedState {
+  return item.state === 'waiting' && item.availableAt !== null ? 'scheduled' : item.state
+}
 
 /** Dead letters never expire and are never removed by the lifecycle. */
 export function isLetter(item: Pick<ItemBase, 'origin'>): boolean {

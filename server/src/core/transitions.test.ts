@@ -11,7 +11,7 @@ import {
   noon,
   second,
 } from '../../test/make.ts'
-import { deadLetterOf, deadPartition } from './dead-letter.ts'
+import { createDeadLetter, deadPartition } from './dead-letter.ts'
 import { newLetterFacts, startRedrive } from './letter.ts'
 import {
   complete,
@@ -191,7 +191,7 @@ describe('the dead letter of an item', () => {
       id: 'new',
       chance: 0.5,
     }
-    expect(deadLetterOf(item, aFailure(), place, noon)).toMatchObject({
+    expect(createDeadLetter(item, aFailure(), place, noon)).toMatchObject({
       id: 'new',
       rootId: 'new',
       sourceId: item.id,

@@ -4,7 +4,7 @@
  */
 import { expect } from 'vitest'
 import { applyTransition } from '../../src/core/apply-transition.ts'
-import { deadLetterOf, deadPartition } from '../../src/core/dead-letter.ts'
+import { createDeadLetter, deadPartition } from '../../src/core/dead-letter.ts'
 import type { Instant } from '../../src/core/instant.ts'
 import {
   type Failure,
@@ -475,7 +475,7 @@ export class Model {
           const at = { queue: target.name, partition: deadPartition(partition, target) }
           const id = this.#newId(at, said.id)
           const place = { queue: target, partition: at.partition, id, chance: noChance }
-          letter = deadLetterOf(item, fate.failure, place, now)
+          letter = createDeadLetter(item, fate.failure, place, now)
           this.#add(letter)
         }
         const { id, rootId } = letter

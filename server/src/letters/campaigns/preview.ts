@@ -1,6 +1,6 @@
 /** Previews a campaign: what it would do now. Reads only, for about one second at most. */
 import { type Instant, usPerSecond } from '../../core/instant.ts'
-import type { Item } from '../../core/item.ts'
+import { listedState } from '../../core/item.ts'
 import { whyNotDiscarded, whyNotRedriven } from '../../core/letter.ts'
 import type { Queue } from '../../core/queue.ts'
 import type { LetterCount, LetterFilter, ListedLetter } from '../../storage/contract/letters.ts'
@@ -170,10 +170,6 @@ class ExaminedLetters {
       groupIds: this.#groupIds,
     }
   }
-}
-
-function listedState(item: Item): string {
-  return item.state === 'waiting' && item.availableAt !== null ? 'scheduled' : item.state
 }
 
 function sumCounts(

@@ -2,10 +2,16 @@
  * Items: produce, lease, settle (complete, retry, extend), and everything that happens to an item when time
  * passes. A dead letter is an item too; the commands that only letters have are in letters.ts.
  */
+import type { SettleRefusal } from '../../core/decide-settle.ts'
 import type { Instant } from '../../core/instant.ts'
-import type { Failure, Header, Item, Leased, Origin, Outcome, State } from '../../core/item.ts'
-import type { RetryRequest, TransitionCause } from '../../core/transitions.ts'
+import type { Failure, Header, Item, Leased, ListedState, Origin } from '../../core/item.ts'
+import type { ItemChange } from '../../core/plan-transition.ts'
+import type { RetryRequest } from '../../core/transitions.ts'
 import type { AuditContext } from './audit.ts'
+
+export type { SettleRefusal } from '../../core/decide-settle.ts'
+export type { ListedState } from '../../core/item.ts'
+export type { ItemChange } from '../../core/plan-transition.ts'
 
 export type ItemCommand =
   | Produce
@@ -151,34 +157,12 @@ export type SettleResult =
   | Readonly<{ isSettled: false; refused: readonly SettleRefusal[] }>
 
 /**
- * `missing` includes items that cannot be settled: scheduled, done, dead and discarded items, and letters
- * whose redrive is in progress. An id that is repeated in the command is `missing` the second time.
- */
-export type SettleRefusal = Readonly<{ id: string; why: 'missing' | 'not-leased' }>
-
-/**
  * Applies the passing of time: ends leases, expires items, promotes scheduled items, and removes done items
  * after their retention. An item is due when `dueAt <= now`. At most `countMax` items change, earliest first,
  * then by id. Many servers can run it at once.
  */
 export type Advance = Readonly<{ op: 'advance'; now: Instant; countMax: number }>
 export type AdvanceResult = Readonly<{ changes: readonly ItemChange[]; isMore: boolean }>
-
-/** One change of one item. */
-export type ItemChange = Readonly<{
-  fromId: string
-  fromQueue: string
-  fromPartition: number
-  to: 'waiting' | 'scheduled' | 'leased' | 'done' | 'dead' | 'moved' | 'returned' | 'removed'
-  cause: TransitionCause | 'extend'
-  /** The id after the change; null if the item was removed. `queue` and `partition` are where it is now. */
-  id: string | null
-  queue: string
-  partition: number
-  failure: Failure | null
-  /** If the item was a redrive whose letter waits for it: the outcome of that redrive. */
-  outcome?: Outcome
-}>
 
 /**
  * Stores items as given, with a new id and creation time. An item whose source id is already in the queue is
@@ -249,8 +233,6 @@ export type Clear = Readonly<{
   trace?: AuditContext
 }>
 
-/** `scheduled` is waiting with an `availableAt`; `waiting` here is waiting without. */
-export type ListedState = State | 'scheduled'
 /**
  * An order by a time that can be null (`diedAt`, `availableAt`) lists only the items that have one. Items
  * that are equal in the order are sorted by id in the same direction.

@@ -5,7 +5,7 @@
  */
 import { classOf } from '../../core/cause.ts'
 import type { Instant } from '../../core/instant.ts'
-import type { Header, Item } from '../../core/item.ts'
+import { type Header, type Item, listedState } from '../../core/item.ts'
 import { isSameNumber, type JsonNumber } from '../../core/json-number.ts'
 import { textAt } from '../../core/json-text.ts'
 import { arrivedAt } from '../../core/letter.ts'
@@ -44,10 +44,6 @@ function matchesDetail(item: Item, filter: LetterFilter): boolean {
   if (text !== undefined && !hasText(item.failure?.message ?? '', text)) return false
   if (header !== undefined && !item.headers.some((each) => isHeader(each, header))) return false
   return json === undefined || hasJson(item.payload, json)
-}
-
-function listedState(item: Item) {
-  return item.state === 'waiting' && item.availableAt !== null ? 'scheduled' : item.state
 }
 
 function isWithin(value: Instant | null, min: number | undefined, max: number | undefined): boolean {

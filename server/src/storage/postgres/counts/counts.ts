@@ -1,10 +1,9 @@
-import type { Item } from '../../../core/item.ts'
+import { type Item, listedState } from '../../../core/item.ts'
 import { failedAgainAt } from '../../../core/letter.ts'
 import type { Counts, CountsQuery, PartitionCounts } from '../../contract/counts.ts'
 import { countColumns, countNames } from '../../shared/count-columns.ts'
 import type { Connections, Statement } from '../connection/connections.ts'
 import { int4s, int8s, texts } from '../connection/encode-arrays.ts'
-import { listedState } from '../items/rows.ts'
 import { LetterTally } from './letter-counts.ts'
 
 type Count = keyof Counts

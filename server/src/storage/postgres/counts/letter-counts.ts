@@ -4,11 +4,11 @@
  * counts, and written once per transaction in sorted order, so that writers meet in one order.
  */
 import type { Instant } from '../../../core/instant.ts'
-import type { Item } from '../../../core/item.ts'
+import { type Item, listedState } from '../../../core/item.ts'
 import { redrivesCounted } from '../../contract/letters.ts'
 import type { Statement } from '../connection/connections.ts'
 import { int4s, int8s } from '../connection/encode-arrays.ts'
-import { listedState, stateCodes } from '../items/rows.ts'
+import { stateCodes } from '../items/rows.ts'
 import { addToSums } from './letter-count-rollups.ts'
 
 const minuteUs = 60_000_000

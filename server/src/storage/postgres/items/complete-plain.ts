@@ -2,8 +2,9 @@
  * Completing as most queues do it: the items are ordinary and nothing is kept of them, so what becomes
  * of an item does not depend on the item, and the database can do it all in one statement.
  */
-import type { Item } from '../../../core/item.ts'
-import type { Complete, ItemChange, SettleRefusal, SettleResult } from '../../contract/items.ts'
+import { whyNotSettled } from '../../../core/decide-settle.ts'
+import { changeByComplete } from '../../../core/plan-transition.ts'
+import type { Complete, SettleRefusal, SettleResult } from '../../contract/items.ts'
 import type { Connection, Row, Statement } from '../connection/connections.ts'
 import { int4s, places, texts } from '../connection/encode-arrays.ts'
 import { addToCounts } from '../counts/counts.ts'
@@ -11,9 +12,9 @@ import type { QueueCache, QueueRow } from '../queues/queues.ts'
 import type { StoreContext } from '../store-context.ts'
 import type { Transaction } from '../transaction.ts'
 import type { RowLocation } from './leased-row-locations.ts'
-import { stateCodes } from './rows.ts'
+import { stateCodes, stateNames } from './rows.ts'
 
-const { leased, waiting } = stateCodes
+const { leased } = stateCodes
 
 /**
  * First looks, without locks, which commands have an item that is not leased: these are refused. Then
@@ -203,7 +204,7 @@ async function completeTogether(
   for (const row of rows) {
     if (row.command === null) continue
     const command = row.command as number
-    const why = row.state === waiting ? 'not-leased' : 'missing'
+    const why = whyNotSettled(stateNames[row.state as number])
     refusals.set(command, (refusals.get(command) ?? new Map()).set(row.id as string, why))
   }
   const settled = asked.map(({ command }, index): SettleResult => {
@@ -239,19 +240,5 @@ function columnsOf(asked: readonly Asked[]) {
 }
 
 function settledOf(command: Complete): SettleResult {
-  return { isSettled: true, changes: command.ids.map((id) => removedChange(command, id)) }
-}
-
-function removedChange({ queue, partition }: Complete, fromId: Item['id']): ItemChange {
-  return {
-    fromId,
-    fromQueue: queue,
-    fromPartition: partition,
-    to: 'removed',
-    cause: 'complete',
-    id: null,
-    queue,
-    partition,
-    failure: null,
-  }
+  return { isSettled: true, changes: command.ids.map((id) => changeByComplete(command, id)) }
 }

@@ -1,9 +1,14 @@
-import { applyTransition } from '../../../core/apply-transition.ts'
-import { deadLetterOf, deadPartition } from '../../../core/dead-letter.ts'
+import { deadPartition } from '../../../core/dead-letter.ts'
 import type { Instant } from '../../../core/instant.ts'
 import type { Item, Waiting } from '../../../core/item.ts'
-import { killWithoutLetter, type Transition } from '../../../core/transitions.ts'
-import type { ItemChange } from '../../contract/items.ts'
+import {
+  type ItemChange,
+  type PlanContext,
+  planTransition,
+  redriveEndedBy,
+  withLetter,
+} from '../../../core/plan-transition.ts'
+import type { Transition } from '../../../core/transitions.ts'
 import type { Statement } from '../connection/connections.ts'
 import { int4s, texts } from '../connection/encode-arrays.ts'
 import { needsGroup, withGroups } from '../letters/groups.ts'
@@ -53,13 +58,15 @@ const moveItems: Statement = {
 }
 
 export type Rewritten = Readonly<{ before: Item; after: Stored }>
-type Moved = Readonly<{ queueRow: QueueRow; item: Item; target: QueueRow; letter: Waiting; at: number }>
-/** `letter`: of a redrive that ended with this item, as it is now. */
-type Settled = Decision & Readonly<{ letter: Item | undefined }>
+type Planned = Readonly<{ queueRow: QueueRow; item: Item }>
+type Moved = Planned & Readonly<{ target: QueueRow; letter: Waiting; at: number }>
+/** `letter`: the letter whose redrive ended with this item, as it is afterwards. */
+type DecisionWithLetter = Decision & Readonly<{ letter: Item | undefined }>
 
-const resolved = { outcome: 'resolved' } as const
-
-/** Makes of the items what the rules decided, and says what happened, in the same order. */
+/**
+ * Plans the transitions (core/plan-transition.ts), then writes the rows and counts of all plans, with one
+ * statement for each kind of write. Returns the changes in the order of the decisions.
+ */
 export async function executeTransitions(
   transaction: Transaction,
   decided: readonly Decision[],
@@ -67,119 +74,63 @@ export async function executeTransitions(
   const { tally } = transaction
   const decisions = await endRedrivesOf(transaction, decided)
   const targets = await lockDeadPartitions(transaction, decisions)
+  const source = planSource(transaction, targets)
   const rewritten: Rewritten[] = []
-  const removed: Decision[] = []
+  const removed: Planned[] = []
   const moved: Moved[] = []
-
-  const apply = (decision: Settled, at: number): ItemChange => {
-    const { queueRow, item, transition, now, letter } = decision
-    const { queue, partition } = item
-    const from = { fromId: item.id, fromQueue: queue, fromPartition: partition, cause: transition.cause }
-    switch (transition.to) {
-      case 'waiting':
-      case 'done':
-      case 'dead': {
-        const nextId = () => transaction.nextIds(queueRow, partition, now, 1)[0] as string
-        const after = applyTransition(item, transition, queueRow.queue, now, nextId)
-        rewritten.push({ before: item, after: { queueId: queueRow.id, queue: queueRow.queue, item: after } })
-        const to = after.state === 'waiting' && after.availableAt !== null ? 'scheduled' : transition.to
-        return {
-          ...from,
-          to,
-          id: after.id,
-          queue,
-          partition,
-          failure: transition.to === 'done' ? null : transition.failure,
-          ...(transition.to === 'done' && letter !== undefined && resolved),
-        }
-      }
-      case 'remove':
-        removed.push(decision)
-        tally.leave(queueRow.id, item)
-        tally.add(queueRow.id, partition, transition.as)
-        return {
-          ...from,
-          to: 'removed',
-          id: null,
-          queue,
-          partition,
-          failure: transition.failure,
-          ...(letter !== undefined && resolved),
-        }
-      case 'return': {
-        removed.push(decision)
-        tally.leave(queueRow.id, item)
-        tally.add(queueRow.id, partition, 'deadLettered')
-        const there = letter as Item
-        return {
-          ...from,
-          to: 'returned',
-          id: there.id,
-          queue: there.queue,
-          partition: there.partition,
-          failure: transition.failure,
-          outcome: 'failed',
-        }
-      }
-      case 'come-back': {
-        const to = letter?.state === 'dead' ? 'dead' : 'waiting'
-        return { ...from, to, id: item.id, queue, partition, failure: transition.failure, outcome: 'unknown' }
-      }
-      case 'move': {
-        const target = targets.get(transition.deadQueue) as QueueRow
-        const place = { queue: target.queue, partition: deadPartition(partition, target.queue) }
-        const [id = ''] = transaction.nextIds(target, place.partition, now, 1)
-        const chance = transaction.random()
-        const made = deadLetterOf(item, transition.failure, { ...place, id, chance }, now)
-        moved.push({ queueRow, item, target, letter: made, at })
-        return {
-          ...from,
-          to: 'moved',
-          id,
-          queue: made.queue,
-          partition: made.partition,
-          failure: transition.failure,
-        }
-      }
+  const changes = decisions.map((decision, at): ItemChange => {
+    const { queueRow, item, transition, letter, now } = decision
+    const { id: queueId, queue } = queueRow
+    const plan = planTransition(item, transition, { queue, letter, now, ...source })
+    if (plan.write === 'rewrite')
+      rewritten.push({ before: item, after: { queueId, queue, item: plan.after } })
+    else if (plan.write !== 'none') tally.leave(queueId, item)
+    if (plan.total !== null) tally.add(queueId, item.partition, plan.total)
+    if (plan.write === 'remove') removed.push(decision)
+    if (plan.write === 'move') {
+      const target = targets.get(plan.letter.queue) as QueueRow
+      moved.push({ queueRow, item, target, letter: plan.letter, at })
     }
-  }
-  const changes = decisions.map(apply)
-
+    return plan.change
+  })
   await writeRewritten(transaction, rewritten)
   if (removed.length > 0) await transaction.connection.query(deleteItems, placesOf(removed))
   await writeMoved(transaction, moved, changes)
   return changes
 }
 
-/** What these items' letters are told. An item whose letter is gone, or has another redrive, dies like any other. */
-async function endRedrivesOf(transaction: Transaction, decided: readonly Decision[]): Promise<Settled[]> {
-  const letterIds = decided.flatMap(({ item, transition }) => {
-    if (transition.to === 'come-back') return [item.rootId]
-    if (transition.to === 'return') return [transition.letterId]
-    return transition.cause === 'complete' && item.letterId !== null ? [item.letterId] : []
-  })
+function planSource(
+  transaction: Transaction,
+  targets: ReadonlyMap<string, QueueRow>,
+): Pick<PlanContext, 'getDeadQueue' | 'nextId' | 'random'> {
+  const { random } = transaction
+  return {
+    getDeadQueue: (name) => (targets.get(name) as QueueRow).queue,
+    nextId: (name, partition, now) => {
+      const queueRow = targets.get(name) ?? transaction.peek(name)
+      return transaction.nextIds(queueRow as QueueRow, partition, now, 1)[0] as string
+    },
+    random,
+  }
+}
+
+/** Ends the redrives that end with these transitions. */
+async function endRedrivesOf(
+  transaction: Transaction,
+  decided: readonly Decision[],
+): Promise<DecisionWithLetter[]> {
+  const ended = decided.map(({ item, transition }) => redriveEndedBy(item, transition))
+  const letterIds = ended.flatMap((each) => (each === undefined ? [] : [each.letterId]))
   if (letterIds.length === 0) return decided.map((decision) => ({ ...decision, letter: undefined }))
   const endings = await Endings.of(transaction, letterIds)
-  const settled = decided.map((decision): Settled => {
+  const decisions = decided.map((decision, index): DecisionWithLetter => {
     const { item, transition, queueRow, now } = decision
-    const number = item.redrives
-    if (transition.to === 'come-back') {
-      const { failure } = transition
-      const ending = { letterId: item.rootId, number: null, outcome: 'unknown', failure, now } as const
-      return { ...decision, letter: endings.end(ending) }
-    }
-    if (transition.to === 'return') {
-      const { failure, earlier, letterId, cause } = transition
-      const letter = endings.end({ letterId, number, outcome: 'failed', failure, earlier, now })
-      if (letter !== undefined) return { ...decision, letter }
-      return { ...decision, letter, transition: killWithoutLetter(item, failure, queueRow.queue, cause) }
-    }
-    if (transition.cause !== 'complete' || item.letterId === null) return { ...decision, letter: undefined }
-    const resolved = { letterId: item.letterId, number, outcome: 'resolved', failure: null, now } as const
-    return { ...decision, letter: endings.end(resolved) }
+    const end = ended[index]
+    const letter = end && endings.end({ ...end, now })
+    return { ...decision, letter, transition: withLetter(item, transition, queueRow.queue, letter) }
   })
   await endings.write()
-  return settled
+  return decisions
 }
 
 /** After the items, and always those of queues that have no dead queue themselves: no circle can close. */
@@ -246,9 +197,7 @@ async function writeMoved(
     ...encode(decisiveColumns, letters),
   ])
   const entered = new Set(rows.map((row) => row.id as string))
-  for (const [index, { queueRow, item, target, letter }] of moved.entries()) {
-    transaction.tally.leave(queueRow.id, item)
-    transaction.tally.add(queueRow.id, item.partition, 'deadLettered')
+  for (const [index, { target, letter }] of moved.entries()) {
     if (!entered.has(letter.id)) continue
     transaction.tally.accept(target.id, (letters[index] as Stored).item)
     transaction.markLetterStore(target)

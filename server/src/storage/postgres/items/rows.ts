@@ -1,8 +1,15 @@
 import { Buffer } from 'node:buffer'
-import type { Failure, Header, Item, LetterFacts, Origin, Waiting } from '../../../core/item.ts'
+import {
+  type Failure,
+  type Header,
+  type Item,
+  type LetterFacts,
+  listedState,
+  type Origin,
+  type Waiting,
+} from '../../../core/item.ts'
 import type { Queue } from '../../../core/queue.ts'
 import { dueAt } from '../../../core/transitions.ts'
-import type { ListedState } from '../../contract/items.ts'
 import { headBytes, type ListedLetter } from '../../contract/letters.ts'
 import { leaseDeadlineOf, waitingOf } from '../../shared/lease-deadline.ts'
 import type { Row } from '../connection/connections.ts'
@@ -146,10 +153,6 @@ export function parametersOf(names: readonly ColumnName[], first: number): strin
 /** Whether the row belongs with what came from elsewhere. Fixed for its life: rows do not change sides. */
 export function isLetterRow(item: Pick<Item, 'sourceId' | 'origin'>): boolean {
   return item.sourceId !== null || item.origin !== null
-}
-
-export function listedState(item: Item): ListedState {
-  return item.state === 'waiting' && item.availableAt !== null ? 'scheduled' : item.state
 }
 
 const noBytes = new Uint8Array()

@@ -1,20 +1,13 @@
+import { decideSettle, type SettleDecision } from '../../../core/decide-settle.ts'
 import type { Item, Leased } from '../../../core/item.ts'
-import { isRedriving } from '../../../core/letter.ts'
+import { changeByExtend, type ItemChange } from '../../../core/plan-transition.ts'
 import {
   complete as completed,
   retryItem,
   type Transition,
   unlease as unleasedItem,
 } from '../../../core/transitions.ts'
-import type {
-  Complete,
-  Extend,
-  ItemChange,
-  Retry,
-  SettleRefusal,
-  SettleResult,
-  Unlease,
-} from '../../contract/items.ts'
+import type { Complete, Extend, Retry, SettleResult, Unlease } from '../../contract/items.ts'
 import type { Row, Statement } from '../connection/connections.ts'
 import { int4s, int8s, texts } from '../connection/encode-arrays.ts'
 import type { QueueRow } from '../queues/queues.ts'
@@ -74,7 +67,7 @@ export async function extend(transaction: Transaction, commands: readonly Extend
   const held = await hold(transaction, commands, (command) => command.ids)
   const extended: { queueId: number; item: Leased; command: Extend }[] = []
   const results = commands.map((command): SettleResult => {
-    const taken = held.take(command, command.ids)
+    const taken = held.decide(command, command.ids)
     if (taken.refused.length > 0) return { isSettled: false, refused: taken.refused }
     const changes = taken.items.map((item): ItemChange => {
       const after: Leased = { ...item, lease: { ...item.lease, deadline: command.deadline } }
@@ -83,9 +76,7 @@ export async function extend(transaction: Transaction, commands: readonly Extend
       transaction.tally.enter(queueId, after)
       held.put(taken.queueRow, after)
       extended.push({ queueId, item: after, command })
-      const { id, queue, partition, failure } = item
-      const from = { fromId: id, fromQueue: queue, fromPartition: partition }
-      return { ...from, id, queue, partition, to: 'leased', cause: 'extend', failure }
+      return changeByExtend(item)
     })
     return { isSettled: true, changes }
   })
@@ -111,7 +102,7 @@ export async function unlease(
   const held = await hold(transaction, commands, (command) => command.ids)
   const rewritten: Rewritten[] = []
   const results = commands.map((command) => {
-    const { queueRow, items } = held.take(command, command.ids)
+    const { queueRow, items } = held.decide(command, command.ids)
     for (const item of items) {
       const after = unleasedItem(item, command.now)
       rewritten.push({ before: item, after: { queueId: queueRow.id, queue: queueRow.queue, item: after } })
@@ -132,7 +123,7 @@ async function settle<C extends Complete | Retry>(
   const held = await hold(transaction, commands, idsOf)
   const decisions: Decision[] = []
   const outcomes = commands.map((command) => {
-    const taken = held.take(command, idsOf(command))
+    const taken = held.decide(command, idsOf(command))
     if (taken.refused.length > 0) return taken.refused
     return taken.items.map((item, index) => {
       const { queueRow } = taken
@@ -196,25 +187,10 @@ class Held {
     }
   }
 
-  /** Looks at every item of a command, and touches none. */
-  take(
-    place: Place,
-    ids: readonly string[],
-  ): { queueRow: QueueRow; items: readonly Leased[]; refused: readonly SettleRefusal[] } {
+  decide(place: Place, ids: readonly string[]): SettleDecision & Readonly<{ queueRow: QueueRow }> {
     const queueRow = this.#queues.get(place.queue) as QueueRow
-    const items: Leased[] = []
-    const refused: SettleRefusal[] = []
-    const seen = new Set<string>()
-    for (const id of ids) {
-      const item = seen.has(id) ? undefined : this.#items.get(`${queueRow.id}/${place.partition}/${id}`)
-      seen.add(id)
-      if (item?.state === 'leased' && !isRedriving(item)) items.push(item)
-      else {
-        const isAvailable = item?.state === 'waiting' && item.availableAt === null
-        refused.push({ id, why: isAvailable ? 'not-leased' : 'missing' })
-      }
-    }
-    return { queueRow, items, refused }
+    const find = (id: string) => this.#items.get(`${queueRow.id}/${place.partition}/${id}`)
+    return { queueRow, ...decideSettle(ids, find) }
   }
 
   put(queueRow: QueueRow, item: Item): void {

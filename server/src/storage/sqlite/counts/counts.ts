@@ -1,11 +1,10 @@
 import { instantMax } from '../../../core/instant.ts'
-import type { Item } from '../../../core/item.ts'
+import { type Item, listedState } from '../../../core/item.ts'
 import { partitionsMax } from '../../../core/queue.ts'
 import type { Counts, PartitionCounts } from '../../contract/counts.ts'
 import type { Difference } from '../../contract/difference.ts'
 import { countColumns, countNames, gauges } from '../../shared/count-columns.ts'
 import type { Database, Row } from '../connection/database.ts'
-import { listedStateOf } from '../items/rows.ts'
 import { LetterTally, repairLetters, verifyLetters } from './letter-counts.ts'
 import { compareCampaignLetters, repairCampaign } from './verify-campaigns.ts'
 
@@ -119,7 +118,7 @@ export class Tally {
 
   #weigh(queueId: number, item: Item, by: 1 | -1): void {
     const delta = this.#at(queueId, item.partition)
-    const gauge = listedStateOf(item)
+    const gauge = listedState(item)
     delta.counts.set(gauge, (delta.counts.get(gauge) ?? 0) + by)
     if (gauge === 'waiting' || gauge === 'leased') delta.createdMs += by * sumMs(item.createdAt)
     if (item.state === 'leased') weighLease(delta, item.lease.deadline, by)

@@ -4,7 +4,7 @@
  */
 import { anyClass } from '../../../core/cause.ts'
 import { type Instant, usPerSecond } from '../../../core/instant.ts'
-import type { Item } from '../../../core/item.ts'
+import { type Item, listedState } from '../../../core/item.ts'
 import type { QueueDifference } from '../../contract/difference.ts'
 import type { ListedState } from '../../contract/items.ts'
 import {
@@ -15,7 +15,7 @@ import {
   redrivesCounted,
 } from '../../contract/letters.ts'
 import type { Bound, Database, Row } from '../connection/database.ts'
-import { listedCodes, listedOfCode, listedStateOf } from '../items/rows.ts'
+import { listedCodes, listedOfCode } from '../items/rows.ts'
 
 const usPerMinute = 60 * usPerSecond
 export const usPerHour = 60 * usPerMinute
@@ -38,7 +38,7 @@ export class LetterTally {
   readonly #campaigns = new Map<string, CampaignCell>()
 
   weigh(queueId: number, groupId: number, item: Item, by: 1 | -1): void {
-    this.change(queueId, groupId, listedStateOf(item), item.redrives, item.diedAt ?? 0, by)
+    this.change(queueId, groupId, listedState(item), item.redrives, item.diedAt ?? 0, by)
   }
 
   /** The same for a letter of which only this is known. */

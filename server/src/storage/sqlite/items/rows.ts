@@ -1,8 +1,15 @@
 import { Buffer } from 'node:buffer'
-import type { Failure, Header, Item, LetterFacts, Origin } from '../../../core/item.ts'
+import {
+  type Failure,
+  type Header,
+  type Item,
+  type LetterFacts,
+  type ListedState,
+  listedState,
+  type Origin,
+} from '../../../core/item.ts'
 import { isRedriving, noDeadline } from '../../../core/letter.ts'
 import { dueAt } from '../../../core/transitions.ts'
-import type { ListedState } from '../../contract/items.ts'
 import { headBytes, type ListedLetter, redrivesCounted } from '../../contract/letters.ts'
 import { leaseDeadlineOf, waitingOf } from '../../shared/lease-deadline.ts'
 import type { Bound, Values } from '../connection/database.ts'
@@ -12,10 +19,6 @@ import type { QueueRow } from '../queues/queues.ts'
 export const stateCodes = { waiting: 0, leased: 1, done: 2, dead: 3, discarded: 4 } as const
 /** Of letters, which are listed and counted with scheduled apart from waiting. */
 export const listedCodes = { ...stateCodes, scheduled: 5 } as const satisfies Record<ListedState, number>
-
-export function listedStateOf(item: Item): ListedState {
-  return item.state === 'waiting' && item.availableAt !== null ? 'scheduled' : item.state
-}
 
 const listedNames = Object.keys(listedCodes) as readonly ListedState[]
 const listedByCode = new Map(listedNames.map((name) => [listedCodes[name] as number, name]))
@@ -98,7 +101,7 @@ export function itemValues(queue: QueueRow, item: Item, keyRun: number | null = 
     item.letterId,
     item.redrives,
     item.groupId,
-    item.groupId === null ? null : listedCodes[listedStateOf(item)],
+    item.groupId === null ? null : listedCodes[listedState(item)],
     item.groupId === null ? null : Math.min(item.redrives, redrivesCounted),
     item.letter?.nextRedriveAt ?? null,
     item.history.length === 0 ? null : JSON.stringify(item.history),

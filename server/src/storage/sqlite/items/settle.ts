@@ -1,16 +1,9 @@
-import type { Leased } from '../../../core/item.ts'
-import { isRedriving } from '../../../core/letter.ts'
+import { decideSettle } from '../../../core/decide-settle.ts'
+import type { Item, Leased } from '../../../core/item.ts'
+import { changeByComplete, changeByExtend, type ItemChange } from '../../../core/plan-transition.ts'
 import { complete as completed, retryItem, unlease as unleasedItem } from '../../../core/transitions.ts'
-import type {
-  Complete,
-  Extend,
-  ItemChange,
-  Retry,
-  SettleRefusal,
-  SettleResult,
-  Unlease,
-} from '../../contract/items.ts'
-import type { Values } from '../connection/database.ts'
+import type { Complete, Extend, Retry, SettleResult, Unlease } from '../../contract/items.ts'
+import type { Database, Values } from '../connection/database.ts'
 import type { QueueRow } from '../queues/queues.ts'
 import type { Transaction } from '../transaction.ts'
 import { executeTransition } from './execute-transitions.ts'
@@ -33,19 +26,13 @@ export function complete(transaction: Transaction, command: Complete): SettleRes
       executeTransition(transaction, held, item, completed(item, held.queue), command.now),
     )
   }
-  const place = { queue: command.queue, partition: command.partition }
   const changes = rows.map((row, index): ItemChange => {
     const [rowid, , createdAt, deadline] = row as Values
     database.run(deleteSql, rowid as number)
-    tally.removeLeased(queueRow.id, place.partition, createdAt as number, deadline as number)
-    const from = {
-      fromId: command.ids[index] as string,
-      fromQueue: place.queue,
-      fromPartition: place.partition,
-    }
-    return { ...place, ...from, to: 'removed', cause: 'complete', id: null, failure: null }
+    tally.removeLeased(queueRow.id, command.partition, createdAt as number, deadline as number)
+    return changeByComplete(command, command.ids[index] as string)
   })
-  tally.add(queueRow.id, place.partition, 'completed', changes.length)
+  tally.add(queueRow.id, command.partition, 'completed', changes.length)
   return { isSettled: true, changes }
 }
 
@@ -72,34 +59,25 @@ export function extend(transaction: Transaction, command: Extend): SettleResult 
     transaction.database.run(extendSql, deadline, deadline, now, queueRow.id, partition, item.id)
     transaction.tally.leave(queueRow.id, item)
     transaction.tally.enter(queueRow.id, { ...item, lease: { ...item.lease, deadline } })
-    const place = { queue: item.queue, partition, id: item.id }
-    return {
-      ...place,
-      fromId: item.id,
-      fromQueue: item.queue,
-      fromPartition: partition,
-      to: 'leased',
-      cause: 'extend',
-      failure: item.failure,
-    }
+    return changeByExtend(item)
   })
 }
 
 export function unlease(transaction: Transaction, command: Unlease): { unleased: number } {
   const { database, queueCache } = transaction
   const queueRow = queueCache.at(command.queue, command.partition)
-  let unleased = 0
-  for (const id of command.ids) {
-    const row = database.array(findSql, queueRow.id, command.partition, id)
-    const item = row && itemOf(row, command.queue)
-    if (item?.state !== 'leased' || isRedriving(item)) continue
-    rewrite(transaction, queueRow, item, unleasedItem(item, command.now))
-    unleased++
-  }
-  return { unleased }
+  const find = (id: string) => findItem(database, queueRow, command.partition, id)
+  const { items } = decideSettle(command.ids, find)
+  for (const item of items) rewrite(transaction, queueRow, item, unleasedItem(item, command.now))
+  return { unleased: items.length }
 }
 
 const findSql = `select ${itemColumnList} from items where queue_id = ? and partition = ? and id = ?`
+
+function findItem(database: Database, queueRow: QueueRow, partition: number, id: string): Item | undefined {
+  const row = database.array(findSql, queueRow.id, partition, id)
+  return row && itemOf(row, queueRow.queue.name)
+}
 
 /** All or nothing: looks at every item first, and touches none when one is refused. */
 function settle(
@@ -109,20 +87,7 @@ function settle(
   act: (queueRow: QueueRow, item: Leased, index: number) => ItemChange,
 ): SettleResult {
   const queueRow = queueCache.at(command.queue, command.partition)
-  const refused: SettleRefusal[] = []
-  const held: Leased[] = []
-  const seen = new Set<string>()
-  for (const id of ids) {
-    const row = seen.has(id) ? undefined : database.array(findSql, queueRow.id, command.partition, id)
-    const item = row && itemOf(row, command.queue)
-    seen.add(id)
-    if (item?.state === 'leased' && !isRedriving(item)) held.push(item)
-    else
-      refused.push({
-        id,
-        why: item?.state === 'waiting' && item.availableAt === null ? 'not-leased' : 'missing',
-      })
-  }
+  const { items, refused } = decideSettle(ids, (id) => findItem(database, queueRow, command.partition, id))
   if (refused.length > 0) return { isSettled: false, refused }
-  return { isSettled: true, changes: held.map((item, index) => act(queueRow, item, index)) }
+  return { isSettled: true, changes: items.map((item, index) => act(queueRow, item, index)) }
 }

@@ -2,7 +2,6 @@
  * How the redrive of a letter ends: its item completed, died again, or is gone; or nobody said anything in
  * time. In the transaction of what ended it, with the campaign that sent it.
  */
-import type { Instant } from '../../../core/instant.ts'
 import type { Item, Leased } from '../../../core/item.ts'
 import { endRedrive, isRedriving, type RedriveEnd } from '../../../core/letter.ts'
 import { outcomeUnknown } from '../../../core/transitions.ts'
@@ -75,18 +74,6 @@ export function endLetter(
   rewrite(transaction, queueRow, letter, after)
   if (campaign) endCampaignLetter(transaction, campaign, end.outcome, end.at)
   return after
-}
-
-/** The item was processed: says so if a letter waited for that. */
-export function resolveLetter(
-  transaction: Transaction,
-  item: Redrive,
-  now: Instant,
-): Readonly<{ outcome?: 'resolved' }> {
-  const found = letterOf(transaction, item)
-  if (found === undefined) return {}
-  endLetter(transaction, found.queueRow, found.letter, { outcome: 'resolved', failure: null, at: now })
-  return { outcome: 'resolved' }
 }
 
 /** The item is gone, and nobody can tell whether it was processed. */

@@ -80,6 +80,10 @@ export class QueueCache {
     return ids
   }
 
+  nextId(queueRow: QueueRow, partition: number, now: Instant, tally: Tally): string {
+    return this.nextIds(queueRow, partition, now, 1, tally)[0] as string
+  }
+
   /** In [0, 1): chance comes in from outside. */
   chance(): number {
     return this.#random()

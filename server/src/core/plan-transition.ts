@@ -1,0 +1,229 @@
+/**
+ * Turns a transition into a plan: which rows are written, which total grows, and which change is reported. Both
+ * stores execute the same plan, SQLite row by row and PostgreSQL in batches, so neither has rules of its own.
+ *
+ * A store works in three steps:
+ * 1. `redriveEndedBy`: the redrive of a letter that ends with the transition. The store ends it.
+ * 2. `withLetter`: what happens if no letter waits for that redrive any more.
+ * 3. `planTransition`: the plan for the item itself.
+ */
+import { applyTransition } from './apply-transition.ts'
+import { createDeadLetter, deadPartition } from './dead-letter.ts'
+import type { Instant } from './instant.ts'
+import type { Failure, Item, Outcome, Waiting } from './item.ts'
+import type { Queue } from './queue.ts'
+import { killWithoutLetter, type Transition, type TransitionCause } from './transitions.ts'
+
+/** One change of one item, as the store reports it. */
+export type ItemChange = Readonly<{
+  fromId: string
+  fromQueue: string
+  fromPartition: number
+  to: 'waiting' | 'scheduled' | 'leased' | 'done' | 'dead' | 'moved' | 'returned' | 'removed'
+  cause: TransitionCause | 'extend'
+  /** The id after the change; null if the item was removed. `queue` and `partition` are where it is now. */
+  id: string | null
+  queue: string
+  partition: number
+  failure: Failure | null
+  /** If the item was a redrive whose letter waits for it: the outcome of that redrive. */
+  outcome?: Outcome
+}>
+
+/** A redrive that ends together with a transition of an item. */
+export type EndedRedrive = Readonly<{
+  letterId: string
+  /** The ordinal of the redrive; null: the redrive that is in progress. */
+  number: number | null
+  outcome: Outcome
+  failure: Failure | null
+  /** Failures of the redriven item before `failure`, newest first. */
+  earlier: readonly Failure[]
+}>
+
+const noFailures: readonly Failure[] = []
+
+/** Undefined if the item is not a redrive, or the transition does not end it. */
+export function redriveEndedBy(
+  item: Pick<Item, 'rootId' | 'letterId' | 'redrives'>,
+  transition: Transition,
+): EndedRedrive | undefined {
+  if (transition.to === 'come-back') {
+    const { failure } = transition
+    return { letterId: item.rootId, number: null, outcome: 'unknown', failure, earlier: noFailures }
+  }
+  if (transition.to === 'return') {
+    const { letterId, failure, earlier } = transition
+    return { letterId, number: item.redrives, outcome: 'failed', failure, earlier }
+  }
+  if (transition.cause !== 'complete' || item.letterId === null) return undefined
+  const { letterId, redrives: number } = item
+  return { letterId, number, outcome: 'resolved', failure: null, earlier: noFailures }
+}
+
+/**
+ * A redrive that died returns to its letter. If the letter is gone, or waits for another redrive, the item dies
+ * like any other item of its queue. `letter`: the letter whose redrive ended, undefined if there is none.
+ */
+export function withLetter(
+  item: Item,
+  transition: Transition,
+  queue: Queue,
+  letter: Item | undefined,
+): Transition {
+  if (transition.to !== 'return' || letter !== undefined) return transition
+  return killWithoutLetter(item, transition.failure, queue, transition.cause)
+}
+
+/** What a plan needs to know besides the item. The functions are called only if the plan needs their result. */
+export type PlanContext = Readonly<{
+  /** The queue of the item. */
+  queue: Queue
+  /** The letter whose redrive ended with this transition, as it is afterwards; undefined if there is none. */
+  letter: Item | undefined
+  now: Instant
+  getDeadQueue: (name: string) => Queue
+  nextId: (queue: string, partition: number, now: Instant) => string
+  /** In [0, 1): the jitter of the first automatic redrive of a new letter. */
+  random: () => number
+}>
+
+/** The total of the item's partition that a plan adds 1 to. */
+export type TransitionTotal = 'completed' | 'deadLettered' | 'dropped' | 'forgotten'
+
+/**
+ * `rewrite`: the item stays in its queue as `after`, perhaps with another id. `remove`: its row is deleted.
+ * `move`: its row is deleted and `letter` is inserted into `letter.queue`, unless that queue has a letter with
+ * its source id. `none`: ending the redrive has written the row already.
+ */
+export type TransitionPlan = Readonly<
+  { total: TransitionTotal | null; change: ItemChange } & (
+    | { write: 'rewrite'; after: Item }
+    | { write: 'remove' }
+    | { write: 'move'; letter: Waiting }
+    | { write: 'none' }
+  )
+>
+
+export function planTransition(item: Item, transition: Transition, context: PlanContext): TransitionPlan {
+  switch (transition.to) {
+    case 'waiting':
+    case 'done':
+    case 'dead': {
+      const { queue, now, letter } = context
+      const nextId = () => context.nextId(item.queue, item.partition, now)
+      const after = applyTransition(item, transition, queue, now, nextId)
+      const failure = transition.to === 'done' ? null : transition.failure
+      const isScheduled = after.state === 'waiting' && after.availableAt !== null
+      const to = isScheduled ? 'scheduled' : transition.to
+      const change = changeInQueue(item, transition, to, after.id, failure)
+      return { write: 'rewrite', after, total: null, change: withOutcome(change, letter, 'resolved') }
+    }
+    case 'remove': {
+      const change = changeInQueue(item, transition, 'removed', null, transition.failure)
+      return {
+        write: 'remove',
+        total: transition.as,
+        change: withOutcome(change, context.letter, 'resolved'),
+      }
+    }
+    case 'return': {
+      const { letter } = context
+      if (letter === undefined) throw new Error(`no letter waits for item ${item.id}, which returns to it`)
+      const change = changeTo(letter, item, transition, 'returned', transition.failure)
+      return { write: 'remove', total: 'deadLettered', change: { ...change, outcome: 'failed' } }
+    }
+    case 'come-back': {
+      const to = context.letter?.state === 'dead' ? 'dead' : 'waiting'
+      const change = changeInQueue(item, transition, to, item.id, transition.failure)
+      return { write: 'none', total: null, change: { ...change, outcome: 'unknown' } }
+    }
+    case 'move': {
+      const queue = context.getDeadQueue(transition.deadQueue)
+      const partition = deadPartition(item.partition, queue)
+      const id = context.nextId(queue.name, partition, context.now)
+      const destination = { queue, partition, id, chance: context.random() }
+      const letter = createDeadLetter(item, transition.failure, destination, context.now)
+      const change = changeTo(letter, item, transition, 'moved', transition.failure)
+      return { write: 'move', letter, total: 'deadLettered', change }
+    }
+  }
+}
+
+/** The change of an ordinary item that is completed and not kept: the case that stores handle without a plan. */
+export function changeByComplete(
+  { queue, partition }: Readonly<{ queue: string; partition: number }>,
+  id: string,
+): ItemChange {
+  return {
+    fromId: id,
+    fromQueue: queue,
+    fromPartition: partition,
+    to: 'removed',
+    cause: 'complete',
+    id: null,
+    queue,
+    partition,
+    failure: null,
+  }
+}
+
+export function changeByExtend(item: Item): ItemChange {
+  const { id, queue, partition, failure } = item
+  return {
+    fromId: id,
+    fromQueue: queue,
+    fromPartition: partition,
+    to: 'leased',
+    cause: 'extend',
+    id,
+    queue,
+    partition,
+    failure,
+  }
+}
+
+function changeInQueue(
+  item: Item,
+  { cause }: Transition,
+  to: ItemChange['to'],
+  id: string | null,
+  failure: Failure | null,
+): ItemChange {
+  const { queue, partition } = item
+  return {
+    fromId: item.id,
+    fromQueue: queue,
+    fromPartition: partition,
+    to,
+    cause,
+    id,
+    queue,
+    partition,
+    failure,
+  }
+}
+
+function changeTo(
+  { id, queue, partition }: Item,
+  from: Item,
+  { cause }: Transition,
+  to: ItemChange['to'],
+  failure: Failure | null,
+): ItemChange {
+  return {
+    fromId: from.id,
+    fromQueue: from.queue,
+    fromPartition: from.partition,
+    to,
+    cause,
+    id,
+    queue,
+    partition,
+    failure,
+  }
+}
+
+function withOutcome(change: ItemChange, letter: Item | undefined, outcome: Outcome): ItemChange {
+  return letter === undefined ? change : { ...change, outcome }
+}
