@@ -2,7 +2,7 @@
 import { rmSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import type { StoreTarget } from '../server/src/storage/open-storage.ts'
-import { stopAll } from '../tools/services/index.ts'
+import { stopServices } from '../tools/services/index.ts'
 import { createDatabaseOn } from '../tools/services/postgres/database.ts'
 import { supervise } from '../tools/services/process/supervise.ts'
 import type { StoreKind } from './arguments.ts'
@@ -36,7 +36,7 @@ export async function openPlaces(
   // Watched over like a service, so that gigabytes do not stay behind after Ctrl-C.
   const files = await supervise('bench')
   const end = async () => {
-    await stopAll()
+    await stopServices()
     await files.end()
   }
   let serverUrl = ''

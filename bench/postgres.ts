@@ -6,8 +6,8 @@
 import { readdirSync, statSync } from 'node:fs'
 import { totalmem } from 'node:os'
 import { join } from 'node:path'
-import { type Found, type PrivatePostgres, privatePostgres } from '../tools/services/index.ts'
-import { postgresVersion } from '../tools/services/postgres/server.ts'
+import { type Found, type PrivatePostgres, startPrivatePostgres } from '../tools/services/index.ts'
+import { readPostgresVersion } from '../tools/services/postgres/server.ts'
 import { runSql } from './run-sql.ts'
 
 const programsVariable = 'REDRIVE_BENCH_POSTGRES'
@@ -26,11 +26,11 @@ export async function benchPostgres({ isSeasoned = false } = {}): Promise<Found<
   const sharedBuffers = `${buffersMb}MB`
   const logGb = isSeasoned ? 8 : 2
   const settings = { shared_buffers: sharedBuffers, min_wal_size: `${logGb}GB`, max_wal_size: '8GB' }
-  const server = await privatePostgres({ settings, ...(programs !== undefined && { programs }) })
+  const server = await startPrivatePostgres({ settings, ...(programs !== undefined && { programs }) })
   if (!server.isFound) return server
   if (isSeasoned) await fillBuffers(server.url, buffersMb)
   await fillLog(server.url, logGb)
-  const version = await postgresVersion(server.url)
+  const version = await readPostgresVersion(server.url)
   const origin = programs === undefined ? 'of the npm package, compiled for size' : `installed in ${programs}`
   const about = `PostgreSQL ${version}, ${origin}; shared_buffers ${sharedBuffers}, max_wal_size 8GB, ${isSeasoned ? 'memory and log files used before, ' : ''}fsync and synchronous_commit on.`
   return { ...server, about }

@@ -11,7 +11,7 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { Client } from 'pg'
-import { redis, stopAll } from '../tools/services/index.ts'
+import { getRedis, stopServices } from '../tools/services/index.ts'
 import { createDatabaseOn, type Database } from '../tools/services/postgres/database.ts'
 import type { BenchOptions } from './arguments.ts'
 import { CannotRun } from './cannot-run.ts'
@@ -52,7 +52,7 @@ export async function benchQueue({ rounds, isQuick, say }: BenchOptions): Promis
   for (const name of ['pg-boss', 'graphile-worker', 'bullmq', 'ioredis']) await loadPeer(name)
   const server = await benchPostgres()
   if (!server.isFound) throw new CannotRun(`the queue benchmark needs PostgreSQL: ${server.reason}`)
-  const cache = await redis()
+  const cache = await getRedis()
   const undo = cache.isFound ? await makeRedisDurable(cache.url) : undefined
   if (!cache.isFound) say(`BullMQ is left out: ${cache.reason}`)
 
@@ -105,7 +105,7 @@ export async function benchQueue({ rounds, isQuick, say }: BenchOptions): Promis
     }
   } finally {
     await undo?.()
-    await stopAll()
+    await stopServices()
     rmSync(folder, { recursive: true, force: true })
   }
 }

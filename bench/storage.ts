@@ -7,7 +7,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { Storage } from '../server/src/storage/contract/storage.ts'
 import { openStorage, type StoreTarget } from '../server/src/storage/open-storage.ts'
-import { stopAll } from '../tools/services/index.ts'
+import { stopServices } from '../tools/services/index.ts'
 import type { BenchOptions } from './arguments.ts'
 import { benchPostgres } from './postgres.ts'
 import { type BenchResult, bestOf, type Measured, measure } from './report.ts'
@@ -41,7 +41,7 @@ export async function benchStorage({ rounds, isQuick, say }: BenchOptions): Prom
     }
     return { measured: bestOf(measured), ...(server.isFound && { notes: [server.about] }) }
   } finally {
-    await stopAll()
+    await stopServices()
     rmSync(folder, { recursive: true, force: true })
   }
 }

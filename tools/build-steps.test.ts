@@ -23,25 +23,25 @@ function setTime(path: string, second: number): void {
   utimesSync(join(root, path), second, second)
 }
 
-/** Everything from second 10, built in second 20. */
+/** All inputs date from second 10, the build from second 20. */
 function buildOnce(): void {
   for (const path of ['config.json', 'src/a.ts', 'src/deep/b.ts']) write(path, 10)
   for (const path of ['src', 'src/deep']) setTime(path, 10)
   write('dist/main.js', 20)
 }
 
-describe('a build', () => {
-  it('is missing at first', () => {
+describe('isStale', () => {
+  it('a step that was never built is stale', () => {
     expect(isStale(step, root)).toBe(true)
   })
 
-  it('is good while nothing it is made from has changed', () => {
+  it('a build is current while its inputs are unchanged', () => {
     buildOnce()
     expect(isStale(step, root)).toBe(false)
   })
 
   it.each(['config.json', 'src/a.ts', 'src/deep/b.ts', 'src/deep'])(
-    'is stale once %s has changed',
+    'a build is stale after %s has changed',
     (path) => {
       buildOnce()
       setTime(path, 30)
@@ -49,7 +49,7 @@ describe('a build', () => {
     },
   )
 
-  it('is stale once a file is gone', () => {
+  it('a build is stale after an input file was removed', () => {
     buildOnce()
     rmSync(join(root, 'src/deep/b.ts'))
     expect(isStale(step, root)).toBe(true)

@@ -5,19 +5,19 @@ import { repository, runProgram } from './run-program.ts'
 
 export type BuildStep = Readonly<{
   name: string
-  /** Files and folders that it is made from. */
+  /** Files and folders that the output is built from. */
   inputs: readonly string[]
-  /** Written by every build: its age is the age of the build. */
+  /** A file that every build writes: its age is the age of the build. */
   output: string
-  /** False when it failed. */
+  /** Resolves with false if the build failed. */
   build: () => Promise<boolean>
 }>
 
 const shared = ['tsconfig.base.json', 'package-lock.json']
 
 export const buildSteps: readonly BuildStep[] = [
-  typescriptStep('client', 'index.js'),
-  typescriptStep('server', 'cli/main.js'),
+  createTypescriptStep('client', 'index.js'),
+  createTypescriptStep('server', 'cli/main.js'),
   {
     name: 'dashboard',
     inputs: [...shared, 'dashboard/src', 'dashboard/index.html', 'dashboard/vite.config.ts', 'client/src'],
@@ -30,23 +30,23 @@ export const buildSteps: readonly BuildStep[] = [
   },
 ]
 
-/** Builds them side by side. False when one failed. */
+/** Runs the steps in parallel. Resolves with false if one failed. */
 export async function build(steps: readonly BuildStep[]): Promise<boolean> {
   const outcomes = await Promise.all(steps.map((step) => step.build()))
   return outcomes.every((isBuilt) => isBuilt)
 }
 
-/** Never built, or something it is made from has changed since. */
+/** True if the step was never built, or an input has changed since the build. */
 export function isStale(
   { inputs, output }: Pick<BuildStep, 'inputs' | 'output'>,
   root = repository,
 ): boolean {
-  const built = statOf(join(root, output))
+  const built = readStats(join(root, output))
   if (built === undefined) return true
-  return inputs.some((input) => newestMs(join(root, input)) > built.mtimeMs)
+  return inputs.some((input) => findNewestMs(join(root, input)) > built.mtimeMs)
 }
 
-function typescriptStep(name: 'client' | 'server', main: string): BuildStep {
+function createTypescriptStep(name: 'client' | 'server', main: string): BuildStep {
   return {
     name,
     inputs: [...shared, `${name}/src`, `${name}/package.json`, `${name}/tsconfig.build.json`],
@@ -59,17 +59,20 @@ function typescriptStep(name: 'client' | 'server', main: string): BuildStep {
   }
 }
 
-/** Of a folder: the newest in it. Its own time counts too, since it changes when a file in it goes away. */
-function newestMs(path: string): number {
-  const found = statOf(path)
+/**
+ * For a folder: the newest time of the folder and everything in it. Removing a file changes the folder's
+ * time.
+ */
+function findNewestMs(path: string): number {
+  const found = readStats(path)
   if (found === undefined) return 0
   if (!found.isDirectory()) return found.mtimeMs
   return readdirSync(path).reduce(
-    (newest, name) => Math.max(newest, newestMs(join(path, name))),
+    (newest, name) => Math.max(newest, findNewestMs(join(path, name))),
     found.mtimeMs,
   )
 }
 
-function statOf(path: string): Stats | undefined {
+function readStats(path: string): Stats | undefined {
   return statSync(path, { throwIfNoEntry: false })
 }

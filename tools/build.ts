@@ -1,4 +1,4 @@
-/** Builds client, server and dashboard. With --if-needed only what is missing or older than its sources. */
+/** Builds client, server and dashboard. With --if-needed it builds only missing or outdated parts. */
 import { build, buildSteps, isStale } from './build-steps.ts'
 
 const isIfNeeded = process.argv.includes('--if-needed')

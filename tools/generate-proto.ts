@@ -1,6 +1,6 @@
 /**
- * Makes TypeScript of server/proto. With --check it only says whether what is in the repository is what
- * would be made. Needs no network: both programs come with `npm ci`.
+ * Generates TypeScript from server/proto. With --check it only verifies that the files in the repository are
+ * current. Needs no network: `npm ci` installs both programs.
  */
 import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -9,7 +9,7 @@ import { repository, runProgram } from './run-program.ts'
 
 const generated = join(repository, 'server/src/api/queue/generated')
 
-function template(out: string): string {
+function buildTemplate(out: string): string {
   const plugin = {
     local: join(repository, 'node_modules/.bin/protoc-gen-es'),
     out,
@@ -19,11 +19,11 @@ function template(out: string): string {
 }
 
 async function generateInto(folder: string): Promise<boolean> {
-  return (await runProgram('buf', ['generate', 'server/proto', '--template', template(folder)])) === 0
+  return (await runProgram('buf', ['generate', 'server/proto', '--template', buildTemplate(folder)])) === 0
 }
 
-/** Every file below a folder, with its text. */
-function textsIn(folder: string): string {
+/** Names and texts of all files below a folder, in a comparable form. */
+function readTexts(folder: string): string {
   const names = readdirSync(folder, { recursive: true, encoding: 'utf8' }).filter((name) =>
     name.endsWith('.ts'),
   )
@@ -34,8 +34,8 @@ async function check(): Promise<boolean> {
   const folder = mkdtempSync(join(tmpdir(), 'redrive-proto-'))
   try {
     if (!(await generateInto(folder))) return false
-    if (textsIn(folder) === textsIn(generated)) return true
-    console.error('server/proto has changed since its code was made. Run: node tools/generate-proto.ts')
+    if (readTexts(folder) === readTexts(generated)) return true
+    console.error('server/proto has changed since its code was generated. Run: node tools/generate-proto.ts')
     return false
   } finally {
     rmSync(folder, { recursive: true, force: true })

@@ -1,6 +1,6 @@
 /**
- * Proves that the linter really holds every arrow of the design: for each layer, a file that imports
- * one thing from everywhere is linted with the project's own rules, and what is refused is compared.
+ * Proves that the linter enforces the import direction of the design. For each layer, a file that imports
+ * from every other layer is linted with the project's own rules, and the rejected imports are compared.
  */
 import { spawnSync } from 'node:child_process'
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
@@ -11,7 +11,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 
 const repository = fileURLToPath(new URL('..', import.meta.url))
 
-/** What can be imported, by where it stands below server/src. */
+/** One file of each layer, as a path below server/src. */
 const targets = {
   'node:fs': 'node:fs',
   errors: 'errors.ts',
@@ -32,7 +32,7 @@ const targets = {
 type Target = keyof typeof targets
 const names = Object.keys(targets) as Target[]
 
-// Its own files are every layer's to import.
+// Every layer may import its own files.
 const below = ['node:fs', 'errors', 'core', 'contract'] as const
 const allowed: Readonly<Record<string, readonly Target[]>> = {
   'core/probe.ts': ['core'],
@@ -47,7 +47,7 @@ const allowed: Readonly<Record<string, readonly Target[]>> = {
   'cli/probe.ts': names.filter((name) => name !== 'sqlite' && name !== 'postgres'),
 }
 
-/** An arrow must hold however deep a file lies and whatever form the import has. */
+/** The direction must be enforced for every form of import, and for files in sub-folders. */
 const forms: Readonly<Record<string, (specifier: string, number: number) => string>> = {
   value: (specifier, number) => `import { x as x${number} } from '${specifier}'`,
   type: (specifier, number) => `import type { X as X${number} } from '${specifier}'`,
@@ -69,16 +69,16 @@ function probePath(importer: string, form: string, isDeep: boolean): string {
 }
 
 function write(path: string, text: string): void {
-  const whole = join(folder, path)
-  mkdirSync(dirname(whole), { recursive: true })
-  writeFileSync(whole, text)
+  const fullPath = join(folder, path)
+  mkdirSync(dirname(fullPath), { recursive: true })
+  writeFileSync(fullPath, text)
 }
 
-function specifierFrom(path: string, target: Target): string {
-  const place = targets[target]
-  if (place.startsWith('node:')) return place
-  const ups = path.split('/').length - 1
-  return ups === 0 ? `./${place}` : `${'../'.repeat(ups)}${place}`
+function buildSpecifier(path: string, target: Target): string {
+  const targetPath = targets[target]
+  if (targetPath.startsWith('node:')) return targetPath
+  const depth = path.split('/').length - 1
+  return depth === 0 ? `./${targetPath}` : `${'../'.repeat(depth)}${targetPath}`
 }
 
 function lint(): Diagnostic[] {
@@ -89,7 +89,7 @@ function lint(): Diagnostic[] {
     maxBuffer: 64 * 1_024 * 1_024,
   })
   const start = stdout.indexOf('{"summary"')
-  if (start === -1) throw new Error(`no report from Biome: ${stdout}${stderr}`)
+  if (start === -1) throw new Error(`Biome wrote no report: ${stdout}${stderr}`)
   return JSON.parse(stdout.slice(start)).diagnostics
 }
 
@@ -103,7 +103,7 @@ beforeAll(() => {
         const path = probePath(importer, form, isDeep)
         write(
           `server/src/${path}`,
-          `${names.map((name, number) => line(specifierFrom(path, name), number)).join('\n')}\n`,
+          `${names.map((name, number) => line(buildSpecifier(path, name), number)).join('\n')}\n`,
         )
       }
     }
@@ -120,7 +120,7 @@ beforeAll(() => {
 })
 afterAll(() => rmSync(folder, { recursive: true, force: true }))
 
-function linesOf(path: string, category: string): number[] {
+function findLines(path: string, category: string): number[] {
   return diagnostics
     .filter((found) => found.category === category && found.location.path === path)
     .map((found) => found.location.start.line)
@@ -129,9 +129,9 @@ function linesOf(path: string, category: string): number[] {
 
 describe('the direction of imports', () => {
   describe.each(Object.keys(allowed))('of %s', (importer) => {
-    it.each(Object.keys(forms))('is held by lint for every import by %s', (form) => {
+    it.each(Object.keys(forms))('lint rejects every forbidden import of the form %s', (form) => {
       for (const isDeep of importer === 'server.ts' ? [false] : [false, true]) {
-        const refused = linesOf(
+        const refused = findLines(
           `server/src/${probePath(importer, form, isDeep)}`,
           'lint/style/noRestrictedImports',
         )
@@ -141,21 +141,21 @@ describe('the direction of imports', () => {
     })
   })
 
-  it('leaves tests free to import what they test with', () => {
-    expect(linesOf('server/src/core/probe.test.ts', 'lint/style/noRestrictedImports')).toEqual([])
+  it('test files may import from every layer', () => {
+    expect(findLines('server/src/core/probe.test.ts', 'lint/style/noRestrictedImports')).toEqual([])
   })
 
-  it('keeps the client free of Node and of the server', () => {
-    expect(linesOf('client/src/probe.ts', 'lint/style/noRestrictedImports')).toEqual([1, 2])
+  it('the client may not import Node modules or the server', () => {
+    expect(findLines('client/src/probe.ts', 'lint/style/noRestrictedImports')).toEqual([1, 2])
   })
 
-  it('keeps the dashboard an ordinary client', () => {
-    expect(linesOf('dashboard/src/probe.ts', 'lint/style/noRestrictedImports')).toEqual([1])
+  it('the dashboard may import the client, but not the server', () => {
+    expect(findLines('dashboard/src/probe.ts', 'lint/style/noRestrictedImports')).toEqual([1])
   })
 
-  it('has no cycles', () => {
+  it('lint rejects import cycles', () => {
     for (const file of ['ring-a', 'ring-b']) {
-      expect(linesOf(`server/src/engine/${file}.ts`, 'lint/suspicious/noImportCycles')).toEqual([1])
+      expect(findLines(`server/src/engine/${file}.ts`, 'lint/suspicious/noImportCycles')).toEqual([1])
     }
   })
 })

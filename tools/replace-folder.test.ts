@@ -13,27 +13,30 @@ beforeEach(() => {
 })
 afterEach(() => rmSync(root, { recursive: true, force: true }))
 
-const make = (name: string) => async (made: string) => {
-  writeFileSync(join(made, name), name)
+const writeFileNamed = (name: string) => async (target: string) => {
+  writeFileSync(join(target, name), name)
   return true
 }
 
-describe('a folder made anew', () => {
-  it('has only what was made now', async () => {
-    await replaceFolder(folder, make('old'))
-    await replaceFolder(folder, make('new'))
+describe('replaceFolder', () => {
+  it('the new folder contains only the new files', async () => {
+    await replaceFolder(folder, writeFileNamed('old'))
+    await replaceFolder(folder, writeFileNamed('new'))
     expect(readdirSync(folder)).toEqual(['new'])
   })
 
-  it('stays as it was when the making fails', async () => {
-    await replaceFolder(folder, make('old'))
+  it('the old folder stays if filling the new one fails', async () => {
+    await replaceFolder(folder, writeFileNamed('old'))
     expect(await replaceFolder(folder, async () => false)).toBe(false)
     await expect(replaceFolder(folder, () => Promise.reject(new Error('no')))).rejects.toThrow('no')
     expect(readFileSync(join(folder, 'old'), 'utf8')).toBe('old')
   })
 
-  it('is whole when two are made at once', async () => {
-    await Promise.all([replaceFolder(folder, make('a')), replaceFolder(folder, make('b'))])
+  it('two concurrent replacements leave one complete folder', async () => {
+    await Promise.all([
+      replaceFolder(folder, writeFileNamed('a')),
+      replaceFolder(folder, writeFileNamed('b')),
+    ])
     expect(readdirSync(folder)).toHaveLength(1)
   })
 })

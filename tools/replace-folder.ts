@@ -3,33 +3,33 @@ import { join } from 'node:path'
 import { repository } from './run-program.ts'
 
 /**
- * Makes a folder anew and puts it in place whole: nothing is left over from before, a failed build
- * leaves the old one, and of two builds at once the later one stands. False when `make` says so.
+ * Fills a temporary folder and then replaces `folder` with it. No old files remain, a failed build keeps the
+ * old folder, and of two concurrent builds the later one wins. Resolves with false if `fill` does.
  */
 export async function replaceFolder(
   folder: string,
-  make: (folder: string) => Promise<boolean>,
+  fill: (folder: string) => Promise<boolean>,
 ): Promise<boolean> {
-  const workshop = join(repository, '.cache/build')
-  mkdirSync(workshop, { recursive: true })
-  const made = mkdtempSync(join(workshop, 'new-'))
+  const parent = join(repository, '.cache/build')
+  mkdirSync(parent, { recursive: true })
+  const filled = mkdtempSync(join(parent, 'new-'))
   try {
-    if (!(await make(made))) return false
-    moveTo(made, folder)
+    if (!(await fill(filled))) return false
+    moveTo(filled, folder)
     return true
   } finally {
-    rmSync(made, { recursive: true, force: true })
+    rmSync(filled, { recursive: true, force: true })
   }
 }
 
-function moveTo(made: string, folder: string, attempts = 5): void {
+function moveTo(source: string, folder: string, attempts = 5): void {
   rmSync(folder, { recursive: true, force: true })
   try {
-    renameSync(made, folder)
+    renameSync(source, folder)
   } catch (error) {
-    // Another build came between the two steps.
+    // Another build created the folder between the two steps.
     const isTaken = ['ENOTEMPTY', 'EEXIST'].includes((error as NodeJS.ErrnoException).code ?? '')
     if (!isTaken || attempts <= 1) throw error
-    moveTo(made, folder, attempts - 1)
+    moveTo(source, folder, attempts - 1)
   }
 }

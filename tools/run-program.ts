@@ -5,13 +5,13 @@ import { fileURLToPath } from 'node:url'
 
 export const repository = fileURLToPath(new URL('..', import.meta.url))
 
-/** Runs one of the programs that `npm ci` installed. Its output goes to ours; resolves with its exit code. */
+/** Runs a program that `npm ci` installed, with the output of this process. Resolves with its exit code. */
 export async function runProgram(name: string, args: readonly string[], folder = '.'): Promise<number> {
   const program = join(repository, folder, 'node_modules/.bin', name)
   return run(program, args, join(repository, folder))
 }
 
-/** Runs one of our own tools. */
+/** Runs a program of `tools/`. */
 export async function runTool(path: string, args: readonly string[] = []): Promise<number> {
   return run(process.execPath, [join(repository, path), ...args], repository)
 }

@@ -1,4 +1,4 @@
-/** `npm start`: builds what is missing or older than its sources, then is the server itself. */
+/** `npm start`: builds missing or outdated parts, then runs the server in this process. */
 import { build, buildSteps, isStale } from './build-steps.ts'
 
 const steps = buildSteps.filter((step) => isStale(step))
@@ -8,12 +8,14 @@ if (!(await build(steps))) {
   process.exit(1)
 }
 
-// npm passes Ctrl-C on, but not the signal of `kill`: it just ends. Then the server is to end as well.
+// npm forwards Ctrl-C, but not SIGTERM: npm ends without a signal to its child. Stop the server in that case
+// too.
 const npm = process.ppid
 setInterval(() => {
   if (process.ppid !== npm) process.kill(process.pid, 'SIGTERM')
 }, 500).unref()
 
-// In this process and not in one below it: signals arrive, and the exit code is the server's own.
+// Run the server in this process, not in a child: it gets the signals, and its exit code is the exit code
+// here.
 process.argv.splice(2, 0, 'serve')
 await import(new URL('../server/bin/redrive.js', import.meta.url).href)

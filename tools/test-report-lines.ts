@@ -1,5 +1,5 @@
-import type { ServiceRecord } from './services/found.ts'
 import type { MissingService } from './services/require-service.ts'
+import type { ServiceRecord } from './services/service.ts'
 
 export type SkippedTest = Readonly<{
   name: string
@@ -16,21 +16,21 @@ export type RunSummary = Readonly<{
   isCi: boolean
 }>
 
-/** What a run lacked, by service: asked for in vain, or named by a test that was skipped for it. */
-type Lack = { reason: string; tests: string[] }
+/** A service that was not available, and the tests that were skipped for this reason. */
+type MissingEntry = { reason: string; tests: string[] }
 
-export function failsForMissing(summary: RunSummary): boolean {
-  return summary.isCi && lacks(summary).size > 0
+export function isFailedByMissingService(summary: RunSummary): boolean {
+  return summary.isCi && findMissingServices(summary).size > 0
 }
 
-export function reportLines(summary: RunSummary): readonly string[] {
+export function buildReportLines(summary: RunSummary): readonly string[] {
   const { passed, failed, skipped, isInterrupted } = summary
   return [
-    ...serviceLines(summary),
-    ...otherSkips(skipped),
-    ...(isInterrupted ? ['', 'The run was interrupted: what had not run yet counts as skipped.'] : []),
-    ...(failsForMissing(summary)
-      ? ['', 'FAILED because CI=true and a service is missing: no test may be skipped for want of one.']
+    ...buildServiceLines(summary),
+    ...buildSkipLines(skipped),
+    ...(isInterrupted ? ['', 'The run was interrupted: tests that had not run yet count as skipped.'] : []),
+    ...(isFailedByMissingService(summary)
+      ? ['', 'FAILED because CI=true and a service is missing: with CI=true no test may be skipped for this.']
       : []),
     '',
     `${passed} passed, ${failed} failed, ${skipped.length} skipped`,
@@ -38,22 +38,24 @@ export function reportLines(summary: RunSummary): readonly string[] {
   ]
 }
 
-function serviceLines(summary: RunSummary): readonly string[] {
+function buildServiceLines(summary: RunSummary): readonly string[] {
   const found = summary.services.flatMap((record) =>
     record.isFound
-      ? [`  ${record.service}: ${record.version}, ${record.origin} in ${seconds(record.tookMs)}`]
+      ? [`  ${record.service}: ${record.version}, ${record.origin} in ${formatSeconds(record.tookMs)}`]
       : [],
   )
-  const missing = [...lacks(summary)].flatMap(([service, { reason, tests }]) => [
+  const missing = [...findMissingServices(summary)].flatMap(([service, { reason, tests }]) => [
     `  ${service}: NOT AVAILABLE: ${reason}`,
     ...tests.map((name) => `    skipped: ${name}`),
   ])
-  const wayOut =
-    missing.length === 0 ? [] : ['  A variable can name one that runs elsewhere: see docs/testing.md.']
-  return found.length + missing.length === 0 ? [] : ['', 'Services', ...found, ...missing, ...wayOut]
+  const hint =
+    missing.length === 0
+      ? []
+      : ['  Set an environment variable to use a service that is already running: see docs/testing.md.']
+  return found.length + missing.length === 0 ? [] : ['', 'Services', ...found, ...missing, ...hint]
 }
 
-function otherSkips(skipped: readonly SkippedTest[]): readonly string[] {
+function buildSkipLines(skipped: readonly SkippedTest[]): readonly string[] {
   const others = skipped.filter(({ missing }) => missing.length === 0)
   if (others.length === 0) return []
   return [
@@ -63,21 +65,21 @@ function otherSkips(skipped: readonly SkippedTest[]): readonly string[] {
   ]
 }
 
-function lacks({ services, skipped }: RunSummary): ReadonlyMap<string, Lack> {
-  const byService = new Map<string, Lack>()
+function findMissingServices({ services, skipped }: RunSummary): ReadonlyMap<string, MissingEntry> {
+  const byService = new Map<string, MissingEntry>()
   for (const record of services) {
     if (!record.isFound) byService.set(record.service, { reason: record.reason, tests: [] })
   }
   for (const { name, missing } of skipped) {
     for (const { service, reason } of missing) {
-      const lack = byService.get(service) ?? { reason, tests: [] }
-      lack.tests.push(name)
-      byService.set(service, lack)
+      const entry = byService.get(service) ?? { reason, tests: [] }
+      entry.tests.push(name)
+      byService.set(service, entry)
     }
   }
   return byService
 }
 
-function seconds(ms: number): string {
+function formatSeconds(ms: number): string {
   return `${(ms / 1000).toFixed(1)} s`
 }

@@ -1,11 +1,16 @@
 import type { Reporter, TestCase, TestModule, TestRunEndReason, TestSuite, Vitest } from 'vitest/node'
-import { deskVariable, sourceAtDesk } from './services/desk.ts'
+import { connectToRegistry, registryUrlVariable } from './services/registry-server.ts'
 import type { MissingService } from './services/require-service.ts'
-import { failsForMissing, type RunSummary, reportLines, type SkippedTest } from './test-report-lines.ts'
+import {
+  buildReportLines,
+  isFailedByMissingService,
+  type RunSummary,
+  type SkippedTest,
+} from './test-report-lines.ts'
 
 /**
- * The closing summary of a test run: the services it used, each test that was skipped and why, and
- * as its last line the counts. With `CI=true`, a test skipped for want of a service fails the run.
+ * The closing summary of a test run: the services that it used, each skipped test with the reason, and the
+ * counts in the last line. With `CI=true`, the run fails if a test was skipped because a service is missing.
  */
 export default class TestReport implements Reporter {
   #isWatching = false
@@ -19,17 +24,17 @@ export default class TestReport implements Reporter {
     errors: readonly unknown[],
     reason: TestRunEndReason,
   ): Promise<void> {
-    const desk = process.env[deskVariable]
+    const registryUrl = process.env[registryUrlVariable]
     const summary = {
       ...summarize(modules, errors.length),
       isInterrupted: reason === 'interrupted',
       isCi: process.env.CI === 'true',
-      services: desk === undefined ? [] : await sourceAtDesk(desk).records(),
+      services: registryUrl === undefined ? [] : await connectToRegistry(registryUrl).records(),
     }
-    if (failsForMissing(summary)) process.exitCode = 1
-    const print = (): void => void process.stdout.write(reportLines(summary).join('\n'))
-    // Other reporters end at their own pace, and the services are still to be stopped. Only at the
-    // exit is it certain that no one prints after us.
+    if (isFailedByMissingService(summary)) process.exitCode = 1
+    const print = (): void => void process.stdout.write(buildReportLines(summary).join('\n'))
+    // Other reporters and the stopping services may still print. The summary must be last, so print it at
+    // exit.
     if (this.#isWatching) print()
     else process.once('exit', print)
   }
@@ -62,19 +67,19 @@ function countModule(module: TestModule): Counts {
 function toSkipped(test: TestCase): SkippedTest[] {
   const result = test.result()
   if (result.state === 'passed' || result.state === 'failed') return []
-  return [skippedTest(test, result.state === 'skipped' ? result.note : undefined)]
+  return [describeSkipped(test, result.state === 'skipped' ? result.note : undefined)]
 }
 
 const sum = (numbers: readonly number[]): number => numbers.reduce((total, number) => total + number, 0)
 
-function skippedTest(test: TestCase, note: string | undefined): SkippedTest {
+function describeSkipped(test: TestCase, note: string | undefined): SkippedTest {
   const name = `${test.module.relativeModuleId} > ${test.fullName}`
-  return { name, note, missing: missingFor(test) }
+  return { name, note, missing: findMissing(test) }
 }
 
-/** `needs` may stand on the test itself or on any suite around it. */
-function missingFor(task: TestCase | TestSuite | TestModule): readonly MissingService[] {
+/** `needs` can be an option of the test, or of any suite around it. */
+function findMissing(task: TestCase | TestSuite | TestModule): readonly MissingService[] {
   const own = task.meta().missingServices ?? []
   if (own.length > 0 || task.type === 'module') return own
-  return missingFor(task.parent)
+  return findMissing(task.parent)
 }

@@ -26,5 +26,4 @@ export const pending: readonly string[] = [
   'server/test/letters-api',
   'server/test/queue-api',
   'server/test/vault',
-  'tools',
 ]

@@ -9,7 +9,7 @@ import { needs, requireService } from './require-service.ts'
 const chromium = await requireService('chromium')
 
 describe('Chromium', needs(chromium), () => {
-  it('renders a page from loopback and runs its script', async () => {
+  it('Chromium renders a page from loopback and runs its script', async () => {
     const server = createServer((_, response) => {
       response.setHeader('content-type', 'text/html; charset=utf-8')
       response.end('<h1>before</h1><script>document.querySelector("h1").textContent = "after"</script>')

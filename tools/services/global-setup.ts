@@ -1,13 +1,13 @@
 import { join } from 'node:path'
-import { deskVariable, openDesk } from './desk.ts'
-import { createKeeper } from './keeper.ts'
+import { registryUrlVariable, startRegistryServer } from './registry-server.ts'
+import { createServiceRegistry } from './service-registry.ts'
 
-/** Vitest calls this once before all test files, and what it returns once after them. */
+/** Vitest calls this function once before all test files, and the returned function once after them. */
 export default async function setUp(): Promise<() => Promise<void>> {
-  const keeper = createKeeper(process.env)
-  const desk = await openDesk(keeper)
-  process.env[deskVariable] = desk.url
-  // Hundreds of processes are started and killed: each would compile the same files again.
+  const registry = createServiceRegistry(process.env)
+  const registryServer = await startRegistryServer(registry)
+  process.env[registryUrlVariable] = registryServer.url
+  // Tests start hundreds of processes, and each would compile the same files again.
   process.env.NODE_COMPILE_CACHE ??= join(
     import.meta.dirname,
     '..',
@@ -17,7 +17,7 @@ export default async function setUp(): Promise<() => Promise<void>> {
     'compiled',
   )
   return async () => {
-    await desk.close()
-    await keeper.stopAll()
+    await registryServer.close()
+    await registry.stopAll()
   }
 }

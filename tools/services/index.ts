@@ -1,38 +1,39 @@
 /**
- * The real services that tests and benchmarks run against: found through their variables, or else
- * brought up. docs/testing.md tells how.
+ * The real services that tests and benchmarks run against. Environment variables name running services; all
+ * others are started. See docs/testing.md.
  *
- * In a test run, all test files share what one of them asked for first. In any other process, the
- * services are its own, and end with it or with `stopAll`.
+ * In a test run, all test files share the services, which start when a test file first needs them. Any other
+ * process has its own services, which stop when it ends or calls `stopServices`.
  */
-import { deskVariable, sourceAtDesk } from './desk.ts'
-import type { Found, ServiceFacts } from './found.ts'
-import { createKeeper, type Keeper, type ServiceSource } from './keeper.ts'
+
 import { createDatabaseOn, type Database } from './postgres/database.ts'
 import { type PostgresOptions, type PostgresServer, startPostgres } from './postgres/server.ts'
+import { connectToRegistry, registryUrlVariable } from './registry-server.ts'
+import type { Found, ServiceFacts } from './service.ts'
+import { createServiceRegistry, type ServiceRegistry, type ServiceSource } from './service-registry.ts'
 
 export { chromiumLaunchArgs } from './chromium/launch-args.ts'
-export type { Found, ServiceFacts, ServiceName } from './found.ts'
 export type { Database } from './postgres/database.ts'
+export type { Found, ServiceFacts, ServiceName } from './service.ts'
 export type PrivatePostgres = PostgresServer
 
-let ownKeeper: Keeper | undefined
+let ownRegistry: ServiceRegistry | undefined
 const privateServers = new Set<PostgresServer>()
 
-/** The shared server. For tables of your own, `createDatabase`. */
-export async function postgres(): Promise<Found<ServiceFacts['postgres']>> {
-  return serviceSource().find('postgres')
+/** The shared server. Use `createDatabase` for your own tables. */
+export async function getPostgres(): Promise<Found<ServiceFacts['postgres']>> {
+  return getServiceSource().find('postgres')
 }
 
-/** A fresh database on the shared server. Throws where there is none. */
+/** Creates an empty database on the shared server. Throws if there is no server. */
 export async function createDatabase(): Promise<Database> {
-  const server = await postgres()
-  if (!server.isFound) throw new Error(`no PostgreSQL: ${server.reason}`)
+  const server = await getPostgres()
+  if (!server.isFound) throw new Error(`PostgreSQL is not available: ${server.reason}`)
   return createDatabaseOn(server.url)
 }
 
-/** A server of your own, always started from its programs, so that you may stop and kill it. */
-export async function privatePostgres(options: PostgresOptions = {}): Promise<Found<PrivatePostgres>> {
+/** Starts a private server, which the caller may stop and kill. A configured server is never used. */
+export async function startPrivatePostgres(options: PostgresOptions = {}): Promise<Found<PrivatePostgres>> {
   try {
     const server = await startPostgres(options)
     privateServers.add(server)
@@ -42,29 +43,29 @@ export async function privatePostgres(options: PostgresOptions = {}): Promise<Fo
   }
 }
 
-export async function redis(): Promise<Found<ServiceFacts['redis']>> {
-  return serviceSource().find('redis')
+export async function getRedis(): Promise<Found<ServiceFacts['redis']>> {
+  return getServiceSource().find('redis')
 }
 
-export async function kafka(): Promise<Found<ServiceFacts['kafka']>> {
-  return serviceSource().find('kafka')
+export async function getKafka(): Promise<Found<ServiceFacts['kafka']>> {
+  return getServiceSource().find('kafka')
 }
 
-/** A program for you to launch, with `chromiumLaunchArgs`. */
-export async function chromium(): Promise<Found<ServiceFacts['chromium']>> {
-  return serviceSource().find('chromium')
+/** A program that the caller launches with `chromiumLaunchArgs`. */
+export async function getChromium(): Promise<Found<ServiceFacts['chromium']>> {
+  return getServiceSource().find('chromium')
 }
 
-/** Ends what this process started. In a test run the shared services go on: the run ends them. */
-export async function stopAll(): Promise<void> {
+/** Stops the services that this process started. Shared services of a test run keep running until its end. */
+export async function stopServices(): Promise<void> {
   const servers = [...privateServers]
   privateServers.clear()
-  await Promise.all([ownKeeper?.stopAll(), ...servers.map((server) => server.end())])
+  await Promise.all([ownRegistry?.stopAll(), ...servers.map((server) => server.end())])
 }
 
-export function serviceSource(): ServiceSource {
-  const desk = process.env[deskVariable]
-  if (desk !== undefined) return sourceAtDesk(desk)
-  ownKeeper ??= createKeeper(process.env)
-  return ownKeeper
+export function getServiceSource(): ServiceSource {
+  const registryUrl = process.env[registryUrlVariable]
+  if (registryUrl !== undefined) return connectToRegistry(registryUrl)
+  ownRegistry ??= createServiceRegistry(process.env)
+  return ownRegistry
 }

@@ -1,19 +1,19 @@
 import { randomUUID } from 'node:crypto'
 import { Admin, Consumer, MessagesStreamModes, Producer } from '@platformatic/kafka'
 import { describe, expect, it } from 'vitest'
-import { serviceSource } from './index.ts'
+import { getServiceSource } from './index.ts'
 import { needs, requireService } from './require-service.ts'
 
 const kafka = await requireService('kafka')
 
 describe('the shared Kafka', needs(kafka), () => {
-  it('is of the 4.x line, by its own account', async () => {
-    const record = (await serviceSource().records()).find(({ service }) => service === 'kafka')
-    // A configured one does not tell: the protocol has no question for it.
+  it('a Kafka started by the test run reports a 4.x version', async () => {
+    const record = (await getServiceSource().records()).find(({ service }) => service === 'kafka')
+    // A configured Kafka has no version here: the protocol has no request for it.
     if (record?.isFound && record.origin === 'started') expect(record.version).toMatch(/^4\.\d+\.\d+$/)
   })
 
-  it('gives records back as they were produced: key, headers and bytes', async () => {
+  it('Kafka returns the key, headers and bytes of records unchanged', async () => {
     const topic = `redrive-test-${randomUUID()}`
     const connection = { clientId: 'redrive-test', bootstrapBrokers: [...kafka.brokers] }
     const admin = new Admin(connection)

@@ -2,27 +2,33 @@ import { spawn } from 'node:child_process'
 import { join } from 'node:path'
 import { describe, it } from 'vitest'
 
-const skippedName = 'needs-redis.case.ts > what needs Redis > is not run without it'
+const skippedName = 'needs-redis.case.ts > tests that need Redis > a test does not run without its service'
 
 describe.concurrent('a run whose service is missing', () => {
-  it('skips the tests that need it, names them and the reason, and ends well', async ({ expect }) => {
+  it('the run skips the tests that need the service, lists them with the reason, and succeeds', async ({
+    expect,
+  }) => {
     const { exitCode, output } = await runFixture({ REDRIVE_TEST_REDIS: 'none' })
     expect(output).toContain(
       `redis: NOT AVAILABLE: REDRIVE_TEST_REDIS is "none"\n    skipped: ${skippedName}`,
     )
-    expect(output).toContain('needs-redis.case.ts > what is not ready yet is skipped: waits for a decision')
+    expect(output).toContain(
+      'needs-redis.case.ts > a skipped test is listed with its note: waits for a decision',
+    )
     expect(lastLine(output)).toBe('1 passed, 0 failed, 2 skipped')
     expect(exitCode).toBe(0)
   })
 
-  it('fails with CI=true, and says that this is why', async ({ expect }) => {
+  it('with CI=true the run fails and reports the missing service as the reason', async ({ expect }) => {
     const { exitCode, output } = await runFixture({ REDRIVE_TEST_REDIS: 'none', CI: 'true' })
     expect(output).toContain('FAILED because CI=true and a service is missing')
     expect(lastLine(output)).toBe('1 passed, 0 failed, 2 skipped')
     expect(exitCode).toBe(1)
   })
 
-  it('fails anywhere if the service was configured: none is started in its place', async ({ expect }) => {
+  it('a configured service that does not answer fails the run, and no other is started', async ({
+    expect,
+  }) => {
     const { exitCode, output } = await runFixture({ REDRIVE_TEST_REDIS: 'redis://127.0.0.1:1' })
     expect(output).toContain('redis: NOT AVAILABLE: REDRIVE_TEST_REDIS does not answer')
     expect(lastLine(output)).toBe('0 passed, 1 failed, 0 skipped')

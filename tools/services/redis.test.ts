@@ -5,7 +5,7 @@ import { needs, requireService } from './require-service.ts'
 const redis = await requireService('redis')
 
 describe('the shared Redis', needs(redis), () => {
-  it('keeps a value and gives it back', async () => {
+  it('Redis stores and returns a value', async () => {
     const client = createClient({ url: redis.url })
     await client.connect()
     try {

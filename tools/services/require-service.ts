@@ -1,9 +1,11 @@
-import type { Found, Missing, ServiceFacts, ServiceName } from './found.ts'
-import { type PrivatePostgres, privatePostgres, serviceSource } from './index.ts'
+import { getServiceSource, type PrivatePostgres, startPrivatePostgres } from './index.ts'
+import type { Found, Missing, ServiceFacts, ServiceName } from './service.ts'
 
 declare module 'vitest' {
   interface TaskMeta {
-    /** Set by `needs` on what is skipped for want of a service; the closing summary reads it. */
+    /**
+     * `needs` sets it on tests that are skipped because a service is missing; the closing summary reads it.
+     */
     missingServices?: readonly MissingService[]
   }
 }
@@ -14,38 +16,40 @@ interface Requirable extends ServiceFacts {
   privatePostgres: PrivatePostgres
 }
 
-/** Reading a fact of a service that is missing throws: under `needs`, no test gets that far. */
+/** Reading a fact of a missing service throws. Tests with `needs` are skipped before they could read it. */
 export type Required<T> = T & Readonly<{ service: string; missing: Missing | undefined }>
 
 /**
- * Asks for a service at the top of a test file:
+ * Requests a service at the top of a test file:
  *
  *     const kafka = await requireService('kafka')
  *     describe('the bridge', needs(kafka), () => { … kafka.brokers … })
  *
- * Asked for while the file is loaded, not in a hook, because a first start may download for longer
- * than hooks may take.
+ * Call it while the file is loaded, not in a hook: the first start may download for longer than the timeout
+ * of a hook.
  */
 export async function requireService<S extends keyof Requirable>(
   service: S,
 ): Promise<Required<Requirable[S]>> {
   const found = (
     service === 'privatePostgres'
-      ? await privatePostgres()
-      : await serviceSource().find(service as ServiceName)
+      ? await startPrivatePostgres()
+      : await getServiceSource().find(service as ServiceName)
   ) as Found<Requirable[S]>
   if (found.isFound) return { ...found, service, missing: undefined }
   const absent: object = { service, missing: found }
   return new Proxy(absent, {
     get(target, key) {
-      // `then` is what `await` looks for, to tell promises from values.
+      // `await` reads `then` to distinguish promises from values.
       if (key in target || key === 'then') return Reflect.get(target, key)
       throw new Error(`${service} is missing, so it has no ${String(key)}: ${found.reason}`)
     },
   }) as Required<Requirable[S]>
 }
 
-/** Options for `describe` or `it`: skips it, for a reason that the closing summary tells, if one is missing. */
+/**
+ * Options for `describe` or `it`: if a service is missing, the tests are skipped and listed in the summary.
+ */
 export function needs(...services: readonly Required<object>[]): {
   skip: boolean
   meta: { missingServices: readonly MissingService[] }

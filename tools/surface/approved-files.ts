@@ -2,15 +2,18 @@ import { readFileSync, writeFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { settingsTable } from '../../server/src/config/settings.ts'
 import { settingsPage } from '../../server/src/config/settings-page.ts'
-import { errorsPage } from './errors-page.ts'
-import { surfaceText } from './surface-text.ts'
+import { buildErrorsPage } from './errors-page.ts'
+import { buildSurfaceText } from './surface-text.ts'
 
 const repository = new URL('../../', import.meta.url)
 
-/** Files generated from the code. They are kept in the repository so that every change to them shows as a diff. */
+/**
+ * Files generated from the code. They are kept in the repository so that every change to them shows as a
+ * diff.
+ */
 export const approvedFiles: Readonly<Record<string, () => string>> = {
-  'test/surface/approved.txt': surfaceText,
-  'docs/errors.md': errorsPage,
+  'test/surface/approved.txt': buildSurfaceText,
+  'docs/errors.md': buildErrorsPage,
   'docs/settings.md': () => settingsPage(settingsTable),
 }
 

@@ -1,7 +1,7 @@
 import { errorCodes, errorEntry } from '../../server/src/errors.ts'
 
 /** Returns the text of docs/errors.md, generated from the catalogue. */
-export function errorsPage(): string {
+export function buildErrorsPage(): string {
   const rows = errorCodes
     .toSorted()
     .map((code) => `| \`${code}\` | ${errorEntry(code).status} | ${forTable(errorEntry(code).hint)} |`)

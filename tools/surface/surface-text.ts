@@ -9,7 +9,7 @@ import {
 import { errorCodes, errorEntry } from '../../server/src/errors.ts'
 
 /** Lists everything that users rely on by name, as text, so that a change to it shows as a diff. */
-export function surfaceText(): string {
+export function buildSurfaceText(): string {
   return [
     '# Generated: all names that users rely on. A change here is a change for users.',
     '# After an intended change run: node tools/approve-surface.ts',

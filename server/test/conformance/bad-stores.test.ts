@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { freePort } from '../../../tools/services/process/free-port.ts'
+import { findFreePort } from '../../../tools/services/process/free-port.ts'
 import { needs } from '../../../tools/services/require-service.ts'
 import { openStorage, type StoreTarget } from '../../src/storage/open-storage.ts'
 import { newItems, noon } from '../make.ts'
@@ -157,7 +157,7 @@ describe('a PostgreSQL store that cannot be opened', needs(postgres), () => {
   const secret = 'not-the-password-4711'
 
   it('because nobody answers: says where, without the password', async () => {
-    const port = await freePort()
+    const port = await findFreePort()
     const nowhere = target((url) => {
       url.port = `${port}`
       url.password = secret

@@ -9,7 +9,7 @@ import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { Client } from 'pg'
 import { describe, expect, it } from 'vitest'
-import { unprivilegedUser } from '../../../tools/services/process/unprivileged-user.ts'
+import { findUnprivilegedUser } from '../../../tools/services/process/unprivileged-user.ts'
 import { needs, requireService } from '../../../tools/services/require-service.ts'
 import { openStorage } from '../../src/storage/open-storage.ts'
 import { noon } from '../make.ts'
@@ -112,7 +112,7 @@ describe('PostgreSQL on a full disk', needs(mountedDisk, ...(ownPostgres ? [ownP
     const folder = await mkdtemp(join(tmpdir(), 'redrive-disk-full-'))
     await execute('mount', ['-t', 'tmpfs', '-o', 'size=32m,mode=700', 'none', folder])
     try {
-      const user = await unprivilegedUser()
+      const user = await findUnprivilegedUser()
       if (user !== undefined) await chown(folder, user.uid, user.gid)
       const client = new Client({ connectionString: ownPostgres.url })
       await client.connect()

@@ -1,25 +1,29 @@
-import { Misconfigured, type Running, type ServiceFacts } from '../found.ts'
 import { installPackage, unpackProgram } from '../install/debian-package.ts'
 import { findProgram } from '../install/find-program.ts'
 import { runCommand } from '../process/run-command.ts'
+import { type RunningService, type ServiceFacts, ServiceMisconfigured } from '../service.ts'
 
 const programs = ['chromium', 'chromium-browser', 'google-chrome-stable', 'google-chrome']
 
 export async function findChromium(
   configured: string | undefined,
-): Promise<Running<ServiceFacts['chromium']>> {
+): Promise<RunningService<ServiceFacts['chromium']>> {
   if (configured !== undefined) {
-    const version = await chromiumVersion(configured).catch((error: unknown) => {
-      throw new Misconfigured(`REDRIVE_TEST_CHROMIUM is no browser that runs: ${String(error)}`)
+    const version = await readChromiumVersion(configured).catch((error: unknown) => {
+      throw new ServiceMisconfigured(
+        `REDRIVE_TEST_CHROMIUM does not name a working browser: ${String(error)}`,
+      )
     })
     return { facts: { executablePath: configured }, origin: 'configured', version, stop: async () => {} }
   }
   const executablePath = (await findProgram(...programs)) ?? (await fetchChromium())
-  const version = await chromiumVersion(executablePath)
+  const version = await readChromiumVersion(executablePath)
   return { facts: { executablePath }, origin: 'installed', version, stop: async () => {} }
 }
 
-/** Installed where we may, because fonts come with it that way; else unpacked, which runs as well. */
+/**
+ * Root installs the package, because that includes fonts. Other users unpack it, which works without fonts.
+ */
 async function fetchChromium(): Promise<string> {
   const isRoot = process.getuid?.() === 0
   if (isRoot && (await findProgram('apt-get'))) {
@@ -30,7 +34,7 @@ async function fetchChromium(): Promise<string> {
   return unpackProgram({ debianPackage: 'chromium', path: 'usr/lib/chromium/chromium' })
 }
 
-async function chromiumVersion(path: string): Promise<string> {
+async function readChromiumVersion(path: string): Promise<string> {
   const answer = await runCommand(path, ['--version', '--no-sandbox'], { msMax: 30_000 })
   return /\d+(?:\.\d+)+/.exec(answer)?.[0] ?? 'unknown'
 }

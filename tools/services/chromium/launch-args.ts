@@ -1,7 +1,9 @@
-/** What to launch Chromium with, so that it starts as root too and calls no one but the page under test. */
+/**
+ * Arguments that let Chromium start as root, and keep it from any network traffic besides the tested page.
+ */
 export function chromiumLaunchArgs(): readonly string[] {
   return [
-    // Chromium refuses to run its sandbox as root. The pages it opens here are our own.
+    // Chromium refuses to run its sandbox as root. Tests open only pages of this project.
     ...(process.getuid?.() === 0 ? ['--no-sandbox'] : []),
     '--disable-gpu',
     '--disable-quic',

@@ -1,4 +1,4 @@
-/** Tells whoever watches the run why nothing moves: said only before downloads, which come once. */
-export function announce(what: string): void {
-  process.stderr.write(`services: ${what} (first time only) …\n`)
+/** Reports a download before it starts, so that a user who watches the run knows why it pauses. */
+export function announce(activity: string): void {
+  process.stderr.write(`services: ${activity} (first time only) …\n`)
 }

@@ -2,18 +2,18 @@ import { mkdir, mkdtemp, rename, rm, stat } from 'node:fs/promises'
 import { homedir } from 'node:os'
 import { join } from 'node:path'
 
-/** Where downloaded programs stay between runs. Safe to remove at any time that no run uses it. */
+/** The folder that keeps downloaded programs between runs. It can be removed while no run uses it. */
 export function cacheFolder(): string {
   return join(process.env.XDG_CACHE_HOME || join(homedir(), '.cache'), 'redrive-test-services')
 }
 
 /**
- * Gives a folder of the cache, filled by `fill` if it is not there yet.
+ * Returns a folder of the cache. If it does not exist, `fill` creates its content.
  *
- * It is filled under another name and then renamed, so it is there either whole or not at all: a run
- * that is interrupted leaves nothing that looks complete, and of two runs at once one simply wins.
+ * The folder is filled under another name and then renamed, so it exists either completely or not at all: an
+ * interrupted run leaves no incomplete folder, and of two concurrent runs one wins.
  */
-export async function cached(name: string, fill: (folder: string) => Promise<void>): Promise<string> {
+export async function getOrFill(name: string, fill: (folder: string) => Promise<void>): Promise<string> {
   const folder = join(cacheFolder(), name)
   if (await exists(folder)) return folder
   await mkdir(cacheFolder(), { recursive: true })
@@ -23,14 +23,14 @@ export async function cached(name: string, fill: (folder: string) => Promise<voi
     await rename(filling, folder)
   } catch (error) {
     await rm(filling, { recursive: true, force: true })
-    // The other of two runs was first: its folder is as good as ours.
+    // A concurrent run was first; its folder has the same content.
     if (!(await exists(folder))) throw error
   }
   return folder
 }
 
-/** Takes a folder out of the cache, when what is in it proves to be of no use. */
-export async function forget(name: string): Promise<void> {
+/** Removes a folder from the cache, because its programs do not work. */
+export async function removeFromCache(name: string): Promise<void> {
   await rm(join(cacheFolder(), name), { recursive: true, force: true })
 }
 

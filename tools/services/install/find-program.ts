@@ -2,7 +2,7 @@ import { constants } from 'node:fs'
 import { access } from 'node:fs/promises'
 import { delimiter, join } from 'node:path'
 
-/** The path of the first of these programs that is installed. */
+/** Returns the path of the first installed program with one of these names. */
 export async function findProgram(...names: readonly string[]): Promise<string | undefined> {
   const folders = (process.env.PATH ?? '').split(delimiter).filter((folder) => folder !== '')
   for (const path of names.flatMap((name) => folders.map((folder) => join(folder, name)))) {

@@ -1,14 +1,16 @@
-import { Misconfigured, type Running, type ServiceFacts } from '../found.ts'
-import { clusterOf } from './cluster.ts'
+import { type RunningService, type ServiceFacts, ServiceMisconfigured } from '../service.ts'
+import { describeCluster } from './describe-cluster.ts'
 import { startKafka } from './server.ts'
 
-export async function findKafka(configured: string | undefined): Promise<Running<ServiceFacts['kafka']>> {
+export async function findKafka(
+  configured: string | undefined,
+): Promise<RunningService<ServiceFacts['kafka']>> {
   if (configured !== undefined) {
     const brokers = configured.split(',').map((broker) => broker.trim())
-    const cluster = await clusterOf(brokers).catch((error: unknown) => {
-      throw new Misconfigured(`REDRIVE_TEST_KAFKA does not answer: ${String(error)}`)
+    const cluster = await describeCluster(brokers).catch((error: unknown) => {
+      throw new ServiceMisconfigured(`REDRIVE_TEST_KAFKA does not answer: ${String(error)}`)
     })
-    // The protocol has no question for a broker's release.
+    // The protocol has no request for the version of a broker.
     const version = `of cluster ${cluster.id}, ${cluster.nodes} nodes`
     return { facts: { brokers }, origin: 'configured', version, stop: async () => {} }
   }

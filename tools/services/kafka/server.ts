@@ -1,29 +1,29 @@
 import { randomBytes } from 'node:crypto'
 import { readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { freePort } from '../process/free-port.ts'
+import { findFreePort } from '../process/free-port.ts'
 import { runCommand } from '../process/run-command.ts'
 import { supervise } from '../process/supervise.ts'
-import { clusterOf } from './cluster.ts'
-import { type KafkaProgram, kafkaProgram } from './jars.ts'
+import { describeCluster } from './describe-cluster.ts'
+import { type KafkaProgram, resolveKafka } from './jars.ts'
 
 export type KafkaServer = Readonly<{ brokers: readonly string[]; version: string; end(): Promise<void> }>
 
 const readyMsMax = 90_000
 
-// One small node that starts fast: the simplest collector, and no time spent on optimizing code.
+// A small node that starts fast: the simplest garbage collector, and only the first level of compilation.
 const javaOptions = ['-Xms128m', '-Xmx512m', '-XX:+UseSerialGC', '-XX:TieredStopAtLevel=1', '-Xshare:auto']
 
-/** One node that is broker and controller both, with no ZooKeeper. */
+/** Starts one node that is broker and controller, without ZooKeeper. */
 export async function startKafka(): Promise<KafkaServer> {
-  const program = await kafkaProgram()
+  const program = await resolveKafka()
   const supervised = await supervise('kafka')
   try {
-    const [brokerPort, controllerPort] = await Promise.all([freePort(), freePort()])
+    const [brokerPort, controllerPort] = await Promise.all([findFreePort(), findFreePort()])
     const broker = `127.0.0.1:${brokerPort}`
     const configFile = join(supervised.folder, 'server.properties')
     const logFile = join(supervised.folder, 'server.log')
-    await writeFile(configFile, config(supervised.folder, broker, `127.0.0.1:${controllerPort}`))
+    await writeFile(configFile, buildConfig(supervised.folder, broker, `127.0.0.1:${controllerPort}`))
     await format(program, configFile)
     await supervised.start(
       {
@@ -31,13 +31,13 @@ export async function startKafka(): Promise<KafkaServer> {
         args: [...javaOptions, '-cp', program.classPath, 'kafka.Kafka', configFile],
         env: {},
         logFile,
-        // An orderly shutdown would hand its partitions over to other nodes, and there are none.
+        // An orderly shutdown would try to move its partitions to other nodes, which do not exist.
         stopSignal: 'SIGKILL',
       },
-      async () => void (await clusterOf([broker])),
+      async () => void (await describeCluster([broker])),
       readyMsMax,
     )
-    return { brokers: [broker], version: await versionInLog(logFile), end: supervised.end }
+    return { brokers: [broker], version: await readVersionFromLog(logFile), end: supervised.end }
   } catch (error) {
     await supervised.end()
     throw error
@@ -50,7 +50,7 @@ async function format({ java, classPath }: KafkaProgram, configFile: string): Pr
   await runCommand(java, [...javaOptions, '-cp', classPath, 'kafka.tools.StorageTool', ...args], { env: {} })
 }
 
-function config(folder: string, broker: string, controller: string): string {
+function buildConfig(folder: string, broker: string, controller: string): string {
   const settings = {
     'process.roles': 'broker,controller',
     'node.id': 1,
@@ -64,12 +64,12 @@ function config(folder: string, broker: string, controller: string): string {
     'transaction.state.log.min.isr': 1,
     'share.coordinator.state.topic.replication.factor': 1,
     'share.coordinator.state.topic.min.isr': 1,
-    // Few, because each costs files and time when a first group or transaction comes.
+    // Few partitions: each costs files and time at the first consumer group or transaction.
     'offsets.topic.num.partitions': 4,
     'transaction.state.log.num.partitions': 4,
-    // Many clusters forbid it, so what needs it must not pass here.
+    // Many clusters forbid it, so code that relies on it must fail in the tests.
     'auto.create.topics.enable': false,
-    // A first member of a group need not wait for others that a test would have started by itself.
+    // The first member of a group need not wait for others: a test starts its members itself.
     'group.initial.rebalance.delay.ms': 0,
   }
   return Object.entries(settings)
@@ -77,7 +77,7 @@ function config(folder: string, broker: string, controller: string): string {
     .join('')
 }
 
-/** Told by the broker itself at its start, so that the closing summary does not repeat our wish. */
-async function versionInLog(logFile: string): Promise<string> {
+/** Reads the version that the broker logs at its start: the actual version, not the requested one. */
+async function readVersionFromLog(logFile: string): Promise<string> {
   return /Kafka version: (\S+)/.exec(await readFile(logFile, 'utf8'))?.[1] ?? 'unknown'
 }

@@ -1,10 +1,10 @@
 import { randomBytes } from 'node:crypto'
 import { Client } from 'pg'
 
-/** A fresh, empty database on the shared server. */
+/** An empty database on the shared server. */
 export interface Database extends AsyncDisposable {
   readonly url: string
-  /** Removes it, sessions and all. Safe twice. */
+  /** Drops the database and ends its sessions. Can be called twice. */
   drop(): Promise<void>
 }
 

@@ -2,27 +2,29 @@ import { randomBytes } from 'node:crypto'
 import { chown, mkdir, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { Client } from 'pg'
-import { freePort } from '../process/free-port.ts'
+import { findFreePort } from '../process/free-port.ts'
 import { runCommand } from '../process/run-command.ts'
 import { type Supervised, supervise } from '../process/supervise.ts'
-import { checkCanEnter, type User, unprivilegedUser } from '../process/unprivileged-user.ts'
-import { layOutBinaries } from './binaries.ts'
+import { checkCanEnter, findUnprivilegedUser, type User } from '../process/unprivileged-user.ts'
+import { linkBinaries } from './link-binaries.ts'
 
-/** A server of one's own, for tests that stop, kill or restart the database. */
+/** A private server, for tests that stop, kill or restart the database. */
 export interface PostgresServer extends AsyncDisposable {
   readonly url: string
-  /** `immediate` is a crash: no checkpoint, sessions cut off; the next start recovers from the log. */
+  /**
+   * `immediate` acts like a crash: no checkpoint, sessions are ended; the next start recovers from the WAL.
+   */
   stop(mode?: 'fast' | 'immediate'): Promise<void>
   /** Starts again on the same port with the same data. */
   start(): Promise<void>
-  /** Stops and removes everything. Safe twice. */
+  /** Stops the server and removes its data. Can be called twice. */
   end(): Promise<void>
 }
 
 const readyMsMax = 60_000
 const portAttemptsMax = 3
 
-// Durability is what our tests are about, so everything that a real server does for it stays on.
+// The tests check durability, so every setting that a production server needs for it stays on.
 const durableSettings = {
   listen_addresses: '127.0.0.1',
   unix_socket_directories: '',
@@ -35,24 +37,24 @@ const durableSettings = {
 }
 
 export type PostgresOptions = Readonly<{
-  /** The folder of its programs; those of the npm package unless told. */
+  /** The folder with PostgreSQL's programs. Default: the npm package. */
   programs?: string
-  /** Beside ours, or instead of them. */
+  /** Added to the default settings; a setting with the same name replaces the default. */
   settings?: Readonly<Record<string, string>>
 }>
 
 export async function startPostgres(options: PostgresOptions = {}): Promise<PostgresServer> {
-  const user = await unprivilegedUser()
+  const user = await findUnprivilegedUser()
   const supervised = await supervise('postgres')
   try {
     await checkCanEnter(user, supervised.folder)
-    const bin = options.programs ?? (await layOutBinaries(supervised.folder))
+    const bin = options.programs ?? (await linkBinaries(supervised.folder))
     const password = randomBytes(12).toString('hex')
     await createCluster(supervised.folder, bin, password, user)
     const launch = { bin, password, user, settings: { ...durableSettings, ...options.settings } }
     const port = await startOnFreePort(supervised, launch)
     return {
-      url: urlOf(port, password),
+      url: toUrl(port, password),
       stop: async (mode = 'fast') => supervised.stop(mode === 'immediate' ? 'SIGQUIT' : 'SIGINT'),
       start: async () => startServer(supervised, launch, port),
       end: supervised.end,
@@ -64,10 +66,10 @@ export async function startPostgres(options: PostgresOptions = {}): Promise<Post
   }
 }
 
-/** Waits for a server to take a query, and gives its version. */
-export async function postgresVersion(url: string): Promise<string> {
+/** Connects to the server and returns its version. */
+export async function readPostgresVersion(url: string): Promise<string> {
   const client = new Client({ connectionString: url, connectionTimeoutMillis: 5_000 })
-  // A server that is starting up may drop us after the connection is made; the query says so too.
+  // A starting server may close an established connection; the query then fails with the same error.
   client.on('error', () => {})
   try {
     await client.connect()
@@ -96,18 +98,21 @@ async function createCluster(
     `--pgdata=${data}`,
     '--username=redrive',
     `--pwfile=${passwordFile}`,
-    // In the clear, over loopback: the stronger methods cost milliseconds of CPU per connection.
+    // Plain text over loopback: the stronger methods cost milliseconds of CPU per connection.
     '--auth=password',
     '--encoding=UTF8',
-    ...(await sortingOf(bin)),
-    // Only for the new, empty cluster. The server itself runs with fsync on.
+    ...(await chooseLocale(bin)),
+    // Applies only to the creation of the empty cluster. The server itself runs with fsync on.
     '--no-sync',
   ]
-  await runCommand(join(bin, 'initdb'), args, { cwd: folder, env: { LC_ALL: 'C' }, ...idsOf(user) })
+  await runCommand(join(bin, 'initdb'), args, { cwd: folder, env: { LC_ALL: 'C' }, ...toIds(user) })
 }
 
-/** As most installations sort, not by bytes: code that relies on byte order must ask for it. Some are built without. */
-async function sortingOf(bin: string): Promise<string[]> {
+/**
+ * Sorts text linguistically like most installations, so that code that relies on byte order fails in the
+ * tests. Builds without ICU can only sort by bytes.
+ */
+async function chooseLocale(bin: string): Promise<string[]> {
   const built = await runCommand(join(bin, 'pg_config'), ['--configure']).catch(() => '')
   if (built.includes('--without-icu')) return ['--locale=C.UTF-8']
   return ['--locale-provider=icu', '--icu-locale=en-US', '--locale=C']
@@ -122,7 +127,7 @@ type Launch = Readonly<{
 
 async function startOnFreePort(supervised: Supervised, launch: Launch): Promise<number> {
   for (let attempt = 1; ; attempt++) {
-    const port = await freePort()
+    const port = await findFreePort()
     try {
       await startServer(supervised, launch, port)
       return port
@@ -145,15 +150,15 @@ async function startServer(supervised: Supervised, launch: Launch, port: number)
       logFile: join(supervised.folder, 'server.log'),
       stopSignal: 'SIGINT',
     },
-    async () => void (await postgresVersion(urlOf(port, password))),
+    async () => void (await readPostgresVersion(toUrl(port, password))),
     readyMsMax,
   )
 }
 
-function urlOf(port: number, password: string): string {
+function toUrl(port: number, password: string): string {
   return `postgres://redrive:${password}@127.0.0.1:${port}/postgres`
 }
 
-function idsOf(user: User | undefined): { uid?: number; gid?: number } {
+function toIds(user: User | undefined): { uid?: number; gid?: number } {
   return user === undefined ? {} : { uid: user.uid, gid: user.gid }
 }

@@ -9,7 +9,7 @@ export type CommandOptions = Readonly<{
   msMax?: number
 }>
 
-/** Runs a program to its end and gives what it wrote to stdout. Throws with its last words if it fails. */
+/** Runs a program and returns its standard output. Throws with its last lines of output if it fails. */
 export async function runCommand(
   command: string,
   args: readonly string[],
@@ -20,8 +20,8 @@ export async function runCommand(
     ...spawnOptions,
     stdio: ['ignore', 'pipe', 'pipe'],
   })
-  // Not spawn's own `timeout`, which goes on, and keeps us from ending, when there is no such program.
-  const impatience = setTimeout(() => child.kill('SIGKILL'), msMax)
+  // Not spawn's own `timeout`: if the program does not exist, that timer keeps running and delays the exit.
+  const timer = setTimeout(() => child.kill('SIGKILL'), msMax)
   const stdout: Buffer[] = []
   const all: Buffer[] = []
   child.stdout.on('data', (chunk: Buffer) => {
@@ -34,13 +34,13 @@ export async function runCommand(
     child.once('error', (error) => resolve(error.message))
     child.once('close', (code, signal) => resolve(code === 0 ? '' : `ended with ${signal ?? code}`))
   })
-  clearTimeout(impatience)
+  clearTimeout(timer)
   if (ending === '') return Buffer.concat(stdout).toString('utf8')
-  throw new Error(`${command} ${ending}${lastWords(Buffer.concat(all).toString('utf8'))}`)
+  throw new Error(`${command} ${ending}${formatLastLines(Buffer.concat(all).toString('utf8'))}`)
 }
 
-/** The last lines of a program's output, set off from the sentence that they follow. */
-export function lastWords(output: string): string {
+/** Formats the last lines of a program's output, to be appended to an error message. */
+export function formatLastLines(output: string): string {
   const lines = stripVTControlCharacters(output).trimEnd().split('\n').slice(-12)
   return lines.join('').trim() === '' ? '' : `:\n    ${lines.join('\n    ')}`
 }

@@ -3,7 +3,7 @@ import { once } from 'node:events'
 import { chmod, mkdtemp, readFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { lastWords } from './run-command.ts'
+import { formatLastLines } from './run-command.ts'
 import type { User } from './unprivileged-user.ts'
 
 export type ServiceProcess = Readonly<{
@@ -12,33 +12,33 @@ export type ServiceProcess = Readonly<{
   env: NodeJS.ProcessEnv
   user?: User | undefined
   logFile: string
-  /** Asks the service to end in its usual way. */
+  /** The signal for a normal end of the service. */
   stopSignal: NodeJS.Signals
 }>
 
 export type ToWatchdog = { do: 'start'; process: ServiceProcess } | { do: 'stop'; signal: NodeJS.Signals }
-/** The service ended, by itself or because it was told to. */
+/** The service ended, on request or on its own. */
 export type FromWatchdog = { exited: string }
 
-/** A folder under the OS's temporary one, and at most one running service in it. Both end with us. */
+/** A temporary folder and at most one service that runs in it. Both are removed when this process ends. */
 export interface Supervised extends AsyncDisposable {
   readonly folder: string
-  /** Resolves once `isReady` does without throwing. Throws with the service's last words otherwise. */
+  /** Resolves when `isReady` resolves. Throws with the service's last lines of output otherwise. */
   start(process: ServiceProcess, isReady: () => Promise<void>, msMax: number): Promise<void>
-  /** Ends the service and keeps the folder, so that it can be started again. */
+  /** Stops the service and keeps the folder, so that the service can be started again. */
   stop(signal: NodeJS.Signals): Promise<void>
-  /** Ends the service and removes the folder. Safe twice. */
+  /** Stops the service and removes the folder. Can be called twice. */
   end(): Promise<void>
 }
 
-/** See watchdog.ts for how the service and the folder are kept from outliving this process. */
+/** watchdog.ts describes how the service and the folder are removed even if this process is killed. */
 export async function supervise(name: string): Promise<Supervised> {
   const folder = await mkdtemp(join(tmpdir(), `redrive-${name}-`))
-  // A service may run as another user, who must be able to pass through.
+  // The service may run as another user, who must be able to enter the folder.
   await chmod(folder, 0o711)
   const watchdog = fork(join(import.meta.dirname, 'watchdog.ts'), [folder], {
-    // Its own process group, so that Ctrl-C does not end it before it has cleaned up; and none of a
-    // test runner's own Node options.
+    // Its own process group, so that Ctrl-C does not end it before it has cleaned up. Node options of a test
+    // runner are not inherited.
     detached: true,
     execArgv: [],
     env: { PATH: process.env.PATH },
@@ -46,7 +46,7 @@ export async function supervise(name: string): Promise<Supervised> {
   })
   const gone = new Promise<string>((resolve) => watchdog.once('exit', () => resolve('lost its watchdog')))
   let exited: Promise<string> = Promise.resolve('was never started')
-  release(watchdog)
+  letExit(watchdog)
 
   const end = async (): Promise<void> => {
     if (watchdog.connected) watchdog.disconnect()
@@ -56,31 +56,31 @@ export async function supervise(name: string): Promise<Supervised> {
   return {
     folder,
     async start(wanted, isReady, msMax) {
-      hold(watchdog)
+      keepAlive(watchdog)
       try {
-        exited = Promise.race([gone, exitOf(watchdog)])
+        exited = Promise.race([gone, waitForExit(watchdog)])
         send(watchdog, { do: 'start', process: wanted })
-        const failure = await untilReady(isReady, exited, msMax)
+        const failure = await waitUntilReady(isReady, exited, msMax)
         if (failure !== undefined) {
-          throw new Error(`${name} ${failure}${lastWords(await readLog(wanted.logFile))}`)
+          throw new Error(`${name} ${failure}${formatLastLines(await readLog(wanted.logFile))}`)
         }
       } finally {
-        release(watchdog)
+        letExit(watchdog)
       }
     },
     async stop(signal) {
-      hold(watchdog)
+      keepAlive(watchdog)
       send(watchdog, { do: 'stop', signal })
       await exited
-      release(watchdog)
+      letExit(watchdog)
     },
     end,
     [Symbol.asyncDispose]: end,
   }
 }
 
-/** Gives why the service will never be ready, or undefined once it is. */
-async function untilReady(
+/** Returns why the service did not become ready, or undefined when it is ready. */
+async function waitUntilReady(
   isReady: () => Promise<void>,
   exited: Promise<string>,
   msMax: number,
@@ -98,29 +98,29 @@ async function untilReady(
   }
 }
 
-async function exitOf(watchdog: ChildProcess): Promise<string> {
+async function waitForExit(watchdog: ChildProcess): Promise<string> {
   const [message] = (await once(watchdog, 'message')) as [FromWatchdog]
   return message.exited
 }
 
 function send(watchdog: ChildProcess, message: ToWatchdog): void {
-  if (!watchdog.connected) throw new Error('this service was ended: bring up another')
+  if (!watchdog.connected) throw new Error('the service has ended; start a new one')
   watchdog.send(message)
 }
 
-// A script that forgets to stop its services must still be able to end, so the watchdog keeps the
-// event loop alive only while we wait for an answer.
-function hold(watchdog: ChildProcess): void {
+// A script that does not stop its services must still be able to exit, so the watchdog keeps the event loop
+// alive only while an answer is awaited.
+function keepAlive(watchdog: ChildProcess): void {
   watchdog.ref()
   watchdog.channel?.ref()
 }
 
-function release(watchdog: ChildProcess): void {
+function letExit(watchdog: ChildProcess): void {
   watchdog.unref()
   watchdog.channel?.unref()
 }
 
 async function readLog(path: string): Promise<string> {
-  // A service that fails early may not have written one.
+  // A service that fails early may not have written a log.
   return readFile(path, 'utf8').catch(() => '')
 }

@@ -1,12 +1,12 @@
-import { Unavailable } from '../found.ts'
+import { ServiceUnavailable } from '../service.ts'
 import { runCommand } from './run-command.ts'
 
 export type User = Readonly<{ name: string; uid: number; gid: number }>
 
 const createdName = 'redrive-test'
 
-/** Whom to run a service as that refuses root. Undefined where we are not root and need not change. */
-export async function unprivilegedUser(): Promise<User | undefined> {
+/** Finds a user for a service that refuses to run as root. Undefined if this process does not run as root. */
+export async function findUnprivilegedUser(): Promise<User | undefined> {
   if (process.getuid?.() !== 0) return undefined
   for (const name of ['postgres', 'nobody', createdName]) {
     const user = await lookUp(name)
@@ -14,17 +14,19 @@ export async function unprivilegedUser(): Promise<User | undefined> {
   }
   await runCommand('useradd', ['--system', '--no-create-home', '--shell', '/usr/sbin/nologin', createdName])
   const created = await lookUp(createdName)
-  if (created === undefined) throw new Unavailable(`useradd gave no user ${createdName}`)
+  if (created === undefined) throw new ServiceUnavailable(`useradd created no user ${createdName}`)
   return created
 }
 
-/** Fails early with a way out, where the service itself would say only "permission denied". */
+/** Fails early with a hint: the service itself would only report "permission denied". */
 export async function checkCanEnter(user: User | undefined, folder: string): Promise<void> {
   if (user === undefined) return
   try {
     await runCommand('test', ['-x', folder], { uid: user.uid, gid: user.gid, cwd: '/' })
   } catch {
-    throw new Unavailable(`user ${user.name} may not enter ${folder}: set TMPDIR to a folder all may enter`)
+    throw new ServiceUnavailable(
+      `user ${user.name} cannot enter ${folder}: set TMPDIR to a folder that every user can enter`,
+    )
   }
 }
 
@@ -33,7 +35,7 @@ async function lookUp(name: string): Promise<User | undefined> {
     const [uid, gid] = await Promise.all([runCommand('id', ['-u', name]), runCommand('id', ['-g', name])])
     return { name, uid: Number(uid), gid: Number(gid) }
   } catch {
-    // `id` fails for a user that does not exist, which is an answer.
+    // `id` fails for a user that does not exist.
     return undefined
   }
 }

@@ -1,10 +1,10 @@
 /**
- * A program, not a module: it runs one service on behalf of a parent, and outlives the parent just
- * long enough to clean up.
+ * A program that runs one service for its parent process, and outlives the parent just long enough to clean
+ * up.
  *
- * The parent holds the other end of an IPC channel. When the parent ends, however it ends, the
- * kernel closes the channel; the watchdog then stops the service, removes its folder and exits. So
- * even `kill -9` of a test run leaves neither processes nor data behind.
+ * An IPC channel connects both. When the parent ends for any reason, the kernel closes the channel; the
+ * watchdog then stops the service, removes its folder and exits. Even `kill -9` of a test run leaves no
+ * processes and no data.
  */
 import { type ChildProcess, spawn } from 'node:child_process'
 import { openSync } from 'node:fs'
@@ -23,11 +23,12 @@ process.on('message', (message: ToWatchdog) => {
 })
 process.once('disconnect', async () => {
   await stop(stopSignal)
-  // Children of the service, such as a browser's, may write for a moment longer.
+  // Child processes of the service may write for a moment longer.
   await rm(folder, { recursive: true, force: true, maxRetries: 10, retryDelay: 100 })
   process.exit(0)
 })
-// Ctrl-C reaches the whole terminal; the parent decides when the service ends, by closing the channel.
+// Ctrl-C reaches every process of the terminal; only the parent decides when the service ends, by closing the
+// channel.
 process.on('SIGINT', () => {})
 process.on('SIGHUP', () => {})
 process.once('SIGTERM', () => process.disconnect())
@@ -44,7 +45,7 @@ function start(wanted: ServiceProcess): void {
   service = child
   const ended = (how: string): void => {
     service = undefined
-    tell({ exited: how })
+    notifyParent({ exited: how })
   }
   child.once('error', (error) => ended(error.message))
   child.once('exit', (code, signal) => ended(`ended with ${signal ?? `code ${code}`}`))
@@ -55,12 +56,12 @@ async function stop(signal: NodeJS.Signals): Promise<void> {
   if (child === undefined) return
   const exited = new Promise((resolve) => child.once('exit', resolve))
   child.kill(signal)
-  const impatience = setTimeout(() => child.kill('SIGKILL'), stopMsMax)
+  const timer = setTimeout(() => child.kill('SIGKILL'), stopMsMax)
   await exited
-  clearTimeout(impatience)
+  clearTimeout(timer)
 }
 
-function tell(message: FromWatchdog): void {
-  // The parent may be gone, and with it the reader: there is no one left to tell.
+function notifyParent(message: FromWatchdog): void {
+  // The parent may have ended; then there is no receiver.
   if (process.connected) process.send?.(message, () => {})
 }

@@ -1,33 +1,35 @@
 import { randomBytes } from 'node:crypto'
 import { join } from 'node:path'
 import { createClient } from '@redis/client'
-import { Misconfigured, type Running, type ServiceFacts } from '../found.ts'
 import { unpackProgram } from '../install/debian-package.ts'
 import { findProgram } from '../install/find-program.ts'
-import { freePort } from '../process/free-port.ts'
+import { findFreePort } from '../process/free-port.ts'
 import { supervise } from '../process/supervise.ts'
+import { type RunningService, type ServiceFacts, ServiceMisconfigured } from '../service.ts'
 
 const readyMsMax = 20_000
 
-export async function findRedis(configured: string | undefined): Promise<Running<ServiceFacts['redis']>> {
+export async function findRedis(
+  configured: string | undefined,
+): Promise<RunningService<ServiceFacts['redis']>> {
   if (configured !== undefined) {
-    const version = await redisVersion(configured).catch((error: unknown) => {
-      throw new Misconfigured(`REDRIVE_TEST_REDIS does not answer: ${String(error)}`)
+    const version = await readRedisVersion(configured).catch((error: unknown) => {
+      throw new ServiceMisconfigured(`REDRIVE_TEST_REDIS does not answer: ${String(error)}`)
     })
     return { facts: { url: configured }, origin: 'configured', version, stop: async () => {} }
   }
-  return startRedis(await redisProgram())
+  return startRedis(await findRedisProgram())
 }
 
-async function redisProgram(): Promise<string> {
+async function findRedisProgram(): Promise<string> {
   const installed = await findProgram('redis-server', 'valkey-server')
   return installed ?? unpackProgram({ debianPackage: 'redis-server', path: 'usr/bin/redis-server' })
 }
 
-async function startRedis(command: string): Promise<Running<ServiceFacts['redis']>> {
+async function startRedis(command: string): Promise<RunningService<ServiceFacts['redis']>> {
   const supervised = await supervise('redis')
   try {
-    const port = await freePort()
+    const port = await findFreePort()
     const password = randomBytes(12).toString('hex')
     const url = `redis://default:${password}@127.0.0.1:${port}`
     const settings = {
@@ -47,19 +49,19 @@ async function startRedis(command: string): Promise<Running<ServiceFacts['redis'
         logFile: join(supervised.folder, 'server.log'),
         stopSignal: 'SIGTERM',
       },
-      async () => void (await redisVersion(url)),
+      async () => void (await readRedisVersion(url)),
       readyMsMax,
     )
-    return { facts: { url }, origin: 'started', version: await redisVersion(url), stop: supervised.end }
+    return { facts: { url }, origin: 'started', version: await readRedisVersion(url), stop: supervised.end }
   } catch (error) {
     await supervised.end()
     throw error
   }
 }
 
-async function redisVersion(url: string): Promise<string> {
+async function readRedisVersion(url: string): Promise<string> {
   const client = createClient({ url, socket: { reconnectStrategy: false, connectTimeout: 5_000 } })
-  // Reported by connect() too; without a listener it would end the process.
+  // connect() reports the error too; without a listener the event would end the process.
   client.on('error', () => {})
   await client.connect()
   try {

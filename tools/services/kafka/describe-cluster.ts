@@ -1,7 +1,7 @@
 import { Admin } from '@platformatic/kafka'
 
-/** Asks brokers for their cluster. Throws where none answers. */
-export async function clusterOf(brokers: readonly string[]): Promise<{ id: string; nodes: number }> {
+/** Reads id and size of the cluster from its brokers. Throws if no broker answers. */
+export async function describeCluster(brokers: readonly string[]): Promise<{ id: string; nodes: number }> {
   const admin = new Admin({
     clientId: 'redrive-test-services',
     bootstrapBrokers: [...brokers],

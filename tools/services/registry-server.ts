@@ -1,29 +1,32 @@
 /**
- * The test run's keeper, reachable from the processes that run test files.
+ * Gives the processes that run test files access to the service registry of the test run.
  *
- * Loopback HTTP, with a secret in the path so that nothing else on the machine can make it start
- * programs. `GET <desk>/find/kafka` answers once Kafka is up; `GET <desk>/records` at once.
+ * It is an HTTP server on loopback, with a secret in the path so that no other program on the machine can use
+ * it to start programs. `GET <url>/find/kafka` answers after Kafka has started, `GET <url>/records`
+ * immediately.
  */
 import { randomBytes } from 'node:crypto'
 import { once } from 'node:events'
 import { createServer, get } from 'node:http'
 import {
   type Found,
-  Misconfigured,
   type ServiceFacts,
+  ServiceMisconfigured,
   type ServiceName,
   type ServiceRecord,
   serviceNames,
-} from './found.ts'
-import type { Keeper, ServiceSource } from './keeper.ts'
+} from './service.ts'
+import type { ServiceRegistry, ServiceSource } from './service-registry.ts'
 
-/** Tells the processes of a test run where its desk is. */
-export const deskVariable = 'REDRIVE_TEST_DESK'
+/** The environment variable with the URL of the registry server, for the processes of a test run. */
+export const registryUrlVariable = 'REDRIVE_TEST_REGISTRY'
 
-export async function openDesk(keeper: Keeper): Promise<{ url: string; close(): Promise<void> }> {
+export async function startRegistryServer(
+  registry: ServiceRegistry,
+): Promise<{ url: string; close(): Promise<void> }> {
   const secret = randomBytes(16).toString('hex')
-  const answers = new Map<string, () => Promise<unknown>>([[`/${secret}/records`, () => keeper.records()]])
-  for (const name of serviceNames) answers.set(`/${secret}/find/${name}`, () => keeper.find(name))
+  const answers = new Map<string, () => Promise<unknown>>([[`/${secret}/records`, () => registry.records()]])
+  for (const name of serviceNames) answers.set(`/${secret}/find/${name}`, () => registry.find(name))
 
   const server = createServer(async (request, response) => {
     const answer = answers.get(request.url ?? '')
@@ -36,10 +39,10 @@ export async function openDesk(keeper: Keeper): Promise<{ url: string; close(): 
   })
   server.listen(0, '127.0.0.1')
   await once(server, 'listening')
-  // The desk waits for tests, never tests for the desk: it must not keep the run from ending.
+  // The server must not keep the test run from ending.
   server.unref()
   const address = server.address()
-  if (address === null || typeof address === 'string') throw new Error('a TCP server has no port')
+  if (address === null || typeof address === 'string') throw new Error('the TCP server has no port')
   return {
     url: `http://127.0.0.1:${address.port}/${secret}`,
     async close() {
@@ -49,7 +52,7 @@ export async function openDesk(keeper: Keeper): Promise<{ url: string; close(): 
   }
 }
 
-export function sourceAtDesk(url: string): ServiceSource {
+export function connectToRegistry(url: string): ServiceSource {
   return {
     find: async <N extends ServiceName>(service: N) =>
       (await ask(`${url}/find/${service}`)) as Found<ServiceFacts[N]>,
@@ -57,12 +60,12 @@ export function sourceAtDesk(url: string): ServiceSource {
   }
 }
 
-// Not fetch(), which gives up after five minutes without an answer: a first start may download longer.
+// Not fetch(), which fails after five minutes without an answer: the first start may download for longer.
 async function ask(url: string): Promise<unknown> {
   const request = get(url, { agent: false })
   const [response] = (await once(request, 'response')) as [import('node:http').IncomingMessage]
   let body = ''
   for await (const chunk of response.setEncoding('utf8')) body += chunk
-  if (response.statusCode !== 200) throw new Misconfigured(body)
+  if (response.statusCode !== 200) throw new ServiceMisconfigured(body)
   return JSON.parse(body)
 }
