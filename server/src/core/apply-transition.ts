@@ -1,6 +1,6 @@
 import type { Instant } from './instant.ts'
 import type { Item } from './item.ts'
-import { baseOf, withFailure, withoutPlan } from './letter.ts'
+import { baseOf, withFailure, withoutNextRedrive } from './letter.ts'
 import type { QueuePolicy } from './queue.ts'
 import { expireDeadlineWhenPromoted, type Transition } from './transitions.ts'
 
@@ -28,14 +28,14 @@ export function applyTransition(
       return { ...base, id, state: 'waiting', availableAt, expireDeadline, ...withFailure(item, failure) }
     }
     case 'done':
-      return { ...base, state: 'done', endedAt: now, letter: withoutPlan(item) }
+      return { ...base, state: 'done', endedAt: now, letter: withoutNextRedrive(item) }
     case 'dead':
       return {
         ...base,
         state: 'dead',
         endedAt: now,
         diedAt: item.diedAt ?? now,
-        letter: withoutPlan(item),
+        letter: withoutNextRedrive(item),
         ...withFailure(item, transition.failure),
       }
   }

@@ -1,9 +1,8 @@
 import { describe, expect, it } from 'vitest'
 import { aFailure, aLeasedItem, anItem, anOrigin, aQueue, hour, minute, noon } from '../../test/make.ts'
-import { historyMax, type Item, type Leased } from './item.ts'
+import { historyMax, type Item } from './item.ts'
 import {
   arrivedAt,
-  baseOf,
   discardLetter,
   endRedrive,
   isRedriving,
@@ -14,8 +13,6 @@ import {
   redrivesKept,
   restoreLetter,
   startRedrive,
-  whyNotDiscarded,
-  whyNotRedriven,
   withFailure,
 } from './letter.ts'
 
@@ -51,18 +48,17 @@ const ended = (changes: Partial<RedriveEnd>): RedriveEnd => ({
   chance: 0.5,
   ...changes,
 })
-const ends = (item: Item): Item => ({ ...baseOf(item), state: 'done', endedAt: noon })
 
-describe('a letter that is sent back', () => {
+describe('a letter that is redriven', () => {
   const sent = startRedrive(letter, start)
 
-  it('is held by its redrive until that ends', () => {
+  it('a redriven letter is leased by its redrive', () => {
     expect(sent).toMatchObject({ state: 'leased', lease: { holder: redriveHolder, deadline: noDeadline } })
     expect(isRedriving(sent)).toBe(true)
     expect(isRedriving(aLeasedItem({ origin, letter: letter.letter }))).toBe(false)
   })
 
-  it('remembers who sent it, when and where', () => {
+  it('a redriven letter records who redrove it, when and to which queue', () => {
     expect(sent.letter).toMatchObject({
       requeues: 1,
       lastRedriveAt: start.at,
@@ -71,11 +67,11 @@ describe('a letter that is sent back', () => {
     })
   })
 
-  it('keeps its id, its bytes and its failure', () => {
+  it('a redriven letter keeps its id and its failure', () => {
     expect(sent).toMatchObject({ id: letter.id, rootId: letter.rootId, failure: letter.failure, redrives: 0 })
   })
 
-  it('remembers its newest redrives only, and still counts them all', () => {
+  it('a letter keeps the records of its newest redrives and counts all of them', () => {
     let item: Item = letter
     for (let times = 0; times < redrivesKept + 5; times++) {
       item = endRedrive(startRedrive(item, start), ended({}), { ...manual, redrivesMax: 1_000 })
@@ -87,10 +83,10 @@ describe('a letter that is sent back', () => {
   })
 })
 
-describe('a redrive that ended', () => {
+describe('the end of a redrive', () => {
   const sent = startRedrive(letter, start)
 
-  it('well resolves the letter, which keeps its failure as the proof', () => {
+  it('a redrive that succeeds resolves the letter, which keeps its failure', () => {
     const after = endRedrive(sent, ended({ outcome: 'resolved', failure: null }), manual)
     expect(after).toMatchObject({
       state: 'done',
@@ -101,7 +97,7 @@ describe('a redrive that ended', () => {
     expect(after.letter?.redrives[0]).toMatchObject({ outcome: 'resolved', endedAt: noon + 2 * minute })
   })
 
-  it('badly gives the same letter back, with the new failure and the old one behind it', () => {
+  it('a redrive that fails returns the same letter with the new failure, and the old one in its history', () => {
     const after = endRedrive(sent, ended({}), manual)
     expect(after).toMatchObject({
       state: 'waiting',
@@ -114,80 +110,40 @@ describe('a redrive that ended', () => {
     expect(isRedriving(after)).toBe(false)
   })
 
-  it('at the cap is DEAD, also when nobody knows how it ended', () => {
+  it('a letter at the limit becomes DEAD when its redrive fails or its outcome is unknown', () => {
     for (const outcome of ['failed', 'unknown'] as const) {
       const after = endRedrive({ ...sent, redrives: 2 }, ended({ outcome }), manual)
       expect(after).toMatchObject({ state: 'dead', redrives: 3, letter: { nextRedriveAt: null } })
     }
   })
 
-  it('goes again by itself where the policy says so, later each time', () => {
+  it('an automatic policy schedules the next redrive, with a longer delay each time', () => {
     const next = (redrives: number) =>
       endRedrive({ ...sent, redrives }, ended({}), auto).letter?.nextRedriveAt
     expect([0, 1].map(next)).toEqual([noon + 2 * minute + 2 * minute, noon + 2 * minute + 4 * minute])
   })
 
-  it('unknown does not go again by itself: it may have been processed', () => {
+  it('a redrive with an unknown outcome is not repeated automatically: it may have been processed', () => {
     const after = endRedrive(sent, ended({ outcome: 'unknown' }), auto)
     expect(after).toMatchObject({ state: 'waiting', redrives: 1, letter: { nextRedriveAt: null } })
   })
 
-  it('without a failure to tell keeps the one there is', () => {
+  it('a redrive that ends without a failure keeps the failure of the letter', () => {
     const after = endRedrive(sent, ended({ failure: null }), manual)
     expect(after).toMatchObject({ failure: letter.failure, history: [] })
   })
 })
 
 describe('a new letter', () => {
-  it('waits for a person, or goes back after the delay of its policy', () => {
+  it('a new letter waits for a person, or for the delay of an automatic policy', () => {
     expect(newLetterFacts(noon, manual, () => 0.5).nextRedriveAt).toBeNull()
     expect(newLetterFacts(noon, auto, () => 0.5).nextRedriveAt).toBe(noon + minute)
     expect(newLetterFacts(noon, { ...auto, redrivesMax: 0 }, () => 0.5).nextRedriveAt).toBeNull()
   })
 })
 
-describe('whether a letter can be sent back', () => {
-  const sent = startRedrive(letter, start)
-  const held: Leased = { ...baseOf(letter), state: 'leased', lease: { holder: 'ann', deadline: noon + hour } }
-  const dead: Item = { ...baseOf(letter), state: 'dead', endedAt: noon }
-  const everybody = { isDeadAllowed: false, isCapped: true }
-
-  it.each([
-    ['missing', undefined],
-    ['missing', anItem()],
-    ['redriving', sent],
-    ['leased', held],
-    ['resolved', ends(letter)],
-    ['discarded', discardLetter(letter, 'spam', noon)],
-    ['dead', dead],
-    ['exhausted', { ...letter, redrives: 3 }],
-    [undefined, letter],
-    [undefined, { ...letter, availableAt: noon + hour }],
-  ] as const)('says %s', (why, item) => {
-    expect(whyNotRedriven(item, everybody, manual)).toBe(why)
-  })
-
-  it('is a matter of who asks: a person may send what is DEAD, and beyond the cap', () => {
-    expect(whyNotRedriven(dead, { isDeadAllowed: true, isCapped: true }, manual)).toBeUndefined()
-    const often = { ...letter, redrives: 3 }
-    expect(whyNotRedriven(often, { isDeadAllowed: false, isCapped: false }, manual)).toBeUndefined()
-  })
-
-  it.each([
-    [undefined, letter],
-    [undefined, dead],
-    ['redriving', sent],
-    ['leased', held],
-    ['resolved', ends(letter)],
-    ['discarded', discardLetter(letter, 'spam', noon)],
-    ['missing', anItem()],
-  ] as const)('and given up says %s', (why, item) => {
-    expect(whyNotDiscarded(item)).toBe(why)
-  })
-})
-
-describe('a letter that is given up', () => {
-  it('says why, and goes nowhere by itself any more', () => {
+describe('a discarded letter', () => {
+  it('a discarded letter has the reason, and its automatic redrive is cancelled', () => {
     const due = { ...letter, letter: newLetterFacts(noon, auto, () => 0.5) }
     const after = discardLetter(due, 'spam', noon + hour)
     expect(after).toMatchObject({
@@ -197,7 +153,7 @@ describe('a letter that is given up', () => {
     })
   })
 
-  it('and restored is open again', () => {
+  it('a discarded letter that is restored is open again', () => {
     const after = restoreLetter(discardLetter(letter, 'spam', noon), noon + hour, auto)
     expect(after).toMatchObject({
       state: 'waiting',
@@ -207,7 +163,7 @@ describe('a letter that is given up', () => {
     expect(after).not.toHaveProperty('endedAt')
   })
 
-  it('and restored is DEAD when it was, or when its redrives are used up: nobody could send it as PENDING', () => {
+  it('a restored letter is DEAD if it was DEAD, or if it reached the redrive limit', () => {
     const dead = { ...letter, state: 'dead', endedAt: noon } as const
     expect(restoreLetter(dead, noon + hour, auto)).toMatchObject({ state: 'dead', endedAt: noon + hour })
     const usedUp = discardLetter({ ...letter, redrives: auto.redrivesMax }, 'spam', noon)
@@ -216,7 +172,7 @@ describe('a letter that is given up', () => {
     expect(restoreLetter(discardLetter(letter, 'spam', noon), noon, none).state).toBe('waiting')
   })
 
-  it('arrived when the store got it, or got it back, whenever it died', () => {
+  it('a letter arrived when the store stored or restored it, whenever it died', () => {
     const old = { ...letter, createdAt: noon, diedAt: noon - 99 * hour }
     expect(arrivedAt(old)).toBe(noon)
     expect(arrivedAt(restoreLetter(discardLetter(old, '', noon), noon + hour, auto))).toBe(noon + hour)
@@ -224,7 +180,7 @@ describe('a letter that is given up', () => {
 })
 
 describe('failures over the life of an item', () => {
-  it('are kept newest first, as many as are kept', () => {
+  it('the history keeps the newest failures first, up to its limit', () => {
     let item: Pick<Item, 'failure' | 'history'> = { failure: null, history: [] }
     for (let number = 0; number < historyMax + 5; number++) {
       item = withFailure(item, aFailure({ message: `${number}` }))
@@ -235,7 +191,7 @@ describe('failures over the life of an item', () => {
     )
   })
 
-  it('that are past are not kept at any length', () => {
+  it('failures in the history keep only the first 2,000 characters of their stack', () => {
     const long = aFailure({ stack: 'x'.repeat(100_000) })
     expect(withFailure({ failure: long, history: [] }, failedAgain).history[0]?.stack.length).toBe(2_000)
   })

@@ -1,9 +1,9 @@
 /**
- * What becomes of a dead letter: sent back, come back, resolved, given up, restored. Pure, like
- * core/transitions.ts; both storages call it inside their transactions.
+ * The changes of state of a dead letter: redrive, end of a redrive, discard, restore. Pure, like
+ * core/transitions.ts; both stores call these functions inside their transactions.
  *
- * A letter whose redrive is under way is leased by `redriveHolder`. Nobody else can settle it: only its
- * redrive ends it. So there is never a second redrive of a letter at the same time.
+ * A letter whose redrive is in progress is leased by `redriveHolder`. No consumer can settle it: only the end
+ * of its redrive releases it. So at most one redrive of a letter is in progress at any time.
  */
 import { type Instant, instantMax, later } from './instant.ts'
 import {
@@ -25,32 +25,16 @@ import {
 import { isAutomatic, type QueuePolicy } from './queue.ts'
 import { retryDelayUs } from './retry.ts'
 
-/** Shown as who holds the letter; what decides is `isRedriving`. */
-export const redriveHolder = 'redrive under way'
-/** How many redrives of a letter are remembered one by one. */
+/** The holder that a letter shows during a redrive. Code must test `isRedriving` instead. */
+export const redriveHolder = 'redrive in progress'
+/** A letter keeps the records of its last redrives, up to this number. */
 export const redrivesKept = 100
-/** For redrives whose outcome the store itself sees: they end when the item ends. */
+/** The deadline of a redrive to a queue of this store: the redrive ends when its item ends. */
 export const noDeadline: Instant = instantMax
-
-/** Why a letter cannot be sent back, or given up, now. */
-export type LetterRefusal =
-  | 'missing'
-  /** In the archive: to be restored first. */
-  | 'archived'
-  /** Another redrive of it is under way. */
-  | 'redriving'
-  /** A consumer of its dead queue holds it. */
-  | 'leased'
-  | 'resolved'
-  | 'discarded'
-  /** DEAD: a person must say so. */
-  | 'dead'
-  /** The redrives of its policy are used up. */
-  | 'exhausted'
 
 type RedrivePolicy = QueuePolicy['redrive']
 
-/** `random` gives numbers in [0, 1), and is asked only where the policy sends letters back by itself. */
+/** `random` returns numbers in [0, 1). It is called only if the policy redrives letters automatically. */
 export function newLetterFacts(diedAt: Instant, policy: RedrivePolicy, random: () => number): LetterFacts {
   return {
     requeues: 0,
@@ -61,7 +45,7 @@ export function newLetterFacts(diedAt: Instant, policy: RedrivePolicy, random: (
   }
 }
 
-/** When the policy sends a new letter back; null where it sends nothing by itself. */
+/** When the policy redrives a new letter; null: the policy is manual. */
 export function firstRedriveAt(diedAt: Instant, policy: RedrivePolicy, random: () => number): Instant | null {
   return nextRedriveAt(diedAt, 1, policy, random)
 }
@@ -76,20 +60,20 @@ function nextRedriveAt(
   return later(now, retryDelayUs(policy.backoff, number, random))
 }
 
-/** Whether the policy sends it back now. */
+/** Whether the policy redrives the letter at `now`. */
 export function isDue(item: Item, policy: RedrivePolicy, now: Instant): boolean {
   const dueAt = item.letter?.nextRedriveAt ?? null
   return policy.mode === 'auto' && dueAt !== null && dueAt <= now
 }
 
-/** At the cap of its policy; what was never sent has used up nothing. */
-function isUsedUp(item: Item, policy: RedrivePolicy): boolean {
+/** Whether the letter reached the redrive limit of its policy. A letter that was never redriven has not. */
+function isAtLimit(item: Item, policy: RedrivePolicy): boolean {
   return item.redrives > 0 && item.redrives >= policy.redrivesMax
 }
 
-/** Where letters go back by themselves what reached the cap is DEAD, also when the cap came down to it. */
+/** With an automatic policy a letter at the limit becomes DEAD, also if the limit was lowered to it. */
 function isExhausted(item: Item, policy: RedrivePolicy): boolean {
-  return policy.mode === 'auto' && isUsedUp(item, policy)
+  return policy.mode === 'auto' && isAtLimit(item, policy)
 }
 
 function exhaustLetter(item: Item, at: Instant): Dead {
@@ -98,8 +82,9 @@ function exhaustLetter(item: Item, at: Instant): Dead {
 }
 
 /**
- * The letter as a policy has it that was changed while it waited: with a time at which it goes back by itself, or without
- * one, or DEAD where it reached the cap. Undefined: it is so already. What is under way is planned when it comes back.
+ * Applies a changed redrive policy to a letter: schedules its automatic redrive, unschedules it, or makes the
+ * letter DEAD because it reached the limit. Undefined: nothing changes. A letter that is being redriven is
+ * scheduled when its redrive ends.
  */
 export function replanRedrive(
   item: Item,
@@ -112,15 +97,18 @@ export function replanRedrive(
   }
   if (item.state === 'waiting' && isExhausted(item, policy)) return exhaustLetter(item, now)
   const facts = factsOf(item)
-  // As when it came back: what may have been processed is not sent again by itself.
-  const isForPerson = facts.redrives[0]?.outcome === 'unknown' || waitsSinceRestored(facts)
-  // At the cap, too, while a consumer holds it: given back, it is met when it is due, and DEAD then.
+  // As at the end of a redrive: a letter that may have been processed is not redriven automatically.
+  const isForPerson = facts.redrives[0]?.outcome === 'unknown' || isRestoredAndNotRedriven(facts)
+  // A leased letter at the limit is scheduled too: once it waits again and is due, it becomes DEAD.
   const planned = isForPerson ? null : nextRedriveAt(now, item.redrives + 1, policy, () => chance)
   const next = isAutomatic({ redrive: policy }) ? (facts.nextRedriveAt ?? planned) : null
   return next === facts.nextRedriveAt ? undefined : { ...item, letter: { ...facts, nextRedriveAt: next } }
 }
 
-/** A letter that is due and could not be sent: due again later, or DEAD. Undefined: it is not due, or does not wait. */
+/**
+ * Postpones a due letter that could not be redriven to `until`, or makes it DEAD if it reached the limit.
+ * Undefined: the letter is not waiting or not due.
+ */
 export function postponeRedrive(
   item: Item,
   policy: RedrivePolicy,
@@ -132,15 +120,15 @@ export function postponeRedrive(
   return { ...item, letter: { ...factsOf(item), nextRedriveAt: until } }
 }
 
-/** A person brought it back from the archive, and nobody sent it since. */
-function waitsSinceRestored({ restoredAt, lastRedriveAt }: LetterFacts): boolean {
+/** A person restored the letter from the archive, and it was not redriven since then. */
+function isRestoredAndNotRedriven({ restoredAt, lastRedriveAt }: LetterFacts): boolean {
   return restoredAt !== undefined && (lastRedriveAt === null || lastRedriveAt < restoredAt)
 }
 
 /**
- * The queue that a letter goes back to unless somebody names another; null where a driver of its own has to send it:
- * webhook deliveries, and records of a cluster that is named. Who captures over HTTP calls a queue
- * of ours a topic as well, and may give the offset it had elsewhere.
+ * The queue of this store that a letter came from; null: a driver has to redrive it, because its origin is a
+ * webhook or a Kafka cluster. An origin of kind `kafka` without a cluster is a queue: clients that capture
+ * letters over HTTP may call a queue a topic and name an offset.
  */
 export function queueOfOrigin(origin: Origin | null): string | null {
   if (origin === null || origin.kind === 'webhook') return null
@@ -149,43 +137,6 @@ export function queueOfOrigin(origin: Origin | null): string | null {
 
 export function isRedriving(item: Pick<Item, 'state' | 'letter'>): boolean {
   return item.state === 'leased' && item.letter?.redrives[0]?.outcome === null
-}
-
-/** What may be sent back: `open` is what waits for somebody; a person may also send what is DEAD. */
-export type RedriveRules = Readonly<{ isDeadAllowed: boolean; isCapped: boolean }>
-
-export function whyNotRedriven(
-  item: Item | undefined,
-  rules: RedriveRules,
-  policy: RedrivePolicy,
-): LetterRefusal | undefined {
-  if (item === undefined || !isLetter(item)) return 'missing'
-  const why = whyNotOpen(item)
-  if (why !== undefined && !(why === 'dead' && rules.isDeadAllowed)) return why
-  if (rules.isCapped && item.redrives >= policy.redrivesMax) return 'exhausted'
-  return undefined
-}
-
-/** A letter that is under way, or held by a consumer, cannot be given up; one that is resolved needs not. */
-export function whyNotDiscarded(item: Item | undefined): LetterRefusal | undefined {
-  if (item === undefined || !isLetter(item)) return 'missing'
-  const why = whyNotOpen(item)
-  return why === 'dead' ? undefined : why
-}
-
-function whyNotOpen(item: Item): LetterRefusal | undefined {
-  switch (item.state) {
-    case 'waiting':
-      return undefined
-    case 'leased':
-      return isRedriving(item) ? 'redriving' : 'leased'
-    case 'done':
-      return 'resolved'
-    case 'dead':
-      return 'dead'
-    case 'discarded':
-      return 'discarded'
-  }
 }
 
 export type RedriveStart = Readonly<
@@ -215,7 +166,7 @@ export function startRedrive(item: Item, start: RedriveStart): Leased {
 
 export type RedriveEnd = Readonly<{
   outcome: Outcome
-  /** Of the redriven item; null when there is none to tell. */
+  /** The failure of the redriven item; null if it has none. */
   failure: Failure | null
   /** Failures of that item before this one, newest first. */
   earlier?: readonly Failure[]
@@ -224,7 +175,7 @@ export type RedriveEnd = Readonly<{
   chance: number
 }>
 
-/** It keeps its id and its place: it is the same letter, and never left. */
+/** The letter keeps its id and its position in the dead queue: it never left the queue. */
 export function endRedrive(item: Leased, end: RedriveEnd, policy: RedrivePolicy): Waiting | Done | Dead {
   const { outcome, failure, earlier = [], at, chance } = end
   const facts = factsOf(item)
@@ -237,7 +188,7 @@ export function endRedrive(item: Leased, end: RedriveEnd, policy: RedrivePolicy)
   const redrives = item.redrives + 1
   const changed = { ...base, redrives, updatedAt: at, ...withFailure(item, failure, earlier) }
   if (redrives >= policy.redrivesMax) return { ...changed, state: 'dead', endedAt: at, letter }
-  // Sent again by itself only when it is known to have failed: unknown may mean processed.
+  // Schedule the next redrive only after a known failure: an unknown outcome may mean processed.
   const next = outcome === 'failed' ? nextRedriveAt(at, redrives + 1, policy, () => chance) : null
   return { ...changed, state: 'waiting', availableAt: null, letter: { ...letter, nextRedriveAt: next } }
 }
@@ -248,34 +199,39 @@ export function discardLetter(item: Item, reason: string, at: Instant): Discarde
 }
 
 /**
- * Back among the open ones. What used up its redrives is DEAD, as it was before or would be with the next one that fails:
- * nobody could send it as PENDING but by a person's word. Its time of retention begins anew.
+ * Makes an archived letter open again. A letter that was DEAD or reached the redrive limit becomes DEAD,
+ * because as a waiting letter it could not be redriven within its policy. Its retention starts again at `at`.
  */
 export function restoreLetter(item: Item, at: Instant, policy: RedrivePolicy): Waiting | Dead {
   const letter = { ...factsOf(item), discardReason: '', nextRedriveAt: null, restoredAt: at }
   const base = { ...baseOf(item), updatedAt: at, letter }
-  if (item.state === 'dead' || isUsedUp(item, policy)) return { ...base, state: 'dead', endedAt: at }
+  if (item.state === 'dead' || isAtLimit(item, policy)) return { ...base, state: 'dead', endedAt: at }
   return { ...base, state: 'waiting', availableAt: null }
 }
 
-/** What is known of a letter that ended where it was, by a consumer of its dead queue: it goes nowhere by itself any more. */
-export function withoutPlan({ letter }: Pick<Item, 'letter'>): LetterFacts | null {
+/** The facts of a letter that a consumer of its dead queue ended: its automatic redrive is cancelled. */
+export function withoutNextRedrive({ letter }: Pick<Item, 'letter'>): LetterFacts | null {
   return letter === null || letter.nextRedriveAt === null ? letter : { ...letter, nextRedriveAt: null }
 }
 
-/** When the store got it, or got it back from the archive. Unlike the time of death nobody else says it. */
+/**
+ * When the store stored or restored the letter, by its own clock. The time of death may come from a client.
+ */
 export function arrivedAt(item: Item): Instant {
   return Math.max(item.createdAt, item.letter?.restoredAt ?? item.createdAt)
 }
 
-/** When a letter that failed anew came to its group. Not before it was there, though the clock may have been set back since. */
+/**
+ * When a letter that failed again came to its group. Never before the letter was created, even if the clock
+ * was set back since.
+ */
 export function failedAgainAt({ createdAt, updatedAt }: Item): Instant {
   return Math.max(createdAt, updatedAt)
 }
 
 /**
- * The new failure, and the one before it in the history, with those in between (`earlier`). A null one
- * changes nothing.
+ * Replaces the failure of an item and adds the previous one to its history, after the failures in between
+ * (`earlier`, newest first). A null failure changes nothing.
  */
 export function withFailure(
   item: Pick<Item, 'failure' | 'history'>,
@@ -283,14 +239,14 @@ export function withFailure(
   earlier: readonly Failure[] = [],
 ): Readonly<{ failure: Failure | null; history: readonly Failure[] }> {
   if (failure === null || failure === item.failure) return { failure: item.failure, history: item.history }
-  const before = item.failure === null ? [] : [shortened(item.failure)]
+  const before = item.failure === null ? [] : [shortenStack(item.failure)]
   return { failure, history: [...earlier, ...before, ...item.history].slice(0, historyMax) }
 }
 
 const stackKept = 2_000
 
-/** What is past is kept, but not at any length. */
-function shortened(failure: Failure): Failure {
+/** Failures in the history keep only the beginning of their stack. */
+function shortenStack(failure: Failure): Failure {
   return failure.stack.length <= stackKept
     ? failure
     : { ...failure, stack: failure.stack.slice(0, stackKept) }
@@ -303,8 +259,8 @@ function factsOf(item: Item): LetterFacts {
 }
 
 /**
- * What every state has: the item without what only its present state has. Named one by one, because taking some away from
- * the rest costs many times as much, and every change of state begins with this.
+ * The fields that every state has, without the fields of the present state. Every change of state calls this,
+ * so the fields are listed one by one: a rest pattern (`{ lease, ...rest }`) costs many times as much.
  */
 export function baseOf(item: Item): ItemBase {
   return {

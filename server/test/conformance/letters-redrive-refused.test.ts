@@ -180,6 +180,32 @@ describeStores('a redrive', (given) => {
       expect(await whyNot(other, to(other, null, 1))).toBe('sent')
     })
 
+    it('a letter named twice is refused as redriving, whatever else prevents the second redrive', async () => {
+      const { work, letters } = await acts.queues()
+      const [first = '', second = '', third = ''] = await acts.bury(work, newItems(3))
+      const results = await acts.redrive([], {
+        letters: [
+          { letterId: first, queue: null },
+          { letterId: first, queue: 'never-there' },
+          { letterId: second, queue: null },
+          { letterId: second, queue: letters },
+          { letterId: third, queue: 'never-there' },
+          { letterId: third, queue: null },
+          { letterId: third, queue: null, edit: 7 },
+        ],
+      })
+      expect(results.map((result) => (result.isStarted ? 'sent' : result.why))).toEqual([
+        'sent',
+        'redriving',
+        'sent',
+        'redriving',
+        'no-target',
+        'sent',
+        'redriving',
+      ])
+      expect(await acts.items(work)).toHaveLength(3)
+    })
+
     it('when only what is due is asked for, and it is not', async () => {
       const { work } = await acts.queues({}, { redrive: automatic })
       const manual = (await acts.queues()).work

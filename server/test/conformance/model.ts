@@ -27,10 +27,9 @@ import {
   replanRedrive,
   restoreLetter,
   startRedrive,
-  whyNotDiscarded,
-  whyNotRedriven,
 } from '../../src/core/letter.ts'
-import { leavingStates } from '../../src/core/letter-class.ts'
+import { archivedStates } from '../../src/core/letter-class.ts'
+import { findDiscardRefusal, findRedriveRefusal } from '../../src/core/letter-decisions.ts'
 import type { Queue } from '../../src/core/queue.ts'
 import {
   complete,
@@ -307,7 +306,7 @@ export class Model {
   discard(command: DiscardLetters, result: readonly DiscardResult[]): void {
     const expected = command.letters.map(({ letterId }): DiscardResult => {
       const letter = this.#letter(letterId)
-      const why = letter === undefined ? this.#whyNotThere(letterId) : (whyNotDiscarded(letter) ?? null)
+      const why = letter === undefined ? this.#whyNotThere(letterId) : (findDiscardRefusal(letter) ?? null)
       if (letter !== undefined && why === null) {
         this.#replace(letter, discardLetter(letter, command.reason, command.now))
       }
@@ -371,7 +370,7 @@ export class Model {
   archiveUp(command: Archive, result: Results['archive'], left: readonly Item[]): void {
     const { states = ['done', 'dead', 'discarded'] } = command
     const { letterClass } = this.#queue(command.queue)
-    const leaving: readonly string[] = states === 'by-class' ? leavingStates(letterClass) : states
+    const leaving: readonly string[] = states === 'by-class' ? archivedStates(letterClass) : states
     const ended = this.items(command.queue)
       .flatMap((item) => ('endedAt' in item ? [item] : []))
       .filter((item) => leaving.includes(item.state))
@@ -509,7 +508,7 @@ export class Model {
   /** Whatever could apply: which of them is told first is the store's choice. */
   #whyNotSent(letter: Item, asked: string | null, command: RedriveLetters): RedriveRefusal[] {
     const why: RedriveRefusal[] = []
-    const notNow = whyNotRedriven(letter, command, this.#queue(letter.queue).redrive)
+    const notNow = findRedriveRefusal(letter, command, this.#queue(letter.queue).redrive)
     if (notNow !== undefined) why.push(notNow)
     const { redrive } = this.#queue(letter.queue)
     if (command.isDueOnly === true && !isDue(letter, redrive, command.now)) why.push('not-due')

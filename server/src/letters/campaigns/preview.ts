@@ -1,7 +1,7 @@
 /** Previews a campaign: what it would do now. Reads only, for about one second at most. */
 import { type Instant, usPerSecond } from '../../core/instant.ts'
 import { listedState } from '../../core/item.ts'
-import { whyNotDiscarded, whyNotRedriven } from '../../core/letter.ts'
+import { findDiscardRefusal, findRedriveRefusal } from '../../core/letter-decisions.ts'
 import type { Queue } from '../../core/queue.ts'
 import type { LetterCount, LetterFilter, ListedLetter } from '../../storage/contract/letters.ts'
 import type { Storage } from '../../storage/contract/storage.ts'
@@ -77,8 +77,8 @@ async function examineNamed(
       const policy = queues.get(letter.queue)?.redrive
       const why =
         spec.action === 'discard' || policy === undefined
-          ? whyNotDiscarded(letter)
-          : whyNotRedriven(letter, rules, policy)
+          ? findDiscardRefusal(letter)
+          : findRedriveRefusal(letter, rules, policy)
       if (why !== undefined) add(excluded, why, 1)
     }
   }

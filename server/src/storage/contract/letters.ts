@@ -8,10 +8,12 @@
 import type { Instant } from '../../core/instant.ts'
 import type { Failure, Header, Item, Outcome, RedriveRecord } from '../../core/item.ts'
 import type { JsonNumber } from '../../core/json-number.ts'
-import type { LetterRefusal } from '../../core/letter.ts'
+import type { LetterRefusal, RedriveRefusal } from '../../core/letter-decisions.ts'
 import type { ArchivedItem } from './archive.ts'
 import type { AuditContext } from './audit.ts'
 import type { ListedState } from './items.ts'
+
+export type { RedriveRefusal } from '../../core/letter-decisions.ts'
 
 export type LetterCommand =
   | RedriveLetters
@@ -120,13 +122,6 @@ export type RedriveResult = Readonly<
     }
   | { letterId: string; isStarted: false; why: RedriveRefusal }
 >
-/**
- * `no-target`: the queue is not there, or the origin is none. `dead-target`: it takes dead letters of
- * others, or has or had letters captured from elsewhere: a redrive never goes there. `no-edit`: there is no such
- * edited version.
- */
-export type RedriveRefusal = LetterRefusal | 'no-target' | 'dead-target' | 'no-edit' | 'not-due'
-
 /** How redrives ended that went elsewhere (webhook, Kafka), or whose items are gone. Those not under way are passed over. */
 export type EndRedrives = Readonly<{
   op: 'end-redrives'

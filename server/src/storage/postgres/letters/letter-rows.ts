@@ -1,4 +1,4 @@
-/** Letters by what they are known by: found, locked, rewritten. */
+/** Letters by what they are queueRow by: found, locked, rewritten. */
 import type { Item } from '../../../core/item.ts'
 import { ksuidProblem } from '../../../core/ksuid.ts'
 import type { Row, Statement } from '../connection/connections.ts'
@@ -26,7 +26,7 @@ export const lockLetters: Statement = {
     ) t`,
 }
 
-export type HeldLetter = Readonly<{ queueRow: QueueRow; item: Item }>
+export type HeldLetter = Readonly<{ queueRow: QueueRow; letter: Item }>
 
 /** Those that are there, locked, by root id. */
 export async function holdLetters(
@@ -40,7 +40,7 @@ export async function holdLetters(
   return new Map(
     rows.map((row) => {
       const held = heldOf(row, queues)
-      return [held.item.rootId, held]
+      return [held.letter.rootId, held]
     }),
   )
 }
@@ -77,7 +77,7 @@ export async function whyNotThere(
 
 export function heldOf(row: Row, queues: ReadonlyMap<number, QueueRow>): HeldLetter {
   const queueRow = queues.get(row.queue_id as number) as QueueRow
-  return { queueRow, item: itemOf(row, queueRow.queue.name) }
+  return { queueRow, letter: itemOf(row, queueRow.queue.name) }
 }
 
 /** What is no id is the id of nothing, and its UUID would be another's. */

@@ -98,8 +98,8 @@ export async function see(
     const queues = await transaction.byId(foreseen.map(({ queueId }) => queueId))
     for (const { queueId, item, place, version } of foreseen) {
       const queueRow = queues.get(queueId)
-      if (queueRow !== undefined && isGoing({ queueRow, item }))
-        seen.set(item.rootId, { queueRow, item, place, version })
+      if (queueRow === undefined || !isGoing({ queueRow, letter: item })) continue
+      seen.set(item.rootId, { queueRow, letter: item, place, version })
     }
   }
   const rest = seen.size === 0 ? ids : ids.filter((id) => !seen.has(id))
@@ -109,8 +109,8 @@ export async function see(
     for (const row of rows) {
       const queueRow = queues.get(row.queue_id as number)
       if (queueRow === undefined) continue
-      const item = itemOf(row, queueRow.queue.name)
-      seen.set(item.rootId, { queueRow, item, ...versionOf(row) })
+      const letter = itemOf(row, queueRow.queue.name)
+      seen.set(letter.rootId, { queueRow, letter, ...versionOf(row) })
     }
   }
   const asked = chunks(rest, atOnce).map((some) =>

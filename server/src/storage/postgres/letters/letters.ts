@@ -1,5 +1,6 @@
 /** Letters one by one: read, given up, brought back from the archive. How they are sent is in redrive.ts. */
-import { discardLetter, restoreLetter, whyNotDiscarded } from '../../../core/letter.ts'
+import { discardLetter, restoreLetter } from '../../../core/letter.ts'
+import { findDiscardRefusal } from '../../../core/letter-decisions.ts'
 import type { ArchivedItem } from '../../contract/archive.ts'
 import type {
   ArchivedLettersQuery,
@@ -120,9 +121,9 @@ export async function findLettersByUuid(
   connections: Connections,
   wanted: readonly string[],
 ): Promise<Readonly<{ uuid: string; letterId: string }>[]> {
-  const known = wanted.filter((uuid) => uuidForm.test(uuid))
-  if (known.length === 0) return []
-  const rows = await connections.read(findUuids, [texts(known)])
+  const queueRow = wanted.filter((uuid) => uuidForm.test(uuid))
+  if (queueRow.length === 0) return []
+  const rows = await connections.read(findUuids, [texts(queueRow)])
   return rows
     .filter((row) => row.letter_id !== null)
     .map((row) => ({ uuid: row.uuid as string, letterId: row.letter_id as string }))
@@ -168,14 +169,14 @@ export async function discardLetters(
   const changed: ChangedLetter[] = []
   const results = letters.map(({ letterId, campaign }): DiscardResult => {
     const found = held.get(letterId)
-    const why = found === undefined ? whyGone(letterId) : whyNotDiscarded(found.item)
+    const why = found === undefined ? whyGone(letterId) : findDiscardRefusal(found.letter)
     if (found === undefined || why !== undefined) {
       transaction.campaigns.move(campaign, 'pending', 'skipped', why ?? 'missing', now)
       return { letterId, isDiscarded: false, why: why ?? 'missing' }
     }
-    const after = discardLetter(found.item, reason, now)
-    changed.push({ queueRow: found.queueRow, before: found.item, after })
-    held.set(letterId, { queueRow: found.queueRow, item: after })
+    const after = discardLetter(found.letter, reason, now)
+    changed.push({ queueRow: found.queueRow, before: found.letter, after })
+    held.set(letterId, { queueRow: found.queueRow, letter: after })
     transaction.campaigns.move(campaign, 'pending', 'discarded', '', now)
     return { letterId, isDiscarded: true, why: null }
   })
@@ -226,9 +227,9 @@ export async function restoreLetters(
   // The partitions before the letters, as everywhere.
   const places = await connection.query(peekArchived, values)
   const queues = await transaction.byId(places.map((row) => row.queue_id as number))
-  const knownOf = (row: Row) => queues.get(row.queue_id as number) as QueueRow
+  const queueRowOf = (row: Row) => queues.get(row.queue_id as number) as QueueRow
   await transaction.lockPartitions(
-    places.map((row) => ({ queueRow: knownOf(row), partition: row.partition as number })),
+    places.map((row) => ({ queueRow: queueRowOf(row), partition: row.partition as number })),
   )
   const rows = places.length === 0 ? [] : await connection.query(lockArchived, values)
   const archived = new Map(rows.map((row) => [(row.root_id ?? row.id) as string, row]))
@@ -242,7 +243,7 @@ export async function restoreLetters(
     if (source !== undefined && taken.has(source)) return { letterId, isRestored: false, why: 'taken' }
     if (source !== undefined) taken.add(source)
     archived.delete(letterId)
-    const queueRow = knownOf(row)
+    const queueRow = queueRowOf(row)
     const item = restoreLetter(itemOf(row, queueRow.queue.name), command.now, queueRow.queue.redrive)
     restored.push({ queueId: queueRow.id, queue: queueRow.queue, item })
     return { letterId, isRestored: true, why: null }

@@ -11,9 +11,9 @@ export async function postponeRedrives(
 ): Promise<Postponed> {
   const { until, now } = command
   const changed: ChangedLetter[] = []
-  for (const { queueRow, item } of (await holdLetters(transaction, command.letterIds)).values()) {
-    const after = postponeRedrive(item, queueRow.queue.redrive, until, now)
-    if (after !== undefined) changed.push({ queueRow, before: item, after })
+  for (const { queueRow, letter } of (await holdLetters(transaction, command.letterIds)).values()) {
+    const after = postponeRedrive(letter, queueRow.queue.redrive, until, now)
+    if (after !== undefined) changed.push({ queueRow, before: letter, after })
   }
   await writeLetters(transaction, changed)
   const after = changed.map((each) => each.after)

@@ -40,8 +40,8 @@ export class Endings {
   /** The letter whose redrive this is, while it is under way. */
   find(letterId: string, number: number | null): HeldLetter | undefined {
     const held = this.#held.get(letterId)
-    if (held === undefined || !isRedriving(held.item)) return undefined
-    const current = held.item.letter?.redrives[0]?.number
+    if (held === undefined || !isRedriving(held.letter)) return undefined
+    const current = held.letter.letter?.redrives[0]?.number
     return number === null || number === current ? held : undefined
   }
 
@@ -49,10 +49,10 @@ export class Endings {
   end({ letterId, number, outcome, failure, earlier = [], now }: Ending): Item | undefined {
     const held = this.find(letterId, number)
     if (held === undefined) return undefined
-    const item = held.item as Leased
+    const item = held.letter as Leased
     const told = failure === undefined ? outcomeUnknown(item, now) : failure
     const after = endOf(this.#transaction, held.queueRow, item, { outcome, failure: told, earlier, at: now })
-    this.#held.set(letterId, { queueRow: held.queueRow, item: after })
+    this.#held.set(letterId, { queueRow: held.queueRow, letter: after })
     const before = this.#changed.get(letterId)?.before ?? item
     this.#changed.set(letterId, { queueRow: held.queueRow, before, after })
     return after

@@ -1,31 +1,44 @@
 /**
- * Letters are sent: each becomes leased by its redrive, and its copy an item of the target. A thousand cost as
- * many statements as one: the bytes are copied inside the database.
+ * Redrives letters: each letter becomes leased by its redrive, and its copy becomes an item of the target queue.
+ * The bytes are copied inside the database, so that a thousand letters need as few statements as one.
  *
- * They are read without locks, because the partitions that they go to are locked before them. Who sends one that
- * was changed since sends nothing: the statement undoes itself, and all is done again.
+ * Letters are read without locks, because the partitions that they go to must be locked before them. If a letter
+ * changed since it was read, the statement that sends it fails, and the transaction is rolled back and run again.
  */
 import { deadPartition } from '../../../core/dead-letter.ts'
 import { later } from '../../../core/instant.ts'
-import { isDue, noDeadline, queueOfOrigin, startRedrive, whyNotRedriven } from '../../../core/letter.ts'
-import type { RedriveLetters, RedriveRefusal, RedriveResult } from '../../contract/letters.ts'
+import { noDeadline, startRedrive } from '../../../core/letter.ts'
+import {
+  decideRedrives,
+  findCommandRefusal,
+  type RedriveLookups,
+  type RedrivePlan,
+  targetName,
+} from '../../../core/letter-decisions.ts'
+import type { RedriveLetters, RedriveResult } from '../../contract/letters.ts'
 import { actOf, letterEntries } from '../../shared/audit-entries.ts'
 import { insertEntries } from '../audit/audit.ts'
 import { type Turns, takeTurns } from '../campaigns/send-progress.ts'
 import { allOf } from '../connection/await-all.ts'
 import type { Statement } from '../connection/connections.ts'
 import { int4s, int8s, list, texts } from '../connection/encode-arrays.ts'
+import { isText } from '../counts/count-conditions.ts'
 import { type ColumnName, encode, parametersOf, type Stored, sharedValues, valuesOf } from '../items/rows.ts'
 import type { QueueRow } from '../queues/queues.ts'
-import type { Transaction } from '../transaction.ts'
+import type { PartitionPlace, Transaction } from '../transaction.ts'
 import { keepEdit } from './edits.ts'
 import { type HeldLetter, isId, whyNotThere } from './letter-rows.ts'
 import { type SeenLetter, see } from './letter-snapshots.ts'
 
-type Asked = RedriveLetters['letters'][number]
-type Sending = Readonly<{ asked: Asked; seen: SeenLetter; target: QueueRow; partition: number; at: number }>
+type Request = RedriveLetters['letters'][number]
+/** `index`: the position of the letter in the command. */
+type Plan = RedrivePlan<Request, SeenLetter, QueueRow> & Readonly<{ index: number }>
+type Facts = Readonly<{ lookups: RedriveLookups<Request, SeenLetter, QueueRow>; turns: Turns }>
 
-/** Named by others as theirs, or with letters now or before: those have groups, which stay as long as their queue. */
+/**
+ * Queues that are the dead queue of another queue, or hold or ever held letters. Only letters have groups, and
+ * groups stay as long as their queue.
+ */
 const findDeadQueues: Statement = {
   name: 'dead-queues-among',
   text: `select w.name from unnest($1::text[]) as w(name)
@@ -43,7 +56,7 @@ const findEdits: Statement = {
       where f.letter_id = w.letter_id and f.number = w.number offset 0) e`,
 }
 
-/** Of a letter that is sent, and of each the same. */
+/** The columns that get the same value in every letter that is sent. */
 const sentColumns: readonly ColumnName[] = [
   'state',
   'updated_at',
@@ -55,7 +68,7 @@ const sentColumns: readonly ColumnName[] = [
 ]
 const ownColumns: readonly ColumnName[] = ['uuid', 'letter', 'due_at']
 const sentFirst = 14
-/** `$13`: now. A place that is another row's by now, or another version's, is none of theirs. */
+/** `$13`: now. Matches no row if the place now holds another row or another version of the letter. */
 export const sendLetters: Statement = {
   name: 'send-letters',
   text: `with sent as (
@@ -82,9 +95,9 @@ export const sendLetters: Statement = {
     )
     select redrive.expect_rows((select count(*) from sent), cardinality($1::tid[]))`,
 }
-/** While the database sends these, those after them are worked on here. */
+/** Letters per statement. While the database executes one statement, the next is encoded here. */
 const atOnce = 250
-/** The first ones are fewer: until they are on their way the database has nothing to do. */
+/** The first statement has fewer letters: the database has nothing to do until it arrives. */
 const sentFirstAtOnce = 80
 
 export async function redriveLetters(
@@ -92,44 +105,24 @@ export async function redriveLetters(
   command: RedriveLetters,
 ): Promise<RedriveResult[]> {
   const { letters, now } = command
-  // Who works on a campaign has it locked already: its turns can be asked for before any partition is locked.
-  const isGoing = (letter: HeldLetter) => whyNot(command, letter) === undefined
-  const letterIds = letters.map(({ letterId }) => letterId)
-  const [seen, turns] = await allOf([see(transaction, letterIds, isGoing), takeTurns(transaction, command)])
-  const targetOf = await lockTargets(transaction, letters, seen)
-  const hasEdit = await editsOf(transaction, letters)
-  const whyGone = await whyNotThere(transaction, letterIds, seen)
-
-  const going = new Set<string>()
+  const { lookups, turns } = await loadFacts(transaction, command)
   const results: (RedriveResult | undefined)[] = []
-  const sendings: Sending[] = []
-  for (const [at, asked] of letters.entries()) {
-    const { letterId, campaign } = asked
-    const found = seen.get(letterId)
-    const target = targetOf(asked)
-    const why =
-      found === undefined
-        ? whyGone(letterId)
-        : ((going.has(letterId) ? 'redriving' : whyNot(command, found)) ??
-          turns.whyNot(campaign) ??
-          whyNotTo(found, target) ??
-          (hasEdit(asked) ? undefined : 'no-edit'))
-    if (found === undefined || typeof target === 'string' || why !== undefined) {
-      turns.skip(campaign, why ?? 'missing')
-      results[at] = { letterId, isStarted: false, why: why ?? 'missing' }
-      continue
+  const plans: Plan[] = []
+  for (const [index, decision] of decideRedrives(letters, command, lookups).entries()) {
+    if (typeof decision !== 'string') plans.push({ ...decision, index })
+    else {
+      const { letterId, campaign } = letters[index] as Request
+      turns.skip(campaign, decision)
+      results[index] = { letterId, isStarted: false, why: decision }
     }
-    going.add(letterId)
-    const partition = deadPartition(found.item.origin?.partition ?? 0, target.queue)
-    sendings.push({ asked, seen: found, target, partition, at })
   }
-  const nextId = idsFor(transaction, sendings, now)
-  // Who changes several letters does it in the order of their UUIDs, so that none wait for each other in a circle.
-  const named = sendings.map((sending) => ({ sending, id: nextId(sending) })).sort(byLetter)
-  const sorted = await withEdits(transaction, command, named)
+  const nextId = createIds(transaction, plans, now)
+  // Writers change several letters in the order of their UUIDs, so that they cannot wait for each other in a circle.
+  const identified = plans.map((plan) => ({ plan, id: nextId(plan) })).sort(byLetter)
+  const sendings = await keepRequestedEdits(transaction, command, identified)
   const sent: Promise<unknown>[] = []
-  for (let from = 0, until = sentFirstAtOnce; from < sorted.length; from = until, until += atOnce) {
-    sent.push(send(transaction, command, sorted.slice(from, until), turns, results))
+  for (let from = 0, until = sentFirstAtOnce; from < sendings.length; from = until, until += atOnce) {
+    sent.push(send(transaction, command, sendings.slice(from, until), turns, results))
   }
   const acts = command.trace === undefined ? [] : (results as RedriveResult[]).map(actOf)
   const entries = letterEntries(command.trace, acts)
@@ -137,158 +130,169 @@ export async function redriveLetters(
   return results as RedriveResult[]
 }
 
-type Named = Readonly<{ sending: Sending; id: string; edit?: number | null }>
-
-/** With the edited version that each is sent as; a new one is kept now. If the letter does not go after all, all is undone. */
-async function withEdits(
-  transaction: Transaction,
-  { actor, now, trace }: RedriveLetters,
-  named: readonly Named[],
-): Promise<readonly Named[]> {
-  const edited: Named[] = []
-  for (const each of named) {
-    const { edit = null, letterId } = each.sending.asked
-    if (edit === null) edited.push(each)
-    else if (typeof edit === 'number') edited.push({ ...each, edit })
-    else {
-      const kept = { letterId, ...edit, actor, now, ...(trace && { trace }) }
-      edited.push({ ...each, edit: await keepEdit(transaction, kept) })
-    }
+/** Reads all facts that the decisions need, and locks the partitions that the letters go to. */
+async function loadFacts(transaction: Transaction, command: RedriveLetters): Promise<Facts> {
+  const { letters } = command
+  const isGoing = ({ queueRow, letter }: HeldLetter) =>
+    findCommandRefusal(letter, command, queueRow.queue.redrive) === undefined
+  const letterIds = letters.map(({ letterId }) => letterId)
+  // The sender of a campaign has locked it already, so its turns can be read before any partition is locked.
+  const [seen, turns] = await allOf([see(transaction, letterIds, isGoing), takeTurns(transaction, command)])
+  const targets = await lockTargets(transaction, letters, seen)
+  const hasEdit = await findExistingEdits(transaction, letters)
+  const locateMissing = await whyNotThere(transaction, letterIds, seen)
+  return {
+    turns,
+    lookups: {
+      findLetter: ({ letterId }) => seen.get(letterId) ?? locateMissing(letterId),
+      findCampaignRefusal: ({ campaign }) => turns.whyNot(campaign),
+      findTarget: (name) => targets.get(name) ?? 'no-target',
+      hasEdit,
+    },
   }
-  return edited
 }
 
-/** KSUIDs are in the order of their UUIDs. */
-function byLetter({ sending: left }: Named, { sending: right }: Named): number {
-  return left.asked.letterId < right.asked.letterId ? -1 : 1
+type Identified = Readonly<{ plan: Plan; id: string }>
+/** `edit`: the number of the edited version to send; null: the letter as it is. */
+type Sending = Identified & Readonly<{ edit: number | null }>
+
+/** Stores the new edited versions. If a letter is not sent in the end, the transaction is rolled back. */
+async function keepRequestedEdits(
+  transaction: Transaction,
+  { actor, now, trace }: RedriveLetters,
+  identified: readonly Identified[],
+): Promise<readonly Sending[]> {
+  const sendings: Sending[] = []
+  for (const each of identified) {
+    const { edit = null, letterId } = each.plan.request
+    if (edit === null || typeof edit === 'number') sendings.push({ ...each, edit })
+    else {
+      const kept = { letterId, ...edit, actor, now, ...(trace && { trace }) }
+      sendings.push({ ...each, edit: await keepEdit(transaction, kept) })
+    }
+  }
+  return sendings
+}
+
+/** The order of KSUIDs is the order of their UUIDs. */
+function byLetter({ plan: left }: Identified, { plan: right }: Identified): number {
+  return left.request.letterId < right.request.letterId ? -1 : 1
 }
 
 function send(
   transaction: Transaction,
   { now, actor }: RedriveLetters,
-  some: readonly Named[],
+  sendings: readonly Sending[],
   turns: Turns,
   results: (RedriveResult | undefined)[],
 ): Promise<unknown> {
   const rows: Stored[] = []
   const numbers: number[] = []
-  for (const { sending, id, edit = null } of some) {
-    const { asked, seen, target, partition, at } = sending
-    const { queueRow, item: before } = seen
-    const { letterId, campaign = null } = asked
+  for (const { plan, id, edit } of sendings) {
+    const { request, found, target, partition, index } = plan
+    const { queueRow, letter } = found
+    const { letterId, campaign = null } = request
     const queue = target.queue.name
     const to = { kind: 'queue', name: queue, partition, id } as const
-    const item = startRedrive(before, { at: now, deadline: noDeadline, actor, campaign, target: to, edit })
+    const item = startRedrive(letter, { at: now, deadline: noDeadline, actor, campaign, target: to, edit })
     const number = item.letter?.redrives[0]?.number ?? 1
     rows.push({ queueId: queueRow.id, queue: queueRow.queue, item })
     numbers.push(number)
-    transaction.tally.leave(queueRow.id, before)
+    transaction.tally.leave(queueRow.id, letter)
     transaction.tally.enter(queueRow.id, item)
     transaction.tally.addWaiting(target.id, partition, now)
     turns.send(campaign)
     const result = { letterId, isStarted: true, queue, partition, id, number } as const
-    results[at] = edit === null ? result : { ...result, edit }
+    results[index] = edit === null ? result : { ...result, edit }
   }
-  const alike = sharedValues(sentColumns, rows)
-  if (alike === undefined) throw new Error('letters that are sent differ in what is the same for all')
+  const shared = sharedValues(sentColumns, rows)
+  if (shared === undefined) throw new Error('the shared columns of redriven letters differ')
   return transaction.connection.query(sendLetters, [
-    list(some.map(({ sending }) => sending.seen.place)),
-    list(some.map(({ sending }) => sending.seen.version)),
+    list(sendings.map(({ plan }) => plan.found.place)),
+    list(sendings.map(({ plan }) => plan.found.version)),
     ...encode(ownColumns, rows),
-    int4s(some.map(({ sending }) => sending.target.id)),
-    int4s(some.map(({ sending }) => sending.partition)),
-    texts(some.map(({ id }) => id)),
-    texts(some.map(({ sending }) => sending.asked.letterId)),
+    int4s(sendings.map(({ plan }) => plan.target.id)),
+    int4s(sendings.map(({ plan }) => plan.partition)),
+    texts(sendings.map(({ id }) => id)),
+    texts(sendings.map(({ plan }) => plan.request.letterId)),
     int4s(numbers),
-    int8s(some.map(({ sending }) => later(now, sending.target.queue.expireUs))),
-    int4s(some.map(({ edit }) => edit ?? null)),
+    int8s(sendings.map(({ plan }) => later(now, plan.target.queue.expireUs))),
+    int4s(sendings.map(({ edit }) => edit)),
     now,
-    ...alike,
+    ...shared,
   ])
-}
-
-function whyNot(command: RedriveLetters, { queueRow, item }: HeldLetter): RedriveRefusal | undefined {
-  const { redrive } = queueRow.queue
-  const why = whyNotRedriven(item, command, redrive)
-  if (why !== undefined || command.isDueOnly !== true) return why
-  return isDue(item, redrive, command.now) ? undefined : 'not-due'
 }
 
 type Target = QueueRow | 'no-target' | 'dead-target'
 
-function whyNotTo(found: HeldLetter, target: Target): RedriveRefusal | undefined {
-  if (typeof target === 'string') return target
-  return target.id === found.queueRow.id ? 'dead-target' : undefined
-}
-
-/** The queues that the letters go to, with the partitions locked that they go to. */
+/** The queues that the letters go to, by name. Locks the partitions that the letters go to. */
 async function lockTargets(
   transaction: Transaction,
-  letters: readonly Asked[],
+  requests: readonly Request[],
   seen: ReadonlyMap<string, SeenLetter>,
-): Promise<(asked: Asked) => Target> {
-  const nameOf = ({ queue, letterId }: Asked): string | undefined =>
-    queue ?? queueOfOrigin(seen.get(letterId)?.item.origin ?? null) ?? undefined
-  const names = [...new Set(letters.map(nameOf))].filter(
-    (name) => name !== undefined && isText(name),
-  ) as string[]
-  const unknown = names.filter((name) => transaction.peek(name) === undefined)
-  await transaction.load(unknown)
-  const targets = new Map<string, Target>()
-  for (const name of names) targets.set(name, transaction.peek(name) ?? 'no-target')
-  if (names.length > 0) {
-    const dead = await transaction.connection.query(findDeadQueues, [texts(names)])
-    for (const row of dead) targets.set(row.name as string, 'dead-target')
+): Promise<ReadonlyMap<string, Target>> {
+  const addressed = requests.map((request) => {
+    const { origin = null } = seen.get(request.letterId)?.letter ?? {}
+    return { origin, name: targetName(request, { origin }) }
+  })
+  const targets = await findTargets(
+    transaction,
+    addressed.flatMap(({ name }) => name ?? []),
+  )
+  const partitions = new Map<string, PartitionPlace>()
+  for (const { name, origin } of addressed) {
+    const target = targets.get(name ?? '') ?? 'no-target'
+    if (typeof target === 'string' || origin === null) continue
+    const partition = deadPartition(origin.partition ?? 0, target.queue)
+    partitions.set(`${target.id}/${partition}`, { queueRow: target, partition })
   }
-  const targetOf = (asked: Asked): Target => targets.get(nameOf(asked) ?? '') ?? 'no-target'
-  const places = new Map<string, { queueRow: QueueRow; partition: number }>()
-  for (const asked of letters) {
-    const queueRow = targetOf(asked)
-    const origin = seen.get(asked.letterId)?.item.origin
-    if (typeof queueRow === 'string' || origin === undefined || origin === null) continue
-    const partition = deadPartition(origin.partition ?? 0, queueRow.queue)
-    places.set(`${queueRow.id}/${partition}`, { queueRow, partition })
-  }
-  await transaction.lockPartitions([...places.values()])
-  return targetOf
+  await transaction.lockPartitions([...partitions.values()])
+  return targets
 }
 
-function isText(text: string): boolean {
-  return !text.includes('\0') && text.isWellFormed()
-}
-
-async function editsOf(
+async function findTargets(
   transaction: Transaction,
-  letters: readonly Asked[],
-): Promise<(asked: Asked) => boolean> {
-  const edited = letters.flatMap(({ edit, letterId }) =>
+  queueNames: readonly string[],
+): Promise<ReadonlyMap<string, Target>> {
+  const names = [...new Set(queueNames)].filter(isText)
+  const targets = new Map<string, Target>()
+  if (names.length === 0) return targets
+  await transaction.load(names.filter((name) => transaction.peek(name) === undefined))
+  for (const name of names) targets.set(name, transaction.peek(name) ?? 'no-target')
+  const dead = await transaction.connection.query(findDeadQueues, [texts(names)])
+  for (const row of dead) targets.set(row.name as string, 'dead-target')
+  return targets
+}
+
+/** Tells whether the edited version exists that a request names by its number. */
+async function findExistingEdits(
+  transaction: Transaction,
+  requests: readonly Request[],
+): Promise<(request: Request) => boolean> {
+  const named = requests.flatMap(({ edit, letterId }) =>
     typeof edit === 'number' && isId(letterId) ? [{ edit, letterId }] : [],
   )
-  if (edited.length === 0) return ({ edit }) => typeof edit !== 'number'
+  if (named.length === 0) return ({ edit }) => typeof edit !== 'number'
   const rows = await transaction.connection.query(findEdits, [
-    texts(edited.map(({ letterId }) => letterId)),
-    int4s(edited.map(({ edit }) => edit)),
+    texts(named.map(({ letterId }) => letterId)),
+    int4s(named.map(({ edit }) => edit)),
   ])
-  const there = new Set(rows.map((row) => `${row.number}/${row.letter_id}`))
-  return ({ edit, letterId }) => typeof edit !== 'number' || there.has(`${edit}/${letterId}`)
+  const existing = new Set(rows.map((row) => `${row.number}/${row.letter_id}`))
+  return ({ edit, letterId }) => typeof edit !== 'number' || existing.has(`${edit}/${letterId}`)
 }
 
-/** Ids in the order of the letters, made in one go for each partition. */
-function idsFor(
-  transaction: Transaction,
-  sendings: readonly Sending[],
-  now: number,
-): (sending: Sending) => string {
-  const keyOf = ({ target, partition }: Sending) => `${target.id}/${partition}`
-  const counts = new Map<string, { sending: Sending; count: number }>()
-  for (const sending of sendings) {
-    const place = counts.get(keyOf(sending))
-    if (place === undefined) counts.set(keyOf(sending), { sending, count: 1 })
-    else place.count++
+/** Creates the ids of each partition in one go, in the order of the letters. */
+function createIds(transaction: Transaction, plans: readonly Plan[], now: number): (plan: Plan) => string {
+  const partitionKey = ({ target, partition }: Plan) => `${target.id}/${partition}`
+  const partitions = new Map<string, { plan: Plan; count: number }>()
+  for (const plan of plans) {
+    const counted = partitions.get(partitionKey(plan))
+    if (counted === undefined) partitions.set(partitionKey(plan), { plan, count: 1 })
+    else counted.count++
   }
   const ids = new Map<string, Iterator<string>>()
-  for (const [key, { sending, count }] of counts) {
-    ids.set(key, transaction.nextIds(sending.target, sending.partition, now, count).values())
+  for (const [key, { plan, count }] of partitions) {
+    ids.set(key, transaction.nextIds(plan.target, plan.partition, now, count).values())
   }
-  return (sending) => ids.get(keyOf(sending))?.next().value as string
+  return (plan) => ids.get(partitionKey(plan))?.next().value as string
 }

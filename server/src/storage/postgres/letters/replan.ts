@@ -33,9 +33,9 @@ export async function replanRedrives(transaction: Transaction, command: ReplanRe
     lookMax: countMax,
   })
   const changed: ChangedLetter[] = []
-  for (const { queueRow: home, item } of (await holdLetters(transaction, letterIds)).values()) {
-    const after = replanRedrive(item, queue.redrive, now, transaction.random())
-    if (after !== undefined) changed.push({ queueRow: home, before: item, after })
+  for (const { queueRow, letter } of (await holdLetters(transaction, letterIds)).values()) {
+    const after = replanRedrive(letter, queue.redrive, now, transaction.random())
+    if (after !== undefined) changed.push({ queueRow, before: letter, after })
   }
   await writeLetters(transaction, changed)
   const entries = exhaustEntries(

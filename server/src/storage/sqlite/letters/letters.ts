@@ -1,6 +1,7 @@
 /** What becomes of letters one by one, except how they are sent (redrive.ts) and how that ends by itself (letter-end.ts). */
 import { ksuidRangeOfUuid } from '../../../core/ksuid.ts'
-import { discardLetter, isRedriving, restoreLetter, whyNotDiscarded } from '../../../core/letter.ts'
+import { discardLetter, isRedriving, restoreLetter } from '../../../core/letter.ts'
+import { findDiscardRefusal } from '../../../core/letter-decisions.ts'
 import type { ArchivedItem } from '../../contract/archive.ts'
 import type {
   ArchivedLettersQuery,
@@ -41,7 +42,7 @@ export function discard(transaction: Transaction, command: DiscardLetters): Disc
   const { reason, now } = command
   const results = command.letters.map(({ letterId, campaign }): DiscardResult => {
     const found = findLetter(transaction, letterId)
-    const why = found === undefined ? whyNotThere(transaction, letterId) : whyNotDiscarded(found.letter)
+    const why = found === undefined ? whyNotThere(transaction, letterId) : findDiscardRefusal(found.letter)
     if (found === undefined || why !== undefined) {
       if (campaign) moveLetter(transaction, campaign, 'pending', 'skipped', why ?? 'missing', now)
       return { letterId, isDiscarded: false, why: why ?? 'missing' }
@@ -173,11 +174,11 @@ export function findLettersByUuid(
 /** Queues that never had a letter are passed over, however much else of them is archived. */
 export function listArchivedLetters(database: Database, query: ArchivedLettersQuery): ListedArchived[] {
   const { queues, after, countMax } = query
-  const known = database
+  const queueRow = database
     .arrays('select id, name from queues q where exists (select 1 from groups where queue_id = q.id)')
     .filter(([, name]) => queues === undefined || queues.includes(name as string))
   const beyond = after === undefined ? '' : 'and (archived_at, id) < (?, ?)'
-  const places = known
+  const places = queueRow
     .flatMap(([queueId]) =>
       database.arrays(
         `select archived_at, id, rowid from archive where queue_id = ? and group_id is not null ${beyond}
@@ -189,7 +190,7 @@ export function listArchivedLetters(database: Database, query: ArchivedLettersQu
     )
     .sort(newestFirst)
     .slice(0, countMax)
-  const names = new Map(known.map(([id, name]) => [id as number, name as string]))
+  const names = new Map(queueRow.map(([id, name]) => [id as number, name as string]))
   const sql = `select ${headColumnList} from archive where rowid = ?`
   return places.map(([archivedAt, , rowid]) => {
     const row = database.array(sql, rowid as number) as Values

@@ -1,7 +1,7 @@
-import { deadPartition } from '../../../core/dead-letter.ts'
 import { later } from '../../../core/instant.ts'
 import type { Leased, RedriveRecord } from '../../../core/item.ts'
-import { isDue, noDeadline, queueOfOrigin, startRedrive, whyNotRedriven } from '../../../core/letter.ts'
+import { noDeadline, startRedrive } from '../../../core/letter.ts'
+import { decideRedrives, type RedriveLookups, type RedrivePlan } from '../../../core/letter-decisions.ts'
 import type { RedriveLetters, RedriveRefusal, RedriveResult } from '../../contract/letters.ts'
 import { actOf, letterEntries } from '../../shared/audit-entries.ts'
 import { producedItem } from '../../shared/new-item.ts'
@@ -15,91 +15,72 @@ import type { Transaction } from '../transaction.ts'
 import { keepEdit } from './edits.ts'
 import { type FoundLetter, findToSend, whyNotThere } from './redrive-ends.ts'
 
-type Given = RedriveLetters['letters'][number]
-type Sending = Readonly<{ found: FoundLetter; target: QueueRow; partition: number }>
+type Request = RedriveLetters['letters'][number]
+type Plan = RedrivePlan<Request, FoundLetter, QueueRow>
 
-/** First what becomes of each is decided, then the ids of those that go are made at once. */
+/** Decides about all letters first: the ids of those that are redriven are then created in one go. */
 export function redrive(transaction: Transaction, command: RedriveLetters): RedriveResult[] {
-  const targetOf = targetsOf(transaction)
   const turns = takeTurns(transaction, command)
-  const going = new Set<string>()
-  const decided = command.letters.map((given): Sending | RedriveRefusal => {
-    const decision = decide(transaction, command, given, targetOf, turns)
-    if (typeof decision === 'string') return decision
-    if (going.has(given.letterId)) return 'redriving'
-    going.add(given.letterId)
-    return decision
-  })
-  const nextId = idsFor(transaction, command, decided)
-  const redriven = command.letters.map((given, index): RedriveResult => {
-    const decision = decided[index] as Sending | RedriveRefusal
-    const { letterId, campaign } = given
-    if (typeof decision === 'string') {
-      turns.skip(campaign, decision)
-      return { letterId, isStarted: false, why: decision }
+  const decisions = decideRedrives(command.letters, command, lookups(transaction, turns))
+  const nextId = createIds(transaction, command, decisions)
+  const results = command.letters.map(({ letterId, campaign }, index): RedriveResult => {
+    const plan = decisions[index] as Plan | RedriveRefusal
+    if (typeof plan === 'string') {
+      turns.skip(campaign, plan)
+      return { letterId, isStarted: false, why: plan }
     }
-    const { target, partition } = decision
-    const id = nextId(decision)
-    const edit = editOf(transaction, command, given)
-    const number = send(transaction, command, given, edit, decision, id)
+    const { target, partition } = plan
+    const id = nextId(plan)
+    const edit = keepRequestedEdit(transaction, command, plan.request)
+    const number = send(transaction, command, plan, edit, id)
     turns.send(campaign)
     const sent = { letterId, isStarted: true, queue: target.queue.name, partition, id, number } as const
     return edit === null ? sent : { ...sent, edit }
   })
   turns.moveOn()
-  insertAudit(transaction.database, letterEntries(command.trace, redriven.map(actOf)))
-  return redriven
+  insertAudit(transaction.database, letterEntries(command.trace, results.map(actOf)))
+  return results
 }
 
-function decide(
-  transaction: Transaction,
-  command: RedriveLetters,
-  given: Given,
-  targetOf: (name: string) => QueueRow | RedriveRefusal,
-  turns: Turns,
-): Sending | RedriveRefusal {
-  const found = findToSend(transaction, given.letterId)
-  if (found === undefined) return whyNotThere(transaction, given.letterId)
-  const { letter } = found
-  const why = whyNotRedriven(letter, command, found.queueRow.queue.redrive)
-  if (why !== undefined) return why
-  if (command.isDueOnly && !isDue(letter, found.queueRow.queue.redrive, command.now)) return 'not-due'
-  const had = turns.whyNot(given.campaign)
-  if (had !== undefined) return had
-
-  const name = given.queue ?? queueOfOrigin(letter.origin)
-  if (name === null) return 'no-target'
-  const target = name === letter.queue ? 'dead-target' : targetOf(name)
-  if (typeof target === 'string') return target
-  if (typeof given.edit === 'number' && !hasEdit(transaction, given.letterId, given.edit)) return 'no-edit'
-  return { found, target, partition: deadPartition(letter.origin?.partition ?? 0, target.queue) }
+function lookups(transaction: Transaction, turns: Turns): RedriveLookups<Request, FoundLetter, QueueRow> {
+  return {
+    findLetter: ({ letterId }) => findToSend(transaction, letterId) ?? whyNotThere(transaction, letterId),
+    findCampaignRefusal: ({ campaign }) => turns.whyNot(campaign),
+    findTarget: targetFinder(transaction),
+    hasEdit: ({ letterId, edit }) => typeof edit !== 'number' || hasEdit(transaction, letterId, edit),
+  }
 }
 
-/** Looked up once each: a list of letters has few targets. */
-function targetsOf({ database, queueCache }: Transaction): (name: string) => QueueRow | RedriveRefusal {
-  const targets = new Map<string, QueueRow | RedriveRefusal>()
+type Target = QueueRow | 'no-target' | 'dead-target'
+
+/** Looks up each target queue once: the letters of a command have few targets. */
+function targetFinder({ database, queueCache }: Transaction): (name: string) => Target {
+  const targets = new Map<string, Target>()
   return (name) => {
     const before = targets.get(name)
     if (before !== undefined) return before
-    const queueRow = queueCache.find(name) ?? 'no-target'
+    const queueRow = queueCache.find(name)
     const isDead =
       namedAsDeadQueueBy(database, name) !== undefined ||
-      (queueRow !== 'no-target' && hadLetters(database, queueRow))
-    const target = isDead ? 'dead-target' : queueRow
+      (queueRow !== undefined && hadLetters(database, queueRow))
+    const target = isDead ? 'dead-target' : (queueRow ?? 'no-target')
     targets.set(name, target)
     return target
   }
 }
 
-/** The edited version that is sent; a new one is kept now, since the letter goes. */
-function editOf(transaction: Transaction, command: RedriveLetters, given: Given): number | null {
-  const { edit = null, letterId } = given
+/** The number of the edited version to send. A new edited version is stored now, because its letter is redriven. */
+function keepRequestedEdit(
+  transaction: Transaction,
+  command: RedriveLetters,
+  { edit = null, letterId }: Request,
+): number | null {
   if (edit === null || typeof edit === 'number') return edit
   const { actor, now, trace } = command
   return keepEdit(transaction, { letterId, ...edit, actor, now, ...(trace && { trace }) })
 }
 
-/** Letters have groups, nothing else has, and those stay as long as their queue. */
+/** Only letters have groups, and groups stay as long as their queue. */
 function hadLetters(database: Database, { id }: QueueRow): boolean {
   return database.array('select 1 from groups where queue_id = ? limit 1', id) !== undefined
 }
@@ -109,31 +90,30 @@ function hasEdit({ database }: Transaction, letterId: string, number: number): b
   return database.array(sql, letterId, number) !== undefined
 }
 
-/** Ids in the order of the letters, made in one go for each partition. */
-function idsFor(
+/** Creates the ids of each partition in one go, in the order of the letters. */
+function createIds(
   { queueCache, tally }: Transaction,
-  command: RedriveLetters,
-  decided: readonly (Sending | RedriveRefusal)[],
-): (sending: Sending) => string {
-  const places = new Map<string, { sending: Sending; count: number }>()
-  const keyOf = ({ target, partition }: Sending) => `${target.id}/${partition}`
-  for (const sending of decided) {
-    if (typeof sending === 'string') continue
-    const place = places.get(keyOf(sending))
-    if (place === undefined) places.set(keyOf(sending), { sending, count: 1 })
-    else place.count++
+  { now }: RedriveLetters,
+  decisions: readonly (Plan | RedriveRefusal)[],
+): (plan: Plan) => string {
+  const partitions = new Map<string, { plan: Plan; count: number }>()
+  const partitionKey = ({ target, partition }: Plan) => `${target.id}/${partition}`
+  for (const plan of decisions) {
+    if (typeof plan === 'string') continue
+    const counted = partitions.get(partitionKey(plan))
+    if (counted === undefined) partitions.set(partitionKey(plan), { plan, count: 1 })
+    else counted.count++
   }
   const ids = new Map<string, Iterator<string>>()
-  for (const [key, { sending, count }] of places) {
-    const made = queueCache.nextIds(sending.target, sending.partition, command.now, count, tally)
-    ids.set(key, made.values())
+  for (const [key, { plan, count }] of partitions) {
+    ids.set(key, queueCache.nextIds(plan.target, plan.partition, now, count, tally).values())
   }
-  return (sending) => ids.get(keyOf(sending))?.next().value as string
+  return (plan) => ids.get(partitionKey(plan))?.next().value as string
 }
 
 /**
- * What the copy has of its own is bound; its bytes are copied where they are. Each by itself: what is selected from the table that
- * it goes into is put aside first, and that costs more.
+ * Binds the columns that the copy has of its own and copies the bytes inside the database. Each column of bytes
+ * is a subquery: with `insert ... select` from the same table SQLite copies the row to a temporary table first.
  */
 const copyLetterSql = `insert into items (queue_id, partition, id, root_id, state, attempts, attempts_max, priority, kind,
     encoding, reference, created_at, updated_at, expire_deadline, due_at, letter_id, redrives, key, headers, payload)
@@ -143,27 +123,26 @@ const bytes: readonly string[] = ['key', 'headers', 'payload']
 const copied = itemColumns.map((column) => (bytes.includes(column) ? column : '?')).join(', ')
 const copyEditSql = `insert into items (${itemColumnList})
   select ${copied} from letter_edits where letter_id = ? and number = ?`
-const ownPlaces = itemColumns.flatMap((column, place) => (bytes.includes(column) ? [] : [place]))
+const ownColumns = itemColumns.flatMap((column, index) => (bytes.includes(column) ? [] : [index]))
 
 function send(
   transaction: Transaction,
   command: RedriveLetters,
-  given: Given,
+  plan: Plan,
   edit: number | null,
-  sending: Sending,
   id: string,
 ): number {
-  const { found, target, partition } = sending
+  const { request, found, target, partition } = plan
   const record: Pick<RedriveRecord, 'actor' | 'campaign' | 'target' | 'edit'> = {
     actor: command.actor,
-    campaign: given.campaign ?? null,
+    campaign: request.campaign ?? null,
     target: { kind: 'queue', name: target.queue.name, partition, id },
     edit,
   }
   const sent = startRedrive(found.letter, { ...record, at: command.now, deadline: noDeadline })
   const number = sent.letter?.redrives[0]?.number ?? 1
-  if (edit === null) copyLetter(transaction, command, sending, id, number)
-  else copyEdit(transaction, command, sending, id, number, edit)
+  if (edit === null) copyLetter(transaction, command, plan, id, number)
+  else copyEdit(transaction, command, plan, id, number, edit)
   transaction.tally.add(target.id, partition, 'accepted')
   markSent(transaction, found, sent)
   return number
@@ -172,7 +151,7 @@ function send(
 function copyLetter(
   { database, tally }: Transaction,
   { now }: RedriveLetters,
-  { found: { letter, rowid }, target, partition }: Sending,
+  { found: { letter, rowid }, target, partition }: Plan,
   id: string,
   number: number,
 ): void {
@@ -197,7 +176,7 @@ function copyLetter(
 function copyEdit(
   { database, tally }: Transaction,
   { now }: RedriveLetters,
-  { found: { letter }, target, partition }: Sending,
+  { found: { letter }, target, partition }: Plan,
   id: string,
   number: number,
   edit: number,
@@ -207,12 +186,12 @@ function copyEdit(
   const command = { op: 'produce', queue: target.queue.name, partition, items: [item], now } as const
   const copy = producedItem(command, 0, target.queue, id)
   const values = itemValues(target, copy)
-  const own = ownPlaces.map((place): Bound => values[place] ?? null)
+  const own = ownColumns.map((index): Bound => values[index] ?? null)
   database.run(copyEditSql, ...own, rootId, edit)
   tally.enter(target.id, copy)
 }
 
-/** SQLite writes the entries of every index that names a column of an update: so no more are named than change. */
+/** Names only the columns that change: SQLite rewrites the entries of every index that has a column of the update. */
 const sentSql = `update items set state = ${stateCodes.leased}, letter_state = ${stateCodes.leased}, updated_at = ?,
     lease_holder = ?, lease_deadline = ?, letter = ? where rowid = ?`
 
