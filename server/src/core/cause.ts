@@ -1,18 +1,18 @@
 /**
- * Which letters have the same cause: those whose failure is the same once its variable parts (numbers, ids,
- * times, quoted texts) are left out. Linear in the length of what is read, which is bounded.
+ * The cause of a letter: letters whose failures are equal without their variable parts (numbers, ids, times,
+ * quoted texts) have the same cause and form a group. The time is linear in the text read, which is bounded.
  */
 // biome-ignore lint/style/noRestrictedImports: a hash is pure, and does no I/O.
 import { hash } from 'node:crypto'
 import { cutText, errorClassMax, failureReasonMax } from './failure-bounds.ts'
 import type { Failure, Origin } from './item.ts'
 import { normalize } from './normalize.ts'
-import { headOf, slugOf } from './reason.ts'
+import { readHead, toSlug } from './reason.ts'
 
 export type Cause = Readonly<{
-  /** 16 hexadecimal digits over everything below and the top frames. */
+  /** 16 hexadecimal digits: a hash of the fields below and the top frames of the stack. */
   fingerprint: string
-  /** What people call the place the letter came from. */
+  /** The name of the queue, topic or webhook that the letter came from. */
   origin: string
   /** The code of the failure, matched exactly. */
   reason: string
@@ -20,7 +20,13 @@ export type Cause = Readonly<{
   errorClass: string
   /** The message with its variable parts replaced. */
   title: string
+  fold: Fold
 }>
+
+/**
+ * How much of a cause is left out, see `foldCause`. 0: nothing. 1: slug and title. 2: the error class too.
+ */
+export type Fold = 0 | 1 | 2
 
 const messageRead = 2_000
 const titleMax = 300
@@ -28,71 +34,69 @@ const originMax = 512
 const stackRead = 4_000
 const framesRead = 5
 
-export function causeOf(failure: Failure | null, origin: Pick<Origin, 'name'>): Cause {
+export function toCause(failure: Failure | null, origin: Pick<Origin, 'name'>): Cause {
   const message = failure?.message ?? ''
   const name = origin.name.slice(0, originMax)
   const reason = cutText(failure?.reason || 'unknown', failureReasonMax)
-  const slug = slugOfHead(headOf(message))
+  const slug = slugForHead(readHead(message))
   const errorClass = cutText(failure?.errorClass ?? '', errorClassMax)
   const title = normalize(message.slice(0, messageRead)).slice(0, titleMax)
   const stack = (failure?.stack ?? '').slice(0, stackRead)
-  // With the lengths no two can be taken for each other, whatever characters they have.
+  // The lengths keep two causes apart whose texts only join to the same string.
   const lengths = `${name.length}/${reason.length}/${slug.length}/${errorClass.length}/${title.length}/`
-  return remembered(causes, lengths + name + reason + slug + errorClass + title + stack, () => {
+  return getOrCreate(causes, lengths + name + reason + slug + errorClass + title + stack, () => {
     const cause = {
-      origin: plain(name),
-      reason: plain(reason),
+      origin: toStorable(name),
+      reason: toStorable(reason),
       slug,
-      errorClass: plain(errorClass),
-      title: plain(title),
+      errorClass: toStorable(errorClass),
+      title: toStorable(title),
     }
     const parts = [...Object.values(cause), topFrames(stack)]
-    return { ...cause, fingerprint: fingerprintOf(parts.join('\u0000')) }
+    return { ...cause, fold: 0, fingerprint: hashText(parts.join('\u0000')) }
   })
 }
 
-/** The class of a letter, as groups have it. */
-export function classOf(failure: Failure | null): string {
-  return plain(cutText(failure?.errorClass ?? '', errorClassMax))
+/** The error class of a letter, cut as in its group. */
+export function toErrorClass(failure: Failure | null): string {
+  return toStorable(cutText(failure?.errorClass ?? '', errorClassMax))
 }
 
-/** What many letters share is worked out once. Emptied when it is full: what is in use comes back at once. */
+/** Many letters share a cause, so results are cached. A full cache is emptied; entries in use soon return. */
 const slugs = new Map<string, string>()
 const causes = new Map<string, Cause>()
-const rememberedMax = 2_000
+const cachedMax = 2_000
 
-function remembered<T>(map: Map<string, T>, key: string, make: (key: string) => T): T {
-  let made = map.get(key)
-  if (made === undefined) {
-    made = make(key)
-    if (map.size >= rememberedMax) map.clear()
-    // A copy: a part of a long text would keep all of it.
-    map.set(Buffer.from(key).toString(), made)
+function getOrCreate<T>(map: Map<string, T>, key: string, create: (key: string) => T): T {
+  let value = map.get(key)
+  if (value === undefined) {
+    value = create(key)
+    if (map.size >= cachedMax) map.clear()
+    // Copy the key: a slice would keep the whole text that it was cut from in memory.
+    map.set(Buffer.from(key).toString(), value)
   }
-  return made
+  return value
 }
 
-/** More causes than these are no help to anybody: the letters of further ones are kept together, see `foldedCause`. */
+/** A queue with this many groups gets no more groups for single causes. */
 const causesMax = 5_000
-/** Causes of a queue and what further ones are kept together as: beyond that not even the class is told apart. */
+/** A queue with this many groups gets no more groups for single error classes. */
 const groupsMax = 10_000
-/** The class of letters whose classes are not told apart. */
+/** The error class of a group whose letters may have any class. */
 export const anyClass = '(others)'
 
-/** How far a cause is folded: not at all, to its class, to its origin and reason. */
-export type Fold = 0 | 1 | 2
-
-/** How far a cause that is not there yet is folded in a queue that has so many groups. */
-export function foldFor(groups: number): Fold {
-  return groups < causesMax ? 0 : groups < groupsMax ? 1 : 2
-}
-
 /**
- * For the letters of a queue that has too many causes to keep apart. 1: all of one origin, reason and error class, so
- * that those are still counted exactly. 2: where there are too many of these, all of one origin and reason.
+ * Decides about a cause that has no group in a queue with `groupCount` groups. Undefined: create a group for
+ * it. Otherwise: use the group of the returned coarser cause, or decide again if that has no group either.
+ *
+ * Too many groups help nobody, so a queue above 5,000 groups keeps new letters together by origin, reason and
+ * error class; counts by these stay exact. Above 10,000 groups the error class is left out as well. Groups
+ * that exist are used regardless of their number.
  */
-export function foldedCause(cause: Cause, fold: Fold): Cause {
-  if (fold === 0) return cause
+export function foldCause(cause: Cause, groupCount: number): Cause | undefined {
+  const needed: Fold = groupCount < causesMax ? 0 : groupCount < groupsMax ? 1 : 2
+  if (cause.fold >= needed) return undefined
+  const fold: Fold = cause.fold === 0 ? 1 : 2
   const rest = {
     origin: cause.origin,
     reason: cause.reason,
@@ -100,28 +104,28 @@ export function foldedCause(cause: Cause, fold: Fold): Cause {
     errorClass: fold === 2 ? anyClass : cause.errorClass,
     title: '(others)',
   }
-  return { ...rest, fingerprint: fingerprintOf([...Object.values(rest), fold].join('\u0000')) }
+  return { ...rest, fold, fingerprint: hashText([...Object.values(rest), fold].join('\u0000')) }
 }
 
-/** Which digits there are matters only where they are a code: so what is remembered of one number is so for others. */
-function slugOfHead(head: string): string {
+/** Digits matter only in codes. So heads that differ in other digits share one cache entry. */
+function slugForHead(head: string): string {
   const known = slugs.get(head)
   if (known !== undefined) return known
   const masked = head.replaceAll(/[0-9]/g, '0')
-  const slug = remembered(slugs, masked, slugOf)
-  return slug.includes('0') ? remembered(slugs, head, slugOf) : slug
+  const slug = getOrCreate(slugs, masked, toSlug)
+  return slug.includes('0') ? getOrCreate(slugs, head, toSlug) : slug
 }
 
-/** As any store keeps it: failures may hold what no text column takes, and a cut may halve a character. */
-function plain(text: string): string {
+/** Text that every store accepts: without NUL characters and without halves of surrogate pairs. */
+function toStorable(text: string): string {
   return text.replaceAll('\0', ' ').toWellFormed()
 }
 
-function fingerprintOf(text: string): string {
+function hashText(text: string): string {
   return hash('sha256', text, 'hex').slice(0, 16)
 }
 
-/** Where it failed, without line numbers: those change with every release. */
+/** The places in the code that failed, without line numbers, which change with every release. */
 function topFrames(stack: string): string {
   const frames: string[] = []
   for (const line of stack.split('\n')) {

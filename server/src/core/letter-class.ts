@@ -1,9 +1,9 @@
-/** Letters of this class leave only by what is done to each of them, or because somebody says so twice. */
+/** Letters of this class are removed only one by one, or with an explicit `force`. */
 export const guardedClass = 'financial'
 
 export type EndedState = 'done' | 'dead' | 'discarded'
 
-/** Which letters of a class leave for the archive by themselves. */
-export function leavingStates(letterClass: string): readonly EndedState[] {
+/** The states in which letters of a class are archived automatically. */
+export function archivedStates(letterClass: string): readonly EndedState[] {
   return letterClass === guardedClass ? ['done', 'discarded'] : ['done', 'dead', 'discarded']
 }

@@ -23,11 +23,11 @@ describe('a message without its variable parts', () => {
     ["can't open '/a/b': it isn't there", "can't open <text>: it isn't there"],
     ['10.0.0.7:5432 refused', '<n> refused'],
     ['  two\n  lines ', 'two lines'],
-  ])('%j is %j', (message, title) => {
+  ])('variable parts are replaced: %j becomes %j', (message, title) => {
     expect(normalize(message)).toBe(title)
   })
 
-  it('is the same whether or not there is more in it than numbers', () => {
+  it('the fast path for messages with numbers only gives the same result', () => {
     const pieces = [
       '0',
       '0x',
@@ -55,7 +55,7 @@ describe('a message without its variable parts', () => {
     const message = fc
       .array(fc.constantFrom(...pieces, uuid), { maxLength: 12 })
       .map((parts) => parts.join(''))
-    // A quoted text at the end is replaced by itself, and no message with one is taken for a simple one.
+    // A quoted text at the end forces the slow path, and only that text is replaced in addition.
     const quoted = (text: string) => normalize(`${text} 'x'`)
     fc.assert(
       fc.property(message, (text) => {

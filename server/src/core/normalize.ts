@@ -1,6 +1,6 @@
 /**
- * A message without what changes from letter to letter: numbers, times, ids, addresses, quoted texts. One pass
- * from left to right; looking ahead is bounded, and nothing is read a second time: no input makes it slow.
+ * Replaces the parts of a message that differ from letter to letter: numbers, times, ids, addresses, quoted
+ * texts. One pass from left to right with a bounded look ahead, so that no input makes it slow.
  */
 import { isErrorName } from './reason.ts'
 
@@ -12,10 +12,10 @@ const quote = 4
 const slash = 5
 const at = 6
 const colon = 7
-/** What the part of an address before the `@` may have besides letters and digits. */
+/** Signs that the part of an email address before the `@` may contain. */
 const joint = 8
 
-const classes = new Uint8Array(128)
+const classes = new Uint8Array(65_536)
 for (const code of [9, 10, 11, 12, 13, 32]) classes[code] = space
 for (let code = 48; code <= 57; code++) classes[code] = digit
 for (let code = 97; code <= 122; code++) classes[code] = letter
@@ -28,14 +28,12 @@ classes['@'.charCodeAt(0)] = at
 classes[':'.charCodeAt(0)] = colon
 for (const sign of '.-_+%') classes[sign.charCodeAt(0)] = joint
 
-const wideSpaces = new Set([0xa0, 0x1680, 0x2028, 0x2029, 0x202f, 0x205f, 0x3000, 0xfeff])
-for (let code = 0x2000; code <= 0x200a; code++) wideSpaces.add(code)
+for (const code of [0xa0, 0x1680, 0x2028, 0x2029, 0x202f, 0x205f, 0x3000, 0xfeff]) classes[code] = space
+for (let code = 0x2000; code <= 0x200a; code++) classes[code] = space
 
-/** After the end there is nothing. */
+/** Beyond the end of the text the class is `other`. */
 function classAt(text: string, place: number): number {
-  const code = text.charCodeAt(place)
-  if (code < 128) return classes[code] as number
-  return wideSpaces.has(code) ? space : other
+  return place < text.length ? (classes[text.charCodeAt(place)] as number) : other
 }
 
 const idMin = 12
@@ -45,134 +43,163 @@ const apostrophe = 39
 const dash = 45
 
 export function normalize(message: string): string {
-  return hasOnlyNumbers(message) ? message.replaceAll(number, '<n>').trim() : replaced(message)
+  return hasOnlyNumbers(message) ? message.replaceAll(number, '<n>').trim() : replaceVariables(message)
 }
 
 const number = /[0-9]+(?:[.:,][0-9]+)*/g
 
 /**
- * Whether nothing but numbers is to be replaced, which is so in most messages and found out in a fraction of the
- * time: no quotes, paths or addresses, one space at a time, no word that may be an id, a time or the name of an error.
+ * Whether a message has no variable parts except numbers: no quotes, paths or addresses, single spaces, no
+ * word that may be an id, a time or the name of an error. Most messages pass, and the test takes a fraction
+ * of the time.
  */
 function hasOnlyNumbers(message: string): boolean {
-  /** Of the present word: its length, its digits and where they begin; how many colons there were since a space. */
-  let length = 0
-  let digits = 0
-  let digitsAt = 0
   let colons = 0
-  /** What stands before it. */
+  /** The sign before the present word. */
   let before = 32
-  for (let place = 0; place < message.length; place++) {
-    const code = message.charCodeAt(place)
-    const kind = code < 128 ? (classes[code] as number) : quote
-    if (kind === letter) length++
-    else if (kind === digit) {
-      if (digits === 0) digitsAt = length
-      else if (digitsAt + digits !== length) return false
-      length++
-      digits++
-    } else {
-      if (isMore(length, digits, digitsAt, before)) return false
-      if (kind === quote || kind === slash || kind === at) return false
-      if (kind === space) {
-        if (code !== 32 || (before === 32 && length === 0)) return false
-        colons = 0
-      } else if (kind === colon && ++colons > 1) return false
-      else if (code === dash && digits === 4 && length === 4) return false
-      length = 0
-      digits = 0
-      before = code
-    }
+  for (let place = 0; ; place++) {
+    const end = simpleWordEnd(message, place, before)
+    if (end < 0) return false
+    if (end === message.length) return true
+    const code = message.charCodeAt(end)
+    const isDoubleSpace = code === 32 && before === 32 && end === place
+    if (isDoubleSpace || !isSimpleSign(code)) return false
+    if (code === 32) colons = 0
+    else if (code === 58 && ++colons > 1) return false
+    before = code
+    place = end
   }
-  return !isMore(length, digits, digitsAt, before)
 }
 
-/** Whether a word may be more than a number with letters before it, or its unit after it. */
-function isMore(length: number, digits: number, digitsAt: number, before: number): boolean {
+/** Whether a sign is neither a quote, a slash, an `@` nor a space other than the ordinary one. */
+function isSimpleSign(code: number): boolean {
+  if (code >= 128) return false
+  const kind = classes[code] as number
+  return code === 32 || !(kind === quote || kind === slash || kind === at || kind === space)
+}
+
+/**
+ * The end of the word that starts here; -1 if it may be more than a number with letters before or after it.
+ */
+function simpleWordEnd(message: string, start: number, before: number): number {
+  let digits = 0
+  let digitsAt = 0
+  let end = start
+  for (let kind = classAt(message, end); kind === letter || kind === digit; kind = classAt(message, ++end)) {
+    if (kind === letter) continue
+    if (digits === 0) digitsAt = end - start
+    else if (digitsAt + digits !== end - start) return -1
+    digits++
+  }
+  const length = end - start
+  const mayBeDate = digits === 4 && length === 4 && message.charCodeAt(end) === dash
+  return mayBeDate || mayBeId(length, digits, digitsAt, before) ? -1 : end
+}
+
+function mayBeId(length: number, digits: number, digitsAt: number, before: number): boolean {
   // The last part of a UUID may have letters only.
   if (digits === 0) return length >= idMin && before === dash
   return length >= idMin || (digitsAt === 0 && length - digits > 2)
 }
 
-function replaced(message: string): string {
-  const { length } = message
-  let made = ''
-  /** What is not yet in `made` begins here. */
-  let from = 0
-  /** Where what may be the beginning of an address began, and what was made until there. */
-  let addressAt = 0
-  let madeAtAddress = ''
-  let fromAtAddress = 0
-  let isInAddress = false
+function replaceVariables(message: string): string {
+  const replacer = new Replacer(message)
+  for (let place = 0; place < message.length; ) place = replacer.next(place)
+  return replacer.finish()
+}
 
-  let place = 0
-  while (place < length) {
-    const kind = classAt(message, place)
-    if (kind === letter || kind === digit || kind === joint) {
-      if (!isInAddress) {
-        isInAddress = true
-        addressAt = place
-        madeAtAddress = made
-        fromAtAddress = from
-      }
-      if (kind === joint) {
-        place++
-        continue
-      }
-      const plainEnd = kind === letter ? plainWordEnd(message, place) : 0
-      if (plainEnd > 0) {
-        place = plainEnd
-        continue
-      }
-      const [end, shown] = wordAt(message, place, kind)
-      if (shown !== asItIs) {
-        made += message.slice(from, place) + shown
-        from = end
-      }
-      place = end
-      continue
-    }
-    const wasInAddress = isInAddress
-    isInAddress = false
-    let end = place + 1
-    let shown = asItIs
-    if (kind === space) {
-      while (end < length && classAt(message, end) === space) end++
-      if (end > place + 1 || message.charCodeAt(place) !== 32) shown = ' '
-    } else if (kind === at && wasInAddress) {
-      end = domainEnd(message, place + 1)
-      if (end > place + 1) {
-        made = madeAtAddress
-        from = fromAtAddress
-        place = addressAt
-        shown = '<email>'
-      }
-    } else if (kind === quote) {
-      const close = closingQuote(message, place)
-      if (close > 0) [end, shown] = [close + 1, '<text>']
-    } else if (kind === slash) {
-      const [partEnd, isVariable] = pathPart(message, end)
-      if (isVariable) {
-        made += `${message.slice(from, end)}<n>`
-        from = partEnd
-      }
-      end = partEnd
-    } else if (kind === colon && !wasInAddress && classAt(message, end) === colon) {
-      const last = addressEnd(message, place)
-      if (last > 0) [end, shown] = [last, '<n>']
-    }
-    if (shown !== asItIs) {
-      made += message.slice(from, place) + shown
-      from = end
-    }
-    place = end
+/**
+ * Copies a message and replaces its variable parts. Each `next` reads one word or sign and returns its end.
+ */
+class Replacer {
+  readonly #message: string
+  #output = ''
+  /** The message is copied to the output up to here. */
+  #copied = 0
+  #isInAddress = false
+  /** The start of the text that may be the first part of an email address, and the output up to there. */
+  #addressAt = 0
+  #outputAtAddress = ''
+  #copiedAtAddress = 0
+
+  constructor(message: string) {
+    this.#message = message
   }
-  return (made + message.slice(from)).trim()
+
+  next(place: number): number {
+    const kind = classAt(this.#message, place)
+    if (kind === letter || kind === digit || kind === joint) return this.#readWord(place, kind)
+    const wasInAddress = this.#isInAddress
+    this.#isInAddress = false
+    switch (kind) {
+      case space:
+        return this.#readSpaces(place)
+      case at:
+        return wasInAddress ? this.#readDomain(place) : place + 1
+      case quote: {
+        const close = closingQuote(this.#message, place)
+        return close > 0 ? this.#replace(place, close + 1, '<text>') : place + 1
+      }
+      case slash: {
+        const [end, isVariable] = pathPart(this.#message, place + 1)
+        return isVariable ? this.#replace(place + 1, end, '<n>') : end
+      }
+      case colon: {
+        const mayBeAddress = !wasInAddress && classAt(this.#message, place + 1) === colon
+        const end = mayBeAddress ? addressEnd(this.#message, place) : 0
+        return end > 0 ? this.#replace(place, end, '<n>') : place + 1
+      }
+      default:
+        return place + 1
+    }
+  }
+
+  finish(): string {
+    return (this.#output + this.#message.slice(this.#copied)).trim()
+  }
+
+  #readWord(place: number, kind: number): number {
+    if (!this.#isInAddress) {
+      this.#isInAddress = true
+      this.#addressAt = place
+      this.#outputAtAddress = this.#output
+      this.#copiedAtAddress = this.#copied
+    }
+    if (kind === joint) return place + 1
+    const plainEnd = kind === letter ? plainWordEnd(this.#message, place) : 0
+    if (plainEnd > 0) return plainEnd
+    const [end, shown] = wordAt(this.#message, place, kind)
+    return shown === asItIs ? end : this.#replace(place, end, shown)
+  }
+
+  #readSpaces(place: number): number {
+    let end = place + 1
+    while (end < this.#message.length && classAt(this.#message, end) === space) end++
+    const isSingle = end === place + 1 && this.#message.charCodeAt(place) === 32
+    return isSingle ? end : this.#replace(place, end, ' ')
+  }
+
+  #readDomain(place: number): number {
+    const end = domainEnd(this.#message, place + 1)
+    if (end === place + 1) return end
+    this.#output = this.#outputAtAddress
+    this.#copied = this.#copiedAtAddress
+    return this.#replace(this.#addressAt, end, '<email>')
+  }
+
+  #replace(start: number, end: number, shown: string): number {
+    this.#output += this.#message.slice(this.#copied, start) + shown
+    this.#copied = end
+    return end
+  }
 }
 
 const asItIs = ''
 
-/** Most words are nothing but letters, and no part of anything. */
+/**
+ * The end of a word that has letters only and is not part of an id or address; 0 if it may be. Most words are
+ * such.
+ */
 function plainWordEnd(message: string, start: number): number {
   let end = start + 1
   let kind = classAt(message, end)
@@ -184,7 +211,9 @@ function plainWordEnd(message: string, start: number): number {
 
 type Word = readonly [end: number, shown: string]
 
-/** The run of letters and digits that begins here, or more where that is one id, time or number. */
+/**
+ * Reads the run of letters and digits that starts here, and more if that belongs to one id, time or number.
+ */
 function wordAt(message: string, start: number, first: number): Word {
   let end = start + 1
   let last = first
@@ -195,30 +224,40 @@ function wordAt(message: string, start: number, first: number): Word {
     last = kind
     kind = classAt(message, ++end)
   }
+  const joinedEnd = joinedIdEnd(message, start, end, kind)
+  if (joinedEnd > 0) return [joinedEnd, '<n>']
+  return runs === 0 ? [end, asItIs] : numberedWord(message, start, end, runs)
+}
+
+/**
+ * The end of a UUID, network address or time that starts with the word; 0 if there is none. `next`: after the
+ * word.
+ */
+function joinedIdEnd(message: string, start: number, end: number, next: number): number {
   const length = end - start
-  if (kind === joint && length === 8 && isUuid(message, start)) return [start + 36, '<n>']
-  if (kind === colon && length <= 4) {
-    const addressed = addressEnd(message, start)
-    if (addressed > 0) return [addressed, '<n>']
-  }
-  if (runs === 0) return [end, asItIs]
-  if (first === digit && message.charCodeAt(start + 4) === dash) {
-    const timed = timeEnd(message, start)
-    if (timed > 0) return [timed, '<n>']
-  }
-  if (length >= idMin && runs === 1 && isErrorName(message.slice(start, Math.min(end, start + nameMax)))) {
-    return [end, asItIs]
-  }
+  if (next === joint && length === 8 && isUuid(message, start)) return start + 36
+  const addressed = next === colon && length <= 4 ? addressEnd(message, start) : 0
+  if (addressed > 0) return addressed
+  const mayBeTime = message.charCodeAt(start + 4) === dash && classAt(message, start) === digit
+  return mayBeTime ? timeEnd(message, start) : 0
+}
+
+/** A word that has digits, in `runs` places. */
+function numberedWord(message: string, start: number, end: number, runs: number): Word {
+  const length = end - start
+  const isName =
+    length >= idMin && runs === 1 && isErrorName(message.slice(start, Math.min(end, start + nameMax)))
+  if (isName) return [end, asItIs]
   if (length >= idMin || runs > 1) return [end, '<n>']
-  // A number with its unit (30s), or one that belongs to a word (E11000): the letters say what it is.
-  const [head, digits, tail] = partsOf(message, start, end)
+  // A number with its unit (30s), or a number that belongs to a word (E11000): keep the letters.
+  const [head, digits, tail] = countParts(message, start, end)
   if (tail > 2 && head === 0) return [end, '<n>']
   if (tail > 0) return [end, `${message.slice(start, start + head)}<n>${message.slice(end - tail, end)}`]
   return [numberEnd(message, start + head + digits), `${message.slice(start, start + head)}<n>`]
 }
 
-/** How many letters, digits, letters a word has whose digits are next to each other. */
-function partsOf(message: string, start: number, end: number): readonly [number, number, number] {
+/** Counts the letters, digits and letters of a word whose digits stand together. */
+function countParts(message: string, start: number, end: number): readonly [number, number, number] {
   let first = start
   while (classAt(message, first) === letter) first++
   let last = first
@@ -226,7 +265,7 @@ function partsOf(message: string, start: number, end: number): readonly [number,
   return [first - start, last - first, end - last]
 }
 
-/** Numbers with a sign between them are one: 1.5, 10,000, 10.0.0.1:5432, 12:30:45. */
+/** Numbers joined by a sign are one number: 1.5, 10,000, 10.0.0.1:5432, 12:30:45. */
 function numberEnd(message: string, place: number): number {
   let end = place
   for (;;) {
@@ -253,7 +292,7 @@ function timeEnd(message: string, start: number): number {
   return time.test(message) ? time.lastIndex : 0
 }
 
-/** IPv6, or that of a network card. */
+/** An IPv6 or MAC address. */
 const address = /(?=[a-fA-F:]{0,30}[0-9])[0-9a-fA-F]{0,4}(?::[0-9a-fA-F]{0,4}){2,7}(?![0-9a-zA-Z])/y
 
 function addressEnd(message: string, start: number): number {
@@ -261,8 +300,8 @@ function addressEnd(message: string, start: number): number {
   const [found] = address.exec(message) ?? []
   if (found === undefined) return 0
   const isWhole = found.includes('::') || found.split(':').length >= 6
-  // A colon at the end ends what was said before, unless it is one of two.
   if (!isWhole) return 0
+  // A single colon at the end is punctuation after the address.
   return start + (found.endsWith(':') && !found.endsWith('::') ? found.length - 1 : found.length)
 }
 
@@ -277,7 +316,7 @@ function domainEnd(message: string, start: number): number {
   }
 }
 
-/** An apostrophe within a word opens nothing. */
+/** An apostrophe within a word does not open a quoted text. */
 function closingQuote(message: string, place: number): number {
   const code = message.charCodeAt(place)
   if (code === apostrophe && place > 0) {
@@ -293,7 +332,7 @@ function closingQuote(message: string, place: number): number {
   return 0
 }
 
-/** A part of a path with a digit in it, or an address, is the name of one thing. */
+/** A part of a path that contains a digit or an email address is variable: it names one thing. */
 function pathPart(message: string, start: number): readonly [end: number, isVariable: boolean] {
   let isVariable = false
   let end = start

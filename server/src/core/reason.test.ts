@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { reasonSlug } from './reason.ts'
+import { toReasonSlug } from './reason.ts'
 
 describe('the reason of a failure as one word', () => {
   it.each([
@@ -15,8 +15,8 @@ describe('the reason of a failure as one word', () => {
     [null, 'unknown'],
     ['  Timeout  after 3 s', 'timeout'],
     ['a:b:c', 'a'],
-  ])('of %j is %s', (message, slug) => {
-    expect(reasonSlug(message)).toBe(slug)
+  ])('the reason of %j is %s', (message, slug) => {
+    expect(toReasonSlug(message)).toBe(slug)
   })
 
   it.each([
@@ -36,8 +36,8 @@ describe('the reason of a failure as one word', () => {
     ['1045 (28000): denied', '1045_28000'],
     ['1234 not found', '1234'],
     ['3rd party down', '3rd'],
-  ])('has the code at the head of %j: %s', (message, slug) => {
-    expect(reasonSlug(message)).toBe(slug)
+  ])('a code at the head of the message is kept: %j is %s', (message, slug) => {
+    expect(toReasonSlug(message)).toBe(slug)
   })
 
   it.each([
@@ -55,27 +55,29 @@ describe('the reason of a failure as one word', () => {
     ['a1b2c: gone', 'unknown'],
     ['2026-01-02T03:04:05Z bad', 'unknown'],
     ['12:30:45 bad', 'unknown'],
-  ])('leaves out what is another number, an id, a time or an address: of %j is %s', (message, slug) => {
-    expect(reasonSlug(message)).toBe(slug)
+  ])('other numbers, ids, times and addresses are left out: %j is %s', (message, slug) => {
+    expect(toReasonSlug(message)).toBe(slug)
   })
 
-  it('leaves long numbers and ids out: a reason of its own for every letter is none', () => {
-    expect(reasonSlug('order 83412: gone')).toBe('order')
-    expect(reasonSlug('order 83413: gone')).toBe('order')
-    expect(reasonSlug('order 8f14e45f-ceea-467f-a83d-0123456789ab: gone')).toBe('order')
-    expect(reasonSlug('token a1b2c3d4e5f6a7b8: refused')).toBe('token')
+  it('messages that differ in long numbers and ids have the same reason', () => {
+    expect(toReasonSlug('order 83412: gone')).toBe('order')
+    expect(toReasonSlug('order 83413: gone')).toBe('order')
+    expect(toReasonSlug('order 8f14e45f-ceea-467f-a83d-0123456789ab: gone')).toBe('order')
+    expect(toReasonSlug('token a1b2c3d4e5f6a7b8: refused')).toBe('token')
   })
 
-  it('is bounded, however long the message is', () => {
-    expect(reasonSlug('x'.repeat(1_000_000)).length).toBe(64)
-    expect(reasonSlug('- '.repeat(1_000_000))).toBe('unknown')
+  it('the reason has at most 64 characters', () => {
+    expect(toReasonSlug('x'.repeat(1_000_000)).length).toBe(64)
+    expect(toReasonSlug('- '.repeat(1_000_000))).toBe('unknown')
   })
 
-  it('costs a bounded time, whatever is in the message', () => {
-    const parts = ['a', '1', 'a@', '/a', '/1', '1.', '"', "'", 'a-', '1-', ':', 'a1', '0000-00-00T', '\u2003']
-    const startedAt = performance.now()
-    for (const part of parts) for (const end of ['', ':', ':1']) reasonSlug(part.repeat(100_000) + end)
-    for (const part of parts) for (const end of ['', ':', ':1']) reasonSlug(part.repeat(150) + end)
-    expect(performance.now() - startedAt).toBeLessThan(1_000)
-  })
+  it.each(['a', '1', 'a@', '/a', '/1', '1.', '"', "'", 'a-', '1-', ':', 'a1', '0000-00-00T', '\u2003'])(
+    'only the beginning of a long message is read: %j',
+    (part) => {
+      for (const end of ['', ':', ':1']) {
+        const long = part.repeat(100_000) + end
+        expect(toReasonSlug(long)).toBe(toReasonSlug(long.slice(0, 512)))
+      }
+    },
+  )
 })

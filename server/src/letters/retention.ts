@@ -7,7 +7,7 @@
  * deletes exactly the rows that it archives, by the class that the queue has in that transaction.
  */
 import { type Clock, type Instant, later, usPerSecond } from '../core/instant.ts'
-import { type EndedState, leavingStates } from '../core/letter-class.ts'
+import { type EndedState, archivedStates } from '../core/letter-class.ts'
 import { KnownError } from '../errors.ts'
 import type { LetterCursor } from '../storage/contract/letters.ts'
 import type { HeldLock } from '../storage/contract/locks.ts'
@@ -71,7 +71,7 @@ export function createRetention(
     const found: { queue: string; states: readonly EndedState[] }[] = []
     for (const name of [...names].sort()) {
       const queue = await storage.getQueue(name)
-      if (queue !== null) found.push({ queue: name, states: leavingStates(queue.letterClass) })
+      if (queue !== null) found.push({ queue: name, states: archivedStates(queue.letterClass) })
     }
     return found
   }

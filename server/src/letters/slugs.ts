@@ -1,7 +1,7 @@
 /**
  * Gives letters the slug under which they are counted, so that lists, filters, statistics and purges agree.
  */
-import { reasonSlug } from '../core/reason.ts'
+import { toReasonSlug } from '../core/reason.ts'
 import type { Storage } from '../storage/contract/storage.ts'
 import type { Letters } from './letters.ts'
 
@@ -25,6 +25,6 @@ export function createSlugs(storage: Pick<Storage, 'groupSlugs'>): Letters['slug
       known.set(id, slug)
       remembered.set(id, slug)
     }
-    return ({ groupId, failure }) => known.get(groupId ?? -1) ?? reasonSlug(failure?.message ?? null)
+    return ({ groupId, failure }) => known.get(groupId ?? -1) ?? toReasonSlug(failure?.message ?? null)
   }
 }

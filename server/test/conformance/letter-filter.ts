@@ -1,5 +1,5 @@
 /** Which letters a filter means, as plainly as it can be said. Independent of how stores find them. */
-import { causeOf } from '../../src/core/cause.ts'
+import { toCause } from '../../src/core/cause.ts'
 import type { Instant } from '../../src/core/instant.ts'
 import type { Item } from '../../src/core/item.ts'
 import type { LetterFilter, LettersQuery } from '../../src/storage/contract/letters.ts'
@@ -8,7 +8,7 @@ import { gaugeOf } from './store-facts.ts'
 
 export function isMeant(letter: Item, filter: LetterFilter): boolean {
   const { failure, letter: facts } = letter
-  const cause = causeOf(failure, letter.origin ?? { name: '' })
+  const cause = toCause(failure, letter.origin ?? { name: '' })
   return (
     isAmong(letter.queue, filter.queues) &&
     isAmong(gaugeOf(letter), filter.states) &&

@@ -1,6 +1,6 @@
 /** Counts of letters by what they have in common are exact, whatever happened, and cost no look at the letters. */
 import { describe, expect, it } from 'vitest'
-import { causeOf } from '../../src/core/cause.ts'
+import { toCause } from '../../src/core/cause.ts'
 import { type Item, isLetter } from '../../src/core/item.ts'
 import type {
   CountedBy,
@@ -303,7 +303,7 @@ describeDurableStores('a count of letters that is wrong', (given) => {
 async function expectRecounted(given: Given, all: readonly Item[], query: LetterCountsQuery): Promise<void> {
   const sums = new Map<string, LetterCount>()
   for (const letter of all.filter((each) => isMeant(each, query.filter))) {
-    const cause = causeOf(letter.failure, letter.origin ?? { name: '' })
+    const cause = toCause(letter.failure, letter.origin ?? { name: '' })
     const facts = {
       queue: letter.queue,
       state: gaugeOf(letter),

@@ -1,6 +1,6 @@
 /** The groups of letters: one for each cause, counted and shown with what is known of it. */
 import { expect, it } from 'vitest'
-import { anyClass, causeOf } from '../../src/core/cause.ts'
+import { anyClass, toCause } from '../../src/core/cause.ts'
 import type { Item } from '../../src/core/item.ts'
 import type {
   CountedBy,
@@ -42,7 +42,7 @@ describeStores('groups of letters', (given) => {
     const [group, ...others] = await groups()
     expect(others).toEqual([])
     const [letter] = await given.storage.getLetters(ids)
-    const cause = causeOf(letter?.failure ?? null, { name: work })
+    const { fold: _, ...cause } = toCause(letter?.failure ?? null, { name: work })
     expect(group).toEqual({
       id: letter?.groupId,
       queue: letters,

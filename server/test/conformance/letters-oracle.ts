@@ -3,7 +3,7 @@
  * store says of its letters.
  */
 import { expect } from 'vitest'
-import { causeOf, foldedCause } from '../../src/core/cause.ts'
+import { type Cause, foldCause, toCause } from '../../src/core/cause.ts'
 import { type Item, isLetter } from '../../src/core/item.ts'
 import { isRedriving } from '../../src/core/letter.ts'
 import { type GroupFacts, type LetterCount, redrivesCounted } from '../../src/storage/contract/letters.ts'
@@ -104,8 +104,10 @@ export function inOrder(counts: readonly LetterCount[]): LetterCount[] {
 }
 
 function causesOf(letter: Item): object[] {
-  const cause = causeOf(letter.failure, letter.origin ?? { name: '' })
-  return ([0, 1, 2] as const).map((fold) => causes(foldedCause(cause, fold)))
+  const cause = toCause(letter.failure, letter.origin ?? { name: '' })
+  const ofClass = foldCause(cause, 5_000) as Cause
+  const ofReason = foldCause(ofClass, 10_000) as Cause
+  return [cause, ofClass, ofReason].map(causes)
 }
 
 function causes(of: Pick<GroupFacts, 'fingerprint' | 'origin' | 'reason' | 'slug' | 'errorClass' | 'title'>) {

@@ -1,11 +1,11 @@
-import { type EndedState, leavingStates } from '../../core/letter-class.ts'
+import { archivedStates, type EndedState } from '../../core/letter-class.ts'
 import type { Queue } from '../../core/queue.ts'
 import type { Archive } from '../contract/archive.ts'
 import type { AuditEntry } from '../contract/audit.ts'
 
 /** What an archive command may take. `queue`: as it is in the command's transaction. */
 export function endedStatesOf({ states = allEnded }: Archive, queue: Queue): readonly EndedState[] {
-  return states === 'by-class' ? leavingStates(queue.letterClass) : [...new Set(states)]
+  return states === 'by-class' ? archivedStates(queue.letterClass) : [...new Set(states)]
 }
 
 const allEnded: readonly EndedState[] = ['done', 'dead', 'discarded']

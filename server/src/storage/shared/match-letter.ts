@@ -3,7 +3,7 @@
  * (origin, reason, slug) the stores resolve to groups first, and the error class as far as groups tell it. Both ask here before they answer, so
  * that a search means the same in each of them.
  */
-import { classOf } from '../../core/cause.ts'
+import { toErrorClass } from '../../core/cause.ts'
 import type { Instant } from '../../core/instant.ts'
 import { type Header, type Item, listedState } from '../../core/item.ts'
 import { isSameNumber, type JsonNumber } from '../../core/json-number.ts'
@@ -17,7 +17,7 @@ export function matchesLetter(item: Item, filter: LetterFilter): boolean {
   if (states !== undefined && !states.includes(listedState(item))) return false
   if (groupIds !== undefined && (item.groupId === null || !groupIds.includes(item.groupId))) return false
   if (redrives !== undefined && !isWithin(item.redrives, redrives.min, redrives.max)) return false
-  if (errorClasses !== undefined && !errorClasses.includes(classOf(item.failure))) return false
+  if (errorClasses !== undefined && !errorClasses.includes(toErrorClass(item.failure))) return false
   return matchesDetail(item, filter)
 }
 

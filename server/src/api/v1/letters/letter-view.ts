@@ -1,7 +1,7 @@
 import { type Static, Type } from 'typebox'
 import type { Instant } from '../../../core/instant.ts'
 import type { Failure, Item, Origin, RedriveRecord } from '../../../core/item.ts'
-import { reasonSlug } from '../../../core/reason.ts'
+import { toReasonSlug } from '../../../core/reason.ts'
 import { letterStatus, letterStatuses } from '../../../ops/letter-status.ts'
 import type { ListedLetter } from '../../../storage/contract/letters.ts'
 import { formatInstant } from '../../http/wire/wire-time.ts'
@@ -157,7 +157,7 @@ export function viewFailures(item: Item, slug: string): Static<typeof FailureVie
   const { failure, history } = item
   return [
     ...(failure === null ? [] : [viewFailure(failure, slug)]),
-    ...history.map((before) => viewFailure(before, reasonSlug(before.message))),
+    ...history.map((before) => viewFailure(before, toReasonSlug(before.message))),
   ]
 }
 

@@ -7,7 +7,7 @@
  * of their deaths. So a server also remembers a time that each was first seen by, and writes to a group when it gets
  * an earlier letter. Deaths that come in order write nothing.
  */
-import { type Cause, causeOf, type Fold, foldedCause, foldFor } from '../../../core/cause.ts'
+import { type Cause, foldCause, toCause } from '../../../core/cause.ts'
 import type { Instant } from '../../../core/instant.ts'
 import type { Failure, Item, Origin } from '../../../core/item.ts'
 import type { Statement } from '../connection/connections.ts'
@@ -121,7 +121,7 @@ export async function groupIdsOf(
   const wanted = new Map<string, Wanted>()
   const keys = letters.map(({ queueId, failure, origin, seenAt }) => {
     if (origin === null) return null
-    const cause = causeOf(failure, origin)
+    const cause = toCause(failure, origin)
     const key = keyOf(queueId, cause.fingerprint)
     if (transaction.groupOf(key) === undefined && !wanted.has(key))
       wanted.set(key, { queueId, cause, seenAt })
@@ -161,17 +161,17 @@ async function learn(transaction: Transaction, wanted: ReadonlyMap<string, Wante
   if (missing.size === 0) return
   const sizes = await sizesOf(transaction, missing)
   const folded: [key: string, otherKey: string][] = []
-  for (let fold = 0; missing.size > 0; fold++) {
+  while (missing.size > 0) {
     const made = new Map<string, Wanted>()
     const others = new Map<string, Wanted>()
     for (const [key, each] of missing) {
       const size = sizes.get(each.queueId) ?? 0
-      if (fold >= foldFor(size)) {
+      const cause = foldCause(each.cause, size)
+      if (cause === undefined) {
         sizes.set(each.queueId, size + 1)
         made.set(key, each)
         continue
       }
-      const cause = foldedCause(each.cause, (fold + 1) as Fold)
       const otherKey = keyOf(each.queueId, cause.fingerprint)
       if (transaction.groupOf(otherKey) === undefined) others.set(otherKey, { ...each, cause })
       folded.push([key, otherKey])

@@ -1,4 +1,4 @@
-import { type Cause, causeOf, type Fold, foldedCause, foldFor } from '../../../core/cause.ts'
+import { type Cause, foldCause, toCause } from '../../../core/cause.ts'
 import { type Instant, usPerSecond } from '../../../core/instant.ts'
 import type { Item } from '../../../core/item.ts'
 import type { ListedState } from '../../contract/items.ts'
@@ -26,7 +26,7 @@ export class GroupCache {
 
   /** The group of a letter that was seen then, made when there is none of its cause and `mayMake` says so. */
   idOf(queueRow: QueueRow, letter: Item, seenAt: Instant, mayMake?: () => boolean): number | undefined {
-    return this.idOfCause(queueRow, causeOf(letter.failure, letter.origin ?? { name: '' }), seenAt, mayMake)
+    return this.idOfCause(queueRow, toCause(letter.failure, letter.origin ?? { name: '' }), seenAt, mayMake)
   }
 
   idOfCause(queueRow: QueueRow, cause: Cause, seenAt: Instant, mayMake?: () => boolean): number | undefined {
@@ -37,7 +37,7 @@ export class GroupCache {
   }
 
   /**
-   * The group got a letter that died then, or failed anew. Letters come to be known in another order than that of their deaths;
+   * The group got a letter that died then, or failed anew. Letters come to be queueRow in another order than that of their deaths;
    * those that come in order write nothing.
    */
   see(groupId: number, at: Instant): void {
@@ -53,13 +53,9 @@ export class GroupCache {
   }
 
   #make(queueRow: QueueRow, ids: Map<string, number>, cause: Cause, at: Instant): number {
-    // What is there is used, however many there are: only what is new is folded further.
-    for (let fold: Fold = 0; ; fold++) {
-      const folded = foldedCause(cause, fold as Fold)
-      const id = ids.get(folded.fingerprint)
-      if (id !== undefined) return id
-      if (fold >= foldFor(ids.size)) return this.#insert(queueRow, ids, folded, at)
-    }
+    const coarser = foldCause(cause, ids.size)
+    if (coarser === undefined) return this.#insert(queueRow, ids, cause, at)
+    return ids.get(coarser.fingerprint) ?? this.#make(queueRow, ids, coarser, at)
   }
 
   #insert(queueRow: QueueRow, ids: Map<string, number>, cause: Cause, at: Instant): number {

@@ -3,7 +3,7 @@
  * causes; the writer, for which everybody waits, only has to bind that. They travel as one flat list: to copy an object
  * for each letter from thread to thread costs more than to store it.
  */
-import { type Cause, causeOf } from '../../../core/cause.ts'
+import { type Cause, toCause } from '../../../core/cause.ts'
 import type { Instant } from '../../../core/instant.ts'
 import type { Import, ImportResult, ItemToImport } from '../../contract/items.ts'
 import type { Command } from '../../contract/storage.ts'
@@ -82,7 +82,7 @@ function sendLetters({ queue, partition, now, items }: Import): SentLetters {
   }
   for (const item of items) {
     const { origin, failure = null, history = [], key = null, headers = [] } = item
-    const cause = causeOf(failure, origin ?? { name: '' })
+    const cause = toCause(failure, origin ?? { name: '' })
     let causeAt = causePlaces.get(cause.fingerprint)
     if (causeAt === undefined) {
       causeAt = causes.push(cause) - 1
