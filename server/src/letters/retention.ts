@@ -7,7 +7,7 @@
  * deletes exactly the rows that it archives, by the class that the queue has in that transaction.
  */
 import { type Clock, type Instant, later, usPerSecond } from '../core/instant.ts'
-import { type EndedState, archivedStates } from '../core/letter-class.ts'
+import { archivedStates, type EndedState } from '../core/letter-class.ts'
 import { KnownError } from '../errors.ts'
 import type { LetterCursor } from '../storage/contract/letters.ts'
 import type { HeldLock } from '../storage/contract/locks.ts'
