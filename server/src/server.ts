@@ -23,15 +23,16 @@ import { KnownError } from './errors.ts'
 import { createLetters } from './letters/create-letters.ts'
 import type { Letters } from './letters/letters.ts'
 import { createLetterLoops } from './letters/loops.ts'
+import { logEngineEvent } from './ops/engine-log.ts'
 import { readHealth } from './ops/health.ts'
-import { createLetterTotals, meterLetters } from './ops/letter-meter.ts'
 import { readLetterFacts } from './ops/letter-metrics.ts'
+import { countLetters, createLetterTotals } from './ops/letter-totals.ts'
 import type { Logger } from './ops/log.ts'
 import { isLoopback } from './ops/loopback.ts'
 import { createMetrics } from './ops/metrics.ts'
 import { createReconciler } from './ops/reconciler.ts'
 import { createStoreConnection } from './ops/store-connection.ts'
-import { watchEngine } from './ops/watch-engine.ts'
+import { createStoreWriteTimes } from './ops/store-write-times.ts'
 import { openStorage, type StoreTarget } from './storage/open-storage.ts'
 import { createSystemClock } from './system-clock.ts'
 import { version } from './version.ts'
@@ -65,22 +66,28 @@ export async function startServer({ settings, store, log }: ServerOptions): Prom
   let engine: Engine | undefined
   let letters: Letters | undefined
   const letterTotals = createLetterTotals()
+  const storeWrites = createStoreWriteTimes()
   // A SQLite store has one server: started again, it goes on with its locks instead of waiting for their end.
   const owner = store.kind === 'postgres' ? randomUUID() : 'the only server'
   const connection = createStoreConnection({
     open: async () => {
-      const opened = await openStorage(store, {
+      const storage = await openStorage(store, {
         clock,
         sqliteSynchronous: settings['sqlite.synchronous'] === 'full' ? 'full' : 'normal',
         postgresPoolMax: settings['postgres.pool_max'],
         postgresConnectTimeoutMs: settings['postgres.connect_timeout'],
       })
-      const storage = meterLetters(opened, letterTotals)
       engine = createEngine(storage, {
         clock,
         requestsMax: settings['queue.requests_max'],
         batchMsMax: settings['queue.store_timeout'],
-        ...watchEngine(log),
+        onWrite: (command, seconds) => storeWrites.observe({ command }, seconds),
+        onError: (error) =>
+          log.warn({ err: error }, 'background work of the queues failed; it is tried again'),
+      })
+      engine.onEvent((event) => {
+        countLetters(letterTotals, event)
+        logEngineEvent(log, event)
       })
       letters = createLetters({
         storage,
@@ -95,8 +102,14 @@ export async function startServer({ settings, store, log }: ServerOptions): Prom
     log,
     backoffMsMax: settings['store.retry_backoff_max'],
   })
+  const openedEngine = (): Engine => {
+    // Throws the reason while there is no store; once there was one there is its engine.
+    connection.storage()
+    return engine as Engine
+  }
   const reconciler = createReconciler({
     storage: connection.storage,
+    engine: openedEngine,
     clock,
     owner,
     intervalUs: settings['counts.reconcile_interval'] * usPerMs,
@@ -142,11 +155,7 @@ export async function startServer({ settings, store, log }: ServerOptions): Prom
     dlqLimits: toDlqLimits(settings),
     storeKind: store.kind,
     storage: connection.storage,
-    engine: () => {
-      // Throws the reason while there is no store; once there was one there is its engine.
-      connection.storage()
-      return engine as Engine
-    },
+    engine: openedEngine,
     letters: openedLetters,
     health: () => readHealth(checks, version),
     createMetrics: (connections) =>
@@ -157,6 +166,7 @@ export async function startServer({ settings, store, log }: ServerOptions): Prom
         readCounts: async () => connection.storage().counts({}),
         readLetters: async () => readLetterFacts(connection.storage()),
         letterTotals,
+        storeWrites,
         connections,
         reconciled: reconciler.state,
       }),

@@ -4,7 +4,7 @@ import type { Letters } from '../letters/letters.ts'
 import type { Health } from '../ops/health.ts'
 import type { Logger } from '../ops/log.ts'
 import type { Metrics } from '../ops/metrics.ts'
-import type { Storage } from '../storage/contract/storage.ts'
+import type { StoreReads } from '../storage/contract/storage.ts'
 import type { DlqLimits } from './dlq/limits.ts'
 import type { HttpLimits } from './http/http-limits.ts'
 import type { LeaseCalls } from './lease-calls.ts'
@@ -21,7 +21,7 @@ export type ApiContext = Readonly<{
   leaseCalls: LeaseCalls
   storeKind: 'sqlite' | 'memory' | 'postgres'
   /** Throws STORE_UNAVAILABLE while the store cannot be reached. */
-  storage: () => Storage
+  storage: () => StoreReads
   /** Throws STORE_UNAVAILABLE while the store cannot be reached. */
   engine: () => Engine
   /** Throws STORE_UNAVAILABLE while the store cannot be reached. */

@@ -1,8 +1,9 @@
 import type { LoadedSettings } from '../config/load-settings.ts'
 import { retentionOf } from '../config/retention.ts'
+import { createEngine } from '../engine/create-engine.ts'
 import { KnownError } from '../errors.ts'
 import { createLetters } from '../letters/create-letters.ts'
-import type { RetentionDone } from '../letters/letters.ts'
+import type { Letters, RetentionDone } from '../letters/letters.ts'
 import { retentionBatchMax } from '../letters/retention.ts'
 import { createSystemClock } from '../system-clock.ts'
 import type { Context } from './context.ts'
@@ -25,26 +26,33 @@ export async function archive(
   return withStorage(settings, context, {
     mayCreate: false,
     work: async (storage) => {
-      const letters = createLetters({
-        storage,
-        // Nobody waits here: letters leave.
-        engine: { noticeItems: () => {} },
-        clock: createSystemClock(),
-        retention: retentionOf(settings),
-      })
-      const would = isDryRun ? 'would be ' : ''
-      const onDone = ({ queue, archived, purged }: RetentionDone): void =>
-        context.tell(
-          `queue ${queue}: ${archived} ${would}archived, ${purged} ${would}removed from the archive`,
-        )
-      const queues = isDryRun
-        ? await letters.previewRetention()
-        : await letters.runRetention({ batchSize: Number(batchSize), onDone })
-      if (isDryRun) for (const queue of queues) onDone(queue)
-      const sum = (name: 'archived' | 'purged') => queues.reduce((total, queue) => total + queue[name], 0)
-      const sums = { archived: sum('archived'), purged: sum('purged'), queues }
-      context.print(JSON.stringify(isDryRun ? { dry_run: true, ...sums } : sums))
+      const clock = createSystemClock()
+      const engine = createEngine(storage, { clock, isTicking: false })
+      try {
+        const letters = createLetters({ storage, engine, clock, retention: retentionOf(settings) })
+        await runRetention(letters, context, Number(batchSize), isDryRun)
+      } finally {
+        await engine.close()
+      }
       return exitCodes.ok
     },
   })
+}
+
+async function runRetention(
+  letters: Letters,
+  context: Context,
+  batchSize: number,
+  isDryRun: boolean,
+): Promise<void> {
+  const would = isDryRun ? 'would be ' : ''
+  const onDone = ({ queue, archived, purged }: RetentionDone): void =>
+    context.tell(`queue ${queue}: ${archived} ${would}archived, ${purged} ${would}removed from the archive`)
+  const queues = isDryRun
+    ? await letters.previewRetention()
+    : await letters.runRetention({ batchSize, onDone })
+  if (isDryRun) for (const queue of queues) onDone(queue)
+  const sum = (name: 'archived' | 'purged') => queues.reduce((total, queue) => total + queue[name], 0)
+  const sums = { archived: sum('archived'), purged: sum('purged'), queues }
+  context.print(JSON.stringify(isDryRun ? { dry_run: true, ...sums } : sums))
 }

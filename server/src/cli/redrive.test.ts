@@ -232,7 +232,7 @@ describe('redrive archive', () => {
   const aStore = async (count: number): Promise<void> => {
     const clock = { now: () => (Date.now() - 40 * 24 * 3_600_000) * 1_000 }
     const storage = await openStorage({ kind: 'sqlite', path: join(folder, 'redrive.db') }, { clock })
-    const letters = createLetters({ storage, engine: { noticeItems: () => {} }, clock })
+    const letters = createLetters({ storage, engine: storage, clock })
     await storage.write([{ op: 'create-queue', queue: { name: 'orders-dead' }, now: clock.now() }])
     const given = lettersFrom('orders', count).map((letter) => ({ ...letter, diedAt: clock.now() }))
     const captured = await letters.capture('orders-dead', given)

@@ -1,4 +1,4 @@
-import type { Storage } from '../storage/contract/storage.ts'
+import type { StoreReads } from '../storage/contract/storage.ts'
 
 export interface Announcer {
   /** Items of the queue became available here. */
@@ -10,7 +10,7 @@ export interface Announcer {
 const gatherMs = 5
 
 export function createAnnouncer(
-  storage: Pick<Storage, 'announce'>,
+  storage: Pick<StoreReads, 'announce'>,
   onError: (error: unknown) => void,
 ): Announcer {
   const queues = new Set<string>()

@@ -50,11 +50,6 @@ export class Stock {
     for (const claim of this.#claims[partition] ?? []) claim.fresh += count
   }
 
-  /** They went, by somebody else's doing. */
-  lose(partition: number, count: number): void {
-    add(this.#available, partition, -count)
-  }
-
   /** Those that are there are not to be leased. */
   forget(partition: number): void {
     this.#available[partition] = 0

@@ -2,18 +2,20 @@ import { type Clock, later } from '../core/instant.ts'
 import type { Queue } from '../core/queue.ts'
 import { KnownError } from '../errors.ts'
 import type { AuditEntry } from '../storage/contract/audit.ts'
-import type { ImportResult, ItemChange, ItemToImport } from '../storage/contract/items.ts'
+import type { ImportResult, ItemToImport } from '../storage/contract/items.ts'
 import type { Command, Storage } from '../storage/contract/storage.ts'
 import { stepBytesMax } from '../storage/shared/byte-budget.ts'
 import { checkCommand } from '../storage/shared/check-command.ts'
 import { queueNotFound } from '../storage/shared/queue-checks.ts'
 import { createAnnouncer } from './announcer.ts'
 import { inTime } from './deadline.ts'
-import { createClockwork } from './due-scheduler.ts'
+import { type Clockwork, createClockwork } from './due-scheduler.ts'
 import type { Engine, Trace } from './engine.ts'
+import { createEventEmitter } from './events.ts'
 import { createLoop } from './loop.ts'
 import { Room } from './queue-runtime.ts'
 import { knownInTime } from './rejected-batch.ts'
+import { createWriter, type Writer } from './writer.ts'
 
 export type EngineOptions = Readonly<{
   clock: Clock
@@ -24,8 +26,9 @@ export type EngineOptions = Readonly<{
   batchMsMax?: number
   /** False: time passes only when `advance` is called. */
   isTicking?: boolean
-  /** What a person should know of: items dropped for want of a dead queue, failed passes. */
-  onDropped?(changes: readonly ItemChange[]): void
+  /** How long the store took for a write, by the kind of its main command. */
+  onWrite?(command: Command['op'], seconds: number): void
+  /** Background work failed and will be tried again. */
   onError?(error: unknown): void
 }>
 
@@ -47,7 +50,7 @@ export function createEngine(storage: Storage, options: EngineOptions): Engine {
   const known = async <T>(
     writing: Promise<T>,
     advice: string,
-    follow: (done: T) => Promise<void>,
+    follow: (done: T) => Promise<void> = async () => {},
   ): Promise<T> => {
     const followed = writing.then(follow, () => {})
     const done = await knownInTime(batchMsMax, writing, advice, onError)
@@ -73,22 +76,20 @@ export function createEngine(storage: Storage, options: EngineOptions): Engine {
     }
   })
 
-  const onChanges = (changes: readonly ItemChange[]): void => {
-    const dropped: ItemChange[] = []
-    const shrunk = new Set<string>()
-    for (const change of changes) {
-      // A letter that came back may be DEAD: then a lease looks once in vain.
-      if (change.to === 'waiting' || change.to === 'moved' || change.to === 'returned') {
-        open.get(change.queue)?.count(change.partition, 1)
-        announcer.add(change.queue)
-      } else if (change.to === 'removed' && change.failure !== null) dropped.push(change)
-      // Expired items were available, unless their lease ended just then: only the store can tell.
-      if (change.cause === 'expire') shrunk.add(change.fromQueue)
-    }
-    for (const name of shrunk) void open.get(name)?.refresh().catch(onError)
-    if (dropped.length > 0) options.onDropped?.(dropped)
-  }
-  const clockwork = createClockwork({ storage, clock, onChanges, onError })
+  const events = createEventEmitter(onError)
+  const writer: Writer = createWriter({
+    storage,
+    onAvailable: (queue, partition, count) => {
+      open.get(queue)?.gain(partition, count)
+      announcer.add(queue)
+    },
+    onExpired: (queue) => void open.get(queue)?.refresh().catch(onError),
+    onStored: () => clockwork.expect(clock.now()),
+    onEvent: events.emit,
+    ...(options.onWrite !== undefined && { onWrite: options.onWrite }),
+    onError,
+  })
+  const clockwork: Clockwork = createClockwork({ storage, writer, clock, onError })
 
   const openRoom = async (name: string): Promise<Room> => {
     const [queue, counts] = await read(Promise.all([storage.getQueue(name), storage.counts({ queue: name })]))
@@ -96,10 +97,10 @@ export function createEngine(storage: Storage, options: EngineOptions): Engine {
     const available = counts.map(({ waiting }) => waiting)
     const parts = {
       storage,
+      writer,
       clock,
       requestsMax,
       batchMsMax,
-      onChanges,
       onAvailable: announcer.add,
       onDue: (at: number) => clockwork.expect(at),
       onGone: () => leave(),
@@ -191,7 +192,7 @@ export function createEngine(storage: Storage, options: EngineOptions): Engine {
   ): Promise<void> => {
     if (trace === undefined) return
     // All of it is done, and its beginning on record: no reason to fail the call.
-    const end = storage.write([{ op: 'audit', entries: [entry(trace, action, target, details)] }])
+    const end = writer.write([{ op: 'audit', entries: [entry(trace, action, target, details)] }])
     await read(end).catch(onError)
   }
 
@@ -212,7 +213,7 @@ export function createEngine(storage: Storage, options: EngineOptions): Engine {
       const { name } = queue
       const command = { op: 'create-queue', queue, now: clock.now() } as const
       const create = async (): Promise<Queue> =>
-        (await storage.write(audited(command, trace, 'queue.create', { queue }, name)))[0]
+        (await writer.write(audited(command, trace, 'queue.create', { queue }, name)))[0]
       const advice = `repeat it, and queue ${name} is there already if it was made`
       return known(create(), advice, async () => {
         // Who was looking for it before it was there looks again; a room of one that had its name is left.
@@ -223,7 +224,7 @@ export function createEngine(storage: Storage, options: EngineOptions): Engine {
     updateQueue: (name, changes, trace) => {
       const command = { op: 'update-queue', name, changes, now: clock.now() } as const
       const update = async (): Promise<Queue> =>
-        (await storage.write(audited(command, trace, 'queue.update', { changes }, name)))[0]
+        (await writer.write(audited(command, trace, 'queue.update', { changes }, name)))[0]
       // Done later than a change that is sent after it, it would undo that.
       const advice = `repeat it, but look at queue ${name} before you change it otherwise`
       return known(update(), advice, async (updated) => {
@@ -238,7 +239,7 @@ export function createEngine(storage: Storage, options: EngineOptions): Engine {
     deleteQueue: async (name, trace, { isForced } = { isForced: false }) => {
       await storeAnswers(name)
       const act = actOf(trace, 'queue.delete', isForced ? { isForced } : {})
-      await storage.write([{ op: 'delete-queue', name, isForced, ...act }])
+      await writer.write([{ op: 'delete-queue', name, isForced, ...act }])
       await leaveRoom(name)
       // Who waits for its items elsewhere need not wait on.
       announcer.add(name)
@@ -310,15 +311,10 @@ export function createEngine(storage: Storage, options: EngineOptions): Engine {
         const command = { op: 'import', queue, partition, items: step, now } as const
         const begun = steps === 1 ? trace : undefined
         const store = async (): Promise<readonly ImportResult[]> =>
-          (await storage.write(audited(command, begun, 'items.import', details, queue)))[0]
+          (await writer.write(audited(command, begun, 'items.import', details, queue)))[0]
         const advice = `${imported.length} of ${items.length} items are stored, the next ${step.length} perhaps; repeated, \
 those with a source id are skipped, and others are there twice`
-        const stored = await known(store(), advice, async () => {
-          clockwork.expect(now)
-          announcer.add(queue)
-          await refreshRoom(queue)
-        })
-        imported.push(...stored)
+        imported.push(...(await known(store(), advice)))
       } while (imported.length < items.length)
       if (steps > 1) {
         const stored = imported.filter(({ id }) => id !== null).length
@@ -329,7 +325,7 @@ those with a source id are skipped, and others are there twice`
     deleteItems: async (queue, partition, ids, trace) => {
       await storeAnswers(queue)
       const act = actOf(trace, 'items.delete', { partition })
-      const [{ removed }] = await storage.write([{ op: 'delete', queue, partition, ids, ...act }])
+      const [{ removed }] = await writer.write([{ op: 'delete', queue, partition, ids, ...act }])
       await refreshRoom(queue)
       return removed
     },
@@ -338,7 +334,7 @@ those with a source id are skipped, and others are there twice`
       let total = 0
       for (;;) {
         const act = actOf(trace, 'queue.clear', { ...what })
-        const [{ removed, isMore }] = await storage.write([
+        const [{ removed, isMore }] = await writer.write([
           { op: 'clear', queue, ...what, countMax: stepItemsMax, ...act },
         ])
         total += removed
@@ -356,12 +352,8 @@ those with a source id are skipped, and others are there twice`
       return { produceWaiting: produce, leaseWaiting: lease, completeWaiting: complete, inFlight, partitions }
     },
 
-    noticeItems: (items) => {
-      for (const { queue, partition, count } of items) {
-        open.get(queue)?.count(partition, count)
-        announcer.add(queue)
-      }
-    },
+    write: writer.write,
+    onEvent: events.subscribe,
 
     hold: (queue, isHeld) => {
       if (isHeld) held.add(queue)

@@ -1,7 +1,7 @@
 import type { Clock, Instant } from '../core/instant.ts'
 import { usPerMs } from '../core/instant.ts'
-import type { ItemChange } from '../storage/contract/items.ts'
-import type { Storage } from '../storage/contract/storage.ts'
+import type { StoreReads } from '../storage/contract/storage.ts'
+import type { Writer } from './writer.ts'
 
 export interface Clockwork {
   /** Everything that is due by now has happened when it resolves. */
@@ -22,13 +22,13 @@ const restMsMin = 5
 /** Ends leases, expires, promotes: when the time has come, and not by looking all the time. */
 export function createClockwork(
   parts: Readonly<{
-    storage: Storage
+    storage: Pick<StoreReads, 'nextDueAt'>
+    writer: Writer
     clock: Clock
-    onChanges(changes: readonly ItemChange[]): void
     onError(error: unknown): void
   }>,
 ): Clockwork {
-  const { storage, clock, onChanges, onError } = parts
+  const { storage, writer, clock, onError } = parts
   let timer: NodeJS.Timeout | undefined
   let alarmAt = Number.POSITIVE_INFINITY
   let isStarted = false
@@ -36,10 +36,9 @@ export function createClockwork(
 
   const pass = async (): Promise<void> => {
     for (;;) {
-      const [{ changes }] = await storage.write([{ op: 'advance', now: clock.now(), countMax: batchMax }])
+      const [{ changes }] = await writer.write([{ op: 'advance', now: clock.now(), countMax: batchMax }])
       // Until nothing is left: what just changed may be due again by now.
       if (changes.length === 0) return
-      onChanges(changes)
     }
   }
 

@@ -19,7 +19,9 @@ describe('the engine', () => {
     engine = createEngine(storage, {
       clock: { now: () => now },
       isTicking: false,
-      onDropped: (changes) => dropped.push(...changes.map((change) => change.fromId)),
+    })
+    engine.onEvent((event) => {
+      if (event.type === 'items-dropped') dropped.push(...event.items.map(({ fromId }) => fromId))
     })
     await engine.createQueue({ name: 'orders', ...queue })
     return engine

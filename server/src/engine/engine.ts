@@ -1,6 +1,6 @@
 /**
  * What can be done with queues and items, in one process: the HTTP edges and code that embeds Redrive
- * use the same functions. The engine is the only writer of items.
+ * use the same functions. The engine is the only caller of `storage.write` (writer.ts).
  *
  * Concurrent calls for a queue are gathered and written as one batch; leases wait for items (long
  * poll) and are dealt to in turn; what time does happens by itself.
@@ -18,6 +18,8 @@ import type {
   NewItem,
 } from '../storage/contract/items.ts'
 import type { QueuesQuery } from '../storage/contract/queues.ts'
+import type { EngineEvent } from './events.ts'
+import type { Writer } from './writer.ts'
 
 export interface Engine {
   createQueue(queue: NewQueue, trace?: Trace): Promise<Queue>
@@ -78,10 +80,12 @@ export interface Engine {
   listItems(query: ItemsQuery): Promise<readonly Item[]>
   stats(queue: string): Promise<QueueStats>
   /**
-   * Items that somebody else stored (redriven or captured letters) can be leased now: leases that wait for them are
-   * served at once, on this server and on the others.
+   * Writes commands that have no function of their own, in one transaction: everything that other layers change (letters,
+   * campaigns, locks). Leases that wait for the items are served at once, on this server and on others.
    */
-  noticeItems(items: readonly NoticedItems[]): void
+  write: Writer['write']
+  /** Calls the listener with what each committed write changed. Returns a function that ends the subscription. */
+  onEvent(listener: (event: EngineEvent) => void): () => void
 
   /** Takes and counts requests for the queue, but processes none until released, in order of arrival. */
   hold(queue: string, isHeld: boolean): void
@@ -118,7 +122,6 @@ export type RetriedItem = Readonly<
   { id: string } & Partial<Pick<RetryRequest, 'isDead' | 'error'>> &
     Partial<Pick<RetryRequest, 'availableAt'>>
 >
-export type NoticedItems = Readonly<{ queue: string; partition: number; count: number }>
 export type ClearOptions = Readonly<{
   isWaiting: boolean
   isScheduled: boolean

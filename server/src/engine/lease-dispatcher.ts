@@ -102,7 +102,7 @@ export class Dealer {
   }
 
   async #deal(plans: readonly Plan[]): Promise<void> {
-    const { storage, clock, batchMsMax } = this.#parts
+    const { writer, clock, batchMsMax } = this.#parts
     const { name, leaseUs } = this.#queue()
     const now = clock.now()
     const late = whenUnknown(batchMsMax, (error) => {
@@ -115,7 +115,7 @@ export class Dealer {
       }
     })
     try {
-      const results = await storage.write(
+      const results = await writer.write(
         plans.map(({ claim: { partition }, turns }) => ({
           op: 'lease' as const,
           queue: name,
@@ -205,10 +205,10 @@ export class Dealer {
 
   /** As if they had never been leased. */
   async #putBack(partition: number, items: readonly Leased[]): Promise<boolean> {
-    const { storage, clock } = this.#parts
+    const { writer, clock } = this.#parts
     const ids = items.map(({ id }) => id)
     try {
-      await storage.write([{ op: 'unlease', queue: this.#queue().name, partition, ids, now: clock.now() }])
+      await writer.write([{ op: 'unlease', queue: this.#queue().name, partition, ids, now: clock.now() }])
       return true
     } catch {
       // Their leases end by themselves, as if the client had gone a moment later.

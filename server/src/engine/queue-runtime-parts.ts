@@ -1,17 +1,16 @@
 import type { Clock } from '../core/instant.ts'
-import type { ItemChange } from '../storage/contract/items.ts'
-import type { Storage } from '../storage/contract/storage.ts'
+import type { StoreReads } from '../storage/contract/storage.ts'
+import type { Writer } from './writer.ts'
 
 /** What the room of a queue works with. */
 export type RoomParts = Readonly<{
-  storage: Storage
+  storage: StoreReads
+  writer: Writer
   clock: Clock
   /** Unprocessed requests per queue; above it they are refused. */
   requestsMax: number
   /** A batch that takes longer is not waited for by those who called: its outcome is unknown to them. */
   batchMsMax: number
-  /** Changes by which items became available, or moved to another queue. */
-  onChanges(changes: readonly ItemChange[]): void
   /** Items of the queue became available: other servers may have leases that wait. */
   onAvailable(queue: string): void
   /** Something will be due then. */

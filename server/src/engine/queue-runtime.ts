@@ -160,12 +160,10 @@ export class Room {
     if (this.hasLeasers) await this.refresh()
   }
 
-  /** Items of a partition became available, or went, by somebody else's doing. */
-  count(partition: number, by: number): void {
-    if (by > 0) {
-      this.#stock.gain(partition, by)
-      this.wake()
-    } else this.#stock.lose(partition, -by)
+  /** Items of a partition became available by a write of another part. */
+  gain(partition: number, count: number): void {
+    this.#stock.gain(partition, count)
+    this.wake()
   }
 
   /** Looks at what is really there, and what the queue is now: another server may have changed both. */

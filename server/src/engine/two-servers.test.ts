@@ -2,7 +2,7 @@ import pg from 'pg'
 import { afterEach, describe, expect, it } from 'vitest'
 import { createDatabase } from '../../../tools/services/index.ts'
 import { needs, requireService } from '../../../tools/services/require-service.ts'
-import { bytes, minute, newItems, noon, textOf } from '../../test/make.ts'
+import { aFailure, anOrigin, bytes, minute, newItems, noon, textOf } from '../../test/make.ts'
 import type { Storage } from '../storage/contract/storage.ts'
 import { openStorage } from '../storage/open-storage.ts'
 import { createEngine } from './create-engine.ts'
@@ -64,13 +64,14 @@ describe('two servers on one database', needs(postgres), () => {
     await here.importItems('orders', 0, [{ payload: bytes('imported') }])
     expect((await third).items.map(({ payload }) => textOf(payload))).toEqual(['imported'])
 
-    // As letters/ does with what it redrives.
+    await here.createQueue({ name: 'dead' })
+    const letter = { payload: bytes('redriven'), sourceId: 's1', origin: anOrigin(), failure: aFailure() }
+    const [imported] = await here.importItems('dead', 0, [letter])
     const fourth = waiting()
-    const { storage } = opened.at(-2) as { storage: Storage }
-    const redriven = newItems(1, 'redriven')
-    await storage.write([{ op: 'produce', queue: 'orders', partition: 0, items: redriven, now: noon }])
-    here.noticeItems([{ queue: 'orders', partition: 0, count: 1 }])
-    expect((await fourth).items.map(({ payload }) => textOf(payload))).toEqual(['redriven-0'])
+    const letters = [{ letterId: imported?.id ?? '', queue: 'orders' }]
+    const how = { isDeadAllowed: false, isCapped: false, actor: 'ann', now: noon }
+    await here.write([{ op: 'redrive', letters, ...how }])
+    expect((await fourth).items.map(({ payload }) => textOf(payload))).toEqual(['redriven'])
   })
 
   it('give out what another one stored while nobody waited', async () => {

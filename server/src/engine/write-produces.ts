@@ -30,7 +30,7 @@ export async function writeProduces(
     for (const { reject } of batch) reject(error)
   })
   try {
-    const results = await parts.storage.write(
+    const results = await parts.writer.write(
       groups.map(({ partition, requests, once }) => ({
         op: 'produce' as const,
         queue: queue.name,

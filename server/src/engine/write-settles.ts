@@ -1,3 +1,4 @@
+/** Requests to settle leases of one queue (complete, retry, extend), and how a batch of them is written. */
 import type { Complete, Extend, ItemChange, Retry, SettleResult } from '../storage/contract/items.ts'
 import type { Request } from './call-lane.ts'
 import { itemRefused } from './item-refused-error.ts'
@@ -13,10 +14,7 @@ export function writeCompletes(batch: readonly Completing[], parts: RoomParts): 
 }
 
 export function writeReturns(batch: readonly Returning[], parts: RoomParts): Promise<void> {
-  return writeSettles(batch, parts, ({ resolve }, changes) => {
-    parts.onChanges(changes)
-    resolve(changes)
-  })
+  return writeSettles(batch, parts, ({ resolve }, changes) => resolve(changes))
 }
 
 async function writeSettles<R extends Completing | Returning>(
@@ -28,7 +26,7 @@ async function writeSettles<R extends Completing | Returning>(
     for (const { reject } of batch) reject(error)
   })
   try {
-    const results: readonly SettleResult[] = await parts.storage.write(batch.map(({ command }) => command))
+    const results: readonly SettleResult[] = await parts.writer.write(batch.map(({ command }) => command))
     for (let index = 0; index < batch.length; index++) {
       const request = batch[index] as R
       const result = results[index] as SettleResult

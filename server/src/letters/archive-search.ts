@@ -1,11 +1,11 @@
 /** Finds archived letters within a time limit. */
 import type { ArchivePage, ListedArchived } from '../storage/contract/letters.ts'
-import type { Storage } from '../storage/contract/storage.ts'
+import type { StoreReads } from '../storage/contract/storage.ts'
 import type { ArchiveSearch } from './letters.ts'
 import { lookMaxFirst, msMaxDefault, nextLookMax } from './search-budget.ts'
 
 export async function searchArchive(
-  storage: Pick<Storage, 'findArchivedLetters'>,
+  storage: Pick<StoreReads, 'findArchivedLetters'>,
   query: ArchiveSearch,
   elapsedMs: () => number,
 ): Promise<ArchivePage> {

@@ -8,10 +8,9 @@ import { isAutomatic } from '../core/queue.ts'
 import type { Engine } from '../engine/engine.ts'
 import { KnownError } from '../errors.ts'
 import type { LetterCursor, RedriveRefusal, RedriveResult } from '../storage/contract/letters.ts'
-import type { Storage } from '../storage/contract/storage.ts'
+import type { StoreReads } from '../storage/contract/storage.ts'
 import { actOf, policyTrace } from './audit.ts'
 import { type LettersLog, stepLettersMax } from './parts.ts'
-import { noticed } from './redrive.ts'
 import { countFitting } from './step-size.ts'
 
 const queuesPerRead = 1_000
@@ -40,7 +39,7 @@ type Sweep = {
 type Stuck = Extract<RedriveResult, { isStarted: false }>
 
 export function createAutoPass(
-  parts: Readonly<{ storage: Storage; engine: Pick<Engine, 'noticeItems'>; clock: Clock; log: LettersLog }>,
+  parts: Readonly<{ storage: StoreReads; engine: Pick<Engine, 'write'>; clock: Clock; log: LettersLog }>,
 ): (options?: Readonly<{ isFresh?: boolean }>) => Promise<boolean> {
   const { storage, engine, clock, log } = parts
   const sweeps = new Map<string, Sweep>()
@@ -87,7 +86,7 @@ export function createAutoPass(
       trace,
     } as const
     try {
-      const [{ isMore }] = await storage.write([command])
+      const [{ isMore }] = await engine.write([command])
       return isMore
     } catch (error) {
       // The queue was deleted in the meantime, with its letters.
@@ -106,7 +105,7 @@ export function createAutoPass(
     const letterIds = stuck.map(({ letterId }) => letterId)
     const trace = actOf(clock, policyTrace, 'letter.exhaust', {})
     const command = { op: 'postpone-redrives', letterIds, until, now, trace } as const
-    const [{ postponed, exhausted }] = await storage.write([command])
+    const [{ postponed, exhausted }] = await engine.write([command])
     if (postponed === 0) return exhausted > 0
     sweep.restUntil = until
     if (now < sweep.loggedAt + stuckRestUs) return true
@@ -120,7 +119,7 @@ export function createAutoPass(
   const redrive = async (queue: string, sweep: Sweep, letters: readonly Item[], now: Instant) => {
     if (letters.length === 0) return false
     const sum = { action: 'letters.auto-redrive', target: queue }
-    const [redriven] = await storage.write([
+    const [redriven] = await engine.write([
       {
         op: 'redrive',
         letters: letters.map(({ rootId }) => ({ letterId: rootId, queue: null })),
@@ -132,7 +131,6 @@ export function createAutoPass(
         trace: { ...actOf(clock, policyTrace, 'letter.redrive', {}), sum },
       },
     ])
-    engine.noticeItems(noticed(redriven))
     const stuck = redriven.flatMap((each) => (each.isStarted || !isPermanentRefusal(each.why) ? [] : [each]))
     // After a crash here the letters are still due: the next pass tries them again and postpones them.
     const isPostponed = stuck.length > 0 && (await postpone(queue, sweep, stuck, now))

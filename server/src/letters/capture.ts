@@ -11,7 +11,7 @@ import type { Clock } from '../core/instant.ts'
 import type { Engine, Trace } from '../engine/engine.ts'
 import { KnownError } from '../errors.ts'
 import type { ImportResult, ItemToImport } from '../storage/contract/items.ts'
-import type { Command, Storage } from '../storage/contract/storage.ts'
+import type { Command, StoreReads } from '../storage/contract/storage.ts'
 import { Lane } from '../storage/shared/batch-lane.ts'
 import { checkCommand } from '../storage/shared/check-command.ts'
 import { queueNotFound } from '../storage/shared/queue-checks.ts'
@@ -39,7 +39,7 @@ type CaptureLane = { readonly lane: Lane<Step>; readonly partitions: number; nex
 const batchesMax = 2
 
 export function createCapture(
-  parts: Readonly<{ storage: Storage; engine: Pick<Engine, 'noticeItems'>; clock: Clock }>,
+  parts: Readonly<{ storage: StoreReads; engine: Pick<Engine, 'write'>; clock: Clock }>,
 ): Capture {
   const { storage, engine, clock } = parts
   const lanes = new Map<string, Promise<CaptureLane>>()
@@ -71,13 +71,11 @@ export function createCapture(
     const partition = captureLane.next++ % captureLane.partitions
     const { items, places } = mergeRepeats(batch)
     try {
-      const [imported] = await storage.write([
+      const [imported] = await engine.write([
         { op: 'import', queue, partition, items, now: clock.now() },
         ...batch.flatMap(({ audit }) => audit),
       ] as const)
       const captured = (imported as readonly ImportResult[]).map(toCaptured)
-      const count = captured.filter(({ isNew }) => isNew).length
-      if (count > 0) engine.noticeItems([{ queue, partition, count }])
       const answered = new Set<number>()
       for (const [index, step] of batch.entries()) {
         const own = (places[index] as readonly number[]).map((place) => {

@@ -1,11 +1,11 @@
 import type { Clock } from '../core/instant.ts'
 import type { Engine } from '../engine/engine.ts'
-import type { Storage } from '../storage/contract/storage.ts'
+import type { StoreReads } from '../storage/contract/storage.ts'
 
 /** Dependencies of the letters layer. */
 export type LettersParts = Readonly<{
-  storage: Storage
-  engine: Pick<Engine, 'noticeItems'>
+  storage: StoreReads
+  engine: Pick<Engine, 'write'>
   clock: Clock
   /** Unique name of this server in cluster-wide locks; default: a random UUID. */
   owner?: string

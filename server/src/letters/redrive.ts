@@ -2,10 +2,10 @@
  * Actions on letters that are named by id. Each step is one transaction, which also writes the audit rows.
  */
 import type { Clock } from '../core/instant.ts'
-import type { Engine, NoticedItems } from '../engine/engine.ts'
+import type { Engine } from '../engine/engine.ts'
 import { KnownError } from '../errors.ts'
 import type { DiscardResult, LetterPlace, RedriveResult, RestoreResult } from '../storage/contract/letters.ts'
-import type { Storage } from '../storage/contract/storage.ts'
+import type { StoreReads } from '../storage/contract/storage.ts'
 import { actOf } from './audit.ts'
 import { isRootId } from './letter-id.ts'
 import type { Letters } from './letters.ts'
@@ -15,7 +15,7 @@ import { countFitting } from './step-size.ts'
 type LetterActions = Pick<Letters, 'redrive' | 'edit' | 'discard' | 'restore'>
 
 export function createLetterActions(
-  parts: Readonly<{ storage: Storage; engine: Pick<Engine, 'noticeItems'>; clock: Clock }>,
+  parts: Readonly<{ storage: StoreReads; engine: Pick<Engine, 'write'>; clock: Clock }>,
 ): LetterActions {
   const { storage, engine, clock } = parts
   const together =
@@ -27,7 +27,7 @@ export function createLetterActions(
     redrive: (letterIds, how, trace) =>
       inSteps<RedriveResult>(together('live'), letterIds, notRedriven, async (ids) => {
         const { target, edit, isDeadAllowed, isCapped } = how
-        const [redriven] = await storage.write([
+        const [redriven] = await engine.write([
           {
             op: 'redrive',
             letters: ids.map((letterId) => ({ letterId, queue: target, edit })),
@@ -38,7 +38,6 @@ export function createLetterActions(
             trace: actOf(clock, trace, 'letter.redrive', { target, isDeadAllowed }),
           },
         ])
-        engine.noticeItems(noticed(redriven))
         return redriven
       }),
     edit: async (letterId, changes, trace) => {
@@ -48,7 +47,7 @@ export function createLetterActions(
           `${JSON.stringify(letterId.slice(0, 50))} is not a letter id`,
         )
       const act = actOf(clock, trace, 'letter.edit', {})
-      const [{ number }] = await storage.write([
+      const [{ number }] = await engine.write([
         { op: 'edit-letter', letterId, ...changes, actor: trace.actor, now: clock.now(), trace: act },
       ])
       return number
@@ -57,7 +56,7 @@ export function createLetterActions(
       inSteps<DiscardResult>(together('live'), letterIds, notDiscarded, async (ids) => {
         const letters = ids.map((letterId) => ({ letterId }))
         const act = actOf(clock, trace, 'letter.discard', {})
-        const [discarded] = await storage.write([
+        const [discarded] = await engine.write([
           { op: 'discard', letters, reason: trace.reason, now: clock.now(), trace: act },
         ])
         return discarded
@@ -65,7 +64,7 @@ export function createLetterActions(
     restore: (letterIds, trace) =>
       inSteps<RestoreResult>(together('archive'), letterIds, notRestored, async (ids) => {
         const act = actOf(clock, trace, 'letter.restore', {})
-        const [restored] = await storage.write([
+        const [restored] = await engine.write([
           { op: 'restore', letterIds: ids, now: clock.now(), trace: act },
         ])
         return restored
@@ -107,18 +106,4 @@ async function inSteps<Result extends { readonly letterId: string }>(
     at += count
   }
   return letterIds.map((id) => results.get(id) ?? missing(id))
-}
-
-/** Counts the items that redrives created, per queue and partition, so that waiting leases can be woken. */
-export function noticed(redriven: readonly RedriveResult[]): readonly NoticedItems[] {
-  const counts = new Map<string, { queue: string; partition: number; count: number }>()
-  for (const result of redriven) {
-    if (!result.isStarted) continue
-    const { queue, partition } = result
-    const place = `${partition}/${queue}`
-    const seen = counts.get(place)
-    if (seen === undefined) counts.set(place, { queue, partition, count: 1 })
-    else seen.count++
-  }
-  return [...counts.values()]
 }

@@ -8,10 +8,11 @@
  */
 import { type Clock, type Instant, later, usPerSecond } from '../core/instant.ts'
 import { archivedStates, type EndedState } from '../core/letter-class.ts'
+import type { Engine } from '../engine/engine.ts'
 import { KnownError } from '../errors.ts'
 import type { LetterCursor } from '../storage/contract/letters.ts'
 import type { HeldLock } from '../storage/contract/locks.ts'
-import type { Storage } from '../storage/contract/storage.ts'
+import type { StoreReads } from '../storage/contract/storage.ts'
 import { actOf, policyTrace } from './audit.ts'
 import type { RetentionDone, RetentionOptions } from './letters.ts'
 import type { LettersLog, RetentionPolicy } from './parts.ts'
@@ -34,23 +35,24 @@ const lockUs = 60 * usPerSecond
 
 export function createRetention(
   parts: Readonly<{
-    storage: Storage
+    storage: StoreReads
+    engine: Pick<Engine, 'write'>
     clock: Clock
     owner: string
     policy: RetentionPolicy
     log: LettersLog
   }>,
 ): Retention {
-  const { storage, clock, owner, policy, log } = parts
+  const { storage, engine, clock, owner, policy, log } = parts
 
   const acquire = async (): Promise<HeldLock | null> => {
     const now = clock.now()
     const deadline = later(now, lockUs)
-    const [lock] = await storage.write([{ op: 'acquire-lock', name: lockName, owner, now, deadline }])
+    const [lock] = await engine.write([{ op: 'acquire-lock', name: lockName, owner, now, deadline }])
     return lock
   }
   const release = async (lock: HeldLock): Promise<void> => {
-    await storage.write([{ op: 'release-lock', lock }])
+    await engine.write([{ op: 'release-lock', lock }])
   }
   const renew = (lock: HeldLock) =>
     ({ op: 'renew-lock', lock, deadline: later(clock.now(), lockUs) }) as const
@@ -141,7 +143,7 @@ export function createRetention(
       const trace = actOf(clock, policyTrace, 'letters.archive', { endedBefore, batchSize })
       const due = { endedBefore, countMax: batchSize, now, trace }
       const command = { op: 'archive', queue, states: 'by-class', ...due } as const
-      const [, , { archived, isMore }] = await storage.write([{ op: 'fence', lock }, renew(lock), command])
+      const [, , { archived, isMore }] = await engine.write([{ op: 'fence', lock }, renew(lock), command])
       return { count: archived, isMore }
     })
   }
@@ -156,7 +158,7 @@ export function createRetention(
     return runBatches(batchesMax, signal, async () => {
       const trace = actOf(clock, policyTrace, 'letters.purge-archive', { archivedBefore, batchSize })
       const command = { op: 'purge-archive', queue, archivedBefore, countMax: batchSize, trace } as const
-      const [, , { purged, isMore }] = await storage.write([{ op: 'fence', lock }, renew(lock), command])
+      const [, , { purged, isMore }] = await engine.write([{ op: 'fence', lock }, renew(lock), command])
       return { count: purged, isMore }
     })
   }

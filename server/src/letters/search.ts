@@ -10,7 +10,7 @@ import {
   redrivesCounted,
   weightOf,
 } from '../storage/contract/letters.ts'
-import type { Storage } from '../storage/contract/storage.ts'
+import type { StoreReads } from '../storage/contract/storage.ts'
 import { searchArchive } from './archive-search.ts'
 import { campaignsOf } from './campaigns/discard-reason.ts'
 import { isRootId, letterUuidOf } from './letter-id.ts'
@@ -35,7 +35,7 @@ type Search = Pick<
 const auditRowsMax = 100
 
 /** `elapsedMs`: a monotonic timer for the search limit, independent of the clock of the letters. */
-export function createSearch(storage: Storage, elapsedMs: () => number = () => performance.now()): Search {
+export function createSearch(storage: StoreReads, elapsedMs: () => number = () => performance.now()): Search {
   const resolveIds: Search['resolveIds'] = async (ids) => {
     // Look up root ids by their UUID, too: this checks that the letter exists without reading its bytes.
     const uuids = new Set(ids.flatMap((id) => letterUuidOf(id) ?? []))
@@ -97,7 +97,7 @@ export function createSearch(storage: Storage, elapsedMs: () => number = () => p
 
 /** Reads a live or archived letter. A letter that is restored between the two reads is found by the third. */
 async function findAnywhere(
-  storage: Pick<Storage, 'getLetters' | 'getArchivedLetters'>,
+  storage: Pick<StoreReads, 'getLetters' | 'getArchivedLetters'>,
   letterId: string,
 ): Promise<Pick<LetterDetail, 'item' | 'archivedAt'> | null> {
   const [live] = await storage.getLetters([letterId])
@@ -109,7 +109,7 @@ async function findAnywhere(
 }
 
 async function search(
-  storage: Pick<Storage, 'listLetters'>,
+  storage: Pick<StoreReads, 'listLetters'>,
   query: LetterSearch,
   elapsedMs: () => number,
 ): Promise<Omit<LetterSearchPage, 'total'>> {
@@ -145,7 +145,10 @@ function isPageFull(letters: LetterSearchPage['letters'], bytes: LetterBytes): b
 }
 
 /** Counts matching letters from the counts: exact for a counted filter, otherwise an upper bound. */
-async function countMatching(storage: Pick<Storage, 'countLetters'>, filter: LetterFilter): Promise<number> {
+async function countMatching(
+  storage: Pick<StoreReads, 'countLetters'>,
+  filter: LetterFilter,
+): Promise<number> {
   const rows = await storage.countLetters({ filter: countedPart(filter), by: [] })
   return rows.reduce((sum, { count }) => sum + count, 0)
 }
@@ -155,7 +158,7 @@ async function countMatching(storage: Pick<Storage, 'countLetters'>, filter: Let
  * grouping asks for the class: such letters could belong to any class.
  */
 export async function areCountsExact(
-  storage: Pick<Storage, 'countLetters'>,
+  storage: Pick<StoreReads, 'countLetters'>,
   filter: LetterFilter,
   by: readonly CountedBy[] = [],
 ): Promise<boolean> {

@@ -2,12 +2,12 @@
  * Gives letters the slug under which they are counted, so that lists, filters, statistics and purges agree.
  */
 import { toReasonSlug } from '../core/reason.ts'
-import type { Storage } from '../storage/contract/storage.ts'
+import type { StoreReads } from '../storage/contract/storage.ts'
 import type { Letters } from './letters.ts'
 
 const rememberedMax = 20_000
 
-export function createSlugs(storage: Pick<Storage, 'groupSlugs'>): Letters['slugs'] {
+export function createSlugs(storage: Pick<StoreReads, 'groupSlugs'>): Letters['slugs'] {
   /** Safe to cache: the slug of a group never changes, and group ids are never reused. */
   const remembered = new Map<number, string>()
   return async (letters) => {

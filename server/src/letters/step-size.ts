@@ -2,14 +2,14 @@
  * Limits a transaction by bytes: many small letters are limited by their number, large ones by their size.
  */
 import type { LetterPlace } from '../storage/contract/letters.ts'
-import type { Storage } from '../storage/contract/storage.ts'
+import type { StoreReads } from '../storage/contract/storage.ts'
 import { stepBytesMax } from '../storage/shared/byte-budget.ts'
 
 /**
  * Returns how many letters, from the first, fit into a transaction: at least one, and up to `stepBytesMax`.
  */
 export async function countFitting(
-  storage: Pick<Storage, 'weighLetters'>,
+  storage: Pick<StoreReads, 'weighLetters'>,
   letterIds: readonly string[],
   place: LetterPlace = 'live',
 ): Promise<number> {

@@ -4,10 +4,10 @@
  */
 import { Counter, Gauge, type Registry } from 'prom-client'
 import type { LetterCount } from '../storage/contract/letters.ts'
-import type { Storage } from '../storage/contract/storage.ts'
+import type { StoreReads } from '../storage/contract/storage.ts'
 import { labelValuesMax, otherLabel } from './labelled-totals.ts'
-import type { LetterTotals } from './letter-meter.ts'
 import { letterStatus } from './letter-status.ts'
+import type { LetterTotals } from './letter-totals.ts'
 
 const unfinished = ['freezing', 'canary', 'running', 'paused', 'halted'] as const
 const campaignsMax = 1_000
@@ -20,7 +20,7 @@ export type LetterFacts = Readonly<{
 }>
 
 export async function readLetterFacts(
-  storage: Pick<Storage, 'countLetters' | 'listQueues' | 'listCampaigns'>,
+  storage: Pick<StoreReads, 'countLetters' | 'listQueues' | 'listCampaigns'>,
 ): Promise<LetterFacts> {
   const [letters, queues, campaigns] = await Promise.all([
     storage.countLetters({ filter: {}, by: ['queue', 'state'] }),

@@ -1,7 +1,8 @@
 import { describe, expect, it } from 'vitest'
 import type { PartitionCounts } from '../storage/contract/counts.ts'
-import { createLetterTotals } from './letter-meter.ts'
+import { createLetterTotals } from './letter-totals.ts'
 import { createMetrics, type MetricsSources } from './metrics.ts'
+import { createStoreWriteTimes } from './store-write-times.ts'
 
 const counts = (over: Partial<PartitionCounts>): PartitionCounts => ({
   queue: 'orders',
@@ -32,6 +33,7 @@ const sources = (over: Partial<MetricsSources> = {}): MetricsSources => ({
   readCounts: async () => [],
   readLetters: async () => ({ letters: [], classes: new Map(), campaigns: [] }),
   letterTotals: createLetterTotals(),
+  storeWrites: createStoreWriteTimes(),
   connections: () => 3,
   reconciled: () => ({ at: null, differences: 0, differencesTotal: 0 }),
   ...over,
@@ -114,6 +116,19 @@ describe('metrics', () => {
       expect(text).toContain('redrive_letters_refused_total{why="no-target"} 1')
       expect(text).toMatch(/^redrive_letters_discarded_total 2$/m)
     }
+  })
+
+  it('report how long writes to the store took as a histogram by kind of command', async () => {
+    const storeWrites = createStoreWriteTimes()
+    storeWrites.observe({ command: 'produce' }, 0.002)
+    storeWrites.observe({ command: 'produce' }, 20)
+    const text = await createMetrics(sources({ storeWrites })).render()
+    expect(text).toContain('# TYPE redrive_store_write_seconds histogram')
+    expect(text).toContain('redrive_store_write_seconds_bucket{le="0.001",command="produce"} 0')
+    expect(text).toContain('redrive_store_write_seconds_bucket{le="0.0025",command="produce"} 1')
+    expect(text).toContain('redrive_store_write_seconds_bucket{le="+Inf",command="produce"} 2')
+    expect(text).toContain('redrive_store_write_seconds_sum{command="produce"} 20.002')
+    expect(text).toContain('redrive_store_write_seconds_count{command="produce"} 2')
   })
 
   it('keep no more queues apart than a monitoring system should', async () => {

@@ -9,9 +9,10 @@ import {
 import { usPerSecond } from '../core/instant.ts'
 import type { Counts, PartitionCounts } from '../storage/contract/counts.ts'
 import { type AnsweredRequest, AnsweredRequests } from './answered-requests.ts'
-import type { LetterTotals } from './letter-meter.ts'
 import { createLetterMetrics, type LetterFacts } from './letter-metrics.ts'
+import type { LetterTotals } from './letter-totals.ts'
 import type { Reconciled } from './reconciler.ts'
+import type { StoreWriteTimes } from './store-write-times.ts'
 
 export type MetricsSources = Readonly<{
   version: string
@@ -23,6 +24,7 @@ export type MetricsSources = Readonly<{
   readLetters: () => Promise<LetterFacts>
   /** What this server did with letters. */
   letterTotals: LetterTotals
+  storeWrites: StoreWriteTimes
   connections: () => number
   /** What the last comparison of counts with rows found. */
   reconciled: () => Reconciled
@@ -104,6 +106,7 @@ export function createMetrics(sources: MetricsSources): Metrics {
       this.set(sources.isStoreUp() ? 1 : 0)
     },
   })
+  registry.registerMetric(sources.storeWrites)
   new Gauge({
     name: 'redrive_counts_drift',
     help: 'Counts that did not match their rows when they were last compared. Should be 0, always.',

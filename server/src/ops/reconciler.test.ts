@@ -20,6 +20,7 @@ describe('the reconciler', () => {
   const aReconciler = (owner: string) =>
     createReconciler({
       storage: () => storage,
+      engine: () => storage,
       clock: { now: () => now },
       owner,
       intervalUs: 10 * minute,

@@ -1,6 +1,7 @@
 import type { Clock, Instant } from '../core/instant.ts'
+import type { Engine } from '../engine/engine.ts'
 import { type Difference, placeOf } from '../storage/contract/difference.ts'
-import type { Storage } from '../storage/contract/storage.ts'
+import type { StoreReads } from '../storage/contract/storage.ts'
 import type { Logger } from './log.ts'
 
 export type Reconciled = Readonly<{
@@ -23,7 +24,14 @@ export interface Reconciler {
  * twenty servers recount once, not twenty times; when its holder dies another takes over after that.
  */
 export function createReconciler(
-  parts: Readonly<{ storage: () => Storage; clock: Clock; owner: string; intervalUs: number; log: Logger }>,
+  parts: Readonly<{
+    storage: () => StoreReads
+    engine: () => Pick<Engine, 'write'>
+    clock: Clock
+    owner: string
+    intervalUs: number
+    log: Logger
+  }>,
 ): Reconciler {
   const { clock, owner, intervalUs, log } = parts
   let state: Reconciled = { at: null, differences: 0, differencesTotal: 0 }
@@ -34,9 +42,9 @@ export function createReconciler(
       const storage = parts.storage()
       const now = clock.now()
       const name = 'reconcile-counts'
-      const [lock] = await storage.write([
-        { op: 'acquire-lock', name, owner, now, deadline: now + intervalUs },
-      ])
+      const [lock] = await parts
+        .engine()
+        .write([{ op: 'acquire-lock', name, owner, now, deadline: now + intervalUs }])
       if (lock === null) return
       const differences = await storage.reconcile(lock)
       for (const difference of differences) log.error({ difference }, sentenceOf(difference))

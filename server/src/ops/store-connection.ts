@@ -8,7 +8,7 @@
  */
 import { createLoop } from '../engine/loop.ts'
 import { KnownError } from '../errors.ts'
-import type { Storage } from '../storage/contract/storage.ts'
+import type { StoreReads } from '../storage/contract/storage.ts'
 import type { Logger } from './log.ts'
 
 export type StoreState = Readonly<{
@@ -21,7 +21,7 @@ export type StoreState = Readonly<{
 }>
 
 export type StoreConnectionOptions = Readonly<{
-  open: () => Promise<Storage>
+  open: () => Promise<StoreReads>
   log: Logger
   now?: () => Date
   random?: () => number
@@ -36,7 +36,7 @@ export interface StoreConnection {
   /** Rejects with what no retry can mend; else resolves, connected or not. */
   start(): Promise<void>
   /** The open store. Throws STORE_UNAVAILABLE with the reason while there is none. */
-  storage(): Storage
+  storage(): StoreReads
   state(): StoreState
   /** One attempt to open the store, or one ping of the open one. */
   pass(): Promise<void>
@@ -49,7 +49,7 @@ export function createStoreConnection(options: StoreConnectionOptions): StoreCon
   const { pingEveryMs = 5_000, backoffMsMin = 200, backoffMsMax = 10_000 } = options
   const { firstAttemptMsMax = 5_000 } = options
 
-  let storage: Storage | undefined
+  let storage: StoreReads | undefined
   let state: StoreState = down('not connected yet', now())
   let failures = 0
   let isStopped = false

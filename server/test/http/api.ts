@@ -4,8 +4,9 @@ import { type ApiParts, createApi } from '../../src/api/create-api.ts'
 import type { Drain } from '../../src/api/http/drain.ts'
 import { toHttpLimits } from '../../src/api/http/http-limits.ts'
 import { KnownError } from '../../src/errors.ts'
-import { createLetterTotals } from '../../src/ops/letter-meter.ts'
+import { createLetterTotals } from '../../src/ops/letter-totals.ts'
 import { createMetrics } from '../../src/ops/metrics.ts'
+import { createStoreWriteTimes } from '../../src/ops/store-write-times.ts'
 import { type LogLine, readableLog, testSettings } from './running.ts'
 
 export type TestApi = Readonly<{ url: string; port: number; drain: Drain; lines: LogLine[] }>
@@ -39,6 +40,7 @@ export async function startTestApi(over: Partial<ApiParts> = {}): Promise<TestAp
         readCounts: async () => [],
         readLetters: async () => ({ letters: [], classes: new Map(), campaigns: [] }),
         letterTotals: createLetterTotals(),
+        storeWrites: createStoreWriteTimes(),
         connections,
         reconciled: () => ({ at: null, differences: 0, differencesTotal: 0 }),
       }),

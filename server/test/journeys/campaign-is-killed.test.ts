@@ -9,8 +9,7 @@ import { lettersFrom } from '../letters/test-system.ts'
 
 const size = 600
 
-/** What a server with nobody waiting has to do with its letters. */
-const alone = { engine: { noticeItems: () => {} }, clock: createSystemClock() }
+const clock = createSystemClock()
 
 describe.each(['SQLite file', 'PostgreSQL'] as const)('a campaign on %s', (store) => {
   const name = 'whose servers are killed is ended by the next one: every letter was sent once'
@@ -18,13 +17,13 @@ describe.each(['SQLite file', 'PostgreSQL'] as const)('a campaign on %s', (store
     const place = await createPlace(store)
     try {
       const before = await place.open()
-      const now = alone.clock.now()
+      const now = clock.now()
       await before.write([
         { op: 'create-queue', queue: { name: 'dead' }, now },
         { op: 'create-queue', queue: { name: 'jobs', deadQueue: 'dead', leaseUs: 3_000_000 }, now },
       ])
       const given = lettersFrom('jobs', size).map((letter) => ({ ...letter, diedAt: now }))
-      const captured = await createLetters({ ...alone, storage: before }).capture('dead', given)
+      const captured = await createLetters({ storage: before, engine: before, clock }).capture('dead', given)
       await before.close()
 
       let server = await startServerProcess(place.target)

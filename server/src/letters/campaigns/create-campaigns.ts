@@ -28,7 +28,7 @@ const triesMax = 20
 const queuesMax = 10_000
 
 export function createCampaigns(parts: LettersParts & { owner: string }): CampaignService {
-  const { storage, clock, random = Math.random, log = silent } = parts
+  const { storage, engine, clock, random = Math.random, log = silent } = parts
   const changes = createChanges()
   const runner = createCampaignRunner({ ...parts, log, onChanged: changes.notify })
   const { resolveIds } = createSearch(storage)
@@ -58,7 +58,7 @@ export function createCampaigns(parts: LettersParts & { owner: string }): Campai
       const changed = change(facts, found.counts)
       if (changed === facts) return toCampaign(found, clock.now())
       try {
-        await storage.write([
+        await engine.write([
           putCampaign(found, changed),
           auditOf(clock, { ...trace, reason: trace.reason.trim() }, action, [id], {
             name: facts.spec.name,
@@ -116,7 +116,7 @@ export function createCampaigns(parts: LettersParts & { owner: string }): Campai
       // The number of letters that a filter selects is known only after freezing, which writes its own row.
       const letters = 'letterIds' in selection ? { letters: letterIds.length } : {}
       const details = { spec: toDocument(facts).spec, ...letters }
-      await storage.write([
+      await engine.write([
         putCampaign({ id, version: 0 }, facts),
         ...(letterIds.length > 0 ? [{ op: 'freeze-ids', campaignId: id, letterIds } as const] : []),
         auditOf(clock, { ...trace, reason }, 'campaign.create', [id], details),

@@ -1,5 +1,5 @@
 import type { Queue } from '../../core/queue.ts'
-import type { Storage } from '../../storage/contract/storage.ts'
+import type { StoreReads } from '../../storage/contract/storage.ts'
 
 /**
  * True if letters are never redriven to this queue: it is the dead queue of another queue, or holds or ever
@@ -7,7 +7,7 @@ import type { Storage } from '../../storage/contract/storage.ts'
  * queue has or had letters. The stores apply the same rule.
  */
 export async function isDeadQueue(
-  storage: Pick<Storage, 'listGroups'>,
+  storage: Pick<StoreReads, 'listGroups'>,
   queues: Iterable<Queue>,
   name: string,
 ): Promise<boolean> {

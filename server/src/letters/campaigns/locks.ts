@@ -1,6 +1,6 @@
 import { type Clock, type Instant, later } from '../../core/instant.ts'
+import type { Engine } from '../../engine/engine.ts'
 import type { HeldLock } from '../../storage/contract/locks.ts'
-import type { Storage } from '../../storage/contract/storage.ts'
 
 /**
  * Cluster-wide locks of this server, kept over several steps, so that not every step must acquire its lock.
@@ -20,16 +20,16 @@ const holdUs = 15_000_000
 const busyUs = 1_000_000
 
 export function createHeldLocks(
-  parts: Readonly<{ storage: Storage; clock: Clock; owner: string }>,
+  parts: Readonly<{ engine: Pick<Engine, 'write'>; clock: Clock; owner: string }>,
 ): HeldLocks {
-  const { storage, clock, owner } = parts
+  const { engine, clock, owner } = parts
   const held = new Map<string, Readonly<{ lock: HeldLock; until: Instant }>>()
   const busyUntil = new Map<string, Instant>()
 
   const release = async (name: string): Promise<void> => {
     const had = held.get(name)
     held.delete(name)
-    if (had !== undefined) await storage.write([{ op: 'release-lock', lock: had.lock }])
+    if (had !== undefined) await engine.write([{ op: 'release-lock', lock: had.lock }])
   }
   return {
     hold: async (name) => {
@@ -38,7 +38,7 @@ export function createHeldLocks(
       if (had !== undefined && now < had.until - holdUs / 2) return had.lock
       if (had === undefined && now < (busyUntil.get(name) ?? 0)) return null
       const deadline = later(now, holdUs)
-      const [lock] = await storage.write([{ op: 'acquire-lock', name, owner, now, deadline }])
+      const [lock] = await engine.write([{ op: 'acquire-lock', name, owner, now, deadline }])
       held.delete(name)
       busyUntil.delete(name)
       if (lock === null) busyUntil.set(name, now + busyUs)

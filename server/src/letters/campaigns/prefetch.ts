@@ -3,7 +3,7 @@
  * between two steps. The step that sends the letters checks them again, so outdated reads do no harm.
  */
 import type { CampaignLetter } from '../../storage/contract/campaigns.ts'
-import type { Storage } from '../../storage/contract/storage.ts'
+import type { StoreReads } from '../../storage/contract/storage.ts'
 import { countFitting } from '../step-size.ts'
 
 export interface LetterPrefetch {
@@ -22,7 +22,7 @@ type Prefetched = Readonly<{
 }>
 
 export function createLetterPrefetch(
-  storage: Pick<Storage, 'listCampaignLetters' | 'foreseeRedrive' | 'weighLetters'>,
+  storage: Pick<StoreReads, 'listCampaignLetters' | 'foreseeRedrive' | 'weighLetters'>,
 ): LetterPrefetch {
   const prefetched = new Map<string, Prefetched>()
 

@@ -4,7 +4,7 @@ import { listedState } from '../../core/item.ts'
 import { findDiscardRefusal, findRedriveRefusal } from '../../core/letter-decisions.ts'
 import type { Queue } from '../../core/queue.ts'
 import type { LetterCount, LetterFilter, ListedLetter } from '../../storage/contract/letters.ts'
-import type { Storage } from '../../storage/contract/storage.ts'
+import type { StoreReads } from '../../storage/contract/storage.ts'
 import type { CampaignPreview, CampaignSpec } from '../letters.ts'
 import { areCountsExact, countedPart, isCounted } from '../search.ts'
 import { isDeadQueue } from './dead-queue.ts'
@@ -24,7 +24,7 @@ type Found = Omit<CampaignPreview, 'warnings'> &
   Readonly<{ queues: ReadonlySet<string>; groupIds: ReadonlySet<number> }>
 
 export async function previewCampaign(
-  storage: Storage,
+  storage: StoreReads,
   spec: CampaignSpec,
   now: Instant,
   elapsedMs: () => number = () => performance.now(),
@@ -52,7 +52,7 @@ export async function previewCampaign(
 }
 
 async function examineNamed(
-  storage: Storage,
+  storage: StoreReads,
   spec: CampaignSpec,
   letterIds: readonly string[],
   queues: ReadonlyMap<string, Queue>,
@@ -87,7 +87,7 @@ async function examineNamed(
 }
 
 async function examineFilter(
-  storage: Storage,
+  storage: StoreReads,
   spec: CampaignSpec,
   filter: LetterFilter,
   elapsedMs: () => number,
@@ -199,7 +199,7 @@ function sortTargets(spec: CampaignSpec, targets: ReadonlyMap<string, number>): 
 }
 
 async function warnAboutTargets(
-  storage: Storage,
+  storage: StoreReads,
   { targets }: Found,
   queues: ReadonlyMap<string, Queue>,
 ): Promise<readonly string[]> {
@@ -238,7 +238,11 @@ function warnAboutClass(
   )
 }
 
-async function warnAboutArrivals(storage: Storage, found: Found, now: Instant): Promise<readonly string[]> {
+async function warnAboutArrivals(
+  storage: StoreReads,
+  found: Found,
+  now: Instant,
+): Promise<readonly string[]> {
   const groupIds = [...found.groupIds].slice(0, groupsLookedAt)
   if (groupIds.length === 0) return []
   const groups = await storage.listGroups({
@@ -255,7 +259,7 @@ async function warnAboutArrivals(storage: Storage, found: Found, now: Instant): 
 
 /** Warns about letters that a filter without states leaves out, because they cannot or should not be sent. */
 async function warnAboutLeftOut(
-  storage: Storage,
+  storage: StoreReads,
   spec: CampaignSpec,
   filter: LetterFilter,
 ): Promise<readonly string[]> {
@@ -292,7 +296,7 @@ function isSent({ action, isDeadAllowed }: CampaignSpec, state: string): boolean
 }
 
 async function warnAboutExhausted(
-  storage: Storage,
+  storage: StoreReads,
   spec: CampaignSpec,
   filter: LetterFilter,
   queues: ReadonlyMap<string, Queue>,

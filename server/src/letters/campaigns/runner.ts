@@ -16,10 +16,9 @@ import type { WriteAudit } from '../../storage/contract/audit.ts'
 import type { PutCampaign, StoredCampaign } from '../../storage/contract/campaigns.ts'
 import type { RedriveResult } from '../../storage/contract/letters.ts'
 import type { HeldLock } from '../../storage/contract/locks.ts'
-import type { Storage } from '../../storage/contract/storage.ts'
+import type { StoreReads } from '../../storage/contract/storage.ts'
 import { auditOf, policyTrace } from '../audit.ts'
 import { type CampaignSteps, type LettersLog, stepLettersMax } from '../parts.ts'
-import { noticed } from '../redrive.ts'
 import { reasonOfDiscard } from './discard-reason.ts'
 import { fromDocument, toDocument } from './document.ts'
 import { createHeldLocks } from './locks.ts'
@@ -54,8 +53,8 @@ const freezingShare = 0.25
 
 export function createCampaignRunner(
   parts: Readonly<{
-    storage: Storage
-    engine: Pick<Engine, 'noticeItems'>
+    storage: StoreReads
+    engine: Pick<Engine, 'write'>
     clock: Clock
     owner: string
     campaignSteps?: CampaignSteps
@@ -81,7 +80,7 @@ export function createCampaignRunner(
       name: facts.spec.name,
       counts: stored.counts,
     })
-    await storage.write([
+    await engine.write([
       { op: 'fence', lock },
       putCampaign(stored, facts),
       ...(state === 'halted' ? [halt] : []),
@@ -97,7 +96,7 @@ export function createCampaignRunner(
     const startedAt = performance.now()
     // Letters that are named by id are frozen when the campaign is created.
     if ('letterIds' in selection) throw new Error(`campaign ${stored.id} names its letters, and has none`)
-    const [, { added, looked, next }] = await storage.write([
+    const [, { added, looked, next }] = await engine.write([
       { op: 'fence', lock },
       {
         op: 'freeze-letters',
@@ -111,7 +110,7 @@ export function createCampaignRunner(
     log.info({ campaign: stored.id, added, looked }, 'campaign freezes its letters')
     const now = clock.now()
     if (next !== null) {
-      await storage.write([
+      await engine.write([
         { op: 'fence', lock },
         putCampaign(stored, { ...facts, frozenUntil: next, updatedAt: now }),
       ])
@@ -143,7 +142,7 @@ export function createCampaignRunner(
     const letters = batch.map(({ letterId, place }) => ({ letterId, campaign: { id, place } }))
     const fence = { op: 'fence', lock } as const
     if (spec.action === 'discard') {
-      await storage.write([fence, put, { op: 'discard', letters, reason: reasonOfDiscard(reason, id), now }])
+      await engine.write([fence, put, { op: 'discard', letters, reason: reasonOfDiscard(reason, id), now }])
       log.info({ campaign: id, letters: letters.length }, 'campaign discarded letters')
       return
     }
@@ -152,7 +151,7 @@ export function createCampaignRunner(
       const after = stored.counts.pending - batch.length
       prefetch.readAhead(id, last.place, Math.min(after, sentMax))
     }
-    const [, , redriven] = await storage.write([
+    const [, , redriven] = await engine.write([
       fence,
       put,
       {
@@ -164,12 +163,11 @@ export function createCampaignRunner(
         now,
       },
     ] as const)
-    engine.noticeItems(noticed(redriven))
     log.info({ campaign: id, letters: letters.length, sent: startedCount(redriven) }, 'campaign sent letters')
   }
 
   const skip = async (stored: StoredCampaign, lock: HeldLock): Promise<void> => {
-    await storage.write([
+    await engine.write([
       { op: 'fence', lock },
       { op: 'skip-letters', campaignId: stored.id, why: 'cancelled', countMax: frozenMax },
     ])

@@ -51,6 +51,9 @@ export interface Storage
   close(): Promise<void>
 }
 
+/** Everything of a store but `write`: changes go through the engine (engine/writer.ts). */
+export type StoreReads = Omit<Storage, 'write'>
+
 export type Command =
   | QueueCommand
   | ItemCommand

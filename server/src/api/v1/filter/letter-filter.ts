@@ -11,7 +11,7 @@ import {
   type LetterFilter,
   redrivesCounted,
 } from '../../../storage/contract/letters.ts'
-import type { Storage } from '../../../storage/contract/storage.ts'
+import type { StoreReads } from '../../../storage/contract/storage.ts'
 import { type FieldFault, InvalidRequest } from '../../http/validation/invalid-request.ts'
 import { storedAsBytes } from '../../http/validation/unstorable-text.ts'
 import { formatInstant, parseInstant } from '../../http/wire/wire-time.ts'
@@ -146,7 +146,7 @@ export type FilterView = Static<typeof FilterView>
 export async function readFilter(
   spec: FilterSpec,
   where: string,
-  storage: () => Pick<Storage, 'listQueues'>,
+  storage: () => Pick<StoreReads, 'listQueues'>,
 ): Promise<LetterFilter> {
   const faults: FieldFault[] = []
   const filter = readFields(spec, where, (field, message) => {
@@ -158,7 +158,7 @@ export async function readFilter(
 
 export async function readArchiveFilter(
   { archived_from, archived_until, source_id, ...spec }: ArchiveSpec,
-  storage: () => Pick<Storage, 'listQueues'>,
+  storage: () => Pick<StoreReads, 'listQueues'>,
 ): Promise<ArchiveFilter> {
   const faults: FieldFault[] = []
   const refuse: Refuse = (field, message) => void faults.push({ field: `query.${field}`, message })
@@ -213,7 +213,7 @@ function readRange(
 export async function readCountedFilter(
   spec: CountedSpec,
   where: string,
-  storage: () => Pick<Storage, 'listQueues'>,
+  storage: () => Pick<StoreReads, 'listQueues'>,
 ): Promise<CountedFilter> {
   const faults: FieldFault[] = []
   const counted = readCounted(
@@ -266,7 +266,7 @@ function readCounted(spec: CountedSpec, refuse: Refuse): CountedFilter {
 async function withQueues<F extends CountedFilter>(
   counted: F,
   spec: Pick<CountedSpec, 'class'>,
-  storage: () => Pick<Storage, 'listQueues'>,
+  storage: () => Pick<StoreReads, 'listQueues'>,
 ): Promise<F> {
   const classes = listOf(spec.class)
   if (classes === undefined) return counted
@@ -278,7 +278,7 @@ async function withQueues<F extends CountedFilter>(
 
 export async function queuesOfClasses(
   classes: readonly string[],
-  storage: Pick<Storage, 'listQueues'>,
+  storage: Pick<StoreReads, 'listQueues'>,
 ): Promise<string[]> {
   const found: string[] = []
   for await (const queue of allQueues(storage))
@@ -287,7 +287,7 @@ export async function queuesOfClasses(
 }
 
 /** In steps: there may be many. */
-export async function* allQueues(storage: Pick<Storage, 'listQueues'>) {
+export async function* allQueues(storage: Pick<StoreReads, 'listQueues'>) {
   const countMax = 1_000
   for (let from: string | undefined; ; ) {
     const page = await storage.listQueues({ ...(from !== undefined && { from }), countMax })

@@ -1,0 +1,145 @@
+/**
+ * Events report what a committed write changed, for observers such as metrics and the log. Each write emits at most a few:
+ * counts are summed per command, so that a step of 1,000 letters is one event.
+ */
+import type { Outcome } from '../core/item.ts'
+import type { Import, ImportResult, ItemChange } from '../storage/contract/items.ts'
+import type { RedriveEnded, RedriveRefusal, RedriveResult } from '../storage/contract/letters.ts'
+import type { Command, ResultOf } from '../storage/contract/storage.ts'
+
+export type EngineEvent =
+  /** Letters that died outside of Redrive were stored. Letters that were there already are not counted. */
+  | Readonly<{ type: 'letters-captured'; queue: string; count: number }>
+  | Readonly<{ type: 'letters-redriven'; count: number }>
+  /** Letters that were named for a redrive and not sent. */
+  | Readonly<{ type: 'redrives-refused'; why: RedriveRefusal; count: number }>
+  | Readonly<{ type: 'redrives-ended'; outcome: Outcome; count: number }>
+  | Readonly<{ type: 'letters-discarded'; count: number }>
+  | Readonly<{ type: 'letters-archived'; queue: string; count: number }>
+  /** Letters were removed from the archive. */
+  | Readonly<{ type: 'letters-purged'; queue: string; count: number }>
+  /** Items died and were deleted, because their queue has no dead queue. */
+  | Readonly<{ type: 'items-dropped'; queue: string; items: readonly ItemChange[] }>
+
+export interface EventEmitter {
+  emit(event: EngineEvent): void
+  /** Returns a function that ends the subscription. */
+  subscribe(listener: (event: EngineEvent) => void): () => void
+}
+
+/** A listener that throws is reported and does not keep the others from the event. */
+export function createEventEmitter(onError: (error: unknown) => void): EventEmitter {
+  const listeners = new Set<(event: EngineEvent) => void>()
+  return {
+    emit: (event) => {
+      for (const listener of listeners) {
+        try {
+          listener(event)
+        } catch (error) {
+          onError(error)
+        }
+      }
+    },
+    subscribe: (listener) => {
+      listeners.add(listener)
+      return () => void listeners.delete(listener)
+    },
+  }
+}
+
+const none: readonly EngineEvent[] = []
+
+/** The events of one command of a committed write. */
+export function eventsOf<C extends Command>(command: C, result: ResultOf<C>): readonly EngineEvent[]
+export function eventsOf(command: Command, result: unknown): readonly EngineEvent[] {
+  switch (command.op) {
+    case 'complete':
+      return redrivesEnded(changesOf(result as ResultOf<typeof command>))
+    case 'retry':
+    case 'advance': {
+      const changes = changesOf(result as ResultOf<typeof command>)
+      return [...redrivesEnded(changes), ...itemsDropped(changes)]
+    }
+    case 'import':
+      return counted(capturedCount(command, result as ResultOf<typeof command>), (count) => ({
+        type: 'letters-captured',
+        queue: command.queue,
+        count,
+      }))
+    case 'redrive':
+      return redriveEvents(result as ResultOf<typeof command>)
+    case 'end-redrives': {
+      const ended = (result as ResultOf<typeof command>).flatMap(({ state }: RedriveEnded, at) =>
+        state === null ? [] : [command.ends[at]?.outcome ?? 'unknown'],
+      )
+      return countEach(ended, (outcome, count) => ({ type: 'redrives-ended', outcome, count }))
+    }
+    case 'discard': {
+      const discarded = (result as ResultOf<typeof command>).filter(({ isDiscarded }) => isDiscarded)
+      return counted(discarded.length, (count) => ({ type: 'letters-discarded', count }))
+    }
+    case 'archive':
+      return counted((result as ResultOf<typeof command>).archived, (count) => ({
+        type: 'letters-archived',
+        queue: command.queue,
+        count,
+      }))
+    case 'purge-archive':
+      return counted((result as ResultOf<typeof command>).purged, (count) => ({
+        type: 'letters-purged',
+        queue: command.queue,
+        count,
+      }))
+    default:
+      return none
+  }
+}
+
+/** The changes of a command that settles items or lets time pass; none if it was refused. */
+export function changesOf(result: ResultOf<Extract<Command, { op: 'complete' | 'retry' | 'advance' }>>) {
+  return 'changes' in result ? result.changes : []
+}
+
+function counted(count: number, event: (count: number) => EngineEvent): readonly EngineEvent[] {
+  return count === 0 ? none : [event(count)]
+}
+
+function countEach<T>(values: readonly T[], event: (value: T, count: number) => EngineEvent): EngineEvent[] {
+  const counts = new Map<T, number>()
+  for (const value of values) counts.set(value, (counts.get(value) ?? 0) + 1)
+  return [...counts].map(([value, count]) => event(value, count))
+}
+
+function capturedCount({ items }: Import, imported: readonly ImportResult[]): number {
+  return items.filter((item, at) => item.origin != null && imported[at]?.id != null).length
+}
+
+function redriveEvents(results: readonly RedriveResult[]): readonly EngineEvent[] {
+  const refusals = results.flatMap((result) => (result.isStarted ? [] : [result.why]))
+  return [
+    ...counted(results.length - refusals.length, (count) => ({ type: 'letters-redriven', count })),
+    ...countEach(refusals, (why, count) => ({ type: 'redrives-refused', why, count })),
+  ]
+}
+
+function redrivesEnded(changes: readonly ItemChange[]): readonly EngineEvent[] {
+  // Most changes are of ordinary items: allocate only for redrives.
+  let outcomes: Outcome[] | undefined
+  for (const { outcome } of changes) {
+    if (outcome === undefined) continue
+    outcomes ??= []
+    outcomes.push(outcome)
+  }
+  if (outcomes === undefined) return none
+  return countEach(outcomes, (outcome, count) => ({ type: 'redrives-ended', outcome, count }))
+}
+
+function itemsDropped(changes: readonly ItemChange[]): readonly EngineEvent[] {
+  const dropped = changes.filter(({ to, failure }) => to === 'removed' && failure !== null)
+  if (dropped.length === 0) return none
+  return [...Map.groupBy(dropped, ({ fromQueue }) => fromQueue)].map(([queue, items]) => ({
+    type: 'items-dropped',
+    queue,
+    items,
+  }))
+}
