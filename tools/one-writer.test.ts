@@ -1,7 +1,7 @@
 /**
- * Proves that every write goes through the engine (server/src/engine/writer.ts), which wakes waiting leases,
- * measures and emits events. Other layers get `StoreReads`, a store without `write`; only a few files may name
- * the whole store.
+ * Proves that every write goes through the engine (server/src/engine/writer.ts), which wakes waiting
+ * leases, measures and emits events. Other layers get `StoreReads`, a store without `write`; only a few
+ * files may name the whole store.
  */
 import { globSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
