@@ -69,7 +69,8 @@ import {
 } from './letters/letters.ts'
 import { listLetters } from './letters/list-letters.ts'
 import { migrate } from './migrations/migrate.ts'
-import { getQueue, listQueues, QueueCache } from './queues/queues.ts'
+import { QueueCache } from './queues/queue-cache.ts'
+import { getQueue, listQueues } from './queues/queues.ts'
 import { Slots, type StoreContext } from './store-context.ts'
 import { write } from './write.ts'
 

@@ -6,7 +6,7 @@ import type { LeaseCursors } from './items/lease-cursors.ts'
 import type { GroupCache } from './letters/groups.ts'
 import type { Repeats } from './letters/import-letters.ts'
 import type { ForeseenLetters } from './letters/letter-snapshots.ts'
-import type { QueueCache } from './queues/queues.ts'
+import type { QueueCache } from './queues/queue-cache.ts'
 
 /** What every operation of one open store works with. */
 export type StoreContext = Readonly<{

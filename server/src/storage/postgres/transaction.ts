@@ -16,7 +16,7 @@ import { Stale } from './connection/errors.ts'
 import { Tally, writeTally } from './counts/counts.ts'
 import { writeLetterTally } from './counts/letter-counts.ts'
 import { lowerFirstSeen } from './letters/groups.ts'
-import { checkPartition, type QueueCache, type QueueRow, toQueueRow } from './queues/queues.ts'
+import { checkPartition, type QueueCache, type QueueRow, toQueueRow } from './queues/queue-cache.ts'
 import type { StoreContext } from './store-context.ts'
 
 type LockedPartition = { queueId: number; partition: number; lastId: string; isUsed: boolean }

@@ -10,7 +10,7 @@ import { int4s } from '../connection/encode-arrays.ts'
 import { isAt } from '../items/locate-rows.ts'
 import { sumOfGone, tallyGone } from '../items/remove.ts'
 import { columnNames, stateCodes } from '../items/rows.ts'
-import { holdClass } from '../queues/queues.ts'
+import { holdClass } from '../queues/queue-locks.ts'
 import type { Transaction } from '../transaction.ts'
 
 const list = columnNames.join(', ')

@@ -8,7 +8,7 @@ import type { Complete, SettleRefusal, SettleResult } from '../../contract/items
 import type { Connection, Row, Statement } from '../connection/connections.ts'
 import { int4s, places, texts } from '../connection/encode-arrays.ts'
 import { addToCounts } from '../counts/counts.ts'
-import type { QueueCache, QueueRow } from '../queues/queues.ts'
+import type { QueueCache, QueueRow } from '../queues/queue-cache.ts'
 import type { StoreContext } from '../store-context.ts'
 import type { Transaction } from '../transaction.ts'
 import type { RowLocation } from './leased-row-locations.ts'

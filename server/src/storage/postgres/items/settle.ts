@@ -10,12 +10,13 @@ import {
 import type { Complete, Extend, Retry, SettleResult, Unlease } from '../../contract/items.ts'
 import type { Row, Statement } from '../connection/connections.ts'
 import { int4s, int8s, texts } from '../connection/encode-arrays.ts'
-import type { QueueRow } from '../queues/queues.ts'
+import type { QueueRow } from '../queues/queue-cache.ts'
 import type { Transaction } from '../transaction.ts'
-import { type Decision, executeTransitions, type Rewritten, writeRewritten } from './execute-transitions.ts'
+import { type Decision, executeTransitions } from './execute-transitions.ts'
 import { noteLeaseEnds } from './lease-ends.ts'
 import { isAt, locate } from './locate-rows.ts'
 import { itemOf, readDecisiveColumns } from './rows.ts'
+import { type RewrittenRow, rewriteRows } from './write-rows.ts'
 
 /**
  * Items that are asked for, locked in the order in which they are asked for. Locked where they are found
@@ -100,7 +101,7 @@ export async function unlease(
   commands: readonly Unlease[],
 ): Promise<{ unleased: number }[]> {
   const held = await hold(transaction, commands, (command) => command.ids)
-  const rewritten: Rewritten[] = []
+  const rewritten: RewrittenRow[] = []
   const results = commands.map((command) => {
     const { queueRow, items } = held.decide(command, command.ids)
     for (const item of items) {
@@ -110,7 +111,7 @@ export async function unlease(
     }
     return { unleased: items.length }
   })
-  await writeRewritten(transaction, rewritten)
+  await rewriteRows(transaction, rewritten)
   return results
 }
 

@@ -12,7 +12,7 @@ import {
   readDecisiveColumns,
   type Stored,
 } from '../items/rows.ts'
-import type { QueueRow } from '../queues/queues.ts'
+import type { QueueRow } from '../queues/queue-cache.ts'
 import type { Transaction } from '../transaction.ts'
 import { needsGroup, withGroups } from './groups.ts'
 

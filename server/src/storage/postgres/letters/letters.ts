@@ -30,7 +30,7 @@ import {
   readDecisiveColumns,
   type Stored,
 } from '../items/rows.ts'
-import type { QueueRow } from '../queues/queues.ts'
+import type { QueueRow } from '../queues/queue-cache.ts'
 import type { Transaction } from '../transaction.ts'
 import { findBySource } from './import-letters.ts'
 import { type ChangedLetter, holdLetters, isId, whyNotThere, writeLetters } from './letter-rows.ts'

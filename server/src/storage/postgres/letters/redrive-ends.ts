@@ -6,7 +6,7 @@ import { outcomeUnknown } from '../../../core/transitions.ts'
 import type { EndRedrives, RedriveEnded } from '../../contract/letters.ts'
 import type { Row } from '../connection/connections.ts'
 import { stateCodes } from '../items/rows.ts'
-import type { QueueRow } from '../queues/queues.ts'
+import type { QueueRow } from '../queues/queue-cache.ts'
 import type { Transaction } from '../transaction.ts'
 import { type ChangedLetter, type HeldLetter, holdLetters, writeLetters } from './letter-rows.ts'
 

@@ -1,5 +1,7 @@
+import type { Instant } from '../../../core/instant.ts'
 import { onDue } from '../../../core/transitions.ts'
 import type { Advance, AdvanceResult } from '../../contract/items.ts'
+import type { Database } from '../connection/database.ts'
 import type { Transaction } from '../transaction.ts'
 import { executeTransition } from './execute-transitions.ts'
 import { itemColumnList, itemOf } from './rows.ts'
@@ -22,4 +24,9 @@ export function advance(transaction: Transaction, command: Advance): AdvanceResu
     )
   })
   return { changes, isMore: rows.length === command.countMax }
+}
+
+export function nextDueAt(database: Database): Instant | null {
+  const row = database.get('select due_at from items where due_at is not null order by due_at limit 1')
+  return (row?.due_at as number | undefined) ?? null
 }

@@ -3,9 +3,9 @@ import type { Item, Waiting } from '../../../core/item.ts'
 import { type ItemChange, planTransition, redriveEndedBy, withLetter } from '../../../core/plan-transition.ts'
 import type { Transition } from '../../../core/transitions.ts'
 import { endLetter, letterOf } from '../letters/redrive-ends.ts'
-import type { QueueRow } from '../queues/queues.ts'
+import type { QueueRow } from '../queues/queue-cache.ts'
 import type { Transaction } from '../transaction.ts'
-import { acceptItem, remove, rewrite } from './items.ts'
+import { acceptItem, remove, rewrite } from './write-rows.ts'
 
 /** Plans the transition (core/plan-transition.ts), writes the rows and counts of the plan, and returns its change. */
 export function executeTransition(

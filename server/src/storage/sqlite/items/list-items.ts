@@ -1,4 +1,3 @@
-import type { Instant } from '../../../core/instant.ts'
 import type { Item } from '../../../core/item.ts'
 import type { ArchivedItem } from '../../contract/archive.ts'
 import type { ItemOrder, ItemsQuery, ListedState } from '../../contract/items.ts'
@@ -33,11 +32,6 @@ export function listArchive(database: Database, query: ItemsQuery): ArchivedItem
     item: itemOf(row, query.queue),
     archivedAt: row[itemColumns.length] as number,
   }))
-}
-
-export function nextDueAt(database: Database): Instant | null {
-  const row = database.get('select due_at from items where due_at is not null order by due_at limit 1')
-  return (row?.due_at as number | undefined) ?? null
 }
 
 function select(database: Database, query: ItemsQuery, table: string, columns: string): Values[] {

@@ -1,11 +1,10 @@
 import { later } from '../../../core/instant.ts'
-import type { Import, ImportResult, Produce, ProduceResult } from '../../contract/items.ts'
+import type { Produce, ProduceResult } from '../../contract/items.ts'
 import { checkSameItems, itemsDigest } from '../../shared/items-digest.ts'
-import { importedItem, producedItem } from '../../shared/new-item.ts'
-import { checkImport } from '../../shared/queue-checks.ts'
-import type { QueueRow } from '../queues/queues.ts'
+import { producedItem } from '../../shared/new-item.ts'
+import type { QueueRow } from '../queues/queue-cache.ts'
 import type { Transaction } from '../transaction.ts'
-import { acceptItem, insertItem } from './items.ts'
+import { insertItem } from './write-rows.ts'
 
 export function produce(transaction: Transaction, command: Produce): ProduceResult {
   const { queueCache, tally } = transaction
@@ -73,20 +72,4 @@ function keepKey(
     digest,
     once.until,
   )
-}
-
-export function importItems(transaction: Transaction, command: Import): ImportResult[] {
-  const { queueCache, tally } = transaction
-  const queueRow = queueCache.at(command.queue, command.partition)
-  checkImport(queueRow.queue, command.items)
-  const ids = queueCache.nextIds(queueRow, command.partition, command.now, command.items.length, tally)
-  const random = () => queueCache.chance()
-  return ids.map((id, index) => {
-    const item = importedItem(command, index, queueRow.queue, id, random)
-    const times = { createdAt: item.createdAt, expireDeadline: item.expireDeadline }
-    if (acceptItem(transaction, queueRow, item)) return { id: item.id, ...times }
-    const sql = 'select root_id from items where queue_id = ? and source_id = ?'
-    const there = transaction.database.array(sql, queueRow.id, item.sourceId)
-    return { id: null, existingId: there?.[0] as string, ...times }
-  })
 }

@@ -7,10 +7,10 @@ import { checkOpenLetters } from '../../shared/queue-checks.ts'
 import { insertAudit } from '../audit/audit.ts'
 import type { Values } from '../connection/database.ts'
 import { forgetLetter, loseTrack } from '../letters/redrive-ends.ts'
-import type { QueueRow } from '../queues/queues.ts'
+import type { QueueRow } from '../queues/queue-cache.ts'
 import type { Transaction } from '../transaction.ts'
-import { lightColumnList, remove } from './items.ts'
 import { itemOf, listedCodes } from './rows.ts'
+import { lightColumnList, remove } from './write-rows.ts'
 
 export function deleteItems(transaction: Transaction, command: Delete): { removed: number } {
   const queueRow = transaction.queueCache.at(command.queue, command.partition)

@@ -13,7 +13,7 @@ import { dueAt } from '../../../core/transitions.ts'
 import { headBytes, type ListedLetter, redrivesCounted } from '../../contract/letters.ts'
 import { leaseDeadlineOf, waitingOf } from '../../shared/lease-deadline.ts'
 import type { Bound, Values } from '../connection/database.ts'
-import type { QueueRow } from '../queues/queues.ts'
+import type { QueueRow } from '../queues/queue-cache.ts'
 
 /** As stored. The numbers are part of the schema: the partial indexes name them. */
 export const stateCodes = { waiting: 0, leased: 1, done: 2, dead: 3, discarded: 4 } as const

@@ -4,11 +4,11 @@ import { changeByComplete, changeByExtend, type ItemChange } from '../../../core
 import { complete as completed, retryItem, unlease as unleasedItem } from '../../../core/transitions.ts'
 import type { Complete, Extend, Retry, SettleResult, Unlease } from '../../contract/items.ts'
 import type { Database, Values } from '../connection/database.ts'
-import type { QueueRow } from '../queues/queues.ts'
+import type { QueueRow } from '../queues/queue-cache.ts'
 import type { Transaction } from '../transaction.ts'
 import { executeTransition } from './execute-transitions.ts'
-import { rewrite } from './items.ts'
 import { itemColumnList, itemOf, stateCodes } from './rows.ts'
+import { rewrite } from './write-rows.ts'
 
 /** Only what decides: most items are completed and gone, and their payload need not be read for that. */
 const lightSql = `select rowid, state, created_at, lease_deadline,

@@ -6,7 +6,7 @@ import type { GroupArrivals, GroupFacts, GroupSlug, GroupsQuery } from '../../co
 import type { Bound, Database, Row } from '../connection/database.ts'
 import { cellConditions, groupConditions, queueNames } from '../counts/letter-counts.ts'
 import { listedOfCode } from '../items/rows.ts'
-import type { QueueRow } from '../queues/queues.ts'
+import type { QueueRow } from '../queues/queue-cache.ts'
 
 const usPerHour = 3_600 * usPerSecond
 

@@ -3,7 +3,7 @@ import { postponeRedrive } from '../../../core/letter.ts'
 import type { Postponed, PostponeRedrives } from '../../contract/letters.ts'
 import { exhaustEntries } from '../../shared/audit-entries.ts'
 import { insertAudit } from '../audit/audit.ts'
-import { rewrite } from '../items/items.ts'
+import { rewrite } from '../items/write-rows.ts'
 import type { Transaction } from '../transaction.ts'
 import { findToSend } from './redrive-ends.ts'
 

@@ -6,9 +6,9 @@ import type { Item, Leased } from '../../../core/item.ts'
 import { endRedrive, isRedriving, type RedriveEnd } from '../../../core/letter.ts'
 import { outcomeUnknown } from '../../../core/transitions.ts'
 import { endCampaignLetter } from '../campaigns/campaigns.ts'
-import { lightColumnList, rewrite } from '../items/items.ts'
 import { itemColumns, itemOf } from '../items/rows.ts'
-import type { QueueRow } from '../queues/queues.ts'
+import { lightColumnList, rewrite } from '../items/write-rows.ts'
+import type { QueueRow } from '../queues/queue-cache.ts'
 import type { Transaction } from '../transaction.ts'
 
 export type FoundLetter = Readonly<{ queueRow: QueueRow; letter: Item; rowid: number }>

@@ -2,7 +2,7 @@
 import type { Instant } from '../../../core/instant.ts'
 import type { Item } from '../../../core/item.ts'
 import { failedAgainAt } from '../../../core/letter.ts'
-import type { QueueRow } from '../queues/queues.ts'
+import type { QueueRow } from '../queues/queue-cache.ts'
 import type { Transaction } from '../transaction.ts'
 import { itemColumnList, itemColumns, itemValues } from './rows.ts'
 

@@ -1,0 +1,128 @@
+/** Rewrites, deletes and moves rows of `items` that this transaction has locked, in batches. */
+import type { Item, Waiting } from '../../../core/item.ts'
+import type { ItemChange } from '../../../core/plan-transition.ts'
+import type { Statement } from '../connection/connections.ts'
+import { int4s, texts } from '../connection/encode-arrays.ts'
+import { needsGroup, withGroups } from '../letters/groups.ts'
+import { findBySource } from '../letters/import-letters.ts'
+import type { QueueRow } from '../queues/queue-cache.ts'
+import type { Transaction } from '../transaction.ts'
+import { isAt, locate } from './locate-rows.ts'
+import { type ColumnName, columnNames, decisiveColumns, encode, parametersOf, type Stored } from './rows.ts'
+
+export type RewrittenRow = Readonly<{ before: Item; after: Stored }>
+export type RemovedRow = Readonly<{ queueRow: QueueRow; item: Item }>
+/** `letter` is inserted into `target`. `at`: the index of its change. */
+export type MovedRow = RemovedRow & Readonly<{ target: QueueRow; letter: Waiting; at: number }>
+
+const fixed: readonly ColumnName[] = ['queue_id', 'partition', 'source_id', 'origin', 'created_at', 'uuid']
+const changing: readonly ColumnName[] = decisiveColumns.filter((name) => !fixed.includes(name))
+
+/** `$1`: the ids before the change. The bytes never change, so they are not written again. */
+const rewriteStatement: Statement = {
+  name: 'rewrite-items',
+  text: `update redrive.items t set ${changing.map((name) => `${name} = a.${name}`).join(', ')}
+    from unnest($1::text[], ${parametersOf(decisiveColumns, 2)}) as a(before_id, ${decisiveColumns.join(', ')})
+      cross join ${locate('a', { queueId: 'queue_id', partition: 'partition', id: 'before_id' })} p
+    where ${isAt('t', 'p')}`,
+}
+
+/** Also counts the rows. The group of a letter that failed again may change with its failure. */
+export async function rewriteRows(transaction: Transaction, rows: readonly RewrittenRow[]): Promise<void> {
+  if (rows.length === 0) return
+  const isRegrouped = ({ before, after }: RewrittenRow) => needsGroup(before, after.item)
+  const regrouped = rows.filter(isRegrouped).map(({ after }) => after)
+  const grouped = regrouped.length === 0 ? [] : await withGroups(transaction, regrouped, false)
+  for (const { queueId, item } of grouped) transaction.tally.failAgain(queueId, item)
+  let at = 0
+  const afters = rows.map((row) => (isRegrouped(row) ? (grouped[at++] as Stored) : row.after))
+  for (const [index, { before }] of rows.entries()) {
+    const { queueId, item } = afters[index] as Stored
+    transaction.tally.leave(queueId, before)
+    transaction.tally.enter(queueId, item)
+  }
+  await transaction.connection.query(rewriteStatement, [
+    texts(rows.map(({ before }) => before.id)),
+    ...encode(decisiveColumns, afters),
+  ])
+}
+
+const deleteStatement: Statement = {
+  name: 'delete-items',
+  text: `delete from redrive.items t using unnest($1::int4[], $2::int4[], $3::text[]) as d(queue_id, partition, id)
+      cross join ${locate('d')} p
+    where ${isAt('t', 'p')}`,
+}
+
+/** The caller counts the rows. */
+export async function deleteRows(transaction: Transaction, rows: readonly RemovedRow[]): Promise<void> {
+  if (rows.length > 0) await transaction.connection.query(deleteStatement, encodeKeys(rows))
+}
+
+/** One statement, so the row that is deleted is exactly the row that is inserted, with its bytes. */
+const moveStatement: Statement = {
+  name: 'move-items',
+  text: `with gone as (
+      delete from redrive.items t
+      using unnest($1::int4[], $2::int4[], $3::text[], ${parametersOf(decisiveColumns, 4)})
+        as m(from_queue_id, from_partition, from_id, ${decisiveColumns.join(', ')})
+        cross join ${locate('m', { queueId: 'from_queue_id', partition: 'from_partition', id: 'from_id' })} p
+      where ${isAt('t', 'p')}
+      returning ${columnNames.map((name) => `${decisiveColumns.includes(name) ? 'm' : 't'}.${name}`).join(', ')}
+    )
+    insert into redrive.items_sourced (${columnNames.join(', ')}, is_sourced)
+    select ${columnNames.join(', ')}, true from gone
+    on conflict (queue_id, source_id) where source_id is not null do nothing returning id`,
+}
+
+/** Counts the letters in their new queue; the caller counts the rows that leave. */
+export async function moveRows(
+  transaction: Transaction,
+  rows: readonly MovedRow[],
+  changes: ItemChange[],
+): Promise<void> {
+  if (rows.length === 0) return
+  const letters = await withGroups(
+    transaction,
+    rows.map(({ target, letter }) => ({ queueId: target.id, queue: target.queue, item: letter })),
+    true,
+  )
+  const inserted = await transaction.connection.query(moveStatement, [
+    ...encodeKeys(rows),
+    ...encode(decisiveColumns, letters),
+  ])
+  const insertedIds = new Set(inserted.map((row) => row.id as string))
+  for (const [index, { target, letter }] of rows.entries()) {
+    if (!insertedIds.has(letter.id)) continue
+    transaction.tally.accept(target.id, (letters[index] as Stored).item)
+    transaction.markLetterStore(target)
+  }
+  const repeated = rows.filter(({ letter }) => !insertedIds.has(letter.id))
+  if (repeated.length > 0) await nameExisting(transaction, repeated, changes)
+}
+
+/** An earlier move of these items got as far as inserting their letters: one dead letter per death. */
+async function nameExisting(
+  transaction: Transaction,
+  rows: readonly MovedRow[],
+  changes: ItemChange[],
+): Promise<void> {
+  const existing = await transaction.connection.query(findBySource, [
+    int4s(rows.map(({ target }) => target.id)),
+    texts(rows.map(({ letter }) => letter.sourceId)),
+  ])
+  for (const { letter, at } of rows) {
+    const row = existing.find((each) => each.source_id === letter.sourceId)
+    const change = changes[at]
+    if (row === undefined || change === undefined) continue
+    changes[at] = { ...change, id: row.id as string, partition: row.partition as number }
+  }
+}
+
+function encodeKeys(rows: readonly RemovedRow[]): Buffer[] {
+  return [
+    int4s(rows.map(({ queueRow }) => queueRow.id)),
+    int4s(rows.map(({ item }) => item.partition)),
+    texts(rows.map(({ item }) => item.id)),
+  ]
+}
