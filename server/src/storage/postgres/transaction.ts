@@ -80,7 +80,7 @@ export class Transaction {
 
   #note(row: Row): QueueRow {
     const read = toQueueRow(row)
-    const queueRow = { ...read, isSourced: read.isLetterStore || this.#sourced.has(read.id) }
+    const queueRow = { ...read, isLetterStore: read.isLetterStore || this.#sourced.has(read.id) }
     this.#queues.set(queueRow.queue.name, queueRow)
     return queueRow
   }
