@@ -1,5 +1,5 @@
 import { KnownError } from '../errors.ts'
-import { Lane } from '../storage/shared/batch-lane.ts'
+import { BatchLane } from '../storage/shared/batch-lane.ts'
 import { Alarm } from './shared-timer.ts'
 
 /** A call that waits to be written. */
@@ -19,7 +19,7 @@ export type Request<T> = {
  * A lane of calls, each given up when its time is over or its signal aborts while it waits. Once it is being
  * written it is answered with what became of it, however long that takes.
  */
-export class CallLane<R extends Request<never>> extends Lane<R> {
+export class CallLane<R extends Request<never>> extends BatchLane<R> {
   // One timer for all of them: nearly all are written long before their time.
   readonly #alarm = new Alarm((now) => this.#endLate(now))
 
@@ -44,7 +44,7 @@ export class CallLane<R extends Request<never>> extends Lane<R> {
 
   #endLate(now: number): number {
     let next = Number.POSITIVE_INFINITY
-    const late = this.withdrawAll(({ deadline }) => {
+    const late = this.removeWhere(({ deadline }) => {
       if (deadline <= now) return true
       next = Math.min(next, deadline)
       return false
@@ -57,7 +57,7 @@ export class CallLane<R extends Request<never>> extends Lane<R> {
   #endWith(request: R, signal: AbortSignal): void {
     const { resolve, reject } = request
     const onAbort = () => {
-      if (this.withdraw(request)) reject(signal.reason)
+      if (this.remove(request)) reject(signal.reason)
     }
     signal.addEventListener('abort', onAbort, { once: true })
     request.resolve = (value) => {

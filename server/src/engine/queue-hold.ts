@@ -2,7 +2,7 @@
  * Holding a queue: requests are taken and counted, and none is processed until it is released. Then what was held is
  * done in the order in which it came, whatever it is: each kind by itself would overtake the others.
  */
-import type { Lane } from '../storage/shared/batch-lane.ts'
+import type { BatchLane } from '../storage/shared/batch-lane.ts'
 import { type Kind, runsOf } from './arrival-order.ts'
 import type { LeaseWaiters } from './lease-waiters.ts'
 
@@ -82,12 +82,12 @@ export class Held {
   }
 }
 
-export function heldLane<R extends Waiting>(lane: Lane<R>): HeldLane {
+export function heldLane<R extends Waiting>(lane: BatchLane<R>): HeldLane {
   return {
     take: () => {
       const requests = lane.drain()
       const arrivals = requests.map(({ arrival }) => arrival)
-      return { arrivals, work: (from, to) => lane.workThrough(requests.slice(from, to)) }
+      return { arrivals, work: (from, to) => lane.runInOrder(requests.slice(from, to)) }
     },
     hold: (isHeld) => lane.hold(isHeld),
   }

@@ -12,7 +12,7 @@ import type { Engine, Trace } from '../engine/engine.ts'
 import { KnownError } from '../errors.ts'
 import type { ImportResult, ItemToImport } from '../storage/contract/items.ts'
 import type { Command, StoreReads } from '../storage/contract/storage.ts'
-import { Lane } from '../storage/shared/batch-lane.ts'
+import { BatchLane } from '../storage/shared/batch-lane.ts'
 import { checkCommand } from '../storage/shared/check-command.ts'
 import { queueNotFound } from '../storage/shared/queue-checks.ts'
 import { auditOf } from './audit.ts'
@@ -33,7 +33,7 @@ type Step = {
   resolve(captured: readonly Captured[]): void
   reject(error: unknown): void
 }
-type CaptureLane = { readonly lane: Lane<Step>; readonly partitions: number; next: number }
+type CaptureLane = { readonly lane: BatchLane<Step>; readonly partitions: number; next: number }
 
 /** One batch is written while the callers of the other one send their next letters. */
 const batchesMax = 2
@@ -50,7 +50,7 @@ export function createCapture(
     const captureLane: CaptureLane = {
       partitions: found.partitions,
       next: 0,
-      lane: new Lane<Step>({ weightMax: stepLettersMax, batchesMax }, (batch) =>
+      lane: new BatchLane<Step>({ weightMax: stepLettersMax, batchesMax }, (batch) =>
         write(queue, captureLane, batch),
       ),
     }

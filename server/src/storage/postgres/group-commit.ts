@@ -1,10 +1,10 @@
 import { KnownError } from '../../errors.ts'
 import type { Command, Results } from '../contract/storage.ts'
-import { Lane } from '../shared/batch-lane.ts'
+import { BatchLane } from '../shared/batch-lane.ts'
 
 type Result = Results[Command['op']]
 type Write = (commands: readonly Command[]) => Promise<Result[]>
-type Waiting = Readonly<{
+type PendingWrite = Readonly<{
   commands: readonly Command[]
   weight: number
   resolve(results: Result[]): void
@@ -22,9 +22,9 @@ const weightMax = 1_000
  * written together next. Besides the fsync that spares what they would spend waiting for each other:
  * writers of one partition take turns at its row.
  */
-export class Gatherer {
+export class GroupCommit {
   readonly #write: Write
-  readonly #lanes = new Map<Command['op'], Lane<Waiting>>()
+  readonly #lanes = new Map<Command['op'], BatchLane<PendingWrite>>()
 
   constructor(write: Write) {
     this.#write = write
@@ -40,17 +40,17 @@ export class Gatherer {
     })
   }
 
-  #laneOf(op: Command['op']): Lane<Waiting> {
+  #laneOf(op: Command['op']): BatchLane<PendingWrite> {
     let lane = this.#lanes.get(op)
     if (lane === undefined) {
       const batchesMax = pipelined.has(op) ? 2 : 1
-      lane = new Lane({ weightMax, batchesMax }, (batch) => this.#writeTogether(batch))
+      lane = new BatchLane({ weightMax, batchesMax }, (batch) => this.#writeTogether(batch))
       this.#lanes.set(op, lane)
     }
     return lane
   }
 
-  async #writeTogether(batch: readonly Waiting[]): Promise<void> {
+  async #writeTogether(batch: readonly PendingWrite[]): Promise<void> {
     try {
       const [only] = batch
       if (batch.length === 1 && only !== undefined) return only.resolve(await this.#write(only.commands))

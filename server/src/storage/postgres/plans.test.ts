@@ -11,7 +11,7 @@ import { archiveEnded } from './archive/archive.ts'
 import { archiveStatement } from './archive/list-archive.ts'
 import { moveLetters } from './campaigns/campaign-letters.ts'
 import { addLetters, pageOfSet, skipPending } from './campaigns/campaigns.ts'
-import { countTurns, findTurns } from './campaigns/send-progress.ts'
+import { readLetterStates, readPendingPlaces } from './campaigns/send-progress.ts'
 import { Connections, type Statement } from './connection/connections.ts'
 import { arrivals, countStatement, groupsStatement, openSince } from './counts/letter-count-queries.ts'
 import { peekDue, pickDue, pickEnded } from './items/advance.ts'
@@ -122,8 +122,8 @@ describe('on a filled table', needs(postgres), () => {
     ['groups: lock those seen later', lockLater, ['groups_pkey'], []],
     ['groups: lower', lowerFirstSeenAt, ['groups_pkey', 'Tid Scan'], []],
     ['arrivals', arrivals, ['group_hours_pkey'], []],
-    ['campaign: the next turns', countTurns, ['campaign_letters_state'], []],
-    ['campaign: turns', findTurns, ['campaign_letters_pkey'], []],
+    ['campaign: the next turns', readPendingPlaces, ['campaign_letters_state'], []],
+    ['campaign: turns', readLetterStates, ['campaign_letters_pkey'], []],
     ['campaign: moves', moveLetters, ['campaign_letters_pkey'], ['campaign_letters_state']],
     ['campaign: page', pageOfSet, ['campaign_letters_state'], []],
     ['campaign: skip', skipPending, ['campaign_letters_state', 'campaign_letters_pkey'], []],

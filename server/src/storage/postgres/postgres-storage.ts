@@ -52,7 +52,7 @@ import {
 } from './counts/letter-count-queries.ts'
 import { Horizon } from './counts/time-bucket-retention.ts'
 import { reconcileCounts, verifyCounts } from './counts/verify.ts'
-import { Gatherer } from './group-commit.ts'
+import { GroupCommit } from './group-commit.ts'
 import { nextDueAt } from './items/advance.ts'
 import { LeaseCursors } from './items/lease-cursors.ts'
 import { listArchive, listItems } from './items/list-items.ts'
@@ -71,7 +71,7 @@ import { listLetters } from './letters/list-letters.ts'
 import { migrate } from './migrations/migrate.ts'
 import { QueueCache } from './queues/queue-cache.ts'
 import { getQueue, listQueues } from './queues/queues.ts'
-import { Slots, type StoreContext } from './store-context.ts'
+import { CountSlots, type StoreContext } from './store-context.ts'
 import { write } from './write.ts'
 
 const poolMaxDefault = 10
@@ -100,21 +100,21 @@ export async function openPostgres(
     groups: new GroupCache(),
     horizon: new Horizon(),
     repeats: new Repeats(),
-    slots: new Slots(random),
+    slots: new CountSlots(random),
   })
   try {
     await migrate(connections)
     return storage
   } catch (error) {
     await storage.close()
-    throw toKnownError(error, connections.place)
+    throw toKnownError(error, connections.address)
   }
 }
 
 class PostgresStorage implements Storage {
   readonly kind = 'postgres'
   readonly #store: StoreContext
-  readonly #gatherer: Gatherer
+  readonly #gatherer: GroupCommit
   readonly #announcements: Announcements
   readonly #underWay = new Set<Promise<void>>()
   #closing: Promise<void> | undefined
@@ -122,7 +122,7 @@ class PostgresStorage implements Storage {
   constructor(store: StoreContext) {
     this.#store = store
     this.#announcements = new Announcements(store.connections)
-    this.#gatherer = new Gatherer((commands) => write(store, commands))
+    this.#gatherer = new GroupCommit((commands) => write(store, commands))
   }
 
   async write<const C extends readonly Command[]>(commands: C): Promise<ResultsOf<C>> {
@@ -262,9 +262,9 @@ class PostgresStorage implements Storage {
   }
 
   async #run<T>(work: () => Promise<T>): Promise<T> {
-    const { place } = this.#store.connections
+    const { address } = this.#store.connections
     if (this.#closing !== undefined)
-      throw new KnownError('STORE_UNAVAILABLE', `the connection to ${place} is closed`)
+      throw new KnownError('STORE_UNAVAILABLE', `the connection to ${address} is closed`)
     // Not the work itself: what is left of a set when it is rebuilt would keep its results for a while.
     let isDone = () => {}
     const underWay = new Promise<void>((resolve) => {
@@ -274,7 +274,7 @@ class PostgresStorage implements Storage {
     try {
       return await work()
     } catch (error) {
-      throw toKnownError(error, place)
+      throw toKnownError(error, address)
     } finally {
       this.#underWay.delete(underWay)
       isDone()

@@ -20,7 +20,7 @@ export type StoreContext = Readonly<{
   random: () => number
   /** For what a command without a time does. */
   now: () => Instant
-  slots: Slots
+  slots: CountSlots
   vacuum: Vacuum
 }>
 
@@ -31,7 +31,7 @@ const serversTold = 4
  * Which row of the counts a write adds to. Single statements have one per kind of work, transactions
  * take turns. Two servers may share theirs by chance: they then wait for each other, nothing worse.
  */
-export class Slots {
+export class CountSlots {
   readonly #base: number
   #turn = 0
 

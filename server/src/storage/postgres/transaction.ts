@@ -12,7 +12,7 @@ import { queueNotFound } from '../shared/queue-checks.ts'
 import { CampaignTally } from './campaigns/campaign-letters.ts'
 import type { Connection, Row } from './connection/connections.ts'
 import { int4s, texts } from './connection/encode-arrays.ts'
-import { Stale } from './connection/errors.ts'
+import { StaleReadError } from './connection/errors.ts'
 import { Tally, writeTally } from './counts/counts.ts'
 import { writeLetterTally } from './counts/letter-counts.ts'
 import { lowerFirstSeen } from './letters/groups.ts'
@@ -20,7 +20,7 @@ import { checkPartition, type QueueCache, type QueueRow, toQueueRow } from './qu
 import type { StoreContext } from './store-context.ts'
 
 type LockedPartition = { queueId: number; partition: number; lastId: string; isUsed: boolean }
-export type PartitionPlace = Readonly<{ queueRow: QueueRow; partition: number }>
+export type PartitionRef = Readonly<{ queueRow: QueueRow; partition: number }>
 
 export class Transaction {
   readonly connection: Connection
@@ -63,7 +63,7 @@ export class Transaction {
   }
 
   /** The queues of rows that were read, by id. A row that is locked keeps its queue from being deleted. */
-  async byId(ids: readonly number[]): Promise<Map<number, QueueRow>> {
+  async getByIds(ids: readonly number[]): Promise<Map<number, QueueRow>> {
     const wanted = new Set(ids)
     const found = new Map<number, QueueRow>()
     for (const queueRow of this.#queues.values())
@@ -86,7 +86,7 @@ export class Transaction {
   }
 
   /** Of what was loaded. */
-  peek(name: string): QueueRow | undefined {
+  getLoaded(name: string): QueueRow | undefined {
     return this.#queues.get(name)
   }
 
@@ -102,20 +102,20 @@ export class Transaction {
   }
 
   /** The queue, when it has that partition. */
-  async at(name: string, partition: number): Promise<QueueRow> {
+  async getWithPartition(name: string, partition: number): Promise<QueueRow> {
     const queueRow = await this.get(name)
     checkPartition(queueRow.queue, partition)
     return queueRow
   }
 
   /** A queue was made, changed, or (no row) deleted in this transaction. */
-  changed(name: string, row: Row | undefined): void {
+  setChanged(name: string, row: Row | undefined): void {
     this.#changed.set(name, row)
     if (row === undefined) this.#queues.delete(name)
     else this.#queues.set(name, toQueueRow(row))
   }
 
-  async lockPartitions(places: readonly PartitionPlace[]): Promise<void> {
+  async lockPartitions(places: readonly PartitionRef[]): Promise<void> {
     const missing = places.filter(
       ({ queueRow, partition }) => !this.#locked.has(`${queueRow.id}/${partition}`),
     )
@@ -144,7 +144,7 @@ export class Transaction {
       })
     }
     const gone = missing.find(({ queueRow, partition }) => !this.#locked.has(`${queueRow.id}/${partition}`))
-    if (gone !== undefined) throw new Stale(`queue ${gone.queueRow.queue.name}`)
+    if (gone !== undefined) throw new StaleReadError(`queue ${gone.queueRow.queue.name}`)
   }
 
   /** Only for a partition that is locked: nobody else can make ids for it now. */
@@ -181,7 +181,7 @@ export class Transaction {
   }
 
   /** Remembered by the server once all of this is committed. */
-  learnGroup(key: string, id: number): void {
+  putGroup(key: string, id: number): void {
     this.#groups.set(key, id)
   }
 
@@ -193,7 +193,7 @@ export class Transaction {
   }
 
   /** That the group was seen by then, remembered like the groups. */
-  noteSeen(groupId: number, at: Instant): void {
+  putGroupSeen(groupId: number, at: Instant): void {
     if (!this.isSeenBy(groupId, at)) this.#seenAt.set(groupId, at)
   }
 
@@ -207,7 +207,7 @@ export class Transaction {
     return this.#hasRepeats || this.#store.repeats.areExpected(queueIds)
   }
 
-  noteRepeats(queueIds: readonly number[], hadSome: boolean): void {
+  recordRepeats(queueIds: readonly number[], hadSome: boolean): void {
     this.#store.repeats.note(queueIds, hadSome)
   }
 
@@ -268,7 +268,7 @@ export class Transaction {
   }
 
   /** What the server may remember, now that all of it is committed. */
-  teach(queueCache: QueueCache): void {
+  publishToCaches(queueCache: QueueCache): void {
     for (const queueRow of this.#queues.values())
       if (this.#sourced.has(queueRow.id)) queueCache.invalidate(queueRow.queue.name)
     for (const name of this.#changed.keys()) queueCache.invalidate(name)

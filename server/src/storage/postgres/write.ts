@@ -6,7 +6,7 @@ import { archive, purgeArchive } from './archive/archive.ts'
 import { writeAudit } from './audit/audit.ts'
 import { freezeIds, freezeLetters, putCampaign, skipLetters } from './campaigns/campaigns.ts'
 import { beginWrite } from './connection/connections.ts'
-import { isWorthRepeating, SourceIsThere } from './connection/errors.ts'
+import { isRetryable, SourceIdExistsError } from './connection/errors.ts'
 import { advance } from './items/advance.ts'
 import { tryCompleteAlone, tryCompletePlain } from './items/complete-plain.ts'
 import { importItems } from './items/import.ts'
@@ -25,7 +25,7 @@ import { deleteQueue } from './queues/delete-queue.ts'
 import { lockQueueDefinitions } from './queues/queue-locks.ts'
 import { createQueue, updateQueue } from './queues/queues.ts'
 import type { StoreContext } from './store-context.ts'
-import { type PartitionPlace, Transaction } from './transaction.ts'
+import { type PartitionRef, Transaction } from './transaction.ts'
 
 type Op = Command['op']
 /** Commands of one kind that stand next to each other: written as one batch. */
@@ -44,18 +44,18 @@ export async function write(store: StoreContext, commands: readonly Command[]): 
   for (let attempt = 1; ; attempt++) {
     try {
       const [run] = runs
-      const alone = runs.length === 1 && run !== undefined ? await tryAlone(store, run) : undefined
-      const results = alone ?? (await writeTogether(store, commands, runs, hasRepeats))
-      moveCursors(store, commands, results)
-      store.vacuum.note(deadRowsOf(commands, results))
+      const alone = runs.length === 1 && run !== undefined ? await trySingleStatement(store, run) : undefined
+      const results = alone ?? (await writeInTransaction(store, commands, runs, hasRepeats))
+      updateCursors(store, commands, results)
+      store.vacuum.note(countDeadRows(commands, results))
       return results
     } catch (error) {
-      if (error instanceof SourceIsThere) {
+      if (error instanceof SourceIdExistsError) {
         store.repeats.note(error.queueIds, true)
         hasRepeats = true
         continue
       }
-      if (!isWorthRepeating(error) || attempt === attemptsMax) throw error
+      if (!isRetryable(error) || attempt === attemptsMax) throw error
       // Apart by chance, so that two that met head-on do not meet again.
       await sleep(store.random() * 2 ** attempt)
     }
@@ -63,7 +63,7 @@ export async function write(store: StoreContext, commands: readonly Command[]): 
 }
 
 /** What a single statement can do needs no transaction around it, and saves two round trips. */
-async function tryAlone(store: StoreContext, run: Run): Promise<AnyResult[] | undefined> {
+async function trySingleStatement(store: StoreContext, run: Run): Promise<AnyResult[] | undefined> {
   try {
     switch (run.op) {
       case 'produce':
@@ -77,7 +77,7 @@ async function tryAlone(store: StoreContext, run: Run): Promise<AnyResult[] | un
     }
   } catch (error) {
     // Refused by what is remembered of the queue, which may be out of date: the transaction will tell.
-    if (isWorthRepeating(error) || error instanceof KnownError) {
+    if (isRetryable(error) || error instanceof KnownError) {
       for (const command of run.commands)
         if ('queue' in command) store.queueCache.invalidate(String(command.queue))
       return undefined
@@ -86,7 +86,7 @@ async function tryAlone(store: StoreContext, run: Run): Promise<AnyResult[] | un
   }
 }
 
-async function writeTogether(
+async function writeInTransaction(
   store: StoreContext,
   commands: readonly Command[],
   runs: readonly Run[],
@@ -100,11 +100,11 @@ async function writeTogether(
     }
     await prepare(transaction, commands)
     const results: AnyResult[] = []
-    for (const run of runs) results.push(...(await obey(transaction, run)))
+    for (const run of runs) results.push(...(await execute(transaction, run)))
     await transaction.flush()
     return { transaction, results }
   })
-  done.transaction.teach(queueCache)
+  done.transaction.publishToCaches(queueCache)
   return done.results
 }
 
@@ -114,10 +114,10 @@ async function prepare(transaction: Transaction, commands: readonly Command[]): 
   for (const command of commands)
     if ('queue' in command && typeof command.queue === 'string') names.add(command.queue)
   await transaction.load([...names])
-  const places = new Map<string, PartitionPlace>()
+  const places = new Map<string, PartitionRef>()
   for (const command of commands) {
     if (command.op !== 'produce' && command.op !== 'import' && command.op !== 'retry') continue
-    const queueRow = transaction.peek(command.queue)
+    const queueRow = transaction.getLoaded(command.queue)
     const { partition } = command
     // What is not there is refused when its turn comes, or made by a command before it.
     if (queueRow === undefined || !(partition >= 0 && partition < queueRow.queue.partitions)) continue
@@ -126,7 +126,7 @@ async function prepare(transaction: Transaction, commands: readonly Command[]): 
   await transaction.lockPartitions([...places.values()])
 }
 
-async function obey(transaction: Transaction, run: Run): Promise<readonly AnyResult[]> {
+async function execute(transaction: Transaction, run: Run): Promise<readonly AnyResult[]> {
   switch (run.op) {
     case 'produce':
       return produce(transaction, run.commands)
@@ -145,62 +145,62 @@ async function obey(transaction: Transaction, run: Run): Promise<readonly AnyRes
     case 'audit':
       return writeAudit(transaction, run.commands)
     case 'create-queue':
-      return each(run.commands, (command) => createQueue(transaction, command))
+      return executeEach(run.commands, (command) => createQueue(transaction, command))
     case 'update-queue':
-      return each(run.commands, (command) => updateQueue(transaction, command))
+      return executeEach(run.commands, (command) => updateQueue(transaction, command))
     case 'delete-queue':
-      return each(run.commands, (command) => deleteQueue(transaction, command))
+      return executeEach(run.commands, (command) => deleteQueue(transaction, command))
     case 'advance':
-      return each(run.commands, (command) => advance(transaction, command))
+      return executeEach(run.commands, (command) => advance(transaction, command))
     case 'delete':
-      return each(run.commands, (command) => deleteItems(transaction, command))
+      return executeEach(run.commands, (command) => deleteItems(transaction, command))
     case 'clear':
-      return each(run.commands, (command) => clear(transaction, command))
+      return executeEach(run.commands, (command) => clear(transaction, command))
     case 'archive':
-      return each(run.commands, (command) => archive(transaction, command))
+      return executeEach(run.commands, (command) => archive(transaction, command))
     case 'acquire-lock':
-      return each(run.commands, (command) => acquireLock(transaction, command))
+      return executeEach(run.commands, (command) => acquireLock(transaction, command))
     case 'renew-lock':
-      return each(run.commands, (command) => renewLock(transaction, command))
+      return executeEach(run.commands, (command) => renewLock(transaction, command))
     case 'release-lock':
-      return each(run.commands, (command) => releaseLock(transaction, command))
+      return executeEach(run.commands, (command) => releaseLock(transaction, command))
     case 'fence':
-      return each(run.commands, (command) => fence(transaction, command))
+      return executeEach(run.commands, (command) => fence(transaction, command))
     case 'redrive':
-      return each(run.commands, (command) => redriveLetters(transaction, command))
+      return executeEach(run.commands, (command) => redriveLetters(transaction, command))
     case 'end-redrives':
       return endRedrives(transaction, run.commands)
     case 'discard':
-      return each(run.commands, (command) => discardLetters(transaction, command))
+      return executeEach(run.commands, (command) => discardLetters(transaction, command))
     case 'restore':
-      return each(run.commands, (command) => restoreLetters(transaction, command))
+      return executeEach(run.commands, (command) => restoreLetters(transaction, command))
     case 'edit-letter':
-      return each(run.commands, (command) => editLetter(transaction, command))
+      return executeEach(run.commands, (command) => editLetter(transaction, command))
     case 'replan-redrives':
-      return each(run.commands, (command) => replanRedrives(transaction, command))
+      return executeEach(run.commands, (command) => replanRedrives(transaction, command))
     case 'postpone-redrives':
-      return each(run.commands, (command) => postponeRedrives(transaction, command))
+      return executeEach(run.commands, (command) => postponeRedrives(transaction, command))
     case 'purge-archive':
-      return each(run.commands, (command) => purgeArchive(transaction, command))
+      return executeEach(run.commands, (command) => purgeArchive(transaction, command))
     case 'put-campaign':
-      return each(run.commands, (command) => putCampaign(transaction, command))
+      return executeEach(run.commands, (command) => putCampaign(transaction, command))
     case 'freeze-letters':
-      return each(run.commands, (command) => freezeLetters(transaction, command))
+      return executeEach(run.commands, (command) => freezeLetters(transaction, command))
     case 'freeze-ids':
-      return each(run.commands, (command) => freezeIds(transaction, command))
+      return executeEach(run.commands, (command) => freezeIds(transaction, command))
     case 'skip-letters':
-      return each(run.commands, (command) => skipLetters(transaction, command))
+      return executeEach(run.commands, (command) => skipLetters(transaction, command))
   }
 }
 
-async function each<C, R>(commands: readonly C[], act: (command: C) => Promise<R>): Promise<R[]> {
+async function executeEach<C, R>(commands: readonly C[], act: (command: C) => Promise<R>): Promise<R[]> {
   const results: R[] = []
   for (const command of commands) results.push(await act(command))
   return results
 }
 
 /** What may have put an item before the place where the next lease begins to look. */
-function moveCursors(
+function updateCursors(
   { cursors }: StoreContext,
   commands: readonly Command[],
   results: readonly AnyResult[],
@@ -249,11 +249,11 @@ function moveCursors(
 }
 
 function targetsOf(redriven: Results['redrive']): Set<string> {
-  return new Set(redriven.flatMap((each) => (each.isStarted ? [each.queue] : [])))
+  return new Set(redriven.flatMap((result) => (result.isStarted ? [result.queue] : [])))
 }
 
 /** Nearly all dead rows come from these; the others are few. */
-function deadRowsOf(commands: readonly Command[], results: readonly AnyResult[]): number {
+function countDeadRows(commands: readonly Command[], results: readonly AnyResult[]): number {
   let count = 0
   for (let index = 0; index < commands.length; index++) {
     const command = commands[index] as Command

@@ -1,12 +1,12 @@
 import { describe, expect, it } from 'vitest'
-import { Lane } from './batch-lane.ts'
+import { BatchLane } from './batch-lane.ts'
 
 type Request = { readonly name: number; readonly weight: number }
 
 /** A lane whose batches end when told to. */
 function laneOf(batchesMax: number, weightMax = 1_000) {
   const batches: { names: number[]; end(): void }[] = []
-  const lane = new Lane<Request>({ weightMax, batchesMax }, (batch) => {
+  const lane = new BatchLane<Request>({ weightMax, batchesMax }, (batch) => {
     return new Promise((end) => batches.push({ names: batch.map(({ name }) => name), end }))
   })
   const add = (count: number, weight = 1) => {
@@ -47,7 +47,7 @@ describe('a lane', () => {
     add(1)
     await turn()
     add(10, 5)
-    expect(lane.withdrawAll(({ name }) => name % 2 === 1).map(({ name }) => name)).toEqual([1, 3, 5, 7, 9])
+    expect(lane.removeWhere(({ name }) => name % 2 === 1).map(({ name }) => name)).toEqual([1, 3, 5, 7, 9])
     batches[0]?.end()
     await turn()
     expect(batches[1]?.names).toEqual([0, 2])
@@ -88,8 +88,8 @@ describe('a lane', () => {
     lane.add(second)
     await turn()
     expect(batches).toEqual([])
-    expect(lane.withdraw(first)).toBe(true)
-    expect(lane.withdraw(first)).toBe(false)
+    expect(lane.remove(first)).toBe(true)
+    expect(lane.remove(first)).toBe(false)
     lane.hold(false)
     await turn()
     expect(batches.map(({ names }) => names)).toEqual([[2]])

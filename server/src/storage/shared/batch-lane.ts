@@ -18,7 +18,7 @@ export type LaneOptions = Readonly<{
 /** What is lighter costs more by being written apart than it gains. */
 const shareMin = 64
 
-export class Lane<Request extends { readonly weight: number }> {
+export class BatchLane<Request extends { readonly weight: number }> {
   readonly #work: Work<Request>
   readonly #options: LaneOptions
   #waiting: Request[] = []
@@ -50,7 +50,7 @@ export class Lane<Request extends { readonly weight: number }> {
   }
 
   /** True when it was still waiting: then it will not be worked on. */
-  withdraw(request: Request): boolean {
+  remove(request: Request): boolean {
     const at = this.#waiting.indexOf(request)
     if (at < 0) return false
     this.#waiting.splice(at, 1)
@@ -59,7 +59,7 @@ export class Lane<Request extends { readonly weight: number }> {
   }
 
   /** Takes out those that wait and are over: they will not be worked on. */
-  withdrawAll(isOver: (request: Request) => boolean): Request[] {
+  removeWhere(isOver: (request: Request) => boolean): Request[] {
     const over: Request[] = []
     this.#waiting = this.#waiting.filter((request) => {
       if (!isOver(request)) return true
@@ -76,7 +76,7 @@ export class Lane<Request extends { readonly weight: number }> {
   }
 
   /** Works these off in order, though it is held: they were taken out before. Resolves when they are done. */
-  async workThrough(requests: readonly Request[]): Promise<void> {
+  async runInOrder(requests: readonly Request[]): Promise<void> {
     let rest = requests
     while (rest.length > 0) {
       const batch = rest.slice(0, countWithin(rest, this.#options.weightMax))

@@ -2,7 +2,9 @@ import type { CampaignLetterState } from '../contract/campaigns.ts'
 import type { RedriveRefusal } from '../contract/letters.ts'
 
 /** A step that is repeated sends nothing twice: what had its turn has it no more. */
-export function hadTurn(state: CampaignLetterState | null | undefined): RedriveRefusal | undefined {
+export function refuseRepeatedSend(
+  state: CampaignLetterState | null | undefined,
+): RedriveRefusal | undefined {
   switch (state) {
     case null:
     case undefined:

@@ -8,21 +8,21 @@ import type { Command, ResultsOf, Storage } from '../contract/storage.ts'
 import type { StoreOptions } from '../open-storage.ts'
 import { openFile } from './connection/database-file.ts'
 import { reconcile } from './counts/verify.ts'
-import { stepsBack } from './threads/background-throttle.ts'
-import { receiveResult, sendCommand } from './threads/capture-encoding.ts'
+import { isBackground } from './threads/background-throttle.ts'
+import { decodeResult, encodeCommand } from './threads/capture-encoding.ts'
 import { read } from './threads/read.ts'
 import { Thread } from './threads/thread.ts'
-import { pack, type ReadCall, receiveError, type SentOutcome } from './threads/thread-messages.ts'
-import { Log, lettersIn } from './threads/wal.ts'
-import { type Unit, Writer } from './write.ts'
+import { decodeError, type EncodedOutcome, pack, type ReadCall } from './threads/thread-messages.ts'
+import { changedLettersMax, WalState } from './threads/wal.ts'
+import { type Write, Writer } from './write.ts'
 
 type Target = Readonly<{ kind: 'sqlite'; path: string } | { kind: 'memory' }>
 
-type Call = Readonly<{ unit: Unit; resolve(results: unknown[]): void; reject(error: unknown): void }>
+type Call = Readonly<{ unit: Write; resolve(results: unknown[]): void; reject(error: unknown): void }>
 
 /** The few calls in which a file and a store in memory differ. */
 type Backend = Readonly<{
-  write(unit: Unit): Promise<unknown[]>
+  write(unit: Write): Promise<unknown[]>
   read(call: ReadCall): Promise<unknown>
   reconcile(lock: HeldLock | undefined): Promise<unknown>
   close(): Promise<void>
@@ -34,9 +34,9 @@ export async function openSqlite(target: Target, options: StoreOptions = {}): Pr
   return {
     kind: 'sqlite',
     write: async <const C extends readonly Command[]>(commands: C) => {
-      const unit = commands.map(sendCommand)
+      const unit = commands.map(encodeCommand)
       const results = await backend.write(unit)
-      return unit.map((sent, index) => receiveResult(sent, results[index])) as ResultsOf<C>
+      return unit.map((sent, index) => decodeResult(sent, results[index])) as ResultsOf<C>
     },
     getQueue: (name) => ask({ read: 'queue', name }),
     listQueues: (query) => ask({ read: 'queues', query }),
@@ -63,7 +63,7 @@ export async function openSqlite(target: Target, options: StoreOptions = {}): Pr
     foreseeRedrive: async () => {},
     listCampaignLetters: (query) => ask({ read: 'campaign-letters', query }),
     nextDueAt: () => ask({ read: 'next-due' }),
-    verify: () => ask({ read: 'verify', isMendable: false }),
+    verify: () => ask({ read: 'verify', isRepairableOnly: false }),
     reconcile: (lock) => backend.reconcile(lock) as ReturnType<Storage['reconcile']>,
     // A SQLite store has one server: there is nobody to tell.
     announce: async () => {},
@@ -77,7 +77,7 @@ export async function openSqlite(target: Target, options: StoreOptions = {}): Pr
 
 async function inFile(path: string, options: StoreOptions): Promise<Backend> {
   const synchronous = options.sqliteSynchronous ?? 'full'
-  const data = { path: realPath(path), synchronous, log: Log.share() } as const
+  const data = { path: realPath(path), synchronous, log: WalState.share() } as const
   const writer = await Thread.start('writer-thread', data)
   const reader = await Thread.start('reader-thread', data).catch(async (error: unknown) => {
     await writer.close()
@@ -92,10 +92,10 @@ async function inFile(path: string, options: StoreOptions): Promise<Backend> {
   const send = async (calls: readonly Call[], stepsBack: boolean) => {
     try {
       const units = pack(calls.map(({ unit }) => unit))
-      const request = { ask: 'write', units, now: nowOf(options), stepsBack } as const
-      const outcomes = await writer.ask<readonly SentOutcome[]>(request)
+      const request = { ask: 'write', writes: units, now: nowOf(options), isBackground: stepsBack } as const
+      const outcomes = await writer.ask<readonly EncodedOutcome[]>(request)
       for (const [index, outcome] of outcomes.entries()) {
-        if ('error' in outcome) calls[index]?.reject(receiveError(outcome.error))
+        if ('error' in outcome) calls[index]?.reject(decodeError(outcome.error))
         else calls[index]?.resolve(outcome.results)
       }
     } catch (error) {
@@ -127,8 +127,9 @@ async function inFile(path: string, options: StoreOptions): Promise<Backend> {
     write: (unit) =>
       new Promise((resolve, reject) => {
         const call = { unit, resolve, reject }
-        if (checkpoints === undefined && unit.some((command) => lettersIn(command) > 0)) startCheckpoints()
-        if (stepsBack(unit)) steppedBack = Promise.all([steppedBack, send([call], true)])
+        if (checkpoints === undefined && unit.some((command) => changedLettersMax(command) > 0))
+          startCheckpoints()
+        if (isBackground(unit)) steppedBack = Promise.all([steppedBack, send([call], true)])
         else {
           const isFirst = gathered.push(call) === 1
           if (isLarge(unit)) sent = sendGathered()
@@ -138,7 +139,7 @@ async function inFile(path: string, options: StoreOptions): Promise<Backend> {
     read: (what) => (what.read === 'verify' ? verify(what) : reader.ask({ ask: 'read', what })),
     reconcile: async (lock) => {
       // The reader counts first: the writer is kept from its work only when there is something to mend.
-      const found = await verify({ read: 'verify', isMendable: true })
+      const found = await verify({ read: 'verify', isRepairableOnly: true })
       const now = nowOf(options)
       if (found.length > 0) return writer.ask({ ask: 'reconcile', lock, now })
       await writer.ask({ ask: 'tidy', now })
@@ -181,7 +182,7 @@ function inMemory(options: StoreOptions): Backend {
 /** Items from which on a unit is worth a message of its own. */
 const largeItems = 100
 
-function isLarge(unit: Unit): boolean {
+function isLarge(unit: Write): boolean {
   return unit.some((command) => {
     if (command.op === 'import-letters') return command.count >= largeItems
     return (command.op === 'produce' || command.op === 'import') && command.items.length >= largeItems

@@ -3,7 +3,7 @@ import { bytes, noon } from '../../../test/make.ts'
 import type { Bound, Database } from './connection/database.ts'
 import { openFile } from './connection/database-file.ts'
 import { verifyCounts } from './counts/counts.ts'
-import { type Unit, Writer } from './write.ts'
+import { type Write, Writer } from './write.ts'
 
 let database: Database
 let writer: Writer
@@ -22,10 +22,10 @@ beforeEach(() => {
 })
 afterEach(() => database.close())
 
-const produce = (text: string): Unit => [
+const produce = (text: string): Write => [
   { op: 'produce', queue: 'work', partition: 0, items: [{ payload: bytes('{}'), kind: text }], now: noon },
 ]
-const refused: Unit = [...produce('undone'), { op: 'create-queue', queue: { name: 'work' }, now: noon }]
+const refused: Write = [...produce('undone'), { op: 'create-queue', queue: { name: 'work' }, now: noon }]
 
 function kinds(): unknown[] {
   return database.arrays('select kind from items order by id').map(([kind]) => kind)

@@ -24,13 +24,13 @@ import { acquireLock, fence, releaseLock, renewLock } from './locks/locks.ts'
 import { deleteQueue } from './queues/delete-queue.ts'
 import { QueueCache } from './queues/queue-cache.ts'
 import { createQueue, updateQueue } from './queues/queues.ts'
-import type { SentImported, WriterCommand } from './threads/capture-encoding.ts'
+import type { EncodedImportResults, WriterCommand } from './threads/capture-encoding.ts'
 import type { Transaction } from './transaction.ts'
 
 /** One call of `write`: its commands stand or fall together. */
-export type Unit = readonly WriterCommand[]
-type Result = Results[Command['op']] | SentImported
-export type Outcome = { isOk: true; results: Result[] } | { isOk: false; error: unknown }
+export type Write = readonly WriterCommand[]
+type Result = Results[Command['op']] | EncodedImportResults
+export type WriteOutcome = { isOk: true; results: Result[] } | { isOk: false; error: unknown }
 
 /** They find letters by their counts. */
 const looksAtCounts = new Set<WriterCommand['op']>([
@@ -62,7 +62,7 @@ export class Writer {
     this.#now = now
   }
 
-  write(units: readonly Unit[]): Outcome[] {
+  write(units: readonly Write[]): WriteOutcome[] {
     if (units.length === 1 || !this.#hasRefused) {
       const attempt = this.#together(units)
       if (attempt.isOk) return attempt.outcomes
@@ -72,11 +72,13 @@ export class Writer {
   }
 
   /** All of them, or none and why not. */
-  #together(units: readonly Unit[]): { isOk: true; outcomes: Outcome[] } | { isOk: false; error: unknown } {
+  #together(
+    units: readonly Write[],
+  ): { isOk: true; outcomes: WriteOutcome[] } | { isOk: false; error: unknown } {
     try {
       this.#database.run('begin immediate')
       const tally = new Tally()
-      const outcomes = units.map((unit): Outcome => {
+      const outcomes = units.map((unit): WriteOutcome => {
         if (unit.some(({ op }) => looksAtCounts.has(op))) tally.flush(this.#database)
         return { isOk: true, results: this.#obeyAll(unit, tally) }
       })
@@ -89,8 +91,8 @@ export class Writer {
     }
   }
 
-  #apart(units: readonly Unit[]): Outcome[] {
-    const outcomes: Outcome[] = []
+  #apart(units: readonly Write[]): WriteOutcome[] {
+    const outcomes: WriteOutcome[] = []
     try {
       this.#database.run('begin immediate')
       const tally = new Tally()
@@ -109,7 +111,7 @@ export class Writer {
     }
   }
 
-  #tryUnit(unit: Unit, tally: Tally): Outcome {
+  #tryUnit(unit: Write, tally: Tally): WriteOutcome {
     const own = new Tally()
     // Those of earlier units too. Written before the savepoint, so that they stay.
     if (unit.some(({ op }) => looksAtCounts.has(op))) tally.flush(this.#database)
@@ -127,7 +129,7 @@ export class Writer {
     }
   }
 
-  #obeyAll(unit: Unit, tally: Tally): Result[] {
+  #obeyAll(unit: Write, tally: Tally): Result[] {
     const transaction: Transaction = {
       database: this.#database,
       queueCache: this.#queueCache,
@@ -140,7 +142,7 @@ export class Writer {
       // What is sent like this was checked before.
       if (command.op === 'import-letters') return importLetters(transaction, command)
       checkCommand(command)
-      return obey(transaction, command)
+      return execute(transaction, command)
     })
   }
 
@@ -155,7 +157,7 @@ export class Writer {
   }
 }
 
-function obey(transaction: Transaction, command: Command): Results[Command['op']] {
+function execute(transaction: Transaction, command: Command): Results[Command['op']] {
   switch (command.op) {
     case 'create-queue':
       return createQueue(transaction.database, transaction.queueCache, command)

@@ -5,14 +5,14 @@ import { type CampaignLetterState, campaignLetterStates } from '../../contract/c
 import type { Connection, Row, Statement } from '../connection/connections.ts'
 import { int4s, int8s, texts } from '../connection/encode-arrays.ts'
 
-export type CampaignPlace = NonNullable<RedriveRecord['campaign']>
+export type FrozenPosition = NonNullable<RedriveRecord['campaign']>
 
 export function campaignStateCode(state: CampaignLetterState): number {
   return campaignLetterStates.indexOf(state)
 }
 
 type Move = Readonly<{
-  place: CampaignPlace
+  place: FrozenPosition
   from: CampaignLetterState
   to: CampaignLetterState
   why: string
@@ -49,7 +49,7 @@ export class CampaignTally {
   readonly #counts = new Map<string, { campaignId: string; state: number; n: number }>()
 
   move(
-    place: CampaignPlace | null | undefined,
+    place: FrozenPosition | null | undefined,
     from: CampaignLetterState,
     to: CampaignLetterState,
     why: string,

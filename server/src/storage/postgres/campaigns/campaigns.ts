@@ -22,12 +22,12 @@ import { campaignStateCode } from './campaign-letters.ts'
 
 const int4Max = 2 ** 31 - 1
 
-const makeCampaign: Statement = {
+const insertCampaign: Statement = {
   name: 'make-campaign',
   text: `insert into redrive.campaigns (id, version, state, document) values ($1, 1, $2, $3)
     on conflict (id) do nothing returning 1`,
 }
-const changeCampaign: Statement = {
+const updateCampaign: Statement = {
   name: 'change-campaign',
   text: `update redrive.campaigns set version = version + 1, state = $2, document = $3
     where id = $1 and version = $4 returning 1`,
@@ -41,8 +41,8 @@ export async function putCampaign(
   const values = [id, state, JSON.stringify(command.document)]
   const rows =
     version === 0
-      ? await connection.query(makeCampaign, values)
-      : await connection.query(changeCampaign, [...values, version])
+      ? await connection.query(insertCampaign, values)
+      : await connection.query(updateCampaign, [...values, version])
   if (rows.length === 0 && command.isRequired === true) {
     throw new KnownError('CAMPAIGN_CHANGED', `campaign ${id} is not at version ${version} any more`)
   }
@@ -159,7 +159,7 @@ const pageOfAllCampaigns: Statement = {
 export async function getCampaign(connections: Connections, id: string): Promise<StoredCampaign | null> {
   if (id.includes('\0')) return null
   const [row] = await connections.read(readCampaign, [id])
-  return row === undefined ? null : campaignOf(row)
+  return row === undefined ? null : toStoredCampaign(row)
 }
 
 export async function listCampaigns(
@@ -171,10 +171,10 @@ export async function listCampaigns(
     states === undefined
       ? await connections.read(pageOfAllCampaigns, [beforeId, countMax])
       : await connections.read(pageOfCampaigns, [texts([...new Set(states)]), beforeId, countMax])
-  return rows.map(campaignOf)
+  return rows.map(toStoredCampaign)
 }
 
-function campaignOf(row: Row): StoredCampaign {
+function toStoredCampaign(row: Row): StoredCampaign {
   const sums = JSON.parse(row.counts as string) as number[]
   return {
     id: row.id as string,

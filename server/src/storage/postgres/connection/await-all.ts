@@ -1,5 +1,5 @@
 /** All of them are waited for, even when one fails: a statement that is still on its way is part of the transaction. */
-export async function allOf<T extends readonly unknown[] | []>(
+export async function awaitAll<T extends readonly unknown[] | []>(
   sent: T,
 ): Promise<{ -readonly [K in keyof T]: Awaited<T[K]> }> {
   await Promise.allSettled(sent)

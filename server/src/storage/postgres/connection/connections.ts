@@ -6,16 +6,16 @@
  */
 import pg from 'pg'
 import type { CredentialSource, Credentials } from '../../contract/credentials.ts'
-import { CopyIn } from './copy-query.ts'
-import { isConnectionLost, isRefusedLogin, OutcomeUnknown } from './errors.ts'
-import { ListedStatement, SentStatement } from './prepared-query.ts'
+import { CopyQuery } from './copy-query.ts'
+import { isConnectionLost, isRefusedLogin, OutcomeUnknownError } from './errors.ts'
+import { PreparedQuery, RawRowsQuery } from './prepared-query.ts'
 
 export type Row = Record<string, unknown>
 /**
  * Named ones are parsed once per connection. `isLong`: may take as long as it takes. `isListed`: rows come
  * as lists of values as PostgreSQL writes them, in the order of the columns.
  */
-export type Statement = Readonly<{ name?: string; text: string; isLong?: true; isListed?: true }>
+export type Statement = Readonly<{ name?: string; text: string; isLong?: true; hasRawRows?: true }>
 
 const preparedMax = 200
 const preparedNames = new Map<string, string>()
@@ -86,19 +86,19 @@ export const beginWrite = 'begin isolation level read committed'
 
 export class Connections {
   /** Host, port and database, for messages. Never the password. */
-  readonly place: string
+  readonly address: string
   readonly #options: ConnectionOptions
   readonly #stopListening: (() => void) | undefined
   #current: Promise<Pool> | undefined
   readonly #open = new Set<Pool>()
-  readonly #lent = new Map<string, Lent>()
+  readonly #lent = new Map<string, SharedConnection>()
   #isClosed = false
 
   constructor(options: ConnectionOptions) {
     this.#options = options
     const url = new URL(options.url)
     const host = decodeURIComponent(url.hostname) || url.searchParams.get('host') || 'localhost'
-    this.place = `PostgreSQL at ${host}:${url.port || 5432}${url.pathname}`
+    this.address = `PostgreSQL at ${host}:${url.port || 5432}${url.pathname}`
     this.#stopListening = options.credentials?.onReplaced((credentials) => this.#replace(credentials))
   }
 
@@ -106,10 +106,10 @@ export class Connections {
    * One statement by itself: durable when it resolves. Equal ones share a connection while they
    * overlap: the next is sent before the first is answered, and obeyed after it.
    */
-  async writeAlone(statement: Statement, values: readonly unknown[]): Promise<Row[]> {
+  async writeStatement(statement: Statement, values: readonly unknown[]): Promise<Row[]> {
     let lent = this.#lent.get(statement.text)
     if (lent === undefined || lent.isDone) {
-      lent = new Lent((work) => this.use(work))
+      lent = new SharedConnection((work) => this.use(work))
       this.#lent.set(statement.text, lent)
     }
     return lent.query(statement, values)
@@ -127,7 +127,7 @@ export class Connections {
   }
 
   async transaction<T>(begin: string, work: (connection: Connection) => Promise<T>): Promise<T> {
-    return this.use((connection) => within(connection, begin, () => work(connection)))
+    return this.use((connection) => runInTransaction(connection, begin, () => work(connection)))
   }
 
   /** Lends a connection. One whose work failed in a way that leaves it unclear is not used again. */
@@ -139,7 +139,7 @@ export class Connections {
       client = await this.#connect(pool)
       return await work(new PooledConnection(client))
     } catch (error) {
-      isBroken = isConnectionLost(error instanceof OutcomeUnknown ? error.cause : error)
+      isBroken = isConnectionLost(error instanceof OutcomeUnknownError ? error.cause : error)
       throw error
     } finally {
       client?.release(isBroken)
@@ -177,7 +177,7 @@ export class Connections {
     this.#stopListening?.()
     const pools = [...this.#open]
     for (const pool of pools) this.#retire(pool)
-    await Promise.all(pools.map((pool) => ended(pool.pool)))
+    await Promise.all(pools.map((pool) => waitForEnd(pool.pool)))
   }
 
   async #connect(pool: Pool): Promise<pg.PoolClient> {
@@ -260,7 +260,7 @@ export class Connections {
       statement_timeout: statementTimeoutMs,
       lock_timeout: lockTimeoutMs,
       idle_in_transaction_session_timeout: statementTimeoutMs,
-      types: { getTypeParser: parserOf as typeof pg.types.getTypeParser },
+      types: { getTypeParser: parserFor as typeof pg.types.getTypeParser },
       onConnect: async (client) => {
         await client.query(sessionSettings.text)
       },
@@ -279,7 +279,7 @@ export class Connections {
  * A connection that several share. It is lent when the first comes and given back when the last is done,
  * when one fails, or after a while, so that a busy one also follows when credentials are replaced.
  */
-class Lent {
+class SharedConnection {
   isDone = false
   readonly #borrowed: Promise<Connection>
   readonly #until = performance.now() + lentMsMax
@@ -309,7 +309,7 @@ class Lent {
       if (!isConnectionLost(error)) throw error
       this.#lost ??= error
       this.isDone = true
-      throw isSent ? new OutcomeUnknown(error) : error
+      throw isSent ? new OutcomeUnknownError(error) : error
     } finally {
       this.#users--
       if (this.#users === 0 || performance.now() > this.#until) this.isDone = true
@@ -319,7 +319,11 @@ class Lent {
 }
 
 /** All of the work, or nothing of it. */
-export async function within<T>(connection: Connection, begin: string, work: () => Promise<T>): Promise<T> {
+export async function runInTransaction<T>(
+  connection: Connection,
+  begin: string,
+  work: () => Promise<T>,
+): Promise<T> {
   await connection.query({ text: begin })
   let result: T
   try {
@@ -331,7 +335,7 @@ export async function within<T>(connection: Connection, begin: string, work: () 
   try {
     await connection.query({ text: 'commit' })
   } catch (error) {
-    throw isConnectionLost(error) ? new OutcomeUnknown(error) : error
+    throw isConnectionLost(error) ? new OutcomeUnknownError(error) : error
   }
   return result
 }
@@ -347,7 +351,7 @@ class PooledConnection implements Connection {
     const timeoutMs = statement.isLong === true ? longAnswerTimeoutMs : answerTimeoutMs
     return new Promise((resolve, reject) => {
       const done = (error: Error | undefined, rows: Row[]) => (error ? reject(error) : resolve(rows))
-      const Sent = statement.isListed === true ? ListedStatement : SentStatement
+      const Sent = statement.hasRawRows === true ? RawRowsQuery : PreparedQuery
       this.#client.query(new Sent(statement, values, timeoutMs, done))
     })
   }
@@ -355,30 +359,30 @@ class PooledConnection implements Connection {
   copy(text: string, messages: readonly Buffer[]): Promise<void> {
     return new Promise((resolve, reject) => {
       const done = (error: Error | undefined) => (error ? reject(error) : resolve())
-      this.#client.query(new CopyIn(text, messages, answerTimeoutMs, done))
+      this.#client.query(new CopyQuery(text, messages, answerTimeoutMs, done))
     })
   }
 }
 
-async function ended(pool: pg.Pool): Promise<void> {
+async function waitForEnd(pool: pg.Pool): Promise<void> {
   while (!pool.ended) await new Promise((resolve) => setTimeout(resolve, 5))
 }
 
 const parsers = new Map<number, (text: string) => unknown>([
   [16, (text) => text === 't'],
-  [17, bytesOf],
+  [17, parseBytes],
   [20, Number],
   [21, Number],
   [23, Number],
 ])
 
 /** Ours alone: `pg.types` is shared with everybody in the process. 64-bit numbers fit, see core/instant.ts. */
-function parserOf(oid: number): (text: string) => unknown {
+function parserFor(oid: number): (text: string) => unknown {
   return parsers.get(oid) ?? String
 }
 
 /** As PostgreSQL writes bytes. */
-export function bytesOf(text: string): Uint8Array {
+export function parseBytes(text: string): Uint8Array {
   const bytes = Buffer.from(text.slice(2), 'hex')
   return new Uint8Array(bytes.buffer, bytes.byteOffset, bytes.byteLength)
 }

@@ -10,7 +10,7 @@ import pg from 'pg'
 
 type Done = (error: Error | undefined) => void
 
-export class CopyIn extends pg.Query {
+export class CopyQuery extends pg.Query {
   /** Where `pg` looks for it. */
   readonly query_timeout: number
 

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { KnownError } from '../../../errors.ts'
-import { isConnectionLost, isWorthRepeating, OutcomeUnknown, toKnownError } from './errors.ts'
+import { isConnectionLost, isRetryable, OutcomeUnknownError, toKnownError } from './errors.ts'
 
 const place = 'PostgreSQL at db:5432/redrive'
 
@@ -34,7 +34,7 @@ describe('an error of the driver', () => {
   })
 
   it('in the middle of a commit says that the outcome is unknown', () => {
-    const told = toKnownError(new OutcomeUnknown(failed('ECONNRESET')), place)
+    const told = toKnownError(new OutcomeUnknownError(failed('ECONNRESET')), place)
     expect(told).toMatchObject({ code: 'STORE_UNAVAILABLE' })
     expect(seen(told)).toMatchObject({
       message: `lost the connection to ${place} while writing, so whether the write was kept is unknown: it said this`,
@@ -51,12 +51,8 @@ describe('an error of the driver', () => {
   })
 
   it('is worth another try only when the database undid everything', () => {
-    expect(['40001', '40P01', 'RD001'].map((code) => isWorthRepeating(failed(code)))).toEqual([
-      true,
-      true,
-      true,
-    ])
-    expect(isWorthRepeating(new OutcomeUnknown(failed('40001')))).toBe(false)
+    expect(['40001', '40P01', 'RD001'].map((code) => isRetryable(failed(code)))).toEqual([true, true, true])
+    expect(isRetryable(new OutcomeUnknownError(failed('40001')))).toBe(false)
     expect(isConnectionLost(failed('40001'))).toBe(false)
     expect(isConnectionLost(new Error('Connection terminated unexpectedly'))).toBe(true)
   })

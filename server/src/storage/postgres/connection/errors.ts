@@ -1,21 +1,21 @@
 import { type ErrorCode, KnownError } from '../../../errors.ts'
 
 /** The connection broke while a write was being committed: only the database knows whether it was. */
-export class OutcomeUnknown extends Error {
+export class OutcomeUnknownError extends Error {
   constructor(cause: unknown) {
     super('outcome of the write is unknown', { cause })
   }
 }
 
 /** What was remembered or read of something is out of date. Nothing was written: read again, do again. */
-export class Stale extends Error {
+export class StaleReadError extends Error {
   constructor(what: string) {
     super(`${what} changed meanwhile`)
   }
 }
 
 /** A letter that was taken for a new one is there already. Nothing was written: look at each, do again. */
-export class SourceIsThere extends Error {
+export class SourceIdExistsError extends Error {
   readonly queueIds: readonly number[]
 
   constructor(queueIds: readonly number[]) {
@@ -58,14 +58,14 @@ const networkSentences =
   /connection terminated|timeout exceeded when trying to connect|query read timeout|not queryable|connection timeout|connection ended/i
 
 /** The transaction was rolled back through no fault of its own, and may well pass when done again. */
-export function isWorthRepeating(error: unknown): boolean {
-  if (error instanceof Stale) return true
+export function isRetryable(error: unknown): boolean {
+  if (error instanceof StaleReadError) return true
   const code = codeOf(error)
   return code === sqlState.serializationFailure || code === sqlState.deadlock || code === changedMeanwhile
 }
 
 /** That unique index has a row like it. */
-export function isRefusedBy(error: unknown, index: string): boolean {
+export function violatesUniqueIndex(error: unknown, index: string): boolean {
   return (
     error instanceof Error &&
     codeOf(error) === sqlState.notUnique &&
@@ -98,7 +98,7 @@ export function toKnownError(error: unknown, place: string): unknown {
   }
   const [known, sentence] = wordsFor(error, code) ?? []
   if (known === undefined || sentence === undefined) return error
-  const cause = error instanceof OutcomeUnknown && error.cause instanceof Error ? error.cause : error
+  const cause = error instanceof OutcomeUnknownError && error.cause instanceof Error ? error.cause : error
   // The driver's own words name hosts, users and databases; its codes name nothing.
   const told = sentence('the store', codeOf(cause) || 'the connection failed')
   return new KnownError(known, sentence(place, oneLine(cause)), error, told)
@@ -109,7 +109,7 @@ type Sentence = (place: string, why: string) => string
 /** The same sentence for the log, with the place and what it said, and for callers, with neither. */
 function wordsFor(error: Error, code: string): readonly [ErrorCode, Sentence] | undefined {
   const unavailable = (sentence: Sentence) => ['STORE_UNAVAILABLE', sentence] as const
-  if (error instanceof OutcomeUnknown) {
+  if (error instanceof OutcomeUnknownError) {
     return unavailable(
       (place, why) =>
         `lost the connection to ${place} while writing, so whether the write was kept is unknown: ${why}`,
@@ -139,7 +139,7 @@ function wordsFor(error: Error, code: string): readonly [ErrorCode, Sentence] | 
     case changedMeanwhile:
       return unavailable((place, why) => `${place} had too many conflicting writes at once: ${why}`)
   }
-  if (error instanceof Stale) {
+  if (error instanceof StaleReadError) {
     return unavailable((place) => `${place} had too many changes at once: ${error.message}`)
   }
   if (isConnectionLost(error)) return unavailable((place, why) => `cannot reach ${place}: ${why}`)

@@ -14,7 +14,7 @@ type Done = (error: Error | undefined, rows: Row[]) => void
 type Preparing = Readonly<{ prepare(connection: pg.Connection): void }>
 type DataRow = Readonly<{ fields: readonly (string | null)[] }>
 
-export class SentStatement extends pg.Query {
+export class PreparedQuery extends pg.Query {
   /** Where `pg` looks for them. */
   readonly query_timeout: number
   readonly name: string | undefined
@@ -37,7 +37,7 @@ export class SentStatement extends pg.Query {
  * One whose rows come as lists of values as PostgreSQL writes them, in the order of the columns. What the columns are
  * is not asked for: whoever sends it knows.
  */
-export class ListedStatement extends SentStatement {
+export class RawRowsQuery extends PreparedQuery {
   readonly #rows: DataRow['fields'][]
 
   constructor(statement: Statement, values: readonly unknown[], timeoutMs: number, done: Done) {

@@ -5,7 +5,13 @@ import type { HeldLock } from '../../contract/locks.ts'
 import { countNames, gauges } from '../../shared/count-columns.ts'
 import { mendedEntries } from '../../shared/repair-audit.ts'
 import { insertEntries } from '../audit/audit.ts'
-import { beginWrite, type Connection, type Connections, type Row, within } from '../connection/connections.ts'
+import {
+  beginWrite,
+  type Connection,
+  type Connections,
+  type Row,
+  runInTransaction,
+} from '../connection/connections.ts'
 import { fence } from '../locks/locks.ts'
 import { countedPartitions, countsOf, Tally, writeTally } from './counts.ts'
 import { mendSums } from './letter-count-rollups.ts'
@@ -49,12 +55,14 @@ export async function reconcileCounts(
     // Before the snapshot, or two reconcilers would both add the same correction.
     await connection.query({ text: `select pg_advisory_lock(hashtext('redrive reconcile'))` })
     try {
-      const { found, sums, letters, campaigns } = await within(connection, `${beginSnapshot} read only`, () =>
-        compare(connection),
+      const { found, sums, letters, campaigns } = await runInTransaction(
+        connection,
+        `${beginSnapshot} read only`,
+        () => compare(connection),
       )
       const tally = correctionOf(found, sums)
       const differences = [...found.map(({ difference }) => difference), ...letters.differences, ...campaigns]
-      await within(connection, beginWrite, async () => {
+      await runInTransaction(connection, beginWrite, async () => {
         if (lock !== undefined) await fence({ connection }, { lock })
         if (!tally.isEmpty) await connection.query(writeTally, [...tally.encode(), reconcilerSlot])
         if (!letters.correction.isEmpty) {
@@ -65,7 +73,7 @@ export async function reconcileCounts(
         await mendCampaigns(connection, campaigns, reconcilerSlot)
         await insertEntries(connection, mendedEntries(differences, now))
       })
-      await within(connection, beginWrite, () => moveHorizon(connection, now))
+      await runInTransaction(connection, beginWrite, () => moveHorizon(connection, now))
       return differences
     } finally {
       // A connection that broke has given the lock up already.

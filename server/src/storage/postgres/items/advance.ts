@@ -4,7 +4,7 @@ import type { Advance, AdvanceResult } from '../../contract/items.ts'
 import type { Connections, Row, Statement } from '../connection/connections.ts'
 import { int4s, int8s, texts } from '../connection/encode-arrays.ts'
 import type { QueueRow } from '../queues/queue-cache.ts'
-import type { PartitionPlace, Transaction } from '../transaction.ts'
+import type { PartitionRef, Transaction } from '../transaction.ts'
 import { type Decision, executeTransitions } from './execute-transitions.ts'
 import { firstEnd, forgetEnds, peekEnded } from './lease-ends.ts'
 import { itemOf, readDecisiveColumns, stateCodes } from './rows.ts'
@@ -52,7 +52,7 @@ export async function advance(transaction: Transaction, command: Advance): Promi
 
   const ended = eachOnce(peeked.filter((row) => row.id !== null))
   await transaction.load([...new Set([...due, ...ended].map((row) => row.name as string))])
-  const places = new Map<string, PartitionPlace>()
+  const places = new Map<string, PartitionRef>()
   const queues = new Map<number, QueueRow>()
   for (const row of [...due, ...ended]) {
     const queueRow = await transaction.get(row.name as string)

@@ -72,7 +72,7 @@ function completeWith(name: string, removed: string, isAll: string): Statement {
       'select queue_id, partition, $7::int4, -n, n, -created, -leased from sums order by queue_id, partition',
     )})
     select redrive.expect_rows(${isAll}, cardinality($5::text[]))`,
-    isListed: true,
+    hasRawRows: true,
   }
 }
 
@@ -116,7 +116,7 @@ export async function tryCompleteAlone(
   const taken = store.cursors.places.takeAll(found.ids)
   const items = taken === undefined ? found : inOrder(found, taken)
   // When it undoes itself the error is one worth repeating, and the transaction will tell which and why.
-  await store.connections.writeAlone(taken !== undefined ? completeInPlace : completeLeased, [
+  await store.connections.writeStatement(taken !== undefined ? completeInPlace : completeLeased, [
     int4s(queues.map(({ id }) => id)),
     int4s(queues.map(({ version }) => version)),
     int4s(items.queueIds),
@@ -154,7 +154,7 @@ export async function tryCompletePlain(
 ): Promise<SettleResult[] | undefined> {
   const asked: Asked[] = []
   for (const command of commands) {
-    asked.push({ command, queueRow: await transaction.at(command.queue, command.partition) })
+    asked.push({ command, queueRow: await transaction.getWithPartition(command.queue, command.partition) })
   }
   if (!isPlain(asked, transaction.queueCache)) return undefined
   const done = await completeTogether(transaction.connection, asked)

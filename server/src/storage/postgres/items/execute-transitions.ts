@@ -71,7 +71,7 @@ function planSource(
   return {
     getDeadQueue: (name) => (targets.get(name) as QueueRow).queue,
     nextId: (name, partition, now) => {
-      const queueRow = targets.get(name) ?? transaction.peek(name)
+      const queueRow = targets.get(name) ?? transaction.getLoaded(name)
       return transaction.nextIds(queueRow as QueueRow, partition, now, 1)[0] as string
     },
     random,

@@ -34,7 +34,7 @@ export async function importItems(
 
 async function rowsOf(transaction: Transaction, command: Import): Promise<Stored[]> {
   const { items, partition, now } = command
-  const queueRow = await transaction.at(command.queue, partition)
+  const queueRow = await transaction.getWithPartition(command.queue, partition)
   checkImport(queueRow.queue, items)
   await transaction.lockPartitions([{ queueRow, partition }])
   const ids = transaction.nextIds(queueRow, partition, now, items.length)

@@ -58,7 +58,7 @@ export const leaseOne: Statement = {
        where n > 0 and $8::int4 is not null`,
     )})
     select l.turn, l.place, ${leasedNames.map((name) => `l.${name}`).join(', ')} from leased l`,
-  isListed: true,
+  hasRawRows: true,
 }
 
 export function parametersOfOne(lease: OneLease): unknown[] {

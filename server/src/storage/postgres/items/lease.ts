@@ -58,7 +58,7 @@ function leaseFrom(name: string, table: 'items_live' | 'items'): Statement {
          where $9::int4 is not null group by of_queue_id, of_partition order by of_queue_id, of_partition`,
       )})
       select l.turn, l.place, ${leasedNames.map((name) => `l.${name}`).join(', ')} from leased l`,
-    isListed: true,
+    hasRawRows: true,
   }
 }
 
@@ -84,7 +84,7 @@ export async function tryLeaseAlone(
   }
   // Letters are counted by group, too: in a transaction.
   if (asked.some(({ queueRow }) => queueRow.isLetterStore)) return undefined
-  const writer = { query: store.connections.writeAlone.bind(store.connections) }
+  const writer = { query: store.connections.writeStatement.bind(store.connections) }
   const { cursors } = store
   const begun = new Set(asked.filter(({ command }) => cursors.has(command)))
   const { drops } = cursors
@@ -136,7 +136,7 @@ const countWaiting: Statement = {
 export async function lease(transaction: Transaction, commands: readonly LeaseItems[]): Promise<Leased[][]> {
   const asked: Asked[] = []
   for (const command of commands) {
-    asked.push({ command, queueRow: await transaction.at(command.queue, command.partition) })
+    asked.push({ command, queueRow: await transaction.getWithPartition(command.queue, command.partition) })
   }
   const results = await leaseTogether(transaction.connection, asked, null, undefined)
   for (const [index, items] of results.entries()) {

@@ -5,7 +5,7 @@
  */
 import { Buffer } from 'node:buffer'
 import type { Lease, Leased } from '../../../core/item.ts'
-import { bytesOf, type Row } from '../connection/connections.ts'
+import { parseBytes, type Row } from '../connection/connections.ts'
 import { baseOf, type ColumnName, readColumns } from './rows.ts'
 
 /** What every leased item has, or whoever leases knows, need not travel. */
@@ -112,6 +112,6 @@ function payloadOf(text: string): Uint8Array {
 
 function restOf(rest: string): typeof empty {
   const row = JSON.parse(rest) as Row
-  const key = row.key === null ? null : bytesOf(row.key as string)
+  const key = row.key === null ? null : parseBytes(row.key as string)
   return baseOf({ id: '', ...row, key }, '')
 }

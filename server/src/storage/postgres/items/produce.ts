@@ -58,7 +58,7 @@ function produceWith(
       insert into redrive.items_live (${columns}, is_sourced) ${rows} where (select is_all from taken)
     ), counted as (${addTally(tallyFirst, slotAt, 'where (select is_all from taken)')})
     select is_all from taken`,
-    isListed: true,
+    hasRawRows: true,
   }
 }
 
@@ -115,7 +115,7 @@ export async function tryProduceAlone(
     (left, right) => left.queueRow.id - right.queueRow.id || left.partition - right.partition,
   )
   const shared = sharedValues(sharedColumns, rows)
-  const [outcome] = await store.connections.writeAlone(shared === undefined ? produceAny : produceAlike, [
+  const [outcome] = await store.connections.writeStatement(shared === undefined ? produceAny : produceAlike, [
     int4s(taken.map(({ queueRow }) => queueRow.id)),
     int4s(taken.map(({ queueRow }) => queueRow.version)),
     int4s(taken.map(({ partition }) => partition)),
@@ -142,7 +142,7 @@ export async function produce(
   const rows: Stored[] = []
   const results: ProduceResult[] = []
   for (const command of commands) {
-    const queueRow = await transaction.at(command.queue, command.partition)
+    const queueRow = await transaction.getWithPartition(command.queue, command.partition)
     await transaction.lockPartitions([{ queueRow, partition: command.partition }])
     const ids = transaction.nextIds(queueRow, command.partition, command.now, command.items.length)
     const before =

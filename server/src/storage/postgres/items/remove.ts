@@ -45,7 +45,7 @@ export const deleteByIds: Statement = {
 }
 
 export async function deleteItems(transaction: Transaction, command: Delete): Promise<{ removed: number }> {
-  const queueRow = await transaction.at(command.queue, command.partition)
+  const queueRow = await transaction.getWithPartition(command.queue, command.partition)
   const ids = [...new Set(command.ids)].sort()
   const rows = await transaction.connection.query(lockByIds, [queueRow.id, command.partition, texts(ids)])
   const { removed, details } = await removeLocked(
@@ -74,7 +74,7 @@ export async function clear(transaction: Transaction, command: Clear): Promise<R
   const queueRow =
     command.partition === undefined
       ? await transaction.get(command.queue)
-      : await transaction.at(command.queue, command.partition)
+      : await transaction.getWithPartition(command.queue, command.partition)
   const states = [
     ...(command.isWaiting ? [stateCodes.waiting] : []),
     ...(command.isScheduled ? [stateCodes.scheduled] : []),

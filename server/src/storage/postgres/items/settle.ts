@@ -55,7 +55,7 @@ export async function complete(
 
 export async function retry(transaction: Transaction, commands: readonly Retry[]): Promise<SettleResult[]> {
   for (const command of commands) {
-    const queueRow = await transaction.at(command.queue, command.partition)
+    const queueRow = await transaction.getWithPartition(command.queue, command.partition)
     await transaction.lockPartitions([{ queueRow, partition: command.partition }])
   }
   const idsOf = (command: Retry) => command.items.map((item) => item.id)
@@ -150,7 +150,7 @@ async function hold<C extends Place>(
   const queues = new Map<string, QueueRow>()
   const wanted: Wanted[] = []
   for (const command of commands) {
-    const queueRow = await transaction.at(command.queue, command.partition)
+    const queueRow = await transaction.getWithPartition(command.queue, command.partition)
     queues.set(command.queue, queueRow)
     for (const id of idsOf(command)) wanted.push({ queueId: queueRow.id, partition: command.partition, id })
   }

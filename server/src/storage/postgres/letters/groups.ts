@@ -12,7 +12,7 @@ import type { Instant } from '../../../core/instant.ts'
 import type { Failure, Item, Origin } from '../../../core/item.ts'
 import type { Statement } from '../connection/connections.ts'
 import { int4s, int8s, texts } from '../connection/encode-arrays.ts'
-import { Stale } from '../connection/errors.ts'
+import { StaleReadError } from '../connection/errors.ts'
 import type { Stored } from '../items/rows.ts'
 import type { Transaction } from '../transaction.ts'
 
@@ -107,7 +107,7 @@ export async function lowerFirstSeen(transaction: Transaction): Promise<void> {
       int8s(later.map((row) => row.at as number)),
     ])
   }
-  for (const [groupId, at] of earlier) transaction.noteSeen(groupId, at)
+  for (const [groupId, at] of earlier) transaction.putGroupSeen(groupId, at)
 }
 
 type Wanted = Readonly<{ queueId: number; cause: Cause; seenAt: number }>
@@ -181,7 +181,7 @@ async function learn(transaction: Transaction, wanted: ReadonlyMap<string, Wante
   }
   // What was folded last stands for what was folded before.
   for (const [key, otherKey] of folded.toReversed()) {
-    transaction.learnGroup(key, transaction.groupOf(otherKey) as number)
+    transaction.putGroup(key, transaction.groupOf(otherKey) as number)
   }
 }
 
@@ -192,7 +192,7 @@ async function sizesOf(
   const queueIds = [...new Set([...missing.values()].map(({ queueId }) => queueId))]
   const rows = await transaction.connection.query(countGroups, [int4s(queueIds)])
   // A queue that has groups gets no dead queue any more, so it is enough to look where the first are made.
-  if (rows.some((row) => row.n === 0 && row.has_dead_queue === true)) throw new Stale('a dead queue')
+  if (rows.some((row) => row.n === 0 && row.has_dead_queue === true)) throw new StaleReadError('a dead queue')
   return new Map(rows.map((row) => [row.queue_id as number, row.n as number]))
 }
 
@@ -209,8 +209,8 @@ async function find(
   const missing = new Map(wanted)
   for (const row of rows) {
     const key = keyOf(row.queue_id as number, row.fingerprint as string)
-    transaction.learnGroup(key, row.id as number)
-    transaction.noteSeen(row.id as number, row.first_seen_at as number)
+    transaction.putGroup(key, row.id as number)
+    transaction.putGroupSeen(row.id as number, row.first_seen_at as number)
     missing.delete(key)
   }
   return missing
@@ -234,8 +234,8 @@ async function make(transaction: Transaction, wanted: ReadonlyMap<string, Wanted
   const missing = new Map(wanted)
   for (const row of rows) {
     const key = keyOf(row.queue_id as number, row.fingerprint as string)
-    transaction.learnGroup(key, row.id as number)
-    transaction.noteSeen(row.id as number, row.first_seen_at as number)
+    transaction.putGroup(key, row.id as number)
+    transaction.putGroupSeen(row.id as number, row.first_seen_at as number)
     missing.delete(key)
   }
   // Somebody made them meanwhile.

@@ -10,7 +10,7 @@
 
 import type { Connection, Statement } from '../connection/connections.ts'
 import { int4s, texts } from '../connection/encode-arrays.ts'
-import { isRefusedBy, SourceIsThere } from '../connection/errors.ts'
+import { SourceIdExistsError, violatesUniqueIndex } from '../connection/errors.ts'
 import { copyMessages, copyStatement, reuseMessages } from '../items/copy-rows.ts'
 import { columnNames, encode, insertInto, type Stored } from '../items/rows.ts'
 import type { Transaction } from '../transaction.ts'
@@ -65,12 +65,12 @@ export async function insertLetterRows(transaction: Transaction, rows: readonly 
       reuseMessages(messages)
       return none
     } catch (error) {
-      if (isRefusedBy(error, 'items_sourced_source')) throw new SourceIsThere(queueIds)
+      if (violatesUniqueIndex(error, 'items_sourced_source')) throw new SourceIdExistsError(queueIds)
       throw error
     }
   }
   const inserted = await connection.query(insertNew, encode(columnNames, rows))
-  transaction.noteRepeats(queueIds, inserted.length < rows.length)
+  transaction.recordRepeats(queueIds, inserted.length < rows.length)
   if (inserted.length === rows.length) return none
   const newIds = new Set(inserted.map((row) => row.id as string))
   return rootIdsOf(

@@ -3,7 +3,7 @@ import type { Item } from '../../../core/item.ts'
 import { ksuidProblem } from '../../../core/ksuid.ts'
 import type { Row, Statement } from '../connection/connections.ts'
 import { texts, uuids } from '../connection/encode-arrays.ts'
-import { Stale } from '../connection/errors.ts'
+import { StaleReadError } from '../connection/errors.ts'
 import {
   type ColumnName,
   encode,
@@ -36,7 +36,7 @@ export async function holdLetters(
   const wanted = [...new Set(letterIds)].filter(isId)
   if (wanted.length === 0) return new Map()
   const rows = await transaction.connection.query(lockLetters, [uuids(wanted), texts(wanted)])
-  const queues = await transaction.byId(rows.map((row) => row.queue_id as number))
+  const queues = await transaction.getByIds(rows.map((row) => row.queue_id as number))
   return new Map(
     rows.map((row) => {
       const held = heldOf(row, queues)
@@ -68,7 +68,7 @@ export async function whyNotThere(
   if (gone.length === 0) return () => 'missing'
   const rows = await connection.query(findPlaces, [uuids(gone), texts(gone)])
   const restored = rows.find(({ is_live }) => is_live === true)
-  if (restored !== undefined) throw new Stale(`letter ${restored.letter_id}`)
+  if (restored !== undefined) throw new StaleReadError(`letter ${restored.letter_id}`)
   const archived = new Set(
     rows.filter(({ is_archived }) => is_archived === true).map((row) => row.letter_id as string),
   )

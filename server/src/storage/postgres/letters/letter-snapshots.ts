@@ -4,7 +4,7 @@
  * were read: those that are about to be sent can be read while the database still works on others (`foresee`).
  */
 import type { Item } from '../../../core/item.ts'
-import { allOf } from '../connection/await-all.ts'
+import { awaitAll } from '../connection/await-all.ts'
 import type { Connection, Row, Statement } from '../connection/connections.ts'
 import { int4s, texts, uuids } from '../connection/encode-arrays.ts'
 import { type ColumnName, itemOf, readDecisiveColumns } from '../items/rows.ts'
@@ -95,7 +95,7 @@ export async function see(
   const seen = new Map<string, SeenLetter>()
   const foreseen = transaction.takeForeseen(ids)
   if (foreseen.length > 0) {
-    const queues = await transaction.byId(foreseen.map(({ queueId }) => queueId))
+    const queues = await transaction.getByIds(foreseen.map(({ queueId }) => queueId))
     for (const { queueId, item, place, version } of foreseen) {
       const queueRow = queues.get(queueId)
       if (queueRow === undefined || !isGoing({ queueRow, letter: item })) continue
@@ -105,7 +105,7 @@ export async function see(
   const rest = seen.size === 0 ? ids : ids.filter((id) => !seen.has(id))
   const note = async (answer: Promise<Row[]>): Promise<void> => {
     const rows = await answer
-    const queues = await transaction.byId(rows.map((row) => row.queue_id as number))
+    const queues = await transaction.getByIds(rows.map((row) => row.queue_id as number))
     for (const row of rows) {
       const queueRow = queues.get(row.queue_id as number)
       if (queueRow === undefined) continue
@@ -116,7 +116,7 @@ export async function see(
   const asked = chunks(rest, atOnce).map((some) =>
     note(transaction.connection.query(seeLetters, [uuids(some), texts(some)])),
   )
-  await allOf(asked)
+  await awaitAll(asked)
   return seen
 }
 

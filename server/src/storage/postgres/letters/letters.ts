@@ -17,7 +17,7 @@ import { letterEntries } from '../../shared/audit-entries.ts'
 import { insertEntries } from '../audit/audit.ts'
 import type { Connections, Row, Statement } from '../connection/connections.ts'
 import { int4s, texts, uuids } from '../connection/encode-arrays.ts'
-import { Stale } from '../connection/errors.ts'
+import { StaleReadError } from '../connection/errors.ts'
 import {
   columnNames,
   decisiveColumns,
@@ -226,7 +226,7 @@ export async function restoreLetters(
   const values = [uuids(ids), texts(ids)]
   // The partitions before the letters, as everywhere.
   const places = await connection.query(peekArchived, values)
-  const queues = await transaction.byId(places.map((row) => row.queue_id as number))
+  const queues = await transaction.getByIds(places.map((row) => row.queue_id as number))
   const queueRowOf = (row: Row) => queues.get(row.queue_id as number) as QueueRow
   await transaction.lockPartitions(
     places.map((row) => ({ queueRow: queueRowOf(row), partition: row.partition as number })),
@@ -251,7 +251,7 @@ export async function restoreLetters(
   if (restored.length === 0) return results
   const inserted = await connection.query(restoreRows, encode(decisiveColumns, restored))
   // Somebody brought one of the source ids meanwhile: all of it once more, and then it is taken.
-  if (inserted.length < restored.length) throw new Stale('a source id')
+  if (inserted.length < restored.length) throw new StaleReadError('a source id')
   for (const { queueId, item } of restored) {
     transaction.tally.enter(queueId, item)
     transaction.tally.add(queueId, item.partition, 'archived', -1)

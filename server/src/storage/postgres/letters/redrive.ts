@@ -18,14 +18,14 @@ import {
 import type { RedriveLetters, RedriveResult } from '../../contract/letters.ts'
 import { actOf, letterEntries } from '../../shared/audit-entries.ts'
 import { insertEntries } from '../audit/audit.ts'
-import { type Turns, takeTurns } from '../campaigns/send-progress.ts'
-import { allOf } from '../connection/await-all.ts'
+import { type SendProgress, trackSendProgress } from '../campaigns/send-progress.ts'
+import { awaitAll } from '../connection/await-all.ts'
 import type { Statement } from '../connection/connections.ts'
 import { int4s, int8s, list, texts } from '../connection/encode-arrays.ts'
 import { isText } from '../counts/count-conditions.ts'
 import { type ColumnName, encode, parametersOf, type Stored, sharedValues, valuesOf } from '../items/rows.ts'
 import type { QueueRow } from '../queues/queue-cache.ts'
-import type { PartitionPlace, Transaction } from '../transaction.ts'
+import type { PartitionRef, Transaction } from '../transaction.ts'
 import { keepEdit } from './edits.ts'
 import { type HeldLetter, isId, whyNotThere } from './letter-rows.ts'
 import { type SeenLetter, see } from './letter-snapshots.ts'
@@ -33,7 +33,7 @@ import { type SeenLetter, see } from './letter-snapshots.ts'
 type Request = RedriveLetters['letters'][number]
 /** `index`: the position of the letter in the command. */
 type Plan = RedrivePlan<Request, SeenLetter, QueueRow> & Readonly<{ index: number }>
-type Facts = Readonly<{ lookups: RedriveLookups<Request, SeenLetter, QueueRow>; turns: Turns }>
+type Facts = Readonly<{ lookups: RedriveLookups<Request, SeenLetter, QueueRow>; turns: SendProgress }>
 
 /**
  * Queues that are the dead queue of another queue, or hold or ever held letters. Only letters have groups, and
@@ -126,7 +126,7 @@ export async function redriveLetters(
   }
   const acts = command.trace === undefined ? [] : (results as RedriveResult[]).map(actOf)
   const entries = letterEntries(command.trace, acts)
-  await allOf([...sent, turns.write(), insertEntries(transaction.connection, entries)])
+  await awaitAll([...sent, turns.write(), insertEntries(transaction.connection, entries)])
   return results as RedriveResult[]
 }
 
@@ -137,7 +137,10 @@ async function loadFacts(transaction: Transaction, command: RedriveLetters): Pro
     findCommandRefusal(letter, command, queueRow.queue.redrive) === undefined
   const letterIds = letters.map(({ letterId }) => letterId)
   // The sender of a campaign has locked it already, so its turns can be read before any partition is locked.
-  const [seen, turns] = await allOf([see(transaction, letterIds, isGoing), takeTurns(transaction, command)])
+  const [seen, turns] = await awaitAll([
+    see(transaction, letterIds, isGoing),
+    trackSendProgress(transaction, command),
+  ])
   const targets = await lockTargets(transaction, letters, seen)
   const hasEdit = await findExistingEdits(transaction, letters)
   const locateMissing = await whyNotThere(transaction, letterIds, seen)
@@ -145,7 +148,7 @@ async function loadFacts(transaction: Transaction, command: RedriveLetters): Pro
     turns,
     lookups: {
       findLetter: ({ letterId }) => seen.get(letterId) ?? locateMissing(letterId),
-      findCampaignRefusal: ({ campaign }) => turns.whyNot(campaign),
+      findCampaignRefusal: ({ campaign }) => turns.refusal(campaign),
       findTarget: (name) => targets.get(name) ?? 'no-target',
       hasEdit,
     },
@@ -183,7 +186,7 @@ function send(
   transaction: Transaction,
   { now, actor }: RedriveLetters,
   sendings: readonly Sending[],
-  turns: Turns,
+  turns: SendProgress,
   results: (RedriveResult | undefined)[],
 ): Promise<unknown> {
   const rows: Stored[] = []
@@ -239,7 +242,7 @@ async function lockTargets(
     transaction,
     addressed.flatMap(({ name }) => name ?? []),
   )
-  const partitions = new Map<string, PartitionPlace>()
+  const partitions = new Map<string, PartitionRef>()
   for (const { name, origin } of addressed) {
     const target = targets.get(name ?? '') ?? 'no-target'
     if (typeof target === 'string' || origin === null) continue
@@ -257,8 +260,8 @@ async function findTargets(
   const names = [...new Set(queueNames)].filter(isText)
   const targets = new Map<string, Target>()
   if (names.length === 0) return targets
-  await transaction.load(names.filter((name) => transaction.peek(name) === undefined))
-  for (const name of names) targets.set(name, transaction.peek(name) ?? 'no-target')
+  await transaction.load(names.filter((name) => transaction.getLoaded(name) === undefined))
+  for (const name of names) targets.set(name, transaction.getLoaded(name) ?? 'no-target')
   const dead = await transaction.connection.query(findDeadQueues, [texts(names)])
   for (const row of dead) targets.set(row.name as string, 'dead-target')
   return targets

@@ -45,6 +45,6 @@ export async function replanRedrives(transaction: Transaction, command: ReplanRe
   await insertEntries(connection, entries)
   const told: Queue = next === null ? queue : { ...queue, replannedUntil: next }
   const [row] = await connection.query(tellQueue, [queueRow.id, policyText(told)])
-  transaction.changed(queue.name, row)
+  transaction.setChanged(queue.name, row)
   return { changed: changed.length, isMore: next !== null }
 }

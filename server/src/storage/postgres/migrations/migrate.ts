@@ -15,10 +15,10 @@ const versionMin = 14
  * migrates, the others wait and find the migrations applied.
  */
 export async function migrate(connections: Connections, wanted = migrations): Promise<void> {
-  const { place } = connections
-  await connections.use((connection) => checkServer(connection, place))
+  const { address } = connections
+  await connections.use((connection) => checkServer(connection, address))
   const isCurrent = await connections.use(
-    async (connection) => (await countApplied(connection, place, wanted)) === wanted.length,
+    async (connection) => (await countApplied(connection, address, wanted)) === wanted.length,
   )
   if (isCurrent) return
   await connections.transaction(beginWrite, async (connection) => {
@@ -27,7 +27,7 @@ export async function migrate(connections: Connections, wanted = migrations): Pr
       text: `select pg_advisory_xact_lock(hashtext('redrive migrate'))`,
       isLong: true,
     })
-    const applied = await countApplied(connection, place, wanted)
+    const applied = await countApplied(connection, address, wanted)
     if (applied === 0) {
       await connection.query({
         text: `create schema if not exists redrive;

@@ -61,7 +61,7 @@ export async function deleteQueue(
   await run('delete from redrive.partitions where queue_id = $1')
   await run('delete from redrive.queues where id = $1')
   transaction.tally.drop(id)
-  transaction.changed(command.name, undefined)
+  transaction.setChanged(command.name, undefined)
   return { removed: removed as number }
 }
 

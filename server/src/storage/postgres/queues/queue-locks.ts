@@ -1,6 +1,6 @@
-import { allOf } from '../connection/await-all.ts'
+import { awaitAll } from '../connection/await-all.ts'
 import type { Connection } from '../connection/connections.ts'
-import { Stale } from '../connection/errors.ts'
+import { StaleReadError } from '../connection/errors.ts'
 import type { Transaction } from '../transaction.ts'
 import { type QueueRow, toQueueRow } from './queue-cache.ts'
 
@@ -24,11 +24,11 @@ export async function lockQueueDefinitions(connection: Connection, isHurried: bo
 export async function holdClass(transaction: Transaction, { id, queue }: QueueRow): Promise<QueueRow> {
   const { connection } = transaction
   // Two statements: the second sees what was committed while the first waited.
-  const [, [row]] = await allOf([
+  const [, [row]] = await awaitAll([
     connection.query({ text: `select pg_advisory_xact_lock_shared(${classLock}, $1)` }, [id]),
     connection.query({ text: 'select * from redrive.queues where id = $1' }, [id]),
   ])
-  if (row === undefined) throw new Stale(`queue ${queue.name}`)
+  if (row === undefined) throw new StaleReadError(`queue ${queue.name}`)
   return toQueueRow(row)
 }
 

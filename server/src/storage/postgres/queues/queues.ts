@@ -40,7 +40,7 @@ export async function createQueue(transaction: Transaction, command: CreateQueue
       queue.updatedAt,
     ],
   )
-  transaction.changed(queue.name, row)
+  transaction.setChanged(queue.name, row)
   return queue
 }
 
@@ -66,7 +66,7 @@ export async function updateQueue(transaction: Transaction, command: UpdateQueue
     },
     [queueRow.id, queue.deadQueue, policyText(queue), queue.updatedAt],
   )
-  transaction.changed(queue.name, row)
+  transaction.setChanged(queue.name, row)
   return queue
 }
 

@@ -19,7 +19,7 @@ import type { Bound, Database, Row } from '../connection/database.ts'
 import { findLetters } from '../letters/list-letters.ts'
 import type { Transaction } from '../transaction.ts'
 
-type Place = Readonly<{ id: string; place: number }>
+type FrozenPosition = Readonly<{ id: string; place: number }>
 
 /** A step that has to search: every other write waits for it. */
 const freezeMsMax = 25
@@ -119,7 +119,7 @@ export function sentUntil(database: Database, campaignId: string): number {
 }
 
 /** What a letter of the set is; undefined when the set has no such place. */
-export function campaignLetterState(database: Database, at: Place): CampaignLetterState | undefined {
+export function campaignLetterState(database: Database, at: FrozenPosition): CampaignLetterState | undefined {
   const sql = 'select state from campaign_letters where campaign_id = ? and place = ?'
   const row = database.array(sql, at.id, at.place)
   return row && shownState(row[0] as number, at.place, sentUntil(database, at.id))
@@ -132,7 +132,7 @@ function shownState(code: number, place: number, until: number): CampaignLetterS
 
 export function endCampaignLetter(
   transaction: Transaction,
-  at: Place,
+  at: FrozenPosition,
   outcome: 'resolved' | 'failed' | 'unknown',
   now: Instant,
 ): void {
@@ -147,7 +147,7 @@ const isSentSql = `state in (${campaignStateCode('pending')}, ${campaignStateCod
 /** Only what still is what it was thought to be. */
 export function moveLetter(
   { database, tally }: Transaction,
-  { id, place }: Place,
+  { id, place }: FrozenPosition,
   from: 'pending' | 'sent',
   to: CampaignLetterState,
   why: string,
@@ -162,7 +162,7 @@ export function moveLetter(
 
 export function getCampaign(database: Database, id: string): StoredCampaign | null {
   const row = database.get('select * from campaigns where id = ?', id)
-  return row === undefined ? null : campaignOf(database, row)
+  return row === undefined ? null : toStoredCampaign(database, row)
 }
 
 export function listCampaigns(database: Database, query: CampaignsQuery): StoredCampaign[] {
@@ -179,10 +179,10 @@ export function listCampaigns(database: Database, query: CampaignsQuery): Stored
   const where = conditions.length === 0 ? '' : `where ${conditions.join(' and ')}`
   return database
     .all(`select * from campaigns ${where} order by id desc limit +?`, ...values, query.countMax)
-    .map((row) => campaignOf(database, row))
+    .map((row) => toStoredCampaign(database, row))
 }
 
-function campaignOf(database: Database, row: Row): StoredCampaign {
+function toStoredCampaign(database: Database, row: Row): StoredCampaign {
   const counts = Object.fromEntries(campaignLetterStates.map((state) => [state, 0])) as Record<
     CampaignLetterState,
     number

@@ -5,31 +5,31 @@
  */
 import type { RedriveRecord } from '../../../core/item.ts'
 import type { RedriveLetters, RedriveRefusal } from '../../contract/letters.ts'
-import { hadTurn } from '../../shared/campaign-rules.ts'
+import { refuseRepeatedSend } from '../../shared/campaign-rules.ts'
 import type { Transaction } from '../transaction.ts'
 import { campaignLetterState, campaignStateCode, moveLetter, sentUntil } from './campaigns.ts'
 
-type Place = NonNullable<RedriveRecord['campaign']>
+type FrozenPosition = NonNullable<RedriveRecord['campaign']>
 
-export interface Turns {
-  whyNot(place: Place | null | undefined): RedriveRefusal | undefined
-  send(place: Place | null | undefined): void
-  skip(place: Place | null | undefined, why: string): void
+export interface SendProgress {
+  refusal(place: FrozenPosition | null | undefined): RedriveRefusal | undefined
+  send(place: FrozenPosition | null | undefined): void
+  skip(place: FrozenPosition | null | undefined, why: string): void
   /** When all had theirs. */
-  moveOn(): void
+  write(): void
 }
 
-export function takeTurns(transaction: Transaction, command: RedriveLetters): Turns {
+export function trackSendProgress(transaction: Transaction, command: RedriveLetters): SendProgress {
   const places = command.letters.flatMap(({ campaign }) => campaign ?? [])
-  return nextTurns(transaction, command, places) ?? anyTurns(transaction, command)
+  return trackNextLetters(transaction, command, places) ?? trackAnyLetters(transaction, command)
 }
 
 /** Undefined when these are not just the next ones of one campaign. */
-function nextTurns(
+function trackNextLetters(
   transaction: Transaction,
   { now }: RedriveLetters,
-  places: readonly Place[],
-): Turns | undefined {
+  places: readonly FrozenPosition[],
+): SendProgress | undefined {
   const { database, tally } = transaction
   const id = places[0]?.id
   if (id === undefined || places.some((place) => place.id !== id)) return undefined
@@ -46,11 +46,11 @@ function nextTurns(
   const areNext = next.length === places.length && next.every(([place]) => numbers.has(place as number))
   if (!areNext || numbers.size !== places.length) return undefined
   return {
-    whyNot: () => undefined,
+    refusal: () => undefined,
     send: () => {},
     // All of them are passed, so those that cannot be sent are told apart.
     skip: (place, why) => place && moveLetter(transaction, place, 'sent', 'skipped', why, now),
-    moveOn: () => {
+    write: () => {
       tally.letters.addToCampaign(id, campaignStateCode('pending'), -places.length)
       tally.letters.addToCampaign(id, campaignStateCode('sent'), places.length)
       database.run('update campaigns set sent_until = ? where id = ?', last, id)
@@ -58,11 +58,12 @@ function nextTurns(
   }
 }
 
-function anyTurns(transaction: Transaction, { now }: RedriveLetters): Turns {
+function trackAnyLetters(transaction: Transaction, { now }: RedriveLetters): SendProgress {
   return {
-    whyNot: (place) => (place ? hadTurn(campaignLetterState(transaction.database, place)) : undefined),
+    refusal: (place) =>
+      place ? refuseRepeatedSend(campaignLetterState(transaction.database, place)) : undefined,
     send: (place) => place && moveLetter(transaction, place, 'pending', 'sent', '', null),
     skip: (place, why) => place && moveLetter(transaction, place, 'pending', 'skipped', why, now),
-    moveOn: () => {},
+    write: () => {},
   }
 }

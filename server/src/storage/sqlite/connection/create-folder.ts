@@ -5,19 +5,19 @@ import { dirname } from 'node:path'
  * Makes a folder and the folders above it. Not with `recursive: true`: where the system will not let a
  * folder be made and says that its parent is missing, as under /proc, that tries for ever.
  */
-export function makeFolder(path: string): void {
+export function createFolder(path: string): void {
   const missing: string[] = []
-  for (let folder = path; !isThere(folder); folder = dirname(folder)) missing.push(folder)
+  for (let folder = path; !exists(folder); folder = dirname(folder)) missing.push(folder)
   for (const folder of missing.reverse()) {
     try {
       mkdirSync(folder)
     } catch (error) {
       // Another server may start at the same moment.
-      if (!isThere(folder)) throw error
+      if (!exists(folder)) throw error
     }
   }
 }
 
-function isThere(folder: string): boolean {
+function exists(folder: string): boolean {
   return statSync(folder, { throwIfNoEntry: false }) !== undefined
 }

@@ -22,7 +22,7 @@ export function openFile(path: string, synchronous: 'full' | 'normal'): Database
  * Holds the file for one server. The lock is SQLite's own exclusive lock on a file beside it: the
  * system gives it up when the process ends, however it ends, so nothing stale can be left behind.
  */
-export function ownFile(path: string): { release(): void } {
+export function lockFile(path: string): { release(): void } {
   const file = look(path)
   if (file?.isDirectory()) {
     throw new KnownError(

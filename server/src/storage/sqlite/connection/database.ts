@@ -1,6 +1,6 @@
 import { dirname } from 'node:path'
 import { DatabaseSync, type SQLInputValue, type StatementSync } from 'node:sqlite'
-import { makeFolder } from './create-folder.ts'
+import { createFolder } from './create-folder.ts'
 import { toKnownError } from './errors.ts'
 
 export type Row = Record<string, null | number | bigint | string | Uint8Array>
@@ -23,7 +23,7 @@ export class Database {
   constructor(path: string, options: { isReadOnly?: boolean } = {}) {
     this.#path = path
     try {
-      if (path !== ':memory:' && !options.isReadOnly) makeFolder(dirname(path))
+      if (path !== ':memory:' && !options.isReadOnly) createFolder(dirname(path))
       this.#connection = new DatabaseSync(path, { readOnly: options.isReadOnly ?? false, timeout: 5_000 })
     } catch (error) {
       throw toKnownError(error, path)

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { KnownError } from '../../../errors.ts'
-import { receiveError, sendError } from '../threads/thread-messages.ts'
+import { decodeError, encodeError } from '../threads/thread-messages.ts'
 import { toKnownError } from './errors.ts'
 
 const path = '/srv/redrive/redrive.db'
@@ -24,7 +24,7 @@ describe('an error of SQLite', () => {
   ])(
     'is told as %s, with the path for the log and without it for callers, also from its thread',
     (code, error) => {
-      const known = receiveError(sendError(toKnownError(error, path)))
+      const known = decodeError(encodeError(toKnownError(error, path)))
       if (!(known instanceof KnownError)) throw known
       expect(known).toMatchObject({ code, message: expect.stringContaining(path) })
       expect(known.publicMessage).toContain('the store')

@@ -6,7 +6,7 @@ import { checkTakesLetters } from '../../shared/queue-checks.ts'
 import type { Bound } from '../connection/database.ts'
 import { arrive, hasSource } from '../items/write-rows.ts'
 import type { QueueRow } from '../queues/queue-cache.ts'
-import type { SentImported, SentLetter, SentLetters } from '../threads/capture-encoding.ts'
+import type { EncodedImportResults, EncodedLetter, EncodedLetters } from '../threads/capture-encoding.ts'
 import { valuesPerLetter } from '../threads/capture-encoding.ts'
 import type { Transaction } from '../transaction.ts'
 
@@ -43,7 +43,7 @@ type Row = Readonly<{
 }>
 
 /** `importItems` for letters that are new: the same rows, the same counts. */
-export function importLetters(transaction: Transaction, sent: SentLetters): SentImported {
+export function importLetters(transaction: Transaction, sent: EncodedLetters): EncodedImportResults {
   const { database, queueCache, groups, keyRuns, tally } = transaction
   const { partition, now, causes } = sent
   const queueRow = queueCache.at(sent.queue, partition)
@@ -96,7 +96,7 @@ export function importLetters(transaction: Transaction, sent: SentLetters): Sent
       causeAt,
       keyBytes,
       payloadBytes,
-    ] = sent.values.slice(index * valuesPerLetter, (index + 1) * valuesPerLetter) as unknown as SentLetter
+    ] = sent.values.slice(index * valuesPerLetter, (index + 1) * valuesPerLetter) as unknown as EncodedLetter
     const key = keyBytes === null ? null : takeBytes(keyBytes)
     const payload = takeBytes(payloadBytes)
     const expireDeadline = givenDeadline ?? later(now, queueRow.queue.expireUs)

@@ -6,7 +6,7 @@ import type { RedriveLetters, RedriveRefusal, RedriveResult } from '../../contra
 import { actOf, letterEntries } from '../../shared/audit-entries.ts'
 import { producedItem } from '../../shared/new-item.ts'
 import { insertAudit } from '../audit/audit.ts'
-import { type Turns, takeTurns } from '../campaigns/send-progress.ts'
+import { type SendProgress, trackSendProgress } from '../campaigns/send-progress.ts'
 import type { Bound, Database } from '../connection/database.ts'
 import { factsToText, itemColumnList, itemColumns, itemValues, stateCodes } from '../items/rows.ts'
 import { rewrite } from '../items/write-rows.ts'
@@ -21,7 +21,7 @@ type Plan = RedrivePlan<Request, FoundLetter, QueueRow>
 
 /** Decides about all letters first: the ids of those that are redriven are then created in one go. */
 export function redrive(transaction: Transaction, command: RedriveLetters): RedriveResult[] {
-  const turns = takeTurns(transaction, command)
+  const turns = trackSendProgress(transaction, command)
   const decisions = decideRedrives(command.letters, command, lookups(transaction, turns))
   const nextId = createIds(transaction, command, decisions)
   const results = command.letters.map(({ letterId, campaign }, index): RedriveResult => {
@@ -38,15 +38,18 @@ export function redrive(transaction: Transaction, command: RedriveLetters): Redr
     const sent = { letterId, isStarted: true, queue: target.queue.name, partition, id, number } as const
     return edit === null ? sent : { ...sent, edit }
   })
-  turns.moveOn()
+  turns.write()
   insertAudit(transaction.database, letterEntries(command.trace, results.map(actOf)))
   return results
 }
 
-function lookups(transaction: Transaction, turns: Turns): RedriveLookups<Request, FoundLetter, QueueRow> {
+function lookups(
+  transaction: Transaction,
+  turns: SendProgress,
+): RedriveLookups<Request, FoundLetter, QueueRow> {
   return {
     findLetter: ({ letterId }) => findToSend(transaction, letterId) ?? whyNotThere(transaction, letterId),
-    findCampaignRefusal: ({ campaign }) => turns.whyNot(campaign),
+    findCampaignRefusal: ({ campaign }) => turns.refusal(campaign),
     findTarget: targetFinder(transaction),
     hasEdit: ({ letterId, edit }) => typeof edit !== 'number' || hasEdit(transaction, letterId, edit),
   }

@@ -5,7 +5,7 @@ import { describe, expect, it } from 'vitest'
 import { aFailure, anOrigin, noon } from '../../../../test/make.ts'
 import type { Command } from '../../contract/storage.ts'
 import { openSqlite } from '../sqlite-storage.ts'
-import { stepsBack, Turns } from './background-throttle.ts'
+import { BackgroundThrottle, isBackground } from './background-throttle.ts'
 
 describe('work on many letters', () => {
   it('is what changes dozens of them, and is not captured', () => {
@@ -17,38 +17,38 @@ describe('work on many letters', () => {
       now: noon,
     })
     const lock = { name: 'retention', token: 1 }
-    expect(stepsBack([{ op: 'fence', lock }, archive(1_000)])).toBe(true)
-    expect(stepsBack([{ op: 'fence', lock }, archive(10)])).toBe(false)
+    expect(isBackground([{ op: 'fence', lock }, archive(1_000)])).toBe(true)
+    expect(isBackground([{ op: 'fence', lock }, archive(10)])).toBe(false)
     const items = Array.from({ length: 1_000 }, () => ({ payload: new Uint8Array(1) }))
-    expect(stepsBack([{ op: 'import', queue: 'dead', partition: 0, items, now: noon }])).toBe(false)
-    expect(stepsBack([{ op: 'produce', queue: 'work', partition: 0, items, now: noon }])).toBe(false)
+    expect(isBackground([{ op: 'import', queue: 'dead', partition: 0, items, now: noon }])).toBe(false)
+    expect(isBackground([{ op: 'produce', queue: 'work', partition: 0, items, now: noon }])).toBe(false)
   })
 
   it('rests four times as long as it took while others write', () => {
-    const turns = new Turns<string>()
-    expect(turns.waitMs(0)).toBeUndefined()
+    const turns = new BackgroundThrottle<string>()
+    expect(turns.delayMs(0)).toBeUndefined()
     turns.add('first')
     turns.add('second')
-    expect(turns.waitMs(0)).toBe(0)
+    expect(turns.delayMs(0)).toBe(0)
     expect(turns.take()).toBe('first')
-    turns.noteDone(40, 40)
-    for (let nowMs = 40; nowMs <= 180; nowMs += 10) turns.noteOthers(nowMs)
-    expect(turns.waitMs(180)).toBe(20)
-    for (let nowMs = 190; nowMs <= 200; nowMs += 10) turns.noteOthers(nowMs)
-    expect(turns.waitMs(200)).toBe(0)
+    turns.noteBackgroundWrite(40, 40)
+    for (let nowMs = 40; nowMs <= 180; nowMs += 10) turns.noteForegroundWrite(nowMs)
+    expect(turns.delayMs(180)).toBe(20)
+    for (let nowMs = 190; nowMs <= 200; nowMs += 10) turns.noteForegroundWrite(nowMs)
+    expect(turns.delayMs(200)).toBe(0)
     expect(turns.take()).toBe('second')
-    expect(turns.waitMs(200)).toBeUndefined()
+    expect(turns.delayMs(200)).toBeUndefined()
   })
 
   it('does not rest when nobody else is there, and never for long', () => {
-    const turns = new Turns<string>()
+    const turns = new BackgroundThrottle<string>()
     turns.add('work')
-    turns.noteDone(10_000, 0)
-    turns.noteOthers(0)
-    expect(turns.waitMs(5)).toBe(15)
-    expect(turns.waitMs(20)).toBe(0)
-    turns.noteOthers(495)
-    expect(turns.waitMs(495)).toBe(5)
+    turns.noteBackgroundWrite(10_000, 0)
+    turns.noteForegroundWrite(0)
+    expect(turns.delayMs(5)).toBe(15)
+    expect(turns.delayMs(20)).toBe(0)
+    turns.noteForegroundWrite(495)
+    expect(turns.delayMs(495)).toBe(5)
   })
 
   it('lets a queue write in between', async () => {

@@ -4,7 +4,7 @@
  */
 
 import type { WriterCommand } from './capture-encoding.ts'
-import { lettersIn } from './wal.ts'
+import { changedLettersMax } from './wal.ts'
 
 /** Letters that one unit may change from which on it steps back. */
 const manyLetters = 32
@@ -16,15 +16,15 @@ const restMsMax = 500
 const quietMs = 20
 
 /** Campaigns, retention, what was asked for by the dozen. Captured letters are not among it, nor what becomes of those sent. */
-export function stepsBack(unit: readonly WriterCommand[]): boolean {
+export function isBackground(unit: readonly WriterCommand[]): boolean {
   return unit.some((command) => {
     const { op } = command
-    return op !== 'import-letters' && op !== 'end-redrives' && lettersIn(command) >= manyLetters
+    return op !== 'import-letters' && op !== 'end-redrives' && changedLettersMax(command) >= manyLetters
   })
 }
 
 /** In the order in which they came. Times are of any clock that does not go back. */
-export class Turns<T> {
+export class BackgroundThrottle<T> {
   readonly #waiting: T[] = []
   #restUntilMs = Number.NEGATIVE_INFINITY
   #othersAtMs = Number.NEGATIVE_INFINITY
@@ -33,12 +33,12 @@ export class Turns<T> {
     this.#waiting.push(work)
   }
 
-  noteOthers(nowMs: number): void {
+  noteForegroundWrite(nowMs: number): void {
     this.#othersAtMs = nowMs
   }
 
   /** In how many milliseconds the next one may begin; undefined: there is none. */
-  waitMs(nowMs: number): number | undefined {
+  delayMs(nowMs: number): number | undefined {
     if (this.#waiting.length === 0) return undefined
     return Math.max(0, Math.min(this.#restUntilMs, this.#othersAtMs + quietMs) - nowMs)
   }
@@ -47,7 +47,7 @@ export class Turns<T> {
     return this.#waiting.shift()
   }
 
-  noteDone(tookMs: number, nowMs: number): void {
+  noteBackgroundWrite(tookMs: number, nowMs: number): void {
     this.#restUntilMs = nowMs + Math.min(tookMs * restTimes, restMsMax)
   }
 }

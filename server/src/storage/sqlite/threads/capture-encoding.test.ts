@@ -6,7 +6,7 @@ import type { Database } from '../connection/database.ts'
 import { openFile } from '../connection/database-file.ts'
 import { verifyCounts } from '../counts/counts.ts'
 import { Writer } from '../write.ts'
-import { receiveResult, sendCommand, type WriterCommand } from './capture-encoding.ts'
+import { decodeResult, encodeCommand, type WriterCommand } from './capture-encoding.ts'
 import { pack, unpack } from './thread-messages.ts'
 
 let databases: Database[]
@@ -65,14 +65,14 @@ function stored(items: readonly ItemToImport[], send: (command: Import) => Write
   expect(verifyCounts(database)).toEqual([])
   const tables = ['items', 'groups', 'counts', 'letter_counts', 'open_minutes', 'group_hours']
   return {
-    answer: receiveResult(sent, outcome.results[1]),
+    answer: decodeResult(sent, outcome.results[1]),
     rows: tables.map((table) => database.all(`select * from ${table}`)),
   }
 }
 
 describe('letters that are sent to the writer', () => {
   it('are stored, counted and answered as if they were not', () => {
-    const sent = stored(letters, sendCommand)
+    const sent = stored(letters, encodeCommand)
     expect(sent).toEqual(stored(letters, (command) => command))
     expect(sent.rows[0]).toHaveLength(4)
     for (const row of sent.rows[0] ?? []) expect(row.redrive_at).toBe(noon + 0.75 * minute)
@@ -100,20 +100,20 @@ describe('letters that are sent to the writer', () => {
             reference: `letter ${index}`,
           }),
         )
-        expect(stored(many, sendCommand)).toEqual(stored(many, (command) => command))
+        expect(stored(many, encodeCommand)).toEqual(stored(many, (command) => command))
       }),
       { numRuns: 60 },
     )
   })
 
   it('are the same after they travelled', () => {
-    const travel = (command: Import) => unpack(structuredClone(pack(sendCommand(command))))
-    expect(stored(letters, travel)).toEqual(stored(letters, sendCommand))
+    const travel = (command: Import) => unpack(structuredClone(pack(encodeCommand(command))))
+    expect(stored(letters, travel)).toEqual(stored(letters, encodeCommand))
   })
 
   it('are waiting ones only: everything else travels as it is', () => {
     const opOf = (item: ItemToImport) =>
-      sendCommand({ op: 'import', queue: 'dead', partition: 0, items: [plain, item], now: noon }).op
+      encodeCommand({ op: 'import', queue: 'dead', partition: 0, items: [plain, item], now: noon }).op
     expect(opOf(rich)).toBe('import-letters')
     expect(opOf({ payload: bytes('no letter') })).toBe('import')
     expect(opOf({ ...plain, availableAt: noon })).toBe('import')
@@ -124,6 +124,8 @@ describe('letters that are sent to the writer', () => {
 
   it('are refused like all others', () => {
     const items = [{ ...plain, kind: 'a\u0000b' }]
-    expect(() => sendCommand({ op: 'import', queue: 'dead', partition: 0, items, now: noon })).toThrow('kind')
+    expect(() => encodeCommand({ op: 'import', queue: 'dead', partition: 0, items, now: noon })).toThrow(
+      'kind',
+    )
   })
 })

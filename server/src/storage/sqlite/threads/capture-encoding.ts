@@ -12,7 +12,7 @@ import { headersToText } from '../items/rows.ts'
 
 type Value = string | number | null
 
-export type SentLetters = Readonly<{
+export type EncodedLetters = Readonly<{
   op: 'import-letters'
   queue: string
   partition: number
@@ -25,10 +25,10 @@ export type SentLetters = Readonly<{
   bytes: Uint8Array
 }>
 /** What the writer is asked for. */
-export type WriterCommand = Command | SentLetters
+export type WriterCommand = Command | EncodedLetters
 
 /** One of them, as it is stored. Without a key its length is null. */
-export type SentLetter = readonly [
+export type EncodedLetter = readonly [
   sourceId: string | null,
   attempts: number,
   attemptsMax: number,
@@ -50,15 +50,15 @@ export type SentLetter = readonly [
 export const valuesPerLetter = 17
 
 /** The answer, flat as well: for each its id, or null; the id of what is there already, or null; when it expires. */
-export type SentImported = Readonly<{ createdAt: Instant; values: readonly Value[] }>
-export const valuesPerImported = 3
+export type EncodedImportResults = Readonly<{ createdAt: Instant; values: readonly Value[] }>
+export const valuesPerResult = 3
 
 /** Rejects what no store takes, in the same words as for every other command. */
-export function sendCommand(command: Command): WriterCommand {
+export function encodeCommand(command: Command): WriterCommand {
   if (command.op !== 'import' || command.items.length === 0 || !command.items.every(isNewLetter))
     return command
   checkCommand(command)
-  return sendLetters(command)
+  return encodeLetters(command)
 }
 
 /** Waiting, and nothing else: all that ever comes from elsewhere, but for what is imported as it was. */
@@ -69,7 +69,7 @@ function isNewLetter(item: ItemToImport): boolean {
   )
 }
 
-function sendLetters({ queue, partition, now, items }: Import): SentLetters {
+function encodeLetters({ queue, partition, now, items }: Import): EncodedLetters {
   const values: Value[] = []
   const causes: Cause[] = []
   const causePlaces = new Map<string, number>()
@@ -88,7 +88,7 @@ function sendLetters({ queue, partition, now, items }: Import): SentLetters {
       causeAt = causes.push(cause) - 1
       causePlaces.set(cause.fingerprint, causeAt)
     }
-    const sent: SentLetter = [
+    const sent: EncodedLetter = [
       item.sourceId ?? null,
       item.attempts ?? 0,
       item.attemptsMax ?? 0,
@@ -119,11 +119,11 @@ function sendLetters({ queue, partition, now, items }: Import): SentLetters {
 }
 
 /** The results of commands as whoever asked expects them. */
-export function receiveResult(sent: WriterCommand, result: unknown): unknown {
+export function decodeResult(sent: WriterCommand, result: unknown): unknown {
   if (sent.op !== 'import-letters') return result
-  const { createdAt, values } = result as SentImported
+  const { createdAt, values } = result as EncodedImportResults
   return Array.from({ length: sent.count }, (_, index): ImportResult => {
-    const at = index * valuesPerImported
+    const at = index * valuesPerResult
     const [id, existingId] = [values[at] as string | null, values[at + 1] as string | null]
     const times = { createdAt, expireDeadline: values[at + 2] as Instant }
     return existingId === null ? { id, ...times } : { id, existingId, ...times }

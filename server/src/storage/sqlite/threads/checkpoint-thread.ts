@@ -1,8 +1,15 @@
 /** The thread that brings what is in the log into the file (log.ts), so that no commit waits for that. */
 import { parentPort, workerData } from 'node:worker_threads'
 import { Database } from '../connection/database.ts'
-import { type Opened, pack, type Reply, type Request, sendError, type ThreadData } from './thread-messages.ts'
-import { bringIn, Log } from './wal.ts'
+import {
+  encodeError,
+  type OpenReport,
+  pack,
+  type Reply,
+  type Request,
+  type ThreadData,
+} from './thread-messages.ts'
+import { checkpoint, WalState } from './wal.ts'
 
 const port = parentPort
 if (port === null) throw new Error('checkpoints are made by a thread')
@@ -12,7 +19,7 @@ const { path, synchronous, log: shared } = workerData as ThreadData
 const everyMs = 200
 
 try {
-  const log = new Log(shared)
+  const log = new WalState(shared)
   const database = new Database(path)
   database.exec(`pragma synchronous = ${synchronous}`)
   let commits = 0
@@ -21,17 +28,17 @@ try {
     const now = log.commits
     if (isWhole && now === commits) return
     try {
-      isWhole = bringIn(database, log)
+      isWhole = checkpoint(database, log)
       commits = now
     } catch {
       // On a full disk it stays in the log, and is tried again.
     }
   }
   const timer = setInterval(pass, everyMs)
-  const say = (reply: Reply | Opened) => port.postMessage(reply)
+  const say = (reply: Reply | OpenReport) => port.postMessage(reply)
   port.on('message', (request: Request) => {
     if (request.ask !== 'close') {
-      say({ call: request.call, error: sendError(new Error(`this thread cannot ${request.ask}`)) })
+      say({ call: request.call, error: encodeError(new Error(`this thread cannot ${request.ask}`)) })
       return
     }
     clearInterval(timer)
@@ -41,6 +48,6 @@ try {
   })
   say({ isOpen: true })
 } catch (error) {
-  port.postMessage({ isOpen: false, error: sendError(error) } satisfies Opened)
+  port.postMessage({ isOpen: false, error: encodeError(error) } satisfies OpenReport)
   port.close()
 }

@@ -79,7 +79,7 @@ function answer(database: Database, call: ReadCall): unknown {
     case 'next-due':
       return nextDueAt(database)
     case 'verify':
-      return call.isMendable
+      return call.isRepairableOnly
         ? verifyCounts(database)
         : [...verifyCounts(database), ...compareArrivals(database)]
   }

@@ -2,7 +2,14 @@
 import { parentPort, workerData } from 'node:worker_threads'
 import { Database } from '../connection/database.ts'
 import { read } from './read.ts'
-import { type Opened, pack, type Reply, type Request, sendError, type ThreadData } from './thread-messages.ts'
+import {
+  encodeError,
+  type OpenReport,
+  pack,
+  type Reply,
+  type Request,
+  type ThreadData,
+} from './thread-messages.ts'
 
 const port = parentPort
 if (port === null) throw new Error('the reader runs as a thread')
@@ -11,7 +18,7 @@ const { path } = workerData as ThreadData
 try {
   const database = new Database(path, { isReadOnly: true })
   database.exec('pragma cache_size = -65536; pragma temp_store = memory')
-  const say = (reply: Reply | Opened) => port.postMessage(reply)
+  const say = (reply: Reply | OpenReport) => port.postMessage(reply)
   port.on('message', (request: Request) => {
     try {
       if (request.ask === 'read')
@@ -21,11 +28,11 @@ try {
       say({ call: request.call, value: pack(null) })
       port.close()
     } catch (error) {
-      say({ call: request.call, error: sendError(error) })
+      say({ call: request.call, error: encodeError(error) })
     }
   })
   say({ isOpen: true })
 } catch (error) {
-  port.postMessage({ isOpen: false, error: sendError(error) } satisfies Opened)
+  port.postMessage({ isOpen: false, error: encodeError(error) } satisfies OpenReport)
   port.close()
 }

@@ -20,7 +20,7 @@ import type {
 } from '../../contract/letters.ts'
 import type { HeldLock } from '../../contract/locks.ts'
 import type { QueuesQuery } from '../../contract/queues.ts'
-import type { Unit } from '../write.ts'
+import type { Write } from '../write.ts'
 
 export type ReadCall =
   | Readonly<{ read: 'queue'; name: string }>
@@ -47,22 +47,22 @@ export type ReadCall =
   | Readonly<{ read: 'campaign-letters'; query: CampaignLettersQuery }>
   | Readonly<{ read: 'next-due' }>
   /** `isMendable`: only what the reconciler sets right. */
-  | Readonly<{ read: 'verify'; isMendable: boolean }>
+  | Readonly<{ read: 'verify'; isRepairableOnly: boolean }>
 
 export type Request = Readonly<{ call: number }> &
   (
-    | Readonly<{ ask: 'write'; units: Packed<readonly Unit[]>; now: number; stepsBack: boolean }>
+    | Readonly<{ ask: 'write'; writes: Packed<readonly Write[]>; now: number; isBackground: boolean }>
     | Readonly<{ ask: 'read'; what: ReadCall }>
     | Readonly<{ ask: 'reconcile'; lock: HeldLock | undefined; now: number }>
     | Readonly<{ ask: 'tidy'; now: number }>
     | Readonly<{ ask: 'close' }>
   )
 
-export type Reply = Readonly<{ call: number } & ({ value: Packed<unknown> } | { error: SentError })>
+export type Reply = Readonly<{ call: number } & ({ value: Packed<unknown> } | { error: EncodedError })>
 /** What the answer to a write holds, one per unit. */
-export type SentOutcome = Readonly<{ results: unknown[] } | { error: SentError }>
+export type EncodedOutcome = Readonly<{ results: unknown[] } | { error: EncodedError }>
 /** The first thing a thread says. */
-export type Opened = Readonly<{ isOpen: true } | { isOpen: false; error: SentError }>
+export type OpenReport = Readonly<{ isOpen: true } | { isOpen: false; error: EncodedError }>
 export type ThreadData = Readonly<{
   path: string
   synchronous: 'full' | 'normal'
@@ -70,7 +70,7 @@ export type ThreadData = Readonly<{
   log: SharedArrayBuffer
 }>
 
-export type SentError = Readonly<{
+export type EncodedError = Readonly<{
   code: ErrorCode | null
   message: string
   publicMessage?: string
@@ -135,7 +135,7 @@ export function unpack<T>({ value, block }: Packed<T>): T {
   return walk(value) as T
 }
 
-export function sendError(error: unknown): SentError {
+export function encodeError(error: unknown): EncodedError {
   if (error instanceof KnownError)
     return {
       code: error.code,
@@ -147,7 +147,7 @@ export function sendError(error: unknown): SentError {
   return { code: null, message: String(error), stack: '' }
 }
 
-export function receiveError(sent: SentError): Error {
+export function decodeError(sent: EncodedError): Error {
   if (sent.code !== null) return new KnownError(sent.code, sent.message, undefined, sent.publicMessage)
   const error = new Error(sent.message)
   error.stack = sent.stack

@@ -1,22 +1,22 @@
 import { Worker } from 'node:worker_threads'
 import { KnownError } from '../../../errors.ts'
 import {
-  type Opened,
+  decodeError,
+  type OpenReport,
   type Reply,
   type Request,
-  receiveError,
   type ThreadData,
   unpack,
 } from './thread-messages.ts'
 
 type ThreadName = 'writer-thread' | 'reader-thread' | 'checkpoint-thread'
-type Asked = { resolve(value: unknown): void; reject(error: unknown): void }
+type PendingCall = { resolve(value: unknown): void; reject(error: unknown): void }
 type Ask = Request extends infer R ? (R extends Request ? Omit<R, 'call'> : never) : never
 
 /** Calls to a thread and its answers. When the thread ends, every call still open is rejected. */
 export class Thread {
   readonly #worker: Worker
-  readonly #open = new Map<number, Asked>()
+  readonly #open = new Map<number, PendingCall>()
   #nextCall = 1
   #ended: KnownError | undefined
 
@@ -24,12 +24,12 @@ export class Thread {
     // Compiled, the files end in .js; in a source checkout Node runs the .ts as they are.
     const suffix = import.meta.url.endsWith('.ts') ? 'ts' : 'js'
     const worker = new Worker(new URL(`./${name}.${suffix}`, import.meta.url), { workerData: data, name })
-    const opened = await new Promise<Opened>((resolve, reject) => {
+    const opened = await new Promise<OpenReport>((resolve, reject) => {
       worker.once('message', resolve)
       worker.once('error', reject)
       worker.once('exit', (code) => reject(new Error(`${name} ended with code ${code} before it was open`)))
     })
-    if (!opened.isOpen) throw receiveError(opened.error)
+    if (!opened.isOpen) throw decodeError(opened.error)
     worker.removeAllListeners('error').removeAllListeners('exit')
     return new Thread(worker, name)
   }
@@ -62,7 +62,7 @@ export class Thread {
   #settle(reply: Reply): void {
     const asked = this.#open.get(reply.call)
     this.#open.delete(reply.call)
-    if ('error' in reply) asked?.reject(receiveError(reply.error))
+    if ('error' in reply) asked?.reject(decodeError(reply.error))
     else asked?.resolve(unpack(reply.value))
   }
 

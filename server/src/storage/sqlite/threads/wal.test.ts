@@ -6,7 +6,7 @@ import { aFailure, anOrigin, noon } from '../../../../test/make.ts'
 import { Database } from '../connection/database.ts'
 import { openFile } from '../connection/database-file.ts'
 import { openSqlite } from '../sqlite-storage.ts'
-import { bringIn, Log, LogKeeper, logPagesMax } from './wal.ts'
+import { Checkpointer, checkpoint, WalState, walPagesMax } from './wal.ts'
 
 let folder: string
 let path: string
@@ -34,7 +34,7 @@ describe('the log of a file', () => {
   it('begins anew once all of it is in the file, and does not while somebody reads from it', () => {
     const writer = openFile(path, 'full')
     const reader = new Database(path, { isReadOnly: true })
-    const log = new Log(Log.share())
+    const log = new WalState(WalState.share())
     const logBytes = () => statSync(`${path}-wal`).size
     const write = () =>
       writer.exec('create table if not exists t (b blob); insert into t values (zeroblob(1000000))')
@@ -44,17 +44,17 @@ describe('the log of a file', () => {
     reader.exec('begin')
     expect(look()).toBe(1)
     write()
-    expect(bringIn(writer, log)).toBe(false)
+    expect(checkpoint(writer, log)).toBe(false)
     expect(log.pages).toBeGreaterThan(250)
     expect(look()).toBe(1)
     reader.exec('commit')
 
-    expect(bringIn(writer, log)).toBe(true)
+    expect(checkpoint(writer, log)).toBe(true)
     expect(log.pages).toBe(0)
     const before = logBytes()
     for (let time = 0; time < 5; time++) {
       write()
-      expect(bringIn(writer, log)).toBe(true)
+      expect(checkpoint(writer, log)).toBe(true)
     }
     expect(logBytes()).toBe(before)
     reader.close()
@@ -63,13 +63,13 @@ describe('the log of a file', () => {
 
   it('is brought in by commits, and not where many letters come until it is long', () => {
     const writer = openFile(path, 'full')
-    const log = new Log(Log.share())
-    const keeper = new LogKeeper(writer, log)
+    const log = new WalState(WalState.share())
+    const keeper = new Checkpointer(writer, log)
     const fileBytes = () => statSync(path).size
     const commit = (letters: number, nowMs: number) => {
-      keeper.expect(letters, nowMs)
+      keeper.beforeCommit(letters, nowMs)
       writer.exec('create table if not exists t (b blob); insert into t values (zeroblob(6000000))')
-      keeper.keepShort()
+      keeper.checkpointIfLong()
     }
 
     commit(0, 0)
@@ -81,7 +81,7 @@ describe('the log of a file', () => {
     expect(fileBytes()).toBe(first)
     expect(log.commits).toBe(2)
     // As the thread says that looked at it.
-    log.pages = logPagesMax
+    log.pages = walPagesMax
     commit(1_000, 30)
     const second = fileBytes()
     expect(second).toBeGreaterThan(first + 18_000_000)

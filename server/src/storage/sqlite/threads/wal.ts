@@ -13,15 +13,15 @@ import type { WriterCommand } from './capture-encoding.ts'
 /** Pages in the log from which on a commit brings them in. */
 const pagesAtOnce = 1_000
 /** The same while a thread does it. Readers look for each page in all of the log. */
-export const logPagesMax = 16_384
+export const walPagesMax = 16_384
 /** Only should that thread be stuck. */
-const pagesAtLast = 8 * logPagesMax
+const pagesAtLast = 8 * walPagesMax
 /** Letters that a commit changes from which on the thread does it, and for how long. */
 const manyLetters = 32
 const manyMs = 1_000
 
 /** How many letters the command may change. */
-export function lettersIn(command: WriterCommand): number {
+export function changedLettersMax(command: WriterCommand): number {
   switch (command.op) {
     case 'import-letters':
       return command.count
@@ -44,7 +44,7 @@ export function lettersIn(command: WriterCommand): number {
 }
 
 /** How the threads of a store know of the log: numbers in shared memory. */
-export class Log {
+export class WalState {
   readonly #numbers: Int32Array
 
   constructor(shared: SharedArrayBuffer) {
@@ -60,7 +60,7 @@ export class Log {
     return Atomics.load(this.#numbers, 0)
   }
 
-  noteCommit(): void {
+  countCommit(): void {
     Atomics.add(this.#numbers, 0, 1)
   }
 
@@ -75,31 +75,31 @@ export class Log {
 }
 
 /** The log as the writer sees to it. */
-export class LogKeeper {
+export class Checkpointer {
   readonly #database: Database
-  readonly #log: Log
+  readonly #log: WalState
   #manyUntil = 0
   #isByThread: boolean | undefined
 
-  constructor(database: Database, log: Log) {
+  constructor(database: Database, log: WalState) {
     this.#database = database
     this.#log = log
     this.#setByThread(false)
   }
 
   /** To be told before a commit. `nowMs`: of any clock that does not go back. */
-  expect(letters: number, nowMs: number): void {
+  beforeCommit(letters: number, nowMs: number): void {
     if (letters >= manyLetters) this.#manyUntil = nowMs + manyMs
     this.#setByThread(nowMs < this.#manyUntil)
   }
 
   /** When everybody was answered: nobody waits for it but the next commit. */
-  keepShort(): void {
+  checkpointIfLong(): void {
     if (!this.#isByThread) return
-    this.#log.noteCommit()
-    if (this.#log.pages < logPagesMax) return
+    this.#log.countCommit()
+    if (this.#log.pages < walPagesMax) return
     try {
-      bringIn(this.#database, this.#log)
+      checkpoint(this.#database, this.#log)
     } catch {
       // On a full disk it stays in the log, and is tried again.
     }
@@ -113,7 +113,7 @@ export class LogKeeper {
 }
 
 /** Brings into the file what is in the log, as far as no reader needs it there; whether that is all of it. */
-export function bringIn(database: Database, log: Log): boolean {
+export function checkpoint(database: Database, log: WalState): boolean {
   const row = database.get('pragma wal_checkpoint(passive)')
   // Somebody else is at it.
   if (row?.busy !== 0) return false
