@@ -1,6 +1,6 @@
 /**
- * Sends the same request over kept connections, the next one when the last one is answered. Written on
- * bare sockets: a client that costs more than the server would hide what the server costs.
+ * Sends the same request repeatedly over persistent connections, each after the answer to the previous one.
+ * It uses plain sockets: a client that needs more CPU than the server would hide the cost of the server.
  */
 import { connect } from 'node:net'
 import { quantile } from './report.ts'
@@ -20,7 +20,7 @@ const request = Buffer.from(
 const times: number[] = []
 let isCounting = false
 
-for (let count = 0; count < connections; count++) keepAsking()
+for (let count = 0; count < connections; count++) sendRepeatedly()
 setTimeout(() => {
   isCounting = true
   const startedAt = performance.now()
@@ -32,17 +32,17 @@ setTimeout(() => {
   }, seconds * 1000)
 }, warmUpMs)
 
-function keepAsking(): void {
+function sendRepeatedly(): void {
   const socket = connect({ host: hostname, port: Number(port), noDelay: true })
   let answer = ''
-  let askedAt = 0
-  const ask = () => {
+  let sentAtMs = 0
+  const send = () => {
     answer = ''
-    askedAt = performance.now()
+    sentAtMs = performance.now()
     socket.write(request)
   }
   socket.setEncoding('latin1')
-  socket.on('connect', ask)
+  socket.on('connect', send)
   socket.on('data', (text: string) => {
     answer += text
     const at = answer.indexOf(headerEnd)
@@ -50,14 +50,14 @@ function keepAsking(): void {
     const length = Number(/^content-length: *(\d+)/im.exec(answer)?.[1])
     if (!answer.startsWith('HTTP/1.1 200 ') || Number.isNaN(length)) fail(answer)
     if (answer.length < at + headerEnd.length + length) return
-    if (isCounting) times.push(performance.now() - askedAt)
-    ask()
+    if (isCounting) times.push(performance.now() - sentAtMs)
+    send()
   })
   socket.on('error', (error) => fail(String(error)))
   socket.on('close', () => fail('the server closed a connection'))
 }
 
-function fail(why: string): never {
-  console.error(`the HTTP client got: ${why}`)
+function fail(reason: string): never {
+  console.error(`the HTTP client failed: ${reason}`)
   process.exit(1)
 }

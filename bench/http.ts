@@ -1,6 +1,6 @@
 /**
- * POST /v1/queue.produce with one item per request against a whole server, and the same requests against
- * a Fastify handler that does nothing. Both are served by this process; the client is another one.
+ * Measures POST /v1/queue.produce with one item per request against a complete server, and the same requests
+ * against an empty Fastify handler. This process serves both; the client is another process.
  */
 import { fork } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
@@ -82,6 +82,8 @@ function runClient(load: HttpLoad): Promise<HttpFigures> {
     const child = fork(fileURLToPath(new URL('http-client.ts', import.meta.url)), [JSON.stringify(load)])
     child.once('message', (figures) => resolve(figures as HttpFigures))
     child.once('error', reject)
-    child.once('exit', (code) => reject(new Error(`the HTTP client ended with ${code} and no figures`)))
+    child.once('exit', (code) =>
+      reject(new Error(`the HTTP client ended with code ${code} and without figures`)),
+    )
   })
 }

@@ -1,35 +1,35 @@
 /**
- * Single produces and single leases with completes in a store without dead letters, and in one with
- * millions of them: by a queue that has them in its own dead queue, and by one beside it.
+ * Measures single produces, and single leases with completes, in a store without dead letters and in a store
+ * with millions of them: for a queue with these letters in its own dead queue, and for another queue.
  *
- * Both stores have the same two queues and are used alike, and each queue is compared with the same one in
- * the other store: two queues of one store are not equally fast, letters or not. They take short turns,
- * so that what else the machine does hits all of them.
+ * Both stores have the same two queues. Each queue is compared with the same queue of the other store,
+ * because two queues of one store differ in speed even without letters. The measurements alternate in short
+ * slices, so that other work on the machine affects all of them.
  */
 import type { NewQueue } from '../server/src/core/queue.ts'
 import { createSystemClock } from '../server/src/system-clock.ts'
 import type { BenchOptions, StoreKind } from './arguments.ts'
-import { checkRoom } from './letters/check-room.ts'
-import { fillWithLetters } from './letters/fill.ts'
+import { type BenchStore, type BenchStores, openBenchStores, storeNames } from './bench-stores.ts'
+import { checkDiskSpace } from './letters/check-disk-space.ts'
+import { fillWithLetters } from './letters/fill-with-letters.ts'
 import { callersMax } from './peers/peer.ts'
 import { leaseAndComplete, type OpenedRedrive, openRedrive, produceItems } from './peers/redrive.ts'
-import { openPlaces, type Place, type Places, storeNames } from './places.ts'
-import { type BenchResult, bestOf, type Measured, Meter, type Ratio } from './report.ts'
+import { type BenchResult, type Measured, Meter, type Ratio, selectBest } from './report.ts'
 import { runSql } from './run-sql.ts'
 
 const itemsDefault = 100_000
 const lettersDefault: Readonly<Record<StoreKind, number>> = { postgres: 5_000_000, sqlite: 1_000_000 }
 const lettersQuick = 100_000
 const msMax = 60_000
-/** Into how many turns a figure is divided. */
-const turns = 10
+/** The number of slices of each figure. */
+const slices = 10
 const aim = 0.9
 
 const queue = 'bench'
 const otherQueue = 'bench-other'
 const queues: readonly NewQueue[] = [queue, otherQueue].flatMap((name) => [
-  { name: deadQueueOf(name) },
-  { name, deadQueue: deadQueueOf(name) },
+  { name: toDeadQueueName(name) },
+  { name, deadQueue: toDeadQueueName(name) },
 ])
 
 export async function benchQueueBesideLetters(options: BenchOptions): Promise<BenchResult> {
@@ -37,14 +37,14 @@ export async function benchQueueBesideLetters(options: BenchOptions): Promise<Be
     kind,
     letters: options.letters ?? (options.isQuick ? lettersQuick : lettersDefault[kind]),
   }))
-  // Said at once, not after minutes.
-  for (const { kind, letters } of counts) checkRoom(kind, letters)
-  await using places = await openPlaces(options.stores)
+  // Fail before the benchmark starts, not after minutes.
+  for (const { kind, letters } of counts) checkDiskSpace(kind, letters)
+  await using benchStores = await openBenchStores(options.stores)
   const measured: Measured[] = []
   const ratios: Ratio[] = []
-  const notes: string[] = [...places.notes]
+  const notes: string[] = [...benchStores.notes]
   for (const { kind, letters } of counts) {
-    const result = await benchStore(places, kind, letters, options)
+    const result = await measureStore(benchStores, kind, letters, options)
     measured.push(...result.measured)
     ratios.push(...(result.ratios ?? []))
     notes.push(...(result.notes ?? []))
@@ -52,153 +52,159 @@ export async function benchQueueBesideLetters(options: BenchOptions): Promise<Be
   return { measured, ratios, notes }
 }
 
-type Stand = Readonly<{
+type QueueUnderTest = Readonly<{
   subject: string
-  /** The same queue in the store without letters; undefined for that one itself. */
+  /** The subject with the same queue in the store without letters; undefined for that subject itself. */
   against: string | undefined
-  place: Place
+  benchStore: BenchStore
   opened: OpenedRedrive
   queue: string
 }>
 
-async function benchStore(
-  places: Places,
+async function measureStore(
+  benchStores: BenchStores,
   kind: StoreKind,
   letters: number,
-  { rounds, isQuick, items = isQuick ? itemsDefault / 10 : itemsDefault, say }: BenchOptions,
+  { rounds, isQuick, items = isQuick ? itemsDefault / 10 : itemsDefault, log }: BenchOptions,
 ): Promise<BenchResult> {
   const store = storeNames[kind]
-  const [empty, filled] = [await places.create(kind), await places.create(kind)]
-  const stored = await fill(filled, letters, (line) => say(`${store}: ${line}`))
+  const [empty, filled] = [await benchStores.create(kind), await benchStores.create(kind)]
+  const stored = await fill(filled, letters, (line) => log(`${store}: ${line}`))
   const inEmpty = await openRedrive(empty.target, queues)
   const inFilled = await openRedrive(filled.target)
-  const stands: readonly Stand[] = [queue, otherQueue].flatMap((name) => {
-    const whose = `${store}, ${name === queue ? 'own dead queue' : 'dead queue beside it'}`
-    const against = `${whose}: empty`
-    const subject = `${whose}: ${written(letters)} letters`
+  const subjects: readonly QueueUnderTest[] = [queue, otherQueue].flatMap((name) => {
+    const label = `${store}, ${name === queue ? 'own dead queue' : 'dead queue beside it'}`
+    const against = `${label}: empty`
+    const subject = `${label}: ${formatCount(letters)} letters`
     return [
-      { subject: against, against: undefined, place: empty, opened: inEmpty, queue: name },
-      { subject, against, place: filled, opened: inFilled, queue: name },
+      { subject: against, against: undefined, benchStore: empty, opened: inEmpty, queue: name },
+      { subject, against, benchStore: filled, opened: inFilled, queue: name },
     ]
   })
-  // So that the first round does not pay for code that is compiled while it runs.
-  say(`${store}: warming up`)
-  await measureRound(stands, items)
+  // The first round would otherwise include the compilation of the code.
+  log(`${store}: warming up`)
+  await measureRound(subjects, items)
   const measured: Measured[][] = []
   for (let round = 1; round <= rounds; round++) {
-    say(`${store}: round ${round} of ${rounds}`)
-    measured.push(await measureRound(stands, items))
+    log(`${store}: round ${round} of ${rounds}`)
+    measured.push(await measureRound(subjects, items))
   }
   for (const opened of [inEmpty, inFilled]) {
     await verify(opened)
     await opened.close()
   }
-  for (const place of [empty, filled]) await place.remove()
-  const best = bestOf(measured)
+  for (const benchStore of [empty, filled]) await benchStore.remove()
+  const best = selectBest(measured)
   return {
     measured: best,
-    ratios: ratiosOf(stands, best),
+    ratios: computeRatios(subjects, best),
     notes: [
-      `${store}: ${stored}; verify() found nothing wrong before and after.`,
-      ...ratiosOf(stands, best).map(
+      `${store}: ${stored}; verify() found no differences before and after.`,
+      ...computeRatios(subjects, best).map(
         ({ subject, operation }) =>
-          `${subject}, ${operation}: round by round ${eachRound(stands, measured, subject, operation)}`,
+          `${subject}, ${operation}: round by round ${formatRounds(subjects, measured, subject, operation)}`,
       ),
     ],
   }
 }
 
-function ratiosOf(stands: readonly Stand[], measured: readonly Measured[]): Ratio[] {
+function computeRatios(subjects: readonly QueueUnderTest[], measured: readonly Measured[]): Ratio[] {
   return measured.flatMap((one) => {
     const { subject, operation, batch, perSecond } = one
-    const against = stands.find((stand) => stand.subject === subject)?.against
+    const against = subjects.find((underTest) => underTest.subject === subject)?.against
     const other = measured.find((each) => each.subject === against && each.operation === operation)
     if (against === undefined || other === undefined) return []
     return [{ subject, operation, batch, against, times: perSecond / other.perSecond, aim }]
   })
 }
 
-/** Where these lie far apart the machine was busy, and the ratio of the best says little. */
-function eachRound(
-  stands: readonly Stand[],
+/** If these differ a lot, the machine was busy and the ratio of the best rounds is not reliable. */
+function formatRounds(
+  subjects: readonly QueueUnderTest[],
   rounds: readonly (readonly Measured[])[],
   subject: string,
   operation: string,
 ): string {
   return rounds
-    .flatMap((round) => ratiosOf(stands, round))
+    .flatMap((round) => computeRatios(subjects, round))
     .filter((one) => one.subject === subject && one.operation === operation)
     .map(({ times }) => times.toFixed(2))
     .join(', ')
 }
 
-async function fill(place: Place, letters: number, say: (line: string) => void): Promise<string> {
+async function fill(benchStore: BenchStore, letters: number, log: (line: string) => void): Promise<string> {
   const startedAt = performance.now()
-  const made = await openRedrive(place.target, queues)
-  let said = 0
+  const filling = await openRedrive(benchStore.target, queues)
+  let logged = 0
   const onProgress = (stored: number) => {
-    if (stored < said + letters / 10) return
-    said = stored
-    say(`${Math.round((100 * stored) / letters)} % of ${written(letters)} letters`)
+    if (stored < logged + letters / 10) return
+    logged = stored
+    log(`${Math.round((100 * stored) / letters)} % of ${formatCount(letters)} letters`)
   }
   const now = createSystemClock().now()
-  const deadQueue = deadQueueOf(queue)
-  await fillWithLetters(made.storage, { subject: '', count: letters, now, deadQueue, onProgress })
-  await made.close()
-  const { target } = place
-  // By the time there are so many of them, a database has long done this by itself.
+  const deadQueue = toDeadQueueName(queue)
+  await fillWithLetters(filling.storage, { subject: '', count: letters, now, deadQueue, onProgress })
+  await filling.close()
+  const { target } = benchStore
+  // A production database of this size has been vacuumed long before.
   if (target.kind === 'postgres') await runSql(target.url, ['vacuum (analyze) redrive.items_sourced'])
   const seconds = (performance.now() - startedAt) / 1000
 
   const opened = await openRedrive(target)
   await verify(opened)
-  const [counts] = await opened.storage.counts({ queue: deadQueueOf(queue) })
+  const [counts] = await opened.storage.counts({ queue: toDeadQueueName(queue) })
   if (counts?.waiting !== letters) throw new Error(`${counts?.waiting} letters instead of ${letters}`)
   await opened.close()
-  const gigabytes = ((await place.sizeBytes()) / 1e9).toFixed(1)
-  const line = `${written(letters)} letters, ${gigabytes} GB, stored in ${Math.round(seconds)} s`
-  say(`${line}; verify() finds nothing wrong`)
+  const gigabytes = ((await benchStore.sizeBytes()) / 1e9).toFixed(1)
+  const line = `${formatCount(letters)} letters, ${gigabytes} GB, stored in ${Math.round(seconds)} s`
+  log(`${line}; verify() found no differences`)
   return line
 }
 
-async function measureRound(stands: readonly Stand[], items: number): Promise<Measured[]> {
-  for (const place of new Set(stands.map(({ place }) => place))) await settleDown(place)
-  const produced = await takeTurns(stands, 'produce', items, async ({ opened, queue }) => {
+async function measureRound(subjects: readonly QueueUnderTest[], items: number): Promise<Measured[]> {
+  for (const benchStore of new Set(subjects.map(({ benchStore }) => benchStore))) await vacuum(benchStore)
+  const produced = await measureAlternating(subjects, 'produce', items, async ({ opened, queue }) => {
     await produceItems(opened.engine, queue, 1)
     return 1
   })
-  // What is under way when a turn ends is done but not counted: there must be enough for the last turn.
-  for (const { opened, queue } of stands) await produceItems(opened.engine, queue, turns * callersMax)
-  const consumed = await takeTurns(stands, 'lease+complete', items, ({ opened, queue }, caller, signal) =>
-    leaseAndComplete(opened.engine, { queue, caller, countMax: 1, signal }),
+  // Calls in progress at the end of a slice are completed but not counted: add items for them.
+  for (const { opened, queue } of subjects) await produceItems(opened.engine, queue, slices * callersMax)
+  const consumed = await measureAlternating(
+    subjects,
+    'lease+complete',
+    items,
+    ({ opened, queue }, caller, signal) =>
+      leaseAndComplete(opened.engine, { queue, caller, countMax: 1, signal }),
   )
-  for (const { opened, queue } of stands) {
+  for (const { opened, queue } of subjects) {
     await opened.engine.clear(queue, { isWaiting: true, isScheduled: false, isLeased: false })
   }
-  return stands.flatMap((_, index) => [produced[index] as Measured, consumed[index] as Measured])
+  return subjects.flatMap((_, index) => [produced[index] as Measured, consumed[index] as Measured])
 }
 
-async function takeTurns(
-  stands: readonly Stand[],
+async function measureAlternating(
+  subjects: readonly QueueUnderTest[],
   operation: string,
   items: number,
-  call: (stand: Stand, caller: number, signal: AbortSignal) => Promise<number>,
+  call: (underTest: QueueUnderTest, caller: number, signal: AbortSignal) => Promise<number>,
 ): Promise<Measured[]> {
-  const meters = stands.map(({ subject }) => new Meter({ subject, operation, batch: 1, callers: callersMax }))
-  const bound = { items: Math.ceil(items / turns), msMax }
-  for (let turn = 0; turn < turns; turn++) {
-    for (const place of stands.keys()) {
-      // Everybody is sometimes the first, and comes after everybody else.
-      const index = (place + turn) % stands.length
-      const stand = stands[index] as Stand
-      await meters[index]?.run(bound, (caller, signal) => call(stand, caller, signal))
+  const meters = subjects.map(
+    ({ subject }) => new Meter({ subject, operation, batch: 1, callers: callersMax }),
+  )
+  const bound = { items: Math.ceil(items / slices), msMax }
+  for (let slice = 0; slice < slices; slice++) {
+    for (const position of subjects.keys()) {
+      // Rotate the order, so that each subject is sometimes first and follows every other.
+      const index = (position + slice) % subjects.length
+      const underTest = subjects[index] as QueueUnderTest
+      await meters[index]?.run(bound, (caller, signal) => call(underTest, caller, signal))
     }
   }
   return meters.map(({ measured }) => measured)
 }
 
-/** So that nobody pays for what the one before left to be written, or to be cleaned up. */
-async function settleDown({ target }: Place): Promise<void> {
+/** The next round must not pay for writes and dead rows that the previous one left. */
+async function vacuum({ target }: BenchStore): Promise<void> {
   if (target.kind !== 'postgres') return
   await runSql(target.url, [
     'vacuum (analyze) redrive.items_live, redrive.counts, redrive.partitions',
@@ -211,10 +217,10 @@ async function verify({ storage }: OpenedRedrive): Promise<void> {
   if (differences.length > 0) throw new Error(`counts differ: ${JSON.stringify(differences)}`)
 }
 
-function deadQueueOf(name: string): string {
+function toDeadQueueName(name: string): string {
   return `${name}-dead`
 }
 
-function written(count: number): string {
+function formatCount(count: number): string {
   return count.toLocaleString('en-US')
 }

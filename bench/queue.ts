@@ -1,11 +1,11 @@
 /**
- * Redrive beside its peers, in one run on one machine: every answered write is on the disk for all of
+ * Compares Redrive with its peers in one run on one machine. Every acknowledged write is durable in all of
  * them (PostgreSQL with fsync and synchronous_commit on, Redis with appendfsync always, SQLite with
  * synchronous full).
  *
- * For each peer and shape there is a fresh store. It is produced into, then filled up to the same number
- * of items without a clock running, then drained. Who is slow is stopped after `msMax`, and its rate
- * is that of what it did by then.
+ * Each combination of peer and shape gets an empty store. The benchmark measures produce, fills the store up
+ * to the same number of items without measuring, and then measures how fast the store is drained. A slow peer
+ * is stopped after `msMax`; its rate is that of the items handled until then.
  */
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -14,22 +14,22 @@ import { Client } from 'pg'
 import { getRedis, stopServices } from '../tools/services/index.ts'
 import { createDatabaseOn, type Database } from '../tools/services/postgres/database.ts'
 import type { BenchOptions } from './arguments.ts'
-import { CannotRun } from './cannot-run.ts'
 import { benchHttp, httpOperation, httpSubjects } from './http.ts'
-import { bullmq, makeRedisDurable } from './peers/bullmq.ts'
-import { graphileWorker } from './peers/graphile-worker.ts'
+import { createBullmqPeer, makeRedisDurable } from './peers/bullmq.ts'
+import { createGraphileWorkerPeer } from './peers/graphile-worker.ts'
 import { callersMax, loadPeer, type Peer, waitUntil } from './peers/peer.ts'
-import { pgBoss } from './peers/pg-boss.ts'
-import { redrive } from './peers/redrive.ts'
-import { benchPostgres } from './postgres.ts'
-import { type BenchResult, bestOf, type Measured, measureItems, type Ratio } from './report.ts'
+import { createPgBossPeer } from './peers/pg-boss.ts'
+import { createRedrivePeer } from './peers/redrive.ts'
+import { startBenchPostgres } from './postgres.ts'
+import { type BenchResult, type Measured, measureItems, type Ratio, selectBest } from './report.ts'
+import { UnmetRequirement } from './unmet-requirement.ts'
 
 const itemsMax = 100_000
 const batchMax = 1_000
 const msMax = 15_000
 const shapes = [
   { batch: 1, callers: callersMax },
-  // So many at once that more callers would only wait.
+  // With this batch size, more callers would only wait.
   { batch: batchMax, callers: 4 },
 ] as const
 const ours = 'Redrive, PostgreSQL'
@@ -37,24 +37,24 @@ const oursOnFile = 'Redrive, SQLite file'
 const produce = 'produce'
 const consume = 'lease+complete'
 
-/** Of single calls. */
+/** The aims for single calls. */
 const aims: Readonly<Record<string, Readonly<Record<string, number>>>> = {
   'pg-boss': { [produce]: 20, [consume]: 100 },
   BullMQ: { [produce]: 3, [consume]: 4 },
   'graphile-worker': { [consume]: 2 },
 }
-/** Its workers take single items also when it batches underneath, so there the aim holds as well. */
+/** These workers take single items even if the peer batches internally, so the aim applies to batches too. */
 const aimedAtInBatches: readonly string[] = ['graphile-worker']
 const httpAim = 0.7
 
-export async function benchQueue({ rounds, isQuick, say }: BenchOptions): Promise<BenchResult> {
-  // Said at once, not after minutes.
+export async function benchQueue({ rounds, isQuick, log }: BenchOptions): Promise<BenchResult> {
+  // Fail before the benchmark starts, not after minutes.
   for (const name of ['pg-boss', 'graphile-worker', 'bullmq', 'ioredis']) await loadPeer(name)
-  const server = await benchPostgres()
-  if (!server.isFound) throw new CannotRun(`the queue benchmark needs PostgreSQL: ${server.reason}`)
+  const server = await startBenchPostgres()
+  if (!server.isFound) throw new UnmetRequirement(`the queue benchmark needs PostgreSQL: ${server.reason}`)
   const cache = await getRedis()
   const undo = cache.isFound ? await makeRedisDurable(cache.url) : undefined
-  if (!cache.isFound) say(`BullMQ is left out: ${cache.reason}`)
+  if (!cache.isFound) log(`BullMQ is skipped: ${cache.reason}`)
 
   const folder = mkdtempSync(join(tmpdir(), 'redrive-bench-'))
   const databases: Database[] = []
@@ -66,26 +66,26 @@ export async function benchQueue({ rounds, isQuick, say }: BenchOptions): Promis
   let files = 0
   const createFile = () => join(folder, `${++files}.db`)
   const peers: readonly Peer[] = [
-    redrive(ours, async () => ({ kind: 'postgres', url: await createUrl() })),
-    redrive(oursOnFile, async () => ({ kind: 'sqlite', path: createFile() })),
-    pgBoss(createUrl),
-    graphileWorker(createUrl),
-    ...(cache.isFound ? [bullmq(cache.url)] : []),
+    createRedrivePeer(ours, async () => ({ kind: 'postgres', url: await createUrl() })),
+    createRedrivePeer(oursOnFile, async () => ({ kind: 'sqlite', path: createFile() })),
+    createPgBossPeer(createUrl),
+    createGraphileWorkerPeer(createUrl),
+    ...(cache.isFound ? [createBullmqPeer(cache.url)] : []),
   ]
   const items = isQuick ? itemsMax / 10 : itemsMax
   try {
     const measured: Measured[][] = []
     for (let round = 1; round <= rounds; round++) {
       for (const peer of peers) {
-        say(`round ${round} of ${rounds}: ${peer.name}`)
+        log(`round ${round} of ${rounds}: ${peer.name}`)
         for (const shape of shapes) {
-          // So that nobody pays for what the one before left to be written.
+          // The next peer must not pay for writes that the previous one left in the buffers.
           await checkpoint(server.url)
           measured.push(await benchPeer(peer, shape, items, () => analyze(databases)))
-          await Promise.all(databases.splice(0).map(dropWhenLeft))
+          await Promise.all(databases.splice(0).map(dropWhenUnused))
         }
       }
-      say(`round ${round} of ${rounds}: over HTTP`)
+      log(`round ${round} of ${rounds}: over HTTP`)
       measured.push(
         await benchHttp({
           seconds: isQuick ? 3 : 10,
@@ -95,13 +95,13 @@ export async function benchQueue({ rounds, isQuick, say }: BenchOptions): Promis
           },
         }),
       )
-      await Promise.all(databases.splice(0).map(dropWhenLeft))
+      await Promise.all(databases.splice(0).map(dropWhenUnused))
     }
-    const best = bestOf(measured)
+    const best = selectBest(measured)
     return {
       measured: best,
-      ratios: ratiosOf(best),
-      notes: [server.about, ...peers.map(({ name, calls }) => `${name}: ${calls}`)],
+      ratios: computeRatios(best),
+      notes: [server.description, ...peers.map(({ name, calls }) => `${name}: ${calls}`)],
     }
   } finally {
     await undo?.()
@@ -161,34 +161,35 @@ async function benchPeer(
   }
 }
 
-function ratiosOf(measured: readonly Measured[]): Ratio[] {
-  const ratios: Ratio[] = []
-  const compare = (one: Measured, other: Measured, aim: number | null) => {
-    const { subject, operation, batch } = one
-    ratios.push({
-      subject,
-      operation,
-      batch,
-      against: other.subject,
-      times: one.perSecond / other.perSecond,
-      aim,
+function computeRatios(measured: readonly Measured[]): Ratio[] {
+  return measured.flatMap((one) => {
+    if (one.operation === httpOperation) return compareWithEmptyHandler(one, measured)
+    return isOurs(one) ? compareWithPeers(one, measured) : []
+  })
+}
+
+function compareWithEmptyHandler(one: Measured, measured: readonly Measured[]): Ratio[] {
+  const empty = measured.find(({ subject }) => subject === httpSubjects.empty)
+  return empty === undefined || one === empty ? [] : [compareRates(one, empty, httpAim)]
+}
+
+function compareWithPeers(one: Measured, measured: readonly Measured[]): Ratio[] {
+  return measured
+    .filter((other) => !isOurs(other) && other.operation === one.operation && other.batch === one.batch)
+    .map((other) => {
+      const hasAim = one.subject === ours && (one.batch === 1 || aimedAtInBatches.includes(other.subject))
+      return compareRates(one, other, (hasAim ? aims[other.subject]?.[one.operation] : undefined) ?? null)
     })
-  }
-  for (const one of measured) {
-    if (one.operation === httpOperation) {
-      const empty = measured.find(({ subject }) => subject === httpSubjects.empty)
-      if (empty !== undefined && one !== empty) compare(one, empty, httpAim)
-    } else if (one.subject === ours || one.subject === oursOnFile) {
-      for (const other of measured) {
-        if (other.operation !== one.operation || other.batch !== one.batch) continue
-        if (other.subject === ours || other.subject === oursOnFile) continue
-        const isAimedAt =
-          one.subject === ours && (one.batch === 1 || aimedAtInBatches.includes(other.subject))
-        compare(one, other, (isAimedAt ? aims[other.subject]?.[one.operation] : undefined) ?? null)
-      }
-    }
-  }
-  return ratios
+}
+
+function isOurs({ subject }: Measured): boolean {
+  return subject === ours || subject === oursOnFile
+}
+
+function compareRates(one: Measured, other: Measured, aim: number | null): Ratio {
+  const { subject, operation, batch, perSecond } = one
+  const times = perSecond / other.perSecond
+  return { subject, operation, batch, against: other.subject, times, aim }
 }
 
 async function checkpoint(url: string): Promise<void> {
@@ -198,7 +199,10 @@ async function checkpoint(url: string): Promise<void> {
   await client.end()
 }
 
-/** A database in use has done so by itself. Without it, a peer's plans for a table that was empty a moment ago are measured. */
+/**
+ * A database in production has current statistics. Without them, the plans for an empty table would be
+ * measured.
+ */
 async function analyze(databases: readonly Database[]): Promise<void> {
   for (const { url } of databases) {
     const client = new Client({ connectionString: url })
@@ -208,8 +212,11 @@ async function analyze(databases: readonly Database[]): Promise<void> {
   }
 }
 
-/** Pools say that they have ended a moment before their sessions have; one that is cut fails loudly. */
-async function dropWhenLeft(database: Database): Promise<void> {
+/**
+ * Pools report that they have ended shortly before their sessions do; a session that is cut off logs an
+ * error.
+ */
+async function dropWhenUnused(database: Database): Promise<void> {
   const client = new Client({ connectionString: database.url })
   await client.connect()
   const others = `select 1 from pg_stat_activity

@@ -1,18 +1,20 @@
 import { setMaxListeners } from 'node:events'
 
-/** One figure: the best of several rounds, because other work on the machine only ever slows us down. */
+/** One figure: the best of several rounds, because other work on the machine can only slow a round down. */
 export type Measured = Readonly<{
   subject: string
   operation: string
   batch: number
   callers: number
   perSecond: number
-  /** Of one call, in milliseconds. Null where nobody sees single calls. */
+  /** The duration of one call. Null if single calls cannot be observed. */
   p50Ms: number | null
   p99Ms: number | null
 }>
 
-/** How many times the rate of `against` the rate of `subject` is. `aim`: the least it should be. */
+/**
+ * `times`: the rate of `subject` divided by the rate of `against`. `aim`: the minimum that it should reach.
+ */
 export type Ratio = Readonly<{
   subject: string
   operation: string
@@ -22,22 +24,24 @@ export type Ratio = Readonly<{
   aim: number | null
 }>
 
-/** After a collection of garbage. */
+/** Memory after a garbage collection. */
 export type MemorySample = Readonly<{
-  /** How many have passed by then. */
+  /** The number of items that were completed before the sample. */
   items: number
   heapBytes: number
-  /** The heaps of the threads that the store has. */
+  /** The heaps of the store's threads. */
   threadHeapsBytes: number
-  /** Buffers and what else lies outside of all those heaps. */
+  /** Buffers and other memory outside of these heaps. */
   outsideBytes: number
-  /** Of the whole process, with what its allocators and SQLite's cache keep. */
+  /** The whole process, including the reserves of its allocators and SQLite's cache. */
   rssBytes: number
-  /** The database, or the file with its log. */
+  /** The size of the database, or of the file with its WAL. */
   storeBytes: number
 }>
 
-/** `growthBytesMax`: how much more there may be in and outside of the heaps at the last sample than at the first. */
+/**
+ * `growthBytesMax`: the allowed growth of the memory in and outside of the heaps, from first to last sample.
+ */
 export type Memory = Readonly<{
   subject: string
   samples: readonly MemorySample[]
@@ -45,7 +49,7 @@ export type Memory = Readonly<{
   growthBytesMax: number
 }>
 
-/** How long one call takes. `aimMs`: 99 of 100 should take no longer. */
+/** The duration of one call. `aimMs`: the p99 that should be reached. */
 export type Timed = Readonly<{
   subject: string
   operation: string
@@ -55,7 +59,7 @@ export type Timed = Readonly<{
   aimMs: number | null
 }>
 
-/** `notes`: what a reader of the figures should know, one line each. */
+/** `notes`: background information for readers of the figures, one line each. */
 export type BenchResult = Readonly<{
   measured: readonly Measured[]
   timed?: readonly Timed[]
@@ -64,7 +68,7 @@ export type BenchResult = Readonly<{
   notes?: readonly string[]
 }>
 
-export function tableOf(measured: readonly Measured[]): string {
+export function formatRates(measured: readonly Measured[]): string {
   const header = ['subject', 'operation', 'batch', 'callers', 'items/s', 'p50 ms', 'p99 ms']
   const rows = measured.map((one) => [
     one.subject,
@@ -75,10 +79,10 @@ export function tableOf(measured: readonly Measured[]): string {
     one.p50Ms?.toFixed(2) ?? '-',
     one.p99Ms?.toFixed(2) ?? '-',
   ])
-  return aligned(header, rows, 2)
+  return alignColumns(header, rows, 2)
 }
 
-export function timedTableOf(timed: readonly Timed[]): string {
+export function formatTimes(timed: readonly Timed[]): string {
   const header = ['subject', 'operation', 'calls', 'p50 ms', 'p99 ms', 'aim ms', '']
   const rows = timed.map(({ subject, operation, calls, p50Ms, p99Ms, aimMs }) => [
     subject,
@@ -89,10 +93,10 @@ export function timedTableOf(timed: readonly Timed[]): string {
     aimMs === null ? '-' : String(aimMs),
     aimMs === null ? '' : p99Ms <= aimMs ? 'met' : 'missed',
   ])
-  return aligned(header, rows, 2)
+  return alignColumns(header, rows, 2)
 }
 
-export function ratioTableOf(ratios: readonly Ratio[]): string {
+export function formatRatios(ratios: readonly Ratio[]): string {
   const header = ['subject', 'operation', 'compared with', 'batch', 'times', 'aim', '']
   const rows = ratios.map(({ subject, operation, against, batch, times, aim }) => [
     subject,
@@ -103,48 +107,48 @@ export function ratioTableOf(ratios: readonly Ratio[]): string {
     aim === null ? '-' : String(aim),
     aim === null ? '' : times >= aim ? 'met' : 'missed',
   ])
-  return aligned(header, rows, 3)
+  return alignColumns(header, rows, 3)
 }
 
-export function memoryTableOf(memory: readonly Memory[]): string {
+export function formatMemory(memory: readonly Memory[]): string {
   const header = ['subject', 'items', 'heap MB', 'threads MB', 'outside MB', 'rss MB', 'store MB']
   const rows = memory.flatMap(({ subject, samples }) =>
     samples.map((sample) => [
       subject,
       sample.items.toLocaleString('en-US'),
-      megabytes(sample.heapBytes),
-      megabytes(sample.threadHeapsBytes),
-      megabytes(sample.outsideBytes),
-      megabytes(sample.rssBytes),
-      megabytes(sample.storeBytes),
+      formatMegabytes(sample.heapBytes),
+      formatMegabytes(sample.threadHeapsBytes),
+      formatMegabytes(sample.outsideBytes),
+      formatMegabytes(sample.rssBytes),
+      formatMegabytes(sample.storeBytes),
     ]),
   )
-  return aligned(header, rows, 1)
+  return alignColumns(header, rows, 1)
 }
 
-export function growthTableOf(memory: readonly Memory[]): string {
+export function formatGrowth(memory: readonly Memory[]): string {
   const header = ['subject', 'first MB', 'last MB', 'growth MB', 'at most', '']
   const rows = memory.map(({ subject, samples, growthBytes, growthBytesMax }) => [
     subject,
-    megabytes(usedBytes(samples[0])),
-    megabytes(usedBytes(samples.at(-1))),
-    megabytes(growthBytes),
-    megabytes(growthBytesMax),
+    formatMegabytes(sumUsedBytes(samples[0])),
+    formatMegabytes(sumUsedBytes(samples.at(-1))),
+    formatMegabytes(growthBytes),
+    formatMegabytes(growthBytesMax),
     growthBytes <= growthBytesMax ? 'met' : 'missed',
   ])
-  return aligned(header, rows, 1)
+  return alignColumns(header, rows, 1)
 }
 
-/** In and outside of the heaps: what the program holds on to. */
-export function usedBytes(sample: MemorySample | undefined): number {
+/** The memory in use by the program, in and outside of the heaps. */
+export function sumUsedBytes(sample: MemorySample | undefined): number {
   return sample === undefined ? 0 : sample.heapBytes + sample.threadHeapsBytes + sample.outsideBytes
 }
 
-function megabytes(bytes: number): string {
+function formatMegabytes(bytes: number): string {
   return (bytes / 1_000_000).toFixed(1)
 }
 
-function aligned(
+function alignColumns(
   header: readonly string[],
   rows: readonly (readonly string[])[],
   textColumns: number,
@@ -162,7 +166,7 @@ function aligned(
   return [line(header), widths.map((width) => '-'.repeat(width)).join('  '), ...rows.map(line)].join('\n')
 }
 
-/** Runs `call` until `calls` of them are done, `callers` at a time. */
+/** Runs `call` `calls` times, with `callers` concurrent calls. */
 export async function measure(
   what: Readonly<{ subject: string; operation: string; batch: number; callers: number; calls: number }>,
   call: () => Promise<void>,
@@ -189,48 +193,51 @@ export async function measure(
   }
 }
 
-export async function measureItems(what: What, bound: Bound, call: Call): Promise<Measured> {
+export async function measureItems(
+  what: MeterSubject,
+  bound: MeterLimits,
+  call: MeterCall,
+): Promise<Measured> {
   const meter = new Meter(what)
   await meter.run(bound, call)
   return meter.measured
 }
 
-export type What = Readonly<{ subject: string; operation: string; batch: number; callers: number }>
-export type Bound = Readonly<{ items: number; msMax: number }>
-/** Says how many items it handled. The signal tells calls that wait for items that there are no more. */
-export type Call = (caller: number, signal: AbortSignal) => Promise<number>
+export type MeterSubject = Readonly<{ subject: string; operation: string; batch: number; callers: number }>
+export type MeterLimits = Readonly<{ items: number; msMax: number }>
+/** Resolves with the number of handled items. The signal ends calls that wait for items. */
+export type MeterCall = (caller: number, signal: AbortSignal) => Promise<number>
 
-/** One figure that is measured at a stretch, or in several. */
+/** Measures one figure, in one run or in several. */
 export class Meter {
-  readonly #what: What
+  readonly #what: MeterSubject
   readonly #times: number[] = []
   #handled = 0
   #ms = 0
 
-  constructor(what: What) {
+  constructor(what: MeterSubject) {
     this.#what = what
   }
 
   /**
-   * Runs `call` until the items it says it handled add up to `items`, or the time is up: then the rate is
-   * that of those handled by then.
+   * Runs `call` until `items` items are handled or `msMax` has passed. The rate is that of the handled items.
    */
-  async run(bound: Bound, call: Call): Promise<void> {
-    const over = new AbortController()
-    setMaxListeners(0, over.signal)
+  async run(bound: MeterLimits, call: MeterCall): Promise<void> {
+    const finished = new AbortController()
+    setMaxListeners(0, finished.signal)
     let handled = 0
     let endedAt = 0
     const startedAt = performance.now()
     const worker = async (_: unknown, caller: number) => {
-      while (!over.signal.aborted) {
-        const began = performance.now()
-        const count = await call(caller, over.signal)
+      while (!finished.signal.aborted) {
+        const startedAtMs = performance.now()
+        const count = await call(caller, finished.signal)
         const now = performance.now()
-        if (over.signal.aborted) return
+        if (finished.signal.aborted) return
         handled += count
-        if (count > 0) this.#times.push(now - began)
+        if (count > 0) this.#times.push(now - startedAtMs)
         endedAt = now
-        if (handled >= bound.items || now - startedAt >= bound.msMax) over.abort()
+        if (handled >= bound.items || now - startedAt >= bound.msMax) finished.abort()
       }
     }
     await Promise.all(Array.from({ length: this.#what.callers }, worker))
@@ -249,8 +256,8 @@ export class Meter {
   }
 }
 
-/** For each figure its best round. */
-export function bestOf(rounds: readonly (readonly Measured[])[]): Measured[] {
+/** Selects the best round of each figure. */
+export function selectBest(rounds: readonly (readonly Measured[])[]): Measured[] {
   const best = new Map<string, Measured>()
   for (const one of rounds.flat()) {
     const key = [one.subject, one.operation, one.batch, one.callers].join('|')

@@ -1,6 +1,9 @@
 import { Client } from 'pg'
 
-/** One after the other, each by itself: some, like vacuum, refuse to be part of a transaction. Gives the last one's rows. */
+/**
+ * Runs the statements one after the other, each in its own transaction, because some (such as vacuum) must
+ * not run in a larger one. Returns the rows of the last statement.
+ */
 export async function runSql(url: string, statements: readonly string[]): Promise<Record<string, unknown>[]> {
   const client = new Client({ connectionString: url })
   await client.connect()

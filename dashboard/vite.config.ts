@@ -5,14 +5,14 @@ import { defineConfig } from 'vite'
 export default defineConfig({
   plugins: [react()],
   resolve: {
-    // The source, so that the page is never built from an older build of the client.
+    // Use the source of the client, so that the page never contains an outdated build of it.
     alias: { '@redrive/client': fileURLToPath(new URL('../client/src/index.ts', import.meta.url)) },
   },
   build: {
     outDir: fileURLToPath(new URL('../server/public', import.meta.url)),
     emptyOutDir: true,
     target: 'es2023',
-    // The content security policy allows no scripts and styles in the page itself.
+    // The content security policy forbids inline scripts and styles.
     assetsInlineLimit: 0,
     modulePreload: { polyfill: false },
   },

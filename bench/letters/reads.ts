@@ -1,11 +1,11 @@
-/** What an operator looks at: counts, pages by every filter, searches. */
+/** Measures the reads of an operator: counts, pages by every filter, searches. */
 import type { Instant } from '../../server/src/core/instant.ts'
 import type { LetterFilter, LettersPage } from '../../server/src/storage/contract/letters.ts'
 import type { Storage } from '../../server/src/storage/contract/storage.ts'
 import { quantile, type Timed } from '../report.ts'
-import { deadQueues, keyOf, needle } from './made.ts'
+import { createKey, deadQueues, rareValues } from './sample-letters.ts'
 
-export type Stand = Readonly<{
+export type ReadBench = Readonly<{
   subject: string
   storage: Storage
   now: Instant
@@ -20,32 +20,32 @@ const countAimMs = 5
 const searchAimMs = 100
 const usPerDay = 24 * 3600 * 1_000_000
 
-export async function timeCounts(given: Stand): Promise<Timed[]> {
-  const { storage, now } = given
-  // They are short: with so few calls the one that met a pause would be the figure.
-  const stand = { ...given, calls: 5 * given.calls }
+export async function measureCounts(bench: ReadBench): Promise<Timed[]> {
+  const { storage, now } = bench
+  // Counts are fast: with few calls, a single pause of the machine would determine the p99.
+  const countBench = { ...bench, calls: 5 * bench.calls }
   return [
-    await time(stand, 'count by queue and status', countAimMs, () =>
+    await measureCalls(countBench, 'count by queue and status', countAimMs, () =>
       storage.countLetters({ filter: {}, by: ['queue', 'state'] }),
     ),
-    await time(stand, 'count by reason slug', countAimMs, () =>
+    await measureCalls(countBench, 'count by reason slug', countAimMs, () =>
       storage.countLetters({ filter: {}, by: ['slug'] }),
     ),
-    await time(stand, 'count of one reason in one queue', countAimMs, () =>
+    await measureCalls(countBench, 'count of one reason in one queue', countAimMs, () =>
       storage.countLetters({ filter: { queues: ['orders-dead'], reasons: ['expired'] }, by: ['state'] }),
     ),
-    await time(stand, 'open letters of the last 24 h', countAimMs, () =>
+    await measureCalls(countBench, 'open letters of the last 24 h', countAimMs, () =>
       storage.countOpenSince(now - usPerDay),
     ),
-    await time(stand, 'first 50 groups', null, () =>
+    await measureCalls(countBench, 'first 50 groups', null, () =>
       storage.listGroups({ filter: {}, countMax: pageSize, isEmptyToo: false }),
     ),
   ]
 }
 
-/** One filter at a time, then several: what is selected together may be much rarer than each. */
-async function filtersOf(stand: Stand): Promise<readonly (readonly [string, LetterFilter])[]> {
-  const { storage, now, count } = stand
+/** Single filters, then combinations: a combination can match far fewer letters than each of its filters. */
+async function listFilters(bench: ReadBench): Promise<readonly (readonly [string, LetterFilter])[]> {
+  const { storage, now, count } = bench
   const groups = await storage.listGroups({ filter: {}, countMax: 500, isEmptyToo: false })
   const [large] = groups
   const rare = groups.at(-1)
@@ -65,14 +65,14 @@ async function filtersOf(stand: Stand): Promise<readonly (readonly [string, Lett
     ['largest group', { groupIds: [large.id] }],
     ['smallest group', { groupIds: [rare.id] }],
     ['error class', { errorClasses: [large.errorClass] }],
-    ['key', { key: keyOf(Math.floor(count / 2)) }],
+    ['key', { key: createKey(Math.floor(count / 2)) }],
     ['time', { died }],
     ['retry count', { redrives: { min: 1 } }],
     ['queue, status', { queues: [queue], states: ['dead'] }],
     ['queue, reason, time', { queues: [queue], reasons: ['expired'], died }],
     ['reason, error class', { reasons: [rare.reason], errorClasses: [rare.errorClass] }],
     ['group, retry count', { groupIds: [large.id], redrives: { min: 1 } }],
-    ['key, status', { key: keyOf(Math.floor(count / 3)), states: ['waiting'] }],
+    ['key, status', { key: createKey(Math.floor(count / 3)), states: ['waiting'] }],
     [
       'all together',
       {
@@ -88,8 +88,8 @@ async function filtersOf(stand: Stand): Promise<readonly (readonly [string, Lett
   ]
 }
 
-export async function timePages(stand: Stand): Promise<Timed[]> {
-  const { storage, now } = stand
+export async function measurePages(bench: ReadBench): Promise<Timed[]> {
+  const { storage, now } = bench
   const timed: Timed[] = []
   const page = (filter: LetterFilter, value?: Instant): Promise<LettersPage> =>
     storage.listLetters({
@@ -101,41 +101,53 @@ export async function timePages(stand: Stand): Promise<Timed[]> {
       bytes: 'head',
       ...(value !== undefined && { after: { value, id: 'z' } }),
     })
-  for (const [name, filter] of await filtersOf(stand)) {
-    timed.push(await time(stand, `first page: ${name}`, pageAimMs, () => page(filter)))
-    let turn = 0
+  for (const [name, filter] of await listFilters(bench)) {
+    timed.push(await measureCalls(bench, `first page: ${name}`, pageAimMs, () => page(filter)))
+    let daysBack = 0
     timed.push(
-      await time(stand, `deep page: ${name}`, pageAimMs, () => {
-        // Another depth each time: between one and twenty-eight days back.
-        turn = (turn + 11) % 28
-        return page(filter, now - (turn + 1) * usPerDay)
+      await measureCalls(bench, `deep page: ${name}`, pageAimMs, () => {
+        // Another depth for each call: one to twenty-eight days back.
+        daysBack = (daysBack + 11) % 28
+        return page(filter, now - (daysBack + 1) * usPerDay)
       }),
     )
   }
   return timed
 }
 
-/** How long until the first results are there, and until a page is full. */
-export async function timeSearches(stand: Stand): Promise<Timed[]> {
+/** Measures the time until the first result, and until a page is full. */
+export async function measureSearches(bench: ReadBench): Promise<Timed[]> {
   const filters: readonly (readonly [string, LetterFilter])[] = [
-    ['text in the message', { text: needle.text }],
-    ['header', { header: needle.header }],
-    ['JSON path', { json: needle.json }],
+    ['text in the message', { text: rareValues.text }],
+    ['header', { header: rareValues.header }],
+    ['JSON path', { json: rareValues.json }],
   ]
   const timed: Timed[] = []
   for (const [name, filter] of filters) {
-    timed.push(await time(stand, `first results: ${name}`, searchAimMs, () => search(stand, filter, 1)))
     timed.push(
-      await time(stand, `page of ${pageSize}: ${name}`, null, () => search(stand, filter, pageSize), 4),
+      await measureCalls(bench, `first results: ${name}`, searchAimMs, () => search(bench, filter, 1)),
+    )
+    timed.push(
+      await measureCalls(
+        bench,
+        `page of ${pageSize}: ${name}`,
+        null,
+        () => search(bench, filter, pageSize),
+        4,
+      ),
     )
   }
-  timed.push({ ...longest(stand.subject), aimMs: 1_000 })
+  timed.push({ ...describeLongestStep(bench.subject), aimMs: 1_000 })
   return timed
 }
 
 const statementMs = new Map<string, number>()
 
-async function search({ storage, subject }: Stand, filter: LetterFilter, countMax: number): Promise<void> {
+async function search(
+  { storage, subject }: ReadBench,
+  filter: LetterFilter,
+  countMax: number,
+): Promise<void> {
   let found = 0
   let after: LettersPage['next'] = null
   for (let lookMax = 2_000; found < countMax; lookMax = Math.min(lookMax * 2, 20_000)) {
@@ -155,26 +167,26 @@ async function search({ storage, subject }: Stand, filter: LetterFilter, countMa
   if (found === 0) throw new Error('nothing was found')
 }
 
-function longest(subject: string): Timed {
+function describeLongestStep(subject: string): Timed {
   const ms = statementMs.get(subject) ?? 0
   return { subject, operation: 'longest step of a search', calls: 1, p50Ms: ms, p99Ms: ms, aimMs: null }
 }
 
-export async function time(
-  { subject, calls }: Stand,
+export async function measureCalls(
+  { subject, calls }: ReadBench,
   operation: string,
   aimMs: number | null,
   call: () => Promise<unknown>,
-  part = 1,
+  divisor = 1,
 ): Promise<Timed> {
-  // Not the first ones: a statement is planned once.
-  for (let warm = 0; warm < 5; warm++) await call()
+  // Warm up first: the database plans a statement only once.
+  for (let warmUp = 0; warmUp < 5; warmUp++) await call()
   const times: number[] = []
-  const count = Math.ceil(calls / part)
-  for (let turn = 0; turn < count; turn++) {
-    const began = performance.now()
+  const count = Math.ceil(calls / divisor)
+  for (let done = 0; done < count; done++) {
+    const startedAtMs = performance.now()
     await call()
-    times.push(performance.now() - began)
+    times.push(performance.now() - startedAtMs)
   }
   times.sort((left, right) => left - right)
   return {

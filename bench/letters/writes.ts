@@ -1,31 +1,31 @@
-/** What an operator does: sends letters back, alone and as a campaign, gives them up, archives them. */
+/** The writes of an operator: redrive letters, alone and in a campaign, discard and archive them. */
 import type { Engine } from '../../server/src/engine/engine.ts'
 import type { Campaign, CampaignSpec, Letters } from '../../server/src/letters/letters.ts'
 import type { Storage } from '../../server/src/storage/contract/storage.ts'
 import { type Measured, quantile } from '../report.ts'
-import { deadQueues } from './made.ts'
+import { deadQueues } from './sample-letters.ts'
 
 export const batch = 1_000
-const bench = { actor: 'bench', reason: 'benchmark', requestId: '' } as const
+const trace = { actor: 'bench', reason: 'benchmark', requestId: '' } as const
 
-/** Some letters of every queue get each of the other states: resolved, come back, DEAD, given up. */
+/** Moves `share` letters of every queue to each other state: resolved, failed again, DEAD, discarded. */
 export async function mixStates(storage: Storage, share: number, now: number): Promise<void> {
   for (const { name, origin } of deadQueues) {
-    const ids = await oldest(storage, name, share * 4)
+    const ids = await listOldest(storage, name, share * 4)
     const [resolved, failed, dead, discarded] = [0, 1, 2, 3].map((part) =>
       ids.slice(part * share, (part + 1) * share),
     ) as [string[], string[], string[], string[]]
     await redriveAll(storage, origin, resolved, now, 'complete')
     await redriveAll(storage, origin, failed, now, 'kill')
     for (let time = 0; time < 3; time++) await redriveAll(storage, origin, dead, now, 'kill')
-    for (const some of chunks(discarded)) {
+    for (const some of toChunks(discarded)) {
       const letters = some.map((letterId) => ({ letterId }))
       await storage.write([{ op: 'discard', letters, reason: 'benchmark', now }])
     }
   }
 }
 
-async function oldest(storage: Storage, queue: string, count: number): Promise<string[]> {
+async function listOldest(storage: Storage, queue: string, count: number): Promise<string[]> {
   const ids: string[] = []
   let after: { value: number; id: string } | null = null
   do {
@@ -51,7 +51,7 @@ async function redriveAll(
   now: number,
   end: 'complete' | 'kill',
 ): Promise<void> {
-  for (const some of chunks(ids)) {
+  for (const some of toChunks(ids)) {
     const letters = some.map((letterId) => ({ letterId, queue: null }))
     const rules = { isDeadAllowed: true, isCapped: false, actor: 'bench', now }
     const [sent] = await storage.write([{ op: 'redrive', letters, ...rules }])
@@ -68,14 +68,19 @@ async function redriveAll(
   }
 }
 
-/** All of a queue's waiting letters of some days, as fast as it goes; the rate is that of sending. */
-export async function timeCampaign(subject: string, letters: Letters, spec: CampaignSpec): Promise<Measured> {
-  const { id } = await letters.campaigns.create(spec, bench)
-  let campaign = await step(letters, id)
-  while (campaign.size === null) campaign = await step(letters, id)
+/** Runs a campaign and returns the rate at which it sends letters; freezing the set is not measured. */
+export async function measureCampaign(
+  subject: string,
+  letters: Letters,
+  spec: CampaignSpec,
+): Promise<Measured> {
+  const { id } = await letters.campaigns.create(spec, trace)
+  let campaign = await runCampaignPass(letters, id)
+  while (campaign.size === null) campaign = await runCampaignPass(letters, id)
   const startedAt = performance.now()
   const before = campaign.counts.sent
-  while (campaign.counts.pending > 0 && campaign.state === 'running') campaign = await step(letters, id)
+  while (campaign.counts.pending > 0 && campaign.state === 'running')
+    campaign = await runCampaignPass(letters, id)
   const seconds = (performance.now() - startedAt) / 1000
   if (campaign.counts.pending > 0)
     throw new Error(`the campaign is ${campaign.state}: ${campaign.stateReason}`)
@@ -90,14 +95,14 @@ export async function timeCampaign(subject: string, letters: Letters, spec: Camp
   }
 }
 
-async function step(letters: Letters, id: string): Promise<Campaign> {
+async function runCampaignPass(letters: Letters, id: string): Promise<Campaign> {
   await letters.passes.campaigns()
   const campaign = await letters.campaigns.get(id)
-  if (campaign === null) throw new Error('the campaign is gone')
+  if (campaign === null) throw new Error(`campaign ${id} does not exist`)
   return campaign
 }
 
-export function campaignOf(filter: object, ratePerSecond: number): CampaignSpec {
+export function createCampaignSpec(filter: object, ratePerSecond: number): CampaignSpec {
   return {
     name: 'benchmark',
     action: 'redrive',
@@ -112,7 +117,7 @@ export function campaignOf(filter: object, ratePerSecond: number): CampaignSpec 
   }
 }
 
-export async function timeArchive(
+export async function measureArchive(
   subject: string,
   storage: Storage,
   queue: string,
@@ -129,10 +134,10 @@ export async function timeArchive(
     times.push(performance.now() - began)
     archived += result.archived
   }
-  return measuredOf(subject, 'archive', archived, startedAt, times)
+  return toMeasured(subject, 'archive', archived, startedAt, times)
 }
 
-export function measuredOf(
+export function toMeasured(
   subject: string,
   operation: string,
   count: number,
@@ -145,8 +150,8 @@ export function measuredOf(
   return { subject, operation, batch, callers: 1, perSecond: count / seconds, p50Ms, p99Ms }
 }
 
-/** Keeps a queue busy for a while: produce, lease, complete, one item per call. Gives items per second. */
-export async function keepBusy(
+/** Produces, leases and completes single items for `msMax`. Returns items per second. */
+export async function runWorkload(
   engine: Engine,
   queue: string,
   callers: number,
@@ -172,7 +177,7 @@ export async function keepBusy(
   return handled / (msMax / 1000)
 }
 
-function chunks<T>(list: readonly T[]): T[][] {
+function toChunks<T>(list: readonly T[]): T[][] {
   return Array.from({ length: Math.ceil(list.length / batch) }, (_, at) =>
     list.slice(at * batch, (at + 1) * batch),
   )

@@ -19,12 +19,12 @@ interface Package {
   Worker: new (name: string, handle: () => Promise<void>, options: object) => Worker
 }
 
-export function bullmq(redisUrl: string): Peer {
+export function createBullmqPeer(redisUrl: string): Peer {
   return {
     name: 'BullMQ',
     calls:
       `add(); addBulk() of 1000; a Worker with concurrency ${callersMax} and an empty handler. ` +
-      'It has no batches to lease. Completed jobs are removed.',
+      'It cannot lease batches. Completed jobs are removed.',
     open: async (batch) => {
       const { Queue, Worker } = await loadPeer<Package>('bullmq')
       const { hostname: host, port, username, password } = new URL(redisUrl)
@@ -71,7 +71,10 @@ export function bullmq(redisUrl: string): Peer {
   }
 }
 
-/** Every answered write is on the disk, as with the others. Gives back what undoes it. */
+/**
+ * Makes every acknowledged write durable, as in the other peers. Returns a function that restores the
+ * settings.
+ */
 export async function makeRedisDurable(url: string): Promise<() => Promise<void>> {
   const client = createClient({ url })
   client.on('error', (error) => console.error('Redis:', error))

@@ -15,11 +15,11 @@ interface Package {
 
 const task = 'bench'
 
-export function graphileWorker(createUrl: () => Promise<string>): Peer {
+export function createGraphileWorkerPeer(createUrl: () => Promise<string>): Peer {
   return {
     name: 'graphile-worker',
     calls:
-      `addJob(); addJobs() of 1000; run() with concurrency ${callersMax} and an empty task: as it comes ` +
+      `addJob(); addJobs() of 1000; run() with concurrency ${callersMax} and an empty task: with its defaults ` +
       '(single), or with localQueue.size 1000 and completeJobBatchDelay 0 (batch).',
     open: async (batch) => {
       const { Logger, makeWorkerUtils, run } = await loadPeer<Package>('graphile-worker')
@@ -52,7 +52,7 @@ export function graphileWorker(createUrl: () => Promise<string>): Peer {
           preset: { worker: batching },
         })
         await waitUntil(() => handled >= items, msMax)
-        // Handled is not yet completed: what counts is what left the table.
+        // A handled job is not completed yet: count the jobs that left the table.
         let left = await count()
         await waitUntil(
           async () => {

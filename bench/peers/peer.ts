@@ -1,8 +1,8 @@
-import { CannotRun } from '../cannot-run.ts'
+import { UnmetRequirement } from '../unmet-requirement.ts'
 
 /**
- * What the queue benchmark asks of each peer. All use up to `poolMax` connections to the same
- * PostgreSQL, or one connection per client object to Redis, as its users do.
+ * The interface of the queue benchmark to each peer. All peers use up to `poolMax` connections to the same
+ * PostgreSQL, or one connection per client object to Redis, as is usual.
  */
 export const callersMax = 256
 export const poolMax = 20
@@ -15,9 +15,9 @@ export type Opened = Readonly<{
 }>
 
 /**
- * `calls`: a caller asks for up to `batch` items, completes them, and says how many there were. `alsoWith`: numbers of
- * callers that suit the peer better than the usual one; the best counts.
- * `worker`: the peer calls a handler that does nothing, and nobody sees single calls.
+ * - `calls`: a caller leases up to `batch` items, completes them, and resolves with their number. `alsoWith`:
+ *   numbers of callers that suit the peer better than the default; the best counts.
+ * - `worker`: the peer calls an empty handler, and single calls cannot be observed.
  */
 export type Consume =
   | Readonly<{
@@ -30,26 +30,26 @@ export type Drained = Readonly<{ items: number; seconds: number }>
 
 export type Peer = Readonly<{
   name: string
-  /** What is called for each figure; printed with the table. */
+  /** The calls behind each figure; printed with the table. */
   calls: string
-  /** With an empty store of its own. `batch` 1: one item per call. */
+  /** Opens the peer with an empty store. `batch` 1: one item per call. */
   open(batch: number): Promise<Opened>
 }>
 
-/** As JSON it is 300 bytes long. */
+/** 300 bytes as JSON. */
 export const payload = { text: 'a'.repeat(300 - '{"text":""}'.length) } as const
 
-/** `T` is the little we use of it, so that types can be checked where peers are not installed. */
+/** `T` declares the used part of the package, so that types can be checked without the peers installed. */
 export async function loadPeer<T>(packageName: string): Promise<T> {
   try {
     return (await import(packageName)) as T
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code !== 'ERR_MODULE_NOT_FOUND') throw error
-    throw new CannotRun(`${packageName} is not installed: run "npm ci --prefix bench" first`)
+    throw new UnmetRequirement(`${packageName} is not installed: run "npm ci --prefix bench" first`)
   }
 }
 
-/** Resolves when `isDone` says so, or the time is up; says how long that took. */
+/** Resolves when `isDone` returns true or `msMax` has passed, with the elapsed seconds. */
 export async function waitUntil(isDone: () => boolean | Promise<boolean>, msMax: number): Promise<number> {
   const startedAt = performance.now()
   const passedMs = () => performance.now() - startedAt

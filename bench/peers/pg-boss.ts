@@ -14,12 +14,12 @@ type Package = { default: new (options: object) => Boss }
 
 const queue = 'bench'
 
-export function pgBoss(createUrl: () => Promise<string>): Peer {
+export function createPgBossPeer(createUrl: () => Promise<string>): Peer {
   return {
     name: 'pg-boss',
     calls:
       'send(); insert() of 1000; fetch() and complete(), of one or of 1000. Maintenance and schedules off. ' +
-      'Single fetches by 256 callers get in each other’s way over a backlog: also tried with two, and the better one counts.',
+      'Single fetches by 256 callers contend for the same rows: also measured with 2 callers, and the better rate counts.',
     open: async (batch) => {
       const { default: PgBoss } = await loadPeer<Package>('pg-boss')
       const boss = new PgBoss({

@@ -9,7 +9,7 @@ import { type Consume, type Peer, payload } from './peer.ts'
 const queue = 'bench'
 const bytes = Buffer.from(JSON.stringify(payload))
 
-export function redrive(name: string, createTarget: () => Promise<StoreTarget>): Peer {
+export function createRedrivePeer(name: string, createTarget: () => Promise<StoreTarget>): Peer {
   return {
     name,
     calls: 'produce() of one or of 1000; lease() and complete(), of one or of up to 1000. In this process.',
@@ -26,7 +26,7 @@ export function redrive(name: string, createTarget: () => Promise<StoreTarget>):
 
 export type OpenedRedrive = Readonly<{ storage: Storage; engine: Engine; close(): Promise<void> }>
 
-/** In this process. The queues are made in this order, those that are not there already. */
+/** Opens Redrive in this process, and creates missing queues in the given order. */
 export async function openRedrive(
   target: StoreTarget,
   queues: readonly NewQueue[] = [],
@@ -51,7 +51,7 @@ export async function produceItems(engine: Engine, queue: string, count: number)
   )
 }
 
-/** Says how many there were; none when the signal came before any. */
+/** Resolves with the number of items; 0 if the signal aborts first. */
 export async function leaseAndComplete(
   engine: Engine,
   { queue, caller, countMax, signal }: LeaseCall,

@@ -5,13 +5,13 @@ const units = [
   ['second', 1],
 ] as const
 
-/** The two largest units: `3 days 4 hours`, `1 minute 5 seconds`. */
+/** Formats the two largest units: `3 days 4 hours`, `1 minute 5 seconds`. */
 export function formatUptime(seconds: number): string {
-  let rest = Math.max(0, Math.floor(seconds))
+  let remaining = Math.max(0, Math.floor(seconds))
   const parts: string[] = []
   for (const [name, size] of units) {
-    const count = Math.floor(rest / size)
-    rest %= size
+    const count = Math.floor(remaining / size)
+    remaining %= size
     if (count > 0) parts.push(`${count} ${name}${count === 1 ? '' : 's'}`)
   }
   return parts.slice(0, 2).join(' ') || '0 seconds'

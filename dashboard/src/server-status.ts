@@ -2,26 +2,26 @@ import type { Client, Health, ServerInfo } from '@redrive/client'
 import { useEffect, useState } from 'react'
 
 export type ServerStatus =
-  | Readonly<{ kind: 'asking' }>
-  | Readonly<{ kind: 'answered'; info: ServerInfo; health: Health }>
-  | Readonly<{ kind: 'silent'; reason: string }>
+  | Readonly<{ kind: 'loading' }>
+  | Readonly<{ kind: 'reachable'; info: ServerInfo; health: Health }>
+  | Readonly<{ kind: 'unreachable'; reason: string }>
 
-const everyMs = 5_000
+const pollMs = 5_000
 
-/** What the server says about itself, asked again every few seconds while the page is open. */
+/** Reads info and health of the server every few seconds while the page is open. */
 export function useServerStatus(client: Client): ServerStatus {
-  const [status, setStatus] = useState<ServerStatus>({ kind: 'asking' })
+  const [status, setStatus] = useState<ServerStatus>({ kind: 'loading' })
 
   useEffect(() => {
     const closing = new AbortController()
     let timer: ReturnType<typeof setTimeout> | undefined
-    const ask = async (): Promise<void> => {
-      const next = await askServer(client, closing.signal)
+    const poll = async (): Promise<void> => {
+      const next = await readStatus(client, closing.signal)
       if (closing.signal.aborted) return
       setStatus(next)
-      timer = setTimeout(ask, everyMs)
+      timer = setTimeout(poll, pollMs)
     }
-    void ask()
+    void poll()
     return () => {
       closing.abort()
       clearTimeout(timer)
@@ -31,11 +31,11 @@ export function useServerStatus(client: Client): ServerStatus {
   return status
 }
 
-async function askServer(client: Client, signal: AbortSignal): Promise<ServerStatus> {
+async function readStatus(client: Client, signal: AbortSignal): Promise<ServerStatus> {
   try {
     const [info, health] = await Promise.all([client.getInfo({ signal }), client.getHealth({ signal })])
-    return { kind: 'answered', info, health }
+    return { kind: 'reachable', info, health }
   } catch (error) {
-    return { kind: 'silent', reason: error instanceof Error ? error.message : String(error) }
+    return { kind: 'unreachable', reason: error instanceof Error ? error.message : String(error) }
   }
 }

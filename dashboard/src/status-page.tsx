@@ -4,11 +4,11 @@ import { type ServerStatus, useServerStatus } from './server-status.ts'
 
 const storeNames = {
   sqlite: 'SQLite file',
-  memory: 'memory (nothing is kept)',
+  memory: 'memory (lost when the server stops)',
   postgres: 'PostgreSQL',
 } as const satisfies Record<ServerInfo['store']['kind'], string>
 
-/** Says whether the server is up, and what it is. */
+/** Shows whether the server works, its version, its store and its uptime. */
 export function StatusPage({ client }: { client: Client }) {
   const status = useServerStatus(client)
   return (
@@ -23,15 +23,15 @@ export function StatusPage({ client }: { client: Client }) {
       </header>
       <main>
         <Headline status={status} />
-        {status.kind === 'answered' && <Facts info={status.info} />}
-        {status.kind === 'answered' && <Faults health={status.health} />}
+        {status.kind === 'reachable' && <Facts info={status.info} />}
+        {status.kind === 'reachable' && <FailedChecks health={status.health} />}
       </main>
     </>
   )
 }
 
 function Headline({ status }: { status: ServerStatus }) {
-  const [tone, text] = headlineOf(status)
+  const [tone, text] = describeStatus(status)
   return (
     <p role="status" className={`headline ${tone}`}>
       <span aria-hidden="true" className="lamp" />
@@ -40,16 +40,16 @@ function Headline({ status }: { status: ServerStatus }) {
   )
 }
 
-function headlineOf(status: ServerStatus): readonly [tone: 'quiet' | 'good' | 'bad', text: string] {
+function describeStatus(status: ServerStatus): readonly [tone: 'quiet' | 'good' | 'bad', text: string] {
   switch (status.kind) {
-    case 'asking':
-      return ['quiet', 'Asking the server…']
-    case 'silent':
+    case 'loading':
+      return ['quiet', 'Connecting to the server…']
+    case 'unreachable':
       return ['bad', `The server does not answer: ${status.reason}`]
-    case 'answered':
+    case 'reachable':
       return status.health.status === 'pass'
         ? ['good', 'The server is up.']
-        : ['bad', 'The server is up, but cannot do its work.']
+        : ['bad', 'The server is up, but a check fails.']
   }
 }
 
@@ -63,24 +63,24 @@ function Facts({ info }: { info: ServerInfo }) {
       <dt>Up for</dt>
       <dd>
         {formatUptime(info.uptime_seconds)}, since{' '}
-        <time dateTime={info.started_at}>{localTime(info.started_at)}</time>
+        <time dateTime={info.started_at}>{formatLocalTime(info.started_at)}</time>
       </dd>
     </dl>
   )
 }
 
-function Faults({ health }: { health: Health }) {
-  const faults = Object.entries(health.checks).flatMap(([name, checks]) =>
+function FailedChecks({ health }: { health: Health }) {
+  const failed = Object.entries(health.checks).flatMap(([name, checks]) =>
     checks
       .filter((check) => check.status === 'fail')
       .map((check) => ({ name, output: check.output ?? 'no reason given' })),
   )
-  if (faults.length === 0) return null
+  if (failed.length === 0) return null
   return (
-    <section aria-labelledby="faults">
-      <h2 id="faults">What fails</h2>
+    <section aria-labelledby="failed-checks">
+      <h2 id="failed-checks">Failed checks</h2>
       <ul>
-        {faults.map(({ name, output }) => (
+        {failed.map(({ name, output }) => (
           <li key={name}>
             <code>{name}</code> {output}
           </li>
@@ -90,6 +90,6 @@ function Faults({ health }: { health: Health }) {
   )
 }
 
-function localTime(iso: string): string {
+function formatLocalTime(iso: string): string {
   return new Date(iso).toLocaleString(undefined, { dateStyle: 'medium', timeStyle: 'medium' })
 }

@@ -1,4 +1,4 @@
-/** Where a benchmark keeps its stores: everything is under the temporary folder, and goes when we do. */
+/** Empty stores for benchmarks, in the temporary folder. They are removed when the process ends. */
 import { rmSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import type { StoreTarget } from '../server/src/storage/open-storage.ts'
@@ -6,22 +6,22 @@ import { stopServices } from '../tools/services/index.ts'
 import { createDatabaseOn } from '../tools/services/postgres/database.ts'
 import { supervise } from '../tools/services/process/supervise.ts'
 import type { StoreKind } from './arguments.ts'
-import { CannotRun } from './cannot-run.ts'
-import { benchPostgres } from './postgres.ts'
+import { startBenchPostgres } from './postgres.ts'
 import { runSql } from './run-sql.ts'
+import { UnmetRequirement } from './unmet-requirement.ts'
 
-export type Place = Readonly<{
+export type BenchStore = Readonly<{
   target: Exclude<StoreTarget, { kind: 'memory' }>
   sizeBytes(): Promise<number>
-  /** Once nobody has it open. */
+  /** Call it after the store is closed. */
   remove(): Promise<void>
 }>
 
-export interface Places extends AsyncDisposable {
-  /** What they run on, for the notes of the benchmark. */
+export interface BenchStores extends AsyncDisposable {
+  /** A description of the databases, for the notes of the benchmark. */
   readonly notes: readonly string[]
-  /** An empty store of its own. */
-  create(kind: StoreKind): Promise<Place>
+  /** Creates an empty store. */
+  create(kind: StoreKind): Promise<BenchStore>
 }
 
 export const storeNames: Readonly<Record<StoreKind, string>> = {
@@ -29,11 +29,11 @@ export const storeNames: Readonly<Record<StoreKind, string>> = {
   sqlite: 'SQLite file',
 }
 
-export async function openPlaces(
+export async function openBenchStores(
   kinds: readonly StoreKind[],
-  options: Readonly<{ isSeasoned?: boolean }> = {},
-): Promise<Places> {
-  // Watched over like a service, so that gigabytes do not stay behind after Ctrl-C.
+  options: Readonly<{ isWarmedUp?: boolean }> = {},
+): Promise<BenchStores> {
+  // Supervised like a service, so that no gigabytes remain after Ctrl-C.
   const files = await supervise('bench')
   const end = async () => {
     await stopServices()
@@ -42,21 +42,23 @@ export async function openPlaces(
   let serverUrl = ''
   const notes: string[] = []
   if (kinds.includes('postgres')) {
-    const server = await benchPostgres(options)
+    const server = await startBenchPostgres(options)
     if (!server.isFound) {
       await end()
-      throw new CannotRun(`this needs PostgreSQL, or --store sqlite: ${server.reason}`)
+      throw new UnmetRequirement(
+        `PostgreSQL is not available (use --store sqlite to run without it): ${server.reason}`,
+      )
     }
     serverUrl = server.url
-    notes.push(server.about)
+    notes.push(server.description)
   }
   let count = 0
-  const create = async (kind: StoreKind): Promise<Place> => {
+  const create = async (kind: StoreKind): Promise<BenchStore> => {
     if (kind === 'sqlite') {
       const path = join(files.folder, `${++count}.db`)
       return {
         target: { kind, path },
-        sizeBytes: async () => sizeOf(path) + sizeOf(`${path}-wal`),
+        sizeBytes: async () => readFileSize(path) + readFileSize(`${path}-wal`),
         remove: async () => {
           for (const each of [path, `${path}-wal`, `${path}-shm`]) rmSync(each, { force: true })
         },
@@ -72,6 +74,6 @@ export async function openPlaces(
   return { notes, create, [Symbol.asyncDispose]: end }
 }
 
-function sizeOf(path: string): number {
+function readFileSize(path: string): number {
   return statSync(path, { throwIfNoEntry: false })?.size ?? 0
 }

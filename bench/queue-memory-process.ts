@@ -1,4 +1,6 @@
-/** The process that queue-memory.ts measures: Redrive, its callers, and a look at the memory now and then. */
+/**
+ * The process that queue-memory.ts measures: it runs Redrive with its callers, and samples its own memory.
+ */
 import { setMaxListeners } from 'node:events'
 import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
@@ -7,15 +9,15 @@ import type { StoreTarget } from '../server/src/storage/open-storage.ts'
 import { leaseAndComplete, openRedrive, produceItems } from './peers/redrive.ts'
 import type { MemorySample } from './report.ts'
 
-export type Flow = Readonly<{
+export type MemoryRun = Readonly<{
   target: StoreTarget
   items: number
   sampleEvery: number
   callers: number
-  /** Who would produce more than this ahead of the leasers waits. */
+  /** Producers wait while this number of items is not completed. */
   backlogMax: number
 }>
-export type FromFlow =
+export type MemoryRunMessage =
   | Readonly<{ kind: 'sample'; sample: Omit<MemorySample, 'storeBytes'> }>
   | Readonly<{ kind: 'done'; perSecond: number }>
 
@@ -29,12 +31,12 @@ process.on('worker', (thread) => {
   thread.once('exit', () => threads.delete(thread))
 })
 
-const { target, items, sampleEvery, callers, backlogMax } = JSON.parse(process.argv[2] ?? '{}') as Flow
+const { target, items, sampleEvery, callers, backlogMax } = JSON.parse(process.argv[2] ?? '{}') as MemoryRun
 const { engine, storage, close } = await openRedrive(target, [{ name: queue }])
-const over = new AbortController()
-setMaxListeners(0, over.signal)
+const finished = new AbortController()
+setMaxListeners(0, finished.signal)
 /** Producers that wait for the backlog to shrink. */
-const held: (() => void)[] = []
+const waitingProducers: (() => void)[] = []
 let produced = 0
 let completed = 0
 let sampledAt = 0
@@ -47,12 +49,12 @@ const seconds = (performance.now() - startedAt) / 1000
 const differences = await storage.verify()
 if (differences.length > 0) throw new Error(`counts differ: ${JSON.stringify(differences)}`)
 await close()
-tell({ kind: 'done', perSecond: completed / seconds }, () => process.exit(0))
+send({ kind: 'done', perSecond: completed / seconds }, () => process.exit(0))
 
 async function keepProducing(): Promise<void> {
   while (produced < items) {
     if (produced - completed >= backlogMax) {
-      await new Promise<void>((resolve) => held.push(resolve))
+      await new Promise<void>((resolve) => waitingProducers.push(resolve))
       continue
     }
     produced++
@@ -62,33 +64,33 @@ async function keepProducing(): Promise<void> {
 
 async function keepLeasing(caller: number): Promise<void> {
   while (completed < items) {
-    const count = await leaseAndComplete(engine, { queue, caller, countMax: 1, signal: over.signal })
+    const count = await leaseAndComplete(engine, { queue, caller, countMax: 1, signal: finished.signal })
     completed += count
-    for (let each = 0; each < count; each++) held.pop()?.()
+    for (let each = 0; each < count; each++) waitingProducers.pop()?.()
     if (completed - sampledAt >= sampleEvery || (count > 0 && completed === items)) await sample()
-    if (completed >= items) over.abort()
+    if (completed >= items) finished.abort()
   }
 }
 
-/** The flow goes on meanwhile: what 256 calls have in hand is little, and always there. */
+/** The callers continue during a sample: the memory of 256 calls in progress is small and constant. */
 async function sample(): Promise<void> {
   sampledAt += sampleEvery
   const at = completed
   let threadHeapsBytes = 0
   let threadsOutsideBytes = 0
   for (const thread of threads) {
-    // A thread collects its garbage when, and only when, it is asked for a snapshot of its heap.
+    // Requesting a heap snapshot is the only way to make a thread collect its garbage.
     ;(await thread.getHeapSnapshot()).destroy()
     const heap = await thread.getHeapStatistics()
     threadHeapsBytes += heap.used_heap_size
     threadsOutsideBytes += heap.external_memory
   }
   collectGarbage()
-  // What the first collection gave to finalizers is gone after the second.
+  // The second collection frees the memory that the first one handed to finalizers.
   await new Promise((resolve) => setImmediate(resolve))
   collectGarbage()
   const { heapUsed, external, rss } = process.memoryUsage()
-  tell({
+  send({
     kind: 'sample',
     sample: {
       items: at,
@@ -100,6 +102,6 @@ async function sample(): Promise<void> {
   })
 }
 
-function tell(message: FromFlow, then: () => void = () => {}): void {
+function send(message: MemoryRunMessage, then: () => void = () => {}): void {
   process.send?.(message, then)
 }

@@ -1,31 +1,31 @@
 /**
- * What the databases do by themselves: the same rows, the same indexes, plain SQL, and nothing counted, grouped, audited or
- * answered. No store can be faster than that on the machine as it is at the moment.
+ * The same work in plain SQL: the same rows and indexes, but without counts, groups, audit rows and results.
+ * This is the upper limit for a store on this machine at this moment.
  */
 import { rmSync } from 'node:fs'
 import { DatabaseSync } from 'node:sqlite'
 import { Client } from 'pg'
-import type { Place } from '../places.ts'
+import type { BenchStore } from '../bench-stores.ts'
 import type { Measured } from '../report.ts'
 import { runSql } from '../run-sql.ts'
-import { batch, measuredOf } from './writes.ts'
+import { batch, toMeasured } from './writes.ts'
 
 const copyCallers = 4
 const copiesPerRound = 50
 const copyRounds = 6
 
 /**
- * Letters as files of the database server, each copied into a plain table by one statement: what taking rows in and
- * entering them into the indexes costs, without the making and sending of rows. The best round.
+ * Copies letters from files of the database server into a plain table, one statement per file. This measures
+ * the insertion of rows and index entries, without creating and sending the rows. Returns the best round.
  */
-export async function timeBareCopy(subject: string, url: string): Promise<Measured> {
-  const [about] = await runSql(url, [
+export async function measurePlainCopy(subject: string, url: string): Promise<Measured> {
+  const [server] = await runSql(url, [
     'create schema bare',
     'create table bare.live (like redrive.items_sourced including all)',
     'show data_directory',
   ])
-  const fileOf = (number: number): string => `${about?.data_directory}/bare-${number}.copy`
-  const files = Array.from({ length: copiesPerRound }, (_, number) => fileOf(number))
+  const buildPath = (number: number): string => `${server?.data_directory}/bare-${number}.copy`
+  const files = Array.from({ length: copiesPerRound }, (_, number) => buildPath(number))
   await runSql(
     url,
     files.map(
@@ -51,7 +51,7 @@ export async function timeBareCopy(subject: string, url: string): Promise<Measur
       }),
     )
     rounds.push({
-      ...measuredOf(subject, 'capture', copiesPerRound * batch, startedAt, times),
+      ...toMeasured(subject, 'capture', copiesPerRound * batch, startedAt, times),
       callers: copyCallers,
     })
   }
@@ -61,17 +61,17 @@ export async function timeBareCopy(subject: string, url: string): Promise<Measur
   return rounds.reduce((best, next) => (next.perSecond > best.perSecond ? next : best))
 }
 
-/** What ended of a queue moves between two plain tables, a batch and a commit at a time. */
-export function timeBareMove(subject: string, place: Place, queue: string): Promise<Measured> {
-  const { target } = place
+/** Moves the ended letters of a queue between two plain tables, with one commit per batch. */
+export function measurePlainMove(subject: string, store: BenchStore, queue: string): Promise<Measured> {
+  const { target } = store
   return target.kind === 'postgres'
     ? moveInDatabase(subject, target.url, queue)
     : moveInFile(subject, target.path, queue)
 }
 
 /**
- * One statement that moves. Each state is looked for by itself, as an index has it: whoever writes such a statement by hand
- * and does not would sort all that is left for each batch.
+ * Moves each batch with one statement. The statement selects each state separately, in the order of the
+ * index; otherwise the database would sort all remaining rows for each batch.
  */
 async function moveInDatabase(subject: string, url: string, queue: string): Promise<Measured> {
   await runSql(url, [
@@ -87,19 +87,19 @@ async function moveInDatabase(subject: string, url: string, queue: string): Prom
      where attrelid = 'bare.live'::regclass and attnum > 0 and not attisdropped`,
   ])
   const move = `with picked as materialized (
-      select r.place from unnest('{3,4,5}'::int4[]) as s(state) cross join lateral (
-        select t.ctid as place, t.ended_at, t.id from bare.live t
+      select r.row_id from unnest('{3,4,5}'::int4[]) as s(state) cross join lateral (
+        select t.ctid as row_id, t.ended_at, t.id from bare.live t
         where t.queue_id = (select id from redrive.queues where name = '${queue}') and t.state = s.state
           and t.ended_at < 9000000000000000
         order by t.ended_at, t.id limit ${batch} for update of t skip locked
       ) r order by r.ended_at, r.id limit ${batch}
-    ), gone as (delete from bare.live t using picked p where t.ctid = p.place returning t.*
+    ), gone as (delete from bare.live t using picked p where t.ctid = p.row_id returning t.*
     ), kept as (insert into bare.archive (${columns?.names}, archived_at) select ${columns?.names}, 0 from gone)
     select count(*)::int4 as n from gone`
   const client = new Client({ connectionString: url })
   await client.connect()
   await client.query('set enable_seqscan = off')
-  const measured = await timeMoves(subject, async () => {
+  const measured = await measureMoves(subject, async () => {
     const { rows } = await client.query({ name: 'move', text: move })
     return rows[0].n
   })
@@ -108,7 +108,7 @@ async function moveInDatabase(subject: string, url: string, queue: string): Prom
   return measured
 }
 
-/** In a file of its own, made as the store's is. */
+/** Uses a separate file with the same tables as the store. */
 async function moveInFile(subject: string, path: string, queue: string): Promise<Measured> {
   const barePath = `${path}.bare`
   const database = new DatabaseSync(barePath)
@@ -124,17 +124,17 @@ async function moveInFile(subject: string, path: string, queue: string): Promise
   database
     .prepare('insert into items select * from store.items where queue_id = ? and ended_at is not null')
     .run(queueId)
-  database.exec('detach store; create temp table picked (place integer)')
+  database.exec('detach store; create temp table picked (row_id integer)')
   const states = [3, 4, 5].map(
-    (state) => `select * from (select rowid as place, ended_at, id from items
+    (state) => `select * from (select rowid as row_id, ended_at, id from items
       where queue_id = ${queueId} and state = ${state} and ended_at < 9000000000000000 order by ended_at, id limit ${batch})`,
   )
   const pick = database.prepare(
-    `insert into picked select place from (${states.join(' union all ')}) order by ended_at, id limit ${batch}`,
+    `insert into picked select row_id from (${states.join(' union all ')}) order by ended_at, id limit ${batch}`,
   )
   const copy = database.prepare('insert into archive select i.*, 0 from items i where rowid in picked')
   const remove = database.prepare('delete from items where rowid in picked')
-  const measured = await timeMoves(subject, async () => {
+  const measured = await measureMoves(subject, async () => {
     database.exec('begin immediate')
     const { changes } = pick.run()
     copy.run()
@@ -147,7 +147,7 @@ async function moveInFile(subject: string, path: string, queue: string): Promise
   return measured
 }
 
-async function timeMoves(subject: string, move: () => Promise<number>): Promise<Measured> {
+async function measureMoves(subject: string, move: () => Promise<number>): Promise<Measured> {
   const times: number[] = []
   let moved = 0
   const startedAt = performance.now()
@@ -158,5 +158,5 @@ async function timeMoves(subject: string, move: () => Promise<number>): Promise<
     times.push(performance.now() - began)
     moved += count
   }
-  return measuredOf(subject, 'archive', moved, startedAt, times)
+  return toMeasured(subject, 'archive', moved, startedAt, times)
 }
