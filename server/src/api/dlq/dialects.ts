@@ -42,7 +42,7 @@ export const dlqManagement: Dialect = {
   }),
 
   renderError: (error, { requestId }) => {
-    const fields = faultsOf(error).map(({ field, message }) => ({ name: fieldName(field), message }))
+    const fields = readFaults(error).map(({ field, message }) => ({ name: shortenField(field), message }))
     const meta = fields.length === 0 ? {} : { meta: { fields } }
     return {
       ...json,
@@ -50,13 +50,13 @@ export const dlqManagement: Dialect = {
       headers: { 'X-Debug-Id': requestId },
       body: JSON.stringify({
         ok: false,
-        error: { code: managementCode(error), message: error.publicMessage, ...meta },
+        error: { code: toManagementCode(error), message: error.publicMessage, ...meta },
       }),
     }
   },
 }
 
-function managementCode({ status }: KnownError): string {
+function toManagementCode({ status }: KnownError): string {
   switch (status) {
     case 401:
     case 403:
@@ -98,11 +98,11 @@ export const dlqMessages: Dialect = {
     status: error.status,
     body: JSON.stringify({
       error: {
-        code: messageCode(error),
+        code: toMessageCode(error),
         message: error.publicMessage,
         request_id: requestId,
-        details: faultsOf(error).map(({ field, message }) => ({
-          field: fieldName(field),
+        details: readFaults(error).map(({ field, message }) => ({
+          field: shortenField(field),
           reason: 'invalid',
           message,
         })),
@@ -111,7 +111,7 @@ export const dlqMessages: Dialect = {
   }),
 }
 
-function messageCode({ code, status }: KnownError): string {
+function toMessageCode({ code, status }: KnownError): string {
   if (code === 'TARGET_UNAVAILABLE') return 'SYS_DLQ_PROCESS_FAILED'
   switch (status) {
     case 401:
@@ -127,11 +127,11 @@ function messageCode({ code, status }: KnownError): string {
   }
 }
 
-function faultsOf(error: KnownError): readonly FieldFault[] {
+function readFaults(error: KnownError): readonly FieldFault[] {
   return error instanceof InvalidRequest ? error.faults : []
 }
 
 /** `body.ids[3]` → `ids[3]`: here a name is that of the field alone. */
-function fieldName(field: string): string {
+function shortenField(field: string): string {
   return field.replace(/^(body|query|path)\./, '')
 }

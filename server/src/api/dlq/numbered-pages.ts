@@ -56,13 +56,13 @@ export async function readNumberedPage(
   const offset = (page - 1) * pageSize
   const list = { filter, order, isDescending }
 
-  const total = query.total ?? (offset < farOffset ? null : await totalOf(letters, list))
+  const total = query.total ?? (offset < farOffset ? null : await readTotal(letters, list))
   if (total !== null && offset >= farOffset && total - offset < offset) {
     const items = await readFromEnd(letters, query, total, read, elapsedMs)
     return { letters: items, total, isExact: true, hasNext: offset + items.length < total }
   }
 
-  const walk = walkOf(letters, list, elapsedMs)
+  const walk = createWalk(letters, list, elapsedMs)
   const { items, place: end } = await walk.fill(await walk.reach(offset, total, page), offset, pageSize, read)
   const known = total ?? walk.total()
   if (known !== null) {
@@ -79,7 +79,7 @@ export async function readNumberedPage(
 
 type List = Pick<NumberedQuery, 'filter' | 'order' | 'isDescending'>
 
-async function totalOf(letters: Letters, list: List): Promise<number | null> {
+async function readTotal(letters: Letters, list: List): Promise<number | null> {
   return (await letters.list({ ...list, countMax: 1, bytes: 'none', msMax: stepMsMax })).total
 }
 
@@ -94,17 +94,17 @@ async function readFromEnd(
   const count = Math.min(pageSize, total - (page - 1) * pageSize)
   if (count <= 0) return []
   const offset = total - (page - 1) * pageSize - count
-  const walk = walkOf(letters, { filter, order, isDescending: !isDescending }, elapsedMs)
+  const walk = createWalk(letters, { filter, order, isDescending: !isDescending }, elapsedMs)
   const { items } = await walk.fill(await walk.reach(offset, total, page), offset, count, read)
   return items.toReversed()
 }
 
-function walkOf(letters: Letters, list: List, elapsedMs: () => number) {
-  const places = placesOf(letters, JSON.stringify(list, plain))
+function createWalk(letters: Letters, list: List, elapsedMs: () => number) {
+  const places = openCheckpoints(letters, JSON.stringify(list, encodeBytes))
   const readStep = readWithoutBytes(letters)
   let total: number | null = null
 
-  const step = async (place: Place, countMax: number, read: ReadLetters): Promise<[Place, Found]> => {
+  const step = async (place: Checkpoint, countMax: number, read: ReadLetters): Promise<[Checkpoint, Found]> => {
     const beganMs = performance.now()
     const after = place.cursor === null ? {} : { after: place.cursor }
     const found = await read({ ...list, ...after }, countMax)
@@ -125,7 +125,7 @@ function walkOf(letters: Letters, list: List, elapsedMs: () => number) {
     total: () => total,
 
     /** The place with so many letters before it, or where it turned out that there are fewer. */
-    reach: async (offset: number, known: number | null, page: number): Promise<Place> => {
+    reach: async (offset: number, known: number | null, page: number): Promise<Checkpoint> => {
       let place = places.nearest(offset)
       while (place.offset < offset && !place.isEnd && offset < (known ?? total ?? Infinity)) {
         if (elapsedMs() > reachMsMax) {
@@ -136,7 +136,7 @@ function walkOf(letters: Letters, list: List, elapsedMs: () => number) {
       return place
     },
 
-    fill: async (start: Place, offset: number, count: number, read: ReadLetters) => {
+    fill: async (start: Checkpoint, offset: number, count: number, read: ReadLetters) => {
       const items: Item[] = []
       let place = start
       while (place.offset >= offset && !place.isEnd && items.length < count && elapsedMs() < reachMsMax) {
@@ -148,7 +148,7 @@ function walkOf(letters: Letters, list: List, elapsedMs: () => number) {
     },
 
     /** From there, or from where an earlier call got to with counting. */
-    countOn: async (start: Place): Promise<Place> => {
+    countOn: async (start: Checkpoint): Promise<Checkpoint> => {
       let place = start.isEnd ? start : places.furthest(start)
       while (!place.isEnd && elapsedMs() < countMsMax) [place] = await step(place, stepMax, readStep)
       return place
@@ -161,7 +161,7 @@ function readWithoutBytes(letters: Letters): ReadLetters {
 }
 
 /** So many letters are before it in the list; null: the beginning. */
-type Place = Readonly<{
+type Checkpoint = Readonly<{
   offset: number
   /** What it took to get there from the beginning. */
   steps: number
@@ -169,55 +169,55 @@ type Place = Readonly<{
   cursor: LetterCursor | null
   isEnd: boolean
 }>
-type Remembered = Place & Readonly<{ atMs: number }>
+type StoredCheckpoint = Checkpoint & Readonly<{ atMs: number }>
 
-const beginning: Place = { offset: 0, steps: 0, walkedMs: 0, cursor: null, isEnd: false }
-const rememberedMs = 60_000
+const listStart: Checkpoint = { offset: 0, steps: 0, walkedMs: 0, cursor: null, isEnd: false }
+const checkpointMsMax = 60_000
 /** Nearer to the beginning than this, walking anew costs little. */
-const stepsAnew = 2
-const walkedMsAnew = 100
-const placesMax = 64
+const cheapStepsMax = 2
+const cheapMsMax = 100
+const checkpointsMax = 64
 const listsMax = 100
 
 /** Of each store's letters: a process may serve several. */
-const remembered = new WeakMap<Letters, Map<string, Remembered[]>>()
+const checkpointsByLetters = new WeakMap<Letters, Map<string, StoredCheckpoint[]>>()
 
-function placesOf(letters: Letters, key: string) {
-  const lists = remembered.get(letters) ?? new Map<string, Remembered[]>()
-  remembered.set(letters, lists)
-  const fresh = (): readonly Remembered[] =>
-    (lists.get(key) ?? []).filter((place) => performance.now() - place.atMs < rememberedMs)
+function openCheckpoints(letters: Letters, key: string) {
+  const lists = checkpointsByLetters.get(letters) ?? new Map<string, StoredCheckpoint[]>()
+  checkpointsByLetters.set(letters, lists)
+  const fresh = (): readonly StoredCheckpoint[] =>
+    (lists.get(key) ?? []).filter((place) => performance.now() - place.atMs < checkpointMsMax)
   return {
-    remember: (place: Place): void => {
-      const isNear = place.steps <= stepsAnew && place.walkedMs <= walkedMsAnew
+    remember: (place: Checkpoint): void => {
+      const isNear = place.steps <= cheapStepsMax && place.walkedMs <= cheapMsMax
       if (isNear || place.isEnd) return
       const others = fresh().filter((other) => other.offset !== place.offset || isBefore(place, other))
       // Half of them still show the way: what is between is walked.
-      const kept = others.length < placesMax ? others : others.filter((_, index) => index % 2 === 1)
+      const kept = others.length < checkpointsMax ? others : others.filter((_, index) => index % 2 === 1)
       // Deleted first: the order of a map is the order in which keys came, so the first is the oldest.
       lists.delete(key)
       lists.set(key, [...kept, { ...place, atMs: performance.now() }])
       const [oldest] = lists.keys()
       if (lists.size > listsMax && oldest !== undefined) lists.delete(oldest)
     },
-    nearest: (offset: number): Place =>
+    nearest: (offset: number): Checkpoint =>
       fresh()
         // The first page is always read from the beginning: what is new stands there.
         .filter((place) => offset > 0 && place.offset <= offset)
-        .reduce<Place>(further, beginning),
-    furthest: (place: Place): Place => fresh().reduce<Place>(further, place),
+        .reduce<Checkpoint>(laterOf, listStart),
+    furthest: (place: Checkpoint): Checkpoint => fresh().reduce<Checkpoint>(laterOf, place),
   }
 }
 
-function isBefore(a: Place, b: Place): boolean {
+function isBefore(a: Checkpoint, b: Checkpoint): boolean {
   return a.offset < b.offset || (a.offset === b.offset && a.steps < b.steps)
 }
 
-function further(a: Place, b: Place): Place {
+function laterOf(a: Checkpoint, b: Checkpoint): Checkpoint {
   return isBefore(a, b) ? b : a
 }
 
 /** JSON has no bytes of its own. */
-function plain(_key: string, value: unknown): unknown {
+function encodeBytes(_key: string, value: unknown): unknown {
   return value instanceof Uint8Array ? Buffer.from(value).toString('base64') : value
 }

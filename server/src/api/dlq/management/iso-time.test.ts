@@ -2,9 +2,9 @@ import { describe, expect, it } from 'vitest'
 import { instantMax, instantMin } from '../../../core/instant.ts'
 import { InvalidRequest } from '../../http/validation/invalid-request.ts'
 import { formatInstant } from '../../http/wire/wire-time.ts'
-import { readIsoTime } from './iso-time.ts'
+import { parseIsoTime } from './iso-time.ts'
 
-const read = (text: string): string => formatInstant(readIsoTime('query.from', text).first)
+const read = (text: string): string => formatInstant(parseIsoTime('query.from', text).first)
 
 describe('a time as people write it', () => {
   it.each([
@@ -24,7 +24,7 @@ describe('a time as people write it', () => {
   })
 
   it('is a whole day when it is only a date', () => {
-    const { first, last } = readIsoTime('query.to', '2025-03-01')
+    const { first, last } = parseIsoTime('query.to', '2025-03-01')
     expect([first, last].map(formatInstant)).toEqual([
       '2025-03-01T00:00:00.000000Z',
       '2025-03-01T23:59:59.999999Z',
@@ -32,8 +32,8 @@ describe('a time as people write it', () => {
   })
 
   it('is the first or last instant there is when it lies beyond', () => {
-    expect(readIsoTime('f', '9999-12-31T23:59:59Z').first).toBe(instantMax)
-    expect(readIsoTime('f', '0001-01-01').first).toBe(instantMin)
+    expect(parseIsoTime('f', '9999-12-31T23:59:59Z').first).toBe(instantMax)
+    expect(parseIsoTime('f', '0001-01-01').first).toBe(instantMin)
   })
 
   it.each([
@@ -45,7 +45,7 @@ describe('a time as people write it', () => {
     '2025-03-01T08:61',
     '1740816000',
   ])('%j is none, and the field is named', (text) => {
-    expect(() => readIsoTime('query.from', text)).toThrow(
+    expect(() => parseIsoTime('query.from', text)).toThrow(
       new InvalidRequest([{ field: 'query.from', message: 'is not an ISO 8601 date or time' }]),
     )
   })

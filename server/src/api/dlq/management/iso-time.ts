@@ -8,13 +8,13 @@ const usPerDay = 24 * 3_600 * usPerSecond
 export type IsoTime = Readonly<{ first: Instant; last: Instant }>
 
 /** `field` is named by the error for what is no date or time. */
-export function readIsoTime(field: string, text: string): IsoTime {
+export function parseIsoTime(field: string, text: string): IsoTime {
   const instant = isoInstant(text.trim())
   if (instant === undefined) throw new InvalidRequest([{ field, message: 'is not an ISO 8601 date or time' }])
   const isWholeDay = /^[\d-]{10}$/.test(text.trim())
-  return { first: bounded(instant), last: bounded(isWholeDay ? instant + usPerDay - 1 : instant) }
+  return { first: clampInstant(instant), last: clampInstant(isWholeDay ? instant + usPerDay - 1 : instant) }
 }
 
-function bounded(us: number): Instant {
+function clampInstant(us: number): Instant {
   return Math.min(Math.max(us, instantMin), instantMax)
 }

@@ -7,10 +7,10 @@ import { InvalidRequest } from '../../http/validation/invalid-request.ts'
 import { formatInstant } from '../../http/wire/wire-time.ts'
 import { dlqManagement, prefix } from '../dialects.ts'
 import { type NumberedPage, type NumberedQuery, readNumberedPage } from '../numbered-pages.ts'
-import { type IsoTime, readIsoTime } from './iso-time.ts'
+import { type IsoTime, parseIsoTime } from './iso-time.ts'
 import { logEvent } from './log-event.ts'
 import { openStates } from './open-letters.ts'
-import { Success, success } from './success.ts'
+import { Success, createSuccess } from './success.ts'
 
 const Entry = Type.Object({
   id: Type.String(),
@@ -74,17 +74,17 @@ export const listRoute = route({
     const { page, page_size = context.dlqLimits.pageSizeDefault, reason, from, to } = query
     checkPageSize(page_size, context.dlqLimits.pageSizeMax)
     const times = {
-      ...(from !== undefined && { from: readIsoTime('query.from', from) }),
-      ...(to !== undefined && { to: readIsoTime('query.to', to) }),
+      ...(from !== undefined && { from: parseIsoTime('query.from', from) }),
+      ...(to !== undefined && { to: parseIsoTime('query.to', to) }),
     }
     const letters = context.letters()
-    const numbered = numberedQuery(query, times, page_size)
-    const total = await knownTotal(letters, numbered, context.clock.now())
-    const found = numbered === null ? nothing : await readNumberedPage(letters, { ...numbered, ...total })
+    const numbered = createNumberedQuery(query, times, page_size)
+    const total = await readKnownTotal(letters, numbered, context.clock.now())
+    const found = numbered === null ? emptyPage : await readNumberedPage(letters, { ...numbered, ...total })
     const slugOf = await letters.slugs(found.letters)
     const asked = { page, page_size, reason: reason ?? null, from: from ?? null, to: to ?? null }
     logEvent('dlq.list', startedMs, asked, request, context)
-    return success({
+    return createSuccess({
       items: found.letters.map((item) => viewEntry(item, slugOf(item))),
       page,
       page_size,
@@ -94,7 +94,7 @@ export const listRoute = route({
   },
 })
 
-const nothing: NumberedPage = { letters: [], total: 0, isExact: true, hasNext: false }
+const emptyPage: NumberedPage = { letters: [], total: 0, isExact: true, hasNext: false }
 
 function checkPageSize(pageSize: number, max: number): void {
   if (pageSize <= max) return
@@ -102,7 +102,7 @@ function checkPageSize(pageSize: number, max: number): void {
 }
 
 /** Null: nothing can match. */
-function numberedQuery(
+function createNumberedQuery(
   { page, reason = '', order_by, order_dir, topic }: Static<typeof Query>,
   { from, to }: Readonly<{ from?: IsoTime; to?: IsoTime }>,
   pageSize: number,
@@ -128,7 +128,7 @@ function numberedQuery(
 const dayUs = 24 * 3_600 * usPerSecond
 
 /** What died since some time of the last day is counted, and need not be searched for. */
-async function knownTotal(
+async function readKnownTotal(
   letters: Letters,
   query: NumberedQuery | null,
   now: Instant,

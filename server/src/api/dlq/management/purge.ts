@@ -5,11 +5,11 @@ import type { LetterCursor } from '../../../storage/contract/letters.ts'
 import { route } from '../../http/route.ts'
 import { InvalidRequest } from '../../http/validation/invalid-request.ts'
 import { dlqManagement, prefix } from '../dialects.ts'
-import { checkCount, readLetterIds } from '../letter-ids.ts'
-import { readIsoTime } from './iso-time.ts'
+import { checkCount, parseLetterIds } from '../letter-ids.ts'
+import { parseIsoTime } from './iso-time.ts'
 import { logEvent } from './log-event.ts'
 import { openStates } from './open-letters.ts'
-import { Success, success } from './success.ts'
+import { Success, createSuccess } from './success.ts'
 
 const Body = Type.Object(
   {
@@ -56,17 +56,17 @@ export const purgeRoute = route({
     const letters = context.letters()
     const { ids, hasMore } =
       'ids' in selection
-        ? { ids: await resolved(letters, selection.ids), hasMore: false }
+        ? { ids: await resolveIds(letters, selection.ids), hasMore: false }
         : await findOlder(letters, selection, context.dlqLimits.purgeMax)
 
-    const trace = { actor: request.caller.name, reason: purgeReason(request.body), requestId: request.id }
+    const trace = { actor: request.caller.name, reason: describePurge(request.body), requestId: request.id }
     const results = ids.length === 0 ? [] : await letters.discard(ids, trace)
     const purged = results.filter((result) => result.isDiscarded).length
     // With ids there is no reason that was looked for, whatever was sent.
     const said = 'ids' in selection ? null : (reason ?? null)
     const facts = { purged, reason: said, older_than: older_than ?? null }
     logEvent('dlq.purge', startedMs, facts, request, context)
-    return success({ purged, ...(hasMore && { has_more: true }) })
+    return createSuccess({ purged, ...(hasMore && { has_more: true }) })
   },
 })
 
@@ -77,25 +77,25 @@ function readSelection(body: Static<typeof Body>, countMax: number): Selection {
   const { ids: given, older_than, reason } = body
   const ids = given ?? []
   if (ids.length > 0 && typeof older_than === 'string')
-    throw invalid('ids', 'and older_than exclude each other')
+    throw bodyFault('ids', 'and older_than exclude each other')
   if (ids.length > 0) {
     checkCount(ids, countMax)
-    return { ids: readLetterIds(ids) }
+    return { ids: parseLetterIds(ids) }
   }
-  if (typeof older_than !== 'string') throw invalid('ids', 'or older_than is required')
-  const until = readIsoTime('body.older_than', older_than).first
+  if (typeof older_than !== 'string') throw bodyFault('ids', 'or older_than is required')
+  const until = parseIsoTime('body.older_than', older_than).first
   const slug = reason?.trim().toLowerCase() ?? null
   // An empty variable in somebody's script must not purge everything.
-  if (slug === '') throw invalid('reason', 'is empty; leave it out to purge whatever the reason')
+  if (slug === '') throw bodyFault('reason', 'is empty; leave it out to purge whatever the reason')
   return { until, slug }
 }
 
-function invalid(field: string, message: string): InvalidRequest {
+function bodyFault(field: string, message: string): InvalidRequest {
   return new InvalidRequest([{ field: `body.${field}`, message }])
 }
 
 /** Unknown ones are passed over. */
-async function resolved(letters: Letters, ids: readonly string[]): Promise<readonly string[]> {
+async function resolveIds(letters: Letters, ids: readonly string[]): Promise<readonly string[]> {
   return [...new Set((await letters.resolveIds(ids)).filter((id) => id !== null))]
 }
 
@@ -127,7 +127,7 @@ async function findOlder(
 }
 
 /** What the audit log keeps as the reason: what was asked for. */
-function purgeReason({ older_than, reason }: Static<typeof Body>): string {
+function describePurge({ older_than, reason }: Static<typeof Body>): string {
   if (typeof older_than !== 'string') return 'purge by id'
   return `purge older_than ${older_than}${reason == null ? '' : ` reason ${reason}`}`
 }

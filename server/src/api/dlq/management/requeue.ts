@@ -4,9 +4,9 @@ import type { Letters } from '../../../letters/letters.ts'
 import type { RedriveRefusal } from '../../../storage/contract/letters.ts'
 import { route } from '../../http/route.ts'
 import { dlqManagement, prefix } from '../dialects.ts'
-import { checkCount, readLetterIds } from '../letter-ids.ts'
+import { checkCount, parseLetterIds } from '../letter-ids.ts'
 import { logEvent } from './log-event.ts'
-import { Success, success } from './success.ts'
+import { Success, createSuccess } from './success.ts'
 
 const skipReasons = ['already_queued', 'not_dead_letter', 'enqueue_failed'] as const
 type SkipReason = (typeof skipReasons)[number]
@@ -38,23 +38,23 @@ export const requeueRoute = route({
     // The order is the contract's: first whether it could be done at all, then what is wrong with the list.
     const letters = context.letters()
     checkCount(request.body.ids, context.dlqLimits.requeueMax)
-    const ids = await knownIds(letters, readLetterIds(request.body.ids))
+    const ids = await resolveKnownIds(letters, parseLetterIds(request.body.ids))
 
     const trace = { actor: request.caller.name, reason: 'requeue', requestId: request.id }
     const how = { target: null, edit: null, isDeadAllowed: true, isCapped: false }
     const results = await letters.redrive(ids, how, trace)
     const requeued = results.filter((result) => result.isStarted).map((result) => result.letterId)
     const skipped = results.flatMap((result) =>
-      result.isStarted ? [] : [{ id: result.letterId, reason: skipReason(result.why) }],
+      result.isStarted ? [] : [{ id: result.letterId, reason: toSkipReason(result.why) }],
     )
     const counts = { requeued: requeued.length, skipped: skipped.length }
     logEvent('dlq.requeue', startedMs, counts, request, context)
-    return success({ requeued, skipped })
+    return createSuccess({ requeued, skipped })
   },
 })
 
 /** The letters' own ids, each once. One that is unknown refuses all. */
-async function knownIds(letters: Letters, given: readonly string[]): Promise<readonly string[]> {
+async function resolveKnownIds(letters: Letters, given: readonly string[]): Promise<readonly string[]> {
   const ids = await letters.resolveIds(given)
   const unknown = given.filter((_, index) => (ids[index] ?? null) === null)
   if (unknown.length > 0) {
@@ -67,7 +67,7 @@ async function knownIds(letters: Letters, given: readonly string[]): Promise<rea
   return [...new Set(ids.filter((id) => id !== null))]
 }
 
-function skipReason(why: RedriveRefusal): SkipReason {
+function toSkipReason(why: RedriveRefusal): SkipReason {
   switch (why) {
     case 'redriving':
     case 'leased':

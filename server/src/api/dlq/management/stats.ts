@@ -4,7 +4,7 @@ import { route } from '../../http/route.ts'
 import { dlqManagement, prefix } from '../dialects.ts'
 import { logEvent } from './log-event.ts'
 import { openStates } from './open-letters.ts'
-import { Success, success } from './success.ts'
+import { Success, createSuccess } from './success.ts'
 
 const usPerDay = 24 * 3_600 * usPerSecond
 
@@ -39,6 +39,6 @@ export const statsRoute = route({
     const total = counts.reduce((sum, { count }) => sum + count, 0)
     const by_reason = Object.fromEntries(counts.map(({ slug = 'unknown', count }) => [slug, count]))
     logEvent('dlq.stats', startedMs, { total, last_24h, distinct_reasons: counts.length }, request, context)
-    return success({ total, by_reason, last_24h })
+    return createSuccess({ total, by_reason, last_24h })
   },
 })

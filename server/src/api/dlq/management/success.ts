@@ -5,6 +5,6 @@ export function Success<const S extends TSchema>(data: S) {
   return Type.Object({ ok: Type.Literal(true), data, error: Type.Null() })
 }
 
-export function success<T>(data: T): { ok: true; data: T; error: null } {
+export function createSuccess<T>(data: T): { ok: true; data: T; error: null } {
   return { ok: true, data, error: null }
 }

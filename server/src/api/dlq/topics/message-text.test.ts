@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
-import { payloadText } from './message-text.ts'
+import { writePayloadText } from './message-text.ts'
 
-const of = (text: string): string => payloadText(Buffer.from(text))
+const of = (text: string): string => writePayloadText(Buffer.from(text))
 
 describe('the payload of a message', () => {
   it('is the JSON text itself, so that no number becomes another one', () => {
@@ -25,7 +25,7 @@ describe('the payload of a message', () => {
   })
 
   it('is shown whole when it is no text at all', () => {
-    expect(JSON.parse(payloadText(new Uint8Array([0xff, 0x00, 0xfe])))).toEqual({
+    expect(JSON.parse(writePayloadText(new Uint8Array([0xff, 0x00, 0xfe])))).toEqual({
       raw_payload: '3 bytes that are not UTF-8',
       raw_payload_base64: '/wD+',
     })

@@ -23,7 +23,7 @@ export const Message = Type.Object({
 })
 
 /** `isOmitted`: the payload was not read, because the page has enough of them. */
-export function messageText(item: Item, retriesMax: number, isOmitted = false): string {
+export function writeMessageText(item: Item, retriesMax: number, isOmitted = false): string {
   const lastRetryAt = item.letter?.lastRedriveAt ?? null
   const head = JSON.stringify({
     id: ksuidToUuid(item.rootId),
@@ -38,7 +38,7 @@ export function messageText(item: Item, retriesMax: number, isOmitted = false): 
     updated_at: formatInstant(item.updatedAt),
     last_retry_at: lastRetryAt === null ? null : formatInstant(lastRetryAt),
   })
-  const payload = isOmitted ? omitted : payloadText(item.payload)
+  const payload = isOmitted ? omitted : writePayloadText(item.payload)
   return `${head.slice(0, -1)},"payload":${payload},${tail.slice(1)}`
 }
 
@@ -49,7 +49,7 @@ const utf8 = new TextDecoder('utf-8', { fatal: true })
  * The text itself where it is JSON: read and written again, long numbers would be other ones and a value nested
  * deeply enough could not be written at all.
  */
-export function payloadText(bytes: Uint8Array): string {
+export function writePayloadText(bytes: Uint8Array): string {
   if (bytes.length === 0) return 'null'
   let text: string
   try {

@@ -10,8 +10,8 @@ import { route } from '../../http/route.ts'
 import { sendAs } from '../../http/send-as.ts'
 import { InvalidRequest } from '../../http/validation/invalid-request.ts'
 import { dlqMessages, prefix } from '../dialects.ts'
-import { readLetterId } from '../letter-ids.ts'
-import { Message, messageText } from './message-text.ts'
+import { parseLetterId } from '../letter-ids.ts'
+import { Message, writeMessageText } from './message-text.ts'
 import { readRetriesMax } from './retries-max.ts'
 
 const path = `${prefix}/messages/{id}`
@@ -35,8 +35,8 @@ export const messageRoutes = [
     dialect: dlqMessages,
     schema: { params, response: { 200: Message } },
     handler: async ({ params: { id } }, reply, context) => {
-      const item = await findMessage(context.letters(), readId(id))
-      return sendAs(reply, jsonType, await textOf(context, item))
+      const item = await findMessage(context.letters(), parseId(id))
+      return sendAs(reply, jsonType, await writeMessage(context, item))
     },
   }),
 
@@ -56,7 +56,7 @@ export const messageRoutes = [
     },
     handler: async (request, reply, context) => {
       const letters = context.letters()
-      const { rootId } = await findMessage(letters, readId(request.params.id))
+      const { rootId } = await findMessage(letters, parseId(request.params.id))
       const trace = {
         actor: request.caller.name,
         reason: request.query.reason ?? request.body.reason ?? 'retry',
@@ -65,8 +65,8 @@ export const messageRoutes = [
       const how = { target: null, edit: null, isDeadAllowed: false, isCapped: true }
       const [result] = await letters.redrive([rootId], how, trace)
       const item = await findMessage(letters, rootId)
-      if (result?.isStarted !== true) throw await notRetried(context, item, result?.why ?? 'missing')
-      return sendAs(reply, jsonType, `{"message":${await textOf(context, item)}}`)
+      if (result?.isStarted !== true) throw await createRetryError(context, item, result?.why ?? 'missing')
+      return sendAs(reply, jsonType, `{"message":${await writeMessage(context, item)}}`)
     },
   }),
 
@@ -80,7 +80,7 @@ export const messageRoutes = [
     schema: { params, querystring: Reason, response: { 200: Type.Object({ id: Type.String() }) } },
     handler: async (request, _reply, context) => {
       const letters = context.letters()
-      const given = readId(request.params.id)
+      const given = parseId(request.params.id)
       const [letterId = null] = await letters.resolveIds([given])
       if (letterId === null) return { id: given }
       const trace = {
@@ -95,7 +95,7 @@ export const messageRoutes = [
         case 'resolved':
           throw new KnownError(
             'LETTER_NOT_DISCARDABLE',
-            await sentence(context, await findMessage(letters, letterId), 'cannot be deleted'),
+            await describeMessage(context, await findMessage(letters, letterId), 'cannot be deleted'),
           )
         default:
           return { id: ksuidToUuid(letterId) }
@@ -104,8 +104,8 @@ export const messageRoutes = [
   }),
 ]
 
-function readId(text: string): string {
-  const id = readLetterId(text)
+function parseId(text: string): string {
+  const id = parseLetterId(text)
   if (id !== undefined) return id
   throw new InvalidRequest([{ field: 'path.id', message: 'is neither a UUID nor an id of 27 characters' }])
 }
@@ -121,25 +121,25 @@ async function findMessage(letters: Letters, id: string): Promise<Item> {
   throw new KnownError('LETTER_NOT_FOUND', `message ${id} ${what}`)
 }
 
-async function textOf(context: ApiContext, item: Item): Promise<string> {
+async function writeMessage(context: ApiContext, item: Item): Promise<string> {
   const retriesMax = await readRetriesMax(context, [item.queue])
-  return messageText(item, retriesMax(item.queue))
+  return writeMessageText(item, retriesMax(item.queue))
 }
 
-async function notRetried(context: ApiContext, item: Item, why: RedriveRefusal): Promise<KnownError> {
+async function createRetryError(context: ApiContext, item: Item, why: RedriveRefusal): Promise<KnownError> {
   switch (why) {
     case 'no-target':
     case 'no-edit':
-      return new KnownError('TARGET_UNAVAILABLE', nowhere(item))
+      return new KnownError('TARGET_UNAVAILABLE', describeMissingTarget(item))
     case 'dead-target':
-      return new KnownError('LETTER_NOT_RETRYABLE', await sentence(context, item, whyNotToDeadQueue(item)))
+      return new KnownError('LETTER_NOT_RETRYABLE', await describeMessage(context, item, describeDeadTarget(item)))
     default:
-      return new KnownError('LETTER_NOT_RETRYABLE', await sentence(context, item, 'is not retryable'))
+      return new KnownError('LETTER_NOT_RETRYABLE', await describeMessage(context, item, 'is not retryable'))
   }
 }
 
 /** A topic of a cluster is not the queue that happens to have its name. */
-function nowhere({ rootId, origin }: Item): string {
+function describeMissingTarget({ rootId, origin }: Item): string {
   const [name, id] = [JSON.stringify(origin?.name ?? ''), ksuidToUuid(rootId)]
   return origin?.cluster == null
     ? `there is no queue ${name} to send message ${id} to`
@@ -147,13 +147,13 @@ function nowhere({ rootId, origin }: Item): string {
 }
 
 /** What was captured without a word of where it came from has its dead queue for it. */
-function whyNotToDeadQueue({ queue, origin }: Item): string {
+function describeDeadTarget({ queue, origin }: Item): string {
   return origin === null || origin.name === queue
     ? 'came from its own dead queue, or does not say where from: redrive it to a queue that you name'
     : 'came from a dead queue and is never sent to one'
 }
 
-async function sentence(context: ApiContext, item: Item, what: string): Promise<string> {
+async function describeMessage(context: ApiContext, item: Item, what: string): Promise<string> {
   const retriesMax = (await readRetriesMax(context, [item.queue]))(item.queue)
   const id = ksuidToUuid(item.rootId)
   return `message ${id} ${what}: status ${letterStatus(item.state)}, retries ${item.redrives}/${retriesMax}`

@@ -12,7 +12,7 @@ import { route } from '../../http/route.ts'
 import { sendAs } from '../../http/send-as.ts'
 import { dlqMessages, prefix } from '../dialects.ts'
 import { type ReadLetters, readNumberedPage } from '../numbered-pages.ts'
-import { Message, messageText } from './message-text.ts'
+import { Message, writeMessageText } from './message-text.ts'
 import { readRetriesMax } from './retries-max.ts'
 
 const inPath = Type.Object({ topic: Type.String({ minLength: 1 }) })
@@ -75,7 +75,7 @@ export const topicRoutes = [
       response: { 200: Messages },
     },
     handler: async ({ params: { topic }, query }, reply, context) =>
-      sendAs(reply, jsonType, await listText(context, topic, query)),
+      sendAs(reply, jsonType, await writeMessageList(context, topic, query)),
   }),
   route({
     ...listing,
@@ -85,7 +85,7 @@ export const topicRoutes = [
       response: { 200: Messages },
     },
     handler: async ({ query }, reply, context) =>
-      sendAs(reply, jsonType, await listText(context, query.topic, query)),
+      sendAs(reply, jsonType, await writeMessageList(context, query.topic, query)),
   }),
 
   route({
@@ -126,7 +126,7 @@ const pageSizeMax = 1_000
 /** Everything but what was given up. */
 const messageStates: readonly ListedState[] = ['waiting', 'scheduled', 'leased', 'done', 'dead']
 
-async function listText(
+async function writeMessageList(
   context: ApiContext,
   topic: string,
   given: Readonly<{ page: number; page_size: number }>,
@@ -142,7 +142,7 @@ async function listText(
     context,
     found.letters.map((item) => item.queue),
   )
-  const texts = found.letters.map((item) => messageText(item, retriesMax(item.queue), omitted.has(item)))
+  const texts = found.letters.map((item) => writeMessageText(item, retriesMax(item.queue), omitted.has(item)))
   const pagination = { total_count: found.total, page, page_size, has_next: found.hasNext }
   return `{"messages":[${texts.join(',')}],"pagination":${JSON.stringify(pagination)}}`
 }
@@ -191,7 +191,7 @@ async function retryAll(
     },
     trace,
   )
-  const last = await watchFor(
+  const last = await waitUntilSent(
     letters,
     campaign,
     AbortSignal.any([AbortSignal.timeout(campaignMsMax), context.stopping]),
@@ -207,7 +207,7 @@ async function retryAll(
 }
 
 /** Until each letter of the set was sent or skipped, or the signal says so. */
-async function watchFor(letters: Letters, campaign: Campaign, signal: AbortSignal): Promise<Campaign> {
+async function waitUntilSent(letters: Letters, campaign: Campaign, signal: AbortSignal): Promise<Campaign> {
   let last = campaign
   for await (const state of letters.campaigns.watch(campaign.id, signal)) {
     last = state
