@@ -1,6 +1,6 @@
 /**
- * `/api/v1/dlq` has two faces, each with errors of its own form: that of the management API (list, requeue, purge,
- * stats) and that of the messages of a topic.
+ * `/api/v1/dlq` serves two APIs with different error formats: the management API (list, requeue, purge,
+ * stats) and the topic API (messages of a topic).
  */
 import { Type } from 'typebox'
 import type { KnownError } from '../../errors.ts'
@@ -13,7 +13,7 @@ const managementPaths: readonly string[] = ['', '/requeue', '/purge', '/stats'].
 
 const json = { contentType: 'application/json; charset=utf-8' } as const
 
-/** `{ok, data, error}`. */
+/** The management API: `{ok, data, error}`. */
 export const dlqManagement: Dialect = {
   name: 'dlq',
   ownsPath: (path) => managementPaths.includes(path),
@@ -34,7 +34,7 @@ export const dlqManagement: Dialect = {
       meta: Type.Optional(
         Type.Object({
           fields: Type.Array(Type.Object({ name: Type.String(), message: Type.String() }), {
-            description: 'One per field that is wrong.',
+            description: 'One entry per invalid field.',
           }),
         }),
       ),
@@ -73,7 +73,7 @@ function toManagementCode({ status }: KnownError): string {
   }
 }
 
-/** `{error: {code, message, request_id, details}}`. */
+/** The topic API: `{error: {code, message, request_id, details}}`. */
 export const dlqMessages: Dialect = {
   name: 'dlq-messages',
   ownsPath: (path) => path.startsWith(`${prefix}/`),
@@ -81,13 +81,13 @@ export const dlqMessages: Dialect = {
   errorContentType: 'application/json',
   errorSchema: Type.Object({
     error: Type.Object({
-      code: Type.String({ description: 'SYS_DLQ_…, or SYS_AUTH_… for access.' }),
+      code: Type.String({ description: 'SYS_DLQ_… or, for access errors, SYS_AUTH_….' }),
       message: Type.String(),
-      request_id: Type.String({ description: 'Stands in the log too.' }),
+      request_id: Type.String({ description: 'Id of the request, which the log also shows.' }),
       details: Type.Array(
         Type.Object({ field: Type.String(), reason: Type.String(), message: Type.String() }),
         {
-          description: 'One per field that is wrong.',
+          description: 'One entry per invalid field.',
         },
       ),
     }),
@@ -131,7 +131,7 @@ function readFaults(error: KnownError): readonly FieldFault[] {
   return error instanceof InvalidRequest ? error.faults : []
 }
 
-/** `body.ids[3]` → `ids[3]`: here a name is that of the field alone. */
+/** `body.ids[3]` → `ids[3]`: the contract names fields without their part of the request. */
 function shortenField(field: string): string {
   return field.replace(/^(body|query|path)\./, '')
 }

@@ -2,16 +2,16 @@ import { ksuidProblem } from '../../core/ksuid.ts'
 import { InvalidRequest } from '../http/validation/invalid-request.ts'
 
 const uuid = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i
-/** What ids were in systems that this API took the place of: known to be unknown. */
+/** Ids of the systems whose API this is. They are well-formed, but match no letter. */
 const numericId = /^\d{1,19}$/
 
-/** An id as the letters know it: a letter's own of 27 characters, or a UUID in lower case. Undefined for neither. */
+/** Accepts a letter's own id of 27 characters or its UUID, which becomes lower case. Else undefined. */
 export function parseLetterId(text: string): string | undefined {
   if (uuid.test(text)) return text.toLowerCase()
   return ksuidProblem(text) === undefined ? text : undefined
 }
 
-/** The ids of a list, trimmed, each once. A fault names the first that is none. */
+/** Parses a list of ids: trims them and removes duplicates. The error names the first invalid id. */
 export function parseLetterIds(given: readonly string[]): readonly string[] {
   const ids = given.map((text, index) => {
     const trimmed = text.trim()

@@ -1,4 +1,4 @@
-/** How much one call of this dialect may ask for. */
+/** How many letters a single call of this dialect may read or change. */
 export type DlqLimits = Readonly<{
   pageSizeDefault: number
   pageSizeMax: number

@@ -5,10 +5,10 @@ import type { LetterSearch, Letters } from '../../letters/letters.ts'
 import { readNumberedPage } from './numbered-pages.ts'
 
 /**
- * A list of numbers in place of letters. `isCounted` false: as for a text that has to be searched for, of which every
- * `matchEvery`th letter has it; one step then takes `stepMs` and looks at `lookMax`.
+ * Creates a list of numbers in place of letters. `isCounted: false` stands for a search: every `matchEvery`th
+ * letter matches, and a step takes `stepMs` and reads up to `lookMax` letters.
  */
-function listOf(numbers: number[], options: Partial<typeof plain> = {}) {
+function createList(numbers: number[], options: Partial<typeof plain> = {}) {
   const { isCounted, matchEvery, lookMax, stepMs } = { ...plain, ...options }
   const calls: LetterSearch[] = []
   const list = async (search: LetterSearch) => {
@@ -42,24 +42,27 @@ beforeEach(() => {
   vi.spyOn(performance, 'now').mockImplementation(() => now)
 })
 
-describe('pages by number', () => {
-  it('hold every letter once, and the last one may be short', async () => {
-    const { letters } = listOf(upTo(23))
+describe('numbered pages', () => {
+  it('the pages of a list contain every letter once, and the last page may be shorter', async () => {
+    const { letters } = createList(upTo(23))
     const pages = [await read(letters, 1, 10), await read(letters, 2, 10), await read(letters, 3, 10)]
     expect(pages.flatMap((page) => page.letters)).toEqual(upTo(23))
     expect(pages.map((page) => page.hasNext)).toEqual([true, true, false])
     expect(pages.map((page) => page.total)).toEqual([23, 23, 23])
   })
 
-  it.each([4, 1_000_000, Number.MAX_SAFE_INTEGER])('are empty past the end: page %d', async (page) => {
-    const { letters, calls } = listOf(upTo(30))
-    expect(await read(letters, page, 10)).toEqual({ letters: [], total: 30, isExact: true, hasNext: false })
-    expect(calls.length).toBe(1)
-  })
+  it.each([4, 1_000_000, Number.MAX_SAFE_INTEGER])(
+    'page %d after the end of the list is empty',
+    async (page) => {
+      const { letters, calls } = createList(upTo(30))
+      expect(await read(letters, page, 10)).toEqual({ letters: [], total: 30, isExact: true, hasNext: false })
+      expect(calls.length).toBe(1)
+    },
+  )
 
-  it('near the beginning are what their number says now, whatever was asked before', async () => {
+  it('pages near the start reflect the list at the time of the call', async () => {
     const numbers = upTo(30)
-    const { letters } = listOf(numbers)
+    const { letters } = createList(numbers)
     await read(letters, 1, 10)
     await read(letters, 2, 10)
     numbers.splice(0, 10)
@@ -67,20 +70,20 @@ describe('pages by number', () => {
     expect((await read(letters, 3, 10)).letters).toEqual([])
   })
 
-  it('far from it go on from where the page before ended', async () => {
-    const { letters, calls } = listOf(upTo(40_000))
+  it('a page far from the start continues where the page before ended', async () => {
+    const { letters, calls } = createList(upTo(40_000))
     expect((await read(letters, 101, 100)).letters[0]).toBe(10_000)
     expect(calls.length).toBe(12)
     expect((await read(letters, 102, 100)).letters[0]).toBe(10_100)
     expect(calls.length).toBe(14)
-    // Backwards and a minute later they are walked to anew, at least from the nearest place.
+    // Backwards, and after a minute, the page is reached from the nearest checkpoint or the start.
     expect((await read(letters, 96, 100)).letters[0]).toBe(9_500)
     now += 61_000
     expect((await read(letters, 103, 100)).letters[0]).toBe(10_200)
   })
 
-  it('near the end are walked to from there', async () => {
-    const { letters, calls } = listOf(upTo(20_005))
+  it('a page near the end is reached from the end', async () => {
+    const { letters, calls } = createList(upTo(20_005))
     expect(await read(letters, 201, 100)).toEqual({
       letters: [20_000, 20_001, 20_002, 20_003, 20_004],
       total: 20_005,
@@ -93,16 +96,16 @@ describe('pages by number', () => {
     expect(calls.length).toBeLessThan(10)
   })
 
-  it('that cannot be reached in time are refused, and reached when asked for again', async () => {
-    const { letters } = listOf(upTo(30_000), { stepMs: 500 })
+  it('a page that is not reached in time is refused, and a second call reaches it', async () => {
+    const { letters } = createList(upTo(30_000), { stepMs: 500 })
     await expect(read(letters, 141, 100)).rejects.toThrow(
-      new KnownError('PAGE_TOO_DEEP', 'page 141 could not be reached in time'),
+      new KnownError('PAGE_TOO_DEEP', 'page 141 was not reached within 5000 ms'),
     )
     expect((await read(letters, 141, 100)).letters[0]).toBe(14_000)
   })
 
-  it('remember a bounded number of places', async () => {
-    const { letters, calls } = listOf(upTo(200_000))
+  it('the number of stored checkpoints is bounded', async () => {
+    const { letters, calls } = createList(upTo(200_000))
     await read(letters, 1_000, 100)
     calls.length = 0
     await read(letters, 500, 100)
@@ -110,16 +113,16 @@ describe('pages by number', () => {
   })
 })
 
-describe('a total that only a search can tell', () => {
-  it('is exact when everything could be looked at', async () => {
-    const { letters } = listOf(upTo(5_000), { isCounted: false, matchEvery: 100, lookMax: 1_000 })
+describe('the total of a search', () => {
+  it('the total of a search is exact if all letters were read', async () => {
+    const { letters } = createList(upTo(5_000), { isCounted: false, matchEvery: 100, lookMax: 1_000 })
     expect(await read(letters, 1, 20)).toMatchObject({ total: 50, isExact: true, hasNext: true })
     expect(await read(letters, 3, 20)).toMatchObject({ total: 50, isExact: true, hasNext: false })
     expect((await read(letters, 4, 20)).letters).toEqual([])
   })
 
-  it('is what was found in time, and grows when asked again', async () => {
-    const { letters } = listOf(upTo(10_000), {
+  it('the total of a search is the number found in time, and grows with every call', async () => {
+    const { letters } = createList(upTo(10_000), {
       isCounted: false,
       matchEvery: 100,
       lookMax: 1_000,
@@ -135,8 +138,8 @@ describe('a total that only a search can tell', () => {
     expect(last).toMatchObject({ total: 100, isExact: true })
   })
 
-  it('is bounded in time when nothing matches, and says so', async () => {
-    const { letters } = listOf(upTo(1_000_000), {
+  it('a search without matches ends in time with a total that is not exact', async () => {
+    const { letters } = createList(upTo(1_000_000), {
       isCounted: false,
       matchEvery: 10_000_000,
       lookMax: 1_000,

@@ -1,26 +1,27 @@
 /**
- * Pages by number, for clients that count them, over lists that only go on from a place.
+ * Numbered pages over lists that only have cursors.
  *
- * The way to a page is walked in steps. Where walking takes long, the places that were passed are remembered for a
- * moment, so that the next page, or the same one asked for again, begins there. The first letters are
- * always walked anew: there a page is exactly what its number says at this instant.
+ * A page is reached by reading the list in steps. If that takes long, the cursors on the way are stored for a
+ * minute (page-checkpoints.ts), so that the next page, or the same page again, starts from the nearest one.
+ * Pages near the start are always read from the start, so they are exact at the time of the call.
  *
- * Where the counts cannot tell the total (a text, a time), it is counted by walking on for a while. A total that is
- * not exact is what was found so far, and grows when asked again.
+ * If the counts do not contain the total (for a search by text or time), the letters are counted by reading
+ * on for up to `countMsMax`. A total that is not exact is the number found so far, and grows with every call.
  */
 import type { Item } from '../../core/item.ts'
 import { KnownError } from '../../errors.ts'
 import type { Letters } from '../../letters/letters.ts'
 import type { LetterCursor, LetterFilter, LetterOrder } from '../../storage/contract/letters.ts'
+import { type Checkpoint, openCheckpoints } from './page-checkpoints.ts'
 
 export type NumberedQuery = Readonly<{
   filter: LetterFilter
   order: LetterOrder
   isDescending: boolean
-  /** From 1. */
+  /** Starts at 1. */
   page: number
   pageSize: number
-  /** Where the caller knows it. */
+  /** Given if the caller knows it. */
   total?: number
 }>
 export type NumberedPage = Readonly<{
@@ -30,19 +31,25 @@ export type NumberedPage = Readonly<{
   hasNext: boolean
 }>
 
-/** Reads `countMax` letters from a place on. Given by those who want more of a letter than a list needs. */
+/** Reads up to `countMax` letters after a cursor. A caller that needs payloads supplies its own function. */
 export type ReadLetters = (
-  from: Readonly<Pick<NumberedQuery, 'filter' | 'order' | 'isDescending'> & { after?: LetterCursor }>,
+  from: Readonly<List & { after?: LetterCursor }>,
   countMax: number,
-) => Promise<Found>
-export type Found = Readonly<{ letters: readonly Item[]; next: LetterCursor | null; total: number | null }>
+) => Promise<FoundLetters>
+export type FoundLetters = Readonly<{
+  letters: readonly Item[]
+  next: LetterCursor | null
+  total: number | null
+}>
+
+type List = Readonly<Pick<NumberedQuery, 'filter' | 'order' | 'isDescending'>>
 
 const stepMax = 1_000
 const reachMsMax = 5_000
 const countMsMax = 500
-/** What one step may take: the walk looks at the time between steps. */
+/** The time limit of a single step: the elapsed time is checked only between steps. */
 const stepMsMax = 200
-/** From there on it is worth asking whether the end of the list is nearer than its beginning. */
+/** From this offset on, the end of the list may be nearer than its start. */
 const farOffset = 5_000
 
 export async function readNumberedPage(
@@ -63,12 +70,13 @@ export async function readNumberedPage(
   }
 
   const walk = createWalk(letters, list, elapsedMs)
-  const { items, place: end } = await walk.fill(await walk.reach(offset, total, page), offset, pageSize, read)
+  const start = await walk.reach(offset, total, page)
+  const { items, checkpoint } = await walk.readPage(start, offset, pageSize, read)
   const known = total ?? walk.total()
   if (known !== null) {
     return { letters: items, total: known, isExact: true, hasNext: offset + items.length < known }
   }
-  const counted = await walk.countOn(end)
+  const counted = await walk.countOn(checkpoint)
   return {
     letters: items,
     total: counted.offset,
@@ -77,13 +85,11 @@ export async function readNumberedPage(
   }
 }
 
-type List = Pick<NumberedQuery, 'filter' | 'order' | 'isDescending'>
-
 async function readTotal(letters: Letters, list: List): Promise<number | null> {
   return (await letters.list({ ...list, countMax: 1, bytes: 'none', msMax: stepMsMax })).total
 }
 
-/** The same letters, walked to from the other side: what people ask for after the first page is the last one. */
+/** Reads the list in reverse order: after the first page, callers most often ask for the last page. */
 async function readFromEnd(
   letters: Letters,
   { filter, order, isDescending, page, pageSize }: NumberedQuery,
@@ -95,63 +101,67 @@ async function readFromEnd(
   if (count <= 0) return []
   const offset = total - (page - 1) * pageSize - count
   const walk = createWalk(letters, { filter, order, isDescending: !isDescending }, elapsedMs)
-  const { items } = await walk.fill(await walk.reach(offset, total, page), offset, count, read)
+  const { items } = await walk.readPage(await walk.reach(offset, total, page), offset, count, read)
   return items.toReversed()
 }
 
 function createWalk(letters: Letters, list: List, elapsedMs: () => number) {
-  const places = openCheckpoints(letters, JSON.stringify(list, encodeBytes))
+  const checkpoints = openCheckpoints(letters, JSON.stringify(list, encodeBytes))
   const readStep = readWithoutBytes(letters)
   let total: number | null = null
 
-  const step = async (place: Checkpoint, countMax: number, read: ReadLetters): Promise<[Checkpoint, Found]> => {
-    const beganMs = performance.now()
-    const after = place.cursor === null ? {} : { after: place.cursor }
+  const step = async (
+    start: Checkpoint,
+    countMax: number,
+    read: ReadLetters,
+  ): Promise<[Checkpoint, FoundLetters]> => {
+    const startedMs = performance.now()
+    const after = start.cursor === null ? {} : { after: start.cursor }
     const found = await read({ ...list, ...after }, countMax)
     total ??= found.total
-    const passed = {
-      offset: place.offset + found.letters.length,
-      steps: place.steps + 1,
-      walkedMs: place.walkedMs + performance.now() - beganMs,
+    const end = {
+      offset: start.offset + found.letters.length,
+      steps: start.steps + 1,
+      walkedMs: start.walkedMs + performance.now() - startedMs,
       cursor: found.next,
       isEnd: found.next === null,
     }
-    places.remember(passed)
-    return [passed, found]
+    checkpoints.store(end)
+    return [end, found]
   }
 
   return {
-    /** Null where the counts cannot tell. Known after the first step. */
+    /** Available after the first step. Null if the counts do not contain it. */
     total: () => total,
 
-    /** The place with so many letters before it, or where it turned out that there are fewer. */
+    /** Returns the checkpoint at `offset`, or the end of a list that is shorter. */
     reach: async (offset: number, known: number | null, page: number): Promise<Checkpoint> => {
-      let place = places.nearest(offset)
-      while (place.offset < offset && !place.isEnd && offset < (known ?? total ?? Infinity)) {
+      let at = checkpoints.findBefore(offset)
+      while (at.offset < offset && !at.isEnd && offset < (known ?? total ?? Infinity)) {
         if (elapsedMs() > reachMsMax) {
-          throw new KnownError('PAGE_TOO_DEEP', `page ${page} could not be reached in time`)
+          throw new KnownError('PAGE_TOO_DEEP', `page ${page} was not reached within ${reachMsMax} ms`)
         }
-        ;[place] = await step(place, Math.min(stepMax, offset - place.offset), readStep)
+        ;[at] = await step(at, Math.min(stepMax, offset - at.offset), readStep)
       }
-      return place
+      return at
     },
 
-    fill: async (start: Checkpoint, offset: number, count: number, read: ReadLetters) => {
+    readPage: async (start: Checkpoint, offset: number, count: number, read: ReadLetters) => {
       const items: Item[] = []
-      let place = start
-      while (place.offset >= offset && !place.isEnd && items.length < count && elapsedMs() < reachMsMax) {
-        const [next, found] = await step(place, count - items.length, read)
+      let at = start
+      while (at.offset >= offset && !at.isEnd && items.length < count && elapsedMs() < reachMsMax) {
+        const [next, found] = await step(at, count - items.length, read)
         items.push(...found.letters)
-        place = next
+        at = next
       }
-      return { items, place }
+      return { items, checkpoint: at }
     },
 
-    /** From there, or from where an earlier call got to with counting. */
+    /** Counts on from `start`, or from the checkpoint that an earlier count reached. */
     countOn: async (start: Checkpoint): Promise<Checkpoint> => {
-      let place = start.isEnd ? start : places.furthest(start)
-      while (!place.isEnd && elapsedMs() < countMsMax) [place] = await step(place, stepMax, readStep)
-      return place
+      let at = start.isEnd ? start : checkpoints.findLast(start)
+      while (!at.isEnd && elapsedMs() < countMsMax) [at] = await step(at, stepMax, readStep)
+      return at
     },
   }
 }
@@ -160,64 +170,7 @@ function readWithoutBytes(letters: Letters): ReadLetters {
   return (from, countMax) => letters.list({ ...from, countMax, bytes: 'none', msMax: stepMsMax })
 }
 
-/** So many letters are before it in the list; null: the beginning. */
-type Checkpoint = Readonly<{
-  offset: number
-  /** What it took to get there from the beginning. */
-  steps: number
-  walkedMs: number
-  cursor: LetterCursor | null
-  isEnd: boolean
-}>
-type StoredCheckpoint = Checkpoint & Readonly<{ atMs: number }>
-
-const listStart: Checkpoint = { offset: 0, steps: 0, walkedMs: 0, cursor: null, isEnd: false }
-const checkpointMsMax = 60_000
-/** Nearer to the beginning than this, walking anew costs little. */
-const cheapStepsMax = 2
-const cheapMsMax = 100
-const checkpointsMax = 64
-const listsMax = 100
-
-/** Of each store's letters: a process may serve several. */
-const checkpointsByLetters = new WeakMap<Letters, Map<string, StoredCheckpoint[]>>()
-
-function openCheckpoints(letters: Letters, key: string) {
-  const lists = checkpointsByLetters.get(letters) ?? new Map<string, StoredCheckpoint[]>()
-  checkpointsByLetters.set(letters, lists)
-  const fresh = (): readonly StoredCheckpoint[] =>
-    (lists.get(key) ?? []).filter((place) => performance.now() - place.atMs < checkpointMsMax)
-  return {
-    remember: (place: Checkpoint): void => {
-      const isNear = place.steps <= cheapStepsMax && place.walkedMs <= cheapMsMax
-      if (isNear || place.isEnd) return
-      const others = fresh().filter((other) => other.offset !== place.offset || isBefore(place, other))
-      // Half of them still show the way: what is between is walked.
-      const kept = others.length < checkpointsMax ? others : others.filter((_, index) => index % 2 === 1)
-      // Deleted first: the order of a map is the order in which keys came, so the first is the oldest.
-      lists.delete(key)
-      lists.set(key, [...kept, { ...place, atMs: performance.now() }])
-      const [oldest] = lists.keys()
-      if (lists.size > listsMax && oldest !== undefined) lists.delete(oldest)
-    },
-    nearest: (offset: number): Checkpoint =>
-      fresh()
-        // The first page is always read from the beginning: what is new stands there.
-        .filter((place) => offset > 0 && place.offset <= offset)
-        .reduce<Checkpoint>(laterOf, listStart),
-    furthest: (place: Checkpoint): Checkpoint => fresh().reduce<Checkpoint>(laterOf, place),
-  }
-}
-
-function isBefore(a: Checkpoint, b: Checkpoint): boolean {
-  return a.offset < b.offset || (a.offset === b.offset && a.steps < b.steps)
-}
-
-function laterOf(a: Checkpoint, b: Checkpoint): Checkpoint {
-  return isBefore(a, b) ? b : a
-}
-
-/** JSON has no bytes of its own. */
+/** A replacer for JSON, which has no type for bytes. */
 function encodeBytes(_key: string, value: unknown): unknown {
   return value instanceof Uint8Array ? Buffer.from(value).toString('base64') : value
 }

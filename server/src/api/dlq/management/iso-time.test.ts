@@ -6,7 +6,7 @@ import { parseIsoTime } from './iso-time.ts'
 
 const read = (text: string): string => formatInstant(parseIsoTime('query.from', text).first)
 
-describe('a time as people write it', () => {
+describe('an ISO 8601 time', () => {
   it.each([
     ['2025-03-01T08:00:00Z', '2025-03-01T08:00:00.000000Z'],
     ['2025-03-01t08:00:00z', '2025-03-01T08:00:00.000000Z'],
@@ -19,11 +19,11 @@ describe('a time as people write it', () => {
     ['2025-03-01T08:00:00-0530', '2025-03-01T13:30:00.000000Z'],
     ['2025-03-01T08:00+01', '2025-03-01T07:00:00.000000Z'],
     [' 2024-02-29 ', '2024-02-29T00:00:00.000000Z'],
-  ])('%j is %s', (text, instant) => {
+  ])('%j is read as %s', (text, instant) => {
     expect(read(text)).toBe(instant)
   })
 
-  it('is a whole day when it is only a date', () => {
+  it('a date without a time means the whole day', () => {
     const { first, last } = parseIsoTime('query.to', '2025-03-01')
     expect([first, last].map(formatInstant)).toEqual([
       '2025-03-01T00:00:00.000000Z',
@@ -31,7 +31,7 @@ describe('a time as people write it', () => {
     ])
   })
 
-  it('is the first or last instant there is when it lies beyond', () => {
+  it('a time that cannot be stored becomes the first or the last storable instant', () => {
     expect(parseIsoTime('f', '9999-12-31T23:59:59Z').first).toBe(instantMax)
     expect(parseIsoTime('f', '0001-01-01').first).toBe(instantMin)
   })
@@ -44,7 +44,7 @@ describe('a time as people write it', () => {
     '2025-03-01T24:00:00Z',
     '2025-03-01T08:61',
     '1740816000',
-  ])('%j is none, and the field is named', (text) => {
+  ])('%j is refused, and the error names the field', (text) => {
     expect(() => parseIsoTime('query.from', text)).toThrow(
       new InvalidRequest([{ field: 'query.from', message: 'is not an ISO 8601 date or time' }]),
     )

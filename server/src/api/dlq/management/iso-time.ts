@@ -4,10 +4,10 @@ import { InvalidRequest } from '../../http/validation/invalid-request.ts'
 
 const usPerDay = 24 * 3_600 * usPerSecond
 
-/** The first and the last instant that an ISO 8601 date or time means. Without a zone it is in UTC. */
+/** The first and the last instant of an ISO 8601 date or time. Without an offset it is UTC. */
 export type IsoTime = Readonly<{ first: Instant; last: Instant }>
 
-/** `field` is named by the error for what is no date or time. */
+/** Throws an error that names `field` if the text is not a date or time. */
 export function parseIsoTime(field: string, text: string): IsoTime {
   const instant = isoInstant(text.trim())
   if (instant === undefined) throw new InvalidRequest([{ field, message: 'is not an ISO 8601 date or time' }])

@@ -2,42 +2,65 @@ import { type Static, Type } from 'typebox'
 import { type Instant, usPerSecond } from '../../../core/instant.ts'
 import type { Item } from '../../../core/item.ts'
 import type { Letters } from '../../../letters/letters.ts'
+import type { ListedState } from '../../../storage/contract/items.ts'
 import { route } from '../../http/route.ts'
 import { InvalidRequest } from '../../http/validation/invalid-request.ts'
 import { formatInstant } from '../../http/wire/wire-time.ts'
 import { dlqManagement, prefix } from '../dialects.ts'
 import { type NumberedPage, type NumberedQuery, readNumberedPage } from '../numbered-pages.ts'
+import { createSuccess, logEvent, Success } from './answer.ts'
 import { type IsoTime, parseIsoTime } from './iso-time.ts'
-import { logEvent } from './log-event.ts'
-import { openStates } from './open-letters.ts'
-import { Success, createSuccess } from './success.ts'
+
+/** The states of open letters (PENDING and DEAD), which wait for an operator. */
+export const openStates: readonly ListedState[] = ['waiting', 'scheduled', 'dead']
 
 const Entry = Type.Object({
-  id: Type.String(),
-  entity: Type.String({ description: "The item's kind, or `item`." }),
-  reason: Type.String({ description: 'One word for the message, as `purge` and `stats` know it.' }),
-  message: Type.Union([Type.String(), Type.Null()]),
-  created_at: Type.String({ description: 'When it became a dead letter.' }),
-  updated_at: Type.String(),
-  retry_count: Type.Integer({ description: 'Redrives that came back.' }),
+  id: Type.String({ description: 'Id of the letter.' }),
+  entity: Type.String({ description: 'The kind of the item, or `item` if it has none.' }),
+  reason: Type.String({
+    description: 'The message reduced to one word. `purge` and `stats` use the same word.',
+  }),
+  message: Type.Union([Type.String(), Type.Null()], {
+    description: 'The error message; null if there is none.',
+  }),
+  created_at: Type.String({ description: 'When the item became a dead letter.' }),
+  updated_at: Type.String({ description: 'When the letter last changed.' }),
+  retry_count: Type.Integer({ description: 'Number of redrives after which the letter failed again.' }),
 })
 
-const Time = Type.Optional(
-  Type.String({ maxLength: 64, description: 'ISO 8601, included; UTC unless it says otherwise.' }),
-)
+const time = (bound: string) =>
+  Type.Optional(
+    Type.String({
+      maxLength: 64,
+      description: `Only letters that died at or ${bound} this ISO 8601 time. Without an offset it is UTC.`,
+    }),
+  )
 
 const Query = Type.Object(
   {
-    page: Type.Integer({ minimum: 1, maximum: Number.MAX_SAFE_INTEGER, default: 1 }),
-    page_size: Type.Optional(Type.Integer({ minimum: 1, description: 'Up to `dlq.page_size_max`.' })),
-    reason: Type.Optional(
-      Type.String({ maxLength: 1_000, description: 'Somewhere in the message, whatever the case.' }),
+    page: Type.Integer({
+      minimum: 1,
+      maximum: Number.MAX_SAFE_INTEGER,
+      default: 1,
+      description: 'Number of the page, starting at 1.',
+    }),
+    page_size: Type.Optional(
+      Type.Integer({ minimum: 1, description: 'Letters per page, at most `dlq.page_size_max`.' }),
     ),
-    from: Time,
-    to: Time,
-    order_by: Type.Enum(['created_at', 'updated_at'], { default: 'created_at' }),
-    order_dir: Type.Enum(['desc', 'asc'], { default: 'desc' }),
-    topic: Type.Optional(Type.String({ description: 'Only those that came from there.' })),
+    reason: Type.Optional(
+      Type.String({
+        maxLength: 1_000,
+        description: 'Only letters whose message contains this text, in any case.',
+      }),
+    ),
+    from: time('after'),
+    to: time('before'),
+    order_by: Type.Enum(['created_at', 'updated_at'], {
+      default: 'created_at',
+      description: 'The time to sort by.',
+    }),
+    order_dir: Type.Enum(['desc', 'asc'], { default: 'desc', description: 'desc: newest first.' }),
+    topic: Type.Optional(Type.String({ description: 'Only letters that came from this topic or queue.' })),
   },
   { additionalProperties: false },
 )
@@ -46,7 +69,7 @@ export const listRoute = route({
   method: 'GET',
   path: prefix,
   permission: 'letter.read',
-  summary: 'The dead letters that wait for somebody (PENDING and DEAD), page by page.',
+  summary: 'Lists the open dead letters (PENDING and DEAD) in numbered pages.',
   tag: 'dlq',
   dialect: dlqManagement,
   slowMs: 5_000,
@@ -55,13 +78,14 @@ export const listRoute = route({
     response: {
       200: Success(
         Type.Object({
-          items: Type.Array(Entry),
-          page: Type.Integer(),
-          page_size: Type.Integer(),
-          total: Type.Integer(),
+          items: Type.Array(Entry, { description: 'The letters of this page.' }),
+          page: Type.Integer({ description: 'Number of this page.' }),
+          page_size: Type.Integer({ description: 'Letters per page.' }),
+          total: Type.Integer({ description: 'Number of letters that match.' }),
           total_is_exact: Type.Optional(
             Type.Boolean({
-              description: 'Only as false: not everything could be looked at, `total` was found.',
+              description:
+                'Present only as false: the search was stopped, and `total` counts the letters found so far.',
             }),
           ),
         }),
@@ -101,7 +125,7 @@ function checkPageSize(pageSize: number, max: number): void {
   throw new InvalidRequest([{ field: 'query.page_size', message: `must be <= ${max}` }])
 }
 
-/** Null: nothing can match. */
+/** Returns null if no letter can match. */
 function createNumberedQuery(
   { page, reason = '', order_by, order_dir, topic }: Static<typeof Query>,
   { from, to }: Readonly<{ from?: IsoTime; to?: IsoTime }>,
@@ -127,7 +151,7 @@ function createNumberedQuery(
 
 const dayUs = 24 * 3_600 * usPerSecond
 
-/** What died since some time of the last day is counted, and need not be searched for. */
+/** Reads the total from the counts if the only condition is a start within the last day. */
 async function readKnownTotal(
   letters: Letters,
   query: NumberedQuery | null,

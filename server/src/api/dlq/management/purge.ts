@@ -6,22 +6,26 @@ import { route } from '../../http/route.ts'
 import { InvalidRequest } from '../../http/validation/invalid-request.ts'
 import { dlqManagement, prefix } from '../dialects.ts'
 import { checkCount, parseLetterIds } from '../letter-ids.ts'
+import { createSuccess, logEvent, Success } from './answer.ts'
 import { parseIsoTime } from './iso-time.ts'
-import { logEvent } from './log-event.ts'
-import { openStates } from './open-letters.ts'
-import { Success, createSuccess } from './success.ts'
+import { openStates } from './list.ts'
 
 const Body = Type.Object(
   {
-    ids: Type.Optional(Type.Union([Type.Array(Type.String()), Type.Null()])),
+    ids: Type.Optional(
+      Type.Union([Type.Array(Type.String()), Type.Null()], {
+        description: 'The letters to discard, at most `dlq.purge_limit`. Give either ids or older_than.',
+      }),
+    ),
     older_than: Type.Optional(
       Type.Union([Type.String({ title: 'a time', maxLength: 64 }), Type.Null()], {
-        description: 'ISO 8601, included. Of more than `dlq.purge_limit` the oldest are purged.',
+        description:
+          'Discards open letters that died at or before this ISO 8601 time, the oldest first, at most `dlq.purge_limit`.',
       }),
     ),
     reason: Type.Optional(
       Type.Union([Type.String({ maxLength: 1_000 }), Type.Null()], {
-        description: 'With older_than: only those with exactly this reason, as the list shows it.',
+        description: 'With older_than: only letters with exactly this reason, as the list shows it.',
       }),
     ),
   },
@@ -32,7 +36,7 @@ export const purgeRoute = route({
   method: 'POST',
   path: `${prefix}/purge`,
   permission: 'letter.discard',
-  summary: 'Discards dead letters, by id or by age: they are given up, and stay as tombstones for a while.',
+  summary: 'Discards dead letters by id or by age. Discarded letters are kept until their retention ends.',
   tag: 'dlq',
   dialect: dlqManagement,
   slowMs: 10_000,
@@ -41,9 +45,9 @@ export const purgeRoute = route({
     response: {
       200: Success(
         Type.Object({
-          purged: Type.Integer(),
+          purged: Type.Integer({ description: 'Number of letters that were discarded.' }),
           has_more: Type.Optional(
-            Type.Boolean({ description: 'Only as true: older_than matches more; call again for those.' }),
+            Type.Boolean({ description: 'Present only as true: more letters match. Repeat the call.' }),
           ),
         }),
       ),
@@ -62,9 +66,9 @@ export const purgeRoute = route({
     const trace = { actor: request.caller.name, reason: describePurge(request.body), requestId: request.id }
     const results = ids.length === 0 ? [] : await letters.discard(ids, trace)
     const purged = results.filter((result) => result.isDiscarded).length
-    // With ids there is no reason that was looked for, whatever was sent.
-    const said = 'ids' in selection ? null : (reason ?? null)
-    const facts = { purged, reason: said, older_than: older_than ?? null }
+    // A selection by ids ignores the reason.
+    const usedReason = 'ids' in selection ? null : (reason ?? null)
+    const facts = { purged, reason: usedReason, older_than: older_than ?? null }
     logEvent('dlq.purge', startedMs, facts, request, context)
     return createSuccess({ purged, ...(hasMore && { has_more: true }) })
   },
@@ -72,12 +76,12 @@ export const purgeRoute = route({
 
 type Selection = Readonly<{ ids: readonly string[] } | { until: Instant; slug: string | null }>
 
-/** Exactly one of the two ways; an empty list counts as none. */
+/** Requires exactly one of ids and older_than; an empty list counts as absent. */
 function readSelection(body: Static<typeof Body>, countMax: number): Selection {
   const { ids: given, older_than, reason } = body
   const ids = given ?? []
   if (ids.length > 0 && typeof older_than === 'string')
-    throw bodyFault('ids', 'and older_than exclude each other')
+    throw bodyFault('ids', 'cannot be combined with older_than; give one of them')
   if (ids.length > 0) {
     checkCount(ids, countMax)
     return { ids: parseLetterIds(ids) }
@@ -85,8 +89,8 @@ function readSelection(body: Static<typeof Body>, countMax: number): Selection {
   if (typeof older_than !== 'string') throw bodyFault('ids', 'or older_than is required')
   const until = parseIsoTime('body.older_than', older_than).first
   const slug = reason?.trim().toLowerCase() ?? null
-  // An empty variable in somebody's script must not purge everything.
-  if (slug === '') throw bodyFault('reason', 'is empty; leave it out to purge whatever the reason')
+  // An empty variable in a script must not purge all letters.
+  if (slug === '') throw bodyFault('reason', 'is empty; omit it to purge letters with any reason')
   return { until, slug }
 }
 
@@ -94,14 +98,14 @@ function bodyFault(field: string, message: string): InvalidRequest {
   return new InvalidRequest([{ field: `body.${field}`, message }])
 }
 
-/** Unknown ones are passed over. */
+/** Ignores unknown ids. */
 async function resolveIds(letters: Letters, ids: readonly string[]): Promise<readonly string[]> {
   return [...new Set((await letters.resolveIds(ids)).filter((id) => id !== null))]
 }
 
 const searchMsMax = 5_000
 
-/** The oldest that match. `hasMore`: there are others, or the time was over. */
+/** Finds the oldest letters that match. `hasMore`: more may match, or the search ran out of time. */
 async function findOlder(
   letters: Letters,
   { until, slug }: Readonly<{ until: Instant; slug: string | null }>,
@@ -126,7 +130,7 @@ async function findOlder(
   return { ids: ids.slice(0, countMax), hasMore: after !== null || ids.length > countMax }
 }
 
-/** What the audit log keeps as the reason: what was asked for. */
+/** Describes the selection as the reason in the audit log. */
 function describePurge({ older_than, reason }: Static<typeof Body>): string {
   if (typeof older_than !== 'string') return 'purge by id'
   return `purge older_than ${older_than}${reason == null ? '' : ` reason ${reason}`}`

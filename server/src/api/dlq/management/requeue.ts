@@ -5,8 +5,7 @@ import type { RedriveRefusal } from '../../../storage/contract/letters.ts'
 import { route } from '../../http/route.ts'
 import { dlqManagement, prefix } from '../dialects.ts'
 import { checkCount, parseLetterIds } from '../letter-ids.ts'
-import { logEvent } from './log-event.ts'
-import { Success, createSuccess } from './success.ts'
+import { createSuccess, logEvent, Success } from './answer.ts'
 
 const skipReasons = ['already_queued', 'not_dead_letter', 'enqueue_failed'] as const
 type SkipReason = (typeof skipReasons)[number]
@@ -15,27 +14,36 @@ export const requeueRoute = route({
   method: 'POST',
   path: `${prefix}/requeue`,
   permission: 'letter.redrive',
-  summary: 'Sends dead letters back to where they came from; what cannot go now is skipped, with the reason.',
+  summary: 'Redrives dead letters to their origin. A letter that cannot be sent is skipped, with the reason.',
   tag: 'dlq',
   dialect: dlqManagement,
   slowMs: 5_000,
   schema: {
     body: Type.Object(
-      { ids: Type.Array(Type.String(), { minItems: 1, description: 'Up to `dlq.requeue_limit`.' }) },
+      {
+        ids: Type.Array(Type.String(), {
+          minItems: 1,
+          description: 'Ids of letters, at most `dlq.requeue_limit`.',
+        }),
+      },
       { additionalProperties: false },
     ),
     response: {
       200: Success(
         Type.Object({
-          requeued: Type.Array(Type.String()),
-          skipped: Type.Array(Type.Object({ id: Type.String(), reason: Type.Enum([...skipReasons]) })),
+          requeued: Type.Array(Type.String(), { description: 'Ids of the letters that were sent.' }),
+          skipped: Type.Array(Type.Object({ id: Type.String(), reason: Type.Enum([...skipReasons]) }), {
+            description:
+              'Letters that were not sent. already_queued: a redrive or lease is in progress; not_dead_letter: ' +
+              'the letter is resolved or discarded; enqueue_failed: its target is missing or a dead queue.',
+          }),
         }),
       ),
     },
   },
   handler: async (request, _reply, context) => {
     const startedMs = performance.now()
-    // The order is the contract's: first whether it could be done at all, then what is wrong with the list.
+    // The contract reports an unavailable store before errors in the list.
     const letters = context.letters()
     checkCount(request.body.ids, context.dlqLimits.requeueMax)
     const ids = await resolveKnownIds(letters, parseLetterIds(request.body.ids))
@@ -53,7 +61,7 @@ export const requeueRoute = route({
   },
 })
 
-/** The letters' own ids, each once. One that is unknown refuses all. */
+/** Returns each letter's own id once. A single unknown id refuses the whole call. */
 async function resolveKnownIds(letters: Letters, given: readonly string[]): Promise<readonly string[]> {
   const ids = await letters.resolveIds(given)
   const unknown = given.filter((_, index) => (ids[index] ?? null) === null)
@@ -61,7 +69,7 @@ async function resolveKnownIds(letters: Letters, given: readonly string[]): Prom
     const more = unknown.length > 5 ? ` and ${unknown.length - 5} more` : ''
     throw new KnownError(
       'LETTER_NOT_FOUND',
-      `there is no dead letter ${unknown.slice(0, 5).join(', ')}${more}`,
+      `dead letter ${unknown.slice(0, 5).join(', ')}${more} does not exist`,
     )
   }
   return [...new Set(ids.filter((id) => id !== null))]

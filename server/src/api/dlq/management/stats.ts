@@ -2,9 +2,8 @@ import { Type } from 'typebox'
 import { usPerSecond } from '../../../core/instant.ts'
 import { route } from '../../http/route.ts'
 import { dlqManagement, prefix } from '../dialects.ts'
-import { logEvent } from './log-event.ts'
-import { openStates } from './open-letters.ts'
-import { Success, createSuccess } from './success.ts'
+import { createSuccess, logEvent, Success } from './answer.ts'
+import { openStates } from './list.ts'
 
 const usPerDay = 24 * 3_600 * usPerSecond
 
@@ -12,8 +11,7 @@ export const statsRoute = route({
   method: 'GET',
   path: `${prefix}/stats`,
   permission: 'letter.read',
-  summary:
-    'How many dead letters wait for somebody, by reason, and how many of them died in the last 24 hours.',
+  summary: 'Counts the open dead letters in total, by reason, and those that died in the last 24 hours.',
   tag: 'dlq',
   dialect: dlqManagement,
   schema: {
@@ -21,9 +19,11 @@ export const statsRoute = route({
     response: {
       200: Success(
         Type.Object({
-          total: Type.Integer(),
-          by_reason: Type.Record(Type.String(), Type.Integer()),
-          last_24h: Type.Integer(),
+          total: Type.Integer({ description: 'Number of open dead letters.' }),
+          by_reason: Type.Record(Type.String(), Type.Integer(), {
+            description: 'Number of open dead letters by reason, as the list shows it.',
+          }),
+          last_24h: Type.Integer({ description: 'Number of open letters that died in the last 24 hours.' }),
         }),
       ),
     },
@@ -35,7 +35,7 @@ export const statsRoute = route({
       letters.count({ filter: { states: openStates }, by: ['slug'] }),
       letters.countOpenSince(context.clock.now() - usPerDay),
     ])
-    // From the same rows as the parts, so that these always add up to it.
+    // Summed from the same rows as `by_reason`, so that the parts always add up to the total.
     const total = counts.reduce((sum, { count }) => sum + count, 0)
     const by_reason = Object.fromEntries(counts.map(({ slug = 'unknown', count }) => [slug, count]))
     logEvent('dlq.stats', startedMs, { total, last_24h, distinct_reasons: counts.length }, request, context)

@@ -1,28 +1,32 @@
-/** A letter as a message of its topic, as JSON text. */
+/** Writes a letter as a message of its topic, as JSON text. */
 import { Type } from 'typebox'
 import type { Item } from '../../../core/item.ts'
 import { ksuidToUuid } from '../../../core/ksuid.ts'
 import { letterStatus } from '../../../ops/letter-status.ts'
 import { formatInstant } from '../../http/wire/wire-time.ts'
 
-/** For the description only: messages are written as text, because a payload goes out as it is. */
+/** For OpenAPI only: messages are written as text, because the payload is sent unchanged. */
 export const Message = Type.Object({
-  id: Type.String({ format: 'uuid' }),
-  original_topic: Type.String(),
-  error_message: Type.String(),
-  retry_count: Type.Integer({ description: 'Redrives that came back.' }),
-  max_retries: Type.Integer(),
+  id: Type.String({ format: 'uuid', description: 'Id of the letter as a UUID.' }),
+  original_topic: Type.String({ description: 'Topic or queue that the letter came from.' }),
+  error_message: Type.String({ description: 'Message of the failure, or `unknown error`.' }),
+  retry_count: Type.Integer({ description: 'Number of redrives after which the letter failed again.' }),
+  max_retries: Type.Integer({ description: 'Redrives that the policy of the dead queue allows.' }),
   payload: Type.Unknown({
     description:
-      'The JSON value, null when empty; `{raw_payload}` when it is other text, `{raw_payload_base64}` when it is none.',
+      'The JSON value, or null if the payload is empty. Other text is `{raw_payload}`; bytes that are not UTF-8 ' +
+      'are `{raw_payload_base64}`.',
   }),
-  status: Type.Enum(['PENDING', 'RETRYING', 'RESOLVED', 'DEAD']),
-  created_at: Type.String({ description: 'When it became a dead letter.' }),
-  updated_at: Type.String(),
-  last_retry_at: Type.Union([Type.String(), Type.Null()]),
+  status: Type.Enum(['PENDING', 'RETRYING', 'RESOLVED', 'DEAD'], {
+    description:
+      'PENDING: waits for a redrive; RETRYING: a redrive is in progress; RESOLVED: processed; DEAD: no retries left.',
+  }),
+  created_at: Type.String({ description: 'When the item became a dead letter.' }),
+  updated_at: Type.String({ description: 'When the letter last changed.' }),
+  last_retry_at: Type.Union([Type.String(), Type.Null()], { description: 'When it was last redriven.' }),
 })
 
-/** `isOmitted`: the payload was not read, because the page has enough of them. */
+/** `isOmitted`: the payload was not read, because the page has reached its size limit. */
 export function writeMessageText(item: Item, retriesMax: number, isOmitted = false): string {
   const lastRetryAt = item.letter?.lastRedriveAt ?? null
   const head = JSON.stringify({
@@ -46,8 +50,8 @@ const omitted = JSON.stringify({ is_omitted: true })
 const utf8 = new TextDecoder('utf-8', { fatal: true })
 
 /**
- * The text itself where it is JSON: read and written again, long numbers would be other ones and a value nested
- * deeply enough could not be written at all.
+ * Returns JSON text unchanged: parsing and writing it again would change long numbers, and would fail for
+ * deeply nested values.
  */
 export function writePayloadText(bytes: Uint8Array): string {
   if (bytes.length === 0) return 'null'
@@ -55,7 +59,7 @@ export function writePayloadText(bytes: Uint8Array): string {
   try {
     text = utf8.decode(bytes)
   } catch {
-    // Not UTF-8: shown whole, and in words for those who only look at raw_payload.
+    // Not UTF-8: all bytes as base64, and a description for clients that only read raw_payload.
     const raw_payload = `${bytes.length} bytes that are not UTF-8`
     return JSON.stringify({ raw_payload, raw_payload_base64: Buffer.from(bytes).toString('base64') })
   }

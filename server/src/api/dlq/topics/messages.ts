@@ -16,11 +16,11 @@ import { readRetriesMax } from './retries-max.ts'
 
 const path = `${prefix}/messages/{id}`
 const params = Type.Object({
-  id: Type.String({ description: 'A UUID, or the 27 characters that a letter is known by elsewhere.' }),
+  id: Type.String({ description: 'Id of the message: its UUID, or the letter id of 27 characters.' }),
 })
-/** In the query or in the body, which may be left out. */
+/** Accepted in the query or in the body. */
 const Reason = Type.Object(
-  { reason: Type.Optional(Type.String({ maxLength: 1_000, description: 'Why; kept in the audit log.' })) },
+  { reason: Type.Optional(Type.String({ maxLength: 1_000, description: 'The reason for the audit log.' })) },
   { additionalProperties: false },
 )
 const jsonType = 'application/json; charset=utf-8'
@@ -30,7 +30,7 @@ export const messageRoutes = [
     method: 'GET',
     path,
     permission: 'letter.read',
-    summary: 'One dead letter as a message.',
+    summary: 'Returns one dead letter as a message.',
     tag: 'dlq',
     dialect: dlqMessages,
     schema: { params, response: { 200: Message } },
@@ -44,7 +44,7 @@ export const messageRoutes = [
     method: 'POST',
     path: `${path}/retry`,
     permission: 'letter.redrive',
-    summary: 'Sends a PENDING message back to its topic, unless its retries are used up.',
+    summary: 'Redrives a PENDING message to its topic, unless its retries are exhausted.',
     tag: 'dlq',
     dialect: dlqMessages,
     isBodyOptional: true,
@@ -74,7 +74,7 @@ export const messageRoutes = [
     method: 'DELETE',
     path,
     permission: 'letter.discard',
-    summary: 'Gives a message up. One that is not there, or not any more, is as good as deleted.',
+    summary: 'Discards a message. A message that does not exist counts as deleted.',
     tag: 'dlq',
     dialect: dlqMessages,
     schema: { params, querystring: Reason, response: { 200: Type.Object({ id: Type.String() }) } },
@@ -110,15 +110,15 @@ function parseId(text: string): string {
   throw new InvalidRequest([{ field: 'path.id', message: 'is neither a UUID nor an id of 27 characters' }])
 }
 
-/** What was given up or archived is not among the messages any more. */
+/** Finds a message. Discarded and archived letters are not messages. */
 async function findMessage(letters: Letters, id: string): Promise<Item> {
   const found = await letters.find(id)
-  if (found === null) throw new KnownError('LETTER_NOT_FOUND', `there is no message ${id}`)
+  if (found === null) throw new KnownError('LETTER_NOT_FOUND', `message ${id} does not exist`)
   const { item, archivedAt } = found
   if (archivedAt === null && item.state !== 'discarded') return item
-  const what =
-    archivedAt === null ? 'was given up' : 'is in the archive: POST /api/v1/archive/restore brings it back'
-  throw new KnownError('LETTER_NOT_FOUND', `message ${id} ${what}`)
+  const state =
+    archivedAt === null ? 'was discarded' : 'is archived: restore it with POST /api/v1/archive/restore'
+  throw new KnownError('LETTER_NOT_FOUND', `message ${id} ${state}`)
 }
 
 async function writeMessage(context: ApiContext, item: Item): Promise<string> {
@@ -132,25 +132,28 @@ async function createRetryError(context: ApiContext, item: Item, why: RedriveRef
     case 'no-edit':
       return new KnownError('TARGET_UNAVAILABLE', describeMissingTarget(item))
     case 'dead-target':
-      return new KnownError('LETTER_NOT_RETRYABLE', await describeMessage(context, item, describeDeadTarget(item)))
+      return new KnownError(
+        'LETTER_NOT_RETRYABLE',
+        await describeMessage(context, item, describeDeadTarget(item)),
+      )
     default:
       return new KnownError('LETTER_NOT_RETRYABLE', await describeMessage(context, item, 'is not retryable'))
   }
 }
 
-/** A topic of a cluster is not the queue that happens to have its name. */
+/** A topic of a cluster is never a queue with the same name. */
 function describeMissingTarget({ rootId, origin }: Item): string {
   const [name, id] = [JSON.stringify(origin?.name ?? ''), ksuidToUuid(rootId)]
   return origin?.cluster == null
-    ? `there is no queue ${name} to send message ${id} to`
-    : `message ${id} came from topic ${name} of cluster ${JSON.stringify(origin.cluster)}, and nothing here sends to that`
+    ? `queue ${name} does not exist, so message ${id} cannot be sent to it`
+    : `message ${id} came from topic ${name} of cluster ${JSON.stringify(origin.cluster)}, which this server cannot send to`
 }
 
-/** What was captured without a word of where it came from has its dead queue for it. */
+/** A letter that was captured without an origin has its dead queue as its origin. */
 function describeDeadTarget({ queue, origin }: Item): string {
   return origin === null || origin.name === queue
-    ? 'came from its own dead queue, or does not say where from: redrive it to a queue that you name'
-    : 'came from a dead queue and is never sent to one'
+    ? 'has no origin other than its dead queue; redrive it with POST /api/v1/letters/{id}/redrive and a target'
+    : 'came from a dead queue, and a redrive never goes to a dead queue'
 }
 
 async function describeMessage(context: ApiContext, item: Item, what: string): Promise<string> {

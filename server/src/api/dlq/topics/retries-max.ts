@@ -1,7 +1,7 @@
 import { defaultPolicy } from '../../../core/queue.ts'
 import type { ApiContext } from '../../context.ts'
 
-/** How often letters of these dead queues are sent back before they are DEAD. */
+/** Returns how many redrives each of these dead queues allows before a letter is DEAD. */
 export async function readRetriesMax(
   context: Pick<ApiContext, 'engine'>,
   queues: Iterable<string>,

@@ -1,6 +1,6 @@
 /**
- * The messages of a topic: the letters that came from there. `/messages` and `/messages/retry-all` do the same with
- * `?topic=`, for topics whose names are paths of their own here.
+ * The messages of a topic are the letters that came from it. `/messages` and `/messages/retry-all` take the
+ * topic as a parameter, for topics whose name is the path of another route.
  */
 import { Type } from 'typebox'
 import type { Item } from '../../../core/item.ts'
@@ -17,38 +17,43 @@ import { readRetriesMax } from './retries-max.ts'
 
 const inPath = Type.Object({ topic: Type.String({ minLength: 1 }) })
 const inQuery = {
-  topic: Type.String({ minLength: 1, default: 'messages', description: 'For a name that is a path here.' }),
+  topic: Type.String({ minLength: 1, default: 'messages', description: 'Name of the topic.' }),
 }
 const Page = {
-  page: Type.Integer({ default: 1, description: 'From 1; less counts as 1.' }),
-  page_size: Type.Integer({ default: 20, description: '1 to 1,000; what is beyond counts as the bound.' }),
+  page: Type.Integer({ default: 1, description: 'Number of the page. Values below 1 count as 1.' }),
+  page_size: Type.Integer({
+    default: 20,
+    description: 'Messages per page. Values outside 1 to 1,000 count as the nearest bound.',
+  }),
 }
-/** In the query or in the body, which may be left out. */
+/** Accepted in the query or in the body. */
 const Reason = {
-  reason: Type.Optional(Type.String({ maxLength: 1_000, description: 'Why; kept in the audit log.' })),
+  reason: Type.Optional(Type.String({ maxLength: 1_000, description: 'The reason for the audit log.' })),
 }
 
 const Messages = Type.Object({
-  messages: Type.Array(Message),
+  messages: Type.Array(Message, { description: 'The messages of this page, newest first.' }),
   pagination: Type.Object({
-    total_count: Type.Integer(),
-    page: Type.Integer(),
-    page_size: Type.Integer(),
-    has_next: Type.Boolean(),
+    total_count: Type.Integer({ description: 'Number of messages of the topic.' }),
+    page: Type.Integer({ description: 'Number of this page.' }),
+    page_size: Type.Integer({ description: 'Messages per page.' }),
+    has_next: Type.Boolean({ description: 'Whether another page follows.' }),
   }),
 })
 
 const Retried = Type.Object({
-  retried_count: Type.Integer({ description: 'Messages that were sent, or are about to be.' }),
-  message: Type.String(),
-  skipped_count: Type.Optional(Type.Integer({ description: 'Messages that could not be sent.' })),
-  campaign_id: Type.Optional(Type.String({ description: 'Follow it at /api/v1/campaigns/{id}.' })),
+  retried_count: Type.Integer({ description: 'Number of messages that were sent or will be sent.' }),
+  message: Type.String({ description: 'The same as a sentence.' }),
+  skipped_count: Type.Optional(Type.Integer({ description: 'Number of messages that could not be sent.' })),
+  campaign_id: Type.Optional(
+    Type.String({ description: 'The campaign that sends them. Its progress is at /api/v1/campaigns/{id}.' }),
+  ),
 })
 
 const listing = {
   method: 'GET',
   permission: 'letter.read',
-  summary: 'The messages that died on their way from a topic, newest first.',
+  summary: 'Lists the messages of a topic, newest first.',
   tag: 'dlq',
   dialect: dlqMessages,
   slowMs: 5_000,
@@ -57,7 +62,7 @@ const listing = {
 const retrying = {
   method: 'POST',
   permission: 'campaign.write',
-  summary: 'Sends every PENDING message of a topic back to it, as a campaign.',
+  summary: 'Redrives all PENDING messages of a topic with a campaign.',
   tag: 'dlq',
   dialect: dlqMessages,
   slowMs: 5_000,
@@ -123,7 +128,7 @@ export const topicRoutes = [
 
 const jsonType = 'application/json; charset=utf-8'
 const pageSizeMax = 1_000
-/** Everything but what was given up. */
+/** All states except discarded. */
 const messageStates: readonly ListedState[] = ['waiting', 'scheduled', 'leased', 'done', 'dead']
 
 async function writeMessageList(
@@ -147,7 +152,7 @@ async function writeMessageList(
   return `{"messages":[${texts.join(',')}],"pagination":${JSON.stringify(pagination)}}`
 }
 
-/** With their payloads, until there are enough bytes of them: the store gives no more than that at once. */
+/** Reads payloads until the page has `pageBytesMax` bytes, then only the rest of each letter. */
 function readWithBytes(letters: Letters, omitted: Set<Item>): ReadLetters {
   let bytes = 0
   return async (from, countMax) => {
@@ -161,7 +166,7 @@ function readWithBytes(letters: Letters, omitted: Set<Item>): ReadLetters {
   }
 }
 
-/** How long an answer waits for the campaign; it goes on without it. */
+/** How long an answer waits for the campaign. The campaign continues after the answer. */
 const campaignMsMax = 2_000
 
 async function retryAll(
@@ -172,12 +177,12 @@ async function retryAll(
   const letters = context.letters()
   const filter: LetterFilter = { origins: [topic], states: ['waiting', 'scheduled'] }
   const [{ count } = { count: 0 }] = await letters.count({ filter, by: [] })
-  const words = (retried: number): string => `${retried} messages retried in topic ${topic}`
-  // No campaign of nothing: somebody may ask every minute.
-  if (count === 0) return { retried_count: 0, message: words(0) }
+  const describe = (retried: number): string => `${retried} messages retried in topic ${topic}`
+  // A caller may poll this route, so an empty topic creates no campaign.
+  if (count === 0) return { retried_count: 0, message: describe(0) }
   const campaign = await letters.campaigns.create(
     {
-      // The cut may go through a pair of characters.
+      // The cut may separate a surrogate pair.
       name: `retry-all ${topic}`.slice(0, 200).toWellFormed(),
       action: 'redrive',
       selection: { filter },
@@ -200,13 +205,13 @@ async function retryAll(
   const retried = (last.size ?? count) - skipped
   return {
     retried_count: retried,
-    message: words(retried),
+    message: describe(retried),
     ...(skipped > 0 && { skipped_count: skipped }),
     campaign_id: last.id,
   }
 }
 
-/** Until each letter of the set was sent or skipped, or the signal says so. */
+/** Waits until each letter was sent or skipped, or until the signal aborts. */
 async function waitUntilSent(letters: Letters, campaign: Campaign, signal: AbortSignal): Promise<Campaign> {
   let last = campaign
   for await (const state of letters.campaigns.watch(campaign.id, signal)) {

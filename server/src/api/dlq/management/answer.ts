@@ -1,10 +1,18 @@
+/** The envelope and the log line that all calls of the management API share. */
 import type { FastifyRequest } from 'fastify'
+import { type TSchema, Type } from 'typebox'
 import type { ApiContext } from '../../context.ts'
 
-/**
- * Says in the log what was done, under the names that alerts look for: `event`, its counts, who did it and
- * how long it took.
- */
+/** The schema of a successful answer. */
+export function Success<const S extends TSchema>(data: S) {
+  return Type.Object({ ok: Type.Literal(true), data, error: Type.Null() })
+}
+
+export function createSuccess<T>(data: T): { ok: true; data: T; error: null } {
+  return { ok: true, data, error: null }
+}
+
+/** Logs a call under the names that alerts match: `event`, its counts, the actor and the duration. */
 export function logEvent(
   event: 'dlq.list' | 'dlq.requeue' | 'dlq.purge' | 'dlq.stats',
   startedMs: number,
