@@ -16,7 +16,6 @@ export const pending: readonly string[] = [
   'server/src/system-clock.test.ts',
   'server/src/system-clock.ts',
   'server/test/conformance',
-  'server/test/dlq-api',
   'server/test/engine',
   'server/test/http',
   'server/test/journeys',

@@ -1,12 +1,12 @@
 import { expect, it } from 'vitest'
-import { describeDesks } from './desk.ts'
+import { describeDlqServers } from './servers.ts'
 
-describeDesks('the list of dead letters', (desk) => {
-  it('shows what waits for somebody, in the envelope', async () => {
-    await desk.queue('orders')
-    const diedAt = await desk.now()
-    await desk.die('orders', { kind: 'download', message: 'network timeout' })
-    const { status, headers, body } = await desk.get('', { 'x-request-id': 'mine' })
+describeDlqServers('the list of dead letters', (api) => {
+  it('the list shows open letters with the fields of the contract', async () => {
+    await api.createQueue('orders')
+    const diedAt = await api.now()
+    await api.createLetters('orders', { kind: 'download', message: 'network timeout' })
+    const { status, headers, body } = await api.get('', { 'x-request-id': 'mine' })
     expect(status).toBe(200)
     expect(headers.get('x-request-id')).toBe('mine')
     expect(body).toEqual({
@@ -31,12 +31,12 @@ describeDesks('the list of dead letters', (desk) => {
     })
   })
 
-  it('is empty where nothing died', async () => {
-    expect((await desk.get('')).body.data).toEqual({ items: [], page: 1, page_size: 25, total: 0 })
+  it('the list without dead letters is empty', async () => {
+    expect((await api.get('')).body.data).toEqual({ items: [], page: 1, page_size: 25, total: 0 })
   })
 
-  it('derives the reason from the head of the message', async () => {
-    await desk.queue('orders')
+  it('the reason of a letter is derived from the head of its message', async () => {
+    await api.createQueue('orders')
     const vectors = {
       'network timeout': 'network',
       'HTTP 503: upstream': 'http_503',
@@ -46,49 +46,53 @@ describeDesks('the list of dead letters', (desk) => {
       '!!!': 'unknown',
       時間切れ: 'unknown',
     }
-    await desk.die('orders', ...Object.keys(vectors).map((message) => ({ message })))
-    const { items } = (await desk.get('?order_dir=asc')).body.data
+    await api.createLetters('orders', ...Object.keys(vectors).map((message) => ({ message })))
+    const { items } = (await api.get('?order_dir=asc')).body.data
     const seen = items.map(({ message, reason }: Record<string, string>) => [message, reason])
     expect(Object.fromEntries(seen)).toEqual(vectors)
     expect(items[0].entity).toBe('item')
   })
 
-  it('says when an item died, not when it was made', async () => {
-    await desk.queue('orders')
-    await desk.ask('POST', '/api/v1/queues/orders/items', { items: [{ text: 'old' }] })
-    await desk.advance('20h')
-    const diedAt = await desk.now()
-    await desk.failAll('orders', 'late')
-    expect((await desk.get('')).body.data.items[0]).toMatchObject({ message: 'late', created_at: diedAt })
+  it('created_at is the time of death, not the creation of the item', async () => {
+    await api.createQueue('orders')
+    await api.request('POST', '/api/v1/queues/orders/items', { items: [{ text: 'old' }] })
+    await api.advance('20h')
+    const diedAt = await api.now()
+    await api.failAll('orders', 'late')
+    expect((await api.get('')).body.data.items[0]).toMatchObject({ message: 'late', created_at: diedAt })
   })
 
-  it('comes in pages by number, newest first or oldest first', async () => {
-    await desk.queue('orders')
+  it('the list has numbered pages in both directions', async () => {
+    // Each test that turns pages has a topic of its own: cursors of a slow list are kept for a minute.
+    await api.createQueue('pages')
     const messages = Array.from({ length: 7 }, (_, index) => `m${index}`)
-    await desk.die('orders', ...messages.map((message) => ({ message })))
+    await api.createLetters('pages', ...messages.map((message) => ({ message })))
     const page = async (query: string): Promise<string[]> => {
-      const { body } = await desk.get(query)
+      const { body } = await api.get(`?topic=pages&${query}`)
       expect(body.data.total).toBe(7)
       return body.data.items.map(({ message }: { message: string }) => message)
     }
-    expect(await page('?page_size=3')).toEqual(['m6', 'm5', 'm4'])
-    expect(await page('?page_size=3&page=2')).toEqual(['m3', 'm2', 'm1'])
-    expect(await page('?page_size=3&page=3')).toEqual(['m0'])
-    expect(await page('?page_size=3&page=4')).toEqual([])
-    expect(await page('?page_size=3&page=9007199254740991')).toEqual([])
-    expect(await page('?page_size=3&order_dir=asc')).toEqual(['m0', 'm1', 'm2'])
-    expect((await desk.get('?page_size=3&page=2')).body.data).toMatchObject({ page: 2, page_size: 3 })
+    expect(await page('page_size=3')).toEqual(['m6', 'm5', 'm4'])
+    expect(await page('page_size=3&page=2')).toEqual(['m3', 'm2', 'm1'])
+    expect(await page('page_size=3&page=3')).toEqual(['m0'])
+    expect(await page('page_size=3&page=4')).toEqual([])
+    expect(await page('page_size=3&page=9007199254740991')).toEqual([])
+    expect(await page('page_size=3&order_dir=asc')).toEqual(['m0', 'm1', 'm2'])
+    expect((await api.get('?topic=pages&page_size=3&page=2')).body.data).toMatchObject({
+      page: 2,
+      page_size: 3,
+    })
   })
 
-  it('orders ties by id in the same direction, so that pages neither repeat nor skip', async () => {
-    await desk.queue('orders')
+  it('letters with the same time are ordered by id, so that pages neither repeat nor skip letters', async () => {
+    await api.createQueue('ties')
     const items = Array.from({ length: 9 }, (_, index) => ({ text: String(index) }))
-    await desk.ask('POST', '/api/v1/queues/orders/items', { items })
-    await desk.failAll('orders', 'all at once')
+    await api.request('POST', '/api/v1/queues/ties/items', { items })
+    await api.failAll('ties', 'all at once')
     for (const order of ['order_by=created_at', 'order_by=updated_at']) {
       const seen: string[] = []
       for (const page of [1, 2, 3, 4, 5]) {
-        const { body } = await desk.get(`?${order}&page_size=2&page=${page}`)
+        const { body } = await api.get(`?topic=ties&${order}&page_size=2&page=${page}`)
         seen.push(...body.data.items.map(({ id }: { id: string }) => id))
       }
       expect(seen).toEqual(seen.toSorted().reverse())
@@ -96,27 +100,27 @@ describeDesks('the list of dead letters', (desk) => {
     }
   })
 
-  it('orders by the last change when asked to', async () => {
-    await desk.queue('orders')
-    await desk.die('orders', { message: 'first' }, { message: 'second' })
-    const [, first] = await desk.ids()
-    await desk.post('/requeue', { ids: [first] })
-    await desk.failAll('orders', 'first again')
+  it('order_by=updated_at sorts by the last change', async () => {
+    await api.createQueue('orders')
+    await api.createLetters('orders', { message: 'first' }, { message: 'second' })
+    const [, first] = await api.listIds()
+    await api.post('/requeue', { ids: [first] })
+    await api.failAll('orders', 'first again')
     const messages = async (query: string) =>
-      (await desk.get(query)).body.data.items.map(({ message }: { message: string }) => message)
+      (await api.get(query)).body.data.items.map(({ message }: { message: string }) => message)
     expect(await messages('?order_by=updated_at')).toEqual(['first again', 'second'])
     expect(await messages('?order_by=created_at')).toEqual(['second', 'first again'])
   })
 
-  it('is bounded by times, both included', async () => {
-    await desk.queue('orders')
+  it('from and to select by time of death and include their own instants', async () => {
+    await api.createQueue('orders')
     const times: string[] = []
     for (const message of ['a', 'b', 'c']) {
-      times.push(await desk.now())
-      await desk.die('orders', { message })
+      times.push(await api.now())
+      await api.createLetters('orders', { message })
     }
     const found = async (query: string) => {
-      const { data } = (await desk.get(query)).body
+      const { data } = (await api.get(query)).body
       expect(data.total_is_exact).toBeUndefined()
       expect(data.total).toBe(data.items.length)
       return data.items.map(({ message }: { message: string }) => message).toSorted()
@@ -126,21 +130,21 @@ describeDesks('the list of dead letters', (desk) => {
     expect(await found(`?to=${b}`)).toEqual(['a', 'b'])
     expect(await found(`?from=${b}&to=${b}`)).toEqual(['b'])
     expect(await found(`?from=${c}&to=${a}`)).toEqual([])
-    // Without a zone it is UTC; with one it is converted, also when the plus sign was not encoded.
+    // A time without an offset is UTC. An offset is converted, even if its plus sign was not encoded.
     expect(await found(`?from=${b.slice(0, -1)}`)).toEqual(['b', 'c'])
     const anHourAhead = `${new Date(Date.parse(b) + 3_600_000).toISOString().slice(0, 19)}`
     expect(await found(`?to=${anHourAhead}%2B01:00`)).toEqual(['a', 'b'])
     expect(await found(`?to=${anHourAhead}+01:00`)).toEqual(['a', 'b'])
-    // The whole day.
+    // A date includes its whole day.
     expect(await found(`?to=${b.slice(0, 10)}`)).toEqual(['a', 'b', 'c'])
   })
 
-  it('finds a text anywhere in the message, whatever the case, and takes no letter for a wildcard', async () => {
-    await desk.queue('orders')
+  it('reason finds a text anywhere in the message, in any case and without wildcards', async () => {
+    await api.createQueue('orders')
     const messages = ['network timeout', 'auth: Network token', '100% wrong', 'a_b', 'axb']
-    await desk.die('orders', ...messages.map((message) => ({ message })))
+    await api.createLetters('orders', ...messages.map((message) => ({ message })))
     const found = async (reason: string) => {
-      const { data } = (await desk.get(`?reason=${encodeURIComponent(reason)}`)).body
+      const { data } = (await api.get(`?reason=${encodeURIComponent(reason)}`)).body
       expect(data.total).toBe(data.items.length)
       return data.items.map(({ message }: { message: string }) => message).toSorted()
     }
@@ -152,32 +156,32 @@ describeDesks('the list of dead letters', (desk) => {
     expect((await found('  ')).length).toBe(5)
   })
 
-  it('shows only what came from a topic when asked to, also one that is called like a path', async () => {
-    await desk.queue('stats')
-    await desk.queue('orders')
-    await desk.die('stats', { message: 's' })
-    await desk.die('orders', { message: 'o' })
-    const { data } = (await desk.get('?topic=stats')).body
+  it('topic selects letters by origin, even if the topic has the name of a route', async () => {
+    await api.createQueue('stats')
+    await api.createQueue('orders')
+    await api.createLetters('stats', { message: 's' })
+    await api.createLetters('orders', { message: 'o' })
+    const { data } = (await api.get('?topic=stats')).body
     expect(data).toMatchObject({ total: 1, items: [{ message: 's' }] })
   })
 
-  it('leaves out what is on its way, resolved or given up, and shows what is DEAD', async () => {
-    await desk.queue('orders', { redrive: { redrives_max: 1 } })
-    await desk.die('orders', { message: 'a' }, { message: 'b' }, { message: 'c' }, { message: 'd' })
-    const [d, c, b] = await desk.ids()
-    await desk.post('/purge', { ids: [d] })
-    await desk.post('/requeue', { ids: [c] })
-    await desk.completeAll('orders')
-    await desk.post('/requeue', { ids: [b] })
-    await desk.failAll('orders', 'b again')
-    await desk.post('/requeue', { ids: [(await desk.ids()).at(-1)] })
-    const { data } = (await desk.get('')).body
+  it('the list shows DEAD letters, but none that are RETRYING, RESOLVED or discarded', async () => {
+    await api.createQueue('orders', { redrive: { redrives_max: 1 } })
+    await api.createLetters('orders', { message: 'a' }, { message: 'b' }, { message: 'c' }, { message: 'd' })
+    const [d, c, b] = await api.listIds()
+    await api.post('/purge', { ids: [d] })
+    await api.post('/requeue', { ids: [c] })
+    await api.completeAll('orders')
+    await api.post('/requeue', { ids: [b] })
+    await api.failAll('orders', 'b again')
+    await api.post('/requeue', { ids: [(await api.listIds()).at(-1)] })
+    const { data } = (await api.get('')).body
     expect(data).toMatchObject({ total: 1, items: [{ id: b, message: 'b again', retry_count: 1 }] })
   })
 
-  it('is said in the log', async () => {
-    await desk.get('?page=2&page_size=7&reason=x&from=2025-01-01')
-    expect(desk.lines.find((line) => line.event === 'dlq.list')).toMatchObject({
+  it('a list call is logged with its parameters', async () => {
+    await api.get('?page=2&page_size=7&reason=x&from=2025-01-01')
+    expect(api.lines.find((line) => line.event === 'dlq.list')).toMatchObject({
       page: 2,
       page_size: 7,
       reason: 'x',
@@ -188,12 +192,12 @@ describeDesks('the list of dead letters', (desk) => {
   })
 })
 
-describeDesks(
-  'the list of dead letters with other bounds',
-  (desk) => {
-    it('has pages as large as the settings say, and a default above the bound is the bound', async () => {
-      expect((await desk.get('')).body.data.page_size).toBe(3)
-      expect((await desk.get('?page_size=4')).body.error.meta.fields).toEqual([
+describeDlqServers(
+  'the list of dead letters with other limits',
+  (api) => {
+    it('the settings limit the page size, also the default', async () => {
+      expect((await api.get('')).body.data.page_size).toBe(3)
+      expect((await api.get('?page_size=4')).body.error.meta.fields).toEqual([
         { name: 'page_size', message: 'must be <= 3' },
       ])
     })

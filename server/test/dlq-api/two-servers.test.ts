@@ -1,15 +1,15 @@
 import { describe, expect, it } from 'vitest'
 import { createPlace, needsOf } from '../conformance/stores.ts'
 import { startTestServer } from '../http/running.ts'
-import type { Answer } from './desk.ts'
+import type { Body } from '../http/store-server.ts'
 
 describe('two servers on one database', needsOf('PostgreSQL'), () => {
-  it('send each letter once, whoever asks whichever of them', async () => {
+  it('concurrent requeues at two servers send each letter once', async () => {
     const place = await createPlace('PostgreSQL')
     const servers = [await startTestServer({}, place.target), await startTestServer({}, place.target)]
     try {
       const [first = '', second = ''] = servers.map(({ url }) => url)
-      const ask = async (url: string, body?: unknown): Promise<Answer['body']> => {
+      const call = async (url: string, body?: unknown): Promise<Body> => {
         const response = await fetch(url, {
           ...(body !== undefined && { method: 'POST', body: JSON.stringify(body) }),
           headers: { 'content-type': 'application/json' },
@@ -17,9 +17,9 @@ describe('two servers on one database', needsOf('PostgreSQL'), () => {
         expect([url, response.status]).toEqual([url, 200])
         return response.json()
       }
-      await ask(`${first}/api/v1/queues`, { name: 'orders.dead' })
-      await ask(`${first}/api/v1/queues`, { name: 'orders', policy: { dead_queue: 'orders.dead' } })
-      const captured = await ask(`${first}/api/v1/letters`, {
+      await call(`${first}/api/v1/queues`, { name: 'orders.dead' })
+      await call(`${first}/api/v1/queues`, { name: 'orders', policy: { dead_queue: 'orders.dead' } })
+      const captured = await call(`${first}/api/v1/letters`, {
         queue: 'orders.dead',
         letters: Array.from({ length: 300 }, (_, index) => ({
           source_id: String(index),
@@ -31,7 +31,7 @@ describe('two servers on one database', needsOf('PostgreSQL'), () => {
       const ids: string[] = captured.letters.map(({ id }: { id: string }) => id)
 
       const answers = await Promise.all(
-        [first, second, first, second].map((url) => ask(`${url}/api/v1/dlq/requeue`, { ids })),
+        [first, second, first, second].map((url) => call(`${url}/api/v1/dlq/requeue`, { ids })),
       )
       const requeued: string[] = answers.flatMap(({ data }) => data.requeued)
       expect(requeued.toSorted()).toEqual(ids.toSorted())
@@ -41,8 +41,8 @@ describe('two servers on one database', needsOf('PostgreSQL'), () => {
       expect(new Set(reasons)).toEqual(new Set(['already_queued']))
 
       for (const url of [first, second]) {
-        expect((await ask(`${url}/api/v1/dlq/stats`)).data.total).toBe(0)
-        const queue = await ask(`${url}/api/v1/queues/orders`)
+        expect((await call(`${url}/api/v1/dlq/stats`)).data.total).toBe(0)
+        const queue = await call(`${url}/api/v1/queues/orders`)
         expect(queue.counts.waiting).toBe(300)
       }
     } finally {

@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest'
 import { createDatabase } from '../../../tools/services/index.ts'
 import { needs, requireService } from '../../../tools/services/require-service.ts'
 import { startTestServer } from '../http/running.ts'
-import { speaker } from '../queue-api/speak.ts'
+import { createQueueClient } from '../queue-api/queue-client.ts'
 
 const postgres = await requireService('postgres')
 
@@ -12,7 +12,7 @@ describe('a database that does not answer', needs(postgres), () => {
     const database = await createDatabase()
     const settings = { 'queue.store_timeout': 300 }
     const server = await startTestServer(settings, { kind: 'postgres', url: database.url })
-    const { ask, call } = speaker(() => server.url, 'json')
+    const { send, call } = createQueueClient(() => server.url, 'json')
     const place = { queue_name: 'q', request_timeout: '1m' }
     const timeouts = { lease_timeout: '10m', expire_timeout: '1h' }
     await call('queues.create', { queue_name: 'q', requested_partitions: 1, ...timeouts })
@@ -24,10 +24,10 @@ describe('a database that does not answer', needs(postgres), () => {
     await stuck.connect()
     await stuck.query('begin; lock table redrive.items in access exclusive mode')
     const answers = await Promise.all([
-      ask('queue.produce', { ...place, items: [{ utf8: 'three' }] }),
-      ask('queue.lease', { ...place, client_id: 'w', batch_size: 1 }),
-      ask('queue.complete', { ...place, ids }),
-      ask('storage/items.list', { queue_name: 'q' }),
+      send('queue.produce', { ...place, items: [{ utf8: 'three' }] }),
+      send('queue.lease', { ...place, client_id: 'w', batch_size: 1 }),
+      send('queue.complete', { ...place, ids }),
+      send('storage/items.list', { queue_name: 'q' }),
     ])
     for (const { status, body } of answers) {
       expect([status, body.message]).toEqual([454, 'internal error, try your request again'])
@@ -43,7 +43,7 @@ describe('a database that does not answer', needs(postgres), () => {
     // The lease that nobody waits for may take an item meanwhile, and put it back.
     const again: { bytes: string; attempts: number }[] = []
     const leaseMore = async () => {
-      const { body } = await ask('queue.lease', {
+      const { body } = await send('queue.lease', {
         ...place,
         client_id: 'w',
         batch_size: 9,
@@ -62,7 +62,7 @@ describe('a database that does not answer', needs(postgres), () => {
     const database = await createDatabase()
     const settings = { 'queue.store_timeout': 300 }
     const server = await startTestServer(settings, { kind: 'postgres', url: database.url })
-    const { ask, call } = speaker(() => server.url, 'json')
+    const { send, call } = createQueueClient(() => server.url, 'json')
     const timeouts = { lease_timeout: '10m', expire_timeout: '1h' }
     const late = { queue_name: 'late', requested_partitions: 1, ...timeouts }
     const items = ['one', 'two'].map((text) => ({ payload: btoa(text), source_id: text }))
@@ -72,7 +72,7 @@ describe('a database that does not answer', needs(postgres), () => {
 
     const stuck = new pg.Client({ connectionString: database.url })
     await stuck.connect()
-    const expectTold = async (asked: readonly ReturnType<typeof ask>[]) => {
+    const expectTold = async (asked: readonly ReturnType<typeof send>[]) => {
       for (const { status, body } of await Promise.all(asked)) {
         expect([status, body.message]).toEqual([454, 'internal error, try your request again'])
       }
@@ -85,9 +85,9 @@ describe('a database that does not answer', needs(postgres), () => {
     // Nothing can be written, though everything can be read.
     await stuck.query('begin; lock table redrive.queues, redrive.items in exclusive mode')
     await expectTold([
-      ask('queues.create', late),
-      ask('queues.update', { queue_name: 'q', ...timeouts, max_attempts: 7 }),
-      ask('storage/items.import', imported),
+      send('queues.create', late),
+      send('queues.update', { queue_name: 'q', ...timeouts, max_attempts: 7 }),
+      send('storage/items.import', imported),
     ])
     expect(await tell('PATCH', '/api/v1/queues/q', { policy: { attempts_max: 7 } })).toMatchObject({
       status: 503,
@@ -97,7 +97,9 @@ describe('a database that does not answer', needs(postgres), () => {
       },
     })
     await stuck.query('rollback')
-    await expect.poll(async () => (await ask('queues.create', late)).body.message).toContain('already exists')
+    await expect
+      .poll(async () => (await send('queues.create', late)).body.message)
+      .toContain('already exists')
     await expect.poll(async () => (await call('queues.info', { queue_name: 'q' })).max_attempts).toBe(7)
     // Repeated, what is there already is skipped.
     await call('storage/items.import', imported)
@@ -106,9 +108,9 @@ describe('a database that does not answer', needs(postgres), () => {
 
     await stuck.query('begin; lock table redrive.queues in access exclusive mode')
     await expectTold([
-      ask('queue.clear', { queue_name: 'q', queue: true }),
-      ask('storage/items.delete', { queue_name: 'q', partition: 0, ids: ['0'.repeat(27)] }),
-      ask('queues.delete', { queue_name: 'q' }),
+      send('queue.clear', { queue_name: 'q', queue: true }),
+      send('storage/items.delete', { queue_name: 'q', partition: 0, ids: ['0'.repeat(27)] }),
+      send('queues.delete', { queue_name: 'q' }),
     ])
     await stuck.query('rollback')
     await stuck.end()

@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { createPlace, needsOf, type Place } from '../conformance/stores.ts'
 import { startTestServer } from '../http/running.ts'
-import { envelope } from '../letters-api/servers.ts'
+import { createEnvelope } from '../letters-api/servers.ts'
 
 // biome-ignore lint/suspicious/noExplicitAny: tests look at the fields they expect
 type Body = any
@@ -49,7 +49,7 @@ for (const store of ['SQLite memory', 'PostgreSQL'] as const) {
       const capture = (count: number) =>
         post('/api/v1/letters', {
           queue: 'dead',
-          letters: Array.from({ length: count }, () => envelope('work')),
+          letters: Array.from({ length: count }, () => createEnvelope('work')),
         })
       const waiting = async () => (await get('/api/v1/queues/work')).counts.waiting
       return { get, post, queues, capture, waiting }

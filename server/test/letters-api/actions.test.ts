@@ -1,13 +1,13 @@
 import { describe, expect, it } from 'vitest'
-import { type Body, describeServers, envelope } from './servers.ts'
-import { complete, die, kill, lease } from './work.ts'
+import { type Body, createEnvelope, describeLettersServers } from './servers.ts'
+import { complete, createLetters, declareDead, lease } from './worker.ts'
 
 const unknownId = '0'.repeat(27)
 
-describeServers('sending letters back', (api) => {
+describeLettersServers('sending letters back', (api) => {
   it('puts them where they came from; they are RESOLVED when that was processed, and not before', async () => {
-    const { queue, dead } = await api.queues()
-    await die(api, queue, ['work'], 'boom')
+    const { queue, dead } = await api.createQueues()
+    await createLetters(api, queue, ['work'], 'boom')
     const { body: list } = await api.get(`/api/v1/letters?queue=${dead}`)
     const { id } = list.letters[0]
     const sent = await api.post('/api/v1/letters/redrive', { ids: [id], reason: 'the receiver is back' })
@@ -39,12 +39,12 @@ describeServers('sending letters back', (api) => {
   })
 
   it('brings what dies again back to the same letter, with its whole history', async () => {
-    const { queue, dead } = await api.queues()
-    await die(api, queue, ['work'], 'first error')
+    const { queue, dead } = await api.createQueues()
+    await createLetters(api, queue, ['work'], 'first error')
     const { body: list } = await api.get(`/api/v1/letters?queue=${dead}`)
     const { id } = list.letters[0]
     await api.post(`/api/v1/letters/${id}/redrive`)
-    await kill(api, queue, await lease(api, queue), 'second error')
+    await declareDead(api, queue, await lease(api, queue), 'second error')
     const { body } = await api.get(`/api/v1/letters/${id}`)
     expect(body).toMatchObject({ status: 'PENDING', retry_count: 1, redrives: [{ outcome: 'failed' }] })
     expect(body.failures.map(({ message }: Body) => message)).toEqual(['second error', 'first error'])
@@ -52,8 +52,8 @@ describeServers('sending letters back', (api) => {
   })
 
   it('says of each what became of it, and sends the others', async () => {
-    const { queue, dead } = await api.queues()
-    const ids = await api.capture(dead, ...Array.from({ length: 4 }, () => envelope(queue)))
+    const { queue, dead } = await api.createQueues()
+    const ids = await api.capture(dead, ...Array.from({ length: 4 }, () => createEnvelope(queue)))
     await api.post('/api/v1/letters/discard', { ids: [ids[0]], reason: 'known' })
     await api.post('/api/v1/letters/redrive', { ids: [ids[1]] })
     const asked = [...ids, unknownId, 'nonsense', ids[3]]
@@ -71,13 +71,13 @@ describeServers('sending letters back', (api) => {
   })
 
   it('sends to a named queue, and never to one that takes dead letters', async () => {
-    const { queue, dead } = await api.queues()
-    const other = await api.queues()
+    const { queue, dead } = await api.createQueues()
+    const other = await api.createQueues()
     // Nobody names it as theirs, but letters are captured into it.
     const filled = `filled-${queue}`
     await api.post('/api/v1/queues', { name: filled })
-    await api.capture(filled, envelope(queue))
-    const ids = await api.capture(dead, envelope(queue), envelope(queue))
+    await api.capture(filled, createEnvelope(queue))
+    const ids = await api.capture(dead, createEnvelope(queue), createEnvelope(queue))
     for (const target of [dead, other.dead, filled, 'no-such-queue']) {
       for (const path of ['redrive', `${ids[0]}/redrive`]) {
         const body = path === 'redrive' ? { ids, target } : { target }
@@ -100,10 +100,10 @@ describeServers('sending letters back', (api) => {
   })
 
   it('sends what is DEAD only when a person says so', async () => {
-    const { queue, dead } = await api.queues({ redrive: { redrives_max: 1 } })
-    const [id] = await api.capture(dead, envelope(queue))
+    const { queue, dead } = await api.createQueues({ redrive: { redrives_max: 1 } })
+    const [id] = await api.capture(dead, createEnvelope(queue))
     await api.post('/api/v1/letters/redrive', { ids: [id] })
-    await kill(api, queue, await lease(api, queue), 'again')
+    await declareDead(api, queue, await lease(api, queue), 'again')
     expect((await api.get(`/api/v1/letters/${id}`)).body.status).toBe('DEAD')
     const refused = await api.post(`/api/v1/letters/${id}/redrive`)
     expect(refused).toMatchObject({ status: 409, body: { error: { code: 'LETTER_NOT_RETRYABLE' } } })
@@ -112,8 +112,8 @@ describeServers('sending letters back', (api) => {
   })
 
   it('never sends one letter twice at once, however many ask', async () => {
-    const { queue, dead } = await api.queues()
-    const ids = await api.capture(dead, ...Array.from({ length: 5 }, () => envelope(queue)))
+    const { queue, dead } = await api.createQueues()
+    const ids = await api.capture(dead, ...Array.from({ length: 5 }, () => createEnvelope(queue)))
     const answers = await Promise.all(
       Array.from({ length: 8 }, () => api.post('/api/v1/letters/redrive', { ids })),
     )
@@ -136,12 +136,12 @@ describeServers('sending letters back', (api) => {
   })
 })
 
-describeServers('editing a letter and sending it', (api) => {
+describeLettersServers('editing a letter and sending it', (api) => {
   it('sends the edited version, and keeps the original and its lineage', async () => {
-    const { queue, dead } = await api.queues()
+    const { queue, dead } = await api.createQueues()
     const [id] = await api.capture(
       dead,
-      envelope(queue, { original_value: '{"vat": null}', original_key: 'k', headers: { tenant: 'a' } }),
+      createEnvelope(queue, { original_value: '{"vat": null}', original_key: 'k', headers: { tenant: 'a' } }),
     )
     const edit = { payload: '{"vat": 19}', headers: [{ name: 'tenant', value: 'b' }, { name: 'fixed' }] }
     const sent = await api.post(`/api/v1/letters/${id}/redrive`, { edit, reason: 'vat was missing' })
@@ -174,12 +174,12 @@ describeServers('editing a letter and sending it', (api) => {
   })
 
   it('sends an edited version again by its number; without it the letter goes as it came', async () => {
-    const { queue, dead } = await api.queues()
-    const [id] = await api.capture(dead, envelope(queue, { original_value: 'as it came' }))
+    const { queue, dead } = await api.createQueues()
+    const [id] = await api.capture(dead, createEnvelope(queue, { original_value: 'as it came' }))
     const send = (body: object) => api.post(`/api/v1/letters/${id}/redrive`, body)
     const arrived = async () => {
       const items = await lease(api, queue)
-      await kill(api, queue, items, 'again')
+      await declareDead(api, queue, items, 'again')
       return items.map(({ text }) => text)
     }
     await send({ edit: { payload: 'mended' } })
@@ -200,8 +200,8 @@ describeServers('editing a letter and sending it', (api) => {
   })
 
   it('takes bytes as base64, and no key for null', async () => {
-    const { queue, dead } = await api.queues()
-    const [id] = await api.capture(dead, envelope(queue, { original_key: 'k' }))
+    const { queue, dead } = await api.createQueues()
+    const [id] = await api.capture(dead, createEnvelope(queue, { original_key: 'k' }))
     await api.post(`/api/v1/letters/${id}/redrive`, { edit: { payload_base64: '/wA=', key: null } })
     const { body } = await api.get(`/api/v1/letters/${id}`)
     expect(body.edits).toMatchObject([
@@ -210,8 +210,8 @@ describeServers('editing a letter and sending it', (api) => {
   })
 
   it('keeps nothing of an edit that cannot be sent', async () => {
-    const { queue, dead } = await api.queues()
-    const [id] = await api.capture(dead, envelope(queue))
+    const { queue, dead } = await api.createQueues()
+    const [id] = await api.capture(dead, createEnvelope(queue))
     const refused = async (body: object, status: number, code: string) => {
       const answer = await api.post(`/api/v1/letters/${id}/redrive`, body)
       expect(answer).toMatchObject({ status, body: { error: { code } } })
@@ -229,8 +229,8 @@ describeServers('editing a letter and sending it', (api) => {
   })
 
   it('keeps nothing of an edit whose target is refused', async () => {
-    const { queue, dead } = await api.queues()
-    const [id] = await api.capture(dead, envelope(queue))
+    const { queue, dead } = await api.createQueues()
+    const [id] = await api.capture(dead, createEnvelope(queue))
     for (const target of ['nowhere', dead]) {
       const answer = await api.post(`/api/v1/letters/${id}/redrive`, { edit: { payload: 'b' }, target })
       expect(answer).toMatchObject({ status: 400, body: { error: { code: 'TARGET_INVALID' } } })
@@ -239,8 +239,8 @@ describeServers('editing a letter and sending it', (api) => {
   })
 
   it('by twelve at once is done once: one edit, one redrive, one row of each', async () => {
-    const { queue, dead } = await api.queues()
-    const [id] = await api.capture(dead, envelope(queue))
+    const { queue, dead } = await api.createQueues()
+    const [id] = await api.capture(dead, createEnvelope(queue))
     const answers = await Promise.all(
       Array.from({ length: 12 }, (_, index) =>
         api.post(`/api/v1/letters/${id}/redrive`, { edit: { payload: `version ${index}` } }),
@@ -254,10 +254,10 @@ describeServers('editing a letter and sending it', (api) => {
   })
 })
 
-describeServers('giving letters up', (api) => {
+describeLettersServers('giving letters up', (api) => {
   it('that is refused leaves no row as if it were done', async () => {
-    const { queue, dead } = await api.queues()
-    const [id] = await api.capture(dead, envelope(queue))
+    const { queue, dead } = await api.createQueues()
+    const [id] = await api.capture(dead, createEnvelope(queue))
     await api.post('/api/v1/letters/redrive', { ids: [id] })
     const refused = await api.post('/api/v1/letters/discard', { ids: [id], reason: 'obsolete' })
     expect(refused.body).toMatchObject({ discarded: 0, letters: [{ why: 'redriving' }] })
@@ -266,8 +266,8 @@ describeServers('giving letters up', (api) => {
   })
 
   it('needs a reason, is audited, and says of each what became of it', async () => {
-    const { queue, dead } = await api.queues()
-    const ids = await api.capture(dead, envelope(queue), envelope(queue))
+    const { queue, dead } = await api.createQueues()
+    const ids = await api.capture(dead, createEnvelope(queue), createEnvelope(queue))
     for (const reason of [undefined, '', '   ']) {
       expect((await api.post('/api/v1/letters/discard', { ids, reason })).status).toBe(400)
     }
@@ -293,19 +293,19 @@ describeServers('giving letters up', (api) => {
   })
 
   it('leaves a tombstone: captured again, the same source id stays discarded', async () => {
-    const { queue, dead } = await api.queues()
-    const [id] = await api.capture(dead, envelope(queue, { source_id: 'orders/1' }))
+    const { queue, dead } = await api.createQueues()
+    const [id] = await api.capture(dead, createEnvelope(queue, { source_id: 'orders/1' }))
     await api.post('/api/v1/letters/discard', { ids: [id], reason: 'not wanted' })
     const again = await api.post('/api/v1/letters', {
       queue: dead,
-      letters: [envelope(queue, { source_id: 'orders/1' })],
+      letters: [createEnvelope(queue, { source_id: 'orders/1' })],
     })
     expect(again.body.letters).toEqual([{ id, is_new: false, problems: [] }])
     expect((await api.get(`/api/v1/letters/${id}`)).body.status).toBe('DISCARDED')
   })
 })
 
-describeServers('looking at one letter', (api) => {
+describeLettersServers('looking at one letter', (api) => {
   it('finds nothing under an id that stands for none', async () => {
     for (const id of [
       unknownId,
@@ -321,12 +321,12 @@ describeServers('looking at one letter', (api) => {
   })
 
   it('shows bytes that are no text as hex, and a page of them as any other', async () => {
-    const { queue, dead } = await api.queues()
+    const { queue, dead } = await api.createQueues()
     const odd = { base64: Buffer.from([0xff, 0xfe, 0x00]).toString('base64') }
     const [id] = await api.capture(
       dead,
-      envelope(queue, { original_value: odd, original_key: odd }),
-      envelope(queue),
+      createEnvelope(queue, { original_value: odd, original_key: odd }),
+      createEnvelope(queue),
     )
     const { body } = await api.get(`/api/v1/letters/${id}?payload=json`)
     expect(body).toMatchObject({

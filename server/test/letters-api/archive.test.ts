@@ -1,17 +1,19 @@
 import { expect, it } from 'vitest'
 import { until } from '../http/poll.ts'
-import { type Body, describeServers, envelope, noonText } from './servers.ts'
+import { type Body, createEnvelope, describeLettersServers, noonText } from './servers.ts'
 
-describeServers('the archive', (api) => {
+describeLettersServers('the archive', (api) => {
   it('has what retention took, and gives it back', async () => {
-    await api.clock({ now: noonText })
-    const { queue, dead } = await api.queues()
+    await api.setClock({ now: noonText })
+    const { queue, dead } = await api.createQueues()
     const ids = await api.capture(
       dead,
-      ...['a', 'b', 'c', 'd'].map((source_id) => envelope(queue, { source_id, original_value: source_id })),
+      ...['a', 'b', 'c', 'd'].map((source_id) =>
+        createEnvelope(queue, { source_id, original_value: source_id }),
+      ),
     )
     await api.post('/api/v1/letters/discard', { ids: ids.slice(0, 3), reason: 'old' })
-    await api.clock({ advance: '721h' })
+    await api.setClock({ advance: '721h' })
     const list = async () => (await api.get(`/api/v1/archive?queue=${dead}`)).body.letters
     const archived = await until(list, (letters) => letters.length === 3)
     expect(archived.map(({ id }: Body) => id).toSorted()).toEqual(ids.slice(0, 3).toSorted())
@@ -65,18 +67,18 @@ describeServers('the archive', (api) => {
     expect(back.body.audit[0]).toMatchObject({ action: 'letter.restore', reason: 'needed again' })
     expect((await api.post('/api/v1/letters/redrive', { ids: [ids[0]] })).body.started).toBe(1)
 
-    const taken = await api.capture(dead, envelope(queue, { source_id: 'b' }))
+    const taken = await api.capture(dead, createEnvelope(queue, { source_id: 'b' }))
     const refused = await api.post('/api/v1/letters/restore', { ids: [ids[1]] })
     expect(taken).not.toContain(ids[1])
     expect(refused.body.letters).toMatchObject([{ is_done: false, why: 'taken' }])
-    await api.clock({ resume: true })
+    await api.setClock({ resume: true })
   })
 
   it('is searched by what a letter is, page by page', async () => {
-    await api.clock({ now: '2031-01-01T12:00:00Z' })
-    const { queue, dead } = await api.queues()
+    await api.setClock({ now: '2031-01-01T12:00:00Z' })
+    const { queue, dead } = await api.createQueues()
     const letter = (customer: string, index: number) =>
-      envelope(queue, {
+      createEnvelope(queue, {
         source_id: `${customer}-${index}`,
         original_key: customer,
         error_details: { exception_class: index === 0 ? 'Declined' : 'Timeout', message: `no ${index}` },
@@ -84,7 +86,7 @@ describeServers('the archive', (api) => {
     const given = ['ann', 'bob', 'eve'].flatMap((customer) => [0, 1].map((index) => letter(customer, index)))
     const ids = await api.capture(dead, ...given)
     await api.post('/api/v1/letters/discard', { ids, reason: 'old' })
-    await api.clock({ advance: '721h' })
+    await api.setClock({ advance: '721h' })
     const find = async (query: string) => (await api.get(`/api/v1/archive?queue=${dead}&${query}`)).body
     await until(
       () => find('limit=10'),
@@ -116,7 +118,7 @@ describeServers('the archive', (api) => {
     const rest = await find(`error_class=Timeout&limit=2&cursor=${first.next_cursor}`)
     expect([first.letters.length, rest.letters.length, rest.next_cursor]).toEqual([2, 1, null])
     expect(idsOf({ letters: [...first.letters, ...rest.letters] })).toEqual(wanted(1, 3, 5))
-    await api.clock({ resume: true })
+    await api.setClock({ resume: true })
   })
 
   it('refuses what it cannot be asked for, as the list of letters does', async () => {

@@ -1,10 +1,10 @@
 import { expect, it } from 'vitest'
-import { type Body, describeServers, envelope } from './servers.ts'
+import { type Body, createEnvelope, describeLettersServers } from './servers.ts'
 
-describeServers('the audit log', (api) => {
+describeLettersServers('the audit log', (api) => {
   it('tells who did what to which and why, newest first, page by page', async () => {
-    const { queue, dead } = await api.queues()
-    const ids = await api.capture(dead, ...Array.from({ length: 3 }, () => envelope(queue)))
+    const { queue, dead } = await api.createQueues()
+    const ids = await api.capture(dead, ...Array.from({ length: 3 }, () => createEnvelope(queue)))
     await api.post('/api/v1/letters/discard', { ids, reason: 'none is needed' })
     const { body } = await api.get(`/api/v1/audit?target=${ids[1]}`)
     expect(body).toMatchObject({
@@ -34,8 +34,13 @@ describeServers('the audit log', (api) => {
   })
 
   it('says how many letters a queue took with it, by status, and what was asked for in the names of the API', async () => {
-    const { queue, dead } = await api.queues({ letter_class: 'financial' })
-    const [id = ''] = await api.capture(dead, envelope(queue), envelope(queue), envelope(queue))
+    const { queue, dead } = await api.createQueues({ letter_class: 'financial' })
+    const [id = ''] = await api.capture(
+      dead,
+      createEnvelope(queue),
+      createEnvelope(queue),
+      createEnvelope(queue),
+    )
     await api.post('/api/v1/letters/redrive', { ids: [id], include_dead: true })
     const details = async (target: string) =>
       (await api.get(`/api/v1/audit?target=${target}&limit=1`)).body.entries[0].details

@@ -1,24 +1,24 @@
 import { describe, expect, it } from 'vitest'
 import { until } from '../http/poll.ts'
-import { type Body, describeServers, envelope, type Served } from './servers.ts'
-import { complete, kill, lease } from './work.ts'
+import { type Body, createEnvelope, describeLettersServers, type LettersServer } from './servers.ts'
+import { complete, declareDead, lease } from './worker.ts'
 
 const unknownId = '0'.repeat(27)
 const named = { name: 'after the fix', reason: 'release 7 mends it', action: 'redrive' }
 
-async function aCampaign(api: Served, count: number, more: object = {}) {
-  const { queue, dead } = await api.queues()
-  const ids = await api.capture(dead, ...Array.from({ length: count }, () => envelope(queue)))
+async function aCampaign(api: LettersServer, count: number, more: object = {}) {
+  const { queue, dead } = await api.createQueues()
+  const ids = await api.capture(dead, ...Array.from({ length: count }, () => createEnvelope(queue)))
   const { status, body } = await api.post('/api/v1/campaigns', { ...named, filter: { queue: dead }, ...more })
   expect([status, body.error]).toEqual([200, undefined])
   const look = async (): Promise<Body> => (await api.get(`/api/v1/campaigns/${body.id}`)).body
   return { queue, dead, ids, id: body.id as string, look }
 }
 
-describeServers('a campaign', (api) => {
+describeLettersServers('a campaign', (api) => {
   it('is previewed by the selection that it would make, and the preview changes nothing', async () => {
-    const { queue, dead } = await api.queues()
-    await api.capture(dead, ...Array.from({ length: 12 }, () => envelope(queue)))
+    const { queue, dead } = await api.createQueues()
+    await api.capture(dead, ...Array.from({ length: 12 }, () => createEnvelope(queue)))
     const selection = { action: 'redrive', filter: { queue: dead, status: 'PENDING' } }
     const { body } = await api.post('/api/v1/campaigns/preview', selection)
     expect(body).toMatchObject({
@@ -34,8 +34,8 @@ describeServers('a campaign', (api) => {
   })
 
   it('is previewed with what will be skipped, where letters are asked for by a status that is not sent', async () => {
-    const { queue, dead } = await api.queues()
-    const ids = await api.capture(dead, ...Array.from({ length: 3 }, () => envelope(queue)))
+    const { queue, dead } = await api.createQueues()
+    const ids = await api.capture(dead, ...Array.from({ length: 3 }, () => createEnvelope(queue)))
     await api.post('/api/v1/letters/redrive', { ids: ids.slice(0, 1) })
     const preview = async (more: object) =>
       (await api.post('/api/v1/campaigns/preview', { action: 'redrive', ...more })).body
@@ -51,7 +51,7 @@ describeServers('a campaign', (api) => {
 
     for (let time = 0; time < 3; time++) {
       if (time > 0) await api.post('/api/v1/letters/redrive', { ids: ids.slice(0, 1) })
-      await kill(api, queue, await lease(api, queue), 'still broken')
+      await declareDead(api, queue, await lease(api, queue), 'still broken')
     }
     const filter = { queue: dead, status: 'DEAD' }
     const skipped = await preview({ filter })
@@ -63,8 +63,8 @@ describeServers('a campaign', (api) => {
   })
 
   it('is shown again whatever its filter became: no queue of a class, many of them, a path written longer', async () => {
-    const { dead } = await api.queues({ letter_class: 'crowded' })
-    for (let number = 0; number < 101; number++) await api.queues({ letter_class: 'crowded' })
+    const { dead } = await api.createQueues({ letter_class: 'crowded' })
+    for (let number = 0; number < 101; number++) await api.createQueues({ letter_class: 'crowded' })
     const long = '"x'.repeat(1_900)
     const key = Buffer.from('k'.repeat(10_400)).toString('base64')
     const filters = [{ class: 'mispelt' }, { class: 'crowded' }, { json: `$.a=${long}` }, { key_base64: key }]
@@ -101,8 +101,8 @@ describeServers('a campaign', (api) => {
   })
 
   it('of everything is asked for as such, and not with a filter that says nothing', async () => {
-    const { queue, dead } = await api.queues()
-    await api.capture(dead, envelope(queue))
+    const { queue, dead } = await api.createQueues()
+    await api.capture(dead, createEnvelope(queue))
     for (const path of ['/api/v1/campaigns', '/api/v1/campaigns/preview']) {
       for (const action of ['redrive', 'discard']) {
         const spec = path.endsWith('preview') ? { action } : { ...named, action }
@@ -129,9 +129,9 @@ describeServers('a campaign', (api) => {
   it('sends its frozen set and reports what became of each letter', async () => {
     const { queue, dead, ids, id, look } = await aCampaign(api, 3)
     await until(look, ({ counts }) => counts?.sent === 3)
-    const late = await api.capture(dead, envelope(queue))
+    const late = await api.capture(dead, createEnvelope(queue))
     const items = await lease(api, queue, 3)
-    await kill(api, queue, items.slice(0, 1), 'still broken')
+    await declareDead(api, queue, items.slice(0, 1), 'still broken')
     await complete(api, queue, items.slice(1))
     const done = await until(look, ({ is_ended }) => is_ended)
     expect(done).toMatchObject({
@@ -167,8 +167,8 @@ describeServers('a campaign', (api) => {
   })
 
   it('of named letters skips what cannot be sent, and says why', async () => {
-    const { queue, dead } = await api.queues()
-    const ids = await api.capture(dead, envelope(queue), envelope(queue))
+    const { queue, dead } = await api.createQueues()
+    const ids = await api.capture(dead, createEnvelope(queue), createEnvelope(queue))
     await api.post('/api/v1/letters/discard', { ids: [ids[1]], reason: 'x' })
     const { body } = await api.post('/api/v1/campaigns', { ...named, ids: [...ids, unknownId] })
     const letters = async () => (await api.get(`/api/v1/campaigns/${body.id}/letters`)).body.letters
@@ -204,8 +204,8 @@ describeServers('a campaign', (api) => {
       ['null', ['null']],
     ]
     for (const [given, meant] of cases) {
-      const { queue, dead } = await api.queues()
-      const letters = values.map((value) => envelope(queue, { original_value: `{"a":${value}}` }))
+      const { queue, dead } = await api.createQueues()
+      const letters = values.map((value) => createEnvelope(queue, { original_value: `{"a":${value}}` }))
       const ids = await api.capture(dead, ...letters)
       const wanted = ids.filter((_, index) => meant.includes(values[index] ?? ''))
       const json = `$["a"]=${given}`
@@ -230,9 +230,9 @@ describeServers('a campaign', (api) => {
   })
 
   it('of very many is made at once, and worked on in the background', async () => {
-    const { queue, dead } = await api.queues()
+    const { queue, dead } = await api.createQueues()
     for (let batch = 0; batch < 4; batch++) {
-      await api.capture(dead, ...Array.from({ length: 1_000 }, () => envelope(queue)))
+      await api.capture(dead, ...Array.from({ length: 1_000 }, () => createEnvelope(queue)))
     }
     const selection = { action: 'discard', filter: { queue: dead, text: 'UPSTREAM' } }
     const preview = await api.post('/api/v1/campaigns/preview', selection)
@@ -297,7 +297,7 @@ describeServers('a campaign', (api) => {
   })
 
   it('is listed, newest first, page by page', async () => {
-    const { dead } = await api.queues()
+    const { dead } = await api.createQueues()
     const made: string[] = []
     for (let number = 0; number < 3; number++) {
       const { body } = await api.post('/api/v1/campaigns', { ...named, filter: { queue: dead } })

@@ -1,9 +1,9 @@
 import { expect, it } from 'vitest'
-import { type Body, describeServers, envelope, noonText } from './servers.ts'
+import { type Body, createEnvelope, describeLettersServers, noonText } from './servers.ts'
 
-describeServers('capturing letters over HTTP', (api) => {
+describeLettersServers('capturing letters over HTTP', (api) => {
   it('keeps everything that the envelope says', async () => {
-    const { queue, dead } = await api.queues()
+    const { queue, dead } = await api.createQueues()
     const [id] = await api.capture(dead, {
       source_id: 'orders/7',
       original_topic: queue,
@@ -58,11 +58,11 @@ describeServers('capturing letters over HTTP', (api) => {
   })
 
   it('makes one letter of a source id, however often it is sent', async () => {
-    const { queue, dead } = await api.queues()
+    const { queue, dead } = await api.createQueues()
     const letters = [
-      envelope(queue, { source_id: 'a' }),
-      envelope(queue, { source_id: 'b' }),
-      envelope(queue),
+      createEnvelope(queue, { source_id: 'a' }),
+      createEnvelope(queue, { source_id: 'b' }),
+      createEnvelope(queue),
     ]
     const first = await api.post('/api/v1/letters', { queue: dead, letters })
     const again = await api.post('/api/v1/letters', { queue: dead, letters })
@@ -73,10 +73,10 @@ describeServers('capturing letters over HTTP', (api) => {
   })
 
   it('shows the history of an envelope newest first, whichever way it was sent', async () => {
-    const { queue, dead } = await api.queues()
+    const { queue, dead } = await api.createQueues()
     const [id] = await api.capture(
       dead,
-      envelope(queue, {
+      createEnvelope(queue, {
         error_details: { message: 'third' },
         history: [
           { failed_at: '2026-01-01T00:00:00Z', message: 'first' },
@@ -89,7 +89,7 @@ describeServers('capturing letters over HTTP', (api) => {
   })
 
   it('says which fields it does not know, and keeps them', async () => {
-    const { dead } = await api.queues()
+    const { dead } = await api.createQueues()
     const sent = { original_value: 'v', error_message: 'disk full', orignal_topic: 'orders' }
     const { body } = await api.post('/api/v1/letters', { queue: dead, letters: [sent] })
     expect(body.letters[0].problems).toEqual([
@@ -106,7 +106,7 @@ describeServers('capturing letters over HTTP', (api) => {
   })
 
   it('captures what is no envelope, whole, and says what is wrong with it', async () => {
-    const { dead } = await api.queues()
+    const { dead } = await api.createQueues()
     const sent = [
       'just a text',
       7,
@@ -122,7 +122,7 @@ describeServers('capturing letters over HTTP', (api) => {
   })
 
   it('keeps apart what is not the same, and every digit', async () => {
-    const { dead } = await api.queues()
+    const { dead } = await api.createQueues()
     const value = '{"id":12345678901234567890, "a":1,"a":2}'
     const record = (offset: string) =>
       `{"original_topic":"t","original_partition":0,"original_offset":${offset},"original_value":${value}}`
@@ -139,7 +139,7 @@ describeServers('capturing letters over HTTP', (api) => {
   })
 
   it('refuses none of a batch for a text that one of them cannot keep', async () => {
-    const { dead } = await api.queues()
+    const { dead } = await api.createQueues()
     const odd = [
       '{"original_value":"\\ud800"}',
       '{"error_details":{"message":"m\\ud800"}}',
@@ -157,15 +157,15 @@ describeServers('capturing letters over HTTP', (api) => {
   })
 
   it('stores nothing of a request that it refuses', async () => {
-    const { queue, dead } = await api.queues()
-    const many = Array.from({ length: 1_001 }, () => envelope(queue))
+    const { queue, dead } = await api.createQueues()
+    const many = Array.from({ length: 1_001 }, () => createEnvelope(queue))
     const refusals = [
       [{ queue: dead, letters: many }, 400, '1001 letters; 1000'],
       [{ queue: dead, letters: [] }, 400, 'body.letters'],
       [{ queue: dead }, 400, 'body.letters'],
-      [{ letters: [envelope(queue)] }, 400, 'body.queue'],
-      [{ queue: dead, letters: [envelope(queue)], colour: 'red' }, 400, 'body.colour'],
-      [{ queue: 'no-such-queue', letters: [envelope(queue)] }, 404, 'no-such-queue'],
+      [{ letters: [createEnvelope(queue)] }, 400, 'body.queue'],
+      [{ queue: dead, letters: [createEnvelope(queue)], colour: 'red' }, 400, 'body.colour'],
+      [{ queue: 'no-such-queue', letters: [createEnvelope(queue)] }, 404, 'no-such-queue'],
     ] as const
     for (const [body, status, word] of refusals) {
       const answer = await api.post('/api/v1/letters', body)
@@ -176,11 +176,11 @@ describeServers('capturing letters over HTTP', (api) => {
   })
 
   it('keeps a payload of 16 MiB byte for byte, and a page that shows it stays small', async () => {
-    const { queue, dead } = await api.queues()
+    const { queue, dead } = await api.createQueues()
     const bytes = Buffer.alloc(16 * 1_024 * 1_024, 'ab\xff', 'latin1')
     const [id] = await api.capture(
       dead,
-      envelope(queue, { original_value: { base64: bytes.toString('base64') } }),
+      createEnvelope(queue, { original_value: { base64: bytes.toString('base64') } }),
     )
     const { body } = await api.get(`/api/v1/letters/${id}?payload=base64`)
     expect(body.payload).toMatchObject({ bytes: bytes.length, form: 'base64' })
@@ -191,9 +191,9 @@ describeServers('capturing letters over HTTP', (api) => {
   })
 
   it('shows a payload that is nested deeper than JSON can be written', async () => {
-    const { queue, dead } = await api.queues()
+    const { queue, dead } = await api.createQueues()
     const deep = `${'['.repeat(100_000)}${']'.repeat(100_000)}`
-    const [id] = await api.capture(dead, envelope(queue, { original_value: deep }))
+    const [id] = await api.capture(dead, createEnvelope(queue, { original_value: deep }))
     expect((await api.get(`/api/v1/letters/${id}`)).body.payload).toEqual({
       bytes: 200_000,
       form: 'text',
@@ -205,9 +205,9 @@ describeServers('capturing letters over HTTP', (api) => {
   })
 
   it('keeps an envelope that is nested too deep as it was written, and the others beside it', async () => {
-    const { queue, dead } = await api.queues()
+    const { queue, dead } = await api.createQueues()
     const deep = `{"source_id":"deep","original_value":${'['.repeat(20_000)}${']'.repeat(20_000)}}`
-    const body = `{"queue":"${dead}","letters":[${JSON.stringify(envelope(queue))},${deep}]}`
+    const body = `{"queue":"${dead}","letters":[${JSON.stringify(createEnvelope(queue))},${deep}]}`
     const send = async () => {
       const headers = { 'content-type': 'application/json' }
       const response = await fetch(`${api.url}/api/v1/letters`, { method: 'POST', headers, body })
@@ -223,36 +223,36 @@ describeServers('capturing letters over HTTP', (api) => {
   })
 
   it('takes no letter into a queue that has a dead queue: no redrive could go there any more', async () => {
-    const { queue, dead } = await api.queues()
-    const refused = await api.post('/api/v1/letters', { queue, letters: [envelope(queue)] })
+    const { queue, dead } = await api.createQueues()
+    const refused = await api.post('/api/v1/letters', { queue, letters: [createEnvelope(queue)] })
     expect(refused).toMatchObject({
       status: 400,
       body: { error: { code: 'DEAD_QUEUE_INVALID', message: expect.stringContaining(dead) } },
     })
-    const [id] = await api.capture(dead, envelope(queue))
+    const [id] = await api.capture(dead, createEnvelope(queue))
     const sent = await api.post('/api/v1/letters/redrive', { ids: [id] })
     expect(sent.body.letters).toMatchObject([{ is_started: true }])
   })
 
   it('takes none into a queue that was just made anew with a dead queue', async () => {
-    const { queue, dead } = await api.queues()
+    const { queue, dead } = await api.createQueues()
     const other = `${dead}-other`
     await api.post('/api/v1/queues', { name: other })
-    await api.capture(other, envelope(queue))
+    await api.capture(other, createEnvelope(queue))
     await api.client.deleteQueue(other)
     await api.post('/api/v1/queues', { name: other, policy: { dead_queue: dead } })
-    const refused = await api.post('/api/v1/letters', { queue: other, letters: [envelope(queue)] })
+    const refused = await api.post('/api/v1/letters', { queue: other, letters: [createEnvelope(queue)] })
     expect(refused).toMatchObject({ status: 400, body: { error: { code: 'DEAD_QUEUE_INVALID' } } })
   })
 
   it('dates a death by the clock of the server, unless the envelope says when', async () => {
-    const { queue, dead } = await api.queues()
-    await api.clock({ now: noonText })
-    const [id] = await api.capture(dead, envelope(queue))
+    const { queue, dead } = await api.createQueues()
+    await api.setClock({ now: noonText })
+    const [id] = await api.capture(dead, createEnvelope(queue))
     expect((await api.get(`/api/v1/letters/${id}`)).body).toMatchObject({
       died_at: noonText,
       updated_at: noonText,
     })
-    await api.clock({ resume: true })
+    await api.setClock({ resume: true })
   })
 })

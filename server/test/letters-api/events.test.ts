@@ -1,19 +1,19 @@
 import { expect, it } from 'vitest'
 import type { Campaign } from '../../../client/src/index.ts'
 import { until } from '../http/poll.ts'
-import { describeServers, envelope, type Served } from './servers.ts'
-import { complete, lease } from './work.ts'
+import { createEnvelope, describeLettersServers, type LettersServer } from './servers.ts'
+import { complete, lease } from './worker.ts'
 
 const named = { name: 'after the fix', reason: 'release 7 mends it', action: 'redrive' } as const
 
-async function begun(api: Served, count: number, more: object = {}) {
-  const { queue, dead } = await api.queues()
-  await api.capture(dead, ...Array.from({ length: count }, () => envelope(queue)))
+async function begun(api: LettersServer, count: number, more: object = {}) {
+  const { queue, dead } = await api.createQueues()
+  await api.capture(dead, ...Array.from({ length: count }, () => createEnvelope(queue)))
   const { id } = await api.client.createCampaign({ ...named, filter: { queue: dead }, ...more })
   return { queue, dead, id }
 }
 
-describeServers('the events of a campaign', (api) => {
+describeLettersServers('the events of a campaign', (api) => {
   it('tell its present state, every change, and its end', async () => {
     const { queue, id } = await begun(api, 5)
     const seen: Campaign[] = []
@@ -74,6 +74,6 @@ describeServers('the events of a campaign', (api) => {
     await stopped
     expect(performance.now() - began).toBeLessThan(8_000)
     expect(text).not.toContain('event: end')
-    await api.restart()
+    await api.start()
   })
 })

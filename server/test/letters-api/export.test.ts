@@ -6,7 +6,7 @@ import { expect, it } from 'vitest'
 import { createClient } from '../../../client/src/index.ts'
 import { startFaultyProxy } from '../http/faulty-proxy.ts'
 import { until } from '../http/poll.ts'
-import { type Body, describeServers, envelope } from './servers.ts'
+import { type Body, createEnvelope, describeLettersServers } from './servers.ts'
 
 setFlagsFromString('--expose-gc')
 const collectGarbage = runInNewContext('gc') as () => void
@@ -41,10 +41,10 @@ async function beginningOf(url: string, bytes: number): Promise<string> {
   return Buffer.concat(parts).subarray(0, bytes).toString()
 }
 
-describeServers('an export', (api) => {
+describeLettersServers('an export', (api) => {
   it('names the campaign that sent a letter', async () => {
-    const { queue, dead } = await api.queues()
-    const ids = await api.capture(dead, envelope(queue), envelope(queue))
+    const { queue, dead } = await api.createQueues()
+    const ids = await api.capture(dead, createEnvelope(queue), createEnvelope(queue))
     const campaign = { name: 'Named', reason: 'r', action: 'redrive', ids }
     expect((await api.post('/api/v1/campaigns', campaign)).status).toBe(200)
     const { letters } = await until(
@@ -55,12 +55,12 @@ describeServers('an export', (api) => {
   })
 
   it('has every letter that matches, whole, and says that it is complete', async () => {
-    const { queue, dead } = await api.queues()
+    const { queue, dead } = await api.createQueues()
     const ids = await api.capture(
       dead,
-      envelope(queue, { original_value: 'text', original_key: 'k', headers: { h: 'v' } }),
-      envelope(queue, { original_value: { base64: '/wA=' } }),
-      envelope(queue, { reason: 'other' }),
+      createEnvelope(queue, { original_value: 'text', original_key: 'k', headers: { h: 'v' } }),
+      createEnvelope(queue, { original_value: { base64: '/wA=' } }),
+      createEnvelope(queue, { reason: 'other' }),
     )
     const { letters, end, headers } = await exported(
       `${api.url}/api/v1/letters/export?queue=${dead}&order=asc&reason=TimeoutError`,
@@ -82,9 +82,9 @@ describeServers('an export', (api) => {
   })
 
   it('goes over many letters, each once', async () => {
-    const { queue, dead } = await api.queues()
+    const { queue, dead } = await api.createQueues()
     for (let batch = 0; batch < 3; batch++) {
-      await api.capture(dead, ...Array.from({ length: 1_000 }, () => envelope(queue)))
+      await api.capture(dead, ...Array.from({ length: 1_000 }, () => createEnvelope(queue)))
     }
     const ids = new Set<string>()
     for await (const { id } of api.client.exportLetters({ queue: dead })) ids.add(id)
@@ -92,8 +92,8 @@ describeServers('an export', (api) => {
   })
 
   it.each(['died_at', 'updated_at'])('that is cut goes on after the last whole line, by %s', async (by) => {
-    const { queue, dead } = await api.queues()
-    const ids = await api.capture(dead, ...Array.from({ length: 700 }, () => envelope(queue)))
+    const { queue, dead } = await api.createQueues()
+    const ids = await api.capture(dead, ...Array.from({ length: 700 }, () => createEnvelope(queue)))
     const url = `${api.url}/api/v1/letters/export?queue=${dead}&order_by=${by}&order=asc`
     const seen: string[] = []
     let cursor: string | undefined
@@ -114,8 +114,8 @@ describeServers('an export', (api) => {
   })
 
   it('is given whole by the client, over cut connections', async () => {
-    const { queue, dead } = await api.queues()
-    const ids = await api.capture(dead, ...Array.from({ length: 300 }, () => envelope(queue)))
+    const { queue, dead } = await api.createQueues()
+    const ids = await api.capture(dead, ...Array.from({ length: 300 }, () => createEnvelope(queue)))
     let cuts = 0
     const { url, paths } = await startFaultyProxy(api.url, () => (cuts++ < 3 ? 'cut-answer' : 'none'))
     const client = createClient({ url })
@@ -126,7 +126,7 @@ describeServers('an export', (api) => {
   })
 
   it('of nothing is only its last line', async () => {
-    const { dead } = await api.queues()
+    const { dead } = await api.createQueues()
     const { letters, end } = await exported(`${api.url}/api/v1/letters/export?queue=${dead}`)
     expect(letters).toEqual([])
     expect(end).toMatchObject({ is_complete: true, letters: 0 })
@@ -139,11 +139,14 @@ describeServers('an export', (api) => {
   })
 
   it('waits for a client that reads slowly, and keeps nothing for one that goes', async () => {
-    const { queue, dead } = await api.queues()
+    const { queue, dead } = await api.createQueues()
     await exported(`${api.url}/api/v1/letters/export?queue=${dead}`)
     const value = 'x'.repeat(200_000)
     for (let batch = 0; batch < 6; batch++) {
-      await api.capture(dead, ...Array.from({ length: 50 }, () => envelope(queue, { original_value: value })))
+      await api.capture(
+        dead,
+        ...Array.from({ length: 50 }, () => createEnvelope(queue, { original_value: value })),
+      )
     }
     const before = await heldBytes()
     const request = httpGet(`${api.url}/api/v1/letters/export?queue=${dead}`)

@@ -1,14 +1,14 @@
 import { expect, it } from 'vitest'
-import { type Body, describeServers, envelope } from './servers.ts'
-import { die, kill, lease } from './work.ts'
+import { type Body, createEnvelope, describeLettersServers } from './servers.ts'
+import { createLetters, declareDead, lease } from './worker.ts'
 
 const failing = (queue: string, message: string, more: object = {}) =>
-  envelope(queue, { error_details: { exception_class: 'Error', message }, ...more })
+  createEnvelope(queue, { error_details: { exception_class: 'Error', message }, ...more })
 
-describeServers('groups of letters', (api) => {
+describeLettersServers('groups of letters', (api) => {
   it('gather what has one cause, with count, states, times, trend and a sample', async () => {
-    await api.clock({ now: '2030-11-15T12:30:00Z' })
-    const { queue, dead } = await api.queues()
+    await api.setClock({ now: '2030-11-15T12:30:00Z' })
+    const { queue, dead } = await api.createQueues()
     const died = (hour: number) => ({
       dead_lettered_at: `2030-11-15T${String(hour).padStart(2, '0')}:10:00Z`,
     })
@@ -47,17 +47,17 @@ describeServers('groups of letters', (api) => {
       { count: 3, group: orders.id },
       { count: 1, group: disk.id },
     ])
-    await api.clock({ resume: true })
+    await api.setClock({ resume: true })
   })
 
   it('are seen when their letters fail, also again after a redrive, and a preview warns of it', async () => {
-    await api.clock({ now: '2031-03-01T12:30:00Z' })
-    const { queue, dead } = await api.queues()
-    await die(api, queue, ['a'], 'old cause')
+    await api.setClock({ now: '2031-03-01T12:30:00Z' })
+    const { queue, dead } = await api.createQueues()
+    await createLetters(api, queue, ['a'], 'old cause')
     const [letter] = (await api.get(`/api/v1/letters?queue=${dead}`)).body.letters
-    await api.clock({ now: '2031-03-04T12:30:00Z' })
+    await api.setClock({ now: '2031-03-04T12:30:00Z' })
     await api.post('/api/v1/letters/redrive', { ids: [letter.id] })
-    await kill(api, queue, await lease(api, queue), 'new cause')
+    await declareDead(api, queue, await lease(api, queue), 'new cause')
     const { groups } = (await api.get(`/api/v1/groups?queue=${dead}&include_empty=true`)).body
     const told = groups.map(({ title, count, first_seen_at, last_seen_at, trend }: Body) => ({
       title,
@@ -72,11 +72,11 @@ describeServers('groups of letters', (api) => {
     const body = { action: 'redrive', filter: { queue: dead } }
     const { warnings } = (await api.post('/api/v1/campaigns/preview', body)).body
     expect(warnings.join()).toContain('(new cause) still gets letters, the last one 0 min ago')
-    await api.clock({ resume: true })
+    await api.setClock({ resume: true })
   })
 
   it('are listed page by page, those with the most letters first', async () => {
-    const { queue, dead } = await api.queues()
+    const { queue, dead } = await api.createQueues()
     const words = ['red', 'green', 'blue', 'white', 'black']
     for (const [index, word] of words.entries()) {
       await api.capture(
@@ -101,7 +101,7 @@ describeServers('groups of letters', (api) => {
   it('beyond the causes that are kept apart still count by class, and show the slug that finds them', {
     timeout: 120_000,
   }, async () => {
-    const { queue, dead } = await api.queues()
+    const { queue, dead } = await api.createQueues()
     const word = (number: number) => [...String(number)].map((digit) => 'abcdefghij'[Number(digit)]).join('')
     const all = 5_020
     const died = { dead_lettered_at: '2020-01-01T00:00:00Z' }
@@ -131,9 +131,9 @@ describeServers('groups of letters', (api) => {
   it('beyond the classes that are told apart say so wherever letters are counted by class', {
     timeout: 240_000,
   }, async () => {
-    const { queue, dead } = await api.queues()
+    const { queue, dead } = await api.createQueues()
     const ofClass = (exception_class: string) =>
-      envelope(queue, { reason: 'r', error_details: { exception_class, message: 'm' } })
+      createEnvelope(queue, { reason: 'r', error_details: { exception_class, message: 'm' } })
     for (let from = 0; from < 10_000; from += 1_000)
       await api.capture(dead, ...Array.from({ length: 1_000 }, (_, index) => ofClass(`Class${from + index}`)))
     const counts = async (query: string) =>

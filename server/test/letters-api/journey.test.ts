@@ -1,19 +1,19 @@
 import { expect, it } from 'vitest'
 import { until } from '../http/poll.ts'
-import { describeServers } from './servers.ts'
-import { die } from './work.ts'
+import { describeLettersServers } from './servers.ts'
+import { createLetters } from './worker.ts'
 
-describeServers('an operator at three in the morning', (api) => {
+describeLettersServers('an operator at three in the morning', (api) => {
   it('finds the group, looks, previews, sends a canary and then the rest, and has a report', async () => {
-    const { queue, dead } = await api.queues()
+    const { queue, dead } = await api.createQueues()
     const { client } = api
-    await die(
+    await createLetters(
       api,
       queue,
       Array.from({ length: 25 }, (_, n) => `{"order":${n}}`),
       'order 4711: vat missing',
     )
-    await die(
+    await createLetters(
       api,
       queue,
       Array.from({ length: 15 }, (_, n) => `{"order":${n}}`),
@@ -69,9 +69,9 @@ describeServers('an operator at three in the morning', (api) => {
   })
 
   it('is told when most fail again: the campaign halts by itself, and goes on when a person says so', async () => {
-    const { queue, dead } = await api.queues()
+    const { queue, dead } = await api.createQueues()
     const { client } = api
-    await die(
+    await createLetters(
       api,
       queue,
       Array.from({ length: 30 }, (_, n) => String(n)),

@@ -1,14 +1,14 @@
 import { describe, expect, it } from 'vitest'
 import type { Envelope } from '../../../client/src/index.ts'
-import { type Body, describeServers, envelope, type Served } from './servers.ts'
-import { kill, lease } from './work.ts'
+import { type Body, createEnvelope, describeLettersServers, type LettersServer } from './servers.ts'
+import { declareDead, lease } from './worker.ts'
 
 const at = (minute: number) => `2026-03-01T00:${String(minute).padStart(2, '0')}:00.000000Z`
 
 /** Ten letters that died one per minute, unlike in all that can be asked for. */
 function various(queue: string): Envelope[] {
   return Array.from({ length: 10 }, (_, index) => ({
-    ...envelope(queue),
+    ...createEnvelope(queue),
     original_value: {
       order: { id: index, lines: [{ 'unit price': index * 10 }] },
       note: index === 4 ? null : 'x',
@@ -26,8 +26,8 @@ function various(queue: string): Envelope[] {
   }))
 }
 
-async function aListed(api: Served) {
-  const { queue, dead } = await api.queues()
+async function aListed(api: LettersServer) {
+  const { queue, dead } = await api.createQueues()
   const ids = await api.capture(dead, ...various(queue))
   const numbers = async (query: string): Promise<number[]> => {
     const { status, body } = await api.get(`/api/v1/letters?queue=${dead}&order=asc&${query}`)
@@ -37,7 +37,7 @@ async function aListed(api: Served) {
   return { queue, dead, ids, numbers }
 }
 
-describeServers('the list of letters', (api) => {
+describeLettersServers('the list of letters', (api) => {
   it('finds by everything that can be asked for, alone and together', async () => {
     const { numbers, queue, dead } = await aListed(api)
     const all = [0, 1, 2, 3, 4, 5, 6, 7, 8, 9]
@@ -88,22 +88,26 @@ describeServers('the list of letters', (api) => {
   })
 
   it('finds letters without an error class, and shows what an item had beside its bytes', async () => {
-    const { queue, dead } = await api.queues()
-    await api.capture(dead, envelope(queue, { error_details: { message: 'no class' } }), envelope(queue))
+    const { queue, dead } = await api.createQueues()
+    await api.capture(
+      dead,
+      createEnvelope(queue, { error_details: { message: 'no class' } }),
+      createEnvelope(queue),
+    )
     const { body } = await api.get(`/api/v1/letters?queue=${dead}&error_class=`)
     expect(body.letters).toMatchObject([{ failure: { message: 'no class', error_class: '' }, kind: '' }])
     const facts = { kind: 'order', encoding: 'json', reference: 'shop 7' }
     await api.post(`/api/v1/queues/${queue}/items`, { items: [{ text: 'x', ...facts }] })
-    await kill(api, queue, await lease(api, queue), 'broken')
+    await declareDead(api, queue, await lease(api, queue), 'broken')
     const died = (await api.get(`/api/v1/letters?queue=${dead}&error_class=WorkerError`)).body.letters
     expect(died).toMatchObject([facts])
     expect((await api.get(`/api/v1/letters/${died[0].id}`)).body).toMatchObject(facts)
   })
 
   it('finds an error class by what it is shown as, however long it was', async () => {
-    const { queue, dead } = await api.queues()
+    const { queue, dead } = await api.createQueues()
     for (const long of [`${'c'.repeat(400)}1`, `${'c'.repeat(400)}2`, '😀'.repeat(250), 'd'.repeat(501)]) {
-      await api.capture(dead, envelope(queue, { error_details: { exception_class: long } }))
+      await api.capture(dead, createEnvelope(queue, { error_details: { exception_class: long } }))
       const shown = long.slice(0, 500)
       const found = await api.get(`/api/v1/letters?queue=${dead}&error_class=${encodeURIComponent(shown)}`)
       expect(found.body).toMatchObject({ total: 1, letters: [{ failure: { error_class: shown } }] })
@@ -148,9 +152,9 @@ describeServers('the list of letters', (api) => {
   })
 
   it('shows letters of a class by the class that their queue has now', async () => {
-    const { queue, dead } = await api.queues({ letter_class: `gold-${Date.now()}` })
+    const { queue, dead } = await api.createQueues({ letter_class: `gold-${Date.now()}` })
     const { body } = await api.get(`/api/v1/queues/${dead}`)
-    const [id] = await api.capture(dead, envelope(queue))
+    const [id] = await api.capture(dead, createEnvelope(queue))
     const ofClass = await api.get(`/api/v1/letters?class=${body.policy.letter_class}`)
     expect(ofClass.body).toMatchObject({ letters: [{ id }], total: 1 })
     expect((await api.get(`/api/v1/letters?class=${body.policy.letter_class}&queue=other`)).body.total).toBe(
@@ -159,10 +163,10 @@ describeServers('the list of letters', (api) => {
   })
 
   it('finds what only a search can find among many, going on where it stopped', async () => {
-    const { queue, dead } = await api.queues()
+    const { queue, dead } = await api.createQueues()
     for (let batch = 0; batch < 5; batch++) {
       const letters = Array.from({ length: 1_000 }, (_, index) =>
-        envelope(queue, { original_value: { n: batch * 1_000 + index } }),
+        createEnvelope(queue, { original_value: { n: batch * 1_000 + index } }),
       )
       await api.capture(dead, ...letters)
     }
@@ -229,7 +233,7 @@ describeServers('the list of letters', (api) => {
   })
 })
 
-describeServers('the counts of letters', (api) => {
+describeLettersServers('the counts of letters', (api) => {
   it('are exact, by whatever is asked for, and change with the letters', async () => {
     const { dead, ids } = await aListed(api)
     const counts = async (query: string) =>

@@ -1,21 +1,21 @@
 import { expect, it } from 'vitest'
 import { until } from '../http/poll.ts'
-import { describeServers, envelope } from './servers.ts'
-import { complete, kill, lease } from './work.ts'
+import { createEnvelope, describeLettersServers } from './servers.ts'
+import { complete, declareDead, lease } from './worker.ts'
 
-describeServers('the metrics of letters', (api) => {
+describeLettersServers('the metrics of letters', (api) => {
   const metrics = async () => (await fetch(`${api.url}/metrics`)).text()
 
   it('tell what is there and what was done with it', async () => {
-    const { queue, dead } = await api.queues({ letter_class: 'financial' })
-    const letters = Array.from({ length: 6 }, (_, n) => envelope(queue, { source_id: `s${n}` }))
+    const { queue, dead } = await api.createQueues({ letter_class: 'financial' })
+    const letters = Array.from({ length: 6 }, (_, n) => createEnvelope(queue, { source_id: `s${n}` }))
     const [a, b, c, d] = await api.capture(dead, ...letters)
     await api.capture(dead, ...letters)
     const [sent, failing] = [[a, b], [c]]
     await api.post('/api/v1/letters/redrive', { ids: sent })
     await complete(api, queue, (await lease(api, queue, 2)).slice(0, 1))
     await api.post('/api/v1/letters/redrive', { ids: failing })
-    await kill(api, queue, await lease(api, queue), 'again')
+    await declareDead(api, queue, await lease(api, queue), 'again')
     await api.post('/api/v1/letters/redrive', { ids: sent })
     await api.post('/api/v1/letters/discard', { ids: [d], reason: 'test' })
 
@@ -35,17 +35,17 @@ describeServers('the metrics of letters', (api) => {
   })
 
   it('tell of campaigns that have not ended, and of what the archive got', async () => {
-    const { queue, dead } = await api.queues()
-    await api.capture(dead, ...Array.from({ length: 3 }, () => envelope(queue)))
+    const { queue, dead } = await api.createQueues()
+    await api.capture(dead, ...Array.from({ length: 3 }, () => createEnvelope(queue)))
     const campaign = { action: 'redrive', filter: { queue: dead }, name: 'n', reason: 'r', canary_count: 1 }
     const { body } = await api.post('/api/v1/campaigns', campaign)
     await until(metrics, (text) => text.includes('redrive_campaigns{state="canary"} 1'))
     await api.post(`/api/v1/campaigns/${body.id}/cancel`, { reason: 'enough' })
     expect(await metrics()).toContain('redrive_campaigns{state="canary"} 0')
-    const [id] = await api.capture(dead, envelope(queue))
+    const [id] = await api.capture(dead, createEnvelope(queue))
     await api.post('/api/v1/letters/discard', { ids: [id], reason: 'test' })
-    await api.clock({ advance: '744h' })
+    await api.setClock({ advance: '744h' })
     expect(await metrics()).toContain(`redrive_letters_archived_total{queue="${dead}"} 1`)
-    await api.clock({ resume: true })
+    await api.setClock({ resume: true })
   })
 })

@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest'
 import fc from '../fast-check.ts'
-import { describeServers, envelope } from './servers.ts'
+import { createEnvelope, describeLettersServers } from './servers.ts'
 
 const counted = [
   'queue',
@@ -95,12 +95,12 @@ const value = fc.oneof(
   ),
 )
 
-describeServers('odd questions about letters', (api) => {
+describeLettersServers('odd questions about letters', (api) => {
   it('are answered or refused, and never fail', async () => {
-    const { queue, dead } = await api.queues()
+    const { queue, dead } = await api.createQueues()
     await api.capture(
       dead,
-      envelope(queue, { original_value: { a: { b: 1 } }, original_key: 'k', headers: { h: 'v' } }),
+      createEnvelope(queue, { original_value: { a: { b: 1 } }, original_key: 'k', headers: { h: 'v' } }),
     )
     const question = fc.constantFrom(...Object.keys(namesOf)).chain((path) =>
       fc.tuple(

@@ -21,7 +21,10 @@ const isMemoryChecked = process.env.REDRIVE_FUZZ_REQUESTS !== undefined
 const growthBytesMax = 200 * 2 ** 20
 
 type Memory = Readonly<{ rss: number; heap: number }>
-/** `before`: when it is warm. `after`: at the end, the lowest of several looks, so that garbage does not count. */
+/**
+ * `before`: when it is warm. `after`: at the end, the lowest of several looks, so that garbage does not
+ * count.
+ */
 type Report = Readonly<{
   statuses: ReadonlyMap<number, number>
   before: Memory

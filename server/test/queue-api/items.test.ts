@@ -1,19 +1,19 @@
 import { request } from 'node:http'
 import { expect, it } from 'vitest'
 import { connectRaw } from '../http/raw.ts'
-import { describeServers, type Served, textsOf } from './servers.ts'
-import type { Answer } from './speak.ts'
+import type { Answer } from './queue-client.ts'
+import { describeQueueServers, type QueueServer, readTexts } from './servers.ts'
 
-const statsOf = async (api: Served, queue: string) =>
+const statsOf = async (api: QueueServer, queue: string) =>
   (await api.call('queue.stats', { queue_name: queue })).logicalQueues[0]
 
-const leaseWaits = async (api: Served, queue: string, count: number): Promise<void> => {
+const leaseWaits = async (api: QueueServer, queue: string, count: number): Promise<void> => {
   await expect.poll(async () => (await statsOf(api, queue)).lease_waiting ?? 0).toBe(count)
 }
 
-describeServers('items', (api) => {
+describeQueueServers('items', (api) => {
   it('are leased in the order in which they were produced, with all that they came with', async () => {
-    const queue = await api.queue()
+    const queue = await api.createQueue()
     const items = [
       { encoding: 'json', kind: 'order', reference: 'r-1', bytes: 'AP+A' },
       { utf8: 'grüße' },
@@ -37,11 +37,11 @@ describeServers('items', (api) => {
   })
 
   it('go 1,000 at a time, each way', async () => {
-    const queue = await api.queue()
+    const queue = await api.createQueue()
     const texts = Array.from({ length: 1_000 }, (_, index) => `${index}`)
     await api.produce(queue, ...texts)
     const { items } = await api.lease(queue, 1_000)
-    expect(textsOf(items)).toEqual(texts)
+    expect(readTexts(items)).toEqual(texts)
     const ids = items.map((item: { id: string }) => item.id)
     await api.call('queue.complete', { queue_name: queue, request_timeout: '1m', ids })
     expect(await statsOf(api, queue)).toEqual({
@@ -50,16 +50,16 @@ describeServers('items', (api) => {
   })
 
   it('wake a lease that waits for them', async () => {
-    const queue = await api.queue()
+    const queue = await api.createQueue()
     const waiting = api.lease(queue, 10)
     await leaseWaits(api, queue, 1)
     await api.produce(queue, 'one', 'two')
-    expect(textsOf((await waiting).items)).toEqual(['one', 'two'])
+    expect(readTexts((await waiting).items)).toEqual(['one', 'two'])
     expect((await statsOf(api, queue)).lease_waiting).toBeUndefined()
   })
 
   it('are dealt in turn to the leases that wait', async () => {
-    const queue = await api.queue()
+    const queue = await api.createQueue()
     const first = api.lease(queue, 10, 'first')
     await leaseWaits(api, queue, 1)
     const second = api.lease(queue, 1, 'second')
@@ -67,35 +67,35 @@ describeServers('items', (api) => {
     const third = api.lease(queue, 10, 'third')
     await leaseWaits(api, queue, 3)
     await api.produce(queue, '1', '2', '3', '4', '5')
-    expect(textsOf((await first).items)).toEqual(['1', '4'])
-    expect(textsOf((await second).items)).toEqual(['2'])
-    expect(textsOf((await third).items)).toEqual(['3', '5'])
+    expect(readTexts((await first).items)).toEqual(['1', '4'])
+    expect(readTexts((await second).items)).toEqual(['2'])
+    expect(readTexts((await third).items)).toEqual(['3', '5'])
   })
 
   it('are asked for in vain: 454 when the time is over', async () => {
-    const queue = await api.queue()
+    const queue = await api.createQueue()
     const body = { queue_name: queue, batch_size: 1, client_id: 'w', request_timeout: '30ms' }
-    expect(await api.refused('queue.lease', body, 454)).toBe(
+    expect(await api.callRefused('queue.lease', body, 454)).toBe(
       'request timeout; no items are in the queue, try again',
     )
   })
 
   it('are asked for once at a time by each client', async () => {
-    const queue = await api.queue()
+    const queue = await api.createQueue()
     const waiting = api.lease(queue, 1, 'same')
     await leaseWaits(api, queue, 1)
     const body = { queue_name: queue, batch_size: 1, client_id: 'same', request_timeout: '1s' }
-    expect(await api.refused('queue.lease', body)).toBe(
+    expect(await api.callRefused('queue.lease', body)).toBe(
       'duplicate client id; a client cannot make multiple leased requests to the same queue',
     )
     await api.produce(queue, 'one')
-    expect(textsOf((await waiting).items)).toEqual(['one'])
+    expect(readTexts((await waiting).items)).toEqual(['one'])
     await api.produce(queue, 'two')
-    expect(textsOf((await api.lease(queue, 1, 'same')).items)).toEqual(['two'])
+    expect(readTexts((await api.lease(queue, 1, 'same')).items)).toEqual(['two'])
   })
 
   it('are not given to a client that has gone', async () => {
-    const queue = await api.queue()
+    const queue = await api.createQueue()
     const raw = await connectRaw(Number(new URL(api.url).port))
     const body = JSON.stringify({
       queue_name: queue,
@@ -111,12 +111,12 @@ describeServers('items', (api) => {
     await leaseWaits(api, queue, 0)
     await api.produce(queue, 'one')
     const { items } = await api.lease(queue, 1, 'there')
-    expect(textsOf(items)).toEqual(['one'])
+    expect(readTexts(items)).toEqual(['one'])
     expect(items[0].attempts).toBe(1)
   })
 
   it('are not given to a client whose connection broke just before', async () => {
-    const queue = await api.queue()
+    const queue = await api.createQueue()
     const port = Number(new URL(api.url).port)
     for (let times = 0; times < 10; times++) {
       const raw = await connectRaw(port)
@@ -130,14 +130,14 @@ describeServers('items', (api) => {
       await new Promise((resolve) => raw.socket.once('close', resolve))
       await api.produce(queue, `item-${times}`)
       const { items } = await api.lease(queue, 1, 'there')
-      expect(textsOf(items)).toEqual([`item-${times}`])
+      expect(readTexts(items)).toEqual([`item-${times}`])
       expect(items[0].attempts).toBe(1)
       await api.call('queue.complete', { queue_name: queue, request_timeout: '1m', ids: [items[0].id] })
     }
   })
 
   it('may be asked for again at once by a client that went away, and nobody is alarmed', async () => {
-    const queue = await api.queue()
+    const queue = await api.createQueue()
     const linesBefore = api.lines.length
     const body = { queue_name: queue, batch_size: 5, client_id: 'same', request_timeout: '5m' }
     for (let times = 0; times < 10; times++) {
@@ -147,42 +147,42 @@ describeServers('items', (api) => {
       await leaseWaits(api, queue, 1)
       asked.destroy()
       const again = { ...body, request_timeout: '20ms' }
-      expect(await api.refused('queue.lease', again, 454)).toContain('no items are in the queue')
+      expect(await api.callRefused('queue.lease', again, 454)).toContain('no items are in the queue')
     }
     expect(api.lines.slice(linesBefore)).toEqual([])
   })
 
   it('go back to the tail under a new id when they are retried', async () => {
-    const queue = await api.queue()
+    const queue = await api.createQueue()
     await api.produce(queue, 'one', 'two')
     const first = (await api.lease(queue)).items[0]
     await api.call('queue.retry', { queue_name: queue, items: [{ id: first.id }] })
     const listed = (await api.call('storage/items.list', { queue_name: queue })).items
-    expect(textsOf(listed)).toEqual(['two', 'one'])
+    expect(readTexts(listed)).toEqual(['two', 'one'])
     expect(listed[1].id).not.toBe(first.id)
     expect(listed[1]).toMatchObject({ attempts: 1, lease_deadline: '0001-01-01T00:00:00Z' })
     expect(listed[1].is_leased).toBeUndefined()
     const complete = { queue_name: queue, request_timeout: '1m', ids: [first.id] }
-    expect(await api.refused('queue.complete', complete)).toBe(
+    expect(await api.callRefused('queue.complete', complete)).toBe(
       `invalid storage id; '${first.id}' does not exist`,
     )
     expect((await api.lease(queue, 2)).items[1]).toMatchObject({ id: listed[1].id, attempts: 2 })
   })
 
   it('are completed all or none', async () => {
-    const queue = await api.queue()
+    const queue = await api.createQueue()
     await api.produce(queue, 'one', 'two', 'three')
     const { items } = await api.lease(queue, 2)
     const [, , third] = (await api.call('storage/items.list', { queue_name: queue })).items
     const ids = [items[0].id, third.id, items[1].id]
-    expect(await api.refused('queue.complete', { queue_name: queue, request_timeout: '1m', ids })).toBe(
+    expect(await api.callRefused('queue.complete', { queue_name: queue, request_timeout: '1m', ids })).toBe(
       `item(s) cannot be completed; '${third.id}' is not marked as leased`,
     )
     expect((await statsOf(api, queue)).partitions[0]).toMatchObject({ total: 3, total_leased: 2 })
   })
 
   it('may be completed by whoever knows their ids', async () => {
-    const queue = await api.queue()
+    const queue = await api.createQueue()
     await api.produce(queue, 'one')
     const { items } = await api.lease(queue, 1, 'somebody')
     const ids = items.map((item: { id: string }) => item.id)
@@ -191,7 +191,7 @@ describeServers('items', (api) => {
   })
 
   it('are cleared by what they are', async () => {
-    const queue = await api.queue()
+    const queue = await api.createQueue()
     const fill = async (): Promise<void> => {
       await api.produce(queue, 'leased')
       await api.lease(queue)
@@ -200,8 +200,8 @@ describeServers('items', (api) => {
       await api.call('queue.produce', { queue_name: queue, request_timeout: '1m', items: [scheduled] })
     }
     const left = async (): Promise<string[]> => [
-      ...textsOf((await api.call('storage/items.list', { queue_name: queue })).items),
-      ...textsOf((await api.call('storage/scheduled.list', { queue_name: queue })).items),
+      ...readTexts((await api.call('storage/items.list', { queue_name: queue })).items),
+      ...readTexts((await api.call('storage/scheduled.list', { queue_name: queue })).items),
     ]
     await fill()
     await api.call('queue.clear', { queue_name: queue, queue: true })
@@ -214,7 +214,7 @@ describeServers('items', (api) => {
   })
 
   it('go whole to the partition with the fewest, and come from the one with the most', async () => {
-    const queue = await api.queue({ requested_partitions: 3 })
+    const queue = await api.createQueue({ requested_partitions: 3 })
     await api.produce(queue, 'a1', 'a2', 'a3')
     await api.produce(queue, 'b1')
     await api.produce(queue, 'c1', 'c2')
@@ -224,16 +224,16 @@ describeServers('items', (api) => {
     expect(await totals()).toEqual([3, 2, 2])
     expect((await statsOf(api, queue)).partitions.map(({ partition = 0 }) => partition)).toEqual([0, 1, 2])
     const { partition, items } = await api.lease(queue, 10)
-    expect([partition, textsOf(items)]).toEqual([undefined, ['a1', 'a2', 'a3']])
+    expect([partition, readTexts(items)]).toEqual([undefined, ['a1', 'a2', 'a3']])
     const next = await api.lease(queue, 10)
-    expect([next.partition, textsOf(next.items)]).toEqual([1, ['b1', 'b2']])
+    expect([next.partition, readTexts(next.items)]).toEqual([1, ['b1', 'b2']])
   })
 
   it('that cannot be taken at once are refused: 454', async () => {
-    const queue = await api.queue()
+    const queue = await api.createQueue()
     await api.hold(queue, true)
     const requests = Array.from({ length: 110 }, (_, index) =>
-      api.ask('queue.produce', { queue_name: queue, request_timeout: '1m', items: [{ utf8: `${index}` }] }),
+      api.send('queue.produce', { queue_name: queue, request_timeout: '1m', items: [{ utf8: `${index}` }] }),
     )
     const answered: Answer[] = []
     for (const request of requests) void request.then((answer) => answered.push(answer))
@@ -252,13 +252,13 @@ describeServers('items', (api) => {
   })
 
   it('that are waited for in a queue that is deleted: 453', async () => {
-    const queue = await api.queue()
+    const queue = await api.createQueue()
     const body = { queue_name: queue, batch_size: 1, client_id: 'w', request_timeout: '5m' }
-    const waiting = api.refused('queue.lease', body, 453)
+    const waiting = api.callRefused('queue.lease', body, 453)
     await leaseWaits(api, queue, 1)
     await api.call('queues.delete', { queue_name: queue, force: true })
     expect(await waiting).toBe('queue is shutting down')
-    expect(await api.refused('queue.lease', body)).toBe(
+    expect(await api.callRefused('queue.lease', body)).toBe(
       `queue does not exist; no such queue named '${queue}'`,
     )
   })

@@ -1,24 +1,24 @@
 import { expect, it } from 'vitest'
-import { describeServers, noonText, textsOf } from './servers.ts'
+import { describeQueueServers, noonText, readTexts } from './servers.ts'
 
 const dayLater = '2030-11-16T12:00:00Z'
 
-describeServers('what time does to items', (api) => {
+describeQueueServers('what time does to items', (api) => {
   const listed = async (queue: string, method = 'storage/items.list') =>
     (await api.call(method, { queue_name: queue })).items ?? []
 
   it('a lease lasts as long as the queue says, and ends in a new id at the tail', async () => {
-    await api.clock({ now: noonText })
-    const queue = await api.queue({ lease_timeout: '1m' })
+    await api.setClock({ now: noonText })
+    const queue = await api.createQueue({ lease_timeout: '1m' })
     await api.produce(queue, 'one')
     const { items } = await api.lease(queue)
     await api.produce(queue, 'two')
     expect(items[0].lease_deadline).toBe('2030-11-15T12:01:00Z')
-    await api.clock({ advance: '59.999999s' })
+    await api.setClock({ advance: '59.999999s' })
     expect((await listed(queue))[0]).toMatchObject({ id: items[0].id, is_leased: true })
-    await api.clock({ advance: '1s' })
+    await api.setClock({ advance: '1s' })
     const after = await listed(queue)
-    expect(textsOf(after)).toEqual(['two', 'one'])
+    expect(readTexts(after)).toEqual(['two', 'one'])
     expect(after[1]).toMatchObject({
       attempts: 1,
       lease_deadline: '0001-01-01T00:00:00Z',
@@ -29,27 +29,27 @@ describeServers('what time does to items', (api) => {
   })
 
   it('the end of a lease wakes whoever waits', async () => {
-    await api.clock({ now: noonText })
-    const queue = await api.queue()
+    await api.setClock({ now: noonText })
+    const queue = await api.createQueue()
     await api.produce(queue, 'one')
     await api.lease(queue)
     const waiting = api.lease(queue, 1, 'other')
-    await api.clock({ advance: '61s' })
+    await api.setClock({ advance: '61s' })
     expect((await waiting).items[0].attempts).toBe(2)
   })
 
   it('out of attempts, an item moves to the dead queue with all that it came with', async () => {
-    await api.clock({ now: noonText })
-    const dead = await api.queue({ expire_timeout: '48h' })
-    const queue = await api.queue({ dead_queue: dead, max_attempts: 1 })
+    await api.setClock({ now: noonText })
+    const dead = await api.createQueue({ expire_timeout: '48h' })
+    const queue = await api.createQueue({ dead_queue: dead, max_attempts: 1 })
     const item = { utf8: 'one', kind: 'order', encoding: 'text', reference: 'r-1' }
     await api.call('queue.produce', { queue_name: queue, request_timeout: '1m', items: [item] })
     const { items } = await api.lease(queue)
     const waiting = api.lease(dead, 1, 'undertaker')
-    await api.clock({ advance: '61s' })
+    await api.setClock({ advance: '61s' })
     const { items: letters } = await waiting
     expect(letters[0]).toMatchObject({ attempts: 1, kind: 'order', encoding: 'text', reference: 'r-1' })
-    expect(textsOf(letters)).toEqual(['one'])
+    expect(readTexts(letters)).toEqual(['one'])
     expect(await listed(queue)).toEqual([])
     expect((await listed(dead))[0]).toMatchObject({
       source_id: items[0].id,
@@ -60,41 +60,41 @@ describeServers('what time does to items', (api) => {
   })
 
   it('an item that waited too long is dead', async () => {
-    await api.clock({ now: noonText })
-    const dead = await api.queue()
-    const queue = await api.queue({ dead_queue: dead, expire_timeout: '1h' })
+    await api.setClock({ now: noonText })
+    const dead = await api.createQueue()
+    const queue = await api.createQueue({ dead_queue: dead, expire_timeout: '1h' })
     await api.produce(queue, 'one')
-    await api.clock({ advance: '1h1s' })
-    expect([await listed(queue), textsOf(await listed(dead))]).toEqual([[], ['one']])
+    await api.setClock({ advance: '1h1s' })
+    expect([await listed(queue), readTexts(await listed(dead))]).toEqual([[], ['one']])
   })
 
   it('a leased item does not expire before its lease ends', async () => {
-    await api.clock({ now: noonText })
-    const dead = await api.queue()
-    const queue = await api.queue({ dead_queue: dead, expire_timeout: '1h', lease_timeout: '1h' })
+    await api.setClock({ now: noonText })
+    const dead = await api.createQueue()
+    const queue = await api.createQueue({ dead_queue: dead, expire_timeout: '1h', lease_timeout: '1h' })
     await api.produce(queue, 'one')
-    await api.clock({ advance: '30m' })
+    await api.setClock({ advance: '30m' })
     await api.lease(queue)
-    await api.clock({ advance: '45m' })
+    await api.setClock({ advance: '45m' })
     expect((await listed(queue))[0].is_leased).toBe(true)
-    await api.clock({ advance: '16m' })
-    expect([await listed(queue), textsOf(await listed(dead))]).toEqual([[], ['one']])
+    await api.setClock({ advance: '16m' })
+    expect([await listed(queue), readTexts(await listed(dead))]).toEqual([[], ['one']])
   })
 
   it('without a dead queue it is deleted, and the log says so', async () => {
-    await api.clock({ now: noonText })
-    const queue = await api.queue({ max_attempts: 1 })
+    await api.setClock({ now: noonText })
+    const queue = await api.createQueue({ max_attempts: 1 })
     await api.produce(queue, 'one')
     await api.lease(queue)
-    await api.clock({ advance: '61s' })
+    await api.setClock({ advance: '61s' })
     expect(await listed(queue)).toEqual([])
     expect(api.lines.some((line) => line.queue === queue && line.dropped === 1)).toBe(true)
   })
 
   it('declared dead, it goes at once, and says why', async () => {
-    await api.clock({ now: noonText })
-    const dead = await api.queue()
-    const queue = await api.queue({ dead_queue: dead })
+    await api.setClock({ now: noonText })
+    const dead = await api.createQueue()
+    const queue = await api.createQueue({ dead_queue: dead })
     await api.produce(queue, 'one', 'two')
     const { items } = await api.lease(queue, 2)
     await api.call(
@@ -102,8 +102,8 @@ describeServers('what time does to items', (api) => {
       { queue_name: queue, items: [{ id: items[0].id, dead: true }, { id: items[1].id }] },
       { headers: { 'x-redrive-error': '{"error_class":"CardRefused","error_message":"no \\u20ac left"}' } },
     )
-    expect(textsOf(await listed(dead))).toEqual(['one'])
-    expect(textsOf(await listed(queue))).toEqual(['two'])
+    expect(readTexts(await listed(dead))).toEqual(['one'])
+    expect(readTexts(await listed(queue))).toEqual(['two'])
     expect((await listed(dead))[0].source_id).toBe(items[0].id)
   })
 
@@ -115,9 +115,9 @@ describeServers('what time does to items', (api) => {
   }
 
   it('given back more often than max_attempts, it moves to the dead queue', async () => {
-    await api.clock({ now: noonText })
-    const dead = await api.queue()
-    const queue = await api.queue({ dead_queue: dead, max_attempts: 2 })
+    await api.setClock({ now: noonText })
+    const dead = await api.createQueue()
+    const queue = await api.createQueue({ dead_queue: dead, max_attempts: 2 })
     await api.produce(queue, 'one')
     for (const attempts of [1, 2]) {
       const given = await leaseAndRetry(queue)
@@ -131,43 +131,46 @@ describeServers('what time does to items', (api) => {
     expect(last.attempts).toBe(3)
     expect(await listed(queue)).toEqual([])
     const letters = await listed(dead)
-    expect(textsOf(letters)).toEqual(['one'])
+    expect(readTexts(letters)).toEqual(['one'])
     expect(letters).toMatchObject([{ source_id: last.id }])
     expect(letters[0].id).not.toBe(last.id)
   })
 
   it('the round after max_attempts can be for later, the one after that cannot', async () => {
-    await api.clock({ now: noonText })
-    const dead = await api.queue()
-    const queue = await api.queue({ dead_queue: dead, max_attempts: 1 })
+    await api.setClock({ now: noonText })
+    const dead = await api.createQueue()
+    const queue = await api.createQueue({ dead_queue: dead, max_attempts: 1 })
     await api.produce(queue, 'one')
     await leaseAndRetry(queue, { retry_at: '2030-11-15T12:00:30Z' })
     expect(await listed(queue, 'storage/scheduled.list')).toMatchObject([{ attempts: 1 }])
-    await api.clock({ advance: '31s' })
+    await api.setClock({ advance: '31s' })
     await leaseAndRetry(queue, { retry_at: '2030-11-15T13:00:00Z' })
     expect(await listed(queue, 'storage/scheduled.list')).toEqual([])
-    expect([await listed(queue), textsOf(await listed(dead))]).toEqual([[], ['one']])
+    expect([await listed(queue), readTexts(await listed(dead))]).toEqual([[], ['one']])
   })
 
   it('given back as often as max_attempts, it is dead when its next lease ends by itself', async () => {
-    await api.clock({ now: noonText })
-    const dead = await api.queue()
-    const queue = await api.queue({ dead_queue: dead, max_attempts: 2 })
+    await api.setClock({ now: noonText })
+    const dead = await api.createQueue()
+    const queue = await api.createQueue({ dead_queue: dead, max_attempts: 2 })
     await api.produce(queue, 'reported', 'crashed')
     const { items } = await api.lease(queue, 2)
     const given = items.map(({ id }: { id: string }) => ({ id }))
     await api.call('queue.retry', { queue_name: queue, items: given })
     await leaseAndRetry(queue)
     await api.lease(queue)
-    await api.clock({ advance: '61s' })
-    expect([textsOf(await listed(queue)), textsOf(await listed(dead))]).toEqual([['reported'], ['crashed']])
+    await api.setClock({ advance: '61s' })
+    expect([readTexts(await listed(queue)), readTexts(await listed(dead))]).toEqual([
+      ['reported'],
+      ['crashed'],
+    ])
     await api.lease(queue)
-    await api.clock({ advance: '61s' })
-    expect([await listed(queue), textsOf(await listed(dead))]).toEqual([[], ['crashed', 'reported']])
+    await api.setClock({ advance: '61s' })
+    expect([await listed(queue), readTexts(await listed(dead))]).toEqual([[], ['crashed', 'reported']])
   })
 
   it('given back too often without a dead queue it is deleted, and the log says so', async () => {
-    const queue = await api.queue({ max_attempts: 1 })
+    const queue = await api.createQueue({ max_attempts: 1 })
     await api.produce(queue, 'one')
     await leaseAndRetry(queue)
     expect(await listed(queue)).toHaveLength(1)
@@ -177,7 +180,7 @@ describeServers('what time does to items', (api) => {
   })
 
   it('an error that cannot be read is refused, and nothing is retried', async () => {
-    const queue = await api.queue()
+    const queue = await api.createQueue()
     await api.produce(queue, 'one')
     const { items } = await api.lease(queue)
     const body = { queue_name: queue, items: [{ id: items[0].id }] }
@@ -187,21 +190,23 @@ describeServers('what time does to items', (api) => {
       ['{"stack":7}', 'it can have only error_class'],
       [`{"stack":"${'x'.repeat(9_000)}"}`, "cannot be greater than '8192' characters"],
     ] as const) {
-      const message = await api.refused('queue.retry', body, 400, { headers: { 'x-redrive-error': header } })
+      const message = await api.callRefused('queue.retry', body, 400, {
+        headers: { 'x-redrive-error': header },
+      })
       expect(message).toMatch(`X-Redrive-Error is invalid; ${why}`)
     }
     expect((await listed(queue))[0].is_leased).toBe(true)
   })
 
   it('a scheduled item cannot be had before its time, and then goes to the tail', async () => {
-    await api.clock({ now: noonText })
-    const queue = await api.queue()
+    await api.setClock({ now: noonText })
+    const queue = await api.createQueue()
     const at = (seconds: string, utf8: string) => ({ utf8, enqueue_at: `2030-11-15T12:00:${seconds}Z` })
     const items = [at('10', 'later'), at('10', 'after it'), at('00.100', 'now'), at('00.100001', 'soon')]
     await api.call('queue.produce', { queue_name: queue, request_timeout: '1m', items })
-    expect(textsOf(await listed(queue))).toEqual(['now'])
+    expect(readTexts(await listed(queue))).toEqual(['now'])
     const scheduled = await listed(queue, 'storage/scheduled.list')
-    expect(textsOf(scheduled).toSorted()).toEqual(['after it', 'later', 'soon'])
+    expect(readTexts(scheduled).toSorted()).toEqual(['after it', 'later', 'soon'])
     expect(scheduled[0]).toMatchObject({
       enqueue_at: '2030-11-15T12:00:10Z',
       lease_deadline: '0001-01-01T00:00:00Z',
@@ -209,17 +214,17 @@ describeServers('what time does to items', (api) => {
     const stats = (await api.call('queue.stats', { queue_name: queue })).logicalQueues[0].partitions[0]
     expect(stats).toMatchObject({ total: 1, scheduled: 3 })
     const complete = { queue_name: queue, request_timeout: '1m', ids: [scheduled[0].id] }
-    expect(await api.refused('queue.complete', complete)).toMatch('does not exist')
-    await api.clock({ advance: '10.000001s' })
+    expect(await api.callRefused('queue.complete', complete)).toMatch('does not exist')
+    await api.setClock({ advance: '10.000001s' })
     const after = await listed(queue)
-    expect(textsOf(after)).toEqual(['now', 'soon', 'later', 'after it'])
+    expect(readTexts(after)).toEqual(['now', 'soon', 'later', 'after it'])
     expect(after[2].id).not.toBe(scheduled[0].id)
     expect(after[2].enqueue_at).toBeUndefined()
   })
 
   it('a retry for later is scheduled in its partition', async () => {
-    await api.clock({ now: noonText })
-    const queue = await api.queue({ requested_partitions: 2 })
+    await api.setClock({ now: noonText })
+    const queue = await api.createQueue({ requested_partitions: 2 })
     await api.produce(queue, 'zero')
     await api.produce(queue, 'one')
     await api.lease(queue)
@@ -230,14 +235,14 @@ describeServers('what time does to items', (api) => {
     const scheduled = (await api.call('storage/scheduled.list', { queue_name: queue, partition })).items
     expect(scheduled).toMatchObject([{ enqueue_at: '2030-11-15T12:00:30Z', attempts: 1 }])
     const waiting = api.lease(queue, 1, 'other')
-    await api.clock({ advance: '31s' })
+    await api.setClock({ advance: '31s' })
     expect((await waiting).items[0]).toMatchObject({ attempts: 2 })
   })
 
   it('an update counts for what comes, and for attempts and the dead queue of what is there', async () => {
-    await api.clock({ now: noonText })
-    const dead = await api.queue()
-    const queue = await api.queue()
+    await api.setClock({ now: noonText })
+    const dead = await api.createQueue()
+    const queue = await api.createQueue()
     await api.produce(queue, 'one')
     await api.lease(queue)
     await api.call('queues.update', {
@@ -253,7 +258,7 @@ describeServers('what time does to items', (api) => {
       { expire_deadline: '2030-11-15T14:00:00Z' },
     ])
     expect((await api.lease(queue)).items[0].lease_deadline).toBe('2030-11-15T12:10:00Z')
-    await api.clock({ advance: '61s' })
-    expect(textsOf(await listed(dead))).toEqual(['one'])
+    await api.setClock({ advance: '61s' })
+    expect(readTexts(await listed(dead))).toEqual(['one'])
   })
 })

@@ -1,6 +1,9 @@
-/** Makes requests that nobody would send: random bytes, good bodies with bytes changed, good bodies with odd values. */
+/**
+ * Makes requests that nobody would send: random bytes, good bodies with bytes changed, good bodies with odd
+ * values.
+ */
 import { type DescMessage, fromJson, type JsonObject, type JsonValue, toBinary } from '@bufbuild/protobuf'
-import { contentTypes, type Format, requests } from './speak.ts'
+import { contentTypes, type Format, requests } from './queue-client.ts'
 
 export type OddRequest = Readonly<{ path: string; headers: Record<string, string>; body: Buffer }>
 

@@ -1,12 +1,12 @@
 import { expect, it } from 'vitest'
-import { describeServers, noonText } from './servers.ts'
+import { describeQueueServers, noonText } from './servers.ts'
 
-describeServers('queues', (api) => {
+describeQueueServers('queues', (api) => {
   const info = (queue: string) => api.call('queues.info', { queue_name: queue })
 
   it('show what they were given, in normal form, and nothing that is zero', async () => {
-    await api.clock({ now: noonText })
-    const queue = await api.queue({ lease_timeout: '90s', expire_timeout: '36h' })
+    await api.setClock({ now: noonText })
+    const queue = await api.createQueue({ lease_timeout: '90s', expire_timeout: '36h' })
     expect(await info(queue)).toEqual({
       queue_name: queue,
       created_at: noonText,
@@ -27,16 +27,16 @@ describeServers('queues', (api) => {
     ['1h30.5s', '1h0m30.5s'],
     ['100us', '100µs'],
   ])('give a timeout of %s back as %s', async (given, shown) => {
-    const queue = await api.queue({ lease_timeout: given })
+    const queue = await api.createQueue({ lease_timeout: given })
     expect((await info(queue)).lease_timeout).toBe(shown)
   })
 
   it('keep their timeouts and lose everything else in an update that says nothing', async () => {
-    await api.clock({ now: noonText })
-    const dead = await api.queue()
-    const queue = await api.queue({ reference: 'team a', max_attempts: 3, dead_queue: dead })
+    await api.setClock({ now: noonText })
+    const dead = await api.createQueue()
+    const queue = await api.createQueue({ reference: 'team a', max_attempts: 3, dead_queue: dead })
     expect(await info(queue)).toMatchObject({ reference: 'team a', max_attempts: 3, dead_queue: dead })
-    await api.clock({ advance: '1.5s' })
+    await api.setClock({ advance: '1.5s' })
     await api.call('queues.update', { queue_name: queue, requested_partitions: 7 })
     expect(await info(queue)).toEqual({
       queue_name: queue,
@@ -51,10 +51,10 @@ describeServers('queues', (api) => {
 
   it('never end up with a lease longer than items may wait, when two people change one timeout each', async () => {
     for (let round = 0; round < 8; round++) {
-      const queue = await api.queue({ lease_timeout: '1m', expire_timeout: '24h' })
+      const queue = await api.createQueue({ lease_timeout: '1m', expire_timeout: '24h' })
       const answers = await Promise.all([
-        api.ask('queues.update', { queue_name: queue, lease_timeout: '2h' }),
-        api.ask('queues.update', { queue_name: queue, expire_timeout: '1h' }),
+        api.send('queues.update', { queue_name: queue, lease_timeout: '2h' }),
+        api.send('queues.update', { queue_name: queue, expire_timeout: '1h' }),
       ])
       expect(answers.map(({ status }) => status).toSorted()).toEqual([200, 400])
       expect(answers.find(({ status }) => status === 400)?.body.message).toBe(
@@ -64,27 +64,27 @@ describeServers('queues', (api) => {
   })
 
   it('cannot get a dead queue once they are one', async () => {
-    const dead = await api.queue()
-    const other = await api.queue()
-    await api.queue({ dead_queue: dead })
-    expect(await api.refused('queues.update', { queue_name: dead, dead_queue: other })).toBe(
+    const dead = await api.createQueue()
+    const other = await api.createQueue()
+    await api.createQueue({ dead_queue: dead })
+    expect(await api.callRefused('queues.update', { queue_name: dead, dead_queue: other })).toBe(
       `dead_queue is invalid; '${dead}' is itself a dead_queue and cannot have one of its own`,
     )
   })
 
   it('cannot be deleted while they are the dead queue of another', async () => {
-    const dead = await api.queue()
-    const queue = await api.queue({ dead_queue: dead })
-    expect(await api.refused('queues.delete', { queue_name: dead })).toBe(
+    const dead = await api.createQueue()
+    const queue = await api.createQueue({ dead_queue: dead })
+    expect(await api.callRefused('queues.delete', { queue_name: dead })).toBe(
       `queue is in use; '${dead}' is the dead_queue of '${queue}', change that queue first`,
     )
     await api.call('queues.delete', { queue_name: queue })
     await api.call('queues.delete', { queue_name: dead })
-    expect(await api.refused('queues.info', { queue_name: dead })).toMatch('queue does not exist')
+    expect(await api.callRefused('queues.info', { queue_name: dead })).toMatch('queue does not exist')
   })
 
   it('are gone with their items: a new one of that name is empty', async () => {
-    const queue = await api.queue()
+    const queue = await api.createQueue()
     await api.produce(queue, 'one')
     await api.call('queues.delete', { queue_name: queue })
     const again = { queue_name: queue, lease_timeout: '1m', expire_timeout: '1h', requested_partitions: 1 }
@@ -96,7 +96,7 @@ describeServers('queues', (api) => {
 
   it('are listed by name from the pivot on', async () => {
     const names = ['list-Z', 'list-a', 'list-b', 'list-é']
-    for (const queue_name of names.toReversed()) await api.queue({ queue_name })
+    for (const queue_name of names.toReversed()) await api.createQueue({ queue_name })
     const list = async (body: Record<string, string | number>): Promise<string[]> =>
       ((await api.call('queues.list', body)).items ?? []).map(
         (item: { queue_name: string }) => item.queue_name,
@@ -112,9 +112,9 @@ describeServers('queues', (api) => {
 
   it('survive a restart with all that is in them', async () => {
     if (!api.isDurable) return
-    await api.clock({ now: noonText })
-    const dead = await api.queue()
-    const queue = await api.queue({ dead_queue: dead, max_attempts: 1 })
+    await api.setClock({ now: noonText })
+    const dead = await api.createQueue()
+    const queue = await api.createQueue({ dead_queue: dead, max_attempts: 1 })
     await api.produce(queue, 'leased', 'waiting')
     await api.lease(queue)
     const later = { utf8: 'later', enqueue_at: '2030-11-15T12:00:30Z' }
@@ -131,7 +131,7 @@ describeServers('queues', (api) => {
     expect(before[2].items).toHaveLength(1)
     await api.restart()
     expect(await look()).toEqual(before)
-    await api.clock({ now: '2030-11-15T12:02:00Z' })
+    await api.setClock({ now: '2030-11-15T12:02:00Z' })
     const items = (await api.call('storage/items.list', { queue_name: queue })).items
     expect(items).toHaveLength(2)
     expect((await api.call('storage/items.list', { queue_name: dead })).items).toMatchObject([

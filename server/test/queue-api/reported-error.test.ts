@@ -3,7 +3,7 @@ import { createEngine } from '../../src/engine/create-engine.ts'
 import { openStorage } from '../../src/storage/open-storage.ts'
 import { startTestApi } from '../http/api.ts'
 import { bytes, noon } from '../make.ts'
-import { speaker } from './speak.ts'
+import { createQueueClient } from './queue-client.ts'
 
 const ends: (() => Promise<void>)[] = []
 afterEach(async () => {
@@ -23,7 +23,7 @@ it('what X-Redrive-Error says becomes the failure of the dead letter', async () 
   await engine.produce('orders', [{ payload: bytes('one') }, { payload: bytes('two') }])
   const { items } = await engine.lease('orders', { clientId: 'worker-1', countMax: 2, timeoutMs: 1_000 })
   const { url } = await startTestApi({ engine: () => engine, clock })
-  const api = speaker(() => url, 'protobuf')
+  const api = createQueueClient(() => url, 'protobuf')
 
   const given = { error_class: 'CardRefused', error_message: 'no € left', stack: 'at pay', reason: 'refused' }
   // Raw UTF-8, as many programs write it.

@@ -1,15 +1,15 @@
 import { expect, it } from 'vitest'
-import { describeServers, noonText, textsOf } from './servers.ts'
+import { describeQueueServers, noonText, readTexts } from './servers.ts'
 
 type Item = Readonly<{ id: string; payload?: string }>
 
-describeServers('storage', (api) => {
+describeQueueServers('storage', (api) => {
   const list = async (queue: string, more: Record<string, string | number> = {}): Promise<Item[]> =>
     (await api.call('storage/items.list', { queue_name: queue, ...more })).items ?? []
 
   it('shows an item with its times, also those it does not have', async () => {
-    await api.clock({ now: '2030-11-15T12:00:00.000006Z' })
-    const queue = await api.queue()
+    await api.setClock({ now: '2030-11-15T12:00:00.000006Z' })
+    const queue = await api.createQueue()
     await api.produce(queue, 'one')
     const [item] = await list(queue)
     expect(item).toEqual({
@@ -22,21 +22,21 @@ describeServers('storage', (api) => {
   })
 
   it('is listed from the pivot on, by id', async () => {
-    const queue = await api.queue()
+    const queue = await api.createQueue()
     await api.produce(queue, '1', '2', '3', '4')
     const all = await list(queue)
     const [first, second, third] = all as [Item, Item, Item]
-    expect(textsOf(await list(queue, { limit: 2 }))).toEqual(['1', '2'])
-    expect(textsOf(await list(queue, { pivot: second.id, limit: 2 }))).toEqual(['2', '3'])
+    expect(readTexts(await list(queue, { limit: 2 }))).toEqual(['1', '2'])
+    expect(readTexts(await list(queue, { pivot: second.id, limit: 2 }))).toEqual(['2', '3'])
     await api.call('storage/items.delete', { queue_name: queue, ids: [second.id, first.id, first.id] })
-    expect(textsOf(await list(queue, { pivot: second.id }))).toEqual(['3', '4'])
+    expect(readTexts(await list(queue, { pivot: second.id }))).toEqual(['3', '4'])
     expect(await list(queue, { pivot: 'aWgEPTl1tmebfsQzFP4bxwgy80V' })).toEqual([])
     expect(third.id > second.id).toBe(true)
   })
 
   it('takes items as they are given, under new ids', async () => {
-    await api.clock({ now: noonText })
-    const queue = await api.queue()
+    await api.setClock({ now: noonText })
+    const queue = await api.createQueue()
     const given = [
       {
         id: '0ujtsYcgvSTl8PAuAdqWYSMnLOv',
@@ -66,14 +66,14 @@ describeServers('storage', (api) => {
       },
     ])
     expect(await list(queue)).toEqual(items)
-    expect(textsOf((await api.lease(queue, 10)).items)).toEqual(['ho'])
+    expect(readTexts((await api.lease(queue, 10)).items)).toEqual(['ho'])
     const complete = { queue_name: queue, request_timeout: '1m', ids: [items[0].id] }
     await api.call('queue.complete', complete)
   })
 
   it('keeps the lease deadline of what is not leased', async () => {
-    await api.clock({ now: noonText })
-    const queue = await api.queue()
+    await api.setClock({ now: noonText })
+    const queue = await api.createQueue()
     const item = { lease_deadline: '2029-01-01T00:00:00Z', payload: 'aGk=' }
     const { items } = await api.call('storage/items.import', { queue_name: queue, items: [item] })
     expect(items[0]).toMatchObject(item)
@@ -85,7 +85,7 @@ describeServers('storage', (api) => {
   })
 
   it('skips what it has already, until that is gone', async () => {
-    const queue = await api.queue()
+    const queue = await api.createQueue()
     const one = { source_id: 'elsewhere-1', payload: 'MQ==' }
     const two = { source_id: 'elsewhere-2', payload: 'Mg==' }
     const again = { ...one, payload: 'Mw==' }
@@ -94,21 +94,21 @@ describeServers('storage', (api) => {
     expect(first.items[2]).toMatchObject(again)
     const second = await api.call('storage/items.import', { queue_name: queue, items: [one] })
     expect(second.items[0].id).toBeUndefined()
-    expect(textsOf(await list(queue))).toEqual(['1', '2'])
+    expect(readTexts(await list(queue))).toEqual(['1', '2'])
     await api.call('storage/items.delete', { queue_name: queue, ids: [first.items[0].id] })
     await api.call('storage/items.import', { queue_name: queue, items: [again] })
-    expect(textsOf(await list(queue))).toEqual(['2', '3'])
+    expect(readTexts(await list(queue))).toEqual(['2', '3'])
   })
 
   it('wakes whoever waits for what is imported', async () => {
-    const queue = await api.queue()
+    const queue = await api.createQueue()
     const waiting = api.lease(queue, 5)
     await api.call('storage/items.import', { queue_name: queue, items: [{ payload: 'aGk=' }] })
-    expect(textsOf((await waiting).items)).toEqual(['hi'])
+    expect(readTexts((await waiting).items)).toEqual(['hi'])
   })
 
   it('deletes items whatever their state, and does not mind those that are not there', async () => {
-    const queue = await api.queue()
+    const queue = await api.createQueue()
     await api.produce(queue, 'leased', 'waiting')
     await api.lease(queue)
     const scheduled = { utf8: 'scheduled', enqueue_at: '2090-01-01T00:00:00Z' }

@@ -12,7 +12,7 @@ import { createSystemClock } from '../../src/system-clock.ts'
 import { startTestApi } from '../http/api.ts'
 import { connectRaw } from '../http/raw.ts'
 import { readableLog, testSettings } from '../http/running.ts'
-import { type Body, contentTypes, speaker } from './speak.ts'
+import { type Body, contentTypes, createQueueClient } from './queue-client.ts'
 
 let server: RunningServer
 beforeAll(async () => {
@@ -286,21 +286,21 @@ describe('the bounds of a server', () => {
       'http.body_bytes_max': 100_000,
     }
     const small = await startServer({ settings: testSettings(bounds), store: { kind: 'memory' }, log })
-    const { call, refused } = speaker(() => small.url, 'json')
+    const { call, callRefused } = createQueueClient(() => small.url, 'json')
     try {
       const place = { queue_name: 'q', request_timeout: '1m' }
       const timeouts = { lease_timeout: '1m', expire_timeout: '1h' }
       await call('queues.create', { queue_name: 'q', requested_partitions: 1, ...timeouts })
-      expect(await refused('queue.produce', { ...place, items: [{}, {}] })).toBe(
+      expect(await callRefused('queue.produce', { ...place, items: [{}, {}] })).toBe(
         'items is invalid; max_produce_batch_size is 1 but received 2',
       )
-      expect(await refused('queue.lease', { ...place, client_id: 'w', batch_size: 3 })).toBe(
+      expect(await callRefused('queue.lease', { ...place, client_id: 'w', batch_size: 3 })).toBe(
         'invalid batch size; max_lease_batch_size is 2, but 3 was requested',
       )
-      expect(await refused('queue.complete', { ...place, ids: ['', '', '', ''] })).toBe(
+      expect(await callRefused('queue.complete', { ...place, ids: ['', '', '', ''] })).toBe(
         'ids is invalid; max_complete_batch_size is 3 but received 4',
       )
-      expect(await refused('queue.produce', { ...place, items: [{ utf8: 'x'.repeat(100_000) }] })).toBe(
+      expect(await callRefused('queue.produce', { ...place, items: [{ utf8: 'x'.repeat(100_000) }] })).toBe(
         'request body exceeds 97.7KiB limit',
       )
     } finally {

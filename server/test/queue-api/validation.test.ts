@@ -1,6 +1,6 @@
 import type { JsonObject } from '@bufbuild/protobuf'
 import { expect, it } from 'vitest'
-import { describeFormats, type Served } from './servers.ts'
+import { describeFormats, type QueueServer } from './servers.ts'
 
 const unknownId = '0ujtsYcgvSTl8PAuAdqWYSMnLOv'
 const long = (length: number): string => 'x'.repeat(length)
@@ -13,13 +13,18 @@ type Rung = readonly [message: string, mend: JsonObject]
  * Starts with a body that is wrong in every way and mends one fault at a time. Each refusal must be the
  * next one: that shows the messages and their order at once. In the end the call is obeyed.
  */
-async function climb(api: Served, method: string, body: JsonObject, rungs: readonly Rung[]): Promise<void> {
+async function climb(
+  api: QueueServer,
+  method: string,
+  body: JsonObject,
+  rungs: readonly Rung[],
+): Promise<void> {
   let current = body
   for (const [message, mend] of rungs) {
-    expect(await api.refused(method, current)).toBe(message)
+    expect(await api.callRefused(method, current)).toBe(message)
     current = { ...current, ...mend }
   }
-  const answer = await api.ask(method, current)
+  const answer = await api.send(method, current)
   expect([answer.status, answer.body.message]).toEqual([200, undefined])
 }
 
@@ -52,7 +57,7 @@ const required = "request timeout is required; '5m' is recommended, 15m is the m
 
 describeFormats('what is refused, and in which order', (api) => {
   it('by queue.produce', async () => {
-    const queue = await api.queue()
+    const queue = await api.createQueue()
     const body = { queue_name: '', request_timeout: 'foo', items: [] }
     await climb(api, 'queue.produce', body, [
       ...nameRungs(queue),
@@ -72,7 +77,7 @@ describeFormats('what is refused, and in which order', (api) => {
   })
 
   it('by queue.lease', async () => {
-    const queue = await api.queue()
+    const queue = await api.createQueue()
     await api.produce(queue, 'one')
     const body = { queue_name: '', request_timeout: 'foo', client_id: '', batch_size: -1 }
     await climb(api, 'queue.lease', body, [
@@ -105,24 +110,24 @@ describeFormats('what is refused, and in which order', (api) => {
     ['2000000h1ns', "maximum timeout is '15m' but '2000000h0m0.000000001s' was requested"],
     ['-1ns', "minimum timeout is '10ms' but '-1ns' was requested"],
   ])('a request timeout of %s, shown to the nanosecond', async (request_timeout, why) => {
-    const queue = await api.queue()
+    const queue = await api.createQueue()
     const lease = { queue_name: queue, client_id: 'worker', batch_size: 1, request_timeout }
     const produce = { queue_name: queue, items: [{}], request_timeout }
     for (const [method, body] of [
       ['queue.lease', lease],
       ['queue.produce', produce],
     ] as const) {
-      expect(await api.refused(method, body)).toBe(`request timeout is invalid; ${why}`)
+      expect(await api.callRefused(method, body)).toBe(`request timeout is invalid; ${why}`)
     }
   })
 
   it('no request timeout that is longer than 10 ms by less than a microsecond', async () => {
-    const queue = await api.queue()
+    const queue = await api.createQueue()
     await api.call('queue.produce', { queue_name: queue, items: [{}], request_timeout: '10.000001ms' })
   })
 
   it('by queue.complete', async () => {
-    const queue = await api.queue()
+    const queue = await api.createQueue()
     await api.produce(queue, 'one', 'two')
     const { items } = await api.lease(queue)
     const [waiting] = (await api.call('storage/items.list', { queue_name: queue })).items.slice(1)
@@ -153,7 +158,7 @@ describeFormats('what is refused, and in which order', (api) => {
   })
 
   it('by queue.retry', async () => {
-    const queue = await api.queue()
+    const queue = await api.createQueue()
     await api.produce(queue, 'one', 'two')
     const { items } = await api.lease(queue)
     const [waiting] = (await api.call('storage/items.list', { queue_name: queue })).items.slice(1)
@@ -178,7 +183,7 @@ describeFormats('what is refused, and in which order', (api) => {
   })
 
   it('by queue.clear, queue.reload and queue.stats', async () => {
-    const queue = await api.queue()
+    const queue = await api.createQueue()
     await climb(api, 'queue.clear', { queue_name: '' }, [
       ...nameRungs(queue),
       ["invalid clear request; one of 'queue', 'scheduled' must be true", { queue: true }],
@@ -189,9 +194,9 @@ describeFormats('what is refused, and in which order', (api) => {
   })
 
   it('by queues.create', async () => {
-    const existing = await api.queue()
-    const dead = await api.queue()
-    const chained = await api.queue({ dead_queue: dead })
+    const existing = await api.createQueue()
+    const dead = await api.createQueue()
+    const chained = await api.createQueue({ dead_queue: dead })
     const name = `${existing}-new`
     const body = {
       queue_name: long(513),
@@ -243,15 +248,15 @@ describeFormats('what is refused, and in which order', (api) => {
 
   it('by queues.create for a namespace that is not there: 453', async () => {
     const body = { queue_name: 'somewhere', lease_timeout: '1m', expire_timeout: '1h', namespace: 'payments' }
-    expect(await api.refused('queues.create', body, 453)).toBe(
+    expect(await api.callRefused('queues.create', body, 453)).toBe(
       "namespace does not exist; 'payments' was not found",
     )
   })
 
   it('by queues.update', async () => {
-    const queue = await api.queue()
-    const dead = await api.queue()
-    const chained = await api.queue({ dead_queue: dead })
+    const queue = await api.createQueue()
+    const dead = await api.createQueue()
+    const chained = await api.createQueue({ dead_queue: dead })
     const body = {
       queue_name: 'a b',
       lease_timeout: '1000000000000000',
@@ -283,7 +288,7 @@ describeFormats('what is refused, and in which order', (api) => {
   })
 
   it('by queues.delete', async () => {
-    const queue = await api.queue()
+    const queue = await api.createQueue()
     await climb(api, 'queues.delete', { queue_name: long(513) }, [
       ["queue name is invalid; cannot be greater than '512' characters", { queue_name: '' }],
       ['queue name is invalid; queue name cannot be empty', { queue_name: 'a b' }],
@@ -302,7 +307,7 @@ describeFormats('what is refused, and in which order', (api) => {
   })
 
   it.each(['storage/items.list', 'storage/scheduled.list'])('by %s', async (method) => {
-    const queue = await api.queue()
+    const queue = await api.createQueue()
     await climb(api, method, { queue_name: '', partition: -1, limit: -1, pivot: 'short' }, [
       ...partitionRungs(queue),
       ['limit is invalid; limit cannot be negative', { limit: 65_537 }],
@@ -312,7 +317,7 @@ describeFormats('what is refused, and in which order', (api) => {
   })
 
   it('by storage/items.import and storage/items.delete', async () => {
-    const queue = await api.queue()
+    const queue = await api.createQueue()
     const body = { queue_name: '', partition: -1 }
     await climb(api, 'storage/items.import', { ...body, items: [] }, [
       ...partitionRungs(queue),
@@ -326,21 +331,23 @@ describeFormats('what is refused, and in which order', (api) => {
   })
 
   it('and texts that no store can keep', async () => {
-    const queue = await api.queue()
+    const queue = await api.createQueue()
     const nul = 'a\0b'
-    expect(await api.refused('queues.info', { queue_name: nul })).toMatch('queue does not exist')
-    expect(await api.refused('queue.stats', { queue_name: nul })).toMatch('queue does not exist')
-    expect(await api.refused('queues.create', { queue_name: nul })).toMatch('cannot contain a NUL character')
-    expect(await api.refused('queues.list', { pivot: nul })).toMatch('cannot contain a NUL character')
+    expect(await api.callRefused('queues.info', { queue_name: nul })).toMatch('queue does not exist')
+    expect(await api.callRefused('queue.stats', { queue_name: nul })).toMatch('queue does not exist')
+    expect(await api.callRefused('queues.create', { queue_name: nul })).toMatch(
+      'cannot contain a NUL character',
+    )
+    expect(await api.callRefused('queues.list', { pivot: nul })).toMatch('cannot contain a NUL character')
     for (const field of ['kind', 'encoding', 'reference']) {
       const body = { queue_name: queue, request_timeout: '1m', items: [{ [field]: nul }] }
-      expect(await api.refused('queue.produce', body)).toBe(
+      expect(await api.callRefused('queue.produce', body)).toBe(
         `${field} is invalid; cannot contain a NUL character`,
       )
     }
     const lease = { queue_name: queue, request_timeout: '1m', batch_size: 1, client_id: nul }
-    expect(await api.refused('queue.lease', lease)).toMatch('cannot contain a NUL character')
+    expect(await api.callRefused('queue.lease', lease)).toMatch('cannot contain a NUL character')
     const imported = { queue_name: queue, items: [{ source_id: nul }] }
-    expect(await api.refused('storage/items.import', imported)).toMatch('cannot contain a NUL character')
+    expect(await api.callRefused('storage/items.import', imported)).toMatch('cannot contain a NUL character')
   })
 })

@@ -1,4 +1,6 @@
-/** Speaks the Queue API over HTTP in either format. Tests write JSON; in protobuf it is turned into the message that it stands for. */
+/**
+ * A client of the Queue API in both formats. Tests write JSON, which is converted to messages for protobuf.
+ */
 import {
   create,
   type DescMessage,
@@ -11,7 +13,7 @@ import {
 import * as messages from '../../src/api/queue/generated/redrive/queue/v1/queue_pb.ts'
 
 export type Format = 'json' | 'protobuf'
-// biome-ignore lint/suspicious/noExplicitAny: tests look at the fields they expect, wherever they are
+// biome-ignore lint/suspicious/noExplicitAny: tests read the fields that they expect, at any depth
 export type Body = any
 export type Answer = Readonly<{ status: number; statusText: string; headers: Headers; body: Body }>
 
@@ -39,19 +41,19 @@ export const requests: Readonly<Record<string, readonly [DescMessage, DescMessag
 
 export const contentTypes = { json: 'application/json', protobuf: 'application/protobuf' } as const
 
-export type Speaker = Readonly<{
+export type QueueClient = Readonly<{
   format: Format
-  /** Whatever comes back. */
-  ask(method: string, body: JsonObject, options?: AskOptions): Promise<Answer>
-  /** The body of the answer, which must be 200. */
-  call(method: string, body: JsonObject, options?: AskOptions): Promise<Body>
-  /** The message of the answer, which must have this status. */
-  refused(method: string, body: JsonObject, status?: number, options?: AskOptions): Promise<string>
+  /** Returns any answer. */
+  send(method: string, body: JsonObject, options?: SendOptions): Promise<Answer>
+  /** Returns the body of an answer that must have status 200. */
+  call(method: string, body: JsonObject, options?: SendOptions): Promise<Body>
+  /** Returns the error message of an answer that must have this status. */
+  callRefused(method: string, body: JsonObject, status?: number, options?: SendOptions): Promise<string>
 }>
-export type AskOptions = Readonly<{ headers?: Record<string, string>; signal?: AbortSignal }>
+export type SendOptions = Readonly<{ headers?: Record<string, string>; signal?: AbortSignal }>
 
-export function speaker(url: () => string, format: Format): Speaker {
-  const ask: Speaker['ask'] = async (method, body, { headers = {}, signal } = {}) => {
+export function createQueueClient(url: () => string, format: Format): QueueClient {
+  const send: QueueClient['send'] = async (method, body, { headers = {}, signal } = {}) => {
     const [requestDesc, replyDesc] = requests[method] ?? [messages.ReplySchema, messages.ReplySchema]
     const response = await fetch(`${url()}/v1/${method}`, {
       method: 'POST',
@@ -62,18 +64,18 @@ export function speaker(url: () => string, format: Format): Speaker {
     const bytes = new Uint8Array(await response.arrayBuffer())
     const { status, statusText } = response
     const desc = status === 200 ? replyDesc : messages.ReplySchema
-    return { status, statusText, headers: response.headers, body: bodyOf(desc, bytes, format) }
+    return { status, statusText, headers: response.headers, body: decodeBody(desc, bytes, format) }
   }
   return {
     format,
-    ask,
+    send,
     call: async (method, body, options) => {
-      const answer = await ask(method, body, options)
+      const answer = await send(method, body, options)
       if (answer.status !== 200) throw new Error(`${method}: ${answer.status} ${answer.body.message}`)
       return answer.body
     },
-    refused: async (method, body, status = 400, options = {}) => {
-      const answer = await ask(method, body, options)
+    callRefused: async (method, body, status = 400, options = {}) => {
+      const answer = await send(method, body, options)
       if (answer.status !== status) {
         throw new Error(`${method}: expected ${status}, got ${answer.status} ${JSON.stringify(answer.body)}`)
       }
@@ -82,7 +84,7 @@ export function speaker(url: () => string, format: Format): Speaker {
   }
 }
 
-function bodyOf(desc: DescMessage, bytes: Uint8Array, format: Format): Body {
+function decodeBody(desc: DescMessage, bytes: Uint8Array, format: Format): Body {
   if (format === 'json') return JSON.parse(new TextDecoder().decode(bytes))
   const message = bytes.length === 0 ? create(desc) : fromBinary(desc, bytes)
   return toJson(desc, message, { useProtoFieldName: true })

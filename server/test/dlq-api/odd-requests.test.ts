@@ -1,12 +1,12 @@
 import { expect, it } from 'vitest'
 import { ksuidToUuid } from '../../src/core/ksuid.ts'
 import fc from '../fast-check.ts'
-import { describeDesks, unknownId, unknownUuid } from './desk.ts'
+import { describeDlqServers, unknownId, unknownUuid } from './servers.ts'
 
-describeDesks('letters from elsewhere', (desk) => {
-  it('are messages of their topic, and stay as they are while there is no way back', async () => {
-    await desk.queue('orders')
-    const captured = await desk.ask('POST', '/api/v1/letters', {
+describeDlqServers('letters of a topic without a queue', (api) => {
+  it('a captured letter is a message of its topic, and does not change while no queue has the name of the topic', async () => {
+    await api.createQueue('orders')
+    const captured = await api.request('POST', '/api/v1/letters', {
       queue: 'orders.dead',
       letters: [
         {
@@ -18,35 +18,35 @@ describeDesks('letters from elsewhere', (desk) => {
       ],
     })
     const [{ id }] = captured.body.letters as [{ id: string }]
-    const before = (await desk.get('/payments.v1')).body.messages
+    const before = (await api.get('/payments.v1')).body.messages
     expect(before).toMatchObject([
       { original_topic: 'payments.v1', error_message: 'network timeout', payload: { amount: 7 } },
     ])
-    expect((await desk.post('/requeue', { ids: [id] })).body.data.skipped).toEqual([
+    expect((await api.post('/requeue', { ids: [id] })).body.data.skipped).toEqual([
       { id, reason: 'enqueue_failed' },
     ])
-    expect((await desk.post(`/messages/${id}/retry`)).status).toBe(503)
-    expect((await desk.get('/payments.v1')).body.messages).toEqual(before)
+    expect((await api.post(`/messages/${id}/retry`)).status).toBe(503)
+    expect((await api.get('/payments.v1')).body.messages).toEqual(before)
   })
 })
 
-describeDesks('letters that a worker of their dead queue holds', (desk) => {
-  it('are on their way: neither sent back nor given up', async () => {
-    await desk.queue('orders')
-    await desk.die('orders', { message: 'a' })
-    const ids = await desk.ids()
-    expect((await desk.lease('orders.dead')).length).toBe(1)
-    expect((await desk.post('/requeue', { ids })).body.data).toEqual({
+describeDlqServers('leased letters', (api) => {
+  it('a letter that a worker has leased from its dead queue is neither redriven nor discarded', async () => {
+    await api.createQueue('orders')
+    await api.createLetters('orders', { message: 'a' })
+    const ids = await api.listIds()
+    expect((await api.lease('orders.dead')).length).toBe(1)
+    expect((await api.post('/requeue', { ids })).body.data).toEqual({
       requeued: [],
       skipped: [{ id: ids[0], reason: 'already_queued' }],
     })
-    expect((await desk.post('/purge', { ids })).body.data).toEqual({ purged: 0 })
-    expect((await desk.post(`/messages/${ids[0]}/retry`)).status).toBe(409)
-    expect((await desk.delete(`/messages/${ids[0]}`)).status).toBe(409)
+    expect((await api.post('/purge', { ids })).body.data).toEqual({ purged: 0 })
+    expect((await api.post(`/messages/${ids[0]}/retry`)).status).toBe(409)
+    expect((await api.delete(`/messages/${ids[0]}`)).status).toBe(409)
   })
 })
 
-describeDesks('odd requests', (desk) => {
+describeDlqServers('odd requests', (api) => {
   const traps = [
     ...['', ' ', '0', '-1', '1.5', '1e9', '9'.repeat(40), 'NaN', 'null', 'true', '[]', '%', "'", '"', '\\'],
     ...[
@@ -66,10 +66,10 @@ describeDesks('odd requests', (desk) => {
   const text = fc.oneof(fc.constantFrom(...traps), fc.string({ unit: 'binary', maxLength: 30 }))
   const value = fc.oneof(text, fc.constantFrom<unknown>(null, 0, 1.5, true, {}, [], [[]], ['x'], [null]))
 
-  it('are answered as documented: never by a defect, and never with something half done', async () => {
-    await desk.queue('orders')
-    await desk.die('orders', { message: 'a' }, { payload: new Uint8Array([255]), message: 'b' })
-    const ids = await desk.ids()
+  it('random requests get no 5xx, log no error and change no letter', async () => {
+    await api.createQueue('orders')
+    await api.createLetters('orders', { message: 'a' }, { payload: new Uint8Array([255]), message: 'b' })
+    const ids = await api.listIds()
     const id = fc.oneof({ weight: 3, arbitrary: text }, fc.constantFrom(...ids.map(ksuidToUuid)))
     const encode = (part: string): string => encodeURIComponent(part.toWellFormed())
     const query = fc
@@ -93,19 +93,19 @@ describeDesks('odd requests', (desk) => {
         .map((given) => ['POST', '/api/v1/dlq/requeue', { ids: given }] as const),
       fc
         .record({ ids: value, older_than: value, reason: value }, { requiredKeys: [] })
-        // What really is in the past of these letters.
+        // Excludes times after the death of the letters, which would purge them.
         .filter(({ older_than }) => typeof older_than !== 'string' || !/^9999/.test(older_than))
         .map((given) => ['POST', '/api/v1/dlq/purge', given] as const),
       value.map((given) => ['POST', '/api/v1/dlq/purge', given] as const),
     )
     await fc.assert(
       fc.asyncProperty(request, async ([method, path, body]) => {
-        const { status } = await desk.ask(method, path, body ?? undefined)
+        const { status } = await api.request(method, path, body ?? undefined)
         expect(status).toBeLessThan(500)
       }),
       { numRuns: 400 },
     )
-    expect(await desk.ids()).toEqual(ids)
-    expect(desk.lines.filter((line) => line.level === 'error')).toEqual([])
+    expect(await api.listIds()).toEqual(ids)
+    expect(api.lines.filter((line) => line.level === 'error')).toEqual([])
   }, 60_000)
 })
