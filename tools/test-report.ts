@@ -14,6 +14,11 @@ import {
  */
 export default class TestReport implements Reporter {
   #isWatching = false
+  readonly #isQuick: boolean
+
+  constructor(options: Readonly<{ isQuick?: boolean }> = {}) {
+    this.#isQuick = options.isQuick ?? false
+  }
 
   onInit(vitest: Vitest): void {
     this.#isWatching = vitest.config.watch
@@ -27,6 +32,7 @@ export default class TestReport implements Reporter {
     const registryUrl = process.env[registryUrlVariable]
     const summary = {
       ...summarize(modules, errors.length),
+      isQuick: this.#isQuick,
       isInterrupted: reason === 'interrupted',
       isCi: process.env.CI === 'true',
       services: registryUrl === undefined ? [] : await connectToRegistry(registryUrl).records(),

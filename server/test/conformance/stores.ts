@@ -29,6 +29,14 @@ export interface Place {
   drop(): Promise<void>
 }
 
+/** `npm run test:quick` tests one store per suite: SQLite in memory, or else in a file. */
+const isQuick = process.env.REDRIVE_TEST_QUICK === 'true'
+
+function quickStore(names: readonly StoreName[]): StoreName[] {
+  const first = (['SQLite memory', 'SQLite file'] as const).find((name) => names.includes(name))
+  return first === undefined ? [] : [first]
+}
+
 export const postgres = await requireService('postgres')
 
 export async function createPlace(name: StoreName): Promise<Place> {
@@ -91,7 +99,7 @@ export function describeSome(
   subject: string,
   body: (given: Given) => void,
 ): void {
-  for (const name of names) {
+  for (const name of isQuick ? quickStore(names) : names) {
     describe(`${subject} (${name})`, needsOf(name), () => {
       let place: Place | undefined
       let storage: Storage | undefined

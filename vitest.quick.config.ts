@@ -1,0 +1,36 @@
+/**
+ * `npm run test:quick`: unit tests, SQLite and HTTP in under a minute. It needs no services and leaves out
+ * the suites that start processes, kill them, wait for several clients or fill disks.
+ */
+import { defineConfig } from 'vitest/config'
+import base from './vitest.config.ts'
+
+for (const service of ['POSTGRES', 'KAFKA', 'REDIS', 'CHROMIUM']) {
+  process.env[`REDRIVE_TEST_${service}`] = 'none'
+}
+process.env.REDRIVE_TEST_QUICK = 'true'
+process.env.REDRIVE_TEST_SEEDS ??= '3'
+
+const slow = [
+  'server/src/cli/redrive.test.ts',
+  'server/test/conformance/*crash*.test.ts',
+  'server/test/conformance/second-server*.test.ts',
+  'server/test/conformance/{bad-stores,concurrency,database-restart,disk-full,migrations,restart}.test.ts',
+  'server/test/engine/history.test.ts',
+  'server/test/journeys/**',
+  'server/test/letters-api/export.test.ts',
+  'server/test/queue-api/fuzz.test.ts',
+  'server/test/vault/**',
+  'tools/services/**',
+  'tools/start.test.ts',
+]
+
+export default defineConfig({
+  test: {
+    ...base.test,
+    exclude: [...(base.test?.exclude ?? []), ...slow],
+    // Most files take less time than the start of a worker.
+    isolate: false,
+    reporters: ['dot', ['./tools/test-report.ts', { isQuick: true }]],
+  },
+})
