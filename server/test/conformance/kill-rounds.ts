@@ -1,6 +1,6 @@
 import { Client } from 'pg'
 import type { Storage } from '../../src/storage/contract/storage.ts'
-import { until } from '../http/poll.ts'
+import { pollUntil } from '../http/poll-until.ts'
 import type { Child, Line } from './children/start.ts'
 import type { Place } from './stores.ts'
 
@@ -46,7 +46,7 @@ async function watchOver({ target }: Place): Promise<AsyncDisposable & { whenLef
     where datname = current_database() and pid <> pg_backend_pid() and backend_type = 'client backend'`
   const countOthers = async (): Promise<number> => (await client.query(others)).rows[0].n
   return {
-    whenLeft: () => until(countOthers, (count) => count === 0),
+    whenLeft: () => pollUntil(countOthers, (count) => count === 0),
     [Symbol.asyncDispose]: () => client.end(),
   }
 }

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest'
-import { until } from '../http/poll.ts'
+import { pollUntil } from '../http/poll-until.ts'
 import { describeDlqServers } from './servers.ts'
 
 describeDlqServers('the messages of a topic', (api) => {
@@ -142,7 +142,7 @@ describeDlqServers(
       await api.post('/requeue', { ids: [id] })
       await api.completeAll('orders')
       await api.advance('744h')
-      const gone = await until(
+      const gone = await pollUntil(
         () => api.get(`/messages/${id}`),
         ({ status }) => status !== 200,
       )
@@ -185,7 +185,7 @@ describeDlqServers('retry-all', (api) => {
     expect(await statuses()).toEqual(['RETRYING', 'RETRYING', 'DEAD'])
     expect(await api.completeAll('orders')).toBe(2)
     expect(await statuses()).toEqual(['RESOLVED', 'RESOLVED', 'DEAD'])
-    const campaign = await until(
+    const campaign = await pollUntil(
       async () => (await api.request('GET', `/api/v1/campaigns/${body.campaign_id}`)).body,
       ({ state }) => state === 'done',
     )

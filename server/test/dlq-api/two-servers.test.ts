@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import { createPlace, needsOf } from '../conformance/stores.ts'
-import { startTestServer } from '../http/running.ts'
 import type { Body } from '../http/store-server.ts'
+import { startTestServer } from '../http/test-server.ts'
 
 describe('two servers on one database', needsOf('PostgreSQL'), () => {
   it('concurrent requeues at two servers send each letter once', async () => {

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
-import { startTestApi } from '../http/api.ts'
-import { connectRaw } from '../http/raw.ts'
+import { connectRaw } from '../http/raw-connection.ts'
 import { sendRequest } from '../http/store-server.ts'
+import { startTestApi } from '../http/test-api.ts'
 
 describe('the management API without a store', () => {
   it('a management call without a store is answered with DEPENDENCY_ERROR, request id and debug id', async () => {

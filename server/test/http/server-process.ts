@@ -4,7 +4,7 @@ import { createInterface } from 'node:readline'
 import { fileURLToPath } from 'node:url'
 import { afterEach } from 'vitest'
 import type { StoreTarget } from '../../src/storage/open-storage.ts'
-import type { LogLine } from './running.ts'
+import type { LogLine } from './test-server.ts'
 
 /** The server as operators run it, in a process of its own: to be killed, or to be weighed. */
 export interface ServerProcess {

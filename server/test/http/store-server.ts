@@ -3,7 +3,7 @@ import { afterAll, beforeAll, describe } from 'vitest'
 import type { Settings } from '../../src/config/settings.ts'
 import { type RunningServer, startServer } from '../../src/server.ts'
 import { createPlace, needsOf, type Place, type StoreName } from '../conformance/stores.ts'
-import { type LogLine, readableLog, testSettings } from './running.ts'
+import { createReadableLog, type LogLine, testSettings } from './test-server.ts'
 
 // biome-ignore lint/suspicious/noExplicitAny: tests read the fields that they expect, at any depth
 export type Body = any
@@ -35,7 +35,7 @@ export function describeServer(
   describe(subject, needsOf(store), () => {
     let place: Place
     let running: RunningServer
-    const { log, lines } = readableLog('info')
+    const { log, lines } = createReadableLog('info')
     const allSettings = testSettings({ 'test.hooks': true, ...settings })
     const start = async (): Promise<void> => {
       running = await startServer({ settings: allSettings, store: place.target, log })

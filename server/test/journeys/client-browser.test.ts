@@ -6,7 +6,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { runProgram } from '../../../tools/run-program.ts'
 import { chromiumLaunchArgs } from '../../../tools/services/index.ts'
 import { needs, requireService } from '../../../tools/services/require-service.ts'
-import { startTestServer } from '../http/running.ts'
+import { startTestServer } from '../http/test-server.ts'
 
 type Published = typeof import('../../../client/src/index.ts')
 

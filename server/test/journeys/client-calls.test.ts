@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { createClient, RedriveError } from '../../../client/src/index.ts'
-import { startTestServer } from '../http/running.ts'
+import { startTestServer } from '../http/test-server.ts'
 
 const bytes = Uint8Array.from({ length: 256 }, (_, value) => value)
 

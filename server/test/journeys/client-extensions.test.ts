@@ -4,8 +4,8 @@ import { createClient, type PolicyChange, type QueueView } from '../../../client
 import { PolicySpec } from '../../src/api/v1/queues/queue-spec.ts'
 import { QueueView as QueueViewSchema } from '../../src/api/v1/queues/queue-view.ts'
 import { startFaultyProxy } from '../http/faulty-proxy.ts'
-import { until } from '../http/poll.ts'
-import { startTestServer } from '../http/running.ts'
+import { pollUntil } from '../http/poll-until.ts'
+import { startTestServer } from '../http/test-server.ts'
 
 async function aClient(lease = '1m') {
   const { url } = await startTestServer()
@@ -28,7 +28,7 @@ describe('what goes beyond the Queue API', () => {
       client.work('jobs', handler, { waitMs: 200 }),
       client.work('jobs', handler, { waitMs: 200 }),
     ]
-    await until(
+    await pollUntil(
       async () => (await client.getQueue('jobs')).counts,
       ({ completed }) => completed === 3,
     )
@@ -61,13 +61,13 @@ describe('what goes beyond the Queue API', () => {
       await new Promise((resolve) => setTimeout(resolve, 1_500))
     }
     const worker = client.work('jobs', handler, { waitMs: 200 })
-    const leased = await until(
+    const leased = await pollUntil(
       () => client.listItems('jobs'),
       (items) => items.every(({ isLeased }) => isLeased),
     )
     const taken = leased.find((item) => item.text() === 'taken')
     await client.deleteItems('jobs', 0, [taken?.id ?? ''])
-    await until(
+    await pollUntil(
       async () => (await client.getQueue('jobs')).counts,
       ({ completed }) => completed === 1,
     )
@@ -96,7 +96,7 @@ describe('what goes beyond the Queue API', () => {
     expect(await client.cancelLease('jobs', 'c')).toBe(false)
     const waiting = client.lease('jobs', { clientId: 'c', waitMs: 60_000 })
     const other = client.lease('jobs', { clientId: 'd', waitMs: 60_000 })
-    await until(
+    await pollUntil(
       async () => (await client.getQueueStats('jobs')).leaseWaiting,
       (count) => count === 2,
     )

@@ -1,8 +1,8 @@
 import { afterEach, describe, expect, it } from 'vitest'
 import { type ClientOptions, createClient, type Worker } from '../../../client/src/index.ts'
 import { type Fault, startFaultyProxy } from '../http/faulty-proxy.ts'
-import { until } from '../http/poll.ts'
-import { startTestServer } from '../http/running.ts'
+import { pollUntil } from '../http/poll-until.ts'
+import { startTestServer } from '../http/test-server.ts'
 
 const workers: Worker[] = []
 afterEach(async () => {
@@ -91,7 +91,7 @@ describe('a complete whose answer is lost', () => {
       onError: () => {},
     })
     workers.push(worker)
-    await until(counts, ({ completed }) => completed === 100)
+    await pollUntil(counts, ({ completed }) => completed === 100)
     await worker.stop()
     expect(seen).toHaveLength(100)
     const completes = paths.filter((path) => path === '/v1/queue.complete')
@@ -123,7 +123,7 @@ describe('a worker on a network that loses a tenth of everything', () => {
     }
     const options = { concurrency: 20, backoffMsMax: 100, waitMs: 500, onError: () => {} }
     workers.push(client.work('jobs', handler, options), client.work('jobs', handler, options))
-    await until(counts, ({ completed }) => completed === total, 25_000)
+    await pollUntil(counts, ({ completed }) => completed === total, 25_000)
     await Promise.all(workers.map((worker) => worker.stop()))
     expect(seen.size).toBe(total)
     expect(await counts()).toMatchObject({ waiting: 0, leased: 0, accepted: total, completed: total })

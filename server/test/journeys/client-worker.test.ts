@@ -9,8 +9,8 @@ import { afterEach, describe, expect, it } from 'vitest'
 import { type Client, createClient, Dead, RetryLater, type Worker } from '../../../client/src/index.ts'
 import { createCountingClock } from '../../../client/test/counting-clock.ts'
 import { openStorage } from '../../src/storage/open-storage.ts'
-import { until } from '../http/poll.ts'
-import { startTestServer } from '../http/running.ts'
+import { pollUntil } from '../http/poll-until.ts'
+import { startTestServer } from '../http/test-server.ts'
 
 const folders: string[] = []
 const workers: Worker[] = []
@@ -114,14 +114,14 @@ describe('a worker', () => {
       onError: (_: unknown, { during }: { during: string }) => void troubles.push(during),
     }
     const both = [work(client, 'jobs', handler, options), work(client, 'jobs', handler, options)]
-    await until(
+    await pollUntil(
       async () => processed.size,
       (size) => size > 1_500,
     )
     await first.stop(0)
     expect(processed.size).toBeLessThan(total)
     await startTestServer({ port }, store)
-    await until(
+    await pollUntil(
       () => counts(client),
       ({ completed }) => completed === total,
       25_000,
@@ -158,7 +158,7 @@ describe('a worker', () => {
     const processed = new Set<string>()
     const handler = (item: { text(): string }) => void processed.add(item.text())
     const worker = work(client, 'jobs', handler, { ...silent, concurrency: 20, backoffMsMax: 200 })
-    await until(
+    await pollUntil(
       async () => processed.size,
       (size) => size > 300,
     )
@@ -166,7 +166,7 @@ describe('a worker', () => {
     await once(first, 'exit')
     expect(processed.size).toBeLessThan(total)
     serve(port, store.path)
-    await until(
+    await pollUntil(
       () => counts(client),
       ({ completed }) => completed === total,
       25_000,
@@ -191,7 +191,7 @@ describe('a worker', () => {
       handled++
     }
     const worker = work(client, 'jobs', handler, { concurrency: 20, prefetch: 20 })
-    await until(
+    await pollUntil(
       async () => handled,
       (count) => count > 100,
     )
@@ -213,14 +213,14 @@ describe('a worker', () => {
     const client = await aClient()
     for (let round = 0; round < 40; round++) {
       const worker = work(client, 'jobs', () => {}, { waitMs: 60_000 })
-      await until(
+      await pollUntil(
         async () => (await client.getQueueStats('jobs')).leaseWaiting,
         (count) => count === 1,
       )
       const before = await counts(client)
       await Promise.all([worker.stop(), client.produce('jobs', String(round))])
       // What was on its way to a lease call that was ended is being put back.
-      const after = await until(
+      const after = await pollUntil(
         () => counts(client),
         ({ leased }) => leased === 0,
         1_000,
@@ -238,7 +238,7 @@ describe('a worker', () => {
     for (let round = 0; round < 10; round++) {
       const worker = work(client, 'jobs', () => {}, { waitMs: 60_000 })
       if (round % 2 === 0) {
-        await until(
+        await pollUntil(
           async () => (await client.getQueueStats('jobs')).leaseWaiting,
           (count) => count === 1,
         )
@@ -256,7 +256,7 @@ describe('a worker', () => {
     const client = createClient({ url, fetch: without })
     await client.createQueue({ name: 'jobs', lease: '1m', expire: '24h' })
     const worker = work(client, 'jobs', () => {}, { waitMs: 1_500 })
-    await until(
+    await pollUntil(
       async () => (await client.getQueueStats('jobs')).leaseWaiting,
       (count) => count === 1,
     )
@@ -275,7 +275,7 @@ describe('a worker', () => {
         if (item.text() === 'heeds') signal.addEventListener('abort', () => reject(signal.reason))
       })
     const worker = work(client, 'jobs', handler, silent)
-    await until(
+    await pollUntil(
       async () => worker.counts().running,
       (running) => running === 2,
     )
@@ -304,7 +304,7 @@ describe('a worker', () => {
       ...silent,
       onRetried: (item, error) => void retried.push(`${item.text()}: ${(error as Error).message}`),
     })
-    await until(
+    await pollUntil(
       () => counts(client),
       ({ completed, dead_lettered }) => completed === 1 && dead_lettered === 2,
     )
@@ -346,7 +346,7 @@ describe('a worker', () => {
       isExtending: false,
       onLost: (item) => void lost.push(item.text()),
     })
-    await until(
+    await pollUntil(
       () => counts(client),
       ({ completed }) => completed === 1,
     )
@@ -371,13 +371,13 @@ describe('a worker', () => {
         throw new Error('not the worker’s business')
       },
     })
-    await until(
+    await pollUntil(
       async () => codes.length,
       (length) => length > 0,
     )
     await client.createQueue({ name: 'jobs', lease: '1m', expire: '24h' })
     await client.produce('jobs', 'x')
-    await until(
+    await pollUntil(
       async () => idle,
       (count) => count > 1,
     )

@@ -6,9 +6,9 @@ import { join } from 'node:path'
 import { afterEach, describe, expect, it } from 'vitest'
 import { route } from '../../src/api/http/route.ts'
 import { v1 } from '../../src/api/v1/dialect.ts'
-import { startTestApi } from '../http/api.ts'
-import { connectRaw } from '../http/raw.ts'
-import { startTestServer } from '../http/running.ts'
+import { connectRaw } from '../http/raw-connection.ts'
+import { startTestApi } from '../http/test-api.ts'
+import { startTestServer } from '../http/test-server.ts'
 
 const folders: string[] = []
 afterEach(() => {

@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { createPlace, needsOf, type Place } from '../conformance/stores.ts'
-import { startTestServer } from '../http/running.ts'
+import { startTestServer } from '../http/test-server.ts'
 import { createEnvelope } from '../letters-api/servers.ts'
 
 // biome-ignore lint/suspicious/noExplicitAny: tests look at the fields they expect

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest'
-import { until } from '../http/poll.ts'
+import { pollUntil } from '../http/poll-until.ts'
 import { type Body, createEnvelope, describeLettersServers, noonText } from './servers.ts'
 
 describeLettersServers('the archive', (api) => {
@@ -15,7 +15,7 @@ describeLettersServers('the archive', (api) => {
     await api.post('/api/v1/letters/discard', { ids: ids.slice(0, 3), reason: 'old' })
     await api.setClock({ advance: '721h' })
     const list = async () => (await api.get(`/api/v1/archive?queue=${dead}`)).body.letters
-    const archived = await until(list, (letters) => letters.length === 3)
+    const archived = await pollUntil(list, (letters) => letters.length === 3)
     expect(archived.map(({ id }: Body) => id).toSorted()).toEqual(ids.slice(0, 3).toSorted())
     expect(archived[0]).toMatchObject({ status: 'DISCARDED', archived_at: '2030-12-15T13:00:00.000000Z' })
     expect((await api.get(`/api/v1/letters?queue=${dead}`)).body).toMatchObject({
@@ -88,7 +88,7 @@ describeLettersServers('the archive', (api) => {
     await api.post('/api/v1/letters/discard', { ids, reason: 'old' })
     await api.setClock({ advance: '721h' })
     const find = async (query: string) => (await api.get(`/api/v1/archive?queue=${dead}&${query}`)).body
-    await until(
+    await pollUntil(
       () => find('limit=10'),
       ({ letters }) => letters.length === 6,
     )

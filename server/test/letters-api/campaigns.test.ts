@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { until } from '../http/poll.ts'
+import { pollUntil } from '../http/poll-until.ts'
 import { type Body, createEnvelope, describeLettersServers, type LettersServer } from './servers.ts'
 import { complete, declareDead, lease } from './worker.ts'
 
@@ -86,7 +86,7 @@ describeLettersServers('a campaign', (api) => {
 
   it('that chose by a filter says in the audit how many it chose, once it is known', async () => {
     const { id, look } = await aCampaign(api, 3)
-    await until(look, ({ counts }) => counts.sent === 3)
+    await pollUntil(look, ({ counts }) => counts.sent === 3)
     const { entries } = (await api.get(`/api/v1/audit?target=${id}`)).body
     const told = entries.map(({ action, actor, reason, details }: Body) => [
       action,
@@ -128,12 +128,12 @@ describeLettersServers('a campaign', (api) => {
 
   it('sends its frozen set and reports what became of each letter', async () => {
     const { queue, dead, ids, id, look } = await aCampaign(api, 3)
-    await until(look, ({ counts }) => counts?.sent === 3)
+    await pollUntil(look, ({ counts }) => counts?.sent === 3)
     const late = await api.capture(dead, createEnvelope(queue))
     const items = await lease(api, queue, 3)
     await declareDead(api, queue, items.slice(0, 1), 'still broken')
     await complete(api, queue, items.slice(1))
-    const done = await until(look, ({ is_ended }) => is_ended)
+    const done = await pollUntil(look, ({ is_ended }) => is_ended)
     expect(done).toMatchObject({
       ...named,
       state: 'done',
@@ -172,7 +172,7 @@ describeLettersServers('a campaign', (api) => {
     await api.post('/api/v1/letters/discard', { ids: [ids[1]], reason: 'x' })
     const { body } = await api.post('/api/v1/campaigns', { ...named, ids: [...ids, unknownId] })
     const letters = async () => (await api.get(`/api/v1/campaigns/${body.id}/letters`)).body.letters
-    const sent = await until(letters, (all) => all.every(({ state }: Body) => state !== 'pending'))
+    const sent = await pollUntil(letters, (all) => all.every(({ state }: Body) => state !== 'pending'))
     expect(sent.map(({ id, state, why }: Body) => [id, state, why])).toEqual([
       [ids[0], 'sent', ''],
       [ids[1], 'skipped', 'discarded'],
@@ -183,7 +183,7 @@ describeLettersServers('a campaign', (api) => {
 
   it('discards many, with its reason', async () => {
     const { dead, look } = await aCampaign(api, 5, { action: 'discard' })
-    const done = await until(look, ({ is_ended }) => is_ended)
+    const done = await pollUntil(look, ({ is_ended }) => is_ended)
     expect(done).toMatchObject({ state: 'done', counts: { discarded: 5 } })
     const { body } = await api.get(`/api/v1/letters?queue=${dead}`)
     for (const letter of body.letters) {
@@ -220,7 +220,7 @@ describeLettersServers('a campaign', (api) => {
 
       const { body } = await api.post('/api/v1/campaigns', { ...named, ...selection })
       const look = async (): Promise<Body> => (await api.get(`/api/v1/campaigns/${body.id}`)).body
-      const done = await until(look, ({ is_ended }) => is_ended)
+      const done = await pollUntil(look, ({ is_ended }) => is_ended)
       expect(done).toMatchObject({ size: wanted.length, filter: { queue: [dead], json } })
       const discarded = await api.get(`/api/v1/letters?queue=${dead}&status=DISCARDED`)
       expect(idsOf(discarded), json).toEqual(wanted.toSorted())
@@ -241,7 +241,7 @@ describeLettersServers('a campaign', (api) => {
     const { body } = await api.post('/api/v1/campaigns', { ...named, ...selection })
     expect(body).toMatchObject({ state: 'freezing', size: null })
     const look = async (): Promise<Body> => (await api.get(`/api/v1/campaigns/${body.id}`)).body
-    const done = await until(look, ({ is_ended }) => is_ended)
+    const done = await pollUntil(look, ({ is_ended }) => is_ended)
     expect(done).toMatchObject({ state: 'done', size: 4_000, counts: { discarded: 4_000 } })
     const { body: counts } = await api.get(`/api/v1/letters/counts?queue=${dead}&by=status`)
     expect(counts.counts).toEqual([{ count: 4_000, status: 'DISCARDED' }])
@@ -250,11 +250,11 @@ describeLettersServers('a campaign', (api) => {
   it('is paused, resumed and cancelled by a person, each audited', async () => {
     const { id, look } = await aCampaign(api, 50, { rate_per_second: 1 })
     const step = (action: string) => api.post(`/api/v1/campaigns/${id}/${action}`, { reason: `to ${action}` })
-    await until(look, ({ state }) => state === 'running')
+    await pollUntil(look, ({ state }) => state === 'running')
     expect((await step('pause')).body).toMatchObject({ state: 'paused', state_reason: 'to pause' })
     expect((await step('resume')).body).toMatchObject({ state: 'running' })
     expect((await step('cancel')).body).toMatchObject({ state: 'cancelled' })
-    const cancelled = await until(look, ({ counts }) => counts.pending === 0)
+    const cancelled = await pollUntil(look, ({ counts }) => counts.pending === 0)
     expect(cancelled.counts.skipped).toBeGreaterThan(0)
     const refused = await step('resume')
     expect(refused).toMatchObject({ status: 409, body: { error: { code: 'CAMPAIGN_STATE' } } })
@@ -271,11 +271,11 @@ describeLettersServers('a campaign', (api) => {
   it('is made faster or slower by a person, and audited in the names of the API', async () => {
     const { id, look } = await aCampaign(api, 50, { rate_per_second: 1 })
     const change = (body: object) => api.patch(`/api/v1/campaigns/${id}`, body)
-    await until(look, ({ state }) => state === 'running')
+    await pollUntil(look, ({ state }) => state === 'running')
     const quick = { rate_per_second: 1_000, ramp: '1s', halt_ratio: 0.5 }
     const { body } = await change({ ...quick, reason: 'it works' })
     expect(body).toMatchObject({ state: 'running', ...quick, halt_min: 10 })
-    await until(look, ({ counts }) => counts.pending === 0)
+    await pollUntil(look, ({ counts }) => counts.pending === 0)
     const { entries } = (await api.get(`/api/v1/audit?target=${id}&action=campaign.adjust`)).body
     const before = { rate_per_second: 1, ramp: '0s', halt_ratio: 0.2 }
     expect(entries).toMatchObject([{ reason: 'it works', details: { from: 'running', ...quick, before } }])

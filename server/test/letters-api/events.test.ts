@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest'
 import type { Campaign } from '../../../client/src/index.ts'
-import { until } from '../http/poll.ts'
+import { pollUntil } from '../http/poll-until.ts'
 import { createEnvelope, describeLettersServers, type LettersServer } from './servers.ts'
 import { complete, lease } from './worker.ts'
 
@@ -20,7 +20,7 @@ describeLettersServers('the events of a campaign', (api) => {
     const watched = (async () => {
       for await (const campaign of api.client.watchCampaign(id)) seen.push(campaign)
     })()
-    await until(
+    await pollUntil(
       async () => seen.at(-1),
       (last) => last?.counts.sent === 5,
     )

@@ -5,7 +5,7 @@ import { runInNewContext } from 'node:vm'
 import { expect, it } from 'vitest'
 import { createClient } from '../../../client/src/index.ts'
 import { startFaultyProxy } from '../http/faulty-proxy.ts'
-import { until } from '../http/poll.ts'
+import { pollUntil } from '../http/poll-until.ts'
 import { type Body, createEnvelope, describeLettersServers } from './servers.ts'
 
 setFlagsFromString('--expose-gc')
@@ -47,7 +47,7 @@ describeLettersServers('an export', (api) => {
     const ids = await api.capture(dead, createEnvelope(queue), createEnvelope(queue))
     const campaign = { name: 'Named', reason: 'r', action: 'redrive', ids }
     expect((await api.post('/api/v1/campaigns', campaign)).status).toBe(200)
-    const { letters } = await until(
+    const { letters } = await pollUntil(
       () => exported(`${api.url}/api/v1/letters/export?queue=${dead}`),
       (seen) => seen.letters.every(({ redrives }) => redrives.length > 0),
     )
@@ -156,7 +156,7 @@ describeLettersServers('an export', (api) => {
     // 60 MB are to be sent; what nobody reads is not fetched from the store.
     expect((await heldBytes()) - before).toBeLessThan(20 * 1_024 * 1_024)
     request.destroy()
-    await until(
+    await pollUntil(
       async () => (await heldBytes()) - before,
       (held) => held < 5 * 1_024 * 1_024,
     )

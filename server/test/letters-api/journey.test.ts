@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest'
-import { until } from '../http/poll.ts'
+import { pollUntil } from '../http/poll-until.ts'
 import { describeLettersServers } from './servers.ts'
 import { createLetters } from './worker.ts'
 
@@ -41,7 +41,7 @@ describeLettersServers('an operator at three in the morning', (api) => {
       canary_count: 5,
       rate_per_second: 1_000,
     })
-    const canary = await until(
+    const canary = await pollUntil(
       () => client.getCampaign(id),
       ({ counts }) => counts.sent === 5,
     )
@@ -90,7 +90,7 @@ describeLettersServers('an operator at three in the morning', (api) => {
     const worker = client.work(queue, async () => {
       if (!isMended) throw new Error('not mended')
     })
-    const halted = await until(
+    const halted = await pollUntil(
       () => client.getCampaign(id),
       ({ state }) => state === 'halted',
     )
@@ -98,7 +98,7 @@ describeLettersServers('an operator at three in the morning', (api) => {
     expect(halted.counts.pending).toBeGreaterThan(0)
     isMended = true
     await client.resumeCampaign(id, { reason: 'now it is mended' })
-    const done = await until(
+    const done = await pollUntil(
       () => client.getCampaign(id),
       ({ is_ended }) => is_ended,
     )

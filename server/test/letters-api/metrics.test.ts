@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest'
-import { until } from '../http/poll.ts'
+import { pollUntil } from '../http/poll-until.ts'
 import { createEnvelope, describeLettersServers } from './servers.ts'
 import { complete, declareDead, lease } from './worker.ts'
 
@@ -39,7 +39,7 @@ describeLettersServers('the metrics of letters', (api) => {
     await api.capture(dead, ...Array.from({ length: 3 }, () => createEnvelope(queue)))
     const campaign = { action: 'redrive', filter: { queue: dead }, name: 'n', reason: 'r', canary_count: 1 }
     const { body } = await api.post('/api/v1/campaigns', campaign)
-    await until(metrics, (text) => text.includes('redrive_campaigns{state="canary"} 1'))
+    await pollUntil(metrics, (text) => text.includes('redrive_campaigns{state="canary"} 1'))
     await api.post(`/api/v1/campaigns/${body.id}/cancel`, { reason: 'enough' })
     expect(await metrics()).toContain('redrive_campaigns{state="canary"} 0')
     const [id] = await api.capture(dead, createEnvelope(queue))

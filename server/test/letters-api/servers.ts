@@ -1,7 +1,7 @@
 /** Servers on both stores for tests of dead letters and campaigns in `/api/v1`. */
 import { type Client, createClient, type Envelope } from '../../../client/src/index.ts'
-import type { LogLine } from '../http/running.ts'
 import { type Answer, type ClockChange, describeServer } from '../http/store-server.ts'
+import type { LogLine } from '../http/test-server.ts'
 
 export type { Answer, Body } from '../http/store-server.ts'
 

@@ -1,6 +1,6 @@
 import { request } from 'node:http'
 import { expect, it } from 'vitest'
-import { connectRaw } from '../http/raw.ts'
+import { connectRaw } from '../http/raw-connection.ts'
 import type { Answer } from './queue-client.ts'
 import { describeQueueServers, type QueueServer, readTexts } from './servers.ts'
 

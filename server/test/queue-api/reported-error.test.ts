@@ -1,7 +1,7 @@
 import { afterEach, expect, it } from 'vitest'
 import { createEngine } from '../../src/engine/create-engine.ts'
 import { openStorage } from '../../src/storage/open-storage.ts'
-import { startTestApi } from '../http/api.ts'
+import { startTestApi } from '../http/test-api.ts'
 import { bytes, noon } from '../make.ts'
 import { createQueueClient } from './queue-client.ts'
 

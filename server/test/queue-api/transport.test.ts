@@ -9,14 +9,14 @@ import { createEngine } from '../../src/engine/create-engine.ts'
 import { type RunningServer, startServer } from '../../src/server.ts'
 import { openStorage } from '../../src/storage/open-storage.ts'
 import { createSystemClock } from '../../src/system-clock.ts'
-import { startTestApi } from '../http/api.ts'
-import { connectRaw } from '../http/raw.ts'
-import { readableLog, testSettings } from '../http/running.ts'
+import { connectRaw } from '../http/raw-connection.ts'
+import { startTestApi } from '../http/test-api.ts'
+import { createReadableLog, testSettings } from '../http/test-server.ts'
 import { type Body, contentTypes, createQueueClient } from './queue-client.ts'
 
 let server: RunningServer
 beforeAll(async () => {
-  const { log } = readableLog()
+  const { log } = createReadableLog()
   server = await startServer({ settings: testSettings(), store: { kind: 'memory' }, log })
   await post('queues.create', {
     queue_name: 'orders',
@@ -278,7 +278,7 @@ describe('what is not a call', () => {
 
 describe('the bounds of a server', () => {
   it('are the ones it was given', async () => {
-    const { log } = readableLog()
+    const { log } = createReadableLog()
     const bounds = {
       'queue.produce_items_max': 1,
       'queue.lease_items_max': 2,
@@ -394,7 +394,7 @@ describe('a server in trouble', () => {
   })
 
   it('says that it is stopping, also to those who wait in a queue: 453', async () => {
-    const { log } = readableLog()
+    const { log } = createReadableLog()
     const stopping = await startServer({ settings: testSettings(), store: { kind: 'memory' }, log })
     const call = (method: string, body: object) =>
       fetch(`${stopping.url}/v1/${method}`, {

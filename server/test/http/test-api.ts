@@ -7,7 +7,7 @@ import { KnownError } from '../../src/errors.ts'
 import { createLetterTotals } from '../../src/ops/letter-totals.ts'
 import { createMetrics } from '../../src/ops/metrics.ts'
 import { createStoreWriteTimes } from '../../src/ops/store-write-times.ts'
-import { type LogLine, readableLog, testSettings } from './running.ts'
+import { createReadableLog, type LogLine, testSettings } from './test-server.ts'
 
 export type TestApi = Readonly<{ url: string; port: number; drain: Drain; lines: LogLine[] }>
 
@@ -15,7 +15,7 @@ const ends: (() => Promise<unknown>)[] = []
 
 /** The HTTP edge alone, without a store, for tests that bring routes and limits of their own. */
 export async function startTestApi(over: Partial<ApiParts> = {}): Promise<TestApi> {
-  const { log, lines } = readableLog()
+  const { log, lines } = createReadableLog()
   const { app, drain } = await createApi({
     version: '0.0.0-test',
     clock: { now: () => Date.now() * 1_000 },

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { startTestServer } from '../http/running.ts'
+import { startTestServer } from '../http/test-server.ts'
 
 type Answer = Readonly<{ status: number; body: Record<string, never> }>
 

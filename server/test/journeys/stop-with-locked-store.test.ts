@@ -2,7 +2,7 @@ import pg from 'pg'
 import { describe, expect, it } from 'vitest'
 import { createDatabase } from '../../../tools/services/index.ts'
 import { needs, requireService } from '../../../tools/services/require-service.ts'
-import { startTestServer } from '../http/running.ts'
+import { startTestServer } from '../http/test-server.ts'
 
 const postgres = await requireService('postgres')
 

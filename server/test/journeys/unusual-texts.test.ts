@@ -2,7 +2,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import type { RunningServer } from '../../src/server.ts'
 import { startServer } from '../../src/server.ts'
 import { createPlace, needsOf, type Place } from '../conformance/stores.ts'
-import { readableLog, testSettings } from '../http/running.ts'
+import { createReadableLog, testSettings } from '../http/test-server.ts'
 
 /** JSON writes both with an escape, so they reach us as they are. */
 const oddities = [
@@ -21,7 +21,7 @@ describe.each(['SQLite memory', 'PostgreSQL'] as const)(
     describe('', needsOf(store), () => {
       let place: Place
       let server: RunningServer
-      const { log, lines } = readableLog('warn')
+      const { log, lines } = createReadableLog('warn')
       beforeAll(async () => {
         place = await createPlace(store)
         server = await startServer({ settings: testSettings(), store: place.target, log })

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import { createClient } from '../../../client/src/index.ts'
 import { createPlace, needsOf } from '../conformance/stores.ts'
-import { until } from '../http/poll.ts'
+import { pollUntil } from '../http/poll-until.ts'
 import { startServerProcess } from '../http/server-process.ts'
 
 describe.each(['SQLite file', 'PostgreSQL'] as const)('a large import into %s', (store) => {
@@ -17,7 +17,7 @@ describe.each(['SQLite file', 'PostgreSQL'] as const)('a large import into %s', 
       const cut = expect(client.importItems('jobs', 0, items)).rejects.toMatchObject({
         isOutcomeUnknown: true,
       })
-      await until(
+      await pollUntil(
         async () => (await client.getQueue('jobs')).counts.waiting,
         (waiting) => waiting > 0,
       )

@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { afterEach, describe, expect, it } from 'vitest'
 import type { Command } from '../../src/storage/contract/storage.ts'
 import { openStorage } from '../../src/storage/open-storage.ts'
-import { startTestServer } from '../http/running.ts'
+import { startTestServer } from '../http/test-server.ts'
 
 const folders: string[] = []
 afterEach(() => {

@@ -1,8 +1,8 @@
 import { afterAll, describe, expect, it } from 'vitest'
 import { createClient } from '../../../client/src/index.ts'
 import { needs, requireService } from '../../../tools/services/require-service.ts'
-import { until } from '../http/poll.ts'
-import { startTestServer } from '../http/running.ts'
+import { pollUntil } from '../http/poll-until.ts'
+import { startTestServer } from '../http/test-server.ts'
 
 const postgres = await requireService('privatePostgres')
 afterAll(async () => {
@@ -91,7 +91,7 @@ describe('a PostgreSQL that comes and goes', needs(postgres), () => {
     )
 
     await postgres.start()
-    await until(
+    await pollUntil(
       () => healthOf(url),
       (health) => health.status === 200,
     )
@@ -119,7 +119,7 @@ describe('a PostgreSQL that comes and goes', needs(postgres), () => {
       503,
       { error: { code: 'STORE_UNAVAILABLE' } },
     ])
-    await until(
+    await pollUntil(
       () => healthOf(url),
       (health) => health.status === 503,
     )
@@ -128,11 +128,11 @@ describe('a PostgreSQL that comes and goes', needs(postgres), () => {
       expect.objectContaining({ level: 'error', reason: expect.stringContaining(address()) }),
     )
     await postgres.start()
-    await until(
+    await pollUntil(
       () => fetch(`${url}/api/v1/queues`).then((answer) => answer.status),
       (status) => status === 200,
     )
-    await until(
+    await pollUntil(
       () => healthOf(url),
       (health) => health.status === 200,
     )
@@ -165,17 +165,17 @@ describe('a PostgreSQL that comes and goes', needs(postgres), () => {
         text += part.value
       isOver = true
     })()
-    await until(
+    await pollUntil(
       async () => text,
       (seen) => seen.includes('event: campaign'),
     )
     await postgres.stop('immediate')
-    await until(
+    await pollUntil(
       () => healthOf(url),
       (health) => health.status === 503,
     )
     await postgres.start()
-    await until(
+    await pollUntil(
       () => healthOf(url),
       (health) => health.status === 200,
     )

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import { createClient } from '../../../client/src/index.ts'
 import { createPlace, needsOf } from '../conformance/stores.ts'
-import { startTestServer } from '../http/running.ts'
+import { startTestServer } from '../http/test-server.ts'
 
 describe('a reload', needsOf('PostgreSQL'), () => {
   it('makes what was changed at another server hold here at once', async () => {

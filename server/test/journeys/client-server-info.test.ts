@@ -4,7 +4,7 @@ import { createClient, type ErrorBody, type Health, type ServerInfo } from '../.
 import { ErrorBody as ErrorSchema } from '../../src/api/v1/dialect.ts'
 import { Info } from '../../src/api/v1/info.ts'
 import { HealthBody } from '../../src/api/watch/health.ts'
-import { startTestServer } from '../http/running.ts'
+import { startTestServer } from '../http/test-server.ts'
 
 describe('the client package', () => {
   it('gets from a real server what its types promise', async () => {

@@ -4,8 +4,8 @@ import { build, buildSteps, isStale } from '../../../tools/build-steps.ts'
 import { chromiumLaunchArgs } from '../../../tools/services/index.ts'
 import { needs, requireService } from '../../../tools/services/require-service.ts'
 import { version } from '../../src/version.ts'
-import { startTestApi } from '../http/api.ts'
-import { startTestServer } from '../http/running.ts'
+import { startTestApi } from '../http/test-api.ts'
+import { startTestServer } from '../http/test-server.ts'
 
 type Colours = { ink: string; faint: string; ground: string }
 

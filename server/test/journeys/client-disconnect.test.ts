@@ -3,8 +3,8 @@ import { describe, expect, it } from 'vitest'
 import { abortWhenClientGone } from '../../src/api/http/client-gone.ts'
 import { route } from '../../src/api/http/route.ts'
 import { v1 } from '../../src/api/v1/dialect.ts'
-import { startTestApi } from '../http/api.ts'
-import { connectRaw } from '../http/raw.ts'
+import { connectRaw } from '../http/raw-connection.ts'
+import { startTestApi } from '../http/test-api.ts'
 
 /** A long poll that tells the test its signal and answers when the test says so. */
 async function startPoll() {

@@ -10,7 +10,7 @@ export type LogLine = Readonly<Record<string, unknown> & { level: string; msg: s
 const running: RunningServer[] = []
 
 /** A logger whose lines a test can read. */
-export function readableLog(level: LogLevel = 'debug'): { log: Logger; lines: LogLine[] } {
+export function createReadableLog(level: LogLevel = 'debug'): { log: Logger; lines: LogLine[] } {
   const lines: LogLine[] = []
   const destination = { write: (line: string) => void lines.push(JSON.parse(line)) }
   return { log: createLogger({ level, isPretty: false, destination }), lines }
@@ -26,7 +26,7 @@ export async function startTestServer(
   over: Partial<Settings> = {},
   store: StoreTarget = { kind: 'memory' },
 ): Promise<RunningServer & { lines: LogLine[] }> {
-  const { log, lines } = readableLog()
+  const { log, lines } = createReadableLog()
   const server = await startServer({ settings: testSettings(over), store, log })
   running.push(server)
   return { ...server, lines }

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import { routes } from '../../src/api/routes.ts'
-import { startTestApi } from '../http/api.ts'
-import { startTestServer } from '../http/running.ts'
+import { startTestApi } from '../http/test-api.ts'
+import { startTestServer } from '../http/test-server.ts'
 
 type Operation = {
   operationId: string

@@ -9,9 +9,9 @@ import { queueApi } from '../../src/api/queue/protocol/dialect.ts'
 import { routes } from '../../src/api/routes.ts'
 import { v1 } from '../../src/api/v1/dialect.ts'
 import { errorCodes, KnownError } from '../../src/errors.ts'
-import { startTestApi } from '../http/api.ts'
-import { connectRaw } from '../http/raw.ts'
-import { startTestServer, testSettings } from '../http/running.ts'
+import { connectRaw } from '../http/raw-connection.ts'
+import { startTestApi } from '../http/test-api.ts'
+import { startTestServer, testSettings } from '../http/test-server.ts'
 
 function aRoute(over: Partial<Route>): Route {
   return {

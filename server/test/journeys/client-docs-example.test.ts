@@ -6,7 +6,7 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { afterEach, describe, expect, it } from 'vitest'
 import { createClient } from '../../../client/src/index.ts'
-import { startTestServer } from '../http/running.ts'
+import { startTestServer } from '../http/test-server.ts'
 
 const folder = mkdtempSync(join(tmpdir(), 'redrive-docs-'))
 afterEach(() => rmSync(folder, { recursive: true }))

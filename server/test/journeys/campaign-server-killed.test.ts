@@ -3,7 +3,7 @@ import { createClient } from '../../../client/src/index.ts'
 import { createLetters } from '../../src/letters/create-letters.ts'
 import { createSystemClock } from '../../src/system-clock.ts'
 import { createPlace, needsOf } from '../conformance/stores.ts'
-import { until } from '../http/poll.ts'
+import { pollUntil } from '../http/poll-until.ts'
 import { startServerProcess } from '../http/server-process.ts'
 import { lettersFrom } from '../letters/test-system.ts'
 
@@ -40,7 +40,7 @@ describe.each(['SQLite file', 'PostgreSQL'] as const)('a campaign on %s', (store
         const client = createClient({ url: server.url })
         const take = async ({ payload }: { payload: Uint8Array }) => processed.add(payload.toString())
         const worker = client.work('jobs', take, { concurrency: 100, onError: () => {} })
-        const reached = await until(
+        const reached = await pollUntil(
           () => client.getCampaign(id),
           ({ counts, state }) =>
             state === 'done' || (share < 1 && counts.sent + counts.resolved >= share * size),

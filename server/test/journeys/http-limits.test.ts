@@ -4,9 +4,9 @@ import type { ApiParts } from '../../src/api/create-api.ts'
 import { type HttpLimits, toHttpLimits } from '../../src/api/http/http-limits.ts'
 import { route } from '../../src/api/http/route.ts'
 import { v1 } from '../../src/api/v1/dialect.ts'
-import { startTestApi } from '../http/api.ts'
-import { connectRaw } from '../http/raw.ts'
-import { testSettings } from '../http/running.ts'
+import { connectRaw } from '../http/raw-connection.ts'
+import { startTestApi } from '../http/test-api.ts'
+import { testSettings } from '../http/test-server.ts'
 
 const echo = route({
   method: 'POST',

@@ -1,5 +1,5 @@
 /** Asks again and again until the answer is the one waited for. For what other processes do in their own time. */
-export async function until<T>(
+export async function pollUntil<T>(
   ask: () => Promise<T>,
   isIt: (answer: T) => boolean,
   msMax = 20_000,
