@@ -66,7 +66,7 @@ describeStores('listing items', (given) => {
   }
 
   describe.each(orders)('by %s', (order) => {
-    it.each([false, true])('gives each item once, page by page (descending: %s)', async (isDescending) => {
+    it.each([false, true])('pages return each item once (descending: %s)', async (isDescending) => {
       const { queue, items } = await aFullQueue()
       const expected = sorted(items, order, isDescending)
       expect(expected.length).toBeGreaterThan(5)
@@ -81,7 +81,7 @@ describeStores('listing items', (given) => {
       expect(listed).toEqual(expected)
     })
 
-    it('starts at the item given, with or without it', async () => {
+    it('a page starts at the cursor, inclusive or exclusive', async () => {
       const { queue, items } = await aFullQueue()
       const expected = sorted(items, order, false)
       const pivot = expected[2]
@@ -94,13 +94,13 @@ describeStores('listing items', (given) => {
     })
   })
 
-  it('is by id, ascending, when nothing is said', async () => {
+  it('items are listed by ascending id by default', async () => {
     const { queue, items } = await aFullQueue()
     expect(items.map((item) => item.id)).toEqual(items.map((item) => item.id).toSorted())
     expect(await given.storage.listItems({ queue, countMax: 1_000 })).toEqual(items)
   })
 
-  it('starts at a place where no item is, too', async () => {
+  it('a cursor between items is accepted', async () => {
     const { queue, items } = await aFullQueue()
     const middle = items[10]
     if (middle === undefined) throw new Error('there are more')
@@ -118,7 +118,7 @@ describeStores('listing items', (given) => {
     ['waiting', 'leased'],
     ['scheduled', 'done', 'dead'],
     [],
-  ])('shows the states asked for: %s %s %s', async (...states) => {
+  ])('a list shows the requested states: %s %s %s', async (...states) => {
     const { queue, items } = await aFullQueue()
     const expected = items.filter((item) => states.length === 0 || states.includes(gaugeOf(item)))
     for (const order of orders) {
@@ -127,7 +127,7 @@ describeStores('listing items', (given) => {
     }
   })
 
-  it('can be bounded to a partition', async () => {
+  it('a list can be limited to one partition', async () => {
     const { queue, items } = await aFullQueue()
     for (const partition of [0, 1]) {
       const expected = items.filter((item) => item.partition === partition)
@@ -135,7 +135,7 @@ describeStores('listing items', (given) => {
     }
   })
 
-  it('can be bounded to ids, in the order asked for', async () => {
+  it('a list can be limited to ids, in the requested order', async () => {
     const { queue, items } = await aFullQueue()
     const some = items.filter((_, index) => index % 5 === 0)
     const ids = [...some.map((item) => item.id), '0'.repeat(27)].toReversed()
@@ -148,7 +148,7 @@ describeStores('listing items', (given) => {
     expect(await given.storage.listItems({ queue, ids: [], countMax: 1_000 })).toEqual([])
   })
 
-  it('finds letters by the root id they are known by, whatever their id is now', async () => {
+  it('letters are listed by their root id, whatever their current id is', async () => {
     const queue = await given.queue()
     const letters = ['a', 'b', 'c'].map((sourceId) => ({
       payload: bytes(sourceId),
@@ -168,14 +168,14 @@ describeStores('listing items', (given) => {
     expect(await find({ rootIds: [] })).toEqual([])
   })
 
-  it('takes a thousand ids', async () => {
+  it('a list accepts 1,000 ids', async () => {
     const queue = await given.queue()
     const items = newItems(1_000)
     const { ids } = await given.run({ op: 'produce', queue, partition: 0, items, now: noon })
     expect(await given.storage.listItems({ queue, ids, countMax: 1_000 })).toHaveLength(1_000)
   })
 
-  it('combines partition, states, order, direction and cursor', async () => {
+  it('partition, states, order, direction and cursor can be combined', async () => {
     const { queue, items } = await aFullQueue()
     const states = ['waiting', 'dead'] as const
     const some = items.filter(
@@ -196,7 +196,7 @@ describeStores('listing items', (given) => {
     expect(await given.storage.listItems({ ...query, from })).toEqual(expected.slice(2))
   })
 
-  it('shows only the queue asked for', async () => {
+  it('a list shows only the requested queue', async () => {
     const [queue, other] = [await given.queue(), await given.queue()]
     await given.run({ op: 'produce', queue: other, partition: 0, items: newItems(3), now: noon })
     expect(await given.storage.listItems({ queue, countMax: 10 })).toEqual([])

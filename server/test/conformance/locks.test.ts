@@ -16,7 +16,7 @@ describeStores('a lock', (given) => {
   }
   const fence = async (lock: HeldLock) => given.run({ op: 'fence', lock })
 
-  it('is held by one owner at a time', async () => {
+  it('a lock has one owner at a time', async () => {
     const name = aName()
     const lock = held(await acquire(name, 'ann'))
     expect(lock.name).toBe(name)
@@ -24,7 +24,7 @@ describeStores('a lock', (given) => {
     await fence(lock)
   })
 
-  it('goes to one of many who want it at once', async () => {
+  it('one of many concurrent callers gets the lock', async () => {
     const name = aName()
     const answers = await Promise.all(
       Array.from({ length: 30 }, (_, index) => acquire(name, `owner-${index}`)),
@@ -37,12 +37,12 @@ describeStores('a lock', (given) => {
     expect([first === null, second === null]).toEqual([false, true])
   })
 
-  it('does not concern locks of other names', async () => {
+  it('locks with different names are independent', async () => {
     held(await acquire(aName(), 'ann'))
     held(await acquire(aName(), 'bob'))
   })
 
-  it('may be taken over past its deadline, with a larger token; the old owner can no longer act', async () => {
+  it('a lock past its deadline can be taken over with a larger token', async () => {
     const name = aName()
     const old = held(await acquire(name, 'ann'))
     const next = held(await acquire(name, 'bob', noon + minute))
@@ -55,7 +55,7 @@ describeStores('a lock', (given) => {
     expect(await acquire(name, 'carl', noon + minute)).toBeNull()
   })
 
-  it('still lets its holder act past its deadline, as long as nobody took it over', async () => {
+  it('a lock past its deadline still fences for its holder until it is taken over', async () => {
     const name = aName()
     const lock = held(await acquire(name, 'ann'))
     await fence(lock)
@@ -64,7 +64,7 @@ describeStores('a lock', (given) => {
     held(await acquire(name, 'bob', noon + 11 * minute))
   })
 
-  it('can be acquired again by its own owner, say after a restart: the old token is lost', async () => {
+  it('an owner that acquires its lock again gets a new token and loses the old one', async () => {
     const name = aName()
     const old = held(await acquire(name, 'ann'))
     const next = held(await acquire(name, 'ann'))
@@ -73,7 +73,7 @@ describeStores('a lock', (given) => {
     await fence(next)
   })
 
-  it('that is lost undoes the whole write it fences, wherever it stands in it', async () => {
+  it('a lost lock undoes the whole write that it fences', async () => {
     const name = aName()
     const queue = await given.queue()
     const old = held(await acquire(name, 'ann'))
@@ -84,7 +84,7 @@ describeStores('a lock', (given) => {
     expect(await given.storage.listItems({ queue, countMax: 10 })).toEqual([])
   })
 
-  it('that is held lets the write stand', async () => {
+  it('a held lock lets the write commit', async () => {
     const queue = await given.queue()
     const lock = held(await acquire(aName(), 'ann'))
     const produce = { op: 'produce', queue, partition: 0, items: newItems(1), now: noon } as const
@@ -92,7 +92,7 @@ describeStores('a lock', (given) => {
     expect(await given.storage.listItems({ queue, countMax: 10 })).toHaveLength(1)
   })
 
-  it('is free when released, and the next token is larger still', async () => {
+  it('a released lock is free, and the next token is larger', async () => {
     const name = aName()
     const first = held(await acquire(name, 'ann'))
     expect(await given.run({ op: 'release-lock', lock: first })).toBe(true)
@@ -103,7 +103,7 @@ describeStores('a lock', (given) => {
     await expectRefusal(fence(first), 'LOCK_LOST')
   })
 
-  it('that nobody ever held fences everything off', async () => {
+  it('a fence for a lock that was never held rejects the write', async () => {
     await expectRefusal(fence({ name: aName(), token: 1 }), 'LOCK_LOST')
   })
 })

@@ -21,7 +21,7 @@ for (const name of ['SQLite file', 'PostgreSQL'] satisfies StoreName[]) {
       }
     }
 
-    it('is made by the first open, and left alone by the next', async () => {
+    it('the first open creates the schema, and the next leaves it unchanged', async () => {
       await inNewPlace(async (place) => {
         for (let open = 0; open < 3; open++) {
           const storage = await place.open()
@@ -35,7 +35,7 @@ for (const name of ['SQLite file', 'PostgreSQL'] satisfies StoreName[]) {
       })
     })
 
-    it('that is newer than the program is refused with both numbers, and nothing is changed', async () => {
+    it('a schema newer than the program is refused with both versions', async () => {
       await inNewPlace(async (place) => {
         const first = await place.open()
         await run(first, { op: 'create-queue', queue: { name: 'work' }, now: noon })
@@ -58,7 +58,7 @@ for (const name of ['SQLite file', 'PostgreSQL'] satisfies StoreName[]) {
       })
     })
 
-    it('is made once when twenty servers start on nothing at the same moment', async () => {
+    it('twenty servers that start at once create the schema once', async () => {
       await inNewPlace(async (place) => {
         const children = Array.from({ length: processes }, () =>
           startChild('open', { target: place.target, opens: opensEach }),

@@ -16,7 +16,7 @@ describeStores('producing with a key', (given) => {
   const payloads = async (queue: string) =>
     (await given.storage.listItems({ queue, countMax: 100 })).map(({ payload }) => textOf(payload))
 
-  it('stores once within the window, and answers a repeat like the first', async () => {
+  it('a repeated key within its window stores once and returns the first result', async () => {
     const queue = await given.queue({ partitions: 2 })
     const first = await produce(queue, 'order-1', 'first')
     expect(first).toMatchObject({ isRepeat: false, partition: 0 })
@@ -25,7 +25,7 @@ describeStores('producing with a key', (given) => {
     expect(await payloads(queue)).toEqual(['first-0', 'first-1'])
   })
 
-  it('stores anew when the window is over, and under another key or in another queue', async () => {
+  it('a key stores again after its window, in another queue, or under another name', async () => {
     const queue = await given.queue()
     const other = await given.queue()
     await produce(queue, 'a', 'first')
@@ -36,7 +36,7 @@ describeStores('producing with a key', (given) => {
     expect(await payloads(other)).toHaveLength(2)
   })
 
-  it('stores once when many try at the same time', async () => {
+  it('concurrent calls with one key store once', async () => {
     const queue = await given.queue()
     const answers = await Promise.all(Array.from({ length: 20 }, () => produce(queue, 'k', 'try')))
     expect(answers.filter(({ isRepeat }) => !isRepeat)).toHaveLength(1)
@@ -44,7 +44,7 @@ describeStores('producing with a key', (given) => {
     expect(await payloads(queue)).toHaveLength(2)
   })
 
-  it('stores once within one list of commands too', async () => {
+  it('commands with one key in one list store once', async () => {
     const queue = await given.queue()
     const once = { key: 'k', until: noon + minute }
     const place = { op: 'produce', queue, partition: 0, now: noon, once } as const
@@ -57,7 +57,7 @@ describeStores('producing with a key', (given) => {
     expect(await payloads(queue)).toEqual(['first-0'])
   })
 
-  it('refuses the key with other items, and stores none of them', async () => {
+  it('a key with other items is refused and stores nothing', async () => {
     const queue = await given.queue()
     const once = { key: 'k', until: noon + minute }
     const place = { op: 'produce', queue, partition: 0, now: noon, once } as const
@@ -82,7 +82,7 @@ describeStores('producing with a key', (given) => {
     expect(await given.run({ ...later, items: others[0] ?? [] })).toMatchObject({ isRepeat: false })
   })
 
-  it('forgets the key when the write is undone', async () => {
+  it('a key is forgotten if its write is undone', async () => {
     const queue = await given.queue()
     const once = { key: 'k', until: noon + minute }
     const place = { op: 'produce', partition: 0, now: noon } as const

@@ -10,7 +10,7 @@ describeStores('producing', (given) => {
     given.run({ op: 'produce', queue, partition, items, now })
   const list = async (queue: string) => given.storage.listItems({ queue, countMax: 100 })
 
-  it('gives each item an id that carries its time, in the order of the request', async () => {
+  it('produced items get ids that contain their time, in the order of the request', async () => {
     const queue = await given.queue()
     const { ids } = await produce(queue, newItems(20))
     expect(ids.map(ksuidProblem)).toEqual(ids.map(() => undefined))
@@ -22,7 +22,7 @@ describeStores('producing', (given) => {
     )
   })
 
-  it('gives ever larger ids in a partition, even if the clock stands still or steps back', async () => {
+  it('ids in a partition always grow, even if the clock stands still or moves back', async () => {
     const queue = await given.queue()
     const ids: string[] = []
     for (const now of [noon, noon, noon - hour, noon + 1, noon - 1]) {
@@ -32,7 +32,7 @@ describeStores('producing', (given) => {
     expect(new Set(ids).size).toBe(10)
   })
 
-  it('never gives an id again, even when the newest item is gone', async () => {
+  it('an id is never reused, even if the newest item is gone', async () => {
     const queue = await given.queue()
     const first = await produce(queue, newItems(3))
     await given.run({ op: 'delete', queue, partition: 0, ids: first.ids })
@@ -42,7 +42,7 @@ describeStores('producing', (given) => {
     expect(new Set(ids).size).toBe(6)
   })
 
-  it('nor after a write was refused or another queue deleted, which may cost a store its memory', async () => {
+  it('an id is never reused after a rejected write or a deleted queue clears the caches', async () => {
     const queue = await given.queue()
     const first = await produce(queue, newItems(3))
     await given.run({ op: 'delete', queue, partition: 0, ids: first.ids })
@@ -52,7 +52,7 @@ describeStores('producing', (given) => {
     expect((ids[0] ?? '') > (first.ids[2] ?? '')).toBe(true)
   })
 
-  it('fills in what is not given', async () => {
+  it('produce applies defaults for missing fields', async () => {
     const queue = await given.queue({ expireUs: 3 * hour })
     const { ids } = await produce(queue, [{ payload: bytes('plain') }], noon + 7)
     const [id = ''] = ids
@@ -60,7 +60,7 @@ describeStores('producing', (given) => {
     expect(await list(queue)).toEqual([anItem({ id, rootId: id, queue, payload: bytes('plain'), ...at })])
   })
 
-  it('keeps everything that is given', async () => {
+  it('produce keeps every given field', async () => {
     const queue = await given.queue({ partitions: 3 })
     const item = {
       payload: bytes('{"order":7}'),
@@ -85,7 +85,7 @@ describeStores('producing', (given) => {
     expect(await list(queue)).toEqual([anItem({ id, rootId: id, queue, partition: 2, ...item })])
   })
 
-  it('can store an item as already leased, its first attempt under way', async () => {
+  it('produce can store an item as already leased', async () => {
     const queue = await given.queue({ leaseUs: 30 * second })
     const { ids, deadline } = await produce(queue, [
       aNewItem({ lease: { holder: 'worker-1' } }),
@@ -115,7 +115,7 @@ describeStores('producing', (given) => {
     expect(none).toEqual([])
   })
 
-  it('of a scheduled item makes it wait: it is not handed out before its time', async () => {
+  it('a scheduled item is not leased before its time', async () => {
     const queue = await given.queue()
     const { ids } = await produce(queue, [aNewItem({ availableAt: noon + hour }), aNewItem()])
     const leased = await given.run({ op: 'lease', queue, partition: 0, holders: ['w', 'w'], now: noon })
@@ -123,7 +123,7 @@ describeStores('producing', (given) => {
     expect(await given.storage.counts({ queue })).toMatchObject([{ waiting: 0, scheduled: 1, leased: 1 }])
   })
 
-  it('counts what was accepted, per partition', async () => {
+  it('produce counts accepted items per partition', async () => {
     const queue = await given.queue({ partitions: 2 })
     await produce(queue, newItems(3), noon, 0)
     await produce(queue, newItems(2), noon, 1)
@@ -133,7 +133,7 @@ describeStores('producing', (given) => {
     ])
   })
 
-  it('takes ten thousand items in one command', async () => {
+  it('produce accepts 10,000 items in one command', async () => {
     const queue = await given.queue()
     const { ids } = await produce(queue, newItems(10_000))
     expect(ids).toEqual(ids.toSorted())
@@ -142,7 +142,7 @@ describeStores('producing', (given) => {
     expect(last.map((item) => [item.id, textOf(item.payload)])).toEqual([[ids.at(-1), 'item-9999']])
   })
 
-  it('of nothing changes nothing', async () => {
+  it('produce without items changes nothing', async () => {
     const queue = await given.queue()
     expect((await produce(queue, [])).ids).toEqual([])
     expect(await given.storage.counts({ queue })).toMatchObject([{ accepted: 0 }])

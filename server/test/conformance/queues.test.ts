@@ -27,28 +27,28 @@ describeStores('queues', (given) => {
   const create = async (queue: NewQueue, now = noon) => given.run({ op: 'create-queue', queue, now })
 
   describe('creating one', () => {
-    it('fills in the default policy, and the store has what the answer said', async () => {
+    it('creating a queue applies the default policy and stores what it returns', async () => {
       const queue = await create({ name: 'plain' })
       expect(queue).toEqual(newQueue({ name: 'plain' }, noon))
       expect(await given.storage.getQueue('plain')).toEqual(queue)
       expect(await given.storage.listQueues({ countMax: 10 })).toEqual([queue])
     })
 
-    it('keeps every part of a policy exactly', async () => {
+    it('creating a queue keeps every part of its policy', async () => {
       await create({ name: 'letters' })
       const spec = { name: 'full', namespace: 'shop', partitions: 7, ...everyPolicy, deadQueue: 'letters' }
       expect(await create(spec)).toEqual(newQueue(spec, noon))
       expect(await given.storage.getQueue('full')).toEqual(newQueue(spec, noon))
     })
 
-    it('is refused when the name is taken, and the first one stays as it was', async () => {
+    it('creating a queue with an existing name is refused and changes nothing', async () => {
       const queue = await create({ name: 'taken', reference: 'first' })
       const error = await expectRefusal(create({ name: 'taken', reference: 'second' }), 'QUEUE_EXISTS')
       expect(error.message).toContain('taken')
       expect(await given.storage.getQueue('taken')).toEqual(queue)
     })
 
-    it('is refused when its dead queue is missing, itself, or has one of its own', async () => {
+    it('creating a queue is refused if its dead queue is missing, itself, or has a dead queue', async () => {
       await expectRefusal(create({ name: 'a', deadQueue: 'nowhere' }), 'DEAD_QUEUE_INVALID')
       await expectRefusal(create({ name: 'a', deadQueue: 'a' }), 'DEAD_QUEUE_INVALID')
       await create({ name: 'last' })
@@ -57,7 +57,7 @@ describeStores('queues', (given) => {
       expect(await given.storage.getQueue('a')).toBeNull()
     })
 
-    it('can come after its dead queue in the same write', async () => {
+    it('a queue and its dead queue can be created in one write', async () => {
       const [, queue] = await given.storage.write([
         { op: 'create-queue', queue: { name: 'letters' }, now: noon },
         { op: 'create-queue', queue: { name: 'work', deadQueue: 'letters' }, now: noon },
@@ -66,7 +66,7 @@ describeStores('queues', (given) => {
       expect(queue.deadQueue).toBe('letters')
     })
 
-    it('starts every partition at zero', async () => {
+    it('a new queue has zero counts in every partition', async () => {
       const name = await given.queue({ partitions: 3 })
       const rows = await given.storage.counts({ queue: name })
       expect(rows.map((row) => row.partition)).toEqual([0, 1, 2])
@@ -97,14 +97,14 @@ describeStores('queues', (given) => {
     const update = async (name: string, changes: Partial<QueuePolicy>, now = noon + hour) =>
       given.run({ op: 'update-queue', name, changes, now })
 
-    it('changes what is named, and nothing else but the time of update', async () => {
+    it('updating a queue changes only the named fields and the update time', async () => {
       const before = await create({ name: 'q', leaseUs: 5 * second, reference: 'old', partitions: 2 })
       const after = { ...before, reference: 'new', updatedAt: noon + hour }
       expect(await update('q', { reference: 'new' })).toEqual(after)
       expect(await given.storage.getQueue('q')).toEqual(after)
     })
 
-    it('can change every part of the policy', async () => {
+    it('updating a queue can change every part of its policy', async () => {
       const before = await create({ name: 'q' })
       // Its letters go back by themselves from now on, and are to be told.
       const changed = { ...before, ...everyPolicy, updatedAt: noon + hour, replannedUntil: null }
@@ -113,12 +113,12 @@ describeStores('queues', (given) => {
       expect(await update('q', defaultPolicy, noon + 2)).toEqual(back)
     })
 
-    it('is refused for a queue that does not exist', async () => {
+    it('updating an unknown queue is refused', async () => {
       const error = await expectRefusal(update('nowhere', { reference: '' }), 'QUEUE_NOT_FOUND')
       expect(error.message).toContain('nowhere')
     })
 
-    it('is refused when the dead queue is missing, itself, or has one of its own', async () => {
+    it('updating a queue is refused if its dead queue is missing, itself, or has a dead queue', async () => {
       await create({ name: 'last' })
       await create({ name: 'middle', deadQueue: 'last' })
       const before = await create({ name: 'q' })
@@ -128,7 +128,7 @@ describeStores('queues', (given) => {
       expect(await given.storage.getQueue('q')).toEqual(before)
     })
 
-    it('never gives a dead queue to what is itself the dead queue of another', async () => {
+    it('a dead queue of another queue cannot get its own dead queue', async () => {
       await create({ name: 'letters' })
       await create({ name: 'work', deadQueue: 'letters' })
       await create({ name: 'other' })
@@ -137,7 +137,7 @@ describeStores('queues', (given) => {
       expect((await update('letters', { deadQueue: 'other' })).deadQueue).toBe('other')
     })
 
-    it('never gives a dead queue to what has letters, or had: none could be sent to it any more', async () => {
+    it('a queue that has or had letters cannot get a dead queue', async () => {
       await create({ name: 'work' })
       await create({ name: 'other' })
       await letterActs(given).capture('work', [aLetter()])
@@ -155,7 +155,7 @@ describeStores('queues', (given) => {
       expect((await update('work', { reference: 'else' })).reference).toBe('else')
     })
 
-    it('takes no letter once it has a dead queue, whatever was known of the queue that had its name', async () => {
+    it('a queue with a dead queue accepts no letters, even if an earlier queue of that name did', async () => {
       await create({ name: 'dead' })
       await create({ name: 'work' })
       await letterActs(given).capture('work', [aLetter()])
@@ -176,7 +176,7 @@ describeStores('queues', (given) => {
       expect((await given.storage.counts({ queue: 'work' })).map(({ accepted }) => accepted)).toEqual([0])
     })
 
-    it('takes effect at once: for leases given, and for how items already there die', async () => {
+    it('a policy change applies immediately to new leases and existing items', async () => {
       await create({ name: 'letters' })
       await create({ name: 'q' })
       await given.run({ op: 'produce', queue: 'q', partition: 0, items: newItems(2), now: noon })
@@ -199,7 +199,7 @@ describeStores('queues', (given) => {
   })
 
   describe('deleting one', () => {
-    it('removes its items, counts and archived items for good', async () => {
+    it('deleting a queue removes its items, counts and archived items', async () => {
       const create = {
         op: 'create-queue',
         queue: { name: 'q', onDead: 'keep', keepDoneUs: hour },
@@ -224,7 +224,7 @@ describeStores('queues', (given) => {
       expect(await given.storage.counts({ queue: 'q' })).toMatchObject([{ accepted: 0, archived: 0 }])
     })
 
-    it('says how many items went with it, whatever their state', async () => {
+    it('deleting a queue reports the number of removed items in any state', async () => {
       const queue = await given.queue()
       const items = [...newItems(3), aNewItem({ availableAt: noon + hour })]
       await given.run({ op: 'produce', queue, partition: 0, items, now: noon })
@@ -232,7 +232,7 @@ describeStores('queues', (given) => {
       expect(await given.run({ op: 'delete-queue', name: queue })).toEqual({ removed: 4 })
     })
 
-    it('frees the source ids of what it held', async () => {
+    it('deleting a queue frees the source ids of its items', async () => {
       const item = { payload: bytes('x'), sourceId: 'once' }
       await create({ name: 'q' })
       await given.run({ op: 'import', queue: 'q', partition: 0, items: [item], now: noon })
@@ -242,7 +242,7 @@ describeStores('queues', (given) => {
       expect(imported?.id).not.toBeNull()
     })
 
-    it('is refused while another queue names it as its dead queue, and works after', async () => {
+    it('deleting a queue is refused while it is the dead queue of another', async () => {
       await create({ name: 'letters' })
       await create({ name: 'work', deadQueue: 'letters' })
       await expectRefusal(given.run({ op: 'delete-queue', name: 'letters' }), 'QUEUE_IN_USE')
@@ -254,11 +254,11 @@ describeStores('queues', (given) => {
       expect(await given.storage.listQueues({ countMax: 10 })).toEqual([])
     })
 
-    it('is refused when there is none', async () => {
+    it('deleting an unknown queue is refused', async () => {
       await expectRefusal(given.run({ op: 'delete-queue', name: 'nowhere' }), 'QUEUE_NOT_FOUND')
     })
 
-    it('leaves the items of every other queue alone', async () => {
+    it('deleting a queue does not touch other queues', async () => {
       const [gone, stays] = [await given.queue(), await given.queue()]
       for (const queue of [gone, stays]) {
         await given.run({ op: 'produce', queue, partition: 0, items: newItems(5), now: noon })
@@ -272,7 +272,7 @@ describeStores('queues', (given) => {
     const change = (changes: Partial<QueuePolicy>) =>
       given.run({ op: 'update-queue', name: 'q', changes, now: noon })
 
-    it('never leaves a lease longer than an item may wait, whoever changed which of them', async () => {
+    it('a lease time longer than the expire time is refused, whichever of them changes', async () => {
       await create({ name: 'q', leaseUs: minute, expireUs: 24 * hour })
       const changes = [change({ leaseUs: 2 * hour }), change({ expireUs: hour })]
       const outcomes = await Promise.allSettled(changes)
@@ -282,7 +282,7 @@ describeStores('queues', (given) => {
       expect(leaseUs).toBeLessThanOrEqual(expireUs)
     })
 
-    it('is refused whole, and nothing else of the change is kept', async () => {
+    it('a refused policy change changes nothing', async () => {
       await create({ name: 'q', leaseUs: minute, expireUs: hour })
       await expectRefusal(change({ leaseUs: hour + 1, reference: 'new' }), 'LEASE_TOO_LONG')
       expect(await given.storage.getQueue('q')).toMatchObject({ leaseUs: minute, reference: '' })
@@ -294,13 +294,13 @@ describeStores('queues', (given) => {
     // By UTF-8 bytes: not as a dictionary would, and not by UTF-16 units, where the emoji comes first.
     const inByteOrder = ['A-1', 'A_1', 'B', 'Z', 'a', 'a.b', 'aB', 'b', 'Ä', 'ä', '注文', '\u{FF5E}', '🧾']
 
-    it('goes in byte order of name, whatever the language', async () => {
+    it('queues are listed in byte order of their names', async () => {
       for (const name of inByteOrder.toReversed()) await create({ name })
       const listed = await given.storage.listQueues({ countMax: 100 })
       expect(listed.map((queue) => queue.name)).toEqual(inByteOrder)
     })
 
-    it('starts at the name given, or at the next one there is', async () => {
+    it('the list starts at the given name or the next existing one', async () => {
       for (const name of inByteOrder) await create({ name })
       const namesFrom = async (from: string, countMax = 2) =>
         (await given.storage.listQueues({ from, countMax })).map((queue) => queue.name)
@@ -311,7 +311,7 @@ describeStores('queues', (given) => {
       expect(await namesFrom('', 100)).toEqual(inByteOrder)
     })
 
-    it('can be bounded to a namespace, and then counts only its queues', async () => {
+    it('the list can be limited to a namespace', async () => {
       for (const name of ['a', 'c', 'e']) await create({ name, namespace: 'shop' })
       for (const name of ['b', 'd']) await create({ name })
       const names = async (query: { namespace?: string; from?: string }) =>
@@ -324,7 +324,7 @@ describeStores('queues', (given) => {
     })
   })
 
-  it('that do not exist are null', async () => {
+  it('an unknown queue is null', async () => {
     expect(await given.storage.getQueue('nowhere')).toBeNull()
   })
 })

@@ -26,7 +26,7 @@ describeStores('removing', (given) => {
   }
 
   describe('by id', () => {
-    it('removes items whatever their state, and counts them as deleted', async () => {
+    it('delete removes items in any state and counts them as deleted', async () => {
       const { queue, ids } = await oneOfEach()
       expect(await given.run({ op: 'delete', queue, partition: 0, ids })).toEqual({ removed: 5 })
       expect(await list(queue)).toEqual([])
@@ -35,7 +35,7 @@ describeStores('removing', (given) => {
       expect(await given.storage.nextDueAt()).toBeNull()
     })
 
-    it('takes unknown and repeated ids, and ids of other partitions, for gone', async () => {
+    it('delete ignores unknown and repeated ids and ids of other partitions', async () => {
       const queue = await given.queue({ partitions: 2 })
       const [here = ''] = await produce(queue, newItems(1), 0)
       const [there = ''] = await produce(queue, newItems(1), 1)
@@ -45,7 +45,7 @@ describeStores('removing', (given) => {
       expect(await given.run({ op: 'delete', queue, partition: 0, ids: [] })).toEqual({ removed: 0 })
     })
 
-    it('removes ten thousand at once', async () => {
+    it('delete removes 10,000 items in one command', async () => {
       const queue = await given.queue()
       const ids = await produce(queue, newItems(10_000))
       expect(await given.run({ op: 'delete', queue, partition: 0, ids })).toEqual({ removed: 10_000 })
@@ -65,14 +65,14 @@ describeStores('removing', (given) => {
       [{ isLeased: true }, ['dead-0', 'done-0', 'waiting-0', 'scheduled-0']],
       [{ isWaiting: true, isScheduled: true, isLeased: true }, ['dead-0', 'done-0']],
       [{}, ['dead-0', 'done-0', 'done-1', 'waiting-0', 'scheduled-0']],
-    ])('removes what is asked, %o, and never what is done or dead', async (what, left) => {
+    ])('clear removes the requested states %o and never done or dead items', async (what, left) => {
       const { queue } = await oneOfEach()
       expect(await clear(queue, what)).toEqual({ removed: 5 - left.length, isMore: false })
       expect(await namesIn(queue)).toEqual(left)
       expect(await given.storage.counts({ queue })).toMatchObject([{ deleted: 5 - left.length }])
     })
 
-    it('goes from the lowest id up, as many as asked at a time', async () => {
+    it('clear removes up to countMax items, lowest ids first', async () => {
       const queue = await given.queue()
       await produce(queue, newItems(5))
       expect(await clear(queue, { isWaiting: true, countMax: 2 })).toEqual({ removed: 2, isMore: true })
@@ -82,7 +82,7 @@ describeStores('removing', (given) => {
       expect(await clear(queue, { isWaiting: true, countMax: 2 })).toEqual({ removed: 0, isMore: false })
     })
 
-    it('ends at 16 MiB, however many were asked for, and says that there is more', async () => {
+    it('clear stops at 16 MiB and reports that more is left', async () => {
       const queue = await given.queue()
       const large = new Uint8Array(9 * 2 ** 20)
       await produce(
@@ -93,7 +93,7 @@ describeStores('removing', (given) => {
       expect(await clear(queue, { isWaiting: true })).toEqual({ removed: 2, isMore: false })
     })
 
-    it('goes by id over all partitions, not partition by partition', async () => {
+    it('clear goes by id across all partitions', async () => {
       const queue = await given.queue({ partitions: 3 })
       for (const [order, partition] of [2, 0, 1, 2, 0].entries()) {
         const items = newItems(1, `${order}`)
@@ -103,7 +103,7 @@ describeStores('removing', (given) => {
       expect(await namesIn(queue)).toEqual(['3-0', '4-0'])
     })
 
-    it('can be bounded to a partition', async () => {
+    it('clear can be limited to one partition', async () => {
       const queue = await given.queue({ partitions: 3 })
       for (const partition of [0, 1, 2]) await produce(queue, newItems(2, `p${partition}`), partition)
       expect(await clear(queue, { isWaiting: true, partition: 1 })).toEqual({ removed: 2, isMore: false })
@@ -113,7 +113,7 @@ describeStores('removing', (given) => {
       expect(await clear(queue, { isWaiting: true })).toEqual({ removed: 4, isMore: false })
     })
 
-    it('leaves other queues alone', async () => {
+    it('clear does not touch other queues', async () => {
       const [queue, other] = [await given.queue(), await given.queue()]
       await produce(queue, newItems(2))
       await produce(other, newItems(2))
@@ -121,14 +121,14 @@ describeStores('removing', (given) => {
       expect(await list(other)).toHaveLength(2)
     })
 
-    it('also clears dead letters that wait, because somebody asked', async () => {
+    it('clear also removes waiting dead letters', async () => {
       const queue = await given.queue()
       const letter = { payload: bytes('x'), origin: anOrigin(), failure: aFailure() }
       await given.run({ op: 'import', queue, partition: 0, items: [letter], now: noon })
       expect(await clear(queue, { isWaiting: true })).toEqual({ removed: 1, isMore: false })
     })
 
-    it('frees the source ids of what it removed', async () => {
+    it('clear frees the source ids of removed items', async () => {
       const queue = await given.queue()
       const items = [{ payload: bytes('x'), sourceId: 'a' }]
       const command = { op: 'import', queue, partition: 0, items, now: noon } as const

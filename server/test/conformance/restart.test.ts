@@ -70,7 +70,7 @@ describeDurableStores('after a restart', (given) => {
     }
   }
 
-  it('everything is as it was: queues, items, leases, schedules, counts, archive and audit', async () => {
+  it('a restart keeps queues, items, leases, schedules, counts, archive and audit', async () => {
     await inNewPlace(async (place) => {
       const first = await place.open()
       await fill(first)
@@ -82,7 +82,7 @@ describeDurableStores('after a restart', (given) => {
     })
   })
 
-  it('ids go on growing, even if the clock stood still and the newest items are gone', async () => {
+  it('ids keep growing after a restart, even if the clock stood still and the newest items are gone', async () => {
     await inNewPlace(async (place) => {
       const first = await place.open()
       const ids = await fill(first)
@@ -102,7 +102,7 @@ describeDurableStores('after a restart', (given) => {
     })
   })
 
-  it('what came due meanwhile is done at once', async () => {
+  it('items that became due while the store was closed are processed immediately', async () => {
     await inNewPlace(async (place) => {
       const first = await place.open()
       await fill(first)
@@ -114,7 +114,7 @@ describeDurableStores('after a restart', (given) => {
     })
   })
 
-  it('lock tokens go on growing, and a lock held is still held', async () => {
+  it('lock tokens keep growing after a restart, and held locks stay held', async () => {
     await inNewPlace(async (place) => {
       const first = await place.open()
       const acquire = {
@@ -138,7 +138,7 @@ describeDurableStores('after a restart', (given) => {
 })
 
 describeStores('closing', (given) => {
-  it('waits for the writes under way, and may be done twice', async () => {
+  it('close waits for writes in progress and can be called twice', async () => {
     const place = await createPlace(given.name)
     // Where it is a race between threads, one try proves little.
     const tries = given.name === 'SQLite file' ? 10 : 1
@@ -163,7 +163,7 @@ describeStores('closing', (given) => {
     }
   })
 
-  it('ends everything: what is asked after is refused in words, not left hanging', async () => {
+  it('calls after close are rejected with a clear error', async () => {
     const place = await createPlace(given.name)
     try {
       const storage = await place.open()

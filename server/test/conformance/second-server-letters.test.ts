@@ -31,7 +31,7 @@ class Diary {
 describeSome(['PostgreSQL'], 'two servers and the same letters', (given) => {
   const acts = letterActs(given)
 
-  it('never say of one that goes to the archive and back that it is missing', async () => {
+  it('a letter that is archived and restored is never reported as missing', async () => {
     const { work, letters } = await acts.queues()
     const ids = await acts.bury(work, newItems(10))
     const other = await given.place.open()
@@ -60,7 +60,7 @@ describeSome(['PostgreSQL'], 'two servers and the same letters', (given) => {
     expect(told.size).toBeGreaterThan(1)
   })
 
-  it('under random work start each redrive once, end it once, and lose no letter', {
+  it('two servers under random load start and end each redrive once and lose no letter', {
     timeout: 120_000,
   }, async () => {
     await withRandom(async (chance) => {
@@ -95,7 +95,7 @@ describeSome(['PostgreSQL'], 'two servers and the same letters', (given) => {
     })
   })
 
-  it('start one redrive of a letter, whoever is asked first', async () => {
+  it('two servers start only one redrive of a letter', async () => {
     const other = await given.place.open()
     const { work } = await acts.queues()
     for (let round = 0; round < 15; round++) {
@@ -127,7 +127,7 @@ describeSome(['PostgreSQL'], 'two servers and the same letters', (given) => {
     await other.close()
   })
 
-  it('move and return deaths of the same moment without waiting for each other for ever', async () => {
+  it('concurrent dead-letter moves and returns on two servers do not deadlock', async () => {
     const other = await given.place.open()
     const { work, letters } = await acts.queues({ leaseUs: second })
     const ids = await acts.bury(work, newItems(40))
@@ -151,7 +151,7 @@ describeSome(['PostgreSQL'], 'two servers and the same letters', (given) => {
     expect((await listAll(given.storage, letters)).length).toBeGreaterThanOrEqual(35)
   })
 
-  it('agree on when each group was first seen, whoever gets the earliest death of it', async () => {
+  it('two servers agree on when each group was first seen', async () => {
     const other = await given.place.open()
     const queue = await given.queue({ partitions: 2 })
     const classes = [...'abcdefgh'].map((letter) => `Class_${letter}`)

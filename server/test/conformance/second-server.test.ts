@@ -36,7 +36,9 @@ class Diary {
 }
 
 describeSome(['PostgreSQL'], 'two servers with different clocks', (given) => {
-  it('under random work lose nothing, repeat nothing and keep the order', { timeout: 120_000 }, async () => {
+  it('two servers under random load lose nothing, duplicate nothing and keep the order', {
+    timeout: 120_000,
+  }, async () => {
     await withRandom(async (chance) => {
       const letters = await given.queue({ partitions: 3 })
       const queue = await given.queue({
@@ -58,7 +60,7 @@ describeSome(['PostgreSQL'], 'two servers with different clocks', (given) => {
     })
   })
 
-  it('see each other’s queues, changes and deletions at once', async () => {
+  it('two servers see each other’s queues, changes and deletions immediately', async () => {
     const other = await given.place.open()
     const queue = await given.queue({ leaseUs: minute })
     const produce = { op: 'produce', queue, partition: 0, items: newItems(2), now: noon } as const
@@ -84,7 +86,7 @@ describeSome(['PostgreSQL'], 'two servers with different clocks', (given) => {
     await other.close()
   })
 
-  it('hold a lock in turn: who lost it cannot write under it', async () => {
+  it('a server that lost a lock cannot write with its fence', async () => {
     const other = await given.place.open()
     const queue = await given.queue()
     const acquire = { op: 'acquire-lock', name: 'sweep', now: noon, deadline: noon + minute } as const
@@ -99,7 +101,7 @@ describeSome(['PostgreSQL'], 'two servers with different clocks', (given) => {
     await other.close()
   })
 
-  it('fence against a takeover that is under way at the same moment', async () => {
+  it('a fence rejects a write during a concurrent takeover', async () => {
     const other = await given.place.open()
     const queue = await given.queue()
     const acquire = { op: 'acquire-lock', name: 'race', now: noon, deadline: noon + 1 } as const
@@ -128,7 +130,7 @@ describeSome(['PostgreSQL'], 'two servers with different clocks', (given) => {
     await other.close()
   })
 
-  it('count together: the sums are exact, and either may set them right', async () => {
+  it('two servers share exact counts, and either can reconcile them', async () => {
     const other = await given.place.open()
     const queue = await given.queue()
     const servers = [given.storage, other]

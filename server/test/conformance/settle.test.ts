@@ -36,7 +36,7 @@ describeStores('settling', (given) => {
   const list = async (queue: string) => given.storage.listItems({ queue, countMax: 100 })
 
   describe('by complete', () => {
-    it('removes the item, and says so', async () => {
+    it('complete removes the item and reports it', async () => {
       const queue = await given.queue()
       await produce(queue, newItems(2))
       const [id = ''] = await lease(queue, 1)
@@ -60,7 +60,7 @@ describeStores('settling', (given) => {
       expect(await given.storage.counts({ queue })).toMatchObject([{ waiting: 1, leased: 0, completed: 1 }])
     })
 
-    it('keeps the item as done where the queue says so', async () => {
+    it('complete keeps the item as done if the queue keeps done items', async () => {
       const queue = await given.queue({ keepDoneUs: hour })
       await produce(queue, newItems(1))
       const [id = ''] = await lease(queue, 1)
@@ -71,7 +71,7 @@ describeStores('settling', (given) => {
       expect(await given.storage.counts({ queue })).toMatchObject([{ done: 1, leased: 0, completed: 0 }])
     })
 
-    it('completes all or none, and says which are refused and why', async () => {
+    it('complete is all or nothing and reports why each id is refused', async () => {
       const queue = await given.queue({ partitions: 2, keepDoneUs: hour })
       const [waiting = '', scheduled = ''] = await produce(queue, [
         aNewItem({ priority: -1 }),
@@ -99,7 +99,7 @@ describeStores('settling', (given) => {
       expect((await complete(queue, [held, held2])).isSettled).toBe(true)
     })
 
-    it('takes a repeated id for missing the second time', async () => {
+    it('complete reports a repeated id as missing the second time', async () => {
       const queue = await given.queue()
       await produce(queue, newItems(1))
       const [id = ''] = await lease(queue, 1)
@@ -108,7 +108,7 @@ describeStores('settling', (given) => {
       expect((await complete(queue, [id])).isSettled).toBe(true)
     })
 
-    it('of an item dead in place is refused as missing', async () => {
+    it('complete reports an item that is dead in place as missing', async () => {
       const queue = await given.queue({ onDead: 'keep' })
       await produce(queue, newItems(1))
       const [id = ''] = await lease(queue, 1)
@@ -119,14 +119,14 @@ describeStores('settling', (given) => {
       expect(await extend(queue, [id], noon + hour)).toEqual(refused)
     })
 
-    it('still counts after the deadline, as long as time has not ended the lease', async () => {
+    it('complete is accepted after the deadline until the lease is ended', async () => {
       const queue = await given.queue({ leaseUs: second })
       await produce(queue, newItems(1))
       const ids = await lease(queue, 1)
       expect((await complete(queue, ids, noon + hour)).isSettled).toBe(true)
     })
 
-    it('under an id that was given up is refused: another worker may have the item now', async () => {
+    it('complete is refused for the id that an item had before a retry', async () => {
       const queue = await given.queue({ leaseUs: second })
       await produce(queue, newItems(1))
       const [id = ''] = await lease(queue, 1)
@@ -136,12 +136,12 @@ describeStores('settling', (given) => {
       expect(await complete(queue, [id], noon + minute)).toEqual(refused)
     })
 
-    it('of nothing is settled', async () => {
+    it('complete without ids is accepted', async () => {
       const queue = await given.queue()
       expect(await complete(queue, [])).toEqual({ isSettled: true, changes: [] })
     })
 
-    it('of a thousand items tells of each, in the order asked', async () => {
+    it('complete of 1,000 items reports each one in the order of the request', async () => {
       const queue = await given.queue()
       await produce(queue, newItems(1_000))
       const ids = (await lease(queue, 1_000)).toReversed()
@@ -152,7 +152,7 @@ describeStores('settling', (given) => {
   })
 
   describe('by retry', () => {
-    it('sends the item to the tail under a new id, and keeps everything else', async () => {
+    it('retry moves the item to the tail under a new id and changes nothing else', async () => {
       const queue = await given.queue()
       const ids = await produce(queue, newItems(3))
       const [before] = await list(queue)
@@ -172,7 +172,7 @@ describeStores('settling', (given) => {
       expect(last?.rootId).toBe(ids[0])
     })
 
-    it('gives back many at once in the order asked', async () => {
+    it('retry returns many items in the order of the request', async () => {
       const queue = await given.queue()
       await produce(queue, newItems(3))
       const [a = '', b = '', c = ''] = await lease(queue, 3)
@@ -180,7 +180,7 @@ describeStores('settling', (given) => {
       expect((await list(queue)).map((item) => textOf(item.payload))).toEqual(['item-1', 'item-2', 'item-0'])
     })
 
-    it('can schedule the item: nobody gets it before its time, then it is at the tail', async () => {
+    it('retry can schedule an item, which then goes to the tail at its time', async () => {
       const queue = await given.queue()
       await produce(queue, newItems(2))
       const [id = ''] = await lease(queue, 1)
@@ -201,7 +201,7 @@ describeStores('settling', (given) => {
       expect((await payloads('waiting')).at(-1)).toBe('item-0')
     })
 
-    it('remembers the failure, the first one and what the worker told', async () => {
+    it('retry records the first failure, the last failure and the worker's error', async () => {
       const queue = await given.queue({ onDead: 'keep' })
       await produce(queue, newItems(1))
       const error = { reason: 'http_503', errorClass: 'Busy', message: 'try later', stack: 'at x' }
@@ -226,7 +226,7 @@ describeStores('settling', (given) => {
       })
     })
 
-    it('kills the item once its attempts exceed the bound, its own before the queue’s', async () => {
+    it('retry kills an item whose attempts exceed its own limit or that of the queue', async () => {
       const queue = await given.queue({ attemptsMax: 2, onDead: 'keep' })
       await produce(queue, [...newItems(1, 'lower', { attemptsMax: 1 }), ...newItems(1, 'the queue’s')])
       const first = await retry(queue, await lease(queue, 2))
@@ -247,7 +247,7 @@ describeStores('settling', (given) => {
     it.each([
       ['a time of its own', noon + hour],
       ['the retry policy', undefined],
-    ])('obeys that bound also when %s decides on the next round', async (_, availableAt) => {
+    ])('retry applies the attempt limit also when %s sets the next time', async (_, availableAt) => {
       const policy = { kind: 'fixed', delayUs: hour, jitter: 0 } as const
       const queue = await given.queue({ attemptsMax: 1, onDead: 'keep', retry: policy })
       await produce(queue, newItems(1))
@@ -265,7 +265,7 @@ describeStores('settling', (given) => {
       expect(second).toMatchObject({ changes: [{ to: 'dead', cause: 'attempts' }] })
     })
 
-    it('gives back all or none', async () => {
+    it('retry is all or nothing', async () => {
       const queue = await given.queue()
       const [, waiting = ''] = await produce(queue, newItems(2))
       const [held = ''] = await lease(queue, 1)
@@ -277,7 +277,7 @@ describeStores('settling', (given) => {
       expect(await list(queue)).toEqual(before)
     })
 
-    it('may mix what becomes of the items', async () => {
+    it('one retry can have different outcomes for its items', async () => {
       const letters = await given.queue()
       const queue = await given.queue({ deadQueue: letters })
       await produce(queue, newItems(3))
@@ -304,7 +304,7 @@ describeStores('settling', (given) => {
   })
 
   describe('by extend', () => {
-    it('moves the deadline: the lease no longer ends at the old one', async () => {
+    it('extend moves the deadline, and the lease no longer ends at the old one', async () => {
       const queue = await given.queue({ leaseUs: minute })
       await produce(queue, newItems(2))
       const [id = '', other = ''] = await lease(queue, 2)
@@ -322,7 +322,7 @@ describeStores('settling', (given) => {
       expect(await given.storage.nextDueAt()).toBe(noon + hour)
     })
 
-    it('may also bring the deadline forward', async () => {
+    it('extend can also set an earlier deadline', async () => {
       const queue = await given.queue({ leaseUs: hour })
       await produce(queue, newItems(1))
       const ids = await lease(queue, 1)
@@ -330,7 +330,7 @@ describeStores('settling', (given) => {
       expect(await given.storage.nextDueAt()).toBe(noon + second)
     })
 
-    it('extends all or none', async () => {
+    it('extend is all or nothing', async () => {
       const queue = await given.queue({ leaseUs: minute })
       const [, waiting = ''] = await produce(queue, newItems(2))
       const [held = ''] = await lease(queue, 1)

@@ -2,13 +2,13 @@ import { expect, it } from 'vitest'
 import { aFailure, anOrigin, bytes, day, minute, newItems, noon, textOf } from '../make.ts'
 import { describeStores } from './stores.ts'
 
-describeStores('taking back a lease that nobody got', (given) => {
+describeStores('unlease', (given) => {
   const lease = (queue: string, count: number, now = noon) =>
     given.run({ op: 'lease', queue, partition: 0, holders: Array.from({ length: count }, () => 'w'), now })
   const unlease = (queue: string, ids: readonly string[]) =>
     given.run({ op: 'unlease', queue, partition: 0, ids, now: noon + 1 })
 
-  it('is as if it had never been: same id, same place, same attempts, due as before', async () => {
+  it('unlease restores id, position, attempts and due time of the item', async () => {
     const queue = await given.queue({ expireUs: day })
     await given.run({ op: 'produce', queue, partition: 0, items: newItems(3), now: noon })
     const before = await given.storage.listItems({ queue, countMax: 3 })
@@ -30,7 +30,7 @@ describeStores('taking back a lease that nobody got', (given) => {
     ])
   })
 
-  it('passes over what is not leased any more, and what is not there', async () => {
+  it('unlease ignores ids that are unknown or no longer leased', async () => {
     const queue = await given.queue({ leaseUs: minute })
     await given.run({ op: 'produce', queue, partition: 0, items: newItems(2), now: noon })
     const [first, second] = await lease(queue, 2)
@@ -40,7 +40,7 @@ describeStores('taking back a lease that nobody got', (given) => {
     expect(await unlease(queue, ids)).toEqual({ unleased: 0 })
   })
 
-  it('leaves a dead letter waiting without a deadline', async () => {
+  it('an unleased dead letter waits without a deadline', async () => {
     const queue = await given.queue()
     const letter = { payload: bytes('x'), sourceId: 's', origin: anOrigin(), failure: aFailure() }
     await given.run({ op: 'import', queue, partition: 0, items: [letter], now: noon })

@@ -29,7 +29,7 @@ describeStores('a list of commands', (given) => {
     return leased.map((item) => item.id)
   }
 
-  it('is obeyed in order: each command sees what the ones before it did', async () => {
+  it('commands run in order, and each sees the effects of earlier ones', async () => {
     const [, produced, leased, cleared, counted] = await given.storage.write([
       { op: 'create-queue', queue: { name: 'q' }, now: noon },
       produce('q', 'a', 'b', 'c'),
@@ -44,7 +44,7 @@ describeStores('a list of commands', (given) => {
     expect(items.map((item) => item.id)).toEqual([...produced.ids.slice(0, 2), ...counted.ids])
   })
 
-  it('is undone as a whole when one command cannot be obeyed', async () => {
+  it('a rejected command undoes the whole list', async () => {
     const queue = await given.queue()
     const before = await given.storage.counts({})
     const broken: Command[] = [
@@ -72,7 +72,7 @@ describeStores('a list of commands', (given) => {
     expect(await given.run(lock)).not.toBeNull()
   })
 
-  it('that is refused does not touch lists written at the same time', async () => {
+  it('a rejected list does not affect lists written at the same time', async () => {
     const queue = await given.queue()
     const outcomes = await Promise.allSettled(
       Array.from({ length: 40 }, (_, index) =>
@@ -88,7 +88,7 @@ describeStores('a list of commands', (given) => {
     expect(await given.storage.listItems({ queue, countMax: 100 })).toHaveLength(60)
   })
 
-  it('stands when some of it is refused one by one', async () => {
+  it('refused settles do not undo the rest of the list', async () => {
     const queue = await given.queue()
     await given.storage.write([produce(queue, 'a', 'b')])
     const [leasedId = ''] = await leaseIds(queue, 1)
@@ -103,11 +103,11 @@ describeStores('a list of commands', (given) => {
     expect(await given.storage.listItems({ queue, countMax: 10 })).toHaveLength(1)
   })
 
-  it('may be empty', async () => {
+  it('an empty list is accepted', async () => {
     expect(await given.storage.write([])).toEqual([])
   })
 
-  it('with an unknown queue or partition is refused, whatever the command', async () => {
+  it('every command rejects an unknown queue or partition', async () => {
     const queue = await given.queue({ partitions: 2 })
     const id = '0'.repeat(27)
     const to = (name: string, partition: number): Command[] => [
@@ -150,7 +150,7 @@ describeStores('neighbouring commands of one kind', (given) => {
   const produce = (queue: string, count: number) =>
     given.run({ op: 'produce', queue, partition: 0, items: newItems(count), now: noon })
 
-  it('hand an item to one of them only', async () => {
+  it('neighbouring leases give an item to only one of them', async () => {
     const queue = await given.queue()
     const { ids } = await produce(queue, 5)
     const lease = { op: 'lease', queue, partition: 0, now: noon } as const
@@ -163,7 +163,7 @@ describeStores('neighbouring commands of one kind', (given) => {
     expect(dealt).toEqual(ids.map((id, index) => [id, 'abcde'[index]]))
   })
 
-  it('settle an item once: for the later ones it is missing', async () => {
+  it('neighbouring settles settle an item once, and it is missing for the later ones', async () => {
     const queue = await given.queue()
     const { ids } = await produce(queue, 2)
     await given.run({ op: 'lease', queue, partition: 0, holders: ['w', 'w'], now: noon })
@@ -181,7 +181,7 @@ describeStores('neighbouring commands of one kind', (given) => {
     expect(other.isSettled).toBe(true)
   })
 
-  it('retry an item once, and an item retried can no longer be completed under its old id', async () => {
+  it('neighbouring retries retry an item once, and its old id can no longer be completed', async () => {
     const queue = await given.queue()
     const { ids } = await produce(queue, 1)
     const [id = ''] = ids
@@ -203,7 +203,7 @@ describeStores('neighbouring commands of one kind', (given) => {
     expect([again, completed]).toEqual([missing, missing])
   })
 
-  it('import a source id once', async () => {
+  it('neighbouring imports store a source id once', async () => {
     const queue = await given.queue({ partitions: 2 })
     const importTo = (partition: number) =>
       ({
@@ -217,7 +217,7 @@ describeStores('neighbouring commands of one kind', (given) => {
     expect([first[0]?.id === null, second[0]?.id === null]).toEqual([false, true])
   })
 
-  it('of produce, keep the order of the list', async () => {
+  it('neighbouring produces keep the order of the list', async () => {
     const queue = await given.queue()
     const commands = ['a', 'b', 'c'].map(
       (prefix) => ({ op: 'produce', queue, partition: 0, items: newItems(2, prefix), now: noon }) as const,
@@ -227,7 +227,7 @@ describeStores('neighbouring commands of one kind', (given) => {
     expect(new Set(ids).size).toBe(6)
   })
 
-  it('to several queues and partitions each go where they should', async () => {
+  it('neighbouring commands for several queues and partitions reach the right one', async () => {
     const [left, right] = [await given.queue({ partitions: 2 }), await given.queue({ partitions: 2 })]
     const places = [left, right].flatMap((queue) => [0, 1].map((partition) => ({ queue, partition })))
     const commands = places.map(
@@ -240,7 +240,7 @@ describeStores('neighbouring commands of one kind', (given) => {
     }
   })
 
-  it('delete an item once', async () => {
+  it('neighbouring deletes count an item once', async () => {
     const queue = await given.queue()
     const { ids } = await produce(queue, 2)
     const remove = { op: 'delete', queue, partition: 0, ids } as const
