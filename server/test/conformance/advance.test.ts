@@ -13,7 +13,7 @@ describeStores('letting time pass', (given) => {
   const advance = async (now: number, countMax = 1_000) => given.run({ op: 'advance', now, countMax })
   const list = async (queue: string) => given.storage.listItems({ queue, countMax: 100 })
 
-  it('does nothing where nothing is due', async () => {
+  it('advance does nothing if nothing is due', async () => {
     const queue = await given.queue()
     await produce(queue, newItems(2))
     const before = await list(queue)
@@ -22,7 +22,7 @@ describeStores('letting time pass', (given) => {
   })
 
   describe('ends leases', () => {
-    it('after their deadline, never before: the item goes to the tail under a new id', async () => {
+    it('a lease that ends moves the item to the tail under a new id, never before the deadline', async () => {
       const queue = await given.queue({ leaseUs: minute })
       const ids = await produce(queue, newItems(3))
       const [leased] = await lease(queue, 1)
@@ -56,7 +56,7 @@ describeStores('letting time pass', (given) => {
       expect((last?.id ?? '') > (ids[2] ?? '')).toBe(true)
     })
 
-    it('and remembers it as a failure of the item', async () => {
+    it('the end of a lease is recorded as a failure of the item', async () => {
       const queue = await given.queue({ leaseUs: minute })
       await produce(queue, newItems(1))
       await lease(queue, 1)
@@ -69,7 +69,7 @@ describeStores('letting time pass', (given) => {
       })
     })
 
-    it('and kills what is out of attempts', async () => {
+    it('an item without attempts left dies when its lease ends', async () => {
       const queue = await given.queue({ leaseUs: minute, attemptsMax: 1 })
       const ids = await produce(queue, newItems(1))
       await lease(queue, 1)
@@ -79,7 +79,7 @@ describeStores('letting time pass', (given) => {
       expect(await given.storage.counts({ queue })).toMatchObject([{ leased: 0, dropped: 1 }])
     })
 
-    it('and kills what has expired meanwhile', async () => {
+    it('an item that expired during its lease dies when the lease ends', async () => {
       const queue = await given.queue({ leaseUs: minute, onDead: 'keep' })
       const ids = await produce(queue, [aNewItem({ expireDeadline: noon + second })])
       await lease(queue, 1)
@@ -89,7 +89,7 @@ describeStores('letting time pass', (given) => {
       expect(changes).toMatchObject([{ fromId: ids[0], to: 'dead', cause: 'expire', id: ids[0] }])
     })
 
-    it('also those of a paused queue', async () => {
+    it('leases of a paused queue end, too', async () => {
       const queue = await given.queue({ leaseUs: minute })
       await produce(queue, newItems(1))
       await lease(queue, 1)
@@ -99,7 +99,7 @@ describeStores('letting time pass', (given) => {
   })
 
   describe('expires what waits too long', () => {
-    it('after its deadline, never before', async () => {
+    it('a waiting item expires at its deadline, never before', async () => {
       const queue = await given.queue({ expireUs: hour })
       const ids = await produce(queue, newItems(1))
       expect((await advance(noon + hour - 1)).changes).toEqual([])
@@ -129,7 +129,7 @@ describeStores('letting time pass', (given) => {
       expect(await given.storage.counts({ queue })).toMatchObject([{ waiting: 0, dropped: 1 }])
     })
 
-    it('but nothing that is scheduled: its wait starts when it becomes available', async () => {
+    it('a scheduled item does not expire before it becomes available', async () => {
       const queue = await given.queue({ expireUs: 5 * hour })
       const items = [
         aNewItem({ availableAt: noon + 2 * hour, expireDeadline: noon + hour }),
@@ -145,7 +145,7 @@ describeStores('letting time pass', (given) => {
       expect(deadlines).toEqual([noon + 7 * hour, noon + 3 * hour])
     })
 
-    it('and keeps it as dead in place where the queue says so', async () => {
+    it('an expired item stays dead in place if the queue keeps dead items', async () => {
       const queue = await given.queue({ expireUs: hour, onDead: 'keep' })
       const ids = await produce(queue, newItems(1))
       await advance(noon + day)
@@ -165,7 +165,7 @@ describeStores('letting time pass', (given) => {
   })
 
   describe('makes scheduled items available', () => {
-    it('at their time, at the tail under a new id', async () => {
+    it('a scheduled item becomes available at its time, at the tail under a new id', async () => {
       const queue = await given.queue()
       const [scheduled = ''] = await produce(queue, [aNewItem({ availableAt: noon + hour }), ...newItems(1)])
       expect((await advance(noon + hour - 1)).changes).toEqual([])
@@ -183,7 +183,7 @@ describeStores('letting time pass', (given) => {
       expect(leased.map((item) => textOf(item.payload))).toEqual(['item-0', 'between-0', 'an order'])
     })
 
-    it('in the order of production when they come due together', async () => {
+    it('items scheduled for the same time keep the order of production', async () => {
       const queue = await given.queue()
       await produce(queue, newItems(50, 'item', { availableAt: noon + hour }))
       while ((await advance(noon + hour + 1, 7)).isMore);
@@ -193,7 +193,7 @@ describeStores('letting time pass', (given) => {
       )
     })
 
-    it('in the order of their times, when found late', async () => {
+    it('overdue scheduled items become available in the order of their times', async () => {
       const queue = await given.queue()
       const hours = [3, 1, 2]
       await produce(
@@ -209,7 +209,7 @@ describeStores('letting time pass', (given) => {
   })
 
   describe('forgets done items', () => {
-    it('when they were kept long enough, never before', async () => {
+    it('done items are removed after their retention, never before', async () => {
       const queue = await given.queue({ keepDoneUs: hour })
       const ids = await produce(queue, newItems(1))
       await lease(queue, 1)
@@ -223,7 +223,7 @@ describeStores('letting time pass', (given) => {
     })
   })
 
-  it('takes the earliest due first, as many as asked, and says that there are more', async () => {
+  it('advance processes up to countMax items, earliest first, and reports that more is left', async () => {
     const queues = [await given.queue({ leaseUs: 4 * hour }), await given.queue()]
     const [left = '', right = ''] = queues
     await produce(left, newItems(1, 'leased')) // due at 4 h
@@ -244,7 +244,7 @@ describeStores('letting time pass', (given) => {
     expect(seen).toEqual(['expire', 'schedule', 'schedule', 'lease-end'])
   })
 
-  it('does all that is due when asked again until there is no more', async () => {
+  it('repeated advances process everything that is due', async () => {
     const letters = await given.queue({ partitions: 2 })
     const queue = await given.queue({ deadQueue: letters, leaseUs: minute, attemptsMax: 1 })
     await produce(queue, newItems(120, 'expire', { expireDeadline: noon + hour }))
@@ -265,7 +265,7 @@ describeStores('letting time pass', (given) => {
   })
 
   describe('is announced by nextDueAt', () => {
-    it('which is null when nothing will ever come due', async () => {
+    it('nextDueAt is null if nothing will become due', async () => {
       expect(await given.storage.nextDueAt()).toBeNull()
       const queue = await given.queue({ onDead: 'keep' })
       await produce(queue, newItems(1))
@@ -276,7 +276,7 @@ describeStores('letting time pass', (given) => {
       expect(await given.storage.nextDueAt()).toBeNull()
     })
 
-    it('which is when advance has something to do, and not earlier', async () => {
+    it('nextDueAt is the time at which advance has work, not earlier', async () => {
       const queue = await given.queue({ leaseUs: minute, expireUs: day, keepDoneUs: hour })
       await produce(queue, [...newItems(2), aNewItem({ availableAt: noon + 10 * second })])
       await lease(queue, 1)

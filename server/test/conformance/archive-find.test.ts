@@ -54,7 +54,7 @@ describeStores('archived letters', (given) => {
     return { found, looked }
   }
 
-  it('are found by what they are, in steps of any size', async () => {
+  it('archived letters are found by their properties with any step size', async () => {
     const { queues, ids } = await twelve()
     const every = await walk({ queues }, 100, 100)
     expect(every.found.toSorted()).toEqual(ids.toSorted())
@@ -94,13 +94,13 @@ describeStores('archived letters', (given) => {
     }
   })
 
-  it('are looked at only within the time that is asked for', async () => {
+  it('a search of the archive examines only letters of the requested time range', async () => {
     const { queues } = await twelve()
     const archived = { from: noon + day + 2, until: noon + day + 3 }
     expect((await walk({ queues, archived, reasons: ['none'] }, 100, 100)).looked).toBe(4)
   })
 
-  it('are told from what else is archived of their queue', async () => {
+  it('a search of the archive returns only letters, not other items of the queue', async () => {
     const { work, letters } = await acts.queues({}, { keepDoneUs: hour })
     const [id = ''] = await acts.bury(work, newItems(1))
     await acts.discard([id])

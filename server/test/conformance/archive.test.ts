@@ -33,7 +33,7 @@ describeStores('archiving', (given) => {
       .map(({ item }) => textOf(item.payload))
       .toSorted()
 
-  it('moves items as they are: what is archived is exactly what is gone', async () => {
+  it('archive moves items unchanged: exactly the archived rows are deleted', async () => {
     const queue = await sixEnded()
     const before = await given.storage.listItems({ queue, countMax: 100 })
     expect(await archive(queue, noon + hour)).toEqual({ archived: 6, isMore: false })
@@ -46,7 +46,7 @@ describeStores('archiving', (given) => {
     ])
   })
 
-  it('takes those that ended before the time given, the oldest first, as many as asked', async () => {
+  it('archive takes up to countMax items that ended before a time, oldest first', async () => {
     const queue = await sixEnded()
     expect(await archive(queue, noon + 3, 2)).toEqual({ archived: 2, isMore: true })
     expect(await archivedNames(queue)).toEqual(['p1-0', 'p1-1'])
@@ -55,7 +55,7 @@ describeStores('archiving', (given) => {
     expect(await archive(queue, noon + 3, 2)).toEqual({ archived: 0, isMore: false })
   })
 
-  it('never takes what is waiting, scheduled or leased', async () => {
+  it('archive never takes waiting, scheduled or leased items', async () => {
     const queue = await given.queue()
     const items = [...newItems(2), ...newItems(1, 'later', { availableAt: noon + hour })]
     await given.run({ op: 'produce', queue, partition: 0, items, now: noon })
@@ -64,14 +64,14 @@ describeStores('archiving', (given) => {
     expect(await given.storage.listItems({ queue, countMax: 10 })).toHaveLength(3)
   })
 
-  it('leaves other queues alone', async () => {
+  it('archive does not touch other queues', async () => {
     const [queue, other] = [await sixEnded(), await sixEnded()]
     await archive(queue, noon + hour)
     expect(await given.storage.listItems({ queue: other, countMax: 100 })).toHaveLength(6)
     expect(await given.storage.listArchive({ queue: other, countMax: 100 })).toEqual([])
   })
 
-  it('keeps a dead letter whole, with every byte', async () => {
+  it('archive keeps every byte of a dead letter', async () => {
     const queue = await given.queue()
     const everyByte = Uint8Array.from({ length: 256 }, (_, byte) => byte)
     const letter = {
@@ -93,7 +93,7 @@ describeStores('archiving', (given) => {
     expect(before).toMatchObject([letter])
   })
 
-  it('can be listed like items are: by state, partition, id, order and page', async () => {
+  it('the archive is listed by state, partition, id, order and page', async () => {
     const queue = await sixEnded()
     const live = await given.storage.listItems({ queue, countMax: 100 })
     await archive(queue, noon + hour)
@@ -115,7 +115,7 @@ describeStores('archiving', (given) => {
     ])
   })
 
-  it('frees the source id: a letter that comes again is a new one', async () => {
+  it('archiving frees the source id, so a repeated capture is a new letter', async () => {
     const queue = await given.queue()
     const items = [{ payload: bytes('x'), sourceId: 's', origin: anOrigin(), failure: aFailure() }]
     const command = { op: 'import', queue, partition: 0, items, now: noon } as const

@@ -45,7 +45,7 @@ describeDurableStores('arrivals per hour', (given) => {
     { queue: letters, partition: -1, count: 'arrivals', counted, actual },
   ]
 
-  it('of a queue that are fewer than its letters that died then are named, archived ones too', () =>
+  it('verify reports a queue with fewer arrivals than letters, archived ones included', () =>
     withStore(async ({ store, acts, change }) => {
       await acts.bury('work', newItems(3))
       const old = await acts.bury('work', newItems(2), undefined, noon + hour)
@@ -62,7 +62,7 @@ describeDurableStores('arrivals per hour', (given) => {
       expect(await store.verify()).toEqual(short(1, 2))
     }))
 
-  it('of a group that are fewer than its letters are named, also where another group has them', () =>
+  it('verify reports a group with fewer arrivals than letters', () =>
     withStore(async ({ store, acts, change }) => {
       await acts.bury('work', newItems(3))
       await acts.bury('work', newItems(2), { ...refused, errorClass: 'Other' }, noon + minute)
@@ -73,7 +73,7 @@ describeDurableStores('arrivals per hour', (given) => {
       expect(await store.verify()).toEqual(short(2, 3))
     }))
 
-  it('are not mended: which were lost no row can tell', () =>
+  it('reconcile does not change arrivals, because no row shows which are missing', () =>
     withStore(async ({ store, acts, change }) => {
       await acts.bury('work', newItems(2))
       await change((hours) => `delete from ${hours}`)
@@ -82,7 +82,7 @@ describeDurableStores('arrivals per hour', (given) => {
       expect(await store.listAudit({ action: 'counts.mend', countMax: 9 })).toEqual([])
     }))
 
-  it('may be more than letters: of those that failed anew, went to another group, or are gone', () =>
+  it('arrivals can exceed letters that failed again, changed their group or are gone', () =>
     withStore(async ({ store, acts }) => {
       const ids = await acts.bury('work', newItems(3))
       const sent = await acts.send(ids[0] ?? '', noon + hour)
@@ -101,7 +101,7 @@ describeDurableStores('arrivals per hour', (given) => {
       expect(await store.verify()).toEqual([])
     }))
 
-  it('of a letter that failed anew after the clock was set back count from when it was there', () =>
+  it('arrivals of a letter that failed again after the clock moved back are counted', () =>
     withStore(async ({ store, acts, setNow }) => {
       const [id = ''] = await acts.bury('work', newItems(1), undefined, noon + 10 * hour)
       const sent = await acts.send(id, noon)
@@ -112,7 +112,7 @@ describeDurableStores('arrivals per hour', (given) => {
       expect(await store.verify()).toEqual([])
     }))
 
-  it('are not compared once they are forgotten', () =>
+  it('arrivals past their retention are not compared', () =>
     withStore(async ({ store, acts, setNow }) => {
       await acts.bury('work', newItems(3))
       await acts.bury('work', newItems(1), undefined, noon + hour)

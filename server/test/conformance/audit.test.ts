@@ -18,7 +18,7 @@ describeStores('the audit trail', (given) => {
   })
   const aTarget = () => `target-${++runs}`
 
-  it('keeps what was written, newest first', async () => {
+  it('audit rows are listed newest first', async () => {
     const target = aTarget()
     const details = { count: 3, deep: { list: [1, 'two', null, true], empty: {} }, text: '“ä” 注文 🧾 \\ "' }
     const entries = [
@@ -34,7 +34,7 @@ describeStores('the audit trail', (given) => {
     expect(new Set(ids).size).toBe(3)
   })
 
-  it('is written with the change it tells of, or not at all', async () => {
+  it('an audit row is committed with its change or not at all', async () => {
     const target = aTarget()
     const queue = await given.queue()
     await given.storage.write([
@@ -49,7 +49,7 @@ describeStores('the audit trail', (given) => {
     expect(await given.storage.listAudit({ target, countMax: 10 })).toHaveLength(1)
   })
 
-  it('can be read page by page', async () => {
+  it('audit rows are listed page by page', async () => {
     const target = aTarget()
     const entries = Array.from({ length: 7 }, (_, index) => anEntry(target, { reason: `${index}` }))
     await given.run({ op: 'audit', entries })
@@ -64,7 +64,7 @@ describeStores('the audit trail', (given) => {
     expect(seen.join('')).toBe('6543210')
   })
 
-  it('can be searched by target and by action, matched exactly', async () => {
+  it('audit rows are found by exact target and action', async () => {
     const target = aTarget()
     await given.run({
       op: 'audit',

@@ -29,20 +29,20 @@ describe('a SQLite store that cannot be opened', () => {
   afterAll(async () => rm(folder, { recursive: true, force: true }))
   const at = (path: string): StoreTarget => ({ kind: 'sqlite', path: join(folder, path) })
 
-  it('because its path is a folder: says so', async () => {
+  it('opening a SQLite path that is a folder reports it', async () => {
     await mkdir(join(folder, 'a-folder'))
     const error = await expectRefusal(openStorage(at('a-folder')), 'STORE_UNWRITABLE')
     expect(error.message).toContain('a-folder')
   })
 
-  it('because a folder above it is a file: says so', async () => {
+  it('opening a SQLite path below a file reports it', async () => {
     await writeFile(join(folder, 'a-file'), 'text')
     const error = await expectRefusal(openStorage(at('a-file/redrive.db')), 'STORE_UNWRITABLE')
     expect(error.message).toContain('a-file')
     expect(await readFile(join(folder, 'a-file'), 'utf8')).toBe('text')
   })
 
-  it('because it is not a database: says so, and does not touch it', async () => {
+  it('a file that is not a database is reported and not changed', async () => {
     const text = 'Dear diary, '.repeat(1_000)
     await writeFile(join(folder, 'diary.txt'), text)
     const error = await expectRefusal(openStorage(at('diary.txt')), 'STORE_NOT_OURS')
@@ -50,7 +50,7 @@ describe('a SQLite store that cannot be opened', () => {
     expect(await readFile(join(folder, 'diary.txt'), 'utf8')).toBe(text)
   })
 
-  it('because it is the database of another program: says so, and does not touch it', async () => {
+  it('a database of another program is reported and not changed', async () => {
     const path = join(folder, 'photos.db')
     const photos = new DatabaseSync(path)
     photos.exec('create table photos (id integer); insert into photos values (7)')
@@ -65,7 +65,7 @@ describe('a SQLite store that cannot be opened', () => {
     expect((await readFile(path)).length).toBe(before.length)
   })
 
-  it('because its folder may not be written: says so', needs(ability('setpriv', noSetpriv)), async () => {
+  it('a SQLite folder that is not writable is reported', needs(ability('setpriv', noSetpriv)), async () => {
     const locked = join(folder, 'locked')
     await mkdir(locked)
     await chmod(locked, 0o555)
@@ -84,7 +84,7 @@ describe('a SQLite store that cannot be opened', () => {
     expect(refused.message).toContain(locked)
   })
 
-  it('makes the folders that are missing', async () => {
+  it('missing folders of a SQLite file are created', async () => {
     const storage = await openStorage(at('new/data/redrive.db'))
     await storage.ping()
     await storage.close()
@@ -92,7 +92,7 @@ describe('a SQLite store that cannot be opened', () => {
 })
 
 describe('a SQLite file that a server has open', () => {
-  it('is refused to a second one in the same process, and stays sound', async () => {
+  it('a second server in the same process is refused and does no harm', async () => {
     const place = await createPlace('SQLite file')
     try {
       const first = await place.open()
@@ -109,7 +109,7 @@ describe('a SQLite file that a server has open', () => {
     }
   })
 
-  it('is refused under every other name it has', async () => {
+  it('a second server is refused under every other name of the file', async () => {
     const folder = await mkdtemp(join(tmpdir(), 'redrive-links-'))
     const at = (name: string): StoreTarget => ({ kind: 'sqlite', path: join(folder, name) })
     const first = await openStorage(at('redrive.db'))
@@ -122,7 +122,7 @@ describe('a SQLite file that a server has open', () => {
     await rm(folder, { recursive: true })
   })
 
-  it('is refused to another process, and opens at once when its server was killed', async () => {
+  it('another process is refused until the first server ends or is killed', async () => {
     const place = await createPlace('SQLite file')
     try {
       for (const how of ['kill', 'close'] as const) {
@@ -156,7 +156,7 @@ describe('a PostgreSQL store that cannot be opened', needs(postgres), () => {
   }
   const secret = 'not-the-password-4711'
 
-  it('because nobody answers: says where, without the password', async () => {
+  it('an unreachable PostgreSQL is reported with its address and without the password', async () => {
     const port = await findFreePort()
     const nowhere = target((url) => {
       url.port = `${port}`
@@ -167,7 +167,7 @@ describe('a PostgreSQL store that cannot be opened', needs(postgres), () => {
     expect(error.message).not.toContain(secret)
   })
 
-  it('because the host has no address: says which', async () => {
+  it('an unknown PostgreSQL host is reported by name', async () => {
     const nowhere = target((url) => {
       url.hostname = 'no-such-host.invalid'
     })
@@ -175,7 +175,7 @@ describe('a PostgreSQL store that cannot be opened', needs(postgres), () => {
     expect(error.message).toContain('no-such-host.invalid')
   })
 
-  it('because the password is wrong: says so, without the password', async () => {
+  it('a wrong PostgreSQL password is reported without the password', async () => {
     const wrong = target((url) => {
       url.password = secret
     })
@@ -184,7 +184,7 @@ describe('a PostgreSQL store that cannot be opened', needs(postgres), () => {
     expect(error.message).not.toContain(secret)
   })
 
-  it('because there is no such database: says which', async () => {
+  it('a missing PostgreSQL database is reported by name', async () => {
     const missing = target((url) => {
       url.pathname = '/no_such_database'
     })
@@ -192,7 +192,7 @@ describe('a PostgreSQL store that cannot be opened', needs(postgres), () => {
     expect(error.message).toContain('no_such_database')
   })
 
-  it('because its schema is another program’s: says so, and does not touch it', async () => {
+  it('a schema of another program is reported and not changed', async () => {
     const place = await createPlace('PostgreSQL')
     try {
       await executeRaw(

@@ -25,7 +25,7 @@ describeStores('bytes', (given) => {
     ['one zero', new Uint8Array([0])],
     ['what is no text', invalid],
     ['text in any script', bytes('“ä” 注文 🧾\0\u{10FFFF}')],
-  ])('come back as they went in: %s, in payload, key and headers', async (_, data) => {
+  ])('payload, key and headers are kept byte for byte: %s', async (_, data) => {
     const queue = await given.queue()
     await produce(queue, [{ payload: data, key: data, headers: [['h', data]] }])
     const [leased] = await given.run({ op: 'lease', queue, partition: 0, holders: ['w'], now: noon })
@@ -38,7 +38,7 @@ describeStores('bytes', (given) => {
     }
   })
 
-  it('of a view into a larger buffer are those of the view', async () => {
+  it('a view into a larger buffer stores only its own bytes', async () => {
     const queue = await given.queue()
     const view = everyByte.subarray(65, 70)
     await produce(queue, [{ payload: view, key: view, headers: [['h', view]] }])
@@ -46,7 +46,7 @@ describeStores('bytes', (given) => {
     for (const data of [item?.payload, item?.key, item?.headers[0]?.[1]]) expect(same(data, view)).toBe(true)
   })
 
-  it('that are given may be overwritten as soon as the write is done', async () => {
+  it('a caller may overwrite its buffer after the write', async () => {
     const queue = await given.queue()
     const payload = bytes('before')
     await produce(queue, [{ payload }])
@@ -54,7 +54,7 @@ describeStores('bytes', (given) => {
     expect(await list(queue)).toMatchObject([{ payload: bytes('before') }])
   })
 
-  it('of 16 MiB are taken', async () => {
+  it('a payload of 16 MiB is accepted', async () => {
     const queue = await given.queue()
     const payload = new Uint8Array(16 * 1024 * 1024)
     for (let at = 0; at < payload.length; at++) payload[at] = (at * 31 + (at >> 8)) & 0xff
@@ -63,7 +63,7 @@ describeStores('bytes', (given) => {
     expect(same(item?.payload, payload)).toBe(true)
   })
 
-  it('tell an empty key from none', async () => {
+  it('an empty key differs from no key', async () => {
     const queue = await given.queue()
     await produce(queue, [
       aNewItem({ key: new Uint8Array() }),
@@ -74,7 +74,7 @@ describeStores('bytes', (given) => {
     expect((await list(queue)).map((item) => item.key)).toEqual([new Uint8Array(), null, null, bytes('null')])
   })
 
-  it('of headers keep order, repeats, empty and absent values, and any name', async () => {
+  it('headers keep order, repeated names, empty and missing values', async () => {
     const queue = await given.queue()
     const headers: Header[] = [
       ['b', bytes('1')],
@@ -91,7 +91,7 @@ describeStores('bytes', (given) => {
     expect((await list(queue)).map((item) => item.headers)).toEqual([headers, [], []])
   })
 
-  it('survive being moved to a dead queue and given back', async () => {
+  it('bytes survive a move to a dead queue and a retry', async () => {
     const letters = await given.queue()
     const queue = await given.queue({ deadQueue: letters })
     const headers: Header[] = [
@@ -146,17 +146,14 @@ describeStores('bytes', (given) => {
       ['letter id', { letterId: text }],
       ['lease holder', { lease: { holder: text, deadline: noon } }],
     ])
-    it.each(unfit)(
-      'that not every store can keep are refused, and nothing is written: %s',
-      async (_, changes) => {
-        const queue = await given.queue()
-        const good = { payload: bytes('good') }
-        await expectRefusal(importTo(queue, [good, { ...good, ...changes }]), 'BAD_REQUEST')
-        expect(await list(queue)).toEqual([])
-      },
-    )
+    it.each(unfit)('texts that not every store can keep are refused: %s', async (_, changes) => {
+      const queue = await given.queue()
+      const good = { payload: bytes('good') }
+      await expectRefusal(importTo(queue, [good, { ...good, ...changes }]), 'BAD_REQUEST')
+      expect(await list(queue)).toEqual([])
+    })
 
-    it('that a failing program reports are kept whatever is in them, zero characters too', async () => {
+    it('failure texts are kept with any characters, NUL included', async () => {
       const queue = await given.queue()
       const text = 'a\0b \\u0000'
       const failure = aFailure({ reason: text, errorClass: text, message: text, stack: text, worker: text })
@@ -176,7 +173,7 @@ describeStores('bytes', (given) => {
       expect(await list(queue)).toMatchObject([{ state: 'waiting', failure: { message: 'bad \0 byte' } }])
     })
 
-    it('with a zero character are refused in queue names, holders, audit rows and locks, too', async () => {
+    it('NUL characters are refused in queue names, holders, audit rows and locks', async () => {
       const queue = await given.queue()
       await produce(queue, [aNewItem()])
       const entry = {
@@ -202,7 +199,7 @@ describeStores('bytes', (given) => {
     })
   })
 
-  it('of times keep the microsecond', async () => {
+  it('times keep their microseconds', async () => {
     const queue = await given.queue({ expireUs: 1_234_567 })
     const now = noon + 123_457
     await given.run({ op: 'produce', queue, partition: 0, items: [aNewItem()], now })
@@ -216,7 +213,7 @@ describeStores('bytes', (given) => {
     ['at 1970', 0],
     ['the largest there is', instantMax],
     ['the smallest there is', instantMin],
-  ])('of times may lie far away: %s', async (_, instant) => {
+  ])('times far in the past or future are kept: %s', async (_, instant) => {
     const queue = await given.queue()
     const origin = anOrigin({ createdAt: instant })
     const failure = aFailure({ firstFailedAt: instant, lastFailedAt: instant })
@@ -227,7 +224,7 @@ describeStores('bytes', (given) => {
     expect(byDeath).toMatchObject([{ diedAt: instant }])
   })
 
-  it('of a queue whose items never expire do not run over the largest instant', async () => {
+  it('the deadline of items that never expire does not exceed the largest instant', async () => {
     const queue = await given.queue({ expireUs: instantMax, leaseUs: instantMax })
     await produce(queue, [aNewItem()])
     const [item] = await given.run({ op: 'lease', queue, partition: 0, holders: ['w'], now: noon })

@@ -64,7 +64,7 @@ describeStores('a campaign', (given) => {
   }
 
   describe('as a document', () => {
-    it('is there as it was put, one version later', async () => {
+    it('a stored campaign is read back with the next version', async () => {
       const document = { name: 'ü "\\', nested: { list: [1, null, true, 'x'], empty: {} }, at: noon }
       const id = newId()
       expect(await given.storage.getCampaign(id)).toBeNull()
@@ -80,7 +80,7 @@ describeStores('a campaign', (given) => {
       })
     })
 
-    it('refuses an update of what somebody else has changed meanwhile', async () => {
+    it('an update with an outdated version is refused', async () => {
       const id = await create()
       expect(await put(id, 1, 'paused', { by: 'first' })).toEqual({ isPut: true })
       for (const version of [0, 1, 3, 17]) {
@@ -94,7 +94,7 @@ describeStores('a campaign', (given) => {
       })
     })
 
-    it('lets one of many win who update it at once', async () => {
+    it('one of many concurrent updates wins', async () => {
       const id = await create()
       const told = await Promise.all(
         Array.from({ length: 10 }, async (_, by) => put(id, 1, 'running', { by })),
@@ -109,7 +109,7 @@ describeStores('a campaign', (given) => {
       expect(news.filter(({ isPut }) => isPut)).toHaveLength(1)
     })
 
-    it('is listed with the others, newest first, by state and page by page', async () => {
+    it('campaigns are listed newest first, by state and page by page', async () => {
       const ids: string[] = []
       for (const state of ['listed-a', 'listed-b', 'listed-a', 'listed-b', 'listed-a'])
         ids.unshift(await create(state))
@@ -125,7 +125,7 @@ describeStores('a campaign', (given) => {
   })
 
   describe('freezes its set', () => {
-    it('by a filter, in the order of death, all pending', async () => {
+    it('freezing by filter adds letters in the order of death, all pending', async () => {
       const letters = await given.queue()
       const ids = await acts.capture(
         letters,
@@ -143,7 +143,7 @@ describeStores('a campaign', (given) => {
       expect(await countsOf(id)).toEqual(counts({ pending: 4 }))
     })
 
-    it('in steps that go on where the last one ended', async () => {
+    it('freezing continues where the last step ended', async () => {
       const { work, letters } = await acts.queues()
       const ids = await acts.bury(work, newItems(25))
       await acts.discard(ids.slice(20))
@@ -171,7 +171,7 @@ describeStores('a campaign', (given) => {
       expect(new Set(frozen.map(({ place }) => place)).size).toBe(20)
     })
 
-    it('passes over what is in it already: a step that is repeated adds nothing', async () => {
+    it('a repeated freezing step adds nothing', async () => {
       const { work, letters } = await acts.queues()
       const ids = await acts.bury(work, newItems(10))
       const id = await create()
@@ -185,7 +185,7 @@ describeStores('a campaign', (given) => {
       expect(await countsOf(id)).toEqual(counts({ pending: 10 }))
     })
 
-    it('by ids, in the order given, each once, also those that are no letters', async () => {
+    it('freezing by ids keeps the order, each id once, also unknown ids', async () => {
       const { work } = await acts.queues()
       const [a = '', b = '', c = ''] = await acts.bury(work, newItems(3))
       const id = await create()
@@ -198,7 +198,7 @@ describeStores('a campaign', (given) => {
       expect(await countsOf(id)).toEqual(counts({ pending: 4 }))
     })
 
-    it('for itself: two campaigns may have the same letters', async () => {
+    it('two campaigns can have the same letters', async () => {
       const { work, letters } = await acts.queues()
       await acts.bury(work, newItems(3))
       const [one, two] = [await create(), await create()]
@@ -208,7 +208,7 @@ describeStores('a campaign', (given) => {
       expect(await countsOf(one)).toEqual(counts({ pending: 3 }))
     })
 
-    it('is not changed by letters that come, change or go afterwards', async () => {
+    it('a frozen set does not change when letters arrive, change or leave', async () => {
       const { work, letters } = await acts.queues()
       const ids = await acts.bury(work, newItems(3))
       const id = await create()
@@ -220,7 +220,7 @@ describeStores('a campaign', (given) => {
       expect(await set(id)).toEqual(before)
     })
 
-    it('of thousands', async () => {
+    it('a set of thousands of letters can be frozen', async () => {
       const { work, letters } = await acts.queues()
       const ids = await acts.bury(work, newItems(1_200))
       const id = await create()
@@ -244,7 +244,7 @@ describeStores('a campaign', (given) => {
       return { work, letters, ids, id }
     }
 
-    it('and knows which are sent', async () => {
+    it('a campaign records which letters are sent', async () => {
       const { ids, id } = await three()
       const frozen = await set(id)
       await sendOf(id, [1], { now: noon + minute })
@@ -254,7 +254,7 @@ describeStores('a campaign', (given) => {
       expect(record).toMatchObject({ campaign: { id, place: frozen[1]?.place }, outcome: null })
     })
 
-    it('and marks as sent what was sent, also when as many others wait for their turn', async () => {
+    it('letters sent out of order are recorded as sent', async () => {
       const { id } = await three()
       await sendOf(id, [1])
       // As many as are pending up to the last of them, but not the same ones.
@@ -266,7 +266,7 @@ describeStores('a campaign', (given) => {
       expect(await countsOf(id)).toEqual(counts({ pending: 1, sent: 2 }))
     })
 
-    it('and hears of each end in the transaction in which it happens', async () => {
+    it('the outcome of a redrive changes the campaign in the same transaction', async () => {
       const { work, id } = await three()
       await sendOf(id, [0, 1, 2])
       const [a, b, c] = [
@@ -292,7 +292,7 @@ describeStores('a campaign', (given) => {
       expect(ended[number(b.letterId)]?.at).toBe(noon + 2)
     })
 
-    it('and hears of it whatever way it ends: lease end, expiry, its queue deleted, told from elsewhere', async () => {
+    it('every way in which a redrive ends updates the campaign', async () => {
       const { work } = await acts.queues({ attemptsMax: 1, leaseUs: minute, expireUs: hour })
       const ids = await acts.bury(work, newItems(5))
       const id = await create()
@@ -316,7 +316,7 @@ describeStores('a campaign', (given) => {
       expect(await countsOf(id)).toEqual(counts({ failed: 2, resolved: 1, unknown: 1, pending: 1 }))
     })
 
-    it('and does not wait for ever for one that is deleted meanwhile: nobody can tell what became of it', async () => {
+    it('a letter that is deleted during its redrive ends as unknown in the campaign', async () => {
       const { letters, ids, id } = await three()
       await sendOf(id, [1])
       await given.run({ op: 'delete', queue: letters, partition: 0, ids: ids.slice(1, 2) })
@@ -333,7 +333,7 @@ describeStores('a campaign', (given) => {
       expect(await countsOf(id)).toEqual(counts({ unknown: 3 }))
     })
 
-    it('and skips those that cannot be sent, with the reason', async () => {
+    it('letters that cannot be sent are skipped with a reason', async () => {
       const { ids, id } = await three()
       const [discarded = '', taken = ''] = ids
       await freezeIds(id, [unknownId])
@@ -352,7 +352,7 @@ describeStores('a campaign', (given) => {
       expect(record.campaign).toBeNull()
     })
 
-    it('once: a step that is repeated neither sends twice nor takes back what it said', async () => {
+    it('a repeated step sends no letter twice', async () => {
       const { work } = await acts.queues()
       const id = await create()
       await freezeIds(id, await acts.bury(work, newItems(5)))
@@ -371,7 +371,7 @@ describeStores('a campaign', (given) => {
       expect(await countsOf(id)).toEqual(counted)
     })
 
-    it('or not at all, when the write that says so is refused', async () => {
+    it('a rejected write sends no letter', async () => {
       const { id } = await three()
       const [first] = await set(id)
       const letters = [
@@ -387,7 +387,7 @@ describeStores('a campaign', (given) => {
       expect(await countsOf(id)).toEqual(counts({ pending: 3 }))
     })
 
-    it('again after they came back, when another campaign has them: each hears of its own', async () => {
+    it('a letter in two campaigns reports each outcome to the campaign that sent it', async () => {
       const { work, ids, id } = await three()
       const later = await create()
       await freezeIds(later, ids)
@@ -400,7 +400,7 @@ describeStores('a campaign', (given) => {
     })
   })
 
-  it('gives its letters up, and skips those that cannot be', async () => {
+  it('a discard campaign discards its letters and skips those that cannot be discarded', async () => {
     const { work } = await acts.queues()
     const ids = await acts.bury(work, newItems(3))
     const id = await create()
@@ -421,7 +421,7 @@ describeStores('a campaign', (given) => {
     expect(await set(id)).toEqual(before)
   })
 
-  it('skips what is still pending when it is cancelled, lowest places first', async () => {
+  it('a cancelled campaign skips pending letters, lowest places first', async () => {
     const { work } = await acts.queues()
     const ids = await acts.bury(work, newItems(6))
     const id = await create()
@@ -438,7 +438,7 @@ describeStores('a campaign', (given) => {
     expect(await countsOf(id)).toEqual(counts({ skipped: 5, resolved: 1 }))
   })
 
-  it('lists its set by state and from a place on', async () => {
+  it('the set of a campaign is listed by state and from a place', async () => {
     const { work } = await acts.queues()
     const ids = await acts.bury(work, newItems(6, 'x', { key: bytes('k') }))
     const id = await create()

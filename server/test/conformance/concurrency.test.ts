@@ -41,7 +41,7 @@ function expectEachOnce(ids: readonly string[], leasedIds: readonly string[]): v
 }
 
 describeStores('fifty leasers at once', (given) => {
-  it('over ten thousand items are handed each item exactly once, each its share in order', async () => {
+  it('fifty concurrent leasers get each of 10,000 items exactly once', async () => {
     const { queue, ids } = await fill(given)
     const leasers = Array.from({ length: leaserCount }, (_, index) => `leaser-${index}`)
     const got = await Promise.all(leasers.map((holder) => leaseAll(given.storage, queue, holder)))
@@ -57,7 +57,7 @@ describeStores('fifty leasers at once', (given) => {
     expect(await given.storage.counts({ queue })).toMatchObject([{ waiting: 0, leased: itemCount }])
   })
 
-  it('that also complete and give back settle every item once', async () => {
+  it('fifty concurrent workers settle every item once', async () => {
     const letters = await given.queue()
     const queue = await given.queue({ deadQueue: letters, attemptsMax: 2 })
     const items = newItems(1_000)
@@ -90,14 +90,14 @@ describeStores('fifty leasers at once', (given) => {
 })
 
 describeStores('many who do the same at once', (given) => {
-  it('create a queue once', async () => {
+  it('concurrent calls create a queue once', async () => {
     const create = async () => given.run({ op: 'create-queue', queue: { name: 'same' }, now: noon })
     const outcomes = await Promise.allSettled(Array.from({ length: 20 }, create))
     const failures = outcomes.flatMap((outcome) => (outcome.status === 'rejected' ? [outcome.reason] : []))
     expect(failures.map((error) => error.code)).toEqual(Array.from({ length: 19 }, () => 'QUEUE_EXISTS'))
   })
 
-  it('import a source id once', async () => {
+  it('concurrent imports store a source id once', async () => {
     const queue = await given.queue({ partitions: 4 })
     const imports = Array.from({ length: 40 }, (_, index) => {
       const items = ['x', 'y'].map((sourceId) => ({ payload: new Uint8Array([index]), sourceId }))
@@ -109,7 +109,7 @@ describeStores('many who do the same at once', (given) => {
     expect(imported.filter((row) => row.id !== null)).toHaveLength(2)
   })
 
-  it('complete an item once: one is told yes, all others no', async () => {
+  it('one of many concurrent completes succeeds', async () => {
     const queue = await given.queue()
     const { ids } = await given.run({ op: 'produce', queue, partition: 0, items: newItems(2), now: noon })
     await given.run({ op: 'lease', queue, partition: 0, holders: ['w', 'w'], now: noon })
@@ -122,7 +122,7 @@ describeStores('many who do the same at once', (given) => {
     expect(outcomes.filter((outcome) => outcome.isSettled)).toHaveLength(1)
   })
 
-  it('let time pass once: each item changes for one of them', async () => {
+  it('concurrent advances change each item once', async () => {
     const letters = await given.queue()
     const queue = await given.queue({ deadQueue: letters, leaseUs: minute, attemptsMax: 1 })
     await given.run({ op: 'produce', queue, partition: 0, items: newItems(500), now: noon })
@@ -144,7 +144,7 @@ describeStores('many who do the same at once', (given) => {
     expect(dead).toHaveLength(500)
   })
 
-  it('move to one dead queue from two queues, both ways round, without standing in each other’s way', async () => {
+  it('concurrent moves to one dead queue from two queues do not deadlock', async () => {
     const letters = await given.queue({ partitions: 2 })
     const queues = [await given.queue({ deadQueue: letters }), await given.queue({ deadQueue: letters })]
     const moves = queues.flatMap((queue) =>
@@ -161,7 +161,7 @@ describeStores('many who do the same at once', (given) => {
 })
 
 describeSome(['PostgreSQL'], 'two servers', (given) => {
-  it('with fifty leasers over ten thousand items hand out each item exactly once', async () => {
+  it('two servers with fifty leasers lease each of 10,000 items exactly once', async () => {
     const { queue, ids } = await fill(given)
     const other = await given.place.open()
     const leasers = Array.from({ length: leaserCount }, (_, index) => `leaser-${index}`)
@@ -175,7 +175,7 @@ describeSome(['PostgreSQL'], 'two servers', (given) => {
     )
   })
 
-  it('in two processes hand out each item exactly once', async () => {
+  it('two processes lease each item exactly once', async () => {
     const { queue, ids } = await fill(given)
     const children = [0, 1].map((index) =>
       startChild('lease', { target: given.place.target, queue, leasers: leaserCount / 2, batchMax, index }),

@@ -3,7 +3,7 @@ import { aFailure, anOrigin, bytes, hour, minute, newItems, noon, second } from 
 import { describeStores } from './stores.ts'
 
 describeStores('counts', (given) => {
-  it('follow an item through everything that can become of it', async () => {
+  it('counts follow an item through every transition', async () => {
     const letters = await given.queue()
     const queue = await given.queue({ deadQueue: letters, keepDoneUs: hour, leaseUs: minute })
     const row = async (name: string) => {
@@ -41,7 +41,7 @@ describeStores('counts', (given) => {
     expect(await row(queue)).toEqual(afterAll)
   })
 
-  it('are given for one queue or for all, partitions in order', async () => {
+  it('counts are returned for one queue or all, ordered by partition', async () => {
     const names = [await given.queue({ partitions: 2 }), await given.queue()]
     const rows = await given.storage.counts({})
     expect(rows.map((row) => [row.queue, row.partition])).toEqual([
@@ -53,7 +53,7 @@ describeStores('counts', (given) => {
     expect(one).toEqual(rows.slice(0, 2))
   })
 
-  it('know the mean creation time of what waits or is leased, and the mean lease deadline', async () => {
+  it('counts include the mean creation time of waiting and leased items and the mean lease deadline', async () => {
     const queue = await given.queue({ leaseUs: minute })
     const times = [noon, noon + 10 * second, noon + 50 * second + 7_000]
     for (const now of times) {
@@ -70,7 +70,7 @@ describeStores('counts', (given) => {
     expect(Math.abs((row?.leaseDeadlineMean ?? 0) - (noon + 2.5 * minute))).toBeLessThanOrEqual(1_000)
   })
 
-  it('keep the means right for a hundred thousand items created to the microsecond', async () => {
+  it('means are exact for 100,000 items', async () => {
     // Sums of microseconds leave the safe integers after 6 items: what sums must not lose digits.
     const queue = await given.queue()
     for (let batch = 0; batch < 10; batch++) {
@@ -86,7 +86,7 @@ describeStores('counts', (given) => {
     ])
   })
 
-  it('follow the means over retry, lease end, extension and completion', async () => {
+  it('means follow retry, lease end, extension and completion', async () => {
     const queue = await given.queue({ leaseUs: minute })
     const at = { queue, partition: 0 }
     await given.run({ op: 'produce', ...at, items: newItems(2), now: noon })
@@ -113,7 +113,7 @@ describeStores('counts', (given) => {
     expect(await means()).toEqual([5.33, null])
   })
 
-  it('count an imported dead letter as accepted', async () => {
+  it('an imported dead letter counts as accepted', async () => {
     const queue = await given.queue()
     const items = [{ payload: bytes('x'), sourceId: 's', origin: anOrigin(), failure: aFailure() }]
     await given.run({ op: 'import', queue, partition: 0, items, now: noon })
@@ -121,7 +121,7 @@ describeStores('counts', (given) => {
     expect(await given.storage.counts({ queue })).toMatchObject([{ accepted: 1, waiting: 1 }])
   })
 
-  it('need no setting right when nothing is wrong', async () => {
+  it('reconcile changes nothing if the counts are right', async () => {
     const queue = await given.queue()
     await given.run({ op: 'produce', queue, partition: 0, items: newItems(5), now: noon })
     const before = await given.storage.counts({})

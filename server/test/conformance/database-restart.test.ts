@@ -14,7 +14,7 @@ const batchSize = 3
 const crashes = 3
 
 describe('a PostgreSQL that crashes under load', needs(own), () => {
-  it('loses nothing acknowledged, halves nothing, and its writers go on by themselves', {
+  it('a PostgreSQL crash under load loses no acknowledged write, and writers continue automatically', {
     timeout: 120_000,
   }, async () => {
     const storage = await openStorage({ kind: 'postgres', url: own.url })

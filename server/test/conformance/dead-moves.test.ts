@@ -22,7 +22,7 @@ describeStores('a dead queue', (given) => {
   const list = async (queue: string) => given.storage.listItems({ queue, countMax: 1_000 })
 
   describe('takes what dies', () => {
-    it('whole: bytes, texts, failure and origin, as a new item of its own', async () => {
+    it('a dead letter keeps bytes, texts, failure and origin as a new item', async () => {
       const letters = await given.queue({ expireUs: 9 * hour, partitions: 2 })
       const queue = await given.queue({ deadQueue: letters, partitions: 3 })
       const item = aNewItem({
@@ -96,7 +96,7 @@ describeStores('a dead queue', (given) => {
       })
     })
 
-    it('for whatever reason: declared dead, out of attempts, lease ended, expired', async () => {
+    it('items move to the dead queue for every cause of death', async () => {
       const letters = await given.queue()
       const queue = await given.queue({ deadQueue: letters, attemptsMax: 1, leaseUs: minute, expireUs: hour })
       await produce(queue, newItems(3))
@@ -121,7 +121,7 @@ describeStores('a dead queue', (given) => {
       ])
     })
 
-    it('with each of up to a hundred failures before the last, newest first', async () => {
+    it('a dead letter keeps up to 100 earlier failures, newest first', async () => {
       const letters = await given.queue()
       const queue = await given.queue({ deadQueue: letters })
       await produce(queue, newItems(1))
@@ -139,7 +139,7 @@ describeStores('a dead queue', (given) => {
       )
     })
 
-    it('with the attempts and the first failure of its whole life before', async () => {
+    it('a dead letter keeps its attempts and first failure', async () => {
       const letters = await given.queue()
       const queue = await given.queue({ deadQueue: letters, attemptsMax: 2 })
       const [rootId] = await produce(queue, newItems(1))
@@ -159,7 +159,7 @@ describeStores('a dead queue', (given) => {
       expect(rootId).toBeDefined()
     })
 
-    it('of many queues and partitions, many at once', async () => {
+    it('items of many queues and partitions move at once', async () => {
       const letters = await given.queue({ partitions: 3 })
       const queues = [
         await given.queue({ deadQueue: letters, partitions: 5 }),
@@ -181,7 +181,7 @@ describeStores('a dead queue', (given) => {
   })
 
   describe('takes it once', () => {
-    it('also if the letter is there already, as after a crash: the item leaves, the letter stays as it is', async () => {
+    it('a move that is repeated after a crash keeps the existing letter', async () => {
       const letters = await given.queue({ partitions: 2 })
       const queue = await given.queue({ deadQueue: letters })
       const [id = ''] = await produce(queue, newItems(1))
@@ -201,7 +201,7 @@ describeStores('a dead queue', (given) => {
       expect(await list(letters)).toEqual(before)
     })
 
-    it('and a second death of the same item changes nothing', async () => {
+    it('a second death of the same item changes nothing', async () => {
       const letters = await given.queue()
       const queue = await given.queue({ deadQueue: letters })
       const [id = ''] = await produce(queue, newItems(1))
@@ -218,7 +218,7 @@ describeStores('a dead queue', (given) => {
       (await given.run({ op: 'import', queue, partition: 0, items, now: noon })).map((row) => row.id ?? '')
     const letter = { payload: bytes('letter'), origin: anOrigin(), failure: aFailure(), diedAt: noon }
 
-    it('for ever: they do not expire', async () => {
+    it('dead letters do not expire', async () => {
       const letters = await given.queue({ expireUs: 1 })
       const queue = await given.queue({ deadQueue: letters })
       await produce(queue, newItems(1, 'moved', { expireDeadline: noon + 1 }))
@@ -229,7 +229,7 @@ describeStores('a dead queue', (given) => {
       expect(await given.storage.counts({ queue: letters })).toMatchObject([{ waiting: 2 }])
     })
 
-    it('when completed: as done, whatever the queue keeps, with no time at which it would go', async () => {
+    it('a completed dead letter stays as done without a removal time', async () => {
       const letters = await given.queue({ keepDoneUs: 0 })
       const [id = ''] = await importTo(letters, [letter])
       await lease(letters, 1)
@@ -246,7 +246,7 @@ describeStores('a dead queue', (given) => {
       expect(await list(letters)).toMatchObject([{ id, state: 'done', endedAt: noon + 1, diedAt: noon }])
     })
 
-    it('when declared dead or out of attempts: as dead in place, never deleted', async () => {
+    it('a dead letter that dies again stays dead in place', async () => {
       const letters = await given.queue({ attemptsMax: 1, leaseUs: minute })
       await importTo(letters, [letter, letter])
       const [held] = await lease(letters, 2)
@@ -261,7 +261,7 @@ describeStores('a dead queue', (given) => {
       expect(await given.storage.counts({ queue: letters })).toMatchObject([{ dead: 2, dropped: 0 }])
     })
 
-    it('when given back more often than its queue allows: as dead in place', async () => {
+    it('a dead letter retried above the attempt limit stays dead in place', async () => {
       const letters = await given.queue({ attemptsMax: 1 })
       await importTo(letters, [letter])
       const [held] = await lease(letters, 1)
@@ -273,7 +273,7 @@ describeStores('a dead queue', (given) => {
       expect(await list(letters)).toMatchObject([{ state: 'dead', attempts: 2, rootId: held?.id }])
     })
 
-    it('when given back: as the letter it was, under the root id it is known by', async () => {
+    it('a retried dead letter keeps its root id', async () => {
       const letters = await given.queue()
       const [id = ''] = await importTo(letters, [letter])
       await lease(letters, 1)
@@ -284,7 +284,7 @@ describeStores('a dead queue', (given) => {
     })
   })
 
-  it('is not needed: without one, what dies is dropped and counted, or kept where it is', async () => {
+  it('without a dead queue, dead items are dropped and counted, or kept in place', async () => {
     const drops = await given.queue()
     const keeps = await given.queue({ onDead: 'keep' })
     for (const queue of [drops, keeps]) {

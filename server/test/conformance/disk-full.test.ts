@@ -41,7 +41,7 @@ const limits = ability('prlimit', prlimit)
 const ownPostgres = mounts === undefined ? await requireService('privatePostgres') : undefined
 
 describe('SQLite on a full disk', needs(smallDisk), () => {
-  it('says so and keeps what it has; with space again it goes on, and opens again', async () => {
+  it('a full disk is reported, nothing is lost, and writes continue when there is space', async () => {
     const folder = await mkdtemp(join(tmpdir(), 'redrive-disk-full-'))
     try {
       const ballast = join(folder, 'ballast')
@@ -67,7 +67,7 @@ describe('SQLite at a limit on the size of files', needs(limits), () => {
   // The soft limit only, in bytes: we may lift it again from outside.
   const limited = ['prlimit', `--fsize=${2 * mebibyte}:`]
 
-  it('says so and keeps what it has; with the limit lifted it goes on, and opens again', async () => {
+  it('a file size limit is reported, nothing is lost, and writes continue without the limit', async () => {
     const place = await createPlace('SQLite file')
     try {
       const child = startChild('fill', { target: place.target, countMax: 1_000 }, limited)
@@ -84,7 +84,7 @@ describe('SQLite at a limit on the size of files', needs(limits), () => {
   })
 
   it.each(['closed', 'killed'])(
-    'opens again elsewhere with nothing lost after it was %s there',
+    'a store on a full disk opens elsewhere with nothing lost after it was %s',
     async (how) => {
       const place = await createPlace('SQLite file')
       try {
@@ -105,7 +105,7 @@ describe('SQLite at a limit on the size of files', needs(limits), () => {
 })
 
 describe('PostgreSQL on a full disk', needs(mountedDisk, ...(ownPostgres ? [ownPostgres] : [])), () => {
-  it('says so and keeps what it has; with space again it goes on, and opens again', {
+  it('a full disk is reported, nothing is lost, and writes continue when there is space', {
     timeout: 60_000,
   }, async () => {
     if (ownPostgres === undefined) throw new Error('this test is skipped then')

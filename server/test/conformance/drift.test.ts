@@ -18,7 +18,7 @@ describeDurableStores('a count that is wrong', (given) => {
     return queue
   }
 
-  it('is found and named, with what was counted and what is there', async () => {
+  it('verify reports a wrong count with both values', async () => {
     const queue = await aDriftedQueue()
     const differences = await given.storage.verify()
     expect(differences).toContainEqual({ queue, partition: 1, count: 'waiting', counted: 5, actual: 3 })
@@ -26,7 +26,7 @@ describeDurableStores('a count that is wrong', (given) => {
     await given.storage.reconcile()
   })
 
-  it('is set right, once, and reported as it was', async () => {
+  it('reconcile repairs a wrong count once and reports it', async () => {
     const queue = await aDriftedQueue()
     expect(await given.storage.reconcile()).toContainEqual({
       queue,
@@ -42,7 +42,7 @@ describeDurableStores('a count that is wrong', (given) => {
     expect(await given.storage.reconcile()).toEqual([])
   })
 
-  it('is left alone by a server that lost the lock', async () => {
+  it('reconcile with a lost lock repairs nothing', async () => {
     const acquire = {
       op: 'acquire-lock',
       name: 'reconcile',
@@ -60,7 +60,7 @@ describeDurableStores('a count that is wrong', (given) => {
     await given.storage.reconcile()
   })
 
-  it('because an item vanished is found, too', async () => {
+  it('verify reports a count that is wrong because an item vanished', async () => {
     const queue = await given.queue()
     const items = newItems(4, 'item', { reference: 'vanishes' })
     await given.run({ op: 'produce', queue, partition: 0, items: [...items, ...newItems(1)], now: noon })
@@ -103,7 +103,7 @@ describeDurableStores('an archive that somebody changed by hand', (given) => {
     executeRaw(given.place.target, (schema) => sql(`${schema}archive`))
   const kept = `(select min(id) from`
 
-  it('misses what it should have: found, named, mended and told', async () => {
+  it('missing archive rows are reported, and the count is repaired and audited', async () => {
     const queue = await anArchive()
     await changeByHand((table) => `delete from ${table} where id <> ${kept} ${table})`)
     const expected = { queue, partition: 0, count: 'archived', counted: 6, actual: 1 } as const
@@ -117,7 +117,7 @@ describeDurableStores('an archive that somebody changed by hand', (given) => {
     expect(mended?.details).toEqual({ partition: 0, count: 'archived', counted: 6, actual: 1 })
   })
 
-  it('has what it should not have: found, named and mended', async () => {
+  it('extra archive rows are reported, and the count is repaired', async () => {
     const queue = await anArchive()
     await changeByHand(
       (table) => `create table copied as select * from ${table} where id = ${kept} ${table});

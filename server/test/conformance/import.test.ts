@@ -9,7 +9,7 @@ describeStores('importing', (given) => {
     given.run({ op: 'import', queue, partition, items, now })
   const list = async (queue: string) => given.storage.listItems({ queue, countMax: 100 })
 
-  it('stores an item as given, with a new id and creation time', async () => {
+  it('import stores an item as given, with a new id and creation time', async () => {
     const queue = await given.queue({ partitions: 2, expireUs: hour })
     const item = {
       payload: bytes('x'),
@@ -34,7 +34,7 @@ describeStores('importing', (given) => {
     expect(await list(queue)).toEqual([anItem({ ...item, id, rootId: id, queue, partition: 1, ...at })])
   })
 
-  it('keeps the lease deadline of an item that is not leased, and counts no lease', async () => {
+  it('import keeps the lease deadline of an item that is not leased', async () => {
     const queue = await given.queue()
     const item = { payload: bytes('x'), givenLeaseDeadline: noon - hour }
     const imported = await importTo(queue, [item, item, item])
@@ -55,7 +55,7 @@ describeStores('importing', (given) => {
     ])
   })
 
-  it('fills in what is not given', async () => {
+  it('import applies defaults for missing fields', async () => {
     const queue = await given.queue({ expireUs: hour })
     const [imported] = await importTo(queue, [{ payload: bytes('x') }])
     const id = imported?.id ?? ''
@@ -66,7 +66,7 @@ describeStores('importing', (given) => {
     ])
   })
 
-  it('can store an item as leased by somebody until a given time, past or to come', async () => {
+  it('import can store a leased item with any deadline', async () => {
     const queue = await given.queue()
     const lease = { holder: 'worker-9', deadline: noon + minute }
     await importTo(queue, [
@@ -82,14 +82,14 @@ describeStores('importing', (given) => {
     expect(changes).toMatchObject([{ cause: 'lease-end' }])
   })
 
-  it('can store an item as scheduled', async () => {
+  it('import can store a scheduled item', async () => {
     const queue = await given.queue()
     await importTo(queue, [{ payload: bytes('x'), availableAt: noon + hour }])
     expect(await given.storage.counts({ queue })).toMatchObject([{ waiting: 0, scheduled: 1 }])
     expect(await list(queue)).toMatchObject([{ state: 'waiting', availableAt: noon + hour }])
   })
 
-  it('makes a dead letter of an item with an origin, from wherever it came', async () => {
+  it('import of an item with an origin creates a dead letter', async () => {
     const queue = await given.queue()
     const origins: Origin[] = [
       anOrigin(),
@@ -120,7 +120,7 @@ describeStores('importing', (given) => {
     )
   })
 
-  it('skips an item whose source id the queue has, in any partition, and says which', async () => {
+  it('import skips a source id that exists in any partition and names its item', async () => {
     const queue = await given.queue({ partitions: 2 })
     await importTo(queue, [{ payload: bytes('first'), sourceId: 'a' }])
     const imported = await importTo(
@@ -141,7 +141,7 @@ describeStores('importing', (given) => {
     expect(await given.storage.counts({ queue })).toMatchObject([{ accepted: 1 }, { accepted: 3 }])
   })
 
-  it('takes a source id again in another queue, or when its item is gone', async () => {
+  it('import accepts a source id again in another queue or after its item is gone', async () => {
     const [queue, other] = [await given.queue(), await given.queue()]
     const item = { payload: bytes('x'), sourceId: 'a' }
     const [first] = await importTo(queue, [item])
@@ -150,7 +150,7 @@ describeStores('importing', (given) => {
     expect((await importTo(queue, [item]))[0]?.id).not.toBeNull()
   })
 
-  it('tells source ids apart by every byte', async () => {
+  it('source ids are compared byte for byte', async () => {
     const queue = await given.queue()
     // The same to the eye or to a dictionary, not the same text. The last one is empty, not absent.
     const sourceIds = ['a', 'A', 'a ', 'ä', 'a\u0308', 'ａ', '']
@@ -163,7 +163,7 @@ describeStores('importing', (given) => {
     expect((await importTo(queue, [{ payload: bytes('x'), sourceId: '' }]))[0]?.id).toBeNull()
   })
 
-  it('makes items that can be leased at once, in the order given', async () => {
+  it('imported items can be leased immediately, in their order', async () => {
     const queue = await given.queue()
     await given.run({ op: 'produce', queue, partition: 0, items: newItems(1, 'before'), now: noon + hour })
     await importTo(queue, [{ payload: bytes('imported-0') }, { payload: bytes('imported-1') }])
@@ -171,7 +171,7 @@ describeStores('importing', (given) => {
     expect(leased.map((item) => textOf(item.payload))).toEqual(['before-0', 'imported-0', 'imported-1'])
   })
 
-  it('takes ten thousand items in one command, and skips them all the second time', async () => {
+  it('import of 10,000 items skips all of them the second time', async () => {
     const queue = await given.queue()
     const items = Array.from({ length: 10_000 }, (_, index) => ({
       payload: bytes('x'),

@@ -10,7 +10,7 @@ describeStores('leasing', (given) => {
   const lease = async (queue: string, holders: readonly string[], now = noon, partition = 0) =>
     given.run({ op: 'lease', queue, partition, holders, now })
 
-  it('hands out the oldest first, item number i to holder number i', async () => {
+  it('lease gives the oldest items first, item i to holder i', async () => {
     const queue = await given.queue()
     const ids = await produce(queue, newItems(3))
     const leased = await lease(queue, ['a', 'b'])
@@ -24,7 +24,7 @@ describeStores('leasing', (given) => {
     expect(await lease(queue, ['f'])).toEqual([])
   })
 
-  it('of large items may end at 16 MiB, gives at least one, and the rest next time', async () => {
+  it('a lease of large items stops at 16 MiB and gives at least one', async () => {
     const queue = await given.queue()
     const sizes = [17, 9, 9, 1, 9].map((megabytes) => megabytes * 2 ** 20)
     const ids = await produce(
@@ -46,7 +46,7 @@ describeStores('leasing', (given) => {
     expect(await lease(queue, given5)).toEqual([])
   })
 
-  it('hands out the highest priority first, then the oldest', async () => {
+  it('lease gives the highest priority first, then the oldest', async () => {
     const queue = await given.queue()
     const priorities = [0, 5, -5, 5, 0, 1_000_000, -5]
     await produce(
@@ -60,7 +60,7 @@ describeStores('leasing', (given) => {
     expect(leased.map((item) => textOf(item.payload)).join('')).toBe('5130426')
   })
 
-  it('counts the attempt and sets the deadline, and the store has what the answer said', async () => {
+  it('lease counts the attempt and sets the deadline', async () => {
     const queue = await given.queue({ leaseUs: 45 * second + 1 })
     await produce(queue, newItems(2))
     const leased = await lease(queue, ['a', 'b'], noon + minute)
@@ -77,14 +77,14 @@ describeStores('leasing', (given) => {
     expect(await given.storage.listItems({ queue, countMax: 10 })).toEqual(leased)
   })
 
-  it('may hand many items to one holder', async () => {
+  it('lease can give many items to one holder', async () => {
     const queue = await given.queue()
     await produce(queue, newItems(3))
     const leased = await lease(queue, ['w', 'w', 'w'])
     expect(leased.map((item) => item.lease.holder)).toEqual(['w', 'w', 'w'])
   })
 
-  it('stays within its partition', async () => {
+  it('lease takes items of its partition only', async () => {
     const queue = await given.queue({ partitions: 2 })
     await produce(queue, newItems(1, 'zero'), noon, 0)
     await produce(queue, newItems(1, 'one'), noon, 1)
@@ -92,7 +92,7 @@ describeStores('leasing', (given) => {
     expect(leased.map((item) => textOf(item.payload))).toEqual(['one-0'])
   })
 
-  it('from a paused queue gives nothing until it goes on, and loses nothing', async () => {
+  it('a paused queue gives no leases until it is resumed', async () => {
     const queue = await given.queue()
     await produce(queue, newItems(1))
     await given.run({ op: 'update-queue', name: queue, changes: { isPaused: true }, now: noon })
@@ -101,14 +101,14 @@ describeStores('leasing', (given) => {
     expect(await lease(queue, ['w'])).toHaveLength(1)
   })
 
-  it('for nobody gives nothing', async () => {
+  it('a lease without holders gives nothing', async () => {
     const queue = await given.queue()
     await produce(queue, newItems(1))
     expect(await lease(queue, [])).toEqual([])
     expect(await given.storage.counts({ queue })).toMatchObject([{ waiting: 1, leased: 0 }])
   })
 
-  it('hands out what was retried after what was waiting all along', async () => {
+  it('retried items are leased after items that were waiting', async () => {
     const queue = await given.queue()
     const ids = await produce(queue, newItems(2))
     await lease(queue, ['w'])
@@ -121,7 +121,7 @@ describeStores('leasing', (given) => {
     ])
   })
 
-  it('hands out a thousand items at once, each to its holder', async () => {
+  it('lease gives 1,000 items at once, each to its holder', async () => {
     const queue = await given.queue()
     const ids = await produce(queue, newItems(1_500))
     const holders = Array.from({ length: 1_200 }, (_, index) => `worker-${index}`)
@@ -131,7 +131,7 @@ describeStores('leasing', (given) => {
     expect(await given.storage.counts({ queue })).toMatchObject([{ waiting: 300, leased: 1_200 }])
   })
 
-  it('of a dead letter works as of any item', async () => {
+  it('a dead letter is leased like any item', async () => {
     const letters = await given.queue({ leaseUs: minute })
     const queue = await given.queue({ deadQueue: letters })
     const ids = await produce(queue, [aNewItem({ expireDeadline: noon + 1 })])

@@ -33,7 +33,7 @@ describeStores('the bytes of letters', (given) => {
     { payload: new Uint8Array(), key: null, headers: [] },
   ]
 
-  it('are counted without being read', async () => {
+  it('the size of payloads is returned without reading them', async () => {
     const ids = await acts.capture(await given.queue(), some)
     const [unknown, odd] = ['0ujtsYcgvSTl8PAuAdqWYSMnLOv', 'no id']
     expect(await given.storage.weighLetters([unknown, odd, ...ids])).toEqual(
@@ -43,7 +43,7 @@ describeStores('the bytes of letters', (given) => {
     expect(await given.storage.weighLetters(ids, 'archive')).toEqual([])
   })
 
-  it('are, where only their beginning is asked for, that and how long they are', async () => {
+  it('a head read returns the beginning and the size of the payload', async () => {
     const queue = await given.queue()
     const ids = await acts.capture(queue, some)
     const page = await list({ filter: { queues: [queue] }, bytes: 'head' })
@@ -69,7 +69,7 @@ describeStores('the bytes of letters', (given) => {
     ])
   })
 
-  it('are so of what is archived, too', async () => {
+  it('a head read works for archived letters', async () => {
     const queue = await given.queue()
     const ids = await acts.capture(queue, some)
     await acts.discard(ids, noon)
@@ -89,7 +89,7 @@ describeStores('the bytes of letters', (given) => {
     expect(whole?.item.payload).toEqual(long)
   })
 
-  it('end a page of whole letters, however many were asked for; the next goes on', async () => {
+  it('a page of whole letters ends at its byte limit, and the next continues', async () => {
     const queue = await given.queue()
     const sizes = [1, 5 * megabyte, 5 * megabyte, 7 * megabyte, 1, 20 * megabyte, 1, 2]
     for (const [at, size] of sizes.entries()) {

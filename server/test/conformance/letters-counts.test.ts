@@ -37,7 +37,7 @@ describeStores('counts of letters', (given) => {
   const groups = async (filter: CountedFilter = {}, isEmptyToo = false) =>
     given.storage.listGroups({ filter, isEmptyToo, countMax: 100 })
 
-  it('are none where there are no letters', async () => {
+  it('counts are empty without letters', async () => {
     const queue = await given.queue()
     await given.run({ op: 'produce', queue, partition: 0, items: newItems(3), now: noon })
     await given.run({
@@ -52,7 +52,7 @@ describeStores('counts of letters', (given) => {
     expect(await given.storage.countOpenSince(noon - hour)).toBe(0)
   })
 
-  it('by nothing: one sum', async () => {
+  it('counts without dimensions return one sum', async () => {
     const { work, letters } = await acts.queues()
     await acts.bury(work, newItems(7))
     expect(await count({})).toEqual([{ count: 7 }])
@@ -61,7 +61,7 @@ describeStores('counts of letters', (given) => {
     expect(await count({ queues: [] })).toEqual([])
   })
 
-  it('by each dimension have that one, and what it is', async () => {
+  it('counts by a dimension return its values', async () => {
     const { work, letters } = await acts.queues()
     await acts.bury(work, newItems(2), { reason: 'r', errorClass: 'E', message: 'HTTP 500: x' })
     await acts.capture(letters, [aLetter({ redrives: 14, failure: null })])
@@ -90,7 +90,7 @@ describeStores('counts of letters', (given) => {
     expect(await count({ redrives: { max: 9 } })).toEqual([{ count: 2 }])
   })
 
-  it('change with every step of a letter’s life, also in one write', async () => {
+  it('counts follow every transition of a letter, also within one write', async () => {
     const { work, letters } = await acts.queues()
     const [letterId = ''] = await acts.bury(work, newItems(1))
     const states = async () => count({ queues: [letters] }, ['state', 'redrives'])
@@ -125,7 +125,7 @@ describeStores('counts of letters', (given) => {
     expect(await states()).toEqual([])
   })
 
-  it('go with their queue', async () => {
+  it('counts of letters are removed with their queue', async () => {
     const { work, letters } = await acts.queues()
     await acts.bury(work, newItems(3))
     await given.run({ op: 'delete-queue', name: work })
@@ -163,7 +163,7 @@ describeStores('counts of letters', (given) => {
   })
 
   describe('of open letters since a time', () => {
-    it('are exact to the microsecond, at the edges of minutes and within them', async () => {
+    it('counts of open letters since a time are exact to the microsecond', async () => {
       const letters = await given.queue()
       const edges = [-1, 0, 1, second, minute - 1, minute, minute + 1, 2 * minute - 1, 2 * minute, hour]
       const times = edges.flatMap((us) => [noon + us, noon + us])
@@ -178,7 +178,7 @@ describeStores('counts of letters', (given) => {
       }
     })
 
-    it('have what waits, is scheduled or dead, and not what is under way, held, resolved or given up', async () => {
+    it('open letters are waiting, scheduled or dead ones only', async () => {
       const { work, letters } = await acts.queues({}, { attemptsMax: 1 })
       const open = async (queues?: readonly string[]) => given.storage.countOpenSince(noon, queues)
       const [a = '', b = '', c = ''] = await acts.bury(work, newItems(4))
@@ -205,7 +205,7 @@ describeStores('counts of letters', (given) => {
       expect(await open()).toBe(3)
     })
 
-    it('count a letter by when it died, not by when it came back', async () => {
+    it('open letters are counted by their time of death, not of their return', async () => {
       const { work } = await acts.queues()
       const [letterId = ''] = await acts.bury(work, newItems(1))
       const sent = await acts.send(letterId, noon + hour)
@@ -215,7 +215,7 @@ describeStores('counts of letters', (given) => {
     })
   })
 
-  it('stay exact as days pass and what is counted by the minute is tidied up', async () => {
+  it('counts of open letters stay exact when old minute counts are merged', async () => {
     const place = await createPlace(given.name)
     try {
       let now = noon
@@ -246,7 +246,7 @@ describeStores('counts of letters', (given) => {
     }
   })
 
-  it('of arrivals are kept for a week, and when the last one was for longer', async () => {
+  it('arrivals are kept for a week, and the time of the last one longer', async () => {
     const place = await createPlace(given.name)
     try {
       let now = noon
@@ -280,7 +280,7 @@ describeStores('counts of letters', (given) => {
 describeDurableStores('a count of letters that is wrong', (given) => {
   const acts = letterActs(given)
 
-  it('is found, named and set right', async () => {
+  it('a wrong count is reported and repaired', async () => {
     const { work, letters } = await acts.queues()
     await acts.bury(work, newItems(4))
     const minutes = given.storage.kind === 'sqlite' ? 'open_minutes' : 'open_letters'

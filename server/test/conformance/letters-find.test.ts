@@ -12,7 +12,7 @@ describeStores('letters are found by', (given) => {
   const acts = letterActs(given)
   const { list, found, captureNamed } = namedLetters(given)
 
-  it('queue', async () => {
+  it('letters are found by queue', async () => {
     const [one, two] = [await given.queue(), await given.queue()]
     await captureNamed(one, { a: {}, b: {} })
     await captureNamed(two, { c: {} })
@@ -23,7 +23,7 @@ describeStores('letters are found by', (given) => {
     expect(await found({})).toEqual(['a', 'b', 'c'])
   })
 
-  it('state', async () => {
+  it('letters are found by state', async () => {
     const { names, states } = await oneOfEachState(given)
     for (const [state, name] of Object.entries(states)) {
       expect(await found({ states: [state as ListedState] }), state).toEqual(name)
@@ -37,7 +37,7 @@ describeStores('letters are found by', (given) => {
     expect(await found({})).toEqual(names)
   })
 
-  it('group, origin, reason, slug and error class, exactly', async () => {
+  it('letters are found by exact group, origin, reason, slug and error class', async () => {
     const queue = await given.queue()
     const at = (name: string) => ({ origin: anOrigin({ name }) })
     await captureNamed(queue, {
@@ -68,7 +68,7 @@ describeStores('letters are found by', (given) => {
     expect(await found({ groupIds: [] })).toEqual([])
   })
 
-  it('redrives, both bounds included', async () => {
+  it('letters are found by number of redrives, both bounds included', async () => {
     const queue = await given.queue()
     await captureNamed(queue, { a: {}, b: { redrives: 1 }, c: { redrives: 3 }, d: { redrives: 12 } })
     expect(await found({ redrives: { min: 1 } })).toEqual(['b', 'c', 'd'])
@@ -78,7 +78,7 @@ describeStores('letters are found by', (given) => {
     expect(await found({ redrives: { min: 10 } })).toEqual(['d'])
   })
 
-  it('times of death, last change and last failure, both bounds included', async () => {
+  it('letters are found by time of death, last change and last failure, bounds included', async () => {
     const queue = await given.queue()
     const failedAt = (lastFailedAt: number) => ({ failure: aFailure({ lastFailedAt }) })
     await acts.capture(
@@ -97,7 +97,7 @@ describeStores('letters are found by', (given) => {
     expect(await found({ lastFailed: { until: noon - 2 } })).toEqual(['2', '3'])
   })
 
-  it('key, byte for byte, also where keys share a long beginning', async () => {
+  it('letters are found by key, byte for byte, also with a long common prefix', async () => {
     const queue = await given.queue()
     await captureNamed(queue, {
       none: { key: null },
@@ -120,7 +120,7 @@ describeStores('letters are found by', (given) => {
     expect(await found({ key: bytes(longPrefix.slice(1)) })).toEqual([])
   })
 
-  it('text in the message, whatever its case and whatever characters it has', async () => {
+  it('letters are found by text in the message, ignoring case', async () => {
     const queue = await given.queue()
     const messages = {
       quote: 'he said "stop"',
@@ -163,7 +163,7 @@ describeStores('letters are found by', (given) => {
     for (const [text, names] of Object.entries(texts)) expect(await found({ text }), text).toEqual(names)
   })
 
-  it('text in the present failure only, not in the ones before', async () => {
+  it('letters are found by text in the last failure only', async () => {
     const queue = await given.queue()
     await captureNamed(queue, {
       a: { failure: aFailure({ message: 'now' }), history: [aFailure({ message: 'then' })] },
@@ -172,7 +172,7 @@ describeStores('letters are found by', (given) => {
     expect(await found({ text: 'then' })).toEqual([])
   })
 
-  it('header, by name or with its value, exactly', async () => {
+  it('letters are found by header name, or by name and exact value', async () => {
     const queue = await given.queue()
     await captureNamed(queue, {
       a: { headers: [['trace', bytes('abc')]] },
@@ -207,7 +207,7 @@ describeStores('letters are found by', (given) => {
     expect(await found({ header: { name: 'quo"te\\', value: 'ü"\\' } })).toEqual(['f'])
   })
 
-  it('JSON path in the payload; what is not JSON has no paths', async () => {
+  it('letters are found by a JSON path in the payload', async () => {
     const queue = await given.queue()
     const payloads = {
       object: '{"a":1,"b":{"c":"x"},"list":[10,"ten",{"deep":null}],"t":true}',
@@ -264,7 +264,7 @@ describeStores('letters are found by', (given) => {
     }
   })
 
-  it('a number of its payload, by what it is and not by how it is written or what a double makes of it', async () => {
+  it('letters are found by the exact value of a JSON number, not by its spelling', async () => {
     const queue = await given.queue()
     const deep = `${'['.repeat(100_000)}${']'.repeat(100_000)}`
     const payloads = {
@@ -320,7 +320,7 @@ describeStores('letters are found by', (given) => {
     expect(await found({ json: { path: ['a'], value: null } })).toEqual(['nothing'])
   })
 
-  it('when the policy sends it back', async () => {
+  it('letters are found by the time of their automatic redrive', async () => {
     const backoff = { kind: 'fixed', delayUs: hour, jitter: 0 } as const
     const auto = await given.queue({ redrive: { mode: 'auto', redrivesMax: 3, backoff } })
     const manual = await given.queue()
@@ -337,7 +337,7 @@ describeStores('letters are found by', (given) => {
     expect(await found({ dueBy: noon + 2 * hour })).toEqual(['early', 'late', 'x'])
   })
 
-  it('when the store got it, or got it back, whenever it died', async () => {
+  it('letters are found by the time when the store received or restored them', async () => {
     const queue = await given.queue()
     const past = { diedAt: noon - 99 * hour }
     const [, early = ''] = await acts.capture(queue, [
@@ -359,7 +359,7 @@ describeStores('letters are found by', (given) => {
     ])
   })
 
-  it('everything together', async () => {
+  it('letters are found by all conditions together', async () => {
     const queue = await given.queue()
     const failure = aFailure({ reason: 'r', errorClass: 'E', message: 'Some: text' })
     const right = {

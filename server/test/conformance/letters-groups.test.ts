@@ -26,7 +26,7 @@ describeStores('groups of letters', (given) => {
   const groups = async (filter: CountedFilter = {}, isEmptyToo = false) =>
     given.storage.listGroups({ filter, isEmptyToo, countMax: 100 })
 
-  it('tell the cause, first and last death, a sample and how many by state', async () => {
+  it('a group has its cause, first and last death, a sample and counts by state', async () => {
     const { work, letters } = await acts.queues()
     const error = (number: number) => ({
       reason: 'http_503',
@@ -56,7 +56,7 @@ describeStores('groups of letters', (given) => {
     expect(cause).toMatchObject({ slug: 'http_503', title: 'HTTP <n>: order <n> of <text> refused' })
   })
 
-  it('are others in another queue, and where class, reason or origin differ', async () => {
+  it('groups differ by queue, class, reason and origin', async () => {
     const [one, two] = [await given.queue(), await given.queue()]
     const failures = [aFailure(), aFailure({ errorClass: 'Other' }), aFailure({ reason: 'other' })]
     const letters = failures.map((failure) => aLetter({ failure }))
@@ -66,7 +66,7 @@ describeStores('groups of letters', (given) => {
     expect((await groups({ queues: [two] })).map(({ queue }) => queue)).toEqual([two, two, two])
   })
 
-  it('are one for leases that ended, whoever held them', async () => {
+  it('leases that ended form one group, whichever worker held them', async () => {
     const { work } = await acts.queues({ leaseUs: minute, attemptsMax: 1 })
     await given.run({ op: 'produce', queue: work, partition: 0, items: newItems(3), now: noon })
     const holders = ['shop-worker-6d5f7c9b8-xkqwz', 'alice', 'bob']
@@ -79,7 +79,7 @@ describeStores('groups of letters', (given) => {
     expect(letters.map(({ failure }) => failure?.worker).toSorted()).toEqual(holders.toSorted())
   })
 
-  it('come with the most letters first, then by id, page by page', async () => {
+  it('groups are listed by number of letters, then by id, page by page', async () => {
     const letters = await given.queue()
     const sizes = [2, 5, 1, 2, 3, 1]
     for (const [index, size] of sizes.entries()) {
@@ -106,7 +106,7 @@ describeStores('groups of letters', (given) => {
     expect(paged).toEqual(all)
   })
 
-  it('count what the filter asks for; empty ones are listed on demand', async () => {
+  it('groups count matching letters; empty groups are listed on request', async () => {
     const letters = await given.queue()
     const [a = ''] = await acts.capture(letters, [
       aLetter({ failure: aFailure({ errorClass: 'A' }) }),
@@ -136,7 +136,7 @@ describeStores('groups of letters', (given) => {
     expect(empty).toMatchObject({ errorClass: 'B', count: 0, lastSeenAt: noon, sampleId: null, states: {} })
   })
 
-  it('keep a sample that is there: when the newest goes, the one before it', async () => {
+  it('a group has an existing sample when its newest letter leaves', async () => {
     const { work, letters } = await acts.queues()
     const [first = ''] = await acts.bury(work, newItems(1), undefined, noon)
     const [second = ''] = await acts.bury(work, newItems(1), undefined, noon + 1)
@@ -145,7 +145,7 @@ describeStores('groups of letters', (given) => {
     expect(await groups()).toMatchObject([{ sampleId: first, lastSeenAt: noon + 1, firstSeenAt: noon }])
   })
 
-  it('are seen when a letter dies of their cause, also after a redrive, and keep when that was', async () => {
+  it('a group records its last death, also after a redrive', async () => {
     const { work } = await acts.queues()
     const [letterId = ''] = await acts.bury(work, newItems(1), { message: 'old cause' }, noon)
     const fail = async (message: string, at: number) =>
@@ -194,7 +194,7 @@ describeStores('groups of letters', (given) => {
     ])
   })
 
-  it('were first seen with the earliest death, in whatever order they come to be known', async () => {
+  it('a group was first seen at its earliest death, in any order of arrival', async () => {
     const letters = await given.queue()
     const others = { failure: aFailure({ errorClass: 'Other' }) }
     const seen = async () => {
@@ -227,7 +227,7 @@ describeStores('groups of letters', (given) => {
     expect(await groups({ errorClasses: ['Other'] })).toMatchObject([{ firstSeenAt: noon - day }])
   })
 
-  it('say how many arrived per hour', async () => {
+  it('a group counts arrivals per hour', async () => {
     const { work, letters } = await acts.queues()
     const list = async () => listAll(given.storage, letters)
     const bury = async (number: number, at: number) => acts.bury(work, newItems(number), undefined, at)

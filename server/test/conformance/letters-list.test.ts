@@ -17,7 +17,7 @@ describeStores('a list of letters', (given) => {
   const acts = letterActs(given)
   const { list, found, captureNamed } = namedLetters(given)
 
-  it('goes on from a place within the times asked for, before them and after them', async () => {
+  it('a cursor works inside, before and after the requested time range', async () => {
     const queue = await given.queue()
     const named = Object.fromEntries(
       ['a', 'b', 'c', 'd', 'e', 'f'].map((name, at) => [name, { diedAt: noon + at * minute }]),
@@ -42,7 +42,7 @@ describeStores('a list of letters', (given) => {
     expect(await from(0, true)).toBe('')
   })
 
-  it('has letters only, in every queue they are in, and all of them whole', async () => {
+  it('a list has only letters, of all queues, with all fields', async () => {
     const { names } = await oneOfEachState(given)
     const plain = await given.queue()
     await given.run({ op: 'produce', queue: plain, partition: 0, items: newItems(2), now: noon })
@@ -60,7 +60,7 @@ describeStores('a list of letters', (given) => {
     expect(await given.storage.getLetters([])).toEqual([])
   })
 
-  it('leaves the bytes away when they are not asked for, and finds by them all the same', async () => {
+  it('a list without bytes still filters by bytes', async () => {
     const queue = await given.queue()
     const odd = { payload: bytes('{"a":1}'), key: bytes('k'), headers: [['h', noText]] as const }
     await captureNamed(queue, { a: odd, b: {} })
@@ -74,7 +74,7 @@ describeStores('a list of letters', (given) => {
     expect(full).toMatchObject({ ...rest, ...odd })
   })
 
-  it('is not broken by any payload, key, header or text', async () => {
+  it('any payload, key, header or text can be listed', async () => {
     const queue = await given.queue()
     const everyByte = Uint8Array.from({ length: 256 }, (_, byte) => byte)
     await captureNamed(queue, {
@@ -106,7 +106,7 @@ describeStores('a list of letters', (given) => {
     }
   })
 
-  it('goes on from the next cursor while letters arrive, change and end: none is repeated, none left out', async () => {
+  it('pages repeat and omit no letter while letters arrive, change and end', async () => {
     const { work } = await acts.queues()
     const ids = await acts.bury(work, newItems(30))
     const seen: string[] = []
@@ -124,7 +124,7 @@ describeStores('a list of letters', (given) => {
     expect(seen.toSorted()).toEqual(ids.toSorted())
   })
 
-  it('looks at no more than it is told to, says how far it came, and goes on from there', async () => {
+  it('a list examines up to lookMax letters and continues from there', async () => {
     const queue = await given.queue()
     const letters = Array.from({ length: 40 }, (_, index) =>
       aLetter({ reference: `${index}`, diedAt: noon + index, payload: bytes(`{"n":${index}}`) }),
@@ -136,7 +136,7 @@ describeStores('a list of letters', (given) => {
     expect(pages.length).toBeGreaterThanOrEqual(6)
   })
 
-  it('knows letters by UUID: the first 16 bytes of their id, live or archived', async () => {
+  it('live and archived letters are found by UUID, the first 16 bytes of their id', async () => {
     const { work, letters } = await acts.queues()
     const ids = await acts.bury(work, newItems(200))
     const uuids = ids.map(ksuidToUuid)

@@ -32,25 +32,25 @@ describeStores('the next redrive of a letter', (given) => {
     return letters.map(({ rootId }) => rootId)
   }
 
-  it('is none when a consumer of the dead queue completed it', async () => {
+  it('a letter that a consumer completed has no next redrive', async () => {
     const { letterId, held } = await aHeldLetter()
     await acts.complete(held)
     await isEnded(letterId, 'done')
   })
 
-  it('is none when a consumer of the dead queue declared it dead', async () => {
+  it('a letter that a consumer declared dead has no next redrive', async () => {
     const { letterId, held } = await aHeldLetter()
     await acts.declareDead(held)
     await isEnded(letterId, 'dead')
   })
 
-  it('is none when its attempts in the dead queue are used up', async () => {
+  it('a letter without attempts left in the dead queue has no next redrive', async () => {
     const { letterId } = await aHeldLetter()
     await given.run({ op: 'advance', now: noon + minute, countMax: 9 })
     await isEnded(letterId, 'dead')
   })
 
-  it('stays when a consumer gave it back', async () => {
+  it('a letter that a consumer retried keeps its next redrive', async () => {
     const { letterId, held } = await aHeldLetter()
     await acts.giveBack(held)
     expect(await acts.letter(letterId)).toMatchObject({
@@ -60,7 +60,7 @@ describeStores('the next redrive of a letter', (given) => {
     expect(await dueLetters()).toEqual([letterId])
   })
 
-  it('is none when it was given up, in the archive, and when it is back from there', async () => {
+  it('a discarded letter has no next redrive, also archived and restored', async () => {
     const { letters, letterId, held } = await aHeldLetter()
     await acts.giveBack(held)
     await acts.discard([letterId])
@@ -73,7 +73,7 @@ describeStores('the next redrive of a letter', (given) => {
     await isEnded(letterId, 'waiting')
   })
 
-  it('is none when what was completed or is DEAD comes back from the archive', async () => {
+  it('a restored letter that was completed or DEAD has no next redrive', async () => {
     for (const end of [acts.complete, acts.declareDead]) {
       const { letters, letterId, held } = await aHeldLetter()
       await end(held)

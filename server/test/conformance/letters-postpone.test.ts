@@ -19,7 +19,7 @@ describeStores('an automatic redrive that cannot start', (given) => {
     return letters.map(({ rootId }) => rootId)
   }
 
-  it('is due again later, and nothing else of the letter changes', async () => {
+  it('a postponed letter is due later and does not change otherwise', async () => {
     const letters = await given.queue({ redrive: automatic })
     const failure = aFailure({ stack: 'at a\nat b' })
     const history = [aFailure({ message: 'before' })]
@@ -33,7 +33,7 @@ describeStores('an automatic redrive that cannot start', (given) => {
     expect(await given.storage.listAudit({ target: stuck, countMax: 9 })).toEqual([])
   })
 
-  it('is put off once, whoever comes second', async () => {
+  it('a letter is postponed once by two servers', async () => {
     const letters = await given.queue({ redrive: automatic })
     const ids = await acts.capture(letters, Array(20).fill(aLetter()))
     const both = await Promise.all([postpone(ids), postpone(ids.toReversed()), postpone([...ids, ...ids])])
@@ -41,13 +41,13 @@ describeStores('an automatic redrive that cannot start', (given) => {
     expect(await dueBy(letters, due)).toEqual([])
   })
 
-  it('is put off once where it is named twice, though it is still due then', async () => {
+  it('a letter that is named twice is postponed once', async () => {
     const letters = await given.queue({ redrive: automatic })
     const ids = await acts.capture(letters, [aLetter(), aLetter()])
     expect(await postpone([...ids, ...ids], due, due)).toEqual({ postponed: 2, exhausted: 0 })
   })
 
-  it('is left as it is where it is not due, not there, under way, held or ended', async () => {
+  it('a letter that is leased, in progress, ended or not due is not postponed', async () => {
     const { work, letters } = await acts.queues({}, { redrive: automatic })
     const [sent = '', discarded = '', early = '', held = ''] = await acts.bury(work, newItems(4))
     await acts.send(sent)
@@ -71,7 +71,7 @@ describeStores('an automatic redrive that cannot start', (given) => {
     expect(await postpone(ids)).toEqual({ postponed: 0, exhausted: 0 })
   })
 
-  it('because its redrives are used up makes the letter DEAD, once', async () => {
+  it('a letter without redrives left becomes DEAD once', async () => {
     const letters = await given.queue({ redrive: automatic })
     const ids = await acts.capture(letters, Array(5).fill(aLetter({ redrives: 3 })))
     const all = await Promise.all([postpone(ids), postpone(ids.toReversed()), postpone([...ids, ...ids])])

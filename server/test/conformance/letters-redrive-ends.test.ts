@@ -13,7 +13,7 @@ describeStores('a redrive', (given) => {
   const acts = letterActs(given)
 
   describe('that is processed', () => {
-    it('resolves its letter when the item completed, not before', async () => {
+    it('a letter is resolved when its item completes, not before', async () => {
       const { letters, work, letterId, sent } = await acts.sendOne()
       const item = await acts.take(sent)
       expect(await acts.letter(letterId)).toMatchObject({ state: 'leased' })
@@ -42,7 +42,7 @@ describeStores('a redrive', (given) => {
       ])
     })
 
-    it('resolves it also where done items are kept, and stays resolved when they are forgotten', async () => {
+    it('a letter stays resolved when the kept done item is removed', async () => {
       const { work, letterId, sent } = await acts.sendOne({ keepDoneUs: minute })
       await acts.complete(await acts.take(sent), noon + 1)
       expect(await acts.items(work)).toMatchObject([{ state: 'done', letterId }])
@@ -53,7 +53,7 @@ describeStores('a redrive', (given) => {
       expect(await acts.letter(letterId)).toEqual(resolved)
     })
 
-    it('resolves it in a batch with ordinary items, and in several commands of one write', async () => {
+    it('redriven items resolve their letters in a batch with ordinary items', async () => {
       const { work } = await acts.queues()
       const ids = await acts.bury(work, newItems(4))
       await acts.redrive(ids)
@@ -72,7 +72,7 @@ describeStores('a redrive', (given) => {
       expect(await given.storage.counts({ queue: work })).toMatchObject([{ completed: 8 }])
     })
 
-    it('does not resolve it when the completion was refused', async () => {
+    it('a refused complete does not resolve the letter', async () => {
       const { work, letterId, sent } = await acts.sendOne()
       await acts.take(sent)
       const ids = [sent.id, unknownId]
@@ -145,7 +145,7 @@ describeStores('a redrive', (given) => {
       })
     }
 
-    it('says where it went: the change names the letter', async () => {
+    it('the change of a redrive that died again names its letter', async () => {
       const { letters, work, letterId, sent } = await acts.sendOne()
       const item = await acts.take(sent)
       const settled = await acts.declareDead(item, other, noon + 1)
@@ -174,7 +174,7 @@ describeStores('a redrive', (given) => {
       })
     })
 
-    it('from another queue than its own, with or without a dead queue there', async () => {
+    it('a redrive that dies in another queue returns to its letter', async () => {
       const { work } = await acts.queues()
       const plain = await given.queue({ onDead: 'keep' })
       const withDead = (await acts.queues()).work
@@ -187,7 +187,7 @@ describeStores('a redrive', (given) => {
       }
     })
 
-    it('changes its group when the cause is another, and keeps it when it is the same', async () => {
+    it('a letter changes its group if it fails with another cause', async () => {
       const { work, letters, letterId, sent } = await acts.sendOne()
       const { groupId } = await acts.letter(letterId)
       await acts.declareDead(await acts.take(sent), { ...refused, message: 'HTTP 503: upstream' })
@@ -208,7 +208,7 @@ describeStores('a redrive', (given) => {
       ])
     })
 
-    it('is DEAD at the cap of its policy, and goes back only when a person says so', async () => {
+    it('a letter is DEAD at the cap of its policy and is redriven only by a person', async () => {
       const { work, letters } = await acts.queues(
         {},
         { redrive: { mode: 'manual', redrivesMax: 2, backoff: inAnHour } },
@@ -241,7 +241,7 @@ describeStores('a redrive', (given) => {
       expect(await acts.letter(letterId)).toMatchObject({ state: 'done', redrives: 3 })
     })
 
-    it('remembers its redrives, newest first, as many as are kept, and goes on counting', async () => {
+    it('a letter keeps its latest redrives, newest first, and counts all', async () => {
       const redrive = { mode: 'manual', redrivesMax: 1_000, backoff: inAnHour } as const
       const { work } = await acts.queues({}, { redrive })
       const [letterId = ''] = await acts.bury(work, newItems(1))
@@ -269,7 +269,7 @@ describeStores('a redrive', (given) => {
       )
     })
 
-    it('together with others: redrives and ordinary items of one batch each go their own way', async () => {
+    it('redriven and ordinary items of one batch die independently', async () => {
       const { work, letters } = await acts.queues({ expireUs: hour })
       const ids = await acts.bury(work, newItems(50))
       await acts.redrive(ids)
@@ -328,7 +328,7 @@ describeStores('a redrive', (given) => {
       }
     }
 
-    it('ends when the store’s clock says, where the command tells no time', async () => {
+    it('a redrive ends at the time of the store clock if the command has no time', async () => {
       const place = await createPlace(given.name)
       try {
         const clock = { now: () => noon + 7 }
@@ -350,14 +350,14 @@ describeStores('a redrive', (given) => {
       }
     })
 
-    it('counts towards the cap like a failure', async () => {
+    it('an unknown outcome counts towards the cap', async () => {
       const once = { mode: 'manual', redrivesMax: 1, backoff: inAnHour } as const
       const { work, letterId, sent } = await acts.sendOne({}, { redrive: once })
       await given.run({ op: 'delete', queue: work, partition: 0, ids: [sent.id] })
       expect(await acts.letter(letterId)).toMatchObject({ state: 'dead', redrives: 1 })
     })
 
-    it('of many letters at once, those of a queue that is deleted', async () => {
+    it('deleting a queue ends the redrives of its items as unknown', async () => {
       const { work } = await acts.queues({ partitions: 2 })
       const ids = await acts.bury(work, newItems(30))
       await acts.redrive(ids)
@@ -368,7 +368,7 @@ describeStores('a redrive', (given) => {
       )
     })
 
-    it('is not what happens when a done item of it is deleted: that one was processed', async () => {
+    it('deleting a done item keeps its letter resolved', async () => {
       const { work, letterId, sent } = await acts.sendOne({ keepDoneUs: day })
       await acts.complete(await acts.take(sent))
       const resolved = await acts.letter(letterId)
@@ -378,7 +378,7 @@ describeStores('a redrive', (given) => {
   })
 
   describe('whose letter is gone', () => {
-    it('makes a new letter of its item when that dies: never lost', async () => {
+    it('an item whose letter is gone becomes a new letter when it dies', async () => {
       const { work, letters, letterId, sent } = await acts.sendOne()
       await given.run({ op: 'delete', queue: letters, partition: 0, ids: [letterId] })
       const item = await acts.take(sent)
@@ -396,7 +396,7 @@ describeStores('a redrive', (given) => {
       expect(letter?.rootId).not.toBe(letterId)
     })
 
-    it('completes, or is deleted, like any other item', async () => {
+    it('an item whose letter is gone completes or is deleted like any other', async () => {
       const { work, letters } = await acts.queues()
       const ids = await acts.bury(work, newItems(2))
       await acts.redrive(ids)
@@ -410,7 +410,7 @@ describeStores('a redrive', (given) => {
       ])
     })
 
-    it('does not end a later redrive of the letter: each ends its own', async () => {
+    it('an item ends only its own redrive, not a later one', async () => {
       const { work, letters, letterId, sent } = await acts.sendOne()
       const ends = [{ letterId, outcome: 'unknown', failure: null }] as const
       expect(await given.run({ op: 'end-redrives', ends, now: noon + 1 })).toEqual([

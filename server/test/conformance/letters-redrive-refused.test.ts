@@ -22,7 +22,7 @@ describeStores('a redrive', (given) => {
       letters: [{ letterId, queue, edit }],
     })
 
-    it('when it is missing: unknown, or an ordinary item; or in the archive, and says which', async () => {
+    it('a redrive reports unknown ids as missing and archived letters as archived', async () => {
       const { work, letters } = await acts.queues()
       const { ids } = await given.run({
         op: 'produce',
@@ -44,7 +44,7 @@ describeStores('a redrive', (given) => {
       ])
     })
 
-    it('when a consumer of the dead queue holds it', async () => {
+    it('a letter that a consumer holds is not redriven', async () => {
       const { work, letters } = await acts.queues()
       const [letterId = ''] = await acts.bury(work, newItems(1))
       const held = await acts.take({ queue: letters, partition: 0 })
@@ -59,7 +59,7 @@ describeStores('a redrive', (given) => {
       expect(await acts.letter(letterId)).toMatchObject({ state: 'waiting', redrives: 1 })
     })
 
-    it('when it is resolved or discarded', async () => {
+    it('a resolved or discarded letter is not redriven', async () => {
       const { work } = await acts.queues()
       const [resolved = '', discarded = ''] = await acts.bury(work, newItems(2))
       const sent = await acts.send(resolved)
@@ -74,7 +74,7 @@ describeStores('a redrive', (given) => {
       ])
     })
 
-    it('when a consumer of the dead queue completed it, or it died there', async () => {
+    it('a letter that a consumer completed, or that died in the dead queue, is not redriven', async () => {
       const { work, letters } = await acts.queues({}, { attemptsMax: 1 })
       const [done = '', dead = ''] = await acts.bury(work, newItems(2))
       await acts.complete(await acts.take({ queue: letters, partition: 0 }))
@@ -84,7 +84,7 @@ describeStores('a redrive', (given) => {
       expect(await whyNot(dead, { isDeadAllowed: true })).toBe('sent')
     })
 
-    it('when the redrives of its policy are used up, unless nobody asks for that', async () => {
+    it('a letter at its cap is not redriven by a capped redrive', async () => {
       const letters = await given.queue({ redrive: { mode: 'manual', redrivesMax: 0, backoff: inAnHour } })
       const target = await given.queue()
       const [letterId = ''] = await acts.capture(letters, [aLetter()])
@@ -92,7 +92,7 @@ describeStores('a redrive', (given) => {
       expect(await whyNot(letterId, { ...to(letterId, target), isCapped: false })).toBe('sent')
     })
 
-    it('when there is no queue to send it to', async () => {
+    it('a letter without a target queue is not redriven', async () => {
       const { work, letters } = await acts.queues()
       const origins = [
         anOrigin(),
@@ -112,7 +112,7 @@ describeStores('a redrive', (given) => {
       expect(await whyNot(buried)).toBe('no-target')
     })
 
-    it('but to the queue of that name, whatever who captured it called that', async () => {
+    it('a captured letter is redriven to the queue with the name of its origin', async () => {
       const { work, letters } = await acts.queues()
       const called = { name: work, group: null, cluster: null }
       const origins = [
@@ -128,7 +128,7 @@ describeStores('a redrive', (given) => {
       expect(await acts.items(work)).toHaveLength(3)
     })
 
-    it('to a queue that takes the dead letters of others', async () => {
+    it('a letter is never redriven to a dead queue of another queue', async () => {
       const { work, letters } = await acts.queues()
       const elsewhere = (await acts.queues()).letters
       const [letterId = ''] = await acts.bury(work, newItems(1))
@@ -136,7 +136,7 @@ describeStores('a redrive', (given) => {
       expect(await whyNot(letterId, to(letterId, elsewhere))).toBe('dead-target')
     })
 
-    it('to a queue into which letters were captured, also when they are gone', async () => {
+    it('a letter is never redriven to a queue that has or had captured letters', async () => {
       const { work } = await acts.queues()
       const [letterId = ''] = await acts.bury(work, newItems(1))
       const captured = await given.queue()
@@ -147,7 +147,7 @@ describeStores('a redrive', (given) => {
       expect(await whyNot(letterId, to(letterId, captured))).toBe('dead-target')
     })
 
-    it('but to a queue into which items were imported with a source id', async () => {
+    it('a letter is redriven to a queue with imported items', async () => {
       const { work } = await acts.queues()
       const [letterId = ''] = await acts.bury(work, newItems(1))
       const imported = await given.queue()
@@ -156,13 +156,13 @@ describeStores('a redrive', (given) => {
       expect(await whyNot(letterId, to(letterId, imported))).toBe('sent')
     })
 
-    it('to the queue that it is in itself', async () => {
+    it('a letter is never redriven to its own queue', async () => {
       const letters = await given.queue()
       const [letterId = ''] = await acts.capture(letters, [aLetter()])
       expect(await whyNot(letterId, to(letterId, letters))).toBe('dead-target')
     })
 
-    it('to its own origin once that takes dead letters of others', async () => {
+    it('a letter is not redriven to its origin after that became a dead queue', async () => {
       const letters = await given.queue()
       const origin = anOrigin({ kind: 'queue', name: letters, partition: 0, group: null, cluster: null })
       const store = await given.queue()
@@ -171,7 +171,7 @@ describeStores('a redrive', (given) => {
       expect(await whyNot(letterId)).toBe('dead-target')
     })
 
-    it('with an edited version that is not there, or is another letter’s', async () => {
+    it('a redrive with an unknown edited version is refused', async () => {
       const { work } = await acts.queues()
       const [letterId = '', other = ''] = await acts.bury(work, newItems(2))
       await given.run({ op: 'edit-letter', letterId: other, payload: bytes('x'), actor: 'ann', now: noon })
@@ -206,7 +206,7 @@ describeStores('a redrive', (given) => {
       expect(await acts.items(work)).toHaveLength(3)
     })
 
-    it('when only what is due is asked for, and it is not', async () => {
+    it('a redrive of due letters refuses letters that are not due', async () => {
       const { work } = await acts.queues({}, { redrive: automatic })
       const manual = (await acts.queues()).work
       const [letterId = ''] = await acts.bury(work, newItems(1))

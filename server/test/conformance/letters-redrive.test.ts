@@ -14,7 +14,7 @@ describeStores('a redrive', (given) => {
   describe('of letters that were foreseen', () => {
     const foresee = (ids: readonly string[]) => given.storage.foreseeRedrive(ids)
 
-    it('does not send what was sent or given up meanwhile', async () => {
+    it('prefetched letters that were sent or discarded since are not sent', async () => {
       const { work } = await acts.queues()
       const ids = await acts.bury(work, newItems(3))
       const [first = '', second = '', third = ''] = ids
@@ -30,7 +30,7 @@ describeStores('a redrive', (given) => {
       expect((await acts.letter(first)).letter.redrives).toHaveLength(1)
     })
 
-    it('sends what was under way then and came back meanwhile', async () => {
+    it('a prefetched letter that returned since is sent', async () => {
       const { letterId, work } = await acts.sendOne()
       await foresee([letterId])
       await acts.declareDead(await acts.take({ queue: work, partition: 0 }))
@@ -38,7 +38,7 @@ describeStores('a redrive', (given) => {
       expect((await acts.letter(letterId)).letter.redrives.map(({ number }) => number)).toEqual([2, 1])
     })
 
-    it('sends each once, however often they were foreseen', async () => {
+    it('a letter that is prefetched several times is sent once', async () => {
       const { work } = await acts.queues()
       const ids = await acts.bury(work, newItems(300))
       await foresee(ids)
@@ -48,7 +48,7 @@ describeStores('a redrive', (given) => {
       expect(await acts.items(work)).toHaveLength(300)
     })
 
-    it('knows a queue and a letter that are gone meanwhile', async () => {
+    it('a redrive notices that a prefetched letter or its queue is gone', async () => {
       const { work, letters } = await acts.queues()
       const [letterId = ''] = await acts.bury(work, newItems(1))
       await foresee([letterId])
@@ -69,7 +69,7 @@ describeStores('a redrive', (given) => {
       priority: 4,
     }
 
-    it('the same bytes and texts to the queue it came from, as a new item that knows its letter', async () => {
+    it('a redrive sends the same bytes to the origin as a new item that names its letter', async () => {
       const { work } = await acts.queues({ partitions: 3, expireUs: 5 * hour })
       const [letterId = ''] = await acts.bury(work, [{ ...whole, attemptsMax: 9 }], refused, noon, 2)
       const sent = await acts.send(letterId, noon + minute)
@@ -111,7 +111,7 @@ describeStores('a redrive', (given) => {
       )
     })
 
-    it('to a queue that is named instead, whatever the origin is', async () => {
+    it('a redrive can name another target queue', async () => {
       const letters = await given.queue()
       const other = await given.queue()
       const [letterId = ''] = await acts.capture(letters, [aLetter({ ...whole, sourceId: 'kafka/7' })])
@@ -126,12 +126,12 @@ describeStores('a redrive', (given) => {
       })
     })
 
-    it('what a leaser gets like any other item', async () => {
+    it('a redriven item is leased like any other item', async () => {
       const { letterId, sent } = await acts.sendOne()
       expect(await acts.take(sent)).toMatchObject({ id: sent.id, letterId, redrives: 1, attempts: 1 })
     })
 
-    it('an edited version, and keeps the letter as it came', async () => {
+    it('a redrive can send an edited version and keeps the original', async () => {
       const { work } = await acts.queues()
       const [letterId = ''] = await acts.bury(work, [whole])
       const before = await acts.letter(letterId)
@@ -165,7 +165,7 @@ describeStores('a redrive', (given) => {
       expect(await acts.items(work)).toMatchObject([{ ...whole, payload: bytes('mended') }])
     })
 
-    it('many at once, each by itself: what cannot be sent says why in its place', async () => {
+    it('a redrive of many letters reports a reason for each one that is not sent', async () => {
       const { work } = await acts.queues()
       const ids = await acts.bury(work, newItems(300))
       const [first = '', second = ''] = ids
@@ -185,7 +185,7 @@ describeStores('a redrive', (given) => {
       }
     })
 
-    it('in the transaction it stands in: all of it or nothing', async () => {
+    it('a redrive is committed with its write or not at all', async () => {
       const { work, letters } = await acts.queues()
       const [letterId = ''] = await acts.bury(work, newItems(1))
       const before = await acts.letter(letterId)
@@ -204,7 +204,7 @@ describeStores('a redrive', (given) => {
   })
 
   describe('under way', () => {
-    it('is held by the letter, which tells who sent it, when and where', async () => {
+    it('a letter records who redrove it, when and where', async () => {
       const { letters, work, letterId, sent } = await acts.sendOne({}, {}, noon + minute)
       expect(await acts.letter(letterId)).toMatchObject({
         id: letterId,
@@ -239,7 +239,7 @@ describeStores('a redrive', (given) => {
       ])
     })
 
-    it('cannot be settled by anybody else', async () => {
+    it('a letter whose redrive is in progress cannot be settled', async () => {
       const { letters, letterId } = await acts.sendOne()
       const at = { queue: letters, partition: 0, now: noon + 1 }
       const missing = { isSettled: false, refused: [{ id: letterId, why: 'missing' }] }
@@ -257,7 +257,7 @@ describeStores('a redrive', (given) => {
       expect(await acts.letter(letterId)).toEqual(before)
     })
 
-    it('refuses the whole settlement that names it beside others', async () => {
+    it('a settle that includes a letter in redrive is refused as a whole', async () => {
       const { letters, work, letterId } = await acts.sendOne()
       const [other = ''] = await acts.bury(work, newItems(1, 'other'))
       await acts.take({ queue: letters, partition: 0 })
@@ -269,7 +269,7 @@ describeStores('a redrive', (given) => {
       expect(await acts.letter(other)).toMatchObject({ state: 'leased' })
     })
 
-    it('does not end by itself while its item lives, however long that takes', async () => {
+    it('a redrive stays in progress while its item lives', async () => {
       const { work, letterId, sent } = await acts.sendOne({ expireUs: 100_000 * day })
       await acts.take(sent)
       const { changes } = await given.run({ op: 'advance', now: noon + 10_000 * day, countMax: 10 })
@@ -277,7 +277,7 @@ describeStores('a redrive', (given) => {
       expect(await acts.newest(letterId)).toMatchObject({ outcome: null })
     })
 
-    it('stays the same redrive through retries, lease ends and schedules of its item', async () => {
+    it('a redrive continues through retries, lease ends and schedules of its item', async () => {
       const { letterId, sent } = await acts.sendOne({ attemptsMax: 10, leaseUs: minute })
       await acts.giveBack(await acts.take(sent))
       await acts.take(sent)
@@ -294,7 +294,7 @@ describeStores('a redrive', (given) => {
       expect(await acts.letter(letterId)).toMatchObject({ state: 'done', endedAt: noon + 2 * hour })
     })
 
-    it('is the only one: a second is told so and changes nothing', async () => {
+    it('a second redrive of a letter is refused and changes nothing', async () => {
       const { work, letterId } = await acts.sendOne()
       const before = await acts.letter(letterId)
       const again = { isDeadAllowed: true, isCapped: false, now: noon + 1 }
@@ -308,7 +308,7 @@ describeStores('a redrive', (given) => {
       expect(await acts.items(work)).toHaveLength(1)
     })
 
-    it('is the only one of many that begin at the same time', async () => {
+    it('one of many concurrent redrives of a letter starts', async () => {
       const { work } = await acts.queues({ partitions: 2 })
       const ids = await acts.bury(work, newItems(20))
       const calls = await Promise.all(
@@ -328,7 +328,7 @@ describeStores('a redrive', (given) => {
   })
 
   describe('by policy', () => {
-    it('is due again after each failure, and no more at the cap', async () => {
+    it('an automatic redrive is due after each failure until the cap', async () => {
       const delaysUs = [minute, hour, day]
       const redrive = {
         mode: 'auto',
@@ -361,12 +361,12 @@ describeStores('a redrive', (given) => {
       expect(new Set(delays).size).toBeGreaterThan(30)
     }
 
-    it('is spread by its jitter within its bounds', async () => {
+    it('the jitter of automatic redrives stays within its bounds', async () => {
       const { work } = await acts.queues({}, { redrive: { mode: 'auto', redrivesMax: 3, backoff: spread } })
       await expectSpread(await acts.bury(work, newItems(40)))
     })
 
-    it('is spread also among letters that were captured together', async () => {
+    it('letters that were captured together get different jitter', async () => {
       const letters = await given.queue({ redrive: { mode: 'auto', redrivesMax: 3, backoff: spread } })
       await expectSpread(await acts.capture(letters, Array(40).fill(aLetter())))
       // A lease makes it an import of another kind.
@@ -376,7 +376,7 @@ describeStores('a redrive', (given) => {
   })
 
   describe('that went elsewhere', () => {
-    it('ends as it is told, once; what is not under way is passed over', async () => {
+    it('an external outcome ends a redrive once and is ignored if none is in progress', async () => {
       const { work } = await acts.queues({}, { redrive: automatic })
       const [a = '', b = '', c = '', idle = ''] = await acts.bury(work, newItems(4))
       const sent = await acts.redrive([a, b, c])
@@ -413,7 +413,7 @@ describeStores('a redrive', (given) => {
     })
   })
 
-  it('and an edit reject what is no letter', async () => {
+  it('ending a redrive and editing reject unknown letters', async () => {
     const { work } = await acts.queues()
     const { ids } = await given.run({
       op: 'produce',

@@ -42,7 +42,7 @@ describeStores('letters that go with their queue', (given) => {
     countMax: 100,
   } as const
 
-  it('are counted by state in the row of a clear, in its transaction', async () => {
+  it('the audit row of a clear counts removed letters by state', async () => {
     const { letters } = await someOfEach('standard')
     const clear = { ...clearing, queue: letters, trace: traceOf('queue.clear') }
     expect(await given.run(clear)).toEqual({ removed: 2, isMore: false })
@@ -54,7 +54,7 @@ describeStores('letters that go with their queue', (given) => {
     ])
   })
 
-  it('are named when they are deleted one by one: those that were there', async () => {
+  it('the audit row of a delete names the removed letters', async () => {
     const { letters, open } = await someOfEach('standard')
     const ids = ['0'.repeat(27), ...open]
     const command = {
@@ -71,7 +71,7 @@ describeStores('letters that go with their queue', (given) => {
     ])
   })
 
-  it('are counted by state in the row of the deletion of their queue', async () => {
+  it('the audit row of a queue deletion counts its letters by state', async () => {
     const { letters } = await someOfEach('standard')
     const deleting = { op: 'delete-queue', name: letters, trace: traceOf('queue.delete') } as const
     expect(await given.run(deleting)).toEqual({ removed: 5 })
@@ -86,7 +86,7 @@ describeStores('letters that go with their queue', (given) => {
     expect(await details(ordinary)).toEqual([['queue.delete', { removed: 0 }]])
   })
 
-  it('of class financial go only when that is forced', async () => {
+  it('open letters of class financial are removed only with force', async () => {
     const { letters } = await someOfEach('financial')
     const clear = { ...clearing, queue: letters, trace: traceOf('queue.clear') }
     const deleting = { op: 'delete-queue', name: letters, trace: traceOf('queue.delete') } as const
@@ -100,7 +100,7 @@ describeStores('letters that go with their queue', (given) => {
     expect(await given.run({ ...deleting, isForced: true })).toEqual({ removed: 3 })
   })
 
-  it('of class financial do not keep a queue that has none of them open', async () => {
+  it('a financial queue without open letters can be deleted', async () => {
     const letters = await given.queue({ letterClass: 'financial' })
     await given.run({ op: 'produce', queue: letters, partition: 0, items: newItems(2), now: noon })
     expect(await given.run({ ...clearing, queue: letters })).toEqual({ removed: 2, isMore: false })

@@ -26,7 +26,7 @@ describeStores('a changed redrive policy', (given) => {
   const planned = async (ids: readonly string[]) =>
     (await given.storage.getLetters(ids)).map(({ letter }) => letter?.nextRedriveAt ?? null)
 
-  it('reaches the letters in steps, each once, and any server goes on with it', async () => {
+  it('a changed policy is applied to letters in steps, once each, by any server', async () => {
     const { work, letters } = await acts.queues({}, { redrive: manual })
     const ids = await acts.bury(work, newItems(5))
     expect(await replan(letters)).toEqual({ changed: 0, isMore: false })
@@ -46,7 +46,7 @@ describeStores('a changed redrive policy', (given) => {
     expect(await given.storage.getQueue(letters)).not.toHaveProperty('replannedUntil')
   })
 
-  it('lets letters go no more by themselves, at once', async () => {
+  it('switching to manual stops automatic redrives immediately', async () => {
     const { work, letters } = await acts.queues({}, { redrive: automatic })
     const ids = await acts.bury(work, newItems(3))
     await change(letters, manual)
@@ -65,7 +65,7 @@ describeStores('a changed redrive policy', (given) => {
     expect(found).toEqual([])
   })
 
-  it('begins anew when it is changed back half-way', async () => {
+  it('a second policy change restarts the replan', async () => {
     const { work, letters } = await acts.queues({}, { redrive: manual })
     const ids = await acts.bury(work, newItems(4))
     await change(letters, automatic)
@@ -75,7 +75,7 @@ describeStores('a changed redrive policy', (given) => {
     expect(await planned(ids)).toEqual([null, null, null, null])
   })
 
-  it('sends nothing by itself whose outcome is unknown, and leaves alone what is under way or ended', async () => {
+  it('a replan does not schedule letters with an unknown outcome, in progress or ended', async () => {
     const { work, letters } = await acts.queues({}, { redrive: manual })
     const [unknown = '', sent = '', discarded = '', held = '', open = ''] = await acts.bury(work, newItems(5))
     const { queue, partition, id } = await acts.send(unknown)
@@ -105,7 +105,7 @@ describeStores('a changed redrive policy', (given) => {
   const states = async (ids: readonly string[]) =>
     (await given.storage.getLetters(ids)).map(({ state }) => state)
 
-  it('with a lower cap makes those DEAD that have reached it, once, and says so', async () => {
+  it('a lower cap makes letters DEAD once, with an audit row', async () => {
     const { work, letters } = await acts.queues({}, { redrive: automatic })
     const ids = await failed(work, [0, 1, 2])
     await change(letters, { ...automatic, redrivesMax: 1 })
@@ -139,7 +139,7 @@ describeStores('a changed redrive policy', (given) => {
     expect(await states(ids)).toEqual(['waiting', 'dead', 'dead'])
   })
 
-  it('changes nothing of letters at the cap while a person sends them; what is held is met when it is due', async () => {
+  it('a replan does not change manual queues, and handles held letters when they are due', async () => {
     const { work, letters } = await acts.queues({}, { redrive: manual })
     const [open = '', held = ''] = await failed(work, [1, 1])
     await change(letters, { ...manual, redrivesMax: 1 })
@@ -158,7 +158,7 @@ describeStores('a changed redrive policy', (given) => {
     expect(await states([held])).toEqual(['dead'])
   })
 
-  it('sends nothing by itself that a person restored, until it was sent', async () => {
+  it('a restored letter is not redriven automatically until a person sends it', async () => {
     const { work, letters } = await acts.queues({}, { redrive: automatic })
     const ids = await acts.bury(work, newItems(2))
     await acts.discard(ids)

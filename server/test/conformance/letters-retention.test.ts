@@ -17,7 +17,7 @@ describeStores('letters that leave', (given) => {
   const archived = async (letterIds: readonly string[]) => given.storage.getArchivedLetters(letterIds)
 
   describe('by being discarded', () => {
-    it('stay as tombstones that say why and when', async () => {
+    it('a discarded letter stays with its reason and time', async () => {
       const { work, letters } = await acts.queues()
       const [letterId = ''] = await acts.bury(work, newItems(1))
       const before = await acts.letter(letterId)
@@ -41,7 +41,7 @@ describeStores('letters that leave', (given) => {
       ])
     })
 
-    it('also when they are DEAD; not when held, under way, resolved, discarded or missing', async () => {
+    it('DEAD letters can be discarded; leased, resolved or discarded ones cannot', async () => {
       const { work, letters } = await acts.queues({}, { attemptsMax: 1 })
       const [dead = '', held = '', sent = '', gone = ''] = await acts.bury(work, newItems(4))
       await acts.declareDead(await acts.take({ queue: letters, partition: 0 }))
@@ -58,7 +58,7 @@ describeStores('letters that leave', (given) => {
       ])
     })
 
-    it('are not leased, settled, cleared, or changed by time', async () => {
+    it('a discarded letter is not leased, settled, cleared or advanced', async () => {
       const { work, letters } = await acts.queues({}, { leaseUs: minute })
       const [letterId = ''] = await acts.bury(work, newItems(1))
       await acts.discard([letterId])
@@ -77,7 +77,7 @@ describeStores('letters that leave', (given) => {
       expect(await given.storage.nextDueAt()).toBeNull()
     })
 
-    it('are not resurrected: the same source id captured again changes nothing', async () => {
+    it('capturing a discarded source id again changes nothing', async () => {
       const letters = await given.queue({ partitions: 2 })
       const [letterId = ''] = await acts.capture(letters, [aLetter({ sourceId: 'kafka/7' })])
       await acts.discard([letterId])
@@ -91,7 +91,7 @@ describeStores('letters that leave', (given) => {
       expect(await given.storage.counts({ queue: letters })).toMatchObject([{ accepted: 1 }, { accepted: 0 }])
     })
 
-    it('are not resurrected by a move that is repeated: the item leaves, the tombstone stays', async () => {
+    it('a repeated move does not restore a discarded letter', async () => {
       const { work, letters } = await acts.queues()
       const lease = { holder: 'w' }
       const { ids } = await given.run({
@@ -112,7 +112,7 @@ describeStores('letters that leave', (given) => {
       expect(await acts.items(work)).toEqual([])
     })
 
-    it('many at once', async () => {
+    it('many letters are discarded at once', async () => {
       const { work, letters } = await acts.queues()
       const ids = await acts.bury(work, newItems(500))
       const told = await acts.discard(ids)
@@ -135,7 +135,7 @@ describeStores('letters that leave', (given) => {
       return { work, letters, done, dead, discarded, open }
     }
 
-    it('go by state: only those that are asked for', async () => {
+    it('archive takes letters in the requested states only', async () => {
       const { letters, done, dead, discarded, open } = await fourEnds()
       const inArchive = async () =>
         (await archived([done, dead, discarded, open])).map(({ item }) => item.rootId)
@@ -158,7 +158,7 @@ describeStores('letters that leave', (given) => {
       ])
     })
 
-    it('go by the class of their queue as it is by then: what is DEAD stays in a financial one', async () => {
+    it('archive by class keeps DEAD letters of a financial queue', async () => {
       const { letters, done, dead, discarded, open } = await fourEnds()
       const trace = {
         at: noon,
@@ -197,7 +197,7 @@ describeStores('letters that leave', (given) => {
       ])
     })
 
-    it('go by when they ended, oldest first, and whole', async () => {
+    it('archive takes letters in the order of their end, unchanged', async () => {
       const { letters, done, dead, discarded } = await fourEnds()
       const before = await given.storage.getLetters([done, dead, discarded])
       expect(await archive(letters, { endedBefore: noon + 1 })).toEqual({ archived: 0, isMore: false })
@@ -219,7 +219,7 @@ describeStores('letters that leave', (given) => {
       expect(await given.storage.getLetters([done, dead, discarded])).toEqual([])
     })
 
-    it('never those that are open, held or under way', async () => {
+    it('archive never takes open, leased or redriving letters', async () => {
       const { work, letters } = await acts.queues()
       const ids = await acts.bury(work, newItems(3))
       await acts.take({ queue: letters, partition: 0 })
@@ -231,7 +231,7 @@ describeStores('letters that leave', (given) => {
       expect(await given.storage.getLetters(ids)).toHaveLength(3)
     })
 
-    it('keep their redrives, history, edits and group, and are found by root id and UUID', async () => {
+    it('archived letters keep redrives, history, edits and group, and are found by id', async () => {
       const { work, letters } = await acts.queues()
       const [letterId = ''] = await acts.bury(work, newItems(1))
       await given.run({ op: 'edit-letter', letterId, payload: bytes('mended'), actor: 'ann', now: noon })
@@ -251,7 +251,7 @@ describeStores('letters that leave', (given) => {
       expect(await acts.letter(letterId)).toMatchObject({ groupId: before.groupId, redrives: 1 })
     })
 
-    it('are listed newest archived first, by queue and page by page', async () => {
+    it('archived letters are listed newest first, by queue and page by page', async () => {
       const [one, two] = [await acts.queues(), await acts.queues()]
       const byTime: string[] = []
       for (const [index, { work, letters }] of [one, two, one, two, one].entries()) {
@@ -285,7 +285,7 @@ describeStores('letters that leave', (given) => {
       expect(paged).toEqual(byTime)
     })
 
-    it('are purged from it for good, those archived before a time', async () => {
+    it('purge removes letters archived before a time', async () => {
       const { work, letters } = await acts.queues()
       const other = await acts.queues()
       const ids: string[] = []
@@ -321,7 +321,7 @@ describeStores('letters that leave', (given) => {
   })
 
   describe('and are restored', () => {
-    it('are open again at once, with all they were, and leave the archive', async () => {
+    it('restored letters are open again with all their data', async () => {
       const { work, letters } = await acts.queues()
       const [letterId = ''] = await acts.bury(work, newItems(1, 'x', { key: bytes('k'), priority: 3 }))
       await acts.discard([letterId], noon + 1)
@@ -347,7 +347,7 @@ describeStores('letters that leave', (given) => {
       expect(await acts.letter(letterId)).toMatchObject({ state: 'done' })
     })
 
-    it('as DEAD what was DEAD, or used up its redrives; as PENDING the others', async () => {
+    it('restored letters are DEAD if they were DEAD or exhausted, otherwise PENDING', async () => {
       const letters = await given.queue({ attemptsMax: 1 })
       const ids = await acts.capture(letters, [
         aLetter(),
@@ -376,7 +376,7 @@ describeStores('letters that leave', (given) => {
       expect(await acts.redrive(ids.slice(1, 2))).toMatchObject([{ why: 'dead' }])
     })
 
-    it('not where their source id is in the queue again: that letter stays as it is', async () => {
+    it('a restore is refused if the source id exists in the queue again', async () => {
       const letters = await given.queue()
       const capture = async () => acts.capture(letters, [aLetter({ sourceId: 's' })])
       const [first = ''] = await capture()
@@ -391,7 +391,7 @@ describeStores('letters that leave', (given) => {
       expect(await restore([first])).toEqual([{ letterId: first, isRestored: true, why: null }])
     })
 
-    it('not where two of them share a source id: one of them', async () => {
+    it('of two archived letters with one source id only one is restored', async () => {
       const letters = await given.queue()
       const ids: string[] = []
       for (let turn = 0; turn < 2; turn++) {
@@ -405,7 +405,7 @@ describeStores('letters that leave', (given) => {
       expect(await archived(ids)).toHaveLength(1)
     })
 
-    it('not when their queue was deleted, and not what is no letter', async () => {
+    it('a restore is refused if the queue is gone or the letter unknown', async () => {
       const { work, letters } = await acts.queues()
       const [letterId = ''] = await acts.bury(work, newItems(1))
       await acts.discard([letterId])
@@ -428,7 +428,7 @@ describeStores('letters that leave', (given) => {
       expect(['missing', 'queue-gone']).toContain(told?.why)
     })
 
-    it('once, however many try at the same time', async () => {
+    it('concurrent restores restore a letter once', async () => {
       const { work, letters } = await acts.queues()
       const ids = await acts.bury(work, newItems(20))
       await acts.discard(ids)
@@ -443,7 +443,7 @@ describeStores('letters that leave', (given) => {
     })
   })
 
-  it('in their group: its arrivals stay, its counts follow', async () => {
+  it('a restored letter returns to its group without a new arrival', async () => {
     const letters = await given.queue()
     const failure = aFailure({ message: 'the same' })
     const ids = await acts.capture(

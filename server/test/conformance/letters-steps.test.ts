@@ -16,7 +16,7 @@ describeStores('a repeated import', (given) => {
   const imported = (queue: string, ...sourceIds: string[]) =>
     given.run({ op: 'import', queue, partition: 0, items: sourceIds.map(aLetter), now: noon })
 
-  it('names the letter that has the source id, also in another partition and as a tombstone', async () => {
+  it('a repeated import names the existing letter, also in another partition or discarded', async () => {
     const queue = await given.queue({ partitions: 2 })
     const [a, b] = await imported(queue, 'a', 'b')
     await given.run({ op: 'discard', letters: [{ letterId: b?.id ?? '' }], reason: 'no use', now: noon })
@@ -35,7 +35,7 @@ describeStores('a repeated import', (given) => {
     expect(again[1]?.existingId).toBeUndefined()
   })
 
-  it('names it by its root id, whatever became of it', async () => {
+  it('a repeated import names the existing letter by its root id', async () => {
     const queue = await given.queue()
     const [made] = await imported(queue, 'a')
     const [[leased]] = await given.storage.write([
@@ -52,7 +52,7 @@ describeStores('a repeated import', (given) => {
     expect(await imported(queue, 'a')).toMatchObject([{ id: null, existingId: made?.id }])
   })
 
-  it('names it for a repeat within one import', async () => {
+  it('a source id repeated within one import names the first letter', async () => {
     const queue = await given.queue()
     const [first, second] = await imported(queue, 'a', 'a')
     expect(second).toMatchObject({ id: null, existingId: first?.id })
@@ -65,7 +65,7 @@ describeStores('a campaign that must be at its version', (given) => {
   const put = (id: string, version: number, isRequired: boolean) =>
     ({ op: 'put-campaign', id, version, state: 'running', document: { version }, isRequired }) as const
 
-  it('rejects the whole write when it is not', async () => {
+  it('a campaign with an outdated required version rejects the whole write', async () => {
     const queue = await given.queue()
     const [made] = await given.run({
       op: 'import',
@@ -90,14 +90,14 @@ describeStores('a campaign that must be at its version', (given) => {
     await expectRefusal(given.storage.write([put(anId(), 7, true)]), 'CAMPAIGN_CHANGED')
   })
 
-  it('only says so where that is enough', async () => {
+  it('a campaign with an outdated optional version reports it', async () => {
     const id = anId()
     expect(await given.run(put(id, 0, false))).toEqual({ isPut: true })
     expect(await given.run(put(id, 0, false))).toEqual({ isPut: false })
     expect(await given.run(put(id, 5, false))).toEqual({ isPut: false })
   })
 
-  it('lets one of many through', async () => {
+  it('one of many concurrent campaign updates succeeds', async () => {
     const id = anId()
     await given.run(put(id, 0, true))
     const outcomes = await Promise.allSettled(Array.from({ length: 8 }, () => given.run(put(id, 1, true))))

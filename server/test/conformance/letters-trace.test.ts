@@ -27,7 +27,7 @@ describeStores('the trace of letters', (given) => {
   }
   const trace = traceOf('letter.redrive')
 
-  it('has a row for each that was sent, and none for what was refused', async () => {
+  it('each sent letter gets an audit row, and a refused one none', async () => {
     const { work, ids } = await some(3)
     const [sent = '', given_up = '', other = ''] = ids
     await acts.discard([given_up])
@@ -44,7 +44,7 @@ describeStores('the trace of letters', (given) => {
     expect(await actions(sent)).toEqual(['letter.redrive'])
   })
 
-  it('has one row of ten who send a letter at once', async () => {
+  it('ten concurrent redrives of a letter write one audit row', async () => {
     const { ids } = await some(1)
     const [letterId = ''] = ids
     const sent = await Promise.all(Array.from({ length: 10 }, () => acts.redrive([letterId], { trace })))
@@ -52,7 +52,7 @@ describeStores('the trace of letters', (given) => {
     expect(await actions(letterId)).toEqual(['letter.redrive'])
   })
 
-  it('has, where it is asked for, one row of the whole with how many; of nothing there is none', async () => {
+  it('writes one summary row on request, and none if nothing changed', async () => {
     const { letters, ids } = await some(3)
     const sum = { action: 'letters.auto-redrive', target: letters }
     await acts.redrive(ids.slice(0, 2), { trace: { ...trace, sum } })
@@ -64,7 +64,7 @@ describeStores('the trace of letters', (given) => {
     ])
   })
 
-  it('of a write that is rejected is not kept', async () => {
+  it('a rejected write leaves no audit rows', async () => {
     const { ids } = await some(1)
     const [letterId = ''] = ids
     const how = { isDeadAllowed: false, isCapped: true, actor: 'ann', now: noon, trace }
@@ -76,7 +76,7 @@ describeStores('the trace of letters', (given) => {
     expect(await actions(letterId)).toEqual([])
   })
 
-  it('tells of what was given up, archived and restored, once each', async () => {
+  it('discard, archive and restore write one audit row each', async () => {
     const { letters, ids } = await some(3)
     const [a = '', b = '', c = ''] = ids
     await acts.send(c)
@@ -147,7 +147,7 @@ describeStores('an edit with a redrive', (given) => {
       details,
     }))
 
-  it('is kept, sent and told of in one transaction', async () => {
+  it('an edit with a redrive is stored, sent and audited in one transaction', async () => {
     const { work } = await acts.queues()
     const [letterId = ''] = await acts.bury(work, [{ payload: bytes('as it came'), key: bytes('k') }])
     const edit = { payload: bytes('mended'), headers: [['x', bytes('y')] as const] }
@@ -162,7 +162,7 @@ describeStores('an edit with a redrive', (given) => {
     ])
   })
 
-  it('that is refused is not kept', async () => {
+  it('a refused redrive does not store its edit', async () => {
     const { work, letters } = await acts.queues()
     const [letterId = ''] = await acts.bury(work, newItems(1))
     const edit = { payload: bytes('mended') }
@@ -176,7 +176,7 @@ describeStores('an edit with a redrive', (given) => {
     expect(await rows(letterId)).toEqual([])
   })
 
-  it('of twelve at once is one', async () => {
+  it('one of twelve concurrent edits with a redrive is stored', async () => {
     const { work } = await acts.queues()
     const [letterId = ''] = await acts.bury(work, newItems(1))
     const all = await Promise.all(

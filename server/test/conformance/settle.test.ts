@@ -201,7 +201,7 @@ describeStores('settling', (given) => {
       expect((await payloads('waiting')).at(-1)).toBe('item-0')
     })
 
-    it('retry records the first failure, the last failure and the worker's error', async () => {
+    it('retry records the first failure, the last failure and the error of the worker', async () => {
       const queue = await given.queue({ onDead: 'keep' })
       await produce(queue, newItems(1))
       const error = { reason: 'http_503', errorClass: 'Busy', message: 'try later', stack: 'at x' }
