@@ -1,4 +1,4 @@
-/** What a test needs of the machine, other than services. Without it, it is skipped as loudly. */
+/** Checks what a test needs from the machine besides services. Tests without it are skipped with a reason. */
 import { execFile } from 'node:child_process'
 import { promisify } from 'node:util'
 import type { Required } from '../../../tools/services/require-service.ts'

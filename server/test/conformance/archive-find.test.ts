@@ -11,7 +11,10 @@ describeStores('archived letters', (given) => {
   const archive = (queue: string, now: number) =>
     given.run({ op: 'archive', queue, endedBefore: now, countMax: 100, now })
 
-  /** Twelve letters in two dead queues, of two customers and three causes; every third is resolved, the others given up. */
+  /**
+   * Twelve letters in two dead queues, of two customers and three causes. Every third is resolved, the others
+   * discarded.
+   */
   const twelve = async () => {
     const [one, two] = [await acts.queues(), await acts.queues()]
     const ids: string[] = []

@@ -3,7 +3,10 @@ import { aFailure, anOrigin, bytes, hour, minute, newItems, noon, textOf } from 
 import { describeStores } from './stores.ts'
 
 describeStores('archiving', (given) => {
-  /** Six items; the odd ones done, the even ones dead, ended in reverse order: item-5 at noon, item-0 at noon + 5. */
+  /**
+   * Six items that ended in reverse order: item-5 at noon, item-0 at noon + 5. Odd ones are done, even ones
+   * dead.
+   */
   const sixEnded = async () => {
     const queue = await given.queue({ keepDoneUs: hour, onDead: 'keep', partitions: 2 })
     for (const [partition, count] of [

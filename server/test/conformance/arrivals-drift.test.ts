@@ -1,4 +1,7 @@
-/** What `verify` can tell of the arrivals per hour from the letters that are kept: never that there were too many. */
+/**
+ * `verify` compares arrivals per hour with the letters that are kept. It can find missing arrivals, never
+ * extra ones.
+ */
 import { expect, it } from 'vitest'
 import type { Difference } from '../../src/storage/contract/difference.ts'
 import type { Storage } from '../../src/storage/contract/storage.ts'
@@ -106,7 +109,7 @@ describeDurableStores('arrivals per hour', (given) => {
       const [id = ''] = await acts.bury('work', newItems(1), undefined, noon + 10 * hour)
       const sent = await acts.send(id, noon)
       await acts.declareDead(await acts.take(sent, noon), { ...refused, errorClass: 'Other' }, noon)
-      // Of noon nothing is kept any more, of what was ten hours later by the clock everything is.
+      // Arrivals at noon are past their retention; arrivals ten hours later are kept.
       setNow(noon + 7 * day + 5 * hour)
       expect(await store.reconcile()).toEqual([])
       expect(await store.verify()).toEqual([])

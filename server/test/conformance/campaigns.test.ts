@@ -347,7 +347,7 @@ describeStores('a campaign', (given) => {
         ['skipped', 'missing', noon + 1],
       ])
       expect(await countsOf(id)).toEqual(counts({ skipped: 3, sent: 1 }))
-      // Somebody else's redrive is not the campaign's.
+      // A redrive by another caller does not count for the campaign.
       const record = await acts.newest(taken)
       expect(record.campaign).toBeNull()
     })
@@ -363,7 +363,7 @@ describeStores('a campaign', (given) => {
       const before = await set(id)
       const counted = counts({ pending: 1, sent: 1, resolved: 1, failed: 1, skipped: 1 })
       expect(await countsOf(id)).toEqual(counted)
-      // The one that failed is open again, and so is the one that was skipped: their turn is over all the same.
+      // The failed letter and the skipped letter are open again, but the campaign does not send them again.
       const told = await sendOf(id, [0, 1, 2, 3], { now: noon + 5 })
       expect(told.map(({ isStarted }) => isStarted)).toEqual([false, false, false, false])
       expect(await set(id)).toEqual(before)

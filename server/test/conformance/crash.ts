@@ -17,7 +17,7 @@ const kills = repeats(100)
 const queue = 'work'
 const letters = 'letters'
 
-/** What must have survived so far. */
+/** Records what must survive the kills so far. */
 class Ledger {
   /** Batches that were acknowledged, with their sizes. */
   readonly #produced = new Map<string, number>()
@@ -91,7 +91,7 @@ export function describeCrashes(name: StoreName): void {
           let inTheMiddle = 0
           await killAgainAndAgain(place, kills, {
             start,
-            // Most kills fall into moves; some into the opening, where the last kill is mended.
+            // Most kills fall into moves; some into the opening, which recovers from the last kill.
             aim: async (child) => {
               const isEarly = chance.below(8) === 0
               if (!isEarly) await child.heard('moved')

@@ -72,9 +72,9 @@ describeDurableStores('a count that is wrong', (given) => {
     expect(await given.storage.verify()).toContainEqual(expected)
     expect(await given.storage.reconcile()).toContainEqual(expected)
     expect(await given.storage.counts({ queue })).toMatchObject([{ waiting: 1 }])
-    // What was mended stays known: the counts alone would no longer tell that something is lost.
-    const mended = await given.storage.listAudit({ target: queue, action: 'counts.mend', countMax: 9 })
-    expect(mended.map(({ details }) => details)).toContainEqual({
+    // The audit row shows the repair: the repaired counts alone would hide the loss.
+    const repairs = await given.storage.listAudit({ target: queue, action: 'counts.mend', countMax: 9 })
+    expect(repairs.map(({ details }) => details)).toContainEqual({
       partition: 0,
       count: 'waiting',
       counted: 5,
@@ -85,7 +85,7 @@ describeDurableStores('a count that is wrong', (given) => {
 
 describeDurableStores('an archive that somebody changed by hand', (given) => {
   const acts = letterActs(given)
-  /** Of ten letters that were archived one was restored, and three were purged: six are left. */
+  /** Ten letters are archived, one is restored and three are purged: six are left. */
   const anArchive = async () => {
     const { work, letters } = await acts.queues()
     const ids = await acts.bury(work, newItems(10))
@@ -114,7 +114,7 @@ describeDurableStores('an archive that somebody changed by hand', (given) => {
     ])
     expect(await given.storage.verify()).toEqual([])
     const [mended] = await given.storage.listAudit({ target: queue, action: 'counts.mend', countMax: 1 })
-    expect(mended?.details).toEqual({ partition: 0, count: 'archived', counted: 6, actual: 1 })
+    expect(repairs?.details).toEqual({ partition: 0, count: 'archived', counted: 6, actual: 1 })
   })
 
   it('extra archive rows are reported, and the count is repaired', async () => {
@@ -136,7 +136,7 @@ describeDurableStores('a count of a campaign that is wrong', (given) => {
   const [id, otherId] = nextKsuids(undefined, noon, 2, Math.random) as [string, string]
   const countsOf = async (campaignId: string) => (await given.storage.getCampaign(campaignId))?.counts
 
-  it('is found, named and set right', async () => {
+  it('a wrong count of a campaign is reported and repaired', async () => {
     const { work } = await acts.queues()
     const letterIds = await acts.bury(work, newItems(3))
     for (const campaignId of [id, otherId]) {
@@ -161,6 +161,6 @@ describeDurableStores('a count of a campaign that is wrong', (given) => {
     expect(await countsOf(id)).toMatchObject({ pending: 1, sent: 2 })
     expect(await countsOf(otherId)).toMatchObject({ pending: 3, sent: 0 })
     const [mended] = await given.storage.listAudit({ target: id, action: 'counts.mend', countMax: 1 })
-    expect(mended).toMatchObject({ details: { count: 'sent', actual: 2 } })
+    expect(repairs).toMatchObject({ details: { count: 'sent', actual: 2 } })
   })
 })

@@ -37,7 +37,10 @@ export async function killAgainAndAgain(
   }
 }
 
-/** What a process sent before its death a database may do after it: what is looked at meanwhile is of two moments. */
+/**
+ * PostgreSQL may still run statements that a process sent before its death. Waits for them before the test
+ * looks.
+ */
 async function watchOver({ target }: Place): Promise<AsyncDisposable & { whenLeft(): Promise<unknown> }> {
   if (target.kind !== 'postgres') return { whenLeft: async () => {}, [Symbol.asyncDispose]: async () => {} }
   const client = new Client({ connectionString: target.url })

@@ -1,4 +1,4 @@
-/** What happens to dead letters in tests, said in few words. Times are noon unless told. */
+/** Short functions for actions on dead letters in tests. The default time is noon. */
 import { expect } from 'vitest'
 import type { Instant } from '../../src/core/instant.ts'
 import type { Item, Leased, LetterFacts, RedriveRecord } from '../../src/core/item.ts'

@@ -1,7 +1,7 @@
 /**
- * kill -9 in the middle of everything that can be done to dead letters. After each kill the store is opened again:
- * every letter is there once, live or archived, in one state; every redrive that is under way has its one item;
- * every count is right; and what was acknowledged before the kill is there.
+ * Kills a process with kill -9 during every action on dead letters, and opens the store again after each
+ * kill. Every letter exists once, live or archived, in one state; every redrive in progress has exactly one
+ * item; every count is right; and every acknowledged change is there.
  */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { describe, expect, it } from 'vitest'
@@ -20,7 +20,7 @@ const work = 'work'
 const letters = 'letters'
 const outcomes: Readonly<Record<string, string>> = { complete: 'resolved', lose: 'unknown', return: 'failed' }
 
-/** What the killed processes were told, letter by letter. */
+/** Records what the store acknowledged to the killed processes, per letter. */
 class Ledger {
   readonly #produced = new Set<string>()
   /** Items that may have been completed or deleted before they ever died. */

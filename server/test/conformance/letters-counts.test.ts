@@ -1,4 +1,4 @@
-/** Counts of letters by what they have in common are exact, whatever happened, and cost no look at the letters. */
+/** Counts of letters by their properties are exact after any change and are read without reading letters. */
 import { describe, expect, it } from 'vitest'
 import { toCause } from '../../src/core/cause.ts'
 import { type Item, isLetter } from '../../src/core/item.ts'
@@ -339,7 +339,10 @@ function aFilter(chance: SeededRandom, all: readonly Item[]): CountedFilter {
   }
 }
 
-/** Many letters that live through anything: two queues, their dead queue and one of letters from elsewhere, which are given. */
+/**
+ * Runs random actions on letters in two queues, their dead queue and a queue of captured letters, and returns
+ * the queues.
+ */
 async function anyLife(given: Given, chance: SeededRandom): Promise<string[]> {
   const acts = letterActs(given)
   const redrive = {

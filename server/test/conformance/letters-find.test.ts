@@ -1,4 +1,4 @@
-/** Letters are found: each filter by itself. Random filters in random pages: letters-list-by-chance.test.ts. */
+/** Tests each filter alone. letters-list-by-chance.test.ts combines random filters with random pages. */
 import { expect, it } from 'vitest'
 import type { ListedState } from '../../src/storage/contract/items.ts'
 import type { LetterFilter } from '../../src/storage/contract/letters.ts'

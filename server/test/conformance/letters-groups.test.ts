@@ -211,7 +211,7 @@ describeStores('groups of letters', (given) => {
     // It is there already, and died when it did.
     await acts.capture(letters, [died(-30 * hour, { sourceId: 'a' }), died(-20 * hour - 1)])
     expect(await seen()).toEqual([-20 * hour - 1, -hour])
-    // What was undone is not remembered either.
+    // An undone write is not remembered, either.
     const earlier = {
       op: 'import',
       queue: letters,
@@ -254,7 +254,7 @@ describeStores('groups of letters', (given) => {
     expect(await given.storage.groupArrivals([id + 1_000], noon)).toEqual([])
   })
 
-  it(`are kept apart up to ${causesKept} per queue; the causes beyond share one group per origin, reason and class`, {
+  it(`a queue has up to ${causesKept} groups by cause; further causes share one group per origin, reason and class`, {
     timeout: 120_000,
   }, async () => {
     const [letters, roomy] = [await given.queue(), await given.queue()]
@@ -304,7 +304,7 @@ describeStores('groups of letters', (given) => {
     ])
   })
 
-  it(`are ${groupsKept} per queue; what comes after them is told apart by origin and reason only`, {
+  it(`above ${groupsKept} groups per queue, new letters are grouped by origin and reason only`, {
     timeout: 240_000,
   }, async () => {
     const letters = await given.queue()

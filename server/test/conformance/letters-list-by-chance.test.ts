@@ -15,7 +15,7 @@ import { describeStores, type Given } from './stores.ts'
 
 describeStores('a list of letters', (given) => {
   const runs = repeats({ 'SQLite memory': 120, 'SQLite file': 30, PostgreSQL: 40 }[given.name])
-  it(`is what a plain filter finds, ${runs} times by chance`, {
+  it(`a list returns what a plain filter finds, in ${runs} random runs`, {
     timeout: 60_000 + runs * 1_000,
   }, async () => {
     const queues = await manyLetters(given)

@@ -1,6 +1,7 @@
 /**
- * Lists of letters, page by page. A page neither repeats nor skips, and no letter is so odd that it breaks one. Each filter
- * by itself: letters-find.test.ts. Random filters in random pages: letters-list-by-chance.test.ts.
+ * Lists of letters, page by page. Pages neither repeat nor omit letters, and no letter breaks a page.
+ * letters-find.test.ts tests each filter alone; letters-list-by-chance.test.ts tests random filters and
+ * pages.
  */
 import { expect, it } from 'vitest'
 import type { Item } from '../../src/core/item.ts'

@@ -1,4 +1,4 @@
-/** When a letter goes back by itself, as it is shown: only what still can do so has such a time. */
+/** The time of the next automatic redrive: only letters that can still be redriven have one. */
 import { expect, it } from 'vitest'
 import type { Item } from '../../src/core/item.ts'
 import { day, hour, minute, newItems, noon } from '../make.ts'
@@ -9,7 +9,7 @@ const planned = noon + hour
 
 describeStores('the next redrive of a letter', (given) => {
   const acts = letterActs(given)
-  /** A letter of a queue that sends by itself, leased straight from there by a consumer. */
+  /** A letter of a queue with an auto policy that a consumer has leased from the dead queue. */
   const aHeldLetter = async () => {
     const { work, letters } = await acts.queues({}, { redrive: automatic, attemptsMax: 1, leaseUs: minute })
     const [letterId = ''] = await acts.bury(work, newItems(1))

@@ -1,6 +1,6 @@
 /**
- * What must be true of the dead letters of any store at any time. Recounts from the items, never from what the
- * store says of its letters.
+ * Checks invariants of dead letters that hold for every store at any time. Recounts from the items, not from
+ * the counts of the store.
  */
 import { expect } from 'vitest'
 import { type Cause, foldCause, toCause } from '../../src/core/cause.ts'
@@ -54,7 +54,7 @@ function expectFactsOfLettersOnly(item: Item): void {
   } else expect(has, `item ${item.id}`).toMatchObject({ group: false, facts: false })
 }
 
-/** A letter that is under way has one item somewhere, which is alive and knows its number; others have none. */
+/** A letter in redrive has exactly one live item with the number of the redrive; other letters have none. */
 function expectOneRedriveEach(letters: readonly Item[], items: readonly Item[]): void {
   const alive = items.filter((item) => item.letterId !== null && ['waiting', 'leased'].includes(item.state))
   for (const letter of letters) {
@@ -63,7 +63,9 @@ function expectOneRedriveEach(letters: readonly Item[], items: readonly Item[]):
       earlier.filter((record) => record.outcome === null || record.endedAt === null),
       `redrives of ${letter.rootId} that should have ended`,
     ).toEqual([])
-    expect(isRedriving(letter), `whether ${letter.rootId} is under way`).toBe(newest?.outcome === null)
+    expect(isRedriving(letter), `whether a redrive of ${letter.rootId} is in progress`).toBe(
+      newest?.outcome === null,
+    )
     if (!isRedriving(letter) || newest?.target.kind !== 'queue') continue
     const sent = alive.filter((item) => item.letterId === letter.rootId && item.redrives === newest.number)
     expect(

@@ -1,4 +1,4 @@
-/** How each end of a redrive is told, to the letter that it is of. */
+/** Every way in which a redrive ends is recorded in its letter. */
 import { describe, expect, it } from 'vitest'
 import type { Failure } from '../../src/core/item.ts'
 import { redrivesKept } from '../../src/core/letter.ts'
@@ -106,7 +106,7 @@ describeStores('a redrive', (given) => {
       'it expired': 'expired',
     }
     for (const [way, kill] of Object.entries(ways)) {
-      it(`comes back to the same letter: ${way}`, async () => {
+      it(`a redrive that dies again returns to the same letter: ${way}`, async () => {
         const { letters, work, letterId } = await acts.sendOne({
           attemptsMax: 1,
           leaseUs: minute,
@@ -288,7 +288,7 @@ describeStores('a redrive', (given) => {
     })
   })
 
-  describe('whose outcome nobody can tell', () => {
+  describe('a redrive with an unknown outcome', () => {
     const ways = {
       'its item was deleted': async (work: string, id: string) =>
         given.run({ op: 'delete', queue: work, partition: 0, ids: [id] }),
@@ -305,7 +305,7 @@ describeStores('a redrive', (given) => {
     }
     for (const [way, lose] of Object.entries(ways)) {
       for (const isLeased of [false, true]) {
-        it(`is unknown, and says so: ${way} while ${isLeased ? 'leased' : 'waiting'}`, async () => {
+        it(`a redrive has an unknown outcome if ${way} while ${isLeased ? 'leased' : 'waiting'}`, async () => {
           const { work, letters, letterId, sent } = await acts.sendOne({}, { redrive: automatic })
           if (isLeased) await acts.take(sent)
           const before = await acts.letter(letterId)
@@ -377,7 +377,7 @@ describeStores('a redrive', (given) => {
     })
   })
 
-  describe('whose letter is gone', () => {
+  describe('an item without its letter', () => {
     it('an item whose letter is gone becomes a new letter when it dies', async () => {
       const { work, letters, letterId, sent } = await acts.sendOne()
       await given.run({ op: 'delete', queue: letters, partition: 0, ids: [letterId] })

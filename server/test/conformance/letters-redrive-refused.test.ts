@@ -1,4 +1,4 @@
-/** What is not sent, and why. */
+/** Reasons for which a redrive is refused. */
 import { describe, expect, it } from 'vitest'
 import type { RedriveRefusal } from '../../src/storage/contract/letters.ts'
 import { anOrigin, bytes, day, hour, newItems, noon } from '../make.ts'

@@ -136,7 +136,7 @@ describeStores('a redrive', (given) => {
       const [letterId = ''] = await acts.bury(work, [whole])
       const before = await acts.letter(letterId)
       const edit = { op: 'edit-letter', letterId, actor: 'ann', now: noon } as const
-      expect(await given.run({ ...edit, payload: bytes('mended') })).toEqual({ number: 1 })
+      expect(await given.run({ ...edit, payload: bytes('corrected') })).toEqual({ number: 1 })
       expect(
         await given.run({ ...edit, key: null, headers: [['x', bytes('y')]], actor: 'bob', now: noon + 1 }),
       ).toEqual({
@@ -145,7 +145,7 @@ describeStores('a redrive', (given) => {
       expect(await acts.letter(letterId)).toMatchObject(whole)
       const { payload, key, headers } = whole
       expect(await given.storage.listEdits(letterId)).toEqual([
-        { number: 1, at: noon, actor: 'ann', payload: bytes('mended'), key, headers },
+        { number: 1, at: noon, actor: 'ann', payload: bytes('corrected'), key, headers },
         { number: 2, at: noon + 1, actor: 'bob', payload, key: null, headers: [['x', bytes('y')]] },
       ])
 
@@ -162,7 +162,7 @@ describeStores('a redrive', (given) => {
       })
 
       await acts.redrive([], { letters: [{ letterId, queue: null, edit: 1 }] })
-      expect(await acts.items(work)).toMatchObject([{ ...whole, payload: bytes('mended') }])
+      expect(await acts.items(work)).toMatchObject([{ ...whole, payload: bytes('corrected') }])
     })
 
     it('a redrive of many letters reports a reason for each one that is not sent', async () => {
@@ -203,7 +203,7 @@ describeStores('a redrive', (given) => {
     })
   })
 
-  describe('under way', () => {
+  describe('in progress', () => {
     it('a letter records who redrove it, when and where', async () => {
       const { letters, work, letterId, sent } = await acts.sendOne({}, {}, noon + minute)
       expect(await acts.letter(letterId)).toMatchObject({

@@ -1,4 +1,4 @@
-/** Acts on a whole queue may erase letters that nobody looked at: the audit says how many, and some are not erased by the way. */
+/** Bulk deletes of a queue are audited with the number of letters, and financial letters need force. */
 import { expect, it } from 'vitest'
 import type { AuditContext } from '../../src/storage/contract/audit.ts'
 import { newItems, noon } from '../make.ts'
@@ -19,7 +19,7 @@ describeStores('letters that go with their queue', (given) => {
   const acts = letterActs(given)
   const details = async (target: string) =>
     (await given.storage.listAudit({ target, countMax: 9 })).map(({ action, details }) => [action, details])
-  /** Of letters: two that wait, one that is under way, one that is DEAD, one given up, one archived. */
+  /** Letters: two waiting, one in redrive, one DEAD, one discarded, one archived. */
   const someOfEach = async (letterClass: string) => {
     const { work, letters } = await acts.queues({}, { letterClass })
     const ids = await acts.bury(work, newItems(6))
@@ -94,7 +94,7 @@ describeStores('letters that go with their queue', (given) => {
     await expectRefusal(given.run(deleting), 'QUEUE_HOLDS_LETTERS')
     expect(await details(letters)).toEqual([])
     expect(await given.run({ ...clear, isForced: true })).toEqual({ removed: 2, isMore: false })
-    // One that is under way and one that is DEAD are left.
+    // A letter in redrive and a DEAD letter are left.
     await expectRefusal(given.run(deleting), 'QUEUE_HOLDS_LETTERS')
     expect(await given.run(clear)).toEqual({ removed: 0, isMore: false })
     expect(await given.run({ ...deleting, isForced: true })).toEqual({ removed: 3 })

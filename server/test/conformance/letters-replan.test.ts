@@ -1,4 +1,4 @@
-/** A dead queue begins or ceases to send its letters back by itself: those that are in it are told, step by step. */
+/** A changed redrive policy of a dead queue is applied to its letters, step by step. */
 import { expect, it } from 'vitest'
 import type { QueuePolicy } from '../../src/core/queue.ts'
 import { hour, minute, newItems, noon } from '../make.ts'
@@ -34,7 +34,7 @@ describeStores('a changed redrive policy', (given) => {
     expect(await planned(ids)).toEqual([null, null, null, null, null])
     expect(await replan(letters, 2)).toEqual({ changed: 2, isMore: true })
     expect((await planned(ids)).filter((at) => at === noon + hour)).toHaveLength(2)
-    // What comes meanwhile knows of it from the start.
+    // New letters follow the changed policy from the start.
     const [late = ''] = await acts.bury(work, newItems(1), undefined, noon + minute)
     expect(await planned([late])).toEqual([noon + minute + hour])
     expect(await replan(letters, 2, noon + minute)).toEqual({ changed: 2, isMore: true })
@@ -133,7 +133,7 @@ describeStores('a changed redrive policy', (given) => {
     expect(await trail(open)).toEqual([])
     expect(await trail(once)).toEqual(['policy letter.exhaust 1'])
     expect(await trail(twice)).toEqual(['policy letter.exhaust 2'])
-    // What is DEAD waits for a person, whatever the cap is by then.
+    // A DEAD letter waits for a person, even after the cap is raised.
     await change(letters, { ...automatic, redrivesMax: 9 })
     await replan(letters)
     expect(await states(ids)).toEqual(['waiting', 'dead', 'dead'])

@@ -1,4 +1,6 @@
-/** How letters leave: given up as tombstones, archived, restored, purged. Nothing resurrects, nothing is lost. */
+/**
+ * Letters are discarded, archived, restored and purged. Discarded letters do not come back, and none is lost.
+ */
 import { describe, expect, it } from 'vitest'
 import type { Item } from '../../src/core/item.ts'
 import { ksuidToUuid } from '../../src/core/ksuid.ts'
@@ -234,7 +236,7 @@ describeStores('letters that leave', (given) => {
     it('archived letters keep redrives, history, edits and group, and are found by id', async () => {
       const { work, letters } = await acts.queues()
       const [letterId = ''] = await acts.bury(work, newItems(1))
-      await given.run({ op: 'edit-letter', letterId, payload: bytes('mended'), actor: 'ann', now: noon })
+      await given.run({ op: 'edit-letter', letterId, payload: bytes('corrected'), actor: 'ann', now: noon })
       const edits = await given.storage.listEdits(letterId)
       await acts.declareDead(await acts.take(await acts.send(letterId)), { message: 'again' })
       await acts.discard([letterId])
@@ -260,7 +262,7 @@ describeStores('letters that leave', (given) => {
         await archive(letters, { now: noon + day + index })
         byTime.unshift(...ids.toSorted().toReversed())
       }
-      // What is no letter is not listed among them.
+      // Archived items that are not letters are not listed.
       const plain = await given.queue({ onDead: 'keep' })
       await acts.bury(plain, newItems(2))
       expect(await archive(plain)).toEqual({ archived: 2, isMore: false })
@@ -371,7 +373,7 @@ describeStores('letters that leave', (given) => {
       expect(await given.storage.counts({ queue: letters })).toMatchObject([
         { waiting: 1, dead: 2, archived: 0 },
       ])
-      // Their time of retention begins anew.
+      // Their retention time starts again.
       expect(await archive(letters)).toEqual({ archived: 0, isMore: false })
       expect(await acts.redrive(ids.slice(1, 2))).toMatchObject([{ why: 'dead' }])
     })
@@ -391,7 +393,7 @@ describeStores('letters that leave', (given) => {
       expect(await restore([first])).toEqual([{ letterId: first, isRestored: true, why: null }])
     })
 
-    it('of two archived letters with one source id only one is restored', async () => {
+    it('only one of two archived letters with the same source id is restored', async () => {
       const letters = await given.queue()
       const ids: string[] = []
       for (let turn = 0; turn < 2; turn++) {

@@ -1,4 +1,7 @@
-/** What letters/ builds its steps on: an import that says what is there, a write that demands the version of a campaign. */
+/**
+ * Store features that the letters layer depends on: imports that name existing letters, and required campaign
+ * versions.
+ */
 import { expect, it } from 'vitest'
 import { aFailure, anOrigin, bytes, noon } from '../make.ts'
 import { expectRefusal } from './known-error.ts'

@@ -1,4 +1,6 @@
-/** The audit rows of what is done to letters: the store writes them from what really happened, in the same transaction. */
+/**
+ * Audit rows of actions on letters: the store writes them in the same transaction, for what really changed.
+ */
 import { expect, it } from 'vitest'
 import type { AuditContext } from '../../src/storage/contract/audit.ts'
 import { bytes, day, newItems, noon } from '../make.ts'
@@ -104,7 +106,7 @@ describeStores('the trace of letters', (given) => {
     expect((await trail(letters)).map(({ action, details }) => ({ action, details }))).toEqual([
       { action: 'letters.archive', details: { asked: 'so', letters: 2 } },
     ])
-    // What is in the archive cannot be acted upon, and says so.
+    // Actions on archived letters are refused with a reason.
     expect((await given.run(discard)).map(({ why }) => why)).toEqual(['archived', 'archived', 'redriving'])
     expect(await acts.redrive([a], { trace })).toEqual([{ letterId: a, isStarted: false, why: 'archived' }])
     expect(await actions(a)).toEqual(['letter.discard'])
@@ -150,7 +152,7 @@ describeStores('an edit with a redrive', (given) => {
   it('an edit with a redrive is stored, sent and audited in one transaction', async () => {
     const { work } = await acts.queues()
     const [letterId = ''] = await acts.bury(work, [{ payload: bytes('as it came'), key: bytes('k') }])
-    const edit = { payload: bytes('mended'), headers: [['x', bytes('y')] as const] }
+    const edit = { payload: bytes('corrected'), headers: [['x', bytes('y')] as const] }
     const [sent] = await acts.redrive([], { letters: [{ letterId, queue: null, edit }], trace })
     expect(sent).toMatchObject({ isStarted: true, number: 1, edit: 1 })
     expect(await acts.items(work)).toMatchObject([{ ...edit, key: bytes('k'), letterId }])
@@ -165,7 +167,7 @@ describeStores('an edit with a redrive', (given) => {
   it('a refused redrive does not store its edit', async () => {
     const { work, letters } = await acts.queues()
     const [letterId = ''] = await acts.bury(work, newItems(1))
-    const edit = { payload: bytes('mended') }
+    const edit = { payload: bytes('corrected') }
     for (const queue of ['nowhere', letters]) {
       const [refused] = await acts.redrive([], { letters: [{ letterId, queue, edit }], trace })
       expect(refused).toMatchObject({ isStarted: false })

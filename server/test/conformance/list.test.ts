@@ -50,7 +50,7 @@ describeStores('listing items', (given) => {
     if (order === 'availableAt') return item.state === 'waiting' ? item.availableAt : null
     return item[order]
   }
-  /** What the contract says, done in memory. */
+  /** The order that the contract requires, computed in memory. */
   const sorted = (items: readonly Item[], order: ItemOrder, isDescending: boolean): Item[] => {
     const compare = (a: number | string, b: number | string) => (a < b ? -1 : a > b ? 1 : 0)
     const ascending = items

@@ -49,7 +49,7 @@ for (const name of ['SQLite file', 'PostgreSQL'] satisfies StoreName[]) {
         )
         const error = await expectRefusal(place.open(), 'SCHEMA_NEWER')
         expect(error.message).toMatch(/4711\b.*\b\d{1,3}\b/)
-        // Mended, it is all there.
+        // After the version is restored, everything is there.
         await executeRaw(place.target, (schema) =>
           isSqlite ? 'pragma user_version = 1' : `delete from ${schema}migrations where name = 'later'`,
         )
@@ -74,7 +74,7 @@ for (const name of ['SQLite file', 'PostgreSQL'] satisfies StoreName[]) {
           expect(refused).toEqual([])
           expect(opened).toHaveLength(processes * opensEach)
         } else {
-          // A file serves one server: exactly one has it, the others are told why.
+          // A file serves one server: exactly one opens it, and the others get the reason.
           expect(opened).toHaveLength(1)
           expect(refused).toHaveLength(processes * opensEach - 1)
           for (const line of refused) {

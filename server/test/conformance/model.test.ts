@@ -380,7 +380,7 @@ class Session {
         break
       }
       case 'foresee':
-        // What a store read ahead must not show in anything that it does later.
+        // Prefetched letters must not affect later results.
         await this.#given.storage.foreseeRedrive(step.ids.map((id) => this.#letterIdOf(id)))
         break
       case 'postpone': {
@@ -393,7 +393,7 @@ class Session {
         await this.#update(this.#names[2], { redrive: step.redrive })
         break
       case 'replan': {
-        // Mostly where letters are sent by themselves: nothing else is ever to be told.
+        // Mostly in the queue with an auto policy: a replan of other queues changes nothing.
         const name = step.partition === 0 ? this.#names[2] : queue
         const command = { op: 'replan-redrives', queue: name, countMax: step.countMax, now } as const
         const replanned = await run(command)
@@ -455,7 +455,7 @@ class Session {
     this.#model.queues.set(name, queue)
   }
 
-  /** A command without a time may have ended redrives: when, is told by the letters. */
+  /** A command without a time may have ended redrives: read the times from the letters. */
   async #endedAt(): Promise<EndedAt> {
     const letters = await this.#given.storage.getLetters(this.#model.letterIds())
     const times = new Map(letters.map((letter) => [letter.rootId, letter.updatedAt]))

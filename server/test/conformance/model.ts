@@ -345,7 +345,10 @@ export class Model {
     expect(result).toEqual({ postponed: changed.length - exhausted, exhausted })
   }
 
-  /** How far it got is the store's choice, and stands with the queue; up to there every letter was told. */
+  /**
+   * The store chooses how far a replan goes and records it with the queue; all letters up to there are
+   * planned.
+   */
   replan(command: ReplanRedrives, result: Replanned, told: Queue): void {
     const { replannedUntil: after, ...queue } = this.#queue(command.queue)
     const { replannedUntil: until, ...rest } = told
@@ -366,7 +369,7 @@ export class Model {
     this.queues.set(queue.name, told)
   }
 
-  /** Which of several that ended at the same instant are taken is the store's choice: `left` says which stayed. */
+  /** The store chooses among letters that ended at the same instant; `left` has those that stayed. */
   archiveUp(command: Archive, result: Results['archive'], left: readonly Item[]): void {
     const { states = ['done', 'dead', 'discarded'] } = command
     const { letterClass } = this.#queue(command.queue)
@@ -505,7 +508,7 @@ export class Model {
     return isArchived ? 'archived' : 'missing'
   }
 
-  /** Whatever could apply: which of them is told first is the store's choice. */
+  /** All refusals that could apply: the store chooses which one it reports. */
   #whyNotSent(letter: Item, asked: string | null, command: RedriveLetters): RedriveRefusal[] {
     const why: RedriveRefusal[] = []
     const notNow = findRedriveRefusal(letter, command, this.#queue(letter.queue).redrive)

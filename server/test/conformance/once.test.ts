@@ -74,7 +74,7 @@ describeStores('producing with a key', (given) => {
       [item, item],
     ]
     for (const items of others) await expectRefusal(given.run({ ...place, items }), 'IDEMPOTENCY_KEY_REUSED')
-    // What is left out is what it is by default.
+    // A missing field equals its default.
     const same = { ...item, availableAt: null, priority: 0 }
     expect(await given.run({ ...place, items: [same] })).toMatchObject({ isRepeat: true })
     expect(await payloads(queue)).toEqual(['ab'])

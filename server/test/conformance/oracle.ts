@@ -1,6 +1,6 @@
 /**
- * What must be true of any store at any time, whatever was done to it. Recounts everything by itself:
- * `verify` is among the things under test.
+ * Checks invariants that hold for every store at any time. Recounts everything itself, because `verify` is
+ * under test, too.
  */
 import { expect } from 'vitest'
 import type { Item } from '../../src/core/item.ts'
@@ -42,7 +42,7 @@ export async function expectSound(storage: Storage): Promise<void> {
   await expectSoundLetters(storage, all)
 }
 
-/** Apart from the items: nothing comes between them and their counts, should what a process sent before its death still be done. */
+/** Read separately from the items, so that items and their counts are read without anything in between. */
 async function expectSoundArchive(storage: Storage): Promise<void> {
   for (const { name } of await storage.listQueues({ countMax: 10_000 })) {
     const rows = await storage.counts({ queue: name })

@@ -106,7 +106,7 @@ describeStores('queues', (given) => {
 
     it('updating a queue can change every part of its policy', async () => {
       const before = await create({ name: 'q' })
-      // Its letters go back by themselves from now on, and are to be told.
+      // The queue has an auto policy from now on, so its letters must be planned.
       const changed = { ...before, ...everyPolicy, updatedAt: noon + hour, replannedUntil: null }
       expect(await update('q', everyPolicy)).toEqual(changed)
       const back = { ...before, updatedAt: noon + 2, replannedUntil: null }
@@ -163,7 +163,7 @@ describeStores('queues', (given) => {
       await create({ name: 'work', deadQueue: 'dead' })
       const error = await expectRefusal(letterActs(given).capture('work', [aLetter()]), 'DEAD_QUEUE_INVALID')
       expect(error.message).toContain('its dead queue, dead')
-      // One that was leased, so that it goes another way than letters that are new.
+      // Import a leased letter: it takes another code path than new letters.
       const lease = { holder: 'w', deadline: noon + minute }
       const leased = {
         op: 'import',

@@ -1,6 +1,6 @@
 /**
- * Two servers on one PostgreSQL do to the same dead letters whatever can be done to them, at the same time and by
- * chance. What each was told is written down; in the end it must fit together.
+ * Two servers on one PostgreSQL run random actions on the same dead letters at the same time. The results
+ * that each of them got are recorded and must be consistent in the end.
  */
 import { expect, it } from 'vitest'
 import type { Outcome } from '../../src/core/item.ts'
@@ -19,7 +19,9 @@ const workersEach = 4
 
 class Diary {
   readonly buried: string[] = []
-  /** Letter and number of each redrive that was told as started, and of each that was told as ended so. */
+  /**
+   * Letter and number of each redrive that was reported as started, and of each that was reported as ended.
+   */
   readonly started: string[] = []
   readonly resolved: string[] = []
   readonly failed: string[] = []

@@ -1,6 +1,6 @@
 /**
- * Two servers on one PostgreSQL, whose clocks differ by seconds, do everything at once by chance. What
- * each was told is written down; in the end it must fit together.
+ * Two servers on one PostgreSQL, with clocks that differ by seconds, run random commands at the same time.
+ * The results that each of them got are recorded and must be consistent in the end.
  */
 import { expect, it } from 'vitest'
 import type { Storage } from '../../src/storage/contract/storage.ts'
@@ -255,7 +255,7 @@ async function expectAllAccountedFor(
   expect(names.toSorted()).toEqual(diary.names.toSorted())
 }
 
-/** What waits now comes out by id, whichever server is asked. */
+/** Leases all waiting items from both servers and checks that they come in the order of their ids. */
 async function drainInOrder(
   servers: readonly Readonly<{ storage: Storage }>[],
   queue: string,

@@ -1,4 +1,7 @@
-/** What the oracle looks at, without the test runner: processes of their own use it, too. */
+/**
+ * Reads the facts that the invariants check. Separate from the test runner, because child processes use it,
+ * too.
+ */
 import type { Item } from '../../src/core/item.ts'
 import type { Counts } from '../../src/storage/contract/counts.ts'
 import type { ItemsQuery } from '../../src/storage/contract/items.ts'
@@ -49,7 +52,7 @@ export function gaugeOf(item: Item): Gauge {
   return item.state === 'waiting' && item.availableAt !== null ? 'scheduled' : item.state
 }
 
-/** One command, written by itself. */
+/** Writes one command. */
 export async function run<const C extends Command>(storage: Storage, command: C): Promise<ResultOf<C>> {
   const [result] = await storage.write([command] as const)
   return result as ResultOf<C>

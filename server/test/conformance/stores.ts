@@ -73,14 +73,14 @@ function placeOf(name: StoreName, target: StoreTarget, dropPlace: () => Promise<
   }
 }
 
-/** What a test is given: one open store, and short ways to use it. */
+/** The open store of a test, with short functions to use it. */
 export interface Given {
   readonly name: StoreName
   readonly place: Place
   readonly storage: Storage
-  /** Creates a queue with a name of its own, at noon, and says its name. */
+  /** Creates a queue with a name of its own, at noon, and returns its name. */
   queue(spec?: Partial<NewQueue>): Promise<string>
-  /** One command, written by itself. */
+  /** Writes one command. */
   run<const C extends Command>(command: C): Promise<ResultOf<C>>
 }
 

@@ -4,7 +4,9 @@ import type { Given } from './stores.ts'
 
 export type Worker = Readonly<{ storage: Storage; name: string; now(): number }>
 
-/** Workers of two servers on one store, whose clocks differ by seconds, all at once. Gives the time at the end. */
+/**
+ * Runs workers of two servers on one store, with clocks that differ by seconds. Returns the time at the end.
+ */
 export async function workOfTwoServers(
   given: Given,
   work: Readonly<{

@@ -1,7 +1,7 @@
 /**
- * Does to dead letters whatever can be done to them, several at a time, until it is killed: buries, redrives,
- * completes, lets die again, discards, archives, restores, deletes. Tells what it is about to do, and what the
- * store has acknowledged.
+ * Runs every action on dead letters, several at a time, until it is killed: moves items to the dead queue,
+ * redrives, completes, kills again, discards, archives, restores, deletes. Prints each action before it
+ * starts and after the store acknowledged it.
  */
 import { openStorage } from '../../../src/storage/open-storage.ts'
 import { bytes, minute, textOf } from '../../make.ts'

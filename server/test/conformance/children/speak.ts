@@ -15,12 +15,12 @@ export function tell(is: string, facts: object = {}): void {
   writeSync(1, `${JSON.stringify({ is, ...facts })}\n`)
 }
 
-// What was compiled is kept for the next one now: most of these processes are killed.
+// Write the compile cache now, because most of these processes are killed.
 setImmediate(() => flushCompileCache())
 
 const words = createInterface({ input: process.stdin })[Symbol.asyncIterator]()
 
-/** Waits for a word. Nobody left to say it means that nobody needs us any more. */
+/** Waits for a word on stdin. Exits if stdin is closed: the parent process is gone. */
 export async function hear(word: string): Promise<void> {
   for (;;) {
     const { value, done } = await words.next()

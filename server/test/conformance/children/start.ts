@@ -17,7 +17,7 @@ export interface Child {
   /** Resolves with the first line of that kind, said already or yet to come; rejects if it ends without. */
   heard(is: string): Promise<Line>
   say(word: string): void
-  /** All it said, once it has ended by itself. Rejects, with its last words, if it failed. */
+  /** All lines that it printed, once it has ended normally. Rejects with its last lines if it failed. */
   ended(): Promise<readonly Line[]>
   /** kill -9. Resolves with all it said, once it is gone and its last line is read. */
   kill(): Promise<readonly Line[]>
