@@ -15,7 +15,6 @@ export const pending: readonly string[] = [
   'server/src/storage',
   'server/src/system-clock.test.ts',
   'server/src/system-clock.ts',
-  'server/test/conformance',
   'server/test/engine',
   'server/test/http',
   'server/test/journeys',

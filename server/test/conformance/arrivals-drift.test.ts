@@ -82,7 +82,7 @@ describeDurableStores('arrivals per hour', (given) => {
       await change((hours) => `delete from ${hours}`)
       expect(await store.reconcile()).toEqual([])
       expect(await store.verify()).toEqual(short(0, 2))
-      expect(await store.listAudit({ action: 'counts.mend', countMax: 9 })).toEqual([])
+      expect(await store.listAudit({ action: 'counts.repair', countMax: 9 })).toEqual([])
     }))
 
   it('arrivals can exceed letters that failed again, changed their group or are gone', () =>

@@ -73,7 +73,7 @@ describeDurableStores('a count that is wrong', (given) => {
     expect(await given.storage.reconcile()).toContainEqual(expected)
     expect(await given.storage.counts({ queue })).toMatchObject([{ waiting: 1 }])
     // The audit row shows the repair: the repaired counts alone would hide the loss.
-    const repairs = await given.storage.listAudit({ target: queue, action: 'counts.mend', countMax: 9 })
+    const repairs = await given.storage.listAudit({ target: queue, action: 'counts.repair', countMax: 9 })
     expect(repairs.map(({ details }) => details)).toContainEqual({
       partition: 0,
       count: 'waiting',
@@ -113,7 +113,7 @@ describeDurableStores('an archive that somebody changed by hand', (given) => {
       { accepted: 5, waiting: 1, archived: 1, purged: 3 },
     ])
     expect(await given.storage.verify()).toEqual([])
-    const [mended] = await given.storage.listAudit({ target: queue, action: 'counts.mend', countMax: 1 })
+    const [repairs] = await given.storage.listAudit({ target: queue, action: 'counts.repair', countMax: 1 })
     expect(repairs?.details).toEqual({ partition: 0, count: 'archived', counted: 6, actual: 1 })
   })
 
@@ -160,7 +160,7 @@ describeDurableStores('a count of a campaign that is wrong', (given) => {
     expect(await given.storage.verify()).toEqual([])
     expect(await countsOf(id)).toMatchObject({ pending: 1, sent: 2 })
     expect(await countsOf(otherId)).toMatchObject({ pending: 3, sent: 0 })
-    const [mended] = await given.storage.listAudit({ target: id, action: 'counts.mend', countMax: 1 })
+    const [repairs] = await given.storage.listAudit({ target: id, action: 'counts.repair', countMax: 1 })
     expect(repairs).toMatchObject({ details: { count: 'sent', actual: 2 } })
   })
 })

@@ -151,7 +151,7 @@ describeStores('queues', (given) => {
       } as const
       expect(await given.run({ ...clear, queue: 'work' })).toEqual({ removed: 1, isMore: false })
       const error = await expectRefusal(update('work', { deadQueue: 'other' }), 'DEAD_QUEUE_INVALID')
-      expect(error.message).toContain('delete it and make it anew')
+      expect(error.message).toContain('delete it and create it again')
       expect((await update('work', { reference: 'else' })).reference).toBe('else')
     })
 

@@ -54,7 +54,7 @@ export function checkHasNoLetters({ name }: Queue, hasLetters: boolean): void {
   if (!hasLetters) return
   throw new KnownError(
     'DEAD_QUEUE_INVALID',
-    `queue ${name} has or had dead letters of its own and cannot have a dead queue: use another queue for the work, or delete it and make it anew`,
+    `queue ${name} has or had dead letters of its own and cannot have a dead queue: use another queue for the work, or delete it and create it again`,
   )
 }
 

@@ -7,7 +7,7 @@ export function mendedEntries(differences: readonly Difference[], now: Instant):
   return differences.map(({ count, counted, actual, ...place }) => ({
     at: now,
     actor: 'redrive',
-    action: 'counts.mend',
+    action: 'counts.repair',
     target: 'campaign' in place ? place.campaign : 'slug' in place ? place.slug : place.queue,
     reason: 'a count did not match the rows that it counts',
     requestId: '',
