@@ -272,7 +272,7 @@ describe('redrive archive', () => {
     database.close()
     expect(await run(['verify', '--store', 'redrive.db'])).toMatchObject({
       code: 1,
-      stdout: 'queue orders-dead, partition 0: archived is counted as 5, but the rows say 3\n',
+      stdout: 'queue orders-dead, partition 0: archived is counted as 5, but the rows show 3\n',
     })
   })
 
@@ -283,7 +283,7 @@ describe('redrive archive', () => {
     database.close()
     expect(await run(['verify', '--store', 'redrive.db'])).toMatchObject({
       code: 1,
-      stdout: 'queue orders-dead: arrivals is counted as 3, but the rows say at least 5\n',
+      stdout: 'queue orders-dead: arrivals is counted as 3, but the rows show at least 5\n',
     })
   })
 

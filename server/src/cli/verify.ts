@@ -1,6 +1,6 @@
 import type { LoadedSettings } from '../config/load-settings.ts'
 import { maskStore } from '../config/store-text.ts'
-import { actualOf, type Difference, placeOf } from '../storage/contract/difference.ts'
+import { type Difference, describeActual, describeSubject } from '../storage/contract/difference.ts'
 import type { Context } from './context.ts'
 import { exitCodes } from './exit-codes.ts'
 import { withStorage } from './with-storage.ts'
@@ -21,5 +21,5 @@ export async function verify({ settings }: LoadedSettings, context: Context): Pr
 
 function sentence(difference: Difference): string {
   const { count, counted } = difference
-  return `${placeOf(difference)}: ${count} is counted as ${counted}, but ${actualOf(difference)}`
+  return `${describeSubject(difference)}: ${count} is counted as ${counted}, but ${describeActual(difference)}`
 }

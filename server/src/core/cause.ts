@@ -8,6 +8,7 @@ import { cutText, errorClassMax, failureReasonMax } from './failure-bounds.ts'
 import type { Failure, Origin } from './item.ts'
 import { normalize } from './normalize.ts'
 import { readHead, toSlug } from './reason.ts'
+import { toStorableText } from './storable-text.ts'
 
 export type Cause = Readonly<{
   /** 16 hexadecimal digits: a hash of the fields below and the top frames of the stack. */
@@ -46,11 +47,11 @@ export function toCause(failure: Failure | null, origin: Pick<Origin, 'name'>): 
   const lengths = `${name.length}/${reason.length}/${slug.length}/${errorClass.length}/${title.length}/`
   return getOrCreate(causes, lengths + name + reason + slug + errorClass + title + stack, () => {
     const cause = {
-      origin: toStorable(name),
-      reason: toStorable(reason),
+      origin: toStorableText(name),
+      reason: toStorableText(reason),
       slug,
-      errorClass: toStorable(errorClass),
-      title: toStorable(title),
+      errorClass: toStorableText(errorClass),
+      title: toStorableText(title),
     }
     const parts = [...Object.values(cause), topFrames(stack)]
     return { ...cause, fold: 0, fingerprint: hashText(parts.join('\u0000')) }
@@ -59,7 +60,7 @@ export function toCause(failure: Failure | null, origin: Pick<Origin, 'name'>): 
 
 /** The error class of a letter, cut as in its group. */
 export function toErrorClass(failure: Failure | null): string {
-  return toStorable(cutText(failure?.errorClass ?? '', errorClassMax))
+  return toStorableText(cutText(failure?.errorClass ?? '', errorClassMax))
 }
 
 /** Many letters share a cause, so results are cached. A full cache is emptied; entries in use soon return. */
@@ -114,11 +115,6 @@ function slugForHead(head: string): string {
   const masked = head.replaceAll(/[0-9]/g, '0')
   const slug = getOrCreate(slugs, masked, toSlug)
   return slug.includes('0') ? getOrCreate(slugs, head, toSlug) : slug
-}
-
-/** Text that every store accepts: without NUL characters and without halves of surrogate pairs. */
-function toStorable(text: string): string {
-  return text.replaceAll('\0', ' ').toWellFormed()
 }
 
 function hashText(text: string): string {

@@ -7,10 +7,10 @@ import {
   type LetterBytes,
   type LetterFilter,
   pageBytesMax,
-  redrivesCounted,
   weightOf,
 } from '../storage/contract/letters.ts'
 import type { StoreReads } from '../storage/contract/storage.ts'
+import { areRedrivesCounted, boundCounted } from '../storage/shared/counted-filter.ts'
 import { searchArchive } from './archive-search.ts'
 import { campaignsOf } from './campaigns/discard-reason.ts'
 import { isRootId, letterUuidOf } from './letter-id.ts'
@@ -183,20 +183,14 @@ export function countedPart(filter: LetterFilter): CountedFilter {
   const part: Record<string, unknown> = {}
   for (const name of countedNames) if (filter[name] !== undefined) part[name] = filter[name]
   if (filter.redrives !== undefined) {
-    const { min, max } = filter.redrives
-    part.redrives = {
-      ...(min !== undefined && { min: Math.min(min, redrivesCounted) }),
-      // Letters with this many redrives or more are counted together, so a higher upper bound has no effect.
-      ...(max !== undefined && max < redrivesCounted && { max }),
-    }
+    part.redrives = boundCounted(filter.redrives)
   }
   return part as CountedFilter
 }
 
 /** True if the counts alone can answer how many letters match. */
 export function isCounted(filter: LetterFilter): boolean {
-  const { redrives } = filter
-  if ((redrives?.min ?? 0) > redrivesCounted || (redrives?.max ?? 0) >= redrivesCounted) return false
+  if (!areRedrivesCounted(filter.redrives)) return false
   const names: readonly string[] = [...countedNames, 'redrives']
   return Object.entries(filter).every(([name, value]) => value === undefined || names.includes(name))
 }

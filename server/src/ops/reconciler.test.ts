@@ -65,7 +65,7 @@ describe('the reconciler', () => {
     // The count itself, and the sum that no longer balances.
     expect(reconciler.state()).toMatchObject({ differences: 2, differencesTotal: 2 })
     expect(lines.join('')).toContain(
-      'count waiting of queue orders, partition 0 was 6 but the rows say 1; mended',
+      'count waiting of queue orders, partition 0 was 6 but the rows show 1; repaired',
     )
     expect(await storage.verify()).toEqual([])
     expect(await storage.counts({ queue: 'orders' })).toMatchObject([{ waiting: 1, accepted: 1 }])

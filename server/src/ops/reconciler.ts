@@ -1,6 +1,6 @@
 import type { Clock, Instant } from '../core/instant.ts'
 import type { Engine } from '../engine/engine.ts'
-import { type Difference, placeOf } from '../storage/contract/difference.ts'
+import { type Difference, describeSubject } from '../storage/contract/difference.ts'
 import type { StoreReads } from '../storage/contract/storage.ts'
 import type { Logger } from './log.ts'
 
@@ -59,5 +59,5 @@ export function createReconciler(
 
 function sentenceOf(difference: Difference): string {
   const { count, counted, actual } = difference
-  return `count ${count} of ${placeOf(difference)} was ${counted} but the rows say ${actual}; mended`
+  return `count ${count} of ${describeSubject(difference)} was ${counted} but the rows show ${actual}; repaired`
 }

@@ -43,14 +43,8 @@ import { Connections } from './connection/connections.ts'
 import { toKnownError } from './connection/errors.ts'
 import { Vacuum } from './connection/vacuum.ts'
 import { readCounts } from './counts/counts.ts'
-import {
-  countLetters,
-  countOpenSince,
-  groupArrivals,
-  groupSlugs,
-  listGroups,
-} from './counts/letter-count-queries.ts'
-import { Horizon } from './counts/time-bucket-retention.ts'
+import { countLetters, countOpenSince } from './counts/letter-count-queries.ts'
+import { FirstMinuteCache } from './counts/time-bucket-retention.ts'
 import { reconcileCounts, verifyCounts } from './counts/verify.ts'
 import { GroupCommit } from './group-commit.ts'
 import { nextDueAt } from './items/advance.ts'
@@ -67,6 +61,7 @@ import {
   listArchivedLetters,
   weighLetters,
 } from './letters/letters.ts'
+import { groupArrivals, groupSlugs, listGroups } from './letters/list-groups.ts'
 import { listLetters } from './letters/list-letters.ts'
 import { migrate } from './migrations/migrate.ts'
 import { QueueCache } from './queues/queue-cache.ts'
@@ -98,7 +93,7 @@ export async function openPostgres(
     cursors: new LeaseCursors(),
     foreseen: new ForeseenLetters(),
     groups: new GroupCache(),
-    horizon: new Horizon(),
+    firstMinute: new FirstMinuteCache(),
     repeats: new Repeats(),
     slots: new CountSlots(random),
   })

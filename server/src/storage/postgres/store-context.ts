@@ -1,7 +1,7 @@
 import type { Instant } from '../../core/instant.ts'
 import type { Connections } from './connection/connections.ts'
 import type { Vacuum } from './connection/vacuum.ts'
-import type { Horizon } from './counts/time-bucket-retention.ts'
+import type { FirstMinuteCache } from './counts/time-bucket-retention.ts'
 import type { LeaseCursors } from './items/lease-cursors.ts'
 import type { GroupCache } from './letters/groups.ts'
 import type { Repeats } from './letters/import-letters.ts'
@@ -15,7 +15,7 @@ export type StoreContext = Readonly<{
   cursors: LeaseCursors
   foreseen: ForeseenLetters
   groups: GroupCache
-  horizon: Horizon
+  firstMinute: FirstMinuteCache
   repeats: Repeats
   random: () => number
   /** For what a command without a time does. */

@@ -220,8 +220,8 @@ export class Transaction {
   async #writeLetters(): Promise<void> {
     const { letters } = this.tally
     if (letters.isEmpty) return
-    const horizon = await this.#store.horizon.minute(this.connection)
-    await this.connection.query(writeLetterTally, [...letters.encode(horizon), this.slot])
+    const firstMinute = await this.#store.firstMinute.read(this.connection)
+    await this.connection.query(writeLetterTally, [...letters.encode(firstMinute), this.slot])
     letters.clear()
   }
 

@@ -3,14 +3,14 @@ import type { Queue } from '../../core/queue.ts'
 import type { Archive } from '../contract/archive.ts'
 import type { AuditEntry } from '../contract/audit.ts'
 
-/** What an archive command may take. `queue`: as it is in the command's transaction. */
-export function endedStatesOf({ states = allEnded }: Archive, queue: Queue): readonly EndedState[] {
+/** The states that an archive command moves. `queue`: as it is in the transaction of the command. */
+export function statesToArchive({ states = allEnded }: Archive, queue: Queue): readonly EndedState[] {
   return states === 'by-class' ? archivedStates(queue.letterClass) : [...new Set(states)]
 }
 
 const allEnded: readonly EndedState[] = ['done', 'dead', 'discarded']
 
-/** Whoever let the class decide does not know what it decided. */
+/** Records the states if the class of the queue decided them: the caller does not know them. */
 export function archiveDetails(
   command: Archive,
   states: readonly EndedState[],

@@ -1,14 +1,14 @@
 /**
- * A transaction that moves, copies or removes payloads ends with the item that reaches so many bytes of them, however few
- * items those are: a thousand of 16 MiB in one go would keep everybody else waiting for minutes.
+ * A transaction that moves, copies or removes payloads ends with the item whose payload reaches this number of
+ * bytes. A thousand payloads of 16 MiB in one transaction would block all other writes for minutes.
  */
 export const stepBytesMax = 16 * 2 ** 20
 
 /**
- * Of what was found, at most `countMax`, as much as one transaction takes: up to the one that reaches `stepBytesMax`, which is
- * one of them. `isMore`: something was left, or may be beyond what was looked for.
+ * Takes from `found` (at most `countMax` items) the items of one transaction: up to and including the item whose
+ * bytes reach `stepBytesMax`. `isMore`: items were left, or more may exist beyond `countMax`.
  */
-export function stepOf<Found>(
+export function takeStep<Found>(
   found: readonly Found[],
   bytesOf: (each: Found) => number,
   countMax: number,

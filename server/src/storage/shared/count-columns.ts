@@ -1,6 +1,7 @@
 import type { Counts } from '../contract/counts.ts'
+import { readNumber } from './row-values.ts'
 
-/** Name in the contract → column. */
+/** The column of each count. */
 export const countColumns = {
   waiting: 'waiting',
   scheduled: 'scheduled',
@@ -20,5 +21,20 @@ export const countColumns = {
 
 export const countNames = Object.keys(countColumns) as readonly (keyof Counts)[]
 
-/** Of rows that are there now. `archived` is one of the archive's rows; the other counts only grow. */
+/** The counts of rows that are in the queue now. `archived` counts the rows of the archive; all others only grow. */
 export const gauges = ['waiting', 'scheduled', 'leased', 'done', 'dead', 'discarded'] as const
+export type Gauge = (typeof gauges)[number]
+
+/** From a row with all columns of `countColumns`. */
+export function decodeCounts(row: Readonly<Record<string, unknown>>): Counts {
+  const counts = {} as Record<keyof Counts, number>
+  for (const name of countNames) counts[name] = readNumber(row, countColumns[name])
+  return counts
+}
+
+/** From a row with a column for each gauge; undefined: the partition has no rows. */
+export function decodeGauges(row: Readonly<Record<string, unknown>> | undefined): Record<Gauge, number> {
+  const numbers = {} as Record<Gauge, number>
+  for (const gauge of gauges) numbers[gauge] = row === undefined ? 0 : readNumber(row, gauge)
+  return numbers
+}

@@ -2,15 +2,22 @@ import type { Instant } from '../../core/instant.ts'
 import type { AuditEntry } from '../contract/audit.ts'
 import type { Difference } from '../contract/difference.ts'
 
-/** What the store mended by itself, kept for good: a log line is soon gone, and drift is a defect to be found. */
-export function mendedEntries(differences: readonly Difference[], now: Instant): AuditEntry[] {
-  return differences.map(({ count, counted, actual, ...place }) => ({
+/** The audit rows of repaired counts. Drift is a defect to be found, and a log line does not last. */
+export function repairEntries(differences: readonly Difference[], now: Instant): AuditEntry[] {
+  return differences.map(({ count, counted, actual, ...subject }) => ({
     at: now,
     actor: 'redrive',
     action: 'counts.repair',
-    target: 'campaign' in place ? place.campaign : 'slug' in place ? place.slug : place.queue,
+    target: subjectName(subject),
     reason: 'a count did not match the rows that it counts',
     requestId: '',
-    details: { ...('partition' in place && { partition: place.partition }), count, counted, actual },
+    details: { ...('partition' in subject && { partition: subject.partition }), count, counted, actual },
   }))
+}
+
+type Subject = Readonly<{ queue: string }> | Readonly<{ slug: string }> | Readonly<{ campaign: string }>
+
+function subjectName(subject: Subject): string {
+  if ('campaign' in subject) return subject.campaign
+  return 'slug' in subject ? subject.slug : subject.queue
 }

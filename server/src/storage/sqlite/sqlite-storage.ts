@@ -7,7 +7,7 @@ import type { HeldLock } from '../contract/locks.ts'
 import type { Command, ResultsOf, Storage } from '../contract/storage.ts'
 import type { StoreOptions } from '../open-storage.ts'
 import { openFile } from './connection/database-file.ts'
-import { reconcile } from './counts/verify.ts'
+import { reconcileCounts } from './counts/verify.ts'
 import { isBackground } from './threads/background-throttle.ts'
 import { decodeResult, encodeCommand } from './threads/capture-encoding.ts'
 import { read } from './threads/read.ts'
@@ -171,7 +171,7 @@ function inMemory(options: StoreOptions): Backend {
         throw outcome?.error
       }),
     read: (call) => whileOpen(() => read(database, call)),
-    reconcile: (lock) => whileOpen(() => reconcile(database, lock, nowOf(options))),
+    reconcile: (lock) => whileOpen(() => reconcileCounts(database, lock, nowOf(options))),
     close: async () => {
       isClosed = true
       database.close()

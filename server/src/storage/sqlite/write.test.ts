@@ -2,7 +2,7 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { bytes, noon } from '../../../test/make.ts'
 import type { Bound, Database } from './connection/database.ts'
 import { openFile } from './connection/database-file.ts'
-import { verifyCounts } from './counts/counts.ts'
+import { verifyCounts } from './counts/verify.ts'
 import { type Write, Writer } from './write.ts'
 
 let database: Database

@@ -153,7 +153,7 @@ export class Writer {
 
   #forget(): void {
     this.#queueCache.invalidate()
-    this.#groups.forget()
+    this.#groups.invalidate()
   }
 }
 

@@ -1,7 +1,7 @@
 import type { Archive } from '../../contract/archive.ts'
 import type { LetterResults, PurgeArchive } from '../../contract/letters.ts'
 import type { Results } from '../../contract/storage.ts'
-import { archiveDetails, endedStatesOf } from '../../shared/archive-rules.ts'
+import { archiveDetails, statesToArchive } from '../../shared/archive-rules.ts'
 import { queueEntries } from '../../shared/audit-entries.ts'
 import { stepBytesMax } from '../../shared/byte-budget.ts'
 import { insertEntries } from '../audit/audit.ts'
@@ -46,7 +46,7 @@ export async function archive(transaction: Transaction, command: Archive): Promi
   const queueRow = await transaction.get(command.queue)
   const { id } = queueRow
   const { queue } = command.states === 'by-class' ? await holdClass(transaction, queueRow) : queueRow
-  const states = endedStatesOf(command, queue)
+  const states = statesToArchive(command, queue)
   const codes = int4s(states.map((state) => stateCodes[state]))
   const values = [id, command.endedBefore, command.countMax, command.now, codes, stepBytesMax]
   const rows = await transaction.connection.query(archiveEnded, values)

@@ -13,10 +13,16 @@ import type {
   ArchiveQuery,
   ListedArchived,
 } from '../../contract/letters.ts'
+import { hasGroupConditions, readConditions } from '../../shared/counted-filter.ts'
 import { matchesArchived } from '../../shared/match-letter.ts'
 import type { Connections, Row } from '../connection/connections.ts'
-import { int4s, texts } from '../connection/encode-arrays.ts'
-import { groupConditions, hasGroupConditions, isText, type Parameter } from '../counts/count-conditions.ts'
+import {
+  groupFieldColumns,
+  listConditions,
+  type Parameter,
+  printConditions,
+  printTexts,
+} from '../counts/count-conditions.ts'
 import { headColumns, headOf } from '../items/rows.ts'
 import { prefilter } from '../letters/prefilter.ts'
 
@@ -94,8 +100,7 @@ export function archiveStatement(
   const values: unknown[] = []
   const parameter: Parameter = (value) => `$${values.push(value)}`
   const { queues } = filter
-  const named =
-    queues === undefined ? '' : `and q.name = any (${parameter(texts(queues.filter(isText)))}::text[])`
+  const named = queues === undefined ? '' : `and q.name = any (${printTexts(queues, parameter)})`
   const limit = parameter(count)
   const bounds = boundsOf(filter, after, parameter)
   const text = `with chosen as materialized (select q.id, q.name from redrive.queues q where q.is_sourced ${named}
@@ -155,18 +160,16 @@ function boundsOf(
 
 /** Asked of each letter. What is no letter has no group. */
 function conditionsOf(filter: ArchiveFilter, parameter: Parameter): readonly string[] {
-  const { archived, sourceIds, queues, groupIds, ...rest } = filter
+  const { archived, sourceIds, queues, ...rest } = filter
   const conditions = ['f.group_id is not null', ...prefilter(rest, { order: 'updated_at' }, parameter)]
-  if (groupIds !== undefined) {
-    const ids = groupIds.filter((id) => Number.isInteger(id) && Math.abs(id) < 2 ** 31)
-    conditions.push(`f.group_id = any (${parameter(int4s(ids))}::int4[])`)
-  }
+  const counted = readConditions(filter, true)
+  conditions.push(...listConditions(counted, { group: 'f.group_id' }, parameter))
   if (hasGroupConditions(filter)) {
-    const among = groupConditions(filter, parameter, true)
+    const among = printConditions(counted, groupFieldColumns, parameter)
     conditions.push(`f.group_id = any (array(select g.id from redrive.groups g where ${among}))`)
   }
   if (sourceIds !== undefined) {
-    conditions.push(`f.source_id = any (${parameter(texts(sourceIds.filter(isText)))}::text[])`)
+    conditions.push(`f.source_id = any (${printTexts(sourceIds, parameter)})`)
   }
   return conditions
 }

@@ -1,74 +1,84 @@
-/** The part of a filter that the counts of letters know, as conditions on them and on their groups. */
-import { anyClass } from '../../../core/cause.ts'
-import { type CountedFilter, redrivesCounted } from '../../contract/letters.ts'
+/** Prints the counted conditions of a filter (shared/counted-filter.ts) as SQL. */
+import { isStorableText } from '../../../core/storable-text.ts'
+import type { CountCondition, GroupField } from '../../shared/counted-filter.ts'
 import { int4s, texts } from '../connection/encode-arrays.ts'
 import { stateCodes } from '../items/rows.ts'
 
+/** Adds a value to the parameters of a statement and returns its name, for example `$3`. */
 export type Parameter = (value: unknown) => string
 
-/** On `letter_counts` as `c`. */
-export function cellConditions(filter: CountedFilter, parameter: Parameter): string {
-  const { queues, states, groupIds, redrives } = filter
-  const conditions: string[] = []
-  if (queues !== undefined) conditions.push(`c.queue_id = any (${queueIds(queues, parameter)})`)
-  if (groupIds !== undefined) {
-    conditions.push(`c.group_id = any (${parameter(int4s(groupIds.filter(isInt4)))}::int4[])`)
+/** The column that a statement has for each kind of condition. Conditions without a column are not printed. */
+export type ConditionColumns = Readonly<Partial<Record<CountCondition['on'], string>>>
+
+/** For `groups` as `g`: the fields that only a group has. */
+export const groupFieldColumns = {
+  origin: 'g.origin',
+  reason: 'g.reason',
+  slug: 'g.slug',
+  errorClass: 'g.error_class',
+} as const satisfies Record<GroupField, string>
+
+/** For `groups` as `g`. */
+export const groupColumns = { queue: 'g.queue_id', group: 'g.id', ...groupFieldColumns } as const
+
+/** For `letter_counts` as `c`. */
+export const countColumns = {
+  queue: 'c.queue_id',
+  group: 'c.group_id',
+  state: 'c.state',
+  redrives: 'c.redrives',
+} as const
+
+export function printConditions(
+  conditions: readonly CountCondition[],
+  columns: ConditionColumns,
+  parameter: Parameter,
+): string {
+  return listConditions(conditions, columns, parameter).join(' and ') || 'true'
+}
+
+export function listConditions(
+  conditions: readonly CountCondition[],
+  columns: ConditionColumns,
+  parameter: Parameter,
+): string[] {
+  return conditions.flatMap((condition) => {
+    const column = columns[condition.on]
+    return column === undefined ? [] : printCondition(condition, column, parameter)
+  })
+}
+
+function printCondition(condition: CountCondition, column: string, parameter: Parameter): string[] {
+  switch (condition.on) {
+    case 'queue':
+      return [`${column} = any (${printQueueIds(condition.queues, parameter)})`]
+    case 'group':
+      return [`${column} = any (${parameter(int4s(condition.groupIds.filter(isInt4)))}::int4[])`]
+    case 'state': {
+      const codes = condition.states.map((state) => stateCodes[state])
+      return [`${column} = any (${parameter(int4s(codes))}::int4[])`]
+    }
+    case 'redrives':
+      return [
+        ...(condition.min === undefined ? [] : [`${column} >= ${condition.min}`]),
+        ...(condition.max === undefined ? [] : [`${column} <= ${condition.max}`]),
+      ]
+    default:
+      return [`${column} = any (${printTexts(condition.values, parameter)})`]
   }
-  if (states !== undefined) {
-    conditions.push(`c.state = any (${parameter(int4s(states.map((state) => stateCodes[state])))}::int4[])`)
-  }
-  const { min, max } = redrives ?? {}
-  if (min !== undefined) conditions.push(`c.redrives >= ${Math.min(Math.ceil(min), redrivesCounted)}`)
-  if (max !== undefined && max < redrivesCounted) conditions.push(`c.redrives <= ${Math.floor(max)}`)
-  return conditions.join(' and ') || 'true'
 }
 
-/**
- * On `groups` as `g`: what only a group tells. `mayHaveClass`: also those groups whose letters are of any class, where
- * each letter is looked at.
- */
-export function groupConditions(filter: CountedFilter, parameter: Parameter, mayHaveClass = false): string {
-  const named = [
-    ['origin', filter.origins],
-    ['reason', filter.reasons],
-    ['slug', filter.slugs],
-    ['error_class', filter.errorClasses],
-  ] as const
-  const conditions: string[] = []
-  for (const [column, list] of named) {
-    if (list === undefined) continue
-    const values = list.filter(isText)
-    if (column === 'error_class' && mayHaveClass && list.length > 0) values.push(anyClass)
-    conditions.push(`g.${column} = any (${parameter(texts(values))}::text[])`)
-  }
-  return conditions.join(' and ') || 'true'
+/** An array of the ids of the named queues. */
+export function printQueueIds(queues: readonly string[], parameter: Parameter): string {
+  return `array(select q.id from redrive.queues q where q.name = any (${printTexts(queues, parameter)}))`
 }
 
-export function hasGroupConditions({ origins, reasons, slugs, errorClasses }: CountedFilter): boolean {
-  return [origins, reasons, slugs, errorClasses].some((list) => list !== undefined)
+/** Leaves out texts that PostgreSQL cannot read: no stored text equals them. */
+export function printTexts(list: readonly string[], parameter: Parameter): string {
+  return `${parameter(texts(list.filter(isStorableText)))}::text[]`
 }
 
-/** On `groups` as `g`: which groups there are to look at, with letters or without. */
-export function emptyGroupConditions(filter: CountedFilter, parameter: Parameter): string {
-  const conditions = [groupConditions(filter, parameter)]
-  const { queues, groupIds } = filter
-  if (queues !== undefined) conditions.push(`g.queue_id = any (${queueIds(queues, parameter)})`)
-  if (groupIds !== undefined) {
-    conditions.push(`g.id = any (${parameter(int4s(groupIds.filter(isInt4)))}::int4[])`)
-  }
-  return conditions.join(' and ')
-}
-
-export function queueIds(queues: readonly string[], parameter: Parameter): string {
-  const names = parameter(texts(queues.filter(isText)))
-  return `array(select q.id from redrive.queues q where q.name = any (${names}::text[]))`
-}
-
-/** What is none is the name of nothing, and no text to the database. */
-export function isText(text: string): boolean {
-  return !text.includes('\0') && text.isWellFormed()
-}
-
-function isInt4(id: number): boolean {
+/** Numbers that are no int4 are the id of no row, and PostgreSQL would reject them. */
+export function isInt4(id: number): boolean {
   return Number.isInteger(id) && Math.abs(id) < 2 ** 31
 }

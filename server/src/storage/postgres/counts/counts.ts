@@ -1,8 +1,9 @@
 import { type Item, listedState } from '../../../core/item.ts'
 import { failedAgainAt } from '../../../core/letter.ts'
 import type { Counts, CountsQuery, PartitionCounts } from '../../contract/counts.ts'
-import { countColumns, countNames } from '../../shared/count-columns.ts'
-import type { Connections, Statement } from '../connection/connections.ts'
+import { countColumns, countNames, decodeCounts } from '../../shared/count-columns.ts'
+import { readNumber, readText } from '../../shared/row-values.ts'
+import type { Connections, Row, Statement } from '../connection/connections.ts'
 import { int4s, int8s, texts } from '../connection/encode-arrays.ts'
 import { LetterTally } from './letter-counts.ts'
 
@@ -18,7 +19,7 @@ type Delta = {
   readonly leaseMs: Sum
 }
 
-/** Exact beyond what a number can hold; for each part a number does, and costs much less. */
+/** An exact sum beyond the safe integers. Adds to a number, which is much cheaper, and carries to a bigint. */
 class Sum {
   #whole = 0n
   #part = 0
@@ -42,15 +43,15 @@ class Sum {
     this.#part = 0
   }
 }
-/** Added to a time in milliseconds it is still a safe integer. */
+/** The sum of this and a time in milliseconds is a safe integer. */
 const partMax = 2 ** 52
 
-/** The changes to the counts that a write makes, gathered so that each partition is written once. */
+/** The changes that a transaction makes to the counts of items. They are summed, so that each partition is written once. */
 export class Tally {
   readonly letters = new LetterTally()
-  /** By queue and partition in one number: there are far fewer partitions than that. */
+  /** By queue and partition in one number: to create a text for each item would cost more than to count it. */
   readonly #deltas = new Map<number, Delta>()
-  /** The one that was last looked for: mostly it is the next one, too. */
+  /** The delta that was used last: items come in runs of one partition. */
   #last: Delta | undefined
 
   add(queueId: number, partition: number, count: Count, by = 1): void {
@@ -67,19 +68,19 @@ export class Tally {
     if (item.groupId !== null) this.letters.weigh(queueId, item, -1)
   }
 
-  /** Put into this queue for the first time. */
+  /** Counts an item that enters the queue for the first time. */
   accept(queueId: number, item: Item): void {
     this.enter(queueId, item)
     this.add(queueId, item.partition, 'accepted')
     if (item.groupId !== null) this.letters.arrive(queueId, item.groupId, item.diedAt ?? item.createdAt)
   }
 
-  /** A letter that failed anew: the group that it is in now has been seen again. */
+  /** Counts an arrival in the group of a letter that failed again. */
   failAgain(queueId: number, item: Item): void {
     if (item.groupId !== null) this.letters.arrive(queueId, item.groupId, failedAgainAt(item))
   }
 
-  /** An item that was accepted now and is nowhere in this process: its bytes were copied inside the database. */
+  /** `accept` for a waiting item that was copied inside the database, and is not in this process. */
   addWaiting(queueId: number, partition: number, createdAt: number): void {
     const delta = this.#at(queueId, partition)
     delta.counts.waiting++
@@ -87,21 +88,21 @@ export class Tally {
     delta.createdMs.add(ms(createdAt))
   }
 
-  /** For changes whose sums the database made. */
+  /** Adds sums that the database computed. */
   addSums(queueId: number, partition: number, createdMs: bigint, leaseMs: bigint): void {
     const delta = this.#at(queueId, partition)
     delta.createdMs.addMany(createdMs)
     delta.leaseMs.addMany(leaseMs)
   }
 
-  /** The queue is gone, and its counts with it. */
+  /** Forgets the changes of a queue that was deleted with its counts. */
   drop(queueId: number): void {
     this.letters.drop(queueId)
     for (const [key, delta] of this.#deltas) if (delta.queueId === queueId) this.#deltas.delete(key)
     this.#last = undefined
   }
 
-  /** Sorted: whoever writes several rows of counts locks them in this order. */
+  /** The parameters of `writeTally`. Sorted, so that all writers lock the rows of counts in one order. */
   encode(): Buffer[] {
     const deltas = [...this.#deltas.values()].sort(
       (left, right) => left.queueId - right.queueId || left.partition - right.partition,
@@ -143,12 +144,12 @@ export class Tally {
 
 const noCounts = Object.fromEntries(countNames.map((name) => [name, 0])) as Record<Count, number>
 
-/** Cut off towards zero, as the database divides whole numbers: what is added is what is taken away. */
+/** Rounded towards zero, as the database divides integers, so that items leave with the number they entered with. */
 function ms(instant: number): number {
   return (instant - (instant % 1000)) / 1000
 }
 
-/** Adds to the counts what `select` gives: queue_id, partition, slot, then the named columns. */
+/** Adds the rows of `select` to the counts: queue_id, partition, slot, then the named columns. */
 export function addToCounts(columns: readonly string[], select: string): string {
   const added = columns.map((column) => `${column} = c.${column} + excluded.${column}`).join(', ')
   return `insert into redrive.counts as c (queue_id, partition, slot, ${columns.join(', ')}) ${select}
@@ -157,7 +158,7 @@ export function addToCounts(columns: readonly string[], select: string): string 
 
 export const tallyWidth = 2 + countNames.length + 2
 
-/** Adds an encoded tally; its parameters start at number `first`, the slot is parameter `slot`. */
+/** Adds encoded changes. Their parameters start at number `first`; the slot is parameter `slot`. */
 export function addTally(first: number, slot: number, where = ''): string {
   const parameters = [
     `$${first}::int4[], $${first + 1}::int4[]`,
@@ -177,7 +178,7 @@ export const writeTally: Statement = { name: 'write-tally', text: addTally(1, ta
 
 const sums = columnList.map((column) => `coalesce(sum(c.${column}), 0)::int8 as ${column}`).join(', ')
 
-/** Every partition with the sums of its counts, as `counted`. */
+/** Every partition with the sums of its counts over all slots. Needs a `group by`. */
 export const countedPartitions = `select q.name, p.queue_id, p.partition, ${sums},
     coalesce(sum(c.created_sum_ms), 0) as created_sum, coalesce(sum(c.lease_sum_ms), 0) as lease_sum
   from redrive.partitions p
@@ -193,21 +194,28 @@ export async function readCounts(connections: Connections, query: CountsQuery): 
     query.queue === undefined ? [] : [query.queue],
   )
   return rows.map((row) => {
-    const counts = countsOf(row)
+    const { createdMs, leaseMs, ...partition } = decodePartition(row)
     return {
-      queue: row.name as string,
-      partition: row.partition as number,
-      ...counts,
-      createdAtMean: meanOf(row.created_sum as string, counts.waiting + counts.leased),
-      leaseDeadlineMean: meanOf(row.lease_sum as string, counts.leased),
+      ...partition,
+      createdAtMean: meanOf(createdMs, partition.waiting + partition.leased),
+      leaseDeadlineMean: meanOf(leaseMs, partition.leased),
     }
   })
 }
 
-export function countsOf(row: Record<string, unknown>): Counts {
-  return Object.fromEntries(countNames.map((name) => [name, row[countColumns[name]]])) as Counts
+/** From a row of `countedPartitions`. */
+export function decodePartition(
+  row: Row,
+): Counts & Readonly<{ queue: string; partition: number; createdMs: bigint; leaseMs: bigint }> {
+  return {
+    queue: readText(row, 'name'),
+    partition: readNumber(row, 'partition'),
+    ...decodeCounts(row),
+    createdMs: BigInt(readText(row, 'created_sum')),
+    leaseMs: BigInt(readText(row, 'lease_sum')),
+  }
 }
 
-function meanOf(sumMs: string, count: number): number | null {
-  return count === 0 ? null : Number(BigInt(sumMs) / BigInt(count)) * 1000
+function meanOf(sumMs: bigint, count: number): number | null {
+  return count === 0 ? null : Number(sumMs / BigInt(count)) * 1000
 }

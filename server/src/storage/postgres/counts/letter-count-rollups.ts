@@ -1,44 +1,46 @@
 /**
- * The counts of letters, summed up: `letter_sums` over the groups of a queue, `slug_sums` over all groups of a slug. What
- * people look at all the time is read from here, and costs no look at each group. Written by the statement that
- * writes the counts, in the same slot.
+ * Sums of the counts of letters: `letter_sums` over the groups of a queue, `slug_sums` over all groups of a slug. The
+ * most frequent queries read these sums instead of the counts of each group. The statement that writes the counts
+ * writes the sums too, in the same slot.
  */
-import type { Difference } from '../../contract/difference.ts'
+import type { CountedAndActual, Difference } from '../../contract/difference.ts'
+import { readNumber, readText } from '../../shared/row-values.ts'
 import type { Connection, Row } from '../connection/connections.ts'
 
-type Table = Readonly<{
+type SumTable = Readonly<{
   name: 'letter_sums' | 'slug_sums'
   keys: readonly string[]
   /** The sums of `counts`, a table with the columns of `letter_counts`. */
   over(counts: string): string
-  place(row: Row, names: ReadonlyMap<number, string>): string
+  /** The queue or slug of a row. */
+  subject(row: Row, queueNames: ReadonlyMap<number, string>): string
 }>
 
-const byQueue: Table = {
+const byQueue: SumTable = {
   name: 'letter_sums',
   keys: ['queue_id', 'state', 'redrives'],
   over: (counts) => `select l.queue_id, l.state, l.redrives, sum(l.n)::int8 as n from ${counts} l
     group by l.queue_id, l.state, l.redrives having sum(l.n) <> 0`,
-  place: (row, names) => names.get(row.queue_id as number) ?? '',
+  subject: (row, queueNames) => queueNames.get(readNumber(row, 'queue_id')) ?? '',
 }
 
-const bySlug: Table = {
+const bySlug: SumTable = {
   name: 'slug_sums',
   keys: ['slug', 'state'],
   over: (counts) => `select g.slug, l.state, sum(l.n)::int8 as n
     from ${counts} l cross join lateral (select f.slug from redrive.groups f where f.id = l.group_id offset 0) g
     group by g.slug, l.state having sum(l.n) <> 0`,
-  place: (row) => row.slug as string,
+  subject: (row) => readText(row, 'slug'),
 }
 
-/** The statements that add `counts` to the sums, as parts of a `with`. Sorted, so that writers meet in one order. */
+/** The statements that add `counts` to the sums, as parts of a `with`. Sorted, so that writers lock in one order. */
 export function addToSums(counts: string, slot: string): string {
   return [byQueue, bySlug]
     .map((table) => `${table.name} as (${add(table, table.over(counts), slot)})`)
     .join(', ')
 }
 
-function add({ name, keys }: Table, sums: string, slot: string, by = 's.n'): string {
+function add({ name, keys }: SumTable, sums: string, slot: string, by = 's.n'): string {
   const columns = keys.join(', ')
   return `insert into redrive.${name} as c (${columns}, slot, n)
     select ${keys.map((key) => `s.${key}`).join(', ')}, ${slot}, ${by} from (${sums}) s
@@ -46,15 +48,15 @@ function add({ name, keys }: Table, sums: string, slot: string, by = 's.n'): str
     on conflict (${columns}, slot) do update set n = c.n + excluded.n`
 }
 
-/** Before the counts of the queue are deleted. Nobody else changes them any more. */
+/** Call it before the counts of a queue are deleted, when no other transaction can change them. */
 export async function dropSums(connection: Connection, queueId: number, slot: number): Promise<void> {
   const counts = '(select * from redrive.letter_counts where queue_id = $1)'
   await connection.query({ text: add(bySlug, bySlug.over(counts), '$2::int4', '-s.n') }, [queueId, slot])
   await connection.query({ text: 'delete from redrive.letter_sums where queue_id = $1' }, [queueId])
 }
 
-/** What is summed, and what the counts add up to, where these differ. */
-function differing({ name, keys, over }: Table): string {
+/** Selects the stored sums and the sums of the counts if they differ. */
+function differing({ name, keys, over }: SumTable): string {
   const columns = keys.join(', ')
   return `select ${columns}, coalesce(s.n, 0) as counted, coalesce(l.n, 0) as actual, coalesce(l.n, 0) - coalesce(s.n, 0) as n
     from (select ${columns}, sum(c.n)::int8 as n from redrive.${name} c group by ${columns}) s
@@ -62,34 +64,38 @@ function differing({ name, keys, over }: Table): string {
     where coalesce(s.n, 0) <> coalesce(l.n, 0)`
 }
 
-/** One difference for each queue and each slug whose sums are not those of the counts. */
+/** One difference for each queue and each slug whose sums do not match its counts. */
 export async function compareSums(
   connection: Connection,
-  names: ReadonlyMap<number, string>,
+  queueNames: ReadonlyMap<number, string>,
 ): Promise<Difference[]> {
-  const differences: Difference[] = []
-  for (const table of [byQueue, bySlug]) {
-    const sums = new Map<string, { counted: number; actual: number }>()
-    for (const row of await connection.query({ text: differing(table) })) {
-      const place = table.place(row, names)
-      const sum = sums.get(place) ?? { counted: 0, actual: 0 }
-      sum.counted += row.counted as number
-      sum.actual += row.actual as number
-      sums.set(place, sum)
-    }
-    for (const [place, sum] of sums) {
-      differences.push(
-        table === byQueue
-          ? { queue: place, partition: -1, count: 'letter-sums', ...sum }
-          : { slug: place, count: 'letter-sums', ...sum },
-      )
-    }
-  }
-  return differences
+  const queues = await sumDifferences(connection, byQueue, queueNames)
+  const slugs = await sumDifferences(connection, bySlug, queueNames)
+  return [
+    ...[...queues].map(([queue, sum]) => ({ queue, partition: -1, count: 'letter-sums' as const, ...sum })),
+    ...[...slugs].map(([slug, sum]) => ({ slug, count: 'letter-sums' as const, ...sum })),
+  ]
 }
 
-/** The sums become what the counts are. Both change together: so what differs is wrong whenever it is looked at. */
-export async function mendSums(connection: Connection, slot: number): Promise<void> {
+async function sumDifferences(
+  connection: Connection,
+  table: SumTable,
+  queueNames: ReadonlyMap<number, string>,
+): Promise<Map<string, CountedAndActual>> {
+  const sums = new Map<string, CountedAndActual>()
+  for (const row of await connection.query({ text: differing(table) })) {
+    const subject = table.subject(row, queueNames)
+    const sum = sums.get(subject) ?? { counted: 0, actual: 0 }
+    sums.set(subject, {
+      counted: sum.counted + readNumber(row, 'counted'),
+      actual: sum.actual + readNumber(row, 'actual'),
+    })
+  }
+  return sums
+}
+
+/** Sets the sums to the sums of the counts. Counts and sums change together, so a difference is always an error. */
+export async function repairSums(connection: Connection, slot: number): Promise<void> {
   for (const table of [byQueue, bySlug]) {
     await connection.query({ text: add(table, differing(table), '$1::int4') }, [slot])
   }

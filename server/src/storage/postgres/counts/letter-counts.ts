@@ -1,22 +1,24 @@
 /**
- * What is counted of letters besides the counts of their queue: how many there are by group, state and redrives, how
- * many are open by the minute in which they died, and how many a group got in which hour. In slots, like the
- * counts, and written once per transaction in sorted order, so that writers meet in one order.
+ * The changes that a transaction makes to the counts of letters: by group, state and redrives; of open letters by
+ * the minute and hour of their death; of arrivals by group and hour. The counts are divided into slots, like the
+ * counts of items. A transaction writes them once, in sorted order, so that writers lock rows in one order.
  */
-import type { Instant } from '../../../core/instant.ts'
+import { type Instant, usPerSecond } from '../../../core/instant.ts'
 import { type Item, listedState } from '../../../core/item.ts'
 import { redrivesCounted } from '../../contract/letters.ts'
+import { countRedrives } from '../../shared/counted-filter.ts'
 import type { Statement } from '../connection/connections.ts'
 import { int4s, int8s } from '../connection/encode-arrays.ts'
 import { stateCodes } from '../items/rows.ts'
 import { addToSums } from './letter-count-rollups.ts'
 
-const minuteUs = 60_000_000
+export const usPerMinute = 60 * usPerSecond
 export const minutesPerHour = 60
-/** More than the redrives that are told apart. */
-const cellsPerState = redrivesCounted + 1
+export const usPerHour = minutesPerHour * usPerMinute
+/** The numbers of redrives that are counted separately. */
+const redrivesPerState = redrivesCounted + 1
 
-/** `firstAt` and `lastAt`: of an hour, when the first and the last one came. */
+/** `firstAt` and `lastAt`: the first and the last arrival in an hour. */
 type Sum = {
   readonly key: readonly [number, number, number, number]
   n: number
@@ -24,7 +26,7 @@ type Sum = {
   lastAt: Instant
 }
 
-/** By two numbers: each letter is added to four sums, and a text for each would cost more than the rest. */
+/** Sums by two numbers. Each letter is added to four sums, and to create a text as a key would cost more than all else. */
 class Sums {
   readonly #byOuter = new Map<number, Map<number, Sum>>()
 
@@ -32,7 +34,7 @@ class Sums {
     return this.#byOuter.size === 0
   }
 
-  /** `outer` and `inner` together stand for the key. */
+  /** `outer` and `inner` together identify the key `[a, b, c, d]`. */
   add(outer: number, inner: number, a: number, b: number, c: number, d: number, by: number): Sum {
     let sums = this.#byOuter.get(outer)
     if (sums === undefined) {
@@ -47,8 +49,8 @@ class Sums {
     return sum
   }
 
-  /** Of all keys with this outer number: when the first one came. */
-  *firsts(): Iterable<readonly [outer: number, firstAt: Instant]> {
+  /** The first arrival among all keys with the same outer number. */
+  *firstArrivals(): Iterable<readonly [outer: number, firstAt: Instant]> {
     for (const [outer, sums] of this.#byOuter) {
       let first = Number.POSITIVE_INFINITY
       for (const { firstAt } of sums.values()) first = Math.min(first, firstAt)
@@ -56,7 +58,6 @@ class Sums {
     }
   }
 
-  /** Those of a queue. */
   drop(queueId: number): void {
     for (const sums of this.#byOuter.values()) {
       for (const [inner, sum] of sums) if (sum.key[0] === queueId) sums.delete(inner)
@@ -67,7 +68,7 @@ class Sums {
     this.#byOuter.clear()
   }
 
-  /** What is not zero, in the order of the keys. */
+  /** The sums that are not zero, in the order of their keys. */
   sorted(): Sum[] {
     return [...this.#byOuter.values()]
       .flatMap((sums) => [...sums.values()])
@@ -88,21 +89,21 @@ export class LetterTally {
   }
 
   add(queueId: number, groupId: number, state: number, redrives: number, minute: number, by: number): void {
-    this.addCell(queueId, groupId, state, Math.min(redrives, redrivesCounted), by)
+    this.addToGroup(queueId, groupId, state, countRedrives(redrives), by)
     if (!openStates.includes(state)) return
     this.addOpen(queueId, 1, minute, by)
     this.addOpen(queueId, minutesPerHour, Math.trunc(minute / minutesPerHour), by)
   }
 
-  addCell(queueId: number, groupId: number, state: number, redrives: number, by: number): void {
-    this.#letters.add(groupId, state * cellsPerState + redrives, queueId, groupId, state, redrives, by)
+  addToGroup(queueId: number, groupId: number, state: number, redrives: number, by: number): void {
+    this.#letters.add(groupId, state * redrivesPerState + redrives, queueId, groupId, state, redrives, by)
   }
 
   addOpen(queueId: number, span: number, number: number, by: number): void {
     this.#open.add(queueId, number * 2 + (span === 1 ? 0 : 1), queueId, span, number, 0, by)
   }
 
-  /** The group got a letter: it died then, or failed anew. */
+  /** The group got a letter that died or failed again at `at`. */
   arrive(queueId: number, groupId: number, at: Instant): void {
     const hour = Math.trunc(minuteOf(at) / minutesPerHour)
     const sum = this.#hours.add(groupId, hour, queueId, groupId, hour, 0, 1)
@@ -110,9 +111,9 @@ export class LetterTally {
     if (at > sum.lastAt) sum.lastAt = at
   }
 
-  /** The groups that got letters, each with the earliest death or failure of these. */
+  /** The groups that got letters, each with the earliest death or failure of these letters. */
   firstArrivals(): Iterable<readonly [groupId: number, at: Instant]> {
-    return this.#hours.firsts()
+    return this.#hours.firstArrivals()
   }
 
   drop(queueId: number): void {
@@ -130,12 +131,12 @@ export class LetterTally {
   }
 
   /**
-   * For `writeLetterTally`. `horizon`: the first minute that still matters, at the start of an hour. Open
-   * letters that died before are not counted by time.
+   * The parameters of `writeLetterTally`. `firstMinute`: the start of an hour. Open letters that died before it are
+   * not counted by time.
    */
-  encode(horizon: number): Buffer[] {
+  encode(firstMinute: number): Buffer[] {
     const letters = this.#letters.sorted()
-    const open = this.#open.sorted().filter(({ key: [, span, number] }) => number * span >= horizon)
+    const open = this.#open.sorted().filter(({ key: [, span, number] }) => number * span >= firstMinute)
     const hours = this.#hours.sorted()
     const column = (sums: readonly Sum[], at: 0 | 1 | 2 | 3) => int4s(sums.map(({ key }) => key[at]))
     const counts = (sums: readonly Sum[]) => int8s(sums.map(({ n }) => n))
@@ -148,12 +149,12 @@ export class LetterTally {
   }
 }
 
-/** Waiting for somebody: not under way, not ended. */
+/** The codes of the states of letters that wait for a decision. */
 export const openStates: readonly number[] = [stateCodes.waiting, stateCodes.scheduled, stateCodes.dead]
 
-/** Cut off towards zero, as the database divides. */
+/** Rounded towards zero, as the database divides integers. */
 export function minuteOf(instant: number): number {
-  return Math.trunc(instant / minuteUs)
+  return Math.trunc(instant / usPerMinute)
 }
 
 /** `$15` is the slot. */

@@ -1,92 +1,89 @@
-/** Whether the counts of letters are what the letters say. Looks at all of them. */
-
+/** Compares the counts of letters with the letters. Reads all letters. */
 import type { Difference, QueueDifference } from '../../contract/difference.ts'
 import { redrivesCounted } from '../../contract/letters.ts'
+import {
+  compareKeyed,
+  type KeyedCount,
+  type KeyedDifference,
+  sumByQueue,
+} from '../../shared/compare-counts.ts'
+import { readNumber } from '../../shared/row-values.ts'
 import type { Connection, Row } from '../connection/connections.ts'
+import { readQueueNames } from '../queues/queue-names.ts'
 import { compareSums } from './letter-count-rollups.ts'
-import { LetterTally, minutesPerHour, openStates } from './letter-counts.ts'
+import { LetterTally, minutesPerHour, openStates, usPerMinute } from './letter-counts.ts'
 
-/** `correction`: what is to be added to the counts to make them right; their sums are mended by themselves. */
+/** `correction`: the numbers to add to the counts. The sums of the counts are repaired separately. */
 export type LetterDrift = Readonly<{ differences: Difference[]; correction: LetterTally }>
 
-const counted = `select c.queue_id, c.group_id, c.state, c.redrives, sum(c.n)::int8 as n from redrive.letter_counts c
+const countedGroups = `select c.queue_id, c.group_id, c.state, c.redrives, sum(c.n)::int8 as n from redrive.letter_counts c
   group by 1, 2, 3, 4`
-const actual = `select f.queue_id, f.group_id, f.state, least(f.redrives, ${redrivesCounted}) as redrives, count(*) as n
+const actualGroups = `select f.queue_id, f.group_id, f.state, least(f.redrives, ${redrivesCounted}) as redrives, count(*) as n
   from redrive.items_sourced f where f.group_id is not null group by 1, 2, 3, 4`
 
-const horizon = '(select minute from redrive.horizon)'
+const firstMinute = '(select minute from redrive.horizon)'
 const countedOpen = `select c.queue_id, c.span, c.number, sum(c.n)::int8 as n from redrive.open_letters c
-  where c.number * c.span::int8 >= ${horizon} group by 1, 2, 3`
-const actualOpen = `select f.queue_id, s.span, (f.died_at / 60000000 / s.span)::int4 as number, count(*) as n
+  where c.number * c.span::int8 >= ${firstMinute} group by 1, 2, 3`
+const actualOpen = `select f.queue_id, s.span, (f.died_at / ${usPerMinute} / s.span)::int4 as number, count(*) as n
   from redrive.items_sourced f cross join (values (1), (${minutesPerHour})) as s(span)
-  where f.group_id is not null and f.state in (${openStates.join(', ')}) and f.died_at / 60000000 >= ${horizon}
+  where f.group_id is not null and f.state in (${openStates.join(', ')})
+    and f.died_at / ${usPerMinute} >= ${firstMinute}
   group by 1, 2, 3`
 
+/** One difference for each queue that has a wrong count. */
 export async function compareLetters(connection: Connection): Promise<LetterDrift> {
-  const names = new Map(
-    (await connection.query({ text: 'select id, name from redrive.queues' })).map((row) => [
-      row.id as number,
-      row.name as string,
-    ]),
-  )
+  const names = await readQueueNames(connection)
   const correction = new LetterTally()
-  const differences = [
-    ...(await compare(connection, names, 'letters', counted, actual, (row, by) =>
-      correction.addCell(
-        row.queue_id as number,
-        row.group_id as number,
-        row.state as number,
-        row.redrives as number,
-        by,
-      ),
-    )),
-    ...(await compareSums(connection, names)),
-    ...(await compare(connection, names, 'open-minutes', countedOpen, actualOpen, (row, by) =>
-      correction.addOpen(row.queue_id as number, row.span as number, row.number as number, by),
-    )),
-  ]
+  const groups = await compare(connection, countedGroups, actualGroups, decodeGroupCount)
+  for (const { row, counted, actual } of groups) {
+    correction.addToGroup(row.queueId, row.groupId, row.state, row.redrives, actual - counted)
+  }
+  const sums = await compareSums(connection, names)
+  const open = await compare(connection, countedOpen, actualOpen, decodeOpenCount)
+  for (const { row, counted, actual } of open) {
+    correction.addOpen(row.queueId, row.span, row.number, actual - counted)
+  }
+  const differences = [...sumByQueue(groups, 'letters', names), ...sums, ...sumOpen(open, names)]
   return { differences, correction }
 }
 
-/** One difference for each queue in which a count is wrong: what was counted where it is, and what is there. */
-async function compare(
+async function compare<Count extends KeyedCount>(
   connection: Connection,
-  names: ReadonlyMap<number, string>,
-  count: 'letters' | 'open-minutes',
   countedText: string,
   actualText: string,
-  correct: (row: Row, by: number) => void,
-): Promise<QueueDifference[]> {
-  const there = byKey(await connection.query({ text: actualText, isLong: true }))
-  const said = byKey(await connection.query({ text: countedText, isLong: true }))
-  const sums = new Map<number, { counted: number; actual: number }>()
-  const hours = new Map<number, { counted: number; actual: number }>()
-  for (const key of new Set([...there.keys(), ...said.keys()])) {
-    const row = (there.get(key) ?? said.get(key)) as Row
-    const isActual = (there.get(key)?.n as number | undefined) ?? 0
-    const isCounted = (said.get(key)?.n as number | undefined) ?? 0
-    if (isActual === isCounted) continue
-    correct(row, isActual - isCounted)
-    // An hour is its minutes once more.
-    const to = row.span === minutesPerHour ? hours : sums
-    const sum = to.get(row.queue_id as number) ?? { counted: 0, actual: 0 }
-    sum.counted += isCounted
-    sum.actual += isActual
-    to.set(row.queue_id as number, sum)
-  }
-  return [...new Map([...hours, ...sums])].map(([queueId, sum]) => ({
-    queue: names.get(queueId) ?? '',
-    partition: -1,
-    count,
-    ...sum,
-  }))
+  decode: (row: Row) => Count,
+): Promise<KeyedDifference<Count>[]> {
+  const actual = await connection.query({ text: actualText, isLong: true })
+  const counted = await connection.query({ text: countedText, isLong: true })
+  return compareKeyed(counted.map(decode), actual.map(decode))
 }
 
-function byKey(rows: readonly Row[]): Map<string, Row> {
-  return new Map(
-    rows.map((row) => {
-      const { n, ...key } = row
-      return [Object.values(key).join('/'), row]
-    }),
-  )
+type GroupCount = KeyedCount & Readonly<{ groupId: number; state: number; redrives: number }>
+
+function decodeGroupCount(row: Row): GroupCount {
+  const groupId = readNumber(row, 'group_id')
+  const state = readNumber(row, 'state')
+  const redrives = readNumber(row, 'redrives')
+  const key = `${groupId}/${state}/${redrives}`
+  return { queueId: readNumber(row, 'queue_id'), groupId, state, redrives, key, n: readNumber(row, 'n') }
+}
+
+type OpenCount = KeyedCount & Readonly<{ span: number; number: number }>
+
+function decodeOpenCount(row: Row): OpenCount {
+  const queueId = readNumber(row, 'queue_id')
+  const span = readNumber(row, 'span')
+  const number = readNumber(row, 'number')
+  return { queueId, span, number, key: `${queueId}/${span}/${number}`, n: readNumber(row, 'n') }
+}
+
+/** Each letter is counted in its minute and in its hour. Hours are reported only if all minutes of the queue are right. */
+function sumOpen(
+  differences: readonly KeyedDifference<OpenCount>[],
+  names: ReadonlyMap<number, string>,
+): QueueDifference[] {
+  const minutes = differences.filter(({ row }) => row.span !== minutesPerHour)
+  const withMinutes = new Set(minutes.map(({ row }) => row.queueId))
+  const hours = differences.filter(({ row }) => row.span === minutesPerHour && !withMinutes.has(row.queueId))
+  return sumByQueue([...minutes, ...hours], 'open-minutes', names)
 }

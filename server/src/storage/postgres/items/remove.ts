@@ -4,7 +4,7 @@ import type { Clear, Delete } from '../../contract/items.ts'
 import { redrivesCounted } from '../../contract/letters.ts'
 import type { Results } from '../../contract/storage.ts'
 import { queueEntries, removalDetails } from '../../shared/audit-entries.ts'
-import { stepOf } from '../../shared/byte-budget.ts'
+import { takeStep } from '../../shared/byte-budget.ts'
 import { checkOpenLetters } from '../../shared/queue-checks.ts'
 import { insertEntries } from '../audit/audit.ts'
 import type { Row, Statement } from '../connection/connections.ts'
@@ -92,7 +92,7 @@ export async function clear(transaction: Transaction, command: Clear): Promise<R
     command.countMax,
     int4s(partitions),
   ])
-  const { step, isMore } = stepOf(rows, ({ bytes }) => bytes as number, command.countMax)
+  const { step, isMore } = takeStep(rows, ({ bytes }) => bytes as number, command.countMax)
   const { removed, details } = await removeLocked(transaction, queueRow, step)
   await insertEntries(transaction.connection, queueEntries(command.trace, command.queue, removed, details))
   return { removed, isMore }

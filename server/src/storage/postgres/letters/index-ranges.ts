@@ -2,14 +2,15 @@
 import { anyClass } from '../../../core/cause.ts'
 import type { LetterFilter } from '../../contract/letters.ts'
 import { redrivesCounted } from '../../contract/letters.ts'
+import { areRedrivesCounted, hasGroupConditions, readConditions } from '../../shared/counted-filter.ts'
 import { type Connection, prepared } from '../connection/connections.ts'
 import { int4s } from '../connection/encode-arrays.ts'
 import {
-  cellConditions,
-  groupConditions,
-  hasGroupConditions,
+  countColumns,
+  groupFieldColumns,
+  isInt4,
   type Parameter,
-  queueIds,
+  printConditions,
 } from '../counts/count-conditions.ts'
 import { stateCodes, stateNames } from '../items/rows.ts'
 import type { FindQuery } from './list-letters.ts'
@@ -125,7 +126,6 @@ function pairs(list: readonly Pair[], order: KnownToParts['order'], conditions: 
 }
 
 function cells(list: readonly Cell[], filter: LetterFilter): Parts {
-  const { min = 0, max = 0 } = filter.redrives ?? {}
   return {
     count: list.length,
     keys: [
@@ -140,7 +140,7 @@ function cells(list: readonly Cell[], filter: LetterFilter): Parts {
       order: 'died_at',
       isPlace: true,
       // Of redrives that are counted together only the letter itself tells how many there were.
-      isRedrives: min <= redrivesCounted && max < redrivesCounted,
+      isRedrives: areRedrivesCounted(filter.redrives),
     },
     conditions: [],
   }
@@ -148,8 +148,7 @@ function cells(list: readonly Cell[], filter: LetterFilter): Parts {
 
 /** As a constant: the database then looks it up in a table that it makes once. */
 function isAmong(column: string, ids: readonly number[]): string {
-  const numbers = ids.filter((id) => Number.isInteger(id) && Math.abs(id) < 2 ** 31)
-  return `${column} = any ('{${numbers.join(',')}}'::int4[])`
+  return `${column} = any ('{${ids.filter(isInt4).join(',')}}'::int4[])`
 }
 
 type Group = Readonly<{ id: number; isClassOpen: boolean }>
@@ -157,12 +156,10 @@ type Group = Readonly<{ id: number; isClassOpen: boolean }>
 async function groupsOf(reader: Reader, filter: LetterFilter): Promise<Group[]> {
   const values: unknown[] = []
   const parameter: Parameter = (value) => `$${values.push(value)}`
-  const conditions = [groupConditions(filter, parameter, true)]
-  if (filter.queues !== undefined) {
-    conditions.push(`g.queue_id = any (${queueIds(filter.queues, parameter)})`)
-  }
+  const columns = { ...groupFieldColumns, queue: 'g.queue_id' }
+  const where = printConditions(readConditions(filter, true), columns, parameter)
   const isOpen = filter.errorClasses === undefined ? 'false' : `g.error_class = '${anyClass}'`
-  const text = `select g.id, ${isOpen} as is_open from redrive.groups g where ${conditions.join(' and ')}`
+  const text = `select g.id, ${isOpen} as is_open from redrive.groups g where ${where}`
   const rows = await reader.query(prepared(text), values)
   return rows.map((row) => ({ id: row.id as number, isClassOpen: row.is_open === true }))
 }
@@ -171,13 +168,14 @@ async function groupsOf(reader: Reader, filter: LetterFilter): Promise<Group[]> 
 async function cellsOf(reader: Reader, filter: LetterFilter): Promise<Cell[]> {
   const values: unknown[] = []
   const parameter: Parameter = (value) => `$${values.push(value)}`
+  const conditions = readConditions(filter, true)
   const groups = hasGroupConditions(filter)
     ? `cross join lateral (
-        select from redrive.groups g where g.id = c.group_id and ${groupConditions(filter, parameter, true)} offset 0) g`
+        select from redrive.groups g where g.id = c.group_id and ${printConditions(conditions, groupFieldColumns, parameter)} offset 0) g`
     : ''
   const text = `with c as materialized (
       select c.queue_id, c.group_id, c.state, c.redrives, sum(c.n)::int8 as n from redrive.letter_counts c
-      where ${cellConditions(filter, parameter)}
+      where ${printConditions(conditions, countColumns, parameter)}
       group by c.queue_id, c.group_id, c.state, c.redrives having sum(c.n) > 0
     ) select c.* from c ${groups}`
   return (await reader.query(prepared(text), values)).map((row) => ({
@@ -204,7 +202,7 @@ async function lettersIn(reader: Reader, places: readonly Pair[]): Promise<numbe
 async function queueStates(reader: Reader, filter: LetterFilter): Promise<Pair[]> {
   const values: unknown[] = []
   const parameter: Parameter = (value) => `$${values.push(value)}`
-  const named = filter.queues === undefined ? 'true' : `q.id = any (${queueIds(filter.queues, parameter)})`
+  const named = printConditions(readConditions(filter), { queue: 'q.id' }, parameter)
   const text = `select q.id from redrive.queues q where q.is_sourced and ${named} order by q.id`
   const rows = await reader.query(prepared(text), values)
   const states = [...new Set(filter.states ?? stateNames)].map((state) => stateCodes[state])

@@ -5,9 +5,8 @@
  */
 import { decimalOf } from '../../../core/json-number.ts'
 import type { LetterFilter } from '../../contract/letters.ts'
-import { int4s } from '../connection/encode-arrays.ts'
-import { type Parameter, queueIds } from '../counts/count-conditions.ts'
-import { stateCodes } from '../items/rows.ts'
+import { readConditions } from '../../shared/counted-filter.ts'
+import { listConditions, type Parameter } from '../counts/count-conditions.ts'
 
 /** What the part of an index that is read knows already. */
 export type KnownToParts = Readonly<{
@@ -24,12 +23,10 @@ export function prefilter(filter: LetterFilter, known: KnownToParts, parameter: 
     if (range?.from !== undefined) conditions.push(`${what} >= ${parameter(range.from)}::int8`)
     if (range?.until !== undefined) conditions.push(`${what} <= ${parameter(range.until)}::int8`)
   }
-  const { queues, states, redrives } = filter
+  const { redrives } = filter
   if (known.isPlace !== true) {
-    if (queues !== undefined) conditions.push(`f.queue_id = any (${queueIds(queues, parameter)})`)
-    if (states !== undefined) {
-      conditions.push(`f.state = any (${parameter(int4s(states.map((state) => stateCodes[state])))}::int4[])`)
-    }
+    const columns = { queue: 'f.queue_id', state: 'f.state' }
+    conditions.push(...listConditions(readConditions(filter), columns, parameter))
   }
   if (known.isRedrives !== true && redrives !== undefined) {
     within('f.redrives', {

@@ -15,6 +15,7 @@ import {
   type RedrivePlan,
   targetName,
 } from '../../../core/letter-decisions.ts'
+import { isStorableText } from '../../../core/storable-text.ts'
 import type { RedriveLetters, RedriveResult } from '../../contract/letters.ts'
 import { actOf, letterEntries } from '../../shared/audit-entries.ts'
 import { insertEntries } from '../audit/audit.ts'
@@ -22,7 +23,6 @@ import { type SendProgress, trackSendProgress } from '../campaigns/send-progress
 import { awaitAll } from '../connection/await-all.ts'
 import type { Statement } from '../connection/connections.ts'
 import { int4s, int8s, list, texts } from '../connection/encode-arrays.ts'
-import { isText } from '../counts/count-conditions.ts'
 import { type ColumnName, encode, parametersOf, type Stored, sharedValues, valuesOf } from '../items/rows.ts'
 import type { QueueRow } from '../queues/queue-cache.ts'
 import type { PartitionRef, Transaction } from '../transaction.ts'
@@ -257,7 +257,7 @@ async function findTargets(
   transaction: Transaction,
   queueNames: readonly string[],
 ): Promise<ReadonlyMap<string, Target>> {
-  const names = [...new Set(queueNames)].filter(isText)
+  const names = [...new Set(queueNames)].filter(isStorableText)
   const targets = new Map<string, Target>()
   if (names.length === 0) return targets
   await transaction.load(names.filter((name) => transaction.getLoaded(name) === undefined))

@@ -1,9 +1,9 @@
 import type { EndedState } from '../../../core/letter-class.ts'
 import type { Archive } from '../../contract/archive.ts'
 import type { Results } from '../../contract/storage.ts'
-import { archiveDetails, endedStatesOf } from '../../shared/archive-rules.ts'
+import { archiveDetails, statesToArchive } from '../../shared/archive-rules.ts'
 import { queueEntries } from '../../shared/audit-entries.ts'
-import { stepOf } from '../../shared/byte-budget.ts'
+import { takeStep } from '../../shared/byte-budget.ts'
 import { insertAudit } from '../audit/audit.ts'
 import type { Values } from '../connection/database.ts'
 import { itemColumnList, stateCodes } from '../items/rows.ts'
@@ -22,7 +22,7 @@ const deleteSql = 'delete from items where rowid in (select value from json_each
 export function archive({ database, queueCache, tally }: Transaction, command: Archive): Results['archive'] {
   const { endedBefore, countMax, now } = command
   const queueRow = queueCache.get(command.queue)
-  const states = endedStatesOf(command, queueRow.queue)
+  const states = statesToArchive(command, queueRow.queue)
   const found = states
     .flatMap((state) => {
       const rows = database.arrays(pickSql, queueRow.id, stateCodes[state], endedBefore, countMax)
@@ -30,7 +30,7 @@ export function archive({ database, queueCache, tally }: Transaction, command: A
     })
     .sort((a, b) => a.endedAt - b.endedAt || (a.id < b.id ? -1 : 1))
     .slice(0, countMax)
-  const { step: picked, isMore } = stepOf(found, ({ bytes }) => bytes, countMax)
+  const { step: picked, isMore } = takeStep(found, ({ bytes }) => bytes, countMax)
   if (picked.length === 0) return { archived: 0, isMore }
   const rowids = JSON.stringify(picked.map(({ rowid }) => rowid))
   database.run(copySql, now, rowids)

@@ -5,7 +5,7 @@ import type { ImportResult } from '../../contract/items.ts'
 import type { Command } from '../../contract/storage.ts'
 import type { Database } from '../connection/database.ts'
 import { openFile } from '../connection/database-file.ts'
-import { verifyCounts } from '../counts/counts.ts'
+import { verifyCounts } from '../counts/verify.ts'
 import { Writer } from '../write.ts'
 import { getCampaign, listCampaignLetters } from './campaigns.ts'
 

@@ -2,7 +2,7 @@ import { guardedClass } from '../../../core/letter-class.ts'
 import type { Clear, Delete, ListedState } from '../../contract/items.ts'
 import type { Results } from '../../contract/storage.ts'
 import { queueEntries, removalDetails } from '../../shared/audit-entries.ts'
-import { stepOf } from '../../shared/byte-budget.ts'
+import { takeStep } from '../../shared/byte-budget.ts'
 import { checkOpenLetters } from '../../shared/queue-checks.ts'
 import { insertAudit } from '../audit/audit.ts'
 import type { Values } from '../connection/database.ts'
@@ -52,7 +52,7 @@ export function clear(transaction: Transaction, command: Clear): Results['clear'
   const first = partition ?? 0
   const last = partition ?? queueRow.queue.partitions - 1
   const rows = transaction.database.arrays(sql, queueRow.id, first, last, countMax)
-  const { step, isMore } = stepOf(rows, (row) => row.at(-1) as number, countMax)
+  const { step, isMore } = takeStep(rows, (row) => row.at(-1) as number, countMax)
   const { removed, details } = removeAll(transaction, queueRow, step)
   insertAudit(transaction.database, queueEntries(command.trace, command.queue, removed, details))
   return { removed, isMore }

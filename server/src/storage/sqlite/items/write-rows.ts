@@ -17,7 +17,7 @@ export function insertItem(transaction: Transaction, queueRow: QueueRow, item: I
   if (item.origin !== null) {
     // A group is not made for a letter that is not kept.
     const seenAt = item.diedAt ?? item.createdAt
-    const groupId = groups.idOf(
+    const groupId = groups.findOrCreate(
       queueRow,
       item,
       seenAt,
@@ -51,7 +51,7 @@ export function arrive(
   at: Instant,
 ): void {
   tally.letters.arrive(queueRow.id, groupId, at)
-  groups.see(groupId, at)
+  groups.lowerFirstSeen(groupId, at)
 }
 
 export function hasSource({ database }: Transaction, queueRow: QueueRow, sourceId: string | null): boolean {
@@ -112,7 +112,7 @@ export function rewrite(transaction: Transaction, queueRow: QueueRow, before: It
   const { database, groups, tally } = transaction
   const hasFailed = after.origin !== null && after.failure !== before.failure
   const stored = hasFailed
-    ? { ...after, groupId: groups.idOf(queueRow, after, after.updatedAt) ?? null }
+    ? { ...after, groupId: groups.findOrCreate(queueRow, after, after.updatedAt) ?? null }
     : after
   const values = itemValues(queueRow, stored)
   const { sql, places } = rewriteFor(before, stored)

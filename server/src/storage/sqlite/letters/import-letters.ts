@@ -1,7 +1,7 @@
 import type { Cause } from '../../../core/cause.ts'
 import { type Instant, later } from '../../../core/instant.ts'
 import { firstRedriveAt } from '../../../core/letter.ts'
-import { redrivesCounted } from '../../contract/letters.ts'
+import { countRedrives } from '../../shared/counted-filter.ts'
 import { checkTakesLetters } from '../../shared/queue-checks.ts'
 import type { Bound } from '../connection/database.ts'
 import { arrive, hasSource } from '../items/write-rows.ts'
@@ -102,7 +102,7 @@ export function importLetters(transaction: Transaction, sent: EncodedLetters): E
     const expireDeadline = givenDeadline ?? later(now, queueRow.queue.expireUs)
     const diedAt: Instant = givenDiedAt ?? now
     // A group is not made for a letter that is not kept: also not when another of these has its source id.
-    groupIds[causeAt] ??= groups.idOfCause(queueRow, causes[causeAt] as Cause, diedAt, () => {
+    groupIds[causeAt] ??= groups.findOrCreateByCause(queueRow, causes[causeAt] as Cause, diedAt, () => {
       store()
       return !hasSource(transaction, queueRow, sourceId)
     })
@@ -133,7 +133,7 @@ export function importLetters(transaction: Transaction, sent: EncodedLetters): E
       origin,
       redrives,
       groupId,
-      Math.min(redrives, redrivesCounted),
+      countRedrives(redrives),
       firstRedriveAt(now, queueRow.queue.redrive, random),
       history,
       key && keyRuns.next(),

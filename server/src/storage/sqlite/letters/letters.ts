@@ -19,13 +19,13 @@ import type {
   RestoreResult,
 } from '../../contract/letters.ts'
 import { letterEntries, queueEntries } from '../../shared/audit-entries.ts'
-import { stepOf } from '../../shared/byte-budget.ts'
+import { takeStep } from '../../shared/byte-budget.ts'
 import { insertAudit } from '../audit/audit.ts'
 import { moveLetter } from '../campaigns/campaigns.ts'
 import type { Database, Values } from '../connection/database.ts'
-import { queueNames } from '../counts/letter-counts.ts'
 import { headColumnList, headOf, itemColumnList, itemColumns, itemOf } from '../items/rows.ts'
 import { insertItem, rewrite } from '../items/write-rows.ts'
+import { readQueueNames } from '../queues/queue-names.ts'
 import type { Transaction } from '../transaction.ts'
 import { endLetter, findLetter, isLetterSql, whyNotThere } from './redrive-ends.ts'
 
@@ -93,7 +93,7 @@ export function purgeArchive(
       countMax,
     )
     .map(([rowid, bytes]) => ({ rowid: rowid as number, bytes: bytes as number }))
-  const { step, isMore } = stepOf(found, ({ bytes }) => bytes, countMax)
+  const { step, isMore } = takeStep(found, ({ bytes }) => bytes, countMax)
   const purged = database.arrays(
     `delete from archive where rowid in (select value from json_each(?)) returning root_id, group_id, partition`,
     JSON.stringify(step.map(({ rowid }) => rowid)),
@@ -115,7 +115,7 @@ export function getLetters(
   letterIds: readonly string[],
   bytes: 'head' | 'all' = 'all',
 ): ListedLetter[] {
-  const names = queueNames(database)
+  const names = readQueueNames(database)
   const [columns, letterOf] = bytes === 'all' ? [itemColumnList, itemOf] : [headColumnList, headOf]
   return letterIds.flatMap((letterId) => {
     const row = database.array(letterSql(columns), letterId)
@@ -124,7 +124,7 @@ export function getLetters(
 }
 
 export function getArchivedLetters(database: Database, letterIds: readonly string[]): ArchivedItem[] {
-  const names = queueNames(database)
+  const names = readQueueNames(database)
   return letterIds.flatMap((letterId) => {
     const row = database.array(archivedSql, letterId)
     return row === undefined ? [] : [archivedOf(row, names)]

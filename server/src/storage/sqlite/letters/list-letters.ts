@@ -12,13 +12,20 @@ import {
   type LettersQuery,
   type ListedLetter,
   pageBytesMax,
-  redrivesCounted,
   weightOf,
 } from '../../contract/letters.ts'
+import { areRedrivesCounted, hasGroupConditions, readConditions } from '../../shared/counted-filter.ts'
 import { matchesLetter } from '../../shared/match-letter.ts'
 import type { Bound, Database, Values } from '../connection/database.ts'
-import { cellConditions, groupConditions, queueNames } from '../counts/letter-counts.ts'
+import {
+  countGroupColumns,
+  countStateColumns,
+  groupColumns,
+  groupFieldColumns,
+  printConditions,
+} from '../counts/count-conditions.ts'
 import { headColumnList, headOf, itemColumnList, itemColumns, itemOf, listedCodes } from '../items/rows.ts'
+import { readQueueNames } from '../queues/queue-names.ts'
 import { MergedLetters, type Place, type PlacesOf, readPlaces, sortedPlaces } from './index-ranges.ts'
 import { listRuns } from './key-runs.ts'
 
@@ -40,7 +47,7 @@ type Found = Readonly<{
 
 export function listLetters(database: Database, query: LettersQuery): LettersPage {
   const { places, lookedAt, looked, next } = findLetters(database, query)
-  const names = queueNames(database)
+  const names = readQueueNames(database)
   const sql = `select ${columnsOf[query.bytes]} from items where rowid = ?`
   const letters: ListedLetter[] = []
   let bytes = 0
@@ -118,7 +125,7 @@ function planOf(database: Database, query: FindQuery): Plan {
         redrives,
       ]),
     )
-    const isPartExact = !isBeyondCounted(filter)
+    const isPartExact = areRedrivesCounted(filter.redrives)
     return { parts, check: checkOf(database, filter, { isPartExact, ...indexed(query) }) }
   }
   const pairs = cells === undefined ? queueStates(database, filter) : pairsOf(cells)
@@ -161,28 +168,20 @@ function hasCellFilter(filter: LetterFilter): boolean {
 }
 
 export function hasGroupFilter(filter: LetterFilter): boolean {
-  const { groupIds, origins, reasons, slugs, errorClasses } = filter
-  return [groupIds, origins, reasons, slugs, errorClasses].some((list) => list !== undefined)
-}
-
-/** Of redrives that are counted together only the letter itself tells how many there were. */
-function isBeyondCounted(filter: LetterFilter): boolean {
-  const { min = 0, max = 0 } = filter.redrives ?? {}
-  return min > redrivesCounted || max >= redrivesCounted
+  return filter.groupIds !== undefined || hasGroupConditions(filter)
 }
 
 type Cell = Readonly<{ queueId: number; groupId: number; state: number; redrives: number }>
 
 /** Where there are letters that the counted part of the filter asks for. */
 function cellsOf(database: Database, filter: LetterFilter): Cell[] {
-  const group = groupConditions(database, filter, 'c', true)
-  const cell = cellConditions(filter)
+  const columns = { ...countGroupColumns, ...countStateColumns, ...groupFieldColumns }
+  const { where, values } = printConditions(database, readConditions(filter, true), columns)
   const rows = database.arrays(
     `select c.queue_id, c.group_id, c.state, c.redrives from letter_counts c
-       ${group.hasGroup ? 'join groups g on g.id = c.group_id' : ''}
-     where ${group.where} and ${cell.where}`,
-    ...group.values,
-    ...cell.values,
+       ${hasGroupConditions(filter) ? 'join groups g on g.id = c.group_id' : ''}
+     where ${where}`,
+    ...values,
   )
   return rows.map(([queueId, groupId, state, redrives]) => ({
     queueId: queueId as number,
@@ -236,7 +235,7 @@ function checkOf(
   if (!asked && groups === undefined) return undefined
 
   const sql = `select ${neededColumns(rest)} from items where rowid = ?`
-  const names = queueNames(database)
+  const names = readQueueNames(database)
   return (rowid) => {
     const row = database.array(sql, rowid)
     if (row === undefined) return false
@@ -247,7 +246,7 @@ function checkOf(
 }
 
 export function groupSet(database: Database, filter: LetterFilter): ReadonlySet<number> {
-  const { where, values } = groupConditions(database, filter, 'g', true)
+  const { where, values } = printConditions(database, readConditions(filter, true), groupColumns)
   return new Set(
     database.arrays(`select g.id from groups g where ${where}`, ...values).map(([id]) => id as number),
   )

@@ -33,7 +33,7 @@ export function deleteQueue(transaction: Transaction, command: DeleteQueue): { r
   database.run('delete from queues where id = ?', id)
   tally.drop(id)
   queueCache.invalidate()
-  groups.forget()
+  groups.invalidate()
   return { removed }
 }
 

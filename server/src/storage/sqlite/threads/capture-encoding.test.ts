@@ -4,7 +4,7 @@ import { aFailure, anOrigin, bytes, minute, noon } from '../../../../test/make.t
 import type { Import, ItemToImport } from '../../contract/items.ts'
 import type { Database } from '../connection/database.ts'
 import { openFile } from '../connection/database-file.ts'
-import { verifyCounts } from '../counts/counts.ts'
+import { verifyCounts } from '../counts/verify.ts'
 import { Writer } from '../write.ts'
 import { decodeResult, encodeCommand, type WriterCommand } from './capture-encoding.ts'
 import { pack, unpack } from './thread-messages.ts'

@@ -2,13 +2,13 @@ import { findArchivedLetters } from '../archive/list-archive.ts'
 import { listAudit } from '../audit/audit.ts'
 import { getCampaign, listCampaignLetters, listCampaigns } from '../campaigns/campaigns.ts'
 import type { Database } from '../connection/database.ts'
-import { readCounts, verifyCounts } from '../counts/counts.ts'
-import { countLetters, countOpenSince } from '../counts/letter-counts.ts'
+import { readCounts } from '../counts/counts.ts'
+import { countLetters, countOpenSince } from '../counts/letter-count-queries.ts'
+import { verifyCounts } from '../counts/verify.ts'
 import { compareArrivals } from '../counts/verify-arrivals.ts'
 import { nextDueAt } from '../items/advance.ts'
 import { listArchive, listItems } from '../items/list-items.ts'
 import { listEdits } from '../letters/edits.ts'
-import { groupArrivals, groupSlugs, listGroups } from '../letters/groups.ts'
 import {
   findLettersByUuid,
   getArchivedLetters,
@@ -16,6 +16,7 @@ import {
   listArchivedLetters,
   weighLetters,
 } from '../letters/letters.ts'
+import { groupArrivals, groupSlugs, listGroups } from '../letters/list-groups.ts'
 import { listLetters } from '../letters/list-letters.ts'
 import { getQueue, listQueues } from '../queues/queues.ts'
 import type { ReadCall } from './thread-messages.ts'

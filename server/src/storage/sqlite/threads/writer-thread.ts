@@ -1,8 +1,8 @@
 /** The thread that owns the writing connection. Everything waiting when it gets to it becomes one commit. */
 import { parentPort, receiveMessageOnPort, workerData } from 'node:worker_threads'
 import { lockFile, openFile } from '../connection/database-file.ts'
-import { trimHours } from '../counts/letter-counts.ts'
-import { reconcile } from '../counts/verify.ts'
+import { dropOldBuckets } from '../counts/time-bucket-retention.ts'
+import { reconcileCounts } from '../counts/verify.ts'
 import { type Write, Writer } from '../write.ts'
 import { BackgroundThrottle } from './background-throttle.ts'
 import {
@@ -47,12 +47,12 @@ try {
     }
     try {
       if (request.ask === 'tidy') {
-        trimHours(database, request.now)
+        dropOldBuckets(database, request.now)
         say({ call: request.call, value: pack(null) })
         return
       }
       if (request.ask !== 'reconcile') throw new Error(`the writer cannot ${request.ask}`)
-      say({ call: request.call, value: pack(reconcile(database, request.lock, request.now)) })
+      say({ call: request.call, value: pack(reconcileCounts(database, request.lock, request.now)) })
     } catch (error) {
       say({ call: request.call, error: encodeError(error) })
     }

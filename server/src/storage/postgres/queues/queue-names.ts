@@ -1,0 +1,8 @@
+import { readNumber, readText } from '../../shared/row-values.ts'
+import type { Connection } from '../connection/connections.ts'
+
+/** The names of all queues, by id. */
+export async function readQueueNames(connection: Pick<Connection, 'query'>): Promise<Map<number, string>> {
+  const rows = await connection.query({ text: 'select id, name from redrive.queues' })
+  return new Map(rows.map((row) => [readNumber(row, 'id'), readText(row, 'name')]))
+}
