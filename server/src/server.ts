@@ -13,7 +13,7 @@ import { toDlqLimits } from './api/dlq/limits.ts'
 import { toHttpLimits } from './api/http/http-limits.ts'
 import { routes } from './api/routes.ts'
 import { createTestHookRoutes } from './api/test-hooks/routes.ts'
-import { retentionOf } from './config/retention.ts'
+import { toRetention } from './config/retention.ts'
 import type { Settings } from './config/settings.ts'
 import { toDate, usPerMs } from './core/instant.ts'
 import { createEngine } from './engine/create-engine.ts'
@@ -94,7 +94,7 @@ export async function startServer({ settings, store, log }: ServerOptions): Prom
         engine,
         clock,
         owner,
-        retention: retentionOf(settings),
+        retention: toRetention(settings),
         log,
       })
       return storage

@@ -1,7 +1,7 @@
 import { readFileSync, writeFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { settingsTable } from '../../server/src/config/settings.ts'
-import { settingsPage } from '../../server/src/config/settings-page.ts'
+import { buildSettingsPage } from '../../server/src/config/settings-page.ts'
 import { buildErrorsPage } from './errors-page.ts'
 import { buildSurfaceText } from './surface-text.ts'
 
@@ -14,7 +14,7 @@ const repository = new URL('../../', import.meta.url)
 export const approvedFiles: Readonly<Record<string, () => string>> = {
   'test/surface/approved.txt': buildSurfaceText,
   'docs/errors.md': buildErrorsPage,
-  'docs/settings.md': () => settingsPage(settingsTable),
+  'docs/settings.md': () => buildSettingsPage(settingsTable),
 }
 
 export const howToApprove = 'If the change is intended, approve it: node tools/approve-surface.ts'

@@ -1,10 +1,10 @@
 import { permissions } from '../../server/src/api/http/permission.ts'
 import { routes } from '../../server/src/api/routes.ts'
 import {
-  environmentNameOf,
-  flagOf,
   type SettingsTable,
   settingsTable,
+  toEnvironmentName,
+  toFlag,
 } from '../../server/src/config/settings.ts'
 import { errorCodes, errorEntry } from '../../server/src/errors.ts'
 
@@ -36,9 +36,9 @@ function settingLines(settings: SettingsTable): string[] {
       setting.type,
       setting.default === undefined ? '-' : setting.format(setting.default),
       setting.allowed,
-      flagOf(name),
-      environmentNameOf(name),
-      ...(setting.known === undefined ? [] : [setting.known.name]),
+      toFlag(name),
+      toEnvironmentName(name),
+      ...(setting.sharedVariable === undefined ? [] : [setting.sharedVariable.name]),
     ]),
   )
 }

@@ -1,5 +1,5 @@
 import type { LoadedSettings } from '../config/load-settings.ts'
-import { retentionOf } from '../config/retention.ts'
+import { toRetention } from '../config/retention.ts'
 import { createEngine } from '../engine/create-engine.ts'
 import { KnownError } from '../errors.ts'
 import { createLetters } from '../letters/create-letters.ts'
@@ -29,7 +29,7 @@ export async function archive(
       const clock = createSystemClock()
       const engine = createEngine(storage, { clock, isTicking: false })
       try {
-        const letters = createLetters({ storage, engine, clock, retention: retentionOf(settings) })
+        const letters = createLetters({ storage, engine, clock, retention: toRetention(settings) })
         await runRetention(letters, context, Number(batchSize), isDryRun)
       } finally {
         await engine.close()

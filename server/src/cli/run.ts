@@ -1,8 +1,8 @@
 import { type Command, CommanderError } from 'commander'
-import { didYouMean } from '../config/read-settings.ts'
+import { formatSuggestion } from '../config/read-settings.ts'
 import { maskStore } from '../config/store-text.ts'
 import { KnownError } from '../errors.ts'
-import { nearest } from '../nearest.ts'
+import { findNearest } from '../find-nearest.ts'
 import type { Context } from './context.ts'
 import { exitCodeFor, exitCodes } from './exit-codes.ts'
 import { createProgram } from './program.ts'
@@ -58,9 +58,9 @@ function usageSentence(error: CommanderError, program: Command, args: readonly s
       if (settingFlags.includes(culprit) && !isCommand(program, args[0])) {
         return `${culprit} stands after the command, as in redrive serve ${culprit} …`
       }
-      return `there is no flag ${culprit}${didYouMean(nearest(culprit, [...settingFlags, '--help']))}`
+      return `there is no flag ${culprit}${formatSuggestion(findNearest(culprit, [...settingFlags, '--help']))}`
     case 'commander.unknownCommand':
-      return `there is no command ${maskStore(culprit)}${didYouMean(nearest(culprit, commandNames(program)))}`
+      return `there is no command ${maskStore(culprit)}${formatSuggestion(findNearest(culprit, commandNames(program)))}`
     case 'commander.optionMissingArgument':
       return `the flag ${culprit.split(' ')[0]} needs a value`
     case 'commander.excessArguments':

@@ -1,4 +1,4 @@
-/** Sizes as people write them: `512`, `16KiB`, `64MB`. */
+/** Units of sizes such as `512`, `16KiB` and `64MB`. */
 const units = [
   ['GiB', 1024 ** 3],
   ['GB', 1000 ** 3],
@@ -9,7 +9,7 @@ const units = [
   ['B', 1],
 ] as const
 
-/** Whole bytes, or undefined when the text is not a size. */
+/** Returns whole bytes, or undefined if the text is not a size. */
 export function parseByteSize(text: string): number | undefined {
   const [, digits, unit] = /^(\d+(?:\.\d+)?) ?([a-z]*)$/i.exec(text) ?? []
   if (digits === undefined || unit === undefined) return undefined
@@ -19,7 +19,7 @@ export function parseByteSize(text: string): number | undefined {
   return Number.isSafeInteger(bytes) ? bytes : undefined
 }
 
-/** The shortest exact form. */
+/** Formats in the shortest exact form. */
 export function formatByteSize(bytes: number): string {
   const [name, scale] = units.find(([, size]) => bytes >= size && bytes % size === 0) ?? ['B', 1]
   return scale === 1 ? String(bytes) : `${bytes / scale}${name}`

@@ -2,8 +2,8 @@ import { Client } from 'pg'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { createDatabase, type Database } from '../../../tools/services/index.ts'
 import { needs, requireService } from '../../../tools/services/require-service.ts'
-import { type ManualTimers, manualTimers } from '../../test/vault/manual-timers.ts'
-import { type StandInVault, startStandInVault } from '../../test/vault/stand-in-vault.ts'
+import { type FakeVault, startFakeVault } from '../../test/vault/fake-vault.ts'
+import { createManualTimers, type ManualTimers } from '../../test/vault/manual-timers.ts'
 import type { Credentials } from '../storage/contract/credentials.ts'
 import { createDatabaseCredentials, type DatabaseCredentials } from './database-credentials.ts'
 import { Secret } from './secret.ts'
@@ -15,16 +15,16 @@ const postgres = await requireService('postgres')
 describe('leased database credentials', needs(postgres), () => {
   let timers: ManualTimers
   let database: Database
-  let server: StandInVault
+  let server: FakeVault
   let vault: Vault
   let credentials: DatabaseCredentials
-  let said: string[]
+  let notices: string[]
 
   beforeEach(async () => {
-    timers = manualTimers()
-    said = []
+    timers = createManualTimers()
+    notices = []
     database = await createDatabase()
-    server = await startStandInVault(timers, database.url)
+    server = await startFakeVault(timers, database.url)
     await server.createDatabaseRole('rw', 3_600, 6_000)
     open(withToken(server.rootToken))
   })
@@ -37,7 +37,7 @@ describe('leased database credentials', needs(postgres), () => {
   })
 
   function open(login: VaultLogin): void {
-    const notify = (_: string, sentence: string) => said.push(sentence)
+    const notify = (_: string, sentence: string) => notices.push(sentence)
     vault = createVault({
       address: server.address,
       namespace: undefined,
@@ -50,13 +50,13 @@ describe('leased database credentials', needs(postgres), () => {
     credentials = createDatabaseCredentials({ vault, path: 'database/creds/rw', timers, notify })
   }
 
-  /** Time passes for us and for Vault, which drops the users whose lease has ended. */
+  /** Advances time for Redrive and for Vault, which drops the users whose lease has ended. */
   async function pass(ms: number): Promise<void> {
     await timers.advance(ms)
     await server.endLeases()
   }
 
-  async function whoAmI({ user, password }: Credentials): Promise<string> {
+  async function readCurrentUser({ user, password }: Credentials): Promise<string> {
     const url = new URL(database.url)
     url.username = encodeURIComponent(user)
     url.password = password
@@ -70,25 +70,25 @@ describe('leased database credentials', needs(postgres), () => {
     }
   }
 
-  it('open the database', async () => {
+  it('leased credentials open the database', async () => {
     const current = await credentials.current()
-    expect(await whoAmI(current)).toBe(current.user)
+    expect(await readCurrentUser(current)).toBe(current.user)
   })
 
-  it('stay the same while their lease is renewed', async () => {
+  it('credentials stay the same while their lease is renewed', async () => {
     const first = await credentials.current()
     await pass(50 * minute)
-    expect(server.asked.filter((line) => line.includes('leases/renew'))).toHaveLength(1)
+    expect(server.requests.filter((line) => line.includes('leases/renew'))).toHaveLength(1)
     await pass(20 * minute)
     expect(await credentials.current()).toEqual(first)
-    expect(await whoAmI(first)).toBe(first.user)
+    expect(await readCurrentUser(first)).toBe(first.user)
   })
 
-  it('are replaced before the lease ends for good, while the old ones still open the database', async () => {
+  it('credentials are replaced before the maximum of their lease, while the old ones still work', async () => {
     const first = await credentials.current()
     let atReplacement: Promise<string[]> | undefined
     credentials.onReplaced((second) => {
-      atReplacement = Promise.all([whoAmI(first), whoAmI(second)])
+      atReplacement = Promise.all([readCurrentUser(first), readCurrentUser(second)])
     })
     await timers.advance(100 * minute)
     const second = await credentials.current()
@@ -96,58 +96,58 @@ describe('leased database credentials', needs(postgres), () => {
     expect(await atReplacement).toEqual([first.user, second.user])
 
     await server.endLeases()
-    await expect(whoAmI(first)).rejects.toThrow()
-    expect(await whoAmI(second)).toBe(second.user)
+    await expect(readCurrentUser(first)).rejects.toThrow()
+    expect(await readCurrentUser(second)).toBe(second.user)
   })
 
-  it('are replaced when the token that they end with is replaced', async () => {
+  it('credentials are replaced when the token that leased them is replaced', async () => {
     await credentials.close()
     const { roleId, secretId } = await server.createAppRole(600, 900)
     open({ kind: 'approle', mount: 'approle', roleId, readSecretId: async () => new Secret(secretId) })
     const first = await credentials.current()
-    // The token's last end: long before the credentials' own.
+    // The maximum of the token, long before the lease of the credentials ends.
     await pass(15 * minute)
     const second = await credentials.current()
     expect(second.user).not.toBe(first.user)
-    await expect(whoAmI(first)).rejects.toThrow()
-    expect(await whoAmI(second)).toBe(second.user)
+    await expect(readCurrentUser(first)).rejects.toThrow()
+    expect(await readCurrentUser(second)).toBe(second.user)
   })
 
-  it('stay in use while Vault is away, and are renewed when it is back', async () => {
+  it('credentials stay in use while Vault is unavailable, and are renewed when it is back', async () => {
     const first = await credentials.current()
     server.answerAll({ status: 503, body: { errors: ['Vault is sealed'] } })
     await pass(45 * minute)
     expect(await credentials.current()).toEqual(first)
-    expect(said.at(-1)).toMatch(
-      /^no new database credentials: Vault at .* sys\/leases\/renew: Vault is sealed .* used further$/,
+    expect(notices.at(-1)).toMatch(
+      /^Vault issued no new database credentials: .* sys\/leases\/renew: Vault is sealed .* stay in use$/,
     )
     server.answerAll()
     await pass(20 * minute)
-    expect(await whoAmI(await credentials.current())).toBe(first.user)
+    expect(await readCurrentUser(await credentials.current())).toBe(first.user)
   })
 
-  it('are replaced after the database refused them', async () => {
+  it('credentials are replaced after the database rejected them', async () => {
     const first = await credentials.current()
     await pass(minute)
     credentials.rejected(first)
     expect((await credentials.current()).user).not.toBe(first.user)
   })
 
-  it('are given back when they are closed', async () => {
+  it('closing the credentials revokes their lease', async () => {
     const first = await credentials.current()
     await credentials.close()
-    await expect(whoAmI(first)).rejects.toThrow()
+    await expect(readCurrentUser(first)).rejects.toThrow()
     expect(server.liveUsers()).toEqual([])
   })
 
-  it('never have their password or the token in what is said', async () => {
+  it('log messages contain neither passwords nor the token', async () => {
     const passwords = [(await credentials.current()).password]
     await timers.advance(100 * minute)
     passwords.push((await credentials.current()).password)
     server.answerAll({ status: 403, body: { errors: ['permission denied'] } })
     await timers.advance(100 * minute)
-    expect(said.length).toBeGreaterThan(1)
-    for (const secret of [...passwords, server.rootToken]) expect(said.join('\n')).not.toContain(secret)
+    expect(notices.length).toBeGreaterThan(1)
+    for (const secret of [...passwords, server.rootToken]) expect(notices.join('\n')).not.toContain(secret)
   })
 
   function withToken(token: string): VaultLogin {

@@ -1,8 +1,8 @@
 import type { CredentialSource, Credentials } from '../storage/contract/credentials.ts'
-import { createLeaseKeeper } from './lease-keeper.ts'
 import type { Notify } from './notify.ts'
 import type { Timers } from './timers.ts'
-import { isTemporary, type LeasedCredentials, messageOf, type Vault } from './vault.ts'
+import { isTemporary, type LeasedCredentials, toMessage, type Vault } from './vault.ts'
+import { createVaultLeaseRenewer } from './vault-lease-renewer.ts'
 
 export type DatabaseCredentialsOptions = Readonly<{
   vault: Vault
@@ -12,54 +12,56 @@ export type DatabaseCredentialsOptions = Readonly<{
   notify: Notify
 }>
 
-/** `pass` does what is due now: tests call it, otherwise a timer does. */
+/**
+ * `pass` renews or replaces the credentials if they are due. A timer calls it; tests can call it directly.
+ */
 export type DatabaseCredentials = CredentialSource &
   Required<Pick<CredentialSource, 'rejected'>> & {
     pass(): Promise<void>
   }
 
-/** Database credentials that Vault makes for us, kept alive, and replaced before their lease ends. */
+/** Database credentials from Vault, which are renewed, and replaced before their lease ends. */
 export function createDatabaseCredentials(options: DatabaseCredentialsOptions): DatabaseCredentials {
   const { vault, path, notify } = options
-  const keeper = createLeaseKeeper<LeasedCredentials>(
+  const renewer = createVaultLeaseRenewer<LeasedCredentials>(
     {
       acquire: () => vault.leaseCredentials(path),
       renew: (grant) => vault.renewCredentials(grant),
       isTemporary,
-      isDoomed: (leased) => vault.isFromOldToken(leased),
+      isEndingEarly: (leased) => vault.isFromOldToken(leased),
       isSame: (one, other) => one.user === other.user && one.leaseId === other.leaseId,
-      onNotRenewed: (error) =>
+      onRenewalRefused: (error) =>
         notify(
           'info',
-          `new database credentials are taken, because the lease is not renewed: ${messageOf(error)}`,
+          `requesting new database credentials, because Vault does not renew the lease: ${toMessage(error)}`,
         ),
-      onTrouble: (error, isUsable) => {
-        const rest = isUsable ? 'the present ones are used further' : 'there are none to use'
-        notify('warn', `no new database credentials: ${messageOf(error)}; ${rest}`)
+      onFailure: (error, isUsable) => {
+        const consequence = isUsable ? 'the current ones stay in use' : 'there are no valid credentials'
+        notify('warn', `Vault issued no new database credentials: ${toMessage(error)}; ${consequence}`)
       },
     },
     options.timers,
   )
-  const stopWatchingToken = vault.onTokenReplaced(() => keeper.wake())
-  keeper.onReplaced(({ user }) =>
-    notify('info', `the database credentials were replaced: the user is ${user} now`),
+  const stopWatchingToken = vault.onTokenReplaced(() => renewer.wake())
+  renewer.onReplaced(({ user }) =>
+    notify('info', `the database credentials were replaced; the new user is ${user}`),
   )
 
   return {
-    current: async () => plain(await keeper.current()),
-    onReplaced: (listener) => keeper.onReplaced((leased) => listener(plain(leased))),
-    rejected: ({ user }) => keeper.rejected((leased) => leased.user === user),
-    pass: keeper.pass,
+    current: async () => toCredentials(await renewer.current()),
+    onReplaced: (listener) => renewer.onReplaced((leased) => listener(toCredentials(leased))),
+    rejected: ({ user }) => renewer.markRejected((leased) => leased.user === user),
+    pass: () => renewer.pass(),
     close: async () => {
       stopWatchingToken()
-      const leased = await keeper.close()
+      const leased = await renewer.close()
       if (leased === undefined) return
-      // A courtesy: the lease ends by itself too, only later.
+      // Optional: without revocation the lease ends at its deadline.
       await vault.revoke(leased.leaseId).catch(() => {})
     },
   }
 }
 
-function plain(leased: LeasedCredentials): Credentials {
+function toCredentials(leased: LeasedCredentials): Credentials {
   return { user: leased.user, password: leased.password.reveal() }
 }

@@ -1,14 +1,14 @@
-import type { Given } from './origin.ts'
-import { environmentNameOf, type SettingsTable } from './settings.ts'
+import type { RawSetting } from './origin.ts'
+import { type SettingsTable, toEnvironmentName } from './settings.ts'
 
 export type Environment = Readonly<Record<string, string | undefined>>
 
 /**
- * What the environment sets: every REDRIVE_* variable, known or not, so that a misspelt one stops the
- * start. An empty one counts as not set, as `REDRIVE_PORT=${PORT}` in a compose file leaves it.
+ * Reads every REDRIVE_* variable, also unknown ones, so that a misspelt variable stops the start. An empty
+ * variable counts as not set, because `REDRIVE_PORT=${PORT}` in a compose file leaves it empty.
  */
-export function environmentGivens(names: readonly string[], environment: Environment): Given[] {
-  const nameOf = new Map(names.map((name) => [environmentNameOf(name), name]))
+export function readEnvironment(names: readonly string[], environment: Environment): RawSetting[] {
+  const nameOf = new Map(names.map((name) => [toEnvironmentName(name), name]))
   return Object.entries(environment)
     .filter(
       ([variable]) =>
@@ -24,20 +24,20 @@ export function environmentGivens(names: readonly string[], environment: Environ
 }
 
 /**
- * What variables set that other systems of the kind have, too. They are not ours to complain about: a value out of
- * bounds is the nearest one allowed, and what cannot be read is not set.
+ * Reads variables that similar systems also use. They may be set for another system, so they never stop the
+ * start: a value out of bounds becomes the nearest allowed value, and an unreadable value counts as not set.
  */
-export function knownVariableGivens(table: SettingsTable, environment: Environment): Given[] {
-  return Object.entries(table).flatMap(([name, { known }]) => {
-    const text = known?.mend(environment[known.name] ?? '')
-    if (known === undefined || text === undefined) return []
-    return [{ name, text, origin: { kind: 'environment', variable: known.name } }]
+export function readSharedVariables(table: SettingsTable, environment: Environment): RawSetting[] {
+  return Object.entries(table).flatMap(([name, { sharedVariable }]) => {
+    const text = sharedVariable?.correct(environment[sharedVariable.name] ?? '')
+    if (sharedVariable === undefined || text === undefined) return []
+    return [{ name, text, origin: { kind: 'environment', variable: sharedVariable.name } }]
   })
 }
 
 /**
- * Kubernetes describes every service of a namespace in each container's environment. A service called
- * `redrive` gives REDRIVE_PORT=tcp://10.0.0.7:8080 and a dozen more, which are nobody's settings.
+ * Kubernetes describes every service of a namespace in the environment of each container. A service called
+ * `redrive` sets REDRIVE_PORT=tcp://10.0.0.7:8080 and a dozen other variables, which are not settings.
  */
 function isServiceLink(variable: string, text: string, environment: Environment): boolean {
   if (environment.KUBERNETES_SERVICE_HOST === undefined) return false

@@ -5,7 +5,7 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { KnownError } from '../errors.ts'
 import { type LoadedSettings, loadSettings, type SettingsSources } from './load-settings.ts'
 import { describeOrigin } from './origin.ts'
-import { environmentNameOf, flagOf, settingsTable } from './settings.ts'
+import { settingsTable, toEnvironmentName, toFlag } from './settings.ts'
 
 let folder: string
 beforeEach(() => {
@@ -20,18 +20,18 @@ function load({ yaml, ...sources }: Sources = {}): LoadedSettings {
   return loadSettings({ flags: {}, environment: {}, folder, ...sources })
 }
 
-function complaint(sources: Sources): string {
+function readErrorMessage(sources: Sources): string {
   try {
     load(sources)
   } catch (error) {
     if (error instanceof KnownError && error.code === 'SETTING_INVALID') return error.message
     throw error
   }
-  throw new Error('nothing was wrong')
+  throw new Error('the settings are valid')
 }
 
-describe('the settings in force', () => {
-  it('are the defaults when nobody says anything', () => {
+describe('loadSettings', () => {
+  it('settings have their defaults if nothing is given', () => {
     const { settings, origins } = load()
     expect(settings.host).toBe('127.0.0.1')
     expect(settings.port).toBe(8080)
@@ -41,7 +41,7 @@ describe('the settings in force', () => {
     expect(origins.port).toEqual({ kind: 'default' })
   })
 
-  it('come from the flag before the environment before the file', () => {
+  it('a flag overrides the environment, and the environment overrides the file', () => {
     const yaml = 'host: from-file\nport: 1\nstore: from-file.db'
     const environment = { REDRIVE_PORT: '2', REDRIVE_STORE: 'from-environment.db' }
     const { settings, origins } = load({ yaml, environment, flags: { store: 'from-flag.db' } })
@@ -53,7 +53,7 @@ describe('the settings in force', () => {
     ])
   })
 
-  it('come from well-known variables, too, where what is not usable is mended or passed over', () => {
+  it('shared variables set values too: out of bounds they are corrected, unreadable they are ignored', () => {
     const limits = (environment: Record<string, string>) => {
       const { settings } = load({ environment })
       return [settings['dlq.page_size_default'], settings['dlq.page_size_max'], settings['dlq.purge_limit']]
@@ -70,36 +70,36 @@ describe('the settings in force', () => {
     })
   })
 
-  it('may be nested in the file, or written with dots', () => {
+  it('names in the file can be nested or written with dots', () => {
     const { settings } = load({ yaml: 'log:\n  level: debug\nlog.format: json\n' })
     expect([settings['log.level'], settings['log.format']]).toEqual(['debug', 'json'])
   })
 
-  it('are read from the file that is named instead', () => {
+  it('settings are read from the file that REDRIVE_CONFIG names', () => {
     writeFileSync(join(folder, 'other.yaml'), 'port: 3')
     const { settings } = load({ yaml: 'port: 1', environment: { REDRIVE_CONFIG: 'other.yaml' } })
     expect(settings.port).toBe(3)
   })
 
-  it('keep a secret as it is written, digits and all', () => {
+  it('a secret of digits keeps its leading zeros, and is not shown', () => {
     const { settings } = load({ yaml: 'vault.token: 00123' })
     expect(settings['vault.token']?.reveal()).toBe('00123')
     expect(JSON.stringify(settings)).not.toContain('00123')
   })
 
-  it('may be an empty file', () => {
+  it('an empty settings file is valid', () => {
     expect(load({ yaml: '# nothing yet\n' }).settings.port).toBe(8080)
   })
 
-  it('take an empty variable for one that is not set', () => {
+  it('an empty variable counts as not set', () => {
     expect(load({ environment: { REDRIVE_PORT: '' } }).settings.port).toBe(8080)
   })
 
-  it('leave the variables of the tests alone', () => {
+  it('REDRIVE_TEST_ variables and foreign variables are ignored', () => {
     expect(load({ environment: { REDRIVE_TEST_POSTGRES: 'x', PATH: '/bin' } }).settings.port).toBe(8080)
   })
 
-  it('leave alone what Kubernetes says about a service called redrive', () => {
+  it('the variables that Kubernetes sets for a service called redrive are ignored', () => {
     const links = {
       REDRIVE_SERVICE_HOST: '10.0.0.7',
       REDRIVE_SERVICE_PORT: '8080',
@@ -111,96 +111,98 @@ describe('the settings in force', () => {
     }
     const environment = { KUBERNETES_SERVICE_HOST: '10.0.0.1', ...links }
     expect(load({ environment }).settings.port).toBe(8080)
-    expect(complaint({ environment: links })).toContain('REDRIVE_SERVICE_HOST')
+    expect(readErrorMessage({ environment: links })).toContain('REDRIVE_SERVICE_HOST')
   })
 })
 
-describe('a name that is not a setting', () => {
-  it('in the environment is answered with the nearest variable', () => {
-    expect(complaint({ environment: { REDRIVE_PROT: '1' } })).toBe(
+describe('an unknown name', () => {
+  it('the error for an unknown variable suggests the nearest one', () => {
+    expect(readErrorMessage({ environment: { REDRIVE_PROT: '1' } })).toBe(
       'the environment variable REDRIVE_PROT is not a setting; did you mean REDRIVE_PORT?',
     )
-    expect(complaint({ environment: { REDRIVE_HTTP_BODY_BYTE_MAX: '1' } })).toContain(
+    expect(readErrorMessage({ environment: { REDRIVE_HTTP_BODY_BYTE_MAX: '1' } })).toContain(
       'did you mean REDRIVE_HTTP_BODY_BYTES_MAX?',
     )
   })
 
-  it('in the file is answered with its line and the nearest name', () => {
-    expect(complaint({ yaml: 'port: 1\nlog:\n  levle: debug\n' })).toBe(
+  it('the error for an unknown name in the file has its line and the nearest name', () => {
+    expect(readErrorMessage({ yaml: 'port: 1\nlog:\n  levle: debug\n' })).toBe(
       '"log.levle" in redrive.yaml line 3 is not a setting; did you mean log.level?',
     )
-    expect(complaint({ yaml: 'level: debug' })).toContain('did you mean log.level?')
+    expect(readErrorMessage({ yaml: 'level: debug' })).toContain('did you mean log.level?')
   })
 
-  it('like nothing we know gets no suggestion', () => {
-    expect(complaint({ yaml: 'colour: red' })).toBe('"colour" in redrive.yaml line 1 is not a setting')
-    expect(complaint({ yaml: 'toString: red' })).toBe('"toString" in redrive.yaml line 1 is not a setting')
+  it('a name that resembles no setting gets no suggestion', () => {
+    expect(readErrorMessage({ yaml: 'colour: red' })).toBe('"colour" in redrive.yaml line 1 is not a setting')
+    expect(readErrorMessage({ yaml: 'toString: red' })).toBe(
+      '"toString" in redrive.yaml line 1 is not a setting',
+    )
   })
 })
 
-describe('a value that is not allowed', () => {
-  it('is named with its place, itself and its bounds', () => {
-    expect(complaint({ flags: { port: '99999' } })).toBe(
+describe('an invalid value', () => {
+  it('the error for an invalid value has its source, the value and the bounds', () => {
+    expect(readErrorMessage({ flags: { port: '99999' } })).toBe(
       'port (from --port) is "99999", but must be a whole number from 0 to 65535',
     )
-    expect(complaint({ yaml: 'http.keep_alive_timeout: 10s' })).toBe(
+    expect(readErrorMessage({ yaml: 'http.keep_alive_timeout: 10s' })).toBe(
       'http.keep_alive_timeout (from redrive.yaml line 1) is "10s", but must be a duration such as 300ms, 1.5s, 5m or 24h, from 2m to 1h',
     )
   })
 
-  it('is answered with the nearest choice', () => {
-    expect(complaint({ environment: { REDRIVE_LOG_LEVEL: 'debgu' } })).toContain('did you mean debug?')
+  it('the error for an invalid choice suggests the nearest one', () => {
+    expect(readErrorMessage({ environment: { REDRIVE_LOG_LEVEL: 'debgu' } })).toContain('did you mean debug?')
   })
 
-  it('is a mistake even where a flag hides it', () => {
-    expect(complaint({ yaml: 'port: x', flags: { port: '1' } })).toContain('redrive.yaml line 1')
+  it('an invalid value in the file is an error even if a flag overrides it', () => {
+    expect(readErrorMessage({ yaml: 'port: x', flags: { port: '1' } })).toContain('redrive.yaml line 1')
   })
 
-  it('is never shown when it is a secret, or when it holds a password', () => {
-    expect(complaint({ environment: { REDRIVE_VAULT_TOKEN: 'vault:hush' } })).not.toContain('hush')
-    expect(complaint({ flags: { port: 'postgres://app:hush@db/queues' } })).not.toContain('hush')
+  it('errors never show a secret, nor the password of a URL', () => {
+    expect(readErrorMessage({ environment: { REDRIVE_VAULT_TOKEN: 'vault:hush' } })).not.toContain('hush')
+    expect(readErrorMessage({ flags: { port: 'postgres://app:hush@db/queues' } })).not.toContain('hush')
   })
 })
 
-describe('a settings file that cannot be read', () => {
-  it('is named with the line, without what stands there', () => {
-    const message = complaint({ yaml: 'port: 1\nvault.token: "hush\n' })
+describe('an invalid settings file', () => {
+  it('the error for invalid YAML has the line number, but not the text of the line', () => {
+    const message = readErrorMessage({ yaml: 'port: 1\nvault.token: "hush\n' })
     expect(message).toMatch(/^redrive\.yaml line \d cannot be read as YAML: /)
     expect(message).not.toContain('hush')
   })
 
   it.each([
-    ['- port\n', 'must hold settings'],
+    ['- port\n', 'must contain settings'],
     ['port: 1\nport: 2\n', 'duplicate key'],
     ['log: {level: debug}\nlog.level: info\n', 'log.level is set twice'],
     ['port:\n', 'port in redrive.yaml line 1 has no value'],
     ['host:\n  - a\n  - {b: c}\n', 'host in redrive.yaml line 1 has no value'],
     ['config: other.yaml\n', 'config cannot be set in redrive.yaml line 1'],
-  ])('%j is answered', (yaml, message) => {
-    expect(complaint({ yaml })).toContain(message)
+  ])('the settings file %j is rejected: %s', (yaml, message) => {
+    expect(readErrorMessage({ yaml })).toContain(message)
   })
 
-  it('is a mistake when it was asked for, and none when it was not', () => {
-    expect(complaint({ flags: { config: 'gone.yaml' } })).toBe(
+  it('a missing settings file is an error only if it was named', () => {
+    expect(readErrorMessage({ flags: { config: 'gone.yaml' } })).toBe(
       'the settings file gone.yaml (from --config) cannot be read: ENOENT',
     )
     expect(load().settings.port).toBe(8080)
   })
 })
 
-describe('the table', () => {
+describe('the settings table', () => {
   const names = Object.keys(settingsTable)
 
-  it('gives every setting a flag and a variable of its own', () => {
-    expect(new Set(names.map(flagOf)).size).toBe(names.length)
-    expect(new Set(names.map(environmentNameOf)).size).toBe(names.length)
-    expect([flagOf('http.body_bytes_max'), environmentNameOf('http.body_bytes_max')]).toEqual([
+  it('every setting has its own flag and its own variable', () => {
+    expect(new Set(names.map(toFlag)).size).toBe(names.length)
+    expect(new Set(names.map(toEnvironmentName)).size).toBe(names.length)
+    expect([toFlag('http.body_bytes_max'), toEnvironmentName('http.body_bytes_max')]).toEqual([
       '--http-body-bytes-max',
       'REDRIVE_HTTP_BODY_BYTES_MAX',
     ])
   })
 
-  it('has only defaults that it would take itself', () => {
+  it('every default is an allowed value', () => {
     for (const [name, setting] of Object.entries(settingsTable)) {
       if (setting.default === undefined) continue
       const text = setting.format(setting.default as never)
@@ -208,7 +210,7 @@ describe('the table', () => {
     }
   })
 
-  it('keeps idle connections open for at least 120 seconds', () => {
+  it('the keep-alive timeout is at least 120 seconds', () => {
     expect(settingsTable['http.keep_alive_timeout'].parse('119s')).toBeUndefined()
     expect(settingsTable['http.keep_alive_timeout'].parse('120s')).toBe(120_000)
   })

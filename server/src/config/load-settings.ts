@@ -1,59 +1,59 @@
 import { readFileSync } from 'node:fs'
 import { resolve } from 'node:path'
 import { KnownError } from '../errors.ts'
-import { type Environment, environmentGivens, knownVariableGivens } from './environment.ts'
-import type { Given } from './origin.ts'
+import { type Environment, readEnvironment, readSharedVariables } from './environment.ts'
+import type { RawSetting } from './origin.ts'
 import { describeOrigin } from './origin.ts'
 import { type ReadSettings, readSettings } from './read-settings.ts'
-import { environmentNameOf, flagOf, type SettingName, settingsTable } from './settings.ts'
-import { settingsFileGivens } from './settings-file.ts'
+import { type SettingName, settingsTable, toEnvironmentName, toFlag } from './settings.ts'
+import { parseSettingsFile } from './settings-file.ts'
 
 export type LoadedSettings = ReadSettings<typeof settingsTable>
 
 export type SettingsSources = Readonly<{
-  /** What the command line sets, by the setting's name. */
+  /** The settings of the command line, by name. */
   flags: Readonly<Partial<Record<SettingName, string>>>
   environment: Environment
   folder: string
 }>
 
 const names = Object.keys(settingsTable) as SettingName[]
-const defaultFile = 'redrive.yaml'
+const fileDefault = 'redrive.yaml'
 
-/** The settings in force: flag before environment before file before default. */
+/** Loads the effective settings. Precedence: flag, environment, file, default. */
 export function loadSettings(sources: SettingsSources): LoadedSettings {
-  const flags = flagGivens(sources.flags)
+  const flags = readFlags(sources.flags)
   const environment = [
-    ...knownVariableGivens(settingsTable, sources.environment),
-    ...environmentGivens(names, sources.environment),
+    ...readSharedVariables(settingsTable, sources.environment),
+    ...readEnvironment(names, sources.environment),
   ]
-  const file = fileGivens(sources, [...environment, ...flags])
+  const file = readSettingsFile(sources, [...environment, ...flags])
   return readSettings(settingsTable, [...file, ...environment, ...flags])
 }
 
-function flagGivens(flags: SettingsSources['flags']): Given[] {
+function readFlags(flags: SettingsSources['flags']): RawSetting[] {
   return names.flatMap((name) => {
     const text = flags[name]
-    return text === undefined ? [] : [{ name, text, origin: { kind: 'flag', flag: flagOf(name) } }]
+    return text === undefined ? [] : [{ name, text, origin: { kind: 'flag', flag: toFlag(name) } }]
   })
 }
 
-function fileGivens(sources: SettingsSources, others: readonly Given[]): Given[] {
+function readSettingsFile(sources: SettingsSources, others: readonly RawSetting[]): RawSetting[] {
   const named = others.findLast((given) => given.name === 'config')
-  const path = named?.text ?? defaultFile
+  const path = named?.text ?? fileDefault
   const text = readFile(resolve(sources.folder, path), path, named)
-  const givens = text === undefined ? [] : settingsFileGivens(path, text)
+  const givens = text === undefined ? [] : parseSettingsFile(path, text)
   const nested = givens.find((given) => given.name === 'config')
   if (nested !== undefined) {
     throw new KnownError(
       'SETTING_INVALID',
-      `config cannot be set in ${describeOrigin(nested.origin)}: use ${flagOf('config')} or ${environmentNameOf('config')}`,
+      `config cannot be set in ${describeOrigin(nested.origin)}: use ${toFlag('config')} or ${toEnvironmentName('config')}`,
     )
   }
   return givens
 }
 
-function readFile(absolute: string, path: string, named: Given | undefined): string | undefined {
+function readFile(absolute: string, path: string, named: RawSetting | undefined): string | undefined {
   try {
     return readFileSync(absolute, 'utf8')
   } catch (error) {

@@ -1,2 +1,2 @@
-/** Tells the log something in a sentence, without this folder having to know the log. */
+/** Logs a sentence. A parameter, so that this folder does not depend on the logger. */
 export type Notify = (level: 'info' | 'warn', sentence: string) => void

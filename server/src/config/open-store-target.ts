@@ -12,24 +12,24 @@ import { type NamedStore, parseStore } from './store-target.ts'
 type PostgresStore = Extract<NamedStore, { kind: 'postgres' }>
 
 /**
- * The store that the settings name, with the way to its credentials. The URL it gives has no password
- * in it, and no user where the credentials name one: it can be shown.
+ * Returns the store of the settings and the source of its credentials. The URL contains no password, and no
+ * user if the credentials have one, so it can be logged.
  */
 export async function openStoreTarget(
   settings: Settings,
   secrets: Secrets,
   notify: Notify,
 ): Promise<StoreTarget> {
-  const store = await nameStore(settings.store, secrets)
+  const store = await readNamedStore(settings.store, secrets)
   if (store.kind === 'postgres') return openPostgres(store, settings, secrets, notify)
   for (const name of ['store.password', 'store.credentials'] as const) {
     if (settings[name] === undefined) continue
-    throw new KnownError('SETTING_INVALID', `${name} is set, but the store is not a PostgreSQL one`)
+    throw new KnownError('SETTING_INVALID', `${name} is set, but the store is not PostgreSQL`)
   }
   return store
 }
 
-async function nameStore(given: string, secrets: Secrets): Promise<NamedStore> {
+async function readNamedStore(given: string, secrets: Secrets): Promise<NamedStore> {
   const reference = parseReference(given)
   if (reference === undefined || reference.kind === 'itself') return parseStore(given)
   const text = await secrets.read(new Secret(given))
@@ -58,17 +58,17 @@ function chooseCredentials(
 ): CredentialSource | undefined {
   const leased = settings['store.credentials']
   const password = settings['store.password'] ?? store.password
-  const places = [leased, settings['store.password'], store.password].filter((place) => place !== undefined)
-  if (places.length > 1) {
+  const given = [leased, settings['store.password'], store.password].filter((source) => source !== undefined)
+  if (given.length > 1) {
     throw new KnownError(
       'SETTING_INVALID',
-      "the store's password is given in several places: use one of store.credentials, store.password and the URL",
+      "the store's password is set more than once: use only one of store.credentials, store.password and the URL",
     )
   }
   if (leased !== undefined) return secrets.leasedCredentials(leased)
   if (password === undefined) return undefined
   if (store.user === undefined) {
-    throw new KnownError('STORE_URL_INVALID', `the store ${store.url.href} has a password but names no user`)
+    throw new KnownError('STORE_URL_INVALID', `the store ${store.url.href} has a password but no user`)
   }
   return createPasswordCredentials({ user: store.user, readPassword: () => secrets.read(password), notify })
 }

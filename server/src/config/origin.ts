@@ -1,12 +1,12 @@
-/** Where a value came from, so that every complaint and `redrive settings` can name the place. */
+/** The source of a value, which error messages and `redrive settings` show. */
 export type Origin =
   | Readonly<{ kind: 'default' }>
   | Readonly<{ kind: 'file'; path: string; line: number }>
   | Readonly<{ kind: 'environment'; variable: string }>
   | Readonly<{ kind: 'flag'; flag: string }>
 
-/** A value somebody wrote, before anything checked it. `name` is as in redrive.yaml. */
-export type Given = Readonly<{ name: string; text: string; origin: Origin }>
+/** A value before it is checked. `name` has the form of redrive.yaml. */
+export type RawSetting = Readonly<{ name: string; text: string; origin: Origin }>
 
 export function describeOrigin(origin: Origin): string {
   switch (origin.kind) {

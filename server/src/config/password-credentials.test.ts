@@ -2,37 +2,39 @@ import { expect, it } from 'vitest'
 import { createPasswordCredentials } from './password-credentials.ts'
 import { Secret } from './secret.ts'
 
-function rotating() {
+function createTestCredentials() {
   const state = { password: 'first', error: undefined as Error | undefined }
-  const said: string[] = []
+  const notices: string[] = []
   const credentials = createPasswordCredentials({
     user: 'app',
     readPassword: async () => {
       if (state.error) throw state.error
       return new Secret(state.password)
     },
-    notify: (_, sentence) => said.push(sentence),
+    notify: (_, sentence) => notices.push(sentence),
   })
-  return { credentials, state, said }
+  return { credentials, state, notices }
 }
 
-it('gives a password that was rotated to whoever asks again', async () => {
-  const { credentials, state } = rotating()
+it('the next read returns a rotated password', async () => {
+  const { credentials, state } = createTestCredentials()
   expect(await credentials.current()).toEqual({ user: 'app', password: 'first' })
   state.password = 'second'
   expect(await credentials.current()).toEqual({ user: 'app', password: 'second' })
 })
 
-it('goes on with the last password, and says so, while it cannot be read', async () => {
-  const { credentials, state, said } = rotating()
+it('the last known password stays in use, with a warning, while the password cannot be read', async () => {
+  const { credentials, state, notices } = createTestCredentials()
   await credentials.current()
   state.error = new Error('Vault is sealed')
   expect(await credentials.current()).toEqual({ user: 'app', password: 'first' })
-  expect(said).toEqual(["the store's password cannot be read again, the last one is used: Vault is sealed"])
+  expect(notices).toEqual([
+    "the store's password cannot be read; the last known password stays in use: Vault is sealed",
+  ])
 })
 
-it('fails when it was never read', async () => {
-  const { credentials, state } = rotating()
+it('current rejects if the password could never be read', async () => {
+  const { credentials, state } = createTestCredentials()
   state.error = new Error('Vault is sealed')
   await expect(credentials.current()).rejects.toThrow('Vault is sealed')
 })

@@ -9,24 +9,24 @@ export type PasswordCredentialsOptions = Readonly<{
 }>
 
 /**
- * A fixed user whose password is read again whenever it is asked for: after a refusal, the store asks
- * again and finds the one that was rotated meanwhile. Connections that are open stay valid, so nobody
- * has to be told.
+ * A fixed user whose password is read at each request: if the database rejects the password, the store
+ * requests it again and gets the rotated one. Open connections stay valid, so there is no event for a new
+ * password.
  */
 export function createPasswordCredentials(options: PasswordCredentialsOptions): CredentialSource {
   const { user, readPassword, notify } = options
-  let known: Credentials | undefined
+  let lastKnown: Credentials | undefined
 
   return {
     current: async () => {
       try {
-        known = { user, password: (await readPassword()).reveal() }
+        lastKnown = { user, password: (await readPassword()).reveal() }
       } catch (error) {
-        if (known === undefined) throw error
-        const why = error instanceof Error ? error.message : String(error)
-        notify('warn', `the store's password cannot be read again, the last one is used: ${why}`)
+        if (lastKnown === undefined) throw error
+        const reason = error instanceof Error ? error.message : String(error)
+        notify('warn', `the store's password cannot be read; the last known password stays in use: ${reason}`)
       }
-      return known
+      return lastKnown
     },
     onReplaced: () => () => {},
     close: async () => {},

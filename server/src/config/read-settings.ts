@@ -1,8 +1,8 @@
 import { KnownError } from '../errors.ts'
-import { nearest } from '../nearest.ts'
-import { describeOrigin, type Given, type Origin } from './origin.ts'
+import { findNearest } from '../find-nearest.ts'
+import { describeOrigin, type Origin, type RawSetting } from './origin.ts'
 import type { Setting } from './setting-kinds.ts'
-import { environmentNameOf, flagOf, type SettingsTable, type ValuesOf } from './settings.ts'
+import { type SettingsTable, toEnvironmentName, toFlag, type ValuesOf } from './settings.ts'
 import { maskStore } from './store-text.ts'
 
 export type ReadSettings<Table> = Readonly<{
@@ -11,12 +11,12 @@ export type ReadSettings<Table> = Readonly<{
 }>
 
 /**
- * Checks what was given against the table and fills in the defaults. Later givens win over earlier
- * ones, but all are checked: a mistake in the file is a mistake even where a flag hides it.
+ * Checks the given values against the table and adds the defaults. A later value overrides an earlier one,
+ * but all are checked: an invalid value in the file is an error even if a flag overrides it.
  */
 export function readSettings<Table extends SettingsTable>(
   table: Table,
-  givens: readonly Given[],
+  givens: readonly RawSetting[],
 ): ReadSettings<Table> {
   const values: Record<string, unknown> = {}
   const origins: Record<string, Origin> = {}
@@ -28,11 +28,11 @@ export function readSettings<Table extends SettingsTable>(
     values[given.name] = readValue(table, given)
     origins[given.name] = given.origin
   }
-  // The one place where the table's names and types become those of the result.
+  // `readValue` has checked every value against the table, which determines the type of the result.
   return { settings: values as ValuesOf<Table>, origins: origins as Record<keyof Table, Origin> }
 }
 
-function readValue(table: SettingsTable, given: Given): unknown {
+function readValue(table: SettingsTable, given: RawSetting): unknown {
   const setting = Object.hasOwn(table, given.name) ? table[given.name] : undefined
   if (setting === undefined) throw unknownSetting(Object.keys(table), given)
   const value = setting.parse(given.text)
@@ -40,34 +40,34 @@ function readValue(table: SettingsTable, given: Given): unknown {
   return value
 }
 
-function unknownSetting(names: readonly string[], given: Given): KnownError {
-  const meant = nearest(given.name, names)
+function unknownSetting(names: readonly string[], given: RawSetting): KnownError {
+  const nearest = findNearest(given.name, names)
   const { origin } = given
-  const [what, suggestion] =
+  const [subject, suggestion] =
     origin.kind === 'environment'
-      ? [`the environment variable ${origin.variable}`, meant && environmentNameOf(meant)]
+      ? [`the environment variable ${origin.variable}`, nearest && toEnvironmentName(nearest)]
       : origin.kind === 'flag'
-        ? [`the flag ${origin.flag}`, meant && flagOf(meant)]
-        : [`${JSON.stringify(given.name)} in ${describeOrigin(origin)}`, meant]
-  return new KnownError('SETTING_INVALID', `${what} is not a setting${didYouMean(suggestion)}`)
+        ? [`the flag ${origin.flag}`, nearest && toFlag(nearest)]
+        : [`${JSON.stringify(given.name)} in ${describeOrigin(origin)}`, nearest]
+  return new KnownError('SETTING_INVALID', `${subject} is not a setting${formatSuggestion(suggestion)}`)
 }
 
-function badValue(setting: Setting<unknown>, given: Given): KnownError {
-  const place = describeOrigin(given.origin)
-  const found = setting.type === 'secret' ? 'is not usable' : `is ${showText(given.text)}`
-  const meant = nearest(given.text, setting.choices)
+function badValue(setting: Setting<unknown>, given: RawSetting): KnownError {
+  const origin = describeOrigin(given.origin)
+  const found = setting.type === 'secret' ? 'is not usable' : `is ${formatText(given.text)}`
+  const nearest = findNearest(given.text, setting.choices)
   return new KnownError(
     'SETTING_INVALID',
-    `${given.name} (from ${place}) ${found}, but must be ${setting.allowed}${didYouMean(meant)}`,
+    `${given.name} (from ${origin}) ${found}, but must be ${setting.allowed}${formatSuggestion(nearest)}`,
   )
 }
 
-export function didYouMean(suggestion: string | undefined): string {
+export function formatSuggestion(suggestion: string | undefined): string {
   return suggestion === undefined ? '' : `; did you mean ${suggestion}?`
 }
 
-/** Short, on one line, and without the password of a URL that landed in the wrong place. */
-function showText(text: string): string {
+/** Shortens the text to one line, and removes the password of a URL that was given for the wrong setting. */
+function formatText(text: string): string {
   const shown = maskStore(text)
   return JSON.stringify(shown.length > 60 ? `${shown.slice(0, 60)}…` : shown)
 }

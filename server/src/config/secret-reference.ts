@@ -1,13 +1,13 @@
 import type { Secret } from './secret.ts'
 
-/** Where a secret is to be read. Anything that does not start like a reference is the secret itself. */
+/** Where to read a secret. A text without the prefix of a reference is the secret itself. */
 export type SecretReference =
   | Readonly<{ kind: 'itself' }>
   | Readonly<{ kind: 'file'; path: string }>
   | Readonly<{ kind: 'env'; name: string }>
   | Readonly<{ kind: 'vault'; path: string; key: string }>
 
-/** Undefined for what starts like a reference and is not one, and for nothing at all. */
+/** Returns undefined for an invalid reference and for an empty text. */
 export function parseReference(text: string): SecretReference | undefined {
   if (text.trim() === '') return undefined
   const [, kind, rest = ''] = /^(file|env|vault):(.*)$/s.exec(text) ?? []
@@ -25,7 +25,7 @@ export function parseReference(text: string): SecretReference | undefined {
   }
 }
 
-/** A reference may be seen; the secret itself never. */
+/** Returns a reference as it is, and a mask for the secret itself. */
 export function showReference(secret: Secret): string {
   const text = secret.reveal()
   const kind = parseReference(text)?.kind

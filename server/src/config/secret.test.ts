@@ -3,10 +3,10 @@ import { pino } from 'pino'
 import { expect, it } from 'vitest'
 import { Secret } from './secret.ts'
 
-it('is never seen, however it is printed', () => {
+it('no form of printing shows the value of a secret', () => {
   const secret = new Secret('hush')
   const lines: string[] = []
-  pino({}, { write: (line: string) => lines.push(line) }).info({ secret, nested: { secret } }, 'said')
+  pino({}, { write: (line: string) => lines.push(line) }).info({ secret, nested: { secret } }, 'message')
   const prints = [
     `${secret}`,
     String(secret),

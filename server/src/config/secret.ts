@@ -2,7 +2,10 @@ import { inspect } from 'node:util'
 
 const mask = '[secret]'
 
-/** A value that must not be seen: whatever prints it, prints `[secret]`. Only `reveal` gives it away. */
+/**
+ * A value that must not be printed: every conversion to text gives `[secret]`. Only `reveal` returns the
+ * value.
+ */
 export class Secret {
   readonly #value: string
 

@@ -14,16 +14,16 @@ import { createVault, type Vault, type VaultLogin } from './vault.ts'
 export type SecretsOptions = Readonly<{
   settings: Settings
   environment: Environment
-  /** What relative paths in `file:` references start from. */
+  /** The base of relative paths in `file:` references. */
   folder: string
   notify: Notify
   timers?: Timers
 }>
 
 export interface Secrets {
-  /** The secret that a setting gives, itself or by reference, as it is now. */
+  /** Returns the current secret of a setting, which holds the secret itself or a reference. */
   read(given: Secret): Promise<Secret>
-  /** Leased database credentials: `vault:<mount>/creds/<role>`. */
+  /** Leases database credentials: `vault:<mount>/creds/<role>`. */
   leasedCredentials(reference: string): CredentialSource
   close(): Promise<void>
 }
@@ -45,7 +45,7 @@ export function createSecrets(options: SecretsOptions): Secrets {
     return vault
   }
 
-  /** What needs no Vault, and so can be used to log in to it. */
+  /** Reads a secret without Vault, so that it can be used to log in to Vault. */
   const readLocal = async (given: Secret): Promise<Secret> => {
     const reference = parseReference(given.reveal())
     switch (reference?.kind) {
@@ -58,7 +58,7 @@ export function createSecrets(options: SecretsOptions): Secrets {
       default:
         throw new KnownError(
           'SETTING_INVALID',
-          'vault.token and vault.secret_id cannot be vault: references: they are needed to ask Vault',
+          'vault.token and vault.secret_id cannot be vault: references, because they are needed to log in to Vault',
         )
     }
   }
@@ -119,6 +119,6 @@ function readVariable(environment: Environment, name: string): Secret {
   if (value) return new Secret(value)
   throw new KnownError(
     'SECRET_UNAVAILABLE',
-    `the environment variable ${name} holds no secret: it is not set`,
+    `the environment variable ${name} has no secret: it is not set or empty`,
   )
 }

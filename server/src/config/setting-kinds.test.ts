@@ -1,9 +1,9 @@
 import { describe, expect, it } from 'vitest'
 import { boolean, bytes, choice, duration, integer, list, secret, string } from './setting-kinds.ts'
 
-const sentence = 'What it is.'
+const sentence = 'A description.'
 
-describe('what a setting takes', () => {
+describe('values of settings', () => {
   const port = integer({ sentence, default: 1, min: 0, max: 65_535 })
   const wait = duration({ sentence, default: '5s', min: '100ms', max: '1h' })
   const size = bytes({ sentence, default: '1MiB', min: '1KiB', max: '1GiB' })
@@ -39,17 +39,17 @@ describe('what a setting takes', () => {
     [string({ sentence, pattern: /^x/ }), 'y', undefined],
     [list({ sentence }), 'a, b', ['a', 'b']],
     [list({ sentence }), 'a,,b', undefined],
-  ])('%# %o: %j → %j', (setting, text, value) => {
+  ])('case %#: the setting %o parses %j as %j', (setting, text, value) => {
     expect(setting.parse(text)).toEqual(value)
   })
 
-  it('is told in short and as the end of a sentence', () => {
+  it('allowed values are described in short form and as the end of a sentence', () => {
     expect([port.bounds, port.allowed]).toEqual(['0 to 65535', 'a whole number from 0 to 65535'])
     expect(wait.bounds).toBe('100ms to 1h')
     expect(size.bounds).toBe('1KiB to 1GiB')
   })
 
-  it('is written back in the shortest form', () => {
+  it('values are formatted in the shortest form', () => {
     expect(wait.format(600_000)).toBe('10m')
     expect(wait.format(7_200_000)).toBe('2h')
     expect(wait.format(125_000)).toBe('2m5s')
@@ -59,16 +59,16 @@ describe('what a setting takes', () => {
   })
 })
 
-describe('a secret', () => {
+describe('secret settings', () => {
   const token = secret({ sentence })
 
-  it('is shown by its reference, and never itself', () => {
+  it('a secret is shown as its reference or as [secret]', () => {
     expect(token.format(token.parse('file:/run/secrets/token'))).toBe('file:/run/secrets/token')
     expect(token.format(token.parse('hush'))).toBe('[secret]')
   })
 
   it.each(['', 'file:', 'env:', 'env:A B', 'vault:secret/x', 'vault:#key', 'vault:x#key'])(
-    'is not %j',
+    'the text %j is not a valid secret',
     (text) => {
       expect(token.parse(text)).toBeUndefined()
     },

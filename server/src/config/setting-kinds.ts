@@ -13,27 +13,27 @@ export type SettingType =
   | 'list'
   | 'secret'
 
-/** One row of the settings table. Help, documentation and validation are all made from it. */
+/** One row of the settings table, the source of help, documentation and validation. */
 export type Setting<T> = Readonly<{
   type: SettingType
   sentence: string
   default: T
-  /** What may be written, as the end of "it must be …". */
+  /** The allowed values, as the end of the sentence "it must be …". */
   allowed: string
-  /** The same in short, next to the type: `0 to 65535`. Empty where the type says it all. */
+  /** The allowed values in short: `0 to 65535`. Empty if the type needs no bounds. */
   bounds: string
-  /** For a choice: what there is to choose from. */
+  /** The values of a choice. */
   choices: readonly string[]
-  /** Undefined when the text is not allowed. */
+  /** Returns undefined if the text is not allowed. */
   parse(text: string): T | undefined
-  /** For people; never shows a secret. */
+  /** Formats the value for people. Never shows a secret. */
   format(value: T): string
-  /** A variable that systems of the kind are known to have, beside the one that follows from the name. */
-  known: KnownVariable | undefined
+  /** A second environment variable, which similar systems also use. */
+  sharedVariable: SharedVariable | undefined
 }>
 
-/** Forgiving, as its readers elsewhere are: `mend` gives the nearest value allowed, or undefined for no value. */
-export type KnownVariable = Readonly<{ name: string; mend(text: string): string | undefined }>
+/** `correct` returns the nearest allowed value, or undefined if the text is unreadable. */
+export type SharedVariable = Readonly<{ name: string; correct(text: string): string | undefined }>
 
 type Given<D> = Readonly<{ sentence: string; default?: D }>
 type Absent = undefined
@@ -60,7 +60,9 @@ export function integer<D extends number | Absent = Absent>(
     bounds: `${min} to ${max}`,
     parse: (text) => (/^[+-]?\d+$/.test(text) ? within(Number(text), min, max) : undefined),
     format: String,
-    ...(variable !== undefined && { known: { name: variable, mend: (text) => mendInteger(text, min, max) } }),
+    ...(variable !== undefined && {
+      sharedVariable: { name: variable, correct: (text) => correctInteger(text, min, max) },
+    }),
     ...common<number | D>(given),
   })
 }
@@ -76,22 +78,22 @@ export function boolean<D extends boolean | Absent = Absent>(given: Given<D>): S
   })
 }
 
-/** The value is in whole milliseconds, as timers want it. */
+/** The value is in whole milliseconds, like the arguments of timers. */
 export function duration(
   given: Readonly<{ sentence: string; default: string; min: string; max: string }>,
 ): Setting<number> {
-  const [min, max] = [durationMs(given.min), durationMs(given.max)]
+  const [min, max] = [parseDurationMs(given.min), parseDurationMs(given.max)]
   return row({
     type: 'duration',
     sentence: given.sentence,
-    default: durationMs(given.default),
+    default: parseDurationMs(given.default),
     allowed: `a duration such as 300ms, 1.5s, 5m or 24h, from ${formatMs(min)} to ${formatMs(max)}`,
     bounds: `${formatMs(min)} to ${formatMs(max)}`,
     parse: (text) => {
       try {
-        return within(durationMs(text), min, max)
+        return within(parseDurationMs(text), min, max)
       } catch {
-        return undefined // The reader says what a duration looks like.
+        return undefined // The error message of the reader shows the format of a duration.
       }
     },
     format: formatMs,
@@ -102,11 +104,11 @@ export function duration(
 export function bytes(
   given: Readonly<{ sentence: string; default: string; min: string; max: string }>,
 ): Setting<number> {
-  const [min, max] = [byteCount(given.min), byteCount(given.max)]
+  const [min, max] = [requireByteSize(given.min), requireByteSize(given.max)]
   return row({
     type: 'bytes',
     sentence: given.sentence,
-    default: byteCount(given.default),
+    default: requireByteSize(given.default),
     allowed: `a size such as 512, 16KiB or 64MB, from ${formatByteSize(min)} to ${formatByteSize(max)}`,
     bounds: `${formatByteSize(min)} to ${formatByteSize(max)}`,
     parse: (text) => {
@@ -132,7 +134,7 @@ export function choice<const C extends readonly string[]>(
   })
 }
 
-/** Texts divided by commas; in redrive.yaml also a list. */
+/** Texts separated by commas; in redrive.yaml also a list. */
 export function list(
   given: Readonly<{ sentence: string; default?: readonly string[] }>,
 ): Setting<readonly string[]> {
@@ -140,7 +142,7 @@ export function list(
     type: 'list',
     sentence: given.sentence,
     default: given.default ?? [],
-    allowed: 'one or more texts divided by commas',
+    allowed: 'one or more texts separated by commas',
     parse: (text) => {
       const entries = text.split(',').map((entry) => entry.trim())
       return entries.includes('') ? undefined : entries
@@ -149,7 +151,7 @@ export function list(
   })
 }
 
-/** The text as given, which may be a reference (see secrets.ts), kept from every output. */
+/** The secret or a reference to it (see secrets.ts). The secret is never shown. */
 export function secret(given: Readonly<{ sentence: string }>): Setting<Secret | undefined> {
   return row<Secret | undefined>({
     type: 'secret',
@@ -161,10 +163,10 @@ export function secret(given: Readonly<{ sentence: string }>): Setting<Secret | 
   })
 }
 
-type Row<T> = Omit<Setting<T>, 'choices' | 'bounds' | 'format' | 'known'> & {
+type Row<T> = Omit<Setting<T>, 'choices' | 'bounds' | 'format' | 'sharedVariable'> & {
   choices?: readonly string[]
   bounds?: string
-  known?: KnownVariable
+  sharedVariable?: SharedVariable
   format: (value: NonNullable<T>) => string
 }
 
@@ -172,18 +174,20 @@ function row<T>(given: Row<T>): Setting<T> {
   return {
     choices: [],
     bounds: '',
-    known: undefined,
+    sharedVariable: undefined,
     ...given,
     format: (value) => (value === undefined || value === null ? '' : given.format(value)),
   }
 }
 
-/** A setting without a default is undefined until it is given, and its type says so. */
+/**
+ * The value of a setting without a default is undefined unless it is set, and its type includes undefined.
+ */
 function common<T>(given: Readonly<{ sentence: string; default?: T }>): { sentence: string; default: T } {
   return { sentence: given.sentence, default: given.default as T }
 }
 
-function mendInteger(text: string, min: number, max: number): string | undefined {
+function correctInteger(text: string, min: number, max: number): string | undefined {
   if (!/^\s*[+-]?\d+\s*$/.test(text)) return undefined
   return String(Math.min(Math.max(Number(text), min), max))
 }
@@ -192,18 +196,18 @@ function within(value: number, min: number, max: number): number | undefined {
   return value >= min && value <= max ? value : undefined
 }
 
-function durationMs(text: string): number {
+function parseDurationMs(text: string): number {
   return Math.ceil(parseDuration(text) / 1_000)
 }
 
-/** `10m` instead of `10m0s`: short where nothing is lost. */
+/** Formats without trailing zero parts: `10m` instead of `10m0s`. */
 function formatMs(ms: number): string {
   return formatDuration(ms * 1_000)
     .replace(/m0s$/, 'm')
     .replace(/h0m$/, 'h')
 }
 
-function byteCount(text: string): number {
+function requireByteSize(text: string): number {
   const size = parseByteSize(text)
   if (size === undefined) throw new Error(`not a size: ${text}`)
   return size

@@ -1,32 +1,32 @@
 import { type Document, isAlias, isMap, isScalar, isSeq, LineCounter, parseDocument } from 'yaml'
 import { KnownError } from '../errors.ts'
-import type { Given } from './origin.ts'
+import type { RawSetting } from './origin.ts'
 
 /**
- * What a settings file sets. Maps inside maps are names joined with dots: `log: { level: debug }` and
+ * Reads the values of a settings file. Nested maps are names joined with dots: `log: { level: debug }` and
  * `log.level: debug` are the same.
  *
- * Complaints give the line and never quote it: it may hold a secret.
+ * Error messages contain the number of a line but not its text, which may contain a secret.
  */
-export function settingsFileGivens(path: string, text: string): Given[] {
+export function parseSettingsFile(path: string, text: string): RawSetting[] {
   const lines = new LineCounter()
   const document = parseDocument(text, { lineCounter: lines, prettyErrors: false })
   const problem = document.errors[0]
   if (problem !== undefined) {
-    const what = problem.code.toLowerCase().replaceAll('_', ' ')
+    const reason = problem.code.toLowerCase().replaceAll('_', ' ')
     throw new KnownError(
       'SETTING_INVALID',
-      `${path} line ${lines.linePos(problem.pos[0]).line} cannot be read as YAML: ${what}`,
+      `${path} line ${lines.linePos(problem.pos[0]).line} cannot be read as YAML: ${reason}`,
     )
   }
   const root = document.contents
   if (root === null || (isScalar(root) && root.value === null)) return []
   if (!isMap(root))
-    throw new KnownError('SETTING_INVALID', `${path} must hold settings as "name: value" lines`)
+    throw new KnownError('SETTING_INVALID', `${path} must contain settings as "name: value" lines`)
 
-  const givens: Given[] = []
+  const givens: RawSetting[] = []
   collect({ document, path, lineAt: (offset) => lines.linePos(offset).line, givens }, '', root)
-  refuseTwice(givens, path)
+  refuseDuplicates(givens, path)
   return givens
 }
 
@@ -34,7 +34,7 @@ type Walk = Readonly<{
   document: Document
   path: string
   lineAt: (offset: number) => number
-  givens: Given[]
+  givens: RawSetting[]
 }>
 
 function collect(walk: Walk, prefix: string, node: unknown): void {
@@ -44,17 +44,17 @@ function collect(walk: Walk, prefix: string, node: unknown): void {
     const line = isScalar(key) && key.range ? walk.lineAt(key.range[0]) : 1
     const target = isAlias(value) ? value.resolve(walk.document) : value
     if (isMap(target)) collect(walk, `${name}.`, target)
-    else walk.givens.push({ name, text: textOf(walk, name, line, target), origin: fileOrigin(walk, line) })
+    else walk.givens.push({ name, text: readText(walk, name, line, target), origin: fileOrigin(walk, line) })
   }
 }
 
-function fileOrigin(walk: Walk, line: number): Given['origin'] {
+function fileOrigin(walk: Walk, line: number): RawSetting['origin'] {
   return { kind: 'file', path: walk.path, line }
 }
 
-function textOf(walk: Walk, name: string, line: number, node: unknown): string {
-  if (isSeq(node)) return node.items.map((entry) => textOf(walk, name, line, entry)).join(',')
-  // The text as written: a password 0123 must not become the number 123.
+function readText(walk: Walk, name: string, line: number, node: unknown): string {
+  if (isSeq(node)) return node.items.map((entry) => readText(walk, name, line, entry)).join(',')
+  // Keep the text as written: the password 0123 must not become the number 123.
   if (isScalar(node) && node.value !== null) return node.source ?? String(node.value)
   throw new KnownError(
     'SETTING_INVALID',
@@ -62,7 +62,7 @@ function textOf(walk: Walk, name: string, line: number, node: unknown): string {
   )
 }
 
-function refuseTwice(givens: readonly Given[], path: string): void {
+function refuseDuplicates(givens: readonly RawSetting[], path: string): void {
   const seen = new Set<string>()
   for (const { name } of givens) {
     if (seen.has(name)) throw new KnownError('SETTING_INVALID', `${name} is set twice in ${path}`)

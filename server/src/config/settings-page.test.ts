@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest'
 import { settingsTable } from './settings.ts'
-import { settingsPage } from './settings-page.ts'
+import { buildSettingsPage } from './settings-page.ts'
 
 it('docs/settings.md matches the settings table (vitest --update regenerates it)', async () => {
-  await expect(settingsPage(settingsTable)).toMatchFileSnapshot('../../../docs/settings.md')
+  await expect(buildSettingsPage(settingsTable)).toMatchFileSnapshot('../../../docs/settings.md')
 })

@@ -260,11 +260,11 @@ export type Settings = ValuesOf<typeof settingsTable>
 export type SettingName = keyof Settings
 
 /** `log.level` → `--log-level` */
-export function flagOf(name: string): string {
+export function toFlag(name: string): string {
   return `--${name.replaceAll(/[._]/g, '-')}`
 }
 
 /** `log.level` → `REDRIVE_LOG_LEVEL` */
-export function environmentNameOf(name: string): string {
+export function toEnvironmentName(name: string): string {
   return `REDRIVE_${name.replaceAll('.', '_').toUpperCase()}`
 }

@@ -8,14 +8,14 @@ function postgres(text: string): Extract<NamedStore, { kind: 'postgres' }> {
   return store
 }
 
-function complaint(text: string): string {
+function readErrorMessage(text: string): string {
   try {
     parseStore(text)
   } catch (error) {
     if (error instanceof KnownError && error.code === 'STORE_URL_INVALID') return error.message
     throw error
   }
-  throw new Error(`${text} was taken`)
+  throw new Error(`${text} was accepted`)
 }
 
 describe('a store on disk or in memory', () => {
@@ -27,54 +27,59 @@ describe('a store on disk or in memory', () => {
     ['sqlite:data/redrive.db', 'data/redrive.db'],
     ['sqlite:/var/redrive.db', '/var/redrive.db'],
     ['sqlite:///var/redrive.db', '/var/redrive.db'],
-  ])('takes %s as the SQLite file %s', (text, path) => {
+  ])('the store %s is the SQLite file %s', (text, path) => {
     expect(parseStore(text)).toEqual({ kind: 'sqlite', path })
   })
 
-  it('keeps nothing for :memory:', () => {
+  it('the store :memory: is a memory store', () => {
     expect(parseStore(':memory:')).toEqual({ kind: 'memory' })
     expect(parseStore('sqlite::memory:')).toEqual({ kind: 'memory' })
   })
 
-  it.each(['', '  ', 'data/', '.', 'sqlite:', 'memory', 'postgres', 'a\0b'])('refuses %j', (text) => {
-    expect(complaint(text)).toContain('cannot be used')
-  })
+  it.each(['', '  ', 'data/', '.', 'sqlite:', 'memory', 'postgres', 'a\0b'])(
+    'the store %j is rejected',
+    (text) => {
+      expect(readErrorMessage(text)).toContain('cannot be used')
+    },
+  )
 })
 
 describe('a PostgreSQL store', () => {
-  it('is a URL with the password taken out of it', () => {
+  it('the URL of a PostgreSQL store contains no password', () => {
     const store = postgres('postgres://app:p%40ss@db.example:5433/queues?sslmode=require')
     expect(store.url.href).toBe('postgres://app@db.example:5433/queues?sslmode=require')
     expect(store.user).toBe('app')
     expect(store.password?.reveal()).toBe('p@ss')
   })
 
-  it('may have its password as a reference, written as it is', () => {
+  it('the password in the URL can be a reference without escaping', () => {
     const store = postgres('postgresql://app:vault:secret/data/team/db#password@db/queues')
     expect(store.url.href).toBe('postgresql://app@db/queues')
     expect(store.password?.reveal()).toBe('vault:secret/data/team/db#password')
   })
 
-  it('may have its password as a parameter, which is taken out as well', () => {
+  it('a password given as a URL parameter is removed from the URL as well', () => {
     const store = postgres('postgres:///queues?host=/run/postgresql&user=app&password=hush')
     expect(store.url.href).toBe('postgres:///queues?host=%2Frun%2Fpostgresql&user=app')
     expect([store.user, store.password?.reveal()]).toEqual(['app', 'hush'])
   })
 
-  it('must name a database', () => {
-    expect(complaint('postgres://app@db')).toContain('names no database')
+  it('a PostgreSQL URL without a database is rejected', () => {
+    expect(readErrorMessage('postgres://app@db')).toContain('has no database')
   })
 
-  it('is pointed at store.credentials when the URL tries to name leased credentials', () => {
-    expect(complaint('postgres://db/q?credentials=vault:database/creds/rw')).toContain('store.credentials')
+  it('the error for leased credentials in the URL names store.credentials', () => {
+    expect(readErrorMessage('postgres://db/q?credentials=vault:database/creds/rw')).toContain(
+      'store.credentials',
+    )
   })
 })
 
-describe('a store that cannot be understood', () => {
-  it('is answered with the nearest kind', () => {
-    expect(complaint('postgress://db/queues')).toContain('did you mean postgres:?')
-    expect(complaint('mysql://db/queues')).toContain('"mysql:" is not a kind of store')
-    expect(complaint('localhost:5432/queues')).toContain('"localhost:" is not a kind of store')
+describe('an invalid store', () => {
+  it('the error for an unknown kind of store suggests the nearest kind', () => {
+    expect(readErrorMessage('postgress://db/queues')).toContain('did you mean postgres:?')
+    expect(readErrorMessage('mysql://db/queues')).toContain('"mysql:" is not a kind of store')
+    expect(readErrorMessage('localhost:5432/queues')).toContain('"localhost:" is not a kind of store')
   })
 
   it.each([
@@ -86,7 +91,7 @@ describe('a store that cannot be understood', () => {
     'postgres://app:hu@hush@db',
     'postgres:app:hush@db',
     'mysql://db/queues?password=hush',
-  ])('never shows its password: %s', (text) => {
-    expect(complaint(text)).not.toContain('hush')
+  ])('the error for %s does not show the password', (text) => {
+    expect(readErrorMessage(text)).not.toContain('hush')
   })
 })

@@ -1,27 +1,28 @@
 import { KnownError } from '../errors.ts'
-import { nearest } from '../nearest.ts'
-import { didYouMean } from './read-settings.ts'
+import { findNearest } from '../find-nearest.ts'
+import { formatSuggestion } from './read-settings.ts'
 import { Secret } from './secret.ts'
 import { maskStore } from './store-text.ts'
 
-/** A store as the `store` setting names it. The password stands apart, so that the URL can be shown. */
+/** The parsed `store` setting. The password is separate, so that the URL can be shown. */
 export type NamedStore =
   | Readonly<{ kind: 'sqlite'; path: string }>
   | Readonly<{ kind: 'memory' }>
   | Readonly<{ kind: 'postgres'; url: URL; user: string | undefined; password: Secret | undefined }>
 
 /**
- * Reads the `store` setting: a path, `sqlite:<path>`, `:memory:`, or a `postgres://` URL, whose password
- * may be a reference: `postgres://app:file:/run/secrets/db@host/database`.
+ * Parses the `store` setting: a path, `sqlite:<path>`, `:memory:`, or a `postgres://` URL, whose password may
+ * be a reference: `postgres://app:file:/run/secrets/db@host/database`.
  *
- * `shown` is how a complaint names it; a store that came out of a reference is itself a secret.
+ * Error messages show `shown`. For a store that was read from a reference, this is the reference, because the
+ * store itself is a secret.
  */
 export function parseStore(text: string, shown = maskStore(text)): NamedStore {
-  const refuse = (why: string): KnownError =>
-    new KnownError('STORE_URL_INVALID', `the store ${JSON.stringify(shown)} cannot be used: ${why}`)
+  const refuse = (reason: string): KnownError =>
+    new KnownError('STORE_URL_INVALID', `the store ${JSON.stringify(shown)} cannot be used: ${reason}`)
 
   if (text === ':memory:' || text === 'sqlite::memory:') return { kind: 'memory' }
-  // Two letters at least: C:\data is a path.
+  // A scheme has at least two letters: C:\data is a path.
   const scheme = /^([a-z][a-z0-9+.-]+):/i.exec(text)?.[1]?.toLowerCase()
   switch (scheme) {
     case undefined:
@@ -32,37 +33,39 @@ export function parseStore(text: string, shown = maskStore(text)): NamedStore {
     case 'postgresql':
       return parsePostgres(text, refuse)
     default: {
-      const meant = nearest(scheme, ['sqlite', 'postgres', 'postgresql'])
-      throw refuse(
-        `${JSON.stringify(`${scheme}:`)} is not a kind of store${didYouMean(meant && `${meant}:`)}`,
-      )
+      const nearest = findNearest(scheme, ['sqlite', 'postgres', 'postgresql'])
+      const suggestion = formatSuggestion(nearest && `${nearest}:`)
+      throw refuse(`${JSON.stringify(`${scheme}:`)} is not a kind of store${suggestion}`)
     }
   }
 }
 
-type Refuse = (why: string) => KnownError
+type Refuse = (reason: string) => KnownError
 
 function checkPath(path: string, refuse: Refuse): string {
-  // Nobody calls a file so, and whoever means a database would get an empty one, its password in the name.
+  // This is a database connection, not a file name. As a path it would create an empty file with the password
+  // in its name.
   if (/^[^\\/]*:[^\\/]*@/.test(path) || /(^|\s)(host|user|password|dbname)\s*=/i.test(path)) {
-    throw refuse('it looks like a database; write postgres://user:password@host:5432/database')
+    throw refuse('it looks like a database; use postgres://user:password@host:5432/database')
   }
-  if (path.trim() === '' || path.includes('\0')) throw refuse('it names no file')
-  if (/[\\/]$/.test(path) || /^\.{1,2}$/.test(path)) throw refuse('it names a folder, not a file')
-  // Nobody means a file with one of these names; whoever does writes ./memory.
+  if (path.trim() === '' || path.includes('\0')) throw refuse('it is not a valid file name')
+  if (/[\\/]$/.test(path) || /^\.{1,2}$/.test(path)) throw refuse('it is a folder, not a file')
+  // Files with these names are unlikely; a user can still write ./memory.
   if (path === 'memory') throw refuse('did you mean :memory:?')
-  if (['sqlite', 'postgres', 'postgresql'].includes(path)) throw refuse('it says which kind, but not where')
+  if (['sqlite', 'postgres', 'postgresql'].includes(path))
+    throw refuse('it is a kind of store without an address')
   return path
 }
 
 function parsePostgres(text: string, refuse: Refuse): NamedStore {
-  // A reference holds slashes and a number sign, which a URL's password cannot: it is taken out first.
+  // A reference contains slashes and a number sign, which are invalid in the password of a URL: remove it
+  // first.
   const [, before, reference, after] =
     /^(\w+:\/\/[^:@/?#]*):((?:file|env|vault):.*)@([^@]*)$/is.exec(text) ?? []
   const url = parseUrl(reference === undefined ? text : `${before}@${after}`, refuse)
-  if (url.pathname.length <= 1) throw refuse('it names no database, as in postgres://user@host:5432/database')
+  if (url.pathname.length <= 1) throw refuse('it has no database, as in postgres://user@host:5432/database')
   if (url.searchParams.has('credentials')) {
-    throw refuse('leased credentials are named by the setting store.credentials, not in the URL')
+    throw refuse('leased credentials belong in the setting store.credentials, not in the URL')
   }
   const user = decode(url.username, refuse) ?? url.searchParams.get('user') ?? undefined
   const password = reference ?? decode(url.password, refuse) ?? url.searchParams.get('password') ?? undefined

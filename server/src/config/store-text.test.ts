@@ -8,12 +8,12 @@ it.each([
   ['postgres:app:hush@db', 'postgres:app:[secret]@db'],
   ['app:hush@db', 'app:[secret]@db'],
   ['postgres://db/q?user=a&Password=hush&x=1', 'postgres://db/q?user=a&Password=[secret]&x=1'],
-])('leaves the password out of %s', (text, shown) => {
+])('maskStore removes the password from %s', (text, shown) => {
   expect(maskStore(text)).toBe(shown)
 })
 
 it.each(['postgres://app@db:5432/q', 'data/redrive.db', 'sqlite:a.db', ':memory:', 'C:\\a.db'])(
-  'shows %s as it is',
+  'maskStore leaves %s unchanged',
   (text) => {
     expect(maskStore(text)).toBe(text)
   },

@@ -1,6 +1,6 @@
 /**
- * A store as it may be shown: without its password, wherever that stands. Works on text that is no
- * proper URL too, because a complaint about a misspelt one must not show the password either.
+ * Removes the password from the text of a store, so that it can be shown. It also works for invalid URLs,
+ * because their error messages must not show the password either.
  */
 export function maskStore(text: string): string {
   return text

@@ -1,11 +1,11 @@
-/** Time and waiting, from outside, so that tests tick instead of sleeping. */
+/** Clock and timers as a parameter, so that tests advance time instead of sleeping. */
 export interface Timers {
   nowMs(): number
-  /** Runs once after the wait; what it returns never rejects. Returns the way to call it off. */
+  /** Calls `run`, which must not reject, once after the wait. Returns a function that cancels it. */
   after(waitMs: number, run: () => Promise<void>): () => void
 }
 
-/** Timers of the process. They do not keep it alive: renewing a lease is no reason not to end. */
+/** Timers of the process. They do not keep it alive: a lease renewal must not delay the exit. */
 export const systemTimers: Timers = {
   nowMs: () => Date.now(),
   after: (waitMs, run) => {

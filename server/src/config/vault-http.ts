@@ -1,7 +1,7 @@
 import { KnownError } from '../errors.ts'
 import type { Secret } from './secret.ts'
 
-/** Vault's answer, as far as any of its engines gives it. */
+/** The fields of Vault's responses that Redrive uses, over all engines. */
 export type VaultAnswer = Readonly<{
   lease_id?: string
   lease_duration?: number
@@ -12,7 +12,7 @@ export type VaultAnswer = Readonly<{
 
 export type VaultRequest = Readonly<{
   method: 'GET' | 'POST'
-  /** Below /v1/. */
+  /** The path below /v1/. */
   path: string
   body?: Readonly<Record<string, unknown>>
   token?: Secret
@@ -27,7 +27,7 @@ export type VaultEndpoint = Readonly<{
 }>
 
 export class VaultError extends KnownError {
-  /** Undefined when Vault did not answer at all. */
+  /** Undefined if Vault did not answer. */
   readonly httpStatus: number | undefined
 
   constructor(message: string, httpStatus: number | undefined, cause?: unknown) {
@@ -35,7 +35,7 @@ export class VaultError extends KnownError {
     this.httpStatus = httpStatus
   }
 
-  /** Vault is away, sealed, overloaded or not caught up yet: the same request may succeed later. */
+  /** Vault is unreachable, sealed, overloaded or still replicating: the same request can succeed later. */
   get isTemporary(): boolean {
     const status = this.httpStatus
     return status === undefined || status >= 500 || [408, 412, 429].includes(status)
@@ -44,7 +44,9 @@ export class VaultError extends KnownError {
 
 const redirectsMax = 3
 
-/** Speaks Vault's HTTP API. Complaints name the address and the path, never what was sent or received. */
+/**
+ * Calls Vault's HTTP API. Errors contain the address and the path, but no content of requests or responses.
+ */
 export function createVaultHttp(endpoint: VaultEndpoint): VaultHttp {
   const base = endpoint.address.replace(/\/+$/, '')
 
@@ -53,14 +55,15 @@ export function createVaultHttp(endpoint: VaultEndpoint): VaultHttp {
     for (let redirects = 0; redirects <= redirectsMax; redirects++) {
       const response = await send(endpoint, request, url)
       const location = response.headers.get('location')
-      // A standby sends us to the active server. Followed by hand: the token must not go out unencrypted.
+      // A standby redirects to the active server. Check each redirect: the token must not be sent
+      // unencrypted.
       if (response.status !== 307 || location === null) return readAnswer(endpoint, request, response)
       const next = new URL(location, url)
       if (url.protocol === 'https:' && next.protocol !== 'https:') break
       url = next
     }
     throw new VaultError(
-      `Vault at ${endpoint.address} redirects ${request.path} to where it must not go`,
+      `Vault at ${endpoint.address} redirects ${request.path} to an unencrypted address, or too often`,
       undefined,
     )
   }
@@ -81,7 +84,7 @@ async function send(endpoint: VaultEndpoint, request: VaultRequest, url: URL): P
     })
   } catch (error) {
     throw new VaultError(
-      `Vault at ${endpoint.address} cannot be reached for ${request.path}: ${whyNot(error, endpoint)}`,
+      `Vault at ${endpoint.address} cannot be reached for ${request.path}: ${describeNetworkError(error, endpoint)}`,
       undefined,
       error,
     )
@@ -96,30 +99,31 @@ async function readAnswer(
   const body = await readBody(response)
   if (response.ok && body !== undefined) return body as VaultAnswer
   const errors = body !== undefined && 'errors' in body && Array.isArray(body.errors) ? body.errors : []
-  const said = errors.map((line) => String(line).trim().replaceAll(/\s+/g, ' ')).join('; ')
+  const messages = errors.map((line) => String(line).trim().replaceAll(/\s+/g, ' ')).join('; ')
+  const reason = messages || describeStatus(response)
   throw new VaultError(
-    `Vault at ${endpoint.address} does not give ${request.path}: ${said || fallback(response)} (HTTP ${response.status})`,
+    `Vault at ${endpoint.address} rejected ${request.path}: ${reason} (HTTP ${response.status})`,
     response.status,
   )
 }
 
-/** An empty object for no content; undefined for what is not a JSON object. */
+/** Returns an empty object for an empty body, and undefined if the body is not a JSON object. */
 async function readBody(response: Response): Promise<object | undefined> {
   try {
     const text = await response.text()
     const value: unknown = text === '' ? {} : JSON.parse(text)
     return typeof value === 'object' && value !== null ? value : undefined
   } catch {
-    return undefined // A proxy's page, or a connection cut off: the status says enough.
+    return undefined // A page of a proxy, or a closed connection: the status is sufficient.
   }
 }
 
-function fallback(response: Response): string {
-  if (response.status === 404) return 'nothing is there'
-  return response.ok ? 'the answer is not JSON' : 'no reason given'
+function describeStatus(response: Response): string {
+  if (response.status === 404) return 'the path does not exist'
+  return response.ok ? 'the response is not JSON' : 'no reason given'
 }
 
-function whyNot(error: unknown, endpoint: VaultEndpoint): string {
+function describeNetworkError(error: unknown, endpoint: VaultEndpoint): string {
   if (!(error instanceof Error)) return 'unknown'
   if (error.name === 'TimeoutError') return `no answer within ${endpoint.requestTimeoutMs} ms`
   const { cause } = error

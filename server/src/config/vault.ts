@@ -1,9 +1,8 @@
 /**
- * The part of HashiCorp Vault that Redrive uses: KV version 2, AppRole and token login, and leased
- * database credentials.
+ * The parts of HashiCorp Vault that Redrive uses: KV version 2, AppRole and token login, database
+ * credentials.
  */
 import { KnownError } from '../errors.ts'
-import { createLeaseKeeper, type Grant, type LeaseKeeper } from './lease-keeper.ts'
 import type { Notify } from './notify.ts'
 import { Secret } from './secret.ts'
 import type { Timers } from './timers.ts'
@@ -14,6 +13,7 @@ import {
   VaultError,
   type VaultRequest,
 } from './vault-http.ts'
+import { createVaultLeaseRenewer, type Grant, type VaultLeaseRenewer } from './vault-lease-renewer.ts'
 
 export type VaultLogin =
   | Readonly<{ kind: 'token'; readToken: () => Promise<Secret> }>
@@ -26,28 +26,28 @@ export type LeasedCredentials = Readonly<{
   user: string
   password: Secret
   leaseId: string
-  /** The token that they were leased with. They end with it. */
+  /** The token that leased the credentials. When it ends, the credentials end too. */
   token: Secret
 }>
 
 export interface Vault {
-  /** One value of a KV version 2 secret. The path may be written with or without `data/`. */
+  /** Returns one value of a KV version 2 secret. The path can be with or without `data/`. */
   readKv(path: string, key: string): Promise<Secret>
-  /** Makes new database credentials: `<mount>/creds/<role>`. */
+  /** Leases new database credentials: `<mount>/creds/<role>`. */
   leaseCredentials(path: string): Promise<Grant<LeasedCredentials>>
   renewCredentials(grant: Grant<LeasedCredentials>): Promise<Grant<LeasedCredentials>>
-  /** Ends a lease before its time. Not every policy allows it: then it ends by itself. */
+  /** Ends a lease early. Some policies forbid it; then the lease ends at its deadline. */
   revoke(leaseId: string): Promise<void>
-  /** Whether credentials were leased with a token that is not ours any more and soon ends. */
+  /** True if the credentials were leased with an earlier token, which ends soon. */
   isFromOldToken(leased: LeasedCredentials): boolean
   onTokenReplaced(listener: () => void): () => void
-  /** Gives the login token back, if it was ours, and with it all that was leased through it. */
+  /** Revokes the token of an AppRole login, and with it everything that was leased with it. */
   close(): Promise<void>
 }
 
 export function createVault(options: VaultOptions): Vault {
   const send = createVaultHttp(options)
-  const tokens = createTokenKeeper(options, send)
+  const tokens = createTokenRenewer(options, send)
 
   const isTokenDead = (token: Secret): Promise<boolean> =>
     send({ method: 'GET', path: 'auth/token/lookup-self', token }).then(
@@ -61,10 +61,10 @@ export function createVault(options: VaultOptions): Vault {
       return { ...(await send({ ...request, token })), token }
     } catch (error) {
       const isForbidden = error instanceof VaultError && error.httpStatus === 403
-      // A 403 may mean a policy that says no, or a token revoked before its time. Only the second one is
-      // helped by another token.
+      // 403 means that a policy forbids the request, or that the token was revoked. A new token helps only in
+      // the second case.
       if (!isForbidden || !(await isTokenDead(token))) throw error
-      tokens.rejected((present) => present.reveal() === token.reveal())
+      tokens.markRejected((present) => present.reveal() === token.reveal())
       const next = await tokens.current()
       if (next.reveal() === token.reveal()) throw error
       return { ...(await send({ ...request, token: next })), token: next }
@@ -73,7 +73,7 @@ export function createVault(options: VaultOptions): Vault {
 
   return {
     readKv: async (path, key) => {
-      const kvPath = kvDataPath(path, options.kvMount)
+      const kvPath = toKvDataPath(path, options.kvMount)
       const answer = await call({ method: 'GET', path: kvPath })
       const values = answer.data?.data
       const value = isRecord(values) ? values[key] : undefined
@@ -89,7 +89,7 @@ export function createVault(options: VaultOptions): Vault {
       const answer = await call({ method: 'GET', path })
       const { username, password } = answer.data ?? {}
       if (typeof username !== 'string' || typeof password !== 'string') {
-        throw new VaultError(`Vault at ${options.address} gives no username and password at ${path}`, 404)
+        throw new VaultError(`Vault at ${options.address} returned no username and password for ${path}`, 404)
       }
       const value = {
         user: username,
@@ -97,12 +97,12 @@ export function createVault(options: VaultOptions): Vault {
         leaseId: answer.lease_id ?? '',
         token: answer.token,
       }
-      return grantOf(value, answer.lease_duration, answer.renewable)
+      return toGrant(value, answer.lease_duration, answer.renewable)
     },
     renewCredentials: async ({ value, leaseMs }) => {
       const body = { lease_id: value.leaseId, increment: Math.ceil(leaseMs / 1_000) }
       const answer = await call({ method: 'POST', path: 'sys/leases/renew', body })
-      return renewedGrant(value, answer.lease_duration, answer.renewable)
+      return toRenewedGrant(value, answer.lease_duration, answer.renewable)
     },
     revoke: async (leaseId) => {
       await call({ method: 'POST', path: 'sys/leases/revoke', body: { lease_id: leaseId } })
@@ -116,16 +116,19 @@ export function createVault(options: VaultOptions): Vault {
       const token = await tokens.close()
       if (options.login.kind !== 'approle' || token === undefined) return
       await send({ method: 'POST', path: 'auth/token/revoke-self', token }).catch((error) =>
-        options.notify('warn', `the Vault token was not given back and ends by itself: ${messageOf(error)}`),
+        options.notify(
+          'warn',
+          `the Vault token was not revoked and ends at its deadline: ${toMessage(error)}`,
+        ),
       )
     },
   }
 }
 
-function createTokenKeeper(
+function createTokenRenewer(
   options: VaultOptions,
   send: (request: VaultRequest) => Promise<VaultAnswer>,
-): LeaseKeeper<Secret> {
+): VaultLeaseRenewer<Secret> {
   const { login, notify } = options
 
   const acquire = async (): Promise<Grant<Secret>> => {
@@ -133,38 +136,38 @@ function createTokenKeeper(
       const secretId = await login.readSecretId()
       const path = `auth/${login.mount}/login`
       const body = { role_id: login.roleId, secret_id: secretId.reveal() }
-      const auth = authOf(await send({ method: 'POST', path, body }), path)
-      return grantOf(new Secret(auth.client_token), auth.lease_duration, auth.renewable)
+      const auth = requireAuth(await send({ method: 'POST', path, body }), path)
+      return toGrant(new Secret(auth.client_token), auth.lease_duration, auth.renewable)
     }
     const token = await login.readToken()
     const { data } = await send({ method: 'GET', path: 'auth/token/lookup-self', token })
     const seconds = typeof data?.ttl === 'number' ? data.ttl : 0
-    return grantOf(token, seconds, data?.renewable === true)
+    return toGrant(token, seconds, data?.renewable === true)
   }
 
-  const authOf = ({ auth }: VaultAnswer, path: string): NonNullable<VaultAnswer['auth']> => {
+  const requireAuth = ({ auth }: VaultAnswer, path: string): NonNullable<VaultAnswer['auth']> => {
     if (auth) return auth
-    throw new VaultError(`Vault at ${options.address} gives no token at ${path}`, 404)
+    throw new VaultError(`Vault at ${options.address} returned no token for ${path}`, 404)
   }
 
-  return createLeaseKeeper<Secret>(
+  return createVaultLeaseRenewer<Secret>(
     {
       acquire,
       renew: async ({ value }) => {
         const path = 'auth/token/renew-self'
-        const auth = authOf(await send({ method: 'POST', path, token: value, body: {} }), path)
-        return renewedGrant(value, auth.lease_duration, auth.renewable)
+        const auth = requireAuth(await send({ method: 'POST', path, token: value, body: {} }), path)
+        return toRenewedGrant(value, auth.lease_duration, auth.renewable)
       },
       isTemporary,
       isSame: (one, other) => one.reveal() === other.reveal(),
-      onNotRenewed: (error) =>
+      onRenewalRefused: (error) =>
         notify(
           'info',
-          `a new token for Vault is taken, because the old one is not renewed: ${messageOf(error)}`,
+          `requesting a new Vault token, because the current one is not renewed: ${toMessage(error)}`,
         ),
-      onTrouble: (error, isUsable) => {
-        const rest = isUsable ? 'the present token is used further' : 'there is no token to use'
-        notify('warn', `no new token from Vault: ${messageOf(error)}; ${rest}`)
+      onFailure: (error, isUsable) => {
+        const consequence = isUsable ? 'the current token stays in use' : 'there is no valid token'
+        notify('warn', `Vault issued no new token: ${toMessage(error)}; ${consequence}`)
       },
     },
     options.timers,
@@ -175,27 +178,27 @@ export function isTemporary(error: unknown): boolean {
   return !(error instanceof VaultError) || error.isTemporary
 }
 
-/** `secret/x` and `secret/data/x` are the same secret: people know the first, policies have the second. */
-export function kvDataPath(path: string, kvMount: string): string {
+/** `secret/x` and `secret/data/x` are the same secret: people use the first form, policies the second. */
+export function toKvDataPath(path: string, kvMount: string): string {
   const mount = path.startsWith(`${kvMount}/`) ? kvMount : (path.split('/', 1)[0] ?? '')
   const rest = path.slice(mount.length + 1)
   if (mount === '' || rest === '') {
     throw new KnownError(
       'SETTING_INVALID',
-      `vault:${path} names no secret: it must be vault:<mount>/<path>#<key>`,
+      `vault:${path} is not a valid reference: use vault:<mount>/<path>#<key>`,
     )
   }
   return rest.startsWith('data/') ? path : `${mount}/data/${rest}`
 }
 
-/** Vault counts in seconds; 0 stands for what never ends. */
-function grantOf<T>(value: T, seconds: number | undefined, isRenewable: boolean | undefined): Grant<T> {
+/** Vault uses seconds; 0 means that the lease never ends. */
+function toGrant<T>(value: T, seconds: number | undefined, isRenewable: boolean | undefined): Grant<T> {
   const leaseMs = seconds === undefined || seconds <= 0 ? Number.POSITIVE_INFINITY : seconds * 1_000
   return { value, leaseMs, isRenewable: isRenewable === true }
 }
 
-/** Here 0 stands for what has no time left. */
-function renewedGrant<T>(value: T, seconds = 0, isRenewable = false): Grant<T> {
+/** For a renewed lease, 0 means that no time is left. */
+function toRenewedGrant<T>(value: T, seconds = 0, isRenewable = false): Grant<T> {
   return { value, leaseMs: seconds * 1_000, isRenewable }
 }
 
@@ -203,6 +206,6 @@ function isRecord(value: unknown): value is Record<string, unknown> {
   return typeof value === 'object' && value !== null
 }
 
-export function messageOf(error: unknown): string {
+export function toMessage(error: unknown): string {
   return error instanceof Error ? error.message : String(error)
 }

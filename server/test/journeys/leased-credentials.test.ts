@@ -15,15 +15,15 @@ import { createSecrets, type Secrets } from '../../src/config/secrets.ts'
 import { systemTimers } from '../../src/config/timers.ts'
 import { openStorage } from '../../src/storage/open-storage.ts'
 import { aNewItem, noon } from '../make.ts'
+import { startFakeVault } from '../vault/fake-vault.ts'
 import { startRealVault } from '../vault/real-vault.ts'
-import { startStandInVault } from '../vault/stand-in-vault.ts'
 import type { VaultUnderTest } from '../vault/vault-under-test.ts'
 
 const postgres = await requireService('postgres')
 const program = process.env.REDRIVE_TEST_VAULT
 
 describe('with the stand-in for Vault', needs(postgres), () => {
-  worksThroughReplacements((databaseUrl) => startStandInVault(systemTimers, databaseUrl))
+  worksThroughReplacements((databaseUrl) => startFakeVault(systemTimers, databaseUrl))
 })
 
 if (program !== undefined) {

@@ -1,13 +1,13 @@
 import type { Timers } from '../../src/config/timers.ts'
 
 export interface ManualTimers extends Timers {
-  /** Lets time pass: runs what comes due, each at its moment, and waits for what it started. */
+  /** Advances the clock: runs the timers that become due, each at its time, and waits for their work. */
   advance(ms: number): Promise<void>
-  /** When the next timer is due, in milliseconds from now. */
+  /** The milliseconds until the next timer is due. */
   nextInMs(): number | undefined
 }
 
-export function manualTimers(): ManualTimers {
+export function createManualTimers(): ManualTimers {
   type Entry = Readonly<{ atMs: number; run: () => Promise<void> }>
   const entries = new Set<Entry>()
   let nowMs = 1_000_000

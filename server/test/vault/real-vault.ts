@@ -1,6 +1,6 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { randomUUID } from 'node:crypto'
-import { createServer } from 'node:net'
+import { findFreePort } from '../../../tools/services/process/free-port.ts'
 import type { VaultUnderTest } from './vault-under-test.ts'
 
 const policy = `
@@ -8,15 +8,15 @@ path "secret/data/*" { capabilities = ["read"] }
 path "database/creds/*" { capabilities = ["read"] }
 `
 
-/** Runs a real Vault (or OpenBao) in its development mode, in memory, from the program given. */
+/** Runs the given program of Vault or OpenBao in development mode, which keeps its data in memory. */
 export async function startRealVault(program: string, databaseUrl: string): Promise<VaultUnderTest> {
-  const port = await freePort()
+  const port = await findFreePort()
   const address = `http://127.0.0.1:${port}`
   const rootToken = randomUUID()
   const args = ['server', '-dev', `-dev-root-token-id=${rootToken}`, `-dev-listen-address=127.0.0.1:${port}`]
   const child = spawn(program, [...args, '-dev-no-store-token'], { stdio: 'ignore' })
-  const call = caller(address, rootToken)
-  await untilReady(child, address)
+  const call = createCaller(address, rootToken)
+  await waitUntilReady(child, address)
 
   await call('POST', 'sys/policies/acl/redrive', { policy })
   await call('POST', 'sys/auth/approle', { type: 'approle' })
@@ -55,12 +55,12 @@ export async function startRealVault(program: string, databaseUrl: string): Prom
     },
     createDatabaseRole: async (name, ttl, maxTtl, owner) => {
       const login = `create role "{{name}}" login password '{{password}}' valid until '{{expiration}}'`
-      const acting = owner
+      const ownerStatements = owner
         ? [`grant "${owner}" to "{{name}}"`, `alter role "{{name}}" set role "${owner}"`]
         : []
       await call('POST', `database/roles/${name}`, {
         db_name: 'test',
-        creation_statements: [login, ...acting],
+        creation_statements: [login, ...ownerStatements],
         default_ttl: `${ttl}s`,
         max_ttl: `${maxTtl}s`,
       })
@@ -76,7 +76,7 @@ export async function startRealVault(program: string, databaseUrl: string): Prom
 
 type Answer = { data?: Record<string, unknown>; auth?: Record<string, unknown> }
 
-function caller(address: string, token: string) {
+function createCaller(address: string, token: string) {
   return async (method: string, path: string, body?: object): Promise<Answer> => {
     const response = await fetch(`${address}/v1/${path}`, {
       method,
@@ -89,22 +89,13 @@ function caller(address: string, token: string) {
   }
 }
 
-async function untilReady(child: ChildProcess, address: string): Promise<void> {
+async function waitUntilReady(child: ChildProcess, address: string): Promise<void> {
   for (let tries = 0; tries < 100; tries++) {
-    if (child.exitCode !== null) throw new Error(`Vault ended with ${child.exitCode}`)
+    if (child.exitCode !== null) throw new Error(`Vault ended with code ${child.exitCode}`)
     const response = await fetch(`${address}/v1/secret/config`).catch(() => undefined)
-    // 403: up, with the KV engine mounted, and asking for a token.
+    // 403: Vault is up, the KV engine is mounted, and the request needs a token.
     if (response?.status === 403) return
     await new Promise((resolve) => setTimeout(resolve, 100))
   }
   throw new Error('Vault did not start within 10 s')
-}
-
-async function freePort(): Promise<number> {
-  const server = createServer()
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
-  const address = server.address()
-  await new Promise((resolve) => server.close(resolve))
-  if (address === null || typeof address === 'string') throw new Error('no free port')
-  return address.port
 }

@@ -1,17 +1,17 @@
-/** What the tests need of a Vault, so that they can be run against the stand-in and against a real one. */
+/** The interface of the tests to a Vault, so that they can run against the fake and against a real one. */
 export interface VaultUnderTest {
   readonly address: string
-  /** A token that may do everything. */
+  /** A token with all permissions. */
   readonly rootToken: string
-  /** A secret at `secret/<path>`. */
+  /** Writes a secret at `secret/<path>`. */
   putKv(path: string, values: Readonly<Record<string, string>>): Promise<void>
-  /** A token that may read `secret/` and lease from `database/`, with an end. */
+  /** Creates a token that can read `secret/` and lease from `database/`, and that ends. */
   createToken(ttlSeconds: number): Promise<string>
   revokeToken(token: string): Promise<void>
   createAppRole(tokenTtlSeconds: number, tokenMaxTtlSeconds: number): Promise<AppRole>
   /**
-   * `database/creds/<name>`, which makes users of the database that this Vault was started with. They act as
-   * the role `owner`, if one is given.
+   * Adds `database/creds/<name>`, which creates users in the database that this Vault was started with. If
+   * `owner` is given, these users act as that role.
    */
   createDatabaseRole(name: string, ttlSeconds: number, maxTtlSeconds: number, owner?: string): Promise<void>
   stop(): Promise<void>

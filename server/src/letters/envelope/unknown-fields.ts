@@ -2,7 +2,7 @@
  * Reports fields of an envelope that are not known. A misspelt field would otherwise be lost silently: the
  * sender gets the problem in the response, and the letter keeps the original envelope.
  */
-import { nearest } from '../../nearest.ts'
+import { findNearest } from '../../find-nearest.ts'
 import { cleanText, isObject, type Json, type Problems } from './fields.ts'
 
 const envelopeFields = [
@@ -66,7 +66,7 @@ export function hasErrorDetails(failure: Json): boolean {
 
 function describeUnknown(name: string, within: string, { candidates }: KnownFields): string {
   const shown = cleanText(name, nameMax)
-  const meant = nearest(shown, candidates)
+  const meant = findNearest(shown, candidates)
   const hint = meant === undefined ? '' : `; did you mean ${within}${meant}?`
   return `${within}${shown} is an unknown field${hint}`
 }

@@ -2,7 +2,7 @@ import type { TSchema } from 'typebox'
 import { Compile } from 'typebox/compile'
 import type { TLocalizedValidationError } from 'typebox/error'
 import { Value } from 'typebox/value'
-import { nearest } from '../../../nearest.ts'
+import { findNearest } from '../../../find-nearest.ts'
 import { type FieldFault, InvalidRequest } from './invalid-request.ts'
 import { mergeUnionErrors } from './union-errors.ts'
 import { findUnstorableText } from './unstorable-text.ts'
@@ -110,7 +110,7 @@ const comparedMax = 100
 function suggestField(name: string, part: string, known: readonly string[]): string {
   if (name.length > comparedMax) return ''
   const names = known.map(readLastStep)
-  const meant = names.includes(name) ? name : nearest(name, names)
+  const meant = names.includes(name) ? name : findNearest(name, names)
   return meant === undefined ? '' : `; did you mean ${part}${known[names.indexOf(meant)]}?`
 }
 

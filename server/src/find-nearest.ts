@@ -1,5 +1,5 @@
-/** The candidate a person most likely meant, or undefined when none is near. */
-export function nearest(given: string, candidates: readonly string[]): string | undefined {
+/** Returns the candidate that the user most likely meant, or undefined if none is similar. */
+export function findNearest(given: string, candidates: readonly string[]): string | undefined {
   const wanted = given.toLowerCase()
   const distanceMax = Math.max(1, Math.floor(wanted.length / 3))
   let best: string | undefined
@@ -11,11 +11,13 @@ export function nearest(given: string, candidates: readonly string[]): string | 
       bestDistance = distance
     }
   }
-  // `level` for `log.level`: the part people remember.
+  // `level` matches `log.level`, because people often remember only the last part.
   return best ?? candidates.find((candidate) => candidate.toLowerCase().endsWith(`.${wanted}`))
 }
 
-/** Steps from one text to the other: insert, delete, replace a character, or swap two neighbours. */
+/**
+ * Counts the edits from one text to the other: insert, delete or replace a character, or swap two neighbours.
+ */
 export function editDistance(from: string, to: string): number {
   let beforePrevious: number[] = []
   let previous = Array.from({ length: to.length + 1 }, (_, column) => column)
