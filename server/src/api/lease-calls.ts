@@ -3,7 +3,7 @@ import { KnownError } from '../errors.ts'
 import { abortWhenClientGone, isClientConnected } from './http/client-gone.ts'
 
 /** Tells a lease call when to stop waiting, and whether its client is still connected. */
-export type LeaseEnd = Readonly<{ signal: AbortSignal; isThere(): boolean }>
+export type LeaseEnd = Readonly<{ signal: AbortSignal; isConnected(): boolean }>
 
 /**
  * The lease calls that wait at this server, by queue and client.
@@ -33,7 +33,7 @@ export function createLeaseCalls(): LeaseCalls {
   return {
     run: async (queue, clientId, reply, work) => {
       const ending = abortWhenClientGone(reply)
-      const end = { signal: ending.signal, isThere: () => isClientConnected(reply) }
+      const end = { signal: ending.signal, isConnected: () => isClientConnected(reply) }
       const key = createKey(queue, clientId)
       // The engine refuses a second call of the same client, so it must not replace the first one.
       if (calls.has(key)) return work(end)

@@ -1,27 +1,27 @@
 import { getEventListeners } from 'node:events'
 import { expect, it } from 'vitest'
-import { Signals } from './abort-listeners.ts'
+import { AbortListeners } from './abort-listeners.ts'
 
-it('hears a signal with one listener, until it was dropped as often as it was heard', () => {
+it('a signal has one listener until it was removed as often as it was added', () => {
   const { signal } = new AbortController()
-  const signals = new Signals(() => {})
-  signals.hear(signal)
-  signals.hear(signal)
+  const listeners = new AbortListeners(() => {})
+  listeners.add(signal)
+  listeners.add(signal)
   expect(getEventListeners(signal, 'abort')).toHaveLength(1)
-  signals.drop(signal)
+  listeners.remove(signal)
   expect(getEventListeners(signal, 'abort')).toHaveLength(1)
-  signals.drop(signal)
+  listeners.remove(signal)
   expect(getEventListeners(signal, 'abort')).toHaveLength(0)
 })
 
-it('tells which signal aborted, once', () => {
+it('reports which signal aborted, once', () => {
   const [first, second] = [new AbortController(), new AbortController()]
   const aborted: AbortSignal[] = []
-  const signals = new Signals((signal) => {
+  const listeners = new AbortListeners((signal) => {
     aborted.push(signal)
-    signals.drop(signal)
+    listeners.remove(signal)
   })
-  for (const { signal } of [first, second]) signals.hear(signal)
+  for (const { signal } of [first, second]) listeners.add(signal)
   second.abort()
   second.abort()
   expect(aborted).toEqual([second.signal])

@@ -1,32 +1,32 @@
 /**
- * Hears of signals that abort, with one listener for each, however many wait on it. A worker with hundreds
- * of calls under way gives the same signal to all of them; and a listener that was removed still points to
- * the one that came after it, so that together they outlive the calls they were made for.
+ * Listens to abort signals, with one listener for each signal however many calls use it. A worker with
+ * hundreds of calls gives the same signal to all of them. With a listener per call, each removed listener
+ * would still point to the one added after it, so that all of them outlive their calls.
  */
-export class Signals {
+export class AbortListeners {
   readonly #onAborted: (signal: AbortSignal) => void
-  readonly #heard = new Map<AbortSignal, { count: number; readonly listener: () => void }>()
+  readonly #listeners = new Map<AbortSignal, { count: number; readonly listener: () => void }>()
 
   constructor(onAborted: (signal: AbortSignal) => void) {
     this.#onAborted = onAborted
   }
 
-  /** For one that has not aborted. As often as it is heard, it is to be dropped. */
-  hear(signal: AbortSignal): void {
-    const heard = this.#heard.get(signal)
-    if (heard !== undefined) {
-      heard.count++
+  /** For a signal that has not aborted. Call `remove` as often as `add`. */
+  add(signal: AbortSignal): void {
+    const existing = this.#listeners.get(signal)
+    if (existing !== undefined) {
+      existing.count++
       return
     }
     const listener = () => this.#onAborted(signal)
-    this.#heard.set(signal, { count: 1, listener })
+    this.#listeners.set(signal, { count: 1, listener })
     signal.addEventListener('abort', listener, { once: true })
   }
 
-  drop(signal: AbortSignal): void {
-    const heard = this.#heard.get(signal)
-    if (heard === undefined || --heard.count > 0) return
-    this.#heard.delete(signal)
-    signal.removeEventListener('abort', heard.listener)
+  remove(signal: AbortSignal): void {
+    const existing = this.#listeners.get(signal)
+    if (existing === undefined || --existing.count > 0) return
+    this.#listeners.delete(signal)
+    signal.removeEventListener('abort', existing.listener)
   }
 }

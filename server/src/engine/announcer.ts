@@ -6,9 +6,13 @@ export interface Announcer {
   stop(): Promise<void>
 }
 
-/** One word per so long at most, however much is produced: it costs the others' leases no more than that. */
-const gatherMs = 5
+/**
+ * Announce at most once per interval, regardless of load: each announcement makes other servers read
+ * counts.
+ */
+const intervalMs = 5
 
+/** Announces to the other servers in which queues items became available, so that leases there wake up. */
 export function createAnnouncer(
   storage: Pick<StoreReads, 'announce'>,
   onError: (error: unknown) => void,
@@ -18,7 +22,7 @@ export function createAnnouncer(
   let current: Promise<void> = Promise.resolve()
   let isStopped = false
 
-  const tell = (): void => {
+  const announce = (): void => {
     timer = undefined
     const names = [...queues]
     queues.clear()
@@ -28,7 +32,7 @@ export function createAnnouncer(
     add: (queue) => {
       if (isStopped) return
       queues.add(queue)
-      timer ??= setTimeout(tell, gatherMs)
+      timer ??= setTimeout(announce, intervalMs)
     },
     stop: async () => {
       isStopped = true

@@ -1,22 +1,22 @@
 import { describe, expect, it } from 'vitest'
-import { runsOf } from './arrival-order.ts'
+import { splitIntoRuns } from './arrival-order.ts'
 
 describe('requests of several kinds', () => {
-  it('are done in the order in which they came, as many at once as no other came between', async () => {
+  it('requests of several kinds are split into runs of one kind, in order of arrival', async () => {
     const done: string[] = []
     const kind = (name: string, arrivals: readonly number[]) => ({
       arrivals,
-      work: async (from: number, to: number) => {
+      process: async (from: number, to: number) => {
         done.push(`${name} ${arrivals.slice(from, to).join()}`)
       },
     })
-    const runs = runsOf([
+    const runs = splitIntoRuns([
       kind('produce', [1, 2, 7]),
       kind('retry', [3, 8]),
       kind('lease', [4, 5]),
       kind('none', []),
     ])
-    for (const run of runs) await run.work()
+    for (const run of runs) await run.process()
     expect(done).toEqual(['produce 1,2', 'retry 3', 'lease 4,5', 'produce 7', 'retry 8'])
     expect(runs.map(({ arrival }) => arrival)).toEqual([2, 3, 5, 7, 8])
   })

@@ -1,21 +1,29 @@
-/** Requests of one kind, by when each came: increasing numbers. `work` does those from one place up to another. */
-export type Kind = Readonly<{ arrivals: readonly number[]; work(from: number, to: number): Promise<void> }>
+/**
+ * Requests of one kind by their arrival numbers, which increase. `process` does those from one index up to
+ * another.
+ */
+export type RequestKind = Readonly<{
+  arrivals: readonly number[]
+  process(from: number, to: number): Promise<void>
+}>
 
-/** Requests of one kind between which none of another came; `arrival` is that of the last. */
-export type Run = { arrival: number; work(): Promise<void> }
+/**
+ * Successive requests of one kind, with none of another kind in between; `arrival` is that of the last one.
+ */
+export type Run = { arrival: number; process(): Promise<void> }
 
-/** All of them in the order in which they came, whatever they are. */
-export function runsOf(kinds: readonly Kind[]): Run[] {
-  const all = kinds.flatMap((kind) => kind.arrivals.map((arrival, place) => ({ kind, arrival, place })))
+/** Splits requests of several kinds into runs, in order of arrival. */
+export function splitIntoRuns(kinds: readonly RequestKind[]): Run[] {
+  const all = kinds.flatMap((kind) => kind.arrivals.map((arrival, index) => ({ kind, arrival, index })))
   all.sort((left, right) => left.arrival - right.arrival)
   const runs: Run[] = []
   for (let at = 0; at < all.length; ) {
     const first = all[at] as (typeof all)[number]
     let last = first
     for (at++; all[at]?.kind === first.kind; at++) last = all[at] as (typeof all)[number]
-    const { kind, place } = first
-    const to = last.place + 1
-    runs.push({ arrival: last.arrival, work: () => kind.work(place, to) })
+    const { kind, index } = first
+    const to = last.index + 1
+    runs.push({ arrival: last.arrival, process: () => kind.process(index, to) })
   }
   return runs
 }

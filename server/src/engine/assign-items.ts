@@ -1,49 +1,54 @@
-/** Who gets what when several leases wait. Pure: it plans, the store decides what is really there. */
+/** Plans which waiting lease gets which items. The store then decides which items there are. */
 
 export type Waiter = Readonly<{ clientId: string; countMax: number }>
 
-/** For one partition: item number i is for `turns[i]`. */
-export type Hand<W extends Waiter> = Readonly<{ partition: number; turns: readonly W[] }>
+/** Items of one partition for waiting leases: item number i goes to `recipients[i]`. */
+export type Assignment<W extends Waiter> = Readonly<{ partition: number; recipients: readonly W[] }>
 
 /**
- * Each waiter is served from one partition: the one with the most items not yet spoken for. When there
- * are more waiters than items they share the partition that has them. Within a partition items are dealt
- * one at a time, in turn, to each waiter that is not yet full.
+ * Serves each waiter from one partition: the one with the most items that are not planned for others. With
+ * more waiters than items, several waiters share a partition. The items of a partition go to its waiters in
+ * turn, one item at a time.
  */
-export function deal<W extends Waiter>(
+export function assignItems<W extends Waiter>(
   waiters: readonly W[],
   available: readonly number[],
-  turnsMax: number,
-): Hand<W>[] {
-  const unspoken = [...available]
+  itemsMax: number,
+): Assignment<W>[] {
+  const unplanned = [...available]
   const byPartition = new Map<number, W[]>()
   for (const waiter of waiters) {
-    const partition = fullest(unspoken, available)
+    const partition = pickPartition(unplanned, available)
     if (partition === undefined) break
-    unspoken[partition] = (unspoken[partition] ?? 0) - waiter.countMax
-    const seated = byPartition.get(partition)
-    if (seated === undefined) byPartition.set(partition, [waiter])
-    else seated.push(waiter)
+    unplanned[partition] = (unplanned[partition] ?? 0) - waiter.countMax
+    const sharing = byPartition.get(partition)
+    if (sharing === undefined) byPartition.set(partition, [waiter])
+    else sharing.push(waiter)
   }
-  return [...byPartition].map(([partition, seated]) => ({ partition, turns: inTurn(seated, turnsMax) }))
+  return [...byPartition].map(([partition, sharing]) => ({
+    partition,
+    recipients: takeTurns(sharing, itemsMax),
+  }))
 }
 
-/** The partition with the most items left, lowest number first; when none is left, the one that had the most. */
-function fullest(unspoken: readonly number[], available: readonly number[]): number | undefined {
+/** The non-empty partition with the most unplanned items; of several the one with the lowest number. */
+function pickPartition(unplanned: readonly number[], available: readonly number[]): number | undefined {
   let best: number | undefined
   for (let partition = 0; partition < available.length; partition++) {
     if ((available[partition] ?? 0) <= 0) continue
-    if (best === undefined || (unspoken[partition] ?? 0) > (unspoken[best] ?? 0)) best = partition
+    if (best === undefined || (unplanned[partition] ?? 0) > (unplanned[best] ?? 0)) best = partition
   }
   return best
 }
 
-function inTurn<W extends Waiter>(seated: readonly W[], turnsMax: number): W[] {
-  const turns: W[] = []
-  for (let round = 0; turns.length < turnsMax; round++) {
-    const before = turns.length
-    for (const waiter of seated) if (round < waiter.countMax && turns.length < turnsMax) turns.push(waiter)
-    if (turns.length === before) break
+function takeTurns<W extends Waiter>(waiters: readonly W[], itemsMax: number): W[] {
+  const recipients: W[] = []
+  for (let round = 0; recipients.length < itemsMax; round++) {
+    const before = recipients.length
+    for (const waiter of waiters) {
+      if (round < waiter.countMax && recipients.length < itemsMax) recipients.push(waiter)
+    }
+    if (recipients.length === before) break
   }
-  return turns
+  return recipients
 }

@@ -1,3 +1,19 @@
+/**
+ * How many items each partition of a queue has available to lease, as far as this server knows.
+ *
+ * The counts are a hint: a lease asks the store, and the store decides. A count that is too high costs one
+ * lease that finds nothing. A count that is too low leaves items waiting although workers wait for them. So
+ * with a single server no count may be too low once every answer of the store has arrived. Items that
+ * another server stored are found by counting again in the store (`startRecount`, `finishRecount`).
+ *
+ * Answers arrive in any order, not in the order in which the store did the work. Therefore a count is only
+ * lowered by facts that are certain whatever the order was:
+ * - A lease that got all items it asked for took exactly that many.
+ * - A lease that got fewer found the partition empty at some moment after its claim. Items that became
+ *   available since the claim may still be there, except those that later claims ask for (`Claim.fresh`).
+ *   This replaces the count. Leases with an older claim are accounted for by that (`Claim.isSuperseded`):
+ *   to subtract their items again would subtract items that came later.
+ */
 import type { PartitionCounts } from '../storage/contract/counts.ts'
 
 /** Items of one partition that the store is asked for, until it answers. */
@@ -5,30 +21,33 @@ export type Claim = {
   readonly partition: number
   readonly asked: number
   /** How many of the asked items were counted as available. */
-  readonly spokenFor: number
-  /** Items that became available since, and that no later claim asks for. */
+  readonly expected: number
+  /** Items that became available since the claim, and that no later claim asks for. */
   fresh: number
-  /** The number was replaced since: the answer to this claim does not change it any more. */
+  /** The count was replaced since the claim, so the answer to this claim no longer changes it. */
   isSuperseded: boolean
 }
 
-export class Stock {
+/** How many items had become available in each partition when a recount started. */
+export type Recount = readonly number[]
+
+export class AvailableCounts {
   readonly #available: number[]
-  /** How many became available since it was opened: what came while the store was asked is not in its answer. */
+  /** How many items became available since the queue was opened. */
   readonly #gained: number[]
   /** Claims that the store has not answered yet, by partition. */
   readonly #claims: Claim[][]
-  /** How many are being stored. */
-  readonly #placing: number[]
+  /** How many items are being stored. */
+  readonly #inFlight: number[]
 
   constructor(partitions: number, available: readonly number[]) {
     this.#available = Array.from({ length: partitions }, (_, partition) => available[partition] ?? 0)
     this.#gained = this.#available.map(() => 0)
     this.#claims = this.#available.map(() => [])
-    this.#placing = this.#available.map(() => 0)
+    this.#inFlight = this.#available.map(() => 0)
   }
 
-  get available(): readonly number[] {
+  get byPartition(): readonly number[] {
     return this.#available
   }
 
@@ -43,62 +62,65 @@ export class Stock {
     return true
   }
 
-  /** Items became available. */
-  gain(partition: number, count: number): void {
-    add(this.#available, partition, count)
-    add(this.#gained, partition, count)
+  /** Counts items that became available. */
+  add(partition: number, count: number): void {
+    increase(this.#available, partition, count)
+    increase(this.#gained, partition, count)
     for (const claim of this.#claims[partition] ?? []) claim.fresh += count
   }
 
-  /** Those that are there are not to be leased. */
-  forget(partition: number): void {
+  /** For a partition whose items must not be leased. */
+  clear(partition: number): void {
     this.#available[partition] = 0
   }
 
-  /** Items that the store is about to be asked for are not offered to other leases. */
+  /** Reserves items that the store is about to be asked for, so that other leases are not promised them. */
   claim(partition: number, asked: number): Claim {
-    const spokenFor = Math.min(asked, this.#available[partition] ?? 0)
-    add(this.#available, partition, -spokenFor)
+    const expected = Math.min(asked, this.#available[partition] ?? 0)
+    increase(this.#available, partition, -expected)
     const claims = this.#claims[partition] ?? []
-    for (const earlier of claims) earlier.fresh = Math.max(earlier.fresh - spokenFor, 0)
-    const claim = { partition, asked, spokenFor, fresh: 0, isSuperseded: false }
+    for (const earlier of claims) earlier.fresh = Math.max(earlier.fresh - expected, 0)
+    const claim = { partition, asked, expected, fresh: 0, isSuperseded: false }
     claims.push(claim)
     return claim
   }
 
   /** The store failed to answer, so the items may still be there. */
-  unclaim(claim: Claim): void {
+  cancel(claim: Claim): void {
     this.#close(claim)
-    this.gain(claim.partition, claim.spokenFor)
+    this.add(claim.partition, claim.expected)
   }
 
   /** The store leased `count` items. `isEmptied`: fewer than asked, because the partition had no more. */
-  book(claim: Claim, count: number, isEmptied: boolean): void {
+  settle(claim: Claim, count: number, isEmptied: boolean): void {
     this.#close(claim)
     if (claim.isSuperseded) return
-    const { partition, spokenFor, fresh } = claim
+    const { partition, expected, fresh } = claim
     if (isEmptied) this.#replace(partition, fresh)
-    else add(this.#available, partition, spokenFor - count)
+    else increase(this.#available, partition, expected - count)
   }
 
-  look(): readonly number[] {
+  /** Call before the counts are read from the store. */
+  startRecount(): Recount {
     return [...this.#gained]
   }
 
-  /** Too many is harmless, too few would leave items lying: what came since may be counted twice. */
-  looked(counts: readonly Pick<PartitionCounts, 'partition' | 'waiting'>[], since: readonly number[]): void {
+  /** Items that became available during the recount may be counted twice: too high is harmless. */
+  finishRecount(counts: readonly Pick<PartitionCounts, 'partition' | 'waiting'>[], started: Recount): void {
     for (const { partition, waiting } of counts) {
-      const gainedSince = (this.#gained[partition] ?? 0) - (since[partition] ?? 0)
+      const gainedSince = (this.#gained[partition] ?? 0) - (started[partition] ?? 0)
       this.#replace(partition, waiting + gainedSince)
     }
   }
 
-  /** The partition with the fewest items that nobody holds, with those on their way; the lowest number among equals. */
-  emptiest(): number {
+  /**
+   * The partition with the fewest available and in-flight items; of several the one with the lowest number.
+   */
+  leastLoadedPartition(): number {
     let best = 0
     let fewest = Number.POSITIVE_INFINITY
     for (let partition = 0; partition < this.#available.length; partition++) {
-      const load = (this.#available[partition] ?? 0) + (this.#placing[partition] ?? 0)
+      const load = (this.#available[partition] ?? 0) + (this.#inFlight[partition] ?? 0)
       if (load < fewest) {
         best = partition
         fewest = load
@@ -107,9 +129,9 @@ export class Stock {
     return best
   }
 
-  /** So many are on their way to a partition; fewer than none: so many have arrived, or never will. */
-  place(partition: number, count: number): void {
-    add(this.#placing, partition, count)
+  /** Adds `count` in-flight items; a negative count removes them. */
+  addInFlight(partition: number, count: number): void {
+    increase(this.#inFlight, partition, count)
   }
 
   #replace(partition: number, available: number): void {
@@ -124,6 +146,6 @@ export class Stock {
   }
 }
 
-function add(counts: number[], partition: number, by: number): void {
+function increase(counts: number[], partition: number, by: number): void {
   counts[partition] = Math.max((counts[partition] ?? 0) + by, 0)
 }

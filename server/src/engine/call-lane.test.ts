@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
 import { CallLane, type Request } from './call-lane.ts'
 
-/** A lane that works on nothing until it is told to. */
+/** A lane that processes nothing until it is released. */
 function heldLane() {
   const done: number[] = []
   const lane = new CallLane<Request<void>>({ weightMax: 1_000, batchesMax: 1 }, async (batch) => {
@@ -27,7 +27,7 @@ describe('a lane of calls', () => {
   beforeEach(() => void vi.useFakeTimers())
   afterEach(() => void vi.useRealTimers())
 
-  it('gives each up in its own time while it waits, and works on the others', async () => {
+  it('rejects each waiting call at its own deadline, and processes the others', async () => {
     const { lane, done, call } = heldLane()
     const calls = [300, 100, Number.POSITIVE_INFINITY, 200].map((timeoutMs) => call(timeoutMs))
     await vi.advanceTimersByTimeAsync(250)
@@ -40,25 +40,25 @@ describe('a lane of calls', () => {
     expect(done).toEqual([1, 3])
   })
 
-  it('gives up those whose signal aborts, and hears no signal of who was answered', async () => {
+  it('rejects a waiting call whose signal aborts, and removes the listener of an answered one', async () => {
     const { lane, done, call } = heldLane()
     const gone = new AbortController()
     const stays = new AbortController()
     const calls = [gone, stays].map(({ signal }) => call(1_000, signal))
-    const deaf = vi.spyOn(stays.signal, 'removeEventListener')
+    const removed = vi.spyOn(stays.signal, 'removeEventListener')
     gone.abort('went')
     expect(await calls[0]).toBe('went')
     lane.hold(false)
     expect(await calls[1]).toBe('done')
-    expect(deaf).toHaveBeenCalledOnce()
+    expect(removed).toHaveBeenCalledOnce()
     expect(done).toEqual([2])
   })
 
-  it('leaves no timer behind once it is off', () => {
+  it('leaves no timer behind once it is stopped', () => {
     const { lane, call } = heldLane()
     void call(1_000)
     expect(vi.getTimerCount()).toBe(1)
-    lane.off()
+    lane.stop()
     expect(vi.getTimerCount()).toBe(0)
   })
 })

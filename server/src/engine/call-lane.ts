@@ -1,27 +1,27 @@
 import { KnownError } from '../errors.ts'
 import { BatchLane } from '../storage/shared/batch-lane.ts'
-import { Alarm } from './shared-timer.ts'
+import { SharedTimer } from './shared-timer.ts'
 
 /** A call that waits to be written. */
 export type Request<T> = {
-  /** Counts those who call, so that what was held can be done in the order in which it came. */
+  /** Numbers the calls of a queue, so that held calls can be processed in order of arrival. */
   readonly arrival: number
   readonly weight: number
-  /** How long it may wait; Infinity: as long as it takes. */
+  /** How long the call may wait; Infinity: without limit. */
   readonly timeoutMs: number
-  /** Until when, as `performance.now()` tells it. Its lane knows. */
+  /** When the call gives up, as a time of `performance.now()`. Set by the lane. */
   deadline: number
   resolve(value: T): void
   reject(error: unknown): void
 }
 
 /**
- * A lane of calls, each given up when its time is over or its signal aborts while it waits. Once it is being
- * written it is answered with what became of it, however long that takes.
+ * Collects calls and writes them in batches. A call ends when its time is over or its signal aborts while it
+ * waits. Once it is being written, it is answered with the outcome, however long that takes.
  */
 export class CallLane<R extends Request<never>> extends BatchLane<R> {
-  // One timer for all of them: nearly all are written long before their time.
-  readonly #alarm = new Alarm((now) => this.#endLate(now))
+  // One timer for all calls: nearly all of them are written long before their deadline.
+  readonly #timer = new SharedTimer((now) => this.#rejectLate(now))
 
   call(request: R, signal: AbortSignal | undefined): void {
     if (signal?.aborted) {
@@ -32,17 +32,17 @@ export class CallLane<R extends Request<never>> extends BatchLane<R> {
     if (request.timeoutMs < Number.POSITIVE_INFINITY) {
       const now = performance.now()
       request.deadline = now + request.timeoutMs
-      this.#alarm.by(request.deadline, now)
+      this.#timer.wakeBy(request.deadline, now)
     }
-    if (signal !== undefined) this.#endWith(request, signal)
+    if (signal !== undefined) this.#rejectOnAbort(request, signal)
   }
 
-  /** Nobody waits any more, nor will. */
-  off(): void {
-    this.#alarm.off()
+  /** For a lane without calls that gets no further ones. */
+  stop(): void {
+    this.#timer.stop()
   }
 
-  #endLate(now: number): number {
+  #rejectLate(now: number): number {
     let next = Number.POSITIVE_INFINITY
     const late = this.removeWhere(({ deadline }) => {
       if (deadline <= now) return true
@@ -54,7 +54,7 @@ export class CallLane<R extends Request<never>> extends BatchLane<R> {
     return next
   }
 
-  #endWith(request: R, signal: AbortSignal): void {
+  #rejectOnAbort(request: R, signal: AbortSignal): void {
     const { resolve, reject } = request
     const onAbort = () => {
       if (this.remove(request)) reject(signal.reason)

@@ -1,25 +1,44 @@
+/** Deadlines for the store: callers get an error instead of waiting for a store that does not answer. */
 import { KnownError } from '../errors.ts'
 
-/** Runs `tell` when it was not called off in time. */
-export function whenLate(msMax: number, tell: () => void): Readonly<{ off(): void }> {
-  let isOff = false
+type Cancellable = Readonly<{ cancel(): void }>
+
+/** Calls `onLate` after `msMax`, unless it is cancelled before. */
+export function whenLate(msMax: number, onLate: () => void): Cancellable {
+  let isCancelled = false
   const timer = setTimeout(() => {
-    // An answer that came while this process was busy is in time.
+    // An answer that arrived while this process was busy is in time: let it be handled first.
     setImmediate(() => {
-      if (!isOff) tell()
+      if (!isCancelled) onLate()
     })
   }, msMax)
   return {
-    off: () => {
-      isOff = true
+    cancel: () => {
+      isCancelled = true
       clearTimeout(timer)
     },
   }
 }
 
-/** A read that the store does not answer in time is given up: nothing depends on it. */
-export async function inTime<T>(msMax: number, reading: Promise<T>): Promise<T> {
-  let late: Readonly<{ off(): void }> | undefined
+/**
+ * Calls `onUnknown` with the error for the callers of a write that is late. The write goes on, and its
+ * results are handled when it is done. `advice` says what to do if not simply to repeat the call.
+ */
+export function whenOutcomeUnknown(
+  msMax: number,
+  onUnknown: (error: KnownError) => void,
+  advice = '',
+): Cancellable {
+  return whenLate(msMax, () => {
+    const unknown = `the store did not answer within ${msMax} ms, so whether the request was done is unknown`
+    const sentence = advice === '' ? unknown : `${unknown}: ${advice}`
+    onUnknown(new KnownError('STORE_UNAVAILABLE', sentence, undefined, sentence))
+  })
+}
+
+/** Gives up a read that the store does not answer in time. */
+export async function readWithin<T>(msMax: number, reading: Promise<T>): Promise<T> {
+  let late: Cancellable | undefined
   const tooLate = new Promise<never>((_, reject) => {
     late = whenLate(msMax, () => {
       const sentence = `the store did not answer within ${msMax} ms`
@@ -29,6 +48,39 @@ export async function inTime<T>(msMax: number, reading: Promise<T>): Promise<T> 
   try {
     return await Promise.race([reading, tooLate])
   } finally {
-    late?.off()
+    late?.cancel()
+  }
+}
+
+export type WriteFollowUp<T> = Readonly<{
+  /** For the caller of a late write. */
+  advice: string
+  /** Called when the write is done, also if that is too late for its caller. Never rejects. */
+  onDone?(result: T): Promise<void>
+  /** Called with the error of a write that failed after its caller gave up. */
+  onLateError(error: unknown): void
+}>
+
+/** Rejects if the store did not do a write in time. Otherwise resolves after `onDone`. */
+export async function writeWithin<T>(
+  msMax: number,
+  writing: Promise<T>,
+  { advice, onDone, onLateError }: WriteFollowUp<T>,
+): Promise<T> {
+  const followed = writing.then(onDone, () => {})
+  let late: Cancellable | undefined
+  const tooLate = new Promise<never>((_, reject) => {
+    const onUnknown = (error: KnownError) => {
+      writing.catch(onLateError)
+      reject(error)
+    }
+    late = whenOutcomeUnknown(msMax, onUnknown, advice)
+  })
+  try {
+    const result = await Promise.race([writing, tooLate])
+    await followed
+    return result
+  } finally {
+    late?.cancel()
   }
 }

@@ -3,65 +3,67 @@ import { usPerMs } from '../core/instant.ts'
 import type { StoreReads } from '../storage/contract/storage.ts'
 import type { Writer } from './writer.ts'
 
-export interface Clockwork {
+export interface DueScheduler {
   /** Everything that is due by now has happened when it resolves. */
   advance(): Promise<void>
-  /** Something will be due then: earlier than what is waited for, it sets the alarm forward. */
-  expect(at: Instant): void
+  /** Something will be due at that instant: the next pass starts then at the latest. */
+  wakeBy(at: Instant): void
   start(): void
   /** Resolves once no pass is running. */
   stop(): Promise<void>
 }
 
 const batchMax = 1_000
-/** Another server may have stored something that is due before anything we know of. */
-const restMsMax = 1_000
-/** Rows that another server was working on when we looked come due again soon. */
-const restMsMin = 5
+/** Other servers may store items that are due before anything that this server knows of. */
+const pauseMsMax = 1_000
+/** Rows that another server was changing during a pass are due again soon. */
+const pauseMsMin = 5
 
-/** Ends leases, expires, promotes: when the time has come, and not by looking all the time. */
-export function createClockwork(
+/**
+ * Ends leases, expires items and makes scheduled items available when their time comes. A timer is set for
+ * the next instant at which something is due, so that an idle store is not polled all the time.
+ */
+export function createDueScheduler(
   parts: Readonly<{
     storage: Pick<StoreReads, 'nextDueAt'>
     writer: Writer
     clock: Clock
     onError(error: unknown): void
   }>,
-): Clockwork {
+): DueScheduler {
   const { storage, writer, clock, onError } = parts
   let timer: NodeJS.Timeout | undefined
-  let alarmAt = Number.POSITIVE_INFINITY
+  let timerAt = Number.POSITIVE_INFINITY
   let isStarted = false
   let current: Promise<void> = Promise.resolve()
 
   const pass = async (): Promise<void> => {
     for (;;) {
       const [{ changes }] = await writer.write([{ op: 'advance', now: clock.now(), countMax: batchMax }])
-      // Until nothing is left: what just changed may be due again by now.
+      // Until nothing is left: an item that just changed may be due again by now.
       if (changes.length === 0) return
     }
   }
 
-  const setAlarm = (at: Instant): void => {
+  const setTimer = (at: Instant): void => {
     if (!isStarted) return
     clearTimeout(timer)
-    alarmAt = at
-    // Rounded up: never before its time.
-    const restMs = Math.ceil((at - clock.now()) / usPerMs)
-    timer = setTimeout(ring, Math.min(Math.max(restMs, restMsMin), restMsMax))
+    timerAt = at
+    // Rounded up: a pass never starts before its time.
+    const pauseMs = Math.ceil((at - clock.now()) / usPerMs)
+    timer = setTimeout(runPass, Math.min(Math.max(pauseMs, pauseMsMin), pauseMsMax))
   }
 
-  const ring = (): void => {
-    alarmAt = Number.POSITIVE_INFINITY
-    const before = current
-    current = before
+  const runPass = (): void => {
+    timerAt = Number.POSITIVE_INFINITY
+    current = current
       .then(pass)
       .then(() => storage.nextDueAt())
       .catch((error: unknown) => {
         onError(error)
         return null
       })
-      .then((dueAt) => setAlarm(Math.min(dueAt ?? Number.POSITIVE_INFINITY, alarmAt)))
+      .then((dueAt) => setTimer(Math.min(dueAt ?? Number.POSITIVE_INFINITY, timerAt)))
   }
 
   return {
@@ -70,12 +72,12 @@ export function createClockwork(
       current = done.catch(() => undefined)
       return done
     },
-    expect: (at) => {
-      if (at < alarmAt) setAlarm(at)
+    wakeBy: (at) => {
+      if (at < timerAt) setTimer(at)
     },
     start: () => {
       isStarted = true
-      setAlarm(clock.now())
+      setTimer(clock.now())
     },
     stop: async () => {
       isStarted = false

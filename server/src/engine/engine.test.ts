@@ -30,24 +30,24 @@ describe('the engine', () => {
   const aLease = (clientId: string, countMax = 1, timeoutMs = 5_000) =>
     engine.lease('orders', { clientId, countMax, timeoutMs })
 
-  /** It waits, and nobody is told that its client is gone. */
-  const aLeaseOfOneWhoLeft = async () => {
-    let isThere = true
-    const asked = { clientId: 'a', countMax: 1, timeoutMs: 5_000, isThere: () => isThere }
+  /** A lease whose client disconnects while it waits, without aborting its signal. */
+  const aDisconnectedLease = async () => {
+    let isConnected = true
+    const asked = { clientId: 'a', countMax: 1, timeoutMs: 5_000, isConnected: () => isConnected }
     const lease = engine.lease('orders', asked)
     await engine.stats('orders')
-    isThere = false
+    isConnected = false
     return { lease }
   }
 
   const ann = { actor: 'ann', reason: 'test data', requestId: 'r1' }
-  /** As they come from elsewhere. */
+  /** Items as another system exports them. */
   const elsewhere = (count: number, sourceOf = (index: number) => index) =>
     Array.from({ length: count }, (_, index) => ({
       payload: bytes(`item-${index}`),
       sourceId: `source-${sourceOf(index)}`,
     }))
-  /** What is written from now on, one text per transaction. */
+  /** Records the commands written from now on, one text per transaction. */
   const watchWrites = (): (() => readonly string[]) => {
     const seen: string[] = []
     const write = storage.write.bind(storage)
@@ -57,7 +57,7 @@ describe('the engine', () => {
     }
     return () => seen
   }
-  /** The store goes away before its `count`th command of that kind. */
+  /** The store fails from its `count`th command of that kind. */
   const failFrom = (op: string, count: number): (() => void) => {
     const write = storage.write.bind(storage)
     let seen = 0
@@ -77,7 +77,7 @@ describe('the engine', () => {
     await storage.close()
   })
 
-  it('hands out what was produced, oldest first, and removes what is completed', async () => {
+  it('leases produced items, oldest first, and removes completed items', async () => {
     await opened()
     await engine.produce('orders', newItems(3))
     const { partition, items } = await aLease('a', 2)
@@ -94,14 +94,14 @@ describe('the engine', () => {
     })
   })
 
-  it('wakes a lease that waits as soon as there is something', async () => {
+  it('serves a waiting lease as soon as an item is produced', async () => {
     await opened()
     const waiting = aLease('a', 10)
     await engine.produce('orders', newItems(1))
     expect(texts((await waiting).items)).toEqual(['item-0'])
   })
 
-  it('deals to waiting leases in turn', async () => {
+  it('gives items to waiting leases in turn', async () => {
     await opened()
     const waiting = ['a', 'b', 'c'].map((clientId) => aLease(clientId, 2))
     await engine.stats('orders')
@@ -119,7 +119,7 @@ describe('the engine', () => {
     { leases: 3, countMax: 1_000, items: 1_000, each: [334, 333, 333] },
     { leases: 40, countMax: 10, items: 40, each: Array.from({ length: 40 }, () => 1) },
     { leases: 3, countMax: 100, items: 300, each: [100, 100, 100] },
-  ])('deals $items items in turn to $leases leases that ask for $countMax', async (given) => {
+  ])('gives $items items in turn to $leases leases that ask for $countMax each', async (given) => {
     await opened()
     const waiting = Array.from({ length: given.leases }, (_, index) =>
       aLease(`client-${index}`, given.countMax),
@@ -129,7 +129,7 @@ describe('the engine', () => {
     expect((await Promise.all(waiting)).map(({ items }) => items.length)).toEqual(given.each)
   })
 
-  it('lets those wait whom their turn does not reach', async () => {
+  it('with fewer items than leases, the leases that get none keep waiting', async () => {
     await opened()
     const waiting = Array.from({ length: 5 }, (_, index) => aLease(`client-${index}`, 10, 100))
     await engine.stats('orders')
@@ -141,7 +141,7 @@ describe('the engine', () => {
     ])
   })
 
-  it('finds a queue that was made while it was being looked for', async () => {
+  it('finds a queue that was created while a call was looking for it', async () => {
     await opened()
     const getQueue = storage.getQueue.bind(storage)
     const slow = Promise.withResolvers<void>()
@@ -159,7 +159,7 @@ describe('the engine', () => {
     expect(texts((await next).items)).toEqual(['item-0'])
   })
 
-  it('keeps the room of a queue when one that was being opened before it is of no use', async () => {
+  it('a queue that was created again keeps its waiting leases when an older opening of it fails', async () => {
     await opened()
     const getQueue = storage.getQueue.bind(storage)
     const slow = Promise.withResolvers<void>()
@@ -179,32 +179,32 @@ describe('the engine', () => {
     expect(texts((await waiting).items)).toEqual(['item-0'])
   })
 
-  it('does nothing for who gave up before it was asked', async () => {
+  it('does not process a call whose signal has already aborted', async () => {
     await opened()
     const signal = AbortSignal.abort(new Error('gone'))
     await expect(engine.produce('orders', newItems(1), { signal })).rejects.toThrow('gone')
     await expect(aLease('a', 1, 10)).rejects.toThrow('no items')
   })
 
-  it('gives nothing to who is not there any more, though nobody said so', async () => {
+  it('gives no items to a client that disconnected without aborting', async () => {
     await opened()
-    const gone = await aLeaseOfOneWhoLeft()
+    const gone = await aDisconnectedLease()
     await engine.produce('orders', newItems(1))
     await expect(gone.lease).rejects.toThrow('gone')
     const { items } = await aLease('a')
     expect(items).toMatchObject([{ attempts: 1 }])
   })
 
-  it('lets a client lease again whose first call is not there any more', async () => {
+  it('a client whose first lease disconnected can lease again', async () => {
     await opened()
-    const gone = await aLeaseOfOneWhoLeft()
+    const gone = await aDisconnectedLease()
     const again = aLease('a')
     await expect(gone.lease).rejects.toThrow('gone')
     await engine.produce('orders', newItems(1))
     expect((await again).items).toHaveLength(1)
   })
 
-  it('gathers what arrives at once into few writes, and answers each caller with its own', async () => {
+  it('writes concurrent produce calls in a few batches, and returns to each caller its own ids', async () => {
     await opened()
     let writes = 0
     const write = storage.write.bind(storage)
@@ -221,7 +221,7 @@ describe('the engine', () => {
     expect(made.map(({ ids }) => ids[0])).toEqual(listed.map(({ id }) => id))
   })
 
-  it('answers each of a batch for itself when one of them cannot be obeyed', async () => {
+  it('one invalid request in a batch does not fail the others', async () => {
     await opened()
     const results = await Promise.allSettled([
       engine.produce('orders', [{ payload: bytes('good') }]),
@@ -232,7 +232,7 @@ describe('the engine', () => {
     expect(texts(await engine.listItems({ queue: 'orders', countMax: 9 }))).toEqual(['good', 'good too'])
   })
 
-  it('puts each request into the partition with the fewest items, and leases from the fullest', async () => {
+  it('produces into the partition with the fewest items, and leases from the one with the most', async () => {
     await opened({ partitions: 3 })
     const places: number[] = []
     for (const count of [2, 1, 1, 1]) places.push((await engine.produce('orders', newItems(count))).partition)
@@ -240,7 +240,7 @@ describe('the engine', () => {
     expect((await aLease('a')).partition).toBe(0)
   })
 
-  it('gives nothing to a client that is gone, and puts back what was on its way to it', async () => {
+  it('puts back items that were leased for a client that left in the meantime', async () => {
     await opened()
     const gone = new AbortController()
     const waiting = engine.lease('orders', {
@@ -264,7 +264,7 @@ describe('the engine', () => {
     ])
   })
 
-  it('refuses a second lease of a client that waits, and one that found nothing in time', async () => {
+  it('rejects a second lease of a client that already waits, and a lease that got no items in time', async () => {
     await opened()
     await expect(aLease('a', 1, 20)).rejects.toMatchObject({ code: 'LEASE_TIMEOUT' })
     const first = aLease('a', 1, 20_000)
@@ -274,7 +274,7 @@ describe('the engine', () => {
     expect((await first).items).toHaveLength(1)
   })
 
-  it('ends leases, expires and promotes when time passes, and wakes who waits', async () => {
+  it('when time passes, leases end, scheduled items become available, and waiting leases get them', async () => {
     await opened({ leaseUs: minute, attemptsMax: 3 })
     await engine.produce('orders', [
       ...newItems(1),
@@ -293,7 +293,7 @@ describe('the engine', () => {
     expect(items[0]?.id).not.toBe(first.items[0]?.id)
   })
 
-  it('wakes leases on the dead queue when an item dies, and tells what is dropped for want of one', async () => {
+  it('a dying item wakes leases on its dead queue; without a dead queue it is reported as dropped', async () => {
     await opened()
     await engine.createQueue({ name: 'graveyard' })
     await engine.produce('orders', newItems(2))
@@ -301,17 +301,17 @@ describe('the engine', () => {
     await engine.retry('orders', 0, [{ id: items[0]?.id ?? '', isDead: true }])
     expect(dropped).toEqual([items[0]?.id])
     await engine.updateQueue('orders', { deadQueue: 'graveyard' })
-    const mourner = engine.lease('graveyard', { clientId: 'm', countMax: 1, timeoutMs: 5_000 })
+    const onDeadQueue = engine.lease('graveyard', { clientId: 'm', countMax: 1, timeoutMs: 5_000 })
     const second = await aLease('a', 1)
     await engine.retry('orders', 0, [
       { id: second.items[0]?.id ?? '', isDead: true, error: { message: 'no' } },
     ])
-    expect((await mourner).items).toMatchObject([
+    expect((await onDeadQueue).items).toMatchObject([
       { sourceId: second.items[0]?.id, failure: { message: 'no' } },
     ])
   })
 
-  it('retries when the policy of the queue says', async () => {
+  it('retries an item at the time that the retry policy of the queue gives', async () => {
     await opened({ retry: { kind: 'list', delaysUs: [second, 5 * second], jitter: 0 } })
     await engine.produce('orders', newItems(1))
     const { items } = await aLease('a')
@@ -324,7 +324,7 @@ describe('the engine', () => {
     expect((await waiting).items).toMatchObject([{ attempts: 2 }])
   })
 
-  it('names the item that a complete or retry was refused for, and changes nothing', async () => {
+  it('a refused complete names the item and changes nothing', async () => {
     await opened()
     await engine.produce('orders', newItems(2))
     const { items } = await aLease('a')
@@ -341,7 +341,7 @@ describe('the engine', () => {
     expect((await engine.stats('orders')).partitions[0]).toMatchObject({ leased: 1, completed: 0 })
   })
 
-  it('takes requests for a held queue and does them in order once it is released', async () => {
+  it('accepts requests for a held queue, and processes them in order once it is released', async () => {
     await opened()
     engine.hold('orders', true)
     await engine.stats('orders')
@@ -354,7 +354,7 @@ describe('the engine', () => {
     expect(texts((await leasing).items)).toEqual(['item-0'])
   })
 
-  it('refuses more than it can hold, and what waits when it closes or its queue is deleted', async () => {
+  it('rejects requests above the limit, and waiting requests when their queue is deleted', async () => {
     await opened()
     engine.hold('orders', true)
     await engine.stats('orders')
@@ -367,7 +367,7 @@ describe('the engine', () => {
     await expect(engine.produce('orders', newItems(1))).rejects.toMatchObject({ code: 'QUEUE_NOT_FOUND' })
   })
 
-  it('gives no items of a paused queue until it goes on', async () => {
+  it('leases no items of a paused queue until it is resumed', async () => {
     await opened({ isPaused: true })
     await engine.produce('orders', newItems(1))
     const waiting = aLease('a')
@@ -377,7 +377,7 @@ describe('the engine', () => {
     expect(texts((await waiting).items)).toEqual(['item-0'])
   })
 
-  it('writes who did it in the transaction of the change', async () => {
+  it('writes an audit row in the transaction of a delete, and none if nothing was deleted', async () => {
     await opened()
     const { ids } = await engine.produce('orders', newItems(1))
     await engine.deleteItems('orders', 0, ['0'.repeat(27), ...ids], ann)
@@ -390,7 +390,7 @@ describe('the engine', () => {
     expect(await storage.listAudit({ countMax: 1 })).toEqual(before)
   })
 
-  it('tells what each step of a clear removed, also when it is cut', async () => {
+  it('each step of a clear has an audit row with its count, also when a later step fails', async () => {
     await opened()
     const what = { isWaiting: true, isScheduled: false, isLeased: false }
     for (let times = 0; times < 5; times++) await engine.produce('orders', newItems(500))
@@ -418,7 +418,7 @@ describe('the engine', () => {
     ])
   })
 
-  it('imports in steps that keep nobody waiting for long, and answers in order', async () => {
+  it('imports in steps, and returns the results in order', async () => {
     await opened()
     const given = elsewhere(2_500, (index) => index % 2_400)
     const writes = watchWrites()
@@ -436,14 +436,14 @@ describe('the engine', () => {
     ])
   })
 
-  it('has stored the first of the items when an import is cut, and a repeat brings the others', async () => {
+  it('an import that fails half-way has stored the first items, and a repeat stores the rest', async () => {
     await opened()
     const given = elsewhere(2_500)
     const restore = failFrom('import', 3)
     await expect(engine.importItems('orders', 0, given)).rejects.toThrow('the store is gone')
     const listed = async () => texts(await engine.listItems({ queue: 'orders', countMax: 3_000 }))
     expect(await listed()).toEqual(texts(given.slice(0, 2_000)))
-    // What is stored can be had, though its import failed.
+    // The stored items can be leased, although their import failed.
     expect((await aLease('a', 10)).items).toHaveLength(10)
     restore()
     const again = await engine.importItems('orders', 0, given)
@@ -451,7 +451,7 @@ describe('the engine', () => {
     expect(await listed()).toEqual(texts(given))
   })
 
-  it('imports nothing when one of the items cannot be stored', async () => {
+  it('imports nothing if one of the items is invalid', async () => {
     await opened()
     const given = [...elsewhere(1_500), { payload: bytes('bad'), kind: 'a\0b' }]
     await expect(engine.importItems('orders', 0, given)).rejects.toMatchObject({ code: 'BAD_REQUEST' })
@@ -461,7 +461,7 @@ describe('the engine', () => {
     expect(await engine.listItems({ queue: 'orders', countMax: 9 })).toEqual([])
   })
 
-  it('does what was held in the order in which it came, whatever it is', async () => {
+  it('processes held requests of different kinds in order of arrival', async () => {
     for (const order of ['complete retry', 'retry complete', 'extend retry', 'retry extend'] as const) {
       await opened()
       await engine.produce('orders', newItems(1))
@@ -485,7 +485,7 @@ describe('the engine', () => {
     }
   })
 
-  it('serves a lease that was held with what was there when it came, and holds again when asked', async () => {
+  it('serves a held lease with the items that were there when it arrived, and can be held again', async () => {
     await opened()
     await engine.produce('orders', [{ payload: bytes('low') }])
     engine.hold('orders', true)
@@ -508,7 +508,7 @@ describe('the engine', () => {
     await engine.produce('orders', newItems(1))
   })
 
-  it('gives out nothing whose time is over, though nobody took it away yet', async () => {
+  it('does not lease an expired item that has not been removed yet', async () => {
     await opened({ expireUs: minute, leaseUs: second })
     await engine.produce('orders', newItems(2, 'old'))
     now += minute - second

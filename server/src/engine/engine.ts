@@ -1,9 +1,13 @@
 /**
- * What can be done with queues and items, in one process: the HTTP edges and code that embeds Redrive
- * use the same functions. The engine is the only caller of `storage.write` (writer.ts).
+ * The engine: all that a process can do with queues and items. The HTTP edges and programs that embed Redrive
+ * use the same functions.
  *
- * Concurrent calls for a queue are gathered and written as one batch; leases wait for items (long
- * poll) and are dealt to in turn; what time does happens by itself.
+ * - Concurrent calls for a queue are collected and written as one batch (call-lane.ts).
+ * - Leases wait for items and share them fairly (lease-dispatcher.ts).
+ * - Leases end, items expire and scheduled items become available in the background (due-scheduler.ts).
+ * - The engine is the only caller of `storage.write` (writer.ts).
+ *
+ * Start reading at create-engine.ts; queue-runtime.ts follows a call for one queue.
  */
 import type { Item, Leased } from '../core/item.ts'
 import type { NewQueue, PolicyChanges, Queue } from '../core/queue.ts'
@@ -25,29 +29,29 @@ export interface Engine {
   createQueue(queue: NewQueue, trace?: Trace): Promise<Queue>
   updateQueue(name: string, changes: PolicyChanges, trace?: Trace): Promise<Queue>
   /**
-   * Requests that wait in it are rejected with QUEUE_SHUTTING_DOWN. Rejects with QUEUE_HOLDS_LETTERS where open letters of
-   * class `financial` would go with it, unless that is forced.
+   * Rejects requests that wait in the queue with QUEUE_SHUTTING_DOWN. Unless forced, rejects with
+   * QUEUE_HOLDS_LETTERS if the queue has open letters of class `financial`.
    */
   deleteQueue(name: string, trace?: Trace, how?: Readonly<{ isForced: boolean }>): Promise<void>
   getQueue(name: string): Promise<Queue | null>
   /**
-   * Reads the queue and its counts anew, whatever is remembered of it here: what another server changed holds
-   * from now on. Rejects with QUEUE_NOT_FOUND when it is gone; requests that wait in it are rejected as when it is deleted here.
+   * Reads the queue and its counts from the store, so that changes by other servers apply here. Rejects with
+   * QUEUE_NOT_FOUND if the queue was deleted; requests that wait in it are rejected as in `deleteQueue`.
    */
   reload(name: string): Promise<void>
   listQueues(query: QueuesQuery): Promise<readonly Queue[]>
 
-  /** All items go, in order, to one partition: the one with the fewest items that nobody holds. */
+  /** Stores all items, in order, in one partition: by default the one with the fewest available items. */
   produce(queue: string, items: readonly NewItem[], options?: ProduceOptions): Promise<ProducedItems>
 
   /**
-   * Waits until there is at least one item, then gives 1 to `countMax` of one partition. Rejects with
-   * LEASE_TIMEOUT when there was none in time, with CLIENT_ID_BUSY when this client waits already.
-   * A caller whose signal aborts is given nothing.
+   * Waits until there is at least one item, then leases 1 to `countMax` items of one partition. Rejects with
+   * LEASE_TIMEOUT if no item arrived in time, and with CLIENT_ID_BUSY if this client already waits. A caller
+   * whose signal aborts gets no items.
    */
   lease(queue: string, options: LeaseOptions): Promise<LeasedItems>
 
-  /** All or nothing. Rejects with ITEM_NOT_FOUND or ITEM_NOT_LEASED, naming the first id in order. */
+  /** All or nothing. Rejects with ITEM_NOT_FOUND or ITEM_NOT_LEASED, naming the first such id in order. */
   complete(queue: string, partition: number, ids: readonly string[], options?: CallOptions): Promise<void>
   retry(
     queue: string,
@@ -55,7 +59,7 @@ export interface Engine {
     items: readonly RetriedItem[],
     options?: CallOptions,
   ): Promise<readonly ItemChange[]>
-  /** Moves the deadline of leases to now + `leaseUs`, by default the queue's lease time. Gives the new deadline. */
+  /** Moves the deadline of leases to now + `leaseUs`, by default the queue's lease time. Returns it. */
   extend(
     queue: string,
     partition: number,
@@ -65,8 +69,8 @@ export interface Engine {
   ): Promise<number>
 
   /**
-   * In steps of 1,000 items or 16 MiB, each a transaction. When it rejects the first of the items may be stored; repeated, it
-   * skips those that have a source id.
+   * Imports in steps of 1,000 items or 16 MiB, each a transaction. If it rejects, the first items may be
+   * stored; a repeated call skips those that have a source id.
    */
   importItems(
     queue: string,
@@ -75,49 +79,65 @@ export interface Engine {
     trace?: Trace,
   ): Promise<readonly ImportResult[]>
   deleteItems(queue: string, partition: number, ids: readonly string[], trace?: Trace): Promise<number>
-  /** In steps, too: what comes in meanwhile may go as well. Says how many were removed; each step has its audit row. */
+  /**
+   * Removes items in steps, each with its audit row; items that arrive in the meantime may be removed, too.
+   * Returns how many were removed.
+   */
   clear(queue: string, what: ClearOptions, trace?: Trace): Promise<number>
   listItems(query: ItemsQuery): Promise<readonly Item[]>
   stats(queue: string): Promise<QueueStats>
+
   /**
-   * Writes commands that have no function of their own, in one transaction: everything that other layers change (letters,
-   * campaigns, locks). Leases that wait for the items are served at once, on this server and on others.
+   * Writes commands that have no function of their own here, in one transaction: everything that other layers
+   * change (letters, campaigns, locks). Leases that wait for the items are served at once, on this server and
+   * on others.
    */
   write: Writer['write']
-  /** Calls the listener with what each committed write changed. Returns a function that ends the subscription. */
+  /**
+   * Calls the listener for each event of a committed write. Returns a function that ends the subscription.
+   */
   onEvent(listener: (event: EngineEvent) => void): () => void
 
-  /** Takes and counts requests for the queue, but processes none until released, in order of arrival. */
+  /**
+   * For tests. While a queue is held, requests are accepted and counted but not processed; released, they are
+   * processed in order of arrival.
+   */
   hold(queue: string, isHeld: boolean): void
   /** Everything that is due by now has happened when it resolves. */
   advance(): Promise<void>
 
-  /** No new calls; leases that wait are rejected with SHUTTING_DOWN, everything else finishes. Safe twice. */
+  /**
+   * Accepts no new calls. Waiting leases are rejected with SHUTTING_DOWN, everything else finishes. A second
+   * call is harmless.
+   */
   close(): Promise<void>
 }
 
-/** Who did it and why: written as an audit row in the transaction of the change, or of its first step. */
+/** The actor and the reason, for the audit row in the transaction of the change, or of its first step. */
 export type Trace = Pick<AuditEntry, 'actor' | 'reason' | 'requestId'>
 
 export type CallOptions = Readonly<{ timeoutMs?: number; signal?: AbortSignal }>
 export type ProduceOptions = CallOptions &
   Readonly<{
     partition?: number
-    /** The same key within the window stands for the same call: written once, answered alike, refused with other items. */
+    /**
+     * Calls with the same key within the window are one call: written once, and all get the same ids. A call
+     * with the same key and other items is rejected.
+     */
     once?: Readonly<{ key: string; windowUs: number }>
   }>
-/** `isRepeat`: they were produced by an earlier call with the same key. */
+/** `isRepeat`: an earlier call with the same key produced them. */
 export type ProducedItems = Readonly<{ partition: number; ids: readonly string[]; isRepeat: boolean }>
 export type LeaseOptions = Readonly<{
   clientId: string
   countMax: number
   timeoutMs: number
   signal?: AbortSignal
-  /** Asked before it is given something: whoever waits may be gone before the signal can tell. */
-  isThere?: () => boolean
+  /** Called before items are assigned: the client may have disconnected before the signal aborts. */
+  isConnected?: () => boolean
 }>
 export type LeasedItems = Readonly<{ partition: number; items: readonly Leased[] }>
-/** `availableAt` undefined: when the queue's retry policy says. */
+/** Without `availableAt`, the queue's retry policy decides when the item is available again. */
 export type RetriedItem = Readonly<
   { id: string } & Partial<Pick<RetryRequest, 'isDead' | 'error'>> &
     Partial<Pick<RetryRequest, 'availableAt'>>
@@ -126,16 +146,16 @@ export type ClearOptions = Readonly<{
   isWaiting: boolean
   isScheduled: boolean
   isLeased: boolean
-  /** Also letters of class `financial`; else it rejects with QUEUE_HOLDS_LETTERS where there are any. */
+  /** Also removes letters of class `financial`. Otherwise `clear` rejects with QUEUE_HOLDS_LETTERS. */
   isForced?: boolean
 }>
 export type QueueStats = Readonly<{
-  /** Requests not yet written. */
+  /** Requests that are not written yet. */
   produceWaiting: number
   /** Leases that wait for items. */
   leaseWaiting: number
   completeWaiting: number
-  /** Requests being written now. */
+  /** Requests that are being written. */
   inFlight: number
   partitions: readonly PartitionCounts[]
 }>

@@ -1,6 +1,6 @@
 /**
- * Events report what a committed write changed, for observers such as metrics and the log. Each write emits at most a few:
- * counts are summed per command, so that a step of 1,000 letters is one event.
+ * Events report what a committed write changed, for observers such as metrics and the log. Each write emits
+ * at most a few: counts are summed per command, so that a step of 1,000 letters is one event.
  */
 import type { Outcome } from '../core/item.ts'
 import type { Import, ImportResult, ItemChange } from '../storage/contract/items.ts'

@@ -1,7 +1,7 @@
 import { KnownError } from '../errors.ts'
 import type { SettleRefusal } from '../storage/contract/items.ts'
 
-/** Which id was refused and why, for edges that render it in their own words. */
+/** Names the item that was refused and why, for edges that have their own wording. */
 export class ItemRefused extends KnownError {
   readonly itemId: string
   readonly why: SettleRefusal['why']
@@ -13,7 +13,7 @@ export class ItemRefused extends KnownError {
   }
 }
 
-/** The first refusal in the order asked: the call changed nothing. */
+/** The error for the first refused item, in the order of the request. The request changed nothing. */
 export function itemRefused(
   command: Readonly<{ op: string; queue: string }>,
   refused: readonly SettleRefusal[],

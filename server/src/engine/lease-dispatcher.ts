@@ -1,209 +1,208 @@
 /**
- * Serves the leases that wait for items of one queue: asks the store, deals what it gives, and puts back what nobody
- * is there for any more.
+ * Serves the leases that wait for items of one queue: asks the store, distributes the items, and puts back
+ * items for leases that have left.
  */
 import { type Instant, later } from '../core/instant.ts'
 import type { Leased } from '../core/item.ts'
 import type { Queue } from '../core/queue.ts'
 import { isExpired } from '../core/transitions.ts'
 import { stepBytesMax } from '../storage/shared/byte-budget.ts'
-import { deal, type Hand } from './assign-items.ts'
-import type { Claim, Stock } from './available-counts.ts'
-import type { LeaseWaiters, Leasing } from './lease-waiters.ts'
-import type { RoomParts } from './queue-runtime-parts.ts'
-import { whenUnknown } from './rejected-batch.ts'
+import { type Assignment, assignItems } from './assign-items.ts'
+import type { AvailableCounts, Claim } from './available-counts.ts'
+import { whenOutcomeUnknown } from './deadline.ts'
+import type { LeaseWaiter, LeaseWaiters } from './lease-waiters.ts'
+import type { QueueRuntimeParts } from './queue-runtime-parts.ts'
 
-/** What the store is asked for of one partition. */
-type Plan = Readonly<{ claim: Claim; turns: readonly Leasing[] }>
+/** The items that the store is asked for, of one partition: item number i goes to `recipients[i]`. */
+type Plan = Readonly<{ claim: Claim; recipients: readonly LeaseWaiter[] }>
 
-const dealtMax = 4_000
+const itemsMaxDefault = 4_000
 /**
- * What the payloads of a deal should be together, if they are like those of the last one. A hundred items of 16 MiB asked
- * for at once take longer than callers wait, again and again: whoever leases in large batches would never get any.
+ * How large the payloads of a batch should be in total, judged by the batch before. A hundred items of 16
+ * MiB at once take longer than callers wait, again and again: a worker that leases large batches would
+ * never get any.
  */
-const dealtBytes = stepBytesMax
-const dealtMin = 4
-/** One is written while the answers to the other go out, and their callers come back. */
-const dealsMax = 2
-/** Fewer are not worth dividing among two. */
+const batchBytes = stepBytesMax
+const itemsMin = 4
+/** One batch is written while the answers to the other go out and their callers return. */
+const batchesMax = 2
+/** Fewer leases are not worth dividing into two batches. */
 const shareMin = 128
 
-export class Dealer {
+export class LeaseDispatcher {
+  /** Leases that arrived later are not served. Infinity unless the queue is held (queue-hold.ts). */
+  arrivalMax = Number.POSITIVE_INFINITY
   readonly #queue: () => Queue
   readonly #waiters: LeaseWaiters
-  readonly #stock: Stock
-  readonly #parts: RoomParts
-  readonly #arrivalMax: () => number
-  readonly #deals = new Set<Promise<void>>()
-  #turnsMax = dealtMax
+  readonly #counts: AvailableCounts
+  readonly #parts: QueueRuntimeParts
+  readonly #batches = new Set<Promise<void>>()
+  #itemsMax = itemsMaxDefault
   #isWaking = false
   #puttingBack: Promise<unknown> = Promise.resolve()
 
-  /** `arrivalMax`: who came later waits for a turn. */
-  constructor(
-    queue: () => Queue,
-    waiters: LeaseWaiters,
-    stock: Stock,
-    parts: RoomParts,
-    arrivalMax: () => number,
-  ) {
+  constructor(queue: () => Queue, waiters: LeaseWaiters, counts: AvailableCounts, parts: QueueRuntimeParts) {
     this.#queue = queue
     this.#waiters = waiters
-    this.#stock = stock
+    this.#counts = counts
     this.#parts = parts
-    this.#arrivalMax = arrivalMax
   }
 
-  /** Serves waiting leases if there is something for them. */
+  /** Serves waiting leases if there are items for them. */
   wake(): void {
-    if (this.#isWaking || this.#waiters.size === 0 || this.#deals.size >= dealsMax) return
-    if (this.#stock.isEmpty) return
+    if (this.#isWaking || this.#waiters.size === 0 || this.#batches.size >= batchesMax) return
+    if (this.#counts.isEmpty) return
     this.#isWaking = true
-    // Those of the same turn of the event loop go together.
+    // Leases that arrive in the same turn of the event loop are served together.
     void Promise.resolve().then(() => {
       this.#isWaking = false
       this.#start()
     })
   }
 
-  /** Serves those whose turn has come, with what there is for them now. */
+  /** Serves the leases up to `arrivalMax` with the items that there are now. */
   async serveNow(): Promise<void> {
     this.#start()
-    while (this.#deals.size > 0) await Promise.all(this.#deals)
+    while (this.#batches.size > 0) await Promise.all(this.#batches)
   }
 
-  /** Resolves when what is being dealt is dealt, or put back. */
+  /** Resolves when no items are being leased or put back. */
   async whenIdle(): Promise<void> {
-    await Promise.all(this.#deals)
+    await Promise.all(this.#batches)
     await this.#puttingBack
   }
 
   #start(): void {
-    while (this.#deals.size < dealsMax && this.#startOne());
+    while (this.#batches.size < batchesMax && this.#startBatch());
   }
 
-  /** False when there is nobody to serve, or nothing to serve with. */
-  #startOne(): boolean {
+  /** False if no lease waits, or there are no items. */
+  #startBatch(): boolean {
     if (this.#queue().isPaused) return false
-    const next = this.#waiters.next(dealsMax, shareMin, this.#arrivalMax(), this.#stock.total)
-    const hands = this.#within(deal(next, this.#stock.available, this.#turnsMax))
-    if (hands.length === 0) return false
-    const plans = hands.map(({ partition, turns }) => {
-      for (const leasing of turns) leasing.isServed = true
-      return { claim: this.#stock.claim(partition, turns.length), turns }
+    const next = this.#waiters.next(batchesMax, shareMin, this.arrivalMax, this.#counts.total)
+    const assignments = this.#limit(assignItems(next, this.#counts.byPartition, this.#itemsMax))
+    if (assignments.length === 0) return false
+    const plans = assignments.map(({ partition, recipients }) => {
+      for (const waiter of recipients) waiter.isAsking = true
+      return { claim: this.#counts.claim(partition, recipients.length), recipients }
     })
-    const dealing = this.#deal(plans).then(() => {
-      this.#deals.delete(dealing)
-      // Who arrived meanwhile, or was left with nothing, may have a turn now.
+    const batch = this.#lease(plans).then(() => {
+      this.#batches.delete(batch)
+      // Leases that arrived in the meantime, or got nothing, may be served now.
       this.wake()
     })
-    this.#deals.add(dealing)
+    this.#batches.add(batch)
     return true
   }
 
-  async #deal(plans: readonly Plan[]): Promise<void> {
+  async #lease(plans: readonly Plan[]): Promise<void> {
     const { writer, clock, batchMsMax } = this.#parts
     const { name, leaseUs } = this.#queue()
     const now = clock.now()
-    const late = whenUnknown(batchMsMax, (error) => {
-      // What they are given after all is put back.
-      for (const { turns } of plans) for (const leasing of turns) this.#waiters.refuse(leasing, error)
-      const asked = plans.reduce((sum, { turns }) => sum + turns.length, 0)
-      // So few are never too large: then the store itself is stuck.
-      if (asked > dealtMin) {
-        this.#turnsMax = Math.max(dealtMin, Math.min(this.#turnsMax, Math.floor(asked / 4)))
-      }
-    })
+    const late = whenOutcomeUnknown(batchMsMax, (error) => this.#giveUp(plans, error))
     try {
       const results = await writer.write(
-        plans.map(({ claim: { partition }, turns }) => ({
+        plans.map(({ claim: { partition }, recipients }) => ({
           op: 'lease' as const,
           queue: name,
           partition,
-          holders: turns.map(({ clientId }) => clientId),
+          holders: recipients.map(({ clientId }) => clientId),
           now,
         })),
       )
       this.#parts.onDue(later(now, leaseUs))
       for (const [index, plan] of plans.entries()) {
         const items = results[index] ?? []
-        // An answer ends at so many bytes: then the partition may have more.
-        const isEmptied = items.length < plan.claim.asked && bytesOf(items) < stepBytesMax
-        this.#stock.book(plan.claim, items.length, isEmptied)
-        this.#serve(plan, items, now)
+        // The store ends an answer at a number of bytes. Then the partition may have more.
+        const isEmptied = items.length < plan.claim.asked && sumBytes(items) < stepBytesMax
+        this.#counts.settle(plan.claim, items.length, isEmptied)
+        this.#distribute(plan, items, now)
       }
-      this.#learn(results)
+      this.#adjustItemsMax(results)
     } catch (error) {
-      this.#parts.onRefused(error)
-      // The store failed: those who were to be served are told, and may ask again.
-      for (const { claim, turns } of plans) {
-        this.#stock.unclaim(claim)
-        for (const leasing of turns) this.#waiters.refuse(leasing, error)
+      this.#parts.onRejected(error)
+      for (const { claim, recipients } of plans) {
+        this.#counts.cancel(claim)
+        for (const waiter of recipients) this.#waiters.reject(waiter, error)
       }
     } finally {
-      late.off()
+      late.cancel()
     }
   }
 
-  /** Of large items as many as are asked for at once, whichever partitions they are in. */
-  #within(hands: readonly Hand<Leasing>[]): readonly Hand<Leasing>[] {
-    if (this.#turnsMax === dealtMax) return hands
-    let left = this.#turnsMax
-    return hands.flatMap((hand) => {
-      const turns = hand.turns.slice(0, left)
-      left -= turns.length
-      return turns.length === 0 ? [] : [{ ...hand, turns }]
+  /** The store takes too long: rejects the leases. Items that arrive for them later are put back. */
+  #giveUp(plans: readonly Plan[], error: unknown): void {
+    for (const { recipients } of plans) for (const waiter of recipients) this.#waiters.reject(waiter, error)
+    const asked = plans.reduce((sum, { recipients }) => sum + recipients.length, 0)
+    // So few items are never too large together: then the store itself is stuck.
+    if (asked <= itemsMin) return
+    this.#itemsMax = Math.max(itemsMin, Math.min(this.#itemsMax, Math.floor(asked / 4)))
+  }
+
+  /** Limits the items of all partitions together, if items are large. */
+  #limit(assignments: readonly Assignment<LeaseWaiter>[]): readonly Assignment<LeaseWaiter>[] {
+    if (this.#itemsMax === itemsMaxDefault) return assignments
+    let left = this.#itemsMax
+    return assignments.flatMap((assignment) => {
+      const recipients = assignment.recipients.slice(0, left)
+      left -= recipients.length
+      return recipients.length === 0 ? [] : [{ ...assignment, recipients }]
     })
   }
 
-  /** How many to ask for next. Four times as many as before at most: those may be larger. */
-  #learn(dealt: readonly (readonly Leased[])[]): void {
+  /** Decides how many items to ask for next. At most four times as many as before: they may be larger. */
+  #adjustItemsMax(leased: readonly (readonly Leased[])[]): void {
     let [count, bytes] = [0, 0]
-    for (const items of dealt) {
+    for (const items of leased) {
       count += items.length
-      bytes += bytesOf(items)
+      bytes += sumBytes(items)
     }
     if (count === 0) return
-    const fitting = Math.floor((dealtBytes * count) / Math.max(bytes, 1))
-    this.#turnsMax = Math.max(1, Math.min(fitting, 4 * this.#turnsMax, dealtMax))
+    const fitting = Math.floor((batchBytes * count) / Math.max(bytes, 1))
+    this.#itemsMax = Math.max(1, Math.min(fitting, 4 * this.#itemsMax, itemsMaxDefault))
   }
 
-  #serve({ claim: { partition }, turns }: Plan, items: readonly Leased[], now: Instant): void {
+  #distribute({ claim: { partition }, recipients }: Plan, items: readonly Leased[], now: Instant): void {
     const unwanted: Leased[] = []
     const expired: Leased[] = []
     for (let index = 0; index < items.length; index++) {
       const item = items[index] as Leased
-      const leasing = turns[index] as Leasing
-      // Its time was over before anybody came for it, and the clockwork has not been here since.
+      const waiter = recipients[index] as LeaseWaiter
+      // The item expired before it was leased, and the due scheduler has not removed it yet.
       if (isExpired(item, now)) expired.push(item)
-      else if (this.#waiters.isGone(leasing)) unwanted.push(item)
-      else if (leasing.dealt === undefined) leasing.dealt = [item]
-      else leasing.dealt.push(item)
+      else if (this.#waiters.checkGone(waiter)) unwanted.push(item)
+      else if (waiter.assigned === undefined) waiter.assigned = [item]
+      else waiter.assigned.push(item)
     }
-    for (const leasing of turns) leasing.isServed = false
-    for (const leasing of turns) {
-      const { dealt } = leasing
-      if (dealt === undefined) continue
-      leasing.dealt = undefined
-      this.#waiters.serve(leasing, { partition, items: dealt })
+    for (const waiter of recipients) waiter.isAsking = false
+    for (const waiter of recipients) {
+      const { assigned } = waiter
+      if (assigned === undefined) continue
+      waiter.assigned = undefined
+      this.#waiters.resolve(waiter, { partition, items: assigned })
     }
-    if (unwanted.length > 0) {
-      const back = this.#putBack(partition, unwanted).then((isBack) => {
-        if (!isBack) return
-        this.#stock.gain(partition, unwanted.length)
-        this.wake()
-      })
-      this.#puttingBack = Promise.all([this.#puttingBack, back])
-    }
-    if (expired.length > 0) {
-      // Nobody is to have them, nor to find them again and again: once they are taken away, what is there is counted.
-      this.#stock.forget(partition)
-      const back = this.#putBack(partition, expired).then(() => this.#parts.onDue(now))
-      this.#puttingBack = Promise.all([this.#puttingBack, back])
-    }
+    if (unwanted.length > 0) this.#returnUnwanted(partition, unwanted)
+    if (expired.length > 0) this.#returnExpired(partition, expired, now)
   }
 
-  /** As if they had never been leased. */
+  #returnUnwanted(partition: number, items: readonly Leased[]): void {
+    const returned = this.#putBack(partition, items).then((isBack) => {
+      if (!isBack) return
+      this.#counts.add(partition, items.length)
+      this.wake()
+    })
+    this.#puttingBack = Promise.all([this.#puttingBack, returned])
+  }
+
+  #returnExpired(partition: number, items: readonly Leased[], now: Instant): void {
+    // Leases must not find the expired items again and again. When they are removed, the partition is
+    // recounted.
+    this.#counts.clear(partition)
+    const returned = this.#putBack(partition, items).then(() => this.#parts.onDue(now))
+    this.#puttingBack = Promise.all([this.#puttingBack, returned])
+  }
+
+  /** Makes the items available again, as if they had never been leased. */
   async #putBack(partition: number, items: readonly Leased[]): Promise<boolean> {
     const { writer, clock } = this.#parts
     const ids = items.map(({ id }) => id)
@@ -211,13 +210,13 @@ export class Dealer {
       await writer.write([{ op: 'unlease', queue: this.#queue().name, partition, ids, now: clock.now() }])
       return true
     } catch {
-      // Their leases end by themselves, as if the client had gone a moment later.
+      // Their leases end at their deadline, as if the client had left a moment later.
       return false
     }
   }
 }
 
-function bytesOf(items: readonly Leased[]): number {
+function sumBytes(items: readonly Leased[]): number {
   let bytes = 0
   for (const { payload } of items) bytes += payload.length
   return bytes

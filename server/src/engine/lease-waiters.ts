@@ -1,38 +1,38 @@
 /**
- * Leases that wait for items of one queue, in the order in which they came. They leave when they are served, when
- * their time is over, when their signal aborts, or when nobody is served any more.
+ * Leases that wait for items of one queue, in order of arrival. A lease leaves when it gets items, when its
+ * time is over, when its signal aborts, or when the queue closes.
  */
 import type { Leased } from '../core/item.ts'
 import { KnownError } from '../errors.ts'
-import { Signals } from './abort-listeners.ts'
+import { AbortListeners } from './abort-listeners.ts'
 import type { LeasedItems, LeaseOptions } from './engine.ts'
-import { Alarm } from './shared-timer.ts'
+import { SharedTimer } from './shared-timer.ts'
 
-export type Leasing = {
+export type LeaseWaiter = {
   readonly arrival: number
   readonly clientId: string
   readonly countMax: number
   readonly timeoutMs: number
   readonly deadline: number
   readonly signal: AbortSignal | undefined
-  readonly isThere: (() => boolean) | undefined
-  /** The store is being asked for its items. */
-  isServed: boolean
-  /** What is on its way to it is put back. */
+  readonly isConnected: (() => boolean) | undefined
+  /** The store is being asked for items for this lease. */
+  isAsking: boolean
+  /** The lease has left. Items that arrive for it are put back. */
   isGone: boolean
-  /** What it is given, while items are being dealt. */
-  dealt: Leased[] | undefined
+  /** The items for this lease while an answer of the store is distributed. */
+  assigned: Leased[] | undefined
   resolve(items: LeasedItems): void
   reject(error: unknown): void
 }
 
 export class LeaseWaiters {
   readonly #queue: string
-  readonly #byClient = new Map<string, Leasing>()
-  /** How many items they ask for together. */
-  #asked = 0
-  readonly #alarm = new Alarm((now) => this.#endLate(now))
-  readonly #signals = new Signals((signal) => this.#abort(signal))
+  readonly #byClient = new Map<string, LeaseWaiter>()
+  /** How many items the leases ask for in total. */
+  #askedTotal = 0
+  readonly #timer = new SharedTimer((now) => this.#rejectLate(now))
+  readonly #listeners = new AbortListeners((signal) => this.#rejectAborted(signal))
 
   constructor(queue: string) {
     this.#queue = queue
@@ -43,19 +43,19 @@ export class LeaseWaiters {
   }
 
   has(clientId: string): boolean {
-    const leasing = this.#byClient.get(clientId)
-    return leasing !== undefined && !this.isGone(leasing)
+    const waiter = this.#byClient.get(clientId)
+    return waiter !== undefined && !this.checkGone(waiter)
   }
 
-  /** One that went without a word is refused now: what it would be given goes to others. */
-  isGone(leasing: Leasing): boolean {
-    if (!leasing.isGone && leasing.isThere?.() === false)
-      this.refuse(leasing, new KnownError('BAD_REQUEST', `client ${leasing.clientId} is gone`))
-    return leasing.isGone
+  /** Whether the lease has left. A lease whose client disconnected leaves now. */
+  checkGone(waiter: LeaseWaiter): boolean {
+    if (!waiter.isGone && waiter.isConnected?.() === false)
+      this.reject(waiter, new KnownError('BAD_REQUEST', `client ${waiter.clientId} is gone`))
+    return waiter.isGone
   }
 
   add(options: LeaseOptions, arrival: number): Promise<LeasedItems> {
-    const { clientId, countMax, timeoutMs, signal, isThere } = options
+    const { clientId, countMax, timeoutMs, signal, isConnected } = options
     return new Promise<LeasedItems>((resolve, reject) => {
       if (signal?.aborted) return reject(signal.reason)
       const now = performance.now()
@@ -67,97 +67,97 @@ export class LeaseWaiters {
         timeoutMs,
         deadline,
         signal,
-        isThere,
-        isServed: false,
+        isConnected,
+        isAsking: false,
         isGone: false,
-        dealt: undefined,
+        assigned: undefined,
         resolve,
         reject,
       })
-      this.#asked += countMax
-      this.#alarm.by(deadline, now)
-      if (signal !== undefined) this.#signals.hear(signal)
+      this.#askedTotal += countMax
+      this.#timer.wakeBy(deadline, now)
+      if (signal !== undefined) this.#listeners.add(signal)
     })
   }
 
   /**
-   * Those who came first, up to an arrival, as many as their share of all: see storage/lane.ts for why not all. But where
-   * there is not enough for everybody, all whom their turn can reach: what there is is dealt among them.
+   * The oldest waiters, up to `arrivalMax`. If there are enough items, takes this batch's share of all
+   * waiters (storage/shared/batch-lane.ts explains why not all); otherwise as many waiters as there are
+   * items.
    */
-  next(batchesMax: number, shareMin: number, arrivalMax: number, available: number): Leasing[] {
-    const isEnough = available >= this.#asked
-    const share = isEnough ? Math.max(Math.ceil(this.#asked / batchesMax), shareMin) : available
-    const next: Leasing[] = []
+  next(batchesMax: number, shareMin: number, arrivalMax: number, available: number): LeaseWaiter[] {
+    const isEnough = available >= this.#askedTotal
+    const share = isEnough ? Math.max(Math.ceil(this.#askedTotal / batchesMax), shareMin) : available
+    const next: LeaseWaiter[] = []
     let weight = 0
-    for (const leasing of this.#byClient.values()) {
-      if (leasing.isServed) continue
-      if (leasing.arrival > arrivalMax) break
+    for (const waiter of this.#byClient.values()) {
+      if (waiter.isAsking) continue
+      if (waiter.arrival > arrivalMax) break
       if (!isEnough) {
         if (next.length === share) break
-        next.push(leasing)
+        next.push(waiter)
         continue
       }
-      if (next.length > 0 && weight + leasing.countMax > share) break
-      next.push(leasing)
-      weight += leasing.countMax
+      if (next.length > 0 && weight + waiter.countMax > share) break
+      next.push(waiter)
+      weight += waiter.countMax
     }
     return next
   }
 
   arrivalsAfter(arrival: number): number[] {
     const arrivals: number[] = []
-    for (const leasing of this.#byClient.values())
-      if (leasing.arrival > arrival) arrivals.push(leasing.arrival)
+    for (const waiter of this.#byClient.values()) if (waiter.arrival > arrival) arrivals.push(waiter.arrival)
     return arrivals
   }
 
-  serve(leasing: Leasing, items: LeasedItems): void {
-    const { resolve } = leasing
-    this.#leave(leasing)
+  resolve(waiter: LeaseWaiter, items: LeasedItems): void {
+    const { resolve } = waiter
+    this.#remove(waiter)
     resolve(items)
   }
 
-  refuse(leasing: Leasing, error: unknown): void {
-    if (leasing.isGone) return
-    leasing.isGone = true
-    const { reject } = leasing
-    this.#leave(leasing)
+  reject(waiter: LeaseWaiter, error: unknown): void {
+    if (waiter.isGone) return
+    waiter.isGone = true
+    const { reject } = waiter
+    this.#remove(waiter)
     reject(error)
   }
 
-  refuseAll(error: unknown): void {
-    for (const leasing of this.#byClient.values()) this.refuse(leasing, error)
+  rejectAll(error: unknown): void {
+    for (const waiter of this.#byClient.values()) this.reject(waiter, error)
   }
 
-  /** Those whose time has come; says when the next one's comes. */
-  #endLate(now: number): number {
+  /** Rejects the leases whose time is over, and returns the next deadline. */
+  #rejectLate(now: number): number {
     let next = Number.POSITIVE_INFINITY
-    for (const leasing of this.#byClient.values()) {
-      if (leasing.deadline > now) next = Math.min(next, leasing.deadline)
+    for (const waiter of this.#byClient.values()) {
+      if (waiter.deadline > now) next = Math.min(next, waiter.deadline)
       else {
-        const sentence = `no items in queue ${this.#queue} within ${leasing.timeoutMs} ms`
-        this.refuse(leasing, new KnownError('LEASE_TIMEOUT', sentence))
+        const sentence = `no items in queue ${this.#queue} within ${waiter.timeoutMs} ms`
+        this.reject(waiter, new KnownError('LEASE_TIMEOUT', sentence))
       }
     }
     return next
   }
 
-  #abort(signal: AbortSignal): void {
-    for (const leasing of this.#byClient.values()) {
-      if (leasing.signal === signal) this.refuse(leasing, signal.reason)
+  #rejectAborted(signal: AbortSignal): void {
+    for (const waiter of this.#byClient.values()) {
+      if (waiter.signal === signal) this.reject(waiter, signal.reason)
     }
   }
 
-  #leave(leasing: Leasing): void {
-    this.#byClient.delete(leasing.clientId)
-    this.#asked -= leasing.countMax
-    if (this.#byClient.size === 0) this.#alarm.off()
-    if (leasing.signal !== undefined) this.#signals.drop(leasing.signal)
-    // A map is rebuilt now and then, and what was in it just then lives on with the old one until the next
-    // full collection: without this so would the items that it was given.
-    leasing.resolve = nothing
-    leasing.reject = nothing
+  #remove(waiter: LeaseWaiter): void {
+    this.#byClient.delete(waiter.clientId)
+    this.#askedTotal -= waiter.countMax
+    if (this.#byClient.size === 0) this.#timer.stop()
+    if (waiter.signal !== undefined) this.#listeners.remove(waiter.signal)
+    // A map is rebuilt now and then, and its former entries live on with the old table until the next full
+    // garbage collection. Without this, so would the items that the waiter got.
+    waiter.resolve = ignore
+    waiter.reject = ignore
   }
 }
 
-function nothing(): void {}
+function ignore(): void {}

@@ -7,7 +7,7 @@ describe('a background loop', () => {
 
   const unexpected = (error: unknown) => expect.unreachable(String(error))
 
-  it('runs a pass at once, then one after each rest', async () => {
+  it('runs a pass at once, then one after each pause', async () => {
     const pass = vi.fn(async () => {})
     const loop = createLoop(1_000, pass, unexpected)
     loop.start()
@@ -18,7 +18,7 @@ describe('a background loop', () => {
     await loop.stop()
   })
 
-  it('never overlaps passes: the rest begins when a pass has ended', async () => {
+  it('never overlaps passes: the pause starts when a pass has ended', async () => {
     let running = 0
     let runningMax = 0
     const loop = createLoop(
@@ -38,7 +38,7 @@ describe('a background loop', () => {
     await stopped
   })
 
-  it('reports a failed pass and goes on', async () => {
+  it('reports a failed pass and continues', async () => {
     const errors: unknown[] = []
     const loop = createLoop(
       100,
@@ -53,10 +53,10 @@ describe('a background loop', () => {
     await loop.stop()
   })
 
-  it('asks for the next rest after each pass', async () => {
-    const rests = [100, 1_000, 10_000]
+  it('reads the length of the pause after each pass', async () => {
+    const pauses = [100, 1_000, 10_000]
     const pass = vi.fn(async () => {})
-    const loop = createLoop(() => rests.shift() ?? 1_000_000, pass, unexpected)
+    const loop = createLoop(() => pauses.shift() ?? 1_000_000, pass, unexpected)
     loop.start()
     await vi.advanceTimersByTimeAsync(100)
     expect(pass).toHaveBeenCalledTimes(2)
@@ -67,7 +67,7 @@ describe('a background loop', () => {
     await loop.stop()
   })
 
-  it('stops only when the running pass has ended, tells it by the signal, and runs no more', async () => {
+  it('stop aborts the signal of the running pass, waits for its end, and no pass follows', async () => {
     let isAborted = false
     let passes = 0
     const loop = createLoop(
@@ -96,7 +96,7 @@ describe('a background loop', () => {
     expect(passes).toBe(1)
   })
 
-  it('can be stopped twice, and before it was started', async () => {
+  it('a loop can be stopped twice, and before it is started', async () => {
     const pass = vi.fn(async () => {})
     const loop = createLoop(10, pass, unexpected)
     await loop.stop()

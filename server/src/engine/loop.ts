@@ -2,17 +2,17 @@ export type Pass = (signal: AbortSignal) => Promise<void>
 
 export interface Loop {
   start(): void
-  /** Resolves once no pass is running. Safe twice, and before start. */
+  /** Resolves once no pass is running. Can be called twice, and before `start`. */
   stop(): Promise<void>
 }
 
 /**
- * Runs a pass, rests, runs the next: they never overlap. A failed pass is reported, not fatal.
+ * Runs passes with pauses in between; passes never overlap. A failed pass is reported, not fatal.
  *
- * `everyMs` is asked after each pass, so that a loop can back off.
+ * A function for `pauseMs` is called after each pass, so that a loop can back off.
  */
 export function createLoop(
-  everyMs: number | (() => number),
+  pauseMs: number | (() => number),
   pass: Pass,
   onError: (error: unknown) => void,
 ): Loop {
@@ -25,7 +25,7 @@ export function createLoop(
       .catch(onError)
       .finally(() => {
         if (stopping.signal.aborted) return
-        timer = setTimeout(tick, typeof everyMs === 'number' ? everyMs : everyMs())
+        timer = setTimeout(tick, typeof pauseMs === 'number' ? pauseMs : pauseMs())
       })
   }
   return {

@@ -1,93 +1,82 @@
 /**
- * Holding a queue: requests are taken and counted, and none is processed until it is released. Then what was held is
- * done in the order in which it came, whatever it is: each kind by itself would overtake the others.
+ * Holds a queue for tests: requests are accepted and counted, but none is processed until the queue is
+ * released. Then they are processed in order of arrival, whatever their kind. A runtime creates its hold
+ * when it is first held, so that a queue that is never held does not pay for it.
  */
 import type { BatchLane } from '../storage/shared/batch-lane.ts'
-import { type Kind, runsOf } from './arrival-order.ts'
+import { type RequestKind, splitIntoRuns } from './arrival-order.ts'
+import type { LeaseDispatcher } from './lease-dispatcher.ts'
 import type { LeaseWaiters } from './lease-waiters.ts'
 
-type Waiting = Readonly<{ arrival: number; weight: number }>
-/** A lane, whatever its requests are. */
-type HeldLane = Readonly<{ take(): Kind; hold(isHeld: boolean): void }>
+type Arrived = Readonly<{ arrival: number; weight: number }>
+/** A lane of requests of any kind. */
+export type HeldLane = Readonly<{ take(): RequestKind; hold(isHeld: boolean): void }>
 
-export class Held {
+export class QueueHold {
   readonly #lanes: readonly HeldLane[]
   readonly #waiters: LeaseWaiters
-  readonly #serve: () => Promise<void>
-  readonly #onReleased: () => void
+  readonly #dispatcher: LeaseDispatcher
   #isHeld = false
   #isReleasing = false
-  /** While what was held is being released: leases that came later wait for their turn. */
-  #servedUpTo = 0
   #releasing: Promise<void> = Promise.resolve()
 
-  /** `serve`: serves the leases whose turn has come, with what there is for them then. */
-  constructor(
-    lanes: readonly HeldLane[],
-    waiters: LeaseWaiters,
-    serve: () => Promise<void>,
-    onReleased: () => void,
-  ) {
+  constructor(lanes: readonly HeldLane[], waiters: LeaseWaiters, dispatcher: LeaseDispatcher) {
     this.#lanes = lanes
     this.#waiters = waiters
-    this.#serve = serve
-    this.#onReleased = onReleased
+    this.#dispatcher = dispatcher
   }
 
   get isHeld(): boolean {
     return this.#isHeld
   }
 
-  /** Leases that came later are not served now. */
-  get arrivalMax(): number {
-    if (this.#isReleasing) return this.#servedUpTo
-    return this.#isHeld ? 0 : Number.POSITIVE_INFINITY
-  }
-
   hold(isHeld: boolean): void {
     const wasHeld = this.#isHeld
     this.#isHeld = isHeld
-    if (isHeld) for (const lane of this.#lanes) lane.hold(true)
-    else if (wasHeld && !this.#isReleasing) this.#releasing = this.#release()
+    if (isHeld) {
+      if (!this.#isReleasing) this.#dispatcher.arrivalMax = 0
+      for (const lane of this.#lanes) lane.hold(true)
+    } else if (wasHeld && !this.#isReleasing) this.#releasing = this.#release()
   }
 
-  /** Resolves when nothing is being released. */
+  /** Resolves when no requests are being released. */
   whenReleased(): Promise<void> {
     return this.#releasing
   }
 
   async #release(): Promise<void> {
     this.#isReleasing = true
-    this.#servedUpTo = 0
-    // What comes meanwhile comes after; unless it is held again.
+    this.#dispatcher.arrivalMax = 0
+    // Requests that arrive in the meantime are processed after these, unless the queue is held again.
     while (!this.#isHeld) {
-      const runs = runsOf(this.#take())
+      const runs = splitIntoRuns(this.#take())
       if (runs.length === 0) break
-      for (const { arrival, work } of runs) {
-        await work()
-        this.#servedUpTo = arrival
-        await this.#serve()
+      for (const { arrival, process } of runs) {
+        await process()
+        this.#dispatcher.arrivalMax = arrival
+        await this.#dispatcher.serveNow()
       }
     }
     this.#isReleasing = false
-    // Held again meanwhile, it stays so.
+    // The queue may be held again by now.
+    this.#dispatcher.arrivalMax = this.#isHeld ? 0 : Number.POSITIVE_INFINITY
     for (const lane of this.#lanes) lane.hold(this.#isHeld)
-    this.#onReleased()
+    this.#dispatcher.wake()
   }
 
-  #take(): Kind[] {
-    const arrivals = this.#waiters.arrivalsAfter(this.#servedUpTo)
-    // Leases stay where they are, and are served once their turn has come.
-    return [...this.#lanes.map((lane) => lane.take()), { arrivals, work: async () => {} }]
+  #take(): RequestKind[] {
+    const arrivals = this.#waiters.arrivalsAfter(this.#dispatcher.arrivalMax)
+    // Leases stay with the waiters, and are served once `arrivalMax` reaches them.
+    return [...this.#lanes.map((lane) => lane.take()), { arrivals, process: async () => {} }]
   }
 }
 
-export function heldLane<R extends Waiting>(lane: BatchLane<R>): HeldLane {
+export function toHeldLane<R extends Arrived>(lane: BatchLane<R>): HeldLane {
   return {
     take: () => {
       const requests = lane.drain()
       const arrivals = requests.map(({ arrival }) => arrival)
-      return { arrivals, work: (from, to) => lane.runInOrder(requests.slice(from, to)) }
+      return { arrivals, process: (from, to) => lane.runInOrder(requests.slice(from, to)) }
     },
     hold: (isHeld) => lane.hold(isHeld),
   }

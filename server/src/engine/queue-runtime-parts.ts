@@ -2,23 +2,23 @@ import type { Clock } from '../core/instant.ts'
 import type { StoreReads } from '../storage/contract/storage.ts'
 import type { Writer } from './writer.ts'
 
-/** What the room of a queue works with. */
-export type RoomParts = Readonly<{
+/** The parts of the engine that the runtime of a queue uses. */
+export type QueueRuntimeParts = Readonly<{
   storage: StoreReads
   writer: Writer
   clock: Clock
-  /** Unprocessed requests per queue; above it they are refused. */
+  /** Unprocessed requests per queue. Further requests are rejected. */
   requestsMax: number
-  /** A batch that takes longer is not waited for by those who called: its outcome is unknown to them. */
+  /** How long callers wait for a batch to be written. After that its outcome is unknown to them. */
   batchMsMax: number
-  /** Items of the queue became available: other servers may have leases that wait. */
+  /** Called when items of the queue became available: leases may wait for them on other servers. */
   onAvailable(queue: string): void
-  /** Something will be due then. */
+  /** Called with an instant at which something will be due. */
   onDue(at: number): void
-  /** The queue was deleted by somebody else; one of its name may be there again. */
+  /** Called when the queue was deleted by another server, perhaps to be created again. */
   onGone(): void
-  /** The store refused a request, which may be because it has no such queue. */
-  onRefused(error: unknown): void
-  /** What went wrong in the background. */
+  /** Called when the store rejected a request. The reason may be that the queue is gone. */
+  onRejected(error: unknown): void
+  /** Called when background work failed. */
   onError(error: unknown): void
 }>

@@ -1,91 +1,80 @@
 /**
- * A room is what this server holds of one queue: its policy, the requests that are under way (`producing.ts`,
- * `settling.ts`), the leases that wait (`lease-waiters.ts`, served by `dealer.ts`), and how many items each partition has
- * for them (`stock.ts`).
+ * The runtime of a queue is what this server keeps for it in memory: its policy, the requests in progress
+ * (`write-produces.ts`, `write-settles.ts`), the waiting leases (`lease-waiters.ts`, served by
+ * `lease-dispatcher.ts`), and how many items each partition has for them (`available-counts.ts`).
  */
 import type { Queue } from '../core/queue.ts'
 import { KnownError } from '../errors.ts'
 import type { Complete, Extend, ItemChange, NewItem, Retry } from '../storage/contract/items.ts'
-import { Stock } from './available-counts.ts'
+import { AvailableCounts } from './available-counts.ts'
 import { CallLane } from './call-lane.ts'
 import type { CallOptions, LeasedItems, LeaseOptions, ProducedItems, ProduceOptions } from './engine.ts'
-import { Dealer } from './lease-dispatcher.ts'
+import { LeaseDispatcher } from './lease-dispatcher.ts'
 import { LeaseWaiters } from './lease-waiters.ts'
-import { Held, heldLane } from './queue-hold.ts'
-import type { RoomParts } from './queue-runtime-parts.ts'
-import { type Producing, writeProduces } from './write-produces.ts'
-import { type Completing, type Returning, writeCompletes, writeReturns } from './write-settles.ts'
+import { QueueHold, toHeldLane } from './queue-hold.ts'
+import type { QueueRuntimeParts } from './queue-runtime-parts.ts'
+import { type ProduceRequest, writeProduces } from './write-produces.ts'
+import { type CompleteRequest, type SettleRequest, writeCompletes, writeSettles } from './write-settles.ts'
 
 const batchItemsMax = 2_000
-/** One is written while the answers to the other go out, and their callers come back. */
+/** One batch is written while the answers to the other go out and their callers return. */
 const batchesMax = 2
 const forever = Number.POSITIVE_INFINITY
-/** An empty stock is believed for so long: what another server said of its items may have been lost. */
+/** How long empty counts are trusted: an announcement of another server may have been lost. */
 const emptyMsMax = 1_000
 
-export class Room {
+export class QueueRuntime {
   queue: Queue
-  readonly #parts: RoomParts
-  readonly #stock: Stock
-  readonly #produces: CallLane<Producing>
-  readonly #completes: CallLane<Completing>
-  readonly #returns: CallLane<Returning>
-  readonly #leases: LeaseWaiters
-  readonly #dealer: Dealer
-  readonly #held: Held
+  readonly #parts: QueueRuntimeParts
+  readonly #counts: AvailableCounts
+  readonly #produces: CallLane<ProduceRequest>
+  readonly #completes: CallLane<CompleteRequest>
+  readonly #settles: CallLane<SettleRequest>
+  readonly #waiters: LeaseWaiters
+  readonly #dispatcher: LeaseDispatcher
+  /** Undefined until the queue is held for the first time. */
+  #hold: QueueHold | undefined
   #arrivals = 0
-  /** Another server put something in since the store was looked at. */
+  /** Another server announced items since the last refresh. */
   #isStale = false
-  #lookedAt = performance.now()
-  #looking: Promise<void> | undefined
+  #refreshedAt = performance.now()
+  #refreshing: Promise<void> | undefined
   #closed: KnownError | undefined
 
-  constructor(queue: Queue, available: readonly number[], parts: RoomParts) {
+  constructor(queue: Queue, available: readonly number[], parts: QueueRuntimeParts) {
     this.queue = queue
     this.#parts = parts
-    this.#stock = new Stock(queue.partitions, available)
+    this.#counts = new AvailableCounts(queue.partitions, available)
     const onReady = () => {
       parts.onAvailable(this.queue.name)
-      this.wake()
+      this.#dispatcher.wake()
     }
     const options = { weightMax: batchItemsMax, batchesMax }
     this.#produces = new CallLane(options, (batch) =>
-      writeProduces(batch, this.queue, this.#stock, parts, onReady),
+      writeProduces(batch, this.queue, this.#counts, parts, onReady),
     )
     this.#completes = new CallLane({ ...options, batchesMax: 1 }, (batch) => writeCompletes(batch, parts))
-    this.#returns = new CallLane({ ...options, batchesMax: 1 }, (batch) => writeReturns(batch, parts))
-    this.#leases = new LeaseWaiters(queue.name)
-    this.#dealer = new Dealer(
-      () => this.queue,
-      this.#leases,
-      this.#stock,
-      parts,
-      () => this.#held.arrivalMax,
-    )
-    this.#held = new Held(
-      [heldLane(this.#produces), heldLane(this.#completes), heldLane(this.#returns)],
-      this.#leases,
-      () => this.#dealer.serveNow(),
-      () => this.wake(),
-    )
+    this.#settles = new CallLane({ ...options, batchesMax: 1 }, (batch) => writeSettles(batch, parts))
+    this.#waiters = new LeaseWaiters(queue.name)
+    this.#dispatcher = new LeaseDispatcher(() => this.queue, this.#waiters, this.#counts, parts)
   }
 
   get waiting(): Readonly<{ produce: number; lease: number; complete: number; inFlight: number }> {
     return {
       produce: this.#produces.waiting,
-      lease: this.#leases.size,
-      complete: this.#completes.waiting + this.#returns.waiting,
-      inFlight: this.#produces.inFlight + this.#completes.inFlight + this.#returns.inFlight,
+      lease: this.#waiters.size,
+      complete: this.#completes.waiting + this.#settles.waiting,
+      inFlight: this.#produces.inFlight + this.#completes.inFlight + this.#settles.inFlight,
     }
   }
 
-  get hasLeasers(): boolean {
-    return this.#leases.size > 0
+  get hasWaitingLeases(): boolean {
+    return this.#waiters.size > 0
   }
 
   produce(items: readonly NewItem[], options: ProduceOptions): Promise<ProducedItems> {
-    const refused = this.#refusal()
-    if (refused !== undefined) return Promise.reject(refused)
+    const refusal = this.#refusal()
+    if (refusal !== undefined) return Promise.reject(refusal)
     return new Promise((resolve, reject) => {
       const { partition, once, timeoutMs = forever, signal } = options
       const arrival = ++this.#arrivals
@@ -98,8 +87,8 @@ export class Room {
   }
 
   complete(command: Complete, options: CallOptions): Promise<void> {
-    const refused = this.#refusal()
-    if (refused !== undefined) return Promise.reject(refused)
+    const refusal = this.#refusal()
+    if (refusal !== undefined) return Promise.reject(refusal)
     return new Promise((resolve, reject) => {
       const { timeoutMs = forever, signal } = options
       const arrival = ++this.#arrivals
@@ -111,112 +100,118 @@ export class Room {
     })
   }
 
-  /** Gives items back, or holds them for longer. */
+  /** Retries items, or extends their leases. */
   settle(command: Retry | Extend, options: CallOptions): Promise<readonly ItemChange[]> {
-    const refused = this.#refusal()
-    if (refused !== undefined) return Promise.reject(refused)
+    const refusal = this.#refusal()
+    if (refusal !== undefined) return Promise.reject(refusal)
     return new Promise((resolve, reject) => {
       const { timeoutMs = forever, signal } = options
       const arrival = ++this.#arrivals
       const weight = command.op === 'retry' ? command.items.length : command.ids.length
-      this.#returns.call({ arrival, weight, timeoutMs, deadline: forever, command, resolve, reject }, signal)
+      this.#settles.call({ arrival, weight, timeoutMs, deadline: forever, command, resolve, reject }, signal)
     })
   }
 
   lease(options: LeaseOptions): Promise<LeasedItems> {
     if (this.#closed !== undefined) return Promise.reject(this.#closed)
-    if (this.#held.isHeld && this.#unprocessed() >= this.#parts.requestsMax)
+    if (this.#hold?.isHeld && this.#unprocessed() >= this.#parts.requestsMax)
       return Promise.reject(this.#overloaded())
     const { clientId } = options
-    if (this.#leases.has(clientId)) {
+    if (this.#waiters.has(clientId)) {
       return Promise.reject(
         new KnownError('CLIENT_ID_BUSY', `client ${clientId} waits for items of ${this.queue.name} already`),
       )
     }
-    const leased = this.#leases.add(options, ++this.#arrivals)
-    this.wake()
-    if (this.#stock.isEmpty && this.#isLookDue()) void this.refresh().catch(this.#parts.onError)
+    const leased = this.#waiters.add(options, ++this.#arrivals)
+    this.#dispatcher.wake()
+    if (this.#counts.isEmpty && this.#isRefreshDue()) void this.refresh().catch(this.#parts.onError)
     return leased
   }
 
-  #isLookDue(): boolean {
-    return this.#isStale || performance.now() - this.#lookedAt > emptyMsMax
+  #isRefreshDue(): boolean {
+    return this.#isStale || performance.now() - this.#refreshedAt > emptyMsMax
   }
 
-  /** Undefined: there is something to lease. Else resolves when what another server said is known here, too. */
-  whenKnown(): Promise<void> | undefined {
-    if (!this.#stock.isEmpty) return undefined
-    if (this.#isStale && this.#looking === undefined) {
-      this.#looking = this.refresh().finally(() => {
-        this.#looking = undefined
+  /**
+   * Undefined if a lease can be served from the counts. Otherwise resolves when the items that another server
+   * announced are counted here.
+   */
+  whenCurrent(): Promise<void> | undefined {
+    if (!this.#counts.isEmpty) return undefined
+    if (this.#isStale && this.#refreshing === undefined) {
+      this.#refreshing = this.refresh().finally(() => {
+        this.#refreshing = undefined
       })
     }
-    return this.#looking
+    return this.#refreshing
   }
 
-  /** Another server says that something changed. While nobody waits, the next one who comes will look. */
-  async noticed(): Promise<void> {
+  /** Another server changed the queue. While no lease waits here, the next lease refreshes. */
+  async onAnnounced(): Promise<void> {
     this.#isStale = true
-    if (this.hasLeasers) await this.refresh()
+    if (this.hasWaitingLeases) await this.refresh()
   }
 
-  /** Items of a partition became available by a write of another part. */
-  gain(partition: number, count: number): void {
-    this.#stock.gain(partition, count)
-    this.wake()
+  /** Items of a partition became available through a write of another part. */
+  addAvailable(partition: number, count: number): void {
+    this.#counts.add(partition, count)
+    this.#dispatcher.wake()
   }
 
-  /** Looks at what is really there, and what the queue is now: another server may have changed both. */
+  /** Reads the queue and its counts from the store: another server may have changed both. */
   async refresh(): Promise<void> {
     const { storage } = this.#parts
     const { name, createdAt, partitions } = this.queue
-    const since = this.#stock.look()
+    const recount = this.#counts.startRecount()
     this.#isStale = false
-    this.#lookedAt = performance.now()
+    this.#refreshedAt = performance.now()
     const [queue, counts] = await Promise.all([storage.getQueue(name), storage.counts({ queue: name })])
     if (queue === null || queue.createdAt !== createdAt || queue.partitions !== partitions) {
-      // Who waits here waits for a queue that is gone, though one of its name may be there.
+      // The queue was deleted, even if one with the same name was created since.
       this.#parts.onGone()
       return
     }
     this.queue = queue
-    this.#stock.looked(counts, since)
-    this.wake()
+    this.#counts.finishRecount(counts, recount)
+    this.#dispatcher.wake()
   }
 
   hold(isHeld: boolean): void {
-    this.#held.hold(isHeld)
+    if (this.#hold === undefined) {
+      if (!isHeld) return
+      const lanes = [toHeldLane(this.#produces), toHeldLane(this.#completes), toHeldLane(this.#settles)]
+      this.#hold = new QueueHold(lanes, this.#waiters, this.#dispatcher)
+    }
+    this.#hold.hold(isHeld)
   }
 
-  /** Refuses what waits, and resolves when what is being written is done. */
+  /** Rejects everything that waits, and resolves when the writes in progress are done. */
   async close(error: KnownError): Promise<void> {
     this.#closed = error
-    this.#leases.refuseAll(error)
+    this.#waiters.rejectAll(error)
     for (const lane of this.#lanes()) for (const { reject } of lane.drain()) reject(error)
-    await this.#idle()
+    await this.#whenIdle()
   }
 
-  /** Refuses new calls and leases that wait; the other calls that wait are done first. */
+  /** Rejects new calls and waiting leases, and resolves when the other calls are done. */
   async finish(error: KnownError): Promise<void> {
-    if (this.#held.isHeld) return this.close(error)
+    if (this.#hold?.isHeld) return this.close(error)
     this.#closed = error
-    this.#leases.refuseAll(error)
-    await this.#idle()
+    this.#waiters.rejectAll(error)
+    await this.#whenIdle()
   }
 
-  /** Serves waiting leases if there is something for them. */
-  wake(): void {
-    this.#dealer.wake()
+  async #whenIdle(): Promise<void> {
+    await this.#hold?.whenReleased()
+    await Promise.all([...this.#lanes().map((lane) => lane.whenIdle()), this.#dispatcher.whenIdle()])
+    for (const lane of this.#lanes()) lane.stop()
   }
 
-  async #idle(): Promise<void> {
-    await this.#held.whenReleased()
-    await Promise.all([...this.#lanes().map((lane) => lane.whenIdle()), this.#dealer.whenIdle()])
-    for (const lane of this.#lanes()) lane.off()
-  }
-
-  #lanes(): readonly Pick<CallLane<Producing | Completing | Returning>, 'drain' | 'whenIdle' | 'off'>[] {
-    return [this.#produces, this.#completes, this.#returns]
+  #lanes(): readonly Pick<
+    CallLane<ProduceRequest | CompleteRequest | SettleRequest>,
+    'drain' | 'whenIdle' | 'stop'
+  >[] {
+    return [this.#produces, this.#completes, this.#settles]
   }
 
   #refusal(): KnownError | undefined {
@@ -225,8 +220,8 @@ export class Room {
   }
 
   #unprocessed(): number {
-    const waiting = this.#produces.waiting + this.#completes.waiting + this.#returns.waiting
-    return this.#held.isHeld ? waiting + this.#leases.size : waiting
+    const waiting = this.#produces.waiting + this.#completes.waiting + this.#settles.waiting
+    return this.#hold?.isHeld ? waiting + this.#waiters.size : waiting
   }
 
   #overloaded(): KnownError {

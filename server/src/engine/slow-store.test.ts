@@ -1,4 +1,4 @@
-/** A store that takes its time: nobody waits for it longer than told, and what it did after all is counted. */
+/** A slow store: callers wait only for `batchMsMax`, and the results of late writes are still handled. */
 import { afterEach, describe, expect, it } from 'vitest'
 import { newItems, noon, textOf } from '../../test/make.ts'
 import type { Storage } from '../storage/contract/storage.ts'
@@ -6,7 +6,7 @@ import { openStorage } from '../storage/open-storage.ts'
 import { createEngine } from './create-engine.ts'
 import type { Engine } from './engine.ts'
 
-describe('the engine with a store that takes its time', () => {
+describe('the engine with a slow store', () => {
   let storage: Storage
   let engine: Engine
   let errors: unknown[] = []
@@ -20,15 +20,15 @@ describe('the engine with a store that takes its time', () => {
     await storage.close()
   })
 
-  /** Writes with that command go on when told to. */
+  /** Delays writes with that command until the returned function is called. */
   const slow = (op: string) => {
     const write = storage.write.bind(storage)
     let goOn = () => {}
-    const told = new Promise<void>((resolve) => {
+    const allowed = new Promise<void>((resolve) => {
       goOn = resolve
     })
     storage.write = async (commands) => {
-      if (commands.some((command) => command.op === op)) await told
+      if (commands.some((command) => command.op === op)) await allowed
       return write(commands)
     }
     return goOn
@@ -44,7 +44,7 @@ describe('the engine with a store that takes its time', () => {
     await engine.createQueue({ name: 'orders' })
   }
 
-  it('tells who produces that nobody knows, and counts what came of it', async () => {
+  it('rejects a late produce with an unknown outcome, and leases its items once they are stored', async () => {
     await openedSlow()
     const goOn = slow('produce')
     await expect(engine.produce('orders', newItems(1), { timeoutMs: 60_000 })).rejects.toMatchObject(unknown)
@@ -53,7 +53,7 @@ describe('the engine with a store that takes its time', () => {
     expect(texts((await waiting).items)).toHaveLength(1)
   })
 
-  it('tells who leases, and puts back what that was given, as if it had never been', async () => {
+  it('rejects a late lease, and puts its items back without counting an attempt', async () => {
     await openedSlow()
     await engine.produce('orders', newItems(1))
     const goOn = slow('lease')
@@ -62,7 +62,7 @@ describe('the engine with a store that takes its time', () => {
     expect((await aLease('other')).items).toMatchObject([{ attempts: 1 }])
   })
 
-  it('asks for fewer of what it did not give in time, and for few of what is large', async () => {
+  it('asks the store for fewer items after a late lease, and for few items if they are large', async () => {
     await openedSlow()
     const asked: number[] = []
     const write = storage.write.bind(storage)
@@ -91,17 +91,17 @@ describe('the engine with a store that takes its time', () => {
     expect(Math.max(...asked)).toBeGreaterThan(20)
   })
 
-  it('gives of large items what it can at once, and the rest to who waits behind', async () => {
+  it('large items that do not fit into one answer are leased by the next waiting leases', async () => {
     await openedSlow()
     await engine.produce('orders', Array(5).fill({ payload: new Uint8Array(9 * 2 ** 20) }))
     const leases = await Promise.all(['a', 'b', 'c'].map((worker) => aLease(worker, 5, 10_000)))
     expect(leases.map(({ items }) => items.length).sort()).toEqual([1, 1, 1])
-    // One after the other, with nothing that would wake them but what is there.
+    // Nothing is produced, so only the counts can wake these leases.
     expect((await aLease('d', 5, 10_000)).items).toHaveLength(1)
     expect((await aLease('e', 5, 10_000)).items).toHaveLength(1)
   })
 
-  it('tells who completes, and who waits behind that when its own time is over', async () => {
+  it('rejects a late complete, and a complete behind it when its own timeout is over', async () => {
     await openedSlow()
     await engine.produce('orders', newItems(2))
     const { items, partition } = await aLease('w', 2)
@@ -122,7 +122,7 @@ describe('the engine with a store that takes its time', () => {
       .toBeGreaterThanOrEqual(1)
   })
 
-  it('tells who makes a queue, and who looks for it afterwards finds what came of it', async () => {
+  it('rejects a late create of a queue, which can be used once it is created', async () => {
     await openedSlow()
     await expect(engine.stats('late')).rejects.toMatchObject({ code: 'QUEUE_NOT_FOUND' })
     const goOn = slow('create-queue')
@@ -133,7 +133,7 @@ describe('the engine with a store that takes its time', () => {
     await engine.produce('late', newItems(1))
   })
 
-  it('reports what went wrong with it when nobody waited any more', async () => {
+  it('reports the error of a late write to onError', async () => {
     await openedSlow()
     const goOn = slow('create-queue')
     await expect(engine.createQueue({ name: 'orders' })).rejects.toMatchObject(unknown)
@@ -141,7 +141,7 @@ describe('the engine with a store that takes its time', () => {
     await expect.poll(() => errors).toMatchObject([{ code: 'QUEUE_EXISTS' }])
   })
 
-  it('tells who changes a queue, and goes by the change when it is there', async () => {
+  it('rejects a late update of a queue, and applies the update once it is done', async () => {
     await openedSlow()
     await engine.updateQueue('orders', { isPaused: true })
     await engine.produce('orders', newItems(1))
@@ -152,18 +152,18 @@ describe('the engine with a store that takes its time', () => {
     expect(texts((await waiting).items)).toHaveLength(1)
   })
 
-  it('tells who imports how much is stored, begins nothing more, and gives out what came of it', async () => {
+  it('a late import step rejects with how many items are stored, and starts no further step', async () => {
     await openedSlow()
     const payload = new Uint8Array(1)
     await engine.importItems('orders', 0, [{ payload }])
     const write = storage.write.bind(storage)
     let steps = 0
     let goOn = () => {}
-    const told = new Promise<void>((resolve) => {
+    const allowed = new Promise<void>((resolve) => {
       goOn = resolve
     })
     storage.write = async (commands) => {
-      if (commands.some(({ op }) => op === 'import') && ++steps === 2) await told
+      if (commands.some(({ op }) => op === 'import') && ++steps === 2) await allowed
       return write(commands)
     }
     const items = Array.from({ length: 2_500 }, (_, index) => ({ payload, sourceId: `s-${index}` }))
@@ -179,7 +179,7 @@ describe('the engine with a store that takes its time', () => {
     expect(again.filter(({ id }) => id !== null)).toHaveLength(500)
   })
 
-  it('is given large items to import fewer at a time: so much is stored in time', async () => {
+  it('imports large items in smaller steps', async () => {
     await openedSlow()
     const asked: number[] = []
     const write = storage.write.bind(storage)
@@ -193,7 +193,7 @@ describe('the engine with a store that takes its time', () => {
     expect(await engine.importItems('orders', 0, [])).toEqual([])
   })
 
-  it('begins no delete and no clear when it does not even say whether the queue is there', async () => {
+  it('starts no delete and no clear if the store does not answer a read first', async () => {
     await openedSlow()
     const { ids, partition } = await engine.produce('orders', newItems(3))
     const getQueue = storage.getQueue.bind(storage)
@@ -211,7 +211,7 @@ describe('the engine with a store that takes its time', () => {
     expect(await storage.counts({ queue: 'orders' })).toMatchObject([{ waiting: 3 }])
   })
 
-  it('lets a clear and a delete that it began take as long as they need', async () => {
+  it('a clear or a delete that has started has no deadline', async () => {
     await openedSlow()
     await engine.produce('orders', newItems(3))
     storage.listQueues = () => new Promise<never>(() => {})
@@ -224,7 +224,7 @@ describe('the engine with a store that takes its time', () => {
       const done = call().then(() => {
         isDone = true
       })
-      // Longer than a call of a queue may take.
+      // By then a read with a deadline has been given up.
       await expect(engine.listQueues({ countMax: 1 })).rejects.toMatchObject({ code: 'STORE_UNAVAILABLE' })
       expect(isDone).toBe(false)
       goOn()
@@ -232,7 +232,7 @@ describe('the engine with a store that takes its time', () => {
     }
   })
 
-  it('gives up a read', async () => {
+  it('gives up a read that the store does not answer', async () => {
     await openedSlow()
     const never = new Promise<never>(() => {})
     storage.getQueue = () => never

@@ -1,100 +1,117 @@
-/** Requests to produce into one queue: where their items go, and how a batch of them is written. */
 import { type Instant, later } from '../core/instant.ts'
 import type { Queue } from '../core/queue.ts'
 import type { NewItem, ProduceResult } from '../storage/contract/items.ts'
-import type { Stock } from './available-counts.ts'
+import type { AvailableCounts } from './available-counts.ts'
 import type { Request } from './call-lane.ts'
+import { whenOutcomeUnknown } from './deadline.ts'
 import type { ProducedItems, ProduceOptions } from './engine.ts'
-import type { RoomParts } from './queue-runtime-parts.ts'
-import { oneByOne, whenUnknown } from './rejected-batch.ts'
+import type { QueueRuntimeParts } from './queue-runtime-parts.ts'
+import { handleRejectedBatch } from './rejected-batch.ts'
 
-export type Producing = Request<ProducedItems> &
+export type ProduceRequest = Request<ProducedItems> &
   Readonly<{ items: readonly NewItem[]; partition: number | undefined; once: ProduceOptions['once'] }>
 
-/** `onReady`: some of what was written can be leased now. */
+/** Writes a batch of produce requests. Calls `onReady` if some of the items can be leased now. */
 export async function writeProduces(
-  batch: readonly Producing[],
+  batch: readonly ProduceRequest[],
   queue: Queue,
-  stock: Stock,
-  parts: RoomParts,
+  counts: AvailableCounts,
+  parts: QueueRuntimeParts,
   onReady: () => void,
 ): Promise<void> {
   const now = parts.clock.now()
   const placed = batch.map((request) => {
-    const partition = request.partition ?? stock.emptiest()
-    stock.place(partition, request.items.length)
+    const partition = request.partition ?? counts.leastLoadedPartition()
+    counts.addInFlight(partition, request.items.length)
     return { request, partition }
   })
-  const groups = groupsOf(placed)
-  const late = whenUnknown(parts.batchMsMax, (error) => {
+  const groups = groupByPartition(placed)
+  const late = whenOutcomeUnknown(parts.batchMsMax, (error) => {
     for (const { reject } of batch) reject(error)
   })
   try {
-    const results = await parts.writer.write(
-      groups.map(({ partition, requests, once }) => ({
-        op: 'produce' as const,
-        queue: queue.name,
-        partition,
-        items:
-          requests.length === 1 ? (requests[0] as Producing).items : requests.flatMap(({ items }) => items),
-        now,
-        ...(once !== undefined && { once: { key: once.key, until: later(now, once.windowUs) } }),
-      })),
-    )
+    const results = await parts.writer.write(groups.map((group) => toCommand(group, queue.name, now)))
     let isReady = false
     for (const [index, { requests }] of groups.entries()) {
-      const { ids, partition, isRepeat } = results[index] as ProduceResult
-      let at = 0
-      for (const request of requests) {
-        const own = requests.length === 1 ? ids : ids.slice(at, at + request.items.length)
-        at += request.items.length
-        const ready = isRepeat ? 0 : expectOf(request.items, queue, now, parts)
-        if (ready > 0) {
-          stock.gain(partition, ready)
-          isReady = true
-        }
-        request.resolve({ partition, ids: own, isRepeat })
+      const result = results[index] as ProduceResult
+      const ready = result.isRepeat ? 0 : countReady(requests, queue, now, parts)
+      if (ready > 0) {
+        counts.add(result.partition, ready)
+        isReady = true
       }
+      resolveEach(requests, result)
     }
     if (isReady) onReady()
   } catch (error) {
-    await oneByOne(batch, error, parts, (one) => writeProduces([one], queue, stock, parts, onReady))
+    const writeOne = (request: ProduceRequest) => writeProduces([request], queue, counts, parts, onReady)
+    await handleRejectedBatch(batch, error, parts, writeOne)
   } finally {
-    late.off()
-    for (const { partition, request } of placed) stock.place(partition, -request.items.length)
+    late.cancel()
+    for (const { partition, request } of placed) counts.addInFlight(partition, -request.items.length)
   }
 }
 
-/** Says when something will be due with them; gives how many can be leased now. */
-function expectOf(items: readonly NewItem[], queue: Queue, now: Instant, { onDue }: RoomParts): number {
+type Group = { partition: number; once: ProduceOptions['once']; requests: ProduceRequest[] }
+
+/** Requests for one partition become one command, in order. A request with a key has its own. */
+function groupByPartition(
+  placed: readonly Readonly<{ request: ProduceRequest; partition: number }>[],
+): Group[] {
+  const groups: Group[] = []
+  const open = new Map<number, Group>()
+  for (const { request, partition } of placed) {
+    const { once } = request
+    const existing = once === undefined ? open.get(partition) : undefined
+    if (existing !== undefined) {
+      existing.requests.push(request)
+      continue
+    }
+    const group: Group = { partition, once, requests: [request] }
+    groups.push(group)
+    // Requests that arrived after one with a key are written after it.
+    if (once === undefined) open.set(partition, group)
+    else open.delete(partition)
+  }
+  return groups
+}
+
+function toCommand({ partition, requests, once }: Group, queue: string, now: Instant) {
+  const [first] = requests as [ProduceRequest]
+  return {
+    op: 'produce' as const,
+    queue,
+    partition,
+    items: requests.length === 1 ? first.items : requests.flatMap(({ items }) => items),
+    now,
+    ...(once !== undefined && { once: { key: once.key, until: later(now, once.windowUs) } }),
+  }
+}
+
+/** Counts the items that can be leased now, and reports when the items will be due. */
+function countReady(
+  requests: readonly ProduceRequest[],
+  queue: Queue,
+  now: Instant,
+  { onDue }: QueueRuntimeParts,
+): number {
   let ready = 0
-  for (const item of items) {
-    if (item.availableAt != null) onDue(item.availableAt)
-    else if (item.lease === undefined) ready++
-    if (item.expireDeadline !== undefined) onDue(item.expireDeadline)
+  for (const { items } of requests) {
+    for (const item of items) {
+      if (item.availableAt != null) onDue(item.availableAt)
+      else if (item.lease === undefined) ready++
+      if (item.expireDeadline !== undefined) onDue(item.expireDeadline)
+    }
   }
   if (ready > 0) onDue(later(now, queue.expireUs))
   return ready
 }
 
-type Group = { partition: number; once: ProduceOptions['once']; requests: Producing[] }
-
-/** Requests for one partition become one command, in order; one with a key stays by itself. */
-function groupsOf(placed: readonly Readonly<{ request: Producing; partition: number }>[]): Group[] {
-  const groups: Group[] = []
-  const open = new Map<number, Group>()
-  for (const { request, partition } of placed) {
-    const { once } = request
-    const group = once === undefined ? open.get(partition) : undefined
-    if (group !== undefined) {
-      group.requests.push(request)
-      continue
-    }
-    const made: Group = { partition, once, requests: [request] }
-    groups.push(made)
-    // What comes after a keyed request stays after it.
-    if (once === undefined) open.set(partition, made)
-    else open.delete(partition)
+function resolveEach(requests: readonly ProduceRequest[], result: ProduceResult): void {
+  const { ids, partition, isRepeat } = result
+  let from = 0
+  for (const { items, resolve } of requests) {
+    const own = requests.length === 1 ? ids : ids.slice(from, from + items.length)
+    from += items.length
+    resolve({ partition, ids: own, isRepeat })
   }
-  return groups
 }

@@ -1,28 +1,29 @@
-/** Requests to settle leases of one queue (complete, retry, extend), and how a batch of them is written. */
+/** Requests that settle leases (complete, retry, extend), and how a batch of them is written. */
 import type { Complete, Extend, ItemChange, Retry, SettleResult } from '../storage/contract/items.ts'
 import type { Request } from './call-lane.ts'
+import { whenOutcomeUnknown } from './deadline.ts'
 import { itemRefused } from './item-refused-error.ts'
-import type { RoomParts } from './queue-runtime-parts.ts'
-import { oneByOne, whenUnknown } from './rejected-batch.ts'
+import type { QueueRuntimeParts } from './queue-runtime-parts.ts'
+import { handleRejectedBatch } from './rejected-batch.ts'
 
-/** Who completes is told that it is done, and no more. */
-export type Completing = Request<void> & Readonly<{ command: Complete }>
-export type Returning = Request<readonly ItemChange[]> & Readonly<{ command: Retry | Extend }>
+export type CompleteRequest = Request<void> & Readonly<{ command: Complete }>
+/** A request to retry or extend. */
+export type SettleRequest = Request<readonly ItemChange[]> & Readonly<{ command: Retry | Extend }>
 
-export function writeCompletes(batch: readonly Completing[], parts: RoomParts): Promise<void> {
-  return writeSettles(batch, parts, ({ resolve }) => resolve())
+export function writeCompletes(batch: readonly CompleteRequest[], parts: QueueRuntimeParts): Promise<void> {
+  return write(batch, parts, ({ resolve }) => resolve())
 }
 
-export function writeReturns(batch: readonly Returning[], parts: RoomParts): Promise<void> {
-  return writeSettles(batch, parts, ({ resolve }, changes) => resolve(changes))
+export function writeSettles(batch: readonly SettleRequest[], parts: QueueRuntimeParts): Promise<void> {
+  return write(batch, parts, ({ resolve }, changes) => resolve(changes))
 }
 
-async function writeSettles<R extends Completing | Returning>(
+async function write<R extends CompleteRequest | SettleRequest>(
   batch: readonly R[],
-  parts: RoomParts,
-  tell: (request: R, changes: readonly ItemChange[]) => void,
+  parts: QueueRuntimeParts,
+  resolve: (request: R, changes: readonly ItemChange[]) => void,
 ): Promise<void> {
-  const late = whenUnknown(parts.batchMsMax, (error) => {
+  const late = whenOutcomeUnknown(parts.batchMsMax, (error) => {
     for (const { reject } of batch) reject(error)
   })
   try {
@@ -30,12 +31,12 @@ async function writeSettles<R extends Completing | Returning>(
     for (let index = 0; index < batch.length; index++) {
       const request = batch[index] as R
       const result = results[index] as SettleResult
-      if (result.isSettled) tell(request, result.changes)
+      if (result.isSettled) resolve(request, result.changes)
       else request.reject(itemRefused(request.command, result.refused))
     }
   } catch (error) {
-    await oneByOne(batch, error, parts, (one) => writeSettles([one], parts, tell))
+    await handleRejectedBatch(batch, error, parts, (request) => write([request], parts, resolve))
   } finally {
-    late.off()
+    late.cancel()
   }
 }

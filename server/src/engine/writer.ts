@@ -1,7 +1,8 @@
 /**
- * The only code that calls `storage.write`. Every change of the store passes here, so that nobody has to remember the
- * consequences: after a write is committed, leases that wait for its items are woken, on this server and on others, its duration is
- * measured, and its events are emitted. A write that is rejected has no consequences.
+ * The only code that calls `storage.write`. Every change of the store passes here, so that its callers need
+ * not think of the consequences. After a write is committed, the writer wakes leases that wait for its
+ * items, on this server and on others, measures how long the store took, and emits events. A write that is
+ * rejected is only measured.
  */
 import type { Import } from '../storage/contract/items.ts'
 import type { Command, ResultOf, ResultsOf, Storage } from '../storage/contract/storage.ts'
@@ -18,7 +19,7 @@ export type WriterOptions = Readonly<{
   onAvailable(queue: string, partition: number, count: number): void
   /** Items of the queue expired: some of them were available, others leased. */
   onExpired(queue: string): void
-  /** Items were stored that may become due, for example cause they expire. */
+  /** Items were stored that may become due, for example because they expire. */
   onStored(): void
   onEvent(event: EngineEvent): void
   /** How long the store took, whether it wrote or rejected. */
@@ -63,7 +64,10 @@ export function createWriter(options: WriterOptions): Writer {
   }
 }
 
-/** `produce`, `lease` and `unlease` are missing: the queue that writes them counts its items exactly (queue-runtime.ts). */
+/**
+ * Reports items that became available. `produce`, `lease` and `unlease` are missing here: the queue that
+ * writes them counts its items exactly (queue-runtime.ts).
+ */
 function notify(command: Command, result: unknown, options: WriterOptions): void {
   switch (command.op) {
     case 'retry':
@@ -103,7 +107,8 @@ function notifyOfImport(
     (item, at) => isStored(at) && item.availableAt == null && item.lease == null,
   ).length
   if (available > 0) onAvailable(queue, partition, available)
-  // Letters do not expire, and nothing else becomes due with them: captures must not cost a look each.
+  // Letters do not expire, and nothing else becomes due with them: a capture must not start a pass of the
+  // due scheduler.
   if (items.some((item, at) => isStored(at) && item.origin == null)) onStored()
 }
 

@@ -1,4 +1,4 @@
-/** Many clients at once, on each store: what they were told must be possible, item by item. */
+/** Many clients at once, on each store: all their answers together must be possible, item by item. */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { afterEach, describe, expect, it } from 'vitest'
 import { createEngine } from '../../src/engine/create-engine.ts'
@@ -18,7 +18,7 @@ const workers = 8
 const partitions = 2
 const leaseUs = 10 * second
 const producesEach = 40
-/** After so many each worker only completes, so that it all comes to an end. */
+/** After this number of leases each worker only completes items, so that the test ends. */
 const leasesEach = 40
 const restMsMax = 20_000
 
@@ -31,7 +31,7 @@ for (const name of ['SQLite memory', 'SQLite file', 'PostgreSQL'] as const satis
     afterEach(async () => place?.drop())
 
     it.for<Way>(['time passes', 'clients leave'])(
-      `is one that can be, ${runs} times by chance, when %s`,
+      `all answers together are possible, in ${runs} random histories, when %s`,
       { timeout: 30_000 + runs * 30_000 },
       async (way) => {
         place = await createPlace(name)
@@ -48,7 +48,8 @@ async function play(place: Place, queue: string, way: Way, chance: SeededRandom)
   const storages: Storage[] = [await place.open()]
   if (isShared) storages.push(await place.open())
   const scene = new Scene(queue, way, chance)
-  // Alone it needs no tick to know what there is; two of them find by looking what a lost word would have told.
+  // One engine needs no ticks to know its items. Two engines find by ticks what a lost announcement would
+  // have reported.
   const engines = storages.map((storage) => createEngine(storage, { clock: scene, isTicking: isShared }))
   if (isShared) scene.history.advanced.push({ from: 0, to: Number.POSITIVE_INFINITY })
   const [engine, other = engine] = engines as [Engine, Engine?]
@@ -69,7 +70,7 @@ async function play(place: Place, queue: string, way: Way, chance: SeededRandom)
   }
 }
 
-/** As a store does that is far away: what is written is not known at once, nor in the order written. */
+/** Delays answers, as a remote store does: they arrive late, and not in the order of the writes. */
 function answerLate(storage: Storage, chance: SeededRandom): void {
   const write = storage.write.bind(storage)
   storage.write = async (commands) => {
@@ -79,7 +80,7 @@ function answerLate(storage: Storage, chance: SeededRandom): void {
   }
 }
 
-/** Every item was completed or is a dead letter, and the store says so, too. */
+/** Every item was completed or is a dead letter, in the history and in the store. */
 async function expectAllAccountedFor(history: History, storage: Storage, queue: string): Promise<void> {
   const accepted = history.produced.flatMap(({ ids }) => ids).length
   const dead = history.settled.filter(({ as }) => as === 'dead').map(({ id }) => id)
@@ -104,7 +105,7 @@ class Scene {
   readonly #over = new AbortController()
   #now = noon
   #isProduced = false
-  /** Roots not yet completed or dead. */
+  /** Root ids of items that are neither completed nor dead. */
   readonly #left = new Set<string>()
 
   constructor(queue: string, way: Way, chance: SeededRandom) {
@@ -172,7 +173,7 @@ class Scene {
         await this.#complete(engine, hand, hand.items)
         continue
       }
-      // Held until after the next lease, and maybe for too long.
+      // The worker keeps the items until after its next lease, perhaps beyond their deadline.
       if (kept !== undefined) await this.#complete(engine, kept, kept.items)
       kept = undefined
       if (this.#way === 'time passes' && this.#chance.below(4) === 0) kept = hand
@@ -208,7 +209,7 @@ class Scene {
     }
   }
 
-  /** A client that leaves does so at any moment: before it is dealt to, while, or after. */
+  /** A client can leave at any moment: before its items are leased, while they are, or afterwards. */
   #leaving(isRandom: boolean): { signal: AbortSignal; leaves: boolean } {
     const leaves = isRandom && this.#way === 'clients leave' && this.#chance.below(2) === 0
     if (!leaves) return { signal: this.#over.signal, leaves }
@@ -227,7 +228,7 @@ class Scene {
         await this.#retry(engine, hand, items)
         return
       case 1:
-        // Twice at once: one of them is right.
+        // Twice at the same time: one of them is refused.
         await Promise.all([this.#complete(engine, hand, items), this.#complete(engine, hand, items)])
         return
       case 2:
@@ -238,7 +239,7 @@ class Scene {
         if (rest.length > 0) await this.#retry(engine, hand, rest)
         return
       case 4:
-        // Given up: its lease ends by itself, if time passes.
+        // The worker forgets the items: their lease ends at its deadline, if time passes.
         if (this.#way === 'time passes') return
         await this.#complete(engine, hand, items)
         return
@@ -283,7 +284,7 @@ class Scene {
     }
   }
 
-  /** Settled before its producer had its answer. */
+  /** Root ids of items that were settled before their producer had its answer. */
   readonly #early = new Set<string>()
 
   #settled(items: readonly Held[]): void {

@@ -1,23 +1,23 @@
 /**
- * What clients of an engine asked and were told, and when: enough to say afterwards whether it can all
- * be true.
+ * Records what clients of an engine asked, the answers, and when: enough to decide afterwards whether all
+ * answers together are possible.
  *
- * Time is a number that grows with each call and each answer. A call took effect at some moment between
- * the two; nobody knows which. A history is right (linearizable) if such moments can be chosen that, for
- * each item, lease and end of lease take turns, and each answer is the one that moment would have given.
- * The turns of an item are a chain, so choosing the earliest possible moment at each turn is enough.
+ * Time is a number that grows with each call and each answer. A call took effect at some unknown moment
+ * between the two. A history is right (linearizable) if moments exist such that, for each item, lease and
+ * end of lease alternate, and each answer is the one that the engine would have given at that moment. The
+ * steps of an item form a chain, so it is enough to choose the earliest possible moment for each step.
  */
 import type { Instant } from '../../src/core/instant.ts'
 
-/** `from`: when it was asked; `to`: when it was answered. */
+/** `from`: when the call started; `to`: when it was answered. */
 export type Span = Readonly<{ from: number; to: number }>
 export type Produced = Span & Readonly<{ partition: number; ids: readonly string[] }>
 export type Held = Readonly<{ id: string; rootId: string; attempts: number; deadline: Instant }>
 export type LeaseAnswered = Span & Readonly<{ client: string; partition: number; items: readonly Held[] }>
-/** `nextId`: the id under which it waits again, where the answer said so. */
+/** `nextId`: the id under which the item waits again, if the answer contains it. */
 export type Settled = Span &
   Readonly<{ as: 'completed' | 'retried' | 'dead'; id: string; nextId: string | null }>
-/** The call was refused because this item was not leased then. */
+/** A call that was refused because this item was not leased. */
 export type Refused = Span & Readonly<{ id: string }>
 
 type Lease = Span & Held & Readonly<{ client: string; partition: number }>
@@ -27,9 +27,9 @@ export class History {
   readonly leased: LeaseAnswered[] = []
   readonly settled: Settled[] = []
   readonly refused: Refused[] = []
-  /** When leases could end by themselves. */
+  /** When leases could end at their deadline. */
   readonly advanced: Span[] = []
-  /** The clock showed `now` from `at` on. */
+  /** The clock shows `now` from the moment `at`. */
   readonly #clock: { at: number; now: Instant }[]
   #time = 0
 
@@ -46,12 +46,12 @@ export class History {
     this.#clock.push({ at: this.next(), now })
   }
 
-  /** What the clock showed at a moment. */
+  /** The time that the clock showed at a moment. */
   clockAt(time: number): Instant {
     return this.#clock.findLast(({ at }) => at <= time)?.now ?? 0
   }
 
-  /** When the clock first showed this or later. */
+  /** The moment from which the clock showed this time or later. */
   reachedAt(now: Instant): number {
     return this.#clock.find((step) => step.now >= now)?.at ?? Number.POSITIVE_INFINITY
   }
@@ -59,13 +59,13 @@ export class History {
 
 export type Rules = Readonly<{
   leaseUs: number
-  /** `advance` passes over nothing: no other transaction can have an item under its hands. */
+  /** `advance` skips no item: no other transaction can have one locked. */
   isAdvanceExact: boolean
-  /** No client left while items were on their way to it: what was put back may look passed over. */
+  /** No client left while items were on their way to it: an item that was put back may look skipped. */
   isOrderExact: boolean
 }>
 
-/** All that cannot be true, in words. */
+/** Describes every contradiction in the history. */
 export function faultsOf(history: History, rules: Rules): string[] {
   return [
     ...faultsOfItems(history, rules),
@@ -74,60 +74,98 @@ export function faultsOf(history: History, rules: Rules): string[] {
   ]
 }
 
-/** One at a time, one attempt after the other, and nothing after the end. */
+/** Each item has one lease at a time, successive attempts, and no lease after its end. */
 function faultsOfItems(history: History, rules: Rules): string[] {
-  const faults: string[] = []
-  const settledById = Map.groupBy(history.settled, ({ id }) => id)
-  const refusedById = Map.groupBy(history.refused, ({ id }) => id)
-  const leasesByRoot = Map.groupBy(leasesOf(history), ({ rootId }) => rootId)
+  const facts: ItemFacts = {
+    history,
+    rules,
+    settledById: Map.groupBy(history.settled, ({ id }) => id),
+    refusedById: Map.groupBy(history.refused, ({ id }) => id),
+  }
   const produced = new Map(history.produced.flatMap((call) => call.ids.map((id) => [id, call] as const)))
-  const ids = leasesOf(history).map(({ id }) => id)
-  for (const id of repeated(ids)) faults.push(`${id} was leased twice under one id`)
-
-  for (const [rootId, leases] of leasesByRoot) {
+  const leases = leasesOf(history)
+  const faults = repeated(leases.map(({ id }) => id)).map((id) => `${id} was leased twice under one id`)
+  for (const [rootId, chain] of Map.groupBy(leases, (lease) => lease.rootId)) {
     const birth = produced.get(rootId)
-    if (birth === undefined) {
-      faults.push(`${rootId} was leased and never produced`)
-      continue
-    }
-    let time = birth.from
-    leases.sort((a, b) => a.attempts - b.attempts)
-    for (const [index, lease] of leases.entries()) {
-      const what = `attempt ${lease.attempts} of ${rootId} by ${lease.client}`
-      if (lease.attempts !== index + 1) faults.push(`${what} is its lease number ${index + 1}`)
-      time = Math.max(time, lease.from)
-      if (time >= lease.to) faults.push(`${what} was leased while it was held or before it was there`)
-
-      const ends = settledById.get(lease.id) ?? []
-      const isLast = index === leases.length - 1
-      if (ends.length > 1) faults.push(`${what} was settled ${ends.length} times`)
-      const [end] = ends
-      if (end === undefined) {
-        const endedAt = earliestEnd(history, lease.deadline, time)
-        if (endedAt === undefined && !isLast) faults.push(`${what} was followed by another, but never ended`)
-        for (const refusal of refusedById.get(lease.id) ?? []) {
-          if (endedAt === undefined || endedAt >= refusal.to) faults.push(`${what} was refused while held`)
-        }
-        if (endedAt !== undefined) time = Math.max(time, endedAt)
-        continue
-      }
-      time = Math.max(time, end.from)
-      if (time >= end.to) faults.push(`${what} was ${end.as} before it was leased`)
-      if (end.as !== 'retried' && !isLast) faults.push(`${what} was ${end.as}, and leased again`)
-      for (const refusal of refusedById.get(lease.id) ?? []) {
-        if (time >= refusal.to) faults.push(`${what} was refused while held`)
-      }
-      if (rules.isAdvanceExact) {
-        const reachedAt = history.reachedAt(lease.deadline)
-        const over = history.advanced.find(({ from }) => from > lease.to && from > reachedAt)
-        if (over !== undefined && end.from > over.to) faults.push(`${what} was ${end.as} after its end`)
-      }
-    }
+    if (birth === undefined) faults.push(`${rootId} was leased and never produced`)
+    else faults.push(...faultsOfChain(facts, rootId, birth.from, chain))
   }
   return faults
 }
 
-/** The first moment from `time` on at which a lease with this deadline could end by itself. */
+type ItemFacts = Readonly<{
+  history: History
+  rules: Rules
+  settledById: ReadonlyMap<string, readonly Settled[]>
+  refusedById: ReadonlyMap<string, readonly Refused[]>
+}>
+/** `time`: the earliest moment at which the lease can have ended. */
+type Checked = Readonly<{ faults: readonly string[]; time: number }>
+
+function faultsOfChain(facts: ItemFacts, rootId: string, bornAt: number, chain: Lease[]): string[] {
+  const faults: string[] = []
+  let time = bornAt
+  chain.sort((a, b) => a.attempts - b.attempts)
+  for (const [index, lease] of chain.entries()) {
+    const what = `attempt ${lease.attempts} of ${rootId} by ${lease.client}`
+    if (lease.attempts !== index + 1) faults.push(`${what} is its lease number ${index + 1}`)
+    time = Math.max(time, lease.from)
+    if (time >= lease.to) faults.push(`${what} was leased while it was held or before it was there`)
+    const ends = facts.settledById.get(lease.id) ?? []
+    if (ends.length > 1) faults.push(`${what} was settled ${ends.length} times`)
+    const isLast = index === chain.length - 1
+    const [end] = ends
+    const checked =
+      end === undefined
+        ? checkUnsettled(facts, lease, what, time, isLast)
+        : checkSettled(facts, lease, end, what, time, isLast)
+    faults.push(...checked.faults)
+    time = checked.time
+  }
+  return faults
+}
+
+/** A lease that no call settled can only have ended at its deadline. */
+function checkUnsettled(
+  { history, refusedById }: ItemFacts,
+  lease: Lease,
+  what: string,
+  time: number,
+  isLast: boolean,
+): Checked {
+  const faults: string[] = []
+  const endedAt = earliestEnd(history, lease.deadline, time)
+  if (endedAt === undefined && !isLast) faults.push(`${what} was followed by another, but never ended`)
+  for (const refusal of refusedById.get(lease.id) ?? []) {
+    if (endedAt === undefined || endedAt >= refusal.to) faults.push(`${what} was refused while held`)
+  }
+  return { faults, time: Math.max(time, endedAt ?? time) }
+}
+
+function checkSettled(
+  { history, rules, refusedById }: ItemFacts,
+  lease: Lease,
+  end: Settled,
+  what: string,
+  leasedAt: number,
+  isLast: boolean,
+): Checked {
+  const faults: string[] = []
+  const time = Math.max(leasedAt, end.from)
+  if (time >= end.to) faults.push(`${what} was ${end.as} before it was leased`)
+  if (end.as !== 'retried' && !isLast) faults.push(`${what} was ${end.as}, and leased again`)
+  for (const refusal of refusedById.get(lease.id) ?? []) {
+    if (time >= refusal.to) faults.push(`${what} was refused while held`)
+  }
+  if (rules.isAdvanceExact) {
+    const reachedAt = history.reachedAt(lease.deadline)
+    const over = history.advanced.find(({ from }) => from > lease.to && from > reachedAt)
+    if (over !== undefined && end.from > over.to) faults.push(`${what} was ${end.as} after its end`)
+  }
+  return { faults, time }
+}
+
+/** The first moment from `time` at which a lease with this deadline could have ended. */
 function earliestEnd(history: History, deadline: Instant, time: number): number | undefined {
   const reachedAt = Math.max(history.reachedAt(deadline), time)
   const moments = history.advanced.flatMap(({ from, to }) =>
@@ -151,8 +189,8 @@ function faultsOfAnswers(history: History, { leaseUs }: Rules): string[] {
 }
 
 /**
- * First in, first out, per partition: an item is not passed over. It was passed over if it was there
- * before a younger one can have been leased, and was still there after that lease was answered: nobody had asked
+ * First in, first out, per partition: an item is not passed over. It was passed over if it was there before
+ * a younger one can have been leased, and was still there after that lease was answered: nobody had asked
  * yet for the lease that it was then given.
  */
 function faultsOfOrder(history: History): string[] {

@@ -1,4 +1,4 @@
-/** What happens while an answer of the store is on its way: each was once forgotten, or kept too long. */
+/** Calls and changes that arrive while an answer of the store is on its way. */
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { createEngine } from '../../src/engine/create-engine.ts'
 import type { Engine } from '../../src/engine/engine.ts'
@@ -25,7 +25,7 @@ describe('an engine that waits for an answer of its store', () => {
     await storage.close()
   })
 
-  /** Holds the answer to the next lease. `written`: the store has done it. */
+  /** Holds back the answer to the next lease. `written` resolves when the store has done it. */
   const holdLease = (): { written: Promise<void>; release(): void } => {
     const [held, written] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()]
     const write = storage.write.bind(storage)
@@ -40,7 +40,7 @@ describe('an engine that waits for an answer of its store', () => {
     return { written: written.promise, release: held.resolve }
   }
 
-  /** Stops the next write with such a command twice: before the store does it, and before its answer arrives. */
+  /** Stops the next write with such a command before the store does it, and before its answer arrives. */
   const stopNext = (op: 'lease' | 'produce') => {
     const [reached, allowed, written, answered] = Array.from({ length: 4 }, () =>
       Promise.withResolvers<void>(),
@@ -67,8 +67,8 @@ describe('an engine that waits for an answer of its store', () => {
     }
   }
 
-  /** The store gave two items to a lease that was asked for when one was known; its answer has not arrived. */
-  const leaseOfMoreThanKnown = async () => {
+  /** A lease that expected one item and got two. Its answer has not arrived. */
+  const leaseOfMoreThanExpected = async () => {
     await engine.produce('orders', newItems(1, 'first'))
     const firstLease = stopNext('lease')
     const first = lease('a', 2)
@@ -83,8 +83,8 @@ describe('an engine that waits for an answer of its store', () => {
     return { firstLease, first }
   }
 
-  it('leases an item that was produced after an empty lease, though that answer arrives last', async () => {
-    const { firstLease, first } = await leaseOfMoreThanKnown()
+  it('leases an item that was produced after an empty lease whose answer arrives late', async () => {
+    const { firstLease, first } = await leaseOfMoreThanExpected()
     const emptyLease = stopNext('lease')
     const second = lease('b', 3)
     await emptyLease.reached
@@ -96,8 +96,8 @@ describe('an engine that waits for an answer of its store', () => {
     expect(texts((await second).items)).toEqual(['third-0'])
   })
 
-  it('leases an item that was produced after an empty lease, though an older lease took more than was known', async () => {
-    const { firstLease, first } = await leaseOfMoreThanKnown()
+  it('leases an item that was produced after an empty lease, although an older lease took more than expected', async () => {
+    const { firstLease, first } = await leaseOfMoreThanExpected()
     const leaving = new AbortController()
     const emptyLease = stopNext('lease')
     const second = engine.lease('orders', {
@@ -118,7 +118,7 @@ describe('an engine that waits for an answer of its store', () => {
     expect(texts((await lease('c')).items)).toEqual(['third-0'])
   })
 
-  it('gives what was produced meanwhile to those for whom there was too little', async () => {
+  it('leases that got nothing get an item that was produced while the first lease was written', async () => {
     const waiting = [lease('a', 5), lease('b', 5)]
     await engine.stats('orders')
     const { written, release } = holdLease()
@@ -129,7 +129,7 @@ describe('an engine that waits for an answer of its store', () => {
     expect((await Promise.all(waiting)).map(({ items }) => texts(items))).toEqual([['first-0'], ['second-0']])
   })
 
-  it('gives what a pause kept from a lease that was under way, once the queue goes on', async () => {
+  it('a lease that met a pause gets its item once the queue is resumed', async () => {
     const waiting = lease('a')
     await engine.stats('orders')
     const [held, asked] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()]
@@ -150,7 +150,7 @@ describe('an engine that waits for an answer of its store', () => {
     expect(texts((await waiting).items)).toEqual(['item-0'])
   })
 
-  it('knows what was produced while it looked at what there is', async () => {
+  it('counts an item that was produced during a recount', async () => {
     await engine.stats('orders')
     const [held, counted] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()]
     const counts = storage.counts.bind(storage)
@@ -169,14 +169,14 @@ describe('an engine that waits for an answer of its store', () => {
     expect(texts((await lease('a')).items)).toEqual(['item-0'])
   })
 
-  it('refuses a lease of a queue that it was opening when it was closed', async () => {
+  it('rejects a lease of a queue that was being opened when the engine closed', async () => {
     const waiting = lease('a')
     const refused = expect(waiting).rejects.toMatchObject({ code: 'SHUTTING_DOWN' })
     await engine.close()
     await refused
   })
 
-  it('puts back what was on its way to a lease when it was closed', async () => {
+  it('puts back items that were on their way to a lease when the engine closed', async () => {
     const waiting = lease('a')
     const refused = expect(waiting).rejects.toMatchObject({ code: 'SHUTTING_DOWN' })
     await engine.stats('orders')

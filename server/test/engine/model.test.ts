@@ -1,10 +1,10 @@
 /**
- * Random calls to an engine, and a model of its store that obeys the same commands. What the engine
- * wrote must be what it was asked for, what it answered must be what was written, and what it wrote must
- * do what the rules say. A failure is shrunk to the shortest list that fails, and printed with its seed.
+ * Random calls to an engine, and a model of its store that executes the same commands. The engine must write
+ * what the calls ask for, and answer with what was written, and the store must change as the rules say. A
+ * failure is shrunk to the shortest list that fails, and printed with its seed.
  *
- * At times the engine is closed, or dropped as by a crash, and a new one opened on the same store: all
- * that an engine knows by itself can be lost at any time.
+ * At times the engine is closed, or dropped as by a crash, and another one is opened on the same store: an
+ * engine may lose all that it has in memory at any time.
  */
 
 import { expect, it } from 'vitest'
@@ -23,7 +23,7 @@ import fc from '../fast-check.ts'
 import { hour, minute, noon, second } from '../make.ts'
 import { repeats } from '../random-test.ts'
 
-/** Ids are chosen by number, among all that were ever seen: present, gone and given up. */
+/** Ids are chosen by number among all ids ever seen, also of items that are gone. */
 type Step = Readonly<{ us: number; queue: number }> &
   (
     | { do: 'produce'; items: NewItem[]; partition: number | null }
@@ -91,7 +91,9 @@ const steps = fc.array(
 describeSome(['SQLite memory', 'PostgreSQL'], 'any list of calls to an engine', (given) => {
   const runs = repeats(given.name === 'SQLite memory' ? 200 : 10)
 
-  it(`does what the rules say, ${runs} times by chance`, { timeout: 60_000 + runs * 2_000 }, async () => {
+  it(`an engine follows the rules in ${runs} random lists of calls`, {
+    timeout: 60_000 + runs * 2_000,
+  }, async () => {
     let run = 0
     await fc.assert(
       fc.asyncProperty(steps, async (list) => {
@@ -110,7 +112,7 @@ describeSome(['SQLite memory', 'PostgreSQL'], 'any list of calls to an engine', 
   })
 })
 
-/** A lease that waits. `outcome` is set once it was answered. */
+/** A waiting lease. `outcome` is set once it is answered. */
 type Waiter = {
   readonly countMax: number
   readonly gone: AbortController
@@ -118,10 +120,11 @@ type Waiter = {
   outcome?: LeasedItems | Error
 }
 type Named = Readonly<{ partition: number; ids: readonly string[]; firstRefused: string | undefined }>
-type Obeyed = {
+type Executed = {
   [Op in keyof Results]: { op: Op; command: Extract<Command, { op: Op }>; result: Results[Op] }
 }[keyof Results]
-type Lease = Extract<Obeyed, { op: 'lease' }>
+/** A lease that got items, and how many were available in each partition before. */
+type WrittenLease = Readonly<{ partition: number; given: readonly Leased[]; available: readonly number[] }>
 
 class Session {
   readonly #storage: Storage
@@ -129,21 +132,21 @@ class Session {
   readonly #names: readonly [work: string, letters: string]
   readonly #model = new Model()
   readonly #ids = ['0'.repeat(27)]
-  /** At most one per queue: how several are dealt to is another test's matter. */
+  /** At most one per queue: other tests cover how several leases share items. */
   readonly #waiters = new Map<string, Waiter>()
-  #obeyed: Obeyed[] = []
+  #executed: Executed[] = []
   #engine: Engine
   #now = noon
   #steps = 0
-  /** After items expired the engine looks anew, and may for a while believe that there are more. */
+  /** After items expired, the engine counts again, and its counts may be too high for a while. */
   #isExact = true
-  /** Leases of which some was put back, because its time was over, and the store was not yet told so. */
+  /** Leases with expired items that have not been put back in the store yet. */
   #puttingBack = 0
-  /** Lists of commands that the store has not answered. */
-  #underWay = 0
+  /** Writes that the store has not answered yet. */
+  #inProgress = 0
 
   constructor(given: Given, name: string) {
-    this.#storage = this.#overheard(given.storage)
+    this.#storage = this.#recorded(given.storage)
     this.#isCheap = given.name === 'SQLite memory'
     this.#names = [`${name}-work`, `${name}-letters`]
     this.#engine = this.#open()
@@ -166,7 +169,7 @@ class Session {
       await this.#engine.createQueue(queue)
       this.#model.queues.set(queue.name, newQueue(queue, noon))
     }
-    this.#obeyed = []
+    this.#executed = []
   }
 
   async take(step: Step): Promise<void> {
@@ -180,19 +183,19 @@ class Session {
         if (!this.#waiters.has(queue)) this.#waiters.set(queue, this.#lease(queue, step.countMax))
         break
       case 'complete': {
-        const at = this.#placeOf(queue, step.ids)
+        const at = this.#pickItems(queue, step.ids)
         await this.#settle('complete', at, this.#engine.complete(queue, at.partition, at.ids))
         break
       }
       case 'extend': {
-        const at = this.#placeOf(queue, step.ids)
+        const at = this.#pickItems(queue, step.ids)
         const extended = this.#engine.extend(queue, at.partition, at.ids, step.forUs)
         const deadline = await this.#settle('extend', at, extended)
         if (deadline !== undefined) expect(deadline).toBe(this.#now + step.forUs)
         break
       }
       case 'retry': {
-        const at = this.#placeOf(
+        const at = this.#pickItems(
           queue,
           step.items.map(({ id }) => id),
         )
@@ -218,7 +221,7 @@ class Session {
     await this.#serve()
     const dueAt = this.#model.nextDueAt()
     if (step.do === 'advance' && dueAt !== null) expect(dueAt, 'nothing is due').toBeGreaterThan(this.#now)
-    // Looking costs much on a database over the network, and little in memory.
+    // Comparing is expensive with a database server, and cheap in memory.
     if (this.#isCheap || ++this.#steps % 10 === 0) await this.compare()
   }
 
@@ -248,13 +251,13 @@ class Session {
     })
   }
 
-  /** The same store; what it was told and what it answered is kept for the model. */
-  #overheard(storage: Storage): Storage {
+  /** The same store, recording commands and results for the model. */
+  #recorded(storage: Storage): Storage {
     const write = async (commands: readonly Command[]): Promise<readonly unknown[]> => {
-      this.#underWay++
-      const results: readonly unknown[] = await storage.write(commands).finally(() => this.#underWay--)
+      this.#inProgress++
+      const results: readonly unknown[] = await storage.write(commands).finally(() => this.#inProgress--)
       for (const [index, command] of commands.entries()) {
-        this.#obeyed.push({ op: command.op, command, result: results[index] } as Obeyed)
+        this.#executed.push({ op: command.op, command, result: results[index] } as Executed)
       }
       return results
     }
@@ -267,47 +270,49 @@ class Session {
     })
   }
 
-  /** Lets the model obey the first so many of what the store obeyed. */
+  /** Lets the model execute the first `count` commands that the store executed. */
   #follow(count: number): void {
-    for (const { op, command, result } of this.#obeyed.splice(0, count)) {
-      // A lease that found nothing has nobody to answer: it may have been under way since the last step.
-      const isFutile = op === 'lease' && result.length === 0 && !this.#isExact
-      if ('now' in command && !isFutile) expect(command.now, `the time of ${op}`).toBe(this.#now)
-      switch (op) {
-        case 'produce':
-          this.#ids.push(...result.ids)
-          this.#model.produce(command, result)
-          break
-        case 'lease':
-          this.#model.lease(command, result)
-          if (result.some((item) => isExpired(item, command.now))) this.#puttingBack++
-          break
-        case 'unlease':
-          this.#model.unlease(command, result)
-          this.#puttingBack--
-          this.#isExact = false
-          break
-        case 'complete':
-          this.#model.complete(command, result)
-          break
-        case 'extend':
-          this.#model.extend(command, result)
-          break
-        case 'retry':
-          if (result.isSettled) this.#ids.push(...result.changes.flatMap(({ id }) => id ?? []))
-          this.#model.retry(command, result)
-          break
-        case 'advance':
-          this.#ids.push(...result.changes.flatMap(({ id }) => id ?? []))
-          if (result.changes.some(({ cause }) => cause === 'expire')) this.#isExact = false
-          this.#model.advance(command, result)
-          break
-        case 'create-queue':
-        case 'update-queue':
-          break
-        default:
-          throw new Error(`nobody asked for ${op}`)
-      }
+    for (const executed of this.#executed.splice(0, count)) this.#execute(executed)
+  }
+
+  #execute({ op, command, result }: Executed): void {
+    // A lease that found nothing answers no call: it may have been in progress since the last step.
+    const isFutile = op === 'lease' && result.length === 0 && !this.#isExact
+    if ('now' in command && !isFutile) expect(command.now, `the time of ${op}`).toBe(this.#now)
+    switch (op) {
+      case 'produce':
+        this.#ids.push(...result.ids)
+        this.#model.produce(command, result)
+        break
+      case 'lease':
+        this.#model.lease(command, result)
+        if (result.some((item) => isExpired(item, command.now))) this.#puttingBack++
+        break
+      case 'unlease':
+        this.#model.unlease(command, result)
+        this.#puttingBack--
+        this.#isExact = false
+        break
+      case 'complete':
+        this.#model.complete(command, result)
+        break
+      case 'extend':
+        this.#model.extend(command, result)
+        break
+      case 'retry':
+        if (result.isSettled) this.#ids.push(...result.changes.flatMap(({ id }) => id ?? []))
+        this.#model.retry(command, result)
+        break
+      case 'advance':
+        this.#ids.push(...result.changes.flatMap(({ id }) => id ?? []))
+        if (result.changes.some(({ cause }) => cause === 'expire')) this.#isExact = false
+        this.#model.advance(command, result)
+        break
+      case 'create-queue':
+      case 'update-queue':
+        break
+      default:
+        throw new Error(`nobody asked for ${op}`)
     }
   }
 
@@ -321,7 +326,7 @@ class Session {
     expect(made.partition).toBe(partition ?? fewest.indexOf(Math.min(...fewest)))
   }
 
-  /** Undefined when it was refused; then the right one was named. */
+  /** Undefined if the call was refused; then the error names the right item. */
   async #settle<T>(op: 'complete' | 'retry' | 'extend', at: Named, call: Promise<T>): Promise<T | undefined> {
     const answer = await call.then(
       (value) => ({ value }),
@@ -355,63 +360,70 @@ class Session {
   }
 
   /**
-   * A lease is answered as soon as there is something, and only then. What was there is looked up just
-   * before each lease that was written: in one step time may bring several things, one after another.
+   * A lease is answered as soon as there are items, and only then. The available items are read just before
+   * each lease that was written: several changes can follow each other in one step.
    */
   async #serve(): Promise<void> {
     const advances = this.#just('advance').filter(({ result }) => result.changes.length > 0)
-    // A lease may have been planned before the second of them, and written after it.
+    // A lease may have been planned before the second advance, and written after it.
     const isExact = this.#isExact && advances.length < 2
-    const leases = new Map<
-      string,
-      Readonly<{ lease: Lease; given: readonly Leased[]; there: readonly number[] }>
-    >()
+    const written = new Map<string, WrittenLease>()
     for (;;) {
-      while (this.#obeyed.length > 0) {
-        const [next] = this.#obeyed
-        if (next?.op === 'lease' && next.result.length > 0) {
-          const { queue } = next.command
-          const given = next.result.filter((item) => !isExpired(item, this.#now))
-          if (given.length > 0) {
-            expect(leases.has(queue), 'a second lease for one caller').toBe(false)
-            leases.set(queue, { lease: next, given, there: this.#waiting(queue) })
-          }
-        }
-        this.#follow(1)
-      }
-      if (this.#puttingBack > 0) {
-        await new Promise((resolve) => setImmediate(resolve))
-        continue
-      }
-      // As the clockwork does once it is told: what cannot be had any more must not stand before what can.
-      if (this.#hasExpired()) {
-        // Not while a lease of it is being written: the two would pass each other by.
-        await new Promise((resolve) => setImmediate(resolve))
-        if (this.#underWay === 0 && this.#obeyed.length === 0) await this.#engine.advance()
-        continue
-      }
-      const due = [...this.#waiters].filter(([queue]) => leases.has(queue) || this.#hasWork(queue))
+      this.#followLeases(written)
+      if (await this.#settleExpired()) continue
+      const due = [...this.#waiters].filter(([queue]) => written.has(queue) || this.#hasWork(queue))
       if (due.length === 0) break
       await Promise.all(due.map(([, { answer }]) => answer))
       for (const [queue, waiter] of due) {
-        const written = leases.get(queue)
-        if (written === undefined && this.#obeyed.length > 0) continue
+        const lease = written.get(queue)
+        if (lease === undefined && this.#executed.length > 0) continue
         this.#waiters.delete(queue)
-        const { outcome } = waiter
-        if (outcome === undefined || outcome instanceof Error) throw outcome
-        expect(outcome).toEqual({
-          partition: written?.lease.command.partition,
-          items: written?.given,
-        })
-        if (!isExact || !this.#isExact || written === undefined) continue
-        const most = Math.max(...written.there)
-        expect(outcome.partition, 'the fullest').toBe(written.there.indexOf(most))
-        expect(outcome.items).toHaveLength(Math.min(waiter.countMax, most))
+        this.#checkAnswer(waiter, lease, isExact && this.#isExact)
       }
     }
     for (const { outcome } of this.#waiters.values()) {
       expect(outcome, 'the answer where nothing is there').toBe(undefined)
     }
+  }
+
+  /** Follows all commands, and notes leases that got items together with the items available before them. */
+  #followLeases(written: Map<string, WrittenLease>): void {
+    while (this.#executed.length > 0) {
+      const [next] = this.#executed
+      if (next?.op === 'lease' && next.result.length > 0) {
+        const { queue, partition } = next.command
+        const given = next.result.filter((item) => !isExpired(item, this.#now))
+        if (given.length > 0) {
+          expect(written.has(queue), 'a second lease for one caller').toBe(false)
+          written.set(queue, { partition, given, available: this.#waiting(queue) })
+        }
+      }
+      this.#follow(1)
+    }
+  }
+
+  /** Whether expired items had to be put back or removed first. */
+  async #settleExpired(): Promise<boolean> {
+    if (this.#puttingBack > 0) {
+      await new Promise((resolve) => setImmediate(resolve))
+      return true
+    }
+    // The due scheduler removes expired items, so that they do not block the items behind them.
+    if (!this.#hasExpired()) return false
+    // Not while a lease is being written: the order of the two would be unknown.
+    await new Promise((resolve) => setImmediate(resolve))
+    if (this.#inProgress === 0 && this.#executed.length === 0) await this.#engine.advance()
+    return true
+  }
+
+  #checkAnswer(waiter: Waiter, lease: WrittenLease | undefined, isExact: boolean): void {
+    const { outcome } = waiter
+    if (outcome === undefined || outcome instanceof Error) throw outcome
+    expect(outcome).toEqual({ partition: lease?.partition, items: lease?.given })
+    if (!isExact || lease === undefined) return
+    const most = Math.max(...lease.available)
+    expect(outcome.partition, 'the fullest').toBe(lease.available.indexOf(most))
+    expect(outcome.items).toHaveLength(Math.min(waiter.countMax, most))
   }
 
   #hasExpired(): boolean {
@@ -435,31 +447,31 @@ class Session {
       else expect(outcome).toMatchObject({ code: 'SHUTTING_DOWN' })
     }
     this.#waiters.clear()
-    // What the old engine still had under way is told of it, and by what it believed.
-    while (this.#underWay > 0) await new Promise((resolve) => setImmediate(resolve))
-    this.#follow(this.#obeyed.length)
+    // Wait for the writes of the old engine, and let the model execute them.
+    while (this.#inProgress > 0) await new Promise((resolve) => setImmediate(resolve))
+    this.#follow(this.#executed.length)
     this.#engine = this.#open()
     this.#isExact = true
   }
 
-  /** What the store obeyed in this step. */
-  #just<Op extends keyof Results>(op: Op): Extract<Obeyed, { op: Op }>[] {
-    return this.#obeyed.filter((each): each is Extract<Obeyed, { op: Op }> => each.op === op)
+  /** The commands of one kind that the store executed in this step. */
+  #just<Op extends keyof Results>(op: Op): Extract<Executed, { op: Op }>[] {
+    return this.#executed.filter((each): each is Extract<Executed, { op: Op }> => each.op === op)
   }
 
-  #onlyOne<Op extends keyof Results>(op: Op): Extract<Obeyed, { op: Op }> {
+  #onlyOne<Op extends keyof Results>(op: Op): Extract<Executed, { op: Op }> {
     const [one, ...others] = this.#just(op)
     if (one === undefined || others.length > 0) throw new Error(`one ${op} was to be written`)
     return one
   }
 
-  /** How many there are to lease, per partition. */
+  /** How many items can be leased, by partition. */
   #waiting(queue: string): number[] {
     return this.#model.counts(queue).map(({ waiting }) => waiting)
   }
 
-  /** Mostly items that are leased there: others are only refused. */
-  #placeOf(queue: string, numbers: readonly number[]): Named {
+  /** Chooses mostly leased items of the queue: others are only refused. */
+  #pickItems(queue: string, numbers: readonly number[]): Named {
     const here = this.#model.items(queue)
     const leased = here.filter(({ state }) => state === 'leased')
     const ids = numbers.map((number) => {

@@ -1,0 +1,220 @@
+/**
+ * Creates, changes, deletes, fills and empties queues. Each operator action writes its audit row in the
+ * same transaction.
+ */
+import type { Clock } from '../core/instant.ts'
+import type { Queue } from '../core/queue.ts'
+import type { AuditEntry } from '../storage/contract/audit.ts'
+import type { Import, ImportResult, ItemToImport } from '../storage/contract/items.ts'
+import type { Command, StoreReads } from '../storage/contract/storage.ts'
+import { stepBytesMax } from '../storage/shared/byte-budget.ts'
+import { checkCommand } from '../storage/shared/check-command.ts'
+import { queueNotFound } from '../storage/shared/queue-checks.ts'
+import type { Announcer } from './announcer.ts'
+import { readWithin, writeWithin } from './deadline.ts'
+import type { Engine, Trace } from './engine.ts'
+import type { QueueRuntimes } from './queue-runtimes.ts'
+import type { Writer } from './writer.ts'
+
+/** Many items are cleared or imported in steps: a long transaction would block all other writers. */
+const stepItemsMax = 1_000
+
+type QueueCalls = Pick<Engine, 'createQueue' | 'updateQueue' | 'deleteQueue' | 'reload'>
+type BulkCalls = Pick<Engine, 'importItems' | 'deleteItems' | 'clear'>
+export type QueueAdmin = QueueCalls & BulkCalls
+export type QueueAdminParts = Readonly<{
+  storage: StoreReads
+  writer: Writer
+  clock: Clock
+  batchMsMax: number
+  announcer: Announcer
+  runtimes: QueueRuntimes
+  onError(error: unknown): void
+}>
+
+export function createQueueAdmin(parts: QueueAdminParts): QueueAdmin {
+  return { ...createQueueCalls(parts), ...createBulkCalls(parts) }
+}
+
+function createQueueCalls(parts: QueueAdminParts): QueueCalls {
+  const { storage, writer, clock, batchMsMax, announcer, runtimes, onError } = parts
+  return {
+    createQueue: (queue, trace) => {
+      const { name } = queue
+      const command = { op: 'create-queue', queue, now: clock.now() } as const
+      const create = async (): Promise<Queue> =>
+        (await writer.write(withAudit(parts, command, trace, 'queue.create', name, { queue })))[0]
+      return writeWithin(batchMsMax, create(), {
+        advice: `repeat it, and queue ${name} is there already if it was created`,
+        onDone: () => runtimes.onCreated(name),
+        onLateError: onError,
+      })
+    },
+    updateQueue: (name, changes, trace) => {
+      const command = { op: 'update-queue', name, changes, now: clock.now() } as const
+      const update = async (): Promise<Queue> =>
+        (await writer.write(withAudit(parts, command, trace, 'queue.update', name, { changes })))[0]
+      return writeWithin(batchMsMax, update(), {
+        // A late update would undo a change that is sent after it.
+        advice: `repeat it, but look at queue ${name} before you change it otherwise`,
+        onDone: async (updated) => {
+          // A queue that is no longer paused may have items for leases on other servers.
+          announcer.add(name)
+          const runtime = await runtimes.find(name)
+          if (runtime !== undefined) runtime.queue = updated
+          // A lease of a paused queue finds nothing, so the counts are wrong after a pause.
+          await runtimes.refresh(name)
+        },
+        onLateError: onError,
+      })
+    },
+    deleteQueue: async (name, trace, { isForced } = { isForced: false }) => {
+      await checkStore(parts, name)
+      const act = actTrace(parts, trace, 'queue.delete', isForced ? { isForced } : {})
+      await writer.write([{ op: 'delete-queue', name, isForced, ...act }])
+      await runtimes.onDeleted(name)
+      // Leases that wait for its items on other servers end.
+      announcer.add(name)
+    },
+    reload: async (name) => {
+      const queue = await readWithin(batchMsMax, storage.getQueue(name))
+      if (queue === null) {
+        await runtimes.onDeleted(name)
+        throw queueNotFound(name)
+      }
+      const runtime = await runtimes.find(name)
+      if (runtime === undefined) return
+      // A queue that was deleted and created again is another queue: requests that wait in the first one end.
+      const { createdAt, partitions } = runtime.queue
+      const isAnother = createdAt !== queue.createdAt || partitions !== queue.partitions
+      if (isAnother) await runtimes.onDeleted(name)
+      else await readWithin(batchMsMax, runtime.refresh())
+    },
+  }
+}
+
+function createBulkCalls(parts: QueueAdminParts): BulkCalls {
+  const { writer, clock, runtimes } = parts
+  return {
+    importItems: async (queue, partition, items, trace) => {
+      const whole = { op: 'import', queue, partition, items, now: clock.now() } as const
+      // Check all items before any is stored, so that only a failing store can end the import half-way.
+      checkCommand(whole)
+      const imported: ImportResult[] = []
+      let steps = 0
+      do {
+        const stepTrace = steps === 0 ? trace : undefined
+        imported.push(...(await importStep(parts, whole, imported.length, stepTrace)))
+        steps++
+      } while (imported.length < items.length)
+      if (steps > 1) {
+        const stored = imported.filter(({ id }) => id !== null).length
+        await auditEnd(parts, trace, 'items.imported', queue, { partition, items: items.length, stored })
+      }
+      return imported
+    },
+    deleteItems: async (queue, partition, ids, trace) => {
+      await checkStore(parts, queue)
+      const act = actTrace(parts, trace, 'items.delete', { partition })
+      const [{ removed }] = await writer.write([{ op: 'delete', queue, partition, ids, ...act }])
+      await runtimes.refresh(queue)
+      return removed
+    },
+    clear: async (queue, what, trace) => {
+      await checkStore(parts, queue)
+      let total = 0
+      for (let isMore = true; isMore; ) {
+        const act = actTrace(parts, trace, 'queue.clear', { ...what })
+        const command = { op: 'clear', queue, ...what, countMax: stepItemsMax, ...act } as const
+        const [cleared] = await writer.write([command])
+        total += cleared.removed
+        isMore = cleared.isMore
+      }
+      await runtimes.refresh(queue)
+      return total
+    },
+  }
+}
+
+async function importStep(
+  parts: QueueAdminParts,
+  whole: Import,
+  from: number,
+  trace: Trace | undefined,
+): Promise<readonly ImportResult[]> {
+  const { queue, partition, items } = whole
+  const command = { ...whole, items: nextStep(items, from) }
+  const details = { partition, items: items.length }
+  const store = async (): Promise<readonly ImportResult[]> =>
+    (await parts.writer.write(withAudit(parts, command, trace, 'items.import', queue, details)))[0]
+  return writeWithin(parts.batchMsMax, store(), {
+    advice:
+      `${from} of ${items.length} items are stored, the next ${command.items.length} perhaps; ` +
+      'repeated, those with a source id are skipped, and others are there twice',
+    onLateError: parts.onError,
+  })
+}
+
+function nextStep(items: readonly ItemToImport[], from: number): readonly ItemToImport[] {
+  let [until, bytes] = [from, 0]
+  while (until < items.length && until - from < stepItemsMax && bytes < stepBytesMax) {
+    bytes += items[until++]?.payload.byteLength ?? 0
+  }
+  return items.slice(from, until)
+}
+
+/**
+ * Finds out that the store does not answer before anything is started. Deleting millions of rows can take
+ * long, so such a write has no deadline of its own.
+ */
+async function checkStore({ storage, batchMsMax }: QueueAdminParts, name: string): Promise<void> {
+  await readWithin(batchMsMax, storage.getQueue(name))
+}
+
+function auditEntry(
+  { clock }: QueueAdminParts,
+  trace: Trace,
+  action: string,
+  target: string,
+  details: AuditEntry['details'],
+): AuditEntry {
+  return { at: clock.now(), action, target, details, ...trace }
+}
+
+/** The command with its audit row, in one transaction. */
+function withAudit<C extends Command>(
+  parts: QueueAdminParts,
+  command: C,
+  trace: Trace | undefined,
+  action: string,
+  target: string,
+  details: AuditEntry['details'],
+) {
+  if (trace === undefined) return [command] as const
+  return [command, { op: 'audit', entries: [auditEntry(parts, trace, action, target, details)] }] as const
+}
+
+/** For commands of which the store writes the audit row, because only it knows what they changed. */
+function actTrace(
+  { clock }: QueueAdminParts,
+  trace: Trace | undefined,
+  action: string,
+  details: AuditEntry['details'],
+) {
+  return trace === undefined ? {} : { trace: { at: clock.now(), action, details, ...trace } }
+}
+
+/** Records the result of a call of several transactions. Its start was recorded in the first of them. */
+async function auditEnd(
+  parts: QueueAdminParts,
+  trace: Trace | undefined,
+  action: string,
+  target: string,
+  details: AuditEntry['details'],
+): Promise<void> {
+  if (trace === undefined) return
+  const entries = [auditEntry(parts, trace, action, target, details)]
+  // The work is done and its start is on record, so a failure here does not fail the call.
+  const written = parts.writer.write([{ op: 'audit', entries }])
+  await readWithin(parts.batchMsMax, written).catch(parts.onError)
+}

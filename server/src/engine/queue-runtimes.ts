@@ -1,0 +1,129 @@
+/**
+ * The queues that this server works with: a runtime each, opened by the first call and kept until the queue
+ * is deleted, by this server or by another one.
+ */
+import { KnownError } from '../errors.ts'
+import { queueNotFound } from '../storage/shared/queue-checks.ts'
+import { readWithin } from './deadline.ts'
+import { QueueRuntime } from './queue-runtime.ts'
+import type { QueueRuntimeParts } from './queue-runtime-parts.ts'
+
+export class QueueRuntimes {
+  readonly #parts: Omit<QueueRuntimeParts, 'onGone' | 'onRejected'>
+  /** Runtimes by queue name, including those that are still being opened. */
+  readonly #all = new Map<string, Promise<QueueRuntime>>()
+  readonly #open = new Map<string, QueueRuntime>()
+  /** Queues that are held, open or not. Empty unless tests use it. */
+  readonly #held = new Set<string>()
+  #closed: KnownError | undefined
+
+  constructor(parts: Omit<QueueRuntimeParts, 'onGone' | 'onRejected'>) {
+    this.#parts = parts
+  }
+
+  /** The runtime of a queue, if it is open. */
+  peek(name: string): QueueRuntime | undefined {
+    return this.#open.get(name)
+  }
+
+  /** Calls `work` in the same turn of the event loop if the queue is open: a turn would delay every call. */
+  use<T>(name: string, work: (runtime: QueueRuntime) => Promise<T>): Promise<T> {
+    const runtime = this.#closed === undefined ? this.#open.get(name) : undefined
+    return runtime === undefined ? this.open(name).then(work) : work(runtime)
+  }
+
+  open(name: string): Promise<QueueRuntime> {
+    if (this.#closed !== undefined) return Promise.reject(this.#closed)
+    const known = this.#all.get(name)
+    if (known !== undefined) return known
+    const opening: Promise<QueueRuntime> = this.#create(name).then(
+      (runtime) => {
+        // The queue was created or deleted in the meantime, so the row may be outdated: read it again.
+        if (this.#all.get(name) !== opening) return this.open(name)
+        if (this.#held.has(name)) runtime.hold(true)
+        this.#open.set(name, runtime)
+        return runtime
+      },
+      (error: unknown) => {
+        if (this.#all.get(name) !== opening) return this.open(name)
+        // The next call tries again.
+        this.#all.delete(name)
+        throw error
+      },
+    )
+    this.#all.set(name, opening)
+    return opening
+  }
+
+  /** The runtime of a queue if one is open or being opened, once it is open. */
+  async find(name: string): Promise<QueueRuntime | undefined> {
+    return this.#all.get(name)?.catch(() => undefined)
+  }
+
+  /** After a change that is written: if the store cannot be read now, the runtime refreshes later. */
+  async refresh(name: string): Promise<void> {
+    const runtime = await this.find(name)
+    if (runtime !== undefined)
+      await readWithin(this.#parts.batchMsMax, runtime.refresh()).catch(this.#parts.onError)
+  }
+
+  /** Finds items that other servers stored, for the queues in which leases wait. */
+  async refreshWaiting(): Promise<void> {
+    for (const runtime of this.#open.values()) if (runtime.hasWaitingLeases) await runtime.refresh()
+  }
+
+  /** Another server stored items in these queues, or changed them. */
+  onAnnounced(names: readonly string[]): void {
+    for (const name of names) {
+      // Also runtimes that are being opened: they may have read the counts before.
+      void this.find(name).then((runtime) => runtime?.onAnnounced().catch(this.#parts.onError))
+    }
+  }
+
+  /** A queue with this name was created: calls that did not find it look again. */
+  async onCreated(name: string): Promise<void> {
+    if (this.#open.has(name)) await this.refresh(name)
+    else this.#all.delete(name)
+  }
+
+  /** The queue was deleted: requests that wait in it are rejected. */
+  async onDeleted(name: string): Promise<void> {
+    const runtime = this.#open.get(name)
+    this.#all.delete(name)
+    this.#open.delete(name)
+    await runtime?.close(new KnownError('QUEUE_SHUTTING_DOWN', `queue ${name} was deleted`))
+  }
+
+  hold(name: string, isHeld: boolean): void {
+    if (isHeld) this.#held.add(name)
+    else this.#held.delete(name)
+    this.#open.get(name)?.hold(isHeld)
+  }
+
+  /** Rejects new calls and waiting leases; resolves when the other calls are done. */
+  async finish(error: KnownError): Promise<void> {
+    this.#closed ??= error
+    const closed = this.#closed
+    // Also runtimes that are being opened: their first calls would otherwise wait forever.
+    await Promise.all([...this.#all.keys()].map(async (name) => (await this.find(name))?.finish(closed)))
+    this.#open.clear()
+  }
+
+  async #create(name: string): Promise<QueueRuntime> {
+    const { storage, batchMsMax } = this.#parts
+    const [queue, counts] = await readWithin(
+      batchMsMax,
+      Promise.all([storage.getQueue(name), storage.counts({ queue: name })]),
+    )
+    if (queue === null) throw queueNotFound(name)
+    const onGone = () => {
+      if (this.#open.get(name) === runtime) void this.onDeleted(name).catch(this.#parts.onError)
+    }
+    const onRejected = (error: unknown) => {
+      if (error instanceof KnownError && error.code === 'QUEUE_NOT_FOUND') onGone()
+    }
+    const available = counts.map(({ waiting }) => waiting)
+    const runtime: QueueRuntime = new QueueRuntime(queue, available, { ...this.#parts, onGone, onRejected })
+    return runtime
+  }
+}
