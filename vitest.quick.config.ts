@@ -13,9 +13,8 @@ process.env.REDRIVE_TEST_SEEDS ??= '3'
 
 const slow = [
   'server/src/cli/redrive.test.ts',
-  'server/test/conformance/*crash*.test.ts',
-  'server/test/conformance/second-server*.test.ts',
-  'server/test/conformance/{bad-stores,concurrency,database-restart,disk-full,migrations,restart}.test.ts',
+  'server/test/conformance/durability/**',
+  'server/test/conformance/concurrency/{concurrent-callers,two-servers-*}.test.ts',
   'server/test/engine/history.test.ts',
   'server/test/journeys/**',
   'server/test/letters-api/export.test.ts',

@@ -1,11 +1,11 @@
 import { describe, expect, it } from 'vitest'
-import { createPlace, needsOf } from '../conformance/stores.ts'
+import { createTestStore, needsOf } from '../conformance/support/test-stores.ts'
 import type { Body } from '../http/store-server.ts'
 import { startTestServer } from '../http/test-server.ts'
 
 describe('two servers on one database', needsOf('PostgreSQL'), () => {
   it('concurrent requeues at two servers send each letter once', async () => {
-    const place = await createPlace('PostgreSQL')
+    const place = await createTestStore('PostgreSQL')
     const servers = [await startTestServer({}, place.target), await startTestServer({}, place.target)]
     try {
       const [first = '', second = ''] = servers.map(({ url }) => url)

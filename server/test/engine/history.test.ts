@@ -5,9 +5,14 @@ import { createEngine } from '../../src/engine/create-engine.ts'
 import type { Engine } from '../../src/engine/engine.ts'
 import { ItemRefused } from '../../src/engine/item-refused-error.ts'
 import type { Storage } from '../../src/storage/contract/storage.ts'
-import { expectSound } from '../conformance/oracle.ts'
-import { listAll } from '../conformance/store-facts.ts'
-import { createPlace, needsOf, type Place, type StoreName } from '../conformance/stores.ts'
+import { expectConsistentStore } from '../conformance/support/expect-consistent-store.ts'
+import { listAll } from '../conformance/support/store-reads.ts'
+import {
+  createTestStore,
+  needsOf,
+  type StoreName,
+  type TestStore,
+} from '../conformance/support/test-stores.ts'
 import { newItems, noon, second } from '../make.ts'
 import { repeats, withRandom } from '../random-test.ts'
 import type { SeededRandom } from '../seeded-random.ts'
@@ -27,23 +32,23 @@ type Way = 'time passes' | 'clients leave'
 for (const name of ['SQLite memory', 'SQLite file', 'PostgreSQL'] as const satisfies StoreName[]) {
   describe(`a history of an engine (${name})`, needsOf(name), () => {
     const runs = repeats(name === 'SQLite memory' ? 4 : 1)
-    let place: Place | undefined
+    let place: TestStore | undefined
     afterEach(async () => place?.drop())
 
     it.for<Way>(['time passes', 'clients leave'])(
       `all answers together are possible, in ${runs} random histories, when %s`,
       { timeout: 30_000 + runs * 30_000 },
       async (way) => {
-        place = await createPlace(name)
+        place = await createTestStore(name)
         for (let run = 0; run < runs; run++) {
-          await withRandom((chance) => play(place as Place, `orders-${run}`, way, chance), run)
+          await withRandom((chance) => play(place as TestStore, `orders-${run}`, way, chance), run)
         }
       },
     )
   })
 }
 
-async function play(place: Place, queue: string, way: Way, chance: SeededRandom): Promise<void> {
+async function play(place: TestStore, queue: string, way: Way, chance: SeededRandom): Promise<void> {
   const isShared = place.name === 'PostgreSQL'
   const storages: Storage[] = [await place.open()]
   if (isShared) storages.push(await place.open())
@@ -62,7 +67,7 @@ async function play(place: Place, queue: string, way: Way, chance: SeededRandom)
     expect(
       faultsOf(scene.history, { leaseUs, isAdvanceExact: !isShared, isOrderExact: way === 'time passes' }),
     ).toEqual([])
-    await expectSound(storage)
+    await expectConsistentStore(storage)
     await expectAllAccountedFor(scene.history, storage, queue)
   } finally {
     await Promise.all(engines.map((each) => each.close()))

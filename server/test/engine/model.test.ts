@@ -16,9 +16,9 @@ import type { Engine, LeasedItems } from '../../src/engine/engine.ts'
 import { ItemRefused } from '../../src/engine/item-refused-error.ts'
 import type { NewItem, SettleResult } from '../../src/storage/contract/items.ts'
 import type { Command, Results, Storage } from '../../src/storage/contract/storage.ts'
-import { Model, withoutGroup } from '../conformance/model.ts'
-import { expectSound } from '../conformance/oracle.ts'
-import { describeSome, type Given } from '../conformance/stores.ts'
+import { expectConsistentStore } from '../conformance/support/expect-consistent-store.ts'
+import { ReferenceModel, withoutGroup } from '../conformance/support/reference-model.ts'
+import { describeTheseStores, type StoreFixture } from '../conformance/support/test-stores.ts'
 import fc from '../fast-check.ts'
 import { hour, minute, noon, second } from '../make.ts'
 import { repeats } from '../random-test.ts'
@@ -88,7 +88,7 @@ const steps = fc.array(
   { minLength: 5, maxLength: 50, size: 'max' },
 )
 
-describeSome(['SQLite memory', 'PostgreSQL'], 'any list of calls to an engine', (given) => {
+describeTheseStores(['SQLite memory', 'PostgreSQL'], 'any list of calls to an engine', (given) => {
   const runs = repeats(given.name === 'SQLite memory' ? 200 : 10)
 
   it(`an engine follows the rules in ${runs} random lists of calls`, {
@@ -102,7 +102,7 @@ describeSome(['SQLite memory', 'PostgreSQL'], 'any list of calls to an engine', 
           await session.start()
           for (const step of list) await session.take(step)
           await session.compare()
-          await expectSound(given.storage)
+          await expectConsistentStore(given.storage)
         } finally {
           await session.end()
         }
@@ -130,7 +130,7 @@ class Session {
   readonly #storage: Storage
   readonly #isCheap: boolean
   readonly #names: readonly [work: string, letters: string]
-  readonly #model = new Model()
+  readonly #model = new ReferenceModel()
   readonly #ids = ['0'.repeat(27)]
   /** At most one per queue: other tests cover how several leases share items. */
   readonly #waiters = new Map<string, Waiter>()
@@ -145,7 +145,7 @@ class Session {
   /** Writes that the store has not answered yet. */
   #inProgress = 0
 
-  constructor(given: Given, name: string) {
+  constructor(given: StoreFixture, name: string) {
     this.#storage = this.#recorded(given.storage)
     this.#isCheap = given.name === 'SQLite memory'
     this.#names = [`${name}-work`, `${name}-letters`]

@@ -2,7 +2,12 @@
 import { afterAll, beforeAll, describe } from 'vitest'
 import type { Settings } from '../../src/config/settings.ts'
 import { type RunningServer, startServer } from '../../src/server.ts'
-import { createPlace, needsOf, type Place, type StoreName } from '../conformance/stores.ts'
+import {
+  createTestStore,
+  needsOf,
+  type StoreName,
+  type TestStore,
+} from '../conformance/support/test-stores.ts'
 import { createReadableLog, type LogLine, testSettings } from './test-server.ts'
 
 // biome-ignore lint/suspicious/noExplicitAny: tests read the fields that they expect, at any depth
@@ -33,7 +38,7 @@ export function describeServer(
   body: (server: StoreServer) => void,
 ): void {
   describe(subject, needsOf(store), () => {
-    let place: Place
+    let place: TestStore
     let running: RunningServer
     const { log, lines } = createReadableLog('info')
     const allSettings = testSettings({ 'test.hooks': true, ...settings })
@@ -41,7 +46,7 @@ export function describeServer(
       running = await startServer({ settings: allSettings, store: place.target, log })
     }
     beforeAll(async () => {
-      place = await createPlace(store)
+      place = await createTestStore(store)
       await start()
     })
     afterAll(async () => {

@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest'
 import { createClient } from '../../../client/src/index.ts'
 import { createLetters } from '../../src/letters/create-letters.ts'
 import { createSystemClock } from '../../src/system-clock.ts'
-import { createPlace, needsOf } from '../conformance/stores.ts'
+import { createTestStore, needsOf } from '../conformance/support/test-stores.ts'
 import { pollUntil } from '../http/poll-until.ts'
 import { startServerProcess } from '../http/server-process.ts'
 import { lettersFrom } from '../letters/test-system.ts'
@@ -14,7 +14,7 @@ const clock = createSystemClock()
 describe.each(['SQLite file', 'PostgreSQL'] as const)('a campaign on %s', (store) => {
   const name = 'whose servers are killed is ended by the next one: every letter was sent once'
   it(name, { ...needsOf(store), timeout: 120_000 }, async () => {
-    const place = await createPlace(store)
+    const place = await createTestStore(store)
     try {
       const before = await place.open()
       const now = clock.now()

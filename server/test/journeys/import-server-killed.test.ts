@@ -1,13 +1,13 @@
 import { describe, expect, it } from 'vitest'
 import { createClient } from '../../../client/src/index.ts'
-import { createPlace, needsOf } from '../conformance/stores.ts'
+import { createTestStore, needsOf } from '../conformance/support/test-stores.ts'
 import { pollUntil } from '../http/poll-until.ts'
 import { startServerProcess } from '../http/server-process.ts'
 
 describe.each(['SQLite file', 'PostgreSQL'] as const)('a large import into %s', (store) => {
   const name = 'that is killed has brought the first of its items; repeated, it brings the others'
   it(name, { ...needsOf(store), timeout: 120_000 }, async () => {
-    const place = await createPlace(store)
+    const place = await createTestStore(store)
     try {
       const texts = Array.from({ length: 30_000 }, (_, index) => String(index))
       const items = texts.map((text) => ({ payload: text, sourceId: `source-${text}` }))

@@ -1,11 +1,11 @@
 import { describe, expect, it } from 'vitest'
 import { createClient } from '../../../client/src/index.ts'
-import { createPlace, needsOf } from '../conformance/stores.ts'
+import { createTestStore, needsOf } from '../conformance/support/test-stores.ts'
 import { startTestServer } from '../http/test-server.ts'
 
 describe('a reload', needsOf('PostgreSQL'), () => {
   it('makes what was changed at another server hold here at once', async () => {
-    const place = await createPlace('PostgreSQL')
+    const place = await createTestStore('PostgreSQL')
     const servers = [
       await startTestServer({}, place.target),
       await startTestServer({}, place.target),

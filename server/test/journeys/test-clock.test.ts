@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import { createPlace, needsOf, type Place } from '../conformance/stores.ts'
+import { createTestStore, needsOf, type TestStore } from '../conformance/support/test-stores.ts'
 import { startTestServer } from '../http/test-server.ts'
 import { createEnvelope } from '../letters-api/servers.ts'
 
@@ -10,9 +10,9 @@ const hourMs = 3_600_000
 
 for (const store of ['SQLite memory', 'PostgreSQL'] as const) {
   describe(`the clock for test suites (${store})`, needsOf(store), () => {
-    let place: Place
+    let place: TestStore
     beforeEach(async () => {
-      place = await createPlace(store)
+      place = await createTestStore(store)
     })
     afterEach(() => place?.drop())
 

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import type { RunningServer } from '../../src/server.ts'
 import { startServer } from '../../src/server.ts'
-import { createPlace, needsOf, type Place } from '../conformance/stores.ts'
+import { createTestStore, needsOf, type TestStore } from '../conformance/support/test-stores.ts'
 import { createReadableLog, testSettings } from '../http/test-server.ts'
 
 /** JSON writes both with an escape, so they reach us as they are. */
@@ -19,11 +19,11 @@ describe.each(['SQLite memory', 'PostgreSQL'] as const)(
   'a text that a client gives to a server on %s',
   (store) => {
     describe('', needsOf(store), () => {
-      let place: Place
+      let place: TestStore
       let server: RunningServer
       const { log, lines } = createReadableLog('warn')
       beforeAll(async () => {
-        place = await createPlace(store)
+        place = await createTestStore(store)
         server = await startServer({ settings: testSettings(), store: place.target, log })
         await ask('POST', '/v1/queues.create', { queue_name: 'dead', ...spec })
         await ask('POST', '/v1/queues.create', { queue_name: 'q', dead_queue: 'dead', ...spec })

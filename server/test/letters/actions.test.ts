@@ -1,7 +1,7 @@
 import { afterEach, expect, it } from 'vitest'
 import { ksuidToUuid } from '../../src/core/ksuid.ts'
-import { expectRefusal } from '../conformance/known-error.ts'
-import { describeSome } from '../conformance/stores.ts'
+import { expectRefusal } from '../conformance/support/expect-refusal.ts'
+import { describeTheseStores } from '../conformance/support/test-stores.ts'
 import { aFailure, bytes, minute, noon, textOf } from '../make.ts'
 import {
   ann,
@@ -13,7 +13,7 @@ import {
   type TestSystem,
 } from './test-system.ts'
 
-describeSome(['SQLite memory', 'PostgreSQL'], 'dead letters', (given) => {
+describeTheseStores(['SQLite memory', 'PostgreSQL'], 'dead letters', (given) => {
   let world: TestSystem
   const begin = async (dead = {}) => {
     world = createTestSystem(given.storage)

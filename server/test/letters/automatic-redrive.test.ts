@@ -1,7 +1,7 @@
 /** Automatic redrives of letters next to letters that cannot be sent. */
 import { afterEach, expect, it } from 'vitest'
 import type { Command, Storage } from '../../src/storage/contract/storage.ts'
-import { describeSome } from '../conformance/stores.ts'
+import { describeTheseStores } from '../conformance/support/test-stores.ts'
 import { minute, noon, second } from '../make.ts'
 import {
   ann,
@@ -16,7 +16,7 @@ import {
 const backoff = { kind: 'fixed', delayUs: 5 * second, jitter: 0 } as const
 const automatic = { mode: 'auto', redrivesMax: 3, backoff } as const
 
-describeSome(['SQLite memory', 'PostgreSQL'], 'letters that are due and cannot be sent', (given) => {
+describeTheseStores(['SQLite memory', 'PostgreSQL'], 'letters that are due and cannot be sent', (given) => {
   let world: TestSystem
   afterEach(() => world?.close())
   const begin = async () => {

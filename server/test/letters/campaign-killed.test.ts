@@ -1,7 +1,7 @@
 /** A server that works on a campaign is killed before or after each of its writes; another one ends it. */
 import { expect, it } from 'vitest'
 import type { Campaign } from '../../src/letters/letters.ts'
-import { describeSome } from '../conformance/stores.ts'
+import { describeTheseStores } from '../conformance/support/test-stores.ts'
 import { minute, second } from '../make.ts'
 import { killStorageAtWrite } from './failing-storage.ts'
 import {
@@ -35,7 +35,7 @@ async function workUntilEnd(
   throw new Error('does not end')
 }
 
-describeSome(['SQLite memory', 'PostgreSQL'], 'a campaign whose server is killed', (given) => {
+describeTheseStores(['SQLite memory', 'PostgreSQL'], 'a campaign whose server is killed', (given) => {
   const runKilled = async (writes: number, when: 'before' | 'after') => {
     const world = createTestSystem(given.storage, { campaignSteps })
     const { queue, deadQueue } = await createQueuePair(world)

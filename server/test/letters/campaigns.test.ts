@@ -3,8 +3,8 @@ import { afterEach, expect, it } from 'vitest'
 import { ksuidToUuid } from '../../src/core/ksuid.ts'
 import type { Campaign } from '../../src/letters/letters.ts'
 import type { Command } from '../../src/storage/contract/storage.ts'
-import { expectRefusal } from '../conformance/known-error.ts'
-import { describeSome } from '../conformance/stores.ts'
+import { expectRefusal } from '../conformance/support/expect-refusal.ts'
+import { describeTheseStores } from '../conformance/support/test-stores.ts'
 import { aFailure, minute, noon, second } from '../make.ts'
 import {
   ann,
@@ -17,7 +17,7 @@ import {
   type TestSystem,
 } from './test-system.ts'
 
-describeSome(['SQLite memory', 'PostgreSQL'], 'a campaign', (given) => {
+describeTheseStores(['SQLite memory', 'PostgreSQL'], 'a campaign', (given) => {
   let world: TestSystem
   const begin = async (count: number, dead = {}) => {
     world = createTestSystem(given.storage)

@@ -2,7 +2,7 @@
 import { afterEach, expect, it } from 'vitest'
 import type { NewQueue } from '../../src/core/queue.ts'
 import type { Command } from '../../src/storage/contract/storage.ts'
-import { describeSome } from '../conformance/stores.ts'
+import { describeTheseStores } from '../conformance/support/test-stores.ts'
 import { day, second } from '../make.ts'
 import {
   ann,
@@ -16,7 +16,7 @@ import {
 
 const large = new Uint8Array(9 * 2 ** 20).fill(97)
 
-describeSome(['SQLite memory', 'PostgreSQL'], 'large letters', (given) => {
+describeTheseStores(['SQLite memory', 'PostgreSQL'], 'large letters', (given) => {
   let world: TestSystem
   afterEach(() => world?.close())
 

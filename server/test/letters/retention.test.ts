@@ -1,8 +1,8 @@
 import { afterEach, expect, it } from 'vitest'
 import { defaultPolicy } from '../../src/core/queue.ts'
 import type { Storage } from '../../src/storage/contract/storage.ts'
-import { expectRefusal } from '../conformance/known-error.ts'
-import { describeSome } from '../conformance/stores.ts'
+import { expectRefusal } from '../conformance/support/expect-refusal.ts'
+import { describeTheseStores } from '../conformance/support/test-stores.ts'
 import { day, noon } from '../make.ts'
 import {
   ann,
@@ -14,7 +14,7 @@ import {
   type TestSystem,
 } from './test-system.ts'
 
-describeSome(['SQLite memory', 'PostgreSQL'], 'retention', (given) => {
+describeTheseStores(['SQLite memory', 'PostgreSQL'], 'retention', (given) => {
   let world: TestSystem
   afterEach(() => world?.close())
   const plainly = { target: null, edit: null, isDeadAllowed: false, isCapped: true }

@@ -6,7 +6,7 @@
  */
 import { Agent, request } from 'node:http'
 import { describe, expect, it } from 'vitest'
-import { createPlace, needsOf } from '../conformance/stores.ts'
+import { createTestStore, needsOf } from '../conformance/support/test-stores.ts'
 import { type ServerProcess, startServerProcess } from '../http/server-process.ts'
 import { withRandom } from '../random-test.ts'
 import { type KnownIds, oddRequest } from './odd-requests.ts'
@@ -101,7 +101,7 @@ describe.each(['SQLite memory', 'PostgreSQL'] as const)('a server on %s', (store
     ...needsOf(store),
     timeout: 3_600_000,
   }, async () => {
-    const place = await createPlace(store)
+    const place = await createTestStore(store)
     try {
       const server = await startServerProcess(place.target)
       const { statuses, before, after, seconds } = await withRandom(({ next }) => fuzz(server, next))

@@ -1,5 +1,5 @@
 /** Servers on all stores for tests of the Queue API, called in JSON and in protobuf. */
-import type { StoreName } from '../conformance/stores.ts'
+import type { StoreName } from '../conformance/support/test-stores.ts'
 import { type ClockChange, describeServer, type StoreServer } from '../http/store-server.ts'
 import type { LogLine } from '../http/test-server.ts'
 import { type Body, createQueueClient, type Format, type QueueClient } from './queue-client.ts'

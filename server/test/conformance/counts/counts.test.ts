@@ -1,0 +1,131 @@
+import { expect, it } from 'vitest'
+import { aFailure, anOrigin, bytes, hour, minute, newItems, noon, second } from '../../make.ts'
+import { describeStores } from '../support/test-stores.ts'
+
+describeStores('counts', (given) => {
+  it('counts follow an item through every transition', async () => {
+    const letters = await given.queue()
+    const queue = await given.queue({ deadQueue: letters, keepDoneUs: hour, leaseUs: minute })
+    const row = async (name: string) => {
+      const { createdAtMean, leaseDeadlineMean, queue, partition, ...counts } =
+        (await given.storage.counts({ queue: name }))[0] ?? {}
+      return Object.fromEntries(Object.entries(counts).filter(([, count]) => count !== 0))
+    }
+    const items = [...newItems(6), ...newItems(1, 'later', { availableAt: noon + 30 * second })]
+    const { ids } = await given.run({ op: 'produce', queue, partition: 0, items, now: noon })
+    expect(await row(queue)).toEqual({ accepted: 7, waiting: 6, scheduled: 1 })
+
+    await given.run({ op: 'lease', queue, partition: 0, holders: ['a', 'b', 'c', 'd'], now: noon })
+    expect(await row(queue)).toEqual({ accepted: 7, waiting: 2, scheduled: 1, leased: 4 })
+
+    const [done = '', dead = '', again = ''] = ids
+    await given.run({ op: 'complete', queue, partition: 0, ids: [done], now: noon })
+    const gone = { availableAt: null, isDead: true, error: null }
+    const later = { availableAt: noon + 45 * second, isDead: false, error: null }
+    const givenBack = [
+      { id: dead, ...gone },
+      { id: again, ...later },
+    ]
+    await given.run({ op: 'retry', queue, partition: 0, items: givenBack, now: noon })
+    const afterRetry = { accepted: 7, waiting: 2, scheduled: 2, leased: 1, done: 1, deadLettered: 1 }
+    expect(await row(queue)).toEqual(afterRetry)
+    expect(await row(letters)).toEqual({ accepted: 1, waiting: 1 })
+
+    await given.run({ op: 'advance', now: noon + 2 * minute, countMax: 100 })
+    const afterAdvance = { accepted: 7, waiting: 5, done: 1, deadLettered: 1 }
+    expect(await row(queue)).toEqual(afterAdvance)
+
+    await given.run({ op: 'delete', queue, partition: 0, ids: [ids[4] ?? ''] })
+    await given.run({ op: 'archive', queue, endedBefore: noon + 1, countMax: 9, now: noon + 3 * minute })
+    const afterAll = { accepted: 7, waiting: 4, deadLettered: 1, deleted: 1, archived: 1 }
+    expect(await row(queue)).toEqual(afterAll)
+  })
+
+  it('counts are returned for one queue or all, ordered by partition', async () => {
+    const names = [await given.queue({ partitions: 2 }), await given.queue()]
+    const rows = await given.storage.counts({})
+    expect(rows.map((row) => [row.queue, row.partition])).toEqual([
+      [names[0], 0],
+      [names[0], 1],
+      [names[1], 0],
+    ])
+    const one = await given.storage.counts({ queue: names[0] ?? '' })
+    expect(one).toEqual(rows.slice(0, 2))
+  })
+
+  it('counts include the mean creation time of waiting and leased items and the mean lease deadline', async () => {
+    const queue = await given.queue({ leaseUs: minute })
+    const times = [noon, noon + 10 * second, noon + 50 * second + 7_000]
+    for (const now of times) {
+      await given.run({ op: 'produce', queue, partition: 0, items: newItems(1), now })
+    }
+    const scheduled = newItems(1, 'later', { availableAt: noon + hour })
+    await given.run({ op: 'produce', queue, partition: 0, items: scheduled, now: noon + 30 * minute })
+    for (const now of [noon + minute, noon + 2 * minute]) {
+      await given.run({ op: 'lease', queue, partition: 0, holders: ['w'], now })
+    }
+    const [row] = await given.storage.counts({ queue })
+    const mean = times.reduce((sum, time) => sum + (time - noon), noon * 3) / 3
+    expect(Math.abs((row?.createdAtMean ?? 0) - mean)).toBeLessThanOrEqual(1_000)
+    expect(Math.abs((row?.leaseDeadlineMean ?? 0) - (noon + 2.5 * minute))).toBeLessThanOrEqual(1_000)
+  })
+
+  it('means are exact for 100,000 items', async () => {
+    // Sums of microseconds leave the safe integers after 6 items: what sums must not lose digits.
+    const queue = await given.queue()
+    for (let batch = 0; batch < 10; batch++) {
+      const now = noon + batch
+      await given.run({ op: 'produce', queue, partition: 0, items: newItems(1_000), now })
+    }
+    const [row] = await given.storage.counts({ queue })
+    expect(Math.abs((row?.createdAtMean ?? 0) - (noon + 4.5))).toBeLessThanOrEqual(1_000)
+    const all = { isWaiting: true, isScheduled: true, isLeased: true }
+    await given.run({ op: 'clear', queue, ...all, countMax: 100_000 })
+    expect(await given.storage.counts({ queue })).toMatchObject([
+      { createdAtMean: null, leaseDeadlineMean: null, waiting: 0 },
+    ])
+  })
+
+  it('means follow retry, lease end, extension and completion', async () => {
+    const queue = await given.queue({ leaseUs: minute })
+    const at = { queue, partition: 0 }
+    await given.run({ op: 'produce', ...at, items: newItems(2), now: noon })
+    await given.run({ op: 'produce', ...at, items: newItems(2), now: noon + 8 * second })
+    const means = async () => {
+      const [row] = await given.storage.counts({ queue })
+      const round = (time: number | null | undefined) =>
+        time === null || time === undefined ? null : Math.round((time - noon) / 10_000) / 100
+      return [round(row?.createdAtMean), round(row?.leaseDeadlineMean)]
+    }
+    const leased = await given.run({ op: 'lease', ...at, holders: ['a', 'b', 'c'], now: noon })
+    const [a = '', b = '', c = ''] = leased.map((item) => item.id)
+    expect(await means()).toEqual([4, 60])
+    await given.run({ op: 'extend', ...at, ids: [a], deadline: noon + 120 * second, now: noon })
+    expect(await means()).toEqual([4, 80])
+    await given.run({ op: 'complete', ...at, ids: [b], now: noon })
+    expect(await means()).toEqual([5.33, 90])
+    const items = [{ id: c, availableAt: noon + hour, isDead: false, error: null }]
+    await given.run({ op: 'retry', ...at, items, now: noon })
+    expect(await means()).toEqual([4, 120])
+    await given.run({ op: 'advance', now: noon + 121 * second, countMax: 10 })
+    expect(await means()).toEqual([4, null])
+    await given.run({ op: 'advance', now: noon + hour + 1, countMax: 10 })
+    expect(await means()).toEqual([5.33, null])
+  })
+
+  it('an imported dead letter counts as accepted', async () => {
+    const queue = await given.queue()
+    const items = [{ payload: bytes('x'), sourceId: 's', origin: anOrigin(), failure: aFailure() }]
+    await given.run({ op: 'import', queue, partition: 0, items, now: noon })
+    await given.run({ op: 'import', queue, partition: 0, items, now: noon })
+    expect(await given.storage.counts({ queue })).toMatchObject([{ accepted: 1, waiting: 1 }])
+  })
+
+  it('reconcile changes nothing if the counts are right', async () => {
+    const queue = await given.queue()
+    await given.run({ op: 'produce', queue, partition: 0, items: newItems(5), now: noon })
+    const before = await given.storage.counts({})
+    expect(await given.storage.reconcile()).toEqual([])
+    expect(await given.storage.counts({})).toEqual(before)
+  })
+})

@@ -1,0 +1,170 @@
+/**
+ * A disk that is full. Where we may mount (as root, or in a user namespace of our own) it is a small
+ * tmpfs; a limit on the size of files works everywhere, and looks the same to the store.
+ */
+import { execFile } from 'node:child_process'
+import { chown, mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { promisify } from 'node:util'
+import { Client } from 'pg'
+import { describe, expect, it } from 'vitest'
+import { findUnprivilegedUser } from '../../../../tools/services/process/unprivileged-user.ts'
+import { needs, requireService } from '../../../../tools/services/require-service.ts'
+import { openStorage } from '../../../src/storage/open-storage.ts'
+import { noon } from '../../make.ts'
+import { type Report, startTestProcess } from '../processes/start-process.ts'
+import { expectConsistentStore } from '../support/expect-consistent-store.ts'
+import { expectKnown } from '../support/expect-refusal.ts'
+import { findObstacle, requirement } from '../support/machine-requirements.ts'
+import { produceUntilFull } from '../support/produce-until-full.ts'
+import { listAll, run } from '../support/store-reads.ts'
+import { createTestStore } from '../support/test-stores.ts'
+
+const execute = promisify(execFile)
+const mebibyte = 1024 * 1024
+
+const namespaces = await findObstacle('unshare', [
+  '--map-root-user',
+  '--mount',
+  'mount',
+  '-t',
+  'tmpfs',
+  'none',
+  tmpdir(),
+])
+const prlimit = await findObstacle('prlimit', ['--version'])
+const mounts = process.getuid?.() === 0 ? namespaces : 'only root can mount a disk for another process'
+const smallDisk = requirement('a small tmpfs in a namespace of our own', namespaces)
+const mountedDisk = requirement('a small tmpfs', mounts)
+const limits = requirement('prlimit', prlimit)
+const ownPostgres = mounts === undefined ? await requireService('privatePostgres') : undefined
+
+describe('SQLite on a full disk', needs(smallDisk), () => {
+  it('a full disk is reported, nothing is lost, and writes continue when there is space', async () => {
+    const folder = await mkdtemp(join(tmpdir(), 'redrive-disk-full-'))
+    try {
+      const ballast = join(folder, 'ballast')
+      const inSmallDisk =
+        'mount -t tmpfs -o size=8m none "$0" && head -c 3m /dev/zero > "$0/ballast" && exec "$@"'
+      const child = startTestProcess(
+        'fill-disk',
+        { target: { kind: 'sqlite', path: join(folder, 'redrive.db') }, ballast, countMax: 1_000 },
+        ['unshare', '--map-root-user', '--mount', 'sh', '-c', inSmallDisk, folder],
+      )
+      const full = await child.waitForReport('full')
+      child.send('freed')
+      const lines = await child.waitForExit()
+      expectClear(full)
+      expectNothingLost(lines)
+    } finally {
+      await rm(folder, { recursive: true })
+    }
+  })
+})
+
+describe('SQLite at a limit on the size of files', needs(limits), () => {
+  // The soft limit only, in bytes: we may lift it again from outside.
+  const limited = ['prlimit', `--fsize=${2 * mebibyte}:`]
+
+  it('a file size limit is reported, nothing is lost, and writes continue without the limit', async () => {
+    const place = await createTestStore('SQLite file')
+    try {
+      const child = startTestProcess('fill-disk', { target: place.target, countMax: 1_000 }, limited)
+      const full = await child.waitForReport('full')
+      await child.waitForReport('sound')
+      await execute('prlimit', ['--pid', `${child.process.pid}`, '--fsize=unlimited:'])
+      child.send('freed')
+      const lines = await child.waitForExit()
+      expectClear(full)
+      expectNothingLost(lines)
+    } finally {
+      await place.drop()
+    }
+  })
+
+  it.each(['closed', 'killed'])(
+    'a store on a full disk opens elsewhere with nothing lost after it was %s',
+    async (how) => {
+      const place = await createTestStore('SQLite file')
+      try {
+        const mustCloseFull = how === 'closed'
+        const child = startTestProcess(
+          'fill-disk',
+          { target: place.target, countMax: 1_000, mustCloseFull },
+          limited,
+        )
+        await child.waitForReport('sound')
+        const lines = mustCloseFull ? await child.waitForExit() : await child.kill()
+        const storage = await place.open()
+        const names = (await listAll(storage, 'work')).map((item) => item.reference)
+        expect(names).toEqual(keptNames(lines))
+        expect(await produceUntilFull(storage, 'second', 200, names)).toBeUndefined()
+        await expectConsistentStore(storage)
+      } finally {
+        await place.drop()
+      }
+    },
+  )
+})
+
+describe('PostgreSQL on a full disk', needs(mountedDisk, ...(ownPostgres ? [ownPostgres] : [])), () => {
+  it('a full disk is reported, nothing is lost, and writes continue when there is space', {
+    timeout: 60_000,
+  }, async () => {
+    if (ownPostgres === undefined) throw new Error('this test is skipped then')
+    const folder = await mkdtemp(join(tmpdir(), 'redrive-disk-full-'))
+    await execute('mount', ['-t', 'tmpfs', '-o', 'size=32m,mode=700', 'none', folder])
+    try {
+      const user = await findUnprivilegedUser()
+      if (user !== undefined) await chown(folder, user.uid, user.gid)
+      const client = new Client({ connectionString: ownPostgres.url })
+      await client.connect()
+      await client.query(`create tablespace small location '${folder}'`)
+      await client.query('create database on_small tablespace small')
+      await client.end()
+      await writeFile(join(folder, 'ballast'), new Uint8Array(12 * mebibyte))
+
+      const url = new URL(ownPostgres.url)
+      url.pathname = '/on_small'
+      const storage = await openStorage({ kind: 'postgres', url: url.href })
+      await run(storage, { op: 'create-queue', queue: { name: 'work' }, now: noon })
+      const kept: string[] = []
+      expectKnown(await produceUntilFull(storage, 'first', 5_000, kept), 'STORE_FULL')
+      expect(kept.length).toBeGreaterThan(10)
+      expect((await listAll(storage, 'work')).map((item) => item.reference)).toEqual(kept)
+      await expectConsistentStore(storage)
+
+      await rm(join(folder, 'ballast'))
+      expect(await produceUntilFull(storage, 'second', 5, kept)).toBeUndefined()
+      await storage.close()
+      const again = await openStorage({ kind: 'postgres', url: url.href })
+      expect((await listAll(again, 'work')).map((item) => item.reference)).toEqual(kept)
+      await expectConsistentStore(again)
+      await again.close()
+    } finally {
+      // The server has files open there.
+      await ownPostgres.end()
+      await execute('umount', [folder])
+      await rm(folder, { recursive: true })
+    }
+  })
+})
+
+function expectClear(full: Report): void {
+  expect(full.code, String(full.message)).toBe('STORE_FULL')
+  expect(full.message).toContain('redrive.db')
+}
+
+function expectNothingLost(lines: readonly Report[]): void {
+  const line = (is: string): Report | undefined => lines.findLast((each) => each.is === is)
+  const firstKept = lines.find((each) => each.is === 'kept')?.names as string[]
+  expect(firstKept.length, 'some were written before the disk was full').toBeGreaterThan(10)
+  expect(line('sound')).toEqual({ is: 'sound', differences: [], there: firstKept.length })
+  expect(line('recovered')).toEqual({ is: 'recovered', error: null })
+  expect(line('reopened')).toEqual({ is: 'reopened', names: keptNames(lines), differences: [] })
+}
+
+function keptNames(lines: readonly Report[]): string[] {
+  return lines.findLast((line) => line.is === 'kept')?.names as string[]
+}

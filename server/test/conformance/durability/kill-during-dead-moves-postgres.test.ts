@@ -1,0 +1,3 @@
+import { describeKillsDuringDeadMoves } from './kill-during-dead-moves.ts'
+
+describeKillsDuringDeadMoves('PostgreSQL')

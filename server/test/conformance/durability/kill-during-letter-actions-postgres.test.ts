@@ -1,0 +1,3 @@
+import { describeKillsDuringLetterActions } from './kill-during-letter-actions.ts'
+
+describeKillsDuringLetterActions('PostgreSQL')

@@ -1,0 +1,171 @@
+/**
+ * Kills a process with kill -9 during every action on dead letters, and opens the store again after each
+ * kill. Every letter exists once, live or archived, in one state; every redrive in progress has exactly one
+ * item; every count is right; and every acknowledged change is there.
+ */
+import { setTimeout as sleep } from 'node:timers/promises'
+import { describe, expect, it } from 'vitest'
+import type { Item } from '../../../src/core/item.ts'
+import type { Storage } from '../../../src/storage/contract/storage.ts'
+import { day, hour, minute, noon, textOf } from '../../make.ts'
+import { repeats, withRandom } from '../../random-test.ts'
+import { type Report, startTestProcess, type TestProcess } from '../processes/start-process.ts'
+import { expectConsistentStore, expectUnique } from '../support/expect-consistent-store.ts'
+import { killRepeatedly } from '../support/kill-repeatedly.ts'
+import { listAll } from '../support/store-reads.ts'
+import { createTestStore, needsOf, type StoreName, type TestStore } from '../support/test-stores.ts'
+
+const kills = repeats(10)
+const work = 'work'
+const letters = 'letters'
+const outcomes: Readonly<Record<string, string>> = { complete: 'resolved', lose: 'unknown', return: 'failed' }
+
+/** Records what the store acknowledged to the killed processes, per letter. */
+class Ledger {
+  readonly #produced = new Set<string>()
+  /** Items that may have been completed or deleted before they ever died. */
+  readonly #settled = new Set<string>()
+  readonly #started = new Map<string, number>()
+  readonly #ended = new Map<string, string>()
+  inTheMiddle = 0
+  didCount = 0
+
+  hear(lines: readonly Report[]): void {
+    const count = (is: string): number => lines.filter((line) => line.is === is).length
+    if (count('doing') > count('done')) this.inTheMiddle++
+    this.didCount += count('did')
+    for (const line of lines) {
+      if (line.is === 'produced') for (const name of line.names as string[]) this.#produced.add(name)
+      if (line.is === 'doing') for (const name of (line.names ?? []) as string[]) this.#settled.add(name)
+      if (line.is !== 'did') continue
+      const one = line.letterId === undefined ? [] : [[line.letterId, line.number]]
+      for (const [letterId, number] of [...one, ...((line.letters ?? []) as unknown[][])]) {
+        this.#hearOf(String(line.what), letterId as string | null, Number(number))
+      }
+    }
+  }
+
+  #hearOf(what: string, letterId: string | null, number: number): void {
+    const outcome = outcomes[what]
+    if (letterId === null) return
+    if (what === 'redrive') this.#started.set(letterId, Math.max(number, this.#started.get(letterId) ?? 0))
+    if (outcome !== undefined) this.#ended.set(`${letterId}/${number}`, outcome)
+  }
+
+  async check(storage: Storage): Promise<void> {
+    await expectConsistentStore(storage)
+    const live = await listAll(storage, letters)
+    const archived = (await storage.listArchive({ queue: letters, countMax: 100_000 })).map(
+      ({ item }) => item,
+    )
+    const all = [...live, ...archived]
+    expectUnique(
+      all.map(({ rootId }) => rootId),
+      'letters, live and archived,',
+    )
+    expectUnique(
+      all.map(({ sourceId }) => sourceId ?? ''),
+      'deaths',
+    )
+    const items = await listAll(storage, work)
+    this.#expectItemsHaveLetters(items, live)
+    this.#expectNothingLost(items, all)
+    this.#expectAcknowledged(new Map(all.map((letter) => [letter.rootId, letter])))
+  }
+
+  #expectItemsHaveLetters(items: readonly Item[], live: readonly Item[]): void {
+    for (const item of items) {
+      if (item.letterId === null) continue
+      const letter = live.find(({ rootId }) => rootId === item.letterId)
+      const record = letter?.letter?.redrives[0]
+      expect({ number: record?.number, outcome: record?.outcome }, `letter of item ${item.id}`).toEqual({
+        number: item.redrives,
+        outcome: null,
+      })
+    }
+  }
+
+  /** Every acknowledged item is a letter, or an item still; only what was settled before it died is not. */
+  #expectNothingLost(items: readonly Item[], all: readonly Item[]): void {
+    const names = all.map(({ payload }) => textOf(payload))
+    expectUnique(names, 'names of letters')
+    const there = new Set([...names, ...items.map(({ payload }) => textOf(payload))])
+    const lost = [...this.#produced].filter((name) => !there.has(name) && !this.#settled.has(name))
+    expect(lost.slice(0, 5), 'acknowledged items that are nowhere').toEqual([])
+  }
+
+  #expectAcknowledged(byId: ReadonlyMap<string, Item>): void {
+    for (const [letterId, number] of this.#started) {
+      const newest = byId.get(letterId)?.letter?.redrives[0]?.number ?? 0
+      expect(newest, `redrive ${number} of ${letterId}`).toBeGreaterThanOrEqual(number)
+    }
+    for (const [redrive, outcome] of this.#ended) {
+      const [letterId = '', number] = redrive.split('/')
+      const records = byId.get(letterId)?.letter?.redrives ?? []
+      const record = records.find((each) => each.number === Number(number))
+      // The oldest are not remembered for ever.
+      if (record !== undefined || records.length < 20)
+        expect(record?.outcome, `redrive ${redrive}`).toBe(outcome)
+    }
+  }
+}
+
+export function describeKillsDuringLetterActions(name: StoreName): void {
+  describe(`kill -9 amid the lives of dead letters (${name})`, needsOf(name), () => {
+    it(`leaves every letter in one state, ${kills} times at random points`, {
+      ...needsOf(name),
+      timeout: 60_000 + kills * 5_000,
+    }, async () => {
+      const place = await createTestStore(name)
+      try {
+        await withRandom(async (chance) => {
+          await setUp(place)
+          const ledger = new Ledger()
+          const start = (round: number): TestProcess =>
+            startTestProcess('letter-lifecycle', {
+              target: place.target,
+              work,
+              letters,
+              seed: chance.below(2 ** 31),
+              startsAt: noon + round * day,
+              workers: 3,
+            })
+          await killRepeatedly(place, kills, {
+            start,
+            waitForKill: async (child) => {
+              await child.waitForReport('did')
+              await sleep(20 + chance.below(100))
+            },
+            check: async (storage, lines) => {
+              ledger.hear(lines)
+              await ledger.check(storage)
+            },
+          })
+          // Or else the kills missed what they were aimed at, and the test proves nothing.
+          expect(ledger.inTheMiddle).toBeGreaterThan(kills / 4)
+          expect(ledger.didCount).toBeGreaterThan(kills)
+        })
+      } finally {
+        await place.drop()
+      }
+    })
+  })
+}
+
+async function setUp(place: TestStore): Promise<void> {
+  const storage = await place.open()
+  const backoff = { kind: 'fixed', delayUs: minute, jitter: 0.2 } as const
+  await storage.write([
+    {
+      op: 'create-queue',
+      queue: { name: letters, partitions: 2, redrive: { mode: 'auto', redrivesMax: 3, backoff } },
+      now: noon,
+    },
+    {
+      op: 'create-queue',
+      queue: { name: work, deadQueue: letters, leaseUs: minute, attemptsMax: 2, expireUs: hour },
+      now: noon,
+    },
+  ])
+  await storage.close()
+}

@@ -1,0 +1,212 @@
+import { chmod, link, mkdir, mkdtemp, readFile, rm, symlink, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { DatabaseSync } from 'node:sqlite'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { findFreePort } from '../../../../tools/services/process/free-port.ts'
+import { needs } from '../../../../tools/services/require-service.ts'
+import { openStorage, type StoreTarget } from '../../../src/storage/open-storage.ts'
+import { newItems, noon } from '../../make.ts'
+import { startTestProcess } from '../processes/start-process.ts'
+import { executeSql } from '../support/execute-sql.ts'
+import { expectConsistentStore } from '../support/expect-consistent-store.ts'
+import { expectRefusal } from '../support/expect-refusal.ts'
+import { findObstacle, requirement } from '../support/machine-requirements.ts'
+import { run } from '../support/store-reads.ts'
+import { createTestStore, postgres } from '../support/test-stores.ts'
+
+// Root may write everywhere, so only others can see the refusal: the child gives the rights up.
+const giveUpRights = ['setpriv', '--reuid=65534', '--regid=65534', '--clear-groups']
+const isRoot = process.getuid?.() === 0
+const [setpriv = '', ...setprivArgs] = giveUpRights
+const noSetpriv = isRoot ? await findObstacle(setpriv, [...setprivArgs, 'true']) : undefined
+
+describe('a SQLite store that cannot be opened', () => {
+  let folder = ''
+  beforeAll(async () => {
+    folder = await mkdtemp(join(tmpdir(), 'redrive-bad-stores-'))
+  })
+  afterAll(async () => rm(folder, { recursive: true, force: true }))
+  const at = (path: string): StoreTarget => ({ kind: 'sqlite', path: join(folder, path) })
+
+  it('opening a SQLite path that is a folder reports it', async () => {
+    await mkdir(join(folder, 'a-folder'))
+    const error = await expectRefusal(openStorage(at('a-folder')), 'STORE_UNWRITABLE')
+    expect(error.message).toContain('a-folder')
+  })
+
+  it('opening a SQLite path below a file reports it', async () => {
+    await writeFile(join(folder, 'a-file'), 'text')
+    const error = await expectRefusal(openStorage(at('a-file/redrive.db')), 'STORE_UNWRITABLE')
+    expect(error.message).toContain('a-file')
+    expect(await readFile(join(folder, 'a-file'), 'utf8')).toBe('text')
+  })
+
+  it('a file that is not a database is reported and not changed', async () => {
+    const text = 'Dear diary, '.repeat(1_000)
+    await writeFile(join(folder, 'diary.txt'), text)
+    const error = await expectRefusal(openStorage(at('diary.txt')), 'STORE_NOT_OURS')
+    expect(error.message).toContain('diary.txt')
+    expect(await readFile(join(folder, 'diary.txt'), 'utf8')).toBe(text)
+  })
+
+  it('a database of another program is reported and not changed', async () => {
+    const path = join(folder, 'photos.db')
+    const photos = new DatabaseSync(path)
+    photos.exec('create table photos (id integer); insert into photos values (7)')
+    photos.close()
+    const before = await readFile(path)
+    const error = await expectRefusal(openStorage(at('photos.db')), 'STORE_NOT_OURS')
+    expect(error.message).toContain('photos.db')
+    const again = new DatabaseSync(path)
+    expect(again.prepare('select id from photos').all()).toEqual([{ id: 7 }])
+    expect(again.prepare('select count(*) as n from sqlite_schema').get()).toEqual({ n: 1 })
+    again.close()
+    expect((await readFile(path)).length).toBe(before.length)
+  })
+
+  it(
+    'a SQLite folder that is not writable is reported',
+    needs(requirement('setpriv', noSetpriv)),
+    async () => {
+      const locked = join(folder, 'locked')
+      await mkdir(locked)
+      await chmod(locked, 0o555)
+      await chmod(folder, 0o755)
+      const child = startTestProcess(
+        'open-repeatedly',
+        { target: { kind: 'sqlite', path: join(locked, 'redrive.db') }, opens: 1 },
+        isRoot ? giveUpRights : [],
+      )
+      await child.waitForReport('warm')
+      child.send('go')
+      const refused = await child.waitForReport('refused')
+      child.send('close')
+      await child.waitForExit()
+      expect(refused.code).toBe('STORE_UNWRITABLE')
+      expect(refused.message).toContain(locked)
+    },
+  )
+
+  it('missing folders of a SQLite file are created', async () => {
+    const storage = await openStorage(at('new/data/redrive.db'))
+    await storage.ping()
+    await storage.close()
+  })
+})
+
+describe('a SQLite file that a server has open', () => {
+  it('a second server in the same process is refused and does no harm', async () => {
+    const place = await createTestStore('SQLite file')
+    try {
+      const first = await place.open()
+      await run(first, { op: 'create-queue', queue: { name: 'work' }, now: noon })
+      const error = await expectRefusal(place.open(), 'STORE_LOCKED')
+      expect(error.message).toContain('redrive.db')
+      await run(first, { op: 'produce', queue: 'work', partition: 0, items: newItems(1), now: noon })
+      await expectConsistentStore(first)
+      await first.close()
+      const second = await place.open()
+      expect(await second.counts({})).toMatchObject([{ waiting: 1 }])
+    } finally {
+      await place.drop()
+    }
+  })
+
+  it('a second server is refused under every other name of the file', async () => {
+    const folder = await mkdtemp(join(tmpdir(), 'redrive-links-'))
+    const at = (name: string): StoreTarget => ({ kind: 'sqlite', path: join(folder, name) })
+    const first = await openStorage(at('redrive.db'))
+    await symlink(join(folder, 'redrive.db'), join(folder, 'symbolic.db'))
+    await expectRefusal(openStorage(at('symbolic.db')), 'STORE_LOCKED')
+    await link(join(folder, 'redrive.db'), join(folder, 'hard.db'))
+    const error = await expectRefusal(openStorage(at('hard.db')), 'STORE_LOCKED')
+    expect(error.message).toContain('hard links')
+    await first.close()
+    await rm(folder, { recursive: true })
+  })
+
+  it('another process is refused until the first server ends or is killed', async () => {
+    const place = await createTestStore('SQLite file')
+    try {
+      for (const how of ['kill', 'close'] as const) {
+        const holder = startTestProcess('hold-store', { target: place.target })
+        await holder.waitForReport('holds')
+        await expectRefusal(place.open(), 'STORE_LOCKED')
+        if (how === 'kill') await holder.kill()
+        else {
+          holder.send('close')
+          await holder.waitForExit()
+        }
+        const startedAt = performance.now()
+        const storage = await place.open()
+        expect(performance.now() - startedAt).toBeLessThan(5_000)
+        expect(await storage.counts({})).toMatchObject([{ waiting: 1 }])
+        await expectConsistentStore(storage)
+        await run(storage, { op: 'delete-queue', name: 'work' })
+        await storage.close()
+      }
+    } finally {
+      await place.drop()
+    }
+  })
+})
+
+describe('a PostgreSQL store that cannot be opened', needs(postgres), () => {
+  const target = (change: (url: URL) => void): StoreTarget => {
+    const url = new URL(postgres.url)
+    change(url)
+    return { kind: 'postgres', url: url.href }
+  }
+  const secret = 'not-the-password-4711'
+
+  it('an unreachable PostgreSQL is reported with its address and without the password', async () => {
+    const port = await findFreePort()
+    const nowhere = target((url) => {
+      url.port = `${port}`
+      url.password = secret
+    })
+    const error = await expectRefusal(openStorage(nowhere), 'STORE_UNAVAILABLE')
+    expect(error.message).toContain(`${port}`)
+    expect(error.message).not.toContain(secret)
+  })
+
+  it('an unknown PostgreSQL host is reported by name', async () => {
+    const nowhere = target((url) => {
+      url.hostname = 'no-such-host.invalid'
+    })
+    const error = await expectRefusal(openStorage(nowhere), 'STORE_UNAVAILABLE')
+    expect(error.message).toContain('no-such-host.invalid')
+  })
+
+  it('a wrong PostgreSQL password is reported without the password', async () => {
+    const wrong = target((url) => {
+      url.password = secret
+    })
+    const error = await expectRefusal(openStorage(wrong), 'STORE_REFUSED')
+    expect(error.message).toMatch(/password|login/)
+    expect(error.message).not.toContain(secret)
+  })
+
+  it('a missing PostgreSQL database is reported by name', async () => {
+    const missing = target((url) => {
+      url.pathname = '/no_such_database'
+    })
+    const error = await expectRefusal(openStorage(missing), 'STORE_REFUSED')
+    expect(error.message).toContain('no_such_database')
+  })
+
+  it('a schema of another program is reported and not changed', async () => {
+    const place = await createTestStore('PostgreSQL')
+    try {
+      await executeSql(
+        place.target,
+        () => 'create schema redrive; create table redrive.photos as select 7 as id',
+      )
+      await expectRefusal(place.open(), 'STORE_NOT_OURS')
+      await executeSql(place.target, () => 'select 1 / (id - 6) from redrive.photos')
+    } finally {
+      await place.drop()
+    }
+  })
+})

@@ -1,3 +1,0 @@
-import { describeLetterCrashes } from './letter-crash.ts'
-
-describeLetterCrashes('SQLite file')

@@ -1,0 +1,120 @@
+/** How much of its bytes a letter is read with, and how many bytes a page has at most. */
+import { expect, it } from 'vitest'
+import { headBytes, type LettersQuery, pageBytesMax } from '../../../src/storage/contract/letters.ts'
+import { bytes, minute, noon } from '../../make.ts'
+import { aLetter, createLetterActions } from '../support/letter-actions.ts'
+import { describeStores } from '../support/test-stores.ts'
+
+const megabyte = 2 ** 20
+const long = new Uint8Array(headBytes + 1).map((_, at) => at % 251)
+
+describeStores('the bytes of letters', (given) => {
+  const actions = createLetterActions(given)
+  const list = async (query: Partial<LettersQuery>) =>
+    given.storage.listLetters({
+      filter: {},
+      order: 'diedAt',
+      isDescending: false,
+      countMax: 100,
+      lookMax: 1_000,
+      bytes: 'all',
+      ...query,
+    })
+  const some = [
+    aLetter({ payload: long, key: bytes('key'), headers: [['h', bytes('v')]], diedAt: noon }),
+    aLetter({ payload: long.subarray(0, headBytes), diedAt: noon + minute }),
+    aLetter({ payload: bytes('{"a":1}'), diedAt: noon + 2 * minute }),
+    aLetter({ payload: new Uint8Array(), diedAt: noon + 3 * minute }),
+  ]
+  const heads = [
+    { payload: long.slice(0, headBytes), payloadBytes: headBytes + 1, key: bytes('key'), headers: [] },
+    { payload: long.slice(0, headBytes), key: null, headers: [] },
+    { payload: bytes('{"a":1}'), key: null, headers: [] },
+    { payload: new Uint8Array(), key: null, headers: [] },
+  ]
+
+  it('the size of payloads is returned without reading them', async () => {
+    const ids = await actions.capture(await given.queue(), some)
+    const [unknown, odd] = ['0ujtsYcgvSTl8PAuAdqWYSMnLOv', 'no id']
+    expect(await given.storage.weighLetters([unknown, odd, ...ids])).toEqual(
+      ids.map((letterId, index) => ({ letterId, payloadBytes: some[index]?.payload.length })),
+    )
+    expect(await given.storage.weighLetters([])).toEqual([])
+    expect(await given.storage.weighLetters(ids, 'archive')).toEqual([])
+  })
+
+  it('a head read returns the beginning and the size of the payload', async () => {
+    const queue = await given.queue()
+    const ids = await actions.capture(queue, some)
+    const page = await list({ filter: { queues: [queue] }, bytes: 'head' })
+    expect(page.letters).toMatchObject(heads)
+    expect(page.letters.map(({ payloadBytes }) => payloadBytes)).toEqual([
+      headBytes + 1,
+      undefined,
+      undefined,
+      undefined,
+    ])
+    expect(await given.storage.getLetters(ids, 'head')).toEqual(page.letters)
+    expect((await given.storage.getLetters(ids)).map(({ payload }) => payload)).toEqual(
+      some.map(({ payload }) => payload),
+    )
+    const wide = new TextEncoder().encode(`{"a":2,"b":"${'x'.repeat(headBytes)}"}`)
+    await actions.capture(queue, [aLetter({ payload: wide, headers: [['h', bytes('v')]] })])
+    const searched = await list({
+      filter: { json: { path: ['a'], value: { number: '2' } }, header: { name: 'h' } },
+      bytes: 'head',
+    })
+    expect(searched.letters).toMatchObject([
+      { payload: wide.slice(0, headBytes), payloadBytes: wide.length, headers: [] },
+    ])
+  })
+
+  it('a head read works for archived letters', async () => {
+    const queue = await given.queue()
+    const ids = await actions.capture(queue, some)
+    await actions.discard(ids, noon)
+    await given.run({ op: 'archive', queue, endedBefore: noon + 1, countMax: 10, now: noon })
+    const listed = await given.storage.listArchivedLetters({ queues: [queue], countMax: 10 })
+    expect(listed.map(({ item }) => item.payloadBytes ?? item.payload.length).toSorted()).toEqual([
+      0,
+      headBytes,
+      headBytes + 1,
+      7,
+    ])
+    expect(await given.storage.weighLetters(ids)).toEqual([])
+    expect(await given.storage.weighLetters([...ids, 'no id'], 'archive')).toEqual(
+      ids.map((letterId, index) => ({ letterId, payloadBytes: some[index]?.payload.length })),
+    )
+    const [whole] = await given.storage.getArchivedLetters(ids.slice(0, 1))
+    expect(whole?.item.payload).toEqual(long)
+  })
+
+  it('a page of whole letters ends at its byte limit, and the next continues', async () => {
+    const queue = await given.queue()
+    const sizes = [1, 5 * megabyte, 5 * megabyte, 7 * megabyte, 1, 20 * megabyte, 1, 2]
+    for (const [at, size] of sizes.entries()) {
+      await actions.capture(queue, [aLetter({ payload: new Uint8Array(size), diedAt: noon + at * minute })])
+    }
+    for (const isDescending of [false, true]) {
+      const pages: number[][] = []
+      for (let query: Partial<LettersQuery> | null = {}; query !== null; ) {
+        const page = await list({ filter: { queues: [queue] }, isDescending, ...query })
+        expect(page.looked).toBe(page.letters.length)
+        pages.push(page.letters.map(({ payload }) => payload.length))
+        query = page.next === null ? null : { after: page.next }
+      }
+      expect(pages.flat()).toEqual(isDescending ? sizes.toReversed() : sizes)
+      for (const page of pages) {
+        const before = page.slice(0, -1).reduce((sum, size) => sum + size, 0)
+        expect(before, JSON.stringify(pages)).toBeLessThan(pageBytesMax)
+      }
+    }
+    const heads: number[] = []
+    for (let query: Partial<LettersQuery> | null = {}; query !== null; ) {
+      const page = await list({ filter: { queues: [queue] }, bytes: 'head', ...query })
+      heads.push(...page.letters.map(({ payload, payloadBytes }) => payloadBytes ?? payload.length))
+      query = page.next === null ? null : { after: page.next }
+    }
+    expect(heads).toEqual(sizes)
+  })
+})

@@ -1,0 +1,74 @@
+/**
+ * Pages of letters whose filter asks for many groups at once: a reason with more causes than there are places
+ * to look at one by one. Where the letters lie among the others must not matter.
+ */
+import { expect, it } from 'vitest'
+import type { ItemToImport } from '../../../src/storage/contract/items.ts'
+import { aFailure, minute, noon } from '../../make.ts'
+import { aLetter, createLetterActions } from '../support/letter-actions.ts'
+import { readLetterPages } from '../support/read-letter-pages.ts'
+import { describeStores } from '../support/test-stores.ts'
+
+const causes = 70
+const letters = 420
+
+type Layout = Readonly<{ name: string; isExpired(index: number): boolean; diedAt(index: number): number }>
+const layouts: readonly Layout[] = [
+  { name: 'spread evenly', isExpired: (at) => at % 4 === 0, diedAt: (at) => noon + at * minute },
+  { name: 'all before the others', isExpired: (at) => at < 140, diedAt: (at) => noon + at * minute },
+  { name: 'all after the others', isExpired: (at) => at >= 280, diedAt: (at) => noon + at * minute },
+  { name: 'all of them', isExpired: () => true, diedAt: (at) => noon + at * minute },
+  {
+    name: 'dead at the same time',
+    isExpired: (at) => at % 3 === 0,
+    diedAt: (at) => noon + (at % 2) * minute,
+  },
+  { name: 'mostly of one cause', isExpired: (at) => at % 2 === 0, diedAt: (at) => noon - at * minute },
+]
+
+describeStores('letters of many causes', (given) => {
+  const actions = createLetterActions(given)
+
+  it.each(layouts)(
+    'letters of many causes are paged in order: $name',
+    async ({ name, isExpired, diedAt }) => {
+      const queues = [await given.queue(), await given.queue()]
+      const kept: Readonly<{ id: string; diedAt: number }>[] = []
+      for (const [turn, queue] of queues.entries()) {
+        const isOurs = (at: number) => at % queues.length === turn
+        const own = Array.from({ length: letters }, (_, at) => at).filter(isOurs)
+        const captured = await actions.capture(
+          queue,
+          own.map((at): ItemToImport => {
+            const cause = name === 'mostly of one cause' && at % 10 > 0 ? 0 : at % causes
+            const reason = isExpired(at) ? 'expired' : 'attempts'
+            const word = `${'abcdefghij'[cause % 10]}${'klmnopq'[Math.floor(cause / 10)]}`
+            const failure = aFailure({ reason, errorClass: `Error_${word}`, message: `the ${word} is lost` })
+            return aLetter({ failure, diedAt: diedAt(at) })
+          }),
+        )
+        for (const [index, id] of captured.entries()) {
+          const at = own[index] as number
+          if (isExpired(at)) kept.push({ id, diedAt: diedAt(at) })
+        }
+      }
+      const sorted = kept.toSorted((one, two) => one.diedAt - two.diedAt || (one.id < two.id ? -1 : 1))
+      const expected = sorted.map(({ id }) => id)
+      for (const isDescending of [false, true]) {
+        for (const countMax of [9, 50]) {
+          const pages = await readLetterPages(given, {
+            filter: { reasons: ['expired'] },
+            order: 'diedAt',
+            isDescending,
+            countMax,
+            lookMax: 10_000,
+            bytes: 'none',
+          })
+          expect(pages.slice(0, -1).every((page) => page.length === countMax)).toBe(true)
+          const ids = pages.flat().map(({ rootId }) => rootId)
+          expect(ids).toEqual(isDescending ? expected.toReversed() : expected)
+        }
+      }
+    },
+  )
+})

@@ -1,0 +1,199 @@
+/** Random filters of letters in random pages, against a plain filter of all there are. */
+
+import { expect, it } from 'vitest'
+import { type Item, isLetter } from '../../../src/core/item.ts'
+import type { ItemToImport, ListedState } from '../../../src/storage/contract/items.ts'
+import type { LetterFilter, LettersQuery } from '../../../src/storage/contract/letters.ts'
+import fc from '../../fast-check.ts'
+import { aFailure, anOrigin, bytes, hour, minute, newItems, noon } from '../../make.ts'
+import { repeats } from '../../random-test.ts'
+import { expectedLetters } from '../support/expected-letters.ts'
+import { aLetter, createLetterActions } from '../support/letter-actions.ts'
+import { longPrefix, readLetterPages, undecodableBytes } from '../support/read-letter-pages.ts'
+import { listAll } from '../support/store-reads.ts'
+import { describeStores, type StoreFixture } from '../support/test-stores.ts'
+
+describeStores('a list of letters', (given) => {
+  const runs = repeats({ 'SQLite memory': 120, 'SQLite file': 30, PostgreSQL: 40 }[given.name])
+  it(`a list returns what a plain filter finds, in ${runs} random runs`, {
+    timeout: 60_000 + runs * 1_000,
+  }, async () => {
+    const queues = await manyLetters(given)
+    const all: Item[] = []
+    for (const queue of queues) all.push(...(await listAll(given.storage, queue)).filter(isLetter))
+    const groupIds = [...new Set(all.map(({ groupId }) => groupId ?? -1))]
+    await fc.assert(
+      fc.asyncProperty(aQuery(queues, groupIds), async (query) => {
+        const pages = await readLetterPages(given, query)
+        expect(pages.flat().map(({ rootId }) => rootId)).toEqual(
+          expectedLetters(all, query).map(({ rootId }) => rootId),
+        )
+      }),
+      { numRuns: runs },
+    )
+  })
+})
+
+const messages = [
+  'HTTP 503: upstream',
+  'http 503: UPSTREAM 17',
+  'say "hello" to C:\\temp',
+  'Größe ÉCLAIR',
+  'line\nbreak\ttab',
+  '100% of disk_a',
+  'it’s 🚀',
+  '',
+]
+const headerSets: ItemToImport['headers'][] = [
+  [],
+  [['trace', bytes('abc')]],
+  [
+    ['trace', null],
+    ['x', bytes('1')],
+  ],
+  [['Trace', bytes('abc')]],
+  [
+    ['trace', undecodableBytes],
+    ['x', bytes('"ü\\')],
+  ],
+]
+const payloads = [
+  '{"a":1,"b":{"c":"x"},"list":[1,"two",null]}',
+  '{"a":"1","b":{"c":"say \\"x\\""},"list":[]}',
+  '{"a":null}',
+  '{"a":10e-1,"b":{"c":9007199254740993},"list":[1e400,{},1.0]}',
+  '{"a":0.1E1,"b":{"c":9007199254740992},"list":[10e399,"x",1.00000000000000000001]}',
+  'not json',
+  '7',
+  '',
+].map(bytes)
+const keys = [null, bytes(''), bytes('k'), bytes(`${longPrefix}a`), bytes(`${longPrefix}b`), undecodableBytes]
+
+/** Letters of every kind in three queues: in every state, with every oddity, many with the same times. */
+async function manyLetters(given: StoreFixture): Promise<string[]> {
+  const actions = createLetterActions(given)
+  const backoff = { kind: 'fixed', delayUs: hour, jitter: 0 } as const
+  const queues = [
+    await given.queue({ redrive: { mode: 'auto', redrivesMax: 3, backoff } }),
+    await given.queue(),
+    await given.queue(),
+  ]
+  const target = await given.queue()
+  const ids: string[] = []
+  for (let index = 0; index < 120; index++) {
+    const failure = aFailure({
+      message: messages[index % messages.length] ?? '',
+      reason: ['http_503', 'http_410', ''][index % 3] ?? '',
+      errorClass: ['A', 'A.B', ''][(index >> 1) % 3] ?? '',
+      lastFailedAt: noon - (index % 5) * minute,
+    })
+    const letter = aLetter({
+      payload: index % 11 === 0 ? undecodableBytes : (payloads[index % payloads.length] ?? bytes('')),
+      key: keys[index % keys.length] ?? null,
+      headers: headerSets[index % headerSets.length] ?? [],
+      failure: index % 17 === 0 ? null : failure,
+      origin: anOrigin({ name: ['payments', 'orders'][(index >> 2) % 2] ?? '' }),
+      diedAt: noon - (index % 7) * minute,
+      redrives: [0, 0, 1, 2, 12][index % 5] ?? 0,
+      ...(index % 13 === 0 ? { availableAt: noon + hour } : {}),
+      ...(index % 2 === 0 ? { sourceId: `source-${index}` } : {}),
+    })
+    ids.push(...(await actions.capture(queues[index % 3] ?? '', [letter], noon + (index % 4) * minute)))
+  }
+  await given.run({ op: 'produce', queue: target, partition: 0, items: newItems(3), now: noon })
+  const some = (step: number, from: number) => ids.filter((_, index) => index % step === from)
+  await actions.discard(some(9, 2), noon + 5 * minute)
+  await actions.redrive([], {
+    letters: some(9, 3).map((letterId) => ({ letterId, queue: target })),
+    isCapped: false,
+    now: noon + 6 * minute,
+  })
+  for (const way of ['complete', 'declareDead', 'nothing'] as const) {
+    for (const queue of queues) {
+      const item = await actions.leaseOne({ queue, partition: 0 }, noon + 7 * minute)
+      if (way === 'complete') await actions.complete(item, noon + 7 * minute)
+      if (way === 'declareDead')
+        await actions.declareDead(item, { message: 'dead: there' }, noon + 8 * minute)
+    }
+  }
+  return queues
+}
+
+function aQuery(queues: readonly string[], groupIds: readonly number[]): fc.Arbitrary<LettersQuery> {
+  const some = <T>(values: readonly T[]) => fc.subarray([...values], { minLength: 0 })
+  const times = (values: readonly number[]) => {
+    const at = fc.constantFrom(...values)
+    return fc.oneof(fc.record({ from: at }), fc.record({ until: at }), fc.record({ from: at, until: at }))
+  }
+  const deaths = [0, 1, 3, 6].map((minutes) => noon - minutes * minute)
+  const json = fc.oneof(
+    fc.record({
+      path: fc.constantFrom<(string | number)[]>(
+        ['a'],
+        ['b', 'c'],
+        ['list', 0],
+        ['list', 2],
+        [],
+        ['nothing'],
+      ),
+      value: fc.oneof(
+        fc.constantFrom(null, true, '1', 'x', 'say "x"'),
+        fc.constantFrom('1', '1.0', '7', '70e-1', '9007199254740993', '1e400').map((number) => ({ number })),
+      ),
+    }),
+  )
+  const filter = fc.record(
+    {
+      queues: some([...queues, 'nowhere']),
+      states: some<ListedState>(['waiting', 'scheduled', 'leased', 'done', 'dead', 'discarded']),
+      groupIds: some(groupIds),
+      origins: some(['payments', 'orders', 'other']),
+      reasons: some(['http_503', 'http_410', 'unknown', 'declared_dead']),
+      slugs: some(['http_503', 'say', 'unknown', 'dead']),
+      errorClasses: some(['A', 'A.B', '']),
+      redrives: fc.record(
+        { min: fc.constantFrom(0, 1, 2, 10), max: fc.constantFrom(0, 1, 2, 9) },
+        { requiredKeys: [] },
+      ),
+      died: times(deaths),
+      updated: times([0, 1, 3, 5, 6, 8].map((minutes) => noon + minutes * minute)),
+      lastFailed: times([0, 2, 4].map((minutes) => noon - minutes * minute)),
+      key: fc.constantFrom(...keys.filter((key) => key !== null)),
+      text: fc.constantFrom(
+        '503',
+        'Upstream',
+        '"HELLO"',
+        'c:\\TEMP',
+        'éclair',
+        '\n',
+        '%',
+        '🚀',
+        'nothing of it',
+      ),
+      header: fc.record(
+        { name: fc.constantFrom('trace', 'Trace', 'x', 'y'), value: fc.constantFrom('abc', '1', '"ü\\') },
+        { requiredKeys: ['name'] },
+      ),
+      json,
+      dueBy: fc.constantFrom(noon + hour, noon + hour + 2 * minute, noon + 9 * hour),
+      arrivedUntil: fc.constantFrom(noon - 1, noon, noon + minute),
+    },
+    { requiredKeys: [] },
+  )
+  // Most filters at once find nothing; a few at a time find something.
+  const thin = fc.tuple(filter, fc.array(fc.nat(15), { maxLength: 3 })).map(([all, picked]) => {
+    const entries = Object.entries(all)
+    const kept = picked.flatMap((at) => (entries.length === 0 ? [] : [entries[at % entries.length] ?? []]))
+    return Object.fromEntries(
+      kept.filter((entry) => entry.length === 2) as [string, unknown][],
+    ) as LetterFilter
+  })
+  return fc.record({
+    filter: thin,
+    order: fc.constantFrom('diedAt' as const, 'updatedAt' as const),
+    isDescending: fc.boolean(),
+    countMax: fc.constantFrom(1, 2, 7, 50, 1_000),
+    lookMax: fc.constantFrom(1, 5, 20, 1_000, 1_000),
+    bytes: fc.constantFrom('none' as const, 'head' as const, 'all' as const),
+  })
+}

@@ -1,0 +1,119 @@
+/**
+ * Runs every action on dead letters, several at a time, until it is killed: moves items to the dead queue,
+ * redrives, completes, kills again, discards, archives, restores, deletes. Prints each action before it
+ * starts and after the store acknowledged it.
+ */
+import { openStorage } from '../../../src/storage/open-storage.ts'
+import { bytes, minute, textOf } from '../../make.ts'
+import { createSeededRandom } from '../../seeded-random.ts'
+import { readTask, report, waitForMessage } from './parent-channel.ts'
+
+const task = readTask<{ work: string; letters: string; seed: number; startsAt: number; workers: number }>()
+const { work, letters } = task
+const { below, pick } = createSeededRandom(task.seed)
+report('warm')
+await waitForMessage('go')
+const storage = await openStorage(task.target)
+
+let now = task.startsAt
+let made = 0
+const tick = (us = 1): number => {
+  now += us
+  return now
+}
+const rules = { isDeadAllowed: true, isCapped: false, actor: 'child' }
+const error = (): object => ({ errorClass: pick(['A', 'B']), message: pick(['HTTP 503: x', 'gone']) })
+
+async function bury(): Promise<void> {
+  const names = Array.from({ length: 1 + below(6) }, () => `${task.seed}.${++made}`)
+  report('doing', { what: 'bury' })
+  const items = names.map((name) => ({ payload: bytes(name), lease: { holder: 'child' } }))
+  const produce = { op: 'produce', queue: work, partition: 0, items, now: tick() } as const
+  const [{ ids }] = await storage.write([produce])
+  report('produced', { names })
+  const dead = ids.map((id) => ({ id, availableAt: null, isDead: true, error: error() }))
+  await storage.write([{ op: 'retry', queue: work, partition: 0, items: dead, now: tick() }])
+}
+
+async function someLetters(states: readonly ('waiting' | 'dead')[]): Promise<string[]> {
+  const page = await storage.listLetters({
+    filter: { queues: [letters], states },
+    order: 'updatedAt',
+    isDescending: below(2) === 0,
+    countMax: 1 + below(8),
+    lookMax: 100,
+    bytes: 'none',
+  })
+  return page.letters.map(({ rootId }) => rootId)
+}
+
+async function redrive(): Promise<void> {
+  const ids = await someLetters(['waiting', 'dead'])
+  report('doing', { what: 'redrive' })
+  const sent = ids.map((letterId) => ({ letterId, queue: null }))
+  const [told] = await storage.write([{ op: 'redrive', letters: sent, ...rules, now: tick() }])
+  report('did', {
+    what: 'redrive',
+    letters: told.flatMap((each) => (each.isStarted ? [[each.letterId, each.number]] : [])),
+  })
+}
+
+async function settle(): Promise<void> {
+  const holders = Array.from({ length: 1 + below(6) }, () => 'child')
+  const at = { queue: work, partition: 0 }
+  const [leased] = await storage.write([{ op: 'lease', ...at, holders, now: tick() }])
+  const [one, two, ...rest] = leased
+  const ordinary = leased.filter(({ letterId }) => letterId === null).map(({ payload }) => textOf(payload))
+  report('doing', { what: 'settle', names: ordinary })
+  if (one !== undefined) {
+    const [settled] = await storage.write([{ op: 'complete', ...at, ids: [one.id], now: tick() }])
+    if (settled.isSettled) report('did', { what: 'complete', letterId: one.letterId, number: one.redrives })
+  }
+  if (two !== undefined) {
+    const [deleted] = await storage.write([{ op: 'delete', ...at, ids: [two.id] }])
+    if (deleted.removed > 0) report('did', { what: 'lose', letterId: two.letterId, number: two.redrives })
+  }
+  const items = rest.map(({ id }) => ({ id, availableAt: null, isDead: true, error: error() }))
+  const [settled] = await storage.write([{ op: 'retry', ...at, items, now: tick() }])
+  if (!settled.isSettled) return
+  const came = rest.map(({ letterId, redrives }) => [letterId, redrives])
+  report('did', { what: 'return', letters: came })
+}
+
+async function discard(): Promise<void> {
+  const ids = (await someLetters(['waiting', 'dead'])).slice(0, 3)
+  report('doing', { what: 'discard' })
+  const given = ids.map((letterId) => ({ letterId }))
+  const [told] = await storage.write([{ op: 'discard', letters: given, reason: 'child', now: tick() }])
+  report('did', {
+    what: 'discard',
+    letters: told.flatMap((each) => (each.isDiscarded ? [[each.letterId, 0]] : [])),
+  })
+}
+
+async function archive(): Promise<void> {
+  report('doing', { what: 'archive' })
+  const [{ archived }] = await storage.write([
+    { op: 'archive', queue: letters, endedBefore: tick(), countMax: 1 + below(6), now: tick() },
+  ])
+  report('did', { what: 'archive', archived })
+}
+
+async function restore(): Promise<void> {
+  const rows = await storage.listArchivedLetters({ queues: [letters], countMax: 1 + below(4) })
+  report('doing', { what: 'restore' })
+  const letterIds = rows.map(({ item }) => item.rootId)
+  await storage.write([{ op: 'restore', letterIds, now: tick() }])
+  report('did', { what: 'restore' })
+}
+
+async function live(): Promise<void> {
+  for (;;) {
+    await pick([bury, redrive, redrive, settle, settle, discard, archive, archive, restore])()
+    report('done')
+    if (below(10) === 0) await storage.write([{ op: 'advance', now: tick(minute), countMax: 10 }])
+  }
+}
+
+report('open')
+await Promise.all(Array.from({ length: task.workers }, live))

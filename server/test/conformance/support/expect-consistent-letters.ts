@@ -1,0 +1,122 @@
+/**
+ * Checks invariants of dead letters that hold for every store at any time. Recounts from the items, not from
+ * the counts of the store.
+ */
+import { expect } from 'vitest'
+import { type Cause, foldCause, toCause } from '../../../src/core/cause.ts'
+import { type Item, isLetter } from '../../../src/core/item.ts'
+import { isRedriving } from '../../../src/core/letter.ts'
+import { type GroupFacts, type LetterCount, redrivesCounted } from '../../../src/storage/contract/letters.ts'
+import type { Storage } from '../../../src/storage/contract/storage.ts'
+import { toGauge } from './store-reads.ts'
+
+/** `items`: all there are, of all queues. */
+export async function expectConsistentLetters(storage: Storage, items: readonly Item[]): Promise<void> {
+  const letters = items.filter(isLetter)
+  for (const item of items) expectFactsOfLettersOnly(item)
+  expectOneRedriveEach(letters, items)
+
+  const by = ['queue', 'state', 'group', 'redrives'] as const
+  expect(sortCounts(await storage.countLetters({ filter: {}, by })), 'letters by group').toEqual(
+    recount(letters),
+  )
+  const groups = await listAllGroups(storage)
+  const byGroup = Map.groupBy(letters, (letter) => letter.groupId)
+  for (const group of groups) {
+    const inside = byGroup.get(group.id) ?? []
+    expectConsistentGroup(group, inside)
+    for (const letter of inside) {
+      expect(letter.queue).toBe(group.queue)
+      expect(causesOf(letter), `the cause of ${letter.rootId}`).toContainEqual(causes(group))
+    }
+    byGroup.delete(group.id)
+  }
+  expect([...byGroup.keys()], 'groups that letters have and that are not there').toEqual([])
+}
+
+/** Every group there is, with letters or without. */
+export async function listAllGroups(storage: Storage): Promise<GroupFacts[]> {
+  const groups: GroupFacts[] = []
+  const countMax = 1_000
+  for (;;) {
+    const last = groups.at(-1)
+    const after = last === undefined ? {} : { after: { count: last.count, id: last.id } }
+    const page = await storage.listGroups({ filter: {}, isEmptyToo: true, countMax, ...after })
+    groups.push(...page)
+    if (page.length < countMax) return groups
+  }
+}
+
+function expectFactsOfLettersOnly(item: Item): void {
+  const has = { group: item.groupId !== null, facts: item.letter !== null, diedAt: item.diedAt !== null }
+  if (isLetter(item)) {
+    expect(has, `letter ${item.rootId}`).toEqual({ group: true, facts: true, diedAt: true })
+  } else expect(has, `item ${item.id}`).toMatchObject({ group: false, facts: false })
+}
+
+/** A letter in redrive has exactly one live item with the number of the redrive; other letters have none. */
+function expectOneRedriveEach(letters: readonly Item[], items: readonly Item[]): void {
+  const alive = items.filter((item) => item.letterId !== null && ['waiting', 'leased'].includes(item.state))
+  for (const letter of letters) {
+    const [newest, ...earlier] = letter.letter?.redrives ?? []
+    expect(
+      earlier.filter((record) => record.outcome === null || record.endedAt === null),
+      `redrives of ${letter.rootId} that should have ended`,
+    ).toEqual([])
+    expect(isRedriving(letter), `whether a redrive of ${letter.rootId} is in progress`).toBe(
+      newest?.outcome === null,
+    )
+    if (!isRedriving(letter) || newest?.target.kind !== 'queue') continue
+    const sent = alive.filter((item) => item.letterId === letter.rootId && item.redrives === newest.number)
+    expect(
+      sent.map(({ queue, partition }) => ({ queue, partition })),
+      `the redrive of ${letter.rootId}`,
+    ).toEqual([{ queue: newest.target.name, partition: newest.target.partition }])
+  }
+}
+
+function expectConsistentGroup(group: GroupFacts, inside: readonly Item[]): void {
+  const states: Record<string, number> = {}
+  for (const letter of inside) states[toGauge(letter)] = (states[toGauge(letter)] ?? 0) + 1
+  expect({ count: group.count, states: nonZero(group.states) }, `group ${group.id}`).toEqual({
+    count: inside.length,
+    states,
+  })
+  const newest = inside.length === 0 ? null : Math.max(...inside.map(({ diedAt }) => diedAt ?? 0))
+  expect(group.lastSeenAt, `last seen of group ${group.id}`).toBeGreaterThanOrEqual(group.firstSeenAt)
+  const samples = inside.filter((letter) => letter.diedAt === newest).map((letter) => letter.rootId)
+  expect(inside.length === 0 ? [null] : samples, `sample of group ${group.id}`).toContain(group.sampleId)
+}
+
+function recount(letters: readonly Item[]): LetterCount[] {
+  const sums = new Map<string, LetterCount>()
+  for (const letter of letters) {
+    const redrives = Math.min(letter.redrives, redrivesCounted)
+    const of = { queue: letter.queue, state: toGauge(letter), group: letter.groupId ?? -1, redrives }
+    const key = JSON.stringify(of)
+    sums.set(key, { ...of, count: (sums.get(key)?.count ?? 0) + 1 })
+  }
+  return sortCounts([...sums.values()])
+}
+
+/** Sums have no order of their own. */
+export function sortCounts(counts: readonly LetterCount[]): LetterCount[] {
+  const key = (count: LetterCount): string => JSON.stringify(Object.entries(count).toSorted())
+  return counts.toSorted((a, b) => (key(a) < key(b) ? -1 : 1))
+}
+
+function causesOf(letter: Item): object[] {
+  const cause = toCause(letter.failure, letter.origin ?? { name: '' })
+  const ofClass = foldCause(cause, 5_000) as Cause
+  const ofReason = foldCause(ofClass, 10_000) as Cause
+  return [cause, ofClass, ofReason].map(causes)
+}
+
+function causes(of: Pick<GroupFacts, 'fingerprint' | 'origin' | 'reason' | 'slug' | 'errorClass' | 'title'>) {
+  const { fingerprint, origin, reason, slug, errorClass, title } = of
+  return { fingerprint, origin, reason, slug, errorClass, title }
+}
+
+function nonZero(states: GroupFacts['states']): Record<string, number> {
+  return Object.fromEntries(Object.entries(states).filter(([, count]) => count !== 0))
+}

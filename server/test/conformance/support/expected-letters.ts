@@ -1,0 +1,89 @@
+/** Which letters a filter means, as plainly as it can be said. Independent of how stores find them. */
+import { toCause } from '../../../src/core/cause.ts'
+import type { Instant } from '../../../src/core/instant.ts'
+import type { Item } from '../../../src/core/item.ts'
+import type { LetterFilter, LettersQuery } from '../../../src/storage/contract/letters.ts'
+import { scaled } from '../../number-texts.ts'
+import { toGauge } from './store-reads.ts'
+
+export function matchesFilter(letter: Item, filter: LetterFilter): boolean {
+  const { failure, letter: facts } = letter
+  const cause = toCause(failure, letter.origin ?? { name: '' })
+  return (
+    isAmong(letter.queue, filter.queues) &&
+    isAmong(toGauge(letter), filter.states) &&
+    isAmong(letter.groupId ?? -1, filter.groupIds) &&
+    isAmong(cause.origin, filter.origins) &&
+    isAmong(cause.reason, filter.reasons) &&
+    isAmong(cause.slug, filter.slugs) &&
+    isAmong(cause.errorClass, filter.errorClasses) &&
+    letter.redrives >= (filter.redrives?.min ?? 0) &&
+    letter.redrives <= (filter.redrives?.max ?? Number.POSITIVE_INFINITY) &&
+    isWithin(letter.diedAt, filter.died) &&
+    isWithin(letter.updatedAt, filter.updated) &&
+    isWithin(failure?.lastFailedAt ?? null, filter.lastFailed) &&
+    (filter.key === undefined || (letter.key !== null && Buffer.compare(letter.key, filter.key) === 0)) &&
+    (filter.text === undefined || hasText(failure?.message ?? '', filter.text)) &&
+    (filter.header === undefined || hasHeader(letter, filter.header)) &&
+    (filter.json === undefined || hasJson(letter.payload, filter.json)) &&
+    (filter.dueBy === undefined || (facts?.nextRedriveAt ?? Number.POSITIVE_INFINITY) <= filter.dueBy) &&
+    (filter.arrivedUntil === undefined ||
+      (letter.createdAt <= filter.arrivedUntil && (facts?.restoredAt ?? 0) <= filter.arrivedUntil))
+  )
+}
+
+/** In the order of the query, from the beginning. */
+export function expectedLetters(
+  letters: readonly Item[],
+  query: Pick<LettersQuery, 'filter' | 'order' | 'isDescending'>,
+) {
+  const { filter, order, isDescending } = query
+  const sign = isDescending ? -1 : 1
+  const compare = (a: Item, b: Item): number =>
+    (a[order] ?? 0) - (b[order] ?? 0) || (a.rootId < b.rootId ? -1 : 1)
+  return letters.filter((letter) => matchesFilter(letter, filter)).toSorted((a, b) => sign * compare(a, b))
+}
+
+function isAmong<T>(value: T, values: readonly T[] | undefined): boolean {
+  return values === undefined || values.includes(value)
+}
+
+function isWithin(at: Instant | null, times: LetterFilter['died']): boolean {
+  if (times === undefined || (times.from === undefined && times.until === undefined)) return true
+  if (at === null) return false
+  return at >= (times.from ?? Number.NEGATIVE_INFINITY) && at <= (times.until ?? Number.POSITIVE_INFINITY)
+}
+
+function hasText(message: string, text: string): boolean {
+  return message.toLowerCase().includes(text.toLowerCase())
+}
+
+function hasHeader(letter: Item, wanted: NonNullable<LetterFilter['header']>): boolean {
+  return letter.headers.some(([name, value]) => {
+    if (name !== wanted.name) return false
+    if (wanted.value === undefined) return true
+    return value !== null && Buffer.from(value).equals(Buffer.from(wanted.value))
+  })
+}
+
+function hasJson(payload: Uint8Array, wanted: NonNullable<LetterFilter['json']>): boolean {
+  let at: unknown
+  try {
+    at = JSON.parse(new TextDecoder('utf-8', { fatal: true }).decode(payload), asBigInt)
+  } catch {
+    return false
+  }
+  for (const step of wanted.path) {
+    const isStep = Array.isArray(at)
+      ? typeof step === 'number'
+      : typeof at === 'object' && at !== null && typeof step === 'string' && Object.hasOwn(at, step)
+    if (!isStep) return false
+    at = (at as Record<string | number, unknown>)[step]
+  }
+  const { value } = wanted
+  return at === (typeof value === 'object' && value !== null ? scaled(value.number) : value)
+}
+
+function asBigInt(_name: string, value: unknown, context?: { source?: string }): unknown {
+  return typeof value === 'number' ? scaled(context?.source ?? '') : value
+}

@@ -1,0 +1,127 @@
+/** Short functions for actions on dead letters in tests. The default time is noon. */
+import { expect } from 'vitest'
+import type { Instant } from '../../../src/core/instant.ts'
+import type { Item, Leased, LetterFacts, RedriveRecord } from '../../../src/core/item.ts'
+import type { NewQueue } from '../../../src/core/queue.ts'
+import type { RetryRequest } from '../../../src/core/transitions.ts'
+import type { ItemToImport, NewItem, SettleResult } from '../../../src/storage/contract/items.ts'
+import type { DiscardResult, RedriveLetters, RedriveResult } from '../../../src/storage/contract/letters.ts'
+import { aFailure, anOrigin, bytes, hour, newItems, noon } from '../../make.ts'
+import type { StoreFixture } from './test-stores.ts'
+
+export type Started = Extract<RedriveResult, { isStarted: true }>
+type Held = Pick<Item, 'id' | 'queue' | 'partition'>
+
+export const refused = { reason: 'http_503', errorClass: 'Refused', message: 'HTTP 503: upstream', stack: '' }
+
+export const inAnHour = { kind: 'fixed', delayUs: hour, jitter: 0 } as const
+/** A redrive policy. */
+export const automatic = { mode: 'auto', redrivesMax: 3, backoff: inAnHour } as const
+
+export function aLetter(changes: Partial<ItemToImport> = {}): ItemToImport {
+  return { payload: bytes('a letter'), origin: anOrigin(), failure: aFailure(), ...changes }
+}
+
+export interface LetterActions {
+  /** A queue and its dead queue. */
+  createQueues(
+    work?: Partial<NewQueue>,
+    letters?: Partial<NewQueue>,
+  ): Promise<{ work: string; letters: string }>
+  /** Letters that died elsewhere. Gives their root ids. */
+  capture(queue: string, letters: readonly ItemToImport[], now?: Instant): Promise<string[]>
+  /** Items that die in that queue at once. Gives the root ids of their letters. */
+  produceDead(
+    queue: string,
+    items: readonly NewItem[],
+    error?: RetryRequest['error'],
+    now?: Instant,
+    partition?: number,
+  ): Promise<string[]>
+  redrive(letterIds: readonly string[], how?: Partial<RedriveLetters>): Promise<readonly RedriveResult[]>
+  /** To its origin, or that queue; it must be possible. */
+  redriveOne(letterId: string, now?: Instant, queue?: string | null): Promise<Started>
+  discard(letterIds: readonly string[], now?: Instant): Promise<readonly DiscardResult[]>
+  /** Leases one that must be there. */
+  leaseOne(at: Omit<Held, 'id'>, now?: Instant): Promise<Leased>
+  complete(item: Held, now?: Instant): Promise<SettleResult>
+  declareDead(item: Held, error?: RetryRequest['error'], now?: Instant): Promise<SettleResult>
+  retryLater(item: Held, now?: Instant): Promise<SettleResult>
+  /** The letter, which must be there. */
+  readLetter(letterId: string): Promise<Item & { letter: LetterFacts }>
+  readNewestRedrive(letterId: string): Promise<RedriveRecord>
+  /** A letter of `work`, and what was sent of it. */
+  redriveNewLetter(
+    work?: Partial<NewQueue>,
+    letters?: Partial<NewQueue>,
+    now?: Instant,
+  ): Promise<{ work: string; letters: string; letterId: string; sent: Started }>
+  listItems(queue: string): Promise<readonly Item[]>
+}
+
+export function createLetterActions(given: StoreFixture): LetterActions {
+  const settle = async (item: Held, isDead: boolean, error: RetryRequest['error'], now: Instant) => {
+    const items = [{ id: item.id, availableAt: null, isDead, error }]
+    const { queue, partition } = item
+    return given.run({ op: 'retry', queue, partition, items, now })
+  }
+  const actions: LetterActions = {
+    createQueues: async (work = {}, letters = {}) => {
+      const deadQueue = await given.queue(letters)
+      return { letters: deadQueue, work: await given.queue({ deadQueue, ...work }) }
+    },
+    capture: async (queue, items, now = noon) => {
+      const imported = await given.run({ op: 'import', queue, partition: 0, items, now })
+      return imported.map(({ id }) => id ?? 'was there')
+    },
+    produceDead: async (queue, items, error = refused, now = noon, partition = 0) => {
+      const leased = items.map((item) => ({ ...item, lease: { holder: 'worker-1' } }))
+      const { ids } = await given.run({ op: 'produce', queue, partition, items: leased, now })
+      const dead = ids.map((id) => ({ id, availableAt: null, isDead: true, error }))
+      const settled = await given.run({ op: 'retry', queue, partition, items: dead, now })
+      if (!settled.isSettled) throw new Error('they were leased')
+      return settled.changes.map(({ id }) => id ?? '')
+    },
+    redrive: async (letterIds, how = {}) => {
+      const letters = letterIds.map((letterId) => ({ letterId, queue: null }))
+      const rules = { isDeadAllowed: false, isCapped: true, actor: 'ann', now: noon }
+      return given.run({ op: 'redrive', letters, ...rules, ...how })
+    },
+    redriveOne: async (letterId, now = noon, queue = null) => {
+      const [sent] = await actions.redrive([], { letters: [{ letterId, queue }], now })
+      if (sent?.isStarted !== true) throw new Error(`it was not sent: ${JSON.stringify(sent)}`)
+      return sent
+    },
+    discard: async (letterIds, now = noon) => {
+      const letters = letterIds.map((letterId) => ({ letterId }))
+      return given.run({ op: 'discard', letters, reason: 'obsolete', now })
+    },
+    leaseOne: async ({ queue, partition }, now = noon) => {
+      const [item] = await given.run({ op: 'lease', queue, partition, holders: ['worker-2'], now })
+      if (item === undefined) throw new Error(`there is nothing to lease in ${queue}/${partition}`)
+      return item
+    },
+    complete: async ({ queue, partition, id }, now = noon) =>
+      given.run({ op: 'complete', queue, partition, ids: [id], now }),
+    declareDead: async (item, error = refused, now = noon) => settle(item, true, error, now),
+    retryLater: async (item, now = noon) => settle(item, false, null, now),
+    readLetter: async (letterId) => {
+      const [found, ...others] = await given.storage.getLetters([letterId])
+      expect(others).toEqual([])
+      if (found === undefined || found.letter === null) throw new Error(`there is no letter ${letterId}`)
+      return { ...found, letter: found.letter }
+    },
+    readNewestRedrive: async (letterId) => {
+      const [record] = (await actions.readLetter(letterId)).letter.redrives
+      if (record === undefined) throw new Error(`letter ${letterId} was never sent`)
+      return record
+    },
+    redriveNewLetter: async (work = {}, letters = {}, now = noon) => {
+      const queues = await actions.createQueues(work, letters)
+      const [letterId = ''] = await actions.produceDead(queues.work, newItems(1))
+      return { ...queues, letterId, sent: await actions.redriveOne(letterId, now) }
+    },
+    listItems: async (queue) => given.storage.listItems({ queue, countMax: 1_000 }),
+  }
+  return actions
+}

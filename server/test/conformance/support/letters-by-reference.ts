@@ -1,0 +1,77 @@
+/** Letters that have names, and lists of them. */
+import { expect } from 'vitest'
+import type { ItemToImport, ListedState } from '../../../src/storage/contract/items.ts'
+import type { LetterFilter, LettersPage, LettersQuery } from '../../../src/storage/contract/letters.ts'
+import { hour, noon } from '../../make.ts'
+import { aLetter, createLetterActions } from './letter-actions.ts'
+import type { StoreFixture } from './test-stores.ts'
+
+export const wholeQuery: LettersQuery = {
+  filter: {},
+  order: 'diedAt',
+  isDescending: false,
+  countMax: 1_000,
+  lookMax: 10_000,
+  bytes: 'all',
+}
+
+export interface LettersByReference {
+  list(query: Partial<LettersQuery>): Promise<LettersPage>
+  /** The names (references) of those that a filter finds, in order. */
+  findReferences(filter: LetterFilter): Promise<string[]>
+  /** Letters by name, each with what is given. */
+  captureByReference(
+    queue: string,
+    letters: Readonly<Record<string, Partial<ItemToImport>>>,
+  ): Promise<string[]>
+}
+
+export function lettersByReference(given: StoreFixture): LettersByReference {
+  const list: LettersByReference['list'] = async (query) =>
+    given.storage.listLetters({ ...wholeQuery, ...query })
+  return {
+    list,
+    findReferences: async (filter) => {
+      const page = await list({ filter })
+      expect(page.next).toBeNull()
+      return page.letters.map(({ reference }) => reference).toSorted()
+    },
+    captureByReference: async (queue, letters) =>
+      createLetterActions(given).capture(
+        queue,
+        Object.entries(letters).map(([reference, changes]) => aLetter({ reference, ...changes })),
+      ),
+  }
+}
+
+/** One letter in each state, named after it; two are leased: by a consumer, and by a redrive. */
+export async function captureOneOfEachState(given: StoreFixture) {
+  const actions = createLetterActions(given)
+  const held = await given.queue()
+  const queue = await given.queue({ attemptsMax: 1 })
+  const target = await given.queue()
+  const named = (reference: string, changes: Partial<ItemToImport> = {}) => aLetter({ reference, ...changes })
+  await actions.capture(held, [named('leased')])
+  await actions.leaseOne({ queue: held, partition: 0 })
+  await actions.capture(queue, [named('done')])
+  await actions.complete(await actions.leaseOne({ queue, partition: 0 }))
+  await actions.capture(queue, [named('dead')])
+  await actions.declareDead(await actions.leaseOne({ queue, partition: 0 }))
+  const [redriving = '', discarded = ''] = await actions.capture(queue, [
+    named('redriving'),
+    named('discarded'),
+    named('waiting'),
+    named('scheduled', { availableAt: noon + hour }),
+  ])
+  await actions.redriveOne(redriving, noon, target)
+  await actions.discard([discarded])
+  const states: Record<ListedState, string[]> = {
+    waiting: ['waiting'],
+    scheduled: ['scheduled'],
+    leased: ['leased', 'redriving'],
+    done: ['done'],
+    dead: ['dead'],
+    discarded: ['discarded'],
+  }
+  return { names: Object.values(states).flat().toSorted(), states }
+}

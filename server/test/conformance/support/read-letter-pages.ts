@@ -1,0 +1,28 @@
+import { expect } from 'vitest'
+import type { Item } from '../../../src/core/item.ts'
+import type { LetterCursor, LettersQuery } from '../../../src/storage/contract/letters.ts'
+import type { StoreFixture } from './test-stores.ts'
+
+/** Longer than what indexes hold of a key. */
+export const longPrefix = 'p'.repeat(120)
+export const undecodableBytes = new Uint8Array([0xff, 0xfe, 0x00, 0x80])
+
+/** All pages of a query. */
+export async function readLetterPages(
+  given: StoreFixture,
+  query: LettersQuery,
+): Promise<(readonly Item[])[]> {
+  const pages: (readonly Item[])[] = []
+  let after: LetterCursor | undefined
+  for (;;) {
+    const page = await given.storage.listLetters(after === undefined ? query : { ...query, after })
+    expect(page.letters.length).toBeLessThanOrEqual(query.countMax)
+    expect(page.letters.length).toBeLessThanOrEqual(page.looked)
+    expect(page.looked).toBeLessThanOrEqual(query.lookMax)
+    pages.push(page.letters)
+    if (page.next === null) return pages
+    if (after !== undefined) expect(page.next).not.toEqual(after)
+    after = page.next
+    if (pages.length > 2_000) throw new Error('it does not end')
+  }
+}
