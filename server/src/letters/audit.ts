@@ -23,7 +23,7 @@ export type Action =
   | 'campaign.halt'
 
 /** For commands whose audit rows the store writes, because only the store knows which letters changed. */
-export function actOf(
+export function createTrace(
   clock: Clock,
   { actor, reason, requestId }: Trace,
   action: Action,
@@ -33,7 +33,7 @@ export function actOf(
 }
 
 /** An audit command for the same write as the change, so that both are committed or neither. */
-export function auditOf(
+export function createAuditCommand(
   clock: Clock,
   trace: Trace,
   action: Action,

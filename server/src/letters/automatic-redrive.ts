@@ -4,12 +4,12 @@
  */
 import { type Clock, type Instant, usPerSecond } from '../core/instant.ts'
 import type { Item } from '../core/item.ts'
-import { isAutomatic } from '../core/queue.ts'
+import { isAutomatic, type Queue } from '../core/queue.ts'
 import type { Engine } from '../engine/engine.ts'
 import { KnownError } from '../errors.ts'
 import type { LetterCursor, RedriveRefusal, RedriveResult } from '../storage/contract/letters.ts'
 import type { StoreReads } from '../storage/contract/storage.ts'
-import { actOf, policyTrace } from './audit.ts'
+import { createTrace, policyTrace } from './audit.ts'
 import { type LettersLog, stepLettersMax } from './parts.ts'
 import { countFitting } from './step-size.ts'
 
@@ -38,55 +38,83 @@ type Sweep = {
 }
 type Stuck = Extract<RedriveResult, { isStarted: false }>
 
-export function createAutoPass(
-  parts: Readonly<{ storage: StoreReads; engine: Pick<Engine, 'write'>; clock: Clock; log: LettersLog }>,
-): (options?: Readonly<{ isFresh?: boolean }>) => Promise<boolean> {
-  const { storage, engine, clock, log } = parts
-  const sweeps = new Map<string, Sweep>()
+/** `replanned`: queues whose policy changed and whose letters need a new plan. */
+type QueueLists = Readonly<{ automatic: readonly string[]; replanned: Set<string>; readAt: Instant }>
 
-  /** `replanned`: queues whose policy changed and whose letters need a new plan. */
-  type Known = Readonly<{ automatic: readonly string[]; replanned: Set<string>; at: Instant }>
-  let known: Known | undefined
+export class AutomaticRedrive {
+  readonly #storage: StoreReads
+  readonly #engine: Pick<Engine, 'write'>
+  readonly #clock: Clock
+  readonly #log: LettersLog
+  readonly #sweeps = new Map<string, Sweep>()
+  #queues: QueueLists | undefined
 
-  /** Returns the queues with an `auto` policy. Cached, because it reads all queues. */
-  const readAutomaticQueues = async (isFresh: boolean): Promise<Known> => {
-    const now = clock.now()
-    if (!isFresh && known !== undefined && now >= known.at && now < known.at + queuesKnownUs) return known
-    const automatic: string[] = []
+  constructor(
+    parts: Readonly<{ storage: StoreReads; engine: Pick<Engine, 'write'>; clock: Clock; log: LettersLog }>,
+  ) {
+    this.#storage = parts.storage
+    this.#engine = parts.engine
+    this.#clock = parts.clock
+    this.#log = parts.log
+  }
+
+  /** Redrives letters that are due, one page per queue; true if more is left. */
+  async pass({ isFresh = false }: Readonly<{ isFresh?: boolean }> = {}): Promise<boolean> {
+    let isMore = false
+    const { automatic, replanned } = await this.#readQueues(isFresh)
+    for (const queue of replanned) {
+      if (await this.#replan(queue)) isMore = true
+      else replanned.delete(queue)
+    }
+    for (const queue of automatic) {
+      if (await this.#redriveDue(queue)) isMore = true
+    }
+    return isMore
+  }
+
+  /** Cached for a few seconds, because it reads all queues. */
+  async #readQueues(isFresh: boolean): Promise<QueueLists> {
+    const now = this.#clock.now()
+    const cached = this.#queues
+    const isCurrent = cached !== undefined && now >= cached.readAt && now < cached.readAt + queuesKnownUs
+    if (isCurrent && !isFresh) return cached
+    const automatic = new Set<string>()
     const replanned = new Set<string>()
-    let from: string | undefined
-    for (;;) {
-      const queues = await storage.listQueues({
+    for await (const queue of this.#allQueues()) {
+      if (isAutomatic(queue)) automatic.add(queue.name)
+      if (queue.replannedUntil !== undefined) replanned.add(queue.name)
+    }
+    for (const queue of this.#sweeps.keys()) if (!automatic.has(queue)) this.#sweeps.delete(queue)
+    this.#queues = { automatic: [...automatic], replanned, readAt: now }
+    return this.#queues
+  }
+
+  async *#allQueues(): AsyncGenerator<Queue> {
+    for (let from: string | undefined; ; ) {
+      const queues = await this.#storage.listQueues({
         countMax: queuesPerRead,
         ...(from !== undefined && { from }),
       })
-      for (const queue of queues) {
-        if (isAutomatic(queue)) automatic.push(queue.name)
-        if (queue.replannedUntil !== undefined) replanned.add(queue.name)
-      }
+      yield* queues
       const last = queues.at(-1)
-      if (last === undefined || queues.length < queuesPerRead) break
+      if (last === undefined || queues.length < queuesPerRead) return
       // The smallest possible name after the last one.
       from = `${last.name}\u0001`
     }
-    const current = new Set(automatic)
-    for (const queue of sweeps.keys()) if (!current.has(queue)) sweeps.delete(queue)
-    known = { automatic, replanned, at: now }
-    return known
   }
 
   /** Plans the next letters of a queue by its changed policy; true if more are left. */
-  const replan = async (queue: string): Promise<boolean> => {
-    const trace = actOf(clock, policyTrace, 'letter.exhaust', {})
+  async #replan(queue: string): Promise<boolean> {
+    const trace = createTrace(this.#clock, policyTrace, 'letter.exhaust', {})
     const command = {
       op: 'replan-redrives',
       queue,
       countMax: stepLettersMax,
-      now: clock.now(),
+      now: this.#clock.now(),
       trace,
     } as const
     try {
-      const [{ isMore }] = await engine.write([command])
+      const [{ isMore }] = await this.#engine.write([command])
       return isMore
     } catch (error) {
       // The queue was deleted in the meantime, with its letters.
@@ -99,27 +127,30 @@ export function createAutoPass(
    * Postpones letters by a minute, or longer if there are very many, so that they do not all become due at
    * once. Letters without redrives left become DEAD. Returns true if anything changed.
    */
-  const postpone = async (queue: string, sweep: Sweep, stuck: readonly Stuck[], now: Instant) => {
+  async #postpone(queue: string, sweep: Sweep, stuck: readonly Stuck[], now: Instant) {
     const paceUs = Math.ceil((stuck.length / stuckPerSecondMax) * usPerSecond)
     const until = Math.min(Math.max(now + stuckRestUs, sweep.restUntil + paceUs), now + stuckRestUsMax)
     const letterIds = stuck.map(({ letterId }) => letterId)
-    const trace = actOf(clock, policyTrace, 'letter.exhaust', {})
+    const trace = createTrace(this.#clock, policyTrace, 'letter.exhaust', {})
     const command = { op: 'postpone-redrives', letterIds, until, now, trace } as const
-    const [{ postponed, exhausted }] = await engine.write([command])
+    const [{ postponed, exhausted }] = await this.#engine.write([command])
     if (postponed === 0) return exhausted > 0
     sweep.restUntil = until
     if (now < sweep.loggedAt + stuckRestUs) return true
     sweep.loggedAt = now
     const why = stuck.find((each) => each.why !== 'exhausted')?.why
-    log.warn({ queue, letters: postponed, why }, 'due letters cannot be redriven; they are tried again later')
+    this.#log.warn(
+      { queue, letters: postponed, why },
+      'due letters cannot be redriven; they are tried again later',
+    )
     return true
   }
 
   /** Sends the letters of a page that can be sent and postpones the rest; true if anything changed. */
-  const redrive = async (queue: string, sweep: Sweep, letters: readonly Item[], now: Instant) => {
+  async #redrive(queue: string, sweep: Sweep, letters: readonly Item[], now: Instant) {
     if (letters.length === 0) return false
     const sum = { action: 'letters.auto-redrive', target: queue }
-    const [redriven] = await engine.write([
+    const [redriven] = await this.#engine.write([
       {
         op: 'redrive',
         letters: letters.map(({ rootId }) => ({ letterId: rootId, queue: null })),
@@ -128,21 +159,21 @@ export function createAutoPass(
         isDueOnly: true,
         actor: policyTrace.actor,
         now,
-        trace: { ...actOf(clock, policyTrace, 'letter.redrive', {}), sum },
+        trace: { ...createTrace(this.#clock, policyTrace, 'letter.redrive', {}), sum },
       },
     ])
     const stuck = redriven.flatMap((each) => (each.isStarted || !isPermanentRefusal(each.why) ? [] : [each]))
     // After a crash here the letters are still due: the next pass tries them again and postpones them.
-    const isPostponed = stuck.length > 0 && (await postpone(queue, sweep, stuck, now))
+    const isPostponed = stuck.length > 0 && (await this.#postpone(queue, sweep, stuck, now))
     return isPostponed || redriven.some(({ isStarted }) => isStarted)
   }
 
   /** Processes the next page of due letters, oldest first; true if there may be more. */
-  const redriveDue = async (queue: string): Promise<boolean> => {
-    const sweep = sweeps.get(queue) ?? { after: null, hasChanged: false, restUntil: 0, loggedAt: 0 }
-    sweeps.set(queue, sweep)
-    const now = clock.now()
-    const { letters, next } = await storage.listLetters({
+  async #redriveDue(queue: string): Promise<boolean> {
+    const sweep = this.#sweeps.get(queue) ?? { after: null, hasChanged: false, restUntil: 0, loggedAt: 0 }
+    this.#sweeps.set(queue, sweep)
+    const now = this.#clock.now()
+    const { letters, next } = await this.#storage.listLetters({
       filter: { queues: [queue], states: ['waiting', 'scheduled'], dueBy: now },
       order: 'diedAt',
       isDescending: false,
@@ -152,10 +183,10 @@ export function createAutoPass(
       ...(sweep.after !== null && { after: sweep.after }),
     })
     const count = await countFitting(
-      storage,
+      this.#storage,
       letters.map(({ rootId }) => rootId),
     )
-    const hasChanged = (await redrive(queue, sweep, letters.slice(0, count), now)) || sweep.hasChanged
+    const hasChanged = (await this.#redrive(queue, sweep, letters.slice(0, count), now)) || sweep.hasChanged
     const isWhole = sweep.after === null
     const last = letters[count - 1]
     const isCut = count < letters.length && last !== undefined
@@ -164,19 +195,6 @@ export function createAutoPass(
     // Letters before this position may have become due during the sweep, so start again, unless nothing
     // changed.
     return sweep.after !== null || (hasChanged && !isWhole)
-  }
-
-  return async ({ isFresh = false } = {}) => {
-    let isMore = false
-    const { automatic, replanned } = await readAutomaticQueues(isFresh)
-    for (const queue of replanned) {
-      if (await replan(queue)) isMore = true
-      else replanned.delete(queue)
-    }
-    for (const queue of automatic) {
-      if (await redriveDue(queue)) isMore = true
-    }
-    return isMore
   }
 }
 

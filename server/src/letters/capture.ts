@@ -15,15 +15,9 @@ import type { Command, StoreReads } from '../storage/contract/storage.ts'
 import { BatchLane } from '../storage/shared/batch-lane.ts'
 import { checkCommand } from '../storage/shared/check-command.ts'
 import { queueNotFound } from '../storage/shared/queue-checks.ts'
-import { auditOf } from './audit.ts'
+import { createAuditCommand } from './audit.ts'
 import type { Captured, CapturedLetter } from './letters.ts'
-import { stepLettersMax } from './parts.ts'
-
-export interface Capture {
-  capture(queue: string, letters: readonly CapturedLetter[], trace?: Trace): Promise<readonly Captured[]>
-  /** Resolves when all captures in progress are written. */
-  whenIdle(): Promise<void>
-}
+import { type LettersParts, stepLettersMax } from './parts.ts'
 
 type Step = {
   readonly weight: number
@@ -38,99 +32,134 @@ type CaptureLane = { readonly lane: BatchLane<Step>; readonly partitions: number
 /** One batch is written while the callers of the other one send their next letters. */
 const batchesMax = 2
 
-export function createCapture(
-  parts: Readonly<{ storage: StoreReads; engine: Pick<Engine, 'write'>; clock: Clock }>,
-): Capture {
-  const { storage, engine, clock } = parts
-  const lanes = new Map<string, Promise<CaptureLane>>()
+export class Capture {
+  readonly #storage: StoreReads
+  readonly #engine: Pick<Engine, 'write'>
+  readonly #clock: Clock
+  readonly #lanes = new Map<string, Promise<CaptureLane>>()
 
-  const openLane = async (queue: string): Promise<CaptureLane> => {
-    const found = await storage.getQueue(queue)
+  constructor({ storage, engine, clock }: Pick<LettersParts, 'storage' | 'engine' | 'clock'>) {
+    this.#storage = storage
+    this.#engine = engine
+    this.#clock = clock
+  }
+
+  async capture(
+    queue: string,
+    letters: readonly CapturedLetter[],
+    trace?: Trace,
+  ): Promise<readonly Captured[]> {
+    if (letters.length === 0) return []
+    const items = letters.map(toItemToImport)
+    // Check all items before storing any, so that only a failure of the store can leave the call half done.
+    checkCommand({ op: 'import', queue, partition: 0, items, now: this.#clock.now() })
+    const captured: Captured[] = []
+    while (captured.length < items.length) {
+      const step = items.slice(captured.length, captured.length + stepLettersMax)
+      const isFirst = captured.length === 0
+      const audit =
+        trace === undefined || !isFirst
+          ? []
+          : [createAuditCommand(this.#clock, trace, 'letters.capture', [queue], { letters: items.length })]
+      captured.push(...(await this.#putStep(queue, step, audit)))
+    }
+    return captured
+  }
+
+  /** Resolves when all captures in progress are written. */
+  async whenIdle(): Promise<void> {
+    for (const opening of [...this.#lanes.values()]) {
+      const captureLane = await opening.catch(() => undefined)
+      await captureLane?.lane.whenIdle()
+    }
+  }
+
+  async #putStep(
+    queue: string,
+    items: readonly ItemToImport[],
+    audit: readonly Command[],
+  ): Promise<readonly Captured[]> {
+    try {
+      return await this.#put(queue, items, audit)
+    } catch (error) {
+      // The queue was created again with fewer partitions: use its new lane.
+      if (error instanceof KnownError && error.code === 'PARTITION_NOT_FOUND') {
+        return this.#put(queue, items, audit)
+      }
+      throw error
+    }
+  }
+
+  async #put(
+    queue: string,
+    items: readonly ItemToImport[],
+    audit: readonly Command[],
+  ): Promise<readonly Captured[]> {
+    const { lane } = await this.#getLane(queue)
+    return new Promise((resolve, reject) => {
+      lane.add({ weight: items.length, items, audit, resolve, reject })
+    })
+  }
+
+  #getLane(queue: string): Promise<CaptureLane> {
+    const known = this.#lanes.get(queue)
+    if (known !== undefined) return known
+    const opening = this.#openLane(queue)
+    this.#lanes.set(queue, opening)
+    opening.catch(() => this.#lanes.delete(queue))
+    return opening
+  }
+
+  async #openLane(queue: string): Promise<CaptureLane> {
+    const found = await this.#storage.getQueue(queue)
     if (found === null) throw queueNotFound(queue)
     const captureLane: CaptureLane = {
       partitions: found.partitions,
       next: 0,
       lane: new BatchLane<Step>({ weightMax: stepLettersMax, batchesMax }, (batch) =>
-        write(queue, captureLane, batch),
+        this.#write(queue, captureLane, batch),
       ),
     }
     return captureLane
   }
-  const getLane = (queue: string): Promise<CaptureLane> => {
-    let captureLane = lanes.get(queue)
-    if (captureLane === undefined) {
-      captureLane = openLane(queue)
-      lanes.set(queue, captureLane)
-      captureLane.catch(() => lanes.delete(queue))
-    }
-    return captureLane
-  }
 
-  const write = async (queue: string, captureLane: CaptureLane, batch: readonly Step[]): Promise<void> => {
+  async #write(queue: string, captureLane: CaptureLane, batch: readonly Step[]): Promise<void> {
     // Source ids are unique in the whole queue, so any partition can be used, also for a repeated letter.
     const partition = captureLane.next++ % captureLane.partitions
-    const { items, places } = mergeRepeats(batch)
+    const { items, indexes } = mergeRepeats(batch)
     try {
-      const [imported] = await engine.write([
-        { op: 'import', queue, partition, items, now: clock.now() },
+      const [imported] = await this.#engine.write([
+        { op: 'import', queue, partition, items, now: this.#clock.now() },
         ...batch.flatMap(({ audit }) => audit),
       ] as const)
-      const captured = (imported as readonly ImportResult[]).map(toCaptured)
-      const answered = new Set<number>()
-      for (const [index, step] of batch.entries()) {
-        const own = (places[index] as readonly number[]).map((place) => {
-          const there = captured[place] as Captured
-          const isFirst = !answered.has(place)
-          answered.add(place)
-          return isFirst ? there : { ...there, isNew: false }
-        })
-        step.resolve(own)
-      }
+      resolveSteps(batch, indexes, (imported as readonly ImportResult[]).map(toCaptured))
     } catch (error) {
+      const isCallersFault = error instanceof KnownError && error.status < 500
       // The queue may have been deleted and created again with another number of partitions.
-      if (error instanceof KnownError && error.status < 500) lanes.delete(queue)
-      const isOfOne = batch.length > 1 && error instanceof KnownError && error.status < 500
-      if (isOfOne) for (const step of batch) await write(queue, captureLane, [step])
-      else for (const { reject } of batch) reject(error)
+      if (isCallersFault) this.#lanes.delete(queue)
+      if (isCallersFault && batch.length > 1) {
+        // One step can reject the whole batch: alone, each gets its own result.
+        for (const step of batch) await this.#write(queue, captureLane, [step])
+      } else for (const { reject } of batch) reject(error)
     }
   }
+}
 
-  return {
-    capture: async (queue, letters, trace) => {
-      if (letters.length === 0) return []
-      const now = clock.now()
-      const items = letters.map(toItemToImport)
-      // Check all items before storing any, so that only a failure of the store can leave the call half done.
-      checkCommand({ op: 'import', queue, partition: 0, items, now })
-      const put = async (
-        step: readonly ItemToImport[],
-        audit: readonly Command[],
-      ): Promise<readonly Captured[]> => {
-        const { lane } = await getLane(queue)
-        return new Promise((resolve, reject) => {
-          lane.add({ weight: step.length, items: step, audit, resolve, reject })
-        })
-      }
-      const captured: Captured[] = []
-      while (captured.length < items.length) {
-        const step = items.slice(captured.length, captured.length + stepLettersMax)
-        const audit =
-          trace === undefined || captured.length > 0
-            ? []
-            : [auditOf(clock, trace, 'letters.capture', [queue], { letters: items.length })]
-        const stored = await put(step, audit).catch((error: unknown) => {
-          // The queue was created again with fewer partitions: use its new lane.
-          if (error instanceof KnownError && error.code === 'PARTITION_NOT_FOUND') return put(step, audit)
-          throw error
-        })
-        captured.push(...stored)
-      }
-      return captured
-    },
-    whenIdle: async () => {
-      for (const captureLane of [...lanes.values()])
-        await (await captureLane.catch(() => undefined))?.lane.whenIdle()
-    },
+/** A source id that several steps named is new for the first of them only. */
+function resolveSteps(
+  batch: readonly Step[],
+  indexes: readonly (readonly number[])[],
+  captured: readonly Captured[],
+): void {
+  const reported = new Set<number>()
+  for (const [at, step] of batch.entries()) {
+    const results = (indexes[at] ?? []).map((index) => {
+      const result = captured[index] as Captured
+      const isFirst = !reported.has(index)
+      reported.add(index)
+      return isFirst ? result : { ...result, isNew: false }
+    })
+    step.resolve(results)
   }
 }
 
@@ -158,16 +187,16 @@ function toCaptured(imported: ImportResult): Captured {
 }
 
 /** Returns each source id once, and for every letter of every step its index in that list. */
-function mergeRepeats(batch: readonly Step[]): { items: ItemToImport[]; places: number[][] } {
+function mergeRepeats(batch: readonly Step[]): { items: ItemToImport[]; indexes: number[][] } {
   const items: ItemToImport[] = []
-  const placeOf = new Map<string, number>()
-  const places = batch.map((step) =>
+  const indexBySource = new Map<string, number>()
+  const indexes = batch.map((step) =>
     step.items.map((item) => {
       const source = item.sourceId as string
-      const place = placeOf.get(source) ?? items.push(item) - 1
-      placeOf.set(source, place)
-      return place
+      const index = indexBySource.get(source) ?? items.push(item) - 1
+      indexBySource.set(source, index)
+      return index
     }),
   )
-  return { items, places }
+  return { items, indexes }
 }

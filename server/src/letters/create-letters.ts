@@ -1,35 +1,36 @@
 import { randomUUID } from 'node:crypto'
-import { createAutoPass } from './automatic-redrive.ts'
-import { createCampaigns } from './campaigns/create-campaigns.ts'
-import { createCapture } from './capture.ts'
+import { AutomaticRedrive } from './automatic-redrive.ts'
+import { CampaignService } from './campaigns/campaign-service.ts'
+import { Capture } from './capture.ts'
 import type { Letters } from './letters.ts'
 import { type LettersParts, silent } from './parts.ts'
 import { createLetterActions } from './redrive.ts'
-import { createRetention, defaultRetention } from './retention.ts'
+import { defaultRetention, Retention } from './retention.ts'
 import { createSearch } from './search.ts'
 
 export function createLetters(given: LettersParts): Letters {
   const parts = { owner: randomUUID(), ...given }
   const { storage, log = silent, retention: policy = defaultRetention } = parts
-  const capture = createCapture(parts)
-  const retention = createRetention({ ...parts, policy, log })
-  const { campaigns, pass, close } = createCampaigns(parts)
+  const capture = new Capture(parts)
+  const retention = new Retention({ ...parts, policy, log })
+  const automaticRedrive = new AutomaticRedrive({ ...parts, log })
+  const campaigns = new CampaignService(parts)
 
   return {
-    capture: capture.capture,
+    capture: (queue, letters, trace) => capture.capture(queue, letters, trace),
     ...createSearch(storage),
     ...createLetterActions(parts),
     campaigns,
     passes: {
-      auto: createAutoPass({ ...parts, log }),
-      campaigns: pass,
-      retention: retention.pass,
+      auto: (options) => automaticRedrive.pass(options),
+      campaigns: () => campaigns.pass(),
+      retention: () => retention.pass(),
     },
-    runRetention: retention.run,
-    previewRetention: retention.preview,
+    runRetention: (options) => retention.run(options),
+    previewRetention: () => retention.preview(),
     close: async () => {
       await capture.whenIdle()
-      await close()
+      await campaigns.close()
     },
   }
 }

@@ -6,7 +6,7 @@ import type { Engine } from '../engine/engine.ts'
 import { KnownError } from '../errors.ts'
 import type { DiscardResult, LetterPlace, RedriveResult, RestoreResult } from '../storage/contract/letters.ts'
 import type { StoreReads } from '../storage/contract/storage.ts'
-import { actOf } from './audit.ts'
+import { createTrace } from './audit.ts'
 import { isRootId } from './letter-id.ts'
 import type { Letters } from './letters.ts'
 import { namedLettersMax, stepLettersMax } from './parts.ts'
@@ -35,7 +35,7 @@ export function createLetterActions(
             isCapped,
             actor: trace.actor,
             now: clock.now(),
-            trace: actOf(clock, trace, 'letter.redrive', { target, isDeadAllowed }),
+            trace: createTrace(clock, trace, 'letter.redrive', { target, isDeadAllowed }),
           },
         ])
         return redriven
@@ -46,7 +46,7 @@ export function createLetterActions(
           'LETTER_NOT_FOUND',
           `${JSON.stringify(letterId.slice(0, 50))} is not a letter id`,
         )
-      const act = actOf(clock, trace, 'letter.edit', {})
+      const act = createTrace(clock, trace, 'letter.edit', {})
       const [{ number }] = await engine.write([
         { op: 'edit-letter', letterId, ...changes, actor: trace.actor, now: clock.now(), trace: act },
       ])
@@ -55,7 +55,7 @@ export function createLetterActions(
     discard: (letterIds, trace) =>
       inSteps<DiscardResult>(together('live'), letterIds, notDiscarded, async (ids) => {
         const letters = ids.map((letterId) => ({ letterId }))
-        const act = actOf(clock, trace, 'letter.discard', {})
+        const act = createTrace(clock, trace, 'letter.discard', {})
         const [discarded] = await engine.write([
           { op: 'discard', letters, reason: trace.reason, now: clock.now(), trace: act },
         ])
@@ -63,7 +63,7 @@ export function createLetterActions(
       }),
     restore: (letterIds, trace) =>
       inSteps<RestoreResult>(together('archive'), letterIds, notRestored, async (ids) => {
-        const act = actOf(clock, trace, 'letter.restore', {})
+        const act = createTrace(clock, trace, 'letter.restore', {})
         const [restored] = await engine.write([
           { op: 'restore', letterIds: ids, now: clock.now(), trace: act },
         ])

@@ -6,24 +6,16 @@
  * One server works at a time, in batches of one transaction each, limited by number and bytes. A batch
  * deletes exactly the rows that it archives, by the class that the queue has in that transaction.
  */
-import { type Clock, type Instant, later, usPerSecond } from '../core/instant.ts'
+import { type Clock, later, usPerSecond } from '../core/instant.ts'
 import { archivedStates, type EndedState } from '../core/letter-class.ts'
 import type { Engine } from '../engine/engine.ts'
 import { KnownError } from '../errors.ts'
-import type { LetterCursor } from '../storage/contract/letters.ts'
-import type { HeldLock } from '../storage/contract/locks.ts'
+import type { ArchiveCursor, LetterCursor, LettersPage, ListedArchived } from '../storage/contract/letters.ts'
+import type { HeldLock, RenewLock } from '../storage/contract/locks.ts'
 import type { StoreReads } from '../storage/contract/storage.ts'
-import { actOf, policyTrace } from './audit.ts'
+import { createTrace, policyTrace } from './audit.ts'
 import type { RetentionDone, RetentionOptions } from './letters.ts'
 import type { LettersLog, RetentionPolicy } from './parts.ts'
-
-export interface Retention {
-  /** One batch per queue; true if more is left. Does nothing while another server runs retention. */
-  pass(): Promise<boolean>
-  run(options: RetentionOptions): Promise<readonly RetentionDone[]>
-  /** Counts what a run would do now. Changes nothing. */
-  preview(): Promise<readonly RetentionDone[]>
-}
 
 const dayUs = 24 * 3_600 * usPerSecond
 export const defaultRetention: RetentionPolicy = { keepUs: 30 * dayUs, archiveUs: 365 * dayUs }
@@ -33,59 +25,116 @@ export const retentionBatchMax = 10_000
 const lockName = 'letters/retention'
 const lockUs = 60 * usPerSecond
 
-export function createRetention(
-  parts: Readonly<{
-    storage: StoreReads
-    engine: Pick<Engine, 'write'>
-    clock: Clock
-    owner: string
-    policy: RetentionPolicy
-    log: LettersLog
-  }>,
-): Retention {
-  const { storage, engine, clock, owner, policy, log } = parts
+export class Retention {
+  readonly #storage: StoreReads
+  readonly #engine: Pick<Engine, 'write'>
+  readonly #clock: Clock
+  readonly #owner: string
+  readonly #policy: RetentionPolicy
+  readonly #log: LettersLog
 
-  const acquire = async (): Promise<HeldLock | null> => {
-    const now = clock.now()
+  constructor(
+    parts: Readonly<{
+      storage: StoreReads
+      engine: Pick<Engine, 'write'>
+      clock: Clock
+      owner: string
+      policy: RetentionPolicy
+      log: LettersLog
+    }>,
+  ) {
+    this.#storage = parts.storage
+    this.#engine = parts.engine
+    this.#clock = parts.clock
+    this.#owner = parts.owner
+    this.#policy = parts.policy
+    this.#log = parts.log
+  }
+
+  /** One batch per queue; true if more is left. Does nothing while another server runs retention. */
+  async pass(): Promise<boolean> {
+    const lock = await this.#acquire()
+    if (lock === null) return false
+    try {
+      return (await this.#work(lock, { batchSize: batchSizeDefault, batchesMax: 1 })).isMore
+    } finally {
+      await this.#release(lock)
+    }
+  }
+
+  async run({ batchSize, signal, onDone }: RetentionOptions): Promise<readonly RetentionDone[]> {
+    if (!Number.isInteger(batchSize) || batchSize < 1 || batchSize > retentionBatchMax) {
+      throw new KnownError(
+        'BAD_REQUEST',
+        `the batch size is ${batchSize}; it must be a whole number from 1 to ${retentionBatchMax}`,
+      )
+    }
+    const lock = await this.#acquire()
+    if (lock === null)
+      throw new KnownError('RETENTION_BUSY', 'retention is already running on another server')
+    try {
+      const bounds = { batchSize, batchesMax: Number.POSITIVE_INFINITY, ...(signal && { signal }) }
+      return (await this.#work(lock, bounds, onDone)).done
+    } finally {
+      await this.#release(lock)
+    }
+  }
+
+  /** Counts what a run would do now. Changes nothing. */
+  async preview(): Promise<readonly RetentionDone[]> {
+    const found: RetentionDone[] = []
+    for (const { queue, states } of await this.#listCandidates()) {
+      const archived = await this.#countEnded(queue, states)
+      const purged = await this.#countArchived(queue)
+      if (archived + purged > 0) found.push({ queue, archived, purged })
+    }
+    return found
+  }
+
+  async #acquire(): Promise<HeldLock | null> {
+    const now = this.#clock.now()
     const deadline = later(now, lockUs)
-    const [lock] = await engine.write([{ op: 'acquire-lock', name: lockName, owner, now, deadline }])
+    const [lock] = await this.#engine.write([
+      { op: 'acquire-lock', name: lockName, owner: this.#owner, now, deadline },
+    ])
     return lock
   }
-  const release = async (lock: HeldLock): Promise<void> => {
-    await engine.write([{ op: 'release-lock', lock }])
+
+  async #release(lock: HeldLock): Promise<void> {
+    await this.#engine.write([{ op: 'release-lock', lock }])
   }
-  const renew = (lock: HeldLock) =>
-    ({ op: 'renew-lock', lock, deadline: later(clock.now(), lockUs) }) as const
+
+  #renew(lock: HeldLock): RenewLock {
+    return { op: 'renew-lock', lock, deadline: later(this.#clock.now(), lockUs) }
+  }
 
   /**
    * Queues with ended letters or with archived letters. `states`: which states to look at. Each batch decides
    * again what to move, because the class of the queue may have changed.
    */
-  const listCandidates = async (): Promise<
-    readonly Readonly<{ queue: string; states: readonly EndedState[] }>[]
-  > => {
+  async #listCandidates(): Promise<readonly Readonly<{ queue: string; states: readonly EndedState[] }>[]> {
     const [ended, counts] = await Promise.all([
-      storage.countLetters({ filter: { states: ['done', 'dead', 'discarded'] }, by: ['queue'] }),
-      storage.counts({}),
+      this.#storage.countLetters({ filter: { states: ['done', 'dead', 'discarded'] }, by: ['queue'] }),
+      this.#storage.counts({}),
     ])
     const names = new Set(ended.flatMap(({ queue }) => queue ?? []))
     for (const { queue, archived } of counts) if (archived > 0) names.add(queue)
     const found: { queue: string; states: readonly EndedState[] }[] = []
     for (const name of [...names].sort()) {
-      const queue = await storage.getQueue(name)
+      const queue = await this.#storage.getQueue(name)
       if (queue !== null) found.push({ queue: name, states: archivedStates(queue.letterClass) })
     }
     return found
   }
 
-  const listEnded = (
+  #listEnded(
     queue: string,
     states: readonly EndedState[],
     endedBefore: number,
     countMax: number,
     after?: LetterCursor,
-  ) =>
-    storage.listLetters({
+  ): Promise<LettersPage> {
+    return this.#storage.listLetters({
       filter: { queues: [queue], states, updated: { until: endedBefore - 1 } },
       order: 'updatedAt',
       isDescending: false,
@@ -94,35 +143,36 @@ export function createRetention(
       lookMax: batchSizeDefault,
       bytes: 'none',
     })
-  const listArchived = (
-    queue: string,
-    after: Readonly<{ archivedAt: Instant; id: string }>,
-    countMax: number,
-  ) => storage.listArchivedLetters({ queues: [queue], after, countMax })
+  }
+
+  #listArchived(queue: string, after: ArchiveCursor, countMax: number): Promise<readonly ListedArchived[]> {
+    return this.#storage.listArchivedLetters({ queues: [queue], after, countMax })
+  }
 
   /** Checked first, because most passes have nothing to move and then need no write. */
-  const isAnyEnded = async (
-    queue: string,
-    states: readonly EndedState[],
-    endedBefore: number,
-  ): Promise<boolean> => (await listEnded(queue, states, endedBefore, 1)).letters.length > 0
-  const isAnyArchived = async (queue: string, archivedBefore: number): Promise<boolean> =>
-    (await listArchived(queue, { archivedAt: archivedBefore, id: '' }, 1)).length > 0
+  async #isAnyEnded(queue: string, states: readonly EndedState[], endedBefore: number): Promise<boolean> {
+    return (await this.#listEnded(queue, states, endedBefore, 1)).letters.length > 0
+  }
 
-  const countEnded = async (queue: string, states: readonly EndedState[]): Promise<number> => {
-    const endedBefore = clock.now() - policy.keepUs
+  async #isAnyArchived(queue: string, archivedBefore: number): Promise<boolean> {
+    return (await this.#listArchived(queue, { archivedAt: archivedBefore, id: '' }, 1)).length > 0
+  }
+
+  async #countEnded(queue: string, states: readonly EndedState[]): Promise<number> {
+    const endedBefore = this.#clock.now() - this.#policy.keepUs
     let count = 0
     for (let after: LetterCursor | null | undefined; after !== null; ) {
-      const page = await listEnded(queue, states, endedBefore, batchSizeDefault, after)
+      const page = await this.#listEnded(queue, states, endedBefore, batchSizeDefault, after)
       count += page.letters.length
       after = page.next
     }
     return count
   }
-  const countArchived = async (queue: string): Promise<number> => {
-    let after = { archivedAt: clock.now() - policy.archiveUs, id: '' }
+
+  async #countArchived(queue: string): Promise<number> {
+    let after = { archivedAt: this.#clock.now() - this.#policy.archiveUs, id: '' }
     for (let count = 0; ; ) {
-      const page = await listArchived(queue, after, batchSizeDefault)
+      const page = await this.#listArchived(queue, after, batchSizeDefault)
       count += page.length
       const last = page.at(-1)
       if (page.length < batchSizeDefault || last === undefined) return count
@@ -130,99 +180,69 @@ export function createRetention(
     }
   }
 
-  const archiveQueue = async (
+  async #archiveQueue(
     queue: string,
     states: readonly EndedState[],
     lock: HeldLock,
     { batchSize, batchesMax, signal }: Bounds,
-  ): Promise<Moved> => {
-    const now = clock.now()
-    const endedBefore = now - policy.keepUs
-    if (!(await isAnyEnded(queue, states, endedBefore))) return nothing
+  ): Promise<Moved> {
+    const now = this.#clock.now()
+    const endedBefore = now - this.#policy.keepUs
+    if (!(await this.#isAnyEnded(queue, states, endedBefore))) return nothing
     return runBatches(batchesMax, signal, async () => {
-      const trace = actOf(clock, policyTrace, 'letters.archive', { endedBefore, batchSize })
+      const trace = createTrace(this.#clock, policyTrace, 'letters.archive', { endedBefore, batchSize })
       const due = { endedBefore, countMax: batchSize, now, trace }
       const command = { op: 'archive', queue, states: 'by-class', ...due } as const
-      const [, , { archived, isMore }] = await engine.write([{ op: 'fence', lock }, renew(lock), command])
+      const [, , { archived, isMore }] = await this.#engine.write([
+        { op: 'fence', lock },
+        this.#renew(lock),
+        command,
+      ])
       return { count: archived, isMore }
     })
   }
 
-  const purgeQueue = async (
+  async #purgeQueue(
     queue: string,
     lock: HeldLock,
     { batchSize, batchesMax, signal }: Bounds,
-  ): Promise<Moved> => {
-    const archivedBefore = clock.now() - policy.archiveUs
-    if (!(await isAnyArchived(queue, archivedBefore))) return nothing
+  ): Promise<Moved> {
+    const archivedBefore = this.#clock.now() - this.#policy.archiveUs
+    if (!(await this.#isAnyArchived(queue, archivedBefore))) return nothing
     return runBatches(batchesMax, signal, async () => {
-      const trace = actOf(clock, policyTrace, 'letters.purge-archive', { archivedBefore, batchSize })
+      const trace = createTrace(this.#clock, policyTrace, 'letters.purge-archive', {
+        archivedBefore,
+        batchSize,
+      })
       const command = { op: 'purge-archive', queue, archivedBefore, countMax: batchSize, trace } as const
-      const [, , { purged, isMore }] = await engine.write([{ op: 'fence', lock }, renew(lock), command])
+      const [, , { purged, isMore }] = await this.#engine.write([
+        { op: 'fence', lock },
+        this.#renew(lock),
+        command,
+      ])
       return { count: purged, isMore }
     })
   }
 
-  const work = async (
+  async #work(
     lock: HeldLock,
     bounds: Bounds,
     onDone?: RetentionOptions['onDone'],
-  ): Promise<Readonly<{ done: readonly RetentionDone[]; isMore: boolean }>> => {
+  ): Promise<Readonly<{ done: readonly RetentionDone[]; isMore: boolean }>> {
     const done: RetentionDone[] = []
     let isMore = false
-    for (const { queue, states } of await listCandidates()) {
+    for (const { queue, states } of await this.#listCandidates()) {
       if (bounds.signal?.aborted) break
-      const archived = await archiveQueue(queue, states, lock, bounds)
-      const purged = await purgeQueue(queue, lock, bounds)
+      const archived = await this.#archiveQueue(queue, states, lock, bounds)
+      const purged = await this.#purgeQueue(queue, lock, bounds)
       isMore ||= archived.isMore || purged.isMore
       if (archived.count + purged.count === 0) continue
       const here = { queue, archived: archived.count, purged: purged.count }
-      log.info(here, 'retention moved letters')
+      this.#log.info(here, 'retention moved letters')
       done.push(here)
       onDone?.(here)
     }
     return { done, isMore }
-  }
-
-  return {
-    preview: async () => {
-      const found: RetentionDone[] = []
-      for (const { queue, states } of await listCandidates()) {
-        const here = {
-          queue,
-          archived: await countEnded(queue, states),
-          purged: await countArchived(queue),
-        }
-        if (here.archived + here.purged > 0) found.push(here)
-      }
-      return found
-    },
-    pass: async () => {
-      const lock = await acquire()
-      if (lock === null) return false
-      try {
-        return (await work(lock, { batchSize: batchSizeDefault, batchesMax: 1 })).isMore
-      } finally {
-        await release(lock)
-      }
-    },
-    run: async ({ batchSize, signal, onDone }) => {
-      if (!Number.isInteger(batchSize) || batchSize < 1 || batchSize > retentionBatchMax) {
-        throw new KnownError(
-          'BAD_REQUEST',
-          `the batch size is ${batchSize}; it must be a whole number from 1 to ${retentionBatchMax}`,
-        )
-      }
-      const lock = await acquire()
-      if (lock === null)
-        throw new KnownError('RETENTION_BUSY', 'retention is already running on another server')
-      try {
-        const bounds = { batchSize, batchesMax: Number.POSITIVE_INFINITY, ...(signal && { signal }) }
-        return (await work(lock, bounds, onDone)).done
-      } finally {
-        await release(lock)
-      }
-    },
   }
 }
 

@@ -1,7 +1,7 @@
 /** Previews a campaign: what it would do now. Reads only, for about one second at most. */
 import { type Instant, usPerSecond } from '../../core/instant.ts'
-import { listedState } from '../../core/item.ts'
-import { findDiscardRefusal, findRedriveRefusal } from '../../core/letter-decisions.ts'
+import { type Item, listedState } from '../../core/item.ts'
+import { findDiscardRefusal, findRedriveRefusal, type LetterRefusal } from '../../core/letter-decisions.ts'
 import type { Queue } from '../../core/queue.ts'
 import type { LetterCount, LetterFilter, ListedLetter } from '../../storage/contract/letters.ts'
 import type { StoreReads } from '../../storage/contract/storage.ts'
@@ -58,32 +58,42 @@ async function examineNamed(
   queues: ReadonlyMap<string, Queue>,
   warnings: string[],
 ): Promise<Found> {
-  const seen = new ExaminedLetters(spec)
+  const examined = new ExaminedLetters(spec)
   const ids = [...new Set(letterIds)]
-  const excluded = new Map<string, number>()
+  const skipped = new Map<string, number>()
   for (let at = 0; at < ids.length; at += namedPerRead) {
     const asked = ids.slice(at, at + namedPerRead)
     const letters = await storage.getLetters(asked, 'head')
-    seen.add(letters)
-    if (letters.length < asked.length) {
-      const live = new Set(letters.map(({ rootId }) => rootId))
-      const gone = asked.filter((id) => !live.has(id))
-      const archived = (await storage.getArchivedLetters(gone)).length
-      if (archived > 0) add(excluded, 'archived', archived)
-      if (gone.length > archived) add(excluded, 'missing', gone.length - archived)
-    }
+    examined.add(letters)
+    await countNotLive(storage, asked, letters, skipped)
     for (const letter of letters) {
-      const rules = { isDeadAllowed: spec.isDeadAllowed, isCapped: !spec.isDeadAllowed }
-      const policy = queues.get(letter.queue)?.redrive
-      const why =
-        spec.action === 'discard' || policy === undefined
-          ? findDiscardRefusal(letter)
-          : findRedriveRefusal(letter, rules, policy)
-      if (why !== undefined) add(excluded, why, 1)
+      const why = findRefusal(spec, letter, queues.get(letter.queue))
+      if (why !== undefined) add(skipped, why, 1)
     }
   }
-  for (const [why, count] of excluded) warnings.push(`${count} of the letters named will be skipped: ${why}`)
-  return { ...seen.found(), count: ids.length, isExact: true, looked: ids.length }
+  for (const [why, count] of skipped) warnings.push(`${count} of the letters named will be skipped: ${why}`)
+  return { ...examined.found(), count: ids.length, isExact: true, looked: ids.length }
+}
+
+/** Counts named letters that are archived or missing. */
+async function countNotLive(
+  storage: StoreReads,
+  asked: readonly string[],
+  letters: readonly Item[],
+  skipped: Map<string, number>,
+): Promise<void> {
+  if (letters.length === asked.length) return
+  const live = new Set(letters.map(({ rootId }) => rootId))
+  const gone = asked.filter((id) => !live.has(id))
+  const archived = (await storage.getArchivedLetters(gone)).length
+  if (archived > 0) add(skipped, 'archived', archived)
+  if (gone.length > archived) add(skipped, 'missing', gone.length - archived)
+}
+
+function findRefusal(spec: CampaignSpec, letter: Item, queue: Queue | undefined): LetterRefusal | undefined {
+  if (spec.action === 'discard' || queue === undefined) return findDiscardRefusal(letter)
+  const rules = { isDeadAllowed: spec.isDeadAllowed, isCapped: !spec.isDeadAllowed }
+  return findRedriveRefusal(letter, rules, queue.redrive)
 }
 
 async function examineFilter(

@@ -17,12 +17,12 @@ import type { PutCampaign, StoredCampaign } from '../../storage/contract/campaig
 import type { RedriveResult } from '../../storage/contract/letters.ts'
 import type { HeldLock } from '../../storage/contract/locks.ts'
 import type { StoreReads } from '../../storage/contract/storage.ts'
-import { auditOf, policyTrace } from '../audit.ts'
+import { createAuditCommand, policyTrace } from '../audit.ts'
 import { type CampaignSteps, type LettersLog, stepLettersMax } from '../parts.ts'
 import { reasonOfDiscard } from './discard-reason.ts'
 import { fromDocument, toDocument } from './document.ts'
-import { createHeldLocks } from './locks.ts'
-import { createLetterPrefetch } from './prefetch.ts'
+import { createHeldLocks, type HeldLocks } from './locks.ts'
+import { createLetterPrefetch, type LetterPrefetch } from './prefetch.ts'
 import { completeFilter } from './spec.ts'
 import {
   activeStoredStates,
@@ -36,12 +36,6 @@ import {
 } from './state-machine.ts'
 import { createThrottle } from './throttle.ts'
 
-export interface CampaignRunner {
-  /** Runs one step of each active campaign; true if more can be done immediately. */
-  pass(): Promise<boolean>
-  close(): Promise<void>
-}
-
 const frozenPerStep = 5_000
 const lookedAtPerStep = 20_000
 const campaignsPerRead = 100
@@ -51,107 +45,160 @@ const campaignsPerRead = 100
  */
 const freezingShare = 0.25
 
-export function createCampaignRunner(
-  parts: Readonly<{
-    storage: StoreReads
-    engine: Pick<Engine, 'write'>
-    clock: Clock
-    owner: string
-    campaignSteps?: CampaignSteps
-    log: LettersLog
-    onChanged(id: string): void
-  }>,
-): CampaignRunner {
-  const { storage, engine, clock, log, onChanged } = parts
-  const { frozenMax, sentMax } = parts.campaignSteps ?? { frozenMax: frozenPerStep, sentMax: stepLettersMax }
-  const locks = createHeldLocks(parts)
-  const prefetch = createLetterPrefetch(storage)
-  const throttle = createThrottle(freezingShare)
-  const closing = new AbortController()
+type CampaignRunnerParts = Readonly<{
+  storage: StoreReads
+  engine: Pick<Engine, 'write'>
+  clock: Clock
+  owner: string
+  campaignSteps?: CampaignSteps
+  log: LettersLog
+  onChanged(id: string): void
+}>
 
-  const update = async (
+export class CampaignRunner {
+  readonly #storage: StoreReads
+  readonly #engine: Pick<Engine, 'write'>
+  readonly #clock: Clock
+  readonly #log: LettersLog
+  readonly #onChanged: (id: string) => void
+  readonly #steps: CampaignSteps
+  readonly #locks: HeldLocks
+  readonly #prefetch: LetterPrefetch
+  readonly #throttle = createThrottle(freezingShare)
+  readonly #closing = new AbortController()
+
+  constructor(parts: CampaignRunnerParts) {
+    this.#storage = parts.storage
+    this.#engine = parts.engine
+    this.#clock = parts.clock
+    this.#log = parts.log
+    this.#onChanged = parts.onChanged
+    this.#steps = parts.campaignSteps ?? { frozenMax: frozenPerStep, sentMax: stepLettersMax }
+    this.#locks = createHeldLocks(parts)
+    this.#prefetch = createLetterPrefetch(parts.storage)
+  }
+
+  /** Runs one step of each active campaign; true if more can be done immediately. */
+  async pass(): Promise<boolean> {
+    const campaigns = await this.#listActive()
+    const ids = new Set(campaigns.map(({ id }) => id))
+    this.#prefetch.keepOnly(ids)
+    this.#throttle.keepOnly(ids)
+    const ready = campaigns.filter(({ id }) => !this.#throttle.isPaused(id))
+    const isAnyPaused = ready.length < campaigns.length
+    const isMore = await this.#runAll(ready)
+    if (isAnyPaused && !isMore) await this.#throttle.wait(this.#closing.signal)
+    return isMore || isAnyPaused
+  }
+
+  close(): Promise<void> {
+    this.#closing.abort()
+    return this.#locks.releaseAll()
+  }
+
+  /** Oldest first. A campaign that fails does not stop the steps of the others. */
+  async #runAll(campaigns: readonly StoredCampaign[]): Promise<boolean> {
+    let isMore = false
+    const errors: unknown[] = []
+    for (const campaign of campaigns.toReversed()) {
+      try {
+        if (await this.#runCampaign(campaign)) isMore = true
+      } catch (error) {
+        errors.push(error)
+      }
+    }
+    if (errors.length > 0) throw errors[0]
+    return isMore
+  }
+
+  async #update(
     stored: StoredCampaign,
     facts: CampaignFacts,
     lock: HeldLock,
     audit: readonly WriteAudit[] = [],
-  ): Promise<void> => {
+  ): Promise<void> {
     const { state, stateReason } = facts
-    const halt = auditOf(clock, { ...policyTrace, reason: stateReason }, 'campaign.halt', [stored.id], {
-      name: facts.spec.name,
-      counts: stored.counts,
-    })
-    await engine.write([
+    const halt = createAuditCommand(
+      this.#clock,
+      { ...policyTrace, reason: stateReason },
+      'campaign.halt',
+      [stored.id],
+      {
+        name: facts.spec.name,
+        counts: stored.counts,
+      },
+    )
+    await this.#engine.write([
       { op: 'fence', lock },
       putCampaign(stored, facts),
       ...(state === 'halted' ? [halt] : []),
       ...audit,
     ] as const)
     const fields = { campaign: stored.id, name: facts.spec.name, state, counts: stored.counts }
-    if (state === 'halted') log.warn(fields, `campaign halted: ${stateReason}`)
-    else log.info(fields, `campaign is ${state}`)
+    if (state === 'halted') this.#log.warn(fields, `campaign halted: ${stateReason}`)
+    else this.#log.info(fields, `campaign is ${state}`)
   }
 
-  const freeze = async (stored: StoredCampaign, facts: CampaignFacts, lock: HeldLock): Promise<void> => {
+  async #freeze(stored: StoredCampaign, facts: CampaignFacts, lock: HeldLock): Promise<void> {
     const { selection, ratePerSecond } = facts.spec
     const startedAt = performance.now()
     // Letters that are named by id are frozen when the campaign is created.
     if ('letterIds' in selection) throw new Error(`campaign ${stored.id} names its letters, and has none`)
-    const [, { added, looked, next }] = await engine.write([
+    const [, { added, looked, next }] = await this.#engine.write([
       { op: 'fence', lock },
       {
         op: 'freeze-letters',
         campaignId: stored.id,
         filter: completeFilter(facts.spec, selection.filter, facts.createdAt),
         ...(facts.frozenUntil !== null && { after: facts.frozenUntil }),
-        countMax: frozenMax,
+        countMax: this.#steps.frozenMax,
         lookMax: lookedAtPerStep,
       },
     ] as const)
-    log.info({ campaign: stored.id, added, looked }, 'campaign freezes its letters')
-    const now = clock.now()
+    this.#log.info({ campaign: stored.id, added, looked }, 'campaign freezes its letters')
+    const now = this.#clock.now()
     if (next !== null) {
-      await engine.write([
+      await this.#engine.write([
         { op: 'fence', lock },
         putCampaign(stored, { ...facts, frozenUntil: next, updatedAt: now }),
       ])
-      if (ratePerSecond > 0) throttle.pause(stored.id, performance.now() - startedAt)
+      if (ratePerSecond > 0) this.#throttle.pause(stored.id, performance.now() - startedAt)
       return
     }
-    const frozen = await storage.getCampaign(stored.id)
+    const frozen = await this.#storage.getCampaign(stored.id)
     if (frozen === null) return
     const size = countAll(frozen.counts)
     const trace = { actor: facts.actor, reason: facts.reason, requestId: '' }
-    const audit = auditOf(clock, trace, 'campaign.freeze', [stored.id], { letters: size })
-    await update({ ...stored, counts: frozen.counts }, afterFreezing(facts, size, now), lock, [audit])
+    const audit = createAuditCommand(this.#clock, trace, 'campaign.freeze', [stored.id], { letters: size })
+    await this.#update({ ...stored, counts: frozen.counts }, afterFreezing(facts, size, now), lock, [audit])
   }
 
-  const send = async (
-    stored: StoredCampaign,
-    facts: CampaignFacts,
-    countMax: number,
-    lock: HeldLock,
-  ): Promise<void> => {
+  async #send(stored: StoredCampaign, facts: CampaignFacts, countMax: number, lock: HeldLock): Promise<void> {
     const { id } = stored
-    const batch = await prefetch.next(id, facts.placeDone, countMax)
+    const batch = await this.#prefetch.next(id, facts.placeDone, countMax)
     const last = batch.at(-1)
     if (last === undefined)
       throw new Error(`campaign ${id} has pending letters before place ${facts.placeDone}`)
-    const now = clock.now()
+    const now = this.#clock.now()
     const put = putCampaign(stored, afterSending(facts, { count: batch.length, placeDone: last.place }, now))
     const { spec, actor, reason } = facts
     const letters = batch.map(({ letterId, place }) => ({ letterId, campaign: { id, place } }))
     const fence = { op: 'fence', lock } as const
     if (spec.action === 'discard') {
-      await engine.write([fence, put, { op: 'discard', letters, reason: reasonOfDiscard(reason, id), now }])
-      log.info({ campaign: id, letters: letters.length }, 'campaign discarded letters')
+      await this.#engine.write([
+        fence,
+        put,
+        { op: 'discard', letters, reason: reasonOfDiscard(reason, id), now },
+      ])
+      this.#log.info({ campaign: id, letters: letters.length }, 'campaign discarded letters')
       return
     }
     // A campaign with a rate waits between its steps anyway, and its next step may have another size.
     if (spec.ratePerSecond === 0 && stored.counts.pending > batch.length) {
       const after = stored.counts.pending - batch.length
-      prefetch.readAhead(id, last.place, Math.min(after, sentMax))
+      this.#prefetch.readAhead(id, last.place, Math.min(after, this.#steps.sentMax))
     }
-    const [, , redriven] = await engine.write([
+    const [, , redriven] = await this.#engine.write([
       fence,
       put,
       {
@@ -163,69 +210,73 @@ export function createCampaignRunner(
         now,
       },
     ] as const)
-    log.info({ campaign: id, letters: letters.length, sent: startedCount(redriven) }, 'campaign sent letters')
+    this.#log.info(
+      { campaign: id, letters: letters.length, sent: startedCount(redriven) },
+      'campaign sent letters',
+    )
   }
 
-  const skip = async (stored: StoredCampaign, lock: HeldLock): Promise<void> => {
-    await engine.write([
+  async #skip(stored: StoredCampaign, lock: HeldLock): Promise<void> {
+    await this.#engine.write([
       { op: 'fence', lock },
-      { op: 'skip-letters', campaignId: stored.id, why: 'cancelled', countMax: frozenMax },
+      { op: 'skip-letters', campaignId: stored.id, why: 'cancelled', countMax: this.#steps.frozenMax },
     ])
   }
 
-  const runStep = async (
-    stored: StoredCampaign,
-    facts: CampaignFacts,
-    step: Step,
-    lock: HeldLock,
-  ): Promise<void> => {
+  async #runStep(stored: StoredCampaign, facts: CampaignFacts, step: Step, lock: HeldLock): Promise<void> {
     switch (step.kind) {
       case 'update':
-        return update(stored, step.facts, lock)
+        return this.#update(stored, step.facts, lock)
       case 'freeze':
-        return freeze(stored, facts, lock)
+        return this.#freeze(stored, facts, lock)
       case 'send':
-        return send(stored, facts, step.countMax, lock)
+        return this.#send(stored, facts, step.countMax, lock)
       case 'skip':
-        return skip(stored, lock)
+        return this.#skip(stored, lock)
       case 'wait':
     }
   }
 
   /** Runs the next step of a campaign; true if another step may follow immediately. */
-  const runCampaign = async (seen: StoredCampaign): Promise<boolean> => {
+  async #runCampaign(seen: StoredCampaign): Promise<boolean> {
     const { id } = seen
     const name = `campaign/${id}`
     // Most passes find campaigns that wait for time or for workers. Check this first: it needs no lock.
-    if (nextStep(fromDocument(seen), seen.counts, clock.now(), sentMax).kind === 'wait') return false
-    const lock = await locks.hold(name)
+    if (nextStep(fromDocument(seen), seen.counts, this.#clock.now(), this.#steps.sentMax).kind === 'wait')
+      return false
+    const lock = await this.#locks.hold(name)
     if (lock === null) return false
     try {
-      const stored = await storage.getCampaign(id)
+      const stored = await this.#storage.getCampaign(id)
       if (stored === null) return false
       const facts = fromDocument(stored)
-      const step = nextStep(facts, stored.counts, clock.now(), sentMax)
+      const step = nextStep(facts, stored.counts, this.#clock.now(), this.#steps.sentMax)
       if (step.kind === 'wait') return false
-      await runStep(stored, facts, step, lock)
-      onChanged(id)
+      await this.#runStep(stored, facts, step, lock)
+      this.#onChanged(id)
       const isOver = step.kind === 'update' && step.facts.endedAt !== null
-      if (isOver) await locks.release(name)
+      if (isOver) await this.#locks.release(name)
       return !isOver
     } catch (error) {
-      if (!(error instanceof KnownError)) throw error
-      // A person changed the campaign in between: read it again.
-      if (error.code === 'CAMPAIGN_CHANGED') return true
-      if (error.code !== 'LOCK_LOST') throw error
-      locks.forget(name)
-      return false
+      return this.#handleStepError(error, name)
     }
   }
 
-  const listActive = async (): Promise<readonly StoredCampaign[]> => {
+  /** True: run the campaign again. Rethrows errors that are not the result of a race. */
+  #handleStepError(error: unknown, lockName: string): boolean {
+    if (!(error instanceof KnownError)) throw error
+    // A person changed the campaign in between: read it again.
+    if (error.code === 'CAMPAIGN_CHANGED') return true
+    if (error.code !== 'LOCK_LOST') throw error
+    this.#locks.forget(lockName)
+    return false
+  }
+
+  async #listActive(): Promise<readonly StoredCampaign[]> {
     const found: StoredCampaign[] = []
     for (;;) {
       const beforeId = found.at(-1)?.id
-      const page = await storage.listCampaigns({
+      const page = await this.#storage.listCampaigns({
         states: activeStoredStates,
         ...(beforeId !== undefined && { beforeId }),
         countMax: campaignsPerRead,
@@ -233,37 +284,6 @@ export function createCampaignRunner(
       found.push(...page)
       if (page.length < campaignsPerRead) return found
     }
-  }
-
-  return {
-    pass: async () => {
-      const campaigns = await listActive()
-      const ids = new Set(campaigns.map(({ id }) => id))
-      prefetch.keepOnly(ids)
-      throttle.keepOnly(ids)
-      let isMore = false
-      let isAnyPaused = false
-      const errors: unknown[] = []
-      // Oldest first. A campaign that fails does not stop the steps of the others.
-      for (const campaign of campaigns.toReversed()) {
-        if (throttle.isPaused(campaign.id)) {
-          isAnyPaused = true
-          continue
-        }
-        try {
-          if (await runCampaign(campaign)) isMore = true
-        } catch (error) {
-          errors.push(error)
-        }
-      }
-      if (errors.length > 0) throw errors[0]
-      if (isAnyPaused && !isMore) await throttle.wait(closing.signal)
-      return isMore || isAnyPaused
-    },
-    close: () => {
-      closing.abort()
-      return locks.releaseAll()
-    },
   }
 }
 

@@ -1,0 +1,216 @@
+import type { Clock } from '../../core/instant.ts'
+import { nextKsuids } from '../../core/ksuid.ts'
+import type { Engine, Trace } from '../../engine/engine.ts'
+import { KnownError } from '../../errors.ts'
+import type { AuditEntry } from '../../storage/contract/audit.ts'
+import type { CampaignLetter, StoredCampaign } from '../../storage/contract/campaigns.ts'
+import type { StoreReads } from '../../storage/contract/storage.ts'
+import { type Action, createAuditCommand } from '../audit.ts'
+import type { Campaign, CampaignChanges, CampaignPreview, CampaignSpec, Campaigns } from '../letters.ts'
+import { type LettersLog, type LettersParts, silent } from '../parts.ts'
+import { createSearch } from '../search.ts'
+import { isDeadQueue } from './dead-queue.ts'
+import { fromDocument, toCampaign, toDocument } from './document.ts'
+import { startPace } from './pace.ts'
+import { previewCampaign } from './preview.ts'
+import { CampaignRunner, putCampaign } from './runner.ts'
+import { checkChanges, checkReason, checkSpec } from './spec.ts'
+import { adjust, afterFreezing, type CampaignFacts, cancel, pause, resume } from './state-machine.ts'
+import { createChanges, watchCampaign } from './watch.ts'
+
+/** The runner may change a campaign while a person's decision is written: then read it again and retry. */
+const triesMax = 20
+/** With more queues than this, a wrong target is only noticed when the letters are skipped. */
+const queuesMax = 10_000
+
+/** The actions on campaigns, and the runner that executes them. */
+export class CampaignService implements Campaigns {
+  readonly #storage: StoreReads
+  readonly #engine: Pick<Engine, 'write'>
+  readonly #clock: Clock
+  readonly #random: () => number
+  readonly #log: LettersLog
+  readonly #changes = createChanges()
+  readonly #runner: CampaignRunner
+  #lastId: string | undefined
+
+  constructor(parts: LettersParts & { owner: string }) {
+    const { log = silent } = parts
+    this.#storage = parts.storage
+    this.#engine = parts.engine
+    this.#clock = parts.clock
+    this.#random = parts.random ?? Math.random
+    this.#log = log
+    this.#runner = new CampaignRunner({ ...parts, log, onChanged: this.#changes.notify })
+  }
+
+  /** Runs one step of each active campaign; true if more can be done immediately. */
+  pass(): Promise<boolean> {
+    return this.#runner.pass()
+  }
+
+  close(): Promise<void> {
+    return this.#runner.close()
+  }
+
+  async preview(spec: CampaignSpec): Promise<CampaignPreview> {
+    const checked = await this.#resolveIds(checkSpec(spec))
+    return previewCampaign(this.#storage, checked, this.#clock.now())
+  }
+
+  async create(given: CampaignSpec, trace: Trace): Promise<Campaign> {
+    const reason = checkReason(trace.reason)
+    const spec = await this.#resolveIds(checkSpec(given))
+    await this.#checkTarget(spec)
+    const now = this.#clock.now()
+    const [id = ''] = nextKsuids(this.#lastId, now, 1, this.#random)
+    this.#lastId = id
+    const { selection } = spec
+    const letterIds = 'letterIds' in selection ? selection.letterIds : []
+    const freezing = newFacts(spec, trace.actor, reason, now)
+    const facts = letterIds.length > 0 ? afterFreezing(freezing, letterIds.length, now) : freezing
+    // The number of letters that a filter selects is known only after freezing, which writes its own row.
+    const letters = 'letterIds' in selection ? { letters: letterIds.length } : {}
+    const details = { spec: toDocument(facts).spec, ...letters }
+    await this.#engine.write([
+      putCampaign({ id, version: 0 }, facts),
+      ...(letterIds.length > 0 ? [{ op: 'freeze-ids', campaignId: id, letterIds } as const] : []),
+      createAuditCommand(this.#clock, { ...trace, reason }, 'campaign.create', [id], details),
+    ] as const)
+    this.#log.info({ campaign: id, name: spec.name, actor: trace.actor }, 'campaign was created')
+    return toCampaign(await this.#read(id), this.#clock.now())
+  }
+
+  async get(id: string): Promise<Campaign | null> {
+    const found = await this.#storage.getCampaign(id)
+    return found === null ? null : toCampaign(found, this.#clock.now())
+  }
+
+  async list(query: Parameters<Campaigns['list']>[0]): Promise<readonly Campaign[]> {
+    const now = this.#clock.now()
+    return (await this.#storage.listCampaigns(query)).map((campaign) => toCampaign(campaign, now))
+  }
+
+  letters(
+    campaignId: string,
+    query: Parameters<Campaigns['letters']>[1],
+  ): Promise<readonly CampaignLetter[]> {
+    return this.#storage.listCampaignLetters({ campaignId, ...query })
+  }
+
+  async adjust(id: string, changes: CampaignChanges, trace: Trace): Promise<Campaign> {
+    checkChanges(changes)
+    const names = Object.keys(changes) as (keyof CampaignChanges)[]
+    return this.#decide(
+      id,
+      trace,
+      'campaign.adjust',
+      (facts) => adjust(facts, changes, this.#clock.now()),
+      ({ spec }) => ({ ...changes, before: Object.fromEntries(names.map((name) => [name, spec[name]])) }),
+    )
+  }
+
+  pause(id: string, trace: Trace): Promise<Campaign> {
+    return this.#decide(id, trace, 'campaign.pause', (facts) =>
+      pause(facts, trace.reason.trim(), this.#clock.now()),
+    )
+  }
+
+  resume(id: string, trace: Trace): Promise<Campaign> {
+    return this.#decide(id, trace, 'campaign.resume', (facts, counts) =>
+      resume(facts, counts, this.#clock.now()),
+    )
+  }
+
+  cancel(id: string, trace: Trace): Promise<Campaign> {
+    return this.#decide(id, trace, 'campaign.cancel', (facts) =>
+      cancel(facts, trace.reason.trim(), this.#clock.now()),
+    )
+  }
+
+  watch(id: string, signal: AbortSignal): AsyncIterable<Campaign> {
+    return watchCampaign(
+      () => this.get(id),
+      () => this.#changes.next(id, signal),
+      signal,
+    )
+  }
+
+  async #read(id: string): Promise<StoredCampaign> {
+    const found = await this.#storage.getCampaign(id)
+    if (found === null) throw new KnownError('CAMPAIGN_NOT_FOUND', `there is no campaign ${id}`)
+    return found
+  }
+
+  /** Writes a person's decision with its audit row. Writes nothing if nothing changes. */
+  async #decide(
+    id: string,
+    trace: Trace,
+    action: Action,
+    change: (facts: CampaignFacts, counts: Campaign['counts']) => CampaignFacts,
+    describe: (facts: CampaignFacts) => AuditEntry['details'] = () => ({}),
+  ): Promise<Campaign> {
+    for (let tries = 1; ; tries++) {
+      const found = await this.#read(id)
+      const facts = fromDocument(found)
+      const changed = change(facts, found.counts)
+      if (changed === facts) return toCampaign(found, this.#clock.now())
+      const { name } = facts.spec
+      const details = { name, from: facts.state, counts: found.counts, ...describe(facts) }
+      const reason = trace.reason.trim()
+      try {
+        await this.#engine.write([
+          putCampaign(found, changed),
+          createAuditCommand(this.#clock, { ...trace, reason }, action, [id], details),
+        ])
+      } catch (error) {
+        const isRace = error instanceof KnownError && error.code === 'CAMPAIGN_CHANGED'
+        if (isRace && tries < triesMax) continue
+        throw error
+      }
+      this.#log.info({ campaign: id, name, actor: trace.actor }, `${action}: campaign is ${changed.state}`)
+      this.#changes.notify(id)
+      return toCampaign(await this.#read(id), this.#clock.now())
+    }
+  }
+
+  /** Replaces letter ids by root ids. An unknown id stays; the campaign skips it as missing. */
+  async #resolveIds(spec: CampaignSpec): Promise<CampaignSpec> {
+    if (!('letterIds' in spec.selection)) return spec
+    const given = spec.selection.letterIds
+    const found = await createSearch(this.#storage).resolveIds(given)
+    const letterIds = [...new Set(given.map((id, index) => found[index] ?? id))]
+    return { ...spec, selection: { letterIds } }
+  }
+
+  async #checkTarget({ target }: CampaignSpec): Promise<void> {
+    if (target === null) return
+    const refused = (sentence: string) => new KnownError('TARGET_INVALID', sentence)
+    if ((await this.#storage.getQueue(target)) === null)
+      throw refused(`the target queue ${target} does not exist`)
+    const queues = await this.#storage.listQueues({ countMax: queuesMax })
+    if (await isDeadQueue(this.#storage, queues, target)) {
+      throw refused(`queue ${target} is a dead queue; letters are never redriven to one`)
+    }
+  }
+}
+
+function newFacts(spec: CampaignSpec, actor: string, reason: string, now: number): CampaignFacts {
+  return {
+    spec,
+    state: 'freezing',
+    stateReason: '',
+    actor,
+    reason,
+    createdAt: now,
+    updatedAt: now,
+    startedAt: null,
+    endedAt: null,
+    size: null,
+    frozenUntil: null,
+    placeDone: null,
+    pace: startPace(now),
+    overlooked: { ended: 0, bad: 0 },
+    recent: [],
+  }
+}
