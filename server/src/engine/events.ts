@@ -4,7 +4,7 @@
  */
 import type { Outcome } from '../core/item.ts'
 import type { Import, ImportResult, ItemChange } from '../storage/contract/items.ts'
-import type { RedriveEnded, RedriveRefusal, RedriveResult } from '../storage/contract/letters.ts'
+import type { EndRedriveResult, RedriveRefusal, RedriveResult } from '../storage/contract/letters.ts'
 import type { Command, ResultOf } from '../storage/contract/storage.ts'
 
 export type EngineEvent =
@@ -69,7 +69,7 @@ export function eventsOf(command: Command, result: unknown): readonly EngineEven
     case 'redrive':
       return redriveEvents(result as ResultOf<typeof command>)
     case 'end-redrives': {
-      const ended = (result as ResultOf<typeof command>).flatMap(({ state }: RedriveEnded, at) =>
+      const ended = (result as ResultOf<typeof command>).flatMap(({ state }: EndRedriveResult, at) =>
         state === null ? [] : [command.ends[at]?.outcome ?? 'unknown'],
       )
       return countEach(ended, (outcome, count) => ({ type: 'redrives-ended', outcome, count }))

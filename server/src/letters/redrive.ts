@@ -4,7 +4,12 @@
 import type { Clock } from '../core/instant.ts'
 import type { Engine } from '../engine/engine.ts'
 import { KnownError } from '../errors.ts'
-import type { DiscardResult, LetterPlace, RedriveResult, RestoreResult } from '../storage/contract/letters.ts'
+import type {
+  DiscardResult,
+  LetterLocation,
+  RedriveResult,
+  RestoreResult,
+} from '../storage/contract/letters.ts'
 import type { StoreReads } from '../storage/contract/storage.ts'
 import { createTrace } from './audit.ts'
 import { isRootId } from './letter-id.ts'
@@ -19,7 +24,7 @@ export function createLetterActions(
 ): LetterActions {
   const { storage, engine, clock } = parts
   const together =
-    (place: LetterPlace): Together =>
+    (place: LetterLocation): Together =>
     (ids) =>
       countFitting(storage, ids, place)
 

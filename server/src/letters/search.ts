@@ -6,8 +6,8 @@ import {
   type CountedFilter,
   type LetterBytes,
   type LetterFilter,
+  measureLetter,
   pageBytesMax,
-  weightOf,
 } from '../storage/contract/letters.ts'
 import type { StoreReads } from '../storage/contract/storage.ts'
 import { areRedrivesCounted, boundCounted } from '../storage/shared/counted-filter.ts'
@@ -141,7 +141,7 @@ async function search(
 
 /** True if the letters reach the byte limit of a page. */
 function isPageFull(letters: LetterSearchPage['letters'], bytes: LetterBytes): boolean {
-  return bytes === 'all' && letters.reduce((sum, letter) => sum + weightOf(letter), 0) >= pageBytesMax
+  return bytes === 'all' && letters.reduce((sum, letter) => sum + measureLetter(letter), 0) >= pageBytesMax
 }
 
 /** Counts matching letters from the counts: exact for a counted filter, otherwise an upper bound. */

@@ -1,7 +1,7 @@
 /**
  * Limits a transaction by bytes: many small letters are limited by their number, large ones by their size.
  */
-import type { LetterPlace } from '../storage/contract/letters.ts'
+import type { LetterLocation } from '../storage/contract/letters.ts'
 import type { StoreReads } from '../storage/contract/storage.ts'
 import { stepBytesMax } from '../storage/shared/byte-budget.ts'
 
@@ -9,11 +9,11 @@ import { stepBytesMax } from '../storage/shared/byte-budget.ts'
  * Returns how many letters, from the first, fit into a transaction: at least one, and up to `stepBytesMax`.
  */
 export async function countFitting(
-  storage: Pick<StoreReads, 'weighLetters'>,
+  storage: Pick<StoreReads, 'readPayloadSizes'>,
   letterIds: readonly string[],
-  place: LetterPlace = 'live',
+  place: LetterLocation = 'live',
 ): Promise<number> {
-  const weighed = await storage.weighLetters(letterIds, place)
+  const weighed = await storage.readPayloadSizes(letterIds, place)
   const weights = new Map(weighed.map(({ letterId, payloadBytes }) => [letterId, payloadBytes]))
   let bytes = 0
   for (const [index, id] of letterIds.entries()) {

@@ -22,7 +22,7 @@ type Prefetched = Readonly<{
 }>
 
 export function createLetterPrefetch(
-  storage: Pick<StoreReads, 'listCampaignLetters' | 'foreseeRedrive' | 'weighLetters'>,
+  storage: Pick<StoreReads, 'listCampaignLetters' | 'prefetchLetters' | 'readPayloadSizes'>,
 ): LetterPrefetch {
   const prefetched = new Map<string, Prefetched>()
 
@@ -38,7 +38,7 @@ export function createLetterPrefetch(
   }
   const readAndPrefetch = async (campaignId: string, afterPlace: number, countMax: number) => {
     const letters = await list(campaignId, afterPlace, countMax)
-    await storage.foreseeRedrive(letters.map(({ letterId }) => letterId))
+    await storage.prefetchLetters(letters.map(({ letterId }) => letterId))
     return letters
   }
   return {

@@ -14,8 +14,8 @@ export type QueueDifference = CountedAndActual &
     /**
      * These counts are summed over the queue (partition -1): `letters`, the counts of letters by group;
      * `letter-sums`, the sums of these counts, if the store keeps them; `open-minutes`, the counts of open
-     * letters by minute; `arrivals`, the counts of arrivals by hour. Arrivals are reported only if they are too
-     * low, and then `actual` is their least possible number.
+     * letters by minute; `arrivals`, the counts of arrivals by hour. Arrivals are reported only if they are
+     * too low, and then `actual` is their least possible number.
      */
     count: keyof Counts | 'conservation' | 'letters' | 'letter-sums' | 'open-minutes' | 'arrivals'
   }>

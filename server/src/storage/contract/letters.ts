@@ -1,9 +1,10 @@
 /**
- * What a store does with dead letters. A letter is an item with an origin; it is known by its root id (27
- * characters), and to systems that ask for a UUID by the first 16 of its 20 bytes.
+ * Dead letters. A letter is an item with an origin. Its id is its root id (27 characters); systems that need
+ * a UUID use the first 16 of its 20 bytes.
  *
- * Counts: every letter is counted by group, state and redrives in the transaction that changes it, so totals
- * of any view by queue, origin, reason, slug, error class, group, state and redrives cost the number of groups.
+ * Every letter is counted by group, state and redrives in the transaction that changes it. So totals by
+ * queue, origin, reason, slug, error class, group, state and redrives cost the number of groups, not of
+ * letters.
  */
 import type { Instant } from '../../core/instant.ts'
 import type { Failure, Header, Item, Outcome, RedriveRecord } from '../../core/item.ts'
@@ -27,82 +28,96 @@ export type LetterCommand =
 
 export type LetterResults = {
   redrive: readonly RedriveResult[]
-  'end-redrives': readonly RedriveEnded[]
+  'end-redrives': readonly EndRedriveResult[]
   discard: readonly DiscardResult[]
   restore: readonly RestoreResult[]
   'edit-letter': { number: number }
-  'replan-redrives': Replanned
-  'postpone-redrives': Postponed
+  'replan-redrives': ReplanResult
+  'postpone-redrives': PostponeResult
   'purge-archive': { purged: number; isMore: boolean }
 }
 
-export type LetterPlace = 'live' | 'archive'
-export type LetterWeight = Readonly<{ letterId: string; payloadBytes: number }>
+/** Where a letter is stored. */
+export type LetterLocation = 'live' | 'archive'
+export type PayloadSize = Readonly<{ letterId: string; payloadBytes: number }>
 
 export interface LetterStore {
-  /** Live letters, whatever their state, in the order asked for; those that are not there are left out. All of their bytes unless told. */
+  /**
+   * Live letters in any state, in the order of the ids. Letters that do not exist are left out. `bytes` is
+   * `all` by default.
+   */
   getLetters(letterIds: readonly string[], bytes?: 'head' | 'all'): Promise<readonly ListedLetter[]>
   getArchivedLetters(letterIds: readonly string[]): Promise<readonly ArchivedItem[]>
-  /** How many bytes the payload of each of these letters has, live ones unless told; those that are not there are left out. Reads no payload. */
-  weighLetters(letterIds: readonly string[], place?: LetterPlace): Promise<readonly LetterWeight[]>
-  /** The root ids that these UUIDs stand for, live or archived; unknown ones are left out. */
+  /**
+   * The sizes of payloads, without reading them, in any order. Letters that do not exist are left out.
+   * `location` is `live` by default.
+   */
+  readPayloadSizes(letterIds: readonly string[], location?: LetterLocation): Promise<readonly PayloadSize[]>
+  /** The ids of the letters that have these UUIDs, live or archived. Unknown UUIDs are left out. */
   findLettersByUuid(
     uuids: readonly string[],
   ): Promise<readonly Readonly<{ uuid: string; letterId: string }>[]>
   listLetters(query: LettersQuery): Promise<LettersPage>
-  /** Newest archived first by (archivedAt, id), of each payload the beginning. */
+  /** Newest first, by (archivedAt, id), with the beginning of each payload. */
   listArchivedLetters(query: ArchivedLettersQuery): Promise<readonly ListedArchived[]>
-  /** The same with a filter: looks at them in that order, at no more than `lookMax`, for a moment at most. */
+  /** In the same order, with a filter. Reads at most `lookMax` letters, and for less than a second. */
   findArchivedLetters(query: ArchiveQuery): Promise<ArchivePage>
   /**
-   * Sums over all letters that match, one per distinct combination of `by`. Zero sums are left out. Letters whose class
-   * their group does not tell are counted as of the class `anyClass` (core/cause.ts); lists find them by their own.
+   * Numbers of matching letters, one for each distinct combination of `by`, without zeros. Letters of groups
+   * that have no error class of their own count under the class `anyClass` (core/cause.ts); lists find them
+   * by their own class.
    */
   countLetters(query: LetterCountsQuery): Promise<readonly LetterCount[]>
-  /** Open letters (waiting, scheduled, dead) that died at or after `since`, exactly. For times within 24 hours of now. */
+  /**
+   * The exact number of open letters (waiting, scheduled, dead) that died at or after `since`. `since` must
+   * be within the last 24 hours.
+   */
   countOpenSince(since: Instant, queues?: readonly string[]): Promise<number>
-  /** Groups with letters or without, those with the most matching letters first, ties by id. */
+  /** Groups with the most matching letters first, then by id. */
   listGroups(query: GroupsQuery): Promise<readonly GroupFacts[]>
-  /** Of those that are there. A group's slug never changes. */
+  /** The slugs of the groups that exist, in any order. The slug of a group never changes. */
   groupSlugs(groupIds: readonly number[]): Promise<readonly GroupSlug[]>
   /**
-   * How many letters the group got, by the hour in which they died, or failed anew and came back, from `since` on; hours
-   * without any are left out. Kept for a week.
+   * The number of letters that died, or failed again, in each hour from `since` on. Hours without letters are
+   * left out. The store keeps these numbers for a week.
    */
   groupArrivals(groupIds: readonly number[], since: Instant): Promise<readonly GroupArrivals[]>
-  /** These are to be sent soon: a store that gains by it reads them ahead. What `redrive` does does not depend on it. */
-  foreseeRedrive(letterIds: readonly string[]): Promise<void>
+  /**
+   * Announces letters that are redriven soon, so that the store can read them ahead. The result of a redrive
+   * does not depend on it.
+   */
+  prefetchLetters(letterIds: readonly string[]): Promise<void>
   /** Oldest first. */
   listEdits(letterId: string): Promise<readonly LetterEdit[]>
 }
 
 /**
- * Sends letters to a queue of this store: each letter becomes leased by its redrive, and its copy (the same bytes,
- * or an edited version) is an item of the target with `letterId`. One transaction: both or neither. A letter that
- * cannot be sent changes nothing, and its answer says why.
+ * Redrives letters to queues of this store. Each letter becomes leased by its redrive, and its copy (the same
+ * bytes, or an edited version) becomes an item of the target queue with `letterId`, in one transaction. A
+ * letter that cannot be redriven stays as it is, and its result has the reason.
  *
- * The end needs no command: the item that completes resolves its letter, the one that dies gives it back,
- * the one that is deleted leaves it `unknown`, each in its own transaction, and at the time of the store's clock
- * where the command has none.
+ * The end of a redrive needs no command. When the item completes, its letter is resolved; when the item dies,
+ * its letter waits again; when the item is deleted, the outcome is `unknown`. Each change is in the
+ * transaction of the item, at the time of its command, or of the store's clock if the command has no time.
  */
 export type RedriveLetters = Readonly<{
   op: 'redrive'
   letters: readonly Readonly<{
     letterId: string
-    /** Null: the queue it came from. */
+    /** The name of the target queue; null: the queue that the letter came from. */
     queue: string | null
     /**
-     * The edited version to send: the number of one that is kept, or a new one, which is kept only if the letter goes.
-     * Then it has an audit row of its own, `letter.edit`.
+     * The edited version to send: the number of a stored version, or a new version. A new version is stored
+     * only if the letter is redriven, with an audit row of its own (`letter.edit`).
      */
     edit?: number | EditedLetter | null
     campaign?: RedriveRecord['campaign']
   }>[]
-  /** Also what is DEAD, because a person says so. */
+  /** Redrive DEAD letters too, because a person asks for it. */
   isDeadAllowed: boolean
-  /** Not what used up the redrives of its policy. */
+  /** Refuse letters that have used all redrives that their policy allows. */
   isCapped: boolean
-  /** Only letters whose automatic redrive is due by now. */
+  /** Redrive only letters whose automatic redrive is due at `now`. */
   isDueOnly?: boolean
   actor: string
   now: Instant
@@ -115,21 +130,24 @@ export type RedriveResult = Readonly<
       queue: string
       partition: number
       id: string
-      /** The how manieth redrive of this letter. */
+      /** Ordinal of this redrive of the letter, starting at 1. */
       number: number
-      /** The edited version that was sent, if one was. */
+      /** The number of the edited version, if one was sent. */
       edit?: number
     }
   | { letterId: string; isStarted: false; why: RedriveRefusal }
 >
-/** How redrives ended that went elsewhere (webhook, Kafka), or whose items are gone. Those not under way are passed over. */
+/**
+ * Ends redrives to other systems (webhook, Kafka), or redrives whose items no longer exist. Letters that are
+ * not being redriven stay as they are.
+ */
 export type EndRedrives = Readonly<{
   op: 'end-redrives'
   ends: readonly Readonly<{ letterId: string; outcome: Outcome; failure: Failure | null }>[]
   now: Instant
 }>
-/** `state` is the letter's now; null when it was not under way. */
-export type RedriveEnded = Readonly<{ letterId: string; state: Item['state'] | null }>
+/** `state`: the new state of the letter; null: it was not being redriven. */
+export type EndRedriveResult = Readonly<{ letterId: string; state: Item['state'] | null }>
 
 export type DiscardLetters = Readonly<{
   op: 'discard'
@@ -140,25 +158,31 @@ export type DiscardLetters = Readonly<{
 }>
 export type DiscardResult = Readonly<{ letterId: string; isDiscarded: boolean; why: LetterRefusal | null }>
 
-/** Back from the archive to its queue, waiting or dead (core/letter.ts): exactly the rows that are inserted are the ones that are deleted. */
+/**
+ * Moves letters from the archive back to their queue, as waiting or dead (core/letter.ts). Exactly the rows
+ * that are deleted from the archive are inserted.
+ */
 export type RestoreLetters = Readonly<{
   op: 'restore'
   letterIds: readonly string[]
   now: Instant
   trace?: AuditContext
 }>
-/** `queue-gone`: the queue it was in was deleted. `taken`: its source id is in the queue again. */
+/**
+ * `queue-gone`: the queue of the letter was deleted. `taken`: another letter in the queue has the same source
+ * id.
+ */
 export type RestoreResult = Readonly<{
   letterId: string
   isRestored: boolean
   why: 'missing' | 'queue-gone' | 'taken' | null
 }>
 
-/** Keeps an edited version of a letter; the letter itself stays as it is. Rejects with LETTER_NOT_FOUND. */
+/** Stores an edited version of a live letter, which stays as it is. Rejects with LETTER_NOT_FOUND. */
 export type EditLetter = Readonly<
   EditedLetter & { op: 'edit-letter'; letterId: string; actor: string; now: Instant; trace?: AuditContext }
 >
-/** What is undefined is as in the letter. */
+/** Undefined fields are those of the letter. */
 export type EditedLetter = Readonly<{
   payload?: Uint8Array
   key?: Uint8Array | null
@@ -174,10 +198,10 @@ export type LetterEdit = Readonly<{
 }>
 
 /**
- * Tells the next letters of a queue that its redrive policy was changed: when each goes back by itself, or that it does
- * not any more. Looks at no more than `countMax`, in the order of death; how far that got is kept with the queue
- * (`replannedUntil`), so that any server goes on with it. Does nothing where nothing was changed. What waits and has reached
- * the cap of a policy that sends by itself is DEAD now, each with a row of the trace.
+ * Applies a changed redrive policy to the next letters of a queue: schedules or unschedules their automatic
+ * redrives. Reads up to `countMax` letters in the order of their death. The position is stored with the queue
+ * (`replannedUntil`), so that any server can continue. Does nothing if the policy did not change. A waiting
+ * letter that reached the limit of an automatic policy becomes DEAD, with an audit row.
  */
 export type ReplanRedrives = Readonly<{
   op: 'replan-redrives'
@@ -186,12 +210,13 @@ export type ReplanRedrives = Readonly<{
   now: Instant
   trace?: AuditContext
 }>
-export type Replanned = Readonly<{ changed: number; isMore: boolean }>
+export type ReplanResult = Readonly<{ changed: number; isMore: boolean }>
 
 /**
- * Letters whose automatic redrive is due and could not start, because there is no queue that they can go to: it is due
- * again at `until`. Or because its redrives are used up: it is DEAD, with a row of the trace. Decided anew here: what is not
- * due by now, or does not wait, stays as it is, so that this happens to each once, however many servers come to it.
+ * Postpones due automatic redrives that could not start because the letter has no target queue: they are due
+ * again at `until`. A letter that reached the redrive limit becomes DEAD instead, with an audit row. Letters
+ * that are not waiting, or not due at `now`, stay as they are, so that each letter is postponed once even if
+ * several servers ask.
  */
 export type PostponeRedrives = Readonly<{
   op: 'postpone-redrives'
@@ -200,9 +225,12 @@ export type PostponeRedrives = Readonly<{
   now: Instant
   trace?: AuditContext
 }>
-export type Postponed = Readonly<{ postponed: number; exhausted: number }>
+export type PostponeResult = Readonly<{ postponed: number; exhausted: number }>
 
-/** Removes what was archived before then from the archive, for good, and ends at `stepBytesMax`. `isMore`: as of `Archive`. */
+/**
+ * Deletes items that were archived before `archivedBefore` for good, oldest first. Ends at `countMax` items
+ * or at `stepBytesMax` bytes; `isMore` as in `Archive`.
+ */
 export type PurgeArchive = Readonly<{
   op: 'purge-archive'
   queue: string
@@ -211,7 +239,10 @@ export type PurgeArchive = Readonly<{
   trace?: AuditContext
 }>
 
-/** All that is given must hold. Lists: any of them; an empty list matches nothing. */
+/**
+ * A letter matches if it matches every given field. A list matches any of its values; an empty list matches
+ * nothing.
+ */
 export type CountedFilter = Readonly<{
   queues?: readonly string[]
   states?: readonly ListedState[]
@@ -220,74 +251,80 @@ export type CountedFilter = Readonly<{
   reasons?: readonly string[]
   slugs?: readonly string[]
   errorClasses?: readonly string[]
-  /** Both included. From `redrivesCounted` on, counted together. */
+  /** Both bounds included. Numbers from `redrivesCounted` on are counted together. */
   redrives?: Readonly<{ min?: number; max?: number }>
 }>
-/** Letters that came back so often or oftener are counted as one. */
+/** Letters with this many redrives or more are counted together. */
 export const redrivesCounted = 10
 
 export type LetterFilter = CountedFilter &
   Readonly<{
-    /** Both included. */
+    /** The bounds of all time ranges are included. */
     died?: Readonly<{ from?: Instant; until?: Instant }>
     updated?: Readonly<{ from?: Instant; until?: Instant }>
     lastFailed?: Readonly<{ from?: Instant; until?: Instant }>
     key?: Uint8Array
-    /** In the message of the present failure, whatever the case. */
+    /** A part of the message of the present failure. Upper and lower case are equal. */
     text?: string
     header?: Readonly<{ name: string; value?: string }>
     json?: Readonly<{ path: readonly (string | number)[]; value: string | boolean | null | JsonNumber }>
-    /** The automatic redrive is due by then. */
+    /** The automatic redrive is due at this time or earlier. */
     dueBy?: Instant
-    /** The store got it by then, or got it back from the archive: whatever its sender says of its death. */
+    /**
+     * The store stored or restored the letter at this time or earlier, whatever its sender reports as its
+     * death.
+     */
     arrivedUntil?: Instant
   }>
 
-/** Of payload, key, headers and earlier failures: none of them, the key and the beginning of the payload, or all. What is left out is empty. */
+/**
+ * How much to read of payload, key, headers and earlier failures. `none`: nothing. `head`: the key and the
+ * beginning of the payload. `all`: everything. Fields that are not read are empty.
+ */
 export type LetterBytes = 'none' | 'head' | 'all'
-/** The beginning of a payload. */
+/** The length of the beginning of a payload. */
 export const headBytes = 256
 /**
- * Once the payloads of whole letters are so many bytes together the page ends, however few letters were found: a payload
- * may have 16 MiB, and a page of such must fill neither the memory nor the line.
+ * A page of whole letters ends with the letter that reaches this number of bytes. A payload may have 16 MiB,
+ * so a page limited only by its number of letters could exhaust the memory or block the connection.
  */
 export const pageBytesMax = 16 * 2 ** 20
 
-/** What a letter adds to its page: all that may be long, about. */
-export function weightOf({
+/** The approximate bytes that a letter adds to its page: the fields that may be long. */
+export function measureLetter({
   payload,
   headers,
   history,
 }: Pick<Item, 'payload' | 'headers' | 'history'>): number {
-  const ofHeaders = headers.reduce((sum, [name, value]) => sum + name.length + (value?.length ?? 0), 0)
+  const headerBytes = headers.reduce((sum, [name, value]) => sum + name.length + (value?.length ?? 0), 0)
   return history.reduce(
     (sum, { message, stack }) => sum + message.length + stack.length,
-    payload.length + ofHeaders,
+    payload.length + headerBytes,
   )
 }
 
 export type LetterOrder = 'diedAt' | 'updatedAt'
-/** The place of a letter in the order. */
+/** The position of a letter in the order. */
 export type LetterCursor = Readonly<{ value: Instant; id: string }>
 export type LettersQuery = Readonly<{
   filter: LetterFilter
   order: LetterOrder
   isDescending: boolean
-  /** Begin after it. */
+  /** Start after this position. */
   after?: LetterCursor
   countMax: number
-  /** Letters to look at, at most: what must be searched for is searched in steps. */
+  /** Read at most this many letters. A caller that searches further asks again with `next`. */
   lookMax: number
   bytes: LetterBytes
 }>
-/** `payloadBytes`: how long the payload is, where only its beginning was read. */
+/** `payloadBytes`: the size of the payload if only its beginning was read. */
 export type ListedLetter = Item & Readonly<{ payloadBytes?: number }>
 export type ListedArchived = Readonly<{ item: ListedLetter; archivedAt: Instant }>
 export type LettersPage = Readonly<{
   letters: readonly ListedLetter[]
-  /** How many were looked at; at least as many as were found. */
+  /** The number of letters that were read, including the letters found. */
   looked: number
-  /** Go on from here; null: there is nothing more. */
+  /** Continue after this position; null: no more letters match. */
   next: LetterCursor | null
 }>
 
@@ -297,11 +334,11 @@ export type ArchivedLettersQuery = Readonly<{
   countMax: number
 }>
 
-/** The archive has one index, by queue and time: all else is asked of one letter after the other. */
+/** The archive has one index, by queue and time. All other fields are compared letter by letter. */
 export type ArchiveFilter = CountedFilter &
   Pick<LetterFilter, 'died' | 'key' | 'text'> &
   Readonly<{
-    /** Both included. */
+    /** Both bounds included. */
     archived?: Readonly<{ from?: Instant; until?: Instant }>
     sourceIds?: readonly string[]
   }>
@@ -314,15 +351,15 @@ export type ArchiveQuery = Readonly<{
 }>
 export type ArchivePage = Readonly<{
   letters: readonly ListedArchived[]
-  /** How many items of the archive were looked at; at least as many as were found. */
+  /** The number of archived items that were read, including the letters found. */
   looked: number
-  /** Go on from here; null: there is nothing more. */
+  /** Continue after this position; null: no more letters match. */
   next: ArchiveCursor | null
 }>
 
 export type CountedBy = 'queue' | 'state' | 'group' | 'origin' | 'reason' | 'slug' | 'errorClass' | 'redrives'
 export type LetterCountsQuery = Readonly<{ filter: CountedFilter; by: readonly CountedBy[] }>
-/** Only what was asked for in `by` is set. */
+/** Has the fields that the query names in `by`. */
 export type LetterCount = Readonly<{
   count: number
   queue?: string
@@ -337,10 +374,10 @@ export type LetterCount = Readonly<{
 
 export type GroupsQuery = Readonly<{
   filter: CountedFilter
-  /** Begin after it. */
+  /** Start after this position. */
   after?: Readonly<{ count: number; id: number }>
   countMax: number
-  /** Whether groups without a matching letter are listed too. */
+  /** List groups without a matching letter too. */
   isEmptyToo: boolean
 }>
 export type GroupFacts = Readonly<{
@@ -353,11 +390,11 @@ export type GroupFacts = Readonly<{
   errorClass: string
   title: string
   firstSeenAt: Instant
-  /** When it last got a letter, by its death or because it failed anew; also when that is elsewhere now. */
+  /** When a letter of the group last died or failed again. The letter may have left the group since. */
   lastSeenAt: Instant
-  /** Of the letters that are still there the one that died last. */
+  /** The live letter of the group that died last. */
   sampleId: string | null
-  /** Matching letters, and those by state. */
+  /** The number of matching letters, and their numbers by state. */
   count: number
   states: Readonly<Partial<Record<ListedState, number>>>
 }>

@@ -24,12 +24,12 @@ import type {
   LetterCount,
   LetterCountsQuery,
   LetterEdit,
-  LetterPlace,
+  LetterLocation,
   LettersPage,
   LettersQuery,
-  LetterWeight,
   ListedArchived,
   ListedLetter,
+  PayloadSize,
 } from '../contract/letters.ts'
 import type { HeldLock } from '../contract/locks.ts'
 import type { QueuesQuery } from '../contract/queues.ts'
@@ -59,7 +59,7 @@ import {
   getArchivedLetters,
   getLetters,
   listArchivedLetters,
-  weighLetters,
+  readPayloadSizes,
 } from './letters/letters.ts'
 import { groupArrivals, groupSlugs, listGroups } from './letters/list-groups.ts'
 import { listLetters } from './letters/list-letters.ts'
@@ -157,8 +157,8 @@ class PostgresStorage implements Storage {
     return this.#run(() => getArchivedLetters(this.#store.connections, letterIds))
   }
 
-  weighLetters(letterIds: readonly string[], place?: LetterPlace): Promise<readonly LetterWeight[]> {
-    return this.#run(() => weighLetters(this.#store.connections, letterIds, place))
+  readPayloadSizes(letterIds: readonly string[], place?: LetterLocation): Promise<readonly PayloadSize[]> {
+    return this.#run(() => readPayloadSizes(this.#store.connections, letterIds, place))
   }
 
   findLettersByUuid(
@@ -203,7 +203,7 @@ class PostgresStorage implements Storage {
     return this.#run(() => listEdits(this.#store.connections, letterId))
   }
 
-  foreseeRedrive(letterIds: readonly string[]): Promise<void> {
+  prefetchLetters(letterIds: readonly string[]): Promise<void> {
     const { connections, foreseen } = this.#store
     return this.#run(() => connections.use((connection) => foreseen.foresee(connection, letterIds)))
   }

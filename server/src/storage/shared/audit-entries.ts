@@ -1,48 +1,58 @@
-/** The audit rows of what was done to letters. Both stores make them here, from what really happened. */
+/** The audit rows of actions on letters. Both stores create them here, from the results of the action. */
 import type { Item } from '../../core/item.ts'
 import type { AuditContext, AuditEntry } from '../contract/audit.ts'
 import type { EditedLetter, RedriveResult } from '../contract/letters.ts'
 
-/** `why`: not done, and why; null: done. `details`: what only its own row says. */
-export type LetterAct = Readonly<{
+/**
+ * The result for one letter. `why`: the reason of a refusal; null: done. `details`: for the row of this
+ * letter only.
+ */
+export type LetterOutcome = Readonly<{
   letterId: string
   why: string | null
   details?: AuditEntry['details']
 }>
 
 /**
- * One row per letter that changed: its trail is found by its id, however many went with it. How many were refused
- * beside it, and why, is said in numbers, so that a row is small whatever was asked for.
+ * One row for each letter that changed, so that its history can be found by its id. Refusals of the same
+ * command are recorded as numbers by reason, so that a row stays small.
  */
-export function letterEntries(trace: AuditContext | undefined, acts: readonly LetterAct[]): AuditEntry[] {
+export function letterEntries(
+  trace: AuditContext | undefined,
+  outcomes: readonly LetterOutcome[],
+): AuditEntry[] {
   if (trace === undefined) return []
-  const { details: asked, sum, ...row } = trace
-  const done = acts.filter(({ why }) => why === null)
+  const { details: given, sum, ...row } = trace
+  const done = outcomes.filter(({ why }) => why === null)
   if (done.length === 0) return []
-  const counted = { letters: done.length, ...refusedOf(acts) }
+  const counted = { letters: done.length, ...countRefusals(outcomes) }
   const entries = done.map(({ letterId, details }) => ({
     ...row,
     target: letterId,
-    details: { ...asked, ...details, ...counted },
+    details: { ...given, ...details, ...counted },
   }))
-  return sum === undefined ? entries : [{ ...row, ...sum, details: { ...asked, ...counted } }, ...entries]
+  return sum === undefined ? entries : [{ ...row, ...sum, details: { ...given, ...counted } }, ...entries]
 }
 
-export function actOf(redriven: RedriveResult): LetterAct {
-  const { letterId } = redriven
-  if (!redriven.isStarted) return { letterId, why: redriven.why }
-  const { queue, number, edit } = redriven
+export function toOutcome(result: RedriveResult): LetterOutcome {
+  const { letterId } = result
+  if (!result.isStarted) return { letterId, why: result.why }
+  const { queue, number, edit } = result
   return { letterId, why: null, details: { queue, number, ...(edit !== undefined && { edit }) } }
 }
 
-/** Of letters that a policy changed: those that are DEAD by it. When others go next is no act. */
+/** The rows of letters that became DEAD by a policy. A changed schedule of other letters has no audit row. */
 export function exhaustEntries(trace: AuditContext | undefined, changed: readonly Item[]): AuditEntry[] {
   const dead = changed.filter(({ state }) => state === 'dead')
-  const acts = dead.map(({ rootId, redrives }) => ({ letterId: rootId, why: null, details: { redrives } }))
-  return letterEntries(trace, acts)
+  const outcomes = dead.map(({ rootId, redrives }) => ({
+    letterId: rootId,
+    why: null,
+    details: { redrives },
+  }))
+  return letterEntries(trace, outcomes)
 }
 
-/** An edited version was kept. With a redrive it has a row of its own beside that of the redrive. */
+/** The row of a stored edited version. If it was stored by a redrive, the redrive has its own row. */
 export function editEntries(
   trace: AuditContext | undefined,
   letterId: string,
@@ -58,7 +68,7 @@ export function editEntries(
   return [{ at, actor, action: 'letter.edit', target: letterId, reason, requestId, details }]
 }
 
-/** One row about a queue, with how many; none when there were none. */
+/** One row about a queue, or none if nothing changed. */
 export function queueEntries(
   trace: AuditContext | undefined,
   target: string,
@@ -70,7 +80,7 @@ export function queueEntries(
   return [{ ...row, target, details: { ...row.details, ...details } }]
 }
 
-/** What left a queue, and how many of it were letters: an act on a queue may erase what nobody looked at. */
+/** How many items left a queue, and how many of them were letters, by state. */
 export function removalDetails(
   removed: number,
   letters: Readonly<Record<string, number>>,
@@ -78,8 +88,10 @@ export function removalDetails(
   return { removed, ...(Object.keys(letters).length > 0 && { letters }) }
 }
 
-function refusedOf(acts: readonly LetterAct[]): Readonly<{ refused?: Readonly<Record<string, number>> }> {
+function countRefusals(
+  outcomes: readonly LetterOutcome[],
+): Readonly<{ refused?: Readonly<Record<string, number>> }> {
   const refused: Record<string, number> = {}
-  for (const { why } of acts) if (why !== null) refused[why] = (refused[why] ?? 0) + 1
+  for (const { why } of outcomes) if (why !== null) refused[why] = (refused[why] ?? 0) + 1
   return Object.keys(refused).length === 0 ? {} : { refused }
 }

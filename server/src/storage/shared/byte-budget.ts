@@ -1,12 +1,12 @@
 /**
- * A transaction that moves, copies or removes payloads ends with the item whose payload reaches this number of
- * bytes. A thousand payloads of 16 MiB in one transaction would block all other writes for minutes.
+ * A transaction that moves, copies or removes payloads ends with the item whose payload reaches this number
+ * of bytes. A thousand payloads of 16 MiB in one transaction would block all other writes for minutes.
  */
 export const stepBytesMax = 16 * 2 ** 20
 
 /**
- * Takes from `found` (at most `countMax` items) the items of one transaction: up to and including the item whose
- * bytes reach `stepBytesMax`. `isMore`: items were left, or more may exist beyond `countMax`.
+ * Takes from `found` (at most `countMax` items) the items of one transaction: up to and including the item
+ * whose bytes reach `stepBytesMax`. `isMore`: items were left, or more may exist beyond `countMax`.
  */
 export function takeStep<Found>(
   found: readonly Found[],

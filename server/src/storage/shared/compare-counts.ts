@@ -1,4 +1,6 @@
-/** Compares counts with the rows that they count. Both stores read the numbers; the comparison is the same. */
+/**
+ * Compares counts with the rows that they count. Both stores read the numbers; the comparison is the same.
+ */
 import { type CampaignLetterState, campaignLetterStates } from '../contract/campaigns.ts'
 import type { Counts } from '../contract/counts.ts'
 import type { CampaignDifference, CountedAndActual, QueueDifference } from '../contract/difference.ts'
@@ -68,9 +70,9 @@ export function sumByQueue(
 }
 
 /**
- * Reports queues with too few arrivals. The rows have `queue_id`, `counted` and `actual`: summed over the hours
- * of a queue that have too few, and over its groups that have too few. A missing arrival is usually in both sums.
- * Then the sum over hours is reported, which includes every letter.
+ * Reports queues with too few arrivals. The rows have `queue_id`, `counted` and `actual`: summed over the
+ * hours of a queue that have too few, and over its groups that have too few. A missing arrival is usually in
+ * both sums. Then the sum over hours is reported, which includes every letter.
  */
 export function compareArrivalSums(
   queueNames: ReadonlyMap<number, string>,

@@ -21,7 +21,10 @@ export const countColumns = {
 
 export const countNames = Object.keys(countColumns) as readonly (keyof Counts)[]
 
-/** The counts of rows that are in the queue now. `archived` counts the rows of the archive; all others only grow. */
+/**
+ * The counts of rows that are in the queue now. `archived` counts the rows of the archive; all others only
+ * grow.
+ */
 export const gauges = ['waiting', 'scheduled', 'leased', 'done', 'dead', 'discarded'] as const
 export type Gauge = (typeof gauges)[number]
 

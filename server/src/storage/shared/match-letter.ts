@@ -1,7 +1,7 @@
 /**
- * Whether a letter is what a filter asks for, as far as the letter itself tells. What only its group tells
- * (origin, reason, slug) the stores resolve to groups first, and the error class as far as groups tell it. Both ask here before they answer, so
- * that a search means the same in each of them.
+ * Compares a letter with a filter. Origin, reason and slug belong to the group of a letter: the stores find
+ * the groups first and do not compare them here. Both stores call this before they return a letter, so that a
+ * search finds the same letters in both.
  */
 import { toErrorClass } from '../../core/cause.ts'
 import type { Instant } from '../../core/instant.ts'
@@ -21,7 +21,7 @@ export function matchesLetter(item: Item, filter: LetterFilter): boolean {
   return matchesDetail(item, filter)
 }
 
-/** The same of a letter in the archive. */
+/** `matchesLetter` for a letter in the archive. */
 export function matchesArchived({ item, archivedAt }: ListedArchived, filter: ArchiveFilter): boolean {
   const { archived, sourceIds, ...rest } = filter
   if (archived !== undefined && !isWithin(archivedAt, archived.from, archived.until)) return false
@@ -29,7 +29,7 @@ export function matchesArchived({ item, archivedAt }: ListedArchived, filter: Ar
   return matchesLetter(item, rest)
 }
 
-/** What no count and no group can tell. */
+/** Compares the fields that neither counts nor groups have. */
 function matchesDetail(item: Item, filter: LetterFilter): boolean {
   const { died, updated, lastFailed, key, text, header, json, dueBy, arrivedUntil } = filter
   if (died !== undefined && !isWithin(item.diedAt, died.from, died.until)) return false
@@ -40,7 +40,7 @@ function matchesDetail(item: Item, filter: LetterFilter): boolean {
   }
   if (dueBy !== undefined && !isWithin(item.letter?.nextRedriveAt ?? null, undefined, dueBy)) return false
   if (arrivedUntil !== undefined && arrivedAt(item) > arrivedUntil) return false
-  if (key !== undefined && (item.key === null || !isSame(item.key, key))) return false
+  if (key !== undefined && (item.key === null || !areEqual(item.key, key))) return false
   if (text !== undefined && !hasText(item.failure?.message ?? '', text)) return false
   if (header !== undefined && !item.headers.some((each) => isHeader(each, header))) return false
   return json === undefined || hasJson(item.payload, json)
@@ -50,7 +50,7 @@ function isWithin(value: Instant | null, min: number | undefined, max: number | 
   return value !== null && (min === undefined || value >= min) && (max === undefined || value <= max)
 }
 
-function isSame(a: Uint8Array, b: Uint8Array): boolean {
+function areEqual(a: Uint8Array, b: Uint8Array): boolean {
   return a.byteLength === b.byteLength && a.every((byte, index) => byte === b[index])
 }
 
@@ -63,18 +63,17 @@ const decoder = new TextDecoder('utf-8', { fatal: true })
 function isHeader([name, value]: Header, wanted: NonNullable<LetterFilter['header']>): boolean {
   if (name !== wanted.name) return false
   if (wanted.value === undefined) return true
-  return value !== null && textOf(value) === wanted.value
+  return value !== null && decodeText(value) === wanted.value
 }
 
-/** A payload that is no JSON has nothing at any path. */
+/** A payload that is not JSON has no value at any path. */
 function hasJson(payload: Uint8Array, { path, value }: NonNullable<LetterFilter['json']>): boolean {
-  const text = textOf(payload)
+  const text = decodeText(payload)
   if (text === undefined) return false
   let part: unknown
   try {
     part = JSON.parse(text)
   } catch {
-    // Not JSON: a letter that another filter may find.
     return false
   }
   for (const step of path) {
@@ -87,7 +86,10 @@ function hasJson(payload: Uint8Array, { path, value }: NonNullable<LetterFilter[
   return typeof part === 'number' && hasNumber(part, text, path, value)
 }
 
-/** Doubles that differ are two numbers for certain, and cost nothing; the same double may have been rounded to. */
+/**
+ * Compares doubles first, which is cheap. Two different numbers may round to the same double: then compares
+ * digits.
+ */
 function hasNumber(
   part: number,
   text: string,
@@ -99,11 +101,10 @@ function hasNumber(
   return written !== undefined && isSameNumber(written, wanted.number)
 }
 
-function textOf(bytes: Uint8Array): string | undefined {
+function decodeText(bytes: Uint8Array): string | undefined {
   try {
     return decoder.decode(bytes)
   } catch {
-    // Bytes that are no UTF-8 are no text.
     return undefined
   }
 }

@@ -46,7 +46,7 @@ export async function openSqlite(target: Target, options: StoreOptions = {}): Pr
     listAudit: (query) => ask({ read: 'audit', query }),
     getLetters: (letterIds, bytes = 'all') => ask({ read: 'letters-by-id', letterIds, bytes }),
     getArchivedLetters: (letterIds) => ask({ read: 'archived-letters-by-id', letterIds }),
-    weighLetters: (letterIds, place) => ask({ read: 'letter-weights', letterIds, place }),
+    readPayloadSizes: (letterIds, place) => ask({ read: 'letter-weights', letterIds, place }),
     findLettersByUuid: (uuids) => ask({ read: 'letters-by-uuid', uuids }),
     listLetters: (query) => ask({ read: 'letters', query }),
     listArchivedLetters: (query) => ask({ read: 'archived-letters', query }),
@@ -60,7 +60,7 @@ export async function openSqlite(target: Target, options: StoreOptions = {}): Pr
     getCampaign: (id) => ask({ read: 'campaign', id }),
     listCampaigns: (query) => ask({ read: 'campaigns', query }),
     // Here a letter is read where it is written, and nothing is waited for in between.
-    foreseeRedrive: async () => {},
+    prefetchLetters: async () => {},
     listCampaignLetters: (query) => ask({ read: 'campaign-letters', query }),
     nextDueAt: () => ask({ read: 'next-due' }),
     verify: () => ask({ read: 'verify', isRepairableOnly: false }),

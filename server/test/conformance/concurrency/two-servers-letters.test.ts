@@ -205,7 +205,7 @@ async function actByChance({ storage, work, letters, chance, diary, now, name }:
     })
     return page.letters.map(({ rootId }) => rootId)
   }
-  if (chance.below(3) === 0) await storage.foreseeRedrive(await pickLetters(20))
+  if (chance.below(3) === 0) await storage.prefetchLetters(await pickLetters(20))
   switch (chance.below(8)) {
     case 0: {
       const items = [

@@ -381,7 +381,7 @@ class Session {
       }
       case 'foresee':
         // Prefetched letters must not affect later results.
-        await this.#given.storage.foreseeRedrive(step.ids.map((id) => this.#letterIdOf(id)))
+        await this.#given.storage.prefetchLetters(step.ids.map((id) => this.#letterIdOf(id)))
         break
       case 'postpone': {
         const letterIds = step.ids.map((id) => this.#letterIdOf(id))

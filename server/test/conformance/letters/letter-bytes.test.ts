@@ -36,11 +36,11 @@ describeStores('the bytes of letters', (given) => {
   it('the size of payloads is returned without reading them', async () => {
     const ids = await actions.capture(await given.queue(), some)
     const [unknown, odd] = ['0ujtsYcgvSTl8PAuAdqWYSMnLOv', 'no id']
-    expect(await given.storage.weighLetters([unknown, odd, ...ids])).toEqual(
+    expect(await given.storage.readPayloadSizes([unknown, odd, ...ids])).toEqual(
       ids.map((letterId, index) => ({ letterId, payloadBytes: some[index]?.payload.length })),
     )
-    expect(await given.storage.weighLetters([])).toEqual([])
-    expect(await given.storage.weighLetters(ids, 'archive')).toEqual([])
+    expect(await given.storage.readPayloadSizes([])).toEqual([])
+    expect(await given.storage.readPayloadSizes(ids, 'archive')).toEqual([])
   })
 
   it('a head read returns the beginning and the size of the payload', async () => {
@@ -81,8 +81,8 @@ describeStores('the bytes of letters', (given) => {
       headBytes + 1,
       7,
     ])
-    expect(await given.storage.weighLetters(ids)).toEqual([])
-    expect(await given.storage.weighLetters([...ids, 'no id'], 'archive')).toEqual(
+    expect(await given.storage.readPayloadSizes(ids)).toEqual([])
+    expect(await given.storage.readPayloadSizes([...ids, 'no id'], 'archive')).toEqual(
       ids.map((letterId, index) => ({ letterId, payloadBytes: some[index]?.payload.length })),
     )
     const [whole] = await given.storage.getArchivedLetters(ids.slice(0, 1))

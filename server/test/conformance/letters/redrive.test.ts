@@ -12,7 +12,7 @@ describeStores('a redrive', (given) => {
   const actions = createLetterActions(given)
 
   describe('of letters that were foreseen', () => {
-    const foresee = (ids: readonly string[]) => given.storage.foreseeRedrive(ids)
+    const foresee = (ids: readonly string[]) => given.storage.prefetchLetters(ids)
 
     it('prefetched letters that were sent or discarded since are not sent', async () => {
       const { work } = await actions.createQueues()

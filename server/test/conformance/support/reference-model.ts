@@ -67,14 +67,14 @@ import type {
   DiscardLetters,
   DiscardResult,
   LetterCursor,
-  Postponed,
   PostponeRedrives,
+  PostponeResult,
   PurgeArchive,
   RedriveLetters,
   RedriveRefusal,
   RedriveResult,
-  Replanned,
   ReplanRedrives,
+  ReplanResult,
   RestoreLetters,
   RestoreResult,
 } from '../../../src/storage/contract/letters.ts'
@@ -331,7 +331,7 @@ export class ReferenceModel {
     expect(result).toEqual(expected)
   }
 
-  postpone(command: PostponeRedrives, result: Postponed): void {
+  postpone(command: PostponeRedrives, result: PostponeResult): void {
     const changed = [...new Set(command.letterIds)].flatMap((letterId) => {
       const letter = this.#letter(letterId)
       if (letter === undefined) return []
@@ -349,7 +349,7 @@ export class ReferenceModel {
    * The store chooses how far a replan goes and records it with the queue; all letters up to there are
    * planned.
    */
-  replan(command: ReplanRedrives, result: Replanned, told: Queue): void {
+  replan(command: ReplanRedrives, result: ReplanResult, told: Queue): void {
     const { replannedUntil: after, ...queue } = this.#queue(command.queue)
     const { replannedUntil: until, ...rest } = told
     expect(rest).toEqual(queue)

@@ -7,7 +7,9 @@ import { stateCodes } from '../items/rows.ts'
 /** Adds a value to the parameters of a statement and returns its name, for example `$3`. */
 export type Parameter = (value: unknown) => string
 
-/** The column that a statement has for each kind of condition. Conditions without a column are not printed. */
+/**
+ * The column that a statement has for each kind of condition. Conditions without a column are not printed.
+ */
 export type ConditionColumns = Readonly<Partial<Record<CountCondition['on'], string>>>
 
 /** For `groups` as `g`: the fields that only a group has. */

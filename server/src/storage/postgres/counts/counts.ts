@@ -19,7 +19,9 @@ type Delta = {
   readonly leaseMs: Sum
 }
 
-/** An exact sum beyond the safe integers. Adds to a number, which is much cheaper, and carries to a bigint. */
+/**
+ * An exact sum beyond the safe integers. Adds to a number, which is much cheaper, and carries to a bigint.
+ */
 class Sum {
   #whole = 0n
   #part = 0
@@ -46,10 +48,15 @@ class Sum {
 /** The sum of this and a time in milliseconds is a safe integer. */
 const partMax = 2 ** 52
 
-/** The changes that a transaction makes to the counts of items. They are summed, so that each partition is written once. */
+/**
+ * The changes that a transaction makes to the counts of items. They are summed, so that each partition is
+ * written once.
+ */
 export class Tally {
   readonly letters = new LetterTally()
-  /** By queue and partition in one number: to create a text for each item would cost more than to count it. */
+  /**
+   * By queue and partition in one number: to create a text for each item would cost more than to count it.
+   */
   readonly #deltas = new Map<number, Delta>()
   /** The delta that was used last: items come in runs of one partition. */
   #last: Delta | undefined
@@ -144,7 +151,10 @@ export class Tally {
 
 const noCounts = Object.fromEntries(countNames.map((name) => [name, 0])) as Record<Count, number>
 
-/** Rounded towards zero, as the database divides integers, so that items leave with the number they entered with. */
+/**
+ * Rounded towards zero, as the database divides integers, so that items leave with the number they entered
+ * with.
+ */
 function ms(instant: number): number {
   return (instant - (instant % 1000)) / 1000
 }

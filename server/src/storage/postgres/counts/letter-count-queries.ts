@@ -57,8 +57,8 @@ function byColumn(name: CountedBy): string {
 }
 
 /**
- * Adds up the slots first, so that a group is looked up once for each of its states. Reads the sums over groups
- * instead of the counts if they answer the query.
+ * Adds up the slots first, so that a group is looked up once for each of its states. Reads the sums over
+ * groups instead of the counts if they answer the query.
  */
 export function countStatement(query: LetterCountsQuery): [Statement, unknown[]] {
   const { filter, by } = query
@@ -114,9 +114,9 @@ function chooseTable({ filter, by }: LetterCountsQuery): 'letter_sums' | 'slug_s
 }
 
 /**
- * Reads whole hours and minutes from their counts, and counts the letters of the minute in which `since` lies.
- * `$1`: since, `$2`: that minute, `$3`: its hour, `$4`: the names of the queues, or null for all. The statement is
- * planned each time, because the right index depends on whether there are letters.
+ * Reads whole hours and minutes from their counts, and counts the letters of the minute in which `since`
+ * lies. `$1`: since, `$2`: that minute, `$3`: its hour, `$4`: the names of the queues, or null for all. The
+ * statement is planned each time, because the right index depends on whether there are letters.
  */
 export const openSince: Statement = {
   text: `select coalesce(sum(

@@ -1,7 +1,7 @@
 /**
- * Sums of the counts of letters: `letter_sums` over the groups of a queue, `slug_sums` over all groups of a slug. The
- * most frequent queries read these sums instead of the counts of each group. The statement that writes the counts
- * writes the sums too, in the same slot.
+ * Sums of the counts of letters: `letter_sums` over the groups of a queue, `slug_sums` over all groups of a
+ * slug. The most frequent queries read these sums instead of the counts of each group. The statement that
+ * writes the counts writes the sums too, in the same slot.
  */
 import type { CountedAndActual, Difference } from '../../contract/difference.ts'
 import { readNumber, readText } from '../../shared/row-values.ts'
@@ -33,7 +33,10 @@ const bySlug: SumTable = {
   subject: (row) => readText(row, 'slug'),
 }
 
-/** The statements that add `counts` to the sums, as parts of a `with`. Sorted, so that writers lock in one order. */
+/**
+ * The statements that add `counts` to the sums, as parts of a `with`. Sorted, so that writers lock in one
+ * order.
+ */
 export function addToSums(counts: string, slot: string): string {
   return [byQueue, bySlug]
     .map((table) => `${table.name} as (${add(table, table.over(counts), slot)})`)
@@ -94,7 +97,10 @@ async function sumDifferences(
   return sums
 }
 
-/** Sets the sums to the sums of the counts. Counts and sums change together, so a difference is always an error. */
+/**
+ * Sets the sums to the sums of the counts. Counts and sums change together, so a difference is always an
+ * error.
+ */
 export async function repairSums(connection: Connection, slot: number): Promise<void> {
   for (const table of [byQueue, bySlug]) {
     await connection.query({ text: add(table, differing(table), '$1::int4') }, [slot])

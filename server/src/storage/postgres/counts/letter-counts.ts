@@ -1,7 +1,8 @@
 /**
- * The changes that a transaction makes to the counts of letters: by group, state and redrives; of open letters by
- * the minute and hour of their death; of arrivals by group and hour. The counts are divided into slots, like the
- * counts of items. A transaction writes them once, in sorted order, so that writers lock rows in one order.
+ * The changes that a transaction makes to the counts of letters: by group, state and redrives; of open
+ * letters by the minute and hour of their death; of arrivals by group and hour. The counts are divided into
+ * slots, like the counts of items. A transaction writes them once, in sorted order, so that writers lock rows
+ * in one order.
  */
 import { type Instant, usPerSecond } from '../../../core/instant.ts'
 import { type Item, listedState } from '../../../core/item.ts'
@@ -26,7 +27,10 @@ type Sum = {
   lastAt: Instant
 }
 
-/** Sums by two numbers. Each letter is added to four sums, and to create a text as a key would cost more than all else. */
+/**
+ * Sums by two numbers. Each letter is added to four sums, and to create a text as a key would cost more than
+ * all else.
+ */
 class Sums {
   readonly #byOuter = new Map<number, Map<number, Sum>>()
 
@@ -131,8 +135,8 @@ export class LetterTally {
   }
 
   /**
-   * The parameters of `writeLetterTally`. `firstMinute`: the start of an hour. Open letters that died before it are
-   * not counted by time.
+   * The parameters of `writeLetterTally`. `firstMinute`: the start of an hour. Open letters that died before
+   * it are not counted by time.
    */
   encode(firstMinute: number): Buffer[] {
     const letters = this.#letters.sorted()

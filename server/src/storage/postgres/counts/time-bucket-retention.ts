@@ -1,7 +1,7 @@
 /**
- * How long letters are counted by minute and hour. Open letters are counted by the time of their death from a first
- * minute on. It only moves forward: a server that has cached an earlier minute writes a few counts too many, which
- * are deleted later, and misses none.
+ * How long letters are counted by minute and hour. Open letters are counted by the time of their death from a
+ * first minute on. It only moves forward: a server that has cached an earlier minute writes a few counts too
+ * many, which are deleted later, and misses none.
  */
 import type { Instant } from '../../../core/instant.ts'
 import { readNumber } from '../../shared/row-values.ts'

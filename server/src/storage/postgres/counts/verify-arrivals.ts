@@ -1,6 +1,6 @@
 /**
- * Checks that the counts of arrivals are not too low for the letters that exist. Reads all letters, also those in
- * the archive. Counts that are too high cannot be found, see docs/decisions/0016.
+ * Checks that the counts of arrivals are not too low for the letters that exist. Reads all letters, also
+ * those in the archive. Counts that are too high cannot be found, see docs/decisions/0016.
  */
 import type { QueueDifference } from '../../contract/difference.ts'
 import { compareArrivalSums } from '../../shared/compare-counts.ts'
@@ -24,8 +24,8 @@ const shortHours = `select l.queue_id, sum(coalesce(h.n, 0))::int8 as counted, s
   where l.n > coalesce(h.n, 0) group by l.queue_id`
 
 /**
- * Each letter was counted in its present group, in the hour of its death or later. The first hour is left out:
- * servers whose clocks differ may have deleted a part of it.
+ * Each letter was counted in its present group, in the hour of its death or later. The first hour is left
+ * out: servers whose clocks differ may have deleted a part of it.
  */
 const shortGroups = `select l.queue_id, sum(coalesce(h.n, 0))::int8 as counted, sum(l.n)::int8 as actual
   from (select k.queue_id, k.group_id, count(*) as n from (${kept}) k

@@ -1,4 +1,6 @@
-/** Compares the counts of campaigns with their letters, and repairs them. Reads all letters of all campaigns. */
+/**
+ * Compares the counts of campaigns with their letters, and repairs them. Reads all letters of all campaigns.
+ */
 import type { CampaignDifference } from '../../contract/difference.ts'
 import { compareCampaigns } from '../../shared/compare-counts.ts'
 import { CampaignTally } from '../campaigns/campaign-letters.ts'

@@ -77,7 +77,10 @@ function decodeOpenCount(row: Row): OpenCount {
   return { queueId, span, number, key: `${queueId}/${span}/${number}`, n: readNumber(row, 'n') }
 }
 
-/** Each letter is counted in its minute and in its hour. Hours are reported only if all minutes of the queue are right. */
+/**
+ * Each letter is counted in its minute and in its hour. Hours are reported only if all minutes of the queue
+ * are right.
+ */
 function sumOpen(
   differences: readonly KeyedDifference<OpenCount>[],
   names: ReadonlyMap<number, string>,

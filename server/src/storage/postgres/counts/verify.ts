@@ -15,7 +15,9 @@ import { compareCampaignLetters, repairCampaigns } from './verify-campaigns.ts'
 import { compareLetters, type LetterDrift } from './verify-letters.ts'
 import { comparePartitions, type PartitionDrift } from './verify-partitions.ts'
 
-/** Only the reconciler writes this slot of the counts, so that it and other writers never wait for each other. */
+/**
+ * Only the reconciler writes this slot of the counts, so that it and other writers never wait for each other.
+ */
 const reconcilerSlot = -1
 
 /** All statements read one snapshot: the counts and the rows of the same instant. */
@@ -30,9 +32,9 @@ export async function verifyCounts(connections: Connections): Promise<Difference
 }
 
 /**
- * Adds the missing numbers to the counts instead of setting them: other transactions add to the same sums at the
- * same time, so a correction that is right in the snapshot stays right. The lock is checked only before the repair:
- * held from the start it could not be renewed during a long recount.
+ * Adds the missing numbers to the counts instead of setting them: other transactions add to the same sums at
+ * the same time, so a correction that is right in the snapshot stays right. The lock is checked only before
+ * the repair: held from the start it could not be renewed during a long recount.
  */
 export async function reconcileCounts(
   connections: Connections,

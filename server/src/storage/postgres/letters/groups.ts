@@ -1,11 +1,11 @@
 /**
- * The groups of letters. A group is made with its first letter, and what it stands for never changes; so a server may
- * remember which one a fingerprint stands for as long as it likes. Queue ids are never used again: what is remembered
- * of a queue that was deleted is of no queue any more.
+ * The groups of letters. A group is made with its first letter, and what it stands for never changes; so a
+ * server may remember which one a fingerprint stands for as long as it likes. Queue ids are never used again:
+ * what is remembered of a queue that was deleted is of no queue any more.
  *
- * Only when it was first seen changes, and only to an earlier time: letters come to be known in another order than that
- * of their deaths. So a server also remembers a time that each was first seen by, and writes to a group when it gets
- * an earlier letter. Deaths that come in order write nothing.
+ * Only when it was first seen changes, and only to an earlier time: letters come to be known in another order
+ * than that of their deaths. So a server also remembers a time that each was first seen by, and writes to a
+ * group when it gets an earlier letter. Deaths that come in order write nothing.
  */
 import { type Cause, foldCause, toCause } from '../../../core/cause.ts'
 import type { Instant } from '../../../core/instant.ts'
@@ -73,7 +73,9 @@ const makeGroups: Statement = {
     on conflict (queue_id, fingerprint) do nothing returning queue_id, fingerprint, id, first_seen_at`,
 }
 
-/** In the order in which they are asked for. Who waited for one that was made earlier still finds it changed. */
+/**
+ * In the order in which they are asked for. Who waited for one that was made earlier still finds it changed.
+ */
 export const lockLater: Statement = {
   name: 'lock-later-groups',
   text: `select g.id, w.at from unnest($1::int4[], $2::int8[]) as w(id, at)
@@ -89,7 +91,9 @@ export const lowerFirstSeenAt: Statement = {
     where t.ctid = p.place`,
 }
 
-/** Writes to the groups that got a letter from before they are known to have been seen: to none, as a rule. */
+/**
+ * Writes to the groups that got a letter from before they are known to have been seen: to none, as a rule.
+ */
 export async function lowerFirstSeen(transaction: Transaction): Promise<void> {
   const earlier = [...transaction.tally.letters.firstArrivals()]
     .filter(([groupId, at]) => !transaction.isSeenBy(groupId, at))
@@ -131,7 +135,10 @@ export async function groupIdsOf(
   return keys.map((key) => (key === null ? null : (transaction.groupOf(key) as number)))
 }
 
-/** The items with their groups. Those that are no letters have none. `isNew`: they died now, and did not just fail anew. */
+/**
+ * The items with their groups. Those that are no letters have none. `isNew`: they died now, and did not just
+ * fail anew.
+ */
 export async function withGroups(
   transaction: Transaction,
   stored: readonly Stored[],

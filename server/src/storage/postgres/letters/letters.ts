@@ -6,10 +6,10 @@ import type {
   ArchivedLettersQuery,
   DiscardLetters,
   DiscardResult,
-  LetterPlace,
-  LetterWeight,
+  LetterLocation,
   ListedArchived,
   ListedLetter,
+  PayloadSize,
   RestoreLetters,
   RestoreResult,
 } from '../../contract/letters.ts'
@@ -84,16 +84,16 @@ const weighIn = (name: string, table: string): Statement => ({
       select octet_length(f.payload) as bytes from redrive.${table} f
       where f.uuid = w.uuid and coalesce(f.root_id, f.id) = w.letter_id and f.origin is not null offset 0) t`,
 })
-const weigh: Readonly<Record<LetterPlace, Statement>> = {
+const weigh: Readonly<Record<LetterLocation, Statement>> = {
   live: weighIn('weigh-letters', 'items_sourced'),
   archive: weighIn('weigh-archived', 'archive'),
 }
 
-export async function weighLetters(
+export async function readPayloadSizes(
   connections: Connections,
   letterIds: readonly string[],
-  place: LetterPlace = 'live',
-): Promise<LetterWeight[]> {
+  place: LetterLocation = 'live',
+): Promise<PayloadSize[]> {
   const ids = letterIds.filter(isId)
   if (ids.length === 0) return []
   const rows = await connections.read(weigh[place], [uuids(ids), texts(ids)])

@@ -13,8 +13,8 @@ import {
   type LettersPage,
   type LettersQuery,
   type ListedLetter,
+  measureLetter,
   pageBytesMax,
-  weightOf,
 } from '../../contract/letters.ts'
 import { matchesLetter } from '../../shared/match-letter.ts'
 import type { Connection, Connections, Row } from '../connection/connections.ts'
@@ -43,7 +43,7 @@ const walkRounds = 3
 const stepBytesMax = 32 * 2 ** 20
 
 const byteColumns: readonly ColumnName[] = ['payload', 'key', 'headers', 'history']
-/** About what `weightOf` says of a letter, without reading it. */
+/** About what `measureLetter` says of a letter, without reading it. */
 const weight =
   'octet_length(f.payload) + coalesce(octet_length(f.headers), 0) + coalesce(octet_length(f.history), 0)'
 
@@ -143,7 +143,7 @@ async function search(
 
 /** Whether there are enough bytes for a page. */
 function isHeavy(found: readonly Hit[], bytes: LetterBytes): boolean {
-  return bytes === 'all' && found.reduce((sum, { item }) => sum + weightOf(item), 0) >= pageBytesMax
+  return bytes === 'all' && found.reduce((sum, { item }) => sum + measureLetter(item), 0) >= pageBytesMax
 }
 
 /** The page, where it is found among the next letters of the parts; nothing is known where it is not. */

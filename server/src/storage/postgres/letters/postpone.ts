@@ -1,5 +1,5 @@
 import { postponeRedrive } from '../../../core/letter.ts'
-import type { Postponed, PostponeRedrives } from '../../contract/letters.ts'
+import type { PostponeRedrives, PostponeResult } from '../../contract/letters.ts'
 import { exhaustEntries } from '../../shared/audit-entries.ts'
 import { insertEntries } from '../audit/audit.ts'
 import type { Transaction } from '../transaction.ts'
@@ -8,7 +8,7 @@ import { type ChangedLetter, holdLetters, writeLetters } from './letter-rows.ts'
 export async function postponeRedrives(
   transaction: Transaction,
   command: PostponeRedrives,
-): Promise<Postponed> {
+): Promise<PostponeResult> {
   const { until, now } = command
   const changed: ChangedLetter[] = []
   for (const { queueRow, letter } of (await holdLetters(transaction, command.letterIds)).values()) {

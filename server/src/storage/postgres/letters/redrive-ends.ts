@@ -3,7 +3,7 @@ import type { Instant } from '../../../core/instant.ts'
 import type { Failure, Item, Leased, Outcome } from '../../../core/item.ts'
 import { endRedrive, isRedriving, type RedriveEnd } from '../../../core/letter.ts'
 import { outcomeUnknown } from '../../../core/transitions.ts'
-import type { EndRedrives, RedriveEnded } from '../../contract/letters.ts'
+import type { EndRedriveResult, EndRedrives } from '../../contract/letters.ts'
 import type { Row } from '../connection/connections.ts'
 import { stateCodes } from '../items/rows.ts'
 import type { QueueRow } from '../queues/queue-cache.ts'
@@ -77,11 +77,11 @@ export function endOf(
 export async function endRedrives(
   transaction: Transaction,
   commands: readonly EndRedrives[],
-): Promise<RedriveEnded[][]> {
+): Promise<EndRedriveResult[][]> {
   const ids = commands.flatMap(({ ends }) => ends.map(({ letterId }) => letterId))
   const endings = await Endings.of(transaction, ids)
   const results = commands.map(({ ends, now }) =>
-    ends.map((end): RedriveEnded => {
+    ends.map((end): EndRedriveResult => {
       const after = endings.end({ ...end, number: null, now })
       return { letterId: end.letterId, state: after?.state ?? null }
     }),

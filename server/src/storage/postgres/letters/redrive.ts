@@ -17,7 +17,7 @@ import {
 } from '../../../core/letter-decisions.ts'
 import { isStorableText } from '../../../core/storable-text.ts'
 import type { RedriveLetters, RedriveResult } from '../../contract/letters.ts'
-import { actOf, letterEntries } from '../../shared/audit-entries.ts'
+import { letterEntries, toOutcome } from '../../shared/audit-entries.ts'
 import { insertEntries } from '../audit/audit.ts'
 import { type SendProgress, trackSendProgress } from '../campaigns/send-progress.ts'
 import { awaitAll } from '../connection/await-all.ts'
@@ -124,7 +124,7 @@ export async function redriveLetters(
   for (let from = 0, until = sentFirstAtOnce; from < sendings.length; from = until, until += atOnce) {
     sent.push(send(transaction, command, sendings.slice(from, until), turns, results))
   }
-  const acts = command.trace === undefined ? [] : (results as RedriveResult[]).map(actOf)
+  const acts = command.trace === undefined ? [] : (results as RedriveResult[]).map(toOutcome)
   const entries = letterEntries(command.trace, acts)
   await awaitAll([...sent, turns.write(), insertEntries(transaction.connection, entries)])
   return results as RedriveResult[]

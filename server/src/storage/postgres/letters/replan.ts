@@ -1,6 +1,6 @@
 import { replanRedrive } from '../../../core/letter.ts'
 import type { Queue } from '../../../core/queue.ts'
-import type { Replanned, ReplanRedrives } from '../../contract/letters.ts'
+import type { ReplanRedrives, ReplanResult } from '../../contract/letters.ts'
 import { exhaustEntries } from '../../shared/audit-entries.ts'
 import { policyText } from '../../shared/queue-row.ts'
 import { insertEntries } from '../audit/audit.ts'
@@ -16,7 +16,10 @@ const tellQueue: Statement = {
 }
 
 /** Under the lock on queue definitions: nobody changes the policy meanwhile. */
-export async function replanRedrives(transaction: Transaction, command: ReplanRedrives): Promise<Replanned> {
+export async function replanRedrives(
+  transaction: Transaction,
+  command: ReplanRedrives,
+): Promise<ReplanResult> {
   const { connection } = transaction
   const { countMax, now } = command
   const queueRow = await transaction.get(command.queue)

@@ -4,7 +4,9 @@ import type { Bound, Database } from '../connection/database.ts'
 import { listedCodes } from '../items/rows.ts'
 import { readQueueIds } from '../queues/queue-names.ts'
 
-/** The column that a statement has for each kind of condition. Conditions without a column are not printed. */
+/**
+ * The column that a statement has for each kind of condition. Conditions without a column are not printed.
+ */
 export type ConditionColumns = Readonly<Partial<Record<CountCondition['on'], string>>>
 
 /** For `groups` as `g`: the fields that only a group has. */

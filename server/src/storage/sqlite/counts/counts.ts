@@ -28,7 +28,10 @@ type Delta = {
   lastId: string
 }
 
-/** The changes that a transaction makes to the counts of items. They are summed, so that each partition is written once. */
+/**
+ * The changes that a transaction makes to the counts of items. They are summed, so that each partition is
+ * written once.
+ */
 export class Tally {
   readonly letters = new LetterTally()
   readonly #deltas = new Map<number, Delta>()

@@ -1,7 +1,7 @@
 /**
- * The changes that a transaction makes to the counts of letters: by group, state and redrives; of open letters by
- * the minute of their death; of arrivals by group and hour; of the letters of campaigns. The counts change with
- * the rows, so that totals over millions of letters cost only the number of their groups.
+ * The changes that a transaction makes to the counts of letters: by group, state and redrives; of open
+ * letters by the minute of their death; of arrivals by group and hour; of the letters of campaigns. The
+ * counts change with the rows, so that totals over millions of letters cost only the number of their groups.
  */
 import { type Instant, usPerSecond } from '../../../core/instant.ts'
 import { type Item, listedState } from '../../../core/item.ts'

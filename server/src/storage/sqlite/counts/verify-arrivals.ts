@@ -1,6 +1,6 @@
 /**
- * Checks that the counts of arrivals are not too low for the letters that exist. Reads all letters, also those in
- * the archive. Counts that are too high cannot be found, see docs/decisions/0016.
+ * Checks that the counts of arrivals are not too low for the letters that exist. Reads all letters, also
+ * those in the archive. Counts that are too high cannot be found, see docs/decisions/0016.
  */
 import type { QueueDifference } from '../../contract/difference.ts'
 import { compareArrivalSums } from '../../shared/compare-counts.ts'
@@ -28,8 +28,8 @@ const shortHours = `select l.queue_id, sum(coalesce(h.n, 0)) as counted, sum(l.n
   where l.n > coalesce(h.n, 0) group by l.queue_id`
 
 /**
- * Each letter was counted in its present group, in the hour of its death or later. The first hour is left out, as
- * in PostgreSQL.
+ * Each letter was counted in its present group, in the hour of its death or later. The first hour is left
+ * out, as in PostgreSQL.
  */
 const shortGroups = `select l.queue_id, sum(coalesce(h.n, 0)) as counted, sum(l.n) as actual
   from (select queue_id, group_id, count(*) as n from (${kept}) where min(died, created) > ${arrivalsFrom} group by 1, 2) l

@@ -29,7 +29,10 @@ export function comparePartitions(database: Database): QueueDifference[] {
   })
 }
 
-/** Sets the gauges of these partitions to their numbers of rows, and `accepted` to the sum that conservation needs. */
+/**
+ * Sets the gauges of these partitions to their numbers of rows, and `accepted` to the sum that conservation
+ * needs.
+ */
 export function repairPartitions(database: Database, differences: readonly QueueDifference[]): void {
   const partitions = new Map(differences.map((found) => [`${found.queue}/${found.partition}`, found]))
   for (const { queue, partition } of partitions.values()) {

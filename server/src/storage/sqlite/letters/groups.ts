@@ -10,8 +10,8 @@ const insertSql = `insert into groups (queue_id, fingerprint, origin, reason, sl
   values (?, ?, ?, ?, ?, ?, ?, ?) returning id`
 
 /**
- * The groups of letters, cached by the only writer of the file. It reads the groups of a queue on first use and
- * must call `invalidate` after every rollback.
+ * The groups of letters, cached by the only writer of the file. It reads the groups of a queue on first use
+ * and must call `invalidate` after every rollback.
  */
 export class GroupCache {
   readonly #database: Database
@@ -51,8 +51,8 @@ export class GroupCache {
   }
 
   /**
-   * Records that a letter of the group died or failed again at `at`. Letters may arrive in another order than they
-   * died. Writes nothing for letters that arrive in order.
+   * Records that a letter of the group died or failed again at `at`. Letters may arrive in another order than
+   * they died. Writes nothing for letters that arrive in order.
    */
   lowerFirstSeen(groupId: number, at: Instant): void {
     const firstSeenAt = this.#firstSeenAt.get(groupId)

@@ -7,14 +7,14 @@ import type {
   ArchivedLettersQuery,
   DiscardLetters,
   DiscardResult,
+  EndRedriveResult,
   EndRedrives,
-  LetterPlace,
+  LetterLocation,
   LetterResults,
-  LetterWeight,
   ListedArchived,
   ListedLetter,
+  PayloadSize,
   PurgeArchive,
-  RedriveEnded,
   RestoreLetters,
   RestoreResult,
 } from '../../contract/letters.ts'
@@ -29,7 +29,7 @@ import { readQueueNames } from '../queues/queue-names.ts'
 import type { Transaction } from '../transaction.ts'
 import { endLetter, findLetter, isLetterSql, whyNotThere } from './redrive-ends.ts'
 
-export function endRedrives(transaction: Transaction, command: EndRedrives): RedriveEnded[] {
+export function endRedrives(transaction: Transaction, command: EndRedrives): EndRedriveResult[] {
   return command.ends.map(({ letterId, outcome, failure }) => {
     const found = findLetter(transaction, letterId)
     if (found?.letter.state !== 'leased' || !isRedriving(found.letter)) return { letterId, state: null }
@@ -139,11 +139,11 @@ function archivedOf(row: Values, names: ReadonlyMap<number, string>): ArchivedIt
 const archivedBytesSql = 'select length(payload) from archive where root_id = ? and group_id is not null'
 
 /** Its length stands in the head of a row: what a row has beyond its first page is not read. */
-export function weighLetters(
+export function readPayloadSizes(
   database: Database,
   letterIds: readonly string[],
-  place: LetterPlace = 'live',
-): LetterWeight[] {
+  place: LetterLocation = 'live',
+): PayloadSize[] {
   const sql = place === 'live' ? letterSql('length(payload)') : archivedBytesSql
   return letterIds.flatMap((letterId) => {
     const row = database.array(sql, letterId)

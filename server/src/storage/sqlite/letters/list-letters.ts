@@ -11,8 +11,8 @@ import {
   type LettersPage,
   type LettersQuery,
   type ListedLetter,
+  measureLetter,
   pageBytesMax,
-  weightOf,
 } from '../../contract/letters.ts'
 import { areRedrivesCounted, hasGroupConditions, readConditions } from '../../shared/counted-filter.ts'
 import { matchesLetter } from '../../shared/match-letter.ts'
@@ -59,7 +59,7 @@ export function listLetters(database: Database, query: LettersQuery): LettersPag
     letters.push(letter)
     // SQLite reads all of a payload to give its beginning.
     if (query.bytes === 'head') bytes += letter.payloadBytes ?? letter.payload.length
-    else bytes += weightOf(letter)
+    else bytes += measureLetter(letter)
     if (bytes >= pageBytesMax && place !== places.at(-1)) {
       return { letters, looked: lookedAt[index] ?? looked, next: { value: place.value, id: place.id } }
     }

@@ -1,13 +1,13 @@
 import type { Item } from '../../../core/item.ts'
 import { postponeRedrive } from '../../../core/letter.ts'
-import type { Postponed, PostponeRedrives } from '../../contract/letters.ts'
+import type { PostponeRedrives, PostponeResult } from '../../contract/letters.ts'
 import { exhaustEntries } from '../../shared/audit-entries.ts'
 import { insertAudit } from '../audit/audit.ts'
 import { rewrite } from '../items/write-rows.ts'
 import type { Transaction } from '../transaction.ts'
 import { findToSend } from './redrive-ends.ts'
 
-export function postponeRedrives(transaction: Transaction, command: PostponeRedrives): Postponed {
+export function postponeRedrives(transaction: Transaction, command: PostponeRedrives): PostponeResult {
   const { until, now } = command
   const changed: Item[] = []
   // Each once, though it may still be due then.

@@ -3,7 +3,7 @@ import type { Leased, RedriveRecord } from '../../../core/item.ts'
 import { noDeadline, startRedrive } from '../../../core/letter.ts'
 import { decideRedrives, type RedriveLookups, type RedrivePlan } from '../../../core/letter-decisions.ts'
 import type { RedriveLetters, RedriveRefusal, RedriveResult } from '../../contract/letters.ts'
-import { actOf, letterEntries } from '../../shared/audit-entries.ts'
+import { letterEntries, toOutcome } from '../../shared/audit-entries.ts'
 import { producedItem } from '../../shared/new-item.ts'
 import { insertAudit } from '../audit/audit.ts'
 import { type SendProgress, trackSendProgress } from '../campaigns/send-progress.ts'
@@ -39,7 +39,7 @@ export function redrive(transaction: Transaction, command: RedriveLetters): Redr
     return edit === null ? sent : { ...sent, edit }
   })
   turns.write()
-  insertAudit(transaction.database, letterEntries(command.trace, results.map(actOf)))
+  insertAudit(transaction.database, letterEntries(command.trace, results.map(toOutcome)))
   return results
 }
 

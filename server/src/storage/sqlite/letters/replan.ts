@@ -1,7 +1,7 @@
 import type { Item } from '../../../core/item.ts'
 import { replanRedrive } from '../../../core/letter.ts'
 import type { Queue } from '../../../core/queue.ts'
-import type { Replanned, ReplanRedrives } from '../../contract/letters.ts'
+import type { ReplanRedrives, ReplanResult } from '../../contract/letters.ts'
 import { exhaustEntries } from '../../shared/audit-entries.ts'
 import { policyText } from '../../shared/queue-row.ts'
 import { insertAudit } from '../audit/audit.ts'
@@ -13,7 +13,7 @@ import { findLetters } from './list-letters.ts'
 
 const rowSql = `select ${lightColumnList} from items where rowid = ?`
 
-export function replanRedrives(transaction: Transaction, command: ReplanRedrives): Replanned {
+export function replanRedrives(transaction: Transaction, command: ReplanRedrives): ReplanResult {
   const { database, queueCache, tally } = transaction
   const { countMax, now } = command
   const queueRow = queueCache.get(command.queue)

@@ -14,7 +14,7 @@ import {
   getArchivedLetters,
   getLetters,
   listArchivedLetters,
-  weighLetters,
+  readPayloadSizes,
 } from '../letters/letters.ts'
 import { groupArrivals, groupSlugs, listGroups } from '../letters/list-groups.ts'
 import { listLetters } from '../letters/list-letters.ts'
@@ -50,7 +50,7 @@ function answer(database: Database, call: ReadCall): unknown {
     case 'archived-letters-by-id':
       return getArchivedLetters(database, call.letterIds)
     case 'letter-weights':
-      return weighLetters(database, call.letterIds, call.place)
+      return readPayloadSizes(database, call.letterIds, call.place)
     case 'letters-by-uuid':
       return findLettersByUuid(database, call.uuids)
     case 'letters':
