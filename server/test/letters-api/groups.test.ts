@@ -71,7 +71,7 @@ describeLettersServers('groups of letters', (api) => {
     ])
     const body = { action: 'redrive', filter: { queue: dead } }
     const { warnings } = (await api.post('/api/v1/campaigns/preview', body)).body
-    expect(warnings.join()).toContain('(new cause) still gets letters, the last one 0 min ago')
+    expect(warnings.join()).toContain('(new cause) still receives letters, the last one 0 min ago')
     await api.setClock({ resume: true })
   })
 

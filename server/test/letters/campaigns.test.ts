@@ -206,7 +206,7 @@ describeTheseStores(['SQLite memory', 'PostgreSQL'], 'a campaign', (given) => {
     await world.work()
     expect(await now(campaign)).toMatchObject({
       state: 'halted',
-      stateReason: 'of the 5 letters sent first 2 failed again or are unknown: more than 20 %',
+      stateReason: '2 of the 5 canary letters failed again or have an unknown outcome: more than 20 %',
       counts: { pending: 25, resolved: 3, failed: 2 },
     })
     expect(await actions(campaign.id)).toEqual([
@@ -372,11 +372,11 @@ describeTheseStores(['SQLite memory', 'PostgreSQL'], 'a campaign', (given) => {
 
   it('a campaign needs a name, a reason and an existing target', async () => {
     const { deadQueue } = await begin(1)
-    const { create } = world.letters.campaigns
-    await expectRefusal(create(aSpec(deadQueue, { name: '' }), ann), 'BAD_REQUEST')
-    await expectRefusal(create(aSpec(deadQueue), { ...ann, reason: ' ' }), 'BAD_REQUEST')
-    await expectRefusal(create(aSpec(deadQueue, { target: 'nowhere' }), ann), 'TARGET_INVALID')
-    await expectRefusal(create(aSpec(deadQueue, { target: deadQueue }), ann), 'TARGET_INVALID')
+    const { campaigns } = world.letters
+    await expectRefusal(campaigns.create(aSpec(deadQueue, { name: '' }), ann), 'BAD_REQUEST')
+    await expectRefusal(campaigns.create(aSpec(deadQueue), { ...ann, reason: ' ' }), 'BAD_REQUEST')
+    await expectRefusal(campaigns.create(aSpec(deadQueue, { target: 'nowhere' }), ann), 'TARGET_INVALID')
+    await expectRefusal(campaigns.create(aSpec(deadQueue, { target: deadQueue }), ann), 'TARGET_INVALID')
     const [newest] = await world.letters.campaigns.list({ countMax: 1 })
     expect(newest?.spec.selection).not.toEqual(aSpec(deadQueue).selection)
   })
@@ -477,7 +477,9 @@ describeTheseStores(['SQLite memory', 'PostgreSQL'], 'a campaign', (given) => {
       '1 letters are left out because a redrive is in progress or a consumer holds them',
     )
     expect(warnings).toContain('class financial')
-    expect(warnings).toMatch(/group \d+ \(card <n> was refused\) still gets letters, the last one 0 min ago/)
+    expect(warnings).toMatch(
+      /group \d+ \(card <n> was refused\) still receives letters, the last one 0 min ago/,
+    )
     const searched = await world.letters.campaigns.preview(
       aSpec(deadQueue, { selection: { filter: { queues: [deadQueue], text: 'CARD' } } }),
     )

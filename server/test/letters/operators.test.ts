@@ -71,8 +71,8 @@ describeTheseStores(
       }
       const decide = async ({ campaigns }: Letters): Promise<void> => {
         const id = pick(campaignIds)
-        const act = pick([campaigns.pause, campaigns.resume, campaigns.cancel])
-        if (id !== undefined) await act?.(id, ann)
+        const act = pick(['pause', 'resume', 'cancel'] as const)
+        if (id !== undefined && act !== undefined) await campaigns[act](id, ann)
       }
       const acting = [
         async (letters: Letters) => {
