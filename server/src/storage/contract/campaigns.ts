@@ -8,6 +8,7 @@
  * to `discarded`. The counts of the set by state change in the same transaction as its rows.
  */
 import type { Instant } from '../../core/instant.ts'
+import type { RedriveRecord } from '../../core/item.ts'
 import type { LetterCursor, LetterFilter } from './letters.ts'
 
 export type CampaignCommand = PutCampaign | FreezeLetters | FreezeIds | SkipLetters
@@ -104,6 +105,9 @@ export type CampaignLettersQuery = Readonly<{
   afterPlace?: number
   countMax: number
 }>
+
+/** A letter's campaign, and its place in the frozen set. */
+export type FrozenPosition = NonNullable<RedriveRecord['campaign']>
 
 export type CampaignLetter = Readonly<{
   /** The position in the set, starting at 1. */

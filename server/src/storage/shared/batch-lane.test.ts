@@ -3,7 +3,7 @@ import { BatchLane } from './batch-lane.ts'
 
 type Request = { readonly name: number; readonly weight: number }
 
-/** A lane whose batches end when told to. */
+/** A lane whose batches end when the test ends them. */
 function laneOf(batchesMax: number, weightMax = 1_000) {
   const batches: { names: number[]; end(): void }[] = []
   const lane = new BatchLane<Request>({ weightMax, batchesMax }, (batch) => {
@@ -14,70 +14,70 @@ function laneOf(batchesMax: number, weightMax = 1_000) {
   }
   return { lane, batches, add }
 }
-const turn = () => new Promise((resolve) => setImmediate(resolve))
+const nextTick = () => new Promise((resolve) => setImmediate(resolve))
 
-describe('a lane', () => {
-  it('takes what came in one turn together, and the rest when that is done', async () => {
+describe('a batch lane', () => {
+  it('requests of one tick share a batch, and later ones wait for its end', async () => {
     const { lane, batches, add } = laneOf(1)
     add(3)
-    await turn()
+    await nextTick()
     add(2)
-    await turn()
+    await nextTick()
     expect(batches.map(({ names }) => names)).toEqual([[0, 1, 2]])
     expect({ waiting: lane.waiting, inFlight: lane.inFlight }).toEqual({ waiting: 2, inFlight: 3 })
     batches[0]?.end()
-    await turn()
+    await nextTick()
     expect(batches.map(({ names }) => names.length)).toEqual([3, 2])
   })
 
-  it('divides many among its batches, so that they do not come back all at once', async () => {
+  it('many requests are divided among the batches in progress', async () => {
     const { batches, add } = laneOf(2)
     add(256)
-    await turn()
+    await nextTick()
     expect(batches.map(({ names }) => names.length)).toEqual([128, 128])
     batches[0]?.end()
-    await turn()
+    await nextTick()
     add(128)
-    await turn()
+    await nextTick()
     expect(batches.map(({ names }) => names.length)).toEqual([128, 128, 128])
   })
 
-  it('lets go of those that are over, and weighs only the others', async () => {
+  it('removed requests do not count in the weight of a batch', async () => {
     const { lane, batches, add } = laneOf(1, 10)
     add(1)
-    await turn()
+    await nextTick()
     add(10, 5)
     expect(lane.removeWhere(({ name }) => name % 2 === 1).map(({ name }) => name)).toEqual([1, 3, 5, 7, 9])
     batches[0]?.end()
-    await turn()
+    await nextTick()
     expect(batches[1]?.names).toEqual([0, 2])
     expect(lane.waiting).toBe(3)
   })
 
-  it('does not divide a few', async () => {
+  it('a few requests are not divided', async () => {
     const { lane, batches, add } = laneOf(2)
     add(60)
-    await turn()
+    await nextTick()
     add(60)
-    await turn()
+    await nextTick()
     add(60)
-    await turn()
+    await nextTick()
     expect(batches.map(({ names }) => names.length)).toEqual([60, 60])
     expect(lane.waiting).toBe(60)
   })
 
-  it('takes no more weight than it may, but always something', async () => {
+  it('a batch has at most the allowed weight, but at least one request', async () => {
     const { batches, add } = laneOf(1, 10)
     add(5, 4)
     add(1, 99)
     for (let at = 0; at < 4; at++) {
-      await turn()
+      await nextTick()
       batches[at]?.end()
     }
     expect(batches.map(({ names }) => names)).toEqual([[0, 1], [2, 3], [4], [0]])
   })
 
-  it('keeps what is held, and gives up what is withdrawn', async () => {
+  it('a held lane keeps its requests, and a waiting request can be removed', async () => {
     const { lane, batches } = laneOf(1)
     lane.hold(true)
     const [first, second] = [
@@ -86,26 +86,26 @@ describe('a lane', () => {
     ]
     lane.add(first)
     lane.add(second)
-    await turn()
+    await nextTick()
     expect(batches).toEqual([])
     expect(lane.remove(first)).toBe(true)
     expect(lane.remove(first)).toBe(false)
     lane.hold(false)
-    await turn()
+    await nextTick()
     expect(batches.map(({ names }) => names)).toEqual([[2]])
   })
 
-  it('is idle when all its batches are done, those also that followed', async () => {
+  it('the lane is idle when all batches are done, also the later ones', async () => {
     const { lane, batches, add } = laneOf(1)
     add(1)
-    await turn()
+    await nextTick()
     add(1)
     let isIdle = false
     const idle = lane.whenIdle().then(() => {
       isIdle = true
     })
     batches[0]?.end()
-    await turn()
+    await nextTick()
     expect(isIdle).toBe(false)
     batches[1]?.end()
     await idle

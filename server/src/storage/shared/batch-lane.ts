@@ -1,25 +1,25 @@
 /**
- * A lane gathers concurrent requests and works them off in batches: what arrives while a batch is on its
- * way to the disk goes together in the next one (group commit).
+ * Collects concurrent requests and handles them in batches: the requests that arrive while a batch is written
+ * form the next one (group commit).
  *
- * Up to `batchesMax` are under way at once, so that one is prepared or answered while another is being
- * written. For that nobody may take everything: callers that all wait for one batch come back all
- * together, and from then on there is only ever one. So each batch takes its share of what there is to
- * do, unless that is too little to be worth dividing.
+ * Up to `batchesMax` batches are in progress at once, so that one is prepared or answered while another is
+ * written. No batch may take all requests then: callers that wait for one batch all return together, and from
+ * then on there is only ever one batch. So each batch takes its share of the requests, unless they are too
+ * few to divide.
  */
-export type Work<Request> = (batch: readonly Request[]) => Promise<void>
+export type HandleBatch<Request> = (batch: readonly Request[]) => Promise<void>
 export type LaneOptions = Readonly<{
-  /** A batch is not heavier, unless a single request is. */
+  /** The largest weight of a batch. A single request may be heavier. */
   weightMax: number
-  /** 1: batches follow each other. */
+  /** With 1, a batch starts when the one before it has ended. */
   batchesMax: number
 }>
 
-/** What is lighter costs more by being written apart than it gains. */
+/** A smaller share costs more than it saves. */
 const shareMin = 64
 
 export class BatchLane<Request extends { readonly weight: number }> {
-  readonly #work: Work<Request>
+  readonly #handle: HandleBatch<Request>
   readonly #options: LaneOptions
   #waiting: Request[] = []
   #waitingWeight = 0
@@ -29,10 +29,10 @@ export class BatchLane<Request extends { readonly weight: number }> {
   #isHeld = false
   #isStarting = false
 
-  /** `work` settles every request of the batch itself, and never rejects. */
-  constructor(options: LaneOptions, work: Work<Request>) {
+  /** `handle` settles every request of the batch, and never rejects. */
+  constructor(options: LaneOptions, handle: HandleBatch<Request>) {
     this.#options = options
-    this.#work = work
+    this.#handle = handle
   }
 
   get waiting(): number {
@@ -49,7 +49,7 @@ export class BatchLane<Request extends { readonly weight: number }> {
     this.#start()
   }
 
-  /** True when it was still waiting: then it will not be worked on. */
+  /** Removes a waiting request. False: it is no longer waiting. */
   remove(request: Request): boolean {
     const at = this.#waiting.indexOf(request)
     if (at < 0) return false
@@ -58,16 +58,16 @@ export class BatchLane<Request extends { readonly weight: number }> {
     return true
   }
 
-  /** Takes out those that wait and are over: they will not be worked on. */
-  removeWhere(isOver: (request: Request) => boolean): Request[] {
-    const over: Request[] = []
+  /** Removes and returns the waiting requests that match. */
+  removeWhere(matches: (request: Request) => boolean): Request[] {
+    const removed: Request[] = []
     this.#waiting = this.#waiting.filter((request) => {
-      if (!isOver(request)) return true
-      over.push(request)
+      if (!matches(request)) return true
+      removed.push(request)
       return false
     })
-    this.#waitingWeight -= weightOf(over)
-    return over
+    this.#waitingWeight -= weightOf(removed)
+    return removed
   }
 
   hold(isHeld: boolean): void {
@@ -75,23 +75,23 @@ export class BatchLane<Request extends { readonly weight: number }> {
     this.#start()
   }
 
-  /** Works these off in order, though it is held: they were taken out before. Resolves when they are done. */
+  /** Handles these requests in order, also while the lane is held. Resolves when they are done. */
   async runInOrder(requests: readonly Request[]): Promise<void> {
     let rest = requests
     while (rest.length > 0) {
       const batch = rest.slice(0, countWithin(rest, this.#options.weightMax))
       rest = rest.slice(batch.length)
-      await this.#workOff(batch)
+      await this.#run(batch)
     }
   }
 
-  /** Takes out everything that waits. */
+  /** Removes and returns all waiting requests. */
   drain(): Request[] {
     this.#waitingWeight = 0
     return this.#waiting.splice(0)
   }
 
-  /** Resolves when what was added by now is done, or held. */
+  /** Resolves when the requests that were added until now are done, or held. */
   async whenIdle(): Promise<void> {
     while (this.#isStarting || this.#batches.size > 0) {
       await Promise.all(this.#batches)
@@ -102,10 +102,10 @@ export class BatchLane<Request extends { readonly weight: number }> {
   #start(): void {
     if (this.#isStarting || !this.#isReady()) return
     this.#isStarting = true
-    // Those of the same turn of the event loop go together.
+    // Requests of the same tick of the event loop share a batch.
     void Promise.resolve().then(() => {
       this.#isStarting = false
-      while (this.#isReady()) void this.#workOff(this.#take())
+      while (this.#isReady()) void this.#run(this.#take())
     })
   }
 
@@ -113,18 +113,18 @@ export class BatchLane<Request extends { readonly weight: number }> {
     return this.#waiting.length > 0 && !this.#isHeld && this.#batches.size < this.#options.batchesMax
   }
 
-  #workOff(batch: readonly Request[]): Promise<void> {
+  #run(batch: readonly Request[]): Promise<void> {
     const weight = weightOf(batch)
     this.#inFlight += batch.length
     this.#inFlightWeight += weight
-    const work = this.#work(batch).then(() => {
+    const running = this.#handle(batch).then(() => {
       this.#inFlight -= batch.length
       this.#inFlightWeight -= weight
-      this.#batches.delete(work)
+      this.#batches.delete(running)
       this.#start()
     })
-    this.#batches.add(work)
-    return work
+    this.#batches.add(running)
+    return running
   }
 
   #take(): Request[] {
@@ -137,7 +137,7 @@ export class BatchLane<Request extends { readonly weight: number }> {
   }
 }
 
-/** How many of the first weigh no more than that together; at least one. */
+/** How many requests from the start have at most `weightMax` together; at least one. */
 function countWithin(requests: readonly { readonly weight: number }[], weightMax: number): number {
   let weight = 0
   let count = 0

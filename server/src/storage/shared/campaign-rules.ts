@@ -1,7 +1,10 @@
 import type { CampaignLetterState } from '../contract/campaigns.ts'
 import type { RedriveRefusal } from '../contract/letters.ts'
 
-/** A step that is repeated sends nothing twice: what had its turn has it no more. */
+/**
+ * Refuses to send a letter of a campaign that was already sent or skipped, so that a repeated step sends
+ * nothing twice. `state`: null or undefined for a letter without a campaign.
+ */
 export function refuseRepeatedSend(
   state: CampaignLetterState | null | undefined,
 ): RedriveRefusal | undefined {

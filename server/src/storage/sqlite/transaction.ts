@@ -5,13 +5,15 @@ import type { GroupCache } from './letters/groups.ts'
 import type { KeyRuns } from './letters/key-runs.ts'
 import type { QueueCache } from './queues/queue-cache.ts'
 
-/** What a command works with: the connection, the queues, the groups of letters, and the counts it changes. */
+/**
+ * Everything that a command needs: the connection, the caches of the writer, and the counts that it changes.
+ */
 export type Transaction = Readonly<{
   database: Database
   queueCache: QueueCache
   groups: GroupCache
   keyRuns: KeyRuns
   tally: Tally
-  /** For commands that bring no time of their own. */
+  /** The time for commands without a time of their own. */
   now: () => Instant
 }>

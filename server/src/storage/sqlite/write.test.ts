@@ -25,14 +25,14 @@ afterEach(() => database.close())
 const produce = (text: string): Write => [
   { op: 'produce', queue: 'work', partition: 0, items: [{ payload: bytes('{}'), kind: text }], now: noon },
 ]
-const refused: Write = [...produce('undone'), { op: 'create-queue', queue: { name: 'work' }, now: noon }]
+const rejected: Write = [...produce('undone'), { op: 'create-queue', queue: { name: 'work' }, now: noon }]
 
 function kinds(): unknown[] {
   return database.arrays('select kind from items order by id').map(([kind]) => kind)
 }
 
-describe('units that share a commit', () => {
-  it('are all done, without a savepoint for each', () => {
+describe('a batch of writes that share a commit', () => {
+  it('a batch without a rejected write is committed without savepoints', () => {
     const outcomes = writer.write([produce('a'), produce('b'), produce('c')])
     expect(outcomes.map(({ isOk }) => isOk)).toEqual([true, true, true])
     expect(kinds()).toEqual(['a', 'b', 'c'])
@@ -40,22 +40,22 @@ describe('units that share a commit', () => {
     expect(verifyCounts(database)).toEqual([])
   })
 
-  it('are done though one of them is refused, and that one leaves no trace', () => {
-    const outcomes = writer.write([produce('a'), refused, produce('c')])
+  it('a rejected write leaves no change, and the other writes of its batch are committed', () => {
+    const outcomes = writer.write([produce('a'), rejected, produce('c')])
     expect(outcomes.map(({ isOk }) => isOk)).toEqual([true, false, true])
     expect(outcomes[1]).toMatchObject({ error: { code: 'QUEUE_EXISTS' } })
     expect(kinds()).toEqual(['a', 'c'])
     expect(verifyCounts(database)).toEqual([])
   })
 
-  it('are not done twice each time while units are refused', () => {
+  it('batches after a rejected write run once, with savepoints, until no write is rejected', () => {
     let begun = 0
     const { run } = database
     database.run = (sql: string, ...values: Bound[]): number => {
       if (sql.startsWith('begin')) begun++
       return run.call(database, sql, ...values)
     }
-    for (let time = 0; time < 3; time++) writer.write([produce('a'), refused])
+    for (let time = 0; time < 3; time++) writer.write([produce('a'), rejected])
     expect(begun).toBe(4)
     writer.write([produce('a'), produce('b')])
     savepoints = 0

@@ -1,39 +1,19 @@
 import type { Instant } from '../../core/instant.ts'
-import type { Command, Results } from '../contract/storage.ts'
-import { checkCommand } from '../shared/check-command.ts'
-import { archive } from './archive/archive.ts'
-import { writeAudit } from './audit/audit.ts'
-import { freezeIds, freezeLetters, putCampaign, skipLetters } from './campaigns/campaigns.ts'
+import { type CommandResult, execute } from './commands.ts'
 import type { Database } from './connection/database.ts'
 import { Tally } from './counts/counts.ts'
-import { advance } from './items/advance.ts'
-import { importItems } from './items/import.ts'
-import { lease } from './items/lease.ts'
-import { produce } from './items/produce.ts'
-import { clear, deleteItems } from './items/remove.ts'
-import { complete, extend, retry, unlease } from './items/settle.ts'
-import { editLetter } from './letters/edits.ts'
 import { GroupCache } from './letters/groups.ts'
-import { importLetters } from './letters/import-letters.ts'
 import { KeyRuns } from './letters/key-runs.ts'
-import { discard, endRedrives, purgeArchive, restore } from './letters/letters.ts'
-import { postponeRedrives } from './letters/postpone.ts'
-import { redrive } from './letters/redrive.ts'
-import { replanRedrives } from './letters/replan.ts'
-import { acquireLock, fence, releaseLock, renewLock } from './locks/locks.ts'
-import { deleteQueue } from './queues/delete-queue.ts'
 import { QueueCache } from './queues/queue-cache.ts'
-import { createQueue, updateQueue } from './queues/queues.ts'
-import type { EncodedImportResults, WriterCommand } from './threads/capture-encoding.ts'
+import type { WriterCommand } from './threads/capture-encoding.ts'
 import type { Transaction } from './transaction.ts'
 
-/** One call of `write`: its commands stand or fall together. */
+/** The commands of one call of `Storage.write`: all of them take effect, or none. */
 export type Write = readonly WriterCommand[]
-type Result = Results[Command['op']] | EncodedImportResults
-export type WriteOutcome = { isOk: true; results: Result[] } | { isOk: false; error: unknown }
+export type WriteOutcome = { isOk: true; results: CommandResult[] } | { isOk: false; error: unknown }
 
-/** They find letters by their counts. */
-const looksAtCounts = new Set<WriterCommand['op']>([
+/** These commands find letters by their counts, so the counts of earlier commands must be in the tables. */
+const readsCounts = new Set<WriterCommand['op']>([
   'freeze-letters',
   'replan-redrives',
   'clear',
@@ -41,9 +21,10 @@ const looksAtCounts = new Set<WriterCommand['op']>([
 ])
 
 /**
- * The one writer. Units that arrive while the disk is busy share the next transaction, and so its
- * fsync. One that is refused leaves no trace in it: the transaction is undone and run again with a savepoint for
- * each unit. Savepoints from the start would have every page copied that a unit touches, for the sake of few.
+ * The only writer of the database. Writes that arrive during a commit form a batch: they share the next
+ * transaction and its fsync. If one of them is rejected, the batch is rolled back and run again with one
+ * savepoint per write, so that a rejected write leaves no change. Savepoints from the start would copy every
+ * page that a write changes, and few writes are rejected.
  */
 export class Writer {
   readonly #database: Database
@@ -51,8 +32,11 @@ export class Writer {
   readonly #groups: GroupCache
   readonly #keyRuns: KeyRuns
   readonly #now: () => Instant
-  /** Where units are refused again and again, doing everything twice would cost more. */
-  #hasRefused = false
+  /**
+   * The last batch had a rejected write. The next one then starts with savepoints: running twice would cost
+   * more.
+   */
+  #hadRejection = false
 
   constructor(database: Database, random: () => number, now: () => Instant) {
     this.#database = database
@@ -62,74 +46,80 @@ export class Writer {
     this.#now = now
   }
 
-  write(units: readonly Write[]): WriteOutcome[] {
-    if (units.length === 1 || !this.#hasRefused) {
-      const attempt = this.#together(units)
+  /** Commits a batch of writes in one transaction. The outcomes have the order of the writes. */
+  write(batch: readonly Write[]): WriteOutcome[] {
+    if (batch.length === 1 || !this.#hadRejection) {
+      const attempt = this.#commitAll(batch)
       if (attempt.isOk) return attempt.outcomes
-      if (units.length === 1) return [{ isOk: false, error: attempt.error }]
+      if (batch.length === 1) return [{ isOk: false, error: attempt.error }]
     }
-    return this.#apart(units)
+    return this.#commitEach(batch)
   }
 
-  /** All of them, or none and why not. */
-  #together(
-    units: readonly Write[],
+  /** Commits all writes of the batch, or none of them. */
+  #commitAll(
+    batch: readonly Write[],
   ): { isOk: true; outcomes: WriteOutcome[] } | { isOk: false; error: unknown } {
     try {
       this.#database.run('begin immediate')
       const tally = new Tally()
-      const outcomes = units.map((unit): WriteOutcome => {
-        if (unit.some(({ op }) => looksAtCounts.has(op))) tally.flush(this.#database)
-        return { isOk: true, results: this.#obeyAll(unit, tally) }
+      const outcomes = batch.map((write): WriteOutcome => {
+        this.#flushCountsFor(write, tally)
+        return { isOk: true, results: this.#execute(write, tally) }
       })
       tally.write(this.#database)
       this.#database.run('commit')
       return { isOk: true, outcomes }
     } catch (error) {
-      this.#undo()
+      this.#rollBack()
       return { isOk: false, error }
     }
   }
 
-  #apart(units: readonly Write[]): WriteOutcome[] {
+  /** Commits the writes that are not rejected. */
+  #commitEach(batch: readonly Write[]): WriteOutcome[] {
     const outcomes: WriteOutcome[] = []
     try {
       this.#database.run('begin immediate')
       const tally = new Tally()
-      for (const unit of units) outcomes.push(this.#tryUnit(unit, tally))
+      for (const write of batch) outcomes.push(this.#executeInSavepoint(write, tally))
       tally.write(this.#database)
       this.#database.run('commit')
-      this.#hasRefused = outcomes.some(({ isOk }) => !isOk)
+      this.#hadRejection = outcomes.some(({ isOk }) => !isOk)
       return outcomes
     } catch (error) {
-      // A full disk ends the transaction with everything in it: no unit of it may be acknowledged.
-      this.#undo()
-      return units.map((_, index) => {
+      // A full disk ends the transaction with everything in it: no write of it may be acknowledged.
+      this.#rollBack()
+      return batch.map((_, index) => {
         const outcome = outcomes[index]
         return outcome?.isOk === false ? outcome : { isOk: false, error }
       })
     }
   }
 
-  #tryUnit(unit: Write, tally: Tally): WriteOutcome {
+  #executeInSavepoint(write: Write, tally: Tally): WriteOutcome {
     const own = new Tally()
-    // Those of earlier units too. Written before the savepoint, so that they stay.
-    if (unit.some(({ op }) => looksAtCounts.has(op))) tally.flush(this.#database)
-    this.#database.run('savepoint unit')
+    // Before the savepoint, so that the counts of earlier writes stay if this write is rejected.
+    this.#flushCountsFor(write, tally)
+    this.#database.run('savepoint one_write')
     try {
-      const results = this.#obeyAll(unit, own)
-      this.#database.run('release unit')
+      const results = this.#execute(write, own)
+      this.#database.run('release one_write')
       tally.take(own)
       return { isOk: true, results }
     } catch (error) {
       if (!this.#database.isInTransaction) throw error
-      this.#database.exec('rollback to unit; release unit')
-      this.#forget()
+      this.#database.exec('rollback to one_write; release one_write')
+      this.#invalidateCaches()
       return { isOk: false, error }
     }
   }
 
-  #obeyAll(unit: Write, tally: Tally): Result[] {
+  #flushCountsFor(write: Write, tally: Tally): void {
+    if (write.some(({ op }) => readsCounts.has(op))) tally.flush(this.#database)
+  }
+
+  #execute(write: Write, tally: Tally): CommandResult[] {
     const transaction: Transaction = {
       database: this.#database,
       queueCache: this.#queueCache,
@@ -138,88 +128,16 @@ export class Writer {
       tally,
       now: this.#now,
     }
-    return unit.map((command) => {
-      // What is sent like this was checked before.
-      if (command.op === 'import-letters') return importLetters(transaction, command)
-      checkCommand(command)
-      return execute(transaction, command)
-    })
+    return write.map((command) => execute(transaction, command))
   }
 
-  #undo(): void {
+  #rollBack(): void {
     if (this.#database.isInTransaction) this.#database.exec('rollback')
-    this.#forget()
+    this.#invalidateCaches()
   }
 
-  #forget(): void {
+  #invalidateCaches(): void {
     this.#queueCache.invalidate()
     this.#groups.invalidate()
-  }
-}
-
-function execute(transaction: Transaction, command: Command): Results[Command['op']] {
-  switch (command.op) {
-    case 'create-queue':
-      return createQueue(transaction.database, transaction.queueCache, command)
-    case 'update-queue':
-      return updateQueue(transaction.database, transaction.queueCache, command)
-    case 'delete-queue':
-      return deleteQueue(transaction, command)
-    case 'produce':
-      return produce(transaction, command)
-    case 'lease':
-      return lease(transaction, command)
-    case 'complete':
-      return complete(transaction, command)
-    case 'retry':
-      return retry(transaction, command)
-    case 'extend':
-      return extend(transaction, command)
-    case 'unlease':
-      return unlease(transaction, command)
-    case 'advance':
-      return advance(transaction, command)
-    case 'import':
-      return importItems(transaction, command)
-    case 'delete':
-      return deleteItems(transaction, command)
-    case 'clear':
-      return clear(transaction, command)
-    case 'archive':
-      return archive(transaction, command)
-    case 'audit':
-      return writeAudit(transaction, command)
-    case 'acquire-lock':
-      return acquireLock(transaction, command)
-    case 'renew-lock':
-      return renewLock(transaction, command)
-    case 'release-lock':
-      return releaseLock(transaction, command)
-    case 'fence':
-      return fence(transaction.database, command)
-    case 'redrive':
-      return redrive(transaction, command)
-    case 'end-redrives':
-      return endRedrives(transaction, command)
-    case 'discard':
-      return discard(transaction, command)
-    case 'restore':
-      return restore(transaction, command)
-    case 'edit-letter':
-      return editLetter(transaction, command)
-    case 'replan-redrives':
-      return replanRedrives(transaction, command)
-    case 'postpone-redrives':
-      return postponeRedrives(transaction, command)
-    case 'purge-archive':
-      return purgeArchive(transaction, command)
-    case 'put-campaign':
-      return putCampaign(transaction, command)
-    case 'freeze-letters':
-      return freezeLetters(transaction, command)
-    case 'freeze-ids':
-      return freezeIds(transaction, command)
-    case 'skip-letters':
-      return skipLetters(transaction, command)
   }
 }

@@ -1,9 +1,10 @@
 import type { AuditEntry, AuditQuery, AuditRow, WriteAudit } from '../../contract/audit.ts'
+import { toAuditRow } from '../../shared/audit-rows.ts'
 import type { Connection, Connections, Statement } from '../connection/connections.ts'
 import { int8s, texts } from '../connection/encode-arrays.ts'
 import type { Transaction } from '../transaction.ts'
 
-const insertAudit: Statement = {
+const insertAuditRows: Statement = {
   name: 'insert-audit',
   text: `insert into redrive.audit (at, actor, action, target, reason, request_id, details)
     select * from unnest($1::int8[], $2::text[], $3::text[], $4::text[], $5::text[], $6::text[], $7::text[])`,
@@ -22,7 +23,7 @@ export async function writeAudit(
 
 export async function insertEntries(connection: Connection, entries: readonly AuditEntry[]): Promise<void> {
   if (entries.length === 0) return
-  await connection.query(insertAudit, [
+  await connection.query(insertAuditRows, [
     int8s(entries.map((entry) => entry.at)),
     texts(entries.map((entry) => entry.actor)),
     texts(entries.map((entry) => entry.action)),
@@ -46,15 +47,5 @@ export async function listAudit(connections: Connections, query: AuditQuery): Pr
   where('action =', query.action)
   const filter = conditions.length === 0 ? '' : `where ${conditions.join(' and ')}`
   const text = `select * from redrive.audit ${filter} order by id desc limit $1`
-  const rows = await connections.read({ text }, values)
-  return rows.map((row) => ({
-    id: row.id as number,
-    at: row.at as number,
-    actor: row.actor as string,
-    action: row.action as string,
-    target: row.target as string,
-    reason: row.reason as string,
-    requestId: row.request_id as string,
-    details: JSON.parse(row.details as string) as Record<string, unknown>,
-  }))
+  return (await connections.read({ text }, values)).map(toAuditRow)
 }

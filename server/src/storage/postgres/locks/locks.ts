@@ -1,8 +1,9 @@
 import type { AcquireLock, Fence, HeldLock, ReleaseLock, RenewLock } from '../../contract/locks.ts'
 import { lockLost } from '../../shared/lock-lost.ts'
+import { readNumber } from '../../shared/row-values.ts'
 import type { Transaction } from '../transaction.ts'
 
-/** The row stays when a lock is released (deadline null), because its token must never start again. */
+/** A released lock keeps its row (deadline null), because its token must never start again. */
 export async function acquireLock(
   { connection }: Transaction,
   command: AcquireLock,
@@ -17,7 +18,7 @@ export async function acquireLock(
     },
     [command.name, command.owner, command.deadline, command.now],
   )
-  return row === undefined ? null : { name: command.name, token: row.token as number }
+  return row === undefined ? null : { name: command.name, token: readNumber(row, 'token') }
 }
 
 export async function renewLock(
@@ -47,7 +48,7 @@ export async function releaseLock({ connection }: Transaction, { lock }: Release
   return rows.length === 1
 }
 
-/** Held until the commit, so that nobody can take the lock over before what it protects is written. */
+/** Locks the row until the commit, so that no other owner can take the lock over before the write is committed. */
 export async function fence(
   { connection }: Pick<Transaction, 'connection'>,
   { lock }: Pick<Fence, 'lock'>,

@@ -1,4 +1,5 @@
 import type { AuditEntry, AuditQuery, AuditRow, WriteAudit } from '../../contract/audit.ts'
+import { toAuditRow } from '../../shared/audit-rows.ts'
 import type { Bound, Database } from '../connection/database.ts'
 import type { Transaction } from '../transaction.ts'
 
@@ -33,19 +34,6 @@ export function listAudit(database: Database, query: AuditQuery): AuditRow[] {
   where('target = ?', query.target)
   where('action = ?', query.action)
   const filter = conditions.length === 0 ? '' : `where ${conditions.join(' and ')}`
-  const rows = database.all(
-    `select * from audit ${filter} order by id desc limit +?`,
-    ...values,
-    query.countMax,
-  )
-  return rows.map((row) => ({
-    id: row.id as number,
-    at: row.at as number,
-    actor: row.actor as string,
-    action: row.action as string,
-    target: row.target as string,
-    reason: row.reason as string,
-    requestId: row.request_id as string,
-    details: JSON.parse(row.details as string) as Record<string, unknown>,
-  }))
+  const sql = `select * from audit ${filter} order by id desc limit +?`
+  return database.all(sql, ...values, query.countMax).map(toAuditRow)
 }

@@ -7,7 +7,8 @@ import type { Database } from '../connection/database.ts'
 import { openFile } from '../connection/database-file.ts'
 import { verifyCounts } from '../counts/verify.ts'
 import { Writer } from '../write.ts'
-import { getCampaign, listCampaignLetters } from './campaigns.ts'
+import { listCampaignLetters } from './campaign-letters.ts'
+import { getCampaign } from './campaigns.ts'
 
 const id = 'campaign'
 let database: Database
@@ -36,8 +37,8 @@ afterEach(() => {
   database.close()
 })
 
-function write(...unit: Command[]): unknown[] {
-  const [outcome] = writer.write([unit])
+function write(...commands: Command[]): unknown[] {
+  const [outcome] = writer.write([commands])
   if (outcome?.isOk !== true) throw outcome?.error
   return outcome.results
 }
@@ -57,14 +58,14 @@ function places(...states: CampaignLetterState[]): number[] {
   return listCampaignLetters(database, { campaignId: id, states, countMax: 100 }).map(({ place }) => place)
 }
 
-/** The places whose rows say something of their own. */
+/** The places whose rows have a state of their own. */
 function written(): unknown[] {
   const sql = 'select place from campaign_letters where campaign_id = ? and state <> 0 order by place'
   return database.arrays(sql, id).map(([place]) => place)
 }
 
-describe('letters of a campaign', () => {
-  it('that are the next ones are sent without a word in their rows', () => {
+describe('the send progress of a campaign', () => {
+  it('sending the next letters writes one number and none of their rows', () => {
     expect(send(1, 2)).toEqual([true, true])
     expect(send(3, 4)).toEqual([true, true])
     expect(written()).toEqual([])
@@ -77,14 +78,14 @@ describe('letters of a campaign', () => {
     expect(all.map(({ state }) => state)).toEqual(['sent', 'pending'])
   })
 
-  it('that cannot be sent when their turn comes are skipped', () => {
+  it('a letter that cannot be sent is skipped', () => {
     write({ op: 'discard', letters: [{ letterId: letterIds[1] as string }], reason: '', now: noon })
     expect(send(1, 2, 3)).toEqual([true, 'discarded', true])
     expect(written()).toEqual([2])
     expect([places('sent'), places('skipped'), places('pending')]).toEqual([[1, 3], [2], [4, 5, 6]])
   })
 
-  it('that are sent out of turn leave those before them pending', () => {
+  it('letters sent out of order leave the letters before them pending', () => {
     expect(send(1, 3)).toEqual([true, true])
     expect(send(5)).toEqual([true])
     expect(written()).toEqual([1, 3, 5])
@@ -97,7 +98,7 @@ describe('letters of a campaign', () => {
     expect([places('sent'), places('pending')]).toEqual([[1, 2, 3, 4, 5], [6]])
   })
 
-  it('that had their turn have it no more', () => {
+  it('a letter is sent once, even if the step is repeated', () => {
     send(1, 2)
     const [item] = database.arrays('select id from items where letter_id = ?', letterIds[0] as string)
     write(
@@ -109,7 +110,7 @@ describe('letters of a campaign', () => {
     expect([places('resolved'), places('sent'), places('pending')]).toEqual([[1], [2, 3], [4, 5, 6]])
   })
 
-  it('that are pending are skipped beyond where it has sent', () => {
+  it('skipping starts behind the last sent letter', () => {
     send(1, 2)
     write({ op: 'skip-letters', campaignId: id, why: 'cancelled', countMax: 3 })
     expect([places('sent'), places('skipped'), places('pending')]).toEqual([[1, 2], [3, 4, 5], [6]])

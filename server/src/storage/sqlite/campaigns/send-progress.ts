@@ -1,58 +1,61 @@
 /**
- * Whose turn it is among the letters of a campaign. A step takes the next ones of the set, so that they are sent
- * is said with one number: all up to its place that have no state of their own are. Only letters that are sent
- * out of turn are written one by one.
+ * How a redrive records which letters of a campaign it sent. A step of a campaign sends the next letters of
+ * the set in order, so one number (`sent_until`) records it: every letter at or below it without a state of
+ * its own counts as sent. Only letters that are sent out of order get a state of their own.
  */
-import type { RedriveRecord } from '../../../core/item.ts'
+import type { FrozenPosition } from '../../contract/campaigns.ts'
 import type { RedriveLetters, RedriveRefusal } from '../../contract/letters.ts'
+import { toStateCode } from '../../shared/campaign-rows.ts'
 import { refuseRepeatedSend } from '../../shared/campaign-rules.ts'
+import { readNumber } from '../../shared/row-values.ts'
 import type { Transaction } from '../transaction.ts'
-import { campaignLetterState, campaignStateCode, moveLetter, sentUntil } from './campaigns.ts'
+import { moveLetter, readLetterState, readSentUntil } from './campaign-letters.ts'
 
-type FrozenPosition = NonNullable<RedriveRecord['campaign']>
+type Position = FrozenPosition | null | undefined
 
 export interface SendProgress {
-  refusal(place: FrozenPosition | null | undefined): RedriveRefusal | undefined
-  send(place: FrozenPosition | null | undefined): void
-  skip(place: FrozenPosition | null | undefined, why: string): void
-  /** When all had theirs. */
+  /** The reason not to send the letter: it was already sent or skipped. */
+  refusal(position: Position): RedriveRefusal | undefined
+  send(position: Position): void
+  skip(position: Position, why: string): void
+  /** Call it once all letters are sent or skipped. */
   write(): void
 }
 
 export function trackSendProgress(transaction: Transaction, command: RedriveLetters): SendProgress {
-  const places = command.letters.flatMap(({ campaign }) => campaign ?? [])
-  return trackNextLetters(transaction, command, places) ?? trackAnyLetters(transaction, command)
+  const positions = command.letters.flatMap(({ campaign }) => campaign ?? [])
+  return trackNextLetters(transaction, command, positions) ?? trackAnyLetters(transaction, command)
 }
 
-/** Undefined when these are not just the next ones of one campaign. */
+/** Undefined unless these are exactly the next letters of one campaign. */
 function trackNextLetters(
   transaction: Transaction,
   { now }: RedriveLetters,
-  places: readonly FrozenPosition[],
+  positions: readonly FrozenPosition[],
 ): SendProgress | undefined {
   const { database, tally } = transaction
-  const id = places[0]?.id
-  if (id === undefined || places.some((place) => place.id !== id)) return undefined
-  const numbers = new Set(places.map(({ place }) => place))
-  const last = places.reduce((max, { place }) => Math.max(max, place), 0)
+  const id = positions[0]?.id
+  if (id === undefined || positions.some((position) => position.id !== id)) return undefined
+  const places = new Set(positions.map(({ place }) => place))
+  const last = positions.reduce((max, { place }) => Math.max(max, place), 0)
   const next = database.arrays(
     'select place from campaign_letters where campaign_id = ? and state = ? and place > ? and place <= ? limit +?',
     id,
-    campaignStateCode('pending'),
-    sentUntil(database, id),
+    toStateCode('pending'),
+    readSentUntil(database, id),
     last,
-    places.length + 1,
+    positions.length + 1,
   )
-  const areNext = next.length === places.length && next.every(([place]) => numbers.has(place as number))
-  if (!areNext || numbers.size !== places.length) return undefined
+  const areNext = next.length === positions.length && next.every((row) => places.has(readNumber(row, 0)))
+  if (!areNext || places.size !== positions.length) return undefined
   return {
     refusal: () => undefined,
     send: () => {},
-    // All of them are passed, so those that cannot be sent are told apart.
-    skip: (place, why) => place && moveLetter(transaction, place, 'sent', 'skipped', why, now),
+    // `write` marks all of them as sent, so a skipped letter starts from `sent`.
+    skip: (position, why) => position && moveLetter(transaction, position, 'sent', 'skipped', why, now),
     write: () => {
-      tally.letters.addToCampaign(id, campaignStateCode('pending'), -places.length)
-      tally.letters.addToCampaign(id, campaignStateCode('sent'), places.length)
+      tally.letters.addToCampaign(id, toStateCode('pending'), -positions.length)
+      tally.letters.addToCampaign(id, toStateCode('sent'), positions.length)
       database.run('update campaigns set sent_until = ? where id = ?', last, id)
     },
   }
@@ -60,10 +63,9 @@ function trackNextLetters(
 
 function trackAnyLetters(transaction: Transaction, { now }: RedriveLetters): SendProgress {
   return {
-    refusal: (place) =>
-      place ? refuseRepeatedSend(campaignLetterState(transaction.database, place)) : undefined,
-    send: (place) => place && moveLetter(transaction, place, 'pending', 'sent', '', null),
-    skip: (place, why) => place && moveLetter(transaction, place, 'pending', 'skipped', why, now),
+    refusal: (position) => refuseRepeatedSend(position && readLetterState(transaction.database, position)),
+    send: (position) => position && moveLetter(transaction, position, 'pending', 'sent', '', null),
+    skip: (position, why) => position && moveLetter(transaction, position, 'pending', 'skipped', why, now),
     write: () => {},
   }
 }

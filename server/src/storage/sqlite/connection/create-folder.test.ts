@@ -5,7 +5,7 @@ import { describe, expect, it } from 'vitest'
 import { openSqlite } from '../sqlite-storage.ts'
 
 describe('the folder of a store', () => {
-  it('is made, with the folders above it', async () => {
+  it('the folder of a store is created, with the folders above it', async () => {
     const top = mkdtempSync(join(tmpdir(), 'redrive-folder-'))
     const path = join(top, 'a', 'b', 'store.db')
     await (await openSqlite({ kind: 'sqlite', path })).close()
@@ -13,7 +13,7 @@ describe('the folder of a store', () => {
     rmSync(top, { recursive: true })
   })
 
-  it('that cannot be made is told in a sentence, at once', async () => {
+  it('a folder that cannot be created is reported immediately as STORE_UNWRITABLE', async () => {
     const top = mkdtempSync(join(tmpdir(), 'redrive-folder-'))
     writeFileSync(join(top, 'file'), '')
     const paths = [

@@ -2,8 +2,8 @@ import { mkdirSync, statSync } from 'node:fs'
 import { dirname } from 'node:path'
 
 /**
- * Makes a folder and the folders above it. Not with `recursive: true`: where the system will not let a
- * folder be made and says that its parent is missing, as under /proc, that tries for ever.
+ * Creates a folder and the folders above it. Without `recursive: true`, which tries forever where the system
+ * refuses to create a folder and reports a missing parent, as under /proc.
  */
 export function createFolder(path: string): void {
   const missing: string[] = []

@@ -4,7 +4,10 @@ import { migrate } from '../migrations/migrate.ts'
 import { Database } from './database.ts'
 import { toKnownError } from './errors.ts'
 
-/** Opens the writing connection: the schema is up to date, and every commit is on disk before it returns. */
+/**
+ * Opens the writing connection and migrates the schema. With `full`, every commit is on disk before it
+ * returns.
+ */
 export function openFile(path: string, synchronous: 'full' | 'normal'): Database {
   const database = new Database(path)
   try {
@@ -18,19 +21,22 @@ export function openFile(path: string, synchronous: 'full' | 'normal'): Database
   }
 }
 
+export type FileLock = Readonly<{ release(): void }>
+
 /**
- * Holds the file for one server. The lock is SQLite's own exclusive lock on a file beside it: the
- * system gives it up when the process ends, however it ends, so nothing stale can be left behind.
+ * Locks the file for one server. The lock is SQLite's exclusive lock on a second file beside it: the system
+ * releases it when the process ends for any reason, so there is never a stale lock.
  */
-export function lockFile(path: string): { release(): void } {
-  const file = look(path)
+export function lockFile(path: string): FileLock {
+  const file = readStats(path)
   if (file?.isDirectory()) {
     throw new KnownError(
       'STORE_UNWRITABLE',
       `${path} is a folder; give the path of a file, such as ${path}/redrive.db`,
     )
   }
-  // SQLite keeps its log beside the name it was opened by: two names of one file destroy each other.
+  // SQLite keeps the WAL beside the name by which the file was opened: writers that use two names corrupt the
+  // file.
   if (file !== undefined && file.nlink > 1) {
     throw new KnownError(
       'STORE_LOCKED',
@@ -50,7 +56,7 @@ export function lockFile(path: string): { release(): void } {
   return { release: () => lock.close() }
 }
 
-function look(path: string): Stats | undefined {
+function readStats(path: string): Stats | undefined {
   try {
     return statSync(path, { throwIfNoEntry: false })
   } catch (error) {

@@ -9,10 +9,10 @@ export type Values = readonly Row[string][]
 export type Bound = SQLInputValue
 
 /**
- * One connection with its prepared statements. Errors leave as KnownError where we foresaw them.
+ * A connection with its prepared statements. Expected errors of SQLite are thrown as KnownError.
  *
- * In its statements a bound limit is written `limit +?`: SQLite plans `limit ?` anew each time the value
- * is bound, which costs ten times what a small query does.
+ * Statements with a bound limit write `limit +?`: SQLite plans `limit ?` again each time a value is bound,
+ * which costs ten times as much as a small query.
  */
 export class Database {
   readonly #connection: DatabaseSync
@@ -51,13 +51,17 @@ export class Database {
   }
 
   /**
-   * For the hot paths: naming the columns of each row costs several times what reading them does.
+   * Rows as arrays, for the hot paths: naming the columns of a row costs several times as much as reading
+   * them.
    */
   arrays(sql: string, ...values: Bound[]): Values[] {
     return this.#guard(() => this.#prepareArrays(sql).all(...values) as unknown as Values[])
   }
 
-  /** Up to the row that is enough, which is one of them; those after it are not read. */
+  /**
+   * Reads rows up to the first for which `isEnough` is true, which is included. The rows after it are not
+   * read.
+   */
   arraysUntil(isEnough: (row: Values) => boolean, sql: string, ...values: Bound[]): Values[] {
     return this.#guard(() => {
       const rows: Values[] = []

@@ -6,12 +6,12 @@ import { toKnownError } from './errors.ts'
 const path = '/srv/redrive/redrive.db'
 
 function failed(errcode: number): Error {
-  return Object.assign(new Error('it said this'), { code: 'ERR_SQLITE_ERROR', errcode })
+  return Object.assign(new Error('a message of SQLite'), { code: 'ERR_SQLITE_ERROR', errcode })
 }
 
 const folder = Object.assign(new Error(`EACCES: permission denied, mkdir '/srv/redrive'`), { code: 'EACCES' })
 
-describe('an error of SQLite', () => {
+describe('errors of SQLite', () => {
   it.each([
     ['STORE_FULL', failed(13)],
     ['STORE_FULL', failed(778)],
@@ -22,7 +22,7 @@ describe('an error of SQLite', () => {
     ['STORE_UNWRITABLE', folder],
     ['STORE_NOT_OURS', failed(26)],
   ])(
-    'is told as %s, with the path for the log and without it for callers, also from its thread',
+    'an error becomes %s, with the path for the log and without it for callers, also from a thread',
     (code, error) => {
       const known = decodeError(encodeError(toKnownError(error, path)))
       if (!(known instanceof KnownError)) throw known

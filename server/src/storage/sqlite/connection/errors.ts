@@ -1,6 +1,6 @@
 import { type ErrorCode, KnownError } from '../../../errors.ts'
 
-/** SQLite's primary result codes that we have a sentence for. */
+/** SQLite's primary result codes that have a message of ours. */
 const code = {
   perm: 3,
   busy: 5,
@@ -23,49 +23,52 @@ const unwritable = new Set([
   'ENAMETOOLONG',
   'ELOOP',
 ])
-/** Extended codes of a write, sync or truncate that failed: where a full disk or a size limit shows. */
+/**
+ * Extended codes of a write, sync or truncate that failed, for example because of a full disk or a size
+ * limit.
+ */
 const failedWrites = new Set([778, 1034, 1290, 1546, 4874])
 
-/** What went wrong in words, or the error itself when we did not foresee it. */
+/** A KnownError with a message for people; an unexpected error is returned as it is. */
 export function toKnownError(error: unknown, path: string): unknown {
   if (error instanceof KnownError || !(error instanceof Error)) return error
-  const [known, sentence] = wordsFor(error) ?? []
-  if (known === undefined || sentence === undefined) return error
-  // SQLite's words name no file; those of the system do, and its codes do not.
-  const why = 'errcode' in error ? error.message : codeOf(error)
-  return new KnownError(known, sentence(path, error.message), error, sentence('the store', why))
+  const [known, message] = describe(error) ?? []
+  if (known === undefined || message === undefined) return error
+  // Callers must not see paths. Messages of SQLite have none; those of the system do, so they get its code.
+  const publicReason = 'errcode' in error ? error.message : codeOf(error)
+  return new KnownError(known, message(path, error.message), error, message('the store', publicReason))
 }
 
-type Sentence = (path: string, why: string) => string
+type Message = (path: string, reason: string) => string
 
-/** The same sentence for the log, with the path, and for callers, without it. */
-function wordsFor(error: Error): readonly [ErrorCode, Sentence] | undefined {
+/** One message for the log, with the path, and for callers, without it. */
+function describe(error: Error): readonly [ErrorCode, Message] | undefined {
   if (unwritable.has(codeOf(error))) {
-    return ['STORE_UNWRITABLE', (path, why) => `cannot make the folder of ${path}: ${why}`]
+    return ['STORE_UNWRITABLE', (path, reason) => `cannot create the folder of ${path}: ${reason}`]
   }
   if (!('errcode' in error) || typeof error.errcode !== 'number') return undefined
   switch (error.errcode & 0xff) {
     case code.full:
-      return ['STORE_FULL', (path) => `no space left to write to ${path}; nothing of this write was kept`]
+      return ['STORE_FULL', (path) => `no space left to write to ${path}; the write was rolled back`]
     case code.ioError:
       if (failedWrites.has(error.errcode)) {
         return [
           'STORE_FULL',
-          (path, why) => `cannot write to ${path} (${why}); nothing of this write was kept`,
+          (path, reason) => `cannot write to ${path} (${reason}); the write was rolled back`,
         ]
       }
-      return ['STORE_UNAVAILABLE', (path, why) => `cannot read or write ${path}: ${why}`]
+      return ['STORE_UNAVAILABLE', (path, reason) => `cannot read or write ${path}: ${reason}`]
     case code.busy:
     case code.locked:
       return ['STORE_LOCKED', (path) => `${path} is in use by another program`]
     case code.cannotOpen:
     case code.perm:
     case code.readOnly:
-      return ['STORE_UNWRITABLE', (path, why) => `cannot open ${path} for writing: ${why}`]
+      return ['STORE_UNWRITABLE', (path, reason) => `cannot open ${path} for writing: ${reason}`]
     case code.notADatabase:
       return ['STORE_NOT_OURS', (path) => `${path} is not a SQLite database`]
     case code.corrupt:
-      return ['STORE_UNAVAILABLE', (path, why) => `${path} is damaged: ${why}`]
+      return ['STORE_UNAVAILABLE', (path, reason) => `${path} is damaged: ${reason}`]
     default:
       return undefined
   }

@@ -21,7 +21,7 @@ import type {
 import { letterEntries, queueEntries } from '../../shared/audit-entries.ts'
 import { takeStep } from '../../shared/byte-budget.ts'
 import { insertAudit } from '../audit/audit.ts'
-import { moveLetter } from '../campaigns/campaigns.ts'
+import { moveLetter } from '../campaigns/campaign-letters.ts'
 import type { Database, Values } from '../connection/database.ts'
 import { headColumnList, headOf, itemColumnList, itemColumns, itemOf } from '../items/rows.ts'
 import { insertItem, rewrite } from '../items/write-rows.ts'

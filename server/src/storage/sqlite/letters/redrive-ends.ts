@@ -5,7 +5,7 @@
 import type { Item, Leased } from '../../../core/item.ts'
 import { endRedrive, isRedriving, type RedriveEnd } from '../../../core/letter.ts'
 import { outcomeUnknown } from '../../../core/transitions.ts'
-import { endCampaignLetter } from '../campaigns/campaigns.ts'
+import { endCampaignLetter } from '../campaigns/campaign-letters.ts'
 import { itemColumns, itemOf } from '../items/rows.ts'
 import { lightColumnList, rewrite } from '../items/write-rows.ts'
 import type { QueueRow } from '../queues/queue-cache.ts'

@@ -1,9 +1,10 @@
 import type { AcquireLock, Fence, HeldLock, ReleaseLock, RenewLock } from '../../contract/locks.ts'
 import { lockLost } from '../../shared/lock-lost.ts'
+import { readNumber } from '../../shared/row-values.ts'
 import type { Database } from '../connection/database.ts'
 import type { Transaction } from '../transaction.ts'
 
-/** The row stays when a lock is released (deadline null), because its token must never start again. */
+/** A released lock keeps its row (deadline null), because its token must never start again. */
 export function acquireLock({ database }: Transaction, command: AcquireLock): HeldLock | null {
   const row = database.get(
     `insert into locks (name, owner, token, deadline) values (?, ?, 1, ?)
@@ -15,7 +16,7 @@ export function acquireLock({ database }: Transaction, command: AcquireLock): He
     command.deadline,
     command.now,
   )
-  return row === undefined ? null : { name: command.name, token: row.token as number }
+  return row === undefined ? null : { name: command.name, token: readNumber(row, 'token') }
 }
 
 export function renewLock({ database }: Transaction, { lock, deadline }: RenewLock): boolean {

@@ -7,8 +7,8 @@ import type { Command } from '../../contract/storage.ts'
 import { openSqlite } from '../sqlite-storage.ts'
 import { BackgroundThrottle, isBackground } from './background-throttle.ts'
 
-describe('work on many letters', () => {
-  it('is what changes dozens of them, and is not captured', () => {
+describe('the background throttle', () => {
+  it('a write that changes dozens of letters is background work, except for captured letters', () => {
     const archive = (countMax: number): Command => ({
       op: 'archive',
       queue: 'dead',
@@ -24,35 +24,35 @@ describe('work on many letters', () => {
     expect(isBackground([{ op: 'produce', queue: 'work', partition: 0, items, now: noon }])).toBe(false)
   })
 
-  it('rests four times as long as it took while others write', () => {
-    const turns = new BackgroundThrottle<string>()
-    expect(turns.delayMs(0)).toBeUndefined()
-    turns.add('first')
-    turns.add('second')
-    expect(turns.delayMs(0)).toBe(0)
-    expect(turns.take()).toBe('first')
-    turns.noteBackgroundWrite(40, 40)
-    for (let nowMs = 40; nowMs <= 180; nowMs += 10) turns.noteForegroundWrite(nowMs)
-    expect(turns.delayMs(180)).toBe(20)
-    for (let nowMs = 190; nowMs <= 200; nowMs += 10) turns.noteForegroundWrite(nowMs)
-    expect(turns.delayMs(200)).toBe(0)
-    expect(turns.take()).toBe('second')
-    expect(turns.delayMs(200)).toBeUndefined()
+  it('pauses four times the duration of a background write while foreground writes arrive', () => {
+    const throttle = new BackgroundThrottle<string>()
+    expect(throttle.delayMs(0)).toBeUndefined()
+    throttle.add('first')
+    throttle.add('second')
+    expect(throttle.delayMs(0)).toBe(0)
+    expect(throttle.take()).toBe('first')
+    throttle.noteBackgroundWrite(40, 40)
+    for (let nowMs = 40; nowMs <= 180; nowMs += 10) throttle.noteForegroundWrite(nowMs)
+    expect(throttle.delayMs(180)).toBe(20)
+    for (let nowMs = 190; nowMs <= 200; nowMs += 10) throttle.noteForegroundWrite(nowMs)
+    expect(throttle.delayMs(200)).toBe(0)
+    expect(throttle.take()).toBe('second')
+    expect(throttle.delayMs(200)).toBeUndefined()
   })
 
-  it('does not rest when nobody else is there, and never for long', () => {
-    const turns = new BackgroundThrottle<string>()
-    turns.add('work')
-    turns.noteBackgroundWrite(10_000, 0)
-    turns.noteForegroundWrite(0)
-    expect(turns.delayMs(5)).toBe(15)
-    expect(turns.delayMs(20)).toBe(0)
-    turns.noteForegroundWrite(495)
-    expect(turns.delayMs(495)).toBe(5)
+  it('does not pause without foreground writes, and never for long', () => {
+    const throttle = new BackgroundThrottle<string>()
+    throttle.add('work')
+    throttle.noteBackgroundWrite(10_000, 0)
+    throttle.noteForegroundWrite(0)
+    expect(throttle.delayMs(5)).toBe(15)
+    expect(throttle.delayMs(20)).toBe(0)
+    throttle.noteForegroundWrite(495)
+    expect(throttle.delayMs(495)).toBe(5)
   })
 
-  it('lets a queue write in between', async () => {
-    const folder = mkdtempSync(join(tmpdir(), 'redrive-turns-'))
+  it('a queue can write between two background writes', async () => {
+    const folder = mkdtempSync(join(tmpdir(), 'redrive-throttle-'))
     const storage = await openSqlite({ kind: 'sqlite', path: join(folder, 'redrive.db') })
     try {
       const letter = { payload: new Uint8Array(100), origin: anOrigin(), failure: aFailure() }

@@ -1,53 +1,56 @@
 /**
- * Work on many letters at a time steps back behind everything else: a busy queue waits for the same writer. While others write,
- * the work rests after each unit for a multiple of the time that it took; nobody else there, it does not.
+ * Commands that change many letters (campaigns, retention) share the writer with busy queues. They run in the
+ * background: while other writes arrive, the writer pauses after each background write for a multiple of the
+ * time that it took. Without other writes there is no pause.
  */
-
 import type { WriterCommand } from './capture-encoding.ts'
 import { changedLettersMax } from './wal.ts'
 
-/** Letters that one unit may change from which on it steps back. */
+/** A write that changes at least this many letters runs in the background. */
 const manyLetters = 32
-/** How long it rests after a unit, in times of that. */
-const restTimes = 4
-/** However long a unit took: whoever waits for it has a lock that ends. */
-const restMsMax = 500
-/** So long nobody else wrote: nobody is there. */
+/** The pause after a background write, as a multiple of its duration. */
+const pauseFactor = 4
+/** The longest pause: the caller may hold a lock whose lease ends. */
+const pauseMsMax = 500
+/** Without a foreground write for this long, there is no pause. */
 const quietMs = 20
 
-/** Campaigns, retention, what was asked for by the dozen. Captured letters are not among it, nor what becomes of those sent. */
-export function isBackground(unit: readonly WriterCommand[]): boolean {
-  return unit.some((command) => {
+/** Captured letters and the ends of redrives are never background work: other systems wait for them. */
+export function isBackground(write: readonly WriterCommand[]): boolean {
+  return write.some((command) => {
     const { op } = command
     return op !== 'import-letters' && op !== 'end-redrives' && changedLettersMax(command) >= manyLetters
   })
 }
 
-/** In the order in which they came. Times are of any clock that does not go back. */
+/**
+ * Background work in the order of its arrival, and when the next one may start. Times are of a monotonic
+ * clock.
+ */
 export class BackgroundThrottle<T> {
   readonly #waiting: T[] = []
-  #restUntilMs = Number.NEGATIVE_INFINITY
-  #othersAtMs = Number.NEGATIVE_INFINITY
+  #pauseUntilMs = Number.NEGATIVE_INFINITY
+  #foregroundAtMs = Number.NEGATIVE_INFINITY
 
   add(work: T): void {
     this.#waiting.push(work)
   }
 
   noteForegroundWrite(nowMs: number): void {
-    this.#othersAtMs = nowMs
+    this.#foregroundAtMs = nowMs
   }
 
-  /** In how many milliseconds the next one may begin; undefined: there is none. */
+  noteBackgroundWrite(tookMs: number, nowMs: number): void {
+    this.#pauseUntilMs = nowMs + Math.min(tookMs * pauseFactor, pauseMsMax)
+  }
+
+  /** Milliseconds until the next work may start; undefined if there is none. */
   delayMs(nowMs: number): number | undefined {
     if (this.#waiting.length === 0) return undefined
-    return Math.max(0, Math.min(this.#restUntilMs, this.#othersAtMs + quietMs) - nowMs)
+    return Math.max(0, Math.min(this.#pauseUntilMs, this.#foregroundAtMs + quietMs) - nowMs)
   }
 
   take(): T | undefined {
     return this.#waiting.shift()
-  }
-
-  noteBackgroundWrite(tookMs: number, nowMs: number): void {
-    this.#restUntilMs = nowMs + Math.min(tookMs * restTimes, restMsMax)
   }
 }

@@ -47,42 +47,42 @@ const letters: readonly ItemToImport[] = [
   { ...plain, failure: aFailure({ errorClass: 'Other' }), sourceId: 'a' },
 ]
 
-/** What two writers make of the same letters, sent and as they are; but for ids and what is made up by chance. */
-function stored(items: readonly ItemToImport[], send: (command: Import) => WriterCommand) {
+/** Writes the letters with a new writer, encoded or not, and returns its answer and all rows. */
+function stored(items: readonly ItemToImport[], encode: (command: Import) => WriterCommand) {
   const database = openFile(':memory:', 'full')
   databases.push(database)
   const writer = new Writer(
     database,
-    // Not the middle: a letter whose time is not spread would be seen.
+    // Not 0.5: the time of a letter without jitter would be the same.
     () => 0.25,
     () => noon,
   )
   const backoff = { kind: 'fixed', delayUs: minute, jitter: 0.5 } as const
   const queue = { name: 'dead', redrive: { mode: 'auto', redrivesMax: 3, backoff } } as const
-  const sent = send({ op: 'import', queue: 'dead', partition: 0, items, now: noon })
-  const [outcome] = writer.write([[{ op: 'create-queue', queue, now: noon }, sent]])
+  const command = encode({ op: 'import', queue: 'dead', partition: 0, items, now: noon })
+  const [outcome] = writer.write([[{ op: 'create-queue', queue, now: noon }, command]])
   if (outcome?.isOk !== true) throw outcome?.error
   expect(verifyCounts(database)).toEqual([])
   const tables = ['items', 'groups', 'counts', 'letter_counts', 'open_minutes', 'group_hours']
   return {
-    answer: decodeResult(sent, outcome.results[1]),
+    answer: decodeResult(command, outcome.results[1]),
     rows: tables.map((table) => database.all(`select * from ${table}`)),
   }
 }
 
-describe('letters that are sent to the writer', () => {
-  it('are stored, counted and answered as if they were not', () => {
-    const sent = stored(letters, encodeCommand)
-    expect(sent).toEqual(stored(letters, (command) => command))
-    expect(sent.rows[0]).toHaveLength(4)
-    for (const row of sent.rows[0] ?? []) expect(row.redrive_at).toBe(noon + 0.75 * minute)
+describe('the encoding of captured letters', () => {
+  it('encoded letters are stored, counted and answered like letters that are not encoded', () => {
+    const encoded = stored(letters, encodeCommand)
+    expect(encoded).toEqual(stored(letters, (command) => command))
+    expect(encoded.rows[0]).toHaveLength(4)
+    for (const row of encoded.rows[0] ?? []) expect(row.redrive_at).toBe(noon + 0.75 * minute)
   })
 
-  it('are so however many come at once, and wherever among them a source or a cause comes again', () => {
+  it('repeated sources and causes anywhere in a batch are stored like letters that are not encoded', () => {
     const letter = fc.record({
       source: fc.option(fc.nat(60)),
       errorClass: fc.constantFrom('Timeout', 'Refused', 'BadData'),
-      // A cause of its own, now and then.
+      // Few letters have a cause of their own.
       message: fc.oneof(
         { weight: 40, arbitrary: fc.constant('the same') },
         { weight: 1, arbitrary: fc.stringMatching(/^[a-z]{8}$/) },
@@ -106,12 +106,12 @@ describe('letters that are sent to the writer', () => {
     )
   })
 
-  it('are the same after they travelled', () => {
-    const travel = (command: Import) => unpack(structuredClone(pack(encodeCommand(command))))
-    expect(stored(letters, travel)).toEqual(stored(letters, encodeCommand))
+  it('encoded letters survive the message to the thread', () => {
+    const send = (command: Import) => unpack(structuredClone(pack(encodeCommand(command))))
+    expect(stored(letters, send)).toEqual(stored(letters, encodeCommand))
   })
 
-  it('are waiting ones only: everything else travels as it is', () => {
+  it('only waiting letters are encoded', () => {
     const opOf = (item: ItemToImport) =>
       encodeCommand({ op: 'import', queue: 'dead', partition: 0, items: [plain, item], now: noon }).op
     expect(opOf(rich)).toBe('import-letters')
@@ -122,7 +122,7 @@ describe('letters that are sent to the writer', () => {
     expect(opOf({ ...plain, lease: { holder: 'somebody', deadline: noon } })).toBe('import')
   })
 
-  it('are refused like all others', () => {
+  it('an invalid letter is refused before it is sent', () => {
     const items = [{ ...plain, kind: 'a\u0000b' }]
     expect(() => encodeCommand({ op: 'import', queue: 'dead', partition: 0, items, now: noon })).toThrow(
       'kind',

@@ -1,7 +1,7 @@
 /**
- * Captured letters on their way to the writer. Whoever asks makes of them what their rows hold, and finds out their
- * causes; the writer, for which everybody waits, only has to bind that. They travel as one flat list: to copy an object
- * for each letter from thread to thread costs more than to store it.
+ * Captured letters on their way to the writer thread. The server's thread computes the values of their rows
+ * and their causes; the writer, for which every caller waits, only binds the values. The letters travel as
+ * one flat list, because copying an object per letter between threads costs more than storing it.
  */
 import { type Cause, toCause } from '../../../core/cause.ts'
 import type { Instant } from '../../../core/instant.ts'
@@ -9,6 +9,7 @@ import type { Import, ImportResult, ItemToImport } from '../../contract/items.ts
 import type { Command } from '../../contract/storage.ts'
 import { checkCommand } from '../../shared/check-command.ts'
 import { headersToText } from '../items/rows.ts'
+import { concatenate } from './thread-messages.ts'
 
 type Value = string | number | null
 
@@ -18,16 +19,16 @@ export type EncodedLetters = Readonly<{
   partition: number
   now: Instant
   count: number
-  /** `valuesPerLetter` for each. */
+  /** `valuesPerLetter` values for each letter. */
   values: readonly Value[]
   causes: readonly Cause[]
-  /** Keys and payloads, one after the other. */
+  /** The key and the payload of each letter, in their order. */
   bytes: Uint8Array
 }>
-/** What the writer is asked for. */
+/** A command as the writer gets it. */
 export type WriterCommand = Command | EncodedLetters
 
-/** One of them, as it is stored. Without a key its length is null. */
+/** The values of one letter's row. `keyBytes` is null for a letter without a key. */
 export type EncodedLetter = readonly [
   sourceId: string | null,
   attempts: number,
@@ -43,17 +44,23 @@ export type EncodedLetter = readonly [
   origin: string,
   history: string | null,
   redrives: number,
-  causeAt: number,
+  causeIndex: number,
   keyBytes: number | null,
   payloadBytes: number,
 ]
 export const valuesPerLetter = 17
 
-/** The answer, flat as well: for each its id, or null; the id of what is there already, or null; when it expires. */
+/**
+ * The results, also flat. For each letter: its id or null, the existing letter's id or null, its expire
+ * deadline.
+ */
 export type EncodedImportResults = Readonly<{ createdAt: Instant; values: readonly Value[] }>
 export const valuesPerResult = 3
 
-/** Rejects what no store takes, in the same words as for every other command. */
+/**
+ * Encodes an import of captured letters; other commands are sent as they are. Throws if the letters are
+ * invalid.
+ */
 export function encodeCommand(command: Command): WriterCommand {
   if (command.op !== 'import' || command.items.length === 0 || !command.items.every(isNewLetter))
     return command
@@ -61,7 +68,7 @@ export function encodeCommand(command: Command): WriterCommand {
   return encodeLetters(command)
 }
 
-/** Waiting, and nothing else: all that ever comes from elsewhere, but for what is imported as it was. */
+/** A captured letter: waiting, without a lease, a schedule or another letter that it belongs to. */
 function isNewLetter(item: ItemToImport): boolean {
   const { origin, lease, availableAt, givenLeaseDeadline, letterId } = item
   return (
@@ -71,8 +78,7 @@ function isNewLetter(item: ItemToImport): boolean {
 
 function encodeLetters({ queue, partition, now, items }: Import): EncodedLetters {
   const values: Value[] = []
-  const causes: Cause[] = []
-  const causePlaces = new Map<string, number>()
+  const causes = new CauseList()
   const chunks: Uint8Array[] = []
   let length = 0
   const keep = (bytes: Uint8Array): number => {
@@ -81,48 +87,72 @@ function encodeLetters({ queue, partition, now, items }: Import): EncodedLetters
     return bytes.byteLength
   }
   for (const item of items) {
-    const { origin, failure = null, history = [], key = null, headers = [] } = item
-    const cause = toCause(failure, origin ?? { name: '' })
-    let causeAt = causePlaces.get(cause.fingerprint)
-    if (causeAt === undefined) {
-      causeAt = causes.push(cause) - 1
-      causePlaces.set(cause.fingerprint, causeAt)
-    }
-    const sent: EncodedLetter = [
-      item.sourceId ?? null,
-      item.attempts ?? 0,
-      item.attemptsMax ?? 0,
-      item.priority ?? 0,
-      item.kind ?? '',
-      item.encoding ?? '',
-      item.reference ?? '',
-      headersToText(headers),
-      item.expireDeadline ?? null,
-      item.diedAt ?? null,
-      failure && JSON.stringify(failure),
-      JSON.stringify(origin),
-      history.length === 0 ? null : JSON.stringify(history),
-      item.redrives ?? 0,
-      causeAt,
-      key && keep(key),
-      keep(item.payload),
-    ]
-    for (const value of sent) values.push(value)
+    for (const value of encodeLetter(item, causes.indexOf(item), keep)) values.push(value)
   }
-  const bytes = new Uint8Array(length)
-  let at = 0
-  for (const chunk of chunks) {
-    bytes.set(chunk, at)
-    at += chunk.byteLength
+  const bytes = concatenate(chunks, length)
+  return {
+    op: 'import-letters',
+    queue,
+    partition,
+    now,
+    count: items.length,
+    values,
+    causes: causes.list,
+    bytes,
   }
-  return { op: 'import-letters', queue, partition, now, count: items.length, values, causes, bytes }
 }
 
-/** The results of commands as whoever asked expects them. */
-export function decodeResult(sent: WriterCommand, result: unknown): unknown {
-  if (sent.op !== 'import-letters') return result
+/** The distinct causes of the letters: there are far fewer causes than letters. */
+class CauseList {
+  readonly list: Cause[] = []
+  readonly #indexes = new Map<string, number>()
+
+  indexOf({ failure = null, origin }: ItemToImport): number {
+    const cause = toCause(failure, origin ?? { name: '' })
+    let index = this.#indexes.get(cause.fingerprint)
+    if (index === undefined) {
+      index = this.list.push(cause) - 1
+      this.#indexes.set(cause.fingerprint, index)
+    }
+    return index
+  }
+}
+
+/** `keep` takes bytes for the block and returns their length. */
+function encodeLetter(
+  item: ItemToImport,
+  causeIndex: number,
+  keep: (bytes: Uint8Array) => number,
+): EncodedLetter {
+  const { failure = null, history = [], key = null, headers = [] } = item
+  const { attempts = 0, attemptsMax = 0, priority = 0, redrives = 0 } = item
+  const { kind = '', encoding = '', reference = '' } = item
+  return [
+    item.sourceId ?? null,
+    attempts,
+    attemptsMax,
+    priority,
+    kind,
+    encoding,
+    reference,
+    headersToText(headers),
+    item.expireDeadline ?? null,
+    item.diedAt ?? null,
+    failure && JSON.stringify(failure),
+    JSON.stringify(item.origin),
+    history.length === 0 ? null : JSON.stringify(history),
+    redrives,
+    causeIndex,
+    key && keep(key),
+    keep(item.payload),
+  ]
+}
+
+/** Turns the writer's result of a command into the result of the contract. */
+export function decodeResult(command: WriterCommand, result: unknown): unknown {
+  if (command.op !== 'import-letters') return result
   const { createdAt, values } = result as EncodedImportResults
-  return Array.from({ length: sent.count }, (_, index): ImportResult => {
+  return Array.from({ length: command.count }, (_, index): ImportResult => {
     const at = index * valuesPerResult
     const [id, existingId] = [values[at] as string | null, values[at + 1] as string | null]
     const times = { createdAt, expireDeadline: values[at + 2] as Instant }

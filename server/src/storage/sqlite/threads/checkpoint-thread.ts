@@ -1,4 +1,4 @@
-/** The thread that brings what is in the log into the file (log.ts), so that no commit waits for that. */
+/** The thread that copies the WAL into the file (wal.ts), so that no commit waits for it. */
 import { parentPort, workerData } from 'node:worker_threads'
 import { Database } from '../connection/database.ts'
 import {
@@ -12,41 +12,44 @@ import {
 import { checkpoint, WalState } from './wal.ts'
 
 const port = parentPort
-if (port === null) throw new Error('checkpoints are made by a thread')
-const { path, synchronous, log: shared } = workerData as ThreadData
+if (port === null) throw new Error('the checkpoint thread runs as a thread')
+const { path, synchronous, wal: shared } = workerData as ThreadData
 
-/** Pages that are written again and again are brought in once for all that was committed in between. */
-const everyMs = 200
+/** Between two checkpoints. A page that was written several times in between is copied once. */
+const intervalMs = 200
 
 try {
-  const log = new WalState(shared)
+  const wal = new WalState(shared)
   const database = new Database(path)
   database.exec(`pragma synchronous = ${synchronous}`)
   let commits = 0
-  let isWhole = false
+  let isComplete = false
   const pass = (): void => {
-    const now = log.commits
-    if (isWhole && now === commits) return
+    const now = wal.commits
+    if (isComplete && now === commits) return
     try {
-      isWhole = checkpoint(database, log)
+      isComplete = checkpoint(database, wal)
       commits = now
     } catch {
-      // On a full disk it stays in the log, and is tried again.
+      // On a full disk the pages stay in the WAL, and the next pass tries again.
     }
   }
-  const timer = setInterval(pass, everyMs)
-  const say = (reply: Reply | OpenReport) => port.postMessage(reply)
+  const timer = setInterval(pass, intervalMs)
+  const reply = (message: Reply | OpenReport) => port.postMessage(message)
   port.on('message', (request: Request) => {
     if (request.ask !== 'close') {
-      say({ call: request.call, error: encodeError(new Error(`this thread cannot ${request.ask}`)) })
+      reply({
+        call: request.call,
+        error: encodeError(new Error(`the checkpoint thread cannot ${request.ask}`)),
+      })
       return
     }
     clearInterval(timer)
     database.close()
-    say({ call: request.call, value: pack(null) })
+    reply({ call: request.call, value: pack(null) })
     port.close()
   })
-  say({ isOpen: true })
+  reply({ isOpen: true })
 } catch (error) {
   port.postMessage({ isOpen: false, error: encodeError(error) } satisfies OpenReport)
   port.close()

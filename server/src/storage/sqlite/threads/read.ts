@@ -1,6 +1,7 @@
 import { findArchivedLetters } from '../archive/list-archive.ts'
 import { listAudit } from '../audit/audit.ts'
-import { getCampaign, listCampaignLetters, listCampaigns } from '../campaigns/campaigns.ts'
+import { listCampaignLetters } from '../campaigns/campaign-letters.ts'
+import { getCampaign, listCampaigns } from '../campaigns/campaigns.ts'
 import type { Database } from '../connection/database.ts'
 import { readCounts } from '../counts/counts.ts'
 import { countLetters, countOpenSince } from '../counts/letter-count-queries.ts'
@@ -21,67 +22,50 @@ import { listLetters } from '../letters/list-letters.ts'
 import { getQueue, listQueues } from '../queues/queues.ts'
 import type { ReadCall } from './thread-messages.ts'
 
-/** In one snapshot: rows and counts of different moments would differ though nothing is wrong. */
+type ReadName = ReadCall['read']
+type Handlers = {
+  readonly [R in ReadName]: (database: Database, call: Extract<ReadCall, { read: R }>) => unknown
+}
+
+/** The function that answers each read. */
+const handlers = {
+  queue: (database, { name }) => getQueue(database, name),
+  queues: (database, { query }) => listQueues(database, query),
+  counts: (database, { query }) => readCounts(database, query.queue),
+  items: (database, { query }) => listItems(database, query),
+  archive: (database, { query }) => listArchive(database, query),
+  audit: (database, { query }) => listAudit(database, query),
+  'letters-by-id': (database, { letterIds, bytes }) => getLetters(database, letterIds, bytes),
+  'archived-letters-by-id': (database, { letterIds }) => getArchivedLetters(database, letterIds),
+  'payload-sizes': (database, { letterIds, place }) => readPayloadSizes(database, letterIds, place),
+  'letters-by-uuid': (database, { uuids }) => findLettersByUuid(database, uuids),
+  letters: (database, { query }) => listLetters(database, query),
+  'archived-letters': (database, { query }) => listArchivedLetters(database, query),
+  'found-archived': (database, { query }) => findArchivedLetters(database, query),
+  'letter-counts': (database, { query }) => countLetters(database, query),
+  'open-since': (database, { since, queues }) => countOpenSince(database, since, queues),
+  groups: (database, { query }) => listGroups(database, query),
+  'group-slugs': (database, { groupIds }) => groupSlugs(database, groupIds),
+  'group-arrivals': (database, { groupIds, since }) => groupArrivals(database, groupIds, since),
+  edits: (database, { letterId }) => listEdits(database, letterId),
+  campaign: (database, { id }) => getCampaign(database, id),
+  campaigns: (database, { query }) => listCampaigns(database, query),
+  'campaign-letters': (database, { query }) => listCampaignLetters(database, query),
+  'next-due': (database) => nextDueAt(database),
+  verify: (database, { isRepairableOnly }) =>
+    isRepairableOnly ? verifyCounts(database) : [...verifyCounts(database), ...compareArrivals(database)],
+} satisfies Handlers
+
+export type ReadResult<R extends ReadName> = ReturnType<(typeof handlers)[R]>
+
+/** Reads in one snapshot. Rows and counts of different moments would differ although both are right. */
 export function read(database: Database, call: ReadCall): unknown {
   database.run('begin')
   try {
-    return answer(database, call)
+    // Each handler takes the call of its own name, which the type of an indexed union cannot express.
+    const handler = handlers[call.read] as (database: Database, call: ReadCall) => unknown
+    return handler(database, call)
   } finally {
     database.run('commit')
-  }
-}
-
-function answer(database: Database, call: ReadCall): unknown {
-  switch (call.read) {
-    case 'queue':
-      return getQueue(database, call.name)
-    case 'queues':
-      return listQueues(database, call.query)
-    case 'counts':
-      return readCounts(database, call.query.queue)
-    case 'items':
-      return listItems(database, call.query)
-    case 'archive':
-      return listArchive(database, call.query)
-    case 'audit':
-      return listAudit(database, call.query)
-    case 'letters-by-id':
-      return getLetters(database, call.letterIds, call.bytes)
-    case 'archived-letters-by-id':
-      return getArchivedLetters(database, call.letterIds)
-    case 'letter-weights':
-      return readPayloadSizes(database, call.letterIds, call.place)
-    case 'letters-by-uuid':
-      return findLettersByUuid(database, call.uuids)
-    case 'letters':
-      return listLetters(database, call.query)
-    case 'archived-letters':
-      return listArchivedLetters(database, call.query)
-    case 'found-archived':
-      return findArchivedLetters(database, call.query)
-    case 'letter-counts':
-      return countLetters(database, call.query)
-    case 'open-since':
-      return countOpenSince(database, call.since, call.queues)
-    case 'groups':
-      return listGroups(database, call.query)
-    case 'group-slugs':
-      return groupSlugs(database, call.groupIds)
-    case 'group-arrivals':
-      return groupArrivals(database, call.groupIds, call.since)
-    case 'edits':
-      return listEdits(database, call.letterId)
-    case 'campaign':
-      return getCampaign(database, call.id)
-    case 'campaigns':
-      return listCampaigns(database, call.query)
-    case 'campaign-letters':
-      return listCampaignLetters(database, call.query)
-    case 'next-due':
-      return nextDueAt(database)
-    case 'verify':
-      return call.isRepairableOnly
-        ? verifyCounts(database)
-        : [...verifyCounts(database), ...compareArrivals(database)]
   }
 }

@@ -1,4 +1,4 @@
-/** The thread that owns the reading connection, so that a long list never holds up a commit. */
+/** The thread that owns a reading connection, so that a long list never delays a commit. */
 import { parentPort, workerData } from 'node:worker_threads'
 import { Database } from '../connection/database.ts'
 import { read } from './read.ts'
@@ -18,20 +18,21 @@ const { path } = workerData as ThreadData
 try {
   const database = new Database(path, { isReadOnly: true })
   database.exec('pragma cache_size = -65536; pragma temp_store = memory')
-  const say = (reply: Reply | OpenReport) => port.postMessage(reply)
+  const reply = (message: Reply | OpenReport) => port.postMessage(message)
   port.on('message', (request: Request) => {
     try {
-      if (request.ask === 'read')
-        return say({ call: request.call, value: pack(read(database, request.what)) })
+      if (request.ask === 'read') {
+        return reply({ call: request.call, value: pack(read(database, request.what)) })
+      }
       if (request.ask !== 'close') throw new Error(`the reader cannot ${request.ask}`)
       database.close()
-      say({ call: request.call, value: pack(null) })
+      reply({ call: request.call, value: pack(null) })
       port.close()
     } catch (error) {
-      say({ call: request.call, error: encodeError(error) })
+      reply({ call: request.call, error: encodeError(error) })
     }
   })
-  say({ isOpen: true })
+  reply({ isOpen: true })
 } catch (error) {
   port.postMessage({ isOpen: false, error: encodeError(error) } satisfies OpenReport)
   port.close()

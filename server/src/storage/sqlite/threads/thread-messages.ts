@@ -1,8 +1,8 @@
 /**
- * What the threads of a SQLite store say to each other.
+ * The messages between the server and the threads of a SQLite store.
  *
- * Bytes travel in one block per message: cloning a small view would copy the whole buffer behind it,
- * and Node keeps small Buffers in a shared pool.
+ * All bytes of a message travel in one block. Cloning a small view would copy the whole buffer behind it, and
+ * Node keeps small Buffers in a shared pool.
  */
 import type { Instant } from '../../../core/instant.ts'
 import { type ErrorCode, KnownError } from '../../../errors.ts'
@@ -31,7 +31,7 @@ export type ReadCall =
   | Readonly<{ read: 'audit'; query: AuditQuery }>
   | Readonly<{ read: 'letters-by-id'; letterIds: readonly string[]; bytes: 'head' | 'all' }>
   | Readonly<{ read: 'archived-letters-by-id'; letterIds: readonly string[] }>
-  | Readonly<{ read: 'letter-weights'; letterIds: readonly string[]; place: LetterLocation | undefined }>
+  | Readonly<{ read: 'payload-sizes'; letterIds: readonly string[]; place: LetterLocation | undefined }>
   | Readonly<{ read: 'letters-by-uuid'; uuids: readonly string[] }>
   | Readonly<{ read: 'letters'; query: LettersQuery }>
   | Readonly<{ read: 'archived-letters'; query: ArchivedLettersQuery }>
@@ -46,7 +46,7 @@ export type ReadCall =
   | Readonly<{ read: 'campaigns'; query: CampaignsQuery }>
   | Readonly<{ read: 'campaign-letters'; query: CampaignLettersQuery }>
   | Readonly<{ read: 'next-due' }>
-  /** `isMendable`: only what the reconciler sets right. */
+  /** `isRepairableOnly`: only the counts that `reconcile` can correct. */
   | Readonly<{ read: 'verify'; isRepairableOnly: boolean }>
 
 export type Request = Readonly<{ call: number }> &
@@ -54,20 +54,21 @@ export type Request = Readonly<{ call: number }> &
     | Readonly<{ ask: 'write'; writes: Packed<readonly Write[]>; now: number; isBackground: boolean }>
     | Readonly<{ ask: 'read'; what: ReadCall }>
     | Readonly<{ ask: 'reconcile'; lock: HeldLock | undefined; now: number }>
-    | Readonly<{ ask: 'tidy'; now: number }>
+    /** Removes counts per hour and minute that are older than their retention. */
+    | Readonly<{ ask: 'trim'; now: number }>
     | Readonly<{ ask: 'close' }>
   )
 
 export type Reply = Readonly<{ call: number } & ({ value: Packed<unknown> } | { error: EncodedError })>
-/** What the answer to a write holds, one per unit. */
+/** The answer to a message with writes has one outcome per write. */
 export type EncodedOutcome = Readonly<{ results: unknown[] } | { error: EncodedError }>
-/** The first thing a thread says. */
+/** The first message of a thread. */
 export type OpenReport = Readonly<{ isOpen: true } | { isOpen: false; error: EncodedError }>
 export type ThreadData = Readonly<{
   path: string
   synchronous: 'full' | 'normal'
-  /** For `Log`. */
-  log: SharedArrayBuffer
+  /** The memory of `WalState`. */
+  wal: SharedArrayBuffer
 }>
 
 export type EncodedError = Readonly<{
@@ -77,16 +78,17 @@ export type EncodedError = Readonly<{
   stack: string
 }>
 
-/** A value in which bytes are replaced by their place in a block. */
+/** A value whose byte arrays are replaced by references into one block. */
 export type Packed<T> = Readonly<{ value: unknown; block: Uint8Array; of?: T }>
 
-const place = '\u0000at'
+/** The key that marks a reference into the block. */
+const offsetKey = '\u0000at'
 /**
- * The details of an audit row and the document of a campaign hold no bytes, and may have any key, also ours. Nor have the
- * values of letters any (sent-letters.ts), and there are many.
+ * Fields without bytes in them, which are not searched. Audit details and campaign documents can have any
+ * key, also `offsetKey`. The values of encoded letters (capture-encoding.ts) are many.
  */
-const opaque = new Set(['details', 'document', 'values', 'causes'])
-const isOpaque = (key: string): boolean => opaque.has(key)
+const opaqueFields = new Set(['details', 'document', 'values', 'causes'])
+const isOpaque = (field: string): boolean => opaqueFields.has(field)
 
 export function pack<T>(value: T): Packed<T> {
   const chunks: Uint8Array[] = []
@@ -96,39 +98,48 @@ export function pack<T>(value: T): Packed<T> {
     if (part instanceof Uint8Array) {
       chunks.push(part)
       length += part.byteLength
-      return { [place]: length - part.byteLength, length: part.byteLength }
+      return { [offsetKey]: length - part.byteLength, length: part.byteLength }
     }
-    if (Array.isArray(part)) return part.map(walk)
-    const copy: Record<string, unknown> = {}
-    for (const key in part) {
-      const inner = (part as Record<string, unknown>)[key]
-      copy[key] = isOpaque(key) ? inner : walk(inner)
-    }
-    return copy
+    return Array.isArray(part) ? part.map(walk) : copyFields(part as Record<string, unknown>, walk)
   }
   const packed = walk(value)
+  return { value: packed, block: concatenate(chunks, length) }
+}
+
+function copyFields(
+  record: Readonly<Record<string, unknown>>,
+  walk: (part: unknown) => unknown,
+): Record<string, unknown> {
+  const copy: Record<string, unknown> = {}
+  for (const field in record) copy[field] = isOpaque(field) ? record[field] : walk(record[field])
+  return copy
+}
+
+/** Joins byte arrays into one block of `length` bytes. */
+export function concatenate(chunks: readonly Uint8Array[], length: number): Uint8Array {
   const block = new Uint8Array(length)
   let at = 0
   for (const chunk of chunks) {
     block.set(chunk, at)
     at += chunk.byteLength
   }
-  return { value: packed, block }
+  return block
 }
 
+/** Restores a packed value. The value is changed in place, because the message belongs to the receiver. */
 export function unpack<T>({ value, block }: Packed<T>): T {
   const walk = (part: unknown): unknown => {
     if (part === null || typeof part !== 'object') return part
-    if (Array.isArray(part)) {
-      for (let index = 0; index < part.length; index++) part[index] = walk(part[index])
-      return part
-    }
-    const record = part as Record<string, unknown>
-    const at = record[place]
-    if (typeof at === 'number') return block.subarray(at, at + (record.length as number))
-    for (const key in record) {
-      const inner = record[key]
-      if (inner !== null && typeof inner === 'object' && !isOpaque(key)) record[key] = walk(inner)
+    if (!Array.isArray(part)) return unpackFields(part as Record<string, unknown>)
+    for (let index = 0; index < part.length; index++) part[index] = walk(part[index])
+    return part
+  }
+  const unpackFields = (record: Record<string, unknown>): unknown => {
+    const offset = record[offsetKey]
+    if (typeof offset === 'number') return block.subarray(offset, offset + (record.length as number))
+    for (const field in record) {
+      const inner = record[field]
+      if (inner !== null && typeof inner === 'object' && !isOpaque(field)) record[field] = walk(inner)
     }
     return record
   }

@@ -13,23 +13,26 @@ type ThreadName = 'writer-thread' | 'reader-thread' | 'checkpoint-thread'
 type PendingCall = { resolve(value: unknown): void; reject(error: unknown): void }
 type Ask = Request extends infer R ? (R extends Request ? Omit<R, 'call'> : never) : never
 
-/** Calls to a thread and its answers. When the thread ends, every call still open is rejected. */
+/**
+ * A thread of the store: calls and their answers. When the thread ends, every call without an answer is
+ * rejected.
+ */
 export class Thread {
   readonly #worker: Worker
-  readonly #open = new Map<number, PendingCall>()
+  readonly #pending = new Map<number, PendingCall>()
   #nextCall = 1
   #ended: KnownError | undefined
 
   static async start(name: ThreadName, data: ThreadData): Promise<Thread> {
-    // Compiled, the files end in .js; in a source checkout Node runs the .ts as they are.
+    // A compiled file ends in .js; in a source checkout Node runs the .ts file.
     const suffix = import.meta.url.endsWith('.ts') ? 'ts' : 'js'
     const worker = new Worker(new URL(`./${name}.${suffix}`, import.meta.url), { workerData: data, name })
-    const opened = await new Promise<OpenReport>((resolve, reject) => {
+    const report = await new Promise<OpenReport>((resolve, reject) => {
       worker.once('message', resolve)
       worker.once('error', reject)
       worker.once('exit', (code) => reject(new Error(`${name} ended with code ${code} before it was open`)))
     })
-    if (!opened.isOpen) throw decodeError(opened.error)
+    if (!report.isOpen) throw decodeError(report.error)
     worker.removeAllListeners('error').removeAllListeners('exit')
     return new Thread(worker, name)
   }
@@ -47,7 +50,7 @@ export class Thread {
     if (this.#ended !== undefined) return Promise.reject(this.#ended)
     const call = this.#nextCall++
     return new Promise<T>((resolve, reject) => {
-      this.#open.set(call, { resolve: (value) => resolve(value as T), reject })
+      this.#pending.set(call, { resolve: (value) => resolve(value as T), reject })
       this.#worker.postMessage({ ...request, call })
     })
   }
@@ -60,15 +63,15 @@ export class Thread {
   }
 
   #settle(reply: Reply): void {
-    const asked = this.#open.get(reply.call)
-    this.#open.delete(reply.call)
-    if ('error' in reply) asked?.reject(decodeError(reply.error))
-    else asked?.resolve(unpack(reply.value))
+    const call = this.#pending.get(reply.call)
+    this.#pending.delete(reply.call)
+    if ('error' in reply) call?.reject(decodeError(reply.error))
+    else call?.resolve(unpack(reply.value))
   }
 
   #end(error: KnownError): void {
     this.#ended ??= error
-    for (const asked of this.#open.values()) asked.reject(error)
-    this.#open.clear()
+    for (const call of this.#pending.values()) call.reject(error)
+    this.#pending.clear()
   }
 }

@@ -1,26 +1,30 @@
 /**
- * The log of a file (its WAL), and who brings into the file what is in it.
+ * The write-ahead log (WAL) of a database file, and when it is copied into the file (a checkpoint).
  *
- * What is committed is in the log, and on disk with it. A busy queue writes the same few pages again and again: the writer
- * brings them in by the way, a thousand at a time, and the log stays short. Letters by the thousand are on a page of
- * their own each. While they come and go a thread of its own does it (checkpoint-thread.ts), so that no commit waits for that;
- * the log grows at its end meanwhile, and begins anew only when all of it is in the file. So the writer brings in the
- * rest when the log has become long: little is left then.
+ * A commit is durable once it is in the WAL. A busy queue writes the same few pages again and again: the
+ * writer checkpoints after a commit, every 1,000 pages, and the WAL stays short. Thousands of letters change
+ * a page of their own each. While they are written, a separate thread checkpoints (checkpoint-thread.ts), so
+ * that no commit waits for it. The WAL grows in the meantime, because it restarts only when all of it is in
+ * the file. When the WAL is long, the writer checkpoints the rest, which is little by then.
  */
+import { readNumber } from '../../shared/row-values.ts'
 import type { Database } from '../connection/database.ts'
 import type { WriterCommand } from './capture-encoding.ts'
 
-/** Pages in the log from which on a commit brings them in. */
-const pagesAtOnce = 1_000
-/** The same while a thread does it. Readers look for each page in all of the log. */
+/** A commit checkpoints when the WAL has this many pages. */
+const autoCheckpointPages = 1_000
+/**
+ * The same while the checkpoint thread works. Readers search every page in the whole WAL, so it must not grow
+ * on.
+ */
 export const walPagesMax = 16_384
-/** Only should that thread be stuck. */
-const pagesAtLast = 8 * walPagesMax
-/** Letters that a commit changes from which on the thread does it, and for how long. */
+/** The limit if the checkpoint thread is stuck. */
+const stuckCheckpointPages = 8 * walPagesMax
+/** A commit that changes this many letters hands the checkpoints to the thread, for this time. */
 const manyLetters = 32
-const manyMs = 1_000
+const threadMs = 1_000
 
-/** How many letters the command may change. */
+/** An upper bound for the number of letters that the command changes. */
 export function changedLettersMax(command: WriterCommand): number {
   switch (command.op) {
     case 'import-letters':
@@ -43,7 +47,7 @@ export function changedLettersMax(command: WriterCommand): number {
   }
 }
 
-/** How the threads of a store know of the log: numbers in shared memory. */
+/** Numbers about the WAL in memory that the threads of a store share. */
 export class WalState {
   readonly #numbers: Int32Array
 
@@ -51,11 +55,11 @@ export class WalState {
     this.#numbers = new Int32Array(shared)
   }
 
-  static share(): SharedArrayBuffer {
+  static allocate(): SharedArrayBuffer {
     return new SharedArrayBuffer(2 * Int32Array.BYTES_PER_ELEMENT)
   }
 
-  /** Of many letters each. */
+  /** How many commits left their checkpoint to the thread. */
   get commits(): number {
     return Atomics.load(this.#numbers, 0)
   }
@@ -64,7 +68,7 @@ export class WalState {
     Atomics.add(this.#numbers, 0, 1)
   }
 
-  /** When somebody last looked. */
+  /** The length of the WAL at the last checkpoint. */
   get pages(): number {
     return Atomics.load(this.#numbers, 1)
   }
@@ -74,50 +78,55 @@ export class WalState {
   }
 }
 
-/** The log as the writer sees to it. */
+/** The writer's part in the checkpoints. */
 export class Checkpointer {
   readonly #database: Database
-  readonly #log: WalState
-  #manyUntil = 0
+  readonly #wal: WalState
+  #byThreadUntilMs = 0
   #isByThread: boolean | undefined
 
-  constructor(database: Database, log: WalState) {
+  constructor(database: Database, wal: WalState) {
     this.#database = database
-    this.#log = log
+    this.#wal = wal
     this.#setByThread(false)
   }
 
-  /** To be told before a commit. `nowMs`: of any clock that does not go back. */
+  /** Call it before a commit that changes up to `letters` letters. `nowMs`: of a monotonic clock. */
   beforeCommit(letters: number, nowMs: number): void {
-    if (letters >= manyLetters) this.#manyUntil = nowMs + manyMs
-    this.#setByThread(nowMs < this.#manyUntil)
+    if (letters >= manyLetters) this.#byThreadUntilMs = nowMs + threadMs
+    this.#setByThread(nowMs < this.#byThreadUntilMs)
   }
 
-  /** When everybody was answered: nobody waits for it but the next commit. */
+  /** Call it after the answers to a commit are sent: only the next commit waits for this. */
   checkpointIfLong(): void {
     if (!this.#isByThread) return
-    this.#log.countCommit()
-    if (this.#log.pages < walPagesMax) return
+    this.#wal.countCommit()
+    if (this.#wal.pages < walPagesMax) return
     try {
-      checkpoint(this.#database, this.#log)
+      checkpoint(this.#database, this.#wal)
     } catch {
-      // On a full disk it stays in the log, and is tried again.
+      // On a full disk the pages stay in the WAL, and the next commit tries again.
     }
   }
 
   #setByThread(isByThread: boolean): void {
     if (isByThread === this.#isByThread) return
     this.#isByThread = isByThread
-    this.#database.get(`pragma wal_autocheckpoint = ${isByThread ? pagesAtLast : pagesAtOnce}`)
+    this.#database.get(
+      `pragma wal_autocheckpoint = ${isByThread ? stuckCheckpointPages : autoCheckpointPages}`,
+    )
   }
 }
 
-/** Brings into the file what is in the log, as far as no reader needs it there; whether that is all of it. */
-export function checkpoint(database: Database, log: WalState): boolean {
-  const row = database.get('pragma wal_checkpoint(passive)')
-  // Somebody else is at it.
-  if (row?.busy !== 0) return false
-  const isWhole = row.log === row.checkpointed
-  log.pages = isWhole ? 0 : (row.log as number)
-  return isWhole
+/**
+ * Copies the WAL into the file, except pages that a reader still needs in the WAL. Returns whether all are
+ * copied.
+ */
+export function checkpoint(database: Database, wal: WalState): boolean {
+  const row = database.get('pragma wal_checkpoint(passive)') ?? {}
+  const isBusy = row.busy !== 0
+  if (isBusy) return false
+  const isComplete = row.log === row.checkpointed
+  wal.pages = isComplete ? 0 : readNumber(row, 'log')
+  return isComplete
 }

@@ -1,6 +1,9 @@
-/** The thread that owns the writing connection. Everything waiting when it gets to it becomes one commit. */
-import { parentPort, receiveMessageOnPort, workerData } from 'node:worker_threads'
-import { lockFile, openFile } from '../connection/database-file.ts'
+/**
+ * The thread that owns the writing connection. All writes that wait when it gets to them share one commit.
+ */
+import { type MessagePort, parentPort, receiveMessageOnPort, workerData } from 'node:worker_threads'
+import type { Database } from '../connection/database.ts'
+import { type FileLock, lockFile, openFile } from '../connection/database-file.ts'
 import { dropOldBuckets } from '../counts/time-bucket-retention.ts'
 import { reconcileCounts } from '../counts/verify.ts'
 import { type Write, Writer } from '../write.ts'
@@ -19,102 +22,126 @@ import { Checkpointer, changedLettersMax, WalState } from './wal.ts'
 
 type WriteRequest = Request & { ask: 'write' }
 
-const port = parentPort
-if (port === null) throw new Error('the writer runs as a thread')
-const { path, synchronous, log: shared } = workerData as ThreadData
+class WriterThread {
+  readonly #port: MessagePort
+  readonly #lock: FileLock
+  readonly #database: Database
+  readonly #checkpointer: Checkpointer
+  readonly #writer: Writer
+  readonly #background = new BackgroundThrottle<WriteRequest>()
+  #backgroundTimer: NodeJS.Timeout | undefined
+  /** The time of the server: this thread has no clock of its own. */
+  #now = 0
 
-try {
-  const owned = lockFile(path)
-  const database = openFile(path, synchronous)
-  const log = new Checkpointer(database, new WalState(shared))
-  // Whose clock it is stays with those who ask.
-  let now = 0
-  const writer = new Writer(database, Math.random, () => now)
-  const say = (reply: Reply | OpenReport) => port.postMessage(reply)
-
-  const answer = (request: Request): void => {
-    if (request.ask === 'close') {
-      try {
-        database.exec('pragma wal_checkpoint(truncate)')
-      } catch {
-        // On a full disk the log stays beside the file, and is read when it is opened again.
-      }
-      database.close()
-      owned.release()
-      say({ call: request.call, value: pack(null) })
-      port.close()
-      return
-    }
-    try {
-      if (request.ask === 'tidy') {
-        dropOldBuckets(database, request.now)
-        say({ call: request.call, value: pack(null) })
-        return
-      }
-      if (request.ask !== 'reconcile') throw new Error(`the writer cannot ${request.ask}`)
-      say({ call: request.call, value: pack(reconcileCounts(database, request.lock, request.now)) })
-    } catch (error) {
-      say({ call: request.call, error: encodeError(error) })
-    }
+  constructor(port: MessagePort, { path, synchronous, wal }: ThreadData) {
+    this.#port = port
+    this.#lock = lockFile(path)
+    this.#database = openFile(path, synchronous)
+    this.#checkpointer = new Checkpointer(this.#database, new WalState(wal))
+    this.#writer = new Writer(this.#database, Math.random, () => this.#now)
+    port.on('message', (request: Request) => this.#handle(request))
   }
 
-  const commit = (writes: readonly WriteRequest[]): void => {
-    const calls = writes.map((write) => ({ call: write.call, units: unpack<readonly Write[]>(write.writes) }))
-    now = Math.max(...writes.map((write) => write.now))
-    const units = calls.flatMap((call) => call.units)
-    const letters = units.flat().reduce((sum, command) => sum + changedLettersMax(command), 0)
-    log.beforeCommit(letters, performance.now())
-    const outcomes = writer.write(units)
+  /** Takes every message that has arrived: all foreground writes among them become one commit. */
+  #handle(first: Request): void {
+    const writes: WriteRequest[] = []
+    const others: Request[] = []
+    for (let request: Request | undefined = first; request !== undefined; ) {
+      if (request.ask === 'write' && request.isBackground) this.#background.add(request)
+      else if (request.ask === 'write') writes.push(request)
+      else others.push(request)
+      request = receiveMessageOnPort(this.#port)?.message as Request | undefined
+    }
+    if (writes.length > 0) {
+      this.#commit(writes)
+      this.#background.noteForegroundWrite(performance.now())
+    }
+    for (const request of others) this.#answer(request)
+    this.#runBackground()
+  }
+
+  #commit(requests: readonly WriteRequest[]): void {
+    const calls = requests.map(({ call, writes }) => ({ call, writes: unpack<readonly Write[]>(writes) }))
+    this.#now = Math.max(...requests.map(({ now }) => now))
+    const batch = calls.flatMap(({ writes }) => writes)
+    const letters = batch.flat().reduce((sum, command) => sum + changedLettersMax(command), 0)
+    this.#checkpointer.beforeCommit(letters, performance.now())
+    const outcomes = this.#writer.write(batch)
     let at = 0
-    for (const { call, units } of calls) {
-      const sent = outcomes
-        .slice(at, at + units.length)
+    for (const { call, writes } of calls) {
+      const encoded = outcomes
+        .slice(at, at + writes.length)
         .map(
           (outcome): EncodedOutcome =>
             outcome.isOk ? { results: outcome.results } : { error: encodeError(outcome.error) },
         )
-      at += units.length
-      say({ call, value: pack(sent) })
+      at += writes.length
+      this.#reply({ call, value: pack(encoded) })
     }
-    log.checkpointIfLong()
+    this.#checkpointer.checkpointIfLong()
   }
 
-  const turns = new BackgroundThrottle<WriteRequest>()
-  let timer: NodeJS.Timeout | undefined
-  /** What stepped back, one at a time, as far as its turn has come. */
-  const workOff = (): void => {
-    clearTimeout(timer)
-    const waitMs = turns.delayMs(performance.now())
-    if (waitMs === undefined) return
-    if (waitMs > 0) {
-      timer = setTimeout(workOff, waitMs)
+  /** Commits one background write if it may start now, and comes back for the next one. */
+  #runBackground(): void {
+    clearTimeout(this.#backgroundTimer)
+    const delayMs = this.#background.delayMs(performance.now())
+    if (delayMs === undefined) return
+    if (delayMs === 0) {
+      const startedMs = performance.now()
+      this.#commit([this.#background.take() as WriteRequest])
+      const endedMs = performance.now()
+      this.#background.noteBackgroundWrite(endedMs - startedMs, endedMs)
+    }
+    // With a delay of 0 too: messages that arrived during the commit come first.
+    this.#backgroundTimer = setTimeout(() => this.#runBackground(), delayMs)
+  }
+
+  #answer(request: Request): void {
+    if (request.ask === 'close') {
+      this.#close()
+      this.#reply({ call: request.call, value: pack(null) })
+      this.#port.close()
       return
     }
-    const began = performance.now()
-    commit([turns.take() as WriteRequest])
-    const ended = performance.now()
-    turns.noteBackgroundWrite(ended - began, ended)
-    // Others first, should they have come meanwhile.
-    timer = setTimeout(workOff, 0)
+    try {
+      this.#reply({ call: request.call, value: pack(this.#maintain(request)) })
+    } catch (error) {
+      this.#reply({ call: request.call, error: encodeError(error) })
+    }
   }
 
-  port.on('message', (first: Request) => {
-    const writes: WriteRequest[] = []
-    const others: Request[] = []
-    for (let request: Request | undefined = first; request !== undefined; ) {
-      if (request.ask === 'write' && request.isBackground) turns.add(request)
-      else if (request.ask === 'write') writes.push(request)
-      else others.push(request)
-      request = receiveMessageOnPort(port)?.message as Request | undefined
+  #maintain(request: Request): unknown {
+    switch (request.ask) {
+      case 'trim':
+        dropOldBuckets(this.#database, request.now)
+        return null
+      case 'reconcile':
+        return reconcileCounts(this.#database, request.lock, request.now)
+      default:
+        throw new Error(`the writer cannot ${request.ask}`)
     }
-    if (writes.length > 0) {
-      commit(writes)
-      turns.noteForegroundWrite(performance.now())
+  }
+
+  #close(): void {
+    try {
+      this.#database.exec('pragma wal_checkpoint(truncate)')
+    } catch {
+      // On a full disk the WAL stays beside the file, and is read when the file is opened again.
     }
-    for (const request of others) answer(request)
-    workOff()
-  })
-  say({ isOpen: true })
+    this.#database.close()
+    this.#lock.release()
+  }
+
+  #reply(reply: Reply): void {
+    this.#port.postMessage(reply)
+  }
+}
+
+const port = parentPort
+if (port === null) throw new Error('the writer runs as a thread')
+try {
+  new WriterThread(port, workerData as ThreadData)
+  port.postMessage({ isOpen: true } satisfies OpenReport)
 } catch (error) {
   port.postMessage({ isOpen: false, error: encodeError(error) } satisfies OpenReport)
   port.close()

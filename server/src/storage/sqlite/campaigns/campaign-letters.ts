@@ -1,0 +1,169 @@
+/**
+ * The frozen set of a campaign, and the state of each letter in it.
+ *
+ * A row with the state `pending` at or below the campaign's `sent_until` stands for a sent letter
+ * (send-progress.ts), so a step does not have to write every row.
+ */
+import type { Instant } from '../../../core/instant.ts'
+import type {
+  CampaignLetter,
+  CampaignLetterState,
+  CampaignLettersQuery,
+  FreezeIds,
+  FreezeLetters,
+  FreezeResult,
+  FrozenPosition,
+  SkipLetters,
+} from '../../contract/campaigns.ts'
+import { toCampaignLetter, toLetterState, toStateCode } from '../../shared/campaign-rows.ts'
+import { readNumber, readText } from '../../shared/row-values.ts'
+import type { Bound, Database, Row } from '../connection/database.ts'
+import { findLetters } from '../letters/list-letters.ts'
+import type { Transaction } from '../transaction.ts'
+
+/** The longest search of one freezing step: every other write waits for it. */
+const freezeMsMax = 25
+
+export function freezeLetters(transaction: Transaction, command: FreezeLetters): FreezeResult {
+  const { database, tally } = transaction
+  // The search uses the counts, so they must contain the changes of this transaction.
+  tally.flush(database)
+  const { filter, after, countMax, lookMax } = command
+  const order = { order: 'diedAt', isDescending: false, ...(after === undefined ? {} : { after }) } as const
+  const page = findLetters(database, { filter, ...order, countMax, lookMax }, freezeMsMax)
+  const letterIds = page.places.map(({ rowid }) =>
+    readText(database.array('select root_id from items where rowid = ?', rowid) ?? [], 0),
+  )
+  const added = addToSet(transaction, command.campaignId, letterIds)
+  return { added, looked: page.looked, next: page.next }
+}
+
+export function freezeIds(transaction: Transaction, command: FreezeIds): { added: number } {
+  return { added: addToSet(transaction, command.campaignId, command.letterIds) }
+}
+
+/** Adds the letters that are not in the set yet, and returns their number. */
+function addToSet(
+  { database, tally }: Transaction,
+  campaignId: string,
+  letterIds: readonly string[],
+): number {
+  const last = database.array(
+    'select place from campaign_letters where campaign_id = ? order by place desc limit 1',
+    campaignId,
+  )
+  const first = last === undefined ? 1 : readNumber(last, 0) + 1
+  let place = first
+  for (const letterId of letterIds) {
+    place += database.run(
+      `insert into campaign_letters (campaign_id, place, letter_id, state, why) values (?, ?, ?, ?, '')
+       on conflict (campaign_id, letter_id) do nothing`,
+      campaignId,
+      place,
+      letterId,
+      toStateCode('pending'),
+    )
+  }
+  tally.letters.addToCampaign(campaignId, toStateCode('pending'), place - first)
+  return place - first
+}
+
+export function skipLetters({ database, tally }: Transaction, command: SkipLetters): { skipped: number } {
+  const { campaignId, why, countMax } = command
+  const skipped = database.run(
+    `update campaign_letters set state = ?, why = ? where campaign_id = ? and place in (
+       select place from campaign_letters where campaign_id = ? and state = ? and place > ? order by place limit +?)`,
+    toStateCode('skipped'),
+    why,
+    campaignId,
+    campaignId,
+    toStateCode('pending'),
+    readSentUntil(database, campaignId),
+    countMax,
+  )
+  tally.letters.addToCampaign(campaignId, toStateCode('pending'), -skipped)
+  tally.letters.addToCampaign(campaignId, toStateCode('skipped'), skipped)
+  return { skipped }
+}
+
+/** The place up to which the campaign has sent its letters. */
+export function readSentUntil(database: Database, campaignId: string): number {
+  const row = database.array('select sent_until from campaigns where id = ?', campaignId)
+  return row === undefined ? 0 : readNumber(row, 0)
+}
+
+/** The state of a letter of the set; undefined if the set has no such place. */
+export function readLetterState(
+  database: Database,
+  { id, place }: FrozenPosition,
+): CampaignLetterState | undefined {
+  const row = database.array(
+    'select state from campaign_letters where campaign_id = ? and place = ?',
+    id,
+    place,
+  )
+  if (row === undefined) return undefined
+  return withSent(toLetterState(readNumber(row, 0)), place, readSentUntil(database, id))
+}
+
+function withSent(state: CampaignLetterState, place: number, sentUntil: number): CampaignLetterState {
+  return state === 'pending' && place <= sentUntil ? 'sent' : state
+}
+
+/** Records the end of a redrive that the campaign sent. */
+export function endCampaignLetter(
+  transaction: Transaction,
+  position: FrozenPosition,
+  outcome: 'resolved' | 'failed' | 'unknown',
+  now: Instant,
+): void {
+  moveLetter(transaction, position, 'sent', outcome, '', now)
+}
+
+const isPendingSql = `state = ${toStateCode('pending')}
+  and place > coalesce((select sent_until from campaigns where id = campaign_id), 0)`
+const isSentSql = `state in (${toStateCode('pending')}, ${toStateCode('sent')})`
+
+/** Changes the state of a letter if it is still `from`. */
+export function moveLetter(
+  { database, tally }: Transaction,
+  { id, place }: FrozenPosition,
+  from: 'pending' | 'sent',
+  to: CampaignLetterState,
+  why: string,
+  now: Instant | null,
+): void {
+  const sql = `update campaign_letters set state = ?, why = ?, at = ?
+    where campaign_id = ? and place = ? and ${from === 'pending' ? isPendingSql : isSentSql}`
+  if (database.run(sql, toStateCode(to), why, now, id, place) === 0) return
+  tally.letters.addToCampaign(id, toStateCode(from), -1)
+  tally.letters.addToCampaign(id, toStateCode(to), 1)
+}
+
+export function listCampaignLetters(database: Database, query: CampaignLettersQuery): CampaignLetter[] {
+  const { campaignId, states, afterPlace = -1, countMax } = query
+  const sentUntil = readSentUntil(database, campaignId)
+  const select = (where: string, ...values: Bound[]): Row[] =>
+    database.all(
+      `select place, letter_id, state, why, at from campaign_letters where campaign_id = ? and ${where}
+       order by place limit +?`,
+      campaignId,
+      ...values,
+      countMax,
+    )
+  const between = (state: CampaignLetterState, low: number, high: number): Row[] =>
+    select('state = ? and place > ? and place <= ?', toStateCode(state), low, high)
+  // Each state is read from its own part of the index, so that a million ended letters are not read.
+  const selectState = (state: CampaignLetterState): Row[] => {
+    if (state === 'pending') return between(state, Math.max(afterPlace, sentUntil), Number.MAX_SAFE_INTEGER)
+    const rows = between(state, afterPlace, Number.MAX_SAFE_INTEGER)
+    return state === 'sent' ? [...between('pending', afterPlace, sentUntil), ...rows] : rows
+  }
+  const rows =
+    states === undefined ? select('place > ?', afterPlace) : [...new Set(states)].flatMap(selectState)
+  return rows
+    .map(toCampaignLetter)
+    .map((letter) => ({ ...letter, state: withSent(letter.state, letter.place, sentUntil) }))
+    .sort((a, b) => a.place - b.place)
+    .slice(0, countMax)
+}

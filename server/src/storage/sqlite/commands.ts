@@ -1,0 +1,74 @@
+/** The function that executes each command of the contract. */
+import type { Command, Results } from '../contract/storage.ts'
+import { checkCommand } from '../shared/check-command.ts'
+import { archive } from './archive/archive.ts'
+import { writeAudit } from './audit/audit.ts'
+import { freezeIds, freezeLetters, skipLetters } from './campaigns/campaign-letters.ts'
+import { putCampaign } from './campaigns/campaigns.ts'
+import { advance } from './items/advance.ts'
+import { importItems } from './items/import.ts'
+import { lease } from './items/lease.ts'
+import { produce } from './items/produce.ts'
+import { clear, deleteItems } from './items/remove.ts'
+import { complete, extend, retry, unlease } from './items/settle.ts'
+import { editLetter } from './letters/edits.ts'
+import { importLetters } from './letters/import-letters.ts'
+import { discard, endRedrives, purgeArchive, restore } from './letters/letters.ts'
+import { postponeRedrives } from './letters/postpone.ts'
+import { redrive } from './letters/redrive.ts'
+import { replanRedrives } from './letters/replan.ts'
+import { acquireLock, fence, releaseLock, renewLock } from './locks/locks.ts'
+import { deleteQueue } from './queues/delete-queue.ts'
+import { createQueue, updateQueue } from './queues/queues.ts'
+import type { EncodedImportResults, WriterCommand } from './threads/capture-encoding.ts'
+import type { Transaction } from './transaction.ts'
+
+type Op = Command['op']
+type Handlers = {
+  readonly [O in Op]: (transaction: Transaction, command: Extract<Command, { op: O }>) => Results[O]
+}
+
+export type CommandResult = Results[Op] | EncodedImportResults
+
+const handlers: Handlers = {
+  'create-queue': ({ database, queueCache }, command) => createQueue(database, queueCache, command),
+  'update-queue': ({ database, queueCache }, command) => updateQueue(database, queueCache, command),
+  'delete-queue': deleteQueue,
+  produce,
+  lease,
+  complete,
+  retry,
+  extend,
+  unlease,
+  advance,
+  import: importItems,
+  delete: deleteItems,
+  clear,
+  archive,
+  audit: writeAudit,
+  'acquire-lock': acquireLock,
+  'renew-lock': renewLock,
+  'release-lock': releaseLock,
+  fence: ({ database }, command) => fence(database, command),
+  redrive,
+  'end-redrives': endRedrives,
+  discard,
+  restore,
+  'edit-letter': editLetter,
+  'replan-redrives': replanRedrives,
+  'postpone-redrives': postponeRedrives,
+  'purge-archive': purgeArchive,
+  'put-campaign': putCampaign,
+  'freeze-letters': freezeLetters,
+  'freeze-ids': freezeIds,
+  'skip-letters': skipLetters,
+}
+
+export function execute(transaction: Transaction, command: WriterCommand): CommandResult {
+  // The sender checked these letters before it encoded them.
+  if (command.op === 'import-letters') return importLetters(transaction, command)
+  checkCommand(command)
+  // Each handler takes the command of its own op, which the type of an indexed union cannot express.
+  const handler = handlers[command.op] as (transaction: Transaction, command: Command) => Results[Op]
+  return handler(transaction, command)
+}
