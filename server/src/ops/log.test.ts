@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import { createLogger, type LogOptions } from './log.ts'
 
-function linesOf(
+function captureLines(
   options: Omit<LogOptions, 'destination'>,
   write: (log: ReturnType<typeof createLogger>) => void,
 ) {
@@ -12,30 +12,32 @@ function linesOf(
 }
 
 describe('the log', () => {
-  it('writes one JSON object per line, with the level as a word and the time in ISO 8601', () => {
-    const [line] = linesOf({ level: 'info', isPretty: false }, (log) => log.info({ queue: 'orders' }, 'made'))
+  it('the log has one JSON object per line, with the level as a word and the time in ISO 8601', () => {
+    const [line] = captureLines({ level: 'info', isPretty: false }, (log) =>
+      log.info({ queue: 'orders' }, 'created'),
+    )
     expect(JSON.parse(line ?? '')).toEqual({
       level: 'info',
       time: expect.stringMatching(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/),
       queue: 'orders',
-      msg: 'made',
+      msg: 'created',
     })
   })
 
-  it('leaves out what is below its level', () => {
-    expect(linesOf({ level: 'warn', isPretty: false }, (log) => log.info('x'))).toEqual([])
+  it('the log leaves out lines below its level', () => {
+    expect(captureLines({ level: 'warn', isPretty: false }, (log) => log.info('x'))).toEqual([])
   })
 
-  it('hides secrets', () => {
-    const lines = linesOf({ level: 'info', isPretty: false }, (log) =>
+  it('the log does not show secrets', () => {
+    const lines = captureLines({ level: 'info', isPretty: false }, (log) =>
       log.info({ headers: { authorization: 'Bearer abc' }, store: { password: 'abc' } }, 'x'),
     )
     expect(lines.join()).not.toContain('abc')
   })
 
-  it('writes an error whole, with its causes', () => {
+  it('the log shows the stack of an error and of its causes', () => {
     const error = new Error('outer', { cause: new Error('inner') })
-    const [line] = linesOf({ level: 'info', isPretty: false }, (log) => log.error({ err: error }, 'x'))
+    const [line] = captureLines({ level: 'info', isPretty: false }, (log) => log.error({ err: error }, 'x'))
     expect(JSON.parse(line ?? '').err).toMatchObject({ stack: expect.stringContaining('inner') })
   })
 })

@@ -16,7 +16,7 @@ describe('isLoopback', () => {
     'LOCALHOST',
     'localhost.',
     'redrive.localhost',
-  ])('knows %s as this machine', (host) => expect(isLoopback(host)).toBe(true))
+  ])('isLoopback is true for %s', (host) => expect(isLoopback(host)).toBe(true))
 
   it.each([
     '0.0.0.0',
@@ -32,7 +32,7 @@ describe('isLoopback', () => {
     '127.1',
     '2130706433',
     'example.com',
-  ])('does not take %s for this machine', (host) => expect(isLoopback(host)).toBe(false))
+  ])('isLoopback is false for "%s"', (host) => expect(isLoopback(host)).toBe(false))
 })
 
 describe('hostOf', () => {
@@ -42,10 +42,10 @@ describe('hostOf', () => {
     ['127.0.0.1:1', '127.0.0.1'],
     ['[::1]:8080', '[::1]'],
     ['[::ffff:127.0.0.1]', '[::ffff:127.0.0.1]'],
-  ])('takes the port off %s', (authority, host) => expect(hostOf(authority)).toBe(host))
+  ])('hostOf removes the port from %s', (authority, host) => expect(hostOf(authority)).toBe(host))
 
   it.each(['', 'a b', 'user@localhost', 'localhost:port', '::1', 'localhost/evil', '[::1'])(
-    'refuses %s',
+    'hostOf refuses "%s"',
     (authority) => expect(hostOf(authority)).toBeNull(),
   )
 })

@@ -40,7 +40,7 @@ const sources = (over: Partial<MetricsSources> = {}): MetricsSources => ({
 })
 
 describe('metrics', () => {
-  it('tell whether counts drifted from their rows, and when that was last looked at', async () => {
+  it('the metrics show whether counts differ from their rows, and when they were last compared', async () => {
     const reconciled = () => ({ at: 1_794_744_000_000_000, differences: 2, differencesTotal: 5 })
     const text = await createMetrics(sources({ reconciled })).render()
     expect(text).toMatch(/^redrive_counts_drift 2$/m)
@@ -48,7 +48,7 @@ describe('metrics', () => {
     expect(text).toMatch(/^redrive_counts_compared_timestamp_seconds 1794744000$/m)
   })
 
-  it('gives the duration of handlers as a summary with the median and the 99th percentile', async () => {
+  it('the metrics show handler durations as a summary with the median and the 99th percentile', async () => {
     const metrics = createMetrics(sources())
     for (let ms = 1; ms <= 100; ms++) {
       metrics.observe({ method: 'GET', path: '/api/v1/queues/{name}', status: 200, ms })
@@ -63,7 +63,7 @@ describe('metrics', () => {
     )
   })
 
-  it('sums the exact counts of a queue over its partitions, afresh at each scrape', async () => {
+  it('each scrape adds up the exact counts of a queue over its partitions', async () => {
     let waiting = 5
     const metrics = createMetrics(
       sources({
@@ -79,13 +79,13 @@ describe('metrics', () => {
     expect(text).toContain('redrive_items{queue="orders",state="waiting"} 3')
     expect(text).toContain('redrive_items_total{queue="orders",event="dead_lettered"} 4')
     expect(text).toContain('redrive_items_total{queue="orders",event="accepted"} 11')
-    // What is restored leaves the archive: no counter.
+    // A restored letter leaves the archive, so the number of archived letters is a gauge.
     expect(text).toContain('redrive_items{queue="orders",state="archived"} 3')
     expect(text).toContain('redrive_items_total{queue="orders",event="purged"} 2')
     expect(text).not.toContain('event="archived"')
   })
 
-  it('tell of letters by queue, class and status, of campaigns by state, and of what was done', async () => {
+  it('the metrics show letters by queue, class and status, campaigns by state, and the totals of operations', async () => {
     const letterTotals = createLetterTotals()
     const metrics = createMetrics(
       sources({
@@ -118,7 +118,7 @@ describe('metrics', () => {
     }
   })
 
-  it('report how long writes to the store took as a histogram by kind of command', async () => {
+  it('the metrics show the duration of store writes as a histogram by kind of command', async () => {
     const storeWrites = createStoreWriteTimes()
     storeWrites.observe({ command: 'produce' }, 0.002)
     storeWrites.observe({ command: 'produce' }, 20)
@@ -131,7 +131,7 @@ describe('metrics', () => {
     expect(text).toContain('redrive_store_write_seconds_count{command="produce"} 2')
   })
 
-  it('keep no more queues apart than a monitoring system should', async () => {
+  it('the metrics have at most 500 queue labels, and count all further queues as (others)', async () => {
     const letterTotals = createLetterTotals()
     const letters = Array.from({ length: 2_000 }, (_, index) => {
       letterTotals.captured.add(`q${index}`, 1)
@@ -146,7 +146,7 @@ describe('metrics', () => {
     expect(text).toContain('redrive_letters_captured_total{queue="(others)"} 1500')
   })
 
-  it('drops the numbers of a queue that is gone', async () => {
+  it('the metrics contain no numbers of a deleted queue', async () => {
     let queues = [counts({ waiting: 1 })]
     const metrics = createMetrics(sources({ readCounts: async () => queues }))
     await metrics.render()
@@ -154,12 +154,12 @@ describe('metrics', () => {
     expect(await metrics.render()).not.toContain('queue="orders"')
   })
 
-  it('escapes what people put into the name of a queue', async () => {
+  it('the metrics escape special characters in queue names', async () => {
     const metrics = createMetrics(sources({ readCounts: async () => [counts({ queue: 'a"b\\c\nd' })] }))
     expect(await metrics.render()).toContain('queue="a\\"b\\\\c\\nd"')
   })
 
-  it('still answers when the store fails or hangs, without the counts', async () => {
+  it('the metrics are rendered without counts when the store fails or does not answer', async () => {
     const failing = createMetrics(
       sources({ isStoreUp: () => false, readCounts: async () => Promise.reject(new Error('gone')) }),
     )

@@ -17,7 +17,7 @@ describe('the reconciler', () => {
   let storage: Storage
   let now = noon
 
-  const aReconciler = (owner: string) =>
+  const createTestReconciler = (owner: string) =>
     createReconciler({
       storage: () => storage,
       engine: () => storage,
@@ -27,8 +27,8 @@ describe('the reconciler', () => {
       log,
     })
 
-  /** What no command can do: a count that is not what the rows say. */
-  const breakACount = () => {
+  /** Writes a count that differs from the rows, which no command can do. */
+  const corruptCount = () => {
     const database = new DatabaseSync(path, { timeout: 5_000 })
     database.exec('update counts set waiting = waiting + 5')
     database.close()
@@ -51,18 +51,18 @@ describe('the reconciler', () => {
     rmSync(folder, { recursive: true })
   })
 
-  it('finds nothing to mend where every count was written with its rows', async () => {
-    const reconciler = aReconciler('server-1')
+  it('the reconciler finds no difference when every count was written with its rows', async () => {
+    const reconciler = createTestReconciler('server-1')
     await reconciler.pass()
     expect(reconciler.state()).toEqual({ at: noon, differences: 0, differencesTotal: 0 })
     expect(lines).toEqual([])
   })
 
-  it('mends a count that is wrong, and reports it as the defect it is', async () => {
-    breakACount()
-    const reconciler = aReconciler('server-1')
+  it('the reconciler repairs a wrong count and logs it as an error', async () => {
+    corruptCount()
+    const reconciler = createTestReconciler('server-1')
     await reconciler.pass()
-    // The count itself, and the sum that no longer balances.
+    // The count, and the sum of counts that no longer matches.
     expect(reconciler.state()).toMatchObject({ differences: 2, differencesTotal: 2 })
     expect(lines.join('')).toContain(
       'count waiting of queue orders, partition 0 was 6 but the rows show 1; repaired',
@@ -71,8 +71,8 @@ describe('the reconciler', () => {
     expect(await storage.counts({ queue: 'orders' })).toMatchObject([{ waiting: 1, accepted: 1 }])
   })
 
-  it('runs on one server of the cluster per interval, and on another when that one is gone', async () => {
-    const [first, second] = [aReconciler('server-1'), aReconciler('server-2')]
+  it('the reconciler runs on one server per interval, and on another server when the first one is gone', async () => {
+    const [first, second] = [createTestReconciler('server-1'), createTestReconciler('server-2')]
     await first.pass()
     await second.pass()
     expect([first.state().at, second.state().at]).toEqual([noon, null])

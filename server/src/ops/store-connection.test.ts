@@ -6,8 +6,8 @@ import { createStoreConnection, type StoreConnectionOptions } from './store-conn
 
 const unreachable = () => new KnownError('STORE_UNAVAILABLE', 'connect ECONNREFUSED 10.0.0.1:5432')
 
-/** A storage that can be asked for nothing but whether it lives. */
-function aStorage(over: Partial<Storage> = {}): Storage {
+/** Creates a storage that supports only ping and close. */
+function createStorage(over: Partial<Storage> = {}): Storage {
   return { kind: 'postgres', ping: async () => {}, close: async () => {}, ...over } as Storage
 }
 
@@ -22,12 +22,12 @@ function connect(open: () => Promise<Storage>, over: Partial<StoreConnectionOpti
   return { connection, lines }
 }
 
-describe('the connection to the store', () => {
+describe('the store connection', () => {
   beforeEach(() => void vi.useFakeTimers())
   afterEach(() => void vi.useRealTimers())
 
-  it('is up when the start returns, if the store answers', async () => {
-    const storage = aStorage()
+  it('the store connection is up when start returns, if the store answers', async () => {
+    const storage = createStorage()
     const { connection } = connect(async () => storage)
     await connection.start()
     expect(connection.state()).toMatchObject({ isUp: true, reason: null })
@@ -35,12 +35,12 @@ describe('the connection to the store', () => {
     await connection.stop()
   })
 
-  it('starts without a store that cannot be reached, tries with growing rests, and recovers by itself', async () => {
+  it('start returns without an unreachable store, which is retried with growing delays until it is up', async () => {
     let attempts = 0
     const { connection, lines } = connect(
       async () => {
         if (++attempts < 5) throw unreachable()
-        return aStorage()
+        return createStorage()
       },
       { backoffMsMin: 100, backoffMsMax: 400 },
     )
@@ -59,7 +59,7 @@ describe('the connection to the store', () => {
     await connection.stop()
   })
 
-  it('spreads its attempts by chance, between half and the whole of a rest', async () => {
+  it('the delay between attempts is random, between half of the backoff and the whole backoff', async () => {
     const open = vi.fn(async () => Promise.reject(unreachable()))
     const { connection } = connect(open, { backoffMsMin: 1_000, random: () => 0 })
     await connection.start()
@@ -70,7 +70,7 @@ describe('the connection to the store', () => {
     await connection.stop()
   })
 
-  it('goes on without a store that does not answer at all', async () => {
+  it('start returns after its time limit when the store does not answer', async () => {
     const { connection } = connect(() => new Promise(() => {}), { firstAttemptMsMax: 3_000 })
     let isStarted = false
     void connection.start().then(() => {
@@ -90,7 +90,7 @@ describe('the connection to the store', () => {
     'STORE_URL_INVALID',
     'STORE_NOT_OURS',
     'STORE_REFUSED',
-  ] as const)('stops the start at once on %s', async (code) => {
+  ] as const)('start fails at once on %s', async (code) => {
     const open = vi.fn(async () => Promise.reject(new KnownError(code, 'no')))
     const { connection } = connect(open)
     await expect(connection.start()).rejects.toMatchObject({ code })
@@ -98,7 +98,7 @@ describe('the connection to the store', () => {
     expect(open).toHaveBeenCalledTimes(1)
   })
 
-  it('stops the start on a wrong password, also when it comes as unavailable', async () => {
+  it('start fails on a wrong password, even if the store reports it as unavailable', async () => {
     const denied = Object.assign(new Error('password authentication failed for user "redrive"'), {
       code: '28P01',
     })
@@ -108,22 +108,24 @@ describe('the connection to the store', () => {
     await expect(connection.start()).rejects.toMatchObject({ code: 'STORE_REFUSED' })
   })
 
-  it('stops the start on a defect, and shows it as it is', async () => {
+  it('start fails on an unexpected error and returns it unchanged', async () => {
     const defect = new TypeError('x is not a function')
     const { connection } = connect(async () => Promise.reject(defect))
     await expect(connection.start()).rejects.toBe(defect)
   })
 
-  it('notices by its pings that the store went away, and that it came back', async () => {
+  it('pings detect that the store is unavailable, and that it is available again', async () => {
     let isReachable = true
-    const storage = aStorage({ ping: async () => (isReachable ? undefined : Promise.reject(unreachable())) })
+    const storage = createStorage({
+      ping: async () => (isReachable ? undefined : Promise.reject(unreachable())),
+    })
     const { connection } = connect(async () => storage, { pingEveryMs: 1_000 })
     await connection.start()
     await vi.advanceTimersByTimeAsync(0)
     isReachable = false
     await vi.advanceTimersByTimeAsync(1_000)
     expect(connection.state()).toMatchObject({ isUp: false, reason: expect.stringContaining('ECONNREFUSED') })
-    // The call itself knows best: the ping may be older than the recovery.
+    // The storage stays usable, because the store may have recovered since the last ping.
     expect(connection.storage()).toBe(storage)
     isReachable = true
     await vi.advanceTimersByTimeAsync(1_000)
@@ -131,7 +133,7 @@ describe('the connection to the store', () => {
     await connection.stop()
   })
 
-  it('shows no credentials in the reason, and tells callers no address', async () => {
+  it('the reason contains no credentials, and the message for callers contains no address', async () => {
     const { connection, lines } = connect(async () => {
       throw new KnownError('STORE_UNAVAILABLE', 'cannot reach postgres://me:s3cr/et@db:5432/redrive')
     })
@@ -148,7 +150,7 @@ describe('the connection to the store', () => {
     await connection.stop()
   })
 
-  it('closes the store when stopped, once, and closes one that was still opening', async () => {
+  it('stop closes the store once, even if the store was still opening', async () => {
     const close = vi.fn(async () => {})
     let opened: (storage: Storage) => void = () => {}
     const { connection } = connect(() => new Promise((resolve) => (opened = resolve)), {
@@ -158,7 +160,7 @@ describe('the connection to the store', () => {
     await vi.advanceTimersByTimeAsync(1)
     await started
     const stopped = connection.stop()
-    opened(aStorage({ close }))
+    opened(createStorage({ close }))
     await stopped
     expect(close).toHaveBeenCalledTimes(1)
     expect(() => connection.storage()).toThrow(expect.objectContaining({ code: 'STORE_UNAVAILABLE' }))

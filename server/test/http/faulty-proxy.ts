@@ -3,37 +3,41 @@ import type { AddressInfo } from 'node:net'
 import { afterEach } from 'vitest'
 
 /**
- * What the network does to one exchange. `lose-request`: the server never hears of it. `lose-answer`: it was
- * done, but nobody is told. `cut-answer`: in the middle of the answer.
+ * The fault that the network causes in one HTTP exchange. `lose-request`: the request does not reach the
+ * server. `lose-answer`: the server executes the request, but its answer does not reach the client.
+ * `cut-answer`: the connection breaks before the last byte of the answer.
  */
 export type Fault = 'none' | 'lose-request' | 'lose-answer' | 'cut-answer'
 
 export type FaultyProxy = Readonly<{
   url: string
-  /** Paths in the order in which they came. */
+  /** The paths of all requests, in the order of their arrival. */
   paths: string[]
 }>
 
-const ends: (() => void)[] = []
+const cleanups: (() => void)[] = []
 
-/** Stands between a client and a server, and loses what the test says. */
-export async function startFaultyProxy(target: string, fault: (path: string) => Fault): Promise<FaultyProxy> {
+/** Starts a proxy between a client and a server. `chooseFault` decides the fault for each request. */
+export async function startFaultyProxy(
+  target: string,
+  chooseFault: (path: string) => Fault,
+): Promise<FaultyProxy> {
   const paths: string[] = []
   const proxy = createServer(async (incoming, outgoing) => {
     const path = incoming.url ?? ''
     paths.push(path)
-    const what = fault(path)
+    const fault = chooseFault(path)
     const body = await incoming.toArray()
-    if (what === 'lose-request') return void incoming.socket.destroy()
+    if (fault === 'lose-request') return void incoming.socket.destroy()
     try {
-      await forward(target, incoming, Buffer.concat(body), outgoing, what)
+      await forward(target, incoming, Buffer.concat(body), outgoing, fault)
     } catch {
-      // The server itself is away, or the client is.
+      // The server or the client closed its connection.
       incoming.socket.destroy()
     }
   })
   await new Promise<void>((resolve) => proxy.listen(0, '127.0.0.1', resolve))
-  ends.push(() => {
+  cleanups.push(() => {
     proxy.closeAllConnections()
     proxy.close()
   })
@@ -49,10 +53,10 @@ async function forward(
 ): Promise<void> {
   const answer = await new Promise<IncomingMessage>((resolve, reject) => {
     const { method = 'GET', headers } = incoming
-    const asked = request(target + incoming.url, { method, headers, agent: false }, resolve)
-    asked.on('error', reject)
-    outgoing.on('close', () => asked.destroy())
-    asked.end(body)
+    const outgoingRequest = request(target + incoming.url, { method, headers, agent: false }, resolve)
+    outgoingRequest.on('error', reject)
+    outgoing.on('close', () => outgoingRequest.destroy())
+    outgoingRequest.end(body)
   })
   const content = Buffer.concat(await answer.toArray())
   if (fault === 'lose-answer') return void incoming.socket.destroy()
@@ -62,5 +66,5 @@ async function forward(
 }
 
 afterEach(() => {
-  for (const end of ends.splice(0)) end()
+  for (const cleanup of cleanups.splice(0)) cleanup()
 })

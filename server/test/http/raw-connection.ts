@@ -2,13 +2,13 @@ import { once } from 'node:events'
 import { connect, type Socket } from 'node:net'
 import { afterEach } from 'vitest'
 
-/** A connection on which a test writes HTTP by hand, for what a proper client would never send. */
+/** A connection on which a test writes HTTP as text, for requests that an HTTP client would never send. */
 export interface RawConnection {
   readonly socket: Socket
   write(text: string): void
-  /** All that was received, once the server has closed the connection. */
+  /** Waits until the server closes the connection, and returns all text received. */
   readToEnd(): Promise<string>
-  /** What was received up to and including `end`. */
+  /** Waits for `end`, and returns the text received up to and including it. */
   readTo(end: string): Promise<string>
 }
 
@@ -23,7 +23,7 @@ export async function connectRaw(port: number): Promise<RawConnection> {
   socket.on('data', (text) => {
     received += text
   })
-  // A reset is one way of being closed; what had arrived before is what the tests look at.
+  // A reset also closes the connection. The tests look at the text that arrived before it.
   socket.on('error', () => {})
   socket.on('close', () => {
     isClosed = true
@@ -39,7 +39,9 @@ export async function connectRaw(port: number): Promise<RawConnection> {
     readTo: async (end) => {
       while (!received.includes(end)) {
         if (isClosed)
-          throw new Error(`closed before ${JSON.stringify(end)} came: ${JSON.stringify(received)}`)
+          throw new Error(
+            `the connection closed before ${JSON.stringify(end)} arrived: ${JSON.stringify(received)}`,
+          )
         await Promise.race([once(socket, 'data'), once(socket, 'close')])
       }
       const cut = received.indexOf(end) + end.length

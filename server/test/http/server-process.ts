@@ -6,15 +6,15 @@ import { afterEach } from 'vitest'
 import type { StoreTarget } from '../../src/storage/open-storage.ts'
 import type { LogLine } from './test-server.ts'
 
-/** The server as operators run it, in a process of its own: to be killed, or to be weighed. */
+/** A server in its own process, as operators run it, so that a test can kill it or measure its memory. */
 export interface ServerProcess {
   readonly url: string
-  /** Its log, as far as it was said on stdout. */
+  /** The log lines received from its stdout. */
   readonly lines: readonly LogLine[]
   hasEnded(): boolean
-  /** The end of what it said on stderr. */
-  lastWords(): string
-  /** kill -9. Resolves when it is gone. */
+  /** The last 4,000 characters that it wrote to stderr. */
+  stderrEnd(): string
+  /** Sends SIGKILL. Resolves when the process has ended. */
   kill(): Promise<void>
 }
 
@@ -22,24 +22,24 @@ const started: ServerProcess[] = []
 
 export async function startServerProcess(store: StoreTarget): Promise<ServerProcess> {
   const main = fileURLToPath(new URL('../../src/cli/main.ts', import.meta.url))
-  const args = [main, 'serve', '--port', '0', '--store', storeText(store), '--log-format', 'json']
-  // None of the tests' own settings: the server would refuse them, or be slow to start.
-  const isOfTests = (name: string) => /^(REDRIVE_|NODE_OPTIONS$|VITEST)/.test(name)
-  const env = Object.fromEntries(Object.entries(process.env).filter(([name]) => !isOfTests(name)))
+  const args = [main, 'serve', '--port', '0', '--store', storeArgument(store), '--log-format', 'json']
+  // Leave out the settings of the test run: the server would refuse them, or start slowly.
+  const belongsToTestRun = (name: string) => /^(REDRIVE_|NODE_OPTIONS$|VITEST)/.test(name)
+  const env = Object.fromEntries(Object.entries(process.env).filter(([name]) => !belongsToTestRun(name)))
   const child = spawn(process.execPath, args, { stdio: ['ignore', 'pipe', 'pipe'], env })
-  let words = ''
+  let stderr = ''
   child.stderr.on('data', (data: Buffer) => {
-    words = (words + data.toString()).slice(-4_000)
+    stderr = (stderr + data.toString()).slice(-4_000)
   })
   const hasEnded = (): boolean => child.exitCode !== null || child.signalCode !== null
   const lines: LogLine[] = []
   const url = await new Promise<string>((resolve, reject) => {
     child.once('error', reject)
     child.once('exit', (code) =>
-      reject(new Error(`the server ended with ${code} before it was up: ${words}`)),
+      reject(new Error(`the server ended with code ${code} before it was up: ${stderr}`)),
     )
     createInterface({ input: child.stdout }).on('line', (text) => {
-      // It also says a word to people.
+      // The server also prints lines for people, which are not JSON.
       if (!text.startsWith('{')) return
       const line = JSON.parse(text) as LogLine
       lines.push(line)
@@ -50,7 +50,7 @@ export async function startServerProcess(store: StoreTarget): Promise<ServerProc
     url,
     lines,
     hasEnded,
-    lastWords: () => words,
+    stderrEnd: () => stderr,
     kill: async () => {
       if (hasEnded()) return
       child.kill('SIGKILL')
@@ -61,7 +61,7 @@ export async function startServerProcess(store: StoreTarget): Promise<ServerProc
   return server
 }
 
-function storeText(store: StoreTarget): string {
+function storeArgument(store: StoreTarget): string {
   switch (store.kind) {
     case 'memory':
       return ':memory:'

@@ -11,9 +11,12 @@ import { createReadableLog, type LogLine, testSettings } from './test-server.ts'
 
 export type TestApi = Readonly<{ url: string; port: number; drain: Drain; lines: LogLine[] }>
 
-const ends: (() => Promise<unknown>)[] = []
+const cleanups: (() => Promise<unknown>)[] = []
 
-/** The HTTP edge alone, without a store, for tests that bring routes and limits of their own. */
+/**
+ * Starts the HTTP layer without a store, for tests that pass their own routes and limits. Stopped after the
+ * test.
+ */
 export async function startTestApi(over: Partial<ApiParts> = {}): Promise<TestApi> {
   const { log, lines } = createReadableLog()
   const { app, drain } = await createApi({
@@ -49,7 +52,7 @@ export async function startTestApi(over: Partial<ApiParts> = {}): Promise<TestAp
     ...over,
   })
   await new Promise<void>((resolve) => app.server.listen(0, '127.0.0.1', resolve))
-  ends.push(async () => {
+  cleanups.push(async () => {
     await drain.stop(0)
     await app.close()
   })
@@ -58,5 +61,5 @@ export async function startTestApi(over: Partial<ApiParts> = {}): Promise<TestAp
 }
 
 afterEach(async () => {
-  await Promise.all(ends.splice(0).map((end) => end()))
+  await Promise.all(cleanups.splice(0).map((cleanup) => cleanup()))
 })

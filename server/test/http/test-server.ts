@@ -9,19 +9,22 @@ export type LogLine = Readonly<Record<string, unknown> & { level: string; msg: s
 
 const running: RunningServer[] = []
 
-/** A logger whose lines a test can read. */
+/** Creates a logger whose lines a test can read. */
 export function createReadableLog(level: LogLevel = 'debug'): { log: Logger; lines: LogLine[] } {
   const lines: LogLine[] = []
   const destination = { write: (line: string) => void lines.push(JSON.parse(line)) }
   return { log: createLogger({ level, isPretty: false, destination }), lines }
 }
 
-/** The defaults, on a free port. Values may break their bounds: a test cannot wait for the smallest timeout. */
+/**
+ * The default settings, on a free port. The values in `over` are not validated, because a test cannot wait
+ * for the smallest timeout that the bounds allow.
+ */
 export function testSettings(over: Partial<Settings> = {}): Settings {
   return { ...readSettings(settingsTable, []).settings, port: 0, ...over }
 }
 
-/** The whole server, stopped after the test. */
+/** Starts the whole server. It is stopped after the test. */
 export async function startTestServer(
   over: Partial<Settings> = {},
   store: StoreTarget = { kind: 'memory' },

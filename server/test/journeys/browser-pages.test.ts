@@ -23,24 +23,27 @@ describe('the pages in a browser', needs(chromium), () => {
   }, 120_000)
   afterAll(() => browser?.close())
 
-  /** A page, with everything that it asked for from elsewhere and everything it complained about. */
-  async function open(url: string): Promise<{ page: Page; foreign: string[]; complaints: string[] }> {
+  /** Opens a page, and records its requests to other servers and its errors and warnings. */
+  async function open(
+    url: string,
+  ): Promise<{ page: Page; foreignRequests: string[]; consoleErrors: string[] }> {
     const page = await browser.newPage()
-    const foreign: string[] = []
-    const complaints: string[] = []
+    const foreignRequests: string[] = []
+    const consoleErrors: string[] = []
     page.on('request', (request) => {
-      if (!request.url().startsWith(url) && !request.url().startsWith('data:')) foreign.push(request.url())
+      if (!request.url().startsWith(url) && !request.url().startsWith('data:'))
+        foreignRequests.push(request.url())
     })
     page.on('console', (message) => {
-      if (message.type() === 'error' || message.type() === 'warning') complaints.push(message.text())
+      if (message.type() === 'error' || message.type() === 'warning') consoleErrors.push(message.text())
     })
-    page.on('pageerror', (error) => complaints.push(String(error)))
-    return { page, foreign, complaints }
+    page.on('pageerror', (error) => consoleErrors.push(String(error)))
+    return { page, foreignRequests, consoleErrors }
   }
 
-  it('say that the server is up, its version, its store and its uptime', async () => {
+  it('the status page shows that the server is up, its version, its store and its uptime', async () => {
     const { url } = await startTestServer()
-    const { page, foreign, complaints } = await open(url)
+    const { page, foreignRequests, consoleErrors } = await open(url)
     await page.goto(url)
     await page.getByRole('status').getByText('The server is up.').waitFor()
     const facts = await page.locator('dl').innerText()
@@ -54,11 +57,11 @@ describe('the pages in a browser', needs(chromium), () => {
       'Metrics',
     ])
     expect(await page.getAttribute('html', 'lang')).toBe('en')
-    expect({ foreign, complaints }).toEqual({ foreign: [], complaints: [] })
+    expect({ foreignRequests, consoleErrors }).toEqual({ foreignRequests: [], consoleErrors: [] })
     await page.close()
   })
 
-  it('say what fails', async () => {
+  it('the status page shows the check that fails', async () => {
     const store = { kind: 'postgres', url: 'postgres://nobody@127.0.0.1:1/none' } as const
     const { url } = await startTestServer({}, store)
     const { page } = await open(url)
@@ -69,7 +72,7 @@ describe('the pages in a browser', needs(chromium), () => {
     await page.close()
   })
 
-  it('are light or dark as the reader likes, with enough contrast', async () => {
+  it('the status page follows the color scheme of the browser and has enough contrast', async () => {
     const { url } = await startTestServer()
     const { page } = await open(url)
     const seen: string[] = []
@@ -77,7 +80,7 @@ describe('the pages in a browser', needs(chromium), () => {
       await page.emulateMedia({ colorScheme })
       await page.goto(url)
       await page.getByText('The server is up.').waitFor()
-      // As text: it runs in the page, where there are other globals than here.
+      // As text, because the code runs in the page, where other globals exist.
       const colours = await page.evaluate<Colours>(`({
         ink: getComputedStyle(document.documentElement).color,
         faint: getComputedStyle(document.querySelector('dt')).color,
@@ -91,13 +94,13 @@ describe('the pages in a browser', needs(chromium), () => {
     await page.close()
   })
 
-  it('show the API to read, from this server alone', async () => {
+  it('the API documentation page loads without requests to other servers', async () => {
     const { url } = await startTestApi()
-    const { page, foreign, complaints } = await open(url)
+    const { page, foreignRequests, consoleErrors } = await open(url)
     await page.goto(`${url}/docs`)
     await page.getByText('Queues with their policy and exact counts, in byte order of name.').waitFor()
     await page.getByText('/api/v1/queues/{name}').first().waitFor()
-    expect({ foreign, complaints }).toEqual({ foreign: [], complaints: [] })
+    expect({ foreignRequests, consoleErrors }).toEqual({ foreignRequests: [], consoleErrors: [] })
     await page.close()
   })
 })

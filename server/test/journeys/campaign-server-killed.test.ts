@@ -7,12 +7,13 @@ import { pollUntil } from '../http/poll-until.ts'
 import { startServerProcess } from '../http/server-process.ts'
 import { lettersFrom } from '../letters/test-system.ts'
 
-const size = 600
+const letterCount = 600
 
 const clock = createSystemClock()
 
-describe.each(['SQLite file', 'PostgreSQL'] as const)('a campaign on %s', (store) => {
-  const name = 'whose servers are killed is ended by the next one: every letter was sent once'
+describe.each(['SQLite file', 'PostgreSQL'] as const)('a campaign whose servers are killed (%s)', (store) => {
+  const name =
+    'a campaign whose servers are killed ends on the next server and sends every letter exactly once'
   it(name, { ...needsOf(store), timeout: 120_000 }, async () => {
     const place = await createTestStore(store)
     try {
@@ -22,8 +23,11 @@ describe.each(['SQLite file', 'PostgreSQL'] as const)('a campaign on %s', (store
         { op: 'create-queue', queue: { name: 'dead' }, now },
         { op: 'create-queue', queue: { name: 'jobs', deadQueue: 'dead', leaseUs: 3_000_000 }, now },
       ])
-      const given = lettersFrom('jobs', size).map((letter) => ({ ...letter, diedAt: now }))
-      const captured = await createLetters({ storage: before, engine: before, clock }).capture('dead', given)
+      const toCapture = lettersFrom('jobs', letterCount).map((letter) => ({ ...letter, diedAt: now }))
+      const captured = await createLetters({ storage: before, engine: before, clock }).capture(
+        'dead',
+        toCapture,
+      )
       await before.close()
 
       let server = await startServerProcess(place.target)
@@ -43,24 +47,24 @@ describe.each(['SQLite file', 'PostgreSQL'] as const)('a campaign on %s', (store
         const reached = await pollUntil(
           () => client.getCampaign(id),
           ({ counts, state }) =>
-            state === 'done' || (share < 1 && counts.sent + counts.resolved >= share * size),
+            state === 'done' || (share < 1 && counts.sent + counts.resolved >= share * letterCount),
           60_000,
         )
         expect(reached.state).toBe(share < 1 ? 'running' : 'done')
         if (share === 1)
-          expect(reached.counts).toMatchObject({ resolved: size, failed: 0, unknown: 0, skipped: 0 })
+          expect(reached.counts).toMatchObject({ resolved: letterCount, failed: 0, unknown: 0, skipped: 0 })
         await server.kill()
-        // What it could not report is leased again when its lease has ended.
+        // The worker cannot report the items in progress. They are leased again when their leases have ended.
         await worker.stop({ withinMs: 200 }).catch(() => undefined)
         if (share < 1) server = await startServerProcess(place.target)
       }
-      expect(processed.size).toBe(size)
+      expect(processed.size).toBe(letterCount)
 
       const after = await place.open()
       expect(await after.verify()).toEqual([])
       const letters = await after.getLetters(captured.map(({ letterId }) => letterId))
       expect(letters.filter(({ state, letter }) => state === 'done' && letter?.requeues === 1)).toHaveLength(
-        size,
+        letterCount,
       )
     } finally {
       await place.drop()

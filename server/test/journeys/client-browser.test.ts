@@ -12,7 +12,7 @@ type Published = typeof import('../../../client/src/index.ts')
 
 const chromium = await requireService('chromium')
 
-describe('the client as it is published, in a browser', needs(chromium), () => {
+describe('the published client in a browser', needs(chromium), () => {
   let browser: Browser
   const folder = mkdtempSync(join(tmpdir(), 'redrive-client-'))
   beforeAll(async () => {
@@ -27,19 +27,19 @@ describe('the client as it is published, in a browser', needs(chromium), () => {
     rmSync(folder, { recursive: true })
   })
 
-  it('produces, works and stops; bytes stay what they are', async () => {
+  it('the client in a browser produces items and processes them byte for byte, and its worker stops', async () => {
     const { url } = await startTestServer()
     const page = await browser.newPage()
-    const complaints: string[] = []
-    page.on('pageerror', (error) => complaints.push(String(error)))
+    const pageErrors: string[] = []
+    page.on('pageerror', (error) => pageErrors.push(String(error)))
     await page.route(`${url}/published/**`, (route) => {
       const file = new URL(route.request().url()).pathname.slice('/published/'.length)
       return route.fulfill({ contentType: 'text/javascript', body: readFileSync(join(folder, file)) })
     })
     await page.goto(`${url}/health`)
-    // As text: the test runner would make an import of its own of it.
+    // As text, because the test runner would replace an import in code with its own import function.
     const published = await page.evaluateHandle<Published>(`import('/published/index.js')`)
-    const seen = await page.evaluate(async ({ createClient }) => {
+    const result = await page.evaluate(async ({ createClient }) => {
       const client = createClient()
       await client.createQueue({ name: 'jobs', lease: '1m', expire: '24h' })
       await client.produce('jobs', ['ž', Uint8Array.from({ length: 256 }, (_, value) => value)])
@@ -57,10 +57,10 @@ describe('the client as it is published, in a browser', needs(chromium), () => {
       return { payloads, counts: (await client.getQueue('jobs')).counts }
     }, published)
     const bytes = Array.from({ length: 256 }, (_, value) => value)
-    expect(seen.payloads).toHaveLength(4)
-    expect(seen.payloads).toEqual(expect.arrayContaining([[0xc5, 0xbe], bytes]))
-    expect(seen.counts).toMatchObject({ completed: 2, leased: 0, waiting: 0 })
-    expect(complaints).toEqual([])
+    expect(result.payloads).toHaveLength(4)
+    expect(result.payloads).toEqual(expect.arrayContaining([[0xc5, 0xbe], bytes]))
+    expect(result.counts).toMatchObject({ completed: 2, leased: 0, waiting: 0 })
+    expect(pageErrors).toEqual([])
     await page.close()
   })
 })

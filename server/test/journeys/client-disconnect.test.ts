@@ -6,11 +6,11 @@ import { v1 } from '../../src/api/v1/dialect.ts'
 import { connectRaw } from '../http/raw-connection.ts'
 import { startTestApi } from '../http/test-api.ts'
 
-/** A long poll that tells the test its signal and answers when the test says so. */
+/** Starts a long poll. Returns the signal of its handler, and a function that makes the handler answer. */
 async function startPoll() {
-  let begin: (poll: { gone: AbortSignal; answer: () => void }) => void = () => {}
-  const begun = new Promise<{ gone: AbortSignal; answer: () => void }>((resolve) => {
-    begin = resolve
+  let resolveStarted: (poll: { disconnected: AbortSignal; answer: () => void }) => void = () => {}
+  const started = new Promise<{ disconnected: AbortSignal; answer: () => void }>((resolve) => {
+    resolveStarted = resolve
   })
   const poll = route({
     method: 'POST',
@@ -22,29 +22,31 @@ async function startPoll() {
     slowMs: Number.POSITIVE_INFINITY,
     schema: { body: Type.Object({}), response: { 200: Type.Object({}) } },
     handler: (_request, reply) =>
-      new Promise((resolve) => begin({ gone: abortWhenClientGone(reply).signal, answer: () => resolve({}) })),
+      new Promise((resolve) =>
+        resolveStarted({ disconnected: abortWhenClientGone(reply).signal, answer: () => resolve({}) }),
+      ),
   })
   const { port } = await startTestApi({ routes: [poll] })
   const raw = await connectRaw(port)
   raw.write('POST /poll HTTP/1.1\r\nHost: localhost\r\nContent-Length: 2\r\n\r\n{}')
-  return { raw, ...(await begun) }
+  return { raw, ...(await started) }
 }
 
-describe('a handler that waits', () => {
-  it('is told when its client goes away', async () => {
-    const { raw, gone } = await startPoll()
-    expect(gone.aborted).toBe(false)
-    const told = new Promise((resolve) => gone.addEventListener('abort', resolve))
+describe('a waiting handler', () => {
+  it('the signal of a waiting handler aborts when its client disconnects', async () => {
+    const { raw, disconnected } = await startPoll()
+    expect(disconnected.aborted).toBe(false)
+    const aborted = new Promise((resolve) => disconnected.addEventListener('abort', resolve))
     raw.socket.destroy()
-    await told
+    await aborted
   })
 
-  it('is told nothing when its answer arrived', async () => {
-    const { raw, gone, answer } = await startPoll()
+  it('the signal of a handler does not abort when the client disconnects after the answer', async () => {
+    const { raw, disconnected, answer } = await startPoll()
     answer()
     await raw.readTo('{}')
     raw.socket.destroy()
     await raw.readToEnd()
-    expect(gone.aborted).toBe(false)
+    expect(disconnected.aborted).toBe(false)
   })
 })

@@ -13,8 +13,8 @@ afterEach(() => rmSync(folder, { recursive: true }))
 
 const fromHere = (path: string) => fileURLToPath(new URL(path, import.meta.url))
 
-describe('the example in the documentation of the client', () => {
-  it('works as it stands, and its program ends by itself when it is told to stop', async () => {
+describe('the example in the client documentation', () => {
+  it('the example in the client documentation processes an item and ends with code 0 on SIGTERM', async () => {
     const { url } = await startTestServer()
     const page = readFileSync(fromHere('../../../docs/client.md'), 'utf8')
     const example = /```ts\n([\s\S]*?)```/.exec(page)?.[1] ?? ''
@@ -27,8 +27,8 @@ describe('the example in the documentation of the client', () => {
         .replace('http://127.0.0.1:8080', url),
     )
     const child = spawn(process.execPath, [program], { stdio: ['ignore', 'pipe', 'inherit'] })
-    const [said] = await once(child.stdout, 'data')
-    expect(String(said)).toBe('sending to ada@example.com\n')
+    const [printed] = await once(child.stdout, 'data')
+    expect(String(printed)).toBe('sending to ada@example.com\n')
     child.kill('SIGTERM')
     expect(await once(child, 'exit')).toEqual([0, null])
     const { counts } = await createClient({ url }).getQueue('emails')

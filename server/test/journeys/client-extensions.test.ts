@@ -7,21 +7,27 @@ import { startFaultyProxy } from '../http/faulty-proxy.ts'
 import { pollUntil } from '../http/poll-until.ts'
 import { startTestServer } from '../http/test-server.ts'
 
-async function aClient(lease = '1m') {
+async function createClientWithQueue(lease = '1m') {
   const { url } = await startTestServer()
   const client = createClient({ url, backoffMsMin: 1 })
   await client.createQueue({ name: 'jobs', lease, expire: '24h' })
   return { client, url }
 }
 
-describe('what goes beyond the Queue API', () => {
-  it('keeps the leases of long work: it is done once, by one worker', async () => {
-    const { client } = await aClient('600ms')
+describe('client calls beyond the Queue API', () => {
+  it('a worker extends the leases of long work, so that each item is processed once', async () => {
+    const { client } = await createClientWithQueue('600ms')
     await client.produce('jobs', ['a', 'b', 'c'])
     const starts: string[] = []
-    const handler = async (item: { text(): string }, { signal }: { signal: AbortSignal }) => {
+    const handler = async (item: { id: string; text(): string }, { signal }: { signal: AbortSignal }) => {
       starts.push(item.text())
-      await new Promise((resolve) => setTimeout(resolve, 2_000))
+      const readDeadlineMs = async () => {
+        const stored = (await client.listItems('jobs')).find(({ id }) => id === item.id)
+        return Date.parse(stored?.leaseDeadline ?? '')
+      }
+      const firstDeadlineMs = await readDeadlineMs()
+      // Later than the first deadline by two whole leases: the worker extended the lease several times.
+      await pollUntil(readDeadlineMs, (deadlineMs) => deadlineMs > firstDeadlineMs + 1_200)
       signal.throwIfAborted()
     }
     const workers = [
@@ -37,9 +43,9 @@ describe('what goes beyond the Queue API', () => {
   })
 
   it.each(['.', '..', '...', '.hidden', 'a/b?c#d%25', '%2e', 'ü😀', '__proto__'])(
-    'reaches a queue named %s',
+    'the client reaches a queue named %s',
     async (name) => {
-      const { client } = await aClient()
+      const { client } = await createClientWithQueue()
       await client.createQueue({ name, lease: '1m', expire: '1h' })
       expect(await client.pauseQueue(name)).toMatchObject({ name, is_paused: true })
       expect(await client.resumeQueue(name)).toMatchObject({ name, is_paused: false })
@@ -52,13 +58,16 @@ describe('what goes beyond the Queue API', () => {
     },
   )
 
-  it('tells a handler that somebody else ended its lease', async () => {
-    const { client } = await aClient('1s')
+  it('the signal of a handler aborts when another client deletes its item', async () => {
+    const { client } = await createClientWithQueue('1s')
     await client.produce('jobs', ['taken', 'kept'])
     const aborted: string[] = []
     const handler = async (item: { text(): string }, { signal }: { signal: AbortSignal }) => {
       signal.addEventListener('abort', () => aborted.push(item.text()))
-      await new Promise((resolve) => setTimeout(resolve, 1_500))
+      await pollUntil(
+        async () => aborted,
+        (texts) => texts.includes('taken'),
+      )
     }
     const worker = client.work('jobs', handler, { waitMs: 200 })
     const leased = await pollUntil(
@@ -76,13 +85,13 @@ describe('what goes beyond the Queue API', () => {
     expect(worker.counts()).toMatchObject({ completed: 1, lost: 1 })
   })
 
-  it('extends leases, all or none', async () => {
-    const { client } = await aClient('1s')
+  it('an extend changes the leases of all its items or of none', async () => {
+    const { client } = await createClientWithQueue('1s')
     await client.produce('jobs', ['a', 'b'])
     const { items, partition } = await client.lease('jobs', { clientId: 'c', countMax: 2 })
     const ids = items.map(({ id }) => id)
     const extended = await client.extend('jobs', partition, ids, { lease: '5m' })
-    expect(extended.leaseMsLeft).toBeGreaterThan(290_000)
+    expect(extended.leaseMsLeft).toBeGreaterThan(60_000)
     expect(await client.listItems('jobs')).toMatchObject(ids.map((id) => ({ id, isLeased: true })))
     const gone = '0'.repeat(27)
     await expect(client.extend('jobs', partition, [...ids, gone])).rejects.toMatchObject({
@@ -91,8 +100,8 @@ describe('what goes beyond the Queue API', () => {
     })
   })
 
-  it('ends the lease call of a client that waits: with no items, and no attempt counted', async () => {
-    const { client } = await aClient()
+  it('cancelLease ends the lease call of a waiting client without items and without counting an attempt', async () => {
+    const { client } = await createClientWithQueue()
     expect(await client.cancelLease('jobs', 'c')).toBe(false)
     const waiting = client.lease('jobs', { clientId: 'c', waitMs: 60_000 })
     const other = client.lease('jobs', { clientId: 'd', waitMs: 60_000 })
@@ -108,17 +117,17 @@ describe('what goes beyond the Queue API', () => {
     await expect(client.cancelLease('nowhere', 'c')).rejects.toMatchObject({ code: 'QUEUE_NOT_FOUND' })
   })
 
-  it('produces once under a key, also when the answer is lost', async () => {
-    const { client, url } = await aClient()
+  it('produceOnce stores its items once, even when the answer is lost', async () => {
+    const { client, url } = await createClientWithQueue()
     let isLost = false
     const proxy = await startFaultyProxy(url, () => {
       if (isLost) return 'none'
       isLost = true
       return 'lose-answer'
     })
-    const far = createClient({ url: proxy.url, backoffMsMin: 1 })
+    const distantClient = createClient({ url: proxy.url, backoffMsMin: 1 })
     const items = ['x', { payload: Uint8Array.from([1, 2]), kind: 'k', priority: 5 }]
-    const produced = await far.produceOnce('jobs', 'order-1', items)
+    const produced = await distantClient.produceOnce('jobs', 'order-1', items)
     expect(produced).toMatchObject({ isRepeat: true, ids: [expect.any(String), expect.any(String)] })
     expect(proxy.paths).toHaveLength(2)
     expect((await client.getQueue('jobs')).counts).toMatchObject({ accepted: 2 })
@@ -126,19 +135,19 @@ describe('what goes beyond the Queue API', () => {
     expect(leased[0]).toMatchObject({ kind: 'k', payload: Uint8Array.from([1, 2]) })
   })
 
-  it('changes a policy, pauses and resumes', async () => {
-    const { client } = await aClient()
+  it('the client changes a policy, and pauses and resumes a queue', async () => {
+    const { client } = await createClientWithQueue()
     const retry = { kind: 'fixed', delays: ['1h'] } as const
     const changed = await client.changePolicy('jobs', { retry, attempts_max: 4 }, { reason: 'slower' })
     expect(changed.policy).toMatchObject({ attempts_max: 4, lease: '1m0s', retry: { delays: ['1h0m0s'] } })
     expect(await client.pauseQueue('jobs')).toMatchObject({ is_paused: true })
     await client.produce('jobs', 'x')
     expect(await client.lease('jobs', { clientId: 'c', waitMs: 50 })).toMatchObject({ items: [] })
-    expect(await client.resumeQueue('jobs', { reason: 'mended' })).toMatchObject({ is_paused: false })
+    expect(await client.resumeQueue('jobs', { reason: 'fixed' })).toMatchObject({ is_paused: false })
     expect((await client.lease('jobs', { clientId: 'c' })).items).toHaveLength(1)
   })
 
-  it('has the types of the schemas', () => {
+  it('the server schemas of queues and policies extend the types of the client', () => {
     expectTypeOf<Static<typeof QueueViewSchema>>().toExtend<QueueView>()
     expectTypeOf<Static<typeof PolicySpec>>().toExtend<PolicyChange>()
     expect([QueueViewSchema, PolicySpec]).toHaveLength(2)

@@ -9,49 +9,67 @@ afterEach(async () => {
   await Promise.all(workers.splice(0).map((worker) => worker.stop({ withinMs: 0 })))
 })
 
-/** A real server, a client that reaches it, and one that goes through a network of the test's choice. */
-async function aFaultyNetwork(fault: (path: string, number: number) => Fault, over: ClientOptions = {}) {
+/**
+ * Starts a server, a client that reaches it directly, and a client that reaches it through a faulty network.
+ */
+async function startFaultyNetwork(
+  chooseFault: (path: string, requestNumber: number) => Fault,
+  over: ClientOptions = {},
+) {
   const { url } = await startTestServer()
   const direct = createClient({ url })
   await direct.createQueue({ name: 'jobs', lease: '2s', expire: '24h' })
-  let number = 0
-  const proxy = await startFaultyProxy(url, (path) => fault(path, ++number))
+  let requestNumber = 0
+  const proxy = await startFaultyProxy(url, (path) => chooseFault(path, ++requestNumber))
   const client = createClient({ url: proxy.url, backoffMsMin: 1, ...over })
   const counts = async () => (await direct.getQueue('jobs')).counts
   return { direct, client, counts, paths: proxy.paths }
 }
 
-const firstOnly = (fault: Fault) => (_: string, number: number) => (number === 1 ? fault : 'none')
+const onFirstRequest = (fault: Fault) => (_: string, requestNumber: number) =>
+  requestNumber === 1 ? fault : 'none'
 
 describe('a produce', () => {
   it.each([
     ['lose-answer', 1],
     ['cut-answer', 1],
     ['lose-request', 0],
-  ] as const)('is not repeated after %s, and says that it may have been done', async (fault, stored) => {
-    const { client, counts, paths } = await aFaultyNetwork(firstOnly(fault))
-    await expect(client.produce('jobs', 'x')).rejects.toMatchObject({
-      code: 'CONNECTION_LOST',
-      isRetryable: false,
-      isOutcomeUnknown: true,
-    })
-    expect(paths).toEqual(['/v1/queue.produce'])
-    expect(await counts()).toMatchObject({ accepted: stored })
-  })
+  ] as const)(
+    'after %s a produce is not repeated, and its error reports an unknown outcome',
+    async (fault, stored) => {
+      const { client, counts, paths } = await startFaultyNetwork(onFirstRequest(fault))
+      await expect(client.produce('jobs', 'x')).rejects.toMatchObject({
+        code: 'CONNECTION_LOST',
+        isRetryable: false,
+        isOutcomeUnknown: true,
+      })
+      expect(paths).toEqual(['/v1/queue.produce'])
+      expect(await counts()).toMatchObject({ accepted: stored })
+    },
+  )
 
-  it('is repeated when twice is fine, and then there may be two', async () => {
-    const { client, counts } = await aFaultyNetwork(firstOnly('lose-answer'))
+  it('a produce that allows duplicates is repeated, and can store its item twice', async () => {
+    const { client, counts } = await startFaultyNetwork(onFirstRequest('lose-answer'))
     await client.produce('jobs', 'x', { isDuplicateAllowed: true })
     expect(await counts()).toMatchObject({ accepted: 2 })
   })
 
-  it('waits for a server that is not there yet, and is done once', async () => {
+  it('a produce waits for a server that is not up yet, and stores its item once', async () => {
     const { url, stop } = await startTestServer()
     await stop(0)
-    const client = createClient({ url, retriesMax: 100, backoffMsMax: 50 })
-    const made = client.createQueue({ name: 'jobs', lease: '1m', expire: '1h' })
-    const produced = made.then(() => client.produce('jobs', 'x'))
-    await new Promise((resolve) => setTimeout(resolve, 50))
+    let calls = 0
+    const countingFetch: typeof fetch = (input, init) => {
+      calls++
+      return fetch(input, init)
+    }
+    const client = createClient({ url, retriesMax: 1_000, backoffMsMax: 50, fetch: countingFetch })
+    const created = client.createQueue({ name: 'jobs', lease: '1m', expire: '1h' })
+    const produced = created.then(() => client.produce('jobs', 'x'))
+    // The second call proves that the first call failed.
+    await pollUntil(
+      async () => calls,
+      (count) => count >= 2,
+    )
     await startTestServer({ port: Number(new URL(url).port) })
     await produced
     expect((await client.getQueue('jobs')).counts).toMatchObject({ accepted: 1 })
@@ -59,8 +77,8 @@ describe('a produce', () => {
 })
 
 describe('a complete whose answer is lost', () => {
-  it('is repeated, and says that it may have been done when the item is gone', async () => {
-    const { client, direct, counts } = await aFaultyNetwork(firstOnly('lose-answer'))
+  it('a complete whose answer is lost is repeated, and its error reports an unknown outcome', async () => {
+    const { client, direct, counts } = await startFaultyNetwork(onFirstRequest('lose-answer'))
     await direct.produce('jobs', 'x')
     const { partition, items } = await direct.lease('jobs', { clientId: 'c' })
     const ids = items.map(({ id }) => id)
@@ -72,14 +90,14 @@ describe('a complete whose answer is lost', () => {
     expect(await counts()).toMatchObject({ completed: 1, leased: 0 })
   })
 
-  it('costs a worker two calls more, however many items it was for', async () => {
+  it('a lost complete answer costs a worker few additional calls, regardless of the number of items', async () => {
     let isLost = false
     const fault = (path: string): Fault => {
       if (path !== '/v1/queue.complete' || isLost) return 'none'
       isLost = true
       return 'lose-answer'
     }
-    const { client, direct, counts, paths } = await aFaultyNetwork(fault)
+    const { client, direct, counts, paths } = await startFaultyNetwork(fault)
     await direct.produce(
       'jobs',
       Array.from({ length: 100 }, (_, index) => String(index)),
@@ -101,8 +119,8 @@ describe('a complete whose answer is lost', () => {
   })
 })
 
-describe('a worker on a network that loses a tenth of everything', () => {
-  it('processes every item, and loses none', async () => {
+describe('a worker on a network with faults in 10 % of the requests', () => {
+  it('a worker processes every item on a network with faults in 10 % of the requests', async () => {
     let seed = 7
     const chance = () => {
       seed = (seed * 48_271) % 2_147_483_647
@@ -110,7 +128,7 @@ describe('a worker on a network that loses a tenth of everything', () => {
     }
     const faults: readonly Fault[] = ['lose-request', 'lose-answer', 'cut-answer']
     const fault = () => (chance() < 0.1 ? (faults[Math.floor(chance() * 3)] ?? 'none') : 'none')
-    const { client, direct, counts } = await aFaultyNetwork(fault)
+    const { client, direct, counts } = await startFaultyNetwork(fault)
     const total = 1_000
     await direct.produce(
       'jobs',

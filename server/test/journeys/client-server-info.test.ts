@@ -7,7 +7,7 @@ import { HealthBody } from '../../src/api/watch/health.ts'
 import { startTestServer } from '../http/test-server.ts'
 
 describe('the client package', () => {
-  it('gets from a real server what its types promise', async () => {
+  it('the info and health of a real server match the types of the client', async () => {
     const { url } = await startTestServer()
     const client = createClient({ url })
     expect(await client.getInfo()).toMatchObject({
@@ -22,7 +22,7 @@ describe('the client package', () => {
     })
   })
 
-  it('has the types of the schemas', () => {
+  it('the server schemas of info, health and errors extend the types of the client', () => {
     expectTypeOf<Static<typeof Info>>().toExtend<ServerInfo>()
     expectTypeOf<Static<typeof HealthBody>>().toExtend<Health>()
     expectTypeOf<Static<typeof ErrorSchema>>().toExtend<ErrorBody>()

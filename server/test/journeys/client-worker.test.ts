@@ -21,13 +21,13 @@ afterEach(async () => {
   for (const folder of folders.splice(0)) rmSync(folder, { recursive: true })
 })
 
-function aStore() {
+function createStoreTarget() {
   const folder = mkdtempSync(join(tmpdir(), 'redrive-worker-'))
   folders.push(folder)
   return { kind: 'sqlite', path: join(folder, 'store.db') } as const
 }
 
-async function aFreePort(): Promise<number> {
+async function findFreePort(): Promise<number> {
   const server = createServer().listen(0, '127.0.0.1')
   await once(server, 'listening')
   const { port } = server.address() as AddressInfo
@@ -36,8 +36,8 @@ async function aFreePort(): Promise<number> {
   return port
 }
 
-/** A server in a process of its own, which a test can kill. */
-function serve(port: number, store: string): ChildProcess {
+/** Starts a server in its own process, so that a test can kill it. */
+function spawnServer(port: number, store: string): ChildProcess {
   const main = fileURLToPath(new URL('../../src/cli/main.ts', import.meta.url))
   const args = [main, 'serve', '--port', String(port), '--store', store]
   const child = spawn(process.execPath, args, { stdio: 'ignore' })
@@ -45,8 +45,8 @@ function serve(port: number, store: string): ChildProcess {
   return child
 }
 
-/** A fetch that counts calls by path. */
-function countingFetch() {
+/** Creates a fetch that counts calls by path. */
+function createCountingFetch() {
   const calls = new Map<string, number>()
   const counting: typeof fetch = (input, init) => {
     const { pathname } = new URL(String(input))
@@ -56,14 +56,14 @@ function countingFetch() {
   return { calls, fetch: counting }
 }
 
-async function aClient(over: Partial<Parameters<Client['createQueue']>[0]> = {}) {
+async function createClientWithQueue(over: Partial<Parameters<Client['createQueue']>[0]> = {}) {
   const { url } = await startTestServer()
   const client = createClient({ url })
   await client.createQueue({ name: 'jobs', lease: '1m', expire: '24h', ...over })
   return client
 }
 
-const work: (client: Client, ...args: Parameters<Client['work']>) => Worker = (
+const startWorker: (client: Client, ...args: Parameters<Client['work']>) => Worker = (
   client,
   queue,
   handler,
@@ -74,15 +74,15 @@ const work: (client: Client, ...args: Parameters<Client['work']>) => Worker = (
   return worker
 }
 
-const counts = async (client: Client) => (await client.getQueue('jobs')).counts
-const silent = { onError: () => {} }
+const readCounts = async (client: Client) => (await client.getQueue('jobs')).counts
+const ignoreErrors = { onError: () => {} }
 
 describe('a worker', () => {
-  it('loses none of 5,000 items, with failing handlers and a server that restarts in the middle', async () => {
-    const store = aStore()
+  it('workers process all of 5,000 items, although handlers fail and the server restarts', async () => {
+    const store = createStoreTarget()
     const first = await startTestServer({}, store)
     const port = Number(new URL(first.url).port)
-    const { calls, fetch } = countingFetch()
+    const { calls, fetch } = createCountingFetch()
     const client = createClient({ url: first.url, fetch })
     await client.createQueue({ name: 'jobs', lease: '5s', expire: '24h', partitions: 2 })
     const total = 5_000
@@ -107,13 +107,16 @@ describe('a worker', () => {
       }
       processed.set(item.text(), (processed.get(item.text()) ?? 0) + 1)
     }
-    const troubles: string[] = []
+    const failedSteps: string[] = []
     const options = {
       concurrency: 50,
       backoffMsMax: 500,
-      onError: (_: unknown, { during }: { during: string }) => void troubles.push(during),
+      onError: (_: unknown, { during }: { during: string }) => void failedSteps.push(during),
     }
-    const both = [work(client, 'jobs', handler, options), work(client, 'jobs', handler, options)]
+    const both = [
+      startWorker(client, 'jobs', handler, options),
+      startWorker(client, 'jobs', handler, options),
+    ]
     await pollUntil(
       async () => processed.size,
       (size) => size > 1_500,
@@ -122,7 +125,7 @@ describe('a worker', () => {
     expect(processed.size).toBeLessThan(total)
     await startTestServer({ port }, store)
     await pollUntil(
-      () => counts(client),
+      () => readCounts(client),
       ({ completed }) => completed === total,
       25_000,
     )
@@ -130,8 +133,8 @@ describe('a worker', () => {
 
     expect(processed.size).toBe(total)
     expect(failures).toBeGreaterThan(300)
-    expect(troubles).toContain('lease')
-    expect(await counts(client)).toMatchObject({
+    expect(failedSteps).toContain('lease')
+    expect(await readCounts(client)).toMatchObject({
       waiting: 0,
       leased: 0,
       scheduled: 0,
@@ -142,11 +145,11 @@ describe('a worker', () => {
     expect(calls.get('/v1/queue.lease')).toBeLessThan(total / 5)
   })
 
-  it('loses nothing when the server is killed, and comes back to it by itself', async () => {
-    const store = aStore()
-    const port = await aFreePort()
+  it('a worker reconnects to a server that was killed, and processes every item', async () => {
+    const store = createStoreTarget()
+    const port = await findFreePort()
     const client = createClient({ url: `http://127.0.0.1:${port}`, retriesMax: 100, backoffMsMax: 100 })
-    const first = serve(port, store.path)
+    const first = spawnServer(port, store.path)
     await client.createQueue({ name: 'jobs', lease: '3s', expire: '24h' })
     const total = 2_000
     for (let at = 0; at < total; at += 500) {
@@ -157,7 +160,11 @@ describe('a worker', () => {
     }
     const processed = new Set<string>()
     const handler = (item: { text(): string }) => void processed.add(item.text())
-    const worker = work(client, 'jobs', handler, { ...silent, concurrency: 20, backoffMsMax: 200 })
+    const worker = startWorker(client, 'jobs', handler, {
+      ...ignoreErrors,
+      concurrency: 20,
+      backoffMsMax: 200,
+    })
     await pollUntil(
       async () => processed.size,
       (size) => size > 300,
@@ -165,18 +172,18 @@ describe('a worker', () => {
     first.kill('SIGKILL')
     await once(first, 'exit')
     expect(processed.size).toBeLessThan(total)
-    serve(port, store.path)
+    spawnServer(port, store.path)
     await pollUntil(
-      () => counts(client),
+      () => readCounts(client),
       ({ completed }) => completed === total,
       25_000,
     )
     await worker.stop()
     expect(processed.size).toBe(total)
-    expect(await counts(client)).toMatchObject({ accepted: total, waiting: 0, leased: 0 })
+    expect(await readCounts(client)).toMatchObject({ accepted: total, waiting: 0, leased: 0 })
   }, 60_000)
 
-  it('stops gracefully: nothing stays leased, and the rest of the queue is left alone', async () => {
+  it('a graceful stop leaves no item leased, and does not lease the rest of the queue', async () => {
     const { url } = await startTestServer()
     const { clock, timers } = createCountingClock()
     const client = createClient({ url, clock })
@@ -186,17 +193,24 @@ describe('a worker', () => {
       Array.from({ length: 1_000 }, (_, index) => String(index)),
     )
     let handled = 0
+    const stopCalled = Promise.withResolvers<void>()
     const handler = async () => {
-      await new Promise((resolve) => setTimeout(resolve, 5))
+      if (handled >= 100) await stopCalled.promise
       handled++
     }
-    const worker = work(client, 'jobs', handler, { concurrency: 20, prefetch: 20 })
+    const worker = startWorker(client, 'jobs', handler, { concurrency: 20, prefetch: 20 })
     await pollUntil(
-      async () => handled,
-      (count) => count > 100,
+      async () => worker.counts(),
+      ({ running, prefetched }) => handled >= 100 && running === 20 && prefetched > 0,
     )
-    await worker.stop()
-    expect(await counts(client)).toMatchObject({ leased: 0, waiting: 1_000 - handled, completed: handled })
+    const stopped = worker.stop()
+    stopCalled.resolve()
+    await stopped
+    expect(await readCounts(client)).toMatchObject({
+      leased: 0,
+      waiting: 1_000 - handled,
+      completed: handled,
+    })
     expect(worker.counts()).toMatchObject({
       running: 0,
       prefetched: 0,
@@ -209,34 +223,33 @@ describe('a worker', () => {
     expect(timers()).toBe(0)
   })
 
-  it('leaves no lease behind when items come in just as it stops', async () => {
-    const client = await aClient()
+  it('a worker leaves no item leased when items arrive while it stops', async () => {
+    const client = await createClientWithQueue()
     for (let round = 0; round < 40; round++) {
-      const worker = work(client, 'jobs', () => {}, { waitMs: 60_000 })
+      const worker = startWorker(client, 'jobs', () => {}, { waitMs: 60_000 })
       await pollUntil(
         async () => (await client.getQueueStats('jobs')).leaseWaiting,
         (count) => count === 1,
       )
-      const before = await counts(client)
+      const before = await readCounts(client)
       await Promise.all([worker.stop(), client.produce('jobs', String(round))])
-      // What was on its way to a lease call that was ended is being put back.
+      // The server may still be returning an item that it leased for the cancelled call.
       const after = await pollUntil(
-        () => counts(client),
+        () => readCounts(client),
         ({ leased }) => leased === 0,
-        1_000,
       )
       expect(after.completed - before.completed + after.waiting).toBe(1)
-      // Nobody had it, so nobody's attempt is counted.
+      // The item reached no worker, so the lease does not count as an attempt.
       expect(await client.listItems('jobs')).toMatchObject(after.waiting === 1 ? [{ attempts: 0 }] : [])
       await client.clearQueue('jobs', { isWaiting: true })
     }
   })
 
-  it('stops at once when it is idle, or was only just started', async () => {
-    const client = await aClient()
-    const startedMs = performance.now()
+  it('an idle or newly started worker stops without waiting for its lease call to end', async () => {
+    const client = await createClientWithQueue()
     for (let round = 0; round < 10; round++) {
-      const worker = work(client, 'jobs', () => {}, { waitMs: 60_000 })
+      // Waiting for the end of this lease call would exceed the timeout of the test.
+      const worker = startWorker(client, 'jobs', () => {}, { waitMs: 60_000 })
       if (round % 2 === 0) {
         await pollUntil(
           async () => (await client.getQueueStats('jobs')).leaseWaiting,
@@ -246,48 +259,49 @@ describe('a worker', () => {
       await worker.stop()
       expect((await client.getQueueStats('jobs')).leaseWaiting).toBe(0)
     }
-    expect(performance.now() - startedMs).toBeLessThan(5_000)
   })
 
-  it('stops without haste at a server that cannot end lease calls, and loses nothing there', async () => {
+  it('without cancelLease on the server, a stopping worker processes the items of its last lease call', async () => {
     const { url } = await startTestServer()
-    const without: typeof fetch = async (input, init) =>
-      String(input).endsWith('/leases/cancel') ? new Response('', { status: 404 }) : fetch(input, init)
-    const client = createClient({ url, fetch: without })
+    const cancelCalled = Promise.withResolvers<void>()
+    const fetchWithoutCancel: typeof fetch = async (input, init) => {
+      if (!String(input).endsWith('/leases/cancel')) return fetch(input, init)
+      cancelCalled.resolve()
+      return new Response('', { status: 404 })
+    }
+    const client = createClient({ url, fetch: fetchWithoutCancel })
     await client.createQueue({ name: 'jobs', lease: '1m', expire: '24h' })
-    const worker = work(client, 'jobs', () => {}, { waitMs: 1_500 })
+    const worker = startWorker(client, 'jobs', () => {}, { waitMs: 15_000 })
     await pollUntil(
       async () => (await client.getQueueStats('jobs')).leaseWaiting,
       (count) => count === 1,
     )
     const stopped = worker.stop()
-    await new Promise((resolve) => setTimeout(resolve, 1_200))
-    await client.produce('jobs', 'just in time')
+    await cancelCalled.promise
+    await client.produce('jobs', 'produced during the stop')
     await stopped
-    expect(await counts(client)).toMatchObject({ completed: 1, leased: 0, waiting: 0 })
+    expect(await readCounts(client)).toMatchObject({ completed: 1, leased: 0, waiting: 0 })
   })
 
-  it('does not wait for a handler for ever: its signal aborts, and its item goes back with the error', async () => {
-    const client = await aClient()
+  it('a stop with a bound aborts running handlers, and retries the items whose handlers reject', async () => {
+    const client = await createClientWithQueue()
     await client.produce('jobs', ['heeds', 'ignores'])
     const handler = (item: { text(): string }, { signal }: { signal: AbortSignal }) =>
       new Promise((_, reject) => {
         if (item.text() === 'heeds') signal.addEventListener('abort', () => reject(signal.reason))
       })
-    const worker = work(client, 'jobs', handler, silent)
+    const worker = startWorker(client, 'jobs', handler, ignoreErrors)
     await pollUntil(
       async () => worker.counts().running,
       (running) => running === 2,
     )
-    const startedMs = performance.now()
     await worker.stop({ withinMs: 50 })
-    expect(performance.now() - startedMs).toBeLessThan(5_000)
     expect(worker.counts()).toMatchObject({ retried: 1 })
-    expect(await counts(client)).toMatchObject({ waiting: 1, leased: 1 })
+    expect(await readCounts(client)).toMatchObject({ waiting: 1, leased: 1 })
   })
 
-  it('retries later and gives up as the handler says, and tells why', async () => {
-    const store = aStore()
+  it('a handler decides whether its item is retried later or dead, and the failure is stored', async () => {
+    const store = createStoreTarget()
     const { url, stop } = await startTestServer({}, store)
     const client = createClient({ url })
     await client.createQueue({ name: 'dead', lease: '1m', expire: '24h' })
@@ -300,12 +314,12 @@ describe('a worker', () => {
       if (text === 'dead') throw new Dead('never', { reason: 'bad_input', cause: new TypeError('wrong') })
       if (text === 'fails') throw new Error('failed')
     }
-    const worker = work(client, 'jobs', handler, {
-      ...silent,
+    const worker = startWorker(client, 'jobs', handler, {
+      ...ignoreErrors,
       onRetried: (item, error) => void retried.push(`${item.text()}: ${(error as Error).message}`),
     })
     await pollUntil(
-      () => counts(client),
+      () => readCounts(client),
       ({ completed, dead_lettered }) => completed === 1 && dead_lettered === 2,
     )
     await worker.stop()
@@ -316,7 +330,7 @@ describe('a worker', () => {
     const fails = Array.from({ length: 3 }, () => 'fails: failed')
     expect(retried.toSorted()).toEqual(['dead: never', ...fails, 'later: not yet'])
 
-    // The letters' failures have no call of their own yet: look where they are kept.
+    // The client has no call that returns the failure of a letter, so read it from the store.
     await stop(0)
     const storage = await openStorage(store)
     const letters = await storage.listItems({ queue: 'dead', countMax: 10 })
@@ -333,8 +347,8 @@ describe('a worker', () => {
     })
   })
 
-  it('tells a handler that its lease was lost, and forgets what it did', async () => {
-    const client = await aClient({ lease: '400ms' })
+  it('the signal of a handler aborts when its lease ends, and its result is ignored', async () => {
+    const client = await createClientWithQueue({ lease: '400ms' })
     await client.produce('jobs', 'slow')
     const lost: string[] = []
     let attempts = 0
@@ -342,12 +356,12 @@ describe('a worker', () => {
       if (++attempts > 1) return
       await new Promise((resolve) => signal.addEventListener('abort', resolve))
     }
-    const worker = work(client, 'jobs', handler, {
+    const worker = startWorker(client, 'jobs', handler, {
       isExtending: false,
       onLost: (item) => void lost.push(item.text()),
     })
     await pollUntil(
-      () => counts(client),
+      () => readCounts(client),
       ({ completed }) => completed === 1,
     )
     await worker.stop()
@@ -356,19 +370,19 @@ describe('a worker', () => {
     expect(worker.counts()).toMatchObject({ leased: 2, completed: 1, lost: 1, retried: 0 })
   })
 
-  it('waits for a queue that is not there yet, says when there is nothing to do, and stops by its signal', async () => {
+  it('a worker waits for its queue to be created, reports idleness, and stops when its signal aborts', async () => {
     const { url } = await startTestServer()
     const client = createClient({ url })
     const codes: unknown[] = []
     const stopping = new AbortController()
     let idle = 0
-    const worker = work(client, 'jobs', () => {}, {
+    const worker = startWorker(client, 'jobs', () => {}, {
       waitMs: 50,
       signal: stopping.signal,
       onError: (error) => void codes.push((error as { code: string }).code),
       onIdle: () => {
         idle++
-        throw new Error('not the worker’s business')
+        throw new Error('an error of a callback, which the worker ignores')
       },
     })
     await pollUntil(

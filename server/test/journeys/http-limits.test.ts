@@ -12,7 +12,7 @@ const echo = route({
   method: 'POST',
   path: '/echo',
   permission: 'public',
-  summary: 'Says how much it got.',
+  summary: 'Returns the length of the text.',
   tag: 'server',
   dialect: v1,
   bodyBytesMax: 1_000,
@@ -23,7 +23,7 @@ const echo = route({
   handler: ({ body }) => ({ length: body.text.length }),
 })
 
-function start(limits: Partial<HttpLimits> = {}, over: Partial<ApiParts> = {}) {
+function startEcho(limits: Partial<HttpLimits> = {}, over: Partial<ApiParts> = {}) {
   return startTestApi({ routes: [echo], limits: { ...toHttpLimits(testSettings()), ...limits }, ...over })
 }
 
@@ -36,13 +36,13 @@ async function post(url: string, body: string | Buffer<ArrayBuffer>, headers: Re
   return { status: answer.status, body: await answer.json() }
 }
 
-const bodyOf = (bytes: number) => JSON.stringify({ text: 'x'.repeat(bytes - 11) })
+const createBody = (bytes: number) => JSON.stringify({ text: 'x'.repeat(bytes - 11) })
 
-describe('the bounds of a request', () => {
-  it('take a body of exactly the bound, and refuse one byte more', async () => {
-    const { url } = await start()
-    expect(await post(url, bodyOf(1_000))).toEqual({ status: 200, body: { length: 989 } })
-    expect(await post(url, bodyOf(1_001))).toMatchObject({
+describe('the limits of a request', () => {
+  it('a body with exactly the maximum size is accepted, and one byte more is refused', async () => {
+    const { url } = await startEcho()
+    expect(await post(url, createBody(1_000))).toEqual({ status: 200, body: { length: 989 } })
+    expect(await post(url, createBody(1_001))).toMatchObject({
       status: 413,
       body: {
         error: { code: 'BODY_TOO_LARGE', message: 'the request body exceeds the limit of 1000 bytes' },
@@ -50,23 +50,23 @@ describe('the bounds of a request', () => {
     })
   })
 
-  it('refuse a body that is too large although it does not say how large it is', async () => {
-    const { port } = await start()
+  it('a chunked body that exceeds the maximum size is refused', async () => {
+    const { port } = await startEcho()
     const raw = await connectRaw(port)
     raw.write('POST /echo HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n')
     raw.write(`7d0\r\n${'x'.repeat(2_000)}\r\n`)
     expect(await raw.readTo('}}')).toMatch(/^HTTP\/1\.1 413 /)
-    // What it still sends is read and forgotten, and the connection serves on.
+    // The server discards the rest of the body, and the connection stays usable.
     raw.write(`7d0\r\n${'x'.repeat(2_000)}\r\n0\r\n\r\n`)
     raw.write('GET /echo HTTP/1.1\r\nHost: localhost\r\n\r\n')
     expect(await raw.readTo('}}')).toMatch(/HTTP\/1\.1 405 /)
   })
 
-  it('let every client read why its body is refused, however large it is', async () => {
-    const { url } = await start()
+  it('a client can read the refusal of its body, regardless of the size of the body', async () => {
+    const { url } = await startEcho()
     for (let round = 0; round < 5; round++) {
       for (const bytes of [100_000, 3_000_000, 30_000_000]) {
-        expect(await post(url, bodyOf(bytes))).toMatchObject({
+        expect(await post(url, createBody(bytes))).toMatchObject({
           status: 413,
           body: { error: { code: 'BODY_TOO_LARGE' } },
         })
@@ -74,28 +74,28 @@ describe('the bounds of a request', () => {
     }
   })
 
-  it('cut who does not end the body that was refused', async () => {
-    const { port } = await start()
+  it('the connection of a client that does not finish a refused body is closed', async () => {
+    const { port } = await startEcho()
     const raw = await connectRaw(port)
     raw.write('POST /echo HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1000000\r\n\r\nxxx')
     expect(await raw.readToEnd()).toMatch(/^HTTP\/1\.1 413 /)
   })
 
-  it("hold a path's own bound below the server's", async () => {
-    const { url } = await start({ bodyBytesMax: 100 })
-    expect(await post(url, bodyOf(101))).toMatchObject({ status: 413 })
+  it('the body limit of the server applies to a path with a larger limit', async () => {
+    const { url } = await startEcho({ bodyBytesMax: 100 })
+    expect(await post(url, createBody(101))).toMatchObject({ status: 413 })
   })
 
-  it.each([100, 101, 200])('refuse %i headers beside Host', async (count) => {
-    const { port } = await start()
+  it.each([100, 101, 200])('a request with %i headers in addition to Host is refused', async (count) => {
+    const { port } = await startEcho()
     const raw = await connectRaw(port)
     const headers = Array.from({ length: count }, (_, number) => `A${number}: 1\r\n`).join('')
     raw.write(`GET /echo HTTP/1.1\r\nHost: localhost\r\n${headers}\r\n`)
     expect(await raw.readTo('}}')).toMatch(/^HTTP\/1\.1 431 [\s\S]*more than 100 headers/)
   })
 
-  it('refuse headers that are too large or too slow', async () => {
-    const { port } = await start({ headerBytesMax: 2_000, headersMsMax: 150, requestMsMax: 300 })
+  it('headers that are too large get 431, and headers that arrive too slowly get 408', async () => {
+    const { port } = await startEcho({ headerBytesMax: 2_000, headersMsMax: 150, requestMsMax: 300 })
     const large = await connectRaw(port)
     large.write(`GET /echo HTTP/1.1\r\nHost: localhost\r\nX: ${'x'.repeat(2_000)}\r\n\r\n`)
     expect(await large.readToEnd()).toMatch(/^HTTP\/1\.1 431 [\s\S]*"code":"HEADERS_TOO_LARGE"/)
@@ -105,27 +105,27 @@ describe('the bounds of a request', () => {
     expect(await slow.readToEnd()).toMatch(/^HTTP\/1\.1 408 [\s\S]*"code":"REQUEST_TIMEOUT"/)
   })
 
-  it('refuse a body that does not arrive in time', async () => {
-    const { port } = await start({ headersMsMax: 100, requestMsMax: 200 })
+  it('a body that does not arrive in time gets 408', async () => {
+    const { port } = await startEcho({ headersMsMax: 100, requestMsMax: 200 })
     const raw = await connectRaw(port)
     raw.write('POST /echo HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100\r\n\r\n{"text":')
     expect(await raw.readToEnd()).toMatch(/^HTTP\/1\.1 408 [\s\S]*"code":"REQUEST_TIMEOUT"/)
   })
 
-  it('close a connection that never says anything', async () => {
-    const { port } = await start({ headersMsMax: 100, requestMsMax: 200 })
+  it('a connection that sends no request is closed with 408', async () => {
+    const { port } = await startEcho({ headersMsMax: 100, requestMsMax: 200 })
     const raw = await connectRaw(port)
     expect(await raw.readToEnd()).toMatch(/^HTTP\/1\.1 408 /)
   })
 
-  it('refuse a URL that is too long', async () => {
-    const { url } = await start({ urlBytesMax: 100 })
+  it('a URL that is too long gets 414', async () => {
+    const { url } = await startEcho({ urlBytesMax: 100 })
     const answer = await fetch(`${url}/echo?${'x'.repeat(200)}`, { method: 'POST' })
     expect([answer.status, await answer.json()]).toMatchObject([414, { error: { code: 'URL_TOO_LONG' } }])
   })
 
-  it('close connections beyond their number at once, and say so in the log', async () => {
-    const { port, lines } = await start({ connectionsMax: 2 })
+  it('connections beyond the maximum number are closed at once, with a warning in the log', async () => {
+    const { port, lines } = await startEcho({ connectionsMax: 2 })
     const kept = [await connectRaw(port), await connectRaw(port)]
     const dropped = await connectRaw(port)
     expect(await dropped.readToEnd()).toBe('')
@@ -134,21 +134,22 @@ describe('the bounds of a request', () => {
     expect(await kept[0]?.readToEnd()).toMatch(/^HTTP\/1\.1 405 /)
   })
 
-  it('do not end an answer that takes its time', async () => {
+  it('the request timeout does not end a response that takes longer', async () => {
     let finish: (answer: { length: number }) => void = () => {}
-    let called: () => void = () => {}
-    const whenCalled = new Promise<void>((resolve) => (called = resolve))
+    let resolveCalled: () => void = () => {}
+    const whenCalled = new Promise<void>((resolve) => (resolveCalled = resolve))
     const poll = {
       ...echo,
       handler: () => {
-        called()
+        resolveCalled()
         return new Promise<never>((resolve) => (finish = resolve as never))
       },
     }
-    const { url, port } = await start({ headersMsMax: 50, requestMsMax: 100 }, { routes: [poll] })
+    const { url, port } = await startEcho({ headersMsMax: 50, requestMsMax: 100 }, { routes: [poll] })
     const polling = post(url, '{"text":""}')
     await whenCalled
-    // By the time this one is closed for its silence, the bounds of the first are long over.
+    // The server closes each of these connections at the request timeout, so it has passed for the first
+    // request.
     await (await connectRaw(port)).readToEnd()
     await (await connectRaw(port)).readToEnd()
     finish({ length: 7 })
@@ -156,7 +157,7 @@ describe('the bounds of a request', () => {
   })
 })
 
-describe('what is not a proper request', () => {
+describe('an invalid request', () => {
   it.each([
     ['GARBAGE\r\n\r\n', 400],
     ['GET / HTTP/1.1\r\n\r\n', 400],
@@ -166,8 +167,8 @@ describe('what is not a proper request', () => {
     ['GET /echo%00 HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n', 404],
     ['BREW /echo HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n', 400],
     ['PROPFIND /echo HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n', 405],
-  ])('is answered as the mistake it is: %j', async (text, status) => {
-    const { port } = await start()
+  ])('the invalid request %j gets %i', async (text, status) => {
+    const { port } = await startEcho()
     const raw = await connectRaw(port)
     raw.write(text)
     expect(await raw.readToEnd()).toMatch(new RegExp(`^HTTP/1\\.1 ${status} `))
@@ -182,20 +183,20 @@ describe('what is not a proper request', () => {
     ['a=b', { 'Content-Type': 'application/x-www-form-urlencoded' }, 415, 'UNSUPPORTED_MEDIA_TYPE'],
     ['{}', { 'Content-Type': 'not a type' }, 415, 'UNSUPPORTED_MEDIA_TYPE'],
     ['{"text":"x"}', { 'Content-Type': 'application/json; charset=utf-8' }, 200, undefined],
-  ])('is refused by what is wrong with its body: %j %j', async (body, headers, status, code) => {
-    const { url, lines } = await start()
+  ])('the body %j with headers %j gets status %i and code %s', async (body, headers, status, code) => {
+    const { url, lines } = await startEcho()
     const answer = await post(url, body, headers as Record<string, string>)
     expect([answer.status, (answer.body as { error?: { code: string } }).error?.code]).toEqual([status, code])
     expect(lines.filter((line) => line.level === 'error')).toEqual([])
   })
 
-  it('is refused when its text is not UTF-8', async () => {
-    const { url } = await start()
+  it('a body that is not UTF-8 gets 400', async () => {
+    const { url } = await startEcho()
     expect(await post(url, Buffer.from([0x7b, 0xff, 0x7d]))).toMatchObject({ status: 400 })
   })
 
-  it('leaves no error in the log when a client goes away in the middle of its body', async () => {
-    const { port, url, lines } = await start()
+  it('a client that disconnects while sending its body leaves no error in the log', async () => {
+    const { port, url, lines } = await startEcho()
     const raw = await connectRaw(port)
     raw.write('POST /echo HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100\r\n\r\n{"text":')
     raw.socket.destroy()

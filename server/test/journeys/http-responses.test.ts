@@ -13,7 +13,7 @@ import { connectRaw } from '../http/raw-connection.ts'
 import { startTestApi } from '../http/test-api.ts'
 import { startTestServer, testSettings } from '../http/test-server.ts'
 
-function aRoute(over: Partial<Route>): Route {
+function createRoute(over: Partial<Route>): Route {
   return {
     ...route({
       method: 'GET',
@@ -36,17 +36,17 @@ async function get(url: string, init: RequestInit = {}) {
   return { status: answer.status, headers: answer.headers, body: (await answer.json()) as Body }
 }
 
-describe('every answer', () => {
-  it('carries the id of the request: the one it was given, or a new one', async () => {
+describe('every response', () => {
+  it('every response carries the request id, either a valid id from the client or a new id', async () => {
     const { url } = await startTestApi()
     const given = await get(`${url}/api/v1/info`, { headers: { 'X-Request-ID': 'trace-7' } })
     expect(given.headers.get('x-request-id')).toBe('trace-7')
-    const insane = await get(`${url}/nope`, { headers: { 'X-Request-ID': '<script>' } })
-    expect(insane.headers.get('x-request-id')).toMatch(/^[0-9a-v]{20}$/)
-    expect(insane.body.error.request_id).toBe(insane.headers.get('x-request-id'))
+    const invalid = await get(`${url}/nope`, { headers: { 'X-Request-ID': '<script>' } })
+    expect(invalid.headers.get('x-request-id')).toMatch(/^[0-9a-v]{20}$/)
+    expect(invalid.body.error.request_id).toBe(invalid.headers.get('x-request-id'))
   })
 
-  it('keeps the connection open, and says for how long', async () => {
+  it('a response keeps the connection open and announces the keep-alive timeout', async () => {
     const { url, port } = await startTestApi()
     const { headers } = await get(`${url}/api/v1/info`)
     expect(headers.get('keep-alive')).toBe('timeout=125')
@@ -57,26 +57,26 @@ describe('every answer', () => {
     }
   })
 
-  it('leaves an idle connection alone for longer than a request may take', async () => {
+  it('an idle connection stays open for longer than the timeout of a request', async () => {
     const limits = { ...toHttpLimits(testSettings()), headersMsMax: 50, requestMsMax: 100 }
     const { port } = await startTestApi({ limits })
     const idle = await connectRaw(port)
     idle.write('HEAD /api/v1/info HTTP/1.1\r\nHost: localhost\r\n\r\n')
     await idle.readTo('\r\n\r\n')
-    // Each of these is closed when its time for a request is over; the idle one has seen three of them go.
+    // The server closes each of these connections at the request timeout, so three timeouts have passed.
     for (let times = 0; times < 3; times++) await (await connectRaw(port)).readToEnd()
     idle.write('HEAD /api/v1/info HTTP/1.1\r\nHost: localhost\r\n\r\n')
     expect(await idle.readTo('\r\n\r\n')).toMatch(/^HTTP\/1\.1 200 /)
   })
 
-  it('closes a connection that was idle for its time', async () => {
+  it('the server closes a connection that is idle for longer than the keep-alive timeout', async () => {
     const { port } = await startTestApi({ limits: { ...toHttpLimits(testSettings()), keepAliveMs: 20 } })
     const idle = await connectRaw(port)
     idle.write('HEAD /api/v1/info HTTP/1.1\r\nHost: localhost\r\n\r\n')
     expect(await idle.readToEnd()).toMatch(/^HTTP\/1\.1 200 /)
   })
 
-  it('is never sniffed', async () => {
+  it('every response forbids content type sniffing', async () => {
     const { url } = await startTestApi()
     for (const path of ['/api/v1/info', '/', '/nope']) {
       expect((await fetch(url + path)).headers.get('x-content-type-options')).toBe('nosniff')
@@ -85,7 +85,7 @@ describe('every answer', () => {
 })
 
 describe('a request that cannot be served', () => {
-  it('gets 404 for a path that is not there', async () => {
+  it('a request for an unknown path gets 404', async () => {
     const { url } = await startTestApi()
     expect(await get(`${url}/nope?secret=1`)).toMatchObject({
       status: 404,
@@ -100,7 +100,7 @@ describe('a request that cannot be served', () => {
   })
 
   it.each(['POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS'])(
-    'gets 405 and Allow for %s on a path of GET',
+    '%s on a path that supports only GET gets 405 and an Allow header',
     async (method) => {
       const { url } = await startTestApi()
       const { status, headers, body } = await get(`${url}/api/v1/info`, { method })
@@ -112,12 +112,12 @@ describe('a request that cannot be served', () => {
     },
   )
 
-  it('lists every method of a path in Allow', async () => {
-    const { url } = await startTestApi({ routes: [aRoute({}), aRoute({ method: 'PUT' })] })
+  it('the Allow header lists every method of a path', async () => {
+    const { url } = await startTestApi({ routes: [createRoute({}), createRoute({ method: 'PUT' })] })
     expect((await get(`${url}/thing`, { method: 'DELETE' })).headers.get('allow')).toBe('GET, HEAD, PUT')
   })
 
-  it('is told which field is wrong', async () => {
+  it('a request with an invalid field gets 400 with the name of the field', async () => {
     const { url } = await startTestApi()
     expect(await get(`${url}/api/v1/queues?limit=1001`)).toMatchObject({
       status: 400,
@@ -131,15 +131,17 @@ describe('a request that cannot be served', () => {
     })
   })
 
-  it('is told to come again when there is no store', async () => {
+  it('a request without a store gets 503 and a Retry-After header', async () => {
     const { url } = await startTestApi()
     const { status, headers, body } = await get(`${url}/api/v1/queues`)
     expect([status, headers.get('retry-after'), body.error.code]).toEqual([503, '2', 'STORE_UNAVAILABLE'])
   })
 
-  it('learns nothing of our insides when we fail; the log has it all', async () => {
+  it('an unexpected error is logged with its stack, and its message is not sent to the client', async () => {
     const defect = new TypeError('cannot read secret of undefined')
-    const { url, lines } = await startTestApi({ routes: [aRoute({ handler: () => Promise.reject(defect) })] })
+    const { url, lines } = await startTestApi({
+      routes: [createRoute({ handler: () => Promise.reject(defect) })],
+    })
     const { status, body, headers } = await get(`${url}/thing`)
     expect([status, body.error.code]).toEqual([500, 'INTERNAL'])
     expect(JSON.stringify(body)).not.toContain('secret')
@@ -152,10 +154,10 @@ describe('a request that cannot be served', () => {
     )
   })
 
-  const ofTheStore = errorCodes.filter((code) => /^(STORE|SCHEMA|SECRET)_/.test(code))
-  it.each(ofTheStore)('is not told where the store is: %s', async (code) => {
+  const storeErrorCodes = errorCodes.filter((code) => /^(STORE|SCHEMA|SECRET)_/.test(code))
+  it.each(storeErrorCodes)('the response to %s does not contain the address of the store', async (code) => {
     const failing = [v1, dlqManagement, dlqMessages, queueApi].map((dialect) =>
-      aRoute({
+      createRoute({
         path: `/${dialect.name}`,
         dialect,
         handler: () =>
@@ -171,7 +173,7 @@ describe('a request that cannot be served', () => {
     expect(lines.filter((line) => JSON.stringify(line).includes('db.internal'))).toHaveLength(failing.length)
   })
 
-  it('is refused in its own dialect, on its routes and beside them', async () => {
+  it('errors have the format of the dialect that owns the path, even if the path has no route', async () => {
     const plain: Dialect = {
       ...v1,
       name: 'plain',
@@ -183,7 +185,7 @@ describe('a request that cannot be served', () => {
       }),
       parseBody: (bytes) => bytes.toString('latin1'),
     }
-    const own = aRoute({
+    const own = createRoute({
       method: 'POST',
       path: '/plain.echo',
       dialect: plain,
@@ -207,25 +209,26 @@ describe('a request that cannot be served', () => {
 })
 
 describe('access control', () => {
-  it('is one hook, asked with the permission of the route before the body is read', async () => {
-    const asked: string[] = []
+  it('the authorize hook is called with the permission of the route before the body is read', async () => {
+    const permissions: string[] = []
     const authorize: Authorize = (permission, request) => {
-      asked.push(permission)
-      if (request.headers.authorization === undefined) throw new KnownError('HOST_REFUSED', 'who are you?')
+      permissions.push(permission)
+      if (request.headers.authorization === undefined)
+        throw new KnownError('HOST_REFUSED', 'the caller is not known')
       return allowAll(permission, request)
     }
-    const withBody = aRoute({ method: 'POST', handler: ({ caller }) => ({ is: caller.name }) as never })
+    const withBody = createRoute({ method: 'POST', handler: ({ caller }) => ({ is: caller.name }) as never })
     const { url } = await startTestApi({ routes: [withBody], authorize })
     const refused = await get(`${url}/thing`, { method: 'POST', body: '{bad' })
     expect(refused.status).toBe(403)
     const allowed = await get(`${url}/thing`, { method: 'POST', headers: { Authorization: 'x' } })
     expect(allowed.body).toEqual({ is: 'anonymous' })
-    expect(asked).toEqual(['server.info', 'server.info'])
+    expect(permissions).toEqual(['server.info', 'server.info'])
   })
 })
 
 describe('protected mode', () => {
-  it('refuses a foreign Host and a foreign Origin, also for pages and health', async () => {
+  it('protected mode refuses a foreign Host and a foreign Origin on every path, including pages and health', async () => {
     const { url, port } = await startTestServer().then((server) => ({
       ...server,
       port: Number(new URL(server.url).port),
@@ -240,18 +243,18 @@ describe('protected mode', () => {
   })
 })
 
-describe('the log of requests', () => {
-  it('has one line per request at debug, none for hot routes, and a warning for slow ones', async () => {
-    const hot = aRoute({ path: '/hot', isHot: true })
-    const slow = aRoute({ path: '/slow', slowMs: -1 })
-    const { url, lines } = await startTestApi({ routes: [aRoute({}), hot, slow] })
+describe('the request log', () => {
+  it('requests are logged at debug level, slow requests as warnings, and hot routes not at all', async () => {
+    const hot = createRoute({ path: '/hot', isHot: true })
+    const slow = createRoute({ path: '/slow', slowMs: -1 })
+    const { url, lines } = await startTestApi({ routes: [createRoute({}), hot, slow] })
     for (const path of ['/thing', '/hot', '/slow']) await get(url + path)
-    // The line is written after the answer; the next answered request proves that it is there.
+    // The server logs a request after its response. The next response proves that the line was written.
     await get(`${url}/thing`)
-    const told = lines
+    const logged = lines
       .filter((line) => line.path !== undefined)
       .map((line) => [line.level, line.path, line.status])
-    expect(told.slice(0, 2)).toEqual([
+    expect(logged.slice(0, 2)).toEqual([
       ['debug', '/thing', 200],
       ['warn', '/slow', 200],
     ])

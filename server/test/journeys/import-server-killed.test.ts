@@ -4,56 +4,60 @@ import { createTestStore, needsOf } from '../conformance/support/test-stores.ts'
 import { pollUntil } from '../http/poll-until.ts'
 import { startServerProcess } from '../http/server-process.ts'
 
-describe.each(['SQLite file', 'PostgreSQL'] as const)('a large import into %s', (store) => {
-  const name = 'that is killed has brought the first of its items; repeated, it brings the others'
-  it(name, { ...needsOf(store), timeout: 120_000 }, async () => {
-    const place = await createTestStore(store)
-    try {
-      const texts = Array.from({ length: 30_000 }, (_, index) => String(index))
-      const items = texts.map((text) => ({ payload: text, sourceId: `source-${text}` }))
-      const first = await startServerProcess(place.target)
-      const client = createClient({ url: first.url })
-      await client.createQueue({ name: 'jobs', lease: '1m', expire: '24h' })
-      const cut = expect(client.importItems('jobs', 0, items)).rejects.toMatchObject({
-        isOutcomeUnknown: true,
-      })
-      await pollUntil(
-        async () => (await client.getQueue('jobs')).counts.waiting,
-        (waiting) => waiting > 0,
-      )
-      await first.kill()
-      await cut
-
-      const second = await startServerProcess(place.target)
-      const again = createClient({ url: second.url })
-      const stored = (await again.getQueue('jobs')).counts.waiting
-      expect(stored).toBeLessThan(texts.length)
-      expect(stored % 1_000).toBe(0)
-      const imported = await again.importItems('jobs', 0, items, { answerMsMax: 60_000 })
-      expect(imported.findIndex(({ id }) => id !== '')).toBe(stored)
-      expect(imported.filter(({ id }) => id === '')).toHaveLength(stored)
-      expect((await again.getQueue('jobs')).counts).toMatchObject({
-        waiting: texts.length,
-        accepted: texts.length,
-      })
-      await second.kill()
-
-      const opened = await place.open()
-      expect(await opened.verify()).toEqual([])
-      const kept: string[] = []
-      for (let id = ''; ; ) {
-        const page = await opened.listItems({
-          queue: 'jobs',
-          from: { id, isIncluded: false },
-          countMax: 5_000,
+describe.each(['SQLite file', 'PostgreSQL'] as const)(
+  'a large import whose server is killed (%s)',
+  (store) => {
+    const name =
+      'an import whose server is killed keeps its first items, and a repeated import adds the missing items'
+    it(name, { ...needsOf(store), timeout: 120_000 }, async () => {
+      const place = await createTestStore(store)
+      try {
+        const texts = Array.from({ length: 30_000 }, (_, index) => String(index))
+        const items = texts.map((text) => ({ payload: text, sourceId: `source-${text}` }))
+        const first = await startServerProcess(place.target)
+        const client = createClient({ url: first.url })
+        await client.createQueue({ name: 'jobs', lease: '1m', expire: '24h' })
+        const cut = expect(client.importItems('jobs', 0, items)).rejects.toMatchObject({
+          isOutcomeUnknown: true,
         })
-        kept.push(...page.map(({ payload }) => Buffer.from(payload).toString()))
-        if (page.length === 0) break
-        id = page.at(-1)?.id ?? ''
+        await pollUntil(
+          async () => (await client.getQueue('jobs')).counts.waiting,
+          (waiting) => waiting > 0,
+        )
+        await first.kill()
+        await cut
+
+        const second = await startServerProcess(place.target)
+        const again = createClient({ url: second.url })
+        const stored = (await again.getQueue('jobs')).counts.waiting
+        expect(stored).toBeLessThan(texts.length)
+        expect(stored % 1_000).toBe(0)
+        const imported = await again.importItems('jobs', 0, items, { answerMsMax: 60_000 })
+        expect(imported.findIndex(({ id }) => id !== '')).toBe(stored)
+        expect(imported.filter(({ id }) => id === '')).toHaveLength(stored)
+        expect((await again.getQueue('jobs')).counts).toMatchObject({
+          waiting: texts.length,
+          accepted: texts.length,
+        })
+        await second.kill()
+
+        const opened = await place.open()
+        expect(await opened.verify()).toEqual([])
+        const kept: string[] = []
+        for (let id = ''; ; ) {
+          const page = await opened.listItems({
+            queue: 'jobs',
+            from: { id, isIncluded: false },
+            countMax: 5_000,
+          })
+          kept.push(...page.map(({ payload }) => Buffer.from(payload).toString()))
+          if (page.length === 0) break
+          id = page.at(-1)?.id ?? ''
+        }
+        expect(kept).toEqual(texts)
+      } finally {
+        await place.drop()
       }
-      expect(kept).toEqual(texts)
-    } finally {
-      await place.drop()
-    }
-  })
-})
+    })
+  },
+)

@@ -1,8 +1,8 @@
 /**
- * A PostgreSQL store whose user is leased from Vault for seconds. Work goes on while the credentials are
- * replaced and the old users are dropped, and no request fails.
+ * A PostgreSQL store whose user is leased from Vault for a few seconds. The store stays usable, and no call
+ * fails, while the credentials are replaced and the old users are dropped.
  *
- * Runs against the stand-in, and against a real Vault where `REDRIVE_TEST_VAULT` names its program.
+ * Runs against the fake Vault, and against a real Vault if `REDRIVE_TEST_VAULT` names its binary.
  */
 import { randomBytes } from 'node:crypto'
 import { Client } from 'pg'
@@ -22,17 +22,17 @@ import type { VaultUnderTest } from '../vault/vault-under-test.ts'
 const postgres = await requireService('postgres')
 const program = process.env.REDRIVE_TEST_VAULT
 
-describe('with the stand-in for Vault', needs(postgres), () => {
-  worksThroughReplacements((databaseUrl) => startFakeVault(systemTimers, databaseUrl))
+describe('with the fake Vault', needs(postgres), () => {
+  describeReplacedCredentials((databaseUrl) => startFakeVault(systemTimers, databaseUrl))
 })
 
 if (program !== undefined) {
   describe('with a real Vault', needs(postgres), () => {
-    worksThroughReplacements((databaseUrl) => startRealVault(program, databaseUrl))
+    describeReplacedCredentials((databaseUrl) => startRealVault(program, databaseUrl))
   })
 }
 
-function worksThroughReplacements(start: (databaseUrl: string) => Promise<VaultUnderTest>): void {
+function describeReplacedCredentials(start: (databaseUrl: string) => Promise<VaultUnderTest>): void {
   const owner = `redrive_owner_${randomBytes(4).toString('hex')}`
   let database: Database
   let vault: VaultUnderTest
@@ -40,26 +40,28 @@ function worksThroughReplacements(start: (databaseUrl: string) => Promise<VaultU
 
   beforeEach(async () => {
     database = await createDatabase()
-    await onServer(`create role ${owner}`)
-    await onServer(`grant create, connect on database ${new URL(database.url).pathname.slice(1)} to ${owner}`)
+    await runOnServer(`create role ${owner}`)
+    await runOnServer(
+      `grant create, connect on database ${new URL(database.url).pathname.slice(1)} to ${owner}`,
+    )
     vault = await start(database.url)
     await vault.createDatabaseRole('rw', 3, 4, owner)
   })
   afterEach(async () => {
     await secrets?.close()
     await vault.stop()
-    await onServer(`drop owned by ${owner}`)
-    await onServer(`drop role ${owner}`)
+    await runOnServer(`drop owned by ${owner}`)
+    await runOnServer(`drop role ${owner}`)
     await database.drop()
   })
 
-  async function onServer(statement: string): Promise<void> {
+  async function runOnServer(statement: string): Promise<void> {
     const client = new Client({ connectionString: database.url })
     await client.connect()
     await client.query(statement).finally(() => client.end())
   }
 
-  it('writes and reads on, with new users, and nothing fails', { timeout: 30_000 }, async () => {
+  it('no read or write fails while leased database users are replaced', { timeout: 30_000 }, async () => {
     const { roleId, secretId } = await vault.createAppRole(3_600, 7_200)
     const { host, pathname } = new URL(database.url)
     const { settings } = loadSettings({
@@ -79,7 +81,8 @@ function worksThroughReplacements(start: (databaseUrl: string) => Promise<VaultU
     }
     secrets = createSecrets({ settings, environment: {}, folder: import.meta.dirname, notify })
     const target = await openStoreTarget(settings, secrets, notify)
-    if (target.kind !== 'postgres' || target.credentials === undefined) throw new Error('no credentials')
+    if (target.kind !== 'postgres' || target.credentials === undefined)
+      throw new Error('the store target has no credentials')
     const users = new Set<string>([(await target.credentials.current()).user])
     target.credentials.onReplaced(({ user }) => users.add(user))
 

@@ -7,8 +7,8 @@ import { createQueueClient } from '../queue-api/queue-client.ts'
 
 const postgres = await requireService('postgres')
 
-describe('a database that does not answer', needs(postgres), () => {
-  it('has calls of a queue answered in time, to be repeated, and nothing is lost by that', async () => {
+describe('a database with locked tables', needs(postgres), () => {
+  it('item calls to a locked database get a retryable error in time, and no item is lost', async () => {
     const database = await createDatabase()
     const settings = { 'queue.store_timeout': 300 }
     const server = await startTestServer(settings, { kind: 'postgres', url: database.url })
@@ -20,9 +20,9 @@ describe('a database that does not answer', needs(postgres), () => {
     const { items } = await call('queue.lease', { ...place, client_id: 'w', batch_size: 1 })
     const ids = [items[0].id]
 
-    const stuck = new pg.Client({ connectionString: database.url })
-    await stuck.connect()
-    await stuck.query('begin; lock table redrive.items in access exclusive mode')
+    const lockHolder = new pg.Client({ connectionString: database.url })
+    await lockHolder.connect()
+    await lockHolder.query('begin; lock table redrive.items in access exclusive mode')
     const answers = await Promise.all([
       send('queue.produce', { ...place, items: [{ utf8: 'three' }] }),
       send('queue.lease', { ...place, client_id: 'w', batch_size: 1 }),
@@ -30,35 +30,36 @@ describe('a database that does not answer', needs(postgres), () => {
       send('storage/items.list', { queue_name: 'q' }),
     ])
     for (const { status, body } of answers) {
-      expect([status, body.message]).toEqual([454, 'internal error, try your request again'])
+      expect([status, body.message]).toEqual([454, 'internal error, try your request leasedItems'])
     }
-    await stuck.query('rollback')
-    await stuck.end()
+    await lockHolder.query('rollback')
+    await lockHolder.end()
 
-    // What was under way is done by now, or soon: the one that was leased is there for the next, as new.
-    const listed = async () => (await call('storage/items.list', { queue_name: 'q' })).items
+    // The calls in progress finish after the lock is released. The item of the abandoned lease call is
+    // waiting again, without an attempt.
+    const listItems = async () => (await call('storage/items.list', { queue_name: 'q' })).items
     await expect
-      .poll(async () => (await listed())?.map((item: { attempts?: number }) => item.attempts ?? 0))
+      .poll(async () => (await listItems())?.map((item: { attempts?: number }) => item.attempts ?? 0))
       .toEqual([0, 0])
-    // The lease that nobody waits for may take an item meanwhile, and put it back.
-    const again: { bytes: string; attempts: number }[] = []
-    const leaseMore = async () => {
+    // The abandoned lease call may lease an item during the poll, and return it.
+    const leasedItems: { bytes: string; attempts: number }[] = []
+    const leaseWaitingItems = async () => {
       const { body } = await send('queue.lease', {
         ...place,
         client_id: 'w',
         batch_size: 9,
         request_timeout: '100ms',
       })
-      again.push(...(body.items ?? []))
-      return again.map(({ bytes, attempts }) => [atob(bytes), attempts]).toSorted()
+      leasedItems.push(...(body.items ?? []))
+      return leasedItems.map(({ bytes, attempts }) => [atob(bytes), attempts]).toSorted()
     }
-    await expect.poll(leaseMore).toEqual([
+    await expect.poll(leaseWaitingItems).toEqual([
       ['three', 1],
       ['two', 1],
     ])
   })
 
-  it('has calls about queues and imports answered in time, too, and no delete or clear begun', async () => {
+  it('queue and import calls to a locked database get a retryable error, and no delete or clear starts', async () => {
     const database = await createDatabase()
     const settings = { 'queue.store_timeout': 300 }
     const server = await startTestServer(settings, { kind: 'postgres', url: database.url })
@@ -70,50 +71,53 @@ describe('a database that does not answer', needs(postgres), () => {
     await call('queues.create', { queue_name: 'q', requested_partitions: 1, ...timeouts })
     await call('storage/items.import', { ...imported, items: items.slice(0, 1) })
 
-    const stuck = new pg.Client({ connectionString: database.url })
-    await stuck.connect()
-    const expectTold = async (asked: readonly ReturnType<typeof send>[]) => {
-      for (const { status, body } of await Promise.all(asked)) {
-        expect([status, body.message]).toEqual([454, 'internal error, try your request again'])
+    const lockHolder = new pg.Client({ connectionString: database.url })
+    await lockHolder.connect()
+    const expectRetryableErrors = async (calls: readonly ReturnType<typeof send>[]) => {
+      for (const { status, body } of await Promise.all(calls)) {
+        expect([status, body.message]).toEqual([454, 'internal error, try your request leasedItems'])
       }
     }
-    const tell = async (method: string, path: string, body: object) => {
+    const sendV1 = async (method: string, path: string, body: object) => {
       const headers = { 'content-type': 'application/json' }
       const answer = await fetch(`${server.url}${path}`, { method, headers, body: JSON.stringify(body) })
       return { status: answer.status, ...((await answer.json()) as { error: object }) }
     }
-    // Nothing can be written, though everything can be read.
-    await stuck.query('begin; lock table redrive.queues, redrive.items in exclusive mode')
-    await expectTold([
+    // This lock blocks writes and allows reads.
+    await lockHolder.query('begin; lock table redrive.queues, redrive.items in exclusive mode')
+    await expectRetryableErrors([
       send('queues.create', late),
       send('queues.update', { queue_name: 'q', ...timeouts, max_attempts: 7 }),
       send('storage/items.import', imported),
     ])
-    expect(await tell('PATCH', '/api/v1/queues/q', { policy: { attempts_max: 7 } })).toMatchObject({
+    expect(await sendV1('PATCH', '/api/v1/queues/q', { policy: { attempts_max: 7 } })).toMatchObject({
       status: 503,
       error: {
         code: 'STORE_UNAVAILABLE',
         message: expect.stringContaining('is unknown: repeat it, but look at'),
       },
     })
-    await stuck.query('rollback')
+    await lockHolder.query('rollback')
     await expect
       .poll(async () => (await send('queues.create', late)).body.message)
       .toContain('already exists')
     await expect.poll(async () => (await call('queues.info', { queue_name: 'q' })).max_attempts).toBe(7)
-    // Repeated, what is there already is skipped.
+    // A repeated import skips the items that are already stored.
     await call('storage/items.import', imported)
-    const listed = async () => (await call('storage/items.list', { queue_name: 'q' })).items
-    expect((await listed()).map(({ source_id }: { source_id: string }) => source_id)).toEqual(['one', 'two'])
+    const listItems = async () => (await call('storage/items.list', { queue_name: 'q' })).items
+    expect((await listItems()).map(({ source_id }: { source_id: string }) => source_id)).toEqual([
+      'one',
+      'two',
+    ])
 
-    await stuck.query('begin; lock table redrive.queues in access exclusive mode')
-    await expectTold([
+    await lockHolder.query('begin; lock table redrive.queues in access exclusive mode')
+    await expectRetryableErrors([
       send('queue.clear', { queue_name: 'q', queue: true }),
       send('storage/items.delete', { queue_name: 'q', partition: 0, ids: ['0'.repeat(27)] }),
       send('queues.delete', { queue_name: 'q' }),
     ])
-    await stuck.query('rollback')
-    await stuck.end()
-    expect(await listed()).toHaveLength(2)
+    await lockHolder.query('rollback')
+    await lockHolder.end()
+    expect(await listItems()).toHaveLength(2)
   })
 })

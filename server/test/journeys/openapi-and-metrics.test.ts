@@ -19,16 +19,16 @@ type OpenApi = {
   components: { schemas: Record<string, unknown> }
 }
 
-async function describeServer(): Promise<OpenApi> {
+async function readOpenApi(): Promise<OpenApi> {
   const { url } = await startTestApi()
   const answer = await fetch(`${url}/openapi.json`)
   expect(answer.headers.get('content-type')).toBe('application/json; charset=utf-8')
   return (await answer.json()) as OpenApi
 }
 
-describe('the description of the API', () => {
-  it('has every route of the table, and no other', async () => {
-    const { openapi, paths } = await describeServer()
+describe('the OpenAPI description', () => {
+  it('the OpenAPI description has every route of the route table, and no other', async () => {
+    const { openapi, paths } = await readOpenApi()
     expect(openapi).toBe('3.1.0')
     const described = Object.entries(paths).flatMap(([path, operations]) =>
       Object.keys(operations).map((method) => `${method.toUpperCase()} ${path}`),
@@ -36,8 +36,8 @@ describe('the description of the API', () => {
     expect(described.toSorted()).toEqual(routes.map((row) => `${row.method} ${row.path}`).toSorted())
   })
 
-  it('says of each what it is for, what it needs, and how it fails', async () => {
-    const { paths, tags, components } = await describeServer()
+  it('each operation in the OpenAPI description has a summary, a permission, its parameters and its errors', async () => {
+    const { paths, tags, components } = await readOpenApi()
     const operations = Object.entries(paths).flatMap(([path, methods]) =>
       Object.entries(methods).map(([method, operation]) => ({
         path,
@@ -65,8 +65,8 @@ describe('the description of the API', () => {
     ])
   })
 
-  it('says of the Queue API that it reads protobuf too, and which header a retry may have', async () => {
-    const { paths } = await describeServer()
+  it('the OpenAPI description lists protobuf for the Queue API and the error header of queue.retry', async () => {
+    const { paths } = await readOpenApi()
     for (const [path, { post }] of Object.entries(paths).filter(([path]) => path.startsWith('/v1/'))) {
       const formats = Object.keys(post?.requestBody?.content ?? {})
       expect(formats, path).toEqual(['application/json', 'application/protobuf'])
@@ -76,15 +76,15 @@ describe('the description of the API', () => {
     ])
   })
 
-  it('says which bodies may be left out', async () => {
-    const { paths } = await describeServer()
+  it('the OpenAPI description marks optional request bodies', async () => {
+    const { paths } = await readOpenApi()
     expect(paths['/api/v1/queues/{name}/pause']?.post?.requestBody?.required).toBe(false)
     expect(paths['/api/v1/queues']?.post?.requestBody?.required).toBe(true)
     expect(JSON.stringify(paths)).not.toContain('x-optional-body')
   })
 
-  it('says that parameters with a default may be left out', async () => {
-    const { paths } = await describeServer()
+  it('parameters with a default are optional in the OpenAPI description', async () => {
+    const { paths } = await readOpenApi()
     const all = Object.values(paths).flatMap(({ get }) => get?.parameters ?? [])
     const defaulted = all.filter(({ schema }) => schema?.default !== undefined)
     expect(defaulted.length).toBeGreaterThan(20)
@@ -94,8 +94,8 @@ describe('the description of the API', () => {
     expect(Object.keys(paths['/api/v1/campaigns/{id}/events']?.get?.responses ?? {})).toContain('204')
   })
 
-  it('points only at schemas that it has', async () => {
-    const description = await describeServer()
+  it('every reference in the OpenAPI description names a schema that it contains', async () => {
+    const description = await readOpenApi()
     const refs = [...JSON.stringify(description).matchAll(/"\$ref":"#\/components\/schemas\/([^"]+)"/g)]
     const all = [...JSON.stringify(description).matchAll(/"\$ref":/g)]
     expect(refs.length).toBe(all.length)
@@ -104,7 +104,7 @@ describe('the description of the API', () => {
 })
 
 describe('the metrics', () => {
-  it('are text that Prometheus can read, each with its help and type', async () => {
+  it('/metrics is valid Prometheus text in which every metric has its type', async () => {
     const { url } = await startTestServer()
     await fetch(`${url}/api/v1/queues`)
     await fetch(`${url}/nope/with/many/parts`)

@@ -3,7 +3,7 @@ import { startTestServer } from '../http/test-server.ts'
 
 type Answer = Readonly<{ status: number; body: Record<string, never> }>
 
-async function aServer(settings: Parameters<typeof startTestServer>[0] = {}) {
+async function startServer(settings: Parameters<typeof startTestServer>[0] = {}) {
   const { url } = await startTestServer(settings)
   const call = async (method: string, path: string, body?: unknown): Promise<Answer> => {
     const response = await fetch(`${url}${path}`, {
@@ -28,9 +28,9 @@ async function aServer(settings: Parameters<typeof startTestServer>[0] = {}) {
   return { url, call, post, lease, texts }
 }
 
-describe('a queue over our API', () => {
-  it('is made with its whole policy, changed, and deleted, each with its trace', async () => {
-    const { call, post } = await aServer()
+describe('a queue over the /api/v1 API', () => {
+  it('a queue is created with a whole policy, changed and deleted', async () => {
+    const { call, post } = await startServer()
     const policy = {
       lease: '30s',
       expire: '1h',
@@ -38,9 +38,9 @@ describe('a queue over our API', () => {
       retry: { kind: 'list', delays: ['1s', '5s', '30s', '5m', '30m'], jitter: 0.1 },
       keep_done: '1h',
     }
-    const made = await post('/api/v1/queues', { name: 'orders', partitions: 2, policy, reason: 'go live' })
-    expect(made).toMatchObject({ status: 200, body: { name: 'orders', partitions: 2 } })
-    expect(made.body.policy).toMatchObject({ lease: '30s', attempts_max: 5, retry: { kind: 'list' } })
+    const created = await post('/api/v1/queues', { name: 'orders', partitions: 2, policy, reason: 'go live' })
+    expect(created).toMatchObject({ status: 200, body: { name: 'orders', partitions: 2 } })
+    expect(created.body.policy).toMatchObject({ lease: '30s', attempts_max: 5, retry: { kind: 'list' } })
     expect(await post('/api/v1/queues', { name: 'orders' })).toMatchObject({
       status: 409,
       body: { error: { code: 'QUEUE_EXISTS' } },
@@ -51,19 +51,19 @@ describe('a queue over our API', () => {
     expect((await call('GET', '/api/v1/queues/orders')).status).toBe(404)
   })
 
-  it('changes of how letters go back only what is named', async () => {
-    const { call, post } = await aServer()
+  it('a change of the redrive policy keeps the fields that it does not name', async () => {
+    const { call, post } = await startServer()
     const backoff = { kind: 'fixed', delays: ['5s'], jitter: 0.5 }
     const redrive = { mode: 'auto', redrives_max: 2, backoff }
     await post('/api/v1/queues', { name: 'dead', policy: { redrive } })
     const changed = await call('PATCH', '/api/v1/queues/dead', { policy: { redrive: { redrives_max: 4 } } })
     expect(changed.body.policy).toMatchObject({ redrive: { ...redrive, redrives_max: 4 } })
-    const made = await post('/api/v1/queues', { name: 'new', policy: { redrive: { mode: 'auto' } } })
-    expect(made.body.policy).toMatchObject({ redrive: { mode: 'auto', redrives_max: 3 } })
+    const created = await post('/api/v1/queues', { name: 'new', policy: { redrive: { mode: 'auto' } } })
+    expect(created.body.policy).toMatchObject({ redrive: { mode: 'auto', redrives_max: 3 } })
   })
 
-  it('is refused with the field that is wrong', async () => {
-    const { call, post } = await aServer()
+  it('an invalid queue or item is refused with the name of the invalid field', async () => {
+    const { call, post } = await startServer()
     const refused = async (answer: Promise<Answer>, ...words: string[]) => {
       const { status, body } = await answer
       expect(status).toBe(400)
@@ -89,8 +89,8 @@ describe('a queue over our API', () => {
     )
   })
 
-  it('gives nothing while paused, and serves who waits the moment it resumes', async () => {
-    const { post, lease, texts } = await aServer()
+  it('a paused queue leases no items, and a resume serves the waiting lease calls', async () => {
+    const { post, lease, texts } = await startServer()
     await post('/api/v1/queues', { name: 'q' })
     await post('/api/v1/queues/q/pause', { reason: 'the receiver is down' })
     await post('/api/v1/queues/q/items', { items: [{ text: 'one' }] })
@@ -100,8 +100,8 @@ describe('a queue over our API', () => {
     expect(texts(await waiting)).toEqual(['one'])
   })
 
-  it('is paused and resumed without a word of why, too', async () => {
-    const { call, post } = await aServer()
+  it('a queue can be paused and resumed without a reason', async () => {
+    const { call, post } = await startServer()
     await post('/api/v1/queues', { name: 'q' })
     const paused = await call('POST', '/api/v1/queues/q/pause')
     expect(paused).toMatchObject({ status: 200, body: { is_paused: true } })
@@ -109,8 +109,8 @@ describe('a queue over our API', () => {
     expect(resumed).toMatchObject({ status: 200, body: { is_paused: false } })
   })
 
-  it('takes bytes in either alphabet of base64, with padding and without', async () => {
-    const { post, lease } = await aServer()
+  it('payloads are accepted in both base64 alphabets, with and without padding', async () => {
+    const { post, lease } = await startServer()
     await post('/api/v1/queues', { name: 'q' })
     const items = ['', '-_8', '+/8=', 'YQ', 'YQ=='].map((payload) => ({ payload }))
     expect((await post('/api/v1/queues/q/items', { items })).status).toBe(200)
@@ -118,8 +118,8 @@ describe('a queue over our API', () => {
     expect(leased.map(({ bytes }) => bytes)).toEqual([undefined, '+/8=', '+/8=', 'YQ==', 'YQ=='])
   })
 
-  it('has up to 10,000 partitions, and leases in each of them can be extended', async () => {
-    const { post } = await aServer()
+  it('a queue has up to 10,000 partitions, and leases in the last partition can be extended', async () => {
+    const { post } = await startServer()
     expect((await post('/api/v1/queues', { name: 'wide', partitions: 10_001 })).status).toBe(400)
     expect((await post('/api/v1/queues', { name: 'wide', partitions: 10_000 })).status).toBe(200)
     const item = { is_leased: true, lease_deadline: '2090-01-01T00:00:00Z', payload: 'YQ==' }
@@ -130,8 +130,8 @@ describe('a queue over our API', () => {
     expect(extended).toMatchObject({ status: 200, body: { lease_deadline: expect.any(String) } })
   })
 
-  it('refuses to extend what cannot be the id of an item, and says so', async () => {
-    const { post } = await aServer()
+  it('an extend with an invalid item id is refused with ITEM_ID_INVALID', async () => {
+    const { post } = await startServer()
     await post('/api/v1/queues', { name: 'q' })
     for (const id of ['', 'short', 'z'.repeat(27), '-'.repeat(27), '0'.repeat(28)]) {
       const answer = await post('/api/v1/queues/q/leases/extend', { partition: 0, ids: ['0'.repeat(27), id] })
@@ -139,8 +139,8 @@ describe('a queue over our API', () => {
     }
   })
 
-  it('gives out higher priority first, and the oldest among equals', async () => {
-    const { post, lease, texts } = await aServer()
+  it('items are leased by priority, and the oldest first among equal priorities', async () => {
+    const { post, lease, texts } = await startServer()
     await post('/api/v1/queues', { name: 'q' })
     const items = [
       { text: 'low' },
@@ -152,8 +152,8 @@ describe('a queue over our API', () => {
     expect(texts(await lease('q', 4))).toEqual(['high', 'high too', 'low', 'low too'])
   })
 
-  it('takes a request with a key once, and answers its repeat alike', async () => {
-    const { post, lease, texts } = await aServer()
+  it('a repeated request with the same idempotency key stores nothing and gets the same answer', async () => {
+    const { post, lease, texts } = await startServer()
     await post('/api/v1/queues', { name: 'q', partitions: 2 })
     const request = { items: [{ text: 'charge the card' }], idempotency_key: 'order-4711' }
     const first = await post('/api/v1/queues/q/items', request)
@@ -166,8 +166,8 @@ describe('a queue over our API', () => {
     expect(texts(await lease('q', 10))).toEqual(['charge the card'])
   })
 
-  it('extends a lease, so that it does not end at its first deadline', async () => {
-    const { post, lease } = await aServer({ 'test.hooks': true })
+  it('an extended lease does not end at its first deadline', async () => {
+    const { post, lease } = await startServer({ 'test.hooks': true })
     await post('/api/v1/queues', { name: 'q', policy: { lease: '1m' } })
     await post('/_test/clock', { now: '2030-01-01T00:00:00Z' })
     await post('/api/v1/queues/q/items', { items: [{ text: 'long work' }] })
@@ -187,14 +187,14 @@ describe('a queue over our API', () => {
   })
 })
 
-describe('the hooks for test suites', () => {
-  it('are not there unless asked for', async () => {
-    const { post } = await aServer()
+describe('the test hooks', () => {
+  it('the test hooks do not exist unless the setting enables them', async () => {
+    const { post } = await startServer()
     expect((await post('/_test/clock', { advance: '1m' })).status).toBe(404)
   })
 
-  it('let time pass: what is due by then has happened when the answer comes', async () => {
-    const { post, call } = await aServer({ 'test.hooks': true })
+  it('the clock hook answers after all work that became due is done', async () => {
+    const { post, call } = await startServer({ 'test.hooks': true })
     await post('/_test/clock', { now: '2030-01-01T00:00:00Z' })
     await post('/api/v1/queues', { name: 'dead' })
     await post('/api/v1/queues', { name: 'q', policy: { expire: '1h', lease: '1m', dead_queue: 'dead' } })
@@ -209,8 +209,8 @@ describe('the hooks for test suites', () => {
     expect((await post('/_test/clock', {})).status).toBe(400)
   })
 
-  it('hold a queue: requests are taken and counted, and done in order once it is released', async () => {
-    const { post, lease, texts } = await aServer({ 'test.hooks': true })
+  it('the hold hook accepts and counts requests to a queue, and executes them when it releases the queue', async () => {
+    const { post, lease, texts } = await startServer({ 'test.hooks': true })
     await post('/api/v1/queues', { name: 'q' })
     await post('/_test/hold', { queue_name: 'q', hold: true })
     const produced = ['a', 'b'].map((text) => post('/api/v1/queues/q/items', { items: [{ text }] }))
@@ -222,8 +222,8 @@ describe('the hooks for test suites', () => {
     expect(texts(await leased)).toHaveLength(2)
   })
 
-  it('do what was held in order of arrival: the second of two calls for one item is the one refused', async () => {
-    const { post, lease } = await aServer({ 'test.hooks': true })
+  it('a released queue executes held requests in order of arrival, so that the second call for an item fails', async () => {
+    const { post, lease } = await startServer({ 'test.hooks': true })
     for (const order of [
       ['complete', 'retry'],
       ['retry', 'complete'],

@@ -11,8 +11,8 @@ afterEach(() => {
   for (const folder of folders.splice(0)) rmSync(folder, { recursive: true })
 })
 
-/** A server whose store was written to before it started. */
-async function startWith(commands: readonly Command[]) {
+/** Starts a server whose store already contains the results of `commands`. */
+async function startServerWith(commands: readonly Command[]) {
   const folder = mkdtempSync(join(tmpdir(), 'redrive-queues-'))
   folders.push(folder)
   const store = { kind: 'sqlite', path: join(folder, 'store.db') } as const
@@ -25,9 +25,9 @@ async function startWith(commands: readonly Command[]) {
 type Page = { queues: { name: string; counts: Record<string, number> }[]; next: string | null }
 
 const now = 1_767_323_045_678_901
-/** In 2100: the server that starts later ends no lease and expires nothing. */
+/** In the year 2100, so that the server ends no lease and expires no item during the test. */
 const farAhead = 4_102_444_800_000_000
-const create = (name: string, policy: object = {}): Command => ({
+const createQueue = (name: string, policy: object = {}): Command => ({
   op: 'create-queue',
   queue: { name, ...policy },
   now,
@@ -38,9 +38,9 @@ async function get<T>(url: string): Promise<T> {
 }
 
 describe('the list of queues', () => {
-  it('comes in pages, in byte order of name, each name once', async () => {
+  it('the list of queues has pages in byte order of name, and contains each queue once', async () => {
     const names = ['a', 'B', 'é', 'a b', 'a/b', '{x}', 'z%20']
-    const { url } = await startWith(names.map((name) => create(name)))
+    const { url } = await startServerWith(names.map((name) => createQueue(name)))
     const seen: string[] = []
     let next: string | null = ''
     do {
@@ -53,8 +53,8 @@ describe('the list of queues', () => {
     expect(seen).toEqual(names.toSorted((a, b) => Buffer.compare(Buffer.from(a), Buffer.from(b))))
   })
 
-  it('ends without a next page when the last one is exactly full', async () => {
-    const { url } = await startWith(['a', 'b'].map((name) => create(name)))
+  it('the list of queues has no next page when the last page is exactly full', async () => {
+    const { url } = await startServerWith(['a', 'b'].map((name) => createQueue(name)))
     expect(await get(`${url}/api/v1/queues?limit=2`)).toMatchObject({ next: null })
     expect(await get(`${url}/api/v1/queues?limit=1`)).toMatchObject({ next: 'a' })
     expect(await get(`${url}/api/v1/queues?after=b`)).toEqual({ queues: [], next: null })
@@ -62,11 +62,11 @@ describe('the list of queues', () => {
 })
 
 describe('a queue', () => {
-  it('shows its policy and its exact counts over all partitions', async () => {
+  it('a queue shows its policy and its exact counts over all partitions', async () => {
     const item = { payload: Buffer.from('x') }
-    const { url } = await startWith([
-      create('orders.dead'),
-      create('orders', { partitions: 2, deadQueue: 'orders.dead', attemptsMax: 3, leaseUs: 90_000_000 }),
+    const { url } = await startServerWith([
+      createQueue('orders.dead'),
+      createQueue('orders', { partitions: 2, deadQueue: 'orders.dead', attemptsMax: 3, leaseUs: 90_000_000 }),
       { op: 'produce', queue: 'orders', partition: 0, items: [item, item], now: farAhead },
       { op: 'produce', queue: 'orders', partition: 1, items: [item], now: farAhead },
       { op: 'lease', queue: 'orders', partition: 0, holders: ['w1'], now: farAhead },
@@ -90,12 +90,15 @@ describe('a queue', () => {
     )
   })
 
-  it.each(['a b', 'a/b', '{x}', 'é', 'z%20'])('is found by its name, whatever is in it: %s', async (name) => {
-    const { url } = await startWith([create(name)])
-    expect(await get(`${url}/api/v1/queues/${encodeURIComponent(name)}`)).toMatchObject({ name })
-  })
+  it.each(['a b', 'a/b', '{x}', 'é', 'z%20'])(
+    'a queue named %s is found by its encoded name',
+    async (name) => {
+      const { url } = await startServerWith([createQueue(name)])
+      expect(await get(`${url}/api/v1/queues/${encodeURIComponent(name)}`)).toMatchObject({ name })
+    },
+  )
 
-  it('is not found by another name', async () => {
+  it('an unknown queue name gets 404 with QUEUE_NOT_FOUND', async () => {
     const { url } = await startTestServer()
     const answer = await fetch(`${url}/api/v1/queues/nope`)
     expect([answer.status, await answer.json()]).toMatchObject([404, { error: { code: 'QUEUE_NOT_FOUND' } }])

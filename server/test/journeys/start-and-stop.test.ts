@@ -15,12 +15,12 @@ afterEach(() => {
   for (const folder of folders.splice(0)) rmSync(folder, { recursive: true })
 })
 
-/** A route that answers when the test says so. */
-function aHeldRoute() {
+/** Creates a route that answers after the test calls `release`. */
+function createHeldRoute() {
   let release: () => void = () => {}
-  let enter: () => void = () => {}
+  let resolveEntered: () => void = () => {}
   const released = new Promise<void>((resolve) => (release = resolve))
-  const entered = new Promise<void>((resolve) => (enter = resolve))
+  const entered = new Promise<void>((resolve) => (resolveEntered = resolve))
   const held = route({
     method: 'GET',
     path: '/held',
@@ -30,7 +30,7 @@ function aHeldRoute() {
     dialect: v1,
     schema: { response: { 200: { description: 'Done.', content: {} } } },
     handler: async (_request, reply) => {
-      enter()
+      resolveEntered()
       await released
       return reply.send('done')
     },
@@ -38,11 +38,11 @@ function aHeldRoute() {
   return { held, release, entered }
 }
 
-const requestFor = (path: string) => `GET ${path} HTTP/1.1\r\nHost: localhost\r\n\r\n`
+const formatRequest = (path: string) => `GET ${path} HTTP/1.1\r\nHost: localhost\r\n\r\n`
 
 describe('the start', () => {
   it.each(['0.0.0.0', '::', '10.1.2.3', 'redrive.example.com'])(
-    'refuses to listen on %s without access control, and says what to do',
+    'without access control, the server refuses to listen on %s, with a hint',
     async (host) => {
       await expect(startTestServer({ host })).rejects.toMatchObject({
         code: 'PROTECTED_MODE',
@@ -52,12 +52,12 @@ describe('the start', () => {
     },
   )
 
-  it.each(['localhost', '127.0.0.1', '127.0.0.9'])('listens on %s', async (host) => {
+  it.each(['localhost', '127.0.0.1', '127.0.0.9'])('the server listens on %s', async (host) => {
     const { url } = await startTestServer({ host })
     expect((await fetch(`${url}/health`)).status).toBe(200)
   })
 
-  it('says which port is taken, and leaves the store free', async () => {
+  it('a start on a port in use fails with the number of the port, and releases the store', async () => {
     const other = createServer().listen(0, '127.0.0.1')
     await new Promise((resolve) => other.once('listening', resolve))
     const { port } = other.address() as AddressInfo
@@ -74,7 +74,7 @@ describe('the start', () => {
     expect(existsSync(store.path)).toBe(true)
   })
 
-  it('is refused by a store that another server has, which goes on', async () => {
+  it('a second server on the same SQLite file is refused, and the first server keeps serving', async () => {
     const folder = mkdtempSync(join(tmpdir(), 'redrive-start-'))
     folders.push(folder)
     const store = { kind: 'sqlite', path: join(folder, 'store.db') } as const
@@ -85,17 +85,17 @@ describe('the start', () => {
 })
 
 describe('the stop', () => {
-  it('lets a request under way finish, refuses new ones, and then closes everything', async () => {
-    const { held, release, entered } = aHeldRoute()
+  it('a stop waits for requests in progress, refuses new requests and then closes all connections', async () => {
+    const { held, release, entered } = createHeldRoute()
     const { port, drain } = await startTestApi({ routes: [held] })
     const busy = await connectRaw(port)
     const idle = await connectRaw(port)
-    busy.write(requestFor('/held'))
+    busy.write(formatRequest('/held'))
     await entered
 
     const stopped = drain.stop(60_000)
     expect(drain.signal.aborted).toBe(true)
-    idle.write(requestFor('/held'))
+    idle.write(formatRequest('/held'))
     const refused = await idle.readToEnd()
     expect(refused).toMatch(/^HTTP\/1\.1 503 [\s\S]*"SHUTTING_DOWN"/)
     expect(refused).toMatch(/\r\nconnection: close\r\n/i)
@@ -107,38 +107,38 @@ describe('the stop', () => {
     expect(await stopped).toBe(0)
   })
 
-  it('cuts what is not finished at the bound', async () => {
-    const { held, entered } = aHeldRoute()
+  it('a stop closes the connections of requests that do not finish within its grace period', async () => {
+    const { held, entered } = createHeldRoute()
     const { port, drain } = await startTestApi({ routes: [held] })
     const busy = await connectRaw(port)
-    busy.write(requestFor('/held'))
+    busy.write(formatRequest('/held'))
     await entered
     expect(await drain.stop(20)).toBe(1)
     expect(await busy.readToEnd()).toBe('')
   })
 
-  it('can be asked for again, which can only make it sooner', async () => {
-    const { held, entered } = aHeldRoute()
+  it('a second stop with a shorter grace period ends the first stop earlier', async () => {
+    const { held, entered } = createHeldRoute()
     const { port, drain } = await startTestApi({ routes: [held] })
     const busy = await connectRaw(port)
-    busy.write(requestFor('/held'))
+    busy.write(formatRequest('/held'))
     await entered
     const patient = drain.stop(60_000)
     expect(await drain.stop(0)).toBe(1)
     expect(await patient).toBe(1)
   })
 
-  it('closes idle connections at once when nothing is under way', async () => {
+  it('a stop closes idle connections at once when no request is in progress', async () => {
     const { port, drain } = await startTestApi()
     const idle = await connectRaw(port)
-    idle.write(requestFor('/health'))
+    idle.write(formatRequest('/health'))
     await idle.readTo('}')
     await drain.stop(60_000)
     await idle.readToEnd()
     expect(drain.connections()).toBe(0)
   })
 
-  it('closes the store, so that another server can open it', async () => {
+  it('a stop closes the store, so that another server can open it', async () => {
     const folder = mkdtempSync(join(tmpdir(), 'redrive-stop-'))
     folders.push(folder)
     const store = { kind: 'sqlite', path: join(folder, 'store.db') } as const

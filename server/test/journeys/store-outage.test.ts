@@ -14,20 +14,20 @@ type HealthBody = {
   checks: { 'queues:storage': readonly { status: string; output?: string }[] }
 }
 
-async function healthOf(url: string) {
+async function readHealth(url: string) {
   const answer = await fetch(`${url}/health`)
   return { status: answer.status, body: (await answer.json()) as HealthBody }
 }
 
-async function probesOf(url: string) {
+async function readProbes(url: string) {
   const [alive, ready] = await Promise.all([fetch(`${url}/healthz`), fetch(`${url}/readyz`)])
   return { alive: alive.status, ready: ready.status, body: await ready.json() }
 }
 
-/** What strangers may ask for in each dialect, as one text. */
-async function answersOf(url: string): Promise<string> {
+/** Sends requests to every dialect without a store, and returns all their answers as one text. */
+async function readPublicAnswers(url: string): Promise<string> {
   const post = { method: 'POST', headers: { 'content-type': 'application/json' } }
-  const asked = [
+  const reads = [
     ...[
       '/api/v1/queues',
       '/api/v1/letters',
@@ -45,7 +45,7 @@ async function answersOf(url: string): Promise<string> {
       '/metrics',
     ],
   ].map((path) => fetch(url + path))
-  const calls = [
+  const writes = [
     fetch(`${url}/v1/queues.list`, { ...post, body: '{}' }),
     fetch(`${url}/api/v1/dlq/requeue`, { ...post, body: '{"ids":["41"]}' }),
     fetch(`${url}/api/v1/letters`, {
@@ -53,28 +53,28 @@ async function answersOf(url: string): Promise<string> {
       body: '{"queue":"orders","letters":[{"original_value":"x"}]}',
     }),
   ]
-  const answers = await Promise.all([...asked, ...calls])
+  const answers = await Promise.all([...reads, ...writes])
   expect(answers.filter(({ status }) => status === 503).length).toBeGreaterThan(8)
   return (await Promise.all(answers.map((answer) => answer.text()))).join('\n')
 }
 
 const quick = { 'store.retry_backoff_max': 200, 'postgres.connect_timeout': 2_000 } as const
 
-describe('a PostgreSQL that comes and goes', needs(postgres), () => {
+describe('a PostgreSQL outage', needs(postgres), () => {
   const password = () => new URL(postgres.url).password
   const address = () => new URL(postgres.url).host
 
-  it('is waited for at the start: the server is up, says why it is not well, and recovers by itself', async () => {
+  it('a server that starts during an outage reports the reason, and recovers automatically', async () => {
     await postgres.stop()
     const { url, lines } = await startTestServer(quick, { kind: 'postgres', url: postgres.url })
 
-    const sick = await healthOf(url)
-    expect(sick).toMatchObject({
+    const failing = await readHealth(url)
+    expect(failing).toMatchObject({
       status: 503,
       body: { status: 'fail', checks: { 'queues:storage': [{ status: 'fail' }] } },
     })
-    expect(sick.body.checks['queues:storage'][0]?.output).toMatch(/cannot reach .*ECONNREFUSED/)
-    expect(await probesOf(url)).toMatchObject({
+    expect(failing.body.checks['queues:storage'][0]?.output).toMatch(/cannot reach .*ECONNREFUSED/)
+    expect(await readProbes(url)).toMatchObject({
       alive: 200,
       ready: 503,
       body: { status: 'unhealthy', checks: { database: 'error', kafka: 'not_configured' } },
@@ -84,19 +84,19 @@ describe('a PostgreSQL that comes and goes', needs(postgres), () => {
     expect(await refused.json()).toMatchObject({ error: { code: 'STORE_UNAVAILABLE' } })
     expect((await fetch(`${url}/api/v1/info`)).status).toBe(200)
     expect(await (await fetch(`${url}/metrics`)).text()).toContain('redrive_store_up 0')
-    // Where the store is stands in the log, and is no business of whoever calls.
-    expect(await answersOf(url)).not.toContain(address())
+    // The log contains the address of the store. Answers to callers do not.
+    expect(await readPublicAnswers(url)).not.toContain(address())
     expect(lines).toContainEqual(
       expect.objectContaining({ level: 'error', reason: expect.stringContaining(address()) }),
     )
 
     await postgres.start()
     await pollUntil(
-      () => healthOf(url),
+      () => readHealth(url),
       (health) => health.status === 200,
     )
     expect(await (await fetch(`${url}/api/v1/queues`)).json()).toEqual({ queues: [], next: null })
-    expect(await probesOf(url)).toEqual({
+    expect(await readProbes(url)).toEqual({
       alive: 200,
       ready: 200,
       body: {
@@ -106,13 +106,13 @@ describe('a PostgreSQL that comes and goes', needs(postgres), () => {
       },
     })
 
-    expect(JSON.stringify([lines, sick])).not.toContain(password())
+    expect(JSON.stringify([lines, failing])).not.toContain(password())
     expect(lines.filter((line) => line.msg === 'store is up')).toHaveLength(1)
   })
 
-  it('may go while the server runs: requests are told so, and are served again when it is back', async () => {
+  it('requests get 503 during an outage, and are served again after it', async () => {
     const { url, lines } = await startTestServer(quick, { kind: 'postgres', url: postgres.url })
-    expect((await healthOf(url)).status).toBe(200)
+    expect((await readHealth(url)).status).toBe(200)
     await postgres.stop('immediate')
     const refused = await fetch(`${url}/api/v1/queues`)
     expect([refused.status, await refused.json()]).toMatchObject([
@@ -120,10 +120,10 @@ describe('a PostgreSQL that comes and goes', needs(postgres), () => {
       { error: { code: 'STORE_UNAVAILABLE' } },
     ])
     await pollUntil(
-      () => healthOf(url),
+      () => readHealth(url),
       (health) => health.status === 503,
     )
-    expect(await answersOf(url)).not.toContain(address())
+    expect(await readPublicAnswers(url)).not.toContain(address())
     expect(lines).toContainEqual(
       expect.objectContaining({ level: 'error', reason: expect.stringContaining(address()) }),
     )
@@ -133,20 +133,20 @@ describe('a PostgreSQL that comes and goes', needs(postgres), () => {
       (status) => status === 200,
     )
     await pollUntil(
-      () => healthOf(url),
+      () => readHealth(url),
       (health) => health.status === 200,
     )
   })
 
-  it('may go while somebody follows a campaign, who hears of it again when it is back', async () => {
+  it('a campaign event stream stays open during an outage, and continues after it', async () => {
     const { url, lines } = await startTestServer(quick, { kind: 'postgres', url: postgres.url })
     const client = createClient({ url, retriesMax: 0 })
-    const made = {
+    const createRequest = {
       method: 'POST',
       headers: { 'content-type': 'application/json' },
       body: '{"name":"followed"}',
     }
-    expect((await fetch(`${url}/api/v1/queues`, made)).status).toBe(200)
+    expect((await fetch(`${url}/api/v1/queues`, createRequest)).status).toBe(200)
     const letter = { original_queue: 'nowhere', original_value: 'x' }
     await client.captureLetters(
       'followed',
@@ -159,11 +159,11 @@ describe('a PostgreSQL that comes and goes', needs(postgres), () => {
     const response = await fetch(`${url}/api/v1/campaigns/${id}/events`)
     const reader = response.body?.pipeThrough(new TextDecoderStream()).getReader()
     let text = ''
-    let isOver = false
-    const heard = (async () => {
+    let hasEnded = false
+    const streamEnded = (async () => {
       for (let part = await reader?.read(); part?.done === false; part = await reader?.read())
         text += part.value
-      isOver = true
+      hasEnded = true
     })()
     await pollUntil(
       async () => text,
@@ -171,22 +171,22 @@ describe('a PostgreSQL that comes and goes', needs(postgres), () => {
     )
     await postgres.stop('immediate')
     await pollUntil(
-      () => healthOf(url),
+      () => readHealth(url),
       (health) => health.status === 503,
     )
     await postgres.start()
     await pollUntil(
-      () => healthOf(url),
+      () => readHealth(url),
       (health) => health.status === 200,
     )
-    expect([isOver, text.includes('event: end')]).toEqual([false, false])
+    expect([hasEnded, text.includes('event: end')]).toEqual([false, false])
     await client.cancelCampaign(id)
-    await heard
+    await streamEnded
     expect(text).toMatch(/event: end\ndata: \{.*"state":"cancelled"/)
     expect(lines.filter(({ msg }) => msg === 'a campaign could not be watched any more')).toEqual([])
   })
 
-  it('stops the start when it refuses us, without telling the password', async () => {
+  it('a start with a refused password fails, and its error does not contain the password', async () => {
     const wrong = new URL(postgres.url)
     wrong.password = 'not-the-password'
     const failed = await startTestServer(quick, { kind: 'postgres', url: wrong.href }).catch((error) => error)
@@ -194,7 +194,7 @@ describe('a PostgreSQL that comes and goes', needs(postgres), () => {
     expect(failed.message).not.toContain('not-the-password')
   })
 
-  it('does not hold up the stop while it cannot be reached', async () => {
+  it('a server stops although its store cannot be reached', async () => {
     await postgres.stop()
     const server = await startTestServer(quick, { kind: 'postgres', url: postgres.url })
     await server.stop(1_000)

@@ -9,15 +9,17 @@ type Body = any
 const hourMs = 3_600_000
 
 for (const store of ['SQLite memory', 'PostgreSQL'] as const) {
-  describe(`the clock for test suites (${store})`, needsOf(store), () => {
+  describe(`the test clock (${store})`, needsOf(store), () => {
     let place: TestStore
     beforeEach(async () => {
       place = await createTestStore(store)
     })
     afterEach(() => place?.drop())
 
-    /** None of its background passes comes while a test runs: what happens, the hook does. */
-    const aServer = async () => {
+    /**
+     * Starts a server whose background passes do not run during the test, so that only the hook runs them.
+     */
+    const startServer = async () => {
       const { url } = await startTestServer(
         {
           'test.hooks': true,
@@ -55,8 +57,8 @@ for (const store of ['SQLite memory', 'PostgreSQL'] as const) {
       return { get, post, queues, capture, waiting }
     }
 
-    it('sends letters back by themselves when their time has come, and not before', async () => {
-      const { post, queues, capture, waiting } = await aServer()
+    it('the test clock redrives letters automatically when their delay has ended, and not earlier', async () => {
+      const { post, queues, capture, waiting } = await startServer()
       const backoff = { kind: 'fixed', delays: ['2s'] }
       await queues({ redrive: { mode: 'auto', backoff } })
       await capture(3)
@@ -66,11 +68,11 @@ for (const store of ['SQLite memory', 'PostgreSQL'] as const) {
       expect(await waiting()).toBe(3)
     })
 
-    it('sends as many as there are, however many steps that takes', async () => {
-      const { get, post, queues, capture, waiting } = await aServer()
+    it('the test clock runs a campaign to its end, regardless of the number of passes', async () => {
+      const { get, post, queues, capture, waiting } = await startServer()
       await queues()
       for (let step = 0; step < 3; step++) await capture(1_000)
-      const spec = { name: 'all', reason: 'mended', action: 'redrive', filter: { queue: 'dead' } }
+      const spec = { name: 'all', reason: 'fixed', action: 'redrive', filter: { queue: 'dead' } }
       const { id } = await post('/api/v1/campaigns', spec)
       await post('/_test/clock', { advance: '1s' })
       expect(await waiting()).toBe(3_000)
@@ -78,13 +80,13 @@ for (const store of ['SQLite memory', 'PostgreSQL'] as const) {
         state: 'running',
         counts: { sent: 3_000 },
       })
-      // Nobody works on them: they expire, come back, and the campaign has its end with the same answer.
+      // No worker leases the items: they expire and become dead letters again, which ends the campaign.
       await post('/_test/clock', { advance: '25h' })
       expect(await get(`/api/v1/campaigns/${id}`)).toMatchObject({ state: 'done', counts: { failed: 3_000 } })
     })
 
-    it('archives what has ended for as long as retention says', async () => {
-      const { get, post, queues, capture } = await aServer()
+    it('the test clock archives ended letters when their retention period has passed', async () => {
+      const { get, post, queues, capture } = await startServer()
       await queues()
       const { letters } = await capture(2)
       const ids = letters.map(({ id }: Body) => id)

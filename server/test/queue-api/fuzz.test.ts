@@ -117,7 +117,7 @@ describe.each(['SQLite memory', 'PostgreSQL'] as const)('a server on %s', (store
         expect(after.heap - before.heap).toBeLessThan(growthBytesMax)
       }
       expect(server.lines.filter(({ level }) => level === 'error' || level === 'fatal')).toEqual([])
-      expect(server.hasEnded(), server.lastWords()).toBe(false)
+      expect(server.hasEnded(), server.stderrEnd()).toBe(false)
       await server.kill()
     } finally {
       await place.drop()
