@@ -141,9 +141,9 @@ describe('a worker on a network with faults in 10 % of the requests', () => {
     }
     const options = { concurrency: 20, backoffMsMax: 100, waitMs: 500, onError: () => {} }
     workers.push(client.work('jobs', handler, options), client.work('jobs', handler, options))
-    await pollUntil(counts, ({ completed }) => completed === total, 25_000)
+    await pollUntil(counts, ({ completed }) => completed === total, 90_000)
     await Promise.all(workers.map((worker) => worker.stop()))
     expect(seen.size).toBe(total)
     expect(await counts()).toMatchObject({ waiting: 0, leased: 0, accepted: total, completed: total })
-  })
+  }, 120_000)
 })

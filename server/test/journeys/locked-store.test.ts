@@ -7,10 +7,12 @@ import { createQueueClient } from '../queue-api/queue-client.ts'
 
 const postgres = await requireService('postgres')
 
+/** Long enough for the setup calls on a busy machine. */
+const settings = { 'queue.store_timeout': 2_000 }
+
 describe('a database with locked tables', needs(postgres), () => {
   it('item calls to a locked database get a retryable error in time, and no item is lost', async () => {
     const database = await createDatabase()
-    const settings = { 'queue.store_timeout': 300 }
     const server = await startTestServer(settings, { kind: 'postgres', url: database.url })
     const { send, call } = createQueueClient(() => server.url, 'json')
     const place = { queue_name: 'q', request_timeout: '1m' }
@@ -61,7 +63,6 @@ describe('a database with locked tables', needs(postgres), () => {
 
   it('queue and import calls to a locked database get a retryable error, and no delete or clear starts', async () => {
     const database = await createDatabase()
-    const settings = { 'queue.store_timeout': 300 }
     const server = await startTestServer(settings, { kind: 'postgres', url: database.url })
     const { send, call } = createQueueClient(() => server.url, 'json')
     const timeouts = { lease_timeout: '10m', expire_timeout: '1h' }
