@@ -32,7 +32,7 @@ describe('a database with locked tables', needs(postgres), () => {
       send('storage/items.list', { queue_name: 'q' }),
     ])
     for (const { status, body } of answers) {
-      expect([status, body.message]).toEqual([454, 'internal error, try your request leasedItems'])
+      expect([status, body.message]).toEqual([454, 'internal error, try your request again'])
     }
     await lockHolder.query('rollback')
     await lockHolder.end()
@@ -76,7 +76,7 @@ describe('a database with locked tables', needs(postgres), () => {
     await lockHolder.connect()
     const expectRetryableErrors = async (calls: readonly ReturnType<typeof send>[]) => {
       for (const { status, body } of await Promise.all(calls)) {
-        expect([status, body.message]).toEqual([454, 'internal error, try your request leasedItems'])
+        expect([status, body.message]).toEqual([454, 'internal error, try your request again'])
       }
     }
     const sendV1 = async (method: string, path: string, body: object) => {

@@ -62,5 +62,5 @@ describe('a server whose log is not read', () => {
       await answer.arrayBuffer()
     }
     expect(await stop(child)).toBe(0)
-  })
+  }, 120_000)
 })

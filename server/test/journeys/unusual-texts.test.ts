@@ -23,8 +23,10 @@ for (const store of ['SQLite memory', 'PostgreSQL'] as const) {
     beforeAll(async () => {
       place = await createTestStore(store)
       server = await startServer({ settings: testSettings(), store: place.target, log })
-      await ask('POST', '/v1/queues.create', { queue_name: 'dead', ...spec })
-      await ask('POST', '/v1/queues.create', { queue_name: 'q', dead_queue: 'dead', ...spec })
+      for (const queue of [{ queue_name: 'dead' }, { queue_name: 'q', dead_queue: 'dead' }]) {
+        const { status, body } = await ask('POST', '/v1/queues.create', { ...spec, ...queue })
+        expect(status, JSON.stringify(body)).toBe(200)
+      }
     })
     afterAll(async () => {
       await server?.stop(0)
