@@ -15,9 +15,9 @@ describe.each(['SQLite file', 'PostgreSQL'] as const)('a campaign whose servers 
   const name =
     'a campaign whose servers are killed ends on the next server and sends every letter exactly once'
   it(name, { ...needsOf(store), timeout: 120_000 }, async () => {
-    const place = await createTestStore(store)
+    const testStore = await createTestStore(store)
     try {
-      const before = await place.open()
+      const before = await testStore.open()
       const now = clock.now()
       await before.write([
         { op: 'create-queue', queue: { name: 'dead' }, now },
@@ -30,7 +30,7 @@ describe.each(['SQLite file', 'PostgreSQL'] as const)('a campaign whose servers 
       )
       await before.close()
 
-      let server = await startServerProcess(place.target)
+      let server = await startServerProcess(testStore.target)
       const { id } = await createClient({ url: server.url }).createCampaign({
         action: 'redrive',
         filter: { queue: 'dead' },
@@ -56,18 +56,18 @@ describe.each(['SQLite file', 'PostgreSQL'] as const)('a campaign whose servers 
         await server.kill()
         // The worker cannot report the items in progress. They are leased again when their leases have ended.
         await worker.stop({ withinMs: 200 }).catch(() => undefined)
-        if (share < 1) server = await startServerProcess(place.target)
+        if (share < 1) server = await startServerProcess(testStore.target)
       }
       expect(processed.size).toBe(letterCount)
 
-      const after = await place.open()
+      const after = await testStore.open()
       expect(await after.verify()).toEqual([])
       const letters = await after.getLetters(captured.map(({ letterId }) => letterId))
       expect(letters.filter(({ state, letter }) => state === 'done' && letter?.requeues === 1)).toHaveLength(
         letterCount,
       )
     } finally {
-      await place.drop()
+      await testStore.drop()
     }
   })
 })

@@ -10,11 +10,11 @@ describe.each(['SQLite file', 'PostgreSQL'] as const)(
     const name =
       'an import whose server is killed keeps its first items, and a repeated import adds the missing items'
     it(name, { ...needsOf(store), timeout: 120_000 }, async () => {
-      const place = await createTestStore(store)
+      const testStore = await createTestStore(store)
       try {
         const texts = Array.from({ length: 30_000 }, (_, index) => String(index))
         const items = texts.map((text) => ({ payload: text, sourceId: `source-${text}` }))
-        const first = await startServerProcess(place.target)
+        const first = await startServerProcess(testStore.target)
         const client = createClient({ url: first.url })
         await client.createQueue({ name: 'jobs', lease: '1m', expire: '24h' })
         const cut = expect(client.importItems('jobs', 0, items)).rejects.toMatchObject({
@@ -27,7 +27,7 @@ describe.each(['SQLite file', 'PostgreSQL'] as const)(
         await first.kill()
         await cut
 
-        const second = await startServerProcess(place.target)
+        const second = await startServerProcess(testStore.target)
         const again = createClient({ url: second.url })
         const stored = (await again.getQueue('jobs')).counts.waiting
         expect(stored).toBeLessThan(texts.length)
@@ -41,7 +41,7 @@ describe.each(['SQLite file', 'PostgreSQL'] as const)(
         })
         await second.kill()
 
-        const opened = await place.open()
+        const opened = await testStore.open()
         expect(await opened.verify()).toEqual([])
         const kept: string[] = []
         for (let id = ''; ; ) {
@@ -56,7 +56,7 @@ describe.each(['SQLite file', 'PostgreSQL'] as const)(
         }
         expect(kept).toEqual(texts)
       } finally {
-        await place.drop()
+        await testStore.drop()
       }
     })
   },

@@ -15,20 +15,20 @@ describe('a database with locked tables', needs(postgres), () => {
     const database = await createDatabase()
     const server = await startTestServer(settings, { kind: 'postgres', url: database.url })
     const { send, call } = createQueueClient(() => server.url, 'json')
-    const place = { queue_name: 'q', request_timeout: '1m' }
+    const target = { queue_name: 'q', request_timeout: '1m' }
     const timeouts = { lease_timeout: '10m', expire_timeout: '1h' }
     await call('queues.create', { queue_name: 'q', requested_partitions: 1, ...timeouts })
-    await call('queue.produce', { ...place, items: [{ utf8: 'one' }, { utf8: 'two' }] })
-    const { items } = await call('queue.lease', { ...place, client_id: 'w', batch_size: 1 })
+    await call('queue.produce', { ...target, items: [{ utf8: 'one' }, { utf8: 'two' }] })
+    const { items } = await call('queue.lease', { ...target, client_id: 'w', batch_size: 1 })
     const ids = [items[0].id]
 
     const lockHolder = new pg.Client({ connectionString: database.url })
     await lockHolder.connect()
     await lockHolder.query('begin; lock table redrive.items in access exclusive mode')
     const answers = await Promise.all([
-      send('queue.produce', { ...place, items: [{ utf8: 'three' }] }),
-      send('queue.lease', { ...place, client_id: 'w', batch_size: 1 }),
-      send('queue.complete', { ...place, ids }),
+      send('queue.produce', { ...target, items: [{ utf8: 'three' }] }),
+      send('queue.lease', { ...target, client_id: 'w', batch_size: 1 }),
+      send('queue.complete', { ...target, ids }),
       send('storage/items.list', { queue_name: 'q' }),
     ])
     for (const { status, body } of answers) {
@@ -47,7 +47,7 @@ describe('a database with locked tables', needs(postgres), () => {
     const leasedItems: { bytes: string; attempts: number }[] = []
     const leaseWaitingItems = async () => {
       const { body } = await send('queue.lease', {
-        ...place,
+        ...target,
         client_id: 'w',
         batch_size: 9,
         request_timeout: '100ms',

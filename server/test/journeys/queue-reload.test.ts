@@ -5,10 +5,10 @@ import { startTestServer } from '../http/test-server.ts'
 
 describe('a queue reload', needsOf('PostgreSQL'), () => {
   it('a queue reload applies a policy that was changed on another server', async () => {
-    const place = await createTestStore('PostgreSQL')
+    const testStore = await createTestStore('PostgreSQL')
     const servers = [
-      await startTestServer({}, place.target),
-      await startTestServer({}, place.target),
+      await startTestServer({}, testStore.target),
+      await startTestServer({}, testStore.target),
     ] as const
     try {
       const [here, there] = [createClient({ url: servers[0].url }), createClient({ url: servers[1].url })]
@@ -27,7 +27,7 @@ describe('a queue reload', needsOf('PostgreSQL'), () => {
       await expect(here.reloadQueue('nowhere')).rejects.toMatchObject({ code: 'QUEUE_NOT_FOUND' })
     } finally {
       await Promise.all(servers.map((server) => server.stop(0)))
-      await place.drop()
+      await testStore.drop()
     }
   })
 })

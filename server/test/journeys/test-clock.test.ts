@@ -10,11 +10,11 @@ const hourMs = 3_600_000
 
 for (const store of ['SQLite memory', 'PostgreSQL'] as const) {
   describe(`the test clock (${store})`, needsOf(store), () => {
-    let place: TestStore
+    let testStore: TestStore
     beforeEach(async () => {
-      place = await createTestStore(store)
+      testStore = await createTestStore(store)
     })
-    afterEach(() => place?.drop())
+    afterEach(() => testStore?.drop())
 
     /**
      * Starts a server whose background passes do not run during the test, so that only the hook runs them.
@@ -27,7 +27,7 @@ for (const store of ['SQLite memory', 'PostgreSQL'] as const) {
           'letters.campaign_interval': hourMs,
           'letters.retention_interval': hourMs,
         },
-        place.target,
+        testStore.target,
       )
       const ask = async (method: string, path: string, body?: unknown): Promise<Body> => {
         const response = await fetch(`${url}${path}`, {

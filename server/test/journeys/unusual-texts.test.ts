@@ -17,12 +17,12 @@ type Answer = Readonly<{ status: number; body: Record<string, never> }>
 
 for (const store of ['SQLite memory', 'PostgreSQL'] as const) {
   describe(`an unusual text from a client (${store})`, needsOf(store), () => {
-    let place: TestStore
+    let testStore: TestStore
     let server: RunningServer
     const { log, lines } = createReadableLog('warn')
     beforeAll(async () => {
-      place = await createTestStore(store)
-      server = await startServer({ settings: testSettings(), store: place.target, log })
+      testStore = await createTestStore(store)
+      server = await startServer({ settings: testSettings(), store: testStore.target, log })
       for (const queue of [{ queue_name: 'dead' }, { queue_name: 'q', dead_queue: 'dead' }]) {
         const { status, body } = await ask('POST', '/v1/queues.create', { ...spec, ...queue })
         expect(status, JSON.stringify(body)).toBe(200)
@@ -30,7 +30,7 @@ for (const store of ['SQLite memory', 'PostgreSQL'] as const) {
     })
     afterAll(async () => {
       await server?.stop(0)
-      await place?.drop()
+      await testStore?.drop()
     })
 
     const ask = async (
