@@ -1,5 +1,5 @@
 import type { Instant } from './instant.ts'
-import type { Item } from './item.ts'
+import type { ItemHead } from './item.ts'
 import { baseOf, withFailure, withoutNextRedrive } from './letter.ts'
 import type { QueuePolicy } from './queue.ts'
 import { expireDeadlineWhenPromoted, type Transition } from './transitions.ts'
@@ -12,12 +12,12 @@ export type TransitionInPlace = Extract<Transition, { to: 'waiting' | 'done' | '
  * item has a new one, which `nextId` gives.
  */
 export function applyTransition(
-  item: Item,
+  item: ItemHead,
   transition: TransitionInPlace,
   policy: Pick<QueuePolicy, 'expireUs'>,
   now: Instant,
   nextId: () => string,
-): Item {
+): ItemHead {
   const base = { ...baseOf(item), updatedAt: now }
   switch (transition.to) {
     case 'waiting': {

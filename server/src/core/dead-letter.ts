@@ -1,5 +1,5 @@
 import { type Instant, later } from './instant.ts'
-import type { Failure, Item, Waiting } from './item.ts'
+import type { Failure, ItemHead, WaitingHead } from './item.ts'
 import { newLetterFacts, withFailure } from './letter.ts'
 import type { QueuePolicy } from './queue.ts'
 
@@ -16,7 +16,12 @@ type Destination = Readonly<{
  * The letter that an item becomes in its dead queue: the same bytes, a life of its own. Its source id
  * is the item's id, so that doing it twice makes one letter.
  */
-export function createDeadLetter(item: Item, failure: Failure, place: Destination, now: Instant): Waiting {
+export function createDeadLetter(
+  item: ItemHead,
+  failure: Failure,
+  place: Destination,
+  now: Instant,
+): WaitingHead {
   return {
     id: place.id,
     rootId: place.id,
@@ -31,9 +36,6 @@ export function createDeadLetter(item: Item, failure: Failure, place: Destinatio
     kind: item.kind,
     encoding: item.encoding,
     reference: item.reference,
-    key: item.key,
-    headers: item.headers,
-    payload: item.payload,
     createdAt: now,
     updatedAt: now,
     // Informative only: letters do not expire.

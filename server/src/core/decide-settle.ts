@@ -2,7 +2,7 @@
  * Decides which ids a settle (complete, retry, extend, unlease) accepts. A settle changes all of its items or
  * none, so a store asks this before it changes the first one.
  */
-import { type Item, type Leased, type ListedState, listedState } from './item.ts'
+import { type ItemHead, type ListedState, listedState } from './item.ts'
 import { isRedriving } from './letter.ts'
 
 /**
@@ -11,20 +11,33 @@ import { isRedriving } from './letter.ts'
  */
 export type SettleRefusal = Readonly<{ id: string; why: 'missing' | 'not-leased' }>
 
-/** `items`: the leased items, in the order of the ids. */
-export type SettleDecision = Readonly<{ items: readonly Leased[]; refused: readonly SettleRefusal[] }>
+type LeasedOf<I extends ItemHead> = Extract<I, { state: 'leased' }>
 
-export function decideSettle(ids: readonly string[], find: (id: string) => Item | undefined): SettleDecision {
-  const items: Leased[] = []
+/** `items`: the leased items, in the order of the ids. */
+export type SettleDecision<I extends ItemHead = ItemHead> = Readonly<{
+  items: readonly LeasedOf<I>[]
+  refused: readonly SettleRefusal[]
+}>
+
+/** `find` returns items or only their heads; the decision has the same. */
+export function decideSettle<I extends ItemHead>(
+  ids: readonly string[],
+  find: (id: string) => I | undefined,
+): SettleDecision<I> {
+  const items: LeasedOf<I>[] = []
   const refused: SettleRefusal[] = []
   const seen = new Set<string>()
   for (const id of ids) {
     const item = seen.has(id) ? undefined : find(id)
     seen.add(id)
-    if (item?.state === 'leased' && !isRedriving(item)) items.push(item)
+    if (isSettleable(item)) items.push(item)
     else refused.push({ id, why: whyNotSettled(item && listedState(item)) })
   }
   return { items, refused }
+}
+
+function isSettleable<I extends ItemHead>(item: I | undefined): item is LeasedOf<I> {
+  return item?.state === 'leased' && !isRedriving(item)
 }
 
 /** The reason for an item that is not leased by a worker. Undefined: there is no such item. */

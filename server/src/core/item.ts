@@ -1,9 +1,16 @@
+/**
+ * An item: one unit of work in a queue. Each state is its own type, so a waiting item with a lease cannot be
+ * expressed.
+ *
+ * An item consists of its head and its bytes. Every rule decides by the head, and no change of state touches the
+ * bytes. A row that is read without its bytes is an `ItemHead`, which cannot be written as a whole item.
+ */
 import type { Instant } from './instant.ts'
 
-/** Name and value as they came; a value may be absent. Order and repeats are kept. */
+/** Name and value as received; the value may be absent. Order and repeated names are kept. */
 export type Header = readonly [name: string, value: Uint8Array | null]
 
-/** Why an item failed. Counted and timed over all its attempts, not only the last one. */
+/** Why an item failed: the counts and times cover all attempts, the rest is from the last one. */
 export type Failure = Readonly<{
   /** A short code that is matched exactly, e.g. `attempts`, `expired`, `http_503`. */
   reason: string
@@ -19,87 +26,96 @@ export type Failure = Readonly<{
 /** Where a dead letter came from, and so where a redrive sends it. */
 export type Origin = Readonly<{
   kind: 'queue' | 'webhook' | 'kafka' | 'http'
-  /** The queue, the topic, or the channel and consumer: what people call the place. */
+  /** The queue, the topic, or the channel and consumer. */
   name: string
   partition: number | null
-  /** Its id there: the item's id, the job's id, or the offset. */
+  /** The id at the origin: of the item, of the job, or the offset. */
   id: string
   group: string | null
   cluster: string | null
   createdAt: Instant
 }>
 
-/** What an item has in every state. */
-export interface ItemBase {
+/** The fields that an item has in every state, without its bytes. */
+export interface ItemHeadBase {
   /** Changes when the item goes back to the tail: the order of ids is the order of the queue. */
   id: string
-  /** The id it was accepted with. Never changes: what a letter is known by. */
+  /** The id that the item was accepted with. It never changes, so a letter is identified by it. */
   rootId: string
   queue: string
   partition: number
-  /** What it is elsewhere; unique in its queue. Null for what was produced here. */
+  /** The id of the item at its source, unique in its queue; null if the item was produced here. */
   sourceId: string | null
-  /** Counted on lease, not on failure: a crash reports nothing. */
+  /** Counted on lease, not on failure: a crashed worker reports nothing. */
   attempts: number
   /** 0: the queue's policy decides. */
   attemptsMax: number
-  /** Higher goes first. */
+  /** Items with a higher priority are leased first. */
   priority: number
   kind: string
   encoding: string
   reference: string
-  key: Uint8Array | null
-  headers: readonly Header[]
-  payload: Uint8Array
   createdAt: Instant
   updatedAt: Instant
   expireDeadline: Instant
   failure: Failure | null
-  /** Set on what arrived as a dead letter, and only there. */
+  /** Set only for an item that arrived as a dead letter. */
   origin: Origin | null
-  /** When it arrived as a dead letter, or when it became dead in place. */
+  /** When the item arrived as a dead letter, or when it died in its own queue. */
   diedAt: Instant | null
-  /** The letter (its root id) that this item is a redrive of. */
+  /** The root id of the letter that this item is a redrive of. */
   letterId: string | null
-  /** For a letter: how many redrives came back, over its whole life (retry_count). For its redrive: the how manieth it is. */
+  /**
+   * For a letter: the number of redrives that ended without success, over its whole life (retry_count). For a
+   * redrive of a letter: its ordinal, starting at 1.
+   */
   redrives: number
-  /** The failures before the present one, newest first; at most `historyMax`. */
+  /** The failures before `failure`, newest first; at most `historyMax`. */
   history: readonly Failure[]
-  /** The group of its cause. Letters have one, given by the store; nothing else has. */
+  /** The group of the failure. Set by the store, only for letters. */
   groupId: number | null
-  /** What only letters have, see core/letter.ts. */
+  /** Only for letters, see core/letter.ts. */
   letter: LetterFacts | null
 }
 
-/** How many earlier failures are kept of an item. */
+/** Kept byte for byte. Changes of state never touch them. */
+export interface ItemBytes {
+  key: Uint8Array | null
+  headers: readonly Header[]
+  payload: Uint8Array
+}
+
+/** An item keeps at most this number of earlier failures. */
 export const historyMax = 100
 
 export type LetterFacts = Readonly<{
-  /** How often somebody sent it back, or the policy did: also those redrives that did not come back. */
+  /** The number of redrives that were started, by a person or by the policy, with any outcome. */
   requeues: number
   lastRedriveAt: Instant | null
-  /** Newest first, at most `redrivesKept`. The first has no outcome while it is under way. */
+  /** Newest first, at most `redrivesKept`. The first has no outcome while it is in progress. */
   redrives: readonly RedriveRecord[]
-  /** When it goes back by itself; null: only when somebody sends it. */
+  /** When the policy redrives the letter; null: only a person does. */
   nextRedriveAt: Instant | null
-  /** Why a person gave it up; empty unless discarded. */
+  /** Why a person discarded the letter; empty unless it is discarded. */
   discardReason: string
-  /** When it came back from the archive; undefined: it was never there. */
+  /** When the letter was restored from the archive; undefined: it was never archived. */
   restoredAt?: Instant
 }>
 
-/** One redrive of a letter. `unknown`: nobody can tell any more whether it was processed. */
+/** The end of a redrive. `unknown`: it cannot be found out whether the item was processed. */
 export type Outcome = 'resolved' | 'failed' | 'unknown'
+
+/** One redrive of a letter. */
 export type RedriveRecord = Readonly<{
-  /** 1, 2, … over the life of the letter. */
+  /** Ordinal of this redrive, starting at 1. */
   number: number
   at: Instant
   actor: string
-  /** The campaign that sent it, and its place in the frozen set. */
+  /** The campaign that sent the letter, and the position of the letter in its frozen set. */
   campaign: Readonly<{ id: string; place: number }> | null
-  /** Where it went, and the id that it had there. */
+  /** Where the letter was sent, and its id there. */
   target: Readonly<{ kind: Origin['kind']; name: string; partition: number | null; id: string }>
-  /** The edited version that was sent; null: the letter as it is. */
+  /** The edited version that was sent; null: the letter unchanged. */
   edit: number | null
   outcome: Outcome | null
   endedAt: Instant | null
@@ -107,29 +123,44 @@ export type RedriveRecord = Readonly<{
 
 export type Lease = Readonly<{ holder: string; deadline: Instant }>
 
-/**
- * `availableAt`: null when it can be leased now, else when it becomes so ("scheduled").
- * `givenLeaseDeadline`: of a lease that had ended where it was imported from. Shown, and means nothing.
- */
-export type Waiting = Readonly<
-  ItemBase & { state: 'waiting'; availableAt: Instant | null; givenLeaseDeadline?: Instant }
+export type WaitingHead = Readonly<
+  ItemHeadBase & {
+    state: 'waiting'
+    /** Null: the item can be leased now. Otherwise it is scheduled, and this is when it becomes available. */
+    availableAt: Instant | null
+    /** The deadline of a lease that ended before the item was imported. Only shown. */
+    givenLeaseDeadline?: Instant
+  }
 >
-export type Leased = Readonly<ItemBase & { state: 'leased'; lease: Lease }>
-/** `endedAt` starts the clock of retention. */
-export type Done = Readonly<ItemBase & { state: 'done'; endedAt: Instant }>
-export type Dead = Readonly<ItemBase & { state: 'dead'; endedAt: Instant }>
-/** A letter that a person gave up: a tombstone until its retention ends, so that nothing resurrects it. */
-export type Discarded = Readonly<ItemBase & { state: 'discarded'; endedAt: Instant }>
-export type Item = Waiting | Leased | Done | Dead | Discarded
-export type State = Item['state']
+export type LeasedHead = Readonly<ItemHeadBase & { state: 'leased'; lease: Lease }>
+/** `endedAt`: retention starts then. */
+export type DoneHead = Readonly<ItemHeadBase & { state: 'done'; endedAt: Instant }>
+export type DeadHead = Readonly<ItemHeadBase & { state: 'dead'; endedAt: Instant }>
+/** A letter that a person discarded. It stays until its retention ends, so that a repeated capture is recognised. */
+export type DiscardedHead = Readonly<ItemHeadBase & { state: 'discarded'; endedAt: Instant }>
+export type ItemHead = WaitingHead | LeasedHead | DoneHead | DeadHead | DiscardedHead
+
+export type Waiting = WaitingHead & Readonly<ItemBytes>
+export type Leased = LeasedHead & Readonly<ItemBytes>
+export type Item = ItemHead & Readonly<ItemBytes>
+
+export type State = ItemHead['state']
 /** `scheduled` is waiting with an `availableAt`; `waiting` here is waiting without. */
 export type ListedState = State | 'scheduled'
 
-export function listedState(item: Item): ListedState {
+export function listedState(item: ItemHead): ListedState {
   return item.state === 'waiting' && item.availableAt !== null ? 'scheduled' : item.state
 }
 
-/** Dead letters never expire and are never removed by the lifecycle. */
-export function isLetter(item: Pick<ItemBase, 'origin'>): boolean {
+/** Dead letters never expire, and the lifecycle never removes them. */
+export function isLetter(item: Pick<ItemHead, 'origin'>): boolean {
   return item.origin !== null
+}
+
+/** The head after a change of state, with the bytes of the item as it was before. */
+export function withBytes<Head extends ItemHead>(
+  head: Head,
+  { key, headers, payload }: ItemBytes,
+): Head & ItemBytes {
+  return { ...head, key, headers, payload }
 }

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { aFailure, anItem, anOrigin, aQueue, hour, minute, noon } from '../../test/make.ts'
-import type { Item, Leased } from './item.ts'
+import type { ItemHead, LeasedHead } from './item.ts'
 import { baseOf, discardLetter, newLetterFacts, noDeadline, startRedrive } from './letter.ts'
 import {
   decideRedrives,
@@ -29,9 +29,13 @@ const redriving = startRedrive(letter, {
   at: noon + minute,
   deadline: noDeadline,
 })
-const held: Leased = { ...baseOf(letter), state: 'leased', lease: { holder: 'ann', deadline: noon + hour } }
-const resolved: Item = { ...baseOf(letter), state: 'done', endedAt: noon }
-const dead: Item = { ...baseOf(letter), state: 'dead', endedAt: noon }
+const held: LeasedHead = {
+  ...baseOf(letter),
+  state: 'leased',
+  lease: { holder: 'ann', deadline: noon + hour },
+}
+const resolved: ItemHead = { ...baseOf(letter), state: 'done', endedAt: noon }
+const dead: ItemHead = { ...baseOf(letter), state: 'dead', endedAt: noon }
 const discarded = discardLetter(letter, 'spam', noon)
 
 describe('the refusal of a redrive by the state of the letter', () => {
@@ -76,7 +80,7 @@ describe('the refusal of a discard', () => {
 describe('the decision about all redrives of a command', () => {
   type Request = RequestedRedrive & Readonly<{ edit?: number }>
   type Row = Readonly<{ queue: Queue }>
-  type Lookups = RedriveLookups<Request, Readonly<{ queueRow: Row; letter: Item }>, Row>
+  type Lookups = RedriveLookups<Request, Readonly<{ queueRow: Row; letter: ItemHead }>, Row>
 
   const orders: Row = { queue: aQueue({ name: 'orders', partitions: 4 }) }
   const graveyard: Row = { queue: aQueue({ name: 'graveyard' }) }

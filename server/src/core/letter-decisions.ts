@@ -4,7 +4,7 @@
  */
 import { deadPartition } from './dead-letter.ts'
 import type { Instant } from './instant.ts'
-import { type Item, isLetter } from './item.ts'
+import { type ItemHead, isLetter } from './item.ts'
 import { isDue, isRedriving, queueOfOrigin } from './letter.ts'
 import type { Queue, QueuePolicy } from './queue.ts'
 
@@ -40,7 +40,7 @@ export type RedriveRules = Readonly<{ isDeadAllowed: boolean; isCapped: boolean 
 export type RedriveCommandRules = RedriveRules & Readonly<{ isDueOnly?: boolean; now: Instant }>
 
 /** A letter that a store found, with the row of its dead queue. */
-type FoundLetter = Readonly<{ queueRow: Readonly<{ queue: Pick<Queue, 'redrive'> }>; letter: Item }>
+type FoundLetter = Readonly<{ queueRow: Readonly<{ queue: Pick<Queue, 'redrive'> }>; letter: ItemHead }>
 type TargetQueue = Readonly<{ queue: Pick<Queue, 'partitions'> }>
 
 /** `queue`: the name of the target queue; null: the queue that the letter came from. */
@@ -118,13 +118,13 @@ export function decideRedrive<
 }
 
 /** The queue that a letter is redriven to; null: a driver has to send it, not the store. */
-export function targetName({ queue }: RequestedRedrive, { origin }: Pick<Item, 'origin'>): string | null {
+export function targetName({ queue }: RequestedRedrive, { origin }: Pick<ItemHead, 'origin'>): string | null {
   return queue ?? queueOfOrigin(origin)
 }
 
 /** The refusals that depend only on the letter, its policy and the rules of the command. */
 export function findCommandRefusal(
-  letter: Item,
+  letter: ItemHead,
   rules: RedriveCommandRules,
   policy: RedrivePolicy,
 ): RedriveRefusal | undefined {
@@ -135,7 +135,7 @@ export function findCommandRefusal(
 
 /** The refusals that depend only on the state of the letter and its policy. */
 export function findRedriveRefusal(
-  letter: Item | undefined,
+  letter: ItemHead | undefined,
   rules: RedriveRules,
   policy: RedrivePolicy,
 ): LetterRefusal | undefined {
@@ -148,13 +148,13 @@ export function findRedriveRefusal(
 /**
  * A letter that is being redriven or held by a consumer cannot be discarded; a resolved letter need not be.
  */
-export function findDiscardRefusal(letter: Item | undefined): LetterRefusal | undefined {
+export function findDiscardRefusal(letter: ItemHead | undefined): LetterRefusal | undefined {
   if (letter === undefined || !isLetter(letter)) return 'missing'
   const refusal = refuseByState(letter)
   return refusal === 'dead' ? undefined : refusal
 }
 
-function refuseByState(letter: Item): LetterRefusal | undefined {
+function refuseByState(letter: ItemHead): LetterRefusal | undefined {
   switch (letter.state) {
     case 'waiting':
       return undefined

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { aFailure, aLeasedItem, anItem, anOrigin, aQueue, hour, minute, noon } from '../../test/make.ts'
-import { historyMax, type Item } from './item.ts'
+import { historyMax, type ItemHead } from './item.ts'
 import {
   arrivedAt,
   discardLetter,
@@ -72,7 +72,7 @@ describe('a letter that is redriven', () => {
   })
 
   it('a letter keeps the records of its newest redrives and counts all of them', () => {
-    let item: Item = letter
+    let item: ItemHead = letter
     for (let times = 0; times < redrivesKept + 5; times++) {
       item = endRedrive(startRedrive(item, start), ended({}), { ...manual, redrivesMax: 1_000 })
     }
@@ -181,7 +181,7 @@ describe('a discarded letter', () => {
 
 describe('failures over the life of an item', () => {
   it('the history keeps the newest failures first, up to its limit', () => {
-    let item: Pick<Item, 'failure' | 'history'> = { failure: null, history: [] }
+    let item: Pick<ItemHead, 'failure' | 'history'> = { failure: null, history: [] }
     for (let number = 0; number < historyMax + 5; number++) {
       item = withFailure(item, aFailure({ message: `${number}` }))
     }

@@ -7,20 +7,20 @@
  */
 import { type Instant, instantMax, later } from './instant.ts'
 import {
-  type Dead,
-  type Discarded,
-  type Done,
+  type DeadHead,
+  type DiscardedHead,
+  type DoneHead,
   type Failure,
   historyMax,
-  type Item,
-  type ItemBase,
+  type ItemHead,
+  type ItemHeadBase,
   isLetter,
-  type Leased,
+  type LeasedHead,
   type LetterFacts,
   type Origin,
   type Outcome,
   type RedriveRecord,
-  type Waiting,
+  type WaitingHead,
 } from './item.ts'
 import { isAutomatic, type QueuePolicy } from './queue.ts'
 import { retryDelayUs } from './retry.ts'
@@ -61,22 +61,22 @@ function nextRedriveAt(
 }
 
 /** Whether the policy redrives the letter at `now`. */
-export function isDue(item: Item, policy: RedrivePolicy, now: Instant): boolean {
+export function isDue(item: ItemHead, policy: RedrivePolicy, now: Instant): boolean {
   const dueAt = item.letter?.nextRedriveAt ?? null
   return policy.mode === 'auto' && dueAt !== null && dueAt <= now
 }
 
 /** Whether the letter reached the redrive limit of its policy. A letter that was never redriven has not. */
-function isAtLimit(item: Item, policy: RedrivePolicy): boolean {
+function isAtLimit(item: ItemHead, policy: RedrivePolicy): boolean {
   return item.redrives > 0 && item.redrives >= policy.redrivesMax
 }
 
 /** With an automatic policy a letter at the limit becomes DEAD, also if the limit was lowered to it. */
-function isExhausted(item: Item, policy: RedrivePolicy): boolean {
+function isExhausted(item: ItemHead, policy: RedrivePolicy): boolean {
   return policy.mode === 'auto' && isAtLimit(item, policy)
 }
 
-function exhaustLetter(item: Item, at: Instant): Dead {
+function exhaustLetter(item: ItemHead, at: Instant): DeadHead {
   const letter = { ...factsOf(item), nextRedriveAt: null }
   return { ...baseOf(item), state: 'dead', endedAt: at, updatedAt: at, letter }
 }
@@ -87,11 +87,11 @@ function exhaustLetter(item: Item, at: Instant): Dead {
  * scheduled when its redrive ends.
  */
 export function replanRedrive(
-  item: Item,
+  item: ItemHead,
   policy: RedrivePolicy,
   now: Instant,
   chance: number,
-): Item | undefined {
+): ItemHead | undefined {
   if (!isLetter(item) || (item.state !== 'waiting' && item.state !== 'leased') || isRedriving(item)) {
     return undefined
   }
@@ -110,11 +110,11 @@ export function replanRedrive(
  * Undefined: the letter is not waiting or not due.
  */
 export function postponeRedrive(
-  item: Item,
+  item: ItemHead,
   policy: RedrivePolicy,
   until: Instant,
   now: Instant,
-): Waiting | Dead | undefined {
+): WaitingHead | DeadHead | undefined {
   if (item.state !== 'waiting' || !isDue(item, policy, now)) return undefined
   if (isExhausted(item, policy)) return exhaustLetter(item, now)
   return { ...item, letter: { ...factsOf(item), nextRedriveAt: until } }
@@ -135,7 +135,7 @@ export function queueOfOrigin(origin: Origin | null): string | null {
   return origin.kind !== 'queue' && origin.cluster !== null ? null : origin.name
 }
 
-export function isRedriving(item: Pick<Item, 'state' | 'letter'>): boolean {
+export function isRedriving(item: Pick<ItemHead, 'state' | 'letter'>): boolean {
   return item.state === 'leased' && item.letter?.redrives[0]?.outcome === null
 }
 
@@ -143,7 +143,7 @@ export type RedriveStart = Readonly<
   Pick<RedriveRecord, 'actor' | 'campaign' | 'target' | 'edit'> & { at: Instant; deadline: Instant }
 >
 
-export function startRedrive(item: Item, start: RedriveStart): Leased {
+export function startRedrive(item: ItemHead, start: RedriveStart): LeasedHead {
   const { deadline, at, ...rest } = start
   const facts = factsOf(item)
   const number = (facts.redrives[0]?.number ?? 0) + 1
@@ -176,7 +176,11 @@ export type RedriveEnd = Readonly<{
 }>
 
 /** The letter keeps its id and its position in the dead queue: it never left the queue. */
-export function endRedrive(item: Leased, end: RedriveEnd, policy: RedrivePolicy): Waiting | Done | Dead {
+export function endRedrive(
+  item: LeasedHead,
+  end: RedriveEnd,
+  policy: RedrivePolicy,
+): WaitingHead | DoneHead | DeadHead {
   const { outcome, failure, earlier = [], at, chance } = end
   const facts = factsOf(item)
   const [record, ...before] = facts.redrives
@@ -193,7 +197,7 @@ export function endRedrive(item: Leased, end: RedriveEnd, policy: RedrivePolicy)
   return { ...changed, state: 'waiting', availableAt: null, letter: { ...letter, nextRedriveAt: next } }
 }
 
-export function discardLetter(item: Item, reason: string, at: Instant): Discarded {
+export function discardLetter(item: ItemHead, reason: string, at: Instant): DiscardedHead {
   const letter = { ...factsOf(item), discardReason: reason, nextRedriveAt: null }
   return { ...baseOf(item), state: 'discarded', endedAt: at, updatedAt: at, letter }
 }
@@ -202,7 +206,7 @@ export function discardLetter(item: Item, reason: string, at: Instant): Discarde
  * Makes an archived letter open again. A letter that was DEAD or reached the redrive limit becomes DEAD,
  * because as a waiting letter it could not be redriven within its policy. Its retention starts again at `at`.
  */
-export function restoreLetter(item: Item, at: Instant, policy: RedrivePolicy): Waiting | Dead {
+export function restoreLetter(item: ItemHead, at: Instant, policy: RedrivePolicy): WaitingHead | DeadHead {
   const letter = { ...factsOf(item), discardReason: '', nextRedriveAt: null, restoredAt: at }
   const base = { ...baseOf(item), updatedAt: at, letter }
   if (item.state === 'dead' || isAtLimit(item, policy)) return { ...base, state: 'dead', endedAt: at }
@@ -210,14 +214,14 @@ export function restoreLetter(item: Item, at: Instant, policy: RedrivePolicy): W
 }
 
 /** The facts of a letter that a consumer of its dead queue ended: its automatic redrive is cancelled. */
-export function withoutNextRedrive({ letter }: Pick<Item, 'letter'>): LetterFacts | null {
+export function withoutNextRedrive({ letter }: Pick<ItemHead, 'letter'>): LetterFacts | null {
   return letter === null || letter.nextRedriveAt === null ? letter : { ...letter, nextRedriveAt: null }
 }
 
 /**
  * When the store stored or restored the letter, by its own clock. The time of death may come from a client.
  */
-export function arrivedAt(item: Item): Instant {
+export function arrivedAt(item: ItemHead): Instant {
   return Math.max(item.createdAt, item.letter?.restoredAt ?? item.createdAt)
 }
 
@@ -225,7 +229,7 @@ export function arrivedAt(item: Item): Instant {
  * When a letter that failed again came to its group. Never before the letter was created, even if the clock
  * was set back since.
  */
-export function failedAgainAt({ createdAt, updatedAt }: Item): Instant {
+export function failedAgainAt({ createdAt, updatedAt }: ItemHead): Instant {
   return Math.max(createdAt, updatedAt)
 }
 
@@ -234,7 +238,7 @@ export function failedAgainAt({ createdAt, updatedAt }: Item): Instant {
  * (`earlier`, newest first). A null failure changes nothing.
  */
 export function withFailure(
-  item: Pick<Item, 'failure' | 'history'>,
+  item: Pick<ItemHead, 'failure' | 'history'>,
   failure: Failure | null,
   earlier: readonly Failure[] = [],
 ): Readonly<{ failure: Failure | null; history: readonly Failure[] }> {
@@ -252,7 +256,7 @@ function shortenStack(failure: Failure): Failure {
     : { ...failure, stack: failure.stack.slice(0, stackKept) }
 }
 
-function factsOf(item: Item): LetterFacts {
+function factsOf(item: ItemHead): LetterFacts {
   return (
     item.letter ?? { requeues: 0, lastRedriveAt: null, redrives: [], nextRedriveAt: null, discardReason: '' }
   )
@@ -262,7 +266,7 @@ function factsOf(item: Item): LetterFacts {
  * The fields that every state has, without the fields of the present state. Every change of state calls this,
  * so the fields are listed one by one: a rest pattern (`{ lease, ...rest }`) costs many times as much.
  */
-export function baseOf(item: Item): ItemBase {
+export function baseOf(item: ItemHead): ItemHeadBase {
   return {
     id: item.id,
     rootId: item.rootId,
@@ -275,9 +279,6 @@ export function baseOf(item: Item): ItemBase {
     kind: item.kind,
     encoding: item.encoding,
     reference: item.reference,
-    key: item.key,
-    headers: item.headers,
-    payload: item.payload,
     createdAt: item.createdAt,
     updatedAt: item.updatedAt,
     expireDeadline: item.expireDeadline,

@@ -10,7 +10,7 @@
 import { applyTransition } from './apply-transition.ts'
 import { createDeadLetter, deadPartition } from './dead-letter.ts'
 import type { Instant } from './instant.ts'
-import type { Failure, Item, Outcome, Waiting } from './item.ts'
+import type { Failure, ItemHead, Outcome, WaitingHead } from './item.ts'
 import type { Queue } from './queue.ts'
 import { killWithoutLetter, type Transition, type TransitionCause } from './transitions.ts'
 
@@ -45,7 +45,7 @@ const noFailures: readonly Failure[] = []
 
 /** Undefined if the item is not a redrive, or the transition does not end it. */
 export function redriveEndedBy(
-  item: Pick<Item, 'rootId' | 'letterId' | 'redrives'>,
+  item: Pick<ItemHead, 'rootId' | 'letterId' | 'redrives'>,
   transition: Transition,
 ): EndedRedrive | undefined {
   if (transition.to === 'come-back') {
@@ -66,10 +66,10 @@ export function redriveEndedBy(
  * like any other item of its queue. `letter`: the letter whose redrive ended, undefined if there is none.
  */
 export function withLetter(
-  item: Item,
+  item: ItemHead,
   transition: Transition,
   queue: Queue,
-  letter: Item | undefined,
+  letter: ItemHead | undefined,
 ): Transition {
   if (transition.to !== 'return' || letter !== undefined) return transition
   return killWithoutLetter(item, transition.failure, queue, transition.cause)
@@ -80,7 +80,7 @@ export type PlanContext = Readonly<{
   /** The queue of the item. */
   queue: Queue
   /** The letter whose redrive ended with this transition, as it is afterwards; undefined if there is none. */
-  letter: Item | undefined
+  letter: ItemHead | undefined
   now: Instant
   getDeadQueue: (name: string) => Queue
   nextId: (queue: string, partition: number, now: Instant) => string
@@ -98,14 +98,14 @@ export type TransitionTotal = 'completed' | 'deadLettered' | 'dropped' | 'forgot
  */
 export type TransitionPlan = Readonly<
   { total: TransitionTotal | null; change: ItemChange } & (
-    | { write: 'rewrite'; after: Item }
+    | { write: 'rewrite'; after: ItemHead }
     | { write: 'remove' }
-    | { write: 'move'; letter: Waiting }
+    | { write: 'move'; letter: WaitingHead }
     | { write: 'none' }
   )
 >
 
-export function planTransition(item: Item, transition: Transition, context: PlanContext): TransitionPlan {
+export function planTransition(item: ItemHead, transition: Transition, context: PlanContext): TransitionPlan {
   switch (transition.to) {
     case 'waiting':
     case 'done':
@@ -168,7 +168,7 @@ export function changeByComplete(
   }
 }
 
-export function changeByExtend(item: Item): ItemChange {
+export function changeByExtend(item: ItemHead): ItemChange {
   const { id, queue, partition, failure } = item
   return {
     fromId: id,
@@ -184,7 +184,7 @@ export function changeByExtend(item: Item): ItemChange {
 }
 
 function changeInQueue(
-  item: Item,
+  item: ItemHead,
   { cause }: Transition,
   to: ItemChange['to'],
   id: string | null,
@@ -205,8 +205,8 @@ function changeInQueue(
 }
 
 function changeTo(
-  { id, queue, partition }: Item,
-  from: Item,
+  { id, queue, partition }: ItemHead,
+  from: ItemHead,
   { cause }: Transition,
   to: ItemChange['to'],
   failure: Failure | null,
@@ -224,6 +224,6 @@ function changeTo(
   }
 }
 
-function withOutcome(change: ItemChange, letter: Item | undefined, outcome: Outcome): ItemChange {
+function withOutcome(change: ItemChange, letter: ItemHead | undefined, outcome: Outcome): ItemChange {
   return letter === undefined ? change : { ...change, outcome }
 }

@@ -5,7 +5,7 @@
 
 import { cutText, errorClassMax, failureReasonMax } from './failure-bounds.ts'
 import { type Instant, later } from './instant.ts'
-import { type Failure, type Item, isLetter, type Leased, type Waiting } from './item.ts'
+import { type Failure, type ItemHead, isLetter, type LeasedHead, type WaitingHead } from './item.ts'
 import { isRedriving, withFailure } from './letter.ts'
 import type { QueuePolicy } from './queue.ts'
 import { retryDelayUs } from './retry.ts'
@@ -52,7 +52,7 @@ export type RetryRequest = Readonly<{
 
 type Rules = Pick<QueuePolicy, 'attemptsMax' | 'deadQueue' | 'onDead' | 'keepDoneUs' | 'retry'>
 
-export function complete(item: Leased, rules: Rules): Transition {
+export function complete(item: LeasedHead, rules: Rules): Transition {
   // A completed letter stays as done (RESOLVED) until retention takes it: it is the proof.
   if (isLetter(item) || rules.keepDoneUs > 0) return { to: 'done', cause: 'complete' }
   return { to: 'remove', as: 'completed', failure: null, cause: 'complete' }
@@ -63,7 +63,7 @@ export function complete(item: Leased, rules: Rules): Transition {
  * always report their failures would live forever. But they must exceed the bound, which leaves clients of
  * the protocol the lease they count on after a retry (docs/decisions/0007).
  */
-export function retryItem(item: Leased, given: RetryRequest, rules: Rules, now: Instant): Transition {
+export function retryItem(item: LeasedHead, given: RetryRequest, rules: Rules, now: Instant): Transition {
   const failed = (reason: string) => failureOf(item, given.error ?? {}, reason, now)
   if (given.isDead) return kill(item, failed('declared_dead'), rules, 'declared-dead')
   if (item.attempts > attemptsMaxOf(item, rules)) return kill(item, failed('attempts'), rules, 'attempts')
@@ -71,13 +71,13 @@ export function retryItem(item: Leased, given: RetryRequest, rules: Rules, now: 
   return { to: 'waiting', availableAt, failure: failed('retried'), cause: 'retry' }
 }
 
-function retryAt(item: Leased, given: RetryRequest, rules: Rules, now: Instant): Instant | null {
+function retryAt(item: LeasedHead, given: RetryRequest, rules: Rules, now: Instant): Instant | null {
   const delayUs = retryDelayUs(rules.retry, item.attempts, () => given.chance ?? 0.5)
   return delayUs === 0 ? null : later(now, delayUs)
 }
 
-/** Leased for somebody who was gone by then: as if it had never been, at its old place in the queue. */
-export function unlease(item: Leased, now: Instant): Waiting {
+/** LeasedHead for somebody who was gone by then: as if it had never been, at its old place in the queue. */
+export function unlease(item: LeasedHead, now: Instant): WaitingHead {
   const { lease, ...rest } = item
   return { ...rest, state: 'waiting', availableAt: null, attempts: item.attempts - 1, updatedAt: now }
 }
@@ -89,7 +89,7 @@ const leaseEnded = 'lease ended: the item was not completed, extended or given b
  * What the passing of time does to an item whose `dueAt` has come: a lease ends, a scheduled item
  * becomes available, a waiting one expires, a done one has been kept long enough.
  */
-export function onDue(item: Item, rules: Rules, now: Instant): Transition {
+export function onDue(item: ItemHead, rules: Rules, now: Instant): Transition {
   switch (item.state) {
     case 'leased': {
       const failed = (reason: string) => failureOf(item, { message: leaseEnded }, reason, now)
@@ -116,7 +116,7 @@ export function onDue(item: Item, rules: Rules, now: Instant): Transition {
 
 /** A scheduled item does not expire before it was available: its wait starts then. */
 export function expireDeadlineWhenPromoted(
-  item: Item,
+  item: ItemHead,
   rules: Pick<QueuePolicy, 'expireUs'>,
   now: Instant,
 ): Instant {
@@ -127,7 +127,7 @@ export function expireDeadlineWhenPromoted(
  * When time alone will change the item next, or null for never. Stored with the item: one index on
  * it finds ended leases, expired items and due schedules alike.
  */
-export function dueAt(item: Item, rules: Pick<Rules, 'keepDoneUs'>): Instant | null {
+export function dueAt(item: ItemHead, rules: Pick<Rules, 'keepDoneUs'>): Instant | null {
   switch (item.state) {
     case 'leased':
       return item.lease.deadline
@@ -144,7 +144,7 @@ export function dueAt(item: Item, rules: Pick<Rules, 'keepDoneUs'>): Instant | n
 
 /** The failure of an item after one more failed attempt; the first failure stays the first. */
 export function failureOf(
-  item: Leased | Waiting,
+  item: LeasedHead | WaitingHead,
   error: NonNullable<RetryRequest['error']>,
   reason: string,
   now: Instant,
@@ -165,14 +165,14 @@ export function failureOf(
 }
 
 /** What a letter is told when nobody knows what became of its redrive. */
-export function outcomeUnknown(letter: Leased | Waiting, now: Instant): Failure {
+export function outcomeUnknown(letter: LeasedHead | WaitingHead, now: Instant): Failure {
   const message = 'what became of its redrive is not known: it may have been processed'
   const failure = failureOf(letter, { message }, 'outcome_unknown', now)
   // Who holds the letter is its redrive, not a worker: which one had the copy is not known either.
   return { ...failure, errorClass: '', stack: '', worker: '' }
 }
 
-function kill(item: Item, failure: Failure, rules: Rules, cause: TransitionCause): Transition {
+function kill(item: ItemHead, failure: Failure, rules: Rules, cause: TransitionCause): Transition {
   if (item.letterId !== null) {
     const earlier = withFailure(item, failure).history
     return { to: 'return', letterId: item.letterId, failure, earlier, cause }
@@ -182,7 +182,7 @@ function kill(item: Item, failure: Failure, rules: Rules, cause: TransitionCause
 
 /** Also for a redrive whose letter is not there any more. */
 export function killWithoutLetter(
-  item: Item,
+  item: ItemHead,
   failure: Failure,
   rules: Rules,
   cause: TransitionCause,
@@ -194,11 +194,11 @@ export function killWithoutLetter(
 }
 
 /** The item's own bound before that of its queue; infinite where neither sets one. */
-function attemptsMaxOf(item: Item, rules: Rules): number {
+function attemptsMaxOf(item: ItemHead, rules: Rules): number {
   return item.attemptsMax || rules.attemptsMax || Number.POSITIVE_INFINITY
 }
 
 /** Letters never are. */
-export function isExpired(item: Item, now: Instant): boolean {
+export function isExpired(item: ItemHead, now: Instant): boolean {
   return !isLetter(item) && now >= item.expireDeadline
 }

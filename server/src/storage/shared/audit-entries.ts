@@ -1,5 +1,5 @@
 /** The audit rows of actions on letters. Both stores create them here, from the results of the action. */
-import type { Item } from '../../core/item.ts'
+import type { ItemHead } from '../../core/item.ts'
 import type { AuditContext, AuditEntry } from '../contract/audit.ts'
 import type { EditedLetter, RedriveResult } from '../contract/letters.ts'
 
@@ -42,7 +42,7 @@ export function toOutcome(result: RedriveResult): LetterOutcome {
 }
 
 /** The rows of letters that became DEAD by a policy. A changed schedule of other letters has no audit row. */
-export function exhaustEntries(trace: AuditContext | undefined, changed: readonly Item[]): AuditEntry[] {
+export function exhaustEntries(trace: AuditContext | undefined, changed: readonly ItemHead[]): AuditEntry[] {
   const dead = changed.filter(({ state }) => state === 'dead')
   const outcomes = dead.map(({ rootId, redrives }) => ({
     letterId: rootId,

@@ -9,10 +9,12 @@ import type { Instant } from '../../../src/core/instant.ts'
 import {
   type Failure,
   type Item,
+  type ItemHead,
   isLetter,
   type Leased,
   type Outcome,
   type Waiting,
+  withBytes,
 } from '../../../src/core/item.ts'
 import {
   baseOf,
@@ -324,7 +326,7 @@ export class ReferenceModel {
         return { letterId, isRestored: false, why: 'taken' }
       }
       this.#archive = this.#archive.filter((each) => each !== found)
-      this.#items.push(restoreLetter(item, command.now, this.#queue(item.queue).redrive))
+      this.#items.push(withBytes(restoreLetter(item, command.now, this.#queue(item.queue).redrive), item))
       this.#totalsAt(item).archived--
       return { letterId, isRestored: true, why: null }
     })
@@ -477,7 +479,7 @@ export class ReferenceModel {
           const at = { queue: target.name, partition: deadPartition(partition, target) }
           const id = this.#newId(at, said.id)
           const place = { queue: target, partition: at.partition, id, chance: noChance }
-          letter = createDeadLetter(item, fate.failure, place, now)
+          letter = withBytes(createDeadLetter(item, fate.failure, place, now), item)
           this.#add(letter)
         }
         const { id, rootId } = letter
@@ -602,8 +604,8 @@ export class ReferenceModel {
     this.#totalsAt(item).accepted++
   }
 
-  #replace(before: Readonly<Place & { id: string }>, after: Item): void {
-    this.#items = this.#items.map((item) => (isAt(before, before.id)(item) ? after : item))
+  #replace(before: Readonly<Place & { id: string }>, after: ItemHead): void {
+    this.#items = this.#items.map((item) => (isAt(before, before.id)(item) ? withBytes(after, item) : item))
   }
 
   #remove(item: Item, as: Total): void {
@@ -661,7 +663,7 @@ function newItem(spec: NewItem | ItemToImport, at: At, id: string, queue: Queue)
 }
 
 function leaseOf(item: Waiting, holder: string, deadline: Instant): Leased {
-  return { ...baseOf(item), state: 'leased', lease: { holder, deadline } }
+  return withBytes({ ...baseOf(item), state: 'leased', lease: { holder, deadline } }, item)
 }
 
 function noId(): string {

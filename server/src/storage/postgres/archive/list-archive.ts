@@ -23,7 +23,7 @@ import {
   printConditions,
   printTexts,
 } from '../counts/count-conditions.ts'
-import { headColumns, headOf } from '../items/rows.ts'
+import { listedColumns, toListedLetter } from '../items/rows.ts'
 import { prefilter } from '../letters/prefilter.ts'
 
 const stepFirst = 1_000
@@ -89,7 +89,7 @@ async function lookAt(connections: Connections, filter: ArchiveFilter, look: Loo
 
 function hitOf(row: Row): Hit {
   const archivedAt = row.archived_at as number
-  const item = headOf(row, row.queue_name as string)
+  const item = toListedLetter(row, row.queue_name as string)
   return { found: { item, archivedAt }, place: { archivedAt, id: item.id }, rank: row.rank as number }
 }
 
@@ -127,7 +127,7 @@ export function archiveStatement(
         select from redrive.archive f where f.ctid = l.place and ${conditionsOf(filter, parameter).join(' and ')} offset 0
       ) j order by l.rank limit ${parameter(wanted)}::int8
     )
-    select m.looked, m.last_at, m.last_id, m.is_end, h.rank, h.name as queue_name, f.archived_at, ${headColumns}
+    select m.looked, m.last_at, m.last_id, m.is_end, h.rank, h.name as queue_name, f.archived_at, ${listedColumns}
     from (
         select count(*) as looked, max(l.at) filter (where l.is_last) as last_at,
           max(l.id) filter (where l.is_last) as last_id,

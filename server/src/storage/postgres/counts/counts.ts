@@ -1,4 +1,4 @@
-import { type Item, listedState } from '../../../core/item.ts'
+import { type ItemHead, listedState } from '../../../core/item.ts'
 import { failedAgainAt } from '../../../core/letter.ts'
 import type { Counts, CountsQuery, PartitionCounts } from '../../contract/counts.ts'
 import { countColumns, countNames, decodeCounts } from '../../shared/count-columns.ts'
@@ -65,25 +65,25 @@ export class Tally {
     this.#at(queueId, partition).counts[count] += by
   }
 
-  enter(queueId: number, item: Item): void {
+  enter(queueId: number, item: ItemHead): void {
     this.#weigh(queueId, item, 1)
     if (item.groupId !== null) this.letters.weigh(queueId, item, 1)
   }
 
-  leave(queueId: number, item: Item): void {
+  leave(queueId: number, item: ItemHead): void {
     this.#weigh(queueId, item, -1)
     if (item.groupId !== null) this.letters.weigh(queueId, item, -1)
   }
 
   /** Counts an item that enters the queue for the first time. */
-  accept(queueId: number, item: Item): void {
+  accept(queueId: number, item: ItemHead): void {
     this.enter(queueId, item)
     this.add(queueId, item.partition, 'accepted')
     if (item.groupId !== null) this.letters.arrive(queueId, item.groupId, item.diedAt ?? item.createdAt)
   }
 
   /** Counts an arrival in the group of a letter that failed again. */
-  failAgain(queueId: number, item: Item): void {
+  failAgain(queueId: number, item: ItemHead): void {
     if (item.groupId !== null) this.letters.arrive(queueId, item.groupId, failedAgainAt(item))
   }
 
@@ -127,7 +127,7 @@ export class Tally {
     return this.#deltas.size === 0
   }
 
-  #weigh(queueId: number, item: Item, by: 1 | -1): void {
+  #weigh(queueId: number, item: ItemHead, by: 1 | -1): void {
     const delta = this.#at(queueId, item.partition)
     const gauge = listedState(item)
     delta.counts[gauge] += by

@@ -5,7 +5,7 @@
  * in one order.
  */
 import { type Instant, usPerSecond } from '../../../core/instant.ts'
-import { type Item, listedState } from '../../../core/item.ts'
+import { type ItemHead, listedState } from '../../../core/item.ts'
 import { redrivesCounted } from '../../contract/letters.ts'
 import { countRedrives } from '../../shared/counted-filter.ts'
 import type { Statement } from '../connection/connections.ts'
@@ -86,7 +86,7 @@ export class LetterTally {
   readonly #open = new Sums()
   readonly #hours = new Sums()
 
-  weigh(queueId: number, item: Item, by: number): void {
+  weigh(queueId: number, item: ItemHead, by: number): void {
     if (item.groupId === null) return
     const minute = minuteOf(item.diedAt ?? 0)
     this.add(queueId, item.groupId, stateCodes[listedState(item)], item.redrives, minute, by)

@@ -7,7 +7,7 @@ import type { QueueRow } from '../queues/queue-cache.ts'
 import type { PartitionRef, Transaction } from '../transaction.ts'
 import { type Decision, executeTransitions } from './execute-transitions.ts'
 import { firstEnd, forgetEnds, peekEnded } from './lease-ends.ts'
-import { itemOf, readDecisiveColumns, stateCodes } from './rows.ts'
+import { readHeadColumns, stateCodes, toItemHead } from './rows.ts'
 
 /** A look without locks, to know which partitions to lock: partitions come before items. */
 export const peekDue: Statement = {
@@ -18,7 +18,7 @@ export const peekDue: Statement = {
     ) d join redrive.queues q on q.id = d.queue_id group by q.name, d.partition`,
 }
 
-const decisive = readDecisiveColumns.map((name) => `t.${name}`).join(', ')
+const decisive = readHeadColumns.map((name) => `t.${name}`).join(', ')
 
 /** Ties by id: what was produced first becomes available first. What another server works on is left to it. */
 export const pickDue: Statement = {
@@ -85,7 +85,7 @@ export async function advance(transaction: Transaction, command: Advance): Promi
     .slice(0, countMax)
   const decisions = taken.map((row): Decision => {
     const queueRow = queues.get(row.queue_id as number) as QueueRow
-    const item = itemOf(row, queueRow.queue.name)
+    const item = toItemHead(row, queueRow.queue.name)
     return { queueRow, item, transition: onDue(item, queueRow.queue, now), now }
   })
   const changes = await executeTransitions(transaction, decisions)

@@ -4,7 +4,7 @@
  */
 import { Buffer } from 'node:buffer'
 import { uuidBytes, writeKsuidUuid } from '../../../core/ksuid.ts'
-import { type Column, type ColumnName, columns, type Stored } from './rows.ts'
+import { type Column, type ColumnName, columns, type StoredItem } from './rows.ts'
 
 export function copyStatement(table: string, names: readonly ColumnName[]): string {
   return `copy redrive.${table} (${names.join(', ')}, is_sourced) from stdin (format binary)`
@@ -13,7 +13,7 @@ export function copyStatement(table: string, names: readonly ColumnName[]): stri
 /** All that follows the statement, up to the end of the rows. `isSourced`: of the table that they go into. */
 export function copyMessages(
   names: readonly ColumnName[],
-  rows: readonly Stored[],
+  rows: readonly StoredItem[],
   isSourced: boolean,
 ): Buffer[] {
   const writer = new CopyWriter()

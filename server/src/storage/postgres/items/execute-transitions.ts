@@ -1,6 +1,6 @@
 import { deadPartition } from '../../../core/dead-letter.ts'
 import type { Instant } from '../../../core/instant.ts'
-import type { Item } from '../../../core/item.ts'
+import type { ItemHead } from '../../../core/item.ts'
 import {
   type ItemChange,
   type PlanContext,
@@ -22,10 +22,10 @@ import {
 } from './write-rows.ts'
 
 /** A locked item in a locked partition, and its transition. */
-export type Decision = Readonly<{ queueRow: QueueRow; item: Item; transition: Transition; now: Instant }>
+export type Decision = Readonly<{ queueRow: QueueRow; item: ItemHead; transition: Transition; now: Instant }>
 
 /** `letter`: the letter whose redrive ended with this item, as it is afterwards. */
-type DecisionWithLetter = Decision & Readonly<{ letter: Item | undefined }>
+type DecisionWithLetter = Decision & Readonly<{ letter: ItemHead | undefined }>
 
 /**
  * Plans the transitions (core/plan-transition.ts), then writes the rows and counts of all plans, with one

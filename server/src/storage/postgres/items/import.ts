@@ -6,13 +6,13 @@ import { insertLetterRows } from '../letters/import-letters.ts'
 import type { Transaction } from '../transaction.ts'
 import { noteLeaseEnds } from './lease-ends.ts'
 import { insertLive, isLeased } from './produce.ts'
-import { columnNames, encode, isLetterRow, type Stored } from './rows.ts'
+import { columnNames, encode, isLetterRow, type StoredItem } from './rows.ts'
 
 export async function importItems(
   transaction: Transaction,
   commands: readonly Import[],
 ): Promise<ImportResult[][]> {
-  const rows: Stored[] = []
+  const rows: StoredItem[] = []
   for (const command of commands) for (const row of await rowsOf(transaction, command)) rows.push(row)
   const live = rows.filter(({ item }) => !isLetterRow(item))
   const sourced = live.length === 0 ? rows : rows.filter(({ item }) => isLetterRow(item))
@@ -24,7 +24,7 @@ export async function importItems(
   let at = 0
   return commands.map(({ items }) =>
     items.map((): ImportResult => {
-      const { id, createdAt, expireDeadline } = (rows[at++] as Stored).item
+      const { id, createdAt, expireDeadline } = (rows[at++] as StoredItem).item
       if (!skipped.has(id)) return { id, createdAt, expireDeadline }
       const existingId = skipped.get(id)
       return { id: null, createdAt, expireDeadline, ...(existingId === undefined ? {} : { existingId }) }
@@ -32,7 +32,7 @@ export async function importItems(
   )
 }
 
-async function rowsOf(transaction: Transaction, command: Import): Promise<Stored[]> {
+async function rowsOf(transaction: Transaction, command: Import): Promise<StoredItem[]> {
   const { items, partition, now } = command
   const queueRow = await transaction.getWithPartition(command.queue, partition)
   checkImport(queueRow.queue, items)

@@ -6,12 +6,12 @@
  * indexes.) Instead each batch of leases leaves one row here with the ids and the time at which they end. A
  * lease that is settled before leaves its id behind; when the time comes it is looked up, and is not there.
  */
-import type { Leased } from '../../../core/item.ts'
+import type { LeasedHead } from '../../../core/item.ts'
 import type { Connection, Statement } from '../connection/connections.ts'
 import { int4s, int8s, texts } from '../connection/encode-arrays.ts'
 import { stateCodes } from './rows.ts'
 
-export type LeasedRow = Readonly<{ queueId: number; item: Leased }>
+export type LeasedRow = Readonly<{ queueId: number; item: LeasedHead }>
 
 const noteEnds: Statement = {
   name: 'note-lease-ends',

@@ -6,7 +6,7 @@
 import { Buffer } from 'node:buffer'
 import type { Lease, Leased } from '../../../core/item.ts'
 import { parseBytes, type Row } from '../connection/connections.ts'
-import { baseOf, type ColumnName, readColumns } from './rows.ts'
+import { type ColumnName, readBase, readColumns } from './rows.ts'
 
 /** What every leased item has, or whoever leases knows, need not travel. */
 const untold: readonly ColumnName[] = [
@@ -74,7 +74,7 @@ const emptyRow: Row = {
   id: '',
   ...Object.fromEntries(rare.map((name) => [name, numbers.includes(name) ? 0 : null])),
 }
-const empty = baseOf(emptyRow, '')
+const empty = readBase(emptyRow, '')
 
 export function leasedItem(
   values: LeasedValues,
@@ -113,5 +113,5 @@ function payloadOf(text: string): Uint8Array {
 function restOf(rest: string): typeof empty {
   const row = JSON.parse(rest) as Row
   const key = row.key === null ? null : parseBytes(row.key as string)
-  return baseOf({ id: '', ...row, key }, '')
+  return readBase({ id: '', ...row, key }, '')
 }

@@ -5,7 +5,7 @@ import { queueNotFound } from '../../shared/queue-checks.ts'
 import type { Connections, Row } from '../connection/connections.ts'
 import { texts, uuids } from '../connection/encode-arrays.ts'
 import { isId } from '../letters/letter-rows.ts'
-import { itemOf, readColumns, stateCodes } from './rows.ts'
+import { readColumns, stateCodes, toItem } from './rows.ts'
 
 const orderColumns: Record<ItemOrder, string> = {
   id: 'id',
@@ -22,12 +22,12 @@ const partitionsMergedMax = 64
 
 export async function listItems(connections: Connections, query: ItemsQuery): Promise<Item[]> {
   const rows = await select(connections, query, 'items', '')
-  return rows.map((row) => itemOf(row, query.queue))
+  return rows.map((row) => toItem(row, query.queue))
 }
 
 export async function listArchive(connections: Connections, query: ItemsQuery): Promise<ArchivedItem[]> {
   const rows = await select(connections, query, 'archive', ', archived_at')
-  return rows.map((row) => ({ item: itemOf(row, query.queue), archivedAt: row.archived_at as number }))
+  return rows.map((row) => ({ item: toItem(row, query.queue), archivedAt: row.archived_at as number }))
 }
 
 async function select(

@@ -14,11 +14,11 @@ import {
   type ColumnName,
   columnNames,
   encode,
-  insertInto,
-  type Stored,
+  insertSql,
+  type StoredItem,
   sharedValues,
-  unnestOf,
-  valuesOf,
+  unnestRows,
+  valueParameters,
 } from './rows.ts'
 
 /** What an item that was just produced can have. */
@@ -65,7 +65,7 @@ function produceWith(
 const produceAny = produceWith('produce', (first) => ({
   columns: producedColumns.join(', '),
   rows: `select ${producedColumns.map((name) => `i.${name}`).join(', ')}, false
-    from ${unnestOf(producedColumns, 'i', first)}`,
+    from ${unnestRows(producedColumns, 'i', first)}`,
   width: producedColumns.length,
 }))
 
@@ -73,8 +73,8 @@ const produceAny = produceWith('produce', (first) => ({
 const produceAlike = produceWith('produce-alike', (first) => ({
   columns: [...ownColumns, ...sharedColumns].join(', '),
   rows: `select ${ownColumns.map((name) => `i.${name}`).join(', ')},
-      ${valuesOf(sharedColumns, first + ownColumns.length)}, false
-    from ${unnestOf(ownColumns, 'i', first)}`,
+      ${valueParameters(sharedColumns, first + ownColumns.length)}, false
+    from ${unnestRows(ownColumns, 'i', first)}`,
   width: producedColumns.length,
 }))
 
@@ -93,7 +93,7 @@ export async function tryProduceAlone(
   // Nothing is waited for from here on, until the statement is sent: who has lower ids is sent first.
   const groups = new Map<string, Group>()
   const tally = new Tally()
-  const rows: Stored[] = []
+  const rows: StoredItem[] = []
   const results: ProduceResult[] = []
   for (const { command, queueRow } of asked) {
     const key = `${queueRow.id}/${command.partition}`
@@ -133,13 +133,13 @@ export async function tryProduceAlone(
   return results
 }
 
-export const insertLive: Statement = { name: 'insert-live', text: insertInto('items_live', false) }
+export const insertLive: Statement = { name: 'insert-live', text: insertSql('items_live') }
 
 export async function produce(
   transaction: Transaction,
   commands: readonly Produce[],
 ): Promise<ProduceResult[]> {
-  const rows: Stored[] = []
+  const rows: StoredItem[] = []
   const results: ProduceResult[] = []
   for (const command of commands) {
     const queueRow = await transaction.getWithPartition(command.queue, command.partition)
@@ -159,7 +159,7 @@ export async function produce(
   return results
 }
 
-export function isLeased(row: Stored): row is Stored & LeasedRow {
+export function isLeased(row: StoredItem): row is StoredItem & LeasedRow {
   return row.item.state === 'leased'
 }
 
@@ -206,7 +206,12 @@ async function keepKey(
   return { ...producedOf(command, queueRow, before), partition: row?.partition as number, isRepeat: true }
 }
 
-function storedRows(tally: Tally, queueRow: QueueRow, command: Produce, ids: readonly string[]): Stored[] {
+function storedRows(
+  tally: Tally,
+  queueRow: QueueRow,
+  command: Produce,
+  ids: readonly string[],
+): StoredItem[] {
   tally.add(queueRow.id, command.partition, 'accepted', ids.length)
   return ids.map((id, index) => {
     const item = producedItem(command, index, queueRow.queue, id)

@@ -1,106 +1,142 @@
-import { Buffer } from 'node:buffer'
+/** The rows of the tables `items` and `archive`: their columns, encoder and decoder. */
+import type { Buffer } from 'node:buffer'
 import {
-  type Failure,
-  type Header,
   type Item,
+  type ItemBytes,
+  type ItemHead,
+  type ItemHeadBase,
   type LetterFacts,
+  type ListedState,
   listedState,
-  type Origin,
-  type Waiting,
 } from '../../../core/item.ts'
 import type { Queue } from '../../../core/queue.ts'
 import { dueAt } from '../../../core/transitions.ts'
 import { headBytes, type ListedLetter } from '../../contract/letters.ts'
-import { leaseDeadlineOf, waitingOf } from '../../shared/lease-deadline.ts'
+import {
+  factsFromText,
+  factsToText,
+  failureFromText,
+  failureToText,
+  headersFromText,
+  headersToText,
+  historyFromText,
+  historyToText,
+  leaseDeadlineOf,
+  originFromText,
+  originToText,
+  withState,
+} from '../../shared/item-row.ts'
 import type { Row } from '../connection/connections.ts'
 import { bytes, int4s, int8s, texts, uuids } from '../connection/encode-arrays.ts'
 
-/** As stored. The numbers are part of the schema: the partial indexes name them. */
+/** The column `state`. The numbers are part of the schema: the partial indexes name them. */
 export const stateCodes = { waiting: 0, scheduled: 1, leased: 2, done: 3, dead: 4, discarded: 5 } as const
-
+/** The states in the order of their numbers. */
 export const stateNames = ['waiting', 'scheduled', 'leased', 'done', 'dead', 'discarded'] as const
 
-/** An item with what the rules of its queue make of it. */
-export type Stored = Readonly<{ queueId: number; queue: Queue; item: Item }>
+export function decodeState(code: unknown): ListedState {
+  const state = typeof code === 'number' ? stateNames[code] : undefined
+  if (state === undefined) throw new Error(`there is no state with the code ${code}`)
+  return state
+}
+
+/** An item to be written, with the id of its queue's row. `queue`: its policy decides when the item is due. */
+export type StoredItem = Readonly<{ queueId: number; queue: Queue; item: Item }>
+/** The head of an item to be written: the columns of the bytes are left out. */
+export type StoredHead = Readonly<{ queueId: number; queue: Queue; item: ItemHead }>
 
 export type Column = Readonly<
-  | { type: 'int4' | 'int8'; of: (stored: Stored) => number | null }
-  | { type: 'text'; of: (stored: Stored) => string | null }
-  /** Given as a KSUID. */
-  | { type: 'uuid'; of: (stored: Stored) => string | null }
-  | { type: 'bytea'; of: (stored: Stored) => Uint8Array | null }
+  | { type: 'int4' | 'int8'; of: (stored: StoredItem) => number | null }
+  | { type: 'text'; of: (stored: StoredItem) => string | null }
+  /** The value is a KSUID. */
+  | { type: 'uuid'; of: (stored: StoredItem) => string | null }
+  | { type: 'bytea'; of: (stored: StoredItem) => Uint8Array | null }
 >
 
+const byteColumns = {
+  key: { type: 'bytea', of: ({ item }: StoredItem) => item.key },
+  headers: { type: 'text', of: ({ item }: StoredItem) => headersToText(item.headers) },
+  payload: { type: 'bytea', of: ({ item }: StoredItem) => item.payload },
+} as const
+
 export const columns = {
-  queue_id: { type: 'int4', of: ({ queueId }) => queueId },
-  partition: { type: 'int4', of: ({ item }) => item.partition },
-  id: { type: 'text', of: ({ item }) => item.id },
-  root_id: { type: 'text', of: ({ item }) => (item.rootId === item.id ? null : item.rootId) },
-  source_id: { type: 'text', of: ({ item }) => item.sourceId },
-  state: { type: 'int4', of: ({ item }) => stateCodes[listedState(item)] },
-  attempts: { type: 'int4', of: ({ item }) => item.attempts },
-  attempts_max: { type: 'int4', of: ({ item }) => item.attemptsMax },
-  priority: { type: 'int4', of: ({ item }) => item.priority },
-  kind: { type: 'text', of: ({ item }) => item.kind || null },
-  encoding: { type: 'text', of: ({ item }) => item.encoding || null },
-  reference: { type: 'text', of: ({ item }) => item.reference || null },
-  key: { type: 'bytea', of: ({ item }) => item.key },
-  headers: { type: 'text', of: ({ item }) => headersToText(item.headers) },
-  payload: { type: 'bytea', of: ({ item }) => item.payload },
-  created_at: { type: 'int8', of: ({ item }) => item.createdAt },
-  updated_at: { type: 'int8', of: ({ item }) => item.updatedAt },
-  expire_deadline: { type: 'int8', of: ({ item }) => item.expireDeadline },
-  available_at: { type: 'int8', of: ({ item }) => (item.state === 'waiting' ? item.availableAt : null) },
-  lease_holder: { type: 'text', of: ({ item }) => (item.state === 'leased' ? item.lease.holder : null) },
-  lease_deadline: { type: 'int8', of: ({ item }) => leaseDeadlineOf(item) },
-  ended_at: {
+  queue_id: { type: 'int4', of: ({ queueId }: StoredHead) => queueId },
+  partition: { type: 'int4', of: ({ item }: StoredHead) => item.partition },
+  id: { type: 'text', of: ({ item }: StoredHead) => item.id },
+  root_id: { type: 'text', of: ({ item }: StoredHead) => (item.rootId === item.id ? null : item.rootId) },
+  source_id: { type: 'text', of: ({ item }: StoredHead) => item.sourceId },
+  state: { type: 'int4', of: ({ item }: StoredHead) => stateCodes[listedState(item)] },
+  attempts: { type: 'int4', of: ({ item }: StoredHead) => item.attempts },
+  attempts_max: { type: 'int4', of: ({ item }: StoredHead) => item.attemptsMax },
+  priority: { type: 'int4', of: ({ item }: StoredHead) => item.priority },
+  kind: { type: 'text', of: ({ item }: StoredHead) => item.kind || null },
+  encoding: { type: 'text', of: ({ item }: StoredHead) => item.encoding || null },
+  reference: { type: 'text', of: ({ item }: StoredHead) => item.reference || null },
+  ...byteColumns,
+  created_at: { type: 'int8', of: ({ item }: StoredHead) => item.createdAt },
+  updated_at: { type: 'int8', of: ({ item }: StoredHead) => item.updatedAt },
+  expire_deadline: { type: 'int8', of: ({ item }: StoredHead) => item.expireDeadline },
+  available_at: {
     type: 'int8',
-    of: ({ item }) => ('endedAt' in item ? item.endedAt : null),
+    of: ({ item }: StoredHead) => (item.state === 'waiting' ? item.availableAt : null),
   },
-  died_at: { type: 'int8', of: ({ item }) => item.diedAt },
-  due_at: { type: 'int8', of: ({ item, queue }) => dueAt(unleased(item), queue) },
-  failure: { type: 'text', of: ({ item }) => item.failure && JSON.stringify(item.failure) },
-  origin: { type: 'text', of: ({ item }) => item.origin && JSON.stringify(item.origin) },
-  letter_id: { type: 'text', of: ({ item }) => item.letterId },
-  redrives: { type: 'int4', of: ({ item }) => item.redrives },
-  group_id: { type: 'int4', of: ({ item }) => item.groupId },
-  uuid: { type: 'uuid', of: ({ item }) => (isLetterRow(item) ? item.rootId : null) },
-  history: {
+  lease_holder: {
     type: 'text',
-    of: ({ item }) => (item.history.length === 0 ? null : JSON.stringify(item.history)),
+    of: ({ item }: StoredHead) => (item.state === 'leased' ? item.lease.holder : null),
   },
-  // Null for a letter with which nothing was done yet, which is most of them.
-  letter: { type: 'text', of: ({ item }) => (isUntouched(item.letter) ? null : JSON.stringify(item.letter)) },
-  redrive_at: { type: 'int8', of: ({ item }) => item.letter?.nextRedriveAt ?? null },
+  lease_deadline: { type: 'int8', of: ({ item }: StoredHead) => leaseDeadlineOf(item) },
+  ended_at: { type: 'int8', of: ({ item }: StoredHead) => ('endedAt' in item ? item.endedAt : null) },
+  died_at: { type: 'int8', of: ({ item }: StoredHead) => item.diedAt },
+  due_at: { type: 'int8', of: ({ item, queue }: StoredHead) => dueAt(withoutLease(item), queue) },
+  failure: { type: 'text', of: ({ item }: StoredHead) => failureToText(item.failure) },
+  origin: { type: 'text', of: ({ item }: StoredHead) => originToText(item.origin) },
+  letter_id: { type: 'text', of: ({ item }: StoredHead) => item.letterId },
+  redrives: { type: 'int4', of: ({ item }: StoredHead) => item.redrives },
+  group_id: { type: 'int4', of: ({ item }: StoredHead) => item.groupId },
+  uuid: { type: 'uuid', of: ({ item }: StoredHead) => (isLetterRow(item) ? item.rootId : null) },
+  history: { type: 'text', of: ({ item }: StoredHead) => historyToText(item.history) },
+  letter: { type: 'text', of: ({ item }: StoredHead) => letterColumn(item.letter) },
+  redrive_at: { type: 'int8', of: ({ item }: StoredHead) => item.letter?.nextRedriveAt ?? null },
 } as const satisfies Record<string, Column>
 
-/** When a lease ends stands elsewhere, see lease-ends.ts. */
-function unleased(item: Item): Item {
+/** Leases do not end through `due_at`, see lease-ends.ts. */
+function withoutLease(item: ItemHead): ItemHead {
   return item.state === 'leased' ? { ...item, state: 'waiting', availableAt: null } : item
 }
 
+/** Null for a letter that nothing was done with. The decoder does not read `redrive_at`. */
+function letterColumn(facts: LetterFacts | null): string | null {
+  if (facts === null) return null
+  return facts.nextRedriveAt === null ? factsToText(facts) : JSON.stringify(facts)
+}
+
 export type ColumnName = keyof typeof columns
+export type HeadColumnName = Exclude<ColumnName, keyof typeof byteColumns>
+
 export const columnNames = Object.keys(columns) as readonly ColumnName[]
-
-/** What an item is decided by: all but the bytes, which no change of state touches. */
-export const decisiveColumns: readonly ColumnName[] = columnNames.filter(
-  (name) => name !== 'payload' && name !== 'key' && name !== 'headers',
-)
-
-/** What an item is made of when it is read; the others follow from these. */
+/** Rules decide without the bytes of an item, and no change of state touches them. */
+export const headColumns = columnNames.filter(isHeadColumn)
+/** The columns that the decoder needs; the others are derived from these. */
 export const readColumns = columnNames.filter(isRead)
-export const readDecisiveColumns = decisiveColumns.filter(isRead)
+/** For `toItemHead`. */
+export const readHeadColumns = headColumns.filter(isRead)
+
+export function isHeadColumn(name: ColumnName): name is HeadColumnName {
+  return !(name in byteColumns)
+}
 
 function isRead(name: ColumnName): boolean {
   return name !== 'uuid' && name !== 'redrive_at'
 }
 
-/** One array per column, for `unnestOf`. */
-export function encode(names: readonly ColumnName[], rows: readonly Stored[]): Buffer[] {
-  return names.map((name) => encodeColumn(columns[name], rows))
+/** One array for each column, for `unnestRows`. */
+export function encode(names: readonly HeadColumnName[], rows: readonly StoredHead[]): Buffer[]
+export function encode(names: readonly ColumnName[], rows: readonly StoredItem[]): Buffer[]
+export function encode(names: readonly ColumnName[], rows: readonly StoredHead[]): Buffer[] {
+  return names.map((name) => encodeColumn(columns[name], rows as readonly StoredItem[]))
 }
 
-function encodeColumn(column: Column, rows: readonly Stored[]): Buffer {
+function encodeColumn(column: Column, rows: readonly StoredItem[]): Buffer {
   switch (column.type) {
     case 'int4':
       return int4s(rows.map(column.of))
@@ -115,9 +151,17 @@ function encodeColumn(column: Column, rows: readonly Stored[]): Buffer {
   }
 }
 
-/** The value of each column, when it is the same in all rows. */
-export function sharedValues(names: readonly ColumnName[], rows: readonly Stored[]): unknown[] | undefined {
-  const [first, ...others] = rows
+/** The value of each column if it is the same in all rows; undefined if a column differs. */
+export function sharedValues(
+  names: readonly HeadColumnName[],
+  rows: readonly StoredHead[],
+): unknown[] | undefined
+export function sharedValues(names: readonly ColumnName[], rows: readonly StoredItem[]): unknown[] | undefined
+export function sharedValues(
+  names: readonly ColumnName[],
+  rows: readonly StoredHead[],
+): unknown[] | undefined {
+  const [first, ...others] = rows as readonly StoredItem[]
   if (first === undefined) return undefined
   const values: unknown[] = []
   for (const name of names) {
@@ -129,39 +173,62 @@ export function sharedValues(names: readonly ColumnName[], rows: readonly Stored
   return values
 }
 
-/** All columns of the rows that are encoded in the parameters from 1 on. */
-export function insertInto(table: string, isSourcedTable: boolean): string {
+/** Inserts all columns of the rows that are encoded in the parameters from 1 on. */
+export function insertSql(table: 'items_live' | 'items_sourced'): string {
   return `insert into redrive.${table} (${columnNames.join(', ')}, is_sourced)
-    select ${columnNames.map((name) => `i.${name}`).join(', ')}, ${isSourcedTable}
-    from ${unnestOf(columnNames, 'i', 1)}`
+    select ${columnNames.map((name) => `i.${name}`).join(', ')}, ${table === 'items_sourced'}
+    from ${unnestRows(columnNames, 'i', 1)}`
 }
 
-/** The rows that were encoded, as a table `alias`; its parameters start at number `first`. */
-export function unnestOf(names: readonly ColumnName[], alias: string, first: number): string {
-  return `unnest(${parametersOf(names, first)}) as ${alias}(${names.join(', ')})`
+/** The encoded rows as a table `alias`; their parameters start at number `first`. */
+export function unnestRows(names: readonly ColumnName[], alias: string, first: number): string {
+  return `unnest(${arrayParameters(names, first)}) as ${alias}(${names.join(', ')})`
 }
 
-/** One value for each column; they start at parameter number `first`. */
-export function valuesOf(names: readonly ColumnName[], first: number): string {
+/** One parameter for each column, for single values; they start at number `first`. */
+export function valueParameters(names: readonly ColumnName[], first: number): string {
   return names.map((name, index) => `$${first + index}::${columns[name].type}`).join(', ')
 }
 
-export function parametersOf(names: readonly ColumnName[], first: number): string {
+/** One parameter for each column, for arrays of values; they start at number `first`. */
+export function arrayParameters(names: readonly ColumnName[], first: number): string {
   return names.map((name, index) => `$${first + index}::${columns[name].type}[]`).join(', ')
 }
 
-/** Whether the row belongs with what came from elsewhere. Fixed for its life: rows do not change sides. */
-export function isLetterRow(item: Pick<Item, 'sourceId' | 'origin'>): boolean {
+/**
+ * Whether the row of the item is in `items_sourced`, the table of letters and of items with a source id. The
+ * other items are in `items_live`. An item never changes its table.
+ */
+export function isLetterRow(item: Pick<ItemHead, 'sourceId' | 'origin'>): boolean {
   return item.sourceId !== null || item.origin !== null
 }
 
+/** From a row of `readColumns`. */
+export function toItem(row: Row, queueName: string): Item {
+  return decode(row, queueName)
+}
+
+/** From a row of `readHeadColumns`. The type hides the fields of the bytes, which are empty. */
+export function toItemHead(row: Row, queueName: string): ItemHead {
+  return decode(row, queueName)
+}
+
+function decode(row: Row, queueName: string): Item {
+  return withState(readBase(row, queueName), decodeState(row.state), {
+    availableAt: row.available_at as number | null,
+    leaseHolder: row.lease_holder as string | null,
+    leaseDeadline: row.lease_deadline as number | null,
+    endedAt: row.ended_at as number | null,
+  })
+}
+
 const noBytes = new Uint8Array()
-const noHistory: readonly Failure[] = []
 
-type Base = Omit<Waiting, 'state' | 'availableAt'>
-
-/** What every state has. A row read without its bytes gives an item without them. */
-export function baseOf(row: Row, queueName: string): Base {
+/**
+ * The fields that every state has. The one place that asserts the types of the columns: checking each of them
+ * at run time would be felt in every lease.
+ */
+export function readBase(row: Row, queueName: string): Readonly<ItemHeadBase & ItemBytes> {
   return {
     id: row.id as string,
     rootId: (row.root_id as string | null) ?? (row.id as string),
@@ -175,101 +242,38 @@ export function baseOf(row: Row, queueName: string): Base {
     encoding: (row.encoding as string | null) ?? '',
     reference: (row.reference as string | null) ?? '',
     key: (row.key as Uint8Array | null | undefined) ?? null,
-    headers: headersOf(row.headers as string | null | undefined),
+    headers: headersFromText(row.headers as string | null | undefined),
     payload: (row.payload as Uint8Array | undefined) ?? noBytes,
     createdAt: row.created_at as number,
     updatedAt: row.updated_at as number,
     expireDeadline: row.expire_deadline as number,
-    failure: row.failure === null ? null : (JSON.parse(row.failure as string) as Failure),
-    origin: row.origin === null ? null : (JSON.parse(row.origin as string) as Origin),
+    failure: failureFromText(row.failure as string | null),
+    origin: originFromText(row.origin as string | null),
     diedAt: row.died_at as number | null,
     letterId: row.letter_id as string | null,
     redrives: row.redrives as number,
-    history: typeof row.history === 'string' ? (JSON.parse(row.history) as Failure[]) : noHistory,
+    history: historyFromText(row.history as string | null | undefined),
     groupId: row.group_id as number | null,
-    letter: factsOf(row),
+    letter: readFacts(row.letter as string | null, row.origin !== null),
   }
 }
 
-const untouched: LetterFacts = {
-  requeues: 0,
-  lastRedriveAt: null,
-  redrives: [],
-  nextRedriveAt: null,
-  discardReason: '',
+function readFacts(text: string | null, isLetter: boolean): LetterFacts | null {
+  return text !== null || isLetter ? factsFromText(text, null) : null
 }
 
-function isUntouched(letter: LetterFacts | null): boolean {
-  if (letter === null) return true
-  const { requeues, lastRedriveAt, redrives, nextRedriveAt, discardReason, restoredAt } = letter
-  return (
-    requeues === 0 &&
-    lastRedriveAt === null &&
-    redrives.length === 0 &&
-    nextRedriveAt === null &&
-    discardReason === '' &&
-    restoredAt === undefined
-  )
-}
+/** The beginning of the payload and its full length, which PostgreSQL knows without reading it. */
+export const payloadStart = `substring(f.payload from 1 for ${headBytes}) as payload, octet_length(f.payload) as payload_bytes`
 
-function factsOf(row: Row): LetterFacts | null {
-  if (row.letter !== null) return JSON.parse(row.letter as string) as LetterFacts
-  return row.origin === null ? null : untouched
-}
-
-export function itemOf(row: Row, queueName: string): Item {
-  const base = baseOf(row, queueName)
-  switch (stateNames[row.state as number]) {
-    case 'waiting':
-    case 'scheduled':
-      return waitingOf(base, row.available_at as number | null, row.lease_deadline as number | null)
-    case 'leased': {
-      const lease = { holder: row.lease_holder as string, deadline: row.lease_deadline as number }
-      return { ...base, state: 'leased', lease }
-    }
-    case 'done':
-      return { ...base, state: 'done', endedAt: row.ended_at as number }
-    case 'discarded':
-      return { ...base, state: 'discarded', endedAt: row.ended_at as number }
-    default:
-      return { ...base, state: 'dead', endedAt: row.ended_at as number }
-  }
-}
-
-/** Of a table called `f`. How long a payload is costs no look at it. */
-export const payloadHead = `substring(f.payload from 1 for ${headBytes}) as payload, octet_length(f.payload) as payload_bytes`
-export const headColumns = `${readColumns
+/** For a page of letters, from a table `f`: without headers and history, with the beginning of the payload. */
+export const listedColumns = `${readColumns
   .filter((name) => name !== 'payload' && name !== 'headers' && name !== 'history')
   .map((name) => `f.${name}`)
-  .join(', ')}, ${payloadHead}`
+  .join(', ')}, ${payloadStart}`
 
-/** From a row that may have only the beginning of its payload. */
-export function headOf(row: Row, queueName: string): ListedLetter {
-  const item = itemOf(row, queueName)
+/** From a row of `listedColumns`, or a row with the whole payload. */
+export function toListedLetter(row: Row, queueName: string): ListedLetter {
+  const item = decode(row, queueName)
   const payloadBytes = row.payload_bytes as number | undefined
   return payloadBytes !== undefined && payloadBytes > headBytes ? { ...item, payloadBytes } : item
-}
-
-const noHeaders: readonly Header[] = []
-
-export function headersToText(headers: readonly Header[]): string | null {
-  if (headers.length === 0) return null
-  let text = '['
-  for (const [name, value] of headers) {
-    text += `${text.length === 1 ? '' : ','}[${JSON.stringify(name)},${value === null ? 'null' : `"${base64(value)}"`}]`
-  }
-  return `${text}]`
-}
-
-function base64({ buffer, byteOffset, byteLength }: Uint8Array): string {
-  return Buffer.from(buffer, byteOffset, byteLength).toString('base64')
-}
-
-export function headersOf(text: string | null | undefined): readonly Header[] {
-  if (text === null || text === undefined) return noHeaders
-  const pairs = JSON.parse(text) as readonly (readonly [string, string | null])[]
-  return pairs.map(([name, value]) => [
-    name,
-    value === null ? null : new Uint8Array(Buffer.from(value, 'base64')),
-  ])
 }

@@ -1,5 +1,5 @@
 import { decideSettle, type SettleDecision } from '../../../core/decide-settle.ts'
-import type { Item, Leased } from '../../../core/item.ts'
+import type { ItemHead, LeasedHead } from '../../../core/item.ts'
 import { changeByExtend, type ItemChange } from '../../../core/plan-transition.ts'
 import {
   complete as completed,
@@ -15,7 +15,7 @@ import type { Transaction } from '../transaction.ts'
 import { type Decision, executeTransitions } from './execute-transitions.ts'
 import { noteLeaseEnds } from './lease-ends.ts'
 import { isAt, locate } from './locate-rows.ts'
-import { itemOf, readDecisiveColumns } from './rows.ts'
+import { readHeadColumns, toItemHead } from './rows.ts'
 import { type RewrittenRow, rewriteRows } from './write-rows.ts'
 
 /**
@@ -26,7 +26,7 @@ export const lockItems: Statement = {
   name: 'lock-items',
   text: `select t.* from unnest($1::int4[], $2::int4[], $3::text[]) as w(queue_id, partition, id)
     cross join lateral (
-      select ${readDecisiveColumns.map((name) => `f.${name}`).join(', ')} from redrive.items f
+      select ${readHeadColumns.map((name) => `f.${name}`).join(', ')} from redrive.items f
       where f.queue_id = w.queue_id and f.partition = w.partition and f.id = w.id for update
     ) t`,
 }
@@ -66,12 +66,12 @@ export async function retry(transaction: Transaction, commands: readonly Retry[]
 
 export async function extend(transaction: Transaction, commands: readonly Extend[]): Promise<SettleResult[]> {
   const held = await hold(transaction, commands, (command) => command.ids)
-  const extended: { queueId: number; item: Leased; command: Extend }[] = []
+  const extended: { queueId: number; item: LeasedHead; command: Extend }[] = []
   const results = commands.map((command): SettleResult => {
     const taken = held.decide(command, command.ids)
     if (taken.refused.length > 0) return { isSettled: false, refused: taken.refused }
     const changes = taken.items.map((item): ItemChange => {
-      const after: Leased = { ...item, lease: { ...item.lease, deadline: command.deadline } }
+      const after: LeasedHead = { ...item, lease: { ...item.lease, deadline: command.deadline } }
       const queueId = taken.queueRow.id
       transaction.tally.leave(queueId, item)
       transaction.tally.enter(queueId, after)
@@ -119,7 +119,7 @@ async function settle<C extends Complete | Retry>(
   transaction: Transaction,
   commands: readonly C[],
   idsOf: (command: C) => readonly string[],
-  decide: (command: C, item: Leased, queueRow: QueueRow, index: number) => Transition,
+  decide: (command: C, item: LeasedHead, queueRow: QueueRow, index: number) => Transition,
 ): Promise<SettleResult[]> {
   const held = await hold(transaction, commands, idsOf)
   const decisions: Decision[] = []
@@ -177,13 +177,13 @@ function inLockOrder(left: Wanted, right: Wanted): number {
 /** The items that commands ask for, locked, as they stand after the commands before. */
 class Held {
   readonly #queues: ReadonlyMap<string, QueueRow>
-  readonly #items = new Map<string, Item>()
+  readonly #items = new Map<string, ItemHead>()
 
   constructor(queues: ReadonlyMap<string, QueueRow>, rows: readonly Row[]) {
     this.#queues = queues
     const names = new Map([...queues.values()].map((queueRow) => [queueRow.id, queueRow.queue.name]))
     for (const row of rows) {
-      const item = itemOf(row, names.get(row.queue_id as number) ?? '')
+      const item = toItemHead(row, names.get(row.queue_id as number) ?? '')
       this.#items.set(`${row.queue_id}/${item.partition}/${item.id}`, item)
     }
   }
@@ -194,11 +194,11 @@ class Held {
     return { queueRow, ...decideSettle(ids, find) }
   }
 
-  put(queueRow: QueueRow, item: Item): void {
+  put(queueRow: QueueRow, item: ItemHead): void {
     this.#items.set(`${queueRow.id}/${item.partition}/${item.id}`, item)
   }
 
-  drop(queueRow: QueueRow, item: Item): void {
+  drop(queueRow: QueueRow, item: ItemHead): void {
     this.#items.delete(`${queueRow.id}/${item.partition}/${item.id}`)
   }
 }

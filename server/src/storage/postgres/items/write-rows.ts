@@ -1,5 +1,5 @@
 /** Rewrites, deletes and moves rows of `items` that this transaction has locked, in batches. */
-import type { Item, Waiting } from '../../../core/item.ts'
+import type { ItemHead, WaitingHead } from '../../../core/item.ts'
 import type { ItemChange } from '../../../core/plan-transition.ts'
 import type { Statement } from '../connection/connections.ts'
 import { int4s, texts } from '../connection/encode-arrays.ts'
@@ -8,21 +8,36 @@ import { findBySource } from '../letters/import-letters.ts'
 import type { QueueRow } from '../queues/queue-cache.ts'
 import type { Transaction } from '../transaction.ts'
 import { isAt, locate } from './locate-rows.ts'
-import { type ColumnName, columnNames, decisiveColumns, encode, parametersOf, type Stored } from './rows.ts'
+import {
+  arrayParameters,
+  columnNames,
+  encode,
+  type HeadColumnName,
+  headColumns,
+  isHeadColumn,
+  type StoredHead,
+} from './rows.ts'
 
-export type RewrittenRow = Readonly<{ before: Item; after: Stored }>
-export type RemovedRow = Readonly<{ queueRow: QueueRow; item: Item }>
+export type RewrittenRow = Readonly<{ before: ItemHead; after: StoredHead }>
+export type RemovedRow = Readonly<{ queueRow: QueueRow; item: ItemHead }>
 /** `letter` is inserted into `target`. `at`: the index of its change. */
-export type MovedRow = RemovedRow & Readonly<{ target: QueueRow; letter: Waiting; at: number }>
+export type MovedRow = RemovedRow & Readonly<{ target: QueueRow; letter: WaitingHead; at: number }>
 
-const fixed: readonly ColumnName[] = ['queue_id', 'partition', 'source_id', 'origin', 'created_at', 'uuid']
-const changing: readonly ColumnName[] = decisiveColumns.filter((name) => !fixed.includes(name))
+const fixed: readonly HeadColumnName[] = [
+  'queue_id',
+  'partition',
+  'source_id',
+  'origin',
+  'created_at',
+  'uuid',
+]
+const changing: readonly HeadColumnName[] = headColumns.filter((name) => !fixed.includes(name))
 
 /** `$1`: the ids before the change. The bytes never change, so they are not written again. */
 const rewriteStatement: Statement = {
   name: 'rewrite-items',
   text: `update redrive.items t set ${changing.map((name) => `${name} = a.${name}`).join(', ')}
-    from unnest($1::text[], ${parametersOf(decisiveColumns, 2)}) as a(before_id, ${decisiveColumns.join(', ')})
+    from unnest($1::text[], ${arrayParameters(headColumns, 2)}) as a(before_id, ${headColumns.join(', ')})
       cross join ${locate('a', { queueId: 'queue_id', partition: 'partition', id: 'before_id' })} p
     where ${isAt('t', 'p')}`,
 }
@@ -35,15 +50,15 @@ export async function rewriteRows(transaction: Transaction, rows: readonly Rewri
   const grouped = regrouped.length === 0 ? [] : await withGroups(transaction, regrouped, false)
   for (const { queueId, item } of grouped) transaction.tally.failAgain(queueId, item)
   let at = 0
-  const afters = rows.map((row) => (isRegrouped(row) ? (grouped[at++] as Stored) : row.after))
+  const afters = rows.map((row) => (isRegrouped(row) ? (grouped[at++] as StoredHead) : row.after))
   for (const [index, { before }] of rows.entries()) {
-    const { queueId, item } = afters[index] as Stored
+    const { queueId, item } = afters[index] as StoredHead
     transaction.tally.leave(queueId, before)
     transaction.tally.enter(queueId, item)
   }
   await transaction.connection.query(rewriteStatement, [
     texts(rows.map(({ before }) => before.id)),
-    ...encode(decisiveColumns, afters),
+    ...encode(headColumns, afters),
   ])
 }
 
@@ -64,11 +79,11 @@ const moveStatement: Statement = {
   name: 'move-items',
   text: `with gone as (
       delete from redrive.items t
-      using unnest($1::int4[], $2::int4[], $3::text[], ${parametersOf(decisiveColumns, 4)})
-        as m(from_queue_id, from_partition, from_id, ${decisiveColumns.join(', ')})
+      using unnest($1::int4[], $2::int4[], $3::text[], ${arrayParameters(headColumns, 4)})
+        as m(from_queue_id, from_partition, from_id, ${headColumns.join(', ')})
         cross join ${locate('m', { queueId: 'from_queue_id', partition: 'from_partition', id: 'from_id' })} p
       where ${isAt('t', 'p')}
-      returning ${columnNames.map((name) => `${decisiveColumns.includes(name) ? 'm' : 't'}.${name}`).join(', ')}
+      returning ${columnNames.map((name) => `${isHeadColumn(name) ? 'm' : 't'}.${name}`).join(', ')}
     )
     insert into redrive.items_sourced (${columnNames.join(', ')}, is_sourced)
     select ${columnNames.join(', ')}, true from gone
@@ -89,12 +104,12 @@ export async function moveRows(
   )
   const inserted = await transaction.connection.query(moveStatement, [
     ...encodeKeys(rows),
-    ...encode(decisiveColumns, letters),
+    ...encode(headColumns, letters),
   ])
   const insertedIds = new Set(inserted.map((row) => row.id as string))
   for (const [index, { target, letter }] of rows.entries()) {
     if (!insertedIds.has(letter.id)) continue
-    transaction.tally.accept(target.id, (letters[index] as Stored).item)
+    transaction.tally.accept(target.id, (letters[index] as StoredHead).item)
     transaction.markLetterStore(target)
   }
   const repeated = rows.filter(({ letter }) => !insertedIds.has(letter.id))

@@ -2,10 +2,10 @@ import type { Header } from '../../../core/item.ts'
 import { KnownError } from '../../../errors.ts'
 import type { EditLetter, LetterEdit } from '../../contract/letters.ts'
 import { editEntries } from '../../shared/audit-entries.ts'
+import { headersFromText, headersToText } from '../../shared/item-row.ts'
 import { insertEntries } from '../audit/audit.ts'
 import type { Connections, Statement } from '../connection/connections.ts'
 import { uuids } from '../connection/encode-arrays.ts'
-import { headersOf, headersToText } from '../items/rows.ts'
 import type { Transaction } from '../transaction.ts'
 import { isId } from './letter-rows.ts'
 
@@ -74,6 +74,6 @@ export async function listEdits(connections: Connections, letterId: string): Pro
     actor: row.actor as string,
     payload: row.payload as Uint8Array,
     key: row.key as Uint8Array | null,
-    headers: headersOf(row.headers as string | null) as readonly Header[],
+    headers: headersFromText(row.headers as string | null) as readonly Header[],
   }))
 }

@@ -9,11 +9,11 @@
  */
 import { type Cause, foldCause, toCause } from '../../../core/cause.ts'
 import type { Instant } from '../../../core/instant.ts'
-import type { Failure, Item, Origin } from '../../../core/item.ts'
+import type { Failure, ItemHead, Origin } from '../../../core/item.ts'
 import type { Statement } from '../connection/connections.ts'
 import { int4s, int8s, texts } from '../connection/encode-arrays.ts'
 import { StaleReadError } from '../connection/errors.ts'
-import type { Stored } from '../items/rows.ts'
+import type { StoredHead } from '../items/rows.ts'
 import type { Transaction } from '../transaction.ts'
 
 const rememberedMax = 100_000
@@ -141,9 +141,9 @@ export async function groupIdsOf(
  */
 export async function withGroups(
   transaction: Transaction,
-  stored: readonly Stored[],
+  stored: readonly StoredHead[],
   isNew: boolean,
-): Promise<Stored[]> {
+): Promise<StoredHead[]> {
   const letters = stored.map(({ queueId, item: { failure, origin, diedAt, createdAt, updatedAt } }) => ({
     queueId,
     failure,
@@ -158,7 +158,7 @@ export async function withGroups(
 }
 
 /** The group that a letter has after a change; only a new failure makes it another one. */
-export function needsGroup(before: Item, after: Item): boolean {
+export function needsGroup(before: ItemHead, after: ItemHead): boolean {
   return after.origin !== null && (before.groupId === null || before.failure !== after.failure)
 }
 

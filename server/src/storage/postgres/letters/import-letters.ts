@@ -12,7 +12,7 @@ import type { Connection, Statement } from '../connection/connections.ts'
 import { int4s, texts } from '../connection/encode-arrays.ts'
 import { SourceIdExistsError, violatesUniqueIndex } from '../connection/errors.ts'
 import { copyMessages, copyStatement, reuseMessages } from '../items/copy-rows.ts'
-import { columnNames, encode, insertInto, type Stored } from '../items/rows.ts'
+import { columnNames, encode, insertSql, type StoredItem } from '../items/rows.ts'
 import type { Transaction } from '../transaction.ts'
 
 /** For fewer it costs next to nothing to ask, and more to do all of it again. */
@@ -21,7 +21,7 @@ const copiedMin = 10
 const copySourced = copyStatement('items_sourced', columnNames)
 const insertNew: Statement = {
   name: 'insert-sourced',
-  text: `${insertInto('items_sourced', true)}
+  text: `${insertSql('items_sourced')}
     on conflict (queue_id, source_id) where source_id is not null do nothing returning id`,
 }
 
@@ -54,7 +54,10 @@ export class Repeats {
   }
 }
 
-export async function insertLetterRows(transaction: Transaction, rows: readonly Stored[]): Promise<Skipped> {
+export async function insertLetterRows(
+  transaction: Transaction,
+  rows: readonly StoredItem[],
+): Promise<Skipped> {
   if (rows.length === 0) return none
   const { connection } = transaction
   const queueIds = [...new Set(rows.map(({ queueId }) => queueId))]
@@ -79,7 +82,7 @@ export async function insertLetterRows(transaction: Transaction, rows: readonly 
   )
 }
 
-async function rootIdsOf(connection: Connection, skipped: readonly Stored[]): Promise<Skipped> {
+async function rootIdsOf(connection: Connection, skipped: readonly StoredItem[]): Promise<Skipped> {
   const rows = await connection.query(findBySource, [
     int4s(skipped.map(({ queueId }) => queueId)),
     texts(skipped.map(({ item }) => item.sourceId)),

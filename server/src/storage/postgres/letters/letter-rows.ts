@@ -1,16 +1,16 @@
 /** Letters by what they are queueRow by: found, locked, rewritten. */
-import type { Item } from '../../../core/item.ts'
+import type { ItemHead } from '../../../core/item.ts'
 import { ksuidProblem } from '../../../core/ksuid.ts'
 import type { Row, Statement } from '../connection/connections.ts'
 import { texts, uuids } from '../connection/encode-arrays.ts'
 import { StaleReadError } from '../connection/errors.ts'
 import {
-  type ColumnName,
+  arrayParameters,
   encode,
-  itemOf,
-  parametersOf,
-  readDecisiveColumns,
-  type Stored,
+  type HeadColumnName,
+  readHeadColumns,
+  type StoredHead,
+  toItemHead,
 } from '../items/rows.ts'
 import type { QueueRow } from '../queues/queue-cache.ts'
 import type { Transaction } from '../transaction.ts'
@@ -21,12 +21,12 @@ export const lockLetters: Statement = {
   name: 'lock-letters',
   text: `select t.* from (select * from unnest($1::uuid[], $2::text[]) as u(uuid, letter_id) order by u.uuid) w
     cross join lateral (
-      select ${readDecisiveColumns.map((name) => `f.${name}`).join(', ')} from redrive.items_sourced f
+      select ${readHeadColumns.map((name) => `f.${name}`).join(', ')} from redrive.items_sourced f
       where f.uuid = w.uuid and coalesce(f.root_id, f.id) = w.letter_id and f.origin is not null for update
     ) t`,
 }
 
-export type HeldLetter = Readonly<{ queueRow: QueueRow; letter: Item }>
+export type HeldLetter = Readonly<{ queueRow: QueueRow; letter: ItemHead }>
 
 /** Those that are there, locked, by root id. */
 export async function holdLetters(
@@ -77,7 +77,7 @@ export async function whyNotThere(
 
 export function heldOf(row: Row, queues: ReadonlyMap<number, QueueRow>): HeldLetter {
   const queueRow = queues.get(row.queue_id as number) as QueueRow
-  return { queueRow, letter: itemOf(row, queueRow.queue.name) }
+  return { queueRow, letter: toItemHead(row, queueRow.queue.name) }
 }
 
 /** What is no id is the id of nothing, and its UUID would be another's. */
@@ -86,7 +86,7 @@ export function isId(text: string): boolean {
 }
 
 /** Where a letter is, and how it stands. Its failure and its history change only when a redrive came back. */
-const placeColumns: readonly ColumnName[] = [
+const placeColumns: readonly HeadColumnName[] = [
   'state',
   'updated_at',
   'available_at',
@@ -97,13 +97,19 @@ const placeColumns: readonly ColumnName[] = [
   'letter',
   'redrive_at',
 ]
-const failureColumns: readonly ColumnName[] = [...placeColumns, 'redrives', 'failure', 'history', 'group_id']
+const failureColumns: readonly HeadColumnName[] = [
+  ...placeColumns,
+  'redrives',
+  'failure',
+  'history',
+  'group_id',
+]
 
-function rewrite(name: string, columns: readonly ColumnName[]): Statement {
+function rewrite(name: string, columns: readonly HeadColumnName[]): Statement {
   return {
     name,
     text: `update redrive.items_sourced t set ${columns.map((column) => `${column} = a.${column}`).join(', ')}
-      from unnest(${parametersOf(['uuid', ...columns], 1)}) as a(uuid, ${columns.join(', ')})
+      from unnest(${arrayParameters(['uuid', ...columns], 1)}) as a(uuid, ${columns.join(', ')})
         cross join lateral (
           select f.ctid as place from redrive.items_sourced f where f.uuid = a.uuid offset 0
         ) p
@@ -113,7 +119,7 @@ function rewrite(name: string, columns: readonly ColumnName[]): Statement {
 export const placeLetters = rewrite('place-letters', placeColumns)
 export const rewriteLetters = rewrite('rewrite-letters', failureColumns)
 
-export type ChangedLetter = Readonly<{ queueRow: QueueRow; before: Item; after: Item }>
+export type ChangedLetter = Readonly<{ queueRow: QueueRow; before: ItemHead; after: ItemHead }>
 
 /** Writes letters that are locked, each once, and counts them. */
 export async function writeLetters(
@@ -121,9 +127,9 @@ export async function writeLetters(
   changed: readonly ChangedLetter[],
 ): Promise<void> {
   if (changed.length === 0) return
-  const placed: Stored[] = []
-  const failed: Stored[] = []
-  const regrouped: Stored[] = []
+  const placed: StoredHead[] = []
+  const failed: StoredHead[] = []
+  const regrouped: StoredHead[] = []
   for (const { queueRow, before, after } of changed) {
     const stored = { queueId: queueRow.id, queue: queueRow.queue, item: after }
     transaction.tally.leave(queueRow.id, before)

@@ -3,17 +3,17 @@
  * one names both, and changes nothing when another version is there by now. So it does not matter when they
  * were read: those that are about to be sent can be read while the database still works on others (`foresee`).
  */
-import type { Item } from '../../../core/item.ts'
+import type { ItemHead } from '../../../core/item.ts'
 import { awaitAll } from '../connection/await-all.ts'
 import type { Connection, Row, Statement } from '../connection/connections.ts'
 import { int4s, texts, uuids } from '../connection/encode-arrays.ts'
-import { type ColumnName, itemOf, readDecisiveColumns } from '../items/rows.ts'
+import { type ColumnName, readHeadColumns, toItemHead } from '../items/rows.ts'
 import type { Transaction } from '../transaction.ts'
 import { type HeldLetter, isId } from './letter-rows.ts'
 
 type Version = Readonly<{ place: string; version: string }>
 export type SeenLetter = HeldLetter & Version
-type ForeseenLetter = Readonly<{ queueId: number; item: Item }> & Version
+type ForeseenLetter = Readonly<{ queueId: number; item: ItemHead }> & Version
 type Reader = Pick<Connection, 'query'>
 
 /** What went wrong before decides nothing here, and is long. */
@@ -22,7 +22,7 @@ export const seeLetters: Statement = {
   name: 'see-letters',
   text: `select t.* from unnest($1::uuid[], $2::text[]) as w(uuid, letter_id)
     cross join lateral (
-      select f.ctid::text as place, f.xmin::text as version, ${readDecisiveColumns
+      select f.ctid::text as place, f.xmin::text as version, ${readHeadColumns
         .map((name) => (unread.includes(name) ? `null::text as ${name}` : `f.${name}`))
         .join(', ')} from redrive.items_sourced f
       where f.uuid = w.uuid and coalesce(f.root_id, f.id) = w.letter_id and f.origin is not null offset 0) t`,
@@ -64,7 +64,7 @@ export class ForeseenLetters {
   /** Without a name: its queue was deleted meanwhile, and the letter with it. */
   #note(row: Row, queue: string | undefined): void {
     if (queue === undefined) return
-    const item = itemOf(row, queue)
+    const item = toItemHead(row, queue)
     this.#letters.set(item.rootId, { queueId: row.queue_id as number, item, ...versionOf(row) })
   }
 
@@ -109,7 +109,7 @@ export async function see(
     for (const row of rows) {
       const queueRow = queues.get(row.queue_id as number)
       if (queueRow === undefined) continue
-      const letter = itemOf(row, queueRow.queue.name)
+      const letter = toItemHead(row, queueRow.queue.name)
       seen.set(letter.rootId, { queueRow, letter, ...versionOf(row) })
     }
   }

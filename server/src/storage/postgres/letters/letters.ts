@@ -19,16 +19,18 @@ import type { Connections, Row, Statement } from '../connection/connections.ts'
 import { int4s, texts, uuids } from '../connection/encode-arrays.ts'
 import { StaleReadError } from '../connection/errors.ts'
 import {
+  arrayParameters,
   columnNames,
-  decisiveColumns,
   encode,
   headColumns,
-  headOf,
-  itemOf,
-  parametersOf,
+  isHeadColumn,
+  listedColumns,
   readColumns,
-  readDecisiveColumns,
-  type Stored,
+  readHeadColumns,
+  type StoredHead,
+  toItem,
+  toItemHead,
+  toListedLetter,
 } from '../items/rows.ts'
 import type { QueueRow } from '../queues/queue-cache.ts'
 import type { Transaction } from '../transaction.ts'
@@ -52,7 +54,7 @@ function readFrom(name: string, table: 'items_sourced' | 'archive', columns: str
   }
 }
 export const readLetters = readFrom('read-letters', 'items_sourced', wholeColumns)
-const readHeads = readFrom('read-letter-heads', 'items_sourced', headColumns)
+const readHeads = readFrom('read-letter-heads', 'items_sourced', listedColumns)
 export const readArchived = readFrom('read-archived-letters', 'archive', `${wholeColumns}, f.archived_at`)
 
 export async function getLetters(
@@ -63,7 +65,7 @@ export async function getLetters(
   const ids = letterIds.filter(isId)
   if (ids.length === 0) return []
   const rows = await connections.read(bytes === 'all' ? readLetters : readHeads, [uuids(ids), texts(ids)])
-  const letterOf = bytes === 'all' ? itemOf : headOf
+  const letterOf = bytes === 'all' ? toItem : toListedLetter
   return rows.map((row) => letterOf(row, row.queue_name as string))
 }
 
@@ -101,7 +103,7 @@ export async function readPayloadSizes(
 }
 
 function archivedOf(row: Row): ArchivedItem {
-  return { item: itemOf(row, row.queue_name as string), archivedAt: row.archived_at as number }
+  return { item: toItem(row, row.queue_name as string), archivedAt: row.archived_at as number }
 }
 
 export const findUuids: Statement = {
@@ -132,7 +134,7 @@ export async function findLettersByUuid(
 /** A page of each queue, and the first of all. `$2`, `$3`: where to go on. */
 export const pageOfArchive: Statement = {
   text: `select p.*, q.name as queue_name from redrive.queues q cross join lateral (
-      select ${headColumns}, f.archived_at from redrive.archive f
+      select ${listedColumns}, f.archived_at from redrive.archive f
       where f.queue_id = q.id and f.origin is not null and (f.archived_at, f.id) < ($2::int8, $3::text)
       order by f.archived_at desc, f.id desc limit $4
     ) p
@@ -153,7 +155,7 @@ export async function listArchivedLetters(
     countMax,
   ])
   return rows.map((row) => ({
-    item: headOf(row, row.queue_name as string),
+    item: toListedLetter(row, row.queue_name as string),
     archivedAt: row.archived_at as number,
   }))
 }
@@ -197,7 +199,7 @@ const lockArchived: Statement = {
   name: 'lock-archived',
   text: `select t.* from (select * from unnest($1::uuid[], $2::text[]) as u(uuid, letter_id) order by u.uuid) w
     cross join lateral (
-      select ${readDecisiveColumns.map((name) => `f.${name}`).join(', ')} from redrive.archive f
+      select ${readHeadColumns.map((name) => `f.${name}`).join(', ')} from redrive.archive f
       where f.uuid = w.uuid and coalesce(f.root_id, f.id) = w.letter_id and f.origin is not null for update
     ) t`,
 }
@@ -207,10 +209,10 @@ const restoreRows: Statement = {
   name: 'restore-letters',
   text: `with gone as (
       delete from redrive.archive t
-      using unnest(${parametersOf(decisiveColumns, 1)}) as m(${decisiveColumns.join(', ')})
+      using unnest(${arrayParameters(headColumns, 1)}) as m(${headColumns.join(', ')})
         cross join lateral (select f.ctid as place from redrive.archive f where f.uuid = m.uuid offset 0) p
       where t.ctid = p.place
-      returning ${columnNames.map((name) => `${decisiveColumns.includes(name) ? 'm' : 't'}.${name}`).join(', ')}
+      returning ${columnNames.map((name) => `${isHeadColumn(name) ? 'm' : 't'}.${name}`).join(', ')}
     )
     insert into redrive.items_sourced (${columnNames.join(', ')}, is_sourced)
     select ${columnNames.join(', ')}, true from gone
@@ -235,7 +237,7 @@ export async function restoreLetters(
   const archived = new Map(rows.map((row) => [(row.root_id ?? row.id) as string, row]))
   const taken = await takenSources(transaction, rows)
 
-  const restored: Stored[] = []
+  const restored: StoredHead[] = []
   const results = command.letterIds.map((letterId): RestoreResult => {
     const row = archived.get(letterId)
     if (row === undefined) return { letterId, isRestored: false, why: 'missing' }
@@ -244,12 +246,12 @@ export async function restoreLetters(
     if (source !== undefined) taken.add(source)
     archived.delete(letterId)
     const queueRow = queueRowOf(row)
-    const item = restoreLetter(itemOf(row, queueRow.queue.name), command.now, queueRow.queue.redrive)
+    const item = restoreLetter(toItemHead(row, queueRow.queue.name), command.now, queueRow.queue.redrive)
     restored.push({ queueId: queueRow.id, queue: queueRow.queue, item })
     return { letterId, isRestored: true, why: null }
   })
   if (restored.length === 0) return results
-  const inserted = await connection.query(restoreRows, encode(decisiveColumns, restored))
+  const inserted = await connection.query(restoreRows, encode(headColumns, restored))
   // Somebody brought one of the source ids meanwhile: all of it once more, and then it is taken.
   if (inserted.length < restored.length) throw new StaleReadError('a source id')
   for (const { queueId, item } of restored) {

@@ -20,7 +20,7 @@ import { matchesLetter } from '../../shared/match-letter.ts'
 import type { Connection, Connections, Row } from '../connection/connections.ts'
 import { int4s } from '../connection/encode-arrays.ts'
 import type { Parameter } from '../counts/count-conditions.ts'
-import { type ColumnName, headOf, payloadHead, readColumns } from '../items/rows.ts'
+import { type ColumnName, payloadStart, readColumns, toListedLetter } from '../items/rows.ts'
 import { type Parts, partsOf } from './index-ranges.ts'
 import { prefilter } from './prefilter.ts'
 
@@ -214,7 +214,7 @@ async function look(reader: Reader, query: FindQuery, parts: Parts, step: Step):
   const hits = rows
     .filter((row) => row.rank !== null)
     .map((row) => ({
-      item: headOf(row, row.queue_name as string),
+      item: toListedLetter(row, row.queue_name as string),
       place: placeOf(row),
       rank: row.rank as number,
     }))
@@ -335,5 +335,5 @@ function columnsFor(filter: LetterFilter, bytes: LetterBytes): string {
   ])
   const columns = readColumns.filter((name) => !byteColumns.includes(name) || needed.has(name))
   const list = columns.map((name) => `f.${name}`).join(', ')
-  return bytes === 'head' && !needed.has('payload') ? `${list}, ${payloadHead}` : list
+  return bytes === 'head' && !needed.has('payload') ? `${list}, ${payloadStart}` : list
 }

@@ -1,6 +1,6 @@
 /** How redrives end: by what became of the item, or because somebody says so. */
 import type { Instant } from '../../../core/instant.ts'
-import type { Failure, Item, Leased, Outcome } from '../../../core/item.ts'
+import type { Failure, ItemHead, LeasedHead, Outcome } from '../../../core/item.ts'
 import { endRedrive, isRedriving, type RedriveEnd } from '../../../core/letter.ts'
 import { outcomeUnknown } from '../../../core/transitions.ts'
 import type { EndRedriveResult, EndRedrives } from '../../contract/letters.ts'
@@ -46,10 +46,10 @@ export class Endings {
   }
 
   /** What the letter is now; undefined when that redrive was not under way. */
-  end({ letterId, number, outcome, failure, earlier = [], now }: Ending): Item | undefined {
+  end({ letterId, number, outcome, failure, earlier = [], now }: Ending): ItemHead | undefined {
     const held = this.find(letterId, number)
     if (held === undefined) return undefined
-    const item = held.letter as Leased
+    const item = held.letter as LeasedHead
     const told = failure === undefined ? outcomeUnknown(item, now) : failure
     const after = endOf(this.#transaction, held.queueRow, item, { outcome, failure: told, earlier, at: now })
     this.#held.set(letterId, { queueRow: held.queueRow, letter: after })
@@ -67,9 +67,9 @@ export class Endings {
 export function endOf(
   transaction: Transaction,
   queueRow: QueueRow,
-  item: Leased,
+  item: LeasedHead,
   end: Omit<RedriveEnd, 'chance'>,
-): Item {
+): ItemHead {
   transaction.campaigns.move(item.letter?.redrives[0]?.campaign, 'sent', end.outcome, '', end.at)
   return endRedrive(item, { ...end, chance: transaction.random() }, queueRow.queue.redrive)
 }
@@ -116,7 +116,7 @@ export async function endWhatIsGone(
   }
   for (const { letter, state } of rows) {
     if (letter === null || state !== stateCodes.leased) continue
-    const [record] = (JSON.parse(letter as string) as NonNullable<Item['letter']>).redrives
+    const [record] = (JSON.parse(letter as string) as NonNullable<ItemHead['letter']>).redrives
     if (record?.outcome === null) transaction.campaigns.move(record.campaign, 'sent', 'unknown', '', now)
   }
 }

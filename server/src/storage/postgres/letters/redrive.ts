@@ -23,7 +23,14 @@ import { type SendProgress, trackSendProgress } from '../campaigns/send-progress
 import { awaitAll } from '../connection/await-all.ts'
 import type { Statement } from '../connection/connections.ts'
 import { int4s, int8s, list, texts } from '../connection/encode-arrays.ts'
-import { type ColumnName, encode, parametersOf, type Stored, sharedValues, valuesOf } from '../items/rows.ts'
+import {
+  arrayParameters,
+  encode,
+  type HeadColumnName,
+  type StoredHead,
+  sharedValues,
+  valueParameters,
+} from '../items/rows.ts'
 import type { QueueRow } from '../queues/queue-cache.ts'
 import type { PartitionRef, Transaction } from '../transaction.ts'
 import { keepEdit } from './edits.ts'
@@ -57,7 +64,7 @@ const findEdits: Statement = {
 }
 
 /** The columns that get the same value in every letter that is sent. */
-const sentColumns: readonly ColumnName[] = [
+const sentColumns: readonly HeadColumnName[] = [
   'state',
   'updated_at',
   'available_at',
@@ -66,15 +73,15 @@ const sentColumns: readonly ColumnName[] = [
   'ended_at',
   'redrive_at',
 ]
-const ownColumns: readonly ColumnName[] = ['uuid', 'letter', 'due_at']
+const ownColumns: readonly HeadColumnName[] = ['uuid', 'letter', 'due_at']
 const sentFirst = 14
 /** `$13`: now. Matches no row if the place now holds another row or another version of the letter. */
 export const sendLetters: Statement = {
   name: 'send-letters',
   text: `with sent as (
       update redrive.items_sourced t set letter = m.letter, due_at = m.due_at,
-        (${sentColumns.join(', ')}) = row(${valuesOf(sentColumns, sentFirst)})
-      from unnest($1::tid[], $2::xid[], ${parametersOf(ownColumns, 3)},
+        (${sentColumns.join(', ')}) = row(${valueParameters(sentColumns, sentFirst)})
+      from unnest($1::tid[], $2::xid[], ${arrayParameters(ownColumns, 3)},
           $6::int4[], $7::int4[], $8::text[], $9::text[], $10::int4[], $11::int8[], $12::int4[])
         as m(place, version, ${ownColumns.join(', ')}, queue_id, partition, id, letter_id, redrives, expire_deadline, edit)
       where t.ctid = m.place and t.xmin = m.version and t.uuid = m.uuid
@@ -189,7 +196,7 @@ function send(
   turns: SendProgress,
   results: (RedriveResult | undefined)[],
 ): Promise<unknown> {
-  const rows: Stored[] = []
+  const rows: StoredHead[] = []
   const numbers: number[] = []
   for (const { plan, id, edit } of sendings) {
     const { request, found, target, partition, index } = plan

@@ -11,9 +11,9 @@ import {
 } from '../../contract/letters.ts'
 import { matchesArchived } from '../../shared/match-letter.ts'
 import type { Database, Values } from '../connection/database.ts'
-import { headColumnList, headOf, itemOf } from '../items/rows.ts'
+import { columnsWithout, listedColumnList, toItem, toListedLetter } from '../items/rows.ts'
 import { MergedLetters, readIndex } from '../letters/index-ranges.ts'
-import { columnsWithout, groupSet, hasGroupFilter } from '../letters/list-letters.ts'
+import { groupSet, hasGroupFilter } from '../letters/list-letters.ts'
 
 /** A search gives what it found so far: other reads wait for the same thread. */
 const readMsMax = 250
@@ -33,7 +33,7 @@ export function findArchivedLetters(database: Database, query: ArchiveQuery, msM
   const parts = [...names.keys()].map((queueId) => readIndex(database, order, 'queue_id = ?', [queueId]))
   const merged = new MergedLetters(parts, true)
   const isWanted = checkOf(database, query, names)
-  const head = `select ${headColumnList} from archive where rowid = ?`
+  const head = `select ${listedColumnList} from archive where rowid = ?`
   const letters: ListedArchived[] = []
   const until = performance.now() + msMax
   let looked = 0
@@ -47,7 +47,7 @@ export function findArchivedLetters(database: Database, query: ArchiveQuery, msM
     looked++
     if (isWanted(place.rowid, archivedAt)) {
       const row = database.array(head, place.rowid) as Values
-      const item = headOf(row, names.get(row[0] as number) ?? '')
+      const item = toListedLetter(row, names.get(row[0] as number) ?? '')
       letters.push({ item, archivedAt })
       // SQLite reads all of a payload to give its beginning.
       bytes += item.payloadBytes ?? item.payload.length
@@ -83,7 +83,7 @@ function checkOf(
   return (rowid, archivedAt) => {
     const row = database.array(sql, rowid)
     if (row === undefined) return false
-    const item = itemOf(row, names.get(row[0] as number) ?? '')
+    const item = toItem(row, names.get(row[0] as number) ?? '')
     // What has no group is no letter.
     if (item.groupId === null || groups?.has(item.groupId) === false) return false
     return matchesArchived({ item, archivedAt }, filter)

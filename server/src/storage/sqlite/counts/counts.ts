@@ -1,5 +1,5 @@
 import { instantMax } from '../../../core/instant.ts'
-import { type Item, listedState } from '../../../core/item.ts'
+import { type ItemHead, listedState } from '../../../core/item.ts'
 import { partitionsMax } from '../../../core/queue.ts'
 import type { Counts, PartitionCounts } from '../../contract/counts.ts'
 import { countColumns, countNames, decodeCounts } from '../../shared/count-columns.ts'
@@ -43,7 +43,7 @@ export class Tally {
     counts.set(count, (counts.get(count) ?? 0) + by)
   }
 
-  enter(queueId: number, item: Item): void {
+  enter(queueId: number, item: ItemHead): void {
     this.#weigh(queueId, item, 1)
   }
 
@@ -53,7 +53,7 @@ export class Tally {
     this.#at(queueId, partition).createdMs += by * sumMs(createdAt)
   }
 
-  leave(queueId: number, item: Item): void {
+  leave(queueId: number, item: ItemHead): void {
     this.#weigh(queueId, item, -1)
   }
 
@@ -120,7 +120,7 @@ export class Tally {
     this.letters.write(database)
   }
 
-  #weigh(queueId: number, item: Item, by: 1 | -1): void {
+  #weigh(queueId: number, item: ItemHead, by: 1 | -1): void {
     const delta = this.#at(queueId, item.partition)
     const gauge = listedState(item)
     delta.counts.set(gauge, (delta.counts.get(gauge) ?? 0) + by)

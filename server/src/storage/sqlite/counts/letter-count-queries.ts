@@ -4,7 +4,7 @@ import type { CountedBy, LetterCount, LetterCountsQuery } from '../../contract/l
 import { hasGroupConditions, readConditions } from '../../shared/counted-filter.ts'
 import { readNumber, readNumberOrNull, readText } from '../../shared/row-values.ts'
 import type { Database, Values } from '../connection/database.ts'
-import { listedCodes, listedOfCode } from '../items/rows.ts'
+import { decodeListedState, listedCodes } from '../items/rows.ts'
 import { readQueueIds, readQueueNames } from '../queues/queue-names.ts'
 import {
   countGroupColumns,
@@ -50,7 +50,7 @@ function decodeCount(row: Values, by: readonly CountedBy[], names: ReadonlyMap<n
       case 'queue':
         return names.get(readNumber(row, index)) ?? ''
       case 'state':
-        return listedOfCode(readNumber(row, index))
+        return decodeListedState(readNumber(row, index))
       case 'group':
       case 'redrives':
         return readNumber(row, index)

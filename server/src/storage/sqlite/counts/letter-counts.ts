@@ -4,7 +4,7 @@
  * counts change with the rows, so that totals over millions of letters cost only the number of their groups.
  */
 import { type Instant, usPerSecond } from '../../../core/instant.ts'
-import { type Item, listedState } from '../../../core/item.ts'
+import { type ItemHead, listedState } from '../../../core/item.ts'
 import type { ListedState } from '../../contract/items.ts'
 import { countRedrives } from '../../shared/counted-filter.ts'
 import type { Database } from '../connection/database.ts'
@@ -28,7 +28,7 @@ export class LetterTally {
   readonly #hours = new Map<number, HourDelta>()
   readonly #campaigns = new Map<string, CampaignDelta>()
 
-  weigh(queueId: number, groupId: number, item: Item, by: 1 | -1): void {
+  weigh(queueId: number, groupId: number, item: ItemHead, by: 1 | -1): void {
     this.change(queueId, groupId, listedState(item), item.redrives, item.diedAt ?? 0, by)
   }
 

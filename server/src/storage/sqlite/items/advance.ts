@@ -4,7 +4,7 @@ import type { Advance, AdvanceResult } from '../../contract/items.ts'
 import type { Database } from '../connection/database.ts'
 import type { Transaction } from '../transaction.ts'
 import { executeTransition } from './execute-transitions.ts'
-import { itemColumnList, itemOf } from './rows.ts'
+import { itemColumnList, toItem } from './rows.ts'
 
 // Ties by id: what was produced first becomes available first.
 const dueSql = `select ${itemColumnList} from items where due_at <= ? order by due_at, id limit +?`
@@ -14,7 +14,7 @@ export function advance(transaction: Transaction, command: Advance): AdvanceResu
   const rows = database.arrays(dueSql, command.now, command.countMax)
   const changes = rows.map((row) => {
     const queueRow = queueCache.byId(row[0] as number)
-    const item = itemOf(row, queueRow.queue.name)
+    const item = toItem(row, queueRow.queue.name)
     return executeTransition(
       transaction,
       queueRow,

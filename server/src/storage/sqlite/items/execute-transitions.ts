@@ -1,11 +1,11 @@
 import type { Instant } from '../../../core/instant.ts'
-import type { Item, Waiting } from '../../../core/item.ts'
+import { type Item, type ItemHead, type Waiting, withBytes } from '../../../core/item.ts'
 import { type ItemChange, planTransition, redriveEndedBy, withLetter } from '../../../core/plan-transition.ts'
 import type { Transition } from '../../../core/transitions.ts'
 import { endLetter, letterOf } from '../letters/redrive-ends.ts'
 import type { QueueRow } from '../queues/queue-cache.ts'
 import type { Transaction } from '../transaction.ts'
-import { acceptItem, remove, rewrite } from './write-rows.ts'
+import { acceptItem, deleteRow, rewriteRow } from './write-rows.ts'
 
 /** Plans the transition (core/plan-transition.ts), writes the rows and counts of the plan, and returns its change. */
 export function executeTransition(
@@ -26,10 +26,12 @@ export function executeTransition(
     nextId: (name, partition) => queueCache.nextId(queueCache.get(name), partition, now, tally),
     random: () => queueCache.chance(),
   })
-  if (plan.write === 'rewrite') rewrite(transaction, queueRow, item, plan.after)
-  else if (plan.write !== 'none') remove(transaction, queueRow, item)
+  if (plan.write === 'rewrite') rewriteRow(transaction, queueRow, item, plan.after)
+  else if (plan.write !== 'none') deleteRow(transaction, queueRow, item)
   if (plan.total !== null) tally.add(queueRow.id, item.partition, plan.total)
-  return plan.write === 'move' ? insertMoved(transaction, plan.letter, plan.change) : plan.change
+  return plan.write === 'move'
+    ? insertMoved(transaction, withBytes(plan.letter, item), plan.change)
+    : plan.change
 }
 
 /** Ends the redrive that ends with this transition. Returns its letter as it is afterwards. */
@@ -39,7 +41,7 @@ function endRedriveBy(
   item: Item,
   transition: Transition,
   now: Instant,
-): Item | undefined {
+): ItemHead | undefined {
   const ended = redriveEndedBy(item, transition)
   if (ended === undefined) return undefined
   const { outcome, failure, earlier } = ended

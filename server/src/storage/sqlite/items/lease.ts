@@ -4,7 +4,7 @@ import type { LeaseItems } from '../../contract/items.ts'
 import { stepBytesMax } from '../../shared/byte-budget.ts'
 import type { Values } from '../connection/database.ts'
 import type { Transaction } from '../transaction.ts'
-import { itemColumnList, itemColumns, itemOf } from './rows.ts'
+import { itemColumnList, itemColumns, toItem } from './rows.ts'
 
 const readySql = `select ${itemColumnList}, rowid from items
   where queue_id = ? and partition = ? and state = 0 and available_at is null
@@ -30,7 +30,7 @@ export function lease({ database, queueCache, tally }: Transaction, command: Lea
   const asked = command.holders.length
   const rows = database.arraysUntil(isEnough, readySql, queueRow.id, command.partition, asked)
   return rows.map((row, index) => {
-    const item = itemOf(row, command.queue)
+    const item = toItem(row, command.queue)
     if (item.state !== 'waiting') throw new Error(`item ${item.id} is ready but ${item.state}`)
     const { availableAt, ...rest } = item
     const holder = command.holders[index] as string

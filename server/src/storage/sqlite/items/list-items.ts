@@ -3,7 +3,7 @@ import type { ArchivedItem } from '../../contract/archive.ts'
 import type { ItemOrder, ItemsQuery, ListedState } from '../../contract/items.ts'
 import { queueNotFound } from '../../shared/queue-checks.ts'
 import type { Bound, Database, Values } from '../connection/database.ts'
-import { itemColumnList, itemColumns, itemOf } from './rows.ts'
+import { itemColumnList, itemColumns, toItem } from './rows.ts'
 
 const orderColumns: Record<ItemOrder, string> = {
   id: 'id',
@@ -24,12 +24,12 @@ const stateConditions: Record<ListedState, string> = {
 }
 
 export function listItems(database: Database, query: ItemsQuery): Item[] {
-  return select(database, query, 'items', itemColumnList).map((row) => itemOf(row, query.queue))
+  return select(database, query, 'items', itemColumnList).map((row) => toItem(row, query.queue))
 }
 
 export function listArchive(database: Database, query: ItemsQuery): ArchivedItem[] {
   return select(database, query, 'archive', `${itemColumnList}, archived_at`).map((row) => ({
-    item: itemOf(row, query.queue),
+    item: toItem(row, query.queue),
     archivedAt: row[itemColumns.length] as number,
   }))
 }

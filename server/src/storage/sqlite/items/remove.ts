@@ -9,12 +9,12 @@ import type { Values } from '../connection/database.ts'
 import { forgetLetter, loseTrack } from '../letters/redrive-ends.ts'
 import type { QueueRow } from '../queues/queue-cache.ts'
 import type { Transaction } from '../transaction.ts'
-import { itemOf, listedCodes } from './rows.ts'
-import { lightColumnList, remove } from './write-rows.ts'
+import { headColumnList, listedCodes, toItem } from './rows.ts'
+import { deleteRow } from './write-rows.ts'
 
 export function deleteItems(transaction: Transaction, command: Delete): { removed: number } {
   const queueRow = transaction.queueCache.at(command.queue, command.partition)
-  const sql = `select ${lightColumnList} from items where queue_id = ? and partition = ? and id = ?`
+  const sql = `select ${headColumnList} from items where queue_id = ? and partition = ? and id = ?`
   const rows: Values[] = []
   for (const id of new Set(command.ids)) {
     const row = transaction.database.array(sql, queueRow.id, command.partition, id)
@@ -46,7 +46,7 @@ export function clear(transaction: Transaction, command: Clear): Results['clear'
       ...(command.isLeased ? ['leased' as const] : []),
     ])
   }
-  const sql = `select ${lightColumnList}, length(payload) from items where queue_id = ? and partition between ? and ? and (${states.join(' or ')})
+  const sql = `select ${headColumnList}, length(payload) from items where queue_id = ? and partition between ? and ? and (${states.join(' or ')})
     order by id limit +?`
   const { partition, countMax } = command
   const first = partition ?? 0
@@ -80,11 +80,11 @@ function removeAll(
   const letters: Record<string, number> = {}
   const ids: string[] = []
   for (const row of rows) {
-    const item = itemOf(row, queueRow.queue.name)
+    const item = toItem(row, queueRow.queue.name)
     const state = item.state === 'waiting' && item.availableAt !== null ? 'scheduled' : item.state
     ids.push(item.id)
     if (item.origin !== null) letters[state] = (letters[state] ?? 0) + 1
-    remove(transaction, queueRow, item)
+    deleteRow(transaction, queueRow, item)
     transaction.tally.add(queueRow.id, item.partition, 'deleted')
     if (item.origin !== null) forgetLetter(transaction, item)
     loseTrack(transaction, item)

@@ -1,35 +1,40 @@
-import { Buffer } from 'node:buffer'
-import {
-  type Failure,
-  type Header,
-  type Item,
-  type LetterFacts,
-  type ListedState,
-  listedState,
-  type Origin,
-} from '../../../core/item.ts'
+/** The rows of the tables `items` and `archive`: their columns, encoder and decoder. */
+import type { Instant } from '../../../core/instant.ts'
+import { type Item, type ItemHead, type ListedState, listedState } from '../../../core/item.ts'
 import { isRedriving, noDeadline } from '../../../core/letter.ts'
 import { dueAt } from '../../../core/transitions.ts'
 import { headBytes, type ListedLetter, redrivesCounted } from '../../contract/letters.ts'
-import { leaseDeadlineOf, waitingOf } from '../../shared/lease-deadline.ts'
+import {
+  factsFromText,
+  factsToText,
+  failureFromText,
+  failureToText,
+  headersFromText,
+  headersToText,
+  historyFromText,
+  historyToText,
+  leaseDeadlineOf,
+  originFromText,
+  originToText,
+  withState,
+} from '../../shared/item-row.ts'
 import type { Bound, Values } from '../connection/database.ts'
 import type { QueueRow } from '../queues/queue-cache.ts'
 
-/** As stored. The numbers are part of the schema: the partial indexes name them. */
+/** The column `state`. The numbers are part of the schema: the partial indexes name them. */
 export const stateCodes = { waiting: 0, leased: 1, done: 2, dead: 3, discarded: 4 } as const
-/** Of letters, which are listed and counted with scheduled apart from waiting. */
+/** The column `letter_state`: letters are listed and counted with scheduled separate from waiting. */
 export const listedCodes = { ...stateCodes, scheduled: 5 } as const satisfies Record<ListedState, number>
 
-const listedNames = Object.keys(listedCodes) as readonly ListedState[]
-const listedByCode = new Map(listedNames.map((name) => [listedCodes[name] as number, name]))
+const listedByCode: readonly ListedState[] = ['waiting', 'leased', 'done', 'dead', 'discarded', 'scheduled']
 
-export function listedOfCode(code: unknown): ListedState {
-  const name = listedByCode.get(code as number)
-  if (name === undefined) throw new Error(`there is no state with the code ${code}`)
-  return name
+export function decodeListedState(code: unknown): ListedState {
+  const state = typeof code === 'number' ? listedByCode[code] : undefined
+  if (state === undefined) throw new Error(`there is no state with the code ${code}`)
+  return state
 }
 
-/** In the order in which `itemValues` gives them. The payload is last: what is read without it is read faster. */
+/** In the order of the encoder. The payload is last, because a row that is read without it is read faster. */
 export const itemColumns = [
   'queue_id',
   'partition',
@@ -68,65 +73,111 @@ export const itemColumns = [
   'payload',
 ] as const
 
+type Column = (typeof itemColumns)[number]
+/** The position of each column in a row. */
+const at = Object.fromEntries(itemColumns.map((column, position) => [column, position])) as Record<
+  Column,
+  number
+>
+
 export const itemColumnList = itemColumns.join(', ')
 
-/** `keyRun`: of a letter with a key that is new (key-runs.ts). */
-export function itemValues(queue: QueueRow, item: Item, keyRun: number | null = null): Bound[] {
+/** The columns at the same positions in the row, but with nothing in the columns of `omitted`. */
+export function columnsWithout(omitted: readonly string[]): string {
+  return itemColumns
+    .map((column) => {
+      if (!omitted.includes(column)) return column
+      return column === 'payload' ? "x'' as payload" : `null as ${column}`
+    })
+    .join(', ')
+}
+
+/** For `toItemHead`: rules decide without the bytes of an item. */
+export const headColumnList = columnsWithout(['key', 'headers', 'payload'])
+
+/** `keyRun`: for a new letter with a key, see letters/key-runs.ts. */
+export function itemValues(queueRow: QueueRow, item: Item, keyRun: number | null = null): Bound[] {
+  return rowValues(queueRow, item, item.key, headersToText(item.headers), keyRun, item.payload)
+}
+
+/** With null in the columns of the bytes, for an update that leaves these columns out. */
+export function headValues(queueRow: QueueRow, head: ItemHead): Bound[] {
+  return rowValues(queueRow, head, null, null, null, null)
+}
+
+function rowValues(
+  queueRow: QueueRow,
+  head: ItemHead,
+  key: Uint8Array | null,
+  headers: string | null,
+  keyRun: number | null,
+  payload: Uint8Array | null,
+): Bound[] {
   return [
-    queue.id,
-    item.partition,
-    item.id,
-    item.rootId,
-    item.sourceId,
-    stateCodes[item.state],
-    item.attempts,
-    item.attemptsMax,
-    item.priority,
-    item.kind,
-    item.encoding,
-    item.reference,
-    item.key,
-    headersToText(item.headers),
-    item.createdAt,
-    item.updatedAt,
-    item.expireDeadline,
-    item.state === 'waiting' ? item.availableAt : null,
-    item.state === 'leased' ? item.lease.holder : null,
-    leaseDeadlineOf(item),
-    'endedAt' in item ? item.endedAt : null,
-    item.diedAt,
-    dueAtOf(item, queue),
-    item.failure && JSON.stringify(item.failure),
-    item.origin && JSON.stringify(item.origin),
-    item.letterId,
-    item.redrives,
-    item.groupId,
-    item.groupId === null ? null : listedCodes[listedState(item)],
-    item.groupId === null ? null : Math.min(item.redrives, redrivesCounted),
-    item.letter?.nextRedriveAt ?? null,
-    item.history.length === 0 ? null : JSON.stringify(item.history),
-    item.letter && factsToText(item.letter),
+    queueRow.id,
+    head.partition,
+    head.id,
+    head.rootId,
+    head.sourceId,
+    stateCodes[head.state],
+    head.attempts,
+    head.attemptsMax,
+    head.priority,
+    head.kind,
+    head.encoding,
+    head.reference,
+    key,
+    headers,
+    head.createdAt,
+    head.updatedAt,
+    head.expireDeadline,
+    head.state === 'waiting' ? head.availableAt : null,
+    head.state === 'leased' ? head.lease.holder : null,
+    leaseDeadlineOf(head),
+    'endedAt' in head ? head.endedAt : null,
+    head.diedAt,
+    dueAtColumn(head, queueRow),
+    failureToText(head.failure),
+    originToText(head.origin),
+    head.letterId,
+    head.redrives,
+    head.groupId,
+    head.groupId === null ? null : listedCodes[listedState(head)],
+    head.groupId === null ? null : Math.min(head.redrives, redrivesCounted),
+    head.letter?.nextRedriveAt ?? null,
+    historyToText(head.history),
+    head.letter && factsToText(head.letter),
     keyRun,
-    item.payload,
+    payload,
   ]
 }
 
-/** A letter whose redrive is an item of this store ends with that: it is not kept among what comes due. */
-function dueAtOf(item: Item, queue: QueueRow): number | null {
-  const at = dueAt(item, queue.queue)
-  return at === noDeadline && isRedriving(item) ? null : at
+/** A letter whose redrive is an item of this store has no due time: its redrive ends with that item. */
+function dueAtColumn(head: ItemHead, { queue }: QueueRow): Instant | null {
+  const time = dueAt(head, queue)
+  return time === noDeadline && isRedriving(head) ? null : time
 }
 
-type Column = (typeof itemColumns)[number]
-/** The place of each column in a row. */
-const at = Object.fromEntries(itemColumns.map((column, place) => [column, place])) as Record<Column, number>
+/** The id of the queue's row. */
+export function readQueueId(row: Values): number {
+  return row[at.queue_id] as number
+}
 
-/** From a row of `itemColumnList`, in that order. */
-export function itemOf(row: Values, queueName: string): Item {
-  const headers = row[at.headers] as string | null
-  const failure = row[at.failure] as string | null
-  const origin = row[at.origin] as string | null
-  const history = row[at.history] as string | null
+/** From a row of `itemColumnList`. */
+export function toItem(row: Values, queueName: string): Item {
+  return decode(row, queueName)
+}
+
+/** From a row of `headColumnList`. The type hides the fields of the bytes, which are empty. */
+export function toItemHead(row: Values, queueName: string): ItemHead {
+  return decode(row, queueName)
+}
+
+/**
+ * The one place that asserts the types of the columns: checking each of them at run time would be felt in every
+ * lease.
+ */
+function decode(row: Values, queueName: string): Item {
   const groupId = row[at.group_id] as number | null
   const base = {
     id: row[at.id] as string,
@@ -141,87 +192,46 @@ export function itemOf(row: Values, queueName: string): Item {
     encoding: row[at.encoding] as string,
     reference: row[at.reference] as string,
     key: row[at.key] as Uint8Array | null,
-    headers: headersOf(headers),
+    headers: headersFromText(row[at.headers] as string | null),
     payload: row[at.payload] as Uint8Array,
     createdAt: row[at.created_at] as number,
     updatedAt: row[at.updated_at] as number,
     expireDeadline: row[at.expire_deadline] as number,
-    failure: failure === null ? null : (JSON.parse(failure) as Failure),
-    origin: origin === null ? null : (JSON.parse(origin) as Origin),
+    failure: failureFromText(row[at.failure] as string | null),
+    origin: originFromText(row[at.origin] as string | null),
     diedAt: row[at.died_at] as number | null,
     letterId: row[at.letter_id] as string | null,
     redrives: row[at.redrives] as number,
     groupId,
-    history: history === null ? noHistory : (JSON.parse(history) as Failure[]),
+    history: historyFromText(row[at.history] as string | null),
     letter:
-      groupId === null ? null : factsOf(row[at.letter] as string | null, row[at.redrive_at] as number | null),
+      groupId === null
+        ? null
+        : factsFromText(row[at.letter] as string | null, row[at.redrive_at] as number | null),
   }
-  const leaseDeadline = row[at.lease_deadline] as number | null
-  switch (row[at.state]) {
-    case stateCodes.waiting:
-      return waitingOf(base, row[at.available_at] as number | null, leaseDeadline)
-    case stateCodes.leased: {
-      const lease = { holder: row[at.lease_holder] as string, deadline: leaseDeadline as number }
-      return { ...base, state: 'leased', lease }
-    }
-    case stateCodes.done:
-      return { ...base, state: 'done', endedAt: row[at.ended_at] as number }
-    case stateCodes.dead:
-      return { ...base, state: 'dead', endedAt: row[at.ended_at] as number }
-    default:
-      return { ...base, state: 'discarded', endedAt: row[at.ended_at] as number }
-  }
+  return withState(base, decodeListedState(row[at.state]), {
+    availableAt: row[at.available_at] as number | null,
+    leaseHolder: row[at.lease_holder] as string | null,
+    leaseDeadline: row[at.lease_deadline] as number | null,
+    endedAt: row[at.ended_at] as number | null,
+  })
 }
 
-/** The same places in the row without headers and history (a part of nothing is null), with the beginning of the payload and, after it, how long that is. */
-export const headColumnList = `${itemColumns
-  .map((column) =>
-    column === 'payload'
-      ? `coalesce(substr(payload, 1, ${headBytes}), x'') as payload`
-      : column === 'headers' || column === 'history'
-        ? `null as ${column}`
-        : column,
-  )
-  .join(', ')}, length(payload) as payload_bytes`
+/**
+ * For a page of letters: the columns at the same positions, without headers and history and with the beginning of
+ * the payload. Its full length follows. (`substr` of an empty payload is null.)
+ */
+export const listedColumnList = [
+  ...itemColumns.map((column) => {
+    if (column === 'payload') return `coalesce(substr(payload, 1, ${headBytes}), x'') as payload`
+    return column === 'headers' || column === 'history' ? `null as ${column}` : column
+  }),
+  'length(payload) as payload_bytes',
+].join(', ')
 
-export function headOf(row: Values, queueName: string): ListedLetter {
-  const item = itemOf(row, queueName)
+/** From a row of `listedColumnList`. */
+export function toListedLetter(row: Values, queueName: string): ListedLetter {
+  const item = decode(row, queueName)
   const payloadBytes = row[itemColumns.length] as number
   return payloadBytes > headBytes ? { ...item, payloadBytes } : item
-}
-
-/** Most letters are as they came: for those nothing is written, and nothing has to be read. */
-export function factsToText(facts: LetterFacts): string | null {
-  const { requeues, lastRedriveAt, redrives, nextRedriveAt, discardReason, ...rest } = facts
-  const isAsItCame =
-    requeues === 0 &&
-    lastRedriveAt === null &&
-    redrives.length === 0 &&
-    discardReason === '' &&
-    Object.keys(rest).length === 0
-  return isAsItCame ? null : JSON.stringify(facts)
-}
-
-export function factsOf(text: string | null, redriveAt: number | null): LetterFacts {
-  if (text !== null) return JSON.parse(text) as LetterFacts
-  return { requeues: 0, lastRedriveAt: null, redrives: [], nextRedriveAt: redriveAt, discardReason: '' }
-}
-
-const noHeaders: readonly Header[] = []
-const noHistory: readonly Failure[] = []
-
-export function headersToText(headers: readonly Header[]): string | null {
-  if (headers.length === 0) return null
-  return JSON.stringify(
-    headers.map(([name, value]) => [name, value === null ? null : Buffer.from(value).toString('base64')]),
-  )
-}
-
-export function headersOf(text: string | null): readonly Header[] {
-  if (text === null) return noHeaders
-  const pairs = JSON.parse(text) as readonly (readonly [string, string | null])[]
-  return pairs.map(([name, value]) => [
-    name,
-    value === null ? null : new Uint8Array(Buffer.from(value, 'base64')),
-  ])
 }

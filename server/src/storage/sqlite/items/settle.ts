@@ -7,8 +7,8 @@ import type { Database, Values } from '../connection/database.ts'
 import type { QueueRow } from '../queues/queue-cache.ts'
 import type { Transaction } from '../transaction.ts'
 import { executeTransition } from './execute-transitions.ts'
-import { itemColumnList, itemOf, stateCodes } from './rows.ts'
-import { rewrite } from './write-rows.ts'
+import { itemColumnList, stateCodes, toItem } from './rows.ts'
+import { rewriteRow } from './write-rows.ts'
 
 /** Only what decides: most items are completed and gone, and their payload need not be read for that. */
 const lightSql = `select rowid, state, created_at, lease_deadline,
@@ -68,7 +68,7 @@ export function unlease(transaction: Transaction, command: Unlease): { unleased:
   const queueRow = queueCache.at(command.queue, command.partition)
   const find = (id: string) => findItem(database, queueRow, command.partition, id)
   const { items } = decideSettle(command.ids, find)
-  for (const item of items) rewrite(transaction, queueRow, item, unleasedItem(item, command.now))
+  for (const item of items) rewriteRow(transaction, queueRow, item, unleasedItem(item, command.now))
   return { unleased: items.length }
 }
 
@@ -76,7 +76,7 @@ const findSql = `select ${itemColumnList} from items where queue_id = ? and part
 
 function findItem(database: Database, queueRow: QueueRow, partition: number, id: string): Item | undefined {
   const row = database.array(findSql, queueRow.id, partition, id)
-  return row && itemOf(row, queueRow.queue.name)
+  return row && toItem(row, queueRow.queue.name)
 }
 
 /** All or nothing: looks at every item first, and touches none when one is refused. */

@@ -1,28 +1,24 @@
-/** The three ways in which a row of `items` changes as a whole, each with its counts. */
+/** Inserts, rewrites and deletes rows of `items`, each together with its counts. */
 import type { Instant } from '../../../core/instant.ts'
-import type { Item } from '../../../core/item.ts'
+import type { Item, ItemHead } from '../../../core/item.ts'
 import { failedAgainAt } from '../../../core/letter.ts'
 import type { QueueRow } from '../queues/queue-cache.ts'
 import type { Transaction } from '../transaction.ts'
-import { itemColumnList, itemColumns, itemValues } from './rows.ts'
+import { headValues, itemColumnList, itemColumns, itemValues } from './rows.ts'
 
 const insertSql = `insert into items (${itemColumnList}) values (${itemColumns.map(() => '?').join(', ')})`
 const insertOnceSql = `${insertSql} on conflict (queue_id, source_id) where source_id is not null do nothing`
 
-/** The item as stored; undefined when its source id is in the queue already: then nothing changed. */
+/** Returns the item as stored; undefined if its source id is in the queue already, and then nothing changed. */
 export function insertItem(transaction: Transaction, queueRow: QueueRow, item: Item): Item | undefined {
   const { database, groups, keyRuns, tally } = transaction
   let stored = item
   let keyRun: number | null = null
   if (item.origin !== null) {
-    // A group is not made for a letter that is not kept.
     const seenAt = item.diedAt ?? item.createdAt
-    const groupId = groups.findOrCreate(
-      queueRow,
-      item,
-      seenAt,
-      () => !hasSource(transaction, queueRow, item.sourceId),
-    )
+    // Check the source id first, so that no group is created for a letter that is not stored.
+    const isNew = () => !hasSource(transaction, queueRow, item.sourceId)
+    const groupId = groups.findOrCreate(queueRow, item, seenAt, isNew)
     if (groupId === undefined) return undefined
     stored = { ...item, groupId }
     if (item.key !== null) keyRun = keyRuns.next()
@@ -33,25 +29,25 @@ export function insertItem(transaction: Transaction, queueRow: QueueRow, item: I
   return stored
 }
 
-/** `insertItem` for what was not here before. */
+/** `insertItem` for an item that is new to the store. Returns whether it was stored. */
 export function acceptItem(transaction: Transaction, queueRow: QueueRow, item: Item): boolean {
   const stored = insertItem(transaction, queueRow, item)
   if (stored === undefined) return false
   transaction.tally.add(queueRow.id, item.partition, 'accepted')
   if (stored.groupId !== null)
-    arrive(transaction, queueRow, stored.groupId, stored.diedAt ?? stored.createdAt)
+    countArrival(transaction, queueRow, stored.groupId, stored.diedAt ?? stored.createdAt)
   return true
 }
 
-/** The group got a letter: it died then, or failed anew. */
-export function arrive(
+/** A letter came to the group: it died at this time, or failed again. */
+export function countArrival(
   { groups, tally }: Transaction,
   queueRow: QueueRow,
   groupId: number,
-  at: Instant,
+  arrivedAt: Instant,
 ): void {
-  tally.letters.arrive(queueRow.id, groupId, at)
-  groups.lowerFirstSeen(groupId, at)
+  tally.letters.arrive(queueRow.id, groupId, arrivedAt)
+  groups.lowerFirstSeen(groupId, arrivedAt)
 }
 
 export function hasSource({ database }: Transaction, queueRow: QueueRow, sourceId: string | null): boolean {
@@ -60,15 +56,15 @@ export function hasSource({ database }: Transaction, queueRow: QueueRow, sourceI
   return database.array(sql, queueRow.id, sourceId) !== undefined
 }
 
-/** The payload, the key with its run and the headers are not written again: they never change. */
-const all = itemColumns.filter(
+/** All columns that can change: not the bytes, and not the run of the key. */
+const allColumns = itemColumns.filter(
   (column) => !['queue_id', 'partition', 'key', 'headers', 'key_run', 'payload'].includes(column),
 )
 /**
- * What changes of an item that keeps its id. SQLite writes the entries of every index that names a column of an
- * update, also when its value stays: of a letter that would be nine of them.
+ * The columns that change when an item keeps its id. SQLite rewrites the entries of every index that has a column
+ * of the update, also if its value stays the same; for a letter that would be nine of them.
  */
-const inPlace = [
+const stateColumns = [
   'state',
   'attempts',
   'updated_at',
@@ -86,52 +82,52 @@ const inPlace = [
 ] as const
 
 type Column = (typeof itemColumns)[number]
-type Rewrite = Readonly<{ sql: string; places: readonly number[] }>
+type Update = Readonly<{ sql: string; positions: readonly number[] }>
 
-function rewriteOf(columns: readonly Column[]): Rewrite {
+function createUpdate(columns: readonly Column[]): Update {
   return {
     sql: `update items set ${columns.map((column) => `${column} = ?`).join(', ')}
       where queue_id = ? and partition = ? and id = ?`,
-    places: columns.map((column) => itemColumns.indexOf(column)),
+    positions: columns.map((column) => itemColumns.indexOf(column)),
   }
 }
 
-const whole = rewriteOf(all)
-const kept = rewriteOf(inPlace)
-const failed = rewriteOf([...inPlace, 'failure', 'history'])
-const regrouped = rewriteOf([...inPlace, 'failure', 'history', 'group_id'])
+const updateAll = createUpdate(allColumns)
+const updateState = createUpdate(stateColumns)
+const updateFailure = createUpdate([...stateColumns, 'failure', 'history'])
+const updateGroup = createUpdate([...stateColumns, 'failure', 'history', 'group_id'])
 
-function rewriteFor(before: Item, after: Item): Rewrite {
-  if (before.id !== after.id || before.diedAt !== after.diedAt) return whole
-  if (before.groupId !== after.groupId) return regrouped
-  return before.failure === after.failure && before.history === after.history ? kept : failed
+function chooseUpdate(before: ItemHead, after: ItemHead): Update {
+  if (before.id !== after.id || before.diedAt !== after.diedAt) return updateAll
+  if (before.groupId !== after.groupId) return updateGroup
+  return before.failure === after.failure && before.history === after.history ? updateState : updateFailure
 }
 
-/** A letter that failed anew may belong to another group; whichever it is has been seen again. */
-export function rewrite(transaction: Transaction, queueRow: QueueRow, before: Item, after: Item): void {
+/** Writes a changed head; the bytes stay. A letter that failed again may change its group. */
+export function rewriteRow(
+  transaction: Transaction,
+  queueRow: QueueRow,
+  before: ItemHead,
+  after: ItemHead,
+): void {
   const { database, groups, tally } = transaction
   const hasFailed = after.origin !== null && after.failure !== before.failure
   const stored = hasFailed
     ? { ...after, groupId: groups.findOrCreate(queueRow, after, after.updatedAt) ?? null }
     : after
-  const values = itemValues(queueRow, stored)
-  const { sql, places } = rewriteFor(before, stored)
-  const changed = places.map((place) => values[place] ?? null)
+  const values = headValues(queueRow, stored)
+  const { sql, positions } = chooseUpdate(before, stored)
+  const changed = positions.map((position) => values[position] ?? null)
   database.run(sql, ...changed, queueRow.id, before.partition, before.id)
   tally.leave(queueRow.id, before)
   tally.enter(queueRow.id, stored)
   if (hasFailed && stored.groupId !== null)
-    arrive(transaction, queueRow, stored.groupId, failedAgainAt(after))
+    countArrival(transaction, queueRow, stored.groupId, failedAgainAt(after))
 }
 
 const deleteSql = 'delete from items where queue_id = ? and partition = ? and id = ?'
 
-export function remove({ database, tally }: Transaction, queueRow: QueueRow, item: Item): void {
+export function deleteRow({ database, tally }: Transaction, queueRow: QueueRow, item: ItemHead): void {
   database.run(deleteSql, queueRow.id, item.partition, item.id)
   tally.leave(queueRow.id, item)
 }
-
-/** What is large is not needed to decide about an item. */
-export const lightColumnList = itemColumnList
-  .replace(', payload', ", x'' as payload")
-  .replace(', key, headers', ', null as key, null as headers')

@@ -2,9 +2,10 @@
 import { KnownError } from '../../../errors.ts'
 import type { EditLetter, LetterEdit } from '../../contract/letters.ts'
 import { editEntries } from '../../shared/audit-entries.ts'
+import { headersFromText, headersToText } from '../../shared/item-row.ts'
 import { insertAudit } from '../audit/audit.ts'
 import type { Database } from '../connection/database.ts'
-import { headersOf, headersToText, itemColumnList, itemOf } from '../items/rows.ts'
+import { itemColumnList, toItem } from '../items/rows.ts'
 import type { Transaction } from '../transaction.ts'
 import { isLetterSql } from './redrive-ends.ts'
 
@@ -19,7 +20,7 @@ export function keepEdit({ database }: Transaction, edit: Omit<EditLetter, 'op'>
   const { letterId, payload, key, headers, actor, now } = edit
   const row = database.array(letterSql, letterId)
   if (row === undefined) throw new KnownError('LETTER_NOT_FOUND', `there is no letter ${letterId}`)
-  const letter = itemOf(row, '')
+  const letter = toItem(row, '')
   const last = database.array('select max(number) from letter_edits where letter_id = ?', letterId)
   const number = ((last?.[0] as number | null | undefined) ?? 0) + 1
   database.run(
@@ -46,6 +47,6 @@ export function listEdits(database: Database, letterId: string): LetterEdit[] {
     actor: row.actor as string,
     payload: row.payload as Uint8Array,
     key: row.key as Uint8Array | null,
-    headers: headersOf(row.headers as string | null),
+    headers: headersFromText(row.headers as string | null),
   }))
 }

@@ -1,6 +1,6 @@
 import { type Cause, foldCause, toCause } from '../../../core/cause.ts'
 import type { Instant } from '../../../core/instant.ts'
-import type { Item } from '../../../core/item.ts'
+import type { ItemHead } from '../../../core/item.ts'
 import { readNumber, readText } from '../../shared/row-values.ts'
 import type { Database } from '../connection/database.ts'
 import type { QueueRow } from '../queues/queue-cache.ts'
@@ -30,7 +30,7 @@ export class GroupCache {
    */
   findOrCreate(
     queueRow: QueueRow,
-    letter: Item,
+    letter: ItemHead,
     seenAt: Instant,
     mayCreate?: () => boolean,
   ): number | undefined {

@@ -4,7 +4,7 @@ import { firstRedriveAt } from '../../../core/letter.ts'
 import { countRedrives } from '../../shared/counted-filter.ts'
 import { checkTakesLetters } from '../../shared/queue-checks.ts'
 import type { Bound } from '../connection/database.ts'
-import { arrive, hasSource } from '../items/write-rows.ts'
+import { countArrival, hasSource } from '../items/write-rows.ts'
 import type { QueueRow } from '../queues/queue-cache.ts'
 import type { EncodedImportResults, EncodedLetter, EncodedLetters } from '../threads/capture-encoding.ts'
 import { valuesPerLetter } from '../threads/capture-encoding.ts'
@@ -67,7 +67,7 @@ export function importLetters(transaction: Transaction, sent: EncodedLetters): E
       }
       answer.push(id, null, expireDeadline)
       tally.letters.change(queueRow.id, groupId, 'waiting', redrives, diedAt, 1)
-      arrive(transaction, queueRow, groupId, diedAt)
+      countArrival(transaction, queueRow, groupId, diedAt)
       stored++
     }
     rows = []

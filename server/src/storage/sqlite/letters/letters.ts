@@ -1,4 +1,5 @@
 /** What becomes of letters one by one, except how they are sent (redrive.ts) and how that ends by itself (letter-end.ts). */
+import { withBytes } from '../../../core/item.ts'
 import { ksuidRangeOfUuid } from '../../../core/ksuid.ts'
 import { discardLetter, isRedriving, restoreLetter } from '../../../core/letter.ts'
 import { findDiscardRefusal } from '../../../core/letter-decisions.ts'
@@ -23,8 +24,8 @@ import { takeStep } from '../../shared/byte-budget.ts'
 import { insertAudit } from '../audit/audit.ts'
 import { moveLetter } from '../campaigns/campaign-letters.ts'
 import type { Database, Values } from '../connection/database.ts'
-import { headColumnList, headOf, itemColumnList, itemColumns, itemOf } from '../items/rows.ts'
-import { insertItem, rewrite } from '../items/write-rows.ts'
+import { itemColumnList, itemColumns, listedColumnList, toItem, toListedLetter } from '../items/rows.ts'
+import { insertItem, rewriteRow } from '../items/write-rows.ts'
 import { readQueueNames } from '../queues/queue-names.ts'
 import type { Transaction } from '../transaction.ts'
 import { endLetter, findLetter, isLetterSql, whyNotThere } from './redrive-ends.ts'
@@ -47,7 +48,7 @@ export function discard(transaction: Transaction, command: DiscardLetters): Disc
       if (campaign) moveLetter(transaction, campaign, 'pending', 'skipped', why ?? 'missing', now)
       return { letterId, isDiscarded: false, why: why ?? 'missing' }
     }
-    rewrite(transaction, found.queueRow, found.letter, discardLetter(found.letter, reason, now))
+    rewriteRow(transaction, found.queueRow, found.letter, discardLetter(found.letter, reason, now))
     if (campaign) moveLetter(transaction, campaign, 'pending', 'discarded', '', now)
     return { letterId, isDiscarded: true, why: null }
   })
@@ -67,8 +68,9 @@ export function restore(transaction: Transaction, command: RestoreLetters): Rest
     const row = database.array(archivedSql, letterId)
     if (row === undefined) return { letterId, isRestored: false, why: 'missing' }
     const queueRow = queueCache.byId(row[0] as number)
-    const letter = restoreLetter(itemOf(row, queueRow.queue.name), command.now, queueRow.queue.redrive)
-    if (insertItem(transaction, queueRow, letter) === undefined)
+    const archived = toItem(row, queueRow.queue.name)
+    const letter = restoreLetter(archived, command.now, queueRow.queue.redrive)
+    if (insertItem(transaction, queueRow, withBytes(letter, archived)) === undefined)
       return { letterId, isRestored: false, why: 'taken' }
     database.run('delete from archive where rowid = ?', row[archiveRowidPlace] as number)
     tally.add(queueRow.id, letter.partition, 'archived', -1)
@@ -116,7 +118,7 @@ export function getLetters(
   bytes: 'head' | 'all' = 'all',
 ): ListedLetter[] {
   const names = readQueueNames(database)
-  const [columns, letterOf] = bytes === 'all' ? [itemColumnList, itemOf] : [headColumnList, headOf]
+  const [columns, letterOf] = bytes === 'all' ? [itemColumnList, toItem] : [listedColumnList, toListedLetter]
   return letterIds.flatMap((letterId) => {
     const row = database.array(letterSql(columns), letterId)
     return row === undefined ? [] : [letterOf(row, names.get(row[0] as number) ?? '')]
@@ -132,7 +134,7 @@ export function getArchivedLetters(database: Database, letterIds: readonly strin
 }
 
 function archivedOf(row: Values, names: ReadonlyMap<number, string>): ArchivedItem {
-  const item = itemOf(row, names.get(row[0] as number) ?? '')
+  const item = toItem(row, names.get(row[0] as number) ?? '')
   return { item, archivedAt: row[archivedAtPlace] as number }
 }
 
@@ -191,10 +193,10 @@ export function listArchivedLetters(database: Database, query: ArchivedLettersQu
     .sort(newestFirst)
     .slice(0, countMax)
   const names = new Map(queueRow.map(([id, name]) => [id as number, name as string]))
-  const sql = `select ${headColumnList} from archive where rowid = ?`
+  const sql = `select ${listedColumnList} from archive where rowid = ?`
   return places.map(([archivedAt, , rowid]) => {
     const row = database.array(sql, rowid as number) as Values
-    return { item: headOf(row, names.get(row[0] as number) ?? ''), archivedAt: archivedAt as number }
+    return { item: toListedLetter(row, names.get(row[0] as number) ?? ''), archivedAt: archivedAt as number }
   })
 }
 

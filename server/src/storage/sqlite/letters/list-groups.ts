@@ -14,7 +14,7 @@ import {
   printConditions,
 } from '../counts/count-conditions.ts'
 import { usPerHour } from '../counts/letter-counts.ts'
-import { listedOfCode } from '../items/rows.ts'
+import { decodeListedState } from '../items/rows.ts'
 import { readQueueNames } from '../queues/queue-names.ts'
 
 export function listGroups(database: Database, query: GroupsQuery): GroupFacts[] {
@@ -97,7 +97,7 @@ function readStates(
     id,
     ...states.values,
   )
-  return Object.fromEntries(rows.map((row) => [listedOfCode(readNumber(row, 0)), readNumber(row, 1)]))
+  return Object.fromEntries(rows.map((row) => [decodeListedState(readNumber(row, 0)), readNumber(row, 1)]))
 }
 
 /** A group that was created for a letter from the archive may have had no arrival since. */

@@ -24,7 +24,14 @@ import {
   groupFieldColumns,
   printConditions,
 } from '../counts/count-conditions.ts'
-import { headColumnList, headOf, itemColumnList, itemColumns, itemOf, listedCodes } from '../items/rows.ts'
+import {
+  columnsWithout,
+  itemColumnList,
+  listedCodes,
+  listedColumnList,
+  toItem,
+  toListedLetter,
+} from '../items/rows.ts'
 import { readQueueNames } from '../queues/queue-names.ts'
 import { MergedLetters, type Place, type PlacesOf, readPlaces, sortedPlaces } from './index-ranges.ts'
 import { listRuns } from './key-runs.ts'
@@ -55,7 +62,7 @@ export function listLetters(database: Database, query: LettersQuery): LettersPag
     const row = database.array(sql, place.rowid)
     if (row === undefined) continue
     const name = names.get(row[0] as number) ?? ''
-    const letter: ListedLetter = query.bytes === 'head' ? headOf(row, name) : itemOf(row, name)
+    const letter: ListedLetter = query.bytes === 'head' ? toListedLetter(row, name) : toItem(row, name)
     letters.push(letter)
     // SQLite reads all of a payload to give its beginning.
     if (query.bytes === 'head') bytes += letter.payloadBytes ?? letter.payload.length
@@ -69,17 +76,8 @@ export function listLetters(database: Database, query: LettersQuery): LettersPag
 
 const columnsOf: Readonly<Record<LetterBytes, string>> = {
   none: columnsWithout(['key', 'headers', 'payload', 'history']),
-  head: headColumnList,
+  head: listedColumnList,
   all: itemColumnList,
-}
-
-/** The same places in the row; what is not read is empty. */
-export function columnsWithout(left: readonly string[]): string {
-  return itemColumns
-    .map((column) =>
-      !left.includes(column) ? column : column === 'payload' ? "x'' as payload" : `null as ${column}`,
-    )
-    .join(', ')
 }
 
 export function findLetters(database: Database, query: FindQuery, msMax = readMsMax): Found {
@@ -239,7 +237,7 @@ function checkOf(
   return (rowid) => {
     const row = database.array(sql, rowid)
     if (row === undefined) return false
-    const item = itemOf(row, names.get(row[0] as number) ?? '')
+    const item = toItem(row, names.get(row[0] as number) ?? '')
     if (groups !== undefined && (item.groupId === null || !groups.has(item.groupId))) return false
     return matchesLetter(item, rest)
   }

@@ -1,22 +1,22 @@
-import type { Item } from '../../../core/item.ts'
+import type { ItemHead } from '../../../core/item.ts'
 import { postponeRedrive } from '../../../core/letter.ts'
 import type { PostponeRedrives, PostponeResult } from '../../contract/letters.ts'
 import { exhaustEntries } from '../../shared/audit-entries.ts'
 import { insertAudit } from '../audit/audit.ts'
-import { rewrite } from '../items/write-rows.ts'
+import { rewriteRow } from '../items/write-rows.ts'
 import type { Transaction } from '../transaction.ts'
 import { findToSend } from './redrive-ends.ts'
 
 export function postponeRedrives(transaction: Transaction, command: PostponeRedrives): PostponeResult {
   const { until, now } = command
-  const changed: Item[] = []
+  const changed: ItemHead[] = []
   // Each once, though it may still be due then.
   for (const letterId of new Set(command.letterIds)) {
     const found = findToSend(transaction, letterId)
     if (found === undefined) continue
     const after = postponeRedrive(found.letter, found.queueRow.queue.redrive, until, now)
     if (after === undefined) continue
-    rewrite(transaction, found.queueRow, found.letter, after)
+    rewriteRow(transaction, found.queueRow, found.letter, after)
     changed.push(after)
   }
   insertAudit(transaction.database, exhaustEntries(command.trace, changed))

@@ -2,24 +2,23 @@
  * How the redrive of a letter ends: its item completed, died again, or is gone; or nobody said anything in
  * time. In the transaction of what ended it, with the campaign that sent it.
  */
-import type { Item, Leased } from '../../../core/item.ts'
+import type { ItemHead, LeasedHead } from '../../../core/item.ts'
 import { endRedrive, isRedriving, type RedriveEnd } from '../../../core/letter.ts'
 import { outcomeUnknown } from '../../../core/transitions.ts'
 import { endCampaignLetter } from '../campaigns/campaign-letters.ts'
-import { itemColumns, itemOf } from '../items/rows.ts'
-import { lightColumnList, rewrite } from '../items/write-rows.ts'
+import { columnsWithout, headColumnList, itemColumns, toItemHead } from '../items/rows.ts'
+import { rewriteRow } from '../items/write-rows.ts'
 import type { QueueRow } from '../queues/queue-cache.ts'
 import type { Transaction } from '../transaction.ts'
 
-export type FoundLetter = Readonly<{ queueRow: QueueRow; letter: Item; rowid: number }>
+export type FoundLetter = Readonly<{ queueRow: QueueRow; letter: ItemHead; rowid: number }>
 
 /** The first condition is that of the index, word for word. */
 export const isLetterSql = '(source_id is not null or group_id is not null) and group_id is not null'
-const findSql = `select ${lightColumnList}, rowid from items where ${isLetterSql} and root_id = ?`
+const findSql = `select ${headColumnList}, rowid from items where ${isLetterSql} and root_id = ?`
 /** Why it failed is not asked for when it is sent. */
-const findToSendSql = findSql
-  .replace(', failure,', ', null as failure,')
-  .replace(', history,', ', null as history,')
+const findToSendSql = `select ${columnsWithout(['key', 'headers', 'payload', 'failure', 'history'])}, rowid from items
+  where ${isLetterSql} and root_id = ?`
 const rowidPlace = itemColumns.length
 
 /** A live letter, without its bytes. */
@@ -36,7 +35,7 @@ function find({ database, queueCache }: Transaction, sql: string, letterId: stri
   const row = database.array(sql, letterId)
   if (row === undefined) return undefined
   const queueRow = queueCache.byId(row[0] as number)
-  return { queueRow, letter: itemOf(row, queueRow.queue.name), rowid: row[rowidPlace] as number }
+  return { queueRow, letter: toItemHead(row, queueRow.queue.name), rowid: row[rowidPlace] as number }
 }
 
 /** Why no live letter was found. */
@@ -45,13 +44,13 @@ export function whyNotThere({ database }: Transaction, letterId: string): 'missi
   return database.array(sql, letterId) === undefined ? 'missing' : 'archived'
 }
 
-type Redrive = Pick<Item, 'letterId' | 'redrives'>
+type Redrive = Pick<ItemHead, 'letterId' | 'redrives'>
 
 /** The letter that waits for the outcome of this item; undefined when it waits for another, or for none. */
 export function letterOf(
   transaction: Transaction,
   item: Redrive,
-): Readonly<{ queueRow: QueueRow; letter: Leased }> | undefined {
+): Readonly<{ queueRow: QueueRow; letter: LeasedHead }> | undefined {
   if (item.letterId === null) return undefined
   const found = findLetter(transaction, item.letterId)
   if (found?.letter.state !== 'leased' || !isRedriving(found.letter)) return undefined
@@ -62,16 +61,16 @@ export function letterOf(
 export function endLetter(
   transaction: Transaction,
   queueRow: QueueRow,
-  letter: Leased,
+  letter: LeasedHead,
   end: Omit<RedriveEnd, 'chance'>,
-): Item {
+): ItemHead {
   const campaign = letter.letter?.redrives[0]?.campaign
   const after = endRedrive(
     letter,
     { ...end, chance: transaction.queueCache.chance() },
     queueRow.queue.redrive,
   )
-  rewrite(transaction, queueRow, letter, after)
+  rewriteRow(transaction, queueRow, letter, after)
   if (campaign) endCampaignLetter(transaction, campaign, end.outcome, end.at)
   return after
 }
@@ -88,7 +87,7 @@ export function loseTrack(transaction: Transaction, item: Redrive): void {
 /** Of a letter that is deleted while it is under way the campaign will hear nothing more. */
 export function forgetLetter(
   transaction: Transaction,
-  letter: Pick<Item, 'state' | 'letter' | 'rootId'>,
+  letter: Pick<ItemHead, 'state' | 'letter' | 'rootId'>,
 ): void {
   transaction.database.run('delete from letter_edits where letter_id = ?', letter.rootId)
   const campaign = letter.letter?.redrives[0]?.campaign

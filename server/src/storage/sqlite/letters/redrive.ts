@@ -1,15 +1,16 @@
 import { later } from '../../../core/instant.ts'
-import type { Leased, RedriveRecord } from '../../../core/item.ts'
+import type { LeasedHead, RedriveRecord } from '../../../core/item.ts'
 import { noDeadline, startRedrive } from '../../../core/letter.ts'
 import { decideRedrives, type RedriveLookups, type RedrivePlan } from '../../../core/letter-decisions.ts'
 import type { RedriveLetters, RedriveRefusal, RedriveResult } from '../../contract/letters.ts'
 import { letterEntries, toOutcome } from '../../shared/audit-entries.ts'
+import { factsToText } from '../../shared/item-row.ts'
 import { producedItem } from '../../shared/new-item.ts'
 import { insertAudit } from '../audit/audit.ts'
 import { type SendProgress, trackSendProgress } from '../campaigns/send-progress.ts'
 import type { Bound, Database } from '../connection/database.ts'
-import { factsToText, itemColumnList, itemColumns, itemValues, stateCodes } from '../items/rows.ts'
-import { rewrite } from '../items/write-rows.ts'
+import { itemColumnList, itemColumns, itemValues, stateCodes } from '../items/rows.ts'
+import { rewriteRow } from '../items/write-rows.ts'
 import type { QueueRow } from '../queues/queue-cache.ts'
 import { namedAsDeadQueueBy } from '../queues/queues.ts'
 import type { Transaction } from '../transaction.ts'
@@ -177,6 +178,8 @@ function copyLetter(
   tally.addWaiting(target.id, partition, now, 1)
 }
 
+const noBytes = new Uint8Array()
+
 function copyEdit(
   { database, tally }: Transaction,
   { now }: RedriveLetters,
@@ -185,8 +188,9 @@ function copyEdit(
   number: number,
   edit: number,
 ): void {
-  const { kind, encoding, reference, priority, rootId, payload } = letter
-  const item = { payload, kind, encoding, reference, priority, letterId: rootId, redrives: number }
+  const { kind, encoding, reference, priority, rootId } = letter
+  // The bytes are copied from the edited version.
+  const item = { payload: noBytes, kind, encoding, reference, priority, letterId: rootId, redrives: number }
   const command = { op: 'produce', queue: target.queue.name, partition, items: [item], now } as const
   const copy = producedItem(command, 0, target.queue, id)
   const values = itemValues(target, copy)
@@ -199,10 +203,14 @@ function copyEdit(
 const sentSql = `update items set state = ${stateCodes.leased}, letter_state = ${stateCodes.leased}, updated_at = ?,
     lease_holder = ?, lease_deadline = ?, letter = ? where rowid = ?`
 
-function markSent(transaction: Transaction, { queueRow, letter, rowid }: FoundLetter, sent: Leased): void {
+function markSent(
+  transaction: Transaction,
+  { queueRow, letter, rowid }: FoundLetter,
+  sent: LeasedHead,
+): void {
   const isPlain = letter.state === 'waiting' && letter.availableAt === null && !letter.letter?.nextRedriveAt
   if (!isPlain) {
-    rewrite(transaction, queueRow, letter, sent)
+    rewriteRow(transaction, queueRow, letter, sent)
     return
   }
   const { database, tally } = transaction

@@ -1,4 +1,4 @@
-import type { Item } from '../../../core/item.ts'
+import type { ItemHead } from '../../../core/item.ts'
 import { replanRedrive } from '../../../core/letter.ts'
 import type { Queue } from '../../../core/queue.ts'
 import type { ReplanRedrives, ReplanResult } from '../../contract/letters.ts'
@@ -6,12 +6,12 @@ import { exhaustEntries } from '../../shared/audit-entries.ts'
 import { policyText } from '../../shared/queue-row.ts'
 import { insertAudit } from '../audit/audit.ts'
 import type { Values } from '../connection/database.ts'
-import { itemOf } from '../items/rows.ts'
-import { lightColumnList, rewrite } from '../items/write-rows.ts'
+import { headColumnList, toItemHead } from '../items/rows.ts'
+import { rewriteRow } from '../items/write-rows.ts'
 import type { Transaction } from '../transaction.ts'
 import { findLetters } from './list-letters.ts'
 
-const rowSql = `select ${lightColumnList} from items where rowid = ?`
+const rowSql = `select ${headColumnList} from items where rowid = ?`
 
 export function replanRedrives(transaction: Transaction, command: ReplanRedrives): ReplanResult {
   const { database, queueCache, tally } = transaction
@@ -29,12 +29,12 @@ export function replanRedrives(transaction: Transaction, command: ReplanRedrives
     countMax,
     lookMax: countMax,
   })
-  const changed: Item[] = []
+  const changed: ItemHead[] = []
   for (const { rowid } of places) {
-    const letter = itemOf(database.array(rowSql, rowid) as Values, queue.name)
+    const letter = toItemHead(database.array(rowSql, rowid) as Values, queue.name)
     const after = replanRedrive(letter, queue.redrive, now, queueCache.chance())
     if (after === undefined) continue
-    rewrite(transaction, queueRow, letter, after)
+    rewriteRow(transaction, queueRow, letter, after)
     changed.push(after)
   }
   insertAudit(database, exhaustEntries(command.trace, changed))

@@ -1,9 +1,10 @@
 import type { DeleteQueue } from '../../contract/queues.ts'
 import { queueEntries, removalDetails } from '../../shared/audit-entries.ts'
+import { factsFromText } from '../../shared/item-row.ts'
 import { queueInUse } from '../../shared/queue-checks.ts'
 import { insertAudit } from '../audit/audit.ts'
 import { checkOpen } from '../items/remove.ts'
-import { factsOf, listedCodes } from '../items/rows.ts'
+import { listedCodes } from '../items/rows.ts'
 import { forgetLetter, loseTrack } from '../letters/redrive-ends.ts'
 import type { Transaction } from '../transaction.ts'
 import { namedAsDeadQueueBy } from './queues.ts'
@@ -61,7 +62,7 @@ function tellLetters(transaction: Transaction, queueId: number): void {
 function tellCampaigns(transaction: Transaction, queueId: number): void {
   const sql = 'select root_id, letter from items where queue_id = ? and letter_state = ?'
   for (const [rootId, letter] of transaction.database.arrays(sql, queueId, listedCodes.leased)) {
-    const facts = factsOf(letter as string | null, null)
+    const facts = factsFromText(letter as string | null, null)
     forgetLetter(transaction, { state: 'leased', letter: facts, rootId: rootId as string })
   }
 }

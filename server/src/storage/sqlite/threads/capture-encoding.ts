@@ -8,7 +8,7 @@ import type { Instant } from '../../../core/instant.ts'
 import type { Import, ImportResult, ItemToImport } from '../../contract/items.ts'
 import type { Command } from '../../contract/storage.ts'
 import { checkCommand } from '../../shared/check-command.ts'
-import { headersToText } from '../items/rows.ts'
+import { headersToText } from '../../shared/item-row.ts'
 import { concatenate } from './thread-messages.ts'
 
 type Value = string | number | null

@@ -1,0 +1,134 @@
+/**
+ * The mapping between items and rows that both stores share. The columns and the numbers of the states differ
+ * between the stores: each has them in its own items/rows.ts.
+ */
+import { Buffer } from 'node:buffer'
+import type { Instant } from '../../core/instant.ts'
+import type {
+  Failure,
+  Header,
+  Item,
+  ItemBytes,
+  ItemHead,
+  ItemHeadBase,
+  LetterFacts,
+  ListedState,
+  Origin,
+} from '../../core/item.ts'
+
+const noHeaders: readonly Header[] = []
+const noHistory: readonly Failure[] = []
+
+export function headersToText(headers: readonly Header[]): string | null {
+  if (headers.length === 0) return null
+  let text = '['
+  for (const [name, value] of headers) {
+    text += `${text.length === 1 ? '' : ','}[${JSON.stringify(name)},${value === null ? 'null' : `"${base64(value)}"`}]`
+  }
+  return `${text}]`
+}
+
+function base64({ buffer, byteOffset, byteLength }: Uint8Array): string {
+  return Buffer.from(buffer, byteOffset, byteLength).toString('base64')
+}
+
+/** Null or undefined: the item has no headers, or they were not read. */
+export function headersFromText(text: string | null | undefined): readonly Header[] {
+  if (text === null || text === undefined) return noHeaders
+  const pairs = JSON.parse(text) as readonly (readonly [string, string | null])[]
+  return pairs.map(([name, value]) => [
+    name,
+    value === null ? null : new Uint8Array(Buffer.from(value, 'base64')),
+  ])
+}
+
+export function failureToText(failure: Failure | null): string | null {
+  return failure && JSON.stringify(failure)
+}
+
+export function failureFromText(text: string | null): Failure | null {
+  return text === null ? null : (JSON.parse(text) as Failure)
+}
+
+export function originToText(origin: Origin | null): string | null {
+  return origin && JSON.stringify(origin)
+}
+
+export function originFromText(text: string | null): Origin | null {
+  return text === null ? null : (JSON.parse(text) as Origin)
+}
+
+export function historyToText(history: readonly Failure[]): string | null {
+  return history.length === 0 ? null : JSON.stringify(history)
+}
+
+/** Null or undefined: there are no earlier failures, or they were not read. */
+export function historyFromText(text: string | null | undefined): readonly Failure[] {
+  return text === null || text === undefined ? noHistory : (JSON.parse(text) as Failure[])
+}
+
+const untouched: LetterFacts = {
+  requeues: 0,
+  lastRedriveAt: null,
+  redrives: [],
+  nextRedriveAt: null,
+  discardReason: '',
+}
+
+/**
+ * Null for a letter that nothing was done with, which is the case for most letters. Its `nextRedriveAt` must
+ * then be stored elsewhere.
+ */
+export function factsToText(facts: LetterFacts): string | null {
+  const { requeues, lastRedriveAt, redrives, discardReason, restoredAt } = facts
+  const isUntouched =
+    requeues === 0 &&
+    lastRedriveAt === null &&
+    redrives.length === 0 &&
+    discardReason === '' &&
+    restoredAt === undefined
+  return isUntouched ? null : JSON.stringify(facts)
+}
+
+export function factsFromText(text: string | null, nextRedriveAt: Instant | null): LetterFacts {
+  if (text !== null) return JSON.parse(text) as LetterFacts
+  return nextRedriveAt === null ? untouched : { ...untouched, nextRedriveAt }
+}
+
+/**
+ * The column `lease_deadline`: the deadline of the lease, or for an imported item that is not leased the
+ * deadline that it was imported with.
+ */
+export function leaseDeadlineOf(item: ItemHead): Instant | null {
+  if (item.state === 'leased') return item.lease.deadline
+  return item.state === 'waiting' ? (item.givenLeaseDeadline ?? null) : null
+}
+
+/** The columns that only some states have. */
+export type StateColumns = Readonly<{
+  availableAt: Instant | null
+  leaseHolder: string | null
+  leaseDeadline: Instant | null
+  endedAt: Instant | null
+}>
+
+/** Completes an item with the fields of its state. Columns that the state needs are never null in its rows. */
+export function withState(
+  base: Readonly<ItemHeadBase & ItemBytes>,
+  state: ListedState,
+  { availableAt, leaseHolder, leaseDeadline, endedAt }: StateColumns,
+): Item {
+  switch (state) {
+    case 'waiting':
+    case 'scheduled': {
+      const waiting = { ...base, state: 'waiting', availableAt } as const
+      return leaseDeadline === null ? waiting : { ...waiting, givenLeaseDeadline: leaseDeadline }
+    }
+    case 'leased':
+      return { ...base, state, lease: { holder: leaseHolder ?? '', deadline: leaseDeadline ?? 0 } }
+    case 'done':
+    case 'dead':
+    case 'discarded':
+      return { ...base, state, endedAt: endedAt ?? 0 }
+  }
+}
