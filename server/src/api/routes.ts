@@ -6,21 +6,8 @@ import { dashboardRoutes } from './pages/dashboard.ts'
 import { docsRoutes } from './pages/docs.ts'
 import { queueApi } from './queue/protocol/dialect.ts'
 import { queueApiRoutes } from './queue/routes.ts'
-import { auditRoutes } from './v1/audit/audit.ts'
-import { campaignRoutes } from './v1/campaigns/campaigns.ts'
-import { campaignEventRoutes } from './v1/campaigns/events.ts'
 import { v1 } from './v1/dialect.ts'
-import { infoRoutes } from './v1/info.ts'
-import { letterActionRoutes } from './v1/letters/actions.ts'
-import { archiveRoutes } from './v1/letters/archive.ts'
-import { captureRoutes } from './v1/letters/capture.ts'
-import { letterCountRoutes } from './v1/letters/counts.ts'
-import { exportRoutes } from './v1/letters/export.ts'
-import { groupRoutes } from './v1/letters/groups.ts'
-import { letterRoutes } from './v1/letters/letters.ts'
-import { queueAdminRoutes } from './v1/queues/queue-admin.ts'
-import { queueItemRoutes } from './v1/queues/queue-items.ts'
-import { queueRoutes } from './v1/queues/queues.ts'
+import { v1Routes } from './v1/routes.ts'
 import { healthRoutes } from './watch/health.ts'
 import { metricsRoutes } from './watch/metrics.ts'
 
@@ -36,20 +23,7 @@ import { metricsRoutes } from './watch/metrics.ts'
 export const routes: readonly Route[] = [
   ...queueApiRoutes,
   ...dlqRoutes,
-  ...infoRoutes,
-  ...queueRoutes,
-  ...queueAdminRoutes,
-  ...queueItemRoutes,
-  ...captureRoutes,
-  ...letterRoutes,
-  ...exportRoutes,
-  ...letterCountRoutes,
-  ...letterActionRoutes,
-  ...archiveRoutes,
-  ...groupRoutes,
-  ...campaignRoutes,
-  ...campaignEventRoutes,
-  ...auditRoutes,
+  ...v1Routes,
   ...healthRoutes,
   ...metricsRoutes,
   ...docsRoutes,

@@ -3,7 +3,7 @@ import { pollUntil } from '../http/poll-until.ts'
 import { type Body, createEnvelope, describeLettersServers, noonText } from './servers.ts'
 
 describeLettersServers('the archive', (api) => {
-  it('has what retention took, and gives it back', async () => {
+  it('retention moves ended letters to the archive, and a restore moves them back', async () => {
     await api.setClock({ now: noonText })
     const { queue, dead } = await api.createQueues()
     const ids = await api.capture(
@@ -47,7 +47,7 @@ describeLettersServers('the archive', (api) => {
     const one = await api.post(`/api/v1/letters/${ids[0]}/redrive`, {})
     expect(one).toMatchObject({
       status: 409,
-      body: { error: { message: expect.stringContaining('it is in the archive: restore it first') } },
+      body: { error: { message: expect.stringContaining('the letter is archived; restore it first') } },
     })
     const preview = await api.post('/api/v1/campaigns/preview', { action: 'redrive', ids: [ids[0]] })
     expect(preview.body.warnings).toContain('1 of the letters named will be skipped: archived')
@@ -74,7 +74,7 @@ describeLettersServers('the archive', (api) => {
     await api.setClock({ resume: true })
   })
 
-  it('is searched by what a letter is, page by page', async () => {
+  it('the archive is searched by the same conditions as letters, in pages', async () => {
     await api.setClock({ now: '2031-01-01T12:00:00Z' })
     const { queue, dead } = await api.createQueues()
     const letter = (customer: string, index: number) =>
@@ -92,7 +92,7 @@ describeLettersServers('the archive', (api) => {
       () => find('limit=10'),
       ({ letters }) => letters.length === 6,
     )
-    const idsOf = ({ letters }: Body): string[] => letters.map(({ id }: Body) => id).toSorted()
+    const listIds = ({ letters }: Body): string[] => letters.map(({ id }: Body) => id).toSorted()
     const wanted = (...indexes: number[]) => indexes.map((index) => ids[index]).toSorted()
     const cases: readonly [query: string, ids: readonly (string | undefined)[]][] = [
       ['key=bob', wanted(2, 3)],
@@ -108,20 +108,20 @@ describeLettersServers('the archive', (api) => {
     ]
     for (const [query, found] of cases) {
       const body = await find(query)
-      expect([query, idsOf(body)]).toEqual([query, found])
+      expect([query, listIds(body)]).toEqual([query, found])
       expect(body).toMatchObject({ next_cursor: null, is_complete: true })
     }
     const [{ group_id, failure }] = (await find('key=ann&error_class=Declined')).letters
-    expect(idsOf(await find(`group=${group_id}&reason=${failure.reason}`))).toEqual(wanted(0, 2, 4))
+    expect(listIds(await find(`group=${group_id}&reason=${failure.reason}`))).toEqual(wanted(0, 2, 4))
 
     const first = await find('error_class=Timeout&limit=2')
     const rest = await find(`error_class=Timeout&limit=2&cursor=${first.next_cursor}`)
     expect([first.letters.length, rest.letters.length, rest.next_cursor]).toEqual([2, 1, null])
-    expect(idsOf({ letters: [...first.letters, ...rest.letters] })).toEqual(wanted(1, 3, 5))
+    expect(listIds({ letters: [...first.letters, ...rest.letters] })).toEqual(wanted(1, 3, 5))
     await api.setClock({ resume: true })
   })
 
-  it('refuses what it cannot be asked for, as the list of letters does', async () => {
+  it('the archive refuses invalid conditions and reports all of them', async () => {
     const refused = await api.get(
       '/api/v1/archive?status=LOST&archived_from=soon&died_from=2031-01-02T00:00:00Z&died_until=2031-01-01T00:00:00Z',
     )

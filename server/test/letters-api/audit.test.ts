@@ -2,7 +2,7 @@ import { expect, it } from 'vitest'
 import { type Body, createEnvelope, describeLettersServers } from './servers.ts'
 
 describeLettersServers('the audit log', (api) => {
-  it('tells who did what to which and why, newest first, page by page', async () => {
+  it('the audit log lists changes with actor, target and reason, newest first, in pages', async () => {
     const { queue, dead } = await api.createQueues()
     const ids = await api.capture(dead, ...Array.from({ length: 3 }, () => createEnvelope(queue)))
     await api.post('/api/v1/letters/discard', { ids, reason: 'none is needed' })
@@ -33,7 +33,7 @@ describeLettersServers('the audit log', (api) => {
     expect(seen.map(({ id }) => id)).toEqual(seen.map(({ id }) => id).toSorted((a, b) => b - a))
   })
 
-  it('says how many letters a queue took with it, by status, and what was asked for in the names of the API', async () => {
+  it('audit details have the names of the API, and the letters of a deleted queue by status', async () => {
     const { queue, dead } = await api.createQueues({ letter_class: 'financial' })
     const [id = ''] = await api.capture(
       dead,
@@ -63,14 +63,17 @@ describeLettersServers('the audit log', (api) => {
     expect(await details(dead)).toEqual({ force: true, removed: 0 })
   })
 
-  it('finds by who did it', async () => {
+  it('the audit log is searched by actor', async () => {
     const { body } = await api.get('/api/v1/audit?actor=anonymous&action=queue.create&limit=1')
     expect(body.entries).toHaveLength(1)
-    const none = await api.get('/api/v1/audit?actor=nobody')
+    const none = await api.get('/api/v1/audit?actor=unknown')
     expect(none.body).toMatchObject({ entries: [], next_cursor: null, is_complete: true })
   })
 
-  it.each(['limit=501', 'cursor=abc', 'colour=red', 'target='])('refuses %s', async (query) => {
-    expect((await api.get(`/api/v1/audit?${query}`)).status).toBe(400)
-  })
+  it.each(['limit=501', 'cursor=abc', 'colour=red', 'target='])(
+    'the audit log refuses the query %s',
+    async (query) => {
+      expect((await api.get(`/api/v1/audit?${query}`)).status).toBe(400)
+    },
+  )
 })

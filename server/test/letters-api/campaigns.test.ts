@@ -4,19 +4,19 @@ import { type Body, createEnvelope, describeLettersServers, type LettersServer }
 import { complete, declareDead, lease } from './worker.ts'
 
 const unknownId = '0'.repeat(27)
-const named = { name: 'after the fix', reason: 'release 7 mends it', action: 'redrive' }
+const named = { name: 'after the fix', reason: 'release 7 fixes it', action: 'redrive' }
 
-async function aCampaign(api: LettersServer, count: number, more: object = {}) {
+async function startCampaign(api: LettersServer, count: number, more: object = {}) {
   const { queue, dead } = await api.createQueues()
   const ids = await api.capture(dead, ...Array.from({ length: count }, () => createEnvelope(queue)))
   const { status, body } = await api.post('/api/v1/campaigns', { ...named, filter: { queue: dead }, ...more })
   expect([status, body.error]).toEqual([200, undefined])
-  const look = async (): Promise<Body> => (await api.get(`/api/v1/campaigns/${body.id}`)).body
-  return { queue, dead, ids, id: body.id as string, look }
+  const read = async (): Promise<Body> => (await api.get(`/api/v1/campaigns/${body.id}`)).body
+  return { queue, dead, ids, id: body.id as string, read }
 }
 
 describeLettersServers('a campaign', (api) => {
-  it('is previewed by the selection that it would make, and the preview changes nothing', async () => {
+  it('a preview shows the selection of a campaign and changes nothing', async () => {
     const { queue, dead } = await api.createQueues()
     await api.capture(dead, ...Array.from({ length: 12 }, () => createEnvelope(queue)))
     const selection = { action: 'redrive', filter: { queue: dead, status: 'PENDING' } }
@@ -33,21 +33,21 @@ describeLettersServers('a campaign', (api) => {
     expect(none.body.warnings.join()).toContain('missing')
   })
 
-  it('is previewed with what will be skipped, where letters are asked for by a status that is not sent', async () => {
+  it('a preview warns of letters that will be skipped because of their status', async () => {
     const { queue, dead } = await api.createQueues()
     const ids = await api.capture(dead, ...Array.from({ length: 3 }, () => createEnvelope(queue)))
     await api.post('/api/v1/letters/redrive', { ids: ids.slice(0, 1) })
     const preview = async (more: object) =>
       (await api.post('/api/v1/campaigns/preview', { action: 'redrive', ...more })).body
-    const underWay = await preview({ filter: { queue: dead, status: ['RETRYING', 'PENDING'] } })
-    expect(underWay).toMatchObject({ count: 3, targets: [{ queue, count: 2 }] })
-    expect(underWay.warnings).toContain(
+    const inProgress = await preview({ filter: { queue: dead, status: ['RETRYING', 'PENDING'] } })
+    expect(inProgress).toMatchObject({ count: 3, targets: [{ queue, count: 2 }] })
+    expect(inProgress.warnings).toContain(
       '1 letters will be skipped because a redrive is in progress or a consumer holds them',
     )
     await api.post('/api/v1/letters/discard', { ids: ids.slice(1, 2), reason: 'a test' })
-    const givenUp = await preview({ filter: { queue: dead, status: 'DISCARDED' } })
-    expect(givenUp).toMatchObject({ count: 1, targets: [] })
-    expect(givenUp.warnings).toContain('1 DISCARDED letters will be skipped')
+    const discarded = await preview({ filter: { queue: dead, status: 'DISCARDED' } })
+    expect(discarded).toMatchObject({ count: 1, targets: [] })
+    expect(discarded.warnings).toContain('1 DISCARDED letters will be skipped')
 
     for (let time = 0; time < 3; time++) {
       if (time > 0) await api.post('/api/v1/letters/redrive', { ids: ids.slice(0, 1) })
@@ -62,45 +62,50 @@ describeLettersServers('a campaign', (api) => {
     expect(sent.warnings.join()).not.toContain('skipped')
   })
 
-  it('is shown again whatever its filter became: no queue of a class, many of them, a path written longer', async () => {
+  it('a campaign shows its filter, also for a class without queues, a class of many queues, and long values', async () => {
     const { dead } = await api.createQueues({ letter_class: 'crowded' })
     for (let number = 0; number < 101; number++) await api.createQueues({ letter_class: 'crowded' })
     const long = '"x'.repeat(1_900)
     const key = Buffer.from('k'.repeat(10_400)).toString('base64')
-    const filters = [{ class: 'mispelt' }, { class: 'crowded' }, { json: `$.a=${long}` }, { key_base64: key }]
-    const made: string[] = []
+    const filters = [
+      { class: 'misspelt' },
+      { class: 'crowded' },
+      { json: `$.a=${long}` },
+      { key_base64: key },
+    ]
+    const created: string[] = []
     for (const filter of filters) {
       const { status, body } = await api.post('/api/v1/campaigns', { ...named, action: 'discard', filter })
       expect([status, body.error]).toEqual([200, undefined])
-      made.push(body.id)
+      created.push(body.id)
       const again = await api.get(`/api/v1/campaigns/${body.id}`)
       expect([again.status, again.body.filter]).toEqual([200, body.filter])
     }
-    const crowded = await api.get(`/api/v1/campaigns/${made[1]}`)
+    const crowded = await api.get(`/api/v1/campaigns/${created[1]}`)
     expect(crowded.body.filter.queue).toHaveLength(102)
     expect(crowded.body.filter.queue).toContain(dead)
     const list = await api.get('/api/v1/campaigns?limit=10')
     expect(list.status).toBe(200)
-    expect(list.body.campaigns.map(({ id }: Body) => id)).toEqual(expect.arrayContaining(made))
+    expect(list.body.campaigns.map(({ id }: Body) => id)).toEqual(expect.arrayContaining(created))
   })
 
-  it('that chose by a filter says in the audit how many it chose, once it is known', async () => {
-    const { id, look } = await aCampaign(api, 3)
-    await pollUntil(look, ({ counts }) => counts.sent === 3)
+  it('the audit log has the size of a campaign with a filter once its set is frozen', async () => {
+    const { id, read } = await startCampaign(api, 3)
+    await pollUntil(read, ({ counts }) => counts.sent === 3)
     const { entries } = (await api.get(`/api/v1/audit?target=${id}`)).body
-    const told = entries.map(({ action, actor, reason, details }: Body) => [
+    const rows = entries.map(({ action, actor, reason, details }: Body) => [
       action,
       actor,
       reason,
       details.letters,
     ])
-    expect(told).toEqual([
+    expect(rows).toEqual([
       ['campaign.freeze', 'anonymous', named.reason, 3],
       ['campaign.create', 'anonymous', named.reason, undefined],
     ])
   })
 
-  it('of everything is asked for as such, and not with a filter that says nothing', async () => {
+  it('a campaign of all letters needs all: true; an empty filter is refused', async () => {
     const { queue, dead } = await api.createQueues()
     await api.capture(dead, createEnvelope(queue))
     for (const path of ['/api/v1/campaigns', '/api/v1/campaigns/preview']) {
@@ -118,7 +123,7 @@ describeLettersServers('a campaign', (api) => {
       }
     }
     const empty = await api.post('/api/v1/campaigns/preview', { action: 'discard', filter: {} })
-    expect(JSON.stringify(empty.body)).toContain('all: true chooses every letter')
+    expect(JSON.stringify(empty.body)).toContain('set all to true')
     const { total } = (await api.get('/api/v1/letters?status=PENDING')).body
     for (const whole of [{ all: true }, { all: true, filter: {} }]) {
       const preview = await api.post('/api/v1/campaigns/preview', { action: 'redrive', ...whole })
@@ -126,14 +131,14 @@ describeLettersServers('a campaign', (api) => {
     }
   })
 
-  it('sends its frozen set and reports what became of each letter', async () => {
-    const { queue, dead, ids, id, look } = await aCampaign(api, 3)
-    await pollUntil(look, ({ counts }) => counts?.sent === 3)
+  it('a campaign sends its frozen set and reports the outcome of each letter', async () => {
+    const { queue, dead, ids, id, read } = await startCampaign(api, 3)
+    await pollUntil(read, ({ counts }) => counts?.sent === 3)
     const late = await api.capture(dead, createEnvelope(queue))
     const items = await lease(api, queue, 3)
     await declareDead(api, queue, items.slice(0, 1), 'still broken')
     await complete(api, queue, items.slice(1))
-    const done = await pollUntil(look, ({ is_ended }) => is_ended)
+    const done = await pollUntil(read, ({ is_ended }) => is_ended)
     expect(done).toMatchObject({
       ...named,
       state: 'done',
@@ -166,7 +171,7 @@ describeLettersServers('a campaign', (api) => {
     })
   })
 
-  it('of named letters skips what cannot be sent, and says why', async () => {
+  it('a campaign of named letters skips letters that cannot be sent, with the reason', async () => {
     const { queue, dead } = await api.createQueues()
     const ids = await api.capture(dead, createEnvelope(queue), createEnvelope(queue))
     await api.post('/api/v1/letters/discard', { ids: [ids[1]], reason: 'x' })
@@ -181,9 +186,9 @@ describeLettersServers('a campaign', (api) => {
     expect((await api.get(`/api/v1/campaigns/${body.id}`)).body.ids).toEqual([...ids, unknownId])
   })
 
-  it('discards many, with its reason', async () => {
-    const { dead, look } = await aCampaign(api, 5, { action: 'discard' })
-    const done = await pollUntil(look, ({ is_ended }) => is_ended)
+  it('a discard campaign discards its letters with its reason', async () => {
+    const { dead, read } = await startCampaign(api, 5, { action: 'discard' })
+    const done = await pollUntil(read, ({ is_ended }) => is_ended)
     expect(done).toMatchObject({ state: 'done', counts: { discarded: 5 } })
     const { body } = await api.get(`/api/v1/letters?queue=${dead}`)
     for (const letter of body.letters) {
@@ -194,7 +199,7 @@ describeLettersServers('a campaign', (api) => {
     }
   })
 
-  it('discards what its preview and the list show, however large the number that it asks for', async () => {
+  it('a discard campaign with a number in its filter discards exactly the letters of its preview', async () => {
     const values = ['9007199254740992', '9007199254740993', '1e400', '10e399', '1e401', '-1e400', 'null', '0']
     const cases: readonly [given: string, meant: readonly string[]][] = [
       ['9007199254740993', ['9007199254740993']],
@@ -209,9 +214,9 @@ describeLettersServers('a campaign', (api) => {
       const ids = await api.capture(dead, ...letters)
       const wanted = ids.filter((_, index) => meant.includes(values[index] ?? ''))
       const json = `$["a"]=${given}`
-      const idsOf = ({ body }: { body: Body }) => body.letters.map(({ id }: Body) => id).toSorted()
+      const listIds = ({ body }: { body: Body }) => body.letters.map(({ id }: Body) => id).toSorted()
       const listed = await api.get(`/api/v1/letters?queue=${dead}&json=${encodeURIComponent(json)}`)
-      expect(idsOf(listed), json).toEqual(wanted.toSorted())
+      expect(listIds(listed), json).toEqual(wanted.toSorted())
 
       const selection = { action: 'discard', filter: { queue: dead, json } }
       const preview = await api.post('/api/v1/campaigns/preview', selection)
@@ -219,17 +224,17 @@ describeLettersServers('a campaign', (api) => {
       expect(preview.body.sample.map(({ id }: Body) => id).toSorted()).toEqual(wanted.toSorted())
 
       const { body } = await api.post('/api/v1/campaigns', { ...named, ...selection })
-      const look = async (): Promise<Body> => (await api.get(`/api/v1/campaigns/${body.id}`)).body
-      const done = await pollUntil(look, ({ is_ended }) => is_ended)
+      const read = async (): Promise<Body> => (await api.get(`/api/v1/campaigns/${body.id}`)).body
+      const done = await pollUntil(read, ({ is_ended }) => is_ended)
       expect(done).toMatchObject({ size: wanted.length, filter: { queue: [dead], json } })
       const discarded = await api.get(`/api/v1/letters?queue=${dead}&status=DISCARDED`)
-      expect(idsOf(discarded), json).toEqual(wanted.toSorted())
+      expect(listIds(discarded), json).toEqual(wanted.toSorted())
       const audit = await api.get(`/api/v1/audit?target=${body.id}`)
       expect(audit.body.entries.at(-1).details.filter.json).toBe(json)
     }
   })
 
-  it('of very many is made at once, and worked on in the background', async () => {
+  it('a campaign of many letters is created before its set is frozen', async () => {
     const { queue, dead } = await api.createQueues()
     for (let batch = 0; batch < 4; batch++) {
       await api.capture(dead, ...Array.from({ length: 1_000 }, () => createEnvelope(queue)))
@@ -240,21 +245,21 @@ describeLettersServers('a campaign', (api) => {
     expect(preview.body.sample.length).toBeLessThanOrEqual(10)
     const { body } = await api.post('/api/v1/campaigns', { ...named, ...selection })
     expect(body).toMatchObject({ state: 'freezing', size: null })
-    const look = async (): Promise<Body> => (await api.get(`/api/v1/campaigns/${body.id}`)).body
-    const done = await pollUntil(look, ({ is_ended }) => is_ended)
+    const read = async (): Promise<Body> => (await api.get(`/api/v1/campaigns/${body.id}`)).body
+    const done = await pollUntil(read, ({ is_ended }) => is_ended)
     expect(done).toMatchObject({ state: 'done', size: 4_000, counts: { discarded: 4_000 } })
     const { body: counts } = await api.get(`/api/v1/letters/counts?queue=${dead}&by=status`)
     expect(counts.counts).toEqual([{ count: 4_000, status: 'DISCARDED' }])
   })
 
-  it('is paused, resumed and cancelled by a person, each audited', async () => {
-    const { id, look } = await aCampaign(api, 50, { rate_per_second: 1 })
+  it('pausing, resuming and cancelling a campaign is audited', async () => {
+    const { id, read } = await startCampaign(api, 50, { rate_per_second: 1 })
     const step = (action: string) => api.post(`/api/v1/campaigns/${id}/${action}`, { reason: `to ${action}` })
-    await pollUntil(look, ({ state }) => state === 'running')
+    await pollUntil(read, ({ state }) => state === 'running')
     expect((await step('pause')).body).toMatchObject({ state: 'paused', state_reason: 'to pause' })
     expect((await step('resume')).body).toMatchObject({ state: 'running' })
     expect((await step('cancel')).body).toMatchObject({ state: 'cancelled' })
-    const cancelled = await pollUntil(look, ({ counts }) => counts.pending === 0)
+    const cancelled = await pollUntil(read, ({ counts }) => counts.pending === 0)
     expect(cancelled.counts.skipped).toBeGreaterThan(0)
     const refused = await step('resume')
     expect(refused).toMatchObject({ status: 409, body: { error: { code: 'CAMPAIGN_STATE' } } })
@@ -268,14 +273,14 @@ describeLettersServers('a campaign', (api) => {
     ])
   })
 
-  it('is made faster or slower by a person, and audited in the names of the API', async () => {
-    const { id, look } = await aCampaign(api, 50, { rate_per_second: 1 })
+  it('the rate of a running campaign can be changed, and the change is audited', async () => {
+    const { id, read } = await startCampaign(api, 50, { rate_per_second: 1 })
     const change = (body: object) => api.patch(`/api/v1/campaigns/${id}`, body)
-    await pollUntil(look, ({ state }) => state === 'running')
+    await pollUntil(read, ({ state }) => state === 'running')
     const quick = { rate_per_second: 1_000, ramp: '1s', halt_ratio: 0.5 }
     const { body } = await change({ ...quick, reason: 'it works' })
     expect(body).toMatchObject({ state: 'running', ...quick, halt_min: 10 })
-    await pollUntil(look, ({ counts }) => counts.pending === 0)
+    await pollUntil(read, ({ counts }) => counts.pending === 0)
     const { entries } = (await api.get(`/api/v1/audit?target=${id}&action=campaign.adjust`)).body
     const before = { rate_per_second: 1, ramp: '0s', halt_ratio: 0.2 }
     expect(entries).toMatchObject([{ reason: 'it works', details: { from: 'running', ...quick, before } }])
@@ -296,42 +301,42 @@ describeLettersServers('a campaign', (api) => {
     expect(await change(quick)).toMatchObject({ status: 409, body: { error: { code: 'CAMPAIGN_STATE' } } })
   })
 
-  it('is listed, newest first, page by page', async () => {
+  it('campaigns are listed in pages, newest first', async () => {
     const { dead } = await api.createQueues()
-    const made: string[] = []
+    const created: string[] = []
     for (let number = 0; number < 3; number++) {
       const { body } = await api.post('/api/v1/campaigns', { ...named, filter: { queue: dead } })
-      made.push(body.id)
+      created.push(body.id)
     }
     const first = await api.get('/api/v1/campaigns?limit=2')
-    expect(first.body.campaigns.map(({ id }: Body) => id)).toEqual([made[2], made[1]])
+    expect(first.body.campaigns.map(({ id }: Body) => id)).toEqual([created[2], created[1]])
     const next = await api.get(`/api/v1/campaigns?limit=1&cursor=${first.body.next_cursor}`)
-    expect(next.body.campaigns.map(({ id }: Body) => id)).toEqual([made[0]])
+    expect(next.body.campaigns.map(({ id }: Body) => id)).toEqual([created[0]])
   })
 
-  describe('is refused', () => {
+  describe('validation', () => {
     const filter = { queue: 'q' }
     it.each([
       ['without a name', { ...named, name: undefined, filter }, 'body.name is required'],
       ['with a blank name', { ...named, name: '  ', filter }, 'body.name'],
       ['without a reason', { ...named, reason: undefined, filter }, 'body.reason is required'],
       ['with a blank reason', { ...named, reason: ' ', filter }, 'body.reason'],
-      ['without a selection', named, 'ids or filter'],
-      ['with both selections', { ...named, filter, ids: [unknownId] }, 'not both'],
+      ['without a selection', named, 'needs ids, filter or all'],
+      ['with both selections', { ...named, filter, ids: [unknownId] }, 'has ids and filter'],
       ['of no ids', { ...named, ids: [] }, 'body.ids'],
-      ['of too many ids', { ...named, ids: Array(10_001).fill(unknownId) }, '10001 ids; 10000'],
+      ['of too many ids', { ...named, ids: Array(10_001).fill(unknownId) }, '10001 ids; at most 10000'],
       ['with an unknown filter', { ...named, filter: { colour: 'red' } }, 'body.filter.colour is not known'],
       ['with a bad time', { ...named, filter: { died_from: 'now' } }, 'body.filter.died_from'],
       ['with a bad JSON path', { ...named, filter: { json: '$..a=1' } }, 'body.filter.json cannot be read'],
       ['with a bad status', { ...named, filter: { status: ['PENDING', 'X'] } }, 'body.filter.status'],
       ['with a bad action', { ...named, action: 'purge', filter }, 'body.action'],
       ['with a bad ramp', { ...named, ramp: 'slowly', filter }, 'ramp'],
-      ['with an endless ramp', { ...named, ramp: '1000h', filter }, 'body.ramp is longer than'],
+      ['with an endless ramp', { ...named, ramp: '1000h', filter }, 'body.ramp is 1000h; the maximum is'],
       ['with a negative rate', { ...named, rate_per_second: -1, filter }, 'body.rate_per_second'],
       ['with an impossible ratio', { ...named, halt_ratio: 2, filter }, 'body.halt_ratio'],
       ['that discards to a target', { ...named, action: 'discard', target: 'q', filter }, 'body.target'],
-      ['to a queue that is not there', { ...named, target: 'no-such-queue', filter }, 'no-such-queue'],
-    ])('%s', async (_name, campaign, message) => {
+      ['to an unknown queue', { ...named, target: 'no-such-queue', filter }, 'no-such-queue'],
+    ])('a campaign %s is refused', async (_name, campaign, message) => {
       const before = (await api.get('/api/v1/campaigns?limit=1')).body.campaigns[0]?.id
       const { status, body } = await api.post('/api/v1/campaigns', campaign)
       expect([status, body.error?.message]).toEqual([400, expect.stringContaining(message)])
@@ -339,7 +344,7 @@ describeLettersServers('a campaign', (api) => {
     })
   })
 
-  it('that is not there is not found', async () => {
+  it('calls on an unknown campaign are not found', async () => {
     const paths = ['', '/letters', '/events']
     const answers = [
       ...paths.map((path) => api.get(`/api/v1/campaigns/${unknownId}${path}`)),

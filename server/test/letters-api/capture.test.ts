@@ -2,7 +2,7 @@ import { expect, it } from 'vitest'
 import { type Body, createEnvelope, describeLettersServers, noonText } from './servers.ts'
 
 describeLettersServers('capturing letters over HTTP', (api) => {
-  it('keeps everything that the envelope says', async () => {
+  it('a captured letter has all fields of its envelope', async () => {
     const { queue, dead } = await api.createQueues()
     const [id] = await api.capture(dead, {
       source_id: 'orders/7',
@@ -57,7 +57,7 @@ describeLettersServers('capturing letters over HTTP', (api) => {
     })
   })
 
-  it('makes one letter of a source id, however often it is sent', async () => {
+  it('repeated captures of a source id are one letter', async () => {
     const { queue, dead } = await api.createQueues()
     const letters = [
       createEnvelope(queue, { source_id: 'a' }),
@@ -72,7 +72,7 @@ describeLettersServers('capturing letters over HTTP', (api) => {
     expect((await api.get(`/api/v1/letters/counts?queue=${dead}`)).body.total).toBe(4)
   })
 
-  it('shows the history of an envelope newest first, whichever way it was sent', async () => {
+  it('the history of an envelope is shown newest first, in whichever order it was sent', async () => {
     const { queue, dead } = await api.createQueues()
     const [id] = await api.capture(
       dead,
@@ -88,7 +88,7 @@ describeLettersServers('capturing letters over HTTP', (api) => {
     expect(failures.map(({ message }: Body) => message)).toEqual(['third', 'second', 'first'])
   })
 
-  it('says which fields it does not know, and keeps them', async () => {
+  it('unknown fields of an envelope are reported and kept as a header', async () => {
     const { dead } = await api.createQueues()
     const sent = { original_value: 'v', error_message: 'disk full', orignal_topic: 'orders' }
     const { body } = await api.post('/api/v1/letters', { queue: dead, letters: [sent] })
@@ -105,7 +105,7 @@ describeLettersServers('capturing letters over HTTP', (api) => {
     })
   })
 
-  it('captures what is no envelope, whole, and says what is wrong with it', async () => {
+  it('an invalid envelope is captured completely, with its problems', async () => {
     const { dead } = await api.createQueues()
     const sent = [
       'just a text',
@@ -121,7 +121,7 @@ describeLettersServers('capturing letters over HTTP', (api) => {
     expect(detail.failures[0]).toMatchObject({ reason: 'undecodable' })
   })
 
-  it('keeps apart what is not the same, and every digit', async () => {
+  it('large numbers and long source ids stay distinct, with every digit', async () => {
     const { dead } = await api.createQueues()
     const value = '{"id":12345678901234567890, "a":1,"a":2}'
     const record = (offset: string) =>
@@ -138,7 +138,7 @@ describeLettersServers('capturing letters over HTTP', (api) => {
     expect(detail).toMatchObject({ origin: { id: '9007199254740993' }, payload: { value } })
   })
 
-  it('refuses none of a batch for a text that one of them cannot keep', async () => {
+  it('a text that cannot be stored refuses no letter of a batch', async () => {
     const { dead } = await api.createQueues()
     const odd = [
       '{"original_value":"\\ud800"}',
@@ -156,11 +156,11 @@ describeLettersServers('capturing letters over HTTP', (api) => {
     expect((await api.post('/api/v1/letters', `{"queue":"\\ud800","letters":[{}]}`)).status).toBe(400)
   })
 
-  it('stores nothing of a request that it refuses', async () => {
+  it('a refused capture stores no letter', async () => {
     const { queue, dead } = await api.createQueues()
     const many = Array.from({ length: 1_001 }, () => createEnvelope(queue))
     const refusals = [
-      [{ queue: dead, letters: many }, 400, '1001 letters; 1000'],
+      [{ queue: dead, letters: many }, 400, '1001 letters; at most 1000'],
       [{ queue: dead, letters: [] }, 400, 'body.letters'],
       [{ queue: dead }, 400, 'body.letters'],
       [{ letters: [createEnvelope(queue)] }, 400, 'body.queue'],
@@ -175,7 +175,7 @@ describeLettersServers('capturing letters over HTTP', (api) => {
     expect((await api.get(`/api/v1/letters/counts?queue=${dead}`)).body.total).toBe(0)
   })
 
-  it('keeps a payload of 16 MiB byte for byte, and a page that shows it stays small', async () => {
+  it('a payload of 16 MiB is kept byte for byte, and its list page stays small', async () => {
     const { queue, dead } = await api.createQueues()
     const bytes = Buffer.alloc(16 * 1_024 * 1_024, 'ab\xff', 'latin1')
     const [id] = await api.capture(
@@ -190,7 +190,7 @@ describeLettersServers('capturing letters over HTTP', (api) => {
     expect(JSON.stringify(page.body).length).toBeLessThan(10_000)
   })
 
-  it('shows a payload that is nested deeper than JSON can be written', async () => {
+  it('a payload that is nested too deep for JSON is shown as text', async () => {
     const { queue, dead } = await api.createQueues()
     const deep = `${'['.repeat(100_000)}${']'.repeat(100_000)}`
     const [id] = await api.capture(dead, createEnvelope(queue, { original_value: deep }))
@@ -204,7 +204,7 @@ describeLettersServers('capturing letters over HTTP', (api) => {
     expect((await api.get(`/api/v1/letters?queue=${dead}&json=${json}`)).status).toBe(200)
   })
 
-  it('keeps an envelope that is nested too deep as it was written, and the others beside it', async () => {
+  it('an envelope that is nested too deep is captured as its text, and other letters are not affected', async () => {
     const { queue, dead } = await api.createQueues()
     const deep = `{"source_id":"deep","original_value":${'['.repeat(20_000)}${']'.repeat(20_000)}}`
     const body = `{"queue":"${dead}","letters":[${JSON.stringify(createEnvelope(queue))},${deep}]}`
@@ -222,7 +222,7 @@ describeLettersServers('capturing letters over HTTP', (api) => {
     expect((await send())[1]).toMatchObject({ id: letters[1]?.id, is_new: false })
   })
 
-  it('takes no letter into a queue that has a dead queue: no redrive could go there any more', async () => {
+  it('capturing into a queue with a dead queue is refused, because redrives could no longer go there', async () => {
     const { queue, dead } = await api.createQueues()
     const refused = await api.post('/api/v1/letters', { queue, letters: [createEnvelope(queue)] })
     expect(refused).toMatchObject({
@@ -234,7 +234,7 @@ describeLettersServers('capturing letters over HTTP', (api) => {
     expect(sent.body.letters).toMatchObject([{ is_started: true }])
   })
 
-  it('takes none into a queue that was just made anew with a dead queue', async () => {
+  it('capturing into a queue that was created again with a dead queue is refused', async () => {
     const { queue, dead } = await api.createQueues()
     const other = `${dead}-other`
     await api.post('/api/v1/queues', { name: other })
@@ -245,7 +245,7 @@ describeLettersServers('capturing letters over HTTP', (api) => {
     expect(refused).toMatchObject({ status: 400, body: { error: { code: 'DEAD_QUEUE_INVALID' } } })
   })
 
-  it('dates a death by the clock of the server, unless the envelope says when', async () => {
+  it('a letter without a time of death died at the time of the server', async () => {
     const { queue, dead } = await api.createQueues()
     await api.setClock({ now: noonText })
     const [id] = await api.capture(dead, createEnvelope(queue))

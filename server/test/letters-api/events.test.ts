@@ -4,9 +4,9 @@ import { pollUntil } from '../http/poll-until.ts'
 import { createEnvelope, describeLettersServers, type LettersServer } from './servers.ts'
 import { complete, lease } from './worker.ts'
 
-const named = { name: 'after the fix', reason: 'release 7 mends it', action: 'redrive' } as const
+const named = { name: 'after the fix', reason: 'release 7 fixes it', action: 'redrive' } as const
 
-async function begun(api: LettersServer, count: number, more: object = {}) {
+async function startCampaign(api: LettersServer, count: number, more: object = {}) {
   const { queue, dead } = await api.createQueues()
   await api.capture(dead, ...Array.from({ length: count }, () => createEnvelope(queue)))
   const { id } = await api.client.createCampaign({ ...named, filter: { queue: dead }, ...more })
@@ -14,8 +14,8 @@ async function begun(api: LettersServer, count: number, more: object = {}) {
 }
 
 describeLettersServers('the events of a campaign', (api) => {
-  it('tell its present state, every change, and its end', async () => {
-    const { queue, id } = await begun(api, 5)
+  it('the events of a campaign have its current state, every change and its end', async () => {
+    const { queue, id } = await startCampaign(api, 5)
     const seen: Campaign[] = []
     const watched = (async () => {
       for await (const campaign of api.client.watchCampaign(id)) seen.push(campaign)
@@ -30,8 +30,8 @@ describeLettersServers('the events of a campaign', (api) => {
     expect(seen.every(({ is_ended }, index) => is_ended === (index === seen.length - 1))).toBe(true)
   })
 
-  it('are server-sent events that a browser can read, and tell it to stay away after the end', async () => {
-    const { id } = await begun(api, 0)
+  it('the events are server-sent events, and a client that has the last event gets 204', async () => {
+    const { id } = await startCampaign(api, 0)
     const url = `${api.url}/api/v1/campaigns/${id}/events`
     const response = await fetch(url)
     expect(response.headers.get('content-type')).toBe('text/event-stream; charset=utf-8')
@@ -44,8 +44,8 @@ describeLettersServers('the events of a campaign', (api) => {
     expect((await fetch(url, { headers: { 'Last-Event-ID': 'other' } })).status).toBe(200)
   })
 
-  it('end with the client that leaves', async () => {
-    const { id } = await begun(api, 3)
+  it('watching a campaign ends when the client stops', async () => {
+    const { id } = await startCampaign(api, 3)
     for await (const { state } of api.client.watchCampaign(id)) {
       expect(state).toBeTypeOf('string')
       break
@@ -61,18 +61,17 @@ describeLettersServers('the events of a campaign', (api) => {
     ).rejects.toThrow('enough')
   })
 
-  it('end when the server stops, at once, and go on at the next one', async () => {
-    const { id } = await begun(api, 3)
+  it('the events end when the server begins to stop', async () => {
+    const { id } = await startCampaign(api, 3)
     const response = await fetch(`${api.url}/api/v1/campaigns/${id}/events`)
     const reader = response.body?.pipeThrough(new TextDecoderStream()).getReader()
     let text = ''
     while (!text.includes('event: campaign')) text += (await reader?.read())?.value ?? ''
-    const began = performance.now()
-    const stopped = api.stop(10_000)
+    // The grace time is longer than the timeout of this test, so the stop must end the events.
+    const stopped = api.stop(600_000)
     for (let part = await reader?.read(); part?.done === false; part = await reader?.read())
       text += part.value
     await stopped
-    expect(performance.now() - began).toBeLessThan(8_000)
     expect(text).not.toContain('event: end')
     await api.start()
   })

@@ -6,7 +6,7 @@ const failing = (queue: string, message: string, more: object = {}) =>
   createEnvelope(queue, { error_details: { exception_class: 'Error', message }, ...more })
 
 describeLettersServers('groups of letters', (api) => {
-  it('gather what has one cause, with count, states, times, trend and a sample', async () => {
+  it('a group has the letters of one cause, with count, statuses, times, trend and a sample', async () => {
     await api.setClock({ now: '2030-11-15T12:30:00Z' })
     const { queue, dead } = await api.createQueues()
     const died = (hour: number) => ({
@@ -50,7 +50,7 @@ describeLettersServers('groups of letters', (api) => {
     await api.setClock({ resume: true })
   })
 
-  it('are seen when their letters fail, also again after a redrive, and a preview warns of it', async () => {
+  it('a letter that fails again with another cause joins its group, and a preview warns of it', async () => {
     await api.setClock({ now: '2031-03-01T12:30:00Z' })
     const { queue, dead } = await api.createQueues()
     await createLetters(api, queue, ['a'], 'old cause')
@@ -59,13 +59,13 @@ describeLettersServers('groups of letters', (api) => {
     await api.post('/api/v1/letters/redrive', { ids: [letter.id] })
     await declareDead(api, queue, await lease(api, queue), 'new cause')
     const { groups } = (await api.get(`/api/v1/groups?queue=${dead}&include_empty=true`)).body
-    const told = groups.map(({ title, count, first_seen_at, last_seen_at, trend }: Body) => ({
+    const shown = groups.map(({ title, count, first_seen_at, last_seen_at, trend }: Body) => ({
       title,
       count,
       days: [first_seen_at, last_seen_at].map((at: string) => at.slice(0, 10)),
       now: trend.counts.at(-1),
     }))
-    expect(told).toEqual([
+    expect(shown).toEqual([
       { title: 'new cause', count: 1, days: ['2031-03-04', '2031-03-04'], now: 1 },
       { title: 'old cause', count: 0, days: ['2031-03-01', '2031-03-01'], now: 0 },
     ])
@@ -75,7 +75,7 @@ describeLettersServers('groups of letters', (api) => {
     await api.setClock({ resume: true })
   })
 
-  it('are listed page by page, those with the most letters first', async () => {
+  it('groups are listed in pages, the largest first', async () => {
     const { queue, dead } = await api.createQueues()
     const words = ['red', 'green', 'blue', 'white', 'black']
     for (const [index, word] of words.entries()) {
@@ -98,7 +98,7 @@ describeLettersServers('groups of letters', (api) => {
     expect(all.body.groups).toHaveLength(5)
   })
 
-  it('beyond the causes that are kept apart still count by class, and show the slug that finds them', {
+  it('above 5,000 groups new letters are still counted by error class, and their slug is `other`', {
     timeout: 120_000,
   }, async () => {
     const { queue, dead } = await api.createQueues()
@@ -128,7 +128,7 @@ describeLettersServers('groups of letters', (api) => {
     expect(await list('slug=other&status=PENDING')).toMatchObject({ total: 0 })
   })
 
-  it('beyond the classes that are told apart say so wherever letters are counted by class', {
+  it('above 10,000 error classes counts by error class are marked as not exact', {
     timeout: 240_000,
   }, async () => {
     const { queue, dead } = await api.createQueues()
@@ -144,13 +144,13 @@ describeLettersServers('groups of letters', (api) => {
     expect(byClass).toMatchObject({ total: 10_002, is_exact: false })
     expect(byClass.counts).toContainEqual({ error_class: '(others)', count: 2 })
     expect(await counts('error_class=One')).toMatchObject({ total: 0, is_exact: false })
-    // What is counted is none of these.
+    // The slug excludes the letters that are counted as (others).
     const named = await counts('by=error_class&slug=m')
     expect([named.total, named.is_exact]).toEqual([5_000, undefined])
     expect(await counts('by=reason')).toEqual({ counts: [{ reason: 'r', count: 10_002 }], total: 10_002 })
   })
 
-  it('that are not there are not found', async () => {
+  it('an unknown group is not found, and invalid queries of groups are refused', async () => {
     expect(await api.get('/api/v1/groups/999999')).toMatchObject({
       status: 404,
       body: { error: { code: 'GROUP_NOT_FOUND' } },

@@ -5,8 +5,8 @@ import { declareDead, lease } from './worker.ts'
 
 const at = (minute: number) => `2026-03-01T00:${String(minute).padStart(2, '0')}:00.000000Z`
 
-/** Ten letters that died one per minute, unlike in all that can be asked for. */
-function various(queue: string): Envelope[] {
+/** Creates ten envelopes that died one per minute and differ in every condition. */
+function createVariousEnvelopes(queue: string): Envelope[] {
   return Array.from({ length: 10 }, (_, index) => ({
     ...createEnvelope(queue),
     original_value: {
@@ -26,9 +26,9 @@ function various(queue: string): Envelope[] {
   }))
 }
 
-async function aListed(api: LettersServer) {
+async function createVariousLetters(api: LettersServer) {
   const { queue, dead } = await api.createQueues()
-  const ids = await api.capture(dead, ...various(queue))
+  const ids = await api.capture(dead, ...createVariousEnvelopes(queue))
   const numbers = async (query: string): Promise<number[]> => {
     const { status, body } = await api.get(`/api/v1/letters?queue=${dead}&order=asc&${query}`)
     if (status !== 200) throw new Error(JSON.stringify(body))
@@ -38,8 +38,8 @@ async function aListed(api: LettersServer) {
 }
 
 describeLettersServers('the list of letters', (api) => {
-  it('finds by everything that can be asked for, alone and together', async () => {
-    const { numbers, queue, dead } = await aListed(api)
+  it('each condition of a filter, alone or combined, finds the letters that match', async () => {
+    const { numbers, queue, dead } = await createVariousLetters(api)
     const all = [0, 1, 2, 3, 4, 5, 6, 7, 8, 9]
     const text = encodeURIComponent
     const cases: [query: string, found: number[]][] = [
@@ -87,7 +87,7 @@ describeLettersServers('the list of letters', (api) => {
     expect(dead).toBeTypeOf('string')
   })
 
-  it('finds letters without an error class, and shows what an item had beside its bytes', async () => {
+  it('an empty error_class finds letters without one, and a letter has kind, encoding and reference of its item', async () => {
     const { queue, dead } = await api.createQueues()
     await api.capture(
       dead,
@@ -104,7 +104,7 @@ describeLettersServers('the list of letters', (api) => {
     expect((await api.get(`/api/v1/letters/${died[0].id}`)).body).toMatchObject(facts)
   })
 
-  it('finds an error class by what it is shown as, however long it was', async () => {
+  it('a long error class is found by the value that is shown', async () => {
     const { queue, dead } = await api.createQueues()
     for (const long of [`${'c'.repeat(400)}1`, `${'c'.repeat(400)}2`, '😀'.repeat(250), 'd'.repeat(501)]) {
       await api.capture(dead, createEnvelope(queue, { error_details: { exception_class: long } }))
@@ -114,8 +114,8 @@ describeLettersServers('the list of letters', (api) => {
     }
   })
 
-  it('goes through all of them page by page, both ways, each once', async () => {
-    const { dead, ids } = await aListed(api)
+  it('the pages of a list contain each letter once, in both directions', async () => {
+    const { dead, ids } = await createVariousLetters(api)
     for (const [order, expected] of [
       ['asc', ids],
       ['desc', ids.toReversed()],
@@ -133,15 +133,15 @@ describeLettersServers('the list of letters', (api) => {
     }
   })
 
-  it('orders by the last change, too', async () => {
-    const { dead, ids } = await aListed(api)
+  it('order_by=updated_at sorts by the last change', async () => {
+    const { dead, ids } = await createVariousLetters(api)
     await api.post('/api/v1/letters/discard', { ids: [ids[5]], reason: 'not needed' })
     const { body } = await api.get(`/api/v1/letters?queue=${dead}&order_by=updated_at&limit=1`)
     expect(body.letters).toMatchObject([{ id: ids[5], status: 'DISCARDED', discard_reason: 'not needed' }])
   })
 
-  it('knows the total at once where counts can tell, and says that it does not elsewhere', async () => {
-    const { dead } = await aListed(api)
+  it('the total is exact if the counts contain all conditions, and null otherwise', async () => {
+    const { dead } = await createVariousLetters(api)
     const total = async (query: string) =>
       (await api.get(`/api/v1/letters?queue=${dead}&limit=1&${query}`)).body.total
     expect(await total('')).toBe(10)
@@ -151,8 +151,8 @@ describeLettersServers('the list of letters', (api) => {
     expect(await total('header=rare')).toBeNull()
   })
 
-  it('shows letters of a class by the class that their queue has now', async () => {
-    const { queue, dead } = await api.createQueues({ letter_class: `gold-${Date.now()}` })
+  it('the class condition uses the current class of each queue', async () => {
+    const { queue, dead } = await api.createQueues({ letter_class: 'gold' })
     const { body } = await api.get(`/api/v1/queues/${dead}`)
     const [id] = await api.capture(dead, createEnvelope(queue))
     const ofClass = await api.get(`/api/v1/letters?class=${body.policy.letter_class}`)
@@ -162,7 +162,7 @@ describeLettersServers('the list of letters', (api) => {
     )
   })
 
-  it('finds what only a search can find among many, going on where it stopped', async () => {
+  it('a search that stops early continues with next_cursor until it has examined all letters', async () => {
     const { queue, dead } = await api.createQueues()
     for (let batch = 0; batch < 5; batch++) {
       const letters = Array.from({ length: 1_000 }, (_, index) =>
@@ -184,42 +184,50 @@ describeLettersServers('the list of letters', (api) => {
     expect(looked).toBeGreaterThanOrEqual(5_000)
   })
 
-  describe('refuses', () => {
+  describe('validation', () => {
     it.each([
-      ['an unknown name', 'colour=red', 'query.colour is not known'],
+      ['an unknown parameter', 'colour=red', 'query.colour is not known'],
       ['an unknown status', 'status=OPEN', 'query.status must be one of PENDING'],
       ['one unknown status of several', 'status=DEAD&status=pending', 'query.status'],
-      ['a time that is none', 'died_from=yesterday', 'query.died_from is not an RFC 3339 time'],
-      ['a day that is none', 'died_from=2026-02-30T00:00:00Z', 'query.died_from is not an RFC 3339 time'],
-      ['a day without a time', 'updated_until=2026-01-01', 'query.updated_until'],
-      ['a month that is none', 'last_failed_from=2026-13-01T00:00:00Z', 'query.last_failed_from'],
-      ['an end before its beginning', `died_from=${at(2)}&died_until=${at(1)}`, 'query.died_from is after'],
+      ['an invalid time', 'died_from=yesterday', 'query.died_from is not an RFC 3339 time'],
       [
-        'a JSON path that cannot be read',
+        'a day that does not exist',
+        'died_from=2026-02-30T00:00:00Z',
+        'query.died_from is not an RFC 3339 time',
+      ],
+      ['a date without a time', 'updated_until=2026-01-01', 'query.updated_until'],
+      ['a month that does not exist', 'last_failed_from=2026-13-01T00:00:00Z', 'query.last_failed_from'],
+      [
+        'a range that ends before it starts',
+        `died_from=${at(2)}&died_until=${at(1)}`,
+        'query.died_from is after',
+      ],
+      [
+        'an invalid JSON path',
         `json=${encodeURIComponent('$.a[*]=1')}`,
         'query.json cannot be read at character 5',
       ],
       ['a JSON path without a value', `json=${encodeURIComponent('$.a')}`, 'query.json has no value'],
-      ['a JSON path without a beginning', 'json=a%3D1', 'query.json cannot be read at character 1'],
-      ['two keys', 'key=a&key_base64=YQ', 'query.key is given twice'],
+      ['a JSON path without $', 'json=a%3D1', 'query.json cannot be read at character 1'],
+      ['two keys', 'key=a&key_base64=YQ', 'query.key and query.key_base64 are both given'],
       ['a key that is not base64', 'key_base64=***', 'query.key_base64 is not base64'],
       ['an unknown order', 'order_by=size', 'query.order_by'],
-      ['a limit too large', 'limit=501', 'query.limit'],
-      ['a limit of none', 'limit=0', 'query.limit'],
-      ['a retry count that is none', 'retry_count_min=-1', 'query.retry_count_min'],
-      ['a range of none', 'retry_count_min=2&retry_count_max=1', 'query.retry_count_min is more than'],
-      ['a group that is none', 'group=first', 'query.group'],
-      ['a cursor that is none', 'cursor=abc', 'query.cursor is not a cursor'],
+      ['a limit above the maximum', 'limit=501', 'query.limit'],
+      ['a limit of 0', 'limit=0', 'query.limit'],
+      ['a negative retry count', 'retry_count_min=-1', 'query.retry_count_min'],
+      ['an empty range', 'retry_count_min=2&retry_count_max=1', 'query.retry_count_min is 2, more than'],
+      ['a group that is not a number', 'group=first', 'query.group'],
+      ['an invalid cursor', 'cursor=abc', 'query.cursor is not a cursor'],
       ['a NUL character', 'text=a%00b', 'query.text contains a NUL'],
-      ['several faults at once, all of them', 'status=X&died_from=Y', 'query.died_from'],
-    ])('%s', async (_name, query, message) => {
+      ['several invalid parameters together', 'status=X&died_from=Y', 'query.died_from'],
+    ])('%s is refused with the name of the parameter', async (_name, query, message) => {
       const { status, body } = await api.get(`/api/v1/letters?${query}`)
       expect(status).toBe(400)
       expect(body.error).toMatchObject({ code: 'BAD_REQUEST', message: expect.stringContaining(message) })
     })
 
-    it('a cursor of another order', async () => {
-      const { dead } = await aListed(api)
+    it('a cursor of another order is refused', async () => {
+      const { dead } = await createVariousLetters(api)
       const { body } = await api.get(`/api/v1/letters?queue=${dead}&limit=1`)
       const other = await api.get(`/api/v1/letters?queue=${dead}&order=asc&cursor=${body.next_cursor}`)
       expect(other.status).toBe(400)
@@ -227,15 +235,15 @@ describeLettersServers('the list of letters', (api) => {
     })
   })
 
-  it('takes times at the ends of time', async () => {
-    const { numbers } = await aListed(api)
+  it('times that cannot be stored are accepted and clamped', async () => {
+    const { numbers } = await createVariousLetters(api)
     expect(await numbers('died_until=9999-12-31T23:59:59Z&died_from=0001-01-01T00:00:00Z')).toHaveLength(10)
   })
 })
 
 describeLettersServers('the counts of letters', (api) => {
-  it('are exact, by whatever is asked for, and change with the letters', async () => {
-    const { dead, ids } = await aListed(api)
+  it('counts by any fields are exact and change with the letters', async () => {
+    const { dead, ids } = await createVariousLetters(api)
     const counts = async (query: string) =>
       (await api.get(`/api/v1/letters/counts?queue=${dead}&${query}`)).body
     expect(await counts('')).toEqual({ counts: [{ count: 10 }], total: 10 })
@@ -265,10 +273,10 @@ describeLettersServers('the counts of letters', (api) => {
   })
 
   it.each([
-    ['what only a search could count', 'text=a', 'query.text is not known'],
-    ['by what cannot be counted', 'by=colour', 'query.by has "colour"'],
-    ['retries that are counted together', 'retry_count_min=12', 'query.retry_count_min'],
-  ])('refuse %s', async (_name, query, message) => {
+    ['a condition that needs a search', 'text=a', 'query.text is not known'],
+    ['an unknown field to count by', 'by=colour', 'query.by has "colour"'],
+    ['a retry count that is not counted separately', 'retry_count_min=12', 'query.retry_count_min'],
+  ])('counts refuse %s', async (_name, query, message) => {
     const { status, body } = await api.get(`/api/v1/letters/counts?${query}`)
     expect(status).toBe(400)
     expect(body.error.message).toContain(message)

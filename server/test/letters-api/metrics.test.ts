@@ -6,7 +6,7 @@ import { complete, declareDead, lease } from './worker.ts'
 describeLettersServers('the metrics of letters', (api) => {
   const metrics = async () => (await fetch(`${api.url}/metrics`)).text()
 
-  it('tell what is there and what was done with it', async () => {
+  it('metrics count letters by status, and captures, redrives and discards', async () => {
     const { queue, dead } = await api.createQueues({ letter_class: 'financial' })
     const letters = Array.from({ length: 6 }, (_, n) => createEnvelope(queue, { source_id: `s${n}` }))
     const [a, b, c, d] = await api.capture(dead, ...letters)
@@ -20,11 +20,11 @@ describeLettersServers('the metrics of letters', (api) => {
     await api.post('/api/v1/letters/discard', { ids: [d], reason: 'test' })
 
     const text = await metrics()
-    const there = (status: string) => `redrive_letters{queue="${dead}",class="financial",status="${status}"}`
-    expect(text).toContain(`${there('PENDING')} 3`)
-    expect(text).toContain(`${there('RETRYING')} 1`)
-    expect(text).toContain(`${there('RESOLVED')} 1`)
-    expect(text).toContain(`${there('DISCARDED')} 1`)
+    const gauge = (status: string) => `redrive_letters{queue="${dead}",class="financial",status="${status}"}`
+    expect(text).toContain(`${gauge('PENDING')} 3`)
+    expect(text).toContain(`${gauge('RETRYING')} 1`)
+    expect(text).toContain(`${gauge('RESOLVED')} 1`)
+    expect(text).toContain(`${gauge('DISCARDED')} 1`)
     expect(text).toContain(`redrive_letters_captured_total{queue="${dead}"} 6`)
     expect(text).toMatch(/^redrive_letters_redriven_total 3$/m)
     expect(text).toContain('redrive_letters_refused_total{why="redriving"} 1')
@@ -34,7 +34,7 @@ describeLettersServers('the metrics of letters', (api) => {
     expect(text).toMatch(/^redrive_letters_discarded_total 1$/m)
   })
 
-  it('tell of campaigns that have not ended, and of what the archive got', async () => {
+  it('metrics count campaigns in progress and archived letters', async () => {
     const { queue, dead } = await api.createQueues()
     await api.capture(dead, ...Array.from({ length: 3 }, () => createEnvelope(queue)))
     const campaign = { action: 'redrive', filter: { queue: dead }, name: 'n', reason: 'r', canary_count: 1 }

@@ -7,7 +7,7 @@ import { route } from '../http/route.ts'
 import { v1 } from '../v1/dialect.ts'
 import { pageHeaders } from './page-headers.ts'
 
-/** Built by `npm run build`; the same folder seen from `src` and from `dist`. */
+/** Created by `npm run build`. The relative path is the same from `src` and from `dist`. */
 const publicFolder = fileURLToPath(new URL('../../../public', import.meta.url))
 
 const notBuilt = `<!doctype html>
@@ -17,7 +17,7 @@ const notBuilt = `<!doctype html>
 <meta name="color-scheme" content="light dark">
 <title>Redrive</title>
 <h1>Redrive is running</h1>
-<p>The dashboard is not built. <code>npm run build</code> builds it.</p>
+<p>The dashboard is not built. Run <code>npm run build</code> to build it.</p>
 <p><a href="/docs">API documentation</a> · <a href="/health">Health</a> · <a href="/metrics">Metrics</a></p>
 </html>
 `
@@ -29,7 +29,7 @@ export const dashboardRoutes = [
     method: 'GET',
     path: '/',
     permission: 'public',
-    summary: 'The dashboard.',
+    summary: 'Returns the dashboard.',
     tag: 'pages',
     dialect: v1,
     schema: { response: { 200: html } },
@@ -45,16 +45,17 @@ export const dashboardRoutes = [
     method: 'GET',
     path: '/assets/{file}',
     permission: 'public',
-    summary: 'A script, style or picture of the dashboard.',
+    summary: 'Returns a script, style sheet or image of the dashboard.',
     tag: 'pages',
     dialect: v1,
     schema: {
-      params: Type.Object({ file: Type.String() }),
+      params: Type.Object({ file: Type.String({ description: 'Name of the file.' }) }),
       response: { 200: { description: 'The file.', content: { '*/*': { schema: Type.String() } } } },
     },
-    // The name of a built file has its hash in it: what it holds can never change.
+    // The name of a built file contains a hash of its content, so it can be cached forever.
     handler: ({ params: { file } }, reply) => {
-      if (!/^[\w-][\w.-]*$/.test(file)) throw new KnownError('NOT_FOUND', 'there is no such file')
+      if (!/^[\w-][\w.-]*$/.test(file))
+        throw new KnownError('NOT_FOUND', `file ${JSON.stringify(file)} does not exist`)
       return sendFile(reply, `assets/${file}`, { maxAge: '365d', immutable: true, cacheControl: true })
     },
   }),

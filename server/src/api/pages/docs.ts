@@ -6,7 +6,7 @@ import { route } from '../http/route.ts'
 import { v1 } from '../v1/dialect.ts'
 import { docsHeaders } from './page-headers.ts'
 
-/** Swagger UI as its package brings it: the page works without any other server. */
+/** The files of Swagger UI from its package, so that the page needs no other server. */
 export const swaggerUiFolder = join(
   dirname(createRequire(import.meta.url).resolve('@fastify/swagger-ui/package.json')),
   'static',
@@ -29,7 +29,7 @@ const page = `<!doctype html>
 </html>
 `
 
-// Without `validatorUrl: null` the page would send the description to a server of its makers.
+// Without `validatorUrl: null` the page would send the document to a server of the Swagger project.
 const start = `SwaggerUIBundle({
   url: '/openapi.json',
   dom_id: '#swagger-ui',
@@ -48,7 +48,7 @@ export const docsRoutes = [
     method: 'GET',
     path: '/docs',
     permission: 'public',
-    summary: 'The API for people to read and try.',
+    summary: 'Returns the API documentation as a page, on which calls can be tried.',
     tag: 'pages',
     dialect: v1,
     schema: {
@@ -61,16 +61,16 @@ export const docsRoutes = [
     method: 'GET',
     path: '/docs/{file}',
     permission: 'public',
-    summary: 'A script or style of the documentation page.',
+    summary: 'Returns a script or style sheet of the documentation page.',
     tag: 'pages',
     dialect: v1,
     schema: {
-      params: Type.Object({ file: Type.String() }),
+      params: Type.Object({ file: Type.String({ description: 'Name of the file.' }) }),
       response: { 200: { description: 'The file.', content: { '*/*': { schema: Type.String() } } } },
     },
     handler: ({ params: { file } }, reply) => {
       if (file === 'start.js') return reply.type('text/javascript; charset=utf-8').send(start)
-      if (!files.has(file)) throw new KnownError('NOT_FOUND', 'there is no such file')
+      if (!files.has(file)) throw new KnownError('NOT_FOUND', `file ${JSON.stringify(file)} does not exist`)
       return reply.sendFile(file, swaggerUiFolder, { maxAge: '1h', cacheControl: true })
     },
   }),
@@ -79,12 +79,12 @@ export const docsRoutes = [
     method: 'GET',
     path: '/openapi.json',
     permission: 'public',
-    summary: 'The API for programs: this description, OpenAPI 3.1.',
+    summary: 'Returns this OpenAPI 3.1 document.',
     tag: 'pages',
     dialect: v1,
     schema: {
       response: {
-        200: { description: 'The description.', content: { 'application/json': { schema: Type.Any() } } },
+        200: { description: 'The document.', content: { 'application/json': { schema: Type.Any() } } },
       },
     },
     handler: (_request, reply, { openapi }) => reply.type('application/json; charset=utf-8').send(openapi()),

@@ -1,17 +1,17 @@
-/** For pages that load only what this server has. */
+/** For pages that load only files of this server. */
 export const pageHeaders = {
-  'Content-Security-Policy': policy({}),
+  'Content-Security-Policy': formatPolicy({}),
   'Referrer-Policy': 'no-referrer',
   'Cross-Origin-Opener-Policy': 'same-origin',
 } as const
 
-/** Swagger UI writes styles into its elements and has its icons in data: URLs. */
+/** Swagger UI sets styles on its elements and has its icons in data: URLs. */
 export const docsHeaders = {
   ...pageHeaders,
-  'Content-Security-Policy': policy({ 'style-src': "'self' 'unsafe-inline'" }),
+  'Content-Security-Policy': formatPolicy({ 'style-src': "'self' 'unsafe-inline'" }),
 } as const
 
-function policy(over: Readonly<Record<string, string>>): string {
+function formatPolicy(over: Readonly<Record<string, string>>): string {
   const directives = {
     'default-src': "'none'",
     'script-src': "'self'",

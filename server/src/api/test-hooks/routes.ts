@@ -1,6 +1,6 @@
 /**
- * For test suites in any language that drive Redrive from outside. Only in the table of routes when the
- * server was started with `--test-hooks`, which it refuses anywhere but on loopback.
+ * Routes for external test suites in any language. The route table has them only if the server was started
+ * with `--test-hooks`, which is refused unless it listens on loopback.
  */
 import { Type } from 'typebox'
 import { parseDuration } from '../../core/duration.ts'
@@ -14,7 +14,7 @@ export type TestHooks = Readonly<{
   advance(byUs: number): void
   resume(): void
   now(): number
-  /** What is due for dead letters has happened when it resolves. */
+  /** Resolves when all due work on dead letters is done. */
   advanceLetters(): Promise<void>
 }>
 
@@ -25,24 +25,36 @@ export function createTestHookRoutes(hooks: TestHooks): readonly Route[] {
       path: '/_test/clock',
       permission: 'public',
       summary:
-        'Freezes, advances or resumes the clock of the server. What is due then has happened when it answers.',
+        'Freezes, advances or resumes the clock of the server. All work that is due by then is done when it answers.',
       tag: 'test-hooks',
       dialect: v1,
       schema: {
         body: Type.Object(
           {
-            now: Type.Optional(Type.String({ maxLength: 64, examples: ['2026-01-02T03:04:05.000006Z'] })),
-            advance: Type.Optional(Type.String({ maxLength: 64, examples: ['1m'] })),
-            resume: Type.Optional(Type.Boolean()),
+            now: Type.Optional(
+              Type.String({
+                maxLength: 64,
+                description: 'Freezes the clock at this RFC 3339 time.',
+                examples: ['2026-01-02T03:04:05.000006Z'],
+              }),
+            ),
+            advance: Type.Optional(
+              Type.String({
+                maxLength: 64,
+                description: 'Advances the clock by this duration.',
+                examples: ['1m'],
+              }),
+            ),
+            resume: Type.Optional(Type.Boolean({ description: 'true: the clock runs again.' })),
           },
           { additionalProperties: false },
         ),
-        response: { 200: Type.Object({ now: Type.String() }) },
+        response: { 200: Type.Object({ now: Type.String({ description: 'The time of the clock.' }) }) },
       },
       handler: async ({ body }, _reply, context) => {
         const given = Object.keys(body)
         if (given.length !== 1 || body.resume === false) {
-          throw new KnownError('BAD_REQUEST', 'give one of now, advance and resume: true')
+          throw new KnownError('BAD_REQUEST', 'give exactly one of now, advance and resume: true')
         }
         if (body.now !== undefined) hooks.freeze(parseNow(body.now))
         else if (body.advance !== undefined) hooks.advance(parseAdvance(body.advance))
@@ -56,19 +68,23 @@ export function createTestHookRoutes(hooks: TestHooks): readonly Route[] {
       method: 'POST',
       path: '/_test/hold',
       permission: 'public',
-      summary: 'Holds a queue: it takes requests and counts them as waiting, but does none until released.',
+      summary:
+        'Holds or releases a queue. A held queue accepts requests and counts them as waiting, but executes none.',
       tag: 'test-hooks',
       dialect: v1,
       schema: {
         body: Type.Object(
-          { queue_name: Type.String({ minLength: 1, maxLength: 512 }), hold: Type.Boolean() },
+          {
+            queue_name: Type.String({ minLength: 1, maxLength: 512, description: 'Name of the queue.' }),
+            hold: Type.Boolean({ description: 'true: hold; false: release.' }),
+          },
           { additionalProperties: false },
         ),
         response: { 200: Type.Object({ queue_name: Type.String(), hold: Type.Boolean() }) },
       },
       handler: async ({ body: { queue_name, hold } }, _reply, context) => {
         const engine = context.engine()
-        // Opens the queue, so that it is held from this moment and not from its first request on.
+        // Loads the queue, so that it is held from now on and not only from its first request.
         await engine.stats(queue_name)
         engine.hold(queue_name, hold)
         return { queue_name, hold }
@@ -95,5 +111,5 @@ function parseAdvance(text: string): number {
       error,
     )
   }
-  throw new KnownError('BAD_REQUEST', 'advance: time goes forward only; freeze the clock with now to go back')
+  throw new KnownError('BAD_REQUEST', 'advance: is negative; use now to set an earlier time')
 }

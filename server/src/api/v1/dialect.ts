@@ -6,19 +6,19 @@ import { parseJson } from '../http/wire/parse-json.ts'
 
 export const ErrorBody = Type.Object({
   error: Type.Object({
-    code: Type.String({ description: 'For machines. One of the codes in docs/errors.md.' }),
-    message: Type.String({ description: 'For people: what is wrong with this request.' }),
-    hint: Type.String({ description: 'For people: the way out.' }),
-    request_id: Type.String({ description: 'Stands in the log too.' }),
+    code: Type.String({ description: 'Code for programs: one of the codes in docs/errors.md.' }),
+    message: Type.String({ description: 'For people: why this request failed.' }),
+    hint: Type.String({ description: 'For people: what to do about it.' }),
+    request_id: Type.String({ description: 'Id of the request, which the log also shows.' }),
     details: Type.Optional(
       Type.Array(Type.Object({ field: Type.String(), message: Type.String() }), {
-        description: 'One per field that is wrong.',
+        description: 'One entry per invalid field.',
       }),
     ),
   }),
 })
 
-/** Ours: `/api/v1`, and every path that no other dialect claims. */
+/** Redrive's own API at `/api/v1`, and all paths that no other dialect owns. */
 export const v1: Dialect = {
   name: 'v1',
   ownsPath: () => true,
@@ -41,14 +41,17 @@ export const v1: Dialect = {
 
   prepare: ({ params }) => {
     const named = params as { name?: string }
-    // No queue has a tilde in its name: what follows one is a name that a URL could not have as it is.
+    // Queue names contain no tilde, so it marks names that a URL cannot contain, such as `..`.
     if (named.name?.startsWith('~')) named.name = named.name.slice(1)
   },
 
   parseBody: (bytes, request) => {
     const mediaType = request.mediaType ?? 'application/json'
     if (mediaType !== 'application/json' && !mediaType.endsWith('+json')) {
-      throw new KnownError('UNSUPPORTED_MEDIA_TYPE', `a body of type ${mediaType} cannot be read here`)
+      throw new KnownError(
+        'UNSUPPORTED_MEDIA_TYPE',
+        `a body of type ${mediaType} is not supported; send application/json`,
+      )
     }
     return parseJson(bytes)
   },

@@ -1,20 +1,24 @@
 import { Type } from 'typebox'
 import { route } from '../http/route.ts'
 import { v1 } from './dialect.ts'
+import { time } from './values/schemas.ts'
 
 export const Info = Type.Object({
   name: Type.Literal('redrive'),
-  version: Type.String(),
-  store: Type.Object({ kind: Type.Enum(['sqlite', 'memory', 'postgres']), is_up: Type.Boolean() }),
-  started_at: Type.String({ format: 'date-time' }),
-  uptime_seconds: Type.Number(),
+  version: Type.String({ description: 'Version of the server.' }),
+  store: Type.Object({
+    kind: Type.Enum(['sqlite', 'memory', 'postgres'], { description: 'Kind of store.' }),
+    is_up: Type.Boolean({ description: 'Whether the store answers.' }),
+  }),
+  started_at: time('When the server started.'),
+  uptime_seconds: Type.Number({ description: 'Seconds since the start.' }),
   limits: Type.Object({
-    body_bytes_max: Type.Integer(),
-    header_bytes_max: Type.Integer(),
-    headers_max: Type.Integer(),
-    url_bytes_max: Type.Integer(),
-    request_seconds_max: Type.Number(),
-    keep_alive_seconds: Type.Number(),
+    body_bytes_max: Type.Integer({ description: 'Largest request body.' }),
+    header_bytes_max: Type.Integer({ description: 'Largest sum of all headers.' }),
+    headers_max: Type.Integer({ description: 'Largest number of headers.' }),
+    url_bytes_max: Type.Integer({ description: 'Longest URL.' }),
+    request_seconds_max: Type.Number({ description: 'Time to send a request.' }),
+    keep_alive_seconds: Type.Number({ description: 'How long an idle connection stays open.' }),
   }),
 })
 
@@ -23,7 +27,7 @@ export const infoRoutes = [
     method: 'GET',
     path: '/api/v1/info',
     permission: 'server.info',
-    summary: 'What this server is and what it allows.',
+    summary: 'Returns the version, store, uptime and limits of this server.',
     tag: 'server',
     dialect: v1,
     schema: { response: { 200: Info } },

@@ -3,20 +3,21 @@ import { route } from '../http/route.ts'
 import { formatInstant } from '../http/wire/wire-time.ts'
 import { v1 } from '../v1/dialect.ts'
 
-const Status = Type.Enum(['pass', 'fail'])
+const status = (description: string) => Type.Enum(['pass', 'fail'], { description })
 export const HealthBody = Type.Object({
-  status: Status,
-  version: Type.String(),
+  status: status('fail if one of the checks fails.'),
+  version: Type.String({ description: 'Version of the server.' }),
   checks: Type.Record(
     Type.String(),
     Type.Array(
       Type.Object({
-        componentType: Type.String(),
-        status: Status,
-        time: Type.String({ format: 'date-time' }),
-        output: Type.Optional(Type.String({ description: 'Why it fails.' })),
+        componentType: Type.String({ description: 'Kind of the component, such as datastore.' }),
+        status: status('Result of this check.'),
+        time: Type.String({ format: 'date-time', description: 'When it was checked.' }),
+        output: Type.Optional(Type.String({ description: 'Why the check fails.' })),
       }),
     ),
+    { description: 'The checks by component.' },
   ),
 })
 
@@ -26,11 +27,14 @@ const healthAnswer = (description: string) => ({
   content: { [mediaType]: { schema: HealthBody } },
 })
 
-const Ready = Type.Enum(['ok', 'error', 'not_configured'])
+const component = (description: string) => Type.Enum(['ok', 'error', 'not_configured'], { description })
 const ReadyBody = Type.Object({
-  status: Type.Enum(['healthy', 'unhealthy']),
-  checks: Type.Object({ database: Ready, kafka: Ready }, { description: '/health says why.' }),
-  timestamp: Type.String({ format: 'date-time' }),
+  status: Type.Enum(['healthy', 'unhealthy'], { description: 'Whether requests can be served.' }),
+  checks: Type.Object(
+    { database: component('The store.'), kafka: component('Kafka.') },
+    { description: 'The state of each component. /health reports the reason of an error.' },
+  ),
+  timestamp: Type.String({ format: 'date-time', description: 'The time of the answer.' }),
 })
 
 export const healthRoutes = [
@@ -38,12 +42,12 @@ export const healthRoutes = [
     method: 'GET',
     path: '/health',
     permission: 'public',
-    summary: 'Whether the server can do its work, and if not, why.',
+    summary: 'Reports whether the server works, with the reason if it does not.',
     tag: 'watching',
     dialect: v1,
     isHot: true,
     schema: {
-      response: { 200: healthAnswer('All is well.'), 503: healthAnswer('Something the server needs fails.') },
+      response: { 200: healthAnswer('All checks pass.'), 503: healthAnswer('A check fails.') },
     },
     handler: (_request, reply, { health }) => {
       const now = health()
@@ -58,18 +62,18 @@ export const healthRoutes = [
     method: 'GET',
     path: '/healthz',
     permission: 'public',
-    summary: 'Whether the process lives: it answers, whatever becomes of the store.',
+    summary: 'Reports that the process runs, independently of the store. For liveness probes.',
     tag: 'watching',
     dialect: v1,
     isHot: true,
-    schema: { response: { 200: Type.Object({ status: Type.Literal('ok') }) } },
+    schema: { response: { 200: Type.Object({ status: Type.Literal('ok', { description: 'Always ok.' }) }) } },
     handler: (_request, reply) => reply.header('Cache-Control', 'no-store').send({ status: 'ok' }),
   }),
   route({
     method: 'GET',
     path: '/readyz',
     permission: 'public',
-    summary: 'Whether requests can be served: the store answers.',
+    summary: 'Reports whether requests can be served: the store answers. For readiness probes.',
     tag: 'watching',
     dialect: v1,
     isHot: true,

@@ -7,12 +7,14 @@ export const metricsRoutes = [
     method: 'GET',
     path: '/metrics',
     permission: 'public',
-    summary: 'All metrics, in the text format of Prometheus.',
+    summary: 'Returns all metrics in the text format of Prometheus.',
     tag: 'watching',
     dialect: v1,
     isHot: true,
     schema: {
-      response: { 200: { description: 'Metrics.', content: { 'text/plain': { schema: Type.String() } } } },
+      response: {
+        200: { description: 'The metrics.', content: { 'text/plain': { schema: Type.String() } } },
+      },
     },
     handler: async (_request, reply, { metrics }) =>
       reply.type(metrics.contentType).send(await metrics.render()),

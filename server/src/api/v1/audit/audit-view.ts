@@ -1,22 +1,84 @@
+/** Audit rows in answers. */
 import { type Static, Type } from 'typebox'
+import { formatDuration } from '../../../core/duration.ts'
+import type { Instant } from '../../../core/instant.ts'
+import type { RetryPolicy } from '../../../core/retry.ts'
+import { decodeSpec } from '../../../letters/campaigns/document.ts'
+import { letterStatus } from '../../../ops/letter-status.ts'
 import type { AuditRow } from '../../../storage/contract/audit.ts'
+import type { ListedState } from '../../../storage/contract/items.ts'
 import { formatInstant } from '../../http/wire/wire-time.ts'
-import { Time } from '../letters/letter-view.ts'
-import { viewDetails } from './audit-details.ts'
+import { viewSpec } from '../campaigns/campaign-view.ts'
+import { viewRetry } from '../queues/queue-view.ts'
+import { time } from '../values/schemas.ts'
 
 export const AuditView = Type.Object({
-  id: Type.Integer(),
-  at: Time,
-  actor: Type.String(),
-  action: Type.String(),
-  target: Type.String({ description: 'What it was done to: a letter, a queue, a campaign…' }),
-  reason: Type.String(),
-  request_id: Type.String(),
-  details: Type.Unknown(),
+  id: Type.Integer({ description: 'Number of the audit row.' }),
+  at: time('When the change was made.'),
+  actor: Type.String({ description: 'The person or program that made the change.' }),
+  action: Type.String({ description: 'The kind of change, such as letter.redrive.' }),
+  target: Type.String({ description: 'The changed letter, queue or campaign.' }),
+  reason: Type.String({ description: 'The reason that the actor gave.' }),
+  request_id: Type.String({ description: 'Id of the request that made the change.' }),
+  details: Type.Unknown({ description: 'Further facts, which depend on the action.' }),
 })
 
 export function viewAudit(row: AuditRow): Static<typeof AuditView> {
   const { id, at, actor, action, target, reason, requestId } = row
   const details = viewDetails(row)
   return { id, at: formatInstant(at), actor, action, target, reason, request_id: requestId, details }
+}
+
+type Details = Readonly<Record<string, unknown>>
+
+/**
+ * Shows details with the names of this API. The store has the names of the code, and times and durations as
+ * numbers.
+ */
+export function viewDetails({ action, details }: Pick<AuditRow, 'action' | 'details'>): Details {
+  if (action !== 'campaign.create') return viewObject(details)
+  const { spec, ...rest } = details
+  return { ...viewSpec(decodeSpec(spec)), ...viewObject(rest) }
+}
+
+/** Names that differ by more than their case. */
+const names: Readonly<Record<string, string>> = {
+  isDeadAllowed: 'include_dead',
+  isForced: 'force',
+  redrives: 'retry_count',
+}
+
+function viewObject(details: Details): Details {
+  return Object.fromEntries(Object.entries(details).map(([name, value]) => viewField(name, value)))
+}
+
+function viewField(name: string, value: unknown): [string, unknown] {
+  const shown = names[name] ?? toSnakeCase(name)
+  if (name.endsWith('Us') && typeof value === 'number')
+    return [toSnakeCase(name.slice(0, -2)), formatDuration(value)]
+  if (/(At|Before)$/.test(name) && typeof value === 'number') return [shown, formatInstant(value as Instant)]
+  if (name === 'states' && Array.isArray(value)) return ['status', [...new Set(value.map(letterStatus))]]
+  // The audit row has the policy as the store wrote it.
+  if (name === 'retry' || name === 'backoff') return [shown, viewRetry(value as RetryPolicy)]
+  if (!isObject(value)) return [shown, value]
+  if (name === 'letters') return [shown, sumByStatus(value as Readonly<Record<ListedState, number>>)]
+  // The names in `refused` are codes.
+  return [shown, name === 'refused' ? value : viewObject(value)]
+}
+
+function sumByStatus(counts: Readonly<Record<string, number>>): Details {
+  const sums: Record<string, number> = {}
+  for (const [state, count] of Object.entries(counts)) {
+    const status = letterStatus(state as ListedState)
+    sums[status] = (sums[status] ?? 0) + count
+  }
+  return sums
+}
+
+function isObject(value: unknown): value is Details {
+  return typeof value === 'object' && value !== null && !Array.isArray(value)
+}
+
+function toSnakeCase(name: string): string {
+  return name.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`)
 }

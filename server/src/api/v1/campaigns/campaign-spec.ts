@@ -1,3 +1,4 @@
+/** Campaigns in requests. */
 import { type Static, Type } from 'typebox'
 import { formatDuration } from '../../../core/duration.ts'
 import { campaignBounds } from '../../../letters/campaigns/spec.ts'
@@ -5,84 +6,71 @@ import type { CampaignChanges, CampaignSpec } from '../../../letters/letters.ts'
 import { namedLettersMax } from '../../../letters/parts.ts'
 import type { ApiContext } from '../../context.ts'
 import { InvalidRequest } from '../../http/validation/invalid-request.ts'
-import { FilterSpec, readFilter } from '../filter/letter-filter.ts'
-import { LetterId } from '../letters/letters.ts'
-import { durationOf } from '../queues/queue-spec.ts'
+import { FilterSpec } from '../filter/filter-fields.ts'
+import { readFilter } from '../filter/read-filter.ts'
+import { duration, parseDurationField } from '../values/duration.ts'
+import { Reason, RequiredReason } from '../values/reason.ts'
+import { LetterId, queueName } from '../values/schemas.ts'
 
 const haltRatioDefault = 0.2
 const haltMinDefault = 10
 
-const selectFields = {
-  action: Type.Enum(['redrive', 'discard']),
+const selectionFields = {
+  action: Type.Enum(['redrive', 'discard'], { description: 'What happens to the letters.' }),
   ids: Type.Optional(
     Type.Array(LetterId, {
       minItems: 1,
-      description: `These letters, at most ${namedLettersMax}. Or filter.`,
+      description: `The letters, at most ${namedLettersMax}. Give one of ids, filter and all.`,
     }),
   ),
   filter: Type.Optional(FilterSpec),
   all: Type.Optional(
     Type.Boolean({
       description:
-        'Every letter of every dead queue: said with this, and not with a filter that has no condition. Default false.',
+        'Selects all letters of all dead queues. A filter without conditions is refused. Default false.',
     }),
   ),
   target: Type.Optional(
-    Type.String({
-      minLength: 1,
-      maxLength: 512,
-      description:
-        'The queue to send to, instead of where each came from. Never one that takes dead letters.',
-    }),
+    queueName('The queue to send to instead of the origin of each letter. A dead queue is refused.'),
   ),
   include_dead: Type.Optional(
-    Type.Boolean({ description: 'Also what is DEAD. Default false: such letters are skipped.' }),
+    Type.Boolean({ description: 'Also redrives DEAD letters. Default false: they are skipped.' }),
   ),
 }
 
-export const PreviewSpec = Type.Object(selectFields, { additionalProperties: false })
+export const PreviewSpec = Type.Object(selectionFields, { additionalProperties: false })
 
-/** What may be changed later, too. */
+/** Fields that can change while a campaign runs. */
 const paceFields = {
   rate_per_second: Type.Optional(
     Type.Number({
       minimum: 0,
       maximum: campaignBounds.rateMax,
-      description: 'At most; 0, as it is unless told: as fast as it goes.',
+      description: 'The highest number of letters per second. Default 0: no limit.',
     }),
   ),
-  ramp: Type.Optional(
-    Type.String({
-      maxLength: 32,
-      description: 'The rate grows to that over this time; 0s unless told.',
-      examples: ['5m'],
-    }),
-  ),
+  ramp: Type.Optional(duration('The time in which the rate grows to its limit. Default 0s.')),
   halt_ratio: Type.Optional(
     Type.Number({
       minimum: 0,
       maximum: 1,
-      description: `Halts by itself when more than this part failed again or is unknown. ${haltRatioDefault} unless told; 1: never.`,
+      description:
+        'The campaign halts automatically if more than this part of its letters failed again or has an unknown ' +
+        `outcome. Default ${haltRatioDefault}; 1: never.`,
     }),
   ),
   halt_min: Type.Optional(
     Type.Integer({
       minimum: 1,
       maximum: campaignBounds.haltMinMax,
-      description: `Not before so many have ended; ${haltMinDefault} unless told.`,
+      description: `The campaign does not halt before this number of letters has ended. Default ${haltMinDefault}.`,
     }),
   ),
 }
 
 export const CampaignChangesSpec = Type.Object(
-  {
-    ...paceFields,
-    reason: Type.Optional(Type.String({ maxLength: 1_000, description: 'Why; kept in the audit log.' })),
-  },
-  {
-    additionalProperties: false,
-    description: 'What is left out stays as it is. A ramp that is given begins now.',
-  },
+  { ...paceFields, reason: Reason },
+  { additionalProperties: false, description: 'Omitted fields keep their value. A new ramp starts now.' },
 )
 
 export const NewCampaignSpec = Type.Object(
@@ -91,20 +79,15 @@ export const NewCampaignSpec = Type.Object(
       minLength: 1,
       maxLength: campaignBounds.nameMax,
       pattern: '\\S',
-      description: 'For people.',
+      description: 'A name for people.',
     }),
-    reason: Type.String({
-      minLength: 1,
-      maxLength: 1_000,
-      pattern: '\\S',
-      description: 'Why; kept in the audit log.',
-    }),
-    ...selectFields,
+    reason: RequiredReason,
+    ...selectionFields,
     canary_count: Type.Optional(
       Type.Integer({
         minimum: 0,
         maximum: campaignBounds.canaryMax,
-        description: 'So many are sent first; the rest follows when they ended well. Default 0: none.',
+        description: 'Sends this number of letters first, and the others only if these succeed. Default 0.',
       }),
     ),
     ...paceFields,
@@ -116,68 +99,68 @@ type Given = Static<typeof PreviewSpec> &
   Partial<Omit<Static<typeof NewCampaignSpec>, keyof Static<typeof PreviewSpec>>>
 
 export async function readCampaignSpec(given: Given, context: ApiContext): Promise<CampaignSpec> {
-  const { ids, action, target, all = false } = given
-  const filter = given.filter ?? (all && ids === undefined ? {} : undefined)
-  if ((ids === undefined) === (filter === undefined)) {
-    throw new InvalidRequest([{ field: 'body', message: 'needs ids or filter or all, and not both' }])
-  }
-  // An empty variable in somebody's script must not send, or give up, everything.
-  const hasCondition = filter !== undefined && Object.keys(filter).length > 0
-  if (all && (ids !== undefined || hasCondition)) {
-    throw new InvalidRequest([{ field: 'body.all', message: 'has no meaning with ids or a condition' }])
-  }
-  if (filter !== undefined && !hasCondition && !all) {
-    const message = 'has no condition; all: true chooses every letter of every dead queue'
-    throw new InvalidRequest([{ field: 'body.filter', message }])
-  }
-  if (action === 'discard' && target !== undefined) {
-    throw new InvalidRequest([
-      { field: 'body.target', message: 'has no meaning where letters are discarded' },
-    ])
-  }
-  const selection =
-    filter === undefined
-      ? { letterIds: namedIds(ids ?? []) }
-      : { filter: await readFilter(filter, 'body.filter', context.storage) }
+  const { action, target } = given
+  if (action === 'discard' && target !== undefined)
+    throw fault('body.target', 'cannot be combined with discard')
   return {
-    // A preview has none, and nobody will see this one.
+    // A preview has no name, and its name is never shown.
     name: given.name?.trim() ?? 'preview',
     action,
-    selection,
+    selection: await readSelection(given, context),
     target: target ?? null,
     isDeadAllowed: given.include_dead ?? false,
     canaryCount: given.canary_count ?? 0,
     ratePerSecond: given.rate_per_second ?? 0,
-    rampUs: given.ramp === undefined ? 0 : rampOf(given.ramp),
+    rampUs: given.ramp === undefined ? 0 : parseRamp(given.ramp),
     haltRatio: given.halt_ratio ?? haltRatioDefault,
     haltMin: given.halt_min ?? haltMinDefault,
   }
+}
+
+async function readSelection(
+  { ids, filter, all = false }: Given,
+  { storage }: ApiContext,
+): Promise<CampaignSpec['selection']> {
+  const hasCondition = filter !== undefined && Object.keys(filter).length > 0
+  if (all && (ids !== undefined || hasCondition)) {
+    throw fault('body.all', 'cannot be combined with ids or with conditions')
+  }
+  if (ids !== undefined && filter !== undefined) throw fault('body', 'has ids and filter; give one of them')
+  if (ids !== undefined) return { letterIds: checkIdCount(ids) }
+  if (filter === undefined && !all) throw fault('body', 'needs ids, filter or all')
+  // An empty variable in a script must not select all letters.
+  if (!hasCondition && !all) {
+    throw fault('body.filter', 'has no condition; set all to true to select all letters of all dead queues')
+  }
+  return { filter: await readFilter(filter ?? {}, 'body.filter', storage) }
 }
 
 export function readCampaignChanges(given: Static<typeof CampaignChangesSpec>): CampaignChanges {
   const { rate_per_second: ratePerSecond, ramp, halt_ratio: haltRatio, halt_min: haltMin } = given
   const changes = {
     ...(ratePerSecond !== undefined && { ratePerSecond }),
-    ...(ramp !== undefined && { rampUs: rampOf(ramp) }),
+    ...(ramp !== undefined && { rampUs: parseRamp(ramp) }),
     ...(haltRatio !== undefined && { haltRatio }),
     ...(haltMin !== undefined && { haltMin }),
   }
   if (Object.keys(changes).length > 0) return changes
-  throw new InvalidRequest([
-    { field: 'body', message: 'changes nothing: give rate_per_second, ramp, halt_ratio or halt_min' },
-  ])
+  throw fault('body', 'changes nothing; give rate_per_second, ramp, halt_ratio or halt_min')
 }
 
-function namedIds(ids: readonly string[]): readonly string[] {
+function checkIdCount(ids: readonly string[]): readonly string[] {
   if (ids.length <= namedLettersMax) return ids
-  const message = `has ${ids.length} ids; ${namedLettersMax} are allowed. Choose more with a filter`
-  throw new InvalidRequest([{ field: 'body.ids', message }])
+  throw fault(
+    'body.ids',
+    `has ${ids.length} ids; at most ${namedLettersMax} are allowed. Use a filter for more`,
+  )
 }
 
-function rampOf(text: string): number {
-  const rampUs = durationOf('ramp', text, 0)
+function parseRamp(text: string): number {
+  const rampUs = parseDurationField('ramp', text, 0)
   if (rampUs <= campaignBounds.rampUsMax) return rampUs
-  throw new InvalidRequest([
-    { field: 'body.ramp', message: `is longer than ${formatDuration(campaignBounds.rampUsMax)}` },
-  ])
+  throw fault('body.ramp', `is ${text}; the maximum is ${formatDuration(campaignBounds.rampUsMax)}`)
+}
+
+function fault(field: string, message: string): InvalidRequest {
+  return new InvalidRequest([{ field, message }])
 }

@@ -1,11 +1,12 @@
+/** Campaigns in answers. */
 import { type Static, Type } from 'typebox'
 import { formatDuration } from '../../../core/duration.ts'
 import type { Campaign, CampaignSpec } from '../../../letters/letters.ts'
 import { campaignLetterStates } from '../../../storage/contract/campaigns.ts'
 import { formatInstant } from '../../http/wire/wire-time.ts'
-import { FilterView, viewFilter } from '../filter/letter-filter.ts'
-import { Time, timeOrNull } from '../letters/letter-view.ts'
-import { nullable } from '../values/cursor.ts'
+import { FilterView, viewFilter } from '../filter/view-filter.ts'
+import { durationView } from '../values/duration.ts'
+import { formatTimeOrNull, nullable, nullableTime, time } from '../values/schemas.ts'
 
 const counts = Object.fromEntries(campaignLetterStates.map((state) => [state, Type.Integer()])) as Record<
   (typeof campaignLetterStates)[number],
@@ -23,43 +24,48 @@ export const campaignStates = [
 ] as const
 
 export const CampaignView = Type.Object({
-  id: Type.String(),
-  name: Type.String(),
-  reason: Type.String(),
-  actor: Type.String(),
-  action: Type.Enum(['redrive', 'discard']),
+  id: Type.String({ description: 'Id of the campaign.' }),
+  name: Type.String({ description: 'A name for people.' }),
+  reason: Type.String({ description: 'Why the campaign was started.' }),
+  actor: Type.String({ description: 'The person or program that started it.' }),
+  action: Type.Enum(['redrive', 'discard'], { description: 'What happens to the letters.' }),
   state: Type.Enum([...campaignStates], {
     description:
-      'freezing (the set is being taken down), canary, running, done; paused by a person, halted by itself, cancelled for good.',
+      'freezing: its set is being stored; canary: the first letters are sent; running; done; paused by a person; ' +
+      'halted automatically; cancelled permanently.',
   }),
-  state_reason: Type.String({ description: 'Why it is paused, halted or cancelled.' }),
-  is_ended: Type.Boolean({ description: 'Nothing will change any more.' }),
+  state_reason: Type.String({ description: 'Why the campaign is paused, halted or cancelled.' }),
+  is_ended: Type.Boolean({ description: 'Whether the campaign and all its letters have ended.' }),
   ids: nullable(
     Type.Array(Type.String()),
-    'The first of the ids that it was given; all of them are its letters. Null: it was given a filter.',
+    'The first of the given ids; GET …/letters lists all of them. Null if a filter was given.',
   ),
-  filter: nullable(FilterView, 'What it was given; a class as the queues that it had then.'),
-  target: nullable(Type.String()),
-  include_dead: Type.Boolean(),
-  canary_count: Type.Integer(),
-  rate_per_second: Type.Number(),
-  ramp: Type.String(),
-  halt_ratio: Type.Number(),
-  halt_min: Type.Integer(),
-  created_at: Time,
-  updated_at: Time,
-  started_at: nullable(Time),
-  ended_at: nullable(Time),
-  size: nullable(Type.Integer(), 'Letters in the frozen set; null while it is being frozen.'),
+  filter: nullable(
+    FilterView,
+    'The given filter, with a class replaced by the queues that it had at that time. Null if ids were given.',
+  ),
+  target: nullable(Type.String(), 'The queue to send to; null: the origin of each letter.'),
+  include_dead: Type.Boolean({ description: 'Whether DEAD letters are redriven.' }),
+  canary_count: Type.Integer({ description: 'Letters that are sent first.' }),
+  rate_per_second: Type.Number({ description: 'The highest number of letters per second; 0: no limit.' }),
+  ramp: durationView('The time in which the rate grows to its limit.'),
+  halt_ratio: Type.Number({ description: 'The part of failed or unknown letters above which it halts.' }),
+  halt_min: Type.Integer({ description: 'Letters that must have ended before it can halt.' }),
+  created_at: time('When the campaign was created.'),
+  updated_at: time('When the campaign last changed.'),
+  started_at: nullableTime('When the first letter was sent.'),
+  ended_at: nullableTime('When the last letter ended.'),
+  size: nullable(Type.Integer(), 'Number of letters in the frozen set; null while it is being stored.'),
   counts: Type.Object(counts, {
     description:
-      'The set by what became of its letters. resolved: processed; failed: died again; unknown: nobody can tell.',
+      'The letters of the set by state. pending: not sent yet; sent: no outcome yet; resolved: processed; failed: ' +
+      'died again; unknown: the outcome is unknown; skipped: not sent; discarded.',
   }),
-  rate: Type.Number({ description: 'Sent per second, over the last seconds.' }),
+  rate: Type.Number({ description: 'Letters per second that were sent during the last seconds.' }),
 })
 export type CampaignView = Static<typeof CampaignView>
 
-/** What it was asked to do. */
+/** The request that created the campaign. */
 export function viewSpec(spec: CampaignSpec) {
   const { selection } = spec
   return {
@@ -88,15 +94,15 @@ export function viewCampaign(campaign: Campaign): CampaignView {
     is_ended: isEnded(campaign),
     created_at: formatInstant(campaign.createdAt),
     updated_at: formatInstant(campaign.updatedAt),
-    started_at: timeOrNull(campaign.startedAt),
-    ended_at: timeOrNull(campaign.endedAt),
+    started_at: formatTimeOrNull(campaign.startedAt),
+    ended_at: formatTimeOrNull(campaign.endedAt),
     size: campaign.size,
     counts: { ...campaign.counts },
     rate: campaign.rate,
   }
 }
 
-/** A cancelled one has its end when nothing of it is under way any more. */
+/** A cancelled campaign ends when none of its redrives is in progress. */
 export function isEnded({ endedAt }: Campaign): boolean {
   return endedAt !== null
 }

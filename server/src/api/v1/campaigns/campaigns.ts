@@ -1,14 +1,14 @@
-/** A redrive or discard of many, as something that lasts: it has a name, a reason, a frozen set and a report. */
+/** Routes of campaigns. `events.ts` streams the changes of a campaign. */
 import { Type } from 'typebox'
 import { KnownError } from '../../../errors.ts'
-import type { Campaign } from '../../../letters/letters.ts'
+import type { Campaign, Letters } from '../../../letters/letters.ts'
 import { campaignLetterStates } from '../../../storage/contract/campaigns.ts'
 import { route } from '../../http/route.ts'
 import { v1 } from '../dialect.ts'
-import { LetterSummary, Time, timeOrNull, viewSummary } from '../letters/letter-view.ts'
-import { StatusCounts, statusCounts } from '../letters/status-counts.ts'
-import { createTrace } from '../queues/queue-admin.ts'
-import { NextCursor, nullable, pageQuery, readCursor, writeCursor } from '../values/cursor.ts'
+import { countByStatus, LetterSummary, StatusCounts, viewSummary } from '../letters/letter-view.ts'
+import { NextCursor, pageQuery, readCursor, writeCursor } from '../values/cursor.ts'
+import { createTrace, Reason } from '../values/reason.ts'
+import { formatTimeOrNull, nullableTime } from '../values/schemas.ts'
 import {
   CampaignChangesSpec,
   NewCampaignSpec,
@@ -19,20 +19,22 @@ import {
 import { CampaignView, viewCampaign } from './campaign-view.ts'
 
 const tag = 'campaigns'
-const params = Type.Object({ id: Type.String({ minLength: 1, maxLength: 64 }) })
+export const CampaignParams = Type.Object({
+  id: Type.String({ minLength: 1, maxLength: 64, description: 'Id of the campaign.' }),
+})
 
 const CampaignLetterView = Type.Object({
-  place: Type.Integer({ description: 'In the frozen set.' }),
-  id: Type.String(),
-  state: Type.Enum([...campaignLetterStates]),
-  why: Type.String({ description: 'Why it was skipped.' }),
-  at: nullable(Time, 'When it ended or was skipped; when it was sent is told by the letter.'),
+  place: Type.Integer({ description: 'Position in the frozen set.' }),
+  id: Type.String({ description: 'Id of the letter.' }),
+  state: Type.Enum([...campaignLetterStates], { description: 'State of the letter in this campaign.' }),
+  why: Type.String({ description: 'Why the letter was skipped, as a code.' }),
+  at: nullableTime('When the letter ended or was skipped. The letter shows when it was sent.'),
 })
 
 const actions = {
-  pause: 'Sends nothing until resumed; what is under way goes on.',
-  resume: 'Goes on after a pause or a halt.',
-  cancel: 'Ends it: what was not sent is skipped, what is under way goes on to its end.',
+  pause: 'Pauses a campaign: it sends no letters until it is resumed. Redrives in progress continue.',
+  resume: 'Resumes a campaign after a pause or a halt.',
+  cancel: 'Cancels a campaign: letters that were not sent are skipped. Redrives in progress continue.',
 } as const
 
 export const campaignRoutes = [
@@ -40,7 +42,7 @@ export const campaignRoutes = [
     method: 'POST',
     path: '/api/v1/campaigns/preview',
     permission: 'campaign.read',
-    summary: 'What a campaign would do, by the selection that it would make now. Changes nothing.',
+    summary: 'Shows what a campaign would do with its selection now. Changes nothing.',
     tag,
     dialect: v1,
     slowMs: 3_000,
@@ -48,15 +50,17 @@ export const campaignRoutes = [
       body: PreviewSpec,
       response: {
         200: Type.Object({
-          count: Type.Integer({ description: 'Letters that were selected.' }),
-          is_exact: Type.Boolean({ description: 'False: found in the time there was; there may be more.' }),
-          looked: Type.Integer(),
-          sample: Type.Array(LetterSummary),
+          count: Type.Integer({ description: 'Number of selected letters.' }),
+          is_exact: Type.Boolean({
+            description: 'False if the search ran out of time: there may be more letters.',
+          }),
+          looked: Type.Integer({ description: 'Number of letters that were examined.' }),
+          sample: Type.Array(LetterSummary, { description: 'Some of the selected letters.' }),
           targets: Type.Array(Type.Object({ queue: Type.String(), count: Type.Integer() }), {
-            description: 'Where they would go, of those seen.',
+            description: 'The target queues of the examined letters, with the number of letters for each.',
           }),
           statuses: StatusCounts,
-          warnings: Type.Array(Type.String()),
+          warnings: Type.Array(Type.String(), { description: 'Possible problems, for people.' }),
         }),
       },
     },
@@ -71,7 +75,7 @@ export const campaignRoutes = [
         looked: preview.looked,
         sample: preview.sample.map((item) => viewSummary(item, slugOf(item))),
         targets: preview.targets.map((target) => ({ ...target })),
-        statuses: statusCounts(preview.byState),
+        statuses: countByStatus(preview.byState),
         warnings: [...preview.warnings],
       }
     },
@@ -83,7 +87,7 @@ export const campaignRoutes = [
     permission: 'campaign.write',
     alsoNeeds: (request) =>
       (request.body as { action?: unknown }).action === 'discard' ? 'letter.discard' : 'letter.redrive',
-    summary: 'Starts a campaign: takes its set down, then sends or discards what is in it.',
+    summary: 'Starts a campaign: stores its set of letters, then redrives or discards them.',
     tag,
     dialect: v1,
     schema: { body: NewCampaignSpec, response: { 200: CampaignView } },
@@ -100,12 +104,17 @@ export const campaignRoutes = [
     method: 'GET',
     path: '/api/v1/campaigns',
     permission: 'campaign.read',
-    summary: 'Campaigns, newest first.',
+    summary: 'Lists campaigns, newest first.',
     tag,
     dialect: v1,
     schema: {
       querystring: pageQuery({}, { default: 50, max: 200 }),
-      response: { 200: Type.Object({ campaigns: Type.Array(CampaignView), next_cursor: NextCursor }) },
+      response: {
+        200: Type.Object({
+          campaigns: Type.Array(CampaignView, { description: 'The campaigns of this page.' }),
+          next_cursor: NextCursor,
+        }),
+      },
     },
     handler: async ({ query: { cursor, limit } }, _reply, context) => {
       const [beforeId] = cursor === undefined ? [] : readCursor(cursor, 'campaigns', ['string'])
@@ -123,28 +132,30 @@ export const campaignRoutes = [
     method: 'GET',
     path: '/api/v1/campaigns/{id}',
     permission: 'campaign.read',
-    summary: 'One campaign with its progress, and in the end its report.',
+    summary: 'Returns a campaign with its progress or, at its end, its report.',
     tag,
     dialect: v1,
-    schema: { params, response: { 200: CampaignView } },
+    schema: { params: CampaignParams, response: { 200: CampaignView } },
     handler: async ({ params: { id } }, _reply, context) =>
-      viewCampaign(found(id, await context.letters().campaigns.get(id))),
+      viewCampaign(await findCampaign(context.letters(), id)),
   }),
 
   route({
     method: 'PATCH',
     path: '/api/v1/campaigns/{id}',
     permission: 'campaign.write',
-    summary: 'Makes a campaign that goes on faster or slower, or changes when it halts. Its set stays.',
+    summary: 'Changes the rate of a running campaign, or when it halts.',
     tag,
     dialect: v1,
-    schema: { params, body: CampaignChangesSpec, response: { 200: CampaignView } },
+    schema: { params: CampaignParams, body: CampaignChangesSpec, response: { 200: CampaignView } },
     handler: async (request, _reply, context) => {
-      const { campaigns } = context.letters()
+      const letters = context.letters()
       const { id } = request.params
       const changes = readCampaignChanges(request.body)
-      found(id, await campaigns.get(id))
-      return viewCampaign(await campaigns.adjust(id, changes, createTrace(request, request.body.reason)))
+      await findCampaign(letters, id)
+      return viewCampaign(
+        await letters.campaigns.adjust(id, changes, createTrace(request, request.body.reason)),
+      )
     },
   }),
 
@@ -152,30 +163,37 @@ export const campaignRoutes = [
     method: 'GET',
     path: '/api/v1/campaigns/{id}/letters',
     permission: 'campaign.read',
-    summary: 'The frozen set in its order, and what became of each letter.',
+    summary: 'Lists the letters of the frozen set in order, with the state of each.',
     tag,
     dialect: v1,
     schema: {
-      params,
+      params: CampaignParams,
       querystring: pageQuery(
         {
           state: Type.Optional(
             Type.Union(
               [Type.Enum([...campaignLetterStates]), Type.Array(Type.Enum([...campaignLetterStates]))],
               {
-                description: `One of ${campaignLetterStates.join(', ')}. Several: any of them.`,
+                description:
+                  `Only letters in this state: ${campaignLetterStates.join(', ')}. With several values: any of ` +
+                  'them.',
               },
             ),
           ),
         },
         { default: 100, max: 1_000 },
       ),
-      response: { 200: Type.Object({ letters: Type.Array(CampaignLetterView), next_cursor: NextCursor }) },
+      response: {
+        200: Type.Object({
+          letters: Type.Array(CampaignLetterView, { description: 'The letters of this page.' }),
+          next_cursor: NextCursor,
+        }),
+      },
     },
     handler: async ({ params: { id }, query: { state, cursor, limit } }, _reply, context) => {
       const { campaigns } = context.letters()
       const [afterPlace] = cursor === undefined ? [] : readCursor(cursor, `campaign:${id}`, ['number'])
-      found(id, await campaigns.get(id))
+      await findCampaign({ campaigns }, id)
       const letters = await campaigns.letters(id, {
         ...(state !== undefined && { states: Array.isArray(state) ? state : [state] }),
         ...(afterPlace !== undefined && { afterPlace }),
@@ -188,7 +206,7 @@ export const campaignRoutes = [
           id: letter.letterId,
           state: letter.state,
           why: letter.why,
-          at: timeOrNull(letter.at),
+          at: formatTimeOrNull(letter.at),
         })),
         next_cursor: last === undefined ? null : writeCursor(`campaign:${id}`, [last.place]),
       }
@@ -204,28 +222,22 @@ export const campaignRoutes = [
       tag,
       dialect: v1,
       schema: {
-        params,
-        body: Type.Object(
-          {
-            reason: Type.Optional(
-              Type.String({ maxLength: 1_000, description: 'Why; kept in the audit log.' }),
-            ),
-          },
-          { additionalProperties: false },
-        ),
+        params: CampaignParams,
+        body: Type.Object({ reason: Reason }, { additionalProperties: false }),
         response: { 200: CampaignView },
       },
       handler: async (request, _reply, context) => {
         const { campaigns } = context.letters()
         const { id } = request.params
-        found(id, await campaigns.get(id))
+        await findCampaign({ campaigns }, id)
         return viewCampaign(await campaigns[action](id, createTrace(request, request.body.reason)))
       },
     }),
   ),
 ]
 
-export function found(id: string, campaign: Campaign | null): Campaign {
+export async function findCampaign({ campaigns }: Pick<Letters, 'campaigns'>, id: string): Promise<Campaign> {
+  const campaign = await campaigns.get(id)
   if (campaign !== null) return campaign
-  throw new KnownError('CAMPAIGN_NOT_FOUND', `there is no campaign ${JSON.stringify(id)}`)
+  throw new KnownError('CAMPAIGN_NOT_FOUND', `campaign ${JSON.stringify(id)} does not exist`)
 }

@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
 import type { Campaign } from '../../../letters/letters.ts'
-import { events } from './events.ts'
+import { streamEvents } from './events.ts'
 
 const campaign = {
   id: 'c',
@@ -16,19 +16,14 @@ const campaign = {
 beforeEach(() => void vi.useFakeTimers())
 afterEach(() => void vi.useRealTimers())
 
-/** Says the first state, then nothing more until it is told to. */
-function changes() {
+/** Creates changes that yield the first state, and the next one only after `publish`. */
+function createChanges() {
   const next = Promise.withResolvers<Campaign>()
-  let isLeft = false
-  async function* told() {
-    try {
-      yield campaign
-      yield await next.promise
-    } finally {
-      isLeft = true
-    }
+  async function* generate() {
+    yield campaign
+    yield await next.promise
   }
-  return { told: told(), tell: next.resolve, isLeft: () => isLeft }
+  return { changes: generate(), publish: next.resolve }
 }
 
 const fail = (error: unknown): void => {
@@ -36,9 +31,9 @@ const fail = (error: unknown): void => {
 }
 
 describe('the events of a campaign', () => {
-  it('keep the connection open while nothing happens', async () => {
-    const { told, tell } = changes()
-    const lines = events(told, new AbortController().signal, fail)
+  it('the event stream sends heartbeats while the campaign does not change', async () => {
+    const { changes, publish } = createChanges()
+    const lines = streamEvents(changes, new AbortController().signal, fail)
     expect((await lines.next()).value).toBe('retry: 2000\n\n')
     expect((await lines.next()).value).toMatch(/^id: running-1\nevent: campaign\ndata: \{"id":"c",.*\}\n\n$/)
     for (let beat = 0; beat < 3; beat++) {
@@ -47,16 +42,16 @@ describe('the events of a campaign', () => {
       expect((await silent).value).toBe(': still here\n\n')
     }
     const last = lines.next()
-    tell({ ...campaign, state: 'done', updatedAt: 2, endedAt: 2 })
+    publish({ ...campaign, state: 'done', updatedAt: 2, endedAt: 2 })
     expect((await last).value).toMatch(/^id: done-2\nevent: end\n/)
     expect((await lines.next()).done).toBe(true)
     expect(vi.getTimerCount()).toBe(0)
   })
 
-  it('end at once when nobody listens any more, and leave nothing behind', async () => {
-    const { told } = changes()
+  it('the event stream ends immediately when its client disconnects, and leaves no timer', async () => {
+    const { changes } = createChanges()
     const leaving = new AbortController()
-    const lines = events(told, leaving.signal, fail)
+    const lines = streamEvents(changes, leaving.signal, fail)
     await lines.next()
     await lines.next()
     const waiting = lines.next()
@@ -65,14 +60,14 @@ describe('the events of a campaign', () => {
     expect(vi.getTimerCount()).toBe(0)
   })
 
-  it('end when it cannot be watched any more, so that the client comes back', async () => {
+  it('the event stream ends when watching fails, so that the client reconnects', async () => {
     async function* broken(): AsyncGenerator<Campaign> {
       yield campaign
       throw new Error('the store is gone')
     }
     const failures: unknown[] = []
     const lines: string[] = []
-    for await (const line of events(broken(), new AbortController().signal, (error) =>
+    for await (const line of streamEvents(broken(), new AbortController().signal, (error) =>
       failures.push(error),
     )) {
       lines.push(line)

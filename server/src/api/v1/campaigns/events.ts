@@ -1,6 +1,6 @@
 /**
- * A campaign as it goes on, as server-sent events: the present state first, then every change, and `end` with the last
- * one. Each event is the whole state, so whoever comes back needs nothing from before.
+ * The progress of a campaign as server-sent events: its current state, then every change, and `end` with the
+ * last state. Each event has the complete state, so a client that reconnects needs no earlier event.
  */
 import { Readable } from 'node:stream'
 import { Type } from 'typebox'
@@ -9,45 +9,49 @@ import { abortWhenClientGone } from '../../http/client-gone.ts'
 import { route } from '../../http/route.ts'
 import { v1 } from '../dialect.ts'
 import { isEnded, viewCampaign } from './campaign-view.ts'
-import { found } from './campaigns.ts'
+import { CampaignParams, findCampaign } from './campaigns.ts'
 
-/** Less than the minute after which proxies give a silent connection up. */
+/** Shorter than the minute after which proxies close a silent connection. */
 const heartbeatMs = 15_000
-/** After a cut the client comes back then. */
-const comeBackMs = 2_000
+/** How long a client waits before it reconnects. */
+const reconnectMs = 2_000
 
 export const campaignEventRoutes = [
   route({
     method: 'GET',
     path: '/api/v1/campaigns/{id}/events',
     permission: 'campaign.read',
-    summary: 'Every change of a campaign until its end, as server-sent events.',
+    summary: 'Streams every change of a campaign until its end as server-sent events.',
     tag: 'campaigns',
     dialect: v1,
     slowMs: Number.POSITIVE_INFINITY,
     schema: {
-      params: Type.Object({ id: Type.String({ minLength: 1, maxLength: 64 }) }),
+      params: CampaignParams,
       response: {
         200: {
           description:
-            'Events `campaign` and, as the last one, `end`; the data of both is the campaign. Lines that begin with a colon only keep the connection open.',
+            'Events `campaign` and, as the last event, `end`. The data of both is the campaign. Lines that start with ' +
+            'a colon only keep the connection open.',
           content: { 'text/event-stream': { schema: Type.String() } },
         },
-        204: Type.Null({ description: 'For who has heard the end already.' }),
+        204: Type.Null({ description: 'The client has already received the last event.' }),
       },
     },
     handler: async (request, reply, context) => {
       const { id } = request.params
       const { campaigns } = context.letters()
-      const campaign = found(id, await campaigns.get(id))
-      // A browser that heard the end comes back all the same; only this tells it to stay away.
-      if (isEnded(campaign) && request.headers['last-event-id'] === eventId(campaign))
+      const campaign = await findCampaign({ campaigns }, id)
+      // A browser reconnects even after the last event; only 204 stops it.
+      if (isEnded(campaign) && request.headers['last-event-id'] === createEventId(campaign))
         return reply.code(204).send()
       const ending = abortWhenClientGone(reply)
       const signal = AbortSignal.any([ending.signal, context.stopping])
       const onFailure = (error: unknown): void =>
-        context.log.warn({ request_id: request.id, err: error }, 'a campaign could not be watched any more')
-      const lines = Readable.from(events(campaigns.watch(id, signal), signal, onFailure), {
+        context.log.warn(
+          { request_id: request.id, err: error },
+          'the events of a campaign ended with an error',
+        )
+      const lines = Readable.from(streamEvents(campaigns.watch(id, signal), signal, onFailure), {
         objectMode: false,
       })
       return reply
@@ -59,60 +63,60 @@ export const campaignEventRoutes = [
   }),
 ]
 
-export async function* events(
+export async function* streamEvents(
   changes: AsyncIterable<Campaign>,
   signal: AbortSignal,
   onFailure: (error: unknown) => void,
 ): AsyncGenerator<string> {
-  yield `retry: ${comeBackMs}\n\n`
+  yield `retry: ${reconnectMs}\n\n`
   const iterator = changes[Symbol.asyncIterator]()
   try {
     let pending = iterator.next()
-    // Looked at below; until then a failure must not count as one that nobody sees.
+    // Handled below. Until then a failure must not count as an unhandled rejection.
     pending.catch(() => undefined)
     while (!signal.aborted) {
-      const change = await firstOf(pending, heartbeatMs, signal)
-      if (change === 'silence') yield ': still here\n\n'
+      const change = await waitForFirst(pending, heartbeatMs, signal)
+      if (change === 'heartbeat') yield ': still here\n\n'
       else if (change === 'stop' || change.done) break
       else {
-        yield eventText(change.value)
+        yield formatEvent(change.value)
         if (isEnded(change.value)) return
         pending = iterator.next()
         pending.catch(() => undefined)
       }
     }
   } catch (error) {
-    // The answer has begun, so it can only end: whoever listens comes back and hears what is so then.
+    // The answer has begun, so it can only end. The client reconnects and gets the current state.
     onFailure(error)
   } finally {
-    // Not waited for: it may itself wait for the next change.
+    // Not awaited: it may wait for the next change.
     void iterator.return?.().catch(() => undefined)
   }
 }
 
-function eventText(campaign: Campaign): string {
+function formatEvent(campaign: Campaign): string {
   const name = isEnded(campaign) ? 'end' : 'campaign'
-  return `id: ${eventId(campaign)}\nevent: ${name}\ndata: ${JSON.stringify(viewCampaign(campaign))}\n\n`
+  return `id: ${createEventId(campaign)}\nevent: ${name}\ndata: ${JSON.stringify(viewCampaign(campaign))}\n\n`
 }
 
-function eventId(campaign: Campaign): string {
+function createEventId(campaign: Campaign): string {
   return `${campaign.state}-${campaign.updatedAt}`
 }
 
-async function firstOf<T>(
+async function waitForFirst<T>(
   pending: Promise<T>,
   ms: number,
   signal: AbortSignal,
-): Promise<T | 'silence' | 'stop'> {
+): Promise<T | 'heartbeat' | 'stop'> {
   let timer: NodeJS.Timeout | undefined
   let onAbort = (): void => {}
-  const silence = new Promise<'silence' | 'stop'>((resolve) => {
-    timer = setTimeout(() => resolve('silence'), ms)
+  const heartbeat = new Promise<'heartbeat' | 'stop'>((resolve) => {
+    timer = setTimeout(() => resolve('heartbeat'), ms)
     onAbort = () => resolve('stop')
     signal.addEventListener('abort', onAbort, { once: true })
   })
   try {
-    return await Promise.race([pending, silence])
+    return await Promise.race([pending, heartbeat])
   } finally {
     clearTimeout(timer)
     signal.removeEventListener('abort', onAbort)

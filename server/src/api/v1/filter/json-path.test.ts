@@ -16,7 +16,7 @@ describe('a JSON path with its value', () => {
     ['$.a=1e400', ['a'], { number: '1e400' }],
     ['$.a=0x10', ['a'], '0x10'],
     ['$.a=Infinity', ['a'], 'Infinity'],
-  ])('reads %s', (text, path, value) => {
+  ])('%s is read as a path and a value', (text, path, value) => {
     expect(parseJsonTest(text)).toEqual({ path, value })
   })
 
@@ -34,14 +34,13 @@ describe('a JSON path with its value', () => {
     ['$.a b=1', 'character 4'],
     ['$.a={"b":1}', 'an object or a list'],
     ['$.a="\\u0000"', 'NUL'],
-    [`$${'.a'.repeat(33)}=1`, 'deeper than 32'],
-  ])('says what is wrong with %s', (text, problem) => {
+    [`$${'.a'.repeat(33)}=1`, 'more than 32'],
+  ])('%s is refused with the position or the problem', (text, problem) => {
     expect(parseJsonTest(text)).toEqual({ problem: expect.stringContaining(problem) })
   })
 
-  it('takes no longer than its length allows', () => {
-    const began = performance.now()
-    for (const part of ['["', '[', '.a', '\\"', '[1']) parseJsonTest(`$${part.repeat(100_000)}`)
-    expect(performance.now() - began).toBeLessThan(1_000)
+  // With quadratic time each of these would take minutes, and the test would time out.
+  it.each(['["', '[', '.a', '\\"', '[1'])('a path of 100,000 times %s is refused in linear time', (part) => {
+    expect(parseJsonTest(`$${part.repeat(100_000)}`)).toHaveProperty('problem')
   })
 })

@@ -1,24 +1,28 @@
-/** Letters that left the live ones by retention. Bringing them back: actions.ts. */
+/** Routes that read the archive. `discard.ts` has the route that restores letters. */
 import { Type } from 'typebox'
 import { route } from '../../http/route.ts'
 import { formatInstant } from '../../http/wire/wire-time.ts'
 import { v1 } from '../dialect.ts'
-import { archiveFields, readArchiveFilter } from '../filter/letter-filter.ts'
+import { archiveFields } from '../filter/filter-fields.ts'
+import { readArchiveFilter } from '../filter/read-filter.ts'
 import { NextCursor, pageQuery, readCursor, writeCursor } from '../values/cursor.ts'
-import { LetterSummary, Time, viewSummary } from './letter-view.ts'
-import { LetterId, LetterView, letterNotFound, namesOf, viewLetter } from './letters.ts'
-import { payloadForms } from './payload-view.ts'
+import { LetterId, time } from '../values/schemas.ts'
+import { LetterQuery, LetterView, letterNotFound, viewLetter } from './letter-detail.ts'
+import { LetterSummary, viewSummary } from './letter-view.ts'
 
 const list = 'archive'
 const searchMsMax = 1_000
-const ArchivedSummary = Type.Object({ ...LetterSummary.properties, archived_at: Time })
+const ArchivedSummary = Type.Object({
+  ...LetterSummary.properties,
+  archived_at: time('When it was archived.'),
+})
 
 export const archiveRoutes = [
   route({
     method: 'GET',
     path: '/api/v1/archive',
     permission: 'letter.read',
-    summary: 'Archived letters that match, the last archived first.',
+    summary: 'Lists the archived letters that match all conditions, the last archived first.',
     tag: 'archive',
     dialect: v1,
     slowMs: 2 * searchMsMax,
@@ -26,13 +30,13 @@ export const archiveRoutes = [
       querystring: pageQuery(archiveFields, { default: 50, max: 500 }),
       response: {
         200: Type.Object({
-          letters: Type.Array(ArchivedSummary),
+          letters: Type.Array(ArchivedSummary, { description: 'The letters of this page.' }),
           next_cursor: NextCursor,
           looked: Type.Integer({
-            description: 'How much of what is archived was looked at to find these.',
+            description: 'Number of archived letters that were examined for this page.',
           }),
           is_complete: Type.Boolean({
-            description: 'False: the search took too long to fill the page. Go on with next_cursor.',
+            description: 'False if the search stopped before the page was full. Continue with next_cursor.',
           }),
         }),
       },
@@ -47,11 +51,11 @@ export const archiveRoutes = [
         countMax: limit,
         msMax: searchMsMax,
       })
-      const slugOf = await letters.slugs(page.letters.map(({ item }) => item))
+      const readSlug = await letters.slugs(page.letters.map(({ item }) => item))
       const { next } = page
       return {
         letters: page.letters.map(({ item, archivedAt: at }) => ({
-          ...viewSummary(item, slugOf(item)),
+          ...viewSummary(item, readSlug(item)),
           archived_at: formatInstant(at),
         })),
         next_cursor: next === null ? null : writeCursor(list, [next.archivedAt, next.id]),
@@ -65,22 +69,19 @@ export const archiveRoutes = [
     method: 'GET',
     path: '/api/v1/archive/{id}',
     permission: 'letter.read',
-    summary: 'One archived letter.',
+    summary: 'Returns an archived letter.',
     tag: 'archive',
     dialect: v1,
     schema: {
       params: Type.Object({ id: LetterId }),
-      querystring: Type.Object(
-        { payload: Type.Enum([...payloadForms], { default: 'auto' }) },
-        { additionalProperties: false },
-      ),
+      querystring: LetterQuery,
       response: { 200: LetterView },
     },
     handler: async ({ params: { id }, query: { payload } }, _reply, context) => {
       const letters = context.letters()
       const detail = await letters.find(id)
       if (detail === null || detail.archivedAt === null) throw letterNotFound(id)
-      return viewLetter(detail, payload, await namesOf(detail, letters))
+      return viewLetter(detail, payload, letters)
     },
   }),
 ]

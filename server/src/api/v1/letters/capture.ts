@@ -1,4 +1,4 @@
-/** Letters that died elsewhere: whoever could not process something sends it here. */
+/** The route that captures failed messages of other systems as dead letters. */
 import { Type } from 'typebox'
 import { historyMax } from '../../../core/item.ts'
 import { elementTexts, fieldTexts } from '../../../core/json-text.ts'
@@ -16,41 +16,46 @@ import { readJsonText } from '../../http/wire/parse-json.ts'
 import { v1 } from '../dialect.ts'
 import { isNestedTooDeep, nestingMax } from '../values/nesting.ts'
 
-export const capturedMax = 1_000
+const lettersMax = 1_000
 
-const text = (description: string) => Type.Optional(Type.Unknown({ description }))
+const field = (description: string) => Type.Optional(Type.Unknown({ description }))
 
-/** Only described: what is wrong with an envelope is captured with it. */
+/** Documentation only: an invalid envelope is captured too, together with its problems. */
 const Envelope = Type.Unknown({
   ...repairedWhenRead,
-  description: `An envelope. Whatever is wrong in it, it is captured: then the envelope itself is the payload, and the failure says what could not be read.`,
+  description:
+    'An envelope. An invalid envelope is captured too: the payload is then the envelope itself, and the failure ' +
+    'describes the problem.',
   properties: {
-    source_id: text(
-      `What it is elsewhere: the same one in the same dead queue is one letter, however often it is sent. Of more than ${envelopeBounds.sourceIdMax} characters the beginning and a digest are kept.`,
+    source_id: field(
+      'The identity at the source: repeated captures with the same source id are one letter of the dead queue. An ' +
+        `id of more than ${envelopeBounds.sourceIdMax} characters is shortened to its start and a digest.`,
     ),
-    original_topic: text('Where it came from, and where a redrive sends it.'),
-    original_queue: text('Instead of original_topic: a queue of this server.'),
-    original_partition: text('A number.'),
-    original_offset: text('A number, or its text.'),
-    original_key: text('Text, {"base64": "…"}, or any JSON.'),
-    original_value: text('The payload: text, {"base64": "…"}, or any JSON.'),
-    original_key_encoding: text('text, json or base64, where the key does not say it itself.'),
-    original_value_encoding: text('text, json or base64, where the value does not say it itself.'),
-    original_id: text('Its id where it came from, when it has no offset.'),
-    original_timestamp: text('When it was made. RFC 3339.'),
-    cluster: text('Of original_topic. What names one is never sent to a queue of that name.'),
-    headers: text('{"name": "value"}, or [["name", "value"]] where order and repeats matter.'),
-    error_details: text('{"exception_class", "message", "stack_trace", "code"}'),
-    reason: text('A code for why; by default that of error_details, or from the exception class.'),
-    retry_count: text('Attempts before it died.'),
-    worker_instance: text('Who tried last.'),
-    consumer_group: text('Whose worker that was.'),
-    first_failure_at: text('RFC 3339.'),
-    last_failure_at: text('RFC 3339.'),
-    dead_lettered_at: text('RFC 3339; by default now.'),
-    history: text(
-      `Earlier failures, in any order: they are kept newest first, by failed_at, and of more than ${historyMax} the newest.`,
+    original_topic: field('The topic that the message came from, and that a redrive sends it to.'),
+    original_queue: field('The queue of this server that it came from, instead of original_topic.'),
+    original_partition: field('The partition: a number.'),
+    original_offset: field('The offset: a number, or a text with a number.'),
+    original_key: field('The message key: text, {"base64": "…"}, or any JSON.'),
+    original_value: field('The payload: text, {"base64": "…"}, or any JSON.'),
+    original_key_encoding: field('How original_key is encoded: text, json or base64.'),
+    original_value_encoding: field('How original_value is encoded: text, json or base64.'),
+    original_id: field('The id at the source, for messages without an offset.'),
+    original_timestamp: field('When the message was created at its source, as an RFC 3339 time.'),
+    cluster: field(
+      'The Kafka cluster of original_topic. With a cluster, a queue with the name of the topic is not a target.',
     ),
+    headers: field('{"name": "value"}, or [["name", "value"]] to keep order and repeated names.'),
+    error_details: field('The error: {"exception_class", "message", "stack_trace", "code"}.'),
+    reason: field(
+      'A short code of the failure. Default: code of error_details, or derived from the exception class.',
+    ),
+    retry_count: field('Number of attempts before the message died.'),
+    worker_instance: field('The worker of the last attempt.'),
+    consumer_group: field('The Kafka consumer group of the worker.'),
+    first_failure_at: field('When the first attempt failed, as an RFC 3339 time.'),
+    last_failure_at: field('When the last attempt failed, as an RFC 3339 time.'),
+    dead_lettered_at: field('When the message died, as an RFC 3339 time. Default: now.'),
+    history: field(`Earlier failures in any order. The newest ${historyMax} by failed_at are kept.`),
   },
 })
 
@@ -59,7 +64,8 @@ export const captureRoutes = [
     method: 'POST',
     path: '/api/v1/letters',
     permission: 'letter.capture',
-    summary: 'Captures dead letters. One whose source_id is in the dead queue already stays as it is.',
+    summary:
+      'Captures dead letters. A letter whose source_id already exists in the dead queue stays unchanged.',
     tag: 'letters',
     dialect: v1,
     schema: {
@@ -68,9 +74,9 @@ export const captureRoutes = [
           queue: Type.String({
             minLength: 1,
             maxLength: 512,
-            description: 'The dead queue; it must be there.',
+            description: 'The dead queue, which must exist.',
           }),
-          letters: Type.Array(Envelope, { minItems: 1, description: `At most ${capturedMax}.` }),
+          letters: Type.Array(Envelope, { minItems: 1, description: `The letters, at most ${lettersMax}.` }),
         },
         { additionalProperties: false },
       ),
@@ -78,32 +84,34 @@ export const captureRoutes = [
         200: Type.Object({
           letters: Type.Array(
             Type.Object({
-              id: Type.String(),
-              is_new: Type.Boolean({ description: 'False: it was there already, perhaps discarded.' }),
+              id: Type.String({ description: 'Id of the letter.' }),
+              is_new: Type.Boolean({
+                description: 'False if the letter already existed, possibly discarded.',
+              }),
               problems: Type.Array(Type.String(), {
                 description:
-                  'What of its envelope could not be read, is unknown, or could not be kept as it was sent.',
+                  'Fields of the envelope that could not be read, are unknown, or were stored with changes.',
               }),
             }),
-            { description: 'One per envelope, in order.' },
+            { description: 'One entry per envelope, in the order of the request.' },
           ),
         }),
       },
     },
     handler: async ({ body }, _reply, context) => {
       const { queue, letters } = body
-      if (letters.length > capturedMax) {
-        const message = `has ${letters.length} letters; ${capturedMax} can be captured at once`
+      if (letters.length > lettersMax) {
+        const message = `has ${letters.length} letters; at most ${lettersMax} are allowed`
         throw new InvalidRequest([{ field: 'body.letters', message }])
       }
       const now = context.clock.now()
       const texts = elementTexts(new Map(fieldTexts(readJsonText(body))).get('letters') ?? '[]')
       const defaults = { origin: queue, now }
       const read = letters.map((envelope, index) => {
-        const written = texts[index] ?? ''
+        const text = texts[index] ?? ''
         return isNestedTooDeep(envelope)
-          ? readDeep(envelope, written, defaults)
-          : readEnvelope(envelope, written, defaults)
+          ? captureUnread(envelope, text, defaults)
+          : readEnvelope(envelope, text, defaults)
       })
       const captured = await context.letters().capture(
         queue,
@@ -120,12 +128,15 @@ export const captureRoutes = [
   }),
 ]
 
-/** Nothing walks through it: it is kept as it was written, under the source id that it names. */
-function readDeep(envelope: unknown, written: string, defaults: EnvelopeDefaults): ReadEnvelope {
+/**
+ * Captures an envelope that is nested too deep to be read: its text is the payload, and only source_id is
+ * read.
+ */
+function captureUnread(envelope: unknown, text: string, defaults: EnvelopeDefaults): ReadEnvelope {
   const sourceId = (envelope as Readonly<{ source_id?: unknown }>).source_id
   const named = typeof sourceId === 'string' ? { source_id: sourceId } : {}
   const { letter } = readEnvelope(named, JSON.stringify(named), defaults)
   const problem = `it is nested deeper than ${nestingMax} levels`
-  const kept = undecodedLetter(new TextEncoder().encode(written), problem, defaults)
+  const kept = undecodedLetter(new TextEncoder().encode(text), problem, defaults)
   return { ...kept, letter: { ...kept.letter, sourceId: letter.sourceId } }
 }

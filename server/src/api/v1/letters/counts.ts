@@ -4,9 +4,10 @@ import type { CountedBy, LetterCount } from '../../../storage/contract/letters.t
 import { route } from '../../http/route.ts'
 import { InvalidRequest } from '../../http/validation/invalid-request.ts'
 import { v1 } from '../dialect.ts'
-import { allQueues, countedFields, readCountedFilter } from '../filter/letter-filter.ts'
+import { countedFields } from '../filter/filter-fields.ts'
+import { readAllQueues, readCountedFilter } from '../filter/read-filter.ts'
 
-/** What may be counted by, and what the store calls it. A class is a set of queues. */
+/** The fields to count by, with their names in the store. A class is a set of queues. */
 const countedBy = {
   queue: 'queue',
   class: 'queue',
@@ -20,17 +21,21 @@ const countedBy = {
 } as const satisfies Record<string, CountedBy>
 type By = keyof typeof countedBy
 
+const text = (description: string) => Type.Optional(Type.String({ description }))
+
 const CountView = Type.Object({
-  count: Type.Integer(),
-  queue: Type.Optional(Type.String()),
-  class: Type.Optional(Type.String()),
-  status: Type.Optional(Type.Enum([...letterStatuses])),
-  group: Type.Optional(Type.Integer()),
-  origin: Type.Optional(Type.String()),
-  reason: Type.Optional(Type.String()),
-  slug: Type.Optional(Type.String()),
-  error_class: Type.Optional(Type.String()),
-  retry_count: Type.Optional(Type.Integer({ description: '10 stands for 10 and more.' })),
+  count: Type.Integer({ description: 'Number of letters with these values.' }),
+  queue: text('The dead queue.'),
+  class: text('The class of the dead queue.'),
+  status: Type.Optional(Type.Enum([...letterStatuses], { description: 'The status.' })),
+  group: Type.Optional(Type.Integer({ description: 'Id of the group.' })),
+  origin: text('The source queue or topic.'),
+  reason: text('The reason code of the failure.'),
+  slug: text('The short form of the message.'),
+  error_class: text('The error class.'),
+  retry_count: Type.Optional(
+    Type.Integer({ description: 'Number of failed redrives; 10 stands for 10 and more.' }),
+  ),
 })
 type CountView = Static<typeof CountView>
 
@@ -39,7 +44,7 @@ export const letterCountRoutes = [
     method: 'GET',
     path: '/api/v1/letters/counts',
     permission: 'letter.read',
-    summary: 'How many dead letters there are, exactly, by what is asked for.',
+    summary: 'Counts dead letters exactly, by the given fields.',
     tag: 'letters',
     dialect: v1,
     schema: {
@@ -49,7 +54,7 @@ export const letterCountRoutes = [
           by: Type.Optional(
             Type.String({
               maxLength: 200,
-              description: `Any of ${Object.keys(countedBy).join(', ')}, with commas between. Nothing: one sum.`,
+              description: `The fields to count by, separated by commas: ${Object.keys(countedBy).join(', ')}. Without fields: one sum.`,
               examples: ['queue,status'],
             }),
           ),
@@ -58,28 +63,31 @@ export const letterCountRoutes = [
       ),
       response: {
         200: Type.Object({
-          counts: Type.Array(CountView, { description: 'Largest first; what is zero is left out.' }),
-          total: Type.Integer(),
+          counts: Type.Array(CountView, {
+            description: 'The largest counts first. Counts of zero are omitted.',
+          }),
+          total: Type.Integer({ description: 'The sum of all counts.' }),
           is_exact: Type.Optional(
             Type.Boolean({
               description:
-                'Only as false: error classes are too many to be told apart, and what is counted as `(others)` may be of any of them, also of the one asked for.',
+                'Present only as false: there are too many error classes to count them separately, and letters ' +
+                'counted as `(others)` may have any of them.',
             }),
           ),
         }),
       },
     },
-    handler: async ({ query: { by: text = '', ...fields } }, _reply, context) => {
-      const by = readBy(text)
+    handler: async ({ query: { by: names = '', ...fields } }, _reply, context) => {
+      const by = readBy(names)
       const filter = await readCountedFilter(fields, 'query', context.storage)
       const asked = [...new Set(by.map((name) => countedBy[name]))]
       const letters = context.letters()
       const found = await letters.count({ filter, by: asked })
       const classes = new Map<string, string>()
       if (by.includes('class')) {
-        for await (const queue of allQueues(context.storage())) classes.set(queue.name, queue.letterClass)
+        for await (const queue of readAllQueues(context.storage())) classes.set(queue.name, queue.letterClass)
       }
-      const counts = summed(found.map((count) => viewCount(count, by, classes)))
+      const counts = mergeCounts(found.map((count) => viewCount(count, by, classes)))
       return {
         counts,
         total: counts.reduce((sum, { count }) => sum + count, 0),
@@ -93,7 +101,7 @@ function readBy(text: string): By[] {
   const names = text.split(',').flatMap((name) => name.trim() || [])
   const unknown = names.find((name) => !Object.hasOwn(countedBy, name))
   if (unknown === undefined) return [...new Set(names)] as By[]
-  const message = `has ${JSON.stringify(unknown)}; it can be any of ${Object.keys(countedBy).join(', ')}`
+  const message = `has ${JSON.stringify(unknown)}; allowed are ${Object.keys(countedBy).join(', ')}`
   throw new InvalidRequest([{ field: 'query.by', message }])
 }
 
@@ -112,8 +120,8 @@ function viewCount(found: LetterCount, by: readonly By[], classes: ReadonlyMap<s
   return { count: found.count, ...Object.fromEntries(by.map((name) => [name, values[name]])) } as CountView
 }
 
-/** Several states are one status, and several queues one class. */
-function summed(counts: readonly CountView[]): CountView[] {
+/** Adds counts with the same values: several states have one status, and several queues one class. */
+function mergeCounts(counts: readonly CountView[]): CountView[] {
   const sums = new Map<string, CountView>()
   for (const { count, ...what } of counts) {
     const key = JSON.stringify(what)

@@ -1,34 +1,37 @@
+import { once } from 'node:events'
 import { describe, expect, it } from 'vitest'
 import { aFailure, anItem, anOrigin, noon } from '../../../../test/make.ts'
-import { exportLines } from './export-lines.ts'
-import { readLetterCursor } from './letters.ts'
-import type { LetterBatch } from './read-letters.ts'
+import { type LetterBatch, toStream, writeExportLines } from './export-lines.ts'
+import { readLetterCursor } from './letter-order.ts'
 
 const list = 'a list'
-const aLetter = (id: string) =>
+const createLetter = (id: string) =>
   anItem({ id, rootId: id, diedAt: noon, origin: anOrigin(), failure: aFailure() })
 
-async function linesOf(...batches: readonly LetterBatch[]): Promise<string> {
-  const [first, ...others] = batches
-  const rest = (async function* () {
+function exportLines(first: LetterBatch | undefined, batches: AsyncGenerator<LetterBatch>) {
+  const letters = { slugs: async () => () => 'slug', campaigns: {} as never }
+  const source = { batches, first, letters, after: undefined, list, order: 'diedAt' } as const
+  return writeExportLines(source, new AbortController().signal, () => {})
+}
+
+async function exportBatches(...all: readonly LetterBatch[]): Promise<string> {
+  const [first, ...others] = all
+  const batches = (async function* () {
     yield* others
   })()
-  const letters = { slugs: async () => () => 'slug', campaigns: {} as never }
   let text = ''
-  const { signal } = new AbortController()
-  const lines = exportLines({ first, rest, letters }, undefined, { list, by: 'diedAt' }, signal, () => {})
-  for await (const piece of lines) text += piece
+  for await (const piece of exportLines(first, batches)) text += piece
   return text
 }
 
 describe('the lines of an export', () => {
-  const at = (id: string) => ({ value: noon, id })
+  const cursor = (id: string) => ({ value: noon, id })
 
-  it('begin with spaces where nothing was found for long, and can each be read as before', async () => {
-    const text = await linesOf(
-      { letters: [], looked: 1_000, next: at('1') },
-      { letters: [], looked: 1_000, next: at('2') },
-      { letters: [aLetter('3')], looked: 10, next: at('3') },
+  it('an export sends spaces during a long search, and its lines are still JSON', async () => {
+    const text = await exportBatches(
+      { letters: [], looked: 1_000, next: cursor('1') },
+      { letters: [], looked: 1_000, next: cursor('2') },
+      { letters: [createLetter('3')], looked: 10, next: cursor('3') },
       { letters: [], looked: 5, next: null },
     )
     const lines = text.split('\n')
@@ -38,11 +41,11 @@ describe('the lines of an export', () => {
     expect([letter.id, end.is_complete, end.looked]).toEqual(['3', true, 2_015])
   })
 
-  it('go on after the last letter that was given when one in the midst cannot be shown', async () => {
-    const broken = { ...aLetter('3'), headers: null as never }
-    const text = await linesOf(
-      { letters: [aLetter('1')], looked: 1, next: at('1') },
-      { letters: [aLetter('2'), broken], looked: 2, next: null },
+  it('an export that fails continues after the last exported letter', async () => {
+    const broken = { ...createLetter('3'), headers: null as never }
+    const text = await exportBatches(
+      { letters: [createLetter('1')], looked: 1, next: cursor('1') },
+      { letters: [createLetter('2'), broken], looked: 2, next: null },
     )
     const [, second, { end }] = text
       .trim()
@@ -50,6 +53,26 @@ describe('the lines of an export', () => {
       .map((line) => JSON.parse(line))
     expect(end).toMatchObject({ is_complete: false, letters: 2, error: { code: 'INTERNAL' } })
     expect(end.next_cursor).toBe(second.cursor)
-    expect(readLetterCursor(end.next_cursor, list)).toEqual(at('2'))
+    expect(readLetterCursor(end.next_cursor, list)).toEqual(cursor('2'))
+  })
+
+  it('an export reads no more batches than a client that does not read can buffer', async () => {
+    let read = 0
+    const batches = (async function* (): AsyncGenerator<LetterBatch> {
+      for (;;) {
+        const id = String(++read)
+        const letter = { ...createLetter(id), payload: Buffer.alloc(50_000, 'x') }
+        yield { letters: [letter], looked: 1, next: cursor(id) }
+      }
+    })()
+    const stream = toStream(exportLines((await batches.next()).value, batches))
+    await once(stream, 'readable')
+    for (let turn = 0; turn < 100; turn++) await new Promise((resolve) => setImmediate(resolve))
+    expect(read).toBeLessThanOrEqual(4)
+    stream.destroy()
+    await once(stream, 'close')
+    const before = read
+    for (let turn = 0; turn < 100; turn++) await new Promise((resolve) => setImmediate(resolve))
+    expect(read).toBe(before)
   })
 })

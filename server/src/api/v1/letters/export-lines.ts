@@ -1,77 +1,121 @@
 /** The lines of an export. */
+import { Readable } from 'node:stream'
 import type { Item } from '../../../core/item.ts'
-import type { Letters } from '../../../letters/letters.ts'
+import type { LetterSearch, Letters } from '../../../letters/letters.ts'
 import type { LetterCursor, LetterOrder } from '../../../storage/contract/letters.ts'
 import { classifyError } from '../../http/classify-error.ts'
-import { base64Of, textOf } from '../values/wire-bytes.ts'
-import { viewFailures, viewFields, viewHeaders, viewRedrive } from './letter-view.ts'
-import { learnCampaigns, writeLetterCursor } from './letters.ts'
-import type { LetterBatch } from './read-letters.ts'
+import { decodeText, encodeBase64 } from '../values/wire-bytes.ts'
+import { addCampaignNames } from './letter-detail.ts'
+import { writeLetterCursor } from './letter-order.ts'
+import { viewFailures, viewFields, viewHeaders, viewRedrives } from './letter-view.ts'
 
-export type ExportSource = Readonly<{
-  first: LetterBatch | undefined
-  rest: AsyncGenerator<LetterBatch>
-  letters: Pick<Letters, 'slugs' | 'campaigns'>
+export type LetterBatch = Readonly<{
+  letters: readonly Item[]
+  looked: number
+  next: LetterCursor | null
 }>
 
-/** The letters, each with where it stands, and at last how it ended: in order, or with what went wrong. */
-export async function* exportLines(
-  { first, rest, letters: { slugs, campaigns } }: ExportSource,
-  after: LetterCursor | undefined,
-  { list, by }: Readonly<{ list: string; by: LetterOrder }>,
+const batchMax = 500
+
+/** Reads complete letters in batches until the end of the list. The store limits the bytes of a batch. */
+export async function* readBatches(
+  letters: Pick<Letters, 'list'>,
+  search: Pick<LetterSearch, 'filter' | 'order' | 'isDescending' | 'after'>,
+): AsyncGenerator<LetterBatch> {
+  for (let { after } = search; ; ) {
+    const from = after === undefined ? search : { ...search, after }
+    const page = await letters.list({ ...from, countMax: batchMax, bytes: 'all' })
+    yield page
+    if (page.next === null) return
+    after = page.next
+  }
+}
+
+/** `after` is the cursor of the request; `list` and `order` belong to all cursors of the export. */
+export type ExportSource = Readonly<{
+  batches: AsyncGenerator<LetterBatch>
+  first: LetterBatch | undefined
+  letters: Pick<Letters, 'slugs' | 'campaigns'>
+  after: LetterCursor | undefined
+  list: string
+  order: LetterOrder
+}>
+
+/**
+ * The state of an export. `next`: the cursor after the last exported letter; null at the end of the list.
+ */
+type Progress = { letters: number; looked: number; next: LetterCursor | null }
+
+/** Yields a line per letter, and a last line that reports whether the export is complete or why it is not. */
+export async function* writeExportLines(
+  source: ExportSource,
   signal: AbortSignal,
   onDefect: (error: unknown) => void,
 ): AsyncGenerator<string> {
-  const names = new Map<string, string>()
-  let letters = 0
-  let looked = 0
-  let next: LetterCursor | null = after ?? null
+  const progress: Progress = { letters: 0, looked: 0, next: source.after ?? null }
   let error: Readonly<{ code: string; message: string }> | null = null
   try {
-    for (let batch = first; batch !== undefined; ) {
-      const slugOf = await slugs(batch.letters)
-      await learnCampaigns(batch.letters, campaigns, names)
-      for (const item of batch.letters) {
-        // In each line: whoever is cut off has the last one, and nothing else.
-        const place = { value: item[by] ?? 0, id: item.id }
-        const cursor = writeLetterCursor(place, list)
-        yield `${JSON.stringify({ ...viewExported(item, slugOf(item), names), cursor })}\n`
-        next = place
-        letters++
-      }
-      // Where little matches it is searched for long: JSON may begin with spaces, and silence would be taken for a cut.
-      if (batch.letters.length === 0 && batch.next !== null) yield ' '
-      looked += batch.looked
-      next = batch.next
-      if (next === null || signal.aborted) break
-      const more = await rest.next()
-      batch = more.done ? undefined : more.value
-    }
-    if (next !== null) error = { code: 'SHUTTING_DOWN', message: 'the server is shutting down' }
+    yield* writeLetterLines(source, progress, signal)
+    if (progress.next !== null) error = { code: 'SHUTTING_DOWN', message: 'the server is shutting down' }
   } catch (cause) {
     const { code, publicMessage } = classifyError(cause, { bodyBytesMax: 0, isClientGone: false })
     if (code === 'INTERNAL') onDefect(cause)
     error = { code, message: publicMessage }
   }
+  const { letters, looked, next } = progress
   const end = {
     is_complete: error === null,
     letters,
     looked: Math.max(looked, letters),
-    next_cursor: error === null || next === null ? null : writeLetterCursor(next, list),
+    next_cursor: error === null || next === null ? null : writeLetterCursor(next, source.list),
     error,
   }
   yield `${JSON.stringify({ end })}\n`
 }
 
-function viewExported(item: Item, slug: string, names: ReadonlyMap<string, string>): object {
-  const payload = textOf(item.payload)
+/**
+ * Pulls lines only as fast as the client receives them: up to the buffer size, the rest stays in the store.
+ */
+export function toStream(lines: AsyncGenerator<string>): Readable {
+  return Readable.from(lines, { objectMode: false, highWaterMark: 64 * 1_024 })
+}
+
+async function* writeLetterLines(
+  { batches, first, letters: { slugs, campaigns }, list, order }: ExportSource,
+  progress: Progress,
+  signal: AbortSignal,
+): AsyncGenerator<string> {
+  const campaignNames = new Map<string, string>()
+  for (let batch = first; batch !== undefined; ) {
+    const readSlug = await slugs(batch.letters)
+    await addCampaignNames(campaignNames, batch.letters, campaigns)
+    for (const item of batch.letters) {
+      // Each line has its cursor: a client that is disconnected has only the last complete line.
+      const position = { value: item[order] ?? 0, id: item.id }
+      const letter = viewExported(item, readSlug(item), campaignNames)
+      yield `${JSON.stringify({ ...letter, cursor: writeLetterCursor(position, list) })}\n`
+      progress.next = position
+      progress.letters++
+    }
+    // A long search without matches sends spaces, which JSON allows, so that the connection is not silent.
+    if (batch.letters.length === 0 && batch.next !== null) yield ' '
+    progress.looked += batch.looked
+    progress.next = batch.next
+    if (batch.next === null || signal.aborted) return
+    const more = await batches.next()
+    batch = more.done ? undefined : more.value
+  }
+}
+
+function viewExported(item: Item, slug: string, campaignNames: ReadonlyMap<string, string>): object {
+  const payload = decodeText(item.payload)
   return {
     ...viewFields(item),
     payload,
-    // Text is exact where it is text; twice the size would help nobody.
-    payload_base64: payload === null ? base64Of(item.payload) : null,
+    // Text is exact, so base64 is only needed for other bytes.
+    payload_base64: payload === null ? encodeBase64(item.payload) : null,
     headers: viewHeaders(item),
     failures: viewFailures(item, slug),
-    redrives: (item.letter?.redrives ?? []).map((record) => viewRedrive(record, (id) => names.get(id) ?? '')),
+    redrives: viewRedrives(item, campaignNames),
   }
 }

@@ -1,4 +1,4 @@
-/** Letters with one cause: what an operator looks at first. */
+/** Routes of groups: letters of a dead queue that have the same cause. */
 import { type Static, Type } from 'typebox'
 import { type Instant, usPerSecond } from '../../../core/instant.ts'
 import { KnownError } from '../../../errors.ts'
@@ -7,36 +7,38 @@ import type { GroupFacts } from '../../../storage/contract/letters.ts'
 import { route } from '../../http/route.ts'
 import { formatInstant } from '../../http/wire/wire-time.ts'
 import { v1 } from '../dialect.ts'
-import { countedFields, readCountedFilter } from '../filter/letter-filter.ts'
-import { NextCursor, nullable, pageQuery, readCursor, writeCursor } from '../values/cursor.ts'
-import { LetterSummary, Time, viewSummary } from './letter-view.ts'
-import { StatusCounts, statusCounts } from './status-counts.ts'
+import { countedFields } from '../filter/filter-fields.ts'
+import { readCountedFilter } from '../filter/read-filter.ts'
+import { NextCursor, pageQuery, readCursor, writeCursor } from '../values/cursor.ts'
+import { nullable, time } from '../values/schemas.ts'
+import { countByStatus, LetterSummary, StatusCounts, viewSummary } from './letter-view.ts'
 
 const list = 'groups'
 const hourUs = 3_600 * usPerSecond
 const trendHours = 24
 
+const text = (description: string) => Type.String({ description })
+
 const groupFields = {
-  id: Type.Integer(),
-  queue: Type.String({ description: 'The dead queue that it is in.' }),
-  fingerprint: Type.String({ description: 'The same wherever letters have this cause.' }),
-  title: Type.String({ description: 'The message without what changes from letter to letter.' }),
-  origin: Type.String(),
-  reason: Type.String(),
-  slug: Type.String(),
-  error_class: Type.String(),
-  first_seen_at: Time,
-  last_seen_at: Type.String({
-    format: 'date-time',
-    description: 'When it last got a letter: one that died then, or one that was redriven and failed again.',
-  }),
-  sample_id: nullable(Type.String(), 'Of its letters the one that died last.'),
-  count: Type.Integer({ description: 'Letters that match the filter.' }),
+  id: Type.Integer({ description: 'Id of the group.' }),
+  queue: text('The dead queue of the group.'),
+  fingerprint: text(
+    'Identifies the cause. Groups of other dead queues with the same cause have the same value.',
+  ),
+  title: text('The error message without the parts that differ between letters.'),
+  origin: text('The source queue or topic of the letters.'),
+  reason: text('The reason code of the failure.'),
+  slug: text('The error message reduced to one word.'),
+  error_class: text('The class of the error.'),
+  first_seen_at: time('When the first letter joined the group.'),
+  last_seen_at: time('When a letter last joined the group, or failed again after a redrive.'),
+  sample_id: nullable(Type.String(), 'The letter of the group that died last.'),
+  count: Type.Integer({ description: 'Number of letters that match the filter.' }),
   statuses: StatusCounts,
   trend: Type.Object({
-    from: Type.String({ format: 'date-time', description: 'Where the first hour begins.' }),
+    from: time('The start of the first hour.'),
     counts: Type.Array(Type.Integer(), {
-      description: `Letters that it got per hour, new ones and those that failed again, ${trendHours} of them, the present one last.`,
+      description: `Letters that joined or failed again, for each of ${trendHours} hours. The last is the current hour.`,
     }),
   }),
 }
@@ -47,7 +49,7 @@ export const groupRoutes = [
     method: 'GET',
     path: '/api/v1/groups',
     permission: 'letter.read',
-    summary: 'Groups of dead letters with one cause, those with the most letters first.',
+    summary: 'Lists groups of dead letters with the same cause, the largest first.',
     tag: 'groups',
     dialect: v1,
     schema: {
@@ -56,12 +58,17 @@ export const groupRoutes = [
           ...countedFields,
           include_empty: Type.Boolean({
             default: false,
-            description: 'Also groups without a letter that matches.',
+            description: 'Also lists groups without letters that match.',
           }),
         },
         { default: 50, max: 200 },
       ),
-      response: { 200: Type.Object({ groups: Type.Array(GroupView), next_cursor: NextCursor }) },
+      response: {
+        200: Type.Object({
+          groups: Type.Array(GroupView, { description: 'The groups of this page.' }),
+          next_cursor: NextCursor,
+        }),
+      },
     },
     handler: async ({ query: { cursor, limit, include_empty, ...fields } }, _reply, context) => {
       const filter = await readCountedFilter(fields, 'query', context.storage)
@@ -85,12 +92,16 @@ export const groupRoutes = [
     method: 'GET',
     path: '/api/v1/groups/{id}',
     permission: 'letter.read',
-    summary: 'One group, with its newest letter as a sample.',
+    summary: 'Returns a group, with its newest letter as a sample.',
     tag: 'groups',
     dialect: v1,
     schema: {
-      params: Type.Object({ id: Type.Integer({ minimum: 0, maximum: Number.MAX_SAFE_INTEGER }) }),
-      response: { 200: Type.Object({ ...groupFields, sample: nullable(LetterSummary) }) },
+      params: Type.Object({
+        id: Type.Integer({ minimum: 0, maximum: Number.MAX_SAFE_INTEGER, description: 'Id of the group.' }),
+      }),
+      response: {
+        200: Type.Object({ ...groupFields, sample: nullable(LetterSummary, 'The letter sample_id.') }),
+      },
     },
     handler: async ({ params: { id } }, _reply, context) => {
       const letters = context.letters()
@@ -100,7 +111,7 @@ export const groupRoutes = [
         letters,
         context.clock.now(),
       )
-      if (group === undefined) throw new KnownError('GROUP_NOT_FOUND', `there is no group ${id}`)
+      if (group === undefined) throw new KnownError('GROUP_NOT_FOUND', `group ${id} does not exist`)
       const sample = group.sample_id === null ? null : await letters.find(group.sample_id)
       return { ...group, sample: sample === null ? null : viewSummary(sample.item, group.slug) }
     },
@@ -137,7 +148,7 @@ async function viewGroups(
     last_seen_at: formatInstant(facts.lastSeenAt),
     sample_id: facts.sampleId,
     count: facts.count,
-    statuses: statusCounts(facts.states),
+    statuses: countByStatus(facts.states),
     trend: { from: formatInstant(since), counts: trends.get(facts.id) ?? [] },
   }))
 }

@@ -1,93 +1,116 @@
+/** The parts of a letter in answers: fields, failures, redrives and counts by status. */
 import { type Static, Type } from 'typebox'
-import type { Instant } from '../../../core/instant.ts'
 import type { Failure, Item, Origin, RedriveRecord } from '../../../core/item.ts'
 import { toReasonSlug } from '../../../core/reason.ts'
 import { letterStatus, letterStatuses } from '../../../ops/letter-status.ts'
+import type { ListedState } from '../../../storage/contract/items.ts'
 import type { ListedLetter } from '../../../storage/contract/letters.ts'
 import { formatInstant } from '../../http/wire/wire-time.ts'
-import { nullable } from '../values/cursor.ts'
-import { base64Of, type HeaderView, textOf, viewHeader } from '../values/wire-bytes.ts'
+import { formatTimeOrNull, nullable, nullableTime, time } from '../values/schemas.ts'
+import { decodeText, encodeBase64, type HeaderView, viewHeader } from '../values/wire-bytes.ts'
 import { PayloadPreview, previewPayload } from './payload-view.ts'
 
-export const Time = Type.String({ format: 'date-time' })
+const text = (description: string) => Type.String({ description })
+const count = (description: string) => Type.Integer({ description })
 
 const OriginView = Type.Object({
-  kind: Type.Enum(['queue', 'webhook', 'kafka', 'http']),
-  name: Type.String({ description: 'The queue, the topic, or the channel and consumer.' }),
-  partition: nullable(Type.Integer()),
-  id: Type.String({ description: "Its id there: the item's, the job's, or the offset." }),
-  group: nullable(Type.String(), 'The consumer group.'),
-  cluster: nullable(Type.String()),
-  created_at: Time,
+  kind: Type.Enum(['queue', 'webhook', 'kafka', 'http'], { description: 'Kind of source.' }),
+  name: text('The queue, the topic, or the channel and consumer.'),
+  partition: nullable(Type.Integer(), 'The partition at the source.'),
+  id: text('The id at the source: of the item or the job, or the offset.'),
+  group: nullable(Type.String(), 'The Kafka consumer group.'),
+  cluster: nullable(Type.String(), 'The Kafka cluster.'),
+  created_at: time('When the message was created at its source.'),
 })
 
 const failureFields = {
-  reason: Type.String({ description: 'A code that is matched exactly.' }),
-  slug: Type.String({
-    description:
-      'The message as one word; of the newest failure that of its group, as it is counted and filtered.',
-  }),
-  error_class: Type.String(),
-  message: Type.String(),
-  attempts: Type.Integer({ description: 'Before it died.' }),
-  first_failed_at: Time,
-  last_failed_at: Time,
-  worker: Type.String(),
+  reason: text('A short code of the failure, which filters compare exactly.'),
+  slug: text(
+    'The message reduced to one word. The newest failure has the word of its group, as in counts and filters.',
+  ),
+  error_class: text('The class of the error.'),
+  message: text('The error message.'),
+  attempts: count('Number of attempts before the item died.'),
+  first_failed_at: time('When the first attempt failed.'),
+  last_failed_at: time('When the last attempt failed.'),
+  worker: text('The worker of the last attempt.'),
 }
 const ShortFailureView = Type.Object(failureFields)
-export const FailureView = Type.Object({ ...failureFields, stack: Type.String() })
+export const FailureView = Type.Object({ ...failureFields, stack: text('The stack trace.') })
 
-/** What the list shows; the detail has more. */
+/** The fields that lists and single letters share. */
 export const letterFields = {
-  id: Type.String({ description: 'What the letter is known by, for its whole life.' }),
-  queue: Type.String({ description: 'The dead queue that it is in.' }),
-  status: Type.Enum([...letterStatuses]),
-  source_id: nullable(Type.String(), 'What it is elsewhere; unique in its dead queue.'),
-  origin: nullable(OriginView),
-  group_id: nullable(Type.Integer(), 'Of letters with the same cause.'),
-  retry_count: Type.Integer({ description: 'How many redrives came back, over its whole life.' }),
-  requeue_count: Type.Integer({ description: 'How often it was sent back, whatever became of it.' }),
-  created_at: nullable(Time, 'At its source.'),
-  died_at: nullable(Time, 'When it was dead-lettered.'),
-  updated_at: Time,
-  ended_at: nullable(Time, 'When it was resolved, dead or discarded: the clock of retention.'),
-  last_redrive_at: nullable(Time),
-  next_redrive_at: nullable(
-    Time,
-    'When the policy of its dead queue sends it back; null: only when somebody does.',
-  ),
-  discard_reason: Type.String(),
-  kind: Type.String({ description: 'As the item had it, like encoding and reference; empty for none.' }),
-  encoding: Type.String(),
-  reference: Type.String(),
-  key: nullable(Type.String(), 'As text; null when it is not UTF-8, or there is none.'),
-  key_base64: nullable(Type.String()),
+  id: text('Id of the letter, which never changes.'),
+  queue: text('The dead queue of the letter.'),
+  status: Type.Enum([...letterStatuses], {
+    description:
+      'PENDING: waits for a redrive; RETRYING: a redrive or a lease is in progress; RESOLVED: processed; DEAD: no ' +
+      'redrives left; DISCARDED: given up.',
+  }),
+  source_id: nullable(Type.String(), 'The identity at the source, unique in the dead queue.'),
+  origin: nullable(OriginView, 'Where the letter comes from, and where a redrive sends it.'),
+  group_id: nullable(Type.Integer(), 'The group of letters with the same cause.'),
+  retry_count: count('Number of redrives that failed, over the life of the letter.'),
+  requeue_count: count('Number of redrives that were started, over the life of the letter.'),
+  created_at: nullableTime('When the message was created at its source.'),
+  died_at: nullableTime('When the item became a dead letter.'),
+  updated_at: time('When the letter last changed.'),
+  ended_at: nullableTime('When it was RESOLVED, DEAD or DISCARDED. Retention counts from this time.'),
+  last_redrive_at: nullableTime('When it was last redriven.'),
+  next_redrive_at: nullableTime('When the policy redrives it next; null: not automatically.'),
+  discard_reason: text('Why it was discarded.'),
+  kind: text('Kind of the item, as produced.'),
+  encoding: text('Encoding of the payload, as produced.'),
+  reference: text('Reference of the item, as produced.'),
+  key: nullable(Type.String(), 'The message key as text; null if it is not UTF-8 or there is none.'),
+  key_base64: nullable(Type.String(), 'The message key as bytes; null if there is none.'),
 }
 
 export const LetterSummary = Type.Object({
   ...letterFields,
-  failure: nullable(ShortFailureView, 'The newest one; the message may be cut.'),
+  failure: nullable(ShortFailureView, 'The newest failure. Its message may be cut.'),
   payload: PayloadPreview,
 })
 export type LetterSummary = Static<typeof LetterSummary>
 
 export const RedriveView = Type.Object({
-  number: Type.Integer({ description: '1, 2, … over the life of the letter.' }),
-  at: Time,
-  actor: Type.String(),
-  campaign: nullable(Type.Object({ id: Type.String(), name: Type.String(), place: Type.Integer() })),
-  target: Type.Object({
-    kind: Type.Enum(['queue', 'webhook', 'kafka', 'http']),
-    name: Type.String(),
-    partition: nullable(Type.Integer()),
-    id: Type.String({ description: 'What it was there.' }),
-  }),
-  edit: nullable(Type.Integer(), 'The edited version that was sent; null: the letter as it is.'),
-  outcome: nullable(Type.Enum(['resolved', 'failed', 'unknown']), 'Null while it is under way.'),
-  ended_at: nullable(Time),
+  number: count('Ordinal of this redrive of the letter, starting at 1.'),
+  at: time('When it was redriven.'),
+  actor: text('The person or program that redrove it.'),
+  campaign: nullable(
+    Type.Object({
+      id: text('Id of the campaign.'),
+      name: text('Name of the campaign; empty if it no longer exists.'),
+      place: count('Position of the letter in the frozen set.'),
+    }),
+    'The campaign that redrove it.',
+  ),
+  target: Type.Object(
+    {
+      kind: Type.Enum(['queue', 'webhook', 'kafka', 'http'], { description: 'Kind of target.' }),
+      name: text('The queue or topic.'),
+      partition: nullable(Type.Integer(), 'The partition in the target.'),
+      id: text('The id in the target.'),
+    },
+    { description: 'Where the copy was sent.' },
+  ),
+  edit: nullable(Type.Integer(), 'Number of the edited version that was sent; null: the original.'),
+  outcome: nullable(Type.Enum(['resolved', 'failed', 'unknown']), 'Null while the redrive is in progress.'),
+  ended_at: nullableTime('When the outcome was known.'),
 })
 
-const messageShown = 1_000
+export const StatusCounts = Type.Object(
+  {
+    PENDING: Type.Integer(),
+    RETRYING: Type.Integer(),
+    RESOLVED: Type.Integer(),
+    DEAD: Type.Integer(),
+    DISCARDED: Type.Integer(),
+  },
+  { description: 'Number of letters by status.' },
+)
+
+const messageLengthMax = 1_000
 
 export function viewFields(item: Item): {
   [K in keyof typeof letterFields]: Static<(typeof letterFields)[K]>
@@ -102,30 +125,30 @@ export function viewFields(item: Item): {
     group_id: item.groupId,
     retry_count: item.redrives,
     requeue_count: letter?.requeues ?? 0,
-    created_at: timeOrNull(item.origin?.createdAt),
-    died_at: timeOrNull(item.diedAt),
+    created_at: formatTimeOrNull(item.origin?.createdAt),
+    died_at: formatTimeOrNull(item.diedAt),
     updated_at: formatInstant(item.updatedAt),
-    ended_at: 'endedAt' in item ? timeOrNull(item.endedAt) : null,
-    last_redrive_at: timeOrNull(letter?.lastRedriveAt),
-    next_redrive_at: timeOrNull(letter?.nextRedriveAt),
+    ended_at: 'endedAt' in item ? formatTimeOrNull(item.endedAt) : null,
+    last_redrive_at: formatTimeOrNull(letter?.lastRedriveAt),
+    next_redrive_at: formatTimeOrNull(letter?.nextRedriveAt),
     discard_reason: letter?.discardReason ?? '',
     kind: item.kind,
     encoding: item.encoding,
     reference: item.reference,
-    key: textOf(item.key),
-    key_base64: base64Of(item.key),
+    key: decodeText(item.key),
+    key_base64: encodeBase64(item.key),
   }
 }
 
-/** `slug`: the one that it is counted under. */
+/** `slug` is the slug of the letter's group. */
 export function viewSummary(item: ListedLetter, slug: string): LetterSummary {
-  const failure = item.failure === null ? null : viewShort(item.failure, slug)
+  const failure = item.failure === null ? null : viewShortFailure(item.failure, slug)
   return {
     ...viewFields(item),
     failure:
       failure === null
         ? null
-        : { ...failure, message: failure.message.slice(0, messageShown).toWellFormed() },
+        : { ...failure, message: failure.message.slice(0, messageLengthMax).toWellFormed() },
     payload: previewPayload(item.payload, item.payloadBytes),
   }
 }
@@ -135,7 +158,7 @@ function viewOrigin(origin: Origin): Static<typeof OriginView> {
   return { ...rest, created_at: formatInstant(createdAt) }
 }
 
-function viewShort(failure: Failure, slug: string): Static<typeof ShortFailureView> {
+function viewShortFailure(failure: Failure, slug: string): Static<typeof ShortFailureView> {
   return {
     reason: failure.reason,
     slug,
@@ -149,10 +172,10 @@ function viewShort(failure: Failure, slug: string): Static<typeof ShortFailureVi
 }
 
 function viewFailure(failure: Failure, slug: string): Static<typeof FailureView> {
-  return { ...viewShort(failure, slug), stack: failure.stack }
+  return { ...viewShortFailure(failure, slug), stack: failure.stack }
 }
 
-/** Newest first: the present one, which the letter is counted under, and those before it. */
+/** Newest first: the current failure has the slug of the group, earlier failures their own. */
 export function viewFailures(item: Item, slug: string): Static<typeof FailureView>[] {
   const { failure, history } = item
   return [
@@ -161,20 +184,27 @@ export function viewFailures(item: Item, slug: string): Static<typeof FailureVie
   ]
 }
 
-export function viewRedrive(
-  record: RedriveRecord,
-  campaignName: (id: string) => string = () => '',
+/** `campaignNames` maps ids of campaigns to their names. */
+export function viewRedrives(
+  { letter }: Pick<Item, 'letter'>,
+  campaignNames: ReadonlyMap<string, string>,
+): Static<typeof RedriveView>[] {
+  return (letter?.redrives ?? []).map((record) => viewRedrive(record, campaignNames))
+}
+
+function viewRedrive(
+  { campaign, target, ...record }: RedriveRecord,
+  campaignNames: ReadonlyMap<string, string>,
 ): Static<typeof RedriveView> {
-  const { campaign, target } = record
   return {
     number: record.number,
     at: formatInstant(record.at),
     actor: record.actor,
-    campaign: campaign === null ? null : { ...campaign, name: campaignName(campaign.id) },
+    campaign: campaign === null ? null : { ...campaign, name: campaignNames.get(campaign.id) ?? '' },
     target: { ...target },
     edit: record.edit,
     outcome: record.outcome,
-    ended_at: timeOrNull(record.endedAt),
+    ended_at: formatTimeOrNull(record.endedAt),
   }
 }
 
@@ -182,6 +212,12 @@ export function viewHeaders(item: Pick<Item, 'headers'>): Static<typeof HeaderVi
   return item.headers.map(viewHeader)
 }
 
-export function timeOrNull(instant: Instant | null | undefined): string | null {
-  return instant === null || instant === undefined ? null : formatInstant(instant)
+/** Several states of the core have the same status. */
+export function countByStatus(
+  states: Readonly<Partial<Record<string, number>>>,
+): Static<typeof StatusCounts> {
+  const counts = { PENDING: 0, RETRYING: 0, RESOLVED: 0, DEAD: 0, DISCARDED: 0 }
+  for (const [state, number = 0] of Object.entries(states))
+    counts[letterStatus(state as ListedState)] += number
+  return counts
 }

@@ -5,7 +5,7 @@ const bytes = (text: string) => new Uint8Array(Buffer.from(text))
 const odd = new Uint8Array([0xff, 0x00, 0x7b])
 
 describe('a payload', () => {
-  it('is shown in the form that was asked for', () => {
+  it('a payload is shown in the requested form', () => {
     const json = bytes('{"a": 1}')
     expect(viewPayload(json, 'text')).toEqual({ bytes: 8, form: 'text', value: '{"a": 1}', problem: null })
     expect(viewPayload(json, 'json')).toMatchObject({ form: 'json', value: { a: 1 } })
@@ -14,13 +14,13 @@ describe('a payload', () => {
     expect(viewPayload(json, 'none')).toMatchObject({ form: 'none', value: null, bytes: 8 })
   })
 
-  it('is shown as what it is, when nothing is asked for', () => {
+  it('the form auto is JSON, else text, else hex', () => {
     expect(viewPayload(bytes('null'), 'auto')).toMatchObject({ form: 'json', value: null })
     expect(viewPayload(bytes('{"a"'), 'auto')).toMatchObject({ form: 'text', value: '{"a"' })
     expect(viewPayload(odd, 'auto')).toMatchObject({ form: 'hex', value: 'ff007b', problem: null })
   })
 
-  it('is shown as hex with the reason, when it is not what was asked for', () => {
+  it('a payload that does not have the requested form is shown as hex with the reason', () => {
     expect(viewPayload(odd, 'text')).toMatchObject({ form: 'hex', problem: 'the payload is not UTF-8' })
     expect(viewPayload(bytes('{'), 'json')).toMatchObject({
       form: 'hex',
@@ -28,7 +28,7 @@ describe('a payload', () => {
     })
   })
 
-  it('that is nested deeper than can be written is shown as the text it is', () => {
+  it('a JSON payload that is nested too deep is shown as text', () => {
     const deep = `${'['.repeat(100_000)}${']'.repeat(100_000)}`
     expect(viewPayload(bytes(deep), 'auto')).toMatchObject({ form: 'text', value: deep })
     expect(viewPayload(bytes(deep), 'json')).toMatchObject({ form: 'hex' })
@@ -38,7 +38,7 @@ describe('a payload', () => {
 })
 
 describe('the preview of a payload', () => {
-  it('is its beginning, cut between characters', () => {
+  it('the preview of text is its start, cut between characters', () => {
     for (const text of ['a', 'ä', '€', '😀']) {
       for (const before of ['', 'x', 'xx', 'xxx']) {
         const whole = before + text.repeat(300)
@@ -61,7 +61,7 @@ describe('the preview of a payload', () => {
     expect(previewPayload(new Uint8Array())).toEqual({ bytes: 0, preview: '', is_text: true, is_cut: false })
   })
 
-  it('is hex of what is not text', () => {
+  it('the preview of other bytes is hex', () => {
     expect(previewPayload(odd)).toEqual({ bytes: 3, preview: 'ff007b', is_text: false, is_cut: false })
     expect(previewPayload(new Uint8Array(1_000).fill(0xff))).toMatchObject({ is_text: false, is_cut: true })
   })

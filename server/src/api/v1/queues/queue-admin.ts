@@ -1,38 +1,43 @@
-/** What a person does to a queue: make it, change it, stop and restart it, delete it. Each is audited. */
-import type { FastifyRequest } from 'fastify'
+/** Create, change, pause, resume and delete queues. Each call writes an audit row. */
 import { Type } from 'typebox'
 import { defaultPolicy, type PolicyChanges, partitionsMax } from '../../../core/queue.ts'
 import type { Engine, Trace } from '../../../engine/engine.ts'
 import { checkTimes } from '../../../storage/shared/queue-checks.ts'
 import { route } from '../../http/route.ts'
 import { v1 } from '../dialect.ts'
-import { PolicySpec, policyOf } from './queue-spec.ts'
+import { createTrace, Reason } from '../values/reason.ts'
+import { QueueParams } from '../values/schemas.ts'
+import { PolicySpec, readPolicy } from './queue-spec.ts'
 import { QueueView, viewQueue } from './queue-view.ts'
 
-const QueueName = Type.String({
+const NewQueueName = Type.String({
   minLength: 1,
   maxLength: 512,
   pattern: '^[^\\s~]+$',
-  description: 'Without white space and without ~.',
+  description: 'Name of the queue, without white space and without ~.',
 })
-const params = Type.Object({ name: Type.String({ minLength: 1, maxLength: 512 }) })
-const Reason = Type.Optional(Type.String({ maxLength: 1_000, description: 'Why; kept in the audit log.' }))
 
 export const queueAdminRoutes = [
   route({
     method: 'POST',
     path: '/api/v1/queues',
     permission: 'queue.create',
-    summary: 'Makes a queue. What is left out has its default.',
+    summary: 'Creates a queue. Omitted fields have their default.',
     tag: 'queues',
     dialect: v1,
     schema: {
       body: Type.Object(
         {
-          name: QueueName,
-          partitions: Type.Optional(Type.Integer({ minimum: 1, maximum: partitionsMax })),
+          name: NewQueueName,
+          partitions: Type.Optional(
+            Type.Integer({
+              minimum: 1,
+              maximum: partitionsMax,
+              description: 'Number of partitions, which cannot change later. Default 1.',
+            }),
+          ),
           policy: Type.Optional(PolicySpec),
-          is_paused: Type.Optional(Type.Boolean()),
+          is_paused: Type.Optional(Type.Boolean({ description: 'Create the queue paused. Default false.' })),
           reason: Reason,
         },
         { additionalProperties: false },
@@ -41,15 +46,15 @@ export const queueAdminRoutes = [
     },
     handler: async (request, _reply, context) => {
       const { name, partitions, policy = {}, is_paused, reason } = request.body
-      const spec = policyOf(policy)
+      const spec = readPolicy(policy)
       checkTimes({ ...defaultPolicy, ...spec })
-      const made = {
+      const queue = {
         ...spec,
         name,
         ...(partitions !== undefined && { partitions }),
         ...(is_paused !== undefined && { isPaused: is_paused }),
       }
-      return viewQueue(await context.engine().createQueue(made, createTrace(request, reason)), [])
+      return viewQueue(await context.engine().createQueue(queue, createTrace(request, reason)), [])
     },
   }),
 
@@ -57,17 +62,17 @@ export const queueAdminRoutes = [
     method: 'PATCH',
     path: '/api/v1/queues/{name}',
     permission: 'queue.update',
-    summary: 'Changes what is named, at once, also for items already there.',
+    summary: 'Changes the given fields of a policy. The change applies immediately, also to stored items.',
     tag: 'queues',
     dialect: v1,
     schema: {
-      params,
+      params: QueueParams,
       body: Type.Object({ policy: PolicySpec, reason: Reason }, { additionalProperties: false }),
       response: { 200: QueueView },
     },
     handler: async (request, _reply, context) => {
       const { policy, reason } = request.body
-      return update(context.engine(), request.params.name, policyOf(policy), createTrace(request, reason))
+      return update(context.engine(), request.params.name, readPolicy(policy), createTrace(request, reason))
     },
   }),
 
@@ -78,13 +83,13 @@ export const queueAdminRoutes = [
       permission: 'queue.update',
       summary:
         action === 'pause'
-          ? 'Gives out no more items until resumed. Leases that are out go on.'
-          : 'Gives out items again; leases that wait are served at once.',
+          ? 'Pauses a queue: it leases no items until it is resumed. Existing leases continue.'
+          : 'Resumes a paused queue and serves waiting lease calls immediately.',
       tag: 'queues',
       dialect: v1,
       isBodyOptional: true,
       schema: {
-        params,
+        params: QueueParams,
         body: Type.Object({ reason: Reason }, { additionalProperties: false }),
         response: { 200: QueueView },
       },
@@ -104,22 +109,22 @@ export const queueAdminRoutes = [
     method: 'DELETE',
     path: '/api/v1/queues/{name}',
     permission: 'queue.delete',
-    summary: 'Deletes a queue and all its items, for good.',
+    summary: 'Deletes a queue and all its items permanently.',
     tag: 'queues',
     dialect: v1,
     schema: {
-      params,
+      params: QueueParams,
       querystring: Type.Object(
         {
           force: Type.Boolean({
             default: false,
-            description: 'Also a dead queue of class financial that has open letters. They are erased.',
+            description: 'Also deletes a dead queue of class financial with open letters, which are lost.',
           }),
           reason: Reason,
         },
         { additionalProperties: false },
       ),
-      response: { 200: Type.Object({ name: Type.String() }) },
+      response: { 200: Type.Object({ name: Type.String({ description: 'Name of the deleted queue.' }) }) },
     },
     handler: async (request, _reply, context) => {
       const { name } = request.params
@@ -138,8 +143,4 @@ async function update(
 ): Promise<QueueView> {
   const updated = await engine.updateQueue(name, changes, trace)
   return viewQueue(updated, (await engine.stats(name)).partitions)
-}
-
-export function createTrace(request: FastifyRequest, reason: string | undefined): Trace {
-  return { actor: request.caller.name, reason: reason ?? '', requestId: request.id }
 }

@@ -1,4 +1,6 @@
-/** What the Queue API has no place for: priority, a key against doing it twice, longer leases, no more of them. */
+/**
+ * Calls that the Queue API does not have: priorities, idempotent produce, extending and cancelling leases.
+ */
 import { Buffer } from 'node:buffer'
 import { type Static, Type } from 'typebox'
 import { ksuidProblem } from '../../../core/ksuid.ts'
@@ -11,39 +13,49 @@ import { storedAsBytes } from '../../http/validation/unstorable-text.ts'
 import { decodeBase64 } from '../../http/wire/base64.ts'
 import { formatInstant, parseInstant } from '../../http/wire/wire-time.ts'
 import { v1 } from '../dialect.ts'
-import { durationOf } from './queue-spec.ts'
+import { duration, parseDurationField } from '../values/duration.ts'
+import { QueueParams, time } from '../values/schemas.ts'
 
-const params = Type.Object({ name: Type.String({ minLength: 1, maxLength: 512 }) })
 const itemsMax = 1_000
 const windowDefault = '24h'
 
 const ItemSpec = Type.Object(
   {
-    payload: Type.Optional(Type.String({ description: 'Bytes, as base64.' })),
+    payload: Type.Optional(Type.String({ description: 'The payload as bytes, in base64.' })),
     text: Type.Optional(
-      Type.String({ ...storedAsBytes, description: 'Instead of payload: text, kept as UTF-8.' }),
+      Type.String({ ...storedAsBytes, description: 'The payload as text, instead of payload.' }),
     ),
-    kind: Type.Optional(Type.String({ maxLength: 1_000 })),
-    encoding: Type.Optional(Type.String({ maxLength: 1_000 })),
-    reference: Type.Optional(Type.String({ maxLength: 2_000 })),
-    key: Type.Optional(Type.String({ maxLength: 10_000, description: 'Bytes, as base64.' })),
+    kind: Type.Optional(Type.String({ maxLength: 1_000, description: 'Type of the item, for workers.' })),
+    encoding: Type.Optional(
+      Type.String({ maxLength: 1_000, description: 'Encoding of the payload, for workers.' }),
+    ),
+    reference: Type.Optional(Type.String({ maxLength: 2_000, description: 'A text of your choice.' })),
+    key: Type.Optional(
+      Type.String({ maxLength: 10_000, description: 'The message key as bytes, in base64.' }),
+    ),
     headers: Type.Optional(
       Type.Array(Type.Tuple([Type.String({ maxLength: 1_000 }), Type.String({ maxLength: 100_000 })]), {
         maxItems: 100,
-        description: 'Name and value; values are bytes, as base64.',
+        description: 'Pairs of name and value. Values are bytes, in base64.',
       }),
     ),
     priority: Type.Optional(
-      Type.Integer({ minimum: -1_000_000, maximum: 1_000_000, description: 'Higher goes first; default 0.' }),
+      Type.Integer({
+        minimum: -1_000_000,
+        maximum: 1_000_000,
+        description: 'Items with a higher priority are leased first. Default 0.',
+      }),
     ),
     attempts_max: Type.Optional(
       Type.Integer({
         minimum: 0,
         maximum: 65_536,
-        description: "Instead of the queue's, with the same meaning; 0, the default: the queue's.",
+        description: 'Replaces attempts_max of the queue for this item. Default 0: the value of the queue.',
       }),
     ),
-    available_at: Type.Optional(Type.String({ maxLength: 64, description: 'Not given out before then.' })),
+    available_at: Type.Optional(
+      Type.String({ maxLength: 64, description: 'The item is not leased before this RFC 3339 time.' }),
+    ),
   },
   { additionalProperties: false },
 )
@@ -53,41 +65,53 @@ export const queueItemRoutes = [
     method: 'POST',
     path: '/api/v1/queues/{name}/items',
     permission: 'queue.produce',
-    summary: 'Produces items, with priority, and once only when a key is given.',
+    summary: 'Produces items. With an idempotency key a repeated request is executed once.',
     tag: 'queues',
     dialect: v1,
     isHot: true,
     schema: {
-      params,
+      params: QueueParams,
       body: Type.Object(
         {
-          items: Type.Array(ItemSpec, { minItems: 1, maxItems: itemsMax }),
+          items: Type.Array(ItemSpec, {
+            minItems: 1,
+            maxItems: itemsMax,
+            description: 'The items, which are stored in order in one partition: all or none.',
+          }),
           idempotency_key: Type.Optional(
             Type.String({
               minLength: 1,
               maxLength: 255,
               description:
-                'The same key within the window stands for the same request: it is done once and answered alike. ' +
-                'With other items it is refused.',
+                'A request with the same key within the window is executed once and gets the same answer. ' +
+                'The same key with other items is refused.',
             }),
           ),
-          idempotency_window: Type.Optional(Type.String({ maxLength: 32, default: windowDefault })),
+          idempotency_window: Type.Optional(
+            Type.String({
+              maxLength: 32,
+              default: windowDefault,
+              description: 'How long the key is remembered.',
+            }),
+          ),
         },
         { additionalProperties: false },
       ),
       response: {
         200: Type.Object({
-          partition: Type.Integer(),
-          ids: Type.Array(Type.String()),
-          is_repeat: Type.Boolean({ description: 'It was done by an earlier request with the same key.' }),
+          partition: Type.Integer({ description: 'The partition of the items.' }),
+          ids: Type.Array(Type.String(), { description: 'Ids of the items, in the order of the request.' }),
+          is_repeat: Type.Boolean({ description: 'An earlier request with the same key produced them.' }),
         }),
       },
     },
     handler: async ({ params: { name }, body }, _reply, context) => {
-      const items = body.items.map(newItem)
+      const items = body.items.map(readItem)
       const { idempotency_key: key, idempotency_window: window = windowDefault } = body
       const once =
-        key === undefined ? {} : { once: { key, windowUs: durationOf('idempotency_window', window, 1) } }
+        key === undefined
+          ? {}
+          : { once: { key, windowUs: parseDurationField('idempotency_window', window, 1) } }
       const { partition, ids, isRepeat } = await context.engine().produce(name, items, once)
       return { partition, ids: [...ids], is_repeat: isRepeat }
     },
@@ -97,27 +121,35 @@ export const queueItemRoutes = [
     method: 'POST',
     path: '/api/v1/queues/{name}/leases/extend',
     permission: 'queue.lease',
-    summary: 'Extends leases from now on, all of them or none: the heartbeat of a long piece of work.',
+    summary: 'Extends leases, all or none. A worker calls it repeatedly during long work.',
     tag: 'queues',
     dialect: v1,
     isHot: true,
     schema: {
-      params,
+      params: QueueParams,
       body: Type.Object(
         {
-          partition: Type.Integer({ minimum: 0, maximum: partitionsMax - 1 }),
-          ids: Type.Array(Type.String({ maxLength: 100 }), { minItems: 1, maxItems: itemsMax }),
+          partition: Type.Integer({
+            minimum: 0,
+            maximum: partitionsMax - 1,
+            description: 'The partition of the items.',
+          }),
+          ids: Type.Array(Type.String({ maxLength: 100 }), {
+            minItems: 1,
+            maxItems: itemsMax,
+            description: 'Ids of leased items.',
+          }),
           lease: Type.Optional(
-            Type.String({ maxLength: 32, description: "From now; default: the queue's lease time." }),
+            duration('How long the leases last from now on. Default: the lease time of the queue.'),
           ),
         },
         { additionalProperties: false },
       ),
-      response: { 200: Type.Object({ lease_deadline: Type.String({ format: 'date-time' }) }) },
+      response: { 200: Type.Object({ lease_deadline: time('When the leases end.') }) },
     },
     handler: async ({ params: { name }, body: { partition, ids, lease } }, _reply, context) => {
       checkIds(ids)
-      const leaseUs = lease === undefined ? undefined : durationOf('lease', lease, 1)
+      const leaseUs = lease === undefined ? undefined : parseDurationField('lease', lease, 1)
       return { lease_deadline: formatInstant(await context.engine().extend(name, partition, ids, leaseUs)) }
     },
   }),
@@ -127,18 +159,20 @@ export const queueItemRoutes = [
     path: '/api/v1/queues/{name}/leases/cancel',
     permission: 'queue.lease',
     summary:
-      'Ends the lease call of a client that waits for items: it is answered now, with none or with those it just got.',
+      'Cancels the waiting lease call of a client. The call is answered now, possibly with items that it just got.',
     tag: 'queues',
     dialect: v1,
     schema: {
-      params,
+      params: QueueParams,
       body: Type.Object(
-        { client_id: Type.String({ minLength: 1, description: 'As given in the lease call.' }) },
+        { client_id: Type.String({ minLength: 1, description: 'client_id of the lease call.' }) },
         { additionalProperties: false },
       ),
       response: {
         200: Type.Object({
-          is_cancelled: Type.Boolean({ description: 'False: no call of this client waits at this server.' }),
+          is_cancelled: Type.Boolean({
+            description: 'False if no lease call of this client waits at this server.',
+          }),
         }),
       },
     },
@@ -150,40 +184,40 @@ export const queueItemRoutes = [
   }),
 ]
 
-function newItem(spec: Static<typeof ItemSpec>): NewItem {
+function readItem(spec: Static<typeof ItemSpec>): NewItem {
   if (spec.payload !== undefined && spec.text !== undefined) {
-    throw new KnownError('BAD_REQUEST', 'items: give payload or text, not both')
+    throw new KnownError('BAD_REQUEST', 'items: payload and text are both given; give one of them')
   }
   return {
-    payload: spec.text === undefined ? bytesOf('payload', spec.payload ?? '') : Buffer.from(spec.text),
+    payload: spec.text === undefined ? parseBytes('payload', spec.payload ?? '') : Buffer.from(spec.text),
     ...(spec.kind !== undefined && { kind: spec.kind }),
     ...(spec.encoding !== undefined && { encoding: spec.encoding }),
     ...(spec.reference !== undefined && { reference: spec.reference }),
-    ...(spec.key !== undefined && { key: bytesOf('key', spec.key) }),
+    ...(spec.key !== undefined && { key: parseBytes('key', spec.key) }),
     ...(spec.headers !== undefined && {
-      headers: spec.headers.map(([name, value]) => [name, bytesOf('headers', value)] as const),
+      headers: spec.headers.map(([name, value]) => [name, parseBytes('headers', value)] as const),
     }),
     ...(spec.priority !== undefined && { priority: spec.priority }),
     ...(spec.attempts_max !== undefined && { attemptsMax: spec.attempts_max }),
-    ...(spec.available_at !== undefined && { availableAt: instantOf(spec.available_at) }),
+    ...(spec.available_at !== undefined && { availableAt: parseAvailableAt(spec.available_at) }),
   }
 }
 
-/** What cannot be an id is not looked for. */
+/** Malformed ids are refused before the store is asked. */
 function checkIds(ids: readonly string[]): void {
   for (const [index, id] of ids.entries()) {
     if (ksuidProblem(id) === undefined) continue
-    throw new KnownError('ITEM_ID_INVALID', `ids[${index}]: ${JSON.stringify(id)} is not the id of an item`)
+    throw new KnownError('ITEM_ID_INVALID', `ids[${index}]: ${JSON.stringify(id)} is not an item id`)
   }
 }
 
-function bytesOf(field: string, text: string): Uint8Array {
+function parseBytes(field: string, text: string): Uint8Array {
   const bytes = decodeBase64(text)
   if (bytes === undefined) throw new KnownError('BAD_REQUEST', `items: ${field} is not base64`)
   return bytes
 }
 
-function instantOf(text: string): number {
+function parseAvailableAt(text: string): number {
   const instant = parseInstant(text)
   if (instant !== undefined) return instant
   throw new KnownError('BAD_REQUEST', `items: available_at ${JSON.stringify(text)} is not an RFC 3339 time`)

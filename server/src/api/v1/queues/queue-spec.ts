@@ -1,114 +1,124 @@
+/** The policy of a queue in requests. */
 import { type Static, Type } from 'typebox'
-import { parseDuration } from '../../../core/duration.ts'
 import type { PolicyChanges } from '../../../core/queue.ts'
 import type { RetryPolicy } from '../../../core/retry.ts'
 import { KnownError } from '../../../errors.ts'
+import { duration, parseDurationField } from '../values/duration.ts'
 
-const Duration = Type.String({ maxLength: 32, description: 'Such as 300ms, 90s or 24h.', examples: ['1m'] })
+/** Descriptions that requests and answers share. */
+export const policyTexts = {
+  lease: 'How long a lease lasts.',
+  expire: 'How long an item may wait before it dies.',
+  attempts_max:
+    'How many attempts an item has; 0: no limit. An item dies if its lease ends and its attempts have reached ' +
+    'the limit, or if it is retried and its attempts exceed the limit.',
+  dead_queue: 'The queue that receives items that die; null: none.',
+  on_dead: 'Without a dead queue: whether an item that dies is deleted, or kept in the queue as dead.',
+  retry: 'How long an item waits after a failed attempt.',
+  delays: 'fixed: one delay; list: one delay per attempt; exponential: the first and the longest delay.',
+  jitter: '0.2 changes each delay randomly by up to 20 % in both directions.',
+  keep_done: 'How long completed items are kept.',
+  letter_class:
+    'For a dead queue: the class of its letters, such as standard or financial. It controls alerts and retention.',
+  redrive: 'For a dead queue: whether its letters are redriven automatically, and how often.',
+  redrives_max: 'A letter that fails again after this number of redrives is DEAD.',
+  backoff: 'How long a letter waits before its next automatic redrive.',
+  reference: 'A text of your choice.',
+} as const
 
-export const attemptsMaxMeans =
-  '0: no bound. Reached, a lease that ends by itself kills the item; exceeded, a retry does.'
+const retrySpec = (description: string) =>
+  Type.Object(
+    {
+      kind: Type.Enum(['fixed', 'list', 'exponential'], { description: 'How the delays grow.' }),
+      delays: Type.Array(duration('A delay.'), {
+        minItems: 1,
+        maxItems: 100,
+        description: policyTexts.delays,
+      }),
+      jitter: Type.Optional(
+        Type.Number({ minimum: 0, maximum: 1, description: `${policyTexts.jitter} Default 0.` }),
+      ),
+    },
+    { additionalProperties: false, description },
+  )
+type RetrySpec = Static<ReturnType<typeof retrySpec>>
 
-const RetrySpec = Type.Object(
+const RedriveSpec = Type.Object(
   {
-    kind: Type.Enum(['fixed', 'list', 'exponential']),
-    delays: Type.Array(Duration, {
-      minItems: 1,
-      maxItems: 100,
-      description: 'fixed: the one delay; list: one per attempt; exponential: the first and the longest.',
-    }),
-    jitter: Type.Optional(Type.Number({ minimum: 0, maximum: 1 })),
+    mode: Type.Optional(
+      Type.Enum(['manual', 'auto'], { description: 'auto: letters are redriven automatically.' }),
+    ),
+    redrives_max: Type.Optional(
+      Type.Integer({ minimum: 0, maximum: 1_000, description: policyTexts.redrives_max }),
+    ),
+    backoff: Type.Optional(retrySpec(policyTexts.backoff)),
   },
-  { additionalProperties: false },
+  {
+    additionalProperties: false,
+    description: `${policyTexts.redrive} Omitted fields have their default; an update leaves them unchanged.`,
+  },
 )
 
-/** What a person may set on a queue; all of it can be left out. */
+/** All fields are optional. */
 export const PolicySpec = Type.Object(
   {
-    lease: Type.Optional(Duration),
-    expire: Type.Optional(Duration),
-    attempts_max: Type.Optional(Type.Integer({ minimum: 0, maximum: 65_536, description: attemptsMaxMeans })),
-    dead_queue: Type.Optional(Type.Union([Type.String({ minLength: 1, maxLength: 500 }), Type.Null()])),
-    on_dead: Type.Optional(Type.Enum(['delete', 'keep'])),
-    retry: Type.Optional(RetrySpec),
-    keep_done: Type.Optional(Duration),
+    lease: Type.Optional(duration(policyTexts.lease)),
+    expire: Type.Optional(duration(policyTexts.expire)),
+    attempts_max: Type.Optional(
+      Type.Integer({ minimum: 0, maximum: 65_536, description: policyTexts.attempts_max }),
+    ),
+    dead_queue: Type.Optional(
+      Type.Union([Type.String({ minLength: 1, maxLength: 500 }), Type.Null()], {
+        description: policyTexts.dead_queue,
+      }),
+    ),
+    on_dead: Type.Optional(Type.Enum(['delete', 'keep'], { description: policyTexts.on_dead })),
+    retry: Type.Optional(retrySpec(policyTexts.retry)),
+    keep_done: Type.Optional(duration(policyTexts.keep_done)),
     letter_class: Type.Optional(
       Type.String({
         minLength: 1,
         maxLength: 100,
         pattern: '^[A-Za-z0-9_.-]+$',
-        description:
-          'Of a dead queue: how alerts and retention treat its letters, such as standard or financial.',
+        description: policyTexts.letter_class,
       }),
     ),
-    redrive: Type.Optional(
-      Type.Object(
-        {
-          mode: Type.Optional(Type.Enum(['manual', 'auto'])),
-          redrives_max: Type.Optional(
-            Type.Integer({
-              minimum: 0,
-              maximum: 1_000,
-              description: 'Reached, a letter that fails again is DEAD.',
-            }),
-          ),
-          backoff: Type.Optional(RetrySpec),
-        },
-        {
-          additionalProperties: false,
-          description:
-            'Of a dead queue: whether its letters go back by themselves, and how often at most. What is left out has its default, and stays as it is when a queue is changed.',
-        },
-      ),
-    ),
-    reference: Type.Optional(Type.String({ maxLength: 2_000 })),
+    redrive: Type.Optional(RedriveSpec),
+    reference: Type.Optional(Type.String({ maxLength: 2_000, description: policyTexts.reference })),
   },
-  { additionalProperties: false },
+  { additionalProperties: false, description: 'The rules of the queue.' },
 )
 
-export function policyOf(spec: Static<typeof PolicySpec>): PolicyChanges {
-  const policy: PolicyChanges = {
-    ...(spec.lease !== undefined && { leaseUs: durationOf('lease', spec.lease, 1) }),
-    ...(spec.expire !== undefined && { expireUs: durationOf('expire', spec.expire, 1) }),
+export function readPolicy(spec: Static<typeof PolicySpec>): PolicyChanges {
+  return {
+    ...(spec.lease !== undefined && { leaseUs: parseDurationField('lease', spec.lease, 1) }),
+    ...(spec.expire !== undefined && { expireUs: parseDurationField('expire', spec.expire, 1) }),
     ...(spec.attempts_max !== undefined && { attemptsMax: spec.attempts_max }),
     ...(spec.dead_queue !== undefined && { deadQueue: spec.dead_queue }),
     ...(spec.on_dead !== undefined && { onDead: spec.on_dead }),
-    ...(spec.retry !== undefined && { retry: retryOf(spec.retry) }),
-    ...(spec.keep_done !== undefined && { keepDoneUs: durationOf('keep_done', spec.keep_done, 0) }),
+    ...(spec.retry !== undefined && { retry: readRetry('retry', spec.retry) }),
+    ...(spec.keep_done !== undefined && { keepDoneUs: parseDurationField('keep_done', spec.keep_done, 0) }),
     ...(spec.letter_class !== undefined && { letterClass: spec.letter_class }),
-    ...(spec.redrive !== undefined && {
-      redrive: {
-        ...(spec.redrive.mode !== undefined && { mode: spec.redrive.mode }),
-        ...(spec.redrive.redrives_max !== undefined && { redrivesMax: spec.redrive.redrives_max }),
-        ...(spec.redrive.backoff !== undefined && {
-          backoff: retryOf(spec.redrive.backoff, 'redrive.backoff'),
-        }),
-      },
-    }),
+    ...(spec.redrive !== undefined && { redrive: readRedrive(spec.redrive) }),
     ...(spec.reference !== undefined && { reference: spec.reference }),
   }
-  return policy
 }
 
-export function durationOf(field: string, text: string, usMin: number): number {
-  try {
-    const durationUs = parseDuration(text)
-    if (durationUs >= usMin) return durationUs
-  } catch (error) {
-    throw new KnownError('BAD_REQUEST', `${field}: ${error instanceof Error ? error.message : error}`, error)
+function readRedrive(spec: Static<typeof RedriveSpec>): NonNullable<PolicyChanges['redrive']> {
+  return {
+    ...(spec.mode !== undefined && { mode: spec.mode }),
+    ...(spec.redrives_max !== undefined && { redrivesMax: spec.redrives_max }),
+    ...(spec.backoff !== undefined && { backoff: readRetry('redrive.backoff', spec.backoff) }),
   }
-  throw new KnownError('BAD_REQUEST', `${field}: ${text} is too short`)
 }
 
-function retryOf({ kind, delays, jitter = 0 }: Static<typeof RetrySpec>, field = 'retry'): RetryPolicy {
-  const delaysUs = delays.map((delay) => durationOf(`${field}.delays`, delay, 0))
+function readRetry(field: string, { kind, delays, jitter = 0 }: RetrySpec): RetryPolicy {
+  const delaysUs = delays.map((delay) => parseDurationField(`${field}.delays`, delay, 0))
   const [first = 0, longest = first] = delaysUs
   const countMax = { fixed: 1, list: 100, exponential: 2 }[kind]
   if (delaysUs.length > countMax) {
-    throw new KnownError(
-      'BAD_REQUEST',
-      `${field}.delays: ${kind} takes at most ${countMax}, not ${delaysUs.length}`,
-    )
+    const message = `${field}.delays: has ${delaysUs.length} delays; ${kind} allows at most ${countMax}`
+    throw new KnownError('BAD_REQUEST', message)
   }
   switch (kind) {
     case 'fixed':

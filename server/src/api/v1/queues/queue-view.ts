@@ -1,73 +1,85 @@
+/** A queue in answers. */
 import { type Static, Type } from 'typebox'
 import { formatDuration } from '../../../core/duration.ts'
 import type { Queue } from '../../../core/queue.ts'
 import type { RetryPolicy } from '../../../core/retry.ts'
 import type { PartitionCounts } from '../../../storage/contract/counts.ts'
 import { formatInstant } from '../../http/wire/wire-time.ts'
-import { attemptsMaxMeans } from './queue-spec.ts'
+import { durationView } from '../values/duration.ts'
+import { nullable, time } from '../values/schemas.ts'
+import { policyTexts } from './queue-spec.ts'
 
-const Duration = Type.String({ description: 'Such as 300ms, 1m0s or 24h0m0s.', examples: ['1m0s'] })
+const retryView = (description: string) =>
+  Type.Object(
+    {
+      kind: Type.Enum(['fixed', 'list', 'exponential'], { description: 'How the delays grow.' }),
+      delays: Type.Array(durationView('A delay.'), { description: policyTexts.delays }),
+      jitter: Type.Number({ description: policyTexts.jitter }),
+    },
+    { description },
+  )
+type RetryView = Static<ReturnType<typeof retryView>>
 
-const RetryView = Type.Object({
-  kind: Type.Enum(['fixed', 'list', 'exponential']),
-  delays: Type.Array(Duration, {
-    description: 'fixed: the one delay; list: one per attempt; exponential: the first and the longest.',
-  }),
-  jitter: Type.Number({ description: '0.2 spreads each delay by 20 % to both sides.' }),
-})
+const count = (description: string) => Type.Integer({ description })
 
 const CountsView = Type.Object(
   {
-    waiting: Type.Integer(),
-    scheduled: Type.Integer(),
-    leased: Type.Integer(),
-    done: Type.Integer(),
-    dead: Type.Integer(),
-    discarded: Type.Integer(),
-    accepted: Type.Integer(),
-    completed: Type.Integer(),
-    dead_lettered: Type.Integer(),
-    dropped: Type.Integer(),
-    deleted: Type.Integer(),
-    forgotten: Type.Integer(),
-    archived: Type.Integer(),
-    purged: Type.Integer(),
+    waiting: count('Items that are available now.'),
+    scheduled: count('Items that become available later.'),
+    leased: count('Items that a worker has leased.'),
+    done: count('Completed items that are kept.'),
+    dead: count('Dead items and letters without redrives left.'),
+    discarded: count('Discarded letters that are kept.'),
+    accepted: count('All items that ever entered the queue; the sum of all other counts.'),
+    completed: count('Items that were completed and removed.'),
+    dead_lettered: count('Items that moved to the dead queue.'),
+    dropped: count('Items that died without a dead queue and were deleted.'),
+    deleted: count('Items that a request deleted.'),
+    forgotten: count('Completed or dead items whose retention ended.'),
+    archived: count('Letters in the archive now.'),
+    purged: count('Letters that were removed from the archive.'),
   },
   {
     description:
-      'Exact. The first six are items that are there now, archived those in the archive now; the others only grow, and accepted is the sum of all the rest.',
+      'Exact counts. waiting to discarded, and archived, count what exists now; the other counts only grow.',
   },
 )
 
 export const QueueView = Type.Object({
-  name: Type.String(),
-  namespace: Type.String(),
-  partitions: Type.Integer(),
-  is_paused: Type.Boolean(),
-  created_at: Type.String({ format: 'date-time' }),
-  updated_at: Type.String({ format: 'date-time' }),
-  policy: Type.Object({
-    lease: Duration,
-    expire: Duration,
-    attempts_max: Type.Integer({ description: attemptsMaxMeans }),
-    dead_queue: Type.Union([Type.String(), Type.Null()]),
-    on_dead: Type.Enum(['delete', 'keep']),
-    retry: RetryView,
-    keep_done: Duration,
-    letter_class: Type.String(),
-    redrive: Type.Object({
-      mode: Type.Enum(['manual', 'auto']),
-      redrives_max: Type.Integer(),
-      backoff: RetryView,
-    }),
-    reference: Type.String(),
-  }),
+  name: Type.String({ description: 'Name of the queue.' }),
+  namespace: Type.String({ description: 'Namespace of the queue.' }),
+  partitions: Type.Integer({ description: 'Number of partitions.' }),
+  is_paused: Type.Boolean({ description: 'Whether the queue leases no items.' }),
+  created_at: time('When the queue was created.'),
+  updated_at: time('When the queue last changed.'),
+  policy: Type.Object(
+    {
+      lease: durationView(policyTexts.lease),
+      expire: durationView(policyTexts.expire),
+      attempts_max: Type.Integer({ description: policyTexts.attempts_max }),
+      dead_queue: nullable(Type.String(), policyTexts.dead_queue),
+      on_dead: Type.Enum(['delete', 'keep'], { description: policyTexts.on_dead }),
+      retry: retryView(policyTexts.retry),
+      keep_done: durationView(policyTexts.keep_done),
+      letter_class: Type.String({ description: policyTexts.letter_class }),
+      redrive: Type.Object(
+        {
+          mode: Type.Enum(['manual', 'auto'], { description: 'auto: letters are redriven automatically.' }),
+          redrives_max: Type.Integer({ description: policyTexts.redrives_max }),
+          backoff: retryView(policyTexts.backoff),
+        },
+        { description: policyTexts.redrive },
+      ),
+      reference: Type.String({ description: policyTexts.reference }),
+    },
+    { description: 'The rules of the queue.' },
+  ),
   counts: CountsView,
 })
 
 export type QueueView = Static<typeof QueueView>
 
-/** A queue as our API shows it. `counts` may hold other queues' as well. */
+/** `counts` may include counts of other queues. */
 export function viewQueue(queue: Queue, counts: readonly PartitionCounts[]): QueueView {
   return {
     name: queue.name,
@@ -96,11 +108,11 @@ export function viewQueue(queue: Queue, counts: readonly PartitionCounts[]): Que
   }
 }
 
-export function viewRetry(policy: RetryPolicy): Static<typeof RetryView> {
-  return { kind: policy.kind, delays: delaysUs(policy).map(formatDuration), jitter: policy.jitter }
+export function viewRetry(policy: RetryPolicy): RetryView {
+  return { kind: policy.kind, delays: listDelaysUs(policy).map(formatDuration), jitter: policy.jitter }
 }
 
-function delaysUs(policy: RetryPolicy): readonly number[] {
+function listDelaysUs(policy: RetryPolicy): readonly number[] {
   switch (policy.kind) {
     case 'fixed':
       return [policy.delayUs]

@@ -2,16 +2,15 @@ import { Type } from 'typebox'
 import { KnownError } from '../../../errors.ts'
 import { route } from '../../http/route.ts'
 import { v1 } from '../dialect.ts'
+import { nullable, QueueParams } from '../values/schemas.ts'
 import { QueueView, viewQueue } from './queue-view.ts'
-
-const QueueName = Type.String({ minLength: 1, maxLength: 512 })
 
 export const queueRoutes = [
   route({
     method: 'GET',
     path: '/api/v1/queues',
     permission: 'queue.list',
-    summary: 'Queues with their policy and exact counts, in byte order of name.',
+    summary: 'Lists queues with their policy and exact counts, in byte order of their names.',
     tag: 'queues',
     dialect: v1,
     schema: {
@@ -23,22 +22,20 @@ export const queueRoutes = [
               description: 'Only queues after this name: `next` of the page before.',
             }),
           ),
-          limit: Type.Integer({ minimum: 1, maximum: 1_000, default: 100 }),
+          limit: Type.Integer({ minimum: 1, maximum: 1_000, default: 100, description: 'Queues per page.' }),
         },
         { additionalProperties: false },
       ),
       response: {
         200: Type.Object({
-          queues: Type.Array(QueueView),
-          next: Type.Union([Type.String(), Type.Null()], {
-            description: 'What to give as `after` for the next page; null on the last one.',
-          }),
+          queues: Type.Array(QueueView, { description: 'The queues of this page.' }),
+          next: nullable(Type.String(), 'The `after` of the next page; null on the last page.'),
         }),
       },
     },
     handler: async ({ query: { after, limit } }, _reply, context) => {
       const storage = context.storage()
-      // One more than a page tells whether there is a next one, and `from` includes the name itself.
+      // Reads two more: one shows whether a next page exists, and `from` includes the name itself.
       const [found, counts] = await Promise.all([
         storage.listQueues({ ...(after !== undefined && { from: after }), countMax: limit + 2 }),
         storage.counts({}),
@@ -57,18 +54,19 @@ export const queueRoutes = [
     method: 'GET',
     path: '/api/v1/queues/{name}',
     permission: 'queue.stats',
-    summary: 'One queue with its policy and exact counts.',
+    summary: 'Returns a queue with its policy and exact counts.',
     tag: 'queues',
     dialect: v1,
     schema: {
-      params: Type.Object({ name: QueueName }),
+      params: QueueParams,
       response: { 200: QueueView },
     },
     handler: async ({ params: { name } }, _reply, context) => {
       const storage = context.storage()
       const [queue, counts] = await Promise.all([storage.getQueue(name), storage.counts({ queue: name })])
-      if (queue === null)
-        throw new KnownError('QUEUE_NOT_FOUND', `there is no queue named ${JSON.stringify(name)}`)
+      if (queue === null) {
+        throw new KnownError('QUEUE_NOT_FOUND', `queue ${JSON.stringify(name)} does not exist`)
+      }
       return viewQueue(queue, counts)
     },
   }),

@@ -3,20 +3,20 @@ import { InvalidRequest } from '../../http/validation/invalid-request.ts'
 import { readCursor, writeCursor } from './cursor.ts'
 
 describe('a cursor', () => {
-  it('gives back what was written into it', () => {
+  it('a cursor returns the parts that were written into it', () => {
     expect(readCursor(writeCursor('letters', [7, 'id']), 'letters', ['number', 'string'])).toEqual([7, 'id'])
   })
 
   it.each([
-    ['nothing', ''],
-    ['what is no cursor', 'abc'],
-    ['one of another list', writeCursor('groups', [7, 'id'])],
-    ['too few parts', writeCursor('letters', [7])],
-    ['parts of another type', writeCursor('letters', ['7', 'id'])],
-    ['a number that is none', writeCursor('letters', [1.5, 'id'])],
-    ['a text no store could look for', writeCursor('letters', [7, 'a\0'])],
-    ['an object', Buffer.from('{"a":1}').toString('base64url')],
-  ])('refuses %s', (_name, cursor) => {
+    ['an empty text', ''],
+    ['a text that is no cursor', 'abc'],
+    ['a cursor of another list', writeCursor('groups', [7, 'id'])],
+    ['a cursor with too few parts', writeCursor('letters', [7])],
+    ['a cursor with parts of another type', writeCursor('letters', ['7', 'id'])],
+    ['a cursor with a fractional number', writeCursor('letters', [1.5, 'id'])],
+    ['a cursor with a NUL character', writeCursor('letters', [7, 'a\0'])],
+    ['an encoded object', Buffer.from('{"a":1}').toString('base64url')],
+  ])('%s is refused', (_name, cursor) => {
     expect(() => readCursor(cursor, 'letters', ['number', 'string'])).toThrow(InvalidRequest)
   })
 })

@@ -1,10 +1,12 @@
 /**
- * Where a list goes on: opaque to callers, and nothing that they could not ask for otherwise, so it is not
- * signed. It is checked: a cursor of another list, or another order, is a mistake and said to be one.
+ * The position at which a list continues. A cursor is opaque to callers. It is not signed, because it
+ * contains nothing that a caller could not request otherwise. A cursor of another list or another order is
+ * refused.
  */
 import { Buffer } from 'node:buffer'
-import { type TProperties, type TSchema, Type } from 'typebox'
+import { type TProperties, Type } from 'typebox'
 import { InvalidRequest } from '../../http/validation/invalid-request.ts'
+import { nullable } from './schemas.ts'
 
 export type CursorPart = string | number
 
@@ -13,25 +15,25 @@ export function writeCursor(list: string, parts: readonly CursorPart[]): string 
   return Buffer.from(JSON.stringify([list, ...parts])).toString('base64url')
 }
 
-/** The parts, of the types that are asked for. */
+/** Returns the parts of a cursor, which must have the given types. */
 export function readCursor<const K extends readonly ('string' | 'number')[]>(
   text: string,
   list: string,
-  kinds: K,
+  types: K,
 ): { -readonly [I in keyof K]: K[I] extends 'string' ? string : number } {
   const [found, ...parts] = decode(text)
-  const isOurs =
+  const isValid =
     found === list &&
-    parts.length === kinds.length &&
-    parts.every((part, index) => isOf(part, kinds[index] as 'string' | 'number'))
-  if (isOurs) return parts as never
-  const isOther = typeof found === 'string'
+    parts.length === types.length &&
+    parts.every((part, index) => hasType(part, types[index] as 'string' | 'number'))
+  if (isValid) return parts as never
+  const isOtherList = typeof found === 'string'
   throw new InvalidRequest([
     {
       field: 'query.cursor',
-      message: isOther
-        ? 'is of another list, or of another order of it: give it with the parameters it was given for'
-        : 'is not a cursor: give next_cursor of the page before, as it is',
+      message: isOtherList
+        ? 'belongs to another list or another order; use it with the parameters of the page before'
+        : 'is not a cursor; use next_cursor of the page before unchanged',
     },
   ])
 }
@@ -41,35 +43,34 @@ function decode(text: string): readonly unknown[] {
     const parts: unknown = JSON.parse(Buffer.from(text, 'base64url').toString())
     return Array.isArray(parts) ? parts : []
   } catch {
-    // Said by the caller, in words.
+    // The caller reports the error.
     return []
   }
 }
 
-function isOf(part: unknown, kind: 'string' | 'number'): boolean {
-  if (kind === 'number') return Number.isSafeInteger(part)
-  // Texts no store could look for would fail there, not here.
-  return typeof part === 'string' && part.length <= 100 && part.isWellFormed() && !part.includes('\0')
+function hasType(part: unknown, type: 'string' | 'number'): boolean {
+  if (type === 'number') return Number.isSafeInteger(part)
+  // PostgreSQL cannot search for other texts.
+  return typeof part === 'string' && part.length <= 512 && part.isWellFormed() && !part.includes('\0')
 }
 
-export const NextCursor = Type.Union([Type.String(), Type.Null()], {
-  description: 'What to give as `cursor` for the next page; null when there is nothing more.',
-})
+export const NextCursor = nullable(Type.String(), 'The `cursor` of the next page; null on the last page.')
 
-/** The two parameters that every list has, beside its own. */
+/** The query of a list: its own parameters and the two that every list has. */
 export function pageQuery<P extends TProperties>(own: P, limits: Readonly<{ default: number; max: number }>) {
   return Type.Object(
     {
       ...own,
       cursor: Type.Optional(
-        Type.String({ maxLength: 1_000, description: '`next_cursor` of the page before.' }),
+        Type.String({ maxLength: 5_000, description: '`next_cursor` of the page before.' }),
       ),
-      limit: Type.Integer({ minimum: 1, maximum: limits.max, default: limits.default }),
+      limit: Type.Integer({
+        minimum: 1,
+        maximum: limits.max,
+        default: limits.default,
+        description: 'Entries per page.',
+      }),
     },
     { additionalProperties: false },
   )
-}
-
-export function nullable<S extends TSchema>(schema: S, description?: string) {
-  return Type.Union([schema, Type.Null()], description === undefined ? {} : { description })
 }

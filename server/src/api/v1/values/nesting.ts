@@ -1,17 +1,17 @@
-/** JSON can be read at any depth, but writing it again needs a call per level: beyond this it is left alone. */
+/** The depth up to which JSON is written: parsing works at any depth, but writing needs a call per level. */
 export const nestingMax = 500
 
-/** Level by level, without recursion: that is what would fail. */
+/** Reads level by level, because recursion would fail for exactly these values. */
 export function isNestedTooDeep(value: unknown): boolean {
   let level = [value]
   for (let depth = 0; depth <= nestingMax; depth++) {
-    const below: unknown[] = []
-    for (const part of level) {
-      if (typeof part !== 'object' || part === null) continue
-      for (const each of Object.values(part)) if (typeof each === 'object' && each !== null) below.push(each)
-    }
-    if (below.length === 0) return false
-    level = below
+    level = level.flatMap(listChildren)
+    if (level.length === 0) return false
   }
   return true
+}
+
+function listChildren(value: unknown): unknown[] {
+  if (typeof value !== 'object' || value === null) return []
+  return Object.values(value).filter((child) => typeof child === 'object' && child !== null)
 }

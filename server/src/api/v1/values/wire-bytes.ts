@@ -1,6 +1,6 @@
 /**
- * Bytes on the wire: under its own name as text where they are text, under `<name>_base64` always. So nothing is
- * lost, and what a person can read is readable.
+ * Bytes in JSON: `<name>` is the text if the bytes are UTF-8, and `<name>_base64` always has the bytes. No
+ * information is lost, and readable text stays readable.
  */
 import { Buffer, isUtf8 } from 'node:buffer'
 import { Type } from 'typebox'
@@ -8,39 +8,43 @@ import type { Header } from '../../../core/item.ts'
 import { InvalidRequest } from '../../http/validation/invalid-request.ts'
 import { storedAsBytes } from '../../http/validation/unstorable-text.ts'
 import { decodeBase64 } from '../../http/wire/base64.ts'
-import { nullable } from './cursor.ts'
+import { nullable } from './schemas.ts'
 
 export const HeaderView = Type.Object({
-  name: Type.String(),
-  value: nullable(Type.String(), 'As text; null when it is not UTF-8, or when there is no value at all.'),
-  value_base64: nullable(Type.String(), 'The same bytes; null when there is no value.'),
+  name: Type.String({ description: 'Name of the header.' }),
+  value: nullable(Type.String(), 'The value as text; null if it is not UTF-8 or the header has no value.'),
+  value_base64: nullable(Type.String(), 'The value as bytes; null if the header has no value.'),
 })
 
 export const HeaderSpec = Type.Object(
   {
-    name: Type.String({ minLength: 1, maxLength: 1_000 }),
-    value: Type.Optional(Type.String({ ...storedAsBytes, maxLength: 100_000 })),
-    value_base64: Type.Optional(Type.String({ maxLength: 140_000 })),
+    name: Type.String({ minLength: 1, maxLength: 1_000, description: 'Name of the header.' }),
+    value: Type.Optional(
+      Type.String({ ...storedAsBytes, maxLength: 100_000, description: 'The value as text.' }),
+    ),
+    value_base64: Type.Optional(
+      Type.String({ maxLength: 140_000, description: 'The value as bytes, in base64.' }),
+    ),
   },
   {
     additionalProperties: false,
-    description: '`value` is text, `value_base64` bytes; neither: a header without a value.',
+    description: 'Give `value` or `value_base64`, or neither for a header without a value.',
   },
 )
 
-/** Null for what is not UTF-8. */
-export function textOf(bytes: Uint8Array | null): string | null {
-  return bytes === null || !isUtf8(bytes) ? null : bufferOf(bytes).toString()
+/** Returns null for bytes that are not UTF-8. */
+export function decodeText(bytes: Uint8Array | null): string | null {
+  return bytes === null || !isUtf8(bytes) ? null : toBuffer(bytes).toString()
 }
 
-export function base64Of(bytes: Uint8Array): string
-export function base64Of(bytes: Uint8Array | null): string | null
-export function base64Of(bytes: Uint8Array | null): string | null {
-  return bytes === null ? null : bufferOf(bytes).toString('base64')
+export function encodeBase64(bytes: Uint8Array): string
+export function encodeBase64(bytes: Uint8Array | null): string | null
+export function encodeBase64(bytes: Uint8Array | null): string | null {
+  return bytes === null ? null : toBuffer(bytes).toString('base64')
 }
 
-export function hexOf(bytes: Uint8Array): string {
-  return bufferOf(bytes).toString('hex')
+export function encodeHex(bytes: Uint8Array): string {
+  return toBuffer(bytes).toString('hex')
 }
 
 export function viewHeader([name, value]: Header): {
@@ -48,17 +52,27 @@ export function viewHeader([name, value]: Header): {
   value: string | null
   value_base64: string | null
 } {
-  return { name, value: textOf(value), value_base64: base64Of(value) }
+  return { name, value: decodeText(value), value_base64: encodeBase64(value) }
 }
 
-/** Undefined when neither is given; null when there is to be none. */
-export function bytesGiven(
+/** Reads headers of a request. `field` is the path of the list in error messages. */
+export function readHeaders(
+  field: string,
+  headers: readonly Readonly<{ name: string; value?: string; value_base64?: string }>[],
+): Header[] {
+  return headers.map(({ name, value, value_base64 }, index) => {
+    return [name, readBytes(`${field}[${index}].value`, value, value_base64) ?? null] as const
+  })
+}
+
+/** Reads `<field>` or `<field>_base64`. Returns undefined if neither is given, and null for a null text. */
+export function readBytes(
   field: string,
   text: string | null | undefined,
   base64: string | undefined,
 ): Uint8Array | null | undefined {
   if (text !== undefined && base64 !== undefined) {
-    throw new InvalidRequest([{ field, message: `is given twice: as text and as ${field}_base64` }])
+    throw new InvalidRequest([{ field, message: `and ${field}_base64 are both given; give one of them` }])
   }
   if (base64 !== undefined) return decode(`${field}_base64`, base64)
   return typeof text === 'string' ? Buffer.from(text) : text
@@ -70,7 +84,7 @@ function decode(field: string, text: string): Uint8Array {
   return bytes
 }
 
-/** Over the same memory: payloads may be large. */
-function bufferOf(bytes: Uint8Array): Buffer {
+/** Shares the memory, because payloads may be large. */
+function toBuffer(bytes: Uint8Array): Buffer {
   return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength)
 }

@@ -3,8 +3,8 @@ import { pollUntil } from '../http/poll-until.ts'
 import { describeLettersServers } from './servers.ts'
 import { createLetters } from './worker.ts'
 
-describeLettersServers('an operator at three in the morning', (api) => {
-  it('finds the group, looks, previews, sends a canary and then the rest, and has a report', async () => {
+describeLettersServers('the work of an operator', (api) => {
+  it('an operator finds a group, previews a campaign, sends a canary and the rest, and gets a report', async () => {
     const { queue, dead } = await api.createQueues()
     const { client } = api
     await createLetters(
@@ -25,8 +25,8 @@ describeLettersServers('an operator at three in the morning', (api) => {
     const group = groups[0]?.id ?? 0
     const { letters, total } = await client.listLetters({ group, limit: 5 })
     expect(total).toBe(25)
-    const looked = await client.getLetter(letters[0]?.id ?? '', { payload: 'json' })
-    expect(looked).toMatchObject({
+    const letter = await client.getLetter(letters[0]?.id ?? '', { payload: 'json' })
+    expect(letter).toMatchObject({
       failures: [{ message: 'order 4711: vat missing' }],
       payload: { value: { order: expect.any(Number) } },
     })
@@ -68,14 +68,14 @@ describeLettersServers('an operator at three in the morning', (api) => {
     expect(api.lines.filter(({ level }) => level === 'error')).toEqual([])
   })
 
-  it('is told when most fail again: the campaign halts by itself, and goes on when a person says so', async () => {
+  it('a campaign halts automatically when most letters fail again, and continues when an operator resumes it', async () => {
     const { queue, dead } = await api.createQueues()
     const { client } = api
     await createLetters(
       api,
       queue,
       Array.from({ length: 30 }, (_, n) => String(n)),
-      'not mended',
+      'not fixed',
     )
     const { id } = await client.createCampaign({
       name: 'too early',
@@ -86,9 +86,9 @@ describeLettersServers('an operator at three in the morning', (api) => {
       halt_ratio: 0.3,
       halt_min: 5,
     })
-    let isMended = false
+    let isFixed = false
     const worker = client.work(queue, async () => {
-      if (!isMended) throw new Error('not mended')
+      if (!isFixed) throw new Error('not fixed')
     })
     const halted = await pollUntil(
       () => client.getCampaign(id),
@@ -96,8 +96,8 @@ describeLettersServers('an operator at three in the morning', (api) => {
     )
     expect(halted.state_reason).not.toBe('')
     expect(halted.counts.pending).toBeGreaterThan(0)
-    isMended = true
-    await client.resumeCampaign(id, { reason: 'now it is mended' })
+    isFixed = true
+    await client.resumeCampaign(id, { reason: 'it is fixed now' })
     const done = await pollUntil(
       () => client.getCampaign(id),
       ({ is_ended }) => is_ended,

@@ -3,10 +3,10 @@ import { noon } from '../../../../test/make.ts'
 import { defaultPolicy } from '../../../core/queue.ts'
 import { toDocument } from '../../../letters/campaigns/document.ts'
 import type { CampaignFacts } from '../../../letters/campaigns/state-machine.ts'
-import { viewDetails } from './audit-details.ts'
+import { viewDetails } from './audit-view.ts'
 
 describe('the details of an audit row', () => {
-  it('have the names of the API, and its times and durations', () => {
+  it('audit details have the names, times and durations of the API', () => {
     expect(
       viewDetails({
         action: 'letters.archive',
@@ -32,7 +32,7 @@ describe('the details of an audit row', () => {
     ).toEqual({ force: true, removed: 5, letters: { PENDING: 3, RETRYING: 1, DEAD: 1 } })
   })
 
-  it('of a policy are as the queue shows them', () => {
+  it('audit details show a policy like the queue does', () => {
     const { leaseUs, redrive, retry, isPaused } = defaultPolicy
     const changes = { leaseUs, redrive, retry, isPaused }
     expect(viewDetails({ action: 'queue.update', details: { changes } })).toEqual({
@@ -49,7 +49,7 @@ describe('the details of an audit row', () => {
     })
   })
 
-  it('of a campaign are as the campaign shows them', () => {
+  it('audit details show a campaign like the campaign does', () => {
     const spec: CampaignFacts['spec'] = {
       name: 'after the fix',
       action: 'redrive',

@@ -4,8 +4,8 @@ import { complete, createLetters, declareDead, lease } from './worker.ts'
 
 const unknownId = '0'.repeat(27)
 
-describeLettersServers('sending letters back', (api) => {
-  it('puts them where they came from; they are RESOLVED when that was processed, and not before', async () => {
+describeLettersServers('redriving letters', (api) => {
+  it('a redriven letter goes to its origin and is RESOLVED only when the item was processed', async () => {
     const { queue, dead } = await api.createQueues()
     await createLetters(api, queue, ['work'], 'boom')
     const { body: list } = await api.get(`/api/v1/letters?queue=${dead}`)
@@ -38,7 +38,7 @@ describeLettersServers('sending letters back', (api) => {
     })
   })
 
-  it('brings what dies again back to the same letter, with its whole history', async () => {
+  it('an item that dies again after a redrive returns to the same letter with all failures', async () => {
     const { queue, dead } = await api.createQueues()
     await createLetters(api, queue, ['work'], 'first error')
     const { body: list } = await api.get(`/api/v1/letters?queue=${dead}`)
@@ -51,7 +51,7 @@ describeLettersServers('sending letters back', (api) => {
     expect((await api.get(`/api/v1/letters/counts?queue=${dead}`)).body.total).toBe(1)
   })
 
-  it('says of each what became of it, and sends the others', async () => {
+  it('a redrive of several letters sends those that it can and returns a reason for each other', async () => {
     const { queue, dead } = await api.createQueues()
     const ids = await api.capture(dead, ...Array.from({ length: 4 }, () => createEnvelope(queue)))
     await api.post('/api/v1/letters/discard', { ids: [ids[0]], reason: 'known' })
@@ -70,10 +70,10 @@ describeLettersServers('sending letters back', (api) => {
     expect(body).toMatchObject({ started: 2, refused: 4 })
   })
 
-  it('sends to a named queue, and never to one that takes dead letters', async () => {
+  it('a redrive goes to the target queue, but never to a dead queue', async () => {
     const { queue, dead } = await api.createQueues()
     const other = await api.createQueues()
-    // Nobody names it as theirs, but letters are captured into it.
+    // No queue uses it as its dead queue, but letters were captured into it.
     const filled = `filled-${queue}`
     await api.post('/api/v1/queues', { name: filled })
     await api.capture(filled, createEnvelope(queue))
@@ -92,14 +92,14 @@ describeLettersServers('sending letters back', (api) => {
     const campaign = { action: 'redrive', ids, target: filled }
     const preview = await api.post('/api/v1/campaigns/preview', campaign)
     expect(preview.body.warnings).toContain(`queue ${filled} is a dead queue: its 2 letters will be skipped`)
-    const made = await api.post('/api/v1/campaigns', { ...campaign, name: 'n', reason: 'r' })
-    expect(made).toMatchObject({ status: 400, body: { error: { code: 'TARGET_INVALID' } } })
+    const created = await api.post('/api/v1/campaigns', { ...campaign, name: 'n', reason: 'r' })
+    expect(created).toMatchObject({ status: 400, body: { error: { code: 'TARGET_INVALID' } } })
     expect((await api.get(`/api/v1/letters?queue=${dead}&status=PENDING`)).body.total).toBe(2)
     await api.post('/api/v1/letters/redrive', { ids, target: other.queue })
     expect(await lease(api, other.queue, 2)).toHaveLength(2)
   })
 
-  it('sends what is DEAD only when a person says so', async () => {
+  it('a DEAD letter is redriven only with include_dead', async () => {
     const { queue, dead } = await api.createQueues({ redrive: { redrives_max: 1 } })
     const [id] = await api.capture(dead, createEnvelope(queue))
     await api.post('/api/v1/letters/redrive', { ids: [id] })
@@ -111,7 +111,7 @@ describeLettersServers('sending letters back', (api) => {
     expect(sent.body).toMatchObject({ is_started: true, number: 2 })
   })
 
-  it('never sends one letter twice at once, however many ask', async () => {
+  it('concurrent redrives send each letter once', async () => {
     const { queue, dead } = await api.createQueues()
     const ids = await api.capture(dead, ...Array.from({ length: 5 }, () => createEnvelope(queue)))
     const answers = await Promise.all(
@@ -121,7 +121,7 @@ describeLettersServers('sending letters back', (api) => {
     expect(await lease(api, queue, 10)).toHaveLength(5)
   })
 
-  it('refuses more ids than one call may name, and says what to do', async () => {
+  it('a call with more than 1,000 ids is refused and suggests a campaign', async () => {
     const ids = Array.from({ length: 1_001 }, (_, index) => String(index).padStart(27, '0'))
     for (const [path, more] of [
       ['letters/redrive', {}],
@@ -131,13 +131,13 @@ describeLettersServers('sending letters back', (api) => {
     ] as const) {
       const { status, body } = await api.post(`/api/v1/${path}`, { ids, ...more })
       expect(status).toBe(400)
-      expect(body.error.message).toMatch(/1001 ids; 1000 are allowed.*campaign/)
+      expect(body.error.message).toMatch(/1001 ids; at most 1000 are allowed.*campaign/)
     }
   })
 })
 
-describeLettersServers('editing a letter and sending it', (api) => {
-  it('sends the edited version, and keeps the original and its lineage', async () => {
+describeLettersServers('editing letters', (api) => {
+  it('an edited redrive sends the edited version and keeps the original', async () => {
     const { queue, dead } = await api.createQueues()
     const [id] = await api.capture(
       dead,
@@ -173,21 +173,21 @@ describeLettersServers('editing a letter and sending it', (api) => {
     )
   })
 
-  it('sends an edited version again by its number; without it the letter goes as it came', async () => {
+  it('an edited version is sent again by its number, and without a number the original is sent', async () => {
     const { queue, dead } = await api.createQueues()
-    const [id] = await api.capture(dead, createEnvelope(queue, { original_value: 'as it came' }))
+    const [id] = await api.capture(dead, createEnvelope(queue, { original_value: 'the original' }))
     const send = (body: object) => api.post(`/api/v1/letters/${id}/redrive`, body)
-    const arrived = async () => {
+    const leaseAndFail = async () => {
       const items = await lease(api, queue)
       await declareDead(api, queue, items, 'again')
       return items.map(({ text }) => text)
     }
-    await send({ edit: { payload: 'mended' } })
-    expect(await arrived()).toEqual(['mended'])
+    await send({ edit: { payload: 'repaired' } })
+    expect(await leaseAndFail()).toEqual(['repaired'])
     expect((await send({ edit: 1 })).body).toMatchObject({ is_started: true, edit: 1 })
-    expect(await arrived()).toEqual(['mended'])
+    expect(await leaseAndFail()).toEqual(['repaired'])
     expect((await send({})).body).toMatchObject({ is_started: true, edit: null })
-    expect(await arrived()).toEqual(['as it came'])
+    expect(await leaseAndFail()).toEqual(['the original'])
     for (const edit of [0, 1.5, '1', true]) {
       expect(await send({ edit })).toMatchObject({ status: 400, body: { error: { code: 'BAD_REQUEST' } } })
     }
@@ -199,7 +199,7 @@ describeLettersServers('editing a letter and sending it', (api) => {
     expect(body.redrives.map(({ edit }: Body) => edit)).toEqual([null, 1, 1])
   })
 
-  it('takes bytes as base64, and no key for null', async () => {
+  it('an edit accepts bytes as base64, and null removes the key', async () => {
     const { queue, dead } = await api.createQueues()
     const [id] = await api.capture(dead, createEnvelope(queue, { original_key: 'k' }))
     await api.post(`/api/v1/letters/${id}/redrive`, { edit: { payload_base64: '/wA=', key: null } })
@@ -209,7 +209,7 @@ describeLettersServers('editing a letter and sending it', (api) => {
     ])
   })
 
-  it('keeps nothing of an edit that cannot be sent', async () => {
+  it('an edit of a letter that cannot be sent is not stored', async () => {
     const { queue, dead } = await api.createQueues()
     const [id] = await api.capture(dead, createEnvelope(queue))
     const refused = async (body: object, status: number, code: string) => {
@@ -228,7 +228,7 @@ describeLettersServers('editing a letter and sending it', (api) => {
     expect(missing).toMatchObject({ status: 404, body: { error: { code: 'LETTER_NOT_FOUND' } } })
   })
 
-  it('keeps nothing of an edit whose target is refused', async () => {
+  it('an edit with a refused target is not stored', async () => {
     const { queue, dead } = await api.createQueues()
     const [id] = await api.capture(dead, createEnvelope(queue))
     for (const target of ['nowhere', dead]) {
@@ -238,7 +238,7 @@ describeLettersServers('editing a letter and sending it', (api) => {
     expect((await api.get(`/api/v1/letters/${id}`)).body).toMatchObject({ edits: [], audit: [] })
   })
 
-  it('by twelve at once is done once: one edit, one redrive, one row of each', async () => {
+  it('concurrent edits of a letter store one edit, one redrive and one audit row of each', async () => {
     const { queue, dead } = await api.createQueues()
     const [id] = await api.capture(dead, createEnvelope(queue))
     const answers = await Promise.all(
@@ -254,8 +254,8 @@ describeLettersServers('editing a letter and sending it', (api) => {
   })
 })
 
-describeLettersServers('giving letters up', (api) => {
-  it('that is refused leaves no row as if it were done', async () => {
+describeLettersServers('discarding letters', (api) => {
+  it('a refused discard writes no audit row', async () => {
     const { queue, dead } = await api.createQueues()
     const [id] = await api.capture(dead, createEnvelope(queue))
     await api.post('/api/v1/letters/redrive', { ids: [id] })
@@ -265,7 +265,7 @@ describeLettersServers('giving letters up', (api) => {
     expect(body.audit.map(({ action }: Body) => action)).toEqual(['letter.redrive'])
   })
 
-  it('needs a reason, is audited, and says of each what became of it', async () => {
+  it('a discard needs a reason, is audited, and returns a result for each letter', async () => {
     const { queue, dead } = await api.createQueues()
     const ids = await api.capture(dead, createEnvelope(queue), createEnvelope(queue))
     for (const reason of [undefined, '', '   ']) {
@@ -292,7 +292,7 @@ describeLettersServers('giving letters up', (api) => {
     })
   })
 
-  it('leaves a tombstone: captured again, the same source id stays discarded', async () => {
+  it('a discarded letter stays discarded when its source id is captured again', async () => {
     const { queue, dead } = await api.createQueues()
     const [id] = await api.capture(dead, createEnvelope(queue, { source_id: 'orders/1' }))
     await api.post('/api/v1/letters/discard', { ids: [id], reason: 'not wanted' })
@@ -305,8 +305,8 @@ describeLettersServers('giving letters up', (api) => {
   })
 })
 
-describeLettersServers('looking at one letter', (api) => {
-  it('finds nothing under an id that stands for none', async () => {
+describeLettersServers('reading one letter', (api) => {
+  it('an unknown or malformed letter id is not found', async () => {
     for (const id of [
       unknownId,
       'nonsense',
@@ -320,7 +320,7 @@ describeLettersServers('looking at one letter', (api) => {
     }
   })
 
-  it('shows bytes that are no text as hex, and a page of them as any other', async () => {
+  it('a payload that is not text is shown as hex, in the letter and in lists', async () => {
     const { queue, dead } = await api.createQueues()
     const odd = { base64: Buffer.from([0xff, 0xfe, 0x00]).toString('base64') }
     const [id] = await api.capture(
@@ -343,13 +343,13 @@ describeLettersServers('looking at one letter', (api) => {
     expect(json).toMatchObject({ status: 200, body: { letters: [], looked: 2, next_cursor: null } })
   })
 
-  it('refuses a form that it does not know', async () => {
+  it('an unknown payload form is refused', async () => {
     expect((await api.get(`/api/v1/letters/${unknownId}?payload=xml`)).status).toBe(400)
   })
 })
 
-describe('a second permission', () => {
-  it('is asked for where the body wants more than the path says', async () => {
+describe('additional permissions', () => {
+  it('a redrive with an edit and a campaign need a second permission', async () => {
     const { routes } = await import('../../src/api/routes.ts')
     const needs = (path: string, body: object) =>
       routes.find((row) => row.method === 'POST' && row.path === path)?.alsoNeeds?.({ body } as never)

@@ -1,0 +1,94 @@
+/** A filter in answers. */
+import { type Static, Type } from 'typebox'
+import { letterStatus } from '../../../ops/letter-status.ts'
+import type { LetterFilter } from '../../../storage/contract/letters.ts'
+import { formatInstant } from '../../http/wire/wire-time.ts'
+import { decodeText, encodeBase64 } from '../values/wire-bytes.ts'
+
+const Texts = Type.Optional(Type.Array(Type.String()))
+const Text = Type.Optional(Type.String())
+const Count = Type.Optional(Type.Integer())
+
+/**
+ * The fields of `FilterSpec` without its limits: a class is shown as its queues, and a path can be longer
+ * than it was given.
+ */
+export const FilterView = Type.Object(
+  {
+    queue: Texts,
+    status: Texts,
+    reason: Texts,
+    slug: Texts,
+    error_class: Texts,
+    group: Type.Optional(Type.Array(Type.Integer())),
+    origin: Texts,
+    retry_count_min: Count,
+    retry_count_max: Count,
+    died_from: Text,
+    died_until: Text,
+    updated_from: Text,
+    updated_until: Text,
+    last_failed_from: Text,
+    last_failed_until: Text,
+    key: Text,
+    key_base64: Text,
+    text: Text,
+    header: Text,
+    json: Text,
+  },
+  { additionalProperties: false },
+)
+export type FilterView = Static<typeof FilterView>
+
+export function viewFilter(filter: LetterFilter): FilterView {
+  return { ...viewCounted(filter), ...viewSearched(filter) }
+}
+
+function viewCounted({ redrives, ...filter }: LetterFilter): FilterView {
+  return {
+    ...(filter.queues !== undefined && { queue: [...filter.queues] }),
+    ...(filter.states !== undefined && { status: [...new Set(filter.states.map(letterStatus))] }),
+    ...(filter.reasons !== undefined && { reason: [...filter.reasons] }),
+    ...(filter.slugs !== undefined && { slug: [...filter.slugs] }),
+    ...(filter.errorClasses !== undefined && { error_class: [...filter.errorClasses] }),
+    ...(filter.groupIds !== undefined && { group: [...filter.groupIds] }),
+    ...(filter.origins !== undefined && { origin: [...filter.origins] }),
+    ...(redrives?.min !== undefined && { retry_count_min: redrives.min }),
+    ...(redrives?.max !== undefined && { retry_count_max: redrives.max }),
+  }
+}
+
+function viewSearched({ key, header, json, ...filter }: LetterFilter): FilterView {
+  return {
+    ...viewRange('died', filter.died),
+    ...viewRange('updated', filter.updated),
+    ...viewRange('last_failed', filter.lastFailed),
+    ...(key !== undefined && viewKey(key)),
+    ...(filter.text !== undefined && { text: filter.text }),
+    ...(header !== undefined && {
+      header: header.value === undefined ? header.name : `${header.name}=${header.value}`,
+    }),
+    ...(json !== undefined && { json: `${formatPath(json.path)}=${formatValue(json.value)}` }),
+  }
+}
+
+function viewRange(name: 'died' | 'updated' | 'last_failed', range: LetterFilter['died']) {
+  return {
+    ...(range?.from !== undefined && { [`${name}_from`]: formatInstant(range.from) }),
+    ...(range?.until !== undefined && { [`${name}_until`]: formatInstant(range.until) }),
+  }
+}
+
+function viewKey(key: Uint8Array): Pick<FilterView, 'key' | 'key_base64'> {
+  const text = decodeText(key)
+  return text === null ? { key_base64: encodeBase64(key) } : { key: text }
+}
+
+function formatValue(value: NonNullable<LetterFilter['json']>['value']): string {
+  return typeof value === 'object' && value !== null ? value.number : JSON.stringify(value)
+}
+
+function formatPath(path: readonly (string | number)[]): string {
+  const steps = path.map((step) => (typeof step === 'number' ? `[${step}]` : `[${JSON.stringify(step)}]`))
+  return `$${steps.join('')}`
+}

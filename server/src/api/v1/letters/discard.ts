@@ -1,0 +1,82 @@
+/** Routes that discard named letters, or restore them from the archive. */
+import { Type } from 'typebox'
+import { route } from '../../http/route.ts'
+import { v1 } from '../dialect.ts'
+import { createTrace, RequiredReason } from '../values/reason.ts'
+import { changeEach, DoneView, Ids, resolveIds, viewDone } from './letter-results.ts'
+
+const Results = Type.Array(DoneView, { description: 'The result of each letter.' })
+const Refused = Type.Integer({ description: 'Number of letters that were not changed.' })
+
+export const discardRoutes = [
+  route({
+    method: 'POST',
+    path: '/api/v1/letters/discard',
+    permission: 'letter.discard',
+    summary:
+      'Discards letters. They are kept until their retention ends, so that capturing them again has no effect. ' +
+      'Partial success: the answer has a result for each letter.',
+    tag: 'letters',
+    dialect: v1,
+    schema: {
+      body: Type.Object({ ids: Ids, reason: RequiredReason }, { additionalProperties: false }),
+      response: {
+        200: Type.Object({
+          letters: Results,
+          discarded: Type.Integer({ description: 'Number of letters that were discarded.' }),
+          refused: Refused,
+        }),
+      },
+    },
+    handler: async (request, _reply, context) => {
+      const { ids, reason } = request.body
+      const letters = context.letters()
+      const done = await changeEach(await resolveIds(ids, letters), (letterIds) =>
+        letters.discard(letterIds, createTrace(request, reason)),
+      )
+      const results = done.map(({ id, result }) =>
+        viewDone(id, result?.isDiscarded ?? false, result?.why ?? null),
+      )
+      const discarded = results.filter(({ is_done }) => is_done).length
+      return { letters: results, discarded, refused: results.length - discarded }
+    },
+  }),
+
+  ...(['/api/v1/letters/restore', '/api/v1/archive/restore'] as const).map((path) =>
+    route({
+      method: 'POST',
+      path,
+      permission: 'letter.restore',
+      summary:
+        'Restores letters from the archive to their dead queue: as DEAD if they have no redrives left, else as ' +
+        'PENDING. Partial success: the answer has a result for each letter.',
+      tag: path.startsWith('/api/v1/archive') ? 'archive' : 'letters',
+      dialect: v1,
+      schema: {
+        body: Type.Object(
+          { ids: Ids, reason: Type.Optional(RequiredReason) },
+          { additionalProperties: false },
+        ),
+        response: {
+          200: Type.Object({
+            letters: Results,
+            restored: Type.Integer({ description: 'Number of letters that were restored.' }),
+            refused: Refused,
+          }),
+        },
+      },
+      handler: async (request, _reply, context) => {
+        const { ids, reason } = request.body
+        const letters = context.letters()
+        const done = await changeEach(await resolveIds(ids, letters), (letterIds) =>
+          letters.restore(letterIds, createTrace(request, reason)),
+        )
+        const results = done.map(({ id, result }) =>
+          viewDone(id, result?.isRestored ?? false, result?.why ?? null),
+        )
+        const restored = results.filter(({ is_done }) => is_done).length
+        return { letters: results, restored, refused: results.length - restored }
+      },
+    }),
+  ),
+]

@@ -1,0 +1,109 @@
+/** A complete letter in answers, live or archived. */
+import { type Static, Type } from 'typebox'
+import { historyMax } from '../../../core/item.ts'
+import { redrivesKept } from '../../../core/letter.ts'
+import { KnownError } from '../../../errors.ts'
+import type { LetterDetail, Letters } from '../../../letters/letters.ts'
+import { formatInstant } from '../../http/wire/wire-time.ts'
+import { AuditView, viewAudit } from '../audit/audit-view.ts'
+import { formatTimeOrNull, nullable, nullableTime, time } from '../values/schemas.ts'
+import { decodeText, encodeBase64, HeaderView } from '../values/wire-bytes.ts'
+import {
+  FailureView,
+  letterFields,
+  RedriveView,
+  viewFailures,
+  viewFields,
+  viewHeaders,
+  viewRedrives,
+} from './letter-view.ts'
+import { type PayloadForm, PayloadView, payloadForms, viewPayload } from './payload-view.ts'
+
+const Headers = Type.Array(HeaderView, { description: 'The headers of the message, in order.' })
+
+const EditView = Type.Object({
+  number: Type.Integer({ description: 'Number of the version, starting at 1.' }),
+  at: time('When the version was created.'),
+  actor: Type.String({ description: 'The person or program that created it.' }),
+  payload: PayloadView,
+  key: nullable(Type.String(), 'The message key as text; null if it is not UTF-8 or there is none.'),
+  key_base64: nullable(Type.String(), 'The message key as bytes; null if there is none.'),
+  headers: Headers,
+})
+
+export const LetterView = Type.Object({
+  ...letterFields,
+  archived_at: nullableTime('When it was archived; null if it is live.'),
+  payload: PayloadView,
+  headers: Headers,
+  failures: Type.Array(FailureView, {
+    description: `The last ${historyMax + 1} failures, newest first. The first is the current one.`,
+  }),
+  redrives: Type.Array(RedriveView, {
+    description: `The last ${redrivesKept} redrives, newest first. requeue_count counts all of them.`,
+  }),
+  edits: Type.Array(EditView, {
+    description: 'Edited versions that were sent, oldest first. The letter keeps its original payload.',
+  }),
+  audit: Type.Array(AuditView, { description: 'The audit rows of the letter, newest first.' }),
+})
+
+/** The query of a single letter. */
+export const LetterQuery = Type.Object(
+  {
+    payload: Type.Enum([...payloadForms], {
+      default: 'auto',
+      description: 'The form of the payload. auto: JSON if it is JSON, else text, else hex.',
+    }),
+  },
+  { additionalProperties: false },
+)
+
+export function letterNotFound(id: string): KnownError {
+  return new KnownError('LETTER_NOT_FOUND', `letter ${JSON.stringify(id)} does not exist`)
+}
+
+export async function viewLetter(
+  { item, archivedAt, edits, audit }: LetterDetail,
+  form: PayloadForm,
+  letters: Letters,
+): Promise<Static<typeof LetterView>> {
+  const campaignNames = new Map<string, string>()
+  const [readSlug] = await Promise.all([
+    letters.slugs([item]),
+    addCampaignNames(campaignNames, [item], letters.campaigns),
+  ])
+  return {
+    ...viewFields(item),
+    archived_at: formatTimeOrNull(archivedAt),
+    payload: viewPayload(item.payload, form),
+    headers: viewHeaders(item),
+    failures: viewFailures(item, readSlug(item)),
+    redrives: viewRedrives(item, campaignNames),
+    edits: edits.map((edit) => ({
+      number: edit.number,
+      at: formatInstant(edit.at),
+      actor: edit.actor,
+      payload: viewPayload(edit.payload, form),
+      key: decodeText(edit.key),
+      key_base64: encodeBase64(edit.key),
+      headers: viewHeaders(edit),
+    })),
+    audit: audit.map(viewAudit),
+  }
+}
+
+/**
+ * Adds the names of the campaigns that redrove these letters. A campaign that no longer exists has no name.
+ */
+export async function addCampaignNames(
+  names: Map<string, string>,
+  items: readonly LetterDetail['item'][],
+  campaigns: Pick<Letters['campaigns'], 'get'>,
+): Promise<void> {
+  const redrives = items.flatMap(({ letter }) => letter?.redrives ?? [])
+  const ids = new Set(redrives.flatMap(({ campaign }) => campaign?.id ?? []))
+  for (const id of ids) {
+    if (!names.has(id)) names.set(id, (await campaigns.get(id))?.spec.name ?? '')
+  }
+}

@@ -1,0 +1,213 @@
+/** Routes that redrive named letters: as they are, edited, or in an earlier edited version. */
+import type { FastifyRequest } from 'fastify'
+import { type Static, Type } from 'typebox'
+import { KnownError } from '../../../errors.ts'
+import type { LetterChanges } from '../../../letters/letters.ts'
+import type { RedriveRefusal, RedriveResult } from '../../../storage/contract/letters.ts'
+import type { ApiContext } from '../../context.ts'
+import { route } from '../../http/route.ts'
+import { storedAsBytes } from '../../http/validation/unstorable-text.ts'
+import { v1 } from '../dialect.ts'
+import { createTrace, RequiredReason } from '../values/reason.ts'
+import { LetterId, nullable, queueName } from '../values/schemas.ts'
+import { HeaderSpec, readBytes, readHeaders } from '../values/wire-bytes.ts'
+import { letterNotFound } from './letter-detail.ts'
+import { changeEach, describeRefusal, Ids, resolveIds } from './letter-results.ts'
+
+const redriveFields = {
+  target: Type.Optional(
+    queueName('The queue to send to instead of the origin of the letter. A dead queue is refused.'),
+  ),
+  include_dead: Type.Optional(Type.Boolean({ description: 'Also redrives DEAD letters. Default false.' })),
+  reason: Type.Optional(RequiredReason),
+}
+
+const EditSpec = Type.Object(
+  {
+    payload: Type.Optional(Type.String({ ...storedAsBytes, description: 'The new payload as text.' })),
+    payload_base64: Type.Optional(Type.String({ description: 'The new payload as bytes, in base64.' })),
+    key: Type.Optional(
+      nullable(Type.String({ maxLength: 10_000 }), 'The new message key as text; null: no key.'),
+    ),
+    key_base64: Type.Optional(
+      Type.String({ maxLength: 14_000, description: 'The new message key as bytes, in base64.' }),
+    ),
+    headers: Type.Optional(
+      Type.Array(HeaderSpec, { maxItems: 1_000, description: 'The new headers, which replace all headers.' }),
+    ),
+  },
+  {
+    additionalProperties: false,
+    minProperties: 1,
+    description: 'Sends an edited version. Omitted fields are as in the letter.',
+  },
+)
+const EditNumber = Type.Integer({
+  minimum: 1,
+  maximum: 2 ** 31 - 1,
+  description: 'Sends the edited version with this number again.',
+})
+
+const resultFields = {
+  id: Type.String({ description: 'The id from the request.' }),
+  is_started: Type.Boolean({ description: 'Whether the letter was sent.' }),
+  why: nullable(
+    Type.String(),
+    'Why the letter was not sent, as a code: missing, archived, redriving, leased, resolved, discarded, dead, ' +
+      'exhausted, no-target or dead-target.',
+  ),
+  message: nullable(Type.String(), 'Why the letter was not sent, for people.'),
+  number: nullable(Type.Integer(), 'Ordinal of this redrive of the letter, starting at 1.'),
+  target: nullable(
+    Type.Object({
+      queue: Type.String({ description: 'The target queue.' }),
+      partition: Type.Integer({ description: 'The partition in the target queue.' }),
+      id: Type.String({ description: 'The id of the item in the target queue.' }),
+    }),
+    'Where the letter was sent.',
+  ),
+}
+const ResultView = Type.Object(resultFields)
+
+export const redriveRoutes = [
+  route({
+    method: 'POST',
+    path: '/api/v1/letters/redrive',
+    permission: 'letter.redrive',
+    summary:
+      'Redrives letters to their origins, or to a target queue. Partial success: the answer has a result for each ' +
+      'letter.',
+    tag: 'letters',
+    dialect: v1,
+    schema: {
+      body: Type.Object({ ids: Ids, ...redriveFields }, { additionalProperties: false }),
+      response: {
+        200: Type.Object({
+          letters: Type.Array(ResultView, { description: 'The result of each letter.' }),
+          started: Type.Integer({ description: 'Number of letters that were sent.' }),
+          refused: Type.Integer({ description: 'Number of letters that were not sent.' }),
+        }),
+      },
+    },
+    handler: async (request, _reply, context) => {
+      const { ids, target, include_dead: isDeadAllowed = false, reason } = request.body
+      const letters = context.letters()
+      const options = { target: target ?? null, edit: null, isDeadAllowed, isCapped: false }
+      const redriven = await changeEach(await resolveIds(ids, letters), (letterIds) =>
+        letters.redrive(letterIds, options, createTrace(request, reason)),
+      )
+      refuseTarget(
+        redriven.flatMap(({ result }) => result ?? []),
+        target,
+      )
+      const results = redriven.map(({ id, result }) => viewResult(id, result))
+      const started = results.filter(({ is_started }) => is_started).length
+      return { letters: results, started, refused: results.length - started }
+    },
+  }),
+
+  route({
+    method: 'POST',
+    path: '/api/v1/letters/{id}/redrive',
+    permission: 'letter.redrive',
+    alsoNeeds: (request) =>
+      typeof (request.body as { edit?: unknown } | undefined)?.edit === 'object' ? 'letter.edit' : undefined,
+    summary:
+      'Redrives one letter: as it is, edited, or in an earlier edited version. The original and all versions are ' +
+      'kept.',
+    tag: 'letters',
+    dialect: v1,
+    schema: {
+      params: Type.Object({ id: LetterId }),
+      body: Type.Object(
+        { ...redriveFields, edit: Type.Optional(Type.Union([EditSpec, EditNumber])) },
+        { additionalProperties: false },
+      ),
+      response: {
+        200: Type.Object({
+          ...resultFields,
+          edit: nullable(Type.Integer(), 'Number of the edited version that was sent.'),
+        }),
+      },
+    },
+    handler: (request, _reply, context) => redriveOne(request, request.params.id, request.body, context),
+  }),
+]
+
+type RedriveSpec = Readonly<{
+  target?: string
+  include_dead?: boolean
+  reason?: string
+  edit?: Static<typeof EditSpec> | number
+}>
+
+async function redriveOne(request: FastifyRequest, id: string, spec: RedriveSpec, context: ApiContext) {
+  const { target, include_dead: isDeadAllowed = false, reason } = spec
+  const edit = typeof spec.edit === 'object' ? readEdit(spec.edit) : (spec.edit ?? null)
+  const letters = context.letters()
+  const [letterId] = await letters.resolveIds([id])
+  if (letterId === null || letterId === undefined) throw letterNotFound(id)
+  const options = { target: target ?? null, edit, isDeadAllowed, isCapped: false }
+  const [result] = await letters.redrive([letterId], options, createTrace(request, reason))
+  if (result?.isStarted !== true) throw createRefusal(id, result?.why ?? 'missing', spec)
+  return { ...viewResult(id, result), edit: result.edit ?? null }
+}
+
+function readEdit(edit: Static<typeof EditSpec>): LetterChanges {
+  const payload = readBytes('body.edit.payload', edit.payload, edit.payload_base64)
+  const key = readBytes('body.edit.key', edit.key, edit.key_base64)
+  return {
+    ...(payload !== undefined && payload !== null && { payload }),
+    ...(key !== undefined && { key }),
+    ...(edit.headers !== undefined && { headers: readHeaders('body.edit.headers', edit.headers) }),
+  }
+}
+
+/**
+ * If the target refuses all letters, the request is wrong and nothing was changed: an error instead of
+ * results.
+ */
+function refuseTarget(results: readonly RedriveResult[], target: string | undefined): void {
+  if (target === undefined || results.some(({ isStarted }) => isStarted)) return
+  for (const result of results) {
+    if (result.isStarted) continue
+    if (result.why === 'no-target' || result.why === 'dead-target')
+      throw createTargetError(target, result.why)
+  }
+}
+
+function createRefusal(id: string, why: RedriveRefusal, { target, edit }: RedriveSpec): KnownError {
+  switch (why) {
+    case 'missing':
+      return letterNotFound(id)
+    case 'no-target':
+    case 'dead-target':
+      return createTargetError(target, why)
+    case 'no-edit': {
+      const message = `letter ${id} has no edited version ${edit}; GET /api/v1/letters/${id} lists its edits`
+      return new KnownError('LETTER_NOT_RETRYABLE', message)
+    }
+    default:
+      return new KnownError(
+        'LETTER_NOT_RETRYABLE',
+        `letter ${id} cannot be redriven: ${describeRefusal(why)}`,
+      )
+  }
+}
+
+function createTargetError(target: string | undefined, why: 'no-target' | 'dead-target'): KnownError {
+  const queue = target === undefined ? 'the origin of the letter' : `queue ${JSON.stringify(target)}`
+  return why === 'dead-target'
+    ? new KnownError('TARGET_INVALID', `${queue} is a dead queue, which a redrive never goes to`)
+    : new KnownError('TARGET_INVALID', `${queue} does not exist as a queue of this server`)
+}
+
+function viewResult(id: string, result: RedriveResult | undefined): Static<typeof ResultView> {
+  if (result?.isStarted === true) {
+    const { queue, partition, id: itemId, number } = result
+    const target = { queue, partition, id: itemId }
+    return { id, is_started: true, why: null, message: null, number, target }
+  }
+  const why = result?.why ?? 'missing'
+  return { id, is_started: false, why, message: describeRefusal(why), number: null, target: null }
+}

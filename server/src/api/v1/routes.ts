@@ -1,0 +1,41 @@
+import type { Route } from '../http/route.ts'
+import { auditRoutes } from './audit/audit.ts'
+import { campaignRoutes } from './campaigns/campaigns.ts'
+import { campaignEventRoutes } from './campaigns/events.ts'
+import { infoRoutes } from './info.ts'
+import { archiveRoutes } from './letters/archive.ts'
+import { captureRoutes } from './letters/capture.ts'
+import { letterCountRoutes } from './letters/counts.ts'
+import { discardRoutes } from './letters/discard.ts'
+import { exportRoutes } from './letters/export.ts'
+import { groupRoutes } from './letters/groups.ts'
+import { letterRoutes } from './letters/letters.ts'
+import { redriveRoutes } from './letters/redrive.ts'
+import { queueAdminRoutes } from './queues/queue-admin.ts'
+import { queueItemRoutes } from './queues/queue-items.ts'
+import { queueRoutes } from './queues/queues.ts'
+
+/**
+ * The routes of Redrive's own API.
+ *
+ * `queues/`, `letters/`, `campaigns/` and `audit/` have the routes by resource. `filter/` reads and shows the
+ * conditions that select letters. `values/` has cursors, durations, bytes and other values that several
+ * routes share. A `…Spec` is the schema of a request, a `…View` the schema of an answer.
+ */
+export const v1Routes: readonly Route[] = [
+  ...infoRoutes,
+  ...queueRoutes,
+  ...queueAdminRoutes,
+  ...queueItemRoutes,
+  ...captureRoutes,
+  ...letterRoutes,
+  ...exportRoutes,
+  ...letterCountRoutes,
+  ...redriveRoutes,
+  ...discardRoutes,
+  ...archiveRoutes,
+  ...groupRoutes,
+  ...campaignRoutes,
+  ...campaignEventRoutes,
+  ...auditRoutes,
+]
