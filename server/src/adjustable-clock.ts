@@ -1,12 +1,12 @@
 import type { Clock, Instant } from './core/instant.ts'
 
-/** A clock that test suites can stop and set. Until they do, it is the clock it was made from. */
+/** A clock that test suites can stop and set. Until then it shows the time of the real clock. */
 export interface AdjustableClock extends Clock {
-  /** Stands still there. */
+  /** Stops the clock at this time. */
   freeze(at: Instant): void
-  /** Forward from where it is, standing still from then on if it did before. */
+  /** Moves the clock forward. A stopped clock stays stopped. */
   advance(byUs: number): void
-  /** Back to the real time. */
+  /** Returns to the real time. */
   resume(): void
 }
 

@@ -1,15 +1,16 @@
 /**
- * Puts the parts together, and is the only place that names concrete ones.
+ * Creates the parts of a server and connects them. This is the only file that names concrete parts.
  *
- * Start: protected mode is checked, the store is opened, then the port. Stop: no new work, requests
- * under way finish, the store is closed last.
+ * - Start: check protected mode, open the store, open the port, start the background loops.
+ * - Stop: refuse new requests, wait for requests in progress, stop the loops, close the store.
  */
 import { randomUUID } from 'node:crypto'
 import type { AddressInfo } from 'node:net'
 import type { FastifyInstance } from 'fastify'
-import { createAdjustableClock } from './adjustable-clock.ts'
+import { type AdjustableClock, createAdjustableClock } from './adjustable-clock.ts'
 import { createApi } from './api/create-api.ts'
 import { toDlqLimits } from './api/dlq/limits.ts'
+import type { Drain } from './api/http/drain.ts'
 import { toHttpLimits } from './api/http/http-limits.ts'
 import { routes } from './api/routes.ts'
 import { createTestHookRoutes } from './api/test-hooks/routes.ts'
@@ -18,21 +19,21 @@ import type { Settings } from './config/settings.ts'
 import { toDate, usPerMs } from './core/instant.ts'
 import { createEngine } from './engine/create-engine.ts'
 import type { Engine } from './engine/engine.ts'
-import { createLoop } from './engine/loop.ts'
+import { createLoop, type Loop } from './engine/loop.ts'
 import { KnownError } from './errors.ts'
 import { createLetters } from './letters/create-letters.ts'
 import type { Letters } from './letters/letters.ts'
-import { createLetterLoops } from './letters/loops.ts'
+import { createLetterLoops, type LetterLoops } from './letters/loops.ts'
 import { logEngineEvent } from './ops/engine-log.ts'
 import { readHealth } from './ops/health.ts'
-import { readLetterFacts } from './ops/letter-metrics.ts'
-import { countLetters, createLetterTotals } from './ops/letter-totals.ts'
+import { readLetterFigures } from './ops/letter-metrics.ts'
+import { countLetters, createLetterTotals, type LetterTotals } from './ops/letter-totals.ts'
 import type { Logger } from './ops/log.ts'
 import { isLoopback } from './ops/loopback.ts'
 import { createMetrics } from './ops/metrics.ts'
-import { createReconciler } from './ops/reconciler.ts'
-import { createStoreConnection } from './ops/store-connection.ts'
-import { createStoreWriteTimes } from './ops/store-write-times.ts'
+import { createReconciler, type Reconciler } from './ops/reconciler.ts'
+import { createStoreConnection, type StoreConnection } from './ops/store-connection.ts'
+import { createStoreWriteTimes, type StoreWriteTimes } from './ops/store-write-times.ts'
 import { openStorage, type StoreTarget } from './storage/open-storage.ts'
 import { createSystemClock } from './system-clock.ts'
 import { version } from './version.ts'
@@ -40,8 +41,8 @@ import { version } from './version.ts'
 export type RunningServer = Readonly<{
   url: string
   /**
-   * Requests under way may take `graceMs` more; then they are cut. Safe to call again: all calls
-   * wait for the same end, and the shortest grace counts.
+   * Requests in progress may take `graceMs` longer; then they are aborted. Can be called again: all calls
+   * wait for the same end, and the shortest grace applies.
    */
   stop(graceMs: number): Promise<void>
 }>
@@ -52,23 +53,66 @@ export type ServerOptions = Readonly<{
   log: Logger
 }>
 
-/** What closing the store may take after the grace: its writes under way, or a database that is gone. */
+/**
+ * How long closing the store may take after the grace: for writes in progress, or an unreachable database.
+ */
 const storeCloseMsMax = 5_000
 
-/** Rejects with a KnownError when it cannot start; then nothing is left open. */
-export async function startServer({ settings, store, log }: ServerOptions): Promise<RunningServer> {
-  const { host } = settings
-  protect(host)
+/** The store and everything that needs it. Engine and letters exist from the first time the store is open. */
+type StoreParts = Readonly<{
+  connection: StoreConnection
+  letterTotals: LetterTotals
+  storeWrites: StoreWriteTimes
+  /** Throws STORE_UNAVAILABLE with the reason while the store was never open. */
+  engine(): Engine
+  /** Throws STORE_UNAVAILABLE with the reason while the store was never open. */
+  letters(): Letters
+  /** Undefined while the store was never open. */
+  peekEngine(): Engine | undefined
+  peekLetters(): Letters | undefined
+}>
+
+type BackgroundLoops = Readonly<{ reconciler: Reconciler; reconcileLoop: Loop; letterLoops: LetterLoops }>
+
+/** Rejects with a KnownError if the server cannot start; then it leaves nothing open. */
+export async function startServer(options: ServerOptions): Promise<RunningServer> {
+  const { settings, store, log } = options
+  requireLoopback(settings.host)
+  if (settings['test.hooks']) {
+    log.warn('TEST HOOKS ARE ON: every client of this server can set its clock and hold its queues')
+  }
   const clock = createAdjustableClock(createSystemClock())
-  const hasTestHooks = settings['test.hooks']
-  if (hasTestHooks)
-    log.warn('TEST HOOKS ARE ON: whoever reaches this server can set its clock and hold its queues')
-  let engine: Engine | undefined
-  let letters: Letters | undefined
+  // A SQLite store has only one server. After a restart it continues with its own locks instead of waiting
+  // for them.
+  const owner = store.kind === 'postgres' ? randomUUID() : 'the only server'
+  const parts = createStoreParts(options, clock, owner)
+  const loops = createBackgroundLoops(options, parts, clock, owner)
+  const { app, drain } = await createServerApi(options, parts, loops, clock)
+  try {
+    await parts.connection.start()
+    await listen(app, settings.host, settings.port)
+  } catch (error) {
+    await app.close()
+    const closed = Promise.resolve(parts.peekEngine()?.close()).then(() => parts.connection.stop())
+    await waitForStoreClose(closed, log)
+    throw error
+  }
+  const url = toUrl(app.server.address() as AddressInfo)
+  log.info({ url, store: store.kind, version }, 'redrive is up')
+  loops.reconcileLoop.start()
+  loops.letterLoops.start()
+  return { url, stop: createStop(app, drain, parts, loops, log) }
+}
+
+function createStoreParts(
+  { settings, store, log }: ServerOptions,
+  clock: AdjustableClock,
+  owner: string,
+): StoreParts {
   const letterTotals = createLetterTotals()
   const storeWrites = createStoreWriteTimes()
-  // A SQLite store has one server: started again, it goes on with its locks instead of waiting for their end.
-  const owner = store.kind === 'postgres' ? randomUUID() : 'the only server'
+  let engine: Engine | undefined
+  let letters: Letters | undefined
   const connection = createStoreConnection({
     open: async () => {
       const storage = await openStorage(store, {
@@ -82,67 +126,79 @@ export async function startServer({ settings, store, log }: ServerOptions): Prom
         requestsMax: settings['queue.requests_max'],
         batchMsMax: settings['queue.store_timeout'],
         onWrite: (command, seconds) => storeWrites.observe({ command }, seconds),
-        onError: (error) =>
-          log.warn({ err: error }, 'background work of the queues failed; it is tried again'),
+        onError: (error) => log.warn({ err: error }, 'background work of the queues failed; will retry'),
       })
       engine.onEvent((event) => {
         countLetters(letterTotals, event)
         logEngineEvent(log, event)
       })
-      letters = createLetters({
-        storage,
-        engine,
-        clock,
-        owner,
-        retention: toRetention(settings),
-        log,
-      })
+      letters = createLetters({ storage, engine, clock, owner, retention: toRetention(settings), log })
       return storage
     },
     log,
     backoffMsMax: settings['store.retry_backoff_max'],
   })
-  const openedEngine = (): Engine => {
-    // Throws the reason while there is no store; once there was one there is its engine.
-    connection.storage()
-    return engine as Engine
+  return {
+    connection,
+    letterTotals,
+    storeWrites,
+    engine: () => {
+      // Throws the reason while there is no store. An open store always has an engine and letters.
+      connection.storage()
+      return engine as Engine
+    },
+    letters: () => {
+      connection.storage()
+      return letters as Letters
+    },
+    peekEngine: () => engine,
+    peekLetters: () => letters,
   }
+}
+
+function createBackgroundLoops(
+  { settings, log }: ServerOptions,
+  { connection, engine, letters }: StoreParts,
+  clock: AdjustableClock,
+  owner: string,
+): BackgroundLoops {
+  const reconcileMs = settings['counts.reconcile_interval']
+  const intervalUs = reconcileMs * usPerMs
   const reconciler = createReconciler({
     storage: connection.storage,
-    engine: openedEngine,
+    engine,
     clock,
     owner,
-    intervalUs: settings['counts.reconcile_interval'] * usPerMs,
+    intervalUs,
     log,
   })
-  const reconciling = createLoop(settings['counts.reconcile_interval'], reconciler.pass, (error) =>
-    log.warn({ err: error }, 'counts could not be compared with their rows; they will be later'),
+  const reconcileLoop = createLoop(reconcileMs, reconciler.pass, (error) =>
+    log.warn({ err: error }, 'counts could not be compared with their rows; will retry'),
   )
-  const openedLetters = (): Letters => {
-    connection.storage()
-    return letters as Letters
-  }
   const letterLoops = createLetterLoops(
-    openedLetters,
+    letters,
     {
       autoMs: settings['letters.auto_interval'],
       campaignsMs: settings['letters.campaign_interval'],
       retentionMs: settings['letters.retention_interval'],
     },
-    (pass, error) =>
-      log.warn({ err: error, pass }, 'background work on dead letters failed; it is tried again'),
+    (pass, error) => log.warn({ err: error, pass }, 'background work on dead letters failed; will retry'),
   )
-  const checks = [
-    {
-      name: 'queues:storage',
-      componentType: 'datastore',
-      read: () => {
-        const { isUp, told, checkedAt } = connection.state()
-        return { isUp, reason: told, checkedAt }
-      },
-    },
-  ] as const
-  const { app, drain } = await createApi({
+  return { reconciler, reconcileLoop, letterLoops }
+}
+
+function createServerApi(
+  { settings, store, log }: ServerOptions,
+  { connection, letterTotals, storeWrites, engine, letters }: StoreParts,
+  { reconciler, letterLoops }: BackgroundLoops,
+  clock: AdjustableClock,
+): Promise<{ app: FastifyInstance; drain: Drain }> {
+  const readStoreState = () => {
+    const { isUp, publicReason, checkedAt } = connection.state()
+    return { isUp, reason: publicReason, checkedAt }
+  }
+  const checks = [{ name: 'queues:storage', componentType: 'datastore', read: readStoreState }] as const
+  return createApi({
     version,
     clock,
     startedAt: toDate(clock.now()),
@@ -155,8 +211,8 @@ export async function startServer({ settings, store, log }: ServerOptions): Prom
     dlqLimits: toDlqLimits(settings),
     storeKind: store.kind,
     storage: connection.storage,
-    engine: openedEngine,
-    letters: openedLetters,
+    engine,
+    letters,
     health: () => readHealth(checks, version),
     createMetrics: (connections) =>
       createMetrics({
@@ -164,66 +220,60 @@ export async function startServer({ settings, store, log }: ServerOptions): Prom
         storeKind: store.kind,
         isStoreUp: () => connection.state().isUp,
         readCounts: async () => connection.storage().counts({}),
-        readLetters: async () => readLetterFacts(connection.storage()),
+        readLetters: async () => readLetterFigures(connection.storage()),
         letterTotals,
         storeWrites,
         connections,
         reconciled: reconciler.state,
       }),
-    // For as long as there is no access control: see protect.
+    // As long as there is no access control: see requireLoopback.
     isLocalOnly: true,
-    ...(hasTestHooks && {
+    ...(settings['test.hooks'] && {
       routes: [...routes, ...createTestHookRoutes({ ...clock, advanceLetters: letterLoops.advance })],
     }),
     log,
   })
+}
 
-  try {
-    await connection.start()
-    await listen(app, host, settings.port)
-  } catch (error) {
-    await app.close()
-    await closeStore(
-      Promise.resolve(engine?.close()).then(() => connection.stop()),
-      log,
-    )
-    throw error
-  }
-  const url = urlOf(app.server.address() as AddressInfo)
-  log.info({ url, store: store.kind, version }, 'redrive is up')
-  reconciling.start()
-  letterLoops.start()
-
+function createStop(
+  app: FastifyInstance,
+  drain: Drain,
+  { connection, peekEngine, peekLetters }: StoreParts,
+  { reconcileLoop, letterLoops }: BackgroundLoops,
+  log: Logger,
+): RunningServer['stop'] {
   let whenStopped: Promise<void> | undefined
   const finish = async (drained: Promise<number>): Promise<void> => {
-    const cut = await drained
-    if (cut > 0) log.warn({ requests: cut }, 'requests were cut: they took longer than the grace')
+    const aborted = await drained
+    if (aborted > 0) log.warn({ requests: aborted }, 'requests were aborted: they took longer than the grace')
     await app.close()
-    // Steps under way finish, and their locks are given up for the other servers; then nothing needs the store.
-    const lettersClosed = letterLoops.stop().then(() => letters?.close())
+    // Passes in progress finish, and letters release their locks for other servers; then nothing uses the
+    // store.
+    const lettersClosed = letterLoops.stop().then(() => peekLetters()?.close())
     const closed = Promise.all([
-      engine?.close(),
-      reconciling.stop(),
+      peekEngine()?.close(),
+      reconcileLoop.stop(),
       lettersClosed.catch(() => undefined),
     ]).then(() => connection.stop())
-    await closeStore(closed, log)
+    await waitForStoreClose(closed, log)
     log.info('redrive has stopped')
   }
-  return {
-    url,
-    stop: (graceMs) => {
-      const drained = drain.stop(graceMs)
-      // Leases that wait are answered now, so that nobody waits for them.
-      void engine?.close().catch(() => undefined)
-      void letterLoops.stop()
-      whenStopped ??= finish(drained)
-      return whenStopped
-    },
+  return (graceMs) => {
+    const drained = drain.stop(graceMs)
+    // Closing the engine answers the waiting lease calls now, so that the stop need not wait for them.
+    void peekEngine()
+      ?.close()
+      .catch(() => undefined)
+    void letterLoops.stop()
+    whenStopped ??= finish(drained)
+    return whenStopped
   }
 }
 
-/** Without access control, whoever reaches the port may do anything. So nobody from outside can. */
-function protect(host: string): void {
+/**
+ * Without access control, every client that reaches the port has all permissions: allow only this machine.
+ */
+function requireLoopback(host: string): void {
   if (isLoopback(host)) return
   throw new KnownError(
     'PROTECTED_MODE',
@@ -240,18 +290,18 @@ async function listen(app: FastifyInstance, host: string, port: number): Promise
       resolve()
     })
   }).catch((error: NodeJS.ErrnoException) => {
-    throw portError(error, host, port)
+    throw toPortError(error, host, port)
   })
 }
 
-function portError(error: NodeJS.ErrnoException, host: string, port: number): unknown {
+function toPortError(error: NodeJS.ErrnoException, host: string, port: number): unknown {
   switch (error.code) {
     case 'EADDRINUSE':
       return new KnownError('PORT_TAKEN', `port ${port} on ${host} is taken by another program`, error)
     case 'EACCES':
       return new KnownError(
         'PORT_REFUSED',
-        `the system does not let us listen on port ${port} of ${host}`,
+        `the operating system does not allow listening on port ${port} of ${host}`,
         error,
       )
     case 'EADDRNOTAVAIL':
@@ -262,15 +312,15 @@ function portError(error: NodeJS.ErrnoException, host: string, port: number): un
   }
 }
 
-function urlOf({ address, family, port }: AddressInfo): string {
+function toUrl({ address, family, port }: AddressInfo): string {
   return `http://${family === 'IPv6' ? `[${address}]` : address}:${port}`
 }
 
-async function closeStore(closed: Promise<void>, log: Logger): Promise<void> {
+async function waitForStoreClose(closed: Promise<void>, log: Logger): Promise<void> {
   let timer: NodeJS.Timeout | undefined
   const timeout = new Promise<void>((resolve) => {
     timer = setTimeout(() => {
-      log.warn({ ms: storeCloseMsMax }, 'the store did not close in time; what it answered is safe')
+      log.warn({ ms: storeCloseMsMax }, 'the store did not close in time; acknowledged writes are safe')
       resolve()
     }, storeCloseMsMax)
   })

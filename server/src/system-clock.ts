@@ -1,13 +1,15 @@
 import type { Clock, Instant } from './core/instant.ts'
 
-// What the two clocks may differ by before the wall clock is believed. It only has milliseconds itself.
+// The two clocks may differ by this much, because the wall clock has a resolution of a millisecond.
 const differenceMsMax = 2
 
 /**
- * The time of this machine to the microsecond.
+ * The time of this machine in microseconds.
  *
- * `Date.now()` follows corrections of the system's clock but has milliseconds; `performance.now()` has
- * microseconds but hears of no correction. So the second counts on from where the first was last read.
+ * `Date.now()` follows corrections of the system clock, but has a resolution of a millisecond.
+ * `performance.now()` has a resolution of a microsecond, but ignores corrections. So the second measures the
+ * time since the first was last read, and a larger difference between the two means that the system clock was
+ * set.
  */
 export function createSystemClock(
   wallMs: () => number = Date.now,

@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs'
 
-/** The version of the package. The file lies one folder up, seen from `src` and from `dist` alike. */
+/** The version of the package. Its file is one folder above both `src` and `dist`. */
 export const version: string = readVersion(new URL('../package.json', import.meta.url))
 
 function readVersion(url: URL): string {

@@ -10,14 +10,17 @@ import type { Context } from './context.ts'
 import { exitCodes } from './exit-codes.ts'
 import { withStorage } from './with-storage.ts'
 
-/** What the server does every `letters.retention_interval`, once and to its end: for cron. The summary is one line of JSON. */
+/**
+ * Runs the retention of `letters.retention_interval` once and completely, for cron. The summary is a line of
+ * JSON.
+ */
 export async function archive(
   { settings }: LoadedSettings,
   context: Context,
   { batchSize, isDryRun }: Readonly<{ batchSize: string; isDryRun: boolean }>,
 ): Promise<number> {
-  const isWhole = /^[0-9]{1,9}$/.test(batchSize)
-  if (!isWhole || Number(batchSize) < 1 || Number(batchSize) > retentionBatchMax) {
+  const isWholeNumber = /^[0-9]{1,9}$/.test(batchSize)
+  if (!isWholeNumber || Number(batchSize) < 1 || Number(batchSize) > retentionBatchMax) {
     throw new KnownError(
       'SETTING_INVALID',
       `--batch-size is ${batchSize}; it must be a whole number from 1 to ${retentionBatchMax}`,
@@ -45,9 +48,11 @@ async function runRetention(
   batchSize: number,
   isDryRun: boolean,
 ): Promise<void> {
-  const would = isDryRun ? 'would be ' : ''
+  const wouldBe = isDryRun ? 'would be ' : ''
   const onDone = ({ queue, archived, purged }: RetentionDone): void =>
-    context.tell(`queue ${queue}: ${archived} ${would}archived, ${purged} ${would}removed from the archive`)
+    context.report(
+      `queue ${queue}: ${archived} ${wouldBe}archived, ${purged} ${wouldBe}removed from the archive`,
+    )
   const queues = isDryRun
     ? await letters.previewRetention()
     : await letters.runRetention({ batchSize, onDone })

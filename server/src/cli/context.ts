@@ -1,11 +1,11 @@
 import type { Environment } from '../config/environment.ts'
 
-/** What a command needs of the process, so that a test can give its own. */
+/** The environment of a command, which tests can replace. */
 export type Context = Readonly<{
   environment: Environment
   folder: string
-  /** What was asked for: standard output. */
+  /** Writes the result of the command to standard output. */
   print(line: string): void
-  /** What a person must know: standard error. */
-  tell(line: string): void
+  /** Writes progress and errors for people to standard error. */
+  report(line: string): void
 }>

@@ -2,9 +2,9 @@ import { type ErrorCode, KnownError } from '../errors.ts'
 
 export const exitCodes = {
   ok: 0,
-  /** It was understood and did not work: port taken, store locked, Vault away, counts that differ. */
+  /** The command failed: port taken, store locked, Vault unreachable, counts differ. */
   failed: 1,
-  /** It could not be understood: unknown command, flag or setting, a value out of bounds. */
+  /** The command line or the settings are invalid: unknown command, flag or setting, value out of bounds. */
   badUsage: 2,
 } as const
 

@@ -4,12 +4,12 @@ import type { Context } from './context.ts'
 import { exitCodes } from './exit-codes.ts'
 import { withStorage } from './with-storage.ts'
 
-/** Brings the store's schema up to date, so that the first server to start need not. */
+/** Updates the schema of the store, so that the first server to start need not do it. */
 export async function migrate({ settings }: LoadedSettings, context: Context): Promise<number> {
   return withStorage(settings, context, {
     mayCreate: true,
     work: async () => {
-      context.print(`the store ${maskStore(settings.store)} has the schema of this version`)
+      context.print(`the schema of the store ${maskStore(settings.store)} is up to date`)
       return exitCodes.ok
     },
   })

@@ -7,11 +7,11 @@ import type { Context } from './context.ts'
 
 export type OpenedTarget = Readonly<{
   target: StoreTarget
-  /** Gives leased credentials back. Only after the store is closed. */
+  /** Revokes leased credentials. Call it after the store is closed. */
   close(): Promise<void>
 }>
 
-/** Giving leases back is a courtesy: a Vault that does not answer must not hold up the end. */
+/** Revoking leases is optional: a Vault that does not answer must not delay the exit. */
 const closeMsMax = 3_000
 
 export async function openTarget(

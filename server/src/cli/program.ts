@@ -7,24 +7,29 @@ import { addSettingOptions, readFlags } from './setting-options.ts'
 
 type Run = (loaded: LoadedSettings, context: Context) => number | Promise<number>
 
-const about = `Redrive keeps every message that a system failed to process, shows why it failed, and
+const description = `Redrive keeps every message that a system failed to process, shows why it failed, and
 brings it back.`
 
 const notes = `
 Every setting can be given as a flag, as an environment variable or in redrive.yaml;
-the first of these wins. "redrive settings" shows which value is in force, and why.
+the first of these wins. "redrive settings" shows every effective value and its source.
 
-Exit codes: 0 all went well; 1 it failed (port taken, store locked, counts that differ);
+Exit codes: 0 success; 1 failure (port taken, store locked, counts differ);
 2 unknown command, flag or setting, or a value out of bounds.`
 
-const storeNotes = '\nAll settings of "redrive serve" are taken; those that matter here are listed.'
+const storeNotes = '\nAll settings of "redrive serve" are accepted; only the relevant ones are listed.'
 
-/** The commands. `finish` gets the exit code of the one that ran. */
+/** Creates the commands. `finish` gets the exit code of the command that ran. */
 export function createProgram(context: Context, finish: (exitCode: number) => void): Command {
   const program = new Command('redrive')
-  const add = (name: string, summary: string, shown: (name: SettingName) => boolean, run: Run): Command => {
+  const add = (
+    name: string,
+    summary: string,
+    isListed: (name: SettingName) => boolean,
+    run: Run,
+  ): Command => {
     const command = program.command(name).description(summary).usage('[settings]').allowExcessArguments(false)
-    addSettingOptions(command, shown)
+    addSettingOptions(command, isListed)
     command.action(async () => {
       const { environment, folder } = context
       finish(await run(loadSettings({ flags: readFlags(command), environment, folder }), context))
@@ -33,7 +38,7 @@ export function createProgram(context: Context, finish: (exitCode: number) => vo
   }
 
   program
-    .description(about)
+    .description(description)
     .version(version, '-V, --version', 'Print the version.')
     .helpOption('-h, --help', 'Print this help.')
     .helpCommand('help [command]', 'Print the help of a command.')
@@ -42,7 +47,7 @@ export function createProgram(context: Context, finish: (exitCode: number) => vo
     .configureHelp({ helpWidth: 100 })
     .showSuggestionAfterError(false)
     .exitOverride()
-    // Complaints are made in one place, see run.ts; only asked-for help is written from here.
+    // run.ts reports all errors; only requested help is written here.
     .configureOutput({
       writeOut: (text) => context.print(text.trimEnd()),
       writeErr: () => {},
@@ -50,31 +55,31 @@ export function createProgram(context: Context, finish: (exitCode: number) => vo
     })
 
   add('serve', 'Run the server until it is asked to stop.', () => true, serve).addHelpText('after', notes)
-  add('settings', 'Show every setting in force and where it came from.', isGeneral, settings)
-  add('migrate', "Bring the store's schema up to date.", isForStore, migrate).addHelpText('after', storeNotes)
+  add('settings', 'Show every effective setting and its source.', isGeneral, settings)
+  add('migrate', 'Update the schema of the store.', isForStore, migrate).addHelpText('after', storeNotes)
   add('verify', 'Check every count against the rows it counts.', isForStore, verify).addHelpText(
     'after',
     storeNotes,
   )
-  const archived: Command = add(
+  const archiveCommand: Command = add(
     'archive',
-    'Move letters that ended long ago to the archive, and remove what is over there.',
+    'Move ended letters to the archive, and remove expired letters from it.',
     (name) => isForStore(name) || name === 'letters.retention_days' || name === 'letters.archive_days',
-    (loaded, given) => {
-      const { batchSize, dryRun } = archived.opts()
-      return archive(loaded, given, { batchSize: String(batchSize), isDryRun: dryRun === true })
+    (loaded, commandContext) => {
+      const { batchSize, dryRun } = archiveCommand.opts()
+      return archive(loaded, commandContext, { batchSize: String(batchSize), isDryRun: dryRun === true })
     },
   ).option(
     '--batch-size <integer>',
-    'How many letters one transaction moves. (1 to 10000; default: 1000)',
+    'The number of letters per transaction. (1 to 10000; default: 1000)',
     '1000',
   )
-  archived.option('--dry-run', 'Count what would be moved and removed, and change nothing.')
-  archived.addHelpText('after', storeNotes)
+  archiveCommand.option('--dry-run', 'Count the letters to move and to remove, but change nothing.')
+  archiveCommand.addHelpText('after', storeNotes)
   return program
 }
 
-// Each command is loaded when it is run: help and complaints need not wait for the whole server.
+// Each command is loaded when it runs: help and usage errors need not wait for the whole server to load.
 const serve: Run = async (loaded, context) => (await import('./serve.ts')).serve(loaded, context)
 const settings: Run = async (loaded, context) =>
   (await import('./show-settings.ts')).showSettings(loaded, context)

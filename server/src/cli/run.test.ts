@@ -8,7 +8,7 @@ async function runInTestFolder(args: string[]): Promise<{ code: number; stdout: 
     environment: {},
     folder: import.meta.dirname,
     print: (line) => stdout.push(line),
-    tell: (line) => stderr.push(line),
+    report: (line) => stderr.push(line),
   })
   return { code, stdout: stdout.join('\n'), stderr: stderr.join('\n') }
 }
@@ -17,9 +17,9 @@ it.each([
   [['srve'], 'there is no command srve; did you mean serve?'],
   [['serve', '--log-levle', 'x'], 'there is no flag --log-levle; did you mean --log-level?'],
   [['serve', '--port', 'http'], 'port (from --port) is "http", but must be'],
-  [['--port', '1', 'serve'], '--port stands after the command'],
+  [['--port', '1', 'serve'], 'the flag --port must follow the command'],
   [['serve', '--port'], 'the flag --port needs a value'],
-  [['serve', 'now'], 'there are words after the command that are not flags'],
+  [['serve', 'now'], 'the command is followed by arguments that are not flags'],
   [['serve', '--config', 'gone.yaml'], 'the settings file gone.yaml (from --config) cannot be read'],
   [
     ['serve', '--store', 'mysql://db/x'],

@@ -8,55 +8,55 @@ import { exitCodeFor, exitCodes } from './exit-codes.ts'
 import { createProgram } from './program.ts'
 import { settingFlags } from './setting-options.ts'
 
-/** Runs one command line. Resolves with the exit code; whatever went wrong has been told by then. */
+/** Runs one command line. Resolves with the exit code, after errors were reported. */
 export async function run(args: readonly string[], context: Context): Promise<number> {
   let exitCode: number = exitCodes.ok
   const program = createProgram(context, (code) => {
     exitCode = code
   })
   if (args.length === 0) {
-    context.tell(program.helpInformation().trimEnd())
+    context.report(program.helpInformation().trimEnd())
     return exitCodes.badUsage
   }
   try {
     await program.parseAsync(args, { from: 'user' })
     return exitCode
   } catch (error) {
-    if (error instanceof CommanderError) return tellUsage(error, program, args, context)
-    tell(error, context)
+    if (error instanceof CommanderError) return reportUsageError(error, program, args, context)
+    reportError(error, context)
     return exitCodeFor(error)
   }
 }
 
-function tell(error: unknown, context: Context): void {
+function reportError(error: unknown, context: Context): void {
   if (error instanceof KnownError) {
-    context.tell(`redrive: ${error.message}`)
-    context.tell(`  ${error.hint}`)
+    context.report(`redrive: ${error.message}`)
+    context.report(`  ${error.hint}`)
     return
   }
-  context.tell(`redrive: this should not have happened, please report it: ${String(error)}`)
-  if (error instanceof Error && error.stack) context.tell(error.stack)
+  context.report(`redrive: unexpected error, please report it: ${String(error)}`)
+  if (error instanceof Error && error.stack) context.report(error.stack)
 }
 
-function tellUsage(
+function reportUsageError(
   error: CommanderError,
   program: Command,
   args: readonly string[],
   context: Context,
 ): number {
   if (error.exitCode === 0) return exitCodes.ok
-  context.tell(`redrive: ${usageSentence(error, program, args)}`)
-  context.tell('  See redrive --help, or redrive <command> --help for its settings.')
+  context.report(`redrive: ${describeUsageError(error, program, args)}`)
+  context.report('  See redrive --help, or redrive <command> --help for its settings.')
   return exitCodes.badUsage
 }
 
-function usageSentence(error: CommanderError, program: Command, args: readonly string[]): string {
-  // What follows an equals sign may be a secret.
+function describeUsageError(error: CommanderError, program: Command, args: readonly string[]): string {
+  // Stop at an equals sign: the text after it may be a secret.
   const culprit = /'([^'=]*)/.exec(error.message)?.[1] ?? ''
   switch (error.code) {
     case 'commander.unknownOption':
       if (settingFlags.includes(culprit) && !isCommand(program, args[0])) {
-        return `${culprit} stands after the command, as in redrive serve ${culprit} …`
+        return `the flag ${culprit} must follow the command, as in redrive serve ${culprit} …`
       }
       return `there is no flag ${culprit}${formatSuggestion(findNearest(culprit, [...settingFlags, '--help']))}`
     case 'commander.unknownCommand':
@@ -64,7 +64,7 @@ function usageSentence(error: CommanderError, program: Command, args: readonly s
     case 'commander.optionMissingArgument':
       return `the flag ${culprit.split(' ')[0]} needs a value`
     case 'commander.excessArguments':
-      return 'there are words after the command that are not flags'
+      return 'the command is followed by arguments that are not flags'
     default:
       return error.message.replace(/^error: /, '')
   }

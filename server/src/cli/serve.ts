@@ -11,8 +11,8 @@ import { listenForStop, type StopSignal } from './stop-signals.ts'
 
 /** Runs the server until it is asked to stop. */
 export async function serve({ settings }: LoadedSettings, context: Context): Promise<number> {
-  const log = loggerFor(settings)
-  // From the first moment: a signal during a slow start is a wish to stop, too.
+  const log = createServerLogger(settings)
+  // Listen before the start: a signal during a slow start must stop the server too.
   const signals = listenForStop(process, (exitCode) => process.exit(exitCode))
   try {
     return await serveUntil(signals.first, settings, context, log)
@@ -22,7 +22,7 @@ export async function serve({ settings }: LoadedSettings, context: Context): Pro
 }
 
 async function serveUntil(
-  asked: Promise<StopSignal>,
+  stopRequested: Promise<StopSignal>,
   settings: Settings,
   context: Context,
   log: Logger,
@@ -31,9 +31,10 @@ async function serveUntil(
   try {
     warnIfNotDurable(settings, opened.target, log)
     const server = await startServer({ settings, store: opened.target, log })
-    context.tell(`redrive is listening on ${server.url}, store ${maskStore(settings.store)}`)
-    const signal = await asked
-    log.info({ signal, graceMs: settings['stop.grace'] }, 'stopping: no new work, requests under way finish')
+    context.report(`redrive is listening on ${server.url}, store ${maskStore(settings.store)}`)
+    const signal = await stopRequested
+    const graceMs = settings['stop.grace']
+    log.info({ signal, graceMs }, 'stopping: refusing new requests, waiting for requests in progress')
     await server.stop(settings['stop.grace'])
     return exitCodes.ok
   } finally {
@@ -43,15 +44,15 @@ async function serveUntil(
 
 function warnIfNotDurable(settings: Settings, target: StoreTarget, log: Logger): void {
   if (target.kind === 'memory') {
-    log.warn('NOTHING IS KEPT: the store is :memory:, and everything in it is lost when the server stops')
+    log.warn('NOT DURABLE: the store is :memory:; all its data is lost when the server stops')
   }
   if (target.kind !== 'sqlite' || settings['sqlite.synchronous'] === 'full') return
   log.warn(
-    'NOT DURABLE: sqlite.synchronous is normal-may-lose-last-commits; a power failure may lose items that were already acknowledged',
+    'NOT DURABLE: sqlite.synchronous is normal-may-lose-last-commits; a power failure can lose acknowledged items',
   )
 }
 
-function loggerFor(settings: Settings): Logger {
+function createServerLogger(settings: Settings): Logger {
   const format = settings['log.format']
   const level = settings['log.level']
   return createLogger(format === 'auto' ? { level } : { level, isPretty: format === 'pretty' })

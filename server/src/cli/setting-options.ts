@@ -6,17 +6,19 @@ export type Flags = Readonly<Partial<Record<SettingName, string>>>
 
 const entries = Object.entries(settingsTable) as [SettingName, Setting<unknown>][]
 
-/** Gives a command a flag for every setting. Those not `shown` work too, but the help leaves them out. */
-export function addSettingOptions(command: Command, shown: (name: SettingName) => boolean): void {
+/**
+ * Adds a flag for every setting to the command. The help lists only the flags for which `isListed` is true.
+ */
+export function addSettingOptions(command: Command, isListed: (name: SettingName) => boolean): void {
   for (const [name, setting] of entries) {
-    const option = new Option(`${toFlag(name)} ${argumentOf(setting)}`, describe(name, setting))
-    option.helpGroup(headingOf(name))
-    if (!shown(name)) option.hideHelp()
+    const option = new Option(`${toFlag(name)} ${formatArgument(setting)}`, describe(name, setting))
+    option.helpGroup(formatHeading(name))
+    if (!isListed(name)) option.hideHelp()
     command.addOption(option)
   }
 }
 
-/** What the command line set, by the setting's name. */
+/** Reads the settings of the command line, by name. */
 export function readFlags(command: Command): Flags {
   const flags: Partial<Record<SettingName, string>> = {}
   for (const [name] of entries) {
@@ -29,22 +31,22 @@ export function readFlags(command: Command): Flags {
 
 export const settingFlags: readonly string[] = entries.map(([name]) => toFlag(name))
 
-/** A boolean's flag may stand alone, and then means true. */
-function argumentOf({ type }: Setting<unknown>): string {
+/** The flag of a boolean without a value means true. */
+function formatArgument({ type }: Setting<unknown>): string {
   return type === 'boolean' ? '[boolean]' : `<${type}>`
 }
 
 function describe(name: string, setting: Setting<unknown>): string {
-  const fallback = setting.default === undefined ? [] : [`default: ${setting.format(setting.default)}`]
+  const defaultText = setting.default === undefined ? [] : [`default: ${setting.format(setting.default)}`]
   const bounds = setting.bounds === '' ? [] : [setting.bounds]
   const variables = [
     toEnvironmentName(name),
     ...(setting.sharedVariable === undefined ? [] : [setting.sharedVariable.name]),
   ]
-  return `${setting.sentence} (${[...bounds, ...fallback, `env: ${variables.join(', ')}`].join('; ')})`
+  return `${setting.sentence} (${[...bounds, ...defaultText, `env: ${variables.join(', ')}`].join('; ')})`
 }
 
-function headingOf(name: string): string {
-  const [section = '', rest] = name.split('.')
-  return rest === undefined ? 'Settings:' : `Settings, ${section}:`
+function formatHeading(name: string): string {
+  const [section = '', nameInSection] = name.split('.')
+  return nameInSection === undefined ? 'Settings:' : `Settings, ${section}:`
 }

@@ -5,7 +5,7 @@ import { type SettingName, settingsTable } from '../config/settings.ts'
 import type { Context } from './context.ts'
 import { exitCodes } from './exit-codes.ts'
 
-/** Prints every setting as it is in force, and where it came from. A secret is shown by its reference only. */
+/** Prints every effective setting and its source. A secret is shown as its reference or as `[secret]`. */
 export function showSettings({ settings, origins }: LoadedSettings, context: Context): number {
   const rows = (Object.keys(settingsTable) as SettingName[]).map((name) => {
     const setting: Setting<unknown> = settingsTable[name]

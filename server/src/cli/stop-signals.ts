@@ -1,6 +1,6 @@
 export type StopSignal = 'SIGINT' | 'SIGTERM'
 
-/** As shells count them: 128 and the number of the signal. */
+/** The convention of shells: 128 plus the number of the signal. */
 export const signalExitCodes = { SIGINT: 130, SIGTERM: 143 } as const satisfies Record<StopSignal, number>
 
 export type StopSignals = Readonly<{
@@ -11,17 +11,19 @@ export type StopSignals = Readonly<{
 
 type Emitter = Pick<NodeJS.Process, 'on' | 'off'>
 
-/** Listens for being asked to stop. Whoever asks a second time does not want to wait. */
+/**
+ * Listens for stop signals. The second signal means that the user does not want to wait for an orderly stop.
+ */
 export function listenForStop(process: Emitter, onSecond: (exitCode: number) => void): StopSignals {
-  let isAsked = false
+  let isStopping = false
   let resolveFirst: (signal: StopSignal) => void = () => {}
   const first = new Promise<StopSignal>((resolve) => {
     resolveFirst = resolve
   })
   const listen = (signal: NodeJS.Signals): void => {
     if (signal !== 'SIGINT' && signal !== 'SIGTERM') return
-    if (isAsked) onSecond(signalExitCodes[signal])
-    isAsked = true
+    if (isStopping) onSecond(signalExitCodes[signal])
+    isStopping = true
     resolveFirst(signal)
   }
   const signals = ['SIGINT', 'SIGTERM'] as const

@@ -11,7 +11,7 @@ export async function verify({ settings }: LoadedSettings, context: Context): Pr
     mayCreate: false,
     work: async (storage) => {
       const differences = await storage.verify()
-      for (const difference of differences) context.print(sentence(difference))
+      for (const difference of differences) context.print(describeDifference(difference))
       if (differences.length > 0) return exitCodes.failed
       context.print(`every count in ${maskStore(settings.store)} agrees with its rows`)
       return exitCodes.ok
@@ -19,7 +19,7 @@ export async function verify({ settings }: LoadedSettings, context: Context): Pr
   })
 }
 
-function sentence(difference: Difference): string {
+function describeDifference(difference: Difference): string {
   const { count, counted } = difference
   return `${describeSubject(difference)}: ${count} is counted as ${counted}, but ${describeActual(difference)}`
 }

@@ -9,18 +9,18 @@ import type { Context } from './context.ts'
 import { openTarget } from './open-target.ts'
 
 export type StorageWork = Readonly<{
-  /** Whether a SQLite file that is not there yet is made. */
+  /** Creates a missing SQLite file. */
   mayCreate: boolean
   work: (storage: Storage) => Promise<number>
 }>
 
-/** Opens the store, which brings its schema up to date, does the work, and closes it. */
+/** Opens the store, which updates its schema, runs the work, and closes the store. */
 export async function withStorage(
   settings: Settings,
   context: Context,
   { mayCreate, work }: StorageWork,
 ): Promise<number> {
-  const opened = await openTarget(settings, context, (_, sentence) => context.tell(`redrive: ${sentence}`))
+  const opened = await openTarget(settings, context, (_, sentence) => context.report(`redrive: ${sentence}`))
   const { target } = opened
   try {
     if (!mayCreate && target.kind === 'sqlite' && !existsSync(resolve(context.folder, target.path))) {

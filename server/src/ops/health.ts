@@ -1,6 +1,6 @@
 export type HealthStatus = 'pass' | 'fail'
 
-/** The state of one component, read without waiting for it: a health question must never hang. */
+/** The state of one component, read without waiting: a health request must never hang. */
 export type Component = Readonly<{ isUp: boolean; reason: string | null; checkedAt: Date }>
 
 export type HealthCheck = Readonly<{
@@ -20,11 +20,11 @@ export type HealthCheckResult = Readonly<{
   componentType: string
   status: HealthStatus
   time: string
-  /** Why it fails. */
+  /** Why the check fails. */
   output?: string
 }>
 
-/** Passes when every component does. The shape is that of `application/health+json`. */
+/** Passes if every component passes. The result has the format `application/health+json`. */
 export function readHealth(checks: readonly HealthCheck[], version: string): Health {
   const results = checks.map((check) => [check.name, [readCheck(check)]] as const)
   const isPassing = results.every(([, [result]]) => result?.status === 'pass')

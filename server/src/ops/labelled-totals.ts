@@ -1,8 +1,11 @@
-/** Where a label has more values than these, the rest is one. */
+/** Further values of a label are counted together as `otherLabel`. */
 export const labelValuesMax = 500
 export const otherLabel = '(others)'
 
-/** Sums by the value of a label. There are never more of them than a monitoring system should keep apart. */
+/**
+ * Sums by the value of a label. The number of values is limited, because each is a series in the monitoring
+ * system.
+ */
 export class LabelledTotals {
   readonly #totals = new Map<string, number>()
 

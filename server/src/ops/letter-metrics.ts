@@ -1,27 +1,27 @@
 /**
- * Dead letters and campaigns as metrics. What is there now comes from the exact counts of the store, and is the same on
- * every server; what was done is counted by the server that did it.
+ * Metrics of dead letters and campaigns. Gauges come from the exact counts of the store and are the same on
+ * every server. Counters count the actions of this server only.
  */
 import { Counter, Gauge, type Registry } from 'prom-client'
 import type { LetterCount } from '../storage/contract/letters.ts'
 import type { StoreReads } from '../storage/contract/storage.ts'
 import { labelValuesMax, otherLabel } from './labelled-totals.ts'
-import { letterStatus } from './letter-status.ts'
+import { toLetterStatus } from './letter-status.ts'
 import type { LetterTotals } from './letter-totals.ts'
 
 const unfinished = ['freezing', 'canary', 'running', 'paused', 'halted'] as const
 const campaignsMax = 1_000
 const queuesMax = 10_000
 
-export type LetterFacts = Readonly<{
+export type LetterFigures = Readonly<{
   letters: readonly LetterCount[]
   classes: ReadonlyMap<string, string>
   campaigns: readonly Readonly<{ state: string }>[]
 }>
 
-export async function readLetterFacts(
+export async function readLetterFigures(
   storage: Pick<StoreReads, 'countLetters' | 'listQueues' | 'listCampaigns'>,
-): Promise<LetterFacts> {
+): Promise<LetterFigures> {
   const [letters, queues, campaigns] = await Promise.all([
     storage.countLetters({ filter: {}, by: ['queue', 'state'] }),
     storage.listQueues({ countMax: queuesMax }),
@@ -31,15 +31,15 @@ export async function readLetterFacts(
 }
 
 export interface LetterMetrics {
-  /** Undefined: they could not be read, and are left out. */
-  set(facts: LetterFacts | undefined): void
+  /** Undefined: the figures could not be read, and the gauges are omitted. */
+  set(figures: LetterFigures | undefined): void
 }
 
 export function createLetterMetrics(registry: Registry, totals: LetterTotals): LetterMetrics {
   const registers = [registry]
   const letters = new Gauge({
     name: 'redrive_letters',
-    help: 'Dead letters there now, by dead queue, its class and their status. Exact.',
+    help: 'Current dead letters by dead queue, its class, and status. Exact.',
     labelNames: ['queue', 'class', 'status'],
     registers,
   })
@@ -62,39 +62,35 @@ export function createLetterMetrics(registry: Registry, totals: LetterTotals): L
         }
       },
     })
-  counter('captured', 'Letters that this server captured from elsewhere, by dead queue.', 'queue')
-  counter('redriven', 'Letters that this server sent back: by hand, by campaigns and by policy.')
-  counter('refused', 'Letters that this server was to send back and did not, by why.', 'why')
-  counter(
-    'ended',
-    'Redrives that ended through this server, by outcome: resolved, failed, unknown.',
-    'outcome',
-  )
-  counter('discarded', 'Letters that were given up through this server.')
+  counter('captured', 'Letters that this server captured, by dead queue.', 'queue')
+  counter('redriven', 'Letters that this server redrove: manually, by campaigns and by policy.')
+  counter('refused', 'Redrives that this server refused, by reason.', 'why')
+  counter('ended', 'Redrives that ended on this server, by outcome: resolved, failed, unknown.', 'outcome')
+  counter('discarded', 'Letters that were discarded on this server.')
   counter('archived', 'Letters that this server moved to the archive, by dead queue.', 'queue')
-  counter('purged', 'Letters that this server removed from the archive for good, by dead queue.', 'queue')
+  counter('purged', 'Letters that this server permanently removed from the archive, by dead queue.', 'queue')
 
   return {
-    set: (facts) => {
+    set: (figures) => {
       letters.reset()
       campaigns.reset()
-      if (facts === undefined) return
-      for (const { queue = '', state = 'waiting', count } of inFewQueues(facts.letters)) {
-        const letterClass = queue === otherLabel ? otherLabel : (facts.classes.get(queue) ?? '')
-        letters.inc({ queue, class: letterClass, status: letterStatus(state) }, count)
+      if (figures === undefined) return
+      for (const { queue = '', state = 'waiting', count } of foldSmallQueues(figures.letters)) {
+        const letterClass = queue === otherLabel ? otherLabel : (figures.classes.get(queue) ?? '')
+        letters.inc({ queue, class: letterClass, status: toLetterStatus(state) }, count)
       }
       for (const state of unfinished) campaigns.set({ state }, 0)
-      for (const { state } of facts.campaigns) campaigns.inc({ state })
+      for (const { state } of figures.campaigns) campaigns.inc({ state })
     },
   }
 }
 
-/** Those with the most letters by themselves, all others together. */
-function inFewQueues(rows: readonly LetterCount[]): readonly LetterCount[] {
+/** Keeps the queues with the most letters, and adds all others up as one. */
+function foldSmallQueues(rows: readonly LetterCount[]): readonly LetterCount[] {
   const sums = new Map<string, number>()
   for (const { queue = '', count } of rows) sums.set(queue, (sums.get(queue) ?? 0) + count)
   if (sums.size <= labelValuesMax) return rows
-  const most = [...sums].sort(([a, m], [b, n]) => n - m || (a < b ? -1 : 1)).slice(0, labelValuesMax)
-  const kept = new Set(most.map(([queue]) => queue))
+  const largest = [...sums].sort(([a, m], [b, n]) => n - m || (a < b ? -1 : 1)).slice(0, labelValuesMax)
+  const kept = new Set(largest.map(([queue]) => queue))
   return rows.map((row) => (kept.has(row.queue ?? '') ? row : { ...row, queue: otherLabel }))
 }

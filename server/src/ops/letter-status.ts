@@ -3,7 +3,7 @@ import type { ListedState } from '../storage/contract/items.ts'
 export const letterStatuses = ['PENDING', 'RETRYING', 'RESOLVED', 'DEAD', 'DISCARDED'] as const
 export type LetterStatus = (typeof letterStatuses)[number]
 
-const statusOfState: Readonly<Record<ListedState, LetterStatus>> = {
+const statusByState: Readonly<Record<ListedState, LetterStatus>> = {
   waiting: 'PENDING',
   scheduled: 'PENDING',
   leased: 'RETRYING',
@@ -12,13 +12,13 @@ const statusOfState: Readonly<Record<ListedState, LetterStatus>> = {
   discarded: 'DISCARDED',
 }
 
-export function letterStatus(state: ListedState): LetterStatus {
-  return statusOfState[state]
+export function toLetterStatus(state: ListedState): LetterStatus {
+  return statusByState[state]
 }
 
-/** A letter that is waiting may be scheduled as well. */
-export function statesOf(status: LetterStatus): readonly ListedState[] {
-  return (Object.keys(statusOfState) as ListedState[]).filter((state) => statusOfState[state] === status)
+/** PENDING has two states: waiting and scheduled. */
+export function toStates(status: LetterStatus): readonly ListedState[] {
+  return (Object.keys(statusByState) as ListedState[]).filter((state) => statusByState[state] === status)
 }
 
 export function isLetterStatus(text: string): text is LetterStatus {

@@ -1,27 +1,27 @@
 /**
- * Where log lines go: a descriptor, as soon as they are said, so that the last ones before an end are not lost.
+ * Writes log lines to a file descriptor immediately, so that the last lines before an exit are not lost.
  *
- * Whoever reads them may read slowly, not at all, or be gone (`redrive serve | logger`, and logger dies). That costs
- * lines, never the server: what cannot be written waits, up to a bound, and is left when it cannot be written at all.
- * An end waits for it no longer than `flushMsMax`.
+ * The reader may be slow, stuck or gone (`redrive serve | logger`, and logger ends). This can cost log lines,
+ * but never blocks the server: lines that cannot be written are buffered up to a limit, further lines are
+ * dropped and counted, and the exit waits for the reader at most `flushMsMax`.
  */
 import { writeSync } from 'node:fs'
 
 type Write = (fd: number, bytes: Uint8Array) => number
 
-const waitingBytesMax = 4 * 1_024 * 1_024
-/** Nobody read what was written before: look again after that. */
-const restMs = 50
+const bufferedBytesMax = 4 * 1_024 * 1_024
+/** How long to wait before the next try, if the reader is slow. */
+const retryMs = 50
 const flushMsMax = 500
 
 export class LogOutput {
   readonly #fd: number
   readonly #write: Write
-  #waiting: Buffer[] = []
-  #waitingBytes = 0
-  #left = 0
+  #buffered: Buffer[] = []
+  #bufferedBytes = 0
+  #droppedLines = 0
   #timer: NodeJS.Timeout | undefined
-  #isGone = false
+  #isReaderGone = false
 
   constructor(fd: number, write: Write = writeSync) {
     this.#fd = fd
@@ -29,60 +29,63 @@ export class LogOutput {
   }
 
   write(line: string): void {
-    if (this.#isGone) return
-    if (this.#waitingBytes > waitingBytesMax) {
-      this.#left++
+    if (this.#isReaderGone) return
+    if (this.#bufferedBytes > bufferedBytesMax) {
+      this.#droppedLines++
       return
     }
-    this.#wait(Buffer.from(line))
-    if (this.#timer === undefined) this.#writeOn()
+    this.#buffer(Buffer.from(line))
+    if (this.#timer === undefined) this.#writeOrRetry()
   }
 
-  /** For the end of the process: what waits, if somebody reads it now. */
+  /** For the exit of the process: writes the buffered lines, if the reader takes them in time. */
   flushSync(): void {
     clearTimeout(this.#timer)
     const deadline = performance.now() + flushMsMax
-    while (!this.#writeWaiting() && performance.now() < deadline) Atomics.wait(sleeper, 0, 0, restMs)
+    while (!this.#writeBuffered() && performance.now() < deadline) Atomics.wait(sleeper, 0, 0, retryMs)
   }
 
-  #wait(bytes: Buffer): void {
-    this.#waiting.push(bytes)
-    this.#waitingBytes += bytes.length
+  #buffer(bytes: Buffer): void {
+    this.#buffered.push(bytes)
+    this.#bufferedBytes += bytes.length
   }
 
-  #writeOn(): void {
+  #writeOrRetry(): void {
     this.#timer = undefined
-    // Not a reason for the process to live on.
-    if (!this.#writeWaiting()) this.#timer = setTimeout(() => this.#writeOn(), restMs).unref()
+    // The timer must not keep the process alive.
+    if (!this.#writeBuffered()) this.#timer = setTimeout(() => this.#writeOrRetry(), retryMs).unref()
   }
 
-  /** False: nobody takes it just now. */
-  #writeWaiting(): boolean {
+  /** Returns false if the reader takes no more at the moment. */
+  #writeBuffered(): boolean {
     for (;;) {
-      const [bytes] = this.#waiting
+      const [bytes] = this.#buffered
       if (bytes === undefined) {
-        if (this.#left === 0) return true
-        this.#wait(
-          Buffer.from(`{"level":"warn","msg":"${this.#left} log lines were left out: nobody read them"}\n`),
-        )
-        this.#left = 0
+        if (this.#droppedLines === 0) return true
+        this.#bufferDropNotice()
         continue
       }
       try {
         const written = this.#write(this.#fd, bytes)
-        this.#waitingBytes -= written
-        if (written < bytes.length) this.#waiting[0] = bytes.subarray(written)
-        else this.#waiting.shift()
+        this.#bufferedBytes -= written
+        if (written < bytes.length) this.#buffered[0] = bytes.subarray(written)
+        else this.#buffered.shift()
       } catch (error) {
         const { code } = error as NodeJS.ErrnoException
         if (code === 'EAGAIN' || code === 'EBUSY') return false
-        // The reader is gone, or the disk is full: there is nobody left to tell.
-        this.#isGone = code === 'EPIPE' || code === 'ECONNRESET' || code === 'EBADF'
-        this.#waiting = []
-        this.#waitingBytes = 0
+        // The reader has ended, or the disk is full: the lines cannot be written at all.
+        this.#isReaderGone = code === 'EPIPE' || code === 'ECONNRESET' || code === 'EBADF'
+        this.#buffered = []
+        this.#bufferedBytes = 0
         return true
       }
     }
+  }
+
+  #bufferDropNotice(): void {
+    const msg = `${this.#droppedLines} log lines were dropped, because the reader of the log was too slow`
+    this.#droppedLines = 0
+    this.#buffer(Buffer.from(`${JSON.stringify({ level: 'warn', msg })}\n`))
   }
 }
 
@@ -90,13 +93,13 @@ const sleeper = new Int32Array(new SharedArrayBuffer(4))
 
 let output: LogOutput | undefined
 
-/** Standard output. */
-export function standardOutput(): LogOutput {
+/** Returns the log output on standard output, the same for all loggers of the process. */
+export function getStandardOutput(): LogOutput {
   if (output !== undefined) return output
-  // Asking for it makes a pipe one that does not block: a reader that is slow must not stop the server.
+  // Accessing process.stdout makes a pipe non-blocking: a slow reader must not block the server.
   const { fd } = process.stdout
-  const made = new LogOutput(fd)
-  process.once('exit', () => made.flushSync())
-  output = made
-  return made
+  const created = new LogOutput(fd)
+  process.once('exit', () => created.flushSync())
+  output = created
+  return created
 }

@@ -1,6 +1,6 @@
 import { type DestinationStream, type Logger, type LoggerOptions, pino, stdTimeFunctions } from 'pino'
 import { prettyFactory } from 'pino-pretty'
-import { standardOutput } from './log-output.ts'
+import { getStandardOutput } from './log-output.ts'
 
 export type { Logger }
 
@@ -8,12 +8,12 @@ export type LogLevel = 'trace' | 'debug' | 'info' | 'warn' | 'error' | 'fatal' |
 
 export type LogOptions = Readonly<{
   level: LogLevel
-  /** For people: colours and short lines instead of JSON. Default: whether stdout is a terminal. */
+  /** Coloured short lines for people instead of JSON. Default: true if stdout is a terminal. */
   isPretty?: boolean
   destination?: DestinationStream
 }>
 
-/** What must never reach a log, wherever in an entry it stands. */
+/** Fields that are replaced in every log entry. */
 const secretPaths = [
   'password',
   'token',
@@ -24,7 +24,7 @@ const secretPaths = [
   '*.token',
 ]
 
-/** One JSON object per line on stdout: `level` as a word, `time` in ISO 8601, `msg` for people. */
+/** Writes one JSON object per line to stdout: `level` as a word, `time` in ISO 8601, `msg` for people. */
 export function createLogger(options: LogOptions): Logger {
   const settings: LoggerOptions = {
     level: options.level,
@@ -34,7 +34,7 @@ export function createLogger(options: LogOptions): Logger {
     redact: { paths: secretPaths, censor: '***' },
   }
   const isPretty = options.isPretty ?? process.stdout.isTTY === true
-  const destination = options.destination ?? standardOutput()
+  const destination = options.destination ?? getStandardOutput()
   if (!isPretty) return pino(settings, destination)
   const pretty = prettyFactory({ translateTime: 'SYS:HH:MM:ss.l' })
   return pino(settings, { write: (line) => destination.write(pretty(line)) })

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { hostOf, isLoopback } from './loopback.ts'
+import { isLoopback, parseHost } from './loopback.ts'
 
 describe('isLoopback', () => {
   it.each([
@@ -35,17 +35,17 @@ describe('isLoopback', () => {
   ])('isLoopback is false for "%s"', (host) => expect(isLoopback(host)).toBe(false))
 })
 
-describe('hostOf', () => {
+describe('parseHost', () => {
   it.each([
     ['localhost:8080', 'localhost'],
     ['localhost', 'localhost'],
     ['127.0.0.1:1', '127.0.0.1'],
     ['[::1]:8080', '[::1]'],
     ['[::ffff:127.0.0.1]', '[::ffff:127.0.0.1]'],
-  ])('hostOf removes the port from %s', (authority, host) => expect(hostOf(authority)).toBe(host))
+  ])('parseHost removes the port from %s', (authority, host) => expect(parseHost(authority)).toBe(host))
 
   it.each(['', 'a b', 'user@localhost', 'localhost:port', '::1', 'localhost/evil', '[::1'])(
-    'hostOf refuses "%s"',
-    (authority) => expect(hostOf(authority)).toBeNull(),
+    'parseHost refuses "%s"',
+    (authority) => expect(parseHost(authority)).toBeNull(),
   )
 })

@@ -5,10 +5,10 @@ loopback.addSubnet('127.0.0.0', 8, 'ipv4')
 loopback.addAddress('::1', 'ipv6')
 
 /**
- * Whether an address or name can only mean this machine: 127.0.0.0/8, ::1, ::ffff:127.x.y.z, and
- * `localhost` with the names below it (RFC 6761).
+ * True if an address or name always refers to this machine: 127.0.0.0/8, ::1, ::ffff:127.x.y.z, and
+ * `localhost` with its sub-domains (RFC 6761).
  *
- * No other name is resolved: what a name means can change between the check and its use.
+ * Other names are not resolved: the result could change between the check and its use.
  */
 export function isLoopback(host: string): boolean {
   const bare = host.startsWith('[') && host.endsWith(']') ? host.slice(1, -1) : host
@@ -16,7 +16,7 @@ export function isLoopback(host: string): boolean {
     case 4:
       return loopback.check(bare, 'ipv4')
     case 6:
-      // A BlockList compares an IPv4-mapped address with the IPv4 rules.
+      // A BlockList checks an IPv4-mapped address against the IPv4 rules.
       return loopback.check(bare, 'ipv6')
     default: {
       const name = bare.toLowerCase().replace(/\.$/, '')
@@ -25,8 +25,8 @@ export function isLoopback(host: string): boolean {
   }
 }
 
-/** The host of a `Host` header or of an origin, without the port; null when it is not one. */
-export function hostOf(authority: string): string | null {
+/** Returns the host of a `Host` header or an origin without the port, or null if it is invalid. */
+export function parseHost(authority: string): string | null {
   const match = /^(?<host>\[[0-9a-f:.]+\]|[^:/?#@\s[\]]+)(?::\d{1,5})?$/i.exec(authority)
   return match?.groups?.host ?? null
 }

@@ -9,33 +9,33 @@ import {
 import { usPerSecond } from '../core/instant.ts'
 import type { Counts, PartitionCounts } from '../storage/contract/counts.ts'
 import { type AnsweredRequest, AnsweredRequests } from './answered-requests.ts'
-import { createLetterMetrics, type LetterFacts } from './letter-metrics.ts'
+import { createLetterMetrics, type LetterFigures } from './letter-metrics.ts'
 import type { LetterTotals } from './letter-totals.ts'
-import type { Reconciled } from './reconciler.ts'
+import type { ReconcileState } from './reconciler.ts'
 import type { StoreWriteTimes } from './store-write-times.ts'
 
 export type MetricsSources = Readonly<{
   version: string
   storeKind: string
   isStoreUp: () => boolean
-  /** Exact, read at scrape time. */
+  /** Exact counts, read at each scrape. */
   readCounts: () => Promise<readonly PartitionCounts[]>
-  /** The same. */
-  readLetters: () => Promise<LetterFacts>
-  /** What this server did with letters. */
+  /** Exact figures, read at each scrape. */
+  readLetters: () => Promise<LetterFigures>
+  /** The actions of this server on letters. */
   letterTotals: LetterTotals
   storeWrites: StoreWriteTimes
   connections: () => number
-  /** What the last comparison of counts with rows found. */
-  reconciled: () => Reconciled
-  /** A scrape waits no longer than this for the store. */
+  /** The result of the last comparison of counts with rows. */
+  reconciled: () => ReconcileState
+  /** The longest wait of a scrape for the store. */
   countsMsMax?: number
 }>
 
 export interface Metrics {
   readonly contentType: string
   observe(request: AnsweredRequest): void
-  /** All metrics as Prometheus text. Without a store only what is counted there is missing. */
+  /** Renders all metrics as Prometheus text. If the store does not answer, only its counts are missing. */
   render(): Promise<string>
 }
 
@@ -61,12 +61,43 @@ const totals = [
 const quantiles = [0.5, 0.99]
 
 export function createMetrics(sources: MetricsSources): Metrics {
-  // A registry of its own: two servers in one process, as in tests, must not share their numbers.
+  // Each server has its own registry: two servers in one process, as in tests, must not share their numbers.
   const registry = new Registry()
-  const registers = [registry]
-  collectDefaultMetrics({ register: registry })
-
   const answered = new AnsweredRequests()
+  collectDefaultMetrics({ register: registry })
+  registerHttpMetrics(registry, answered, sources.connections)
+  registerServerMetrics(registry, sources)
+  registry.registerMetric(sources.storeWrites)
+  registerDriftMetrics(registry, sources.reconciled)
+  const items = createItemMetrics(registry)
+  const letterMetrics = createLetterMetrics(registry, sources.letterTotals)
+
+  const readStore = async (): Promise<void> => {
+    const msMax = sources.countsMsMax ?? 2_000
+    const [partitions, letters] = await Promise.all([
+      readWithin(msMax, sources.readCounts),
+      readWithin(msMax, sources.readLetters),
+    ])
+    letterMetrics.set(letters)
+    items.set(partitions ?? [])
+  }
+
+  return {
+    contentType: registry.contentType,
+    observe: (request) => answered.observe(request),
+    render: async () => {
+      await readStore()
+      return registry.metrics()
+    },
+  }
+}
+
+function registerHttpMetrics(
+  registry: Registry,
+  answered: AnsweredRequests,
+  countConnections: () => number,
+): void {
+  const registers = [registry]
   new Durations(answered, {
     name: 'http_handler_duration',
     help: 'Seconds from the first byte of a request to the end of its answer, by route.',
@@ -89,90 +120,88 @@ export function createMetrics(sources: MetricsSources): Metrics {
     help: 'Open client connections.',
     registers,
     collect() {
-      this.set(sources.connections())
+      this.set(countConnections())
     },
   })
+}
+
+function registerServerMetrics(registry: Registry, sources: MetricsSources): void {
+  const registers = [registry]
   new Gauge({
     name: 'redrive_info',
-    help: 'Always 1; the labels say what runs.',
+    help: 'Always 1; the labels contain the version and the store.',
     labelNames: ['version', 'store'],
     registers,
   }).set({ version: sources.version, store: sources.storeKind }, 1)
   new Gauge({
     name: 'redrive_store_up',
-    help: '1 while the store answers, else 0.',
+    help: '1 while the store answers, otherwise 0.',
     registers,
     collect() {
       this.set(sources.isStoreUp() ? 1 : 0)
     },
   })
-  registry.registerMetric(sources.storeWrites)
+}
+
+function registerDriftMetrics(registry: Registry, reconciled: () => ReconcileState): void {
+  const registers = [registry]
   new Gauge({
     name: 'redrive_counts_drift',
-    help: 'Counts that did not match their rows when they were last compared. Should be 0, always.',
+    help: 'Counts that did not match their rows in the last comparison. Always 0 unless there is a defect.',
     registers,
     collect() {
-      this.set(sources.reconciled().differences)
+      this.set(reconciled().differences)
     },
   })
   new Counter({
     name: 'redrive_counts_drift_total',
-    help: 'Counts that did not match their rows, over the life of this server.',
+    help: 'Counts that did not match their rows, since the start of this server.',
     registers,
     collect() {
       this.reset()
-      this.inc(sources.reconciled().differencesTotal)
+      this.inc(reconciled().differencesTotal)
     },
   })
   new Gauge({
     name: 'redrive_counts_compared_timestamp_seconds',
-    help: 'When this server last compared counts with rows; 0 while another server does it.',
+    help: 'When this server last compared counts with rows; 0 if another server does it.',
     registers,
     collect() {
-      this.set((sources.reconciled().at ?? 0) / usPerSecond)
+      this.set((reconciled().at ?? 0) / usPerSecond)
     },
   })
+}
+
+function createItemMetrics(
+  registry: Registry,
+): Readonly<{ set(partitions: readonly PartitionCounts[]): void }> {
+  const registers = [registry]
   const items = new Gauge({
     name: 'redrive_items',
-    help: 'Items in a queue now, by state, and in its archive. Exact.',
+    help: 'Current items of a queue by state, and in its archive. Exact.',
     labelNames: ['queue', 'state'],
     registers,
   })
-  const ends = new Counter({
+  const itemsTotal = new Counter({
     name: 'redrive_items_total',
-    help: 'Items that a queue ever accepted, and how they left it. Exact.',
+    help: 'Items that a queue accepted since its creation, and how they left it. Exact.',
     labelNames: ['queue', 'event'],
     registers,
   })
-
-  const letterMetrics = createLetterMetrics(registry, sources.letterTotals)
-
-  const readStore = async (): Promise<void> => {
-    const msMax = sources.countsMsMax ?? 2_000
-    const [partitions, letters] = await Promise.all([
-      within(msMax, sources.readCounts),
-      within(msMax, sources.readLetters),
-    ])
-    letterMetrics.set(letters)
-    items.reset()
-    ends.reset()
-    for (const partition of partitions ?? []) {
-      for (const state of gauges) items.inc({ queue: partition.queue, state }, partition[state])
-      for (const event of totals) ends.inc({ queue: partition.queue, event: snake(event) }, partition[event])
-    }
-  }
-
   return {
-    contentType: registry.contentType,
-    observe: (request) => answered.observe(request),
-    render: async () => {
-      await readStore()
-      return registry.metrics()
+    set: (partitions) => {
+      items.reset()
+      itemsTotal.reset()
+      for (const partition of partitions) {
+        const { queue } = partition
+        for (const state of gauges) items.inc({ queue, state }, partition[state])
+        for (const event of totals) itemsTotal.inc({ queue, event: toSnakeCase(event) }, partition[event])
+      }
     },
   }
 }
 
-/** The library's summary with our figures in it. */
+/** A summary of the library that takes its values from `AnsweredRequests`. */
 class Durations extends Summary<'path' | 'quantile'> {
   readonly #answered: AnsweredRequests
 
@@ -195,17 +224,17 @@ class Durations extends Summary<'path' | 'quantile'> {
   }
 }
 
-/** Undefined when the store fails or takes too long: the other metrics are wanted then most of all. */
-async function within<T>(msMax: number, read: () => Promise<T>): Promise<T | undefined> {
+/** Returns undefined if the store fails or is too slow: the other metrics are most important then. */
+async function readWithin<T>(msMax: number, read: () => Promise<T>): Promise<T | undefined> {
   let timer: NodeJS.Timeout | undefined
   const timeout = new Promise<undefined>((resolve) => {
     timer = setTimeout(() => resolve(undefined), msMax)
   })
-  // Not an answer but not silent either: redrive_store_up and /health say why.
+  // The error is not lost: redrive_store_up and /health report it.
   const answer = new Promise<T>((resolve) => resolve(read())).catch(() => undefined)
   return Promise.race([answer, timeout]).finally(() => clearTimeout(timer))
 }
 
-function snake(name: string): string {
+function toSnakeCase(name: string): string {
   return name.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`)
 }

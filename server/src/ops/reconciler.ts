@@ -4,24 +4,26 @@ import { type Difference, describeSubject } from '../storage/contract/difference
 import type { StoreReads } from '../storage/contract/storage.ts'
 import type { Logger } from './log.ts'
 
-export type Reconciled = Readonly<{
-  /** When this server last compared counts with rows; null: not yet, another server does it. */
+export type ReconcileState = Readonly<{
+  /**
+   * When this server last compared counts with rows; null if it never did, because another server does it.
+   */
   at: Instant | null
-  /** Counts that were wrong then. Should be zero, always. */
+  /** The number of wrong counts in the last comparison. Always zero unless there is a defect. */
   differences: number
-  /** The same, over the life of this server. */
+  /** The number of wrong counts since the start of this server. */
   differencesTotal: number
 }>
 
 export interface Reconciler {
-  /** Compares and mends, if no server of the cluster did so within the interval. */
+  /** Compares and repairs the counts, unless a server of the cluster did so within the interval. */
   pass(): Promise<void>
-  state(): Reconciled
+  state(): ReconcileState
 }
 
 /**
- * Recounts the rows under a cluster-wide lock. The lock is kept until the interval is over, so that
- * twenty servers recount once, not twenty times; when its holder dies another takes over after that.
+ * Recounts the rows under a cluster-wide lock. The lock is held for the whole interval, so that twenty
+ * servers recount once, not twenty times. If its holder ends, another server takes over after the interval.
  */
 export function createReconciler(
   parts: Readonly<{
@@ -34,7 +36,7 @@ export function createReconciler(
   }>,
 ): Reconciler {
   const { clock, owner, intervalUs, log } = parts
-  let state: Reconciled = { at: null, differences: 0, differencesTotal: 0 }
+  let state: ReconcileState = { at: null, differences: 0, differencesTotal: 0 }
 
   return {
     state: () => state,
@@ -47,7 +49,7 @@ export function createReconciler(
         .write([{ op: 'acquire-lock', name, owner, now, deadline: now + intervalUs }])
       if (lock === null) return
       const differences = await storage.reconcile(lock)
-      for (const difference of differences) log.error({ difference }, sentenceOf(difference))
+      for (const difference of differences) log.error({ difference }, describeDifference(difference))
       state = {
         at: now,
         differences: differences.length,
@@ -57,7 +59,7 @@ export function createReconciler(
   }
 }
 
-function sentenceOf(difference: Difference): string {
+function describeDifference(difference: Difference): string {
   const { count, counted, actual } = difference
   return `count ${count} of ${describeSubject(difference)} was ${counted} but the rows show ${actual}; repaired`
 }

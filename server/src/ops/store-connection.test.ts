@@ -55,7 +55,7 @@ describe('the store connection', () => {
     }
     expect(attemptsAfterMs).toEqual([2, 3, 4, 5])
     expect(connection.state().isUp).toBe(true)
-    expect(lines.map((line) => line.msg)).toEqual(['store cannot be used; trying again', 'store is up'])
+    expect(lines.map((line) => line.msg)).toEqual(['store cannot be used; retrying', 'store is up'])
     await connection.stop()
   })
 
@@ -138,8 +138,8 @@ describe('the store connection', () => {
       throw new KnownError('STORE_UNAVAILABLE', 'cannot reach postgres://me:s3cr/et@db:5432/redrive')
     })
     await connection.start()
-    const { reason, told } = connection.state()
-    expect([reason, told]).toEqual([
+    const { reason, publicReason } = connection.state()
+    expect([reason, publicReason]).toEqual([
       'cannot reach postgres://***@db:5432/redrive',
       'the store cannot be reached',
     ])

@@ -1,22 +1,22 @@
 /**
  * Keeps the server connected to its store.
  *
- * A store that cannot be reached is tried again, with growing rests, until it answers; meanwhile the
- * server runs and says so. What no retry can mend (a newer schema, a locked file, a wrong password)
- * stops the start. After the start it does not stop anything: somebody may mend it from outside, so
- * it is tried again as well, at the longest rest.
+ * If the store cannot be reached, the connection is retried with growing delays. The server runs in this
+ * time, and reports the store as down. An error that a retry cannot resolve (a newer schema, a locked file, a
+ * wrong password) stops the start. After the start such an error stops nothing, because an operator may
+ * resolve it: it is retried with the longest delay.
  */
-import { createLoop } from '../engine/loop.ts'
+import { createLoop, type Loop } from '../engine/loop.ts'
 import { KnownError } from '../errors.ts'
 import type { StoreReads } from '../storage/contract/storage.ts'
 import type { Logger } from './log.ts'
 
 export type StoreState = Readonly<{
   isUp: boolean
-  /** Why it is not up, for the log: it may say where the store is. Without credentials. */
+  /** Why the store is down, for the log. It may contain the address of the store, but no credentials. */
   reason: string | null
-  /** The same for callers, who are not told where. */
-  told: string | null
+  /** The reason for callers, without the address of the store. */
+  publicReason: string | null
   checkedAt: Date
 }>
 
@@ -28,110 +28,134 @@ export type StoreConnectionOptions = Readonly<{
   pingEveryMs?: number
   backoffMsMin?: number
   backoffMsMax?: number
-  /** How long the start waits for the first attempt before it goes on without the store. */
+  /** How long the start waits for the first attempt before it continues without the store. */
   firstAttemptMsMax?: number
 }>
 
 export interface StoreConnection {
-  /** Rejects with what no retry can mend; else resolves, connected or not. */
+  /** Rejects with an error that a retry cannot resolve. Otherwise resolves, connected or not. */
   start(): Promise<void>
-  /** The open store. Throws STORE_UNAVAILABLE with the reason while there is none. */
+  /** Returns the open store. Throws STORE_UNAVAILABLE with the reason if there is none. */
   storage(): StoreReads
   state(): StoreState
-  /** One attempt to open the store, or one ping of the open one. */
+  /** Tries once to open the store, or pings the open store. */
   pass(): Promise<void>
-  /** Closes the store after its writes under way. Safe twice. */
+  /** Closes the store after its writes in progress. Can be called twice. */
   stop(): Promise<void>
 }
 
 export function createStoreConnection(options: StoreConnectionOptions): StoreConnection {
-  const { open, log, now = () => new Date(), random = Math.random } = options
-  const { pingEveryMs = 5_000, backoffMsMin = 200, backoffMsMax = 10_000 } = options
-  const { firstAttemptMsMax = 5_000 } = options
+  return new Connection(options)
+}
 
-  let storage: StoreReads | undefined
-  let state: StoreState = down('not connected yet', now())
-  let failures = 0
-  let isStopped = false
-  let lastError: unknown
+const defaults = {
+  now: () => new Date(),
+  random: Math.random,
+  pingEveryMs: 5_000,
+  backoffMsMin: 200,
+  backoffMsMax: 10_000,
+  firstAttemptMsMax: 5_000,
+}
 
-  const pass = async (): Promise<void> => {
+class Connection implements StoreConnection {
+  readonly #options: Required<StoreConnectionOptions>
+  readonly #loop: Loop
+  #storage: StoreReads | undefined
+  #state: StoreState
+  #failures = 0
+  #isStopped = false
+  #lastError: unknown
+  /** The attempt of the start, until the loop has taken it over. */
+  #firstAttempt: Promise<void> | undefined
+
+  constructor(options: StoreConnectionOptions) {
+    this.#options = { ...defaults, ...options }
+    this.#state = createDownState('not connected yet', this.#options.now())
+    this.#loop = createLoop(
+      () => this.#waitMs(),
+      async () => {
+        // The first pass of the loop is the attempt of the start, which may still be in progress.
+        const attempt = this.#firstAttempt ?? this.pass()
+        this.#firstAttempt = undefined
+        await attempt
+      },
+      (error) => options.log.error({ err: error }, 'store check failed'),
+    )
+  }
+
+  readonly state = (): StoreState => this.#state
+
+  readonly storage = (): StoreReads => {
+    if (this.#storage && !this.#isStopped) return this.#storage
+    const summary = 'the store cannot be used now'
+    const { reason, publicReason } = this.#state
+    const publicMessage = `${summary}: ${publicReason}`
+    throw new KnownError('STORE_UNAVAILABLE', `${summary}: ${reason}`, undefined, publicMessage)
+  }
+
+  async start(): Promise<void> {
+    this.#firstAttempt = this.pass()
+    await waitAtMost(this.#firstAttempt, this.#options.firstAttemptMsMax)
+    if (this.#lastError !== undefined && !isRetryable(this.#lastError)) throw toStartError(this.#lastError)
+    this.#loop.start()
+  }
+
+  async pass(): Promise<void> {
+    const { log, now } = this.#options
     try {
-      if (storage) await storage.ping()
-      else await openOnce()
-      lastError = undefined
-      failures = 0
-      if (!state.isUp && storage) log.info({ store: storage.kind }, 'store is up')
-      state = { isUp: storage !== undefined, reason: null, told: null, checkedAt: now() }
+      if (this.#storage) await this.#storage.ping()
+      else await this.#open()
+      this.#lastError = undefined
+      this.#failures = 0
+      if (!this.#state.isUp && this.#storage) log.info({ store: this.#storage.kind }, 'store is up')
+      const isUp = this.#storage !== undefined
+      this.#state = { isUp, reason: null, publicReason: null, checkedAt: now() }
     } catch (error) {
-      lastError = error
-      failures += 1
-      const reason = reasonOf(error)
-      // Once per change, not once per attempt: a day without database must not fill the disk with logs.
-      if (state.isUp || state.reason !== reason) log.error({ reason }, 'store cannot be used; trying again')
-      state = down(reason, now(), toldOf(error))
+      this.#lastError = error
+      this.#failures += 1
+      const reason = toReason(error)
+      // Log once per change, not per attempt: a day without the database must not fill the disk with logs.
+      const isChange = this.#state.isUp || this.#state.reason !== reason
+      if (isChange) log.error({ reason }, 'store cannot be used; retrying')
+      this.#state = createDownState(reason, now(), toPublicReason(error))
     }
   }
 
-  const openOnce = async (): Promise<void> => {
-    const opened = await open()
-    // Stopped while it was opening: nobody else would ever close it.
-    if (isStopped) await opened.close()
-    else storage = opened
+  async stop(): Promise<void> {
+    this.#isStopped = true
+    await this.#loop.stop()
+    await this.#firstAttempt
+    await this.#storage?.close()
+    this.#state = createDownState('stopped', this.#options.now())
   }
 
-  const restMs = (): number => {
-    if (state.isUp) return pingEveryMs
-    if (!isMendable(lastError)) return backoffMsMax
-    const backoffMs = Math.min(backoffMsMin * 2 ** Math.min(failures - 1, 20), backoffMsMax)
-    // Half of it by chance, so that many servers do not come back to the database at the same moment.
+  async #open(): Promise<void> {
+    const opened = await this.#options.open()
+    // If the connection was stopped while the store was opening, it must be closed here.
+    if (this.#isStopped) await opened.close()
+    else this.#storage = opened
+  }
+
+  #waitMs(): number {
+    const { pingEveryMs, backoffMsMin, backoffMsMax, random } = this.#options
+    if (this.#state.isUp) return pingEveryMs
+    if (!isRetryable(this.#lastError)) return backoffMsMax
+    const backoffMs = Math.min(backoffMsMin * 2 ** Math.min(this.#failures - 1, 20), backoffMsMax)
+    // Half of the delay is random, so that many servers do not reconnect at the same moment.
     return backoffMs / 2 + (backoffMs / 2) * random()
-  }
-
-  let firstAttempt: Promise<void> | undefined
-  const loop = createLoop(
-    restMs,
-    async () => {
-      // The first pass of the loop is the attempt that the start waited for, perhaps not to its end.
-      const attempt = firstAttempt ?? pass()
-      firstAttempt = undefined
-      await attempt
-    },
-    (error) => log.error({ err: error }, 'store check failed'),
-  )
-
-  return {
-    pass,
-    state: () => state,
-    storage: () => {
-      if (storage && !isStopped) return storage
-      const why = 'the store cannot be used now'
-      const { reason, told } = state
-      throw new KnownError('STORE_UNAVAILABLE', `${why}: ${reason}`, undefined, `${why}: ${told}`)
-    },
-    start: async () => {
-      firstAttempt = pass()
-      await settledWithin(firstAttempt, firstAttemptMsMax)
-      if (lastError !== undefined && !isMendable(lastError)) throw asShown(lastError)
-      loop.start()
-    },
-    stop: async () => {
-      isStopped = true
-      await loop.stop()
-      await firstAttempt
-      await storage?.close()
-      state = down('stopped', now())
-    },
   }
 }
 
-/** What the network, a restarting database or a full disk causes passes by itself, or is mended from outside. */
-function isMendable(error: unknown): boolean {
+/** True for errors of the network, of a restarting database and of a full disk, which can disappear. */
+function isRetryable(error: unknown): boolean {
   if (isRefusal(error)) return false
   return error instanceof KnownError && (error.code === 'STORE_UNAVAILABLE' || error.code === 'STORE_FULL')
 }
 
-/** PostgreSQL answered, and said no: wrong user or password (class 28), no such database, no permission. */
+/**
+ * True if PostgreSQL refused the connection: wrong user or password (class 28), no such database, no
+ * permission.
+ */
 function isRefusal(error: unknown): boolean {
   for (let cause = error; cause instanceof Error; cause = cause.cause) {
     const code = 'code' in cause ? cause.code : undefined
@@ -141,27 +165,27 @@ function isRefusal(error: unknown): boolean {
   return false
 }
 
-function asShown(error: unknown): unknown {
+function toStartError(error: unknown): unknown {
   if (!isRefusal(error)) return error
   if (error instanceof KnownError && error.code !== 'STORE_UNAVAILABLE') return error
-  return new KnownError('STORE_REFUSED', `the store refuses us: ${reasonOf(error)}`, error)
+  return new KnownError('STORE_REFUSED', `the store refused the connection: ${toReason(error)}`, error)
 }
 
-function down(reason: string, checkedAt: Date, told = reason): StoreState {
-  return { isUp: false, reason, told, checkedAt }
+function createDownState(reason: string, checkedAt: Date, publicReason = reason): StoreState {
+  return { isUp: false, reason, publicReason, checkedAt }
 }
 
-function toldOf(error: unknown): string {
-  return error instanceof KnownError ? error.publicMessage : 'the log of the server says why'
+function toPublicReason(error: unknown): string {
+  return error instanceof KnownError ? error.publicMessage : 'see the log of the server'
 }
 
-function reasonOf(error: unknown): string {
+function toReason(error: unknown): string {
   const text = error instanceof Error ? error.message || error.name : String(error)
-  // Should a library ever put a URL with credentials into its message. Rather too much than too little.
+  // A library might put a URL with credentials into its message: remove everything before the @.
   return text.replace(/\/\/\S*@/g, '//***@')
 }
 
-async function settledWithin(promise: Promise<unknown>, msMax: number): Promise<void> {
+async function waitAtMost(promise: Promise<unknown>, msMax: number): Promise<void> {
   let timer: NodeJS.Timeout | undefined
   const timeout = new Promise<void>((resolve) => {
     timer = setTimeout(resolve, msMax)

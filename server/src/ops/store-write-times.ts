@@ -3,10 +3,10 @@ import { Histogram } from 'prom-client'
 /** How long writes to the store took, by the kind of their main command. */
 export type StoreWriteTimes = Histogram<'command'>
 
-/** In seconds. A commit takes about 1 ms on a local disk; callers give up after 3 s. */
+/** In seconds. A commit takes about 1 ms on a local disk; callers wait at most 3 s. */
 const buckets = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10]
 
-/** In no registry yet: the store is opened before the metrics are. */
+/** The histogram is in no registry yet, because the store is opened before the metrics are created. */
 export function createStoreWriteTimes(): StoreWriteTimes {
   return new Histogram({
     name: 'redrive_store_write_seconds',

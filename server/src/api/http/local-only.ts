@@ -1,6 +1,6 @@
 import type { IncomingHttpHeaders } from 'node:http'
 import { KnownError } from '../../errors.ts'
-import { hostOf, isLoopback } from '../../ops/loopback.ts'
+import { isLoopback, parseHost } from '../../ops/loopback.ts'
 
 /**
  * Part of protected mode: refuses requests that a foreign web page makes through a browser on this machine.
@@ -28,7 +28,7 @@ const known = new Map<string, boolean>()
 function isLocal(authority: string): boolean {
   const remembered = known.get(authority)
   if (remembered !== undefined) return remembered
-  const host = hostOf(authority)
+  const host = parseHost(authority)
   const isOurs = host !== null && isLoopback(host)
   if (known.size < 100) known.set(authority, isOurs)
   return isOurs

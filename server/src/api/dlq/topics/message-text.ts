@@ -2,7 +2,7 @@
 import { Type } from 'typebox'
 import type { Item } from '../../../core/item.ts'
 import { ksuidToUuid } from '../../../core/ksuid.ts'
-import { letterStatus } from '../../../ops/letter-status.ts'
+import { toLetterStatus } from '../../../ops/letter-status.ts'
 import { formatInstant } from '../../http/wire/wire-time.ts'
 
 /** For OpenAPI only: messages are written as text, because the payload is sent unchanged. */
@@ -37,7 +37,7 @@ export function writeMessageText(item: Item, retriesMax: number, isOmitted = fal
     max_retries: retriesMax,
   })
   const tail = JSON.stringify({
-    status: letterStatus(item.state),
+    status: toLetterStatus(item.state),
     created_at: formatInstant(item.diedAt ?? item.createdAt),
     updated_at: formatInstant(item.updatedAt),
     last_retry_at: lastRetryAt === null ? null : formatInstant(lastRetryAt),

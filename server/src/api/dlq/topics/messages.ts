@@ -3,7 +3,7 @@ import type { Item } from '../../../core/item.ts'
 import { ksuidToUuid } from '../../../core/ksuid.ts'
 import { KnownError } from '../../../errors.ts'
 import type { Letters } from '../../../letters/letters.ts'
-import { letterStatus } from '../../../ops/letter-status.ts'
+import { toLetterStatus } from '../../../ops/letter-status.ts'
 import type { RedriveRefusal } from '../../../storage/contract/letters.ts'
 import type { ApiContext } from '../../context.ts'
 import { route } from '../../http/route.ts'
@@ -159,5 +159,5 @@ function describeDeadTarget({ queue, origin }: Item): string {
 async function describeMessage(context: ApiContext, item: Item, what: string): Promise<string> {
   const retriesMax = (await readRetriesMax(context, [item.queue]))(item.queue)
   const id = ksuidToUuid(item.rootId)
-  return `message ${id} ${what}: status ${letterStatus(item.state)}, retries ${item.redrives}/${retriesMax}`
+  return `message ${id} ${what}: status ${toLetterStatus(item.state)}, retries ${item.redrives}/${retriesMax}`
 }

@@ -4,7 +4,7 @@ import { formatDuration } from '../../../core/duration.ts'
 import type { Instant } from '../../../core/instant.ts'
 import type { RetryPolicy } from '../../../core/retry.ts'
 import { decodeSpec } from '../../../letters/campaigns/document.ts'
-import { letterStatus } from '../../../ops/letter-status.ts'
+import { toLetterStatus } from '../../../ops/letter-status.ts'
 import type { AuditRow } from '../../../storage/contract/audit.ts'
 import type { ListedState } from '../../../storage/contract/items.ts'
 import { formatInstant } from '../../http/wire/wire-time.ts'
@@ -57,7 +57,7 @@ function viewField(name: string, value: unknown): [string, unknown] {
   if (name.endsWith('Us') && typeof value === 'number')
     return [toSnakeCase(name.slice(0, -2)), formatDuration(value)]
   if (/(At|Before)$/.test(name) && typeof value === 'number') return [shown, formatInstant(value as Instant)]
-  if (name === 'states' && Array.isArray(value)) return ['status', [...new Set(value.map(letterStatus))]]
+  if (name === 'states' && Array.isArray(value)) return ['status', [...new Set(value.map(toLetterStatus))]]
   // The audit row has the policy as the store wrote it.
   if (name === 'retry' || name === 'backoff') return [shown, viewRetry(value as RetryPolicy)]
   if (!isObject(value)) return [shown, value]
@@ -69,7 +69,7 @@ function viewField(name: string, value: unknown): [string, unknown] {
 function sumByStatus(counts: Readonly<Record<string, number>>): Details {
   const sums: Record<string, number> = {}
   for (const [state, count] of Object.entries(counts)) {
-    const status = letterStatus(state as ListedState)
+    const status = toLetterStatus(state as ListedState)
     sums[status] = (sums[status] ?? 0) + count
   }
   return sums

@@ -2,7 +2,7 @@
  * Translates the conditions of a request into a filter of the store, and reports all invalid fields at once.
  */
 import { type Instant, instantMax, instantMin } from '../../../core/instant.ts'
-import { isLetterStatus, letterStatuses, statesOf } from '../../../ops/letter-status.ts'
+import { isLetterStatus, letterStatuses, toStates } from '../../../ops/letter-status.ts'
 import {
   type ArchiveFilter,
   type CountedFilter,
@@ -114,7 +114,7 @@ function readStatuses(given: CountedSpec['status'], refuse: Refuse): CountedFilt
   for (const status of statuses ?? []) {
     if (!isLetterStatus(status)) refuse('status', `must be one of ${letterStatuses.join(', ')}`)
   }
-  return statuses?.filter(isLetterStatus).flatMap(statesOf)
+  return statuses?.filter(isLetterStatus).flatMap(toStates)
 }
 
 function readRetryCount(

@@ -1,6 +1,6 @@
 /** A filter in answers. */
 import { type Static, Type } from 'typebox'
-import { letterStatus } from '../../../ops/letter-status.ts'
+import { toLetterStatus } from '../../../ops/letter-status.ts'
 import type { LetterFilter } from '../../../storage/contract/letters.ts'
 import { formatInstant } from '../../http/wire/wire-time.ts'
 import { decodeText, encodeBase64 } from '../values/wire-bytes.ts'
@@ -47,7 +47,7 @@ export function viewFilter(filter: LetterFilter): FilterView {
 function viewCounted({ redrives, ...filter }: LetterFilter): FilterView {
   return {
     ...(filter.queues !== undefined && { queue: [...filter.queues] }),
-    ...(filter.states !== undefined && { status: [...new Set(filter.states.map(letterStatus))] }),
+    ...(filter.states !== undefined && { status: [...new Set(filter.states.map(toLetterStatus))] }),
     ...(filter.reasons !== undefined && { reason: [...filter.reasons] }),
     ...(filter.slugs !== undefined && { slug: [...filter.slugs] }),
     ...(filter.errorClasses !== undefined && { error_class: [...filter.errorClasses] }),

@@ -1,5 +1,5 @@
 import { type Static, Type } from 'typebox'
-import { letterStatus, letterStatuses } from '../../../ops/letter-status.ts'
+import { letterStatuses, toLetterStatus } from '../../../ops/letter-status.ts'
 import type { CountedBy, LetterCount } from '../../../storage/contract/letters.ts'
 import { route } from '../../http/route.ts'
 import { InvalidRequest } from '../../http/validation/invalid-request.ts'
@@ -109,7 +109,7 @@ function viewCount(found: LetterCount, by: readonly By[], classes: ReadonlyMap<s
   const values: Partial<Record<By, string | number | undefined>> = {
     queue: found.queue,
     class: classes.get(found.queue ?? '') ?? '',
-    status: found.state === undefined ? undefined : letterStatus(found.state),
+    status: found.state === undefined ? undefined : toLetterStatus(found.state),
     group: found.group,
     origin: found.origin,
     reason: found.reason,

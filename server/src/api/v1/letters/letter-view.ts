@@ -2,7 +2,7 @@
 import { type Static, Type } from 'typebox'
 import type { Failure, Item, Origin, RedriveRecord } from '../../../core/item.ts'
 import { toReasonSlug } from '../../../core/reason.ts'
-import { letterStatus, letterStatuses } from '../../../ops/letter-status.ts'
+import { letterStatuses, toLetterStatus } from '../../../ops/letter-status.ts'
 import type { ListedState } from '../../../storage/contract/items.ts'
 import type { ListedLetter } from '../../../storage/contract/letters.ts'
 import { formatInstant } from '../../http/wire/wire-time.ts'
@@ -119,7 +119,7 @@ export function viewFields(item: Item): {
   return {
     id: item.rootId,
     queue: item.queue,
-    status: letterStatus(item.state),
+    status: toLetterStatus(item.state),
     source_id: item.sourceId,
     origin: item.origin === null ? null : viewOrigin(item.origin),
     group_id: item.groupId,
@@ -218,6 +218,6 @@ export function countByStatus(
 ): Static<typeof StatusCounts> {
   const counts = { PENDING: 0, RETRYING: 0, RESOLVED: 0, DEAD: 0, DISCARDED: 0 }
   for (const [state, number = 0] of Object.entries(states))
-    counts[letterStatus(state as ListedState)] += number
+    counts[toLetterStatus(state as ListedState)] += number
   return counts
 }
