@@ -10,7 +10,7 @@ import { describeStores } from '../support/test-stores.ts'
 
 const unknownId = '0'.repeat(27)
 
-describeStores('letters that leave', (given) => {
+describeStores('letter retention', (given) => {
   const actions = createLetterActions(given)
   const archive = async (queue: string, changes: object = {}) =>
     given.run({ op: 'archive', queue, endedBefore: noon + day, countMax: 1_000, now: noon + day, ...changes })
@@ -18,7 +18,7 @@ describeStores('letters that leave', (given) => {
     given.run({ op: 'restore', letterIds, now })
   const archived = async (letterIds: readonly string[]) => given.storage.getArchivedLetters(letterIds)
 
-  describe('by being discarded', () => {
+  describe('discard', () => {
     it('a discarded letter stays with its reason and time', async () => {
       const { work, letters } = await actions.createQueues()
       const [letterId = ''] = await actions.produceDead(work, newItems(1))
@@ -104,7 +104,7 @@ describeStores('letters that leave', (given) => {
         now: noon,
       })
       const [sourceId = ''] = ids
-      // As if the move had been done before, and the item had come back from a copy of the data.
+      // As if the move was done before, and the item came back from a backup.
       const [letterId = ''] = await actions.capture(letters, [aLetter({ sourceId })])
       await actions.discard([letterId])
       const before = await actions.listItems(letters)
@@ -117,14 +117,14 @@ describeStores('letters that leave', (given) => {
     it('many letters are discarded at once', async () => {
       const { work, letters } = await actions.createQueues()
       const ids = await actions.produceDead(work, newItems(500))
-      const told = await actions.discard(ids)
-      expect(told.every(({ isDiscarded }) => isDiscarded)).toBe(true)
-      expect(told.map(({ letterId }) => letterId)).toEqual(ids)
+      const results = await actions.discard(ids)
+      expect(results.every(({ isDiscarded }) => isDiscarded)).toBe(true)
+      expect(results.map(({ letterId }) => letterId)).toEqual(ids)
       expect(await given.storage.counts({ queue: letters })).toMatchObject([{ discarded: 500, waiting: 0 }])
     })
   })
 
-  describe('to the archive', () => {
+  describe('archive', () => {
     /** One resolved at noon + 1, one DEAD at noon + 2, one discarded at noon + 3, one open. */
     const fourEnds = async () => {
       const { work, letters } = await actions.createQueues({}, { attemptsMax: 1 })
@@ -324,7 +324,7 @@ describeStores('letters that leave', (given) => {
     })
   })
 
-  describe('and are restored', () => {
+  describe('restore', () => {
     it('restored letters are open again with all their data', async () => {
       const { work, letters } = await actions.createQueues()
       const [letterId = ''] = await actions.produceDead(
@@ -406,8 +406,8 @@ describeStores('letters that leave', (given) => {
         await actions.discard(ids.slice(-1))
         await archive(letters)
       }
-      const told = await restore(ids)
-      expect(told.map(({ why }) => why).toSorted()).toEqual([null, 'taken'].toSorted())
+      const results = await restore(ids)
+      expect(results.map(({ why }) => why).toSorted()).toEqual([null, 'taken'].toSorted())
       expect(await actions.listItems(letters)).toHaveLength(1)
       expect(await archived(ids)).toHaveLength(1)
     })
@@ -430,9 +430,9 @@ describeStores('letters that leave', (given) => {
       expect(await restore(ids)).toMatchObject([{ isRestored: false, why: 'missing' }])
       await given.run({ op: 'delete-queue', name: work })
       await given.run({ op: 'delete-queue', name: letters })
-      const [told] = await restore([letterId])
-      expect(told?.isRestored).toBe(false)
-      expect(['missing', 'queue-gone']).toContain(told?.why)
+      const [result] = await restore([letterId])
+      expect(result?.isRestored).toBe(false)
+      expect(['missing', 'queue-gone']).toContain(result?.why)
     })
 
     it('concurrent restores restore a letter once', async () => {
@@ -442,8 +442,8 @@ describeStores('letters that leave', (given) => {
       await archive(letters)
       const calls = await Promise.all(Array.from({ length: 6 }, async () => restore(ids)))
       for (const letterId of ids) {
-        const told = calls.map((call) => call.find((each) => each.letterId === letterId)?.isRestored)
-        expect(told.filter(Boolean)).toHaveLength(1)
+        const results = calls.map((call) => call.find((each) => each.letterId === letterId)?.isRestored)
+        expect(results.filter(Boolean)).toHaveLength(1)
       }
       expect(await given.storage.getLetters(ids)).toHaveLength(20)
       expect(await given.storage.counts({ queue: letters })).toMatchObject([{ waiting: 20, archived: 0 }])

@@ -15,7 +15,7 @@ const traceOf = (action: string): AuditContext => ({
   details: {},
 })
 
-describeStores('letters that go with their queue', (given) => {
+describeStores('letters of a removed queue', (given) => {
   const actions = createLetterActions(given)
   const details = async (target: string) =>
     (await given.storage.listAudit({ target, countMax: 9 })).map(({ action, details }) => [action, details])

@@ -9,10 +9,10 @@ import { describeStores, describeTheseStores, type StoreFixture } from '../suppo
 
 const itemCount = 10_000
 const leaserCount = 50
-/** Small, so that leasers meet often. */
+/** Small, so that leasers compete often. */
 const batchMax = 20
 
-/** Half produced here, half imported from elsewhere: a store may keep the two apart. */
+/** Half of the items are produced, half imported: a store may keep them in different tables. */
 async function fill(given: StoreFixture): Promise<{ queue: string; ids: readonly string[] }> {
   const queue = await given.queue()
   const half = newItems(itemCount / 2)
@@ -24,7 +24,7 @@ async function fill(given: StoreFixture): Promise<{ queue: string; ids: readonly
   return { queue, ids: [...produced.ids, ...imported.flatMap(({ id }) => id ?? [])] }
 }
 
-/** Leases until nothing is left, and gives what it got. */
+/** Leases until nothing is left, and returns the leased items. */
 async function leaseAll(storage: Storage, queue: string, holder: string): Promise<Leased[]> {
   const got: Leased[] = []
   const holders = Array.from({ length: batchMax }, () => holder)
@@ -80,7 +80,7 @@ describeStores('fifty leasers at once', (given) => {
       }
     }
     await Promise.all(Array.from({ length: leaserCount }, work))
-    // A leaser that found nothing went home, though another gave something back after: finish it.
+    // A leaser stops when it finds nothing, even if another one retries an item later: complete the rest.
     await work()
     const dead = await given.storage.listItems({ queue: letters, countMax: 2_000 })
     const ended = [...completed, ...dead.map((letter) => textOf(letter.payload))]
@@ -89,7 +89,7 @@ describeStores('fifty leasers at once', (given) => {
   })
 })
 
-describeStores('many who do the same at once', (given) => {
+describeStores('concurrent equal calls', (given) => {
   it('concurrent calls create a queue once', async () => {
     const create = async () => given.run({ op: 'create-queue', queue: { name: 'same' }, now: noon })
     const outcomes = await Promise.allSettled(Array.from({ length: 20 }, create))
@@ -101,7 +101,7 @@ describeStores('many who do the same at once', (given) => {
     const queue = await given.queue({ partitions: 4 })
     const imports = Array.from({ length: 40 }, (_, index) => {
       const items = ['x', 'y'].map((sourceId) => ({ payload: new Uint8Array([index]), sourceId }))
-      // Half of them the other way round, which a careless store answers with a deadlock.
+      // Half of the calls use the reverse order, which can cause a deadlock.
       if (index % 2 === 1) items.reverse()
       return given.run({ op: 'import', queue, partition: index % 4, items, now: noon })
     })
@@ -192,7 +192,7 @@ describeTheseStores(['PostgreSQL'], 'two servers', (given) => {
     for (const lines of got) expect(lines.length, 'each process gets some').toBeGreaterThan(1)
     expectEachOnce(
       ids,
-      got.flat().flatMap((line) => (line.is === 'leased' ? (line.ids as string[]) : [])),
+      got.flat().flatMap((line) => (line.kind === 'leased' ? (line.ids as string[]) : [])),
     )
   })
 })

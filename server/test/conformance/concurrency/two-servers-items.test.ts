@@ -17,10 +17,10 @@ const stepsEach = repeats(150)
 const workersEach = 4
 const partitions = 2
 
-/** `calls` are numbered as they start and end, so that "before" has a meaning. */
+/** Calls get a number when they start and when they end, which gives them an order. */
 type Produced = Readonly<{ partition: number; startedAt: number; endedAt: number; ids: readonly string[] }>
 
-class Diary {
+class CallLog {
   readonly produced: Produced[] = []
   readonly names: string[] = []
   readonly completed: string[] = []
@@ -39,7 +39,7 @@ describeTheseStores(['PostgreSQL'], 'two servers with different clocks', (given)
   it('two servers under random load lose nothing, duplicate nothing and keep the order', {
     timeout: 120_000,
   }, async () => {
-    await withRandom(async (chance) => {
+    await withRandom(async (random) => {
       const letters = await given.queue({ partitions: 3 })
       const queue = await given.queue({
         deadQueue: letters,
@@ -47,14 +47,14 @@ describeTheseStores(['PostgreSQL'], 'two servers with different clocks', (given)
         leaseUs: 10 * second,
         attemptsMax: 3,
       })
-      const diary = new Diary()
-      const tick = () => chance.below(400_000)
+      const callLog = new CallLog()
+      const tick = () => random.below(400_000)
       const act = ({ storage, name }: Worker, now: number) =>
-        actByChance(storage, queue, chance, diary, now, name)
+        actRandomly(storage, queue, random, callLog, now, name)
       await runOnTwoServers(given, { workersEach, stepsEach, tick, act }, async (servers, time) => {
-        expectUnique(diary.attempts, 'attempts handed to two holders')
-        expectGrowingIds(diary.produced)
-        await expectAllAccountedFor(given, queue, letters, diary)
+        expectUnique(callLog.attempts, 'attempts handed to two holders')
+        expectGrowingIds(callLog.produced)
+        await expectAllAccountedFor(given, queue, letters, callLog)
         await drainInOrder(servers, queue, time + hour)
       })
     })
@@ -64,7 +64,7 @@ describeTheseStores(['PostgreSQL'], 'two servers with different clocks', (given)
     const other = await given.testStore.open()
     const queue = await given.queue({ leaseUs: minute })
     const produce = { op: 'produce', queue, partition: 0, items: newItems(2), now: noon } as const
-    // So that both have come to know the queue, and could remember too much.
+    // Both servers read the queue, so that both may cache it.
     await run(other, produce)
     await run(given.storage, produce)
     await run(other, {
@@ -115,7 +115,7 @@ describeTheseStores(['PostgreSQL'], 'two servers with different clocks', (given)
           { op: 'fence', lock: mine },
           { op: 'produce', queue, partition: 0, items, now },
         ]),
-        // Takes the lock over and, in the same write, sees what was written before it.
+        // Takes over the lock and reads in the same write.
         other.write([
           { ...acquire, owner: 'b', now: now + 1, deadline: now + 1 },
           { op: 'clear', queue, isWaiting: true, isScheduled: true, isLeased: true, countMax: 10 },
@@ -123,7 +123,7 @@ describeTheseStores(['PostgreSQL'], 'two servers with different clocks', (given)
       ])
       expect(taken.status).toBe('fulfilled')
       const removed = taken.status === 'fulfilled' ? taken.value[1].removed : -1
-      // Written before the takeover and so seen by it, or refused. Never written after.
+      // A write commits before the takeover, which then sees it, or is refused. It never commits later.
       expect(removed).toBe(written.status === 'fulfilled' ? 1 : 0)
       if (written.status === 'rejected') await expectRefusal(Promise.reject(written.reason), 'LOCK_LOST')
     }
@@ -160,56 +160,56 @@ describeTheseStores(['PostgreSQL'], 'two servers with different clocks', (given)
   })
 })
 
-async function actByChance(
+async function actRandomly(
   storage: Storage,
   queue: string,
-  chance: SeededRandom,
-  diary: Diary,
+  random: SeededRandom,
+  callLog: CallLog,
   now: number,
   name: string,
 ): Promise<void> {
-  const partition = chance.below(partitions)
+  const partition = random.below(partitions)
   const at = { queue, partition, now }
-  switch (chance.below(8)) {
+  switch (random.below(8)) {
     case 0:
     case 1: {
-      const items = Array.from({ length: 1 + chance.below(4) }, (_, index) => ({
+      const items = Array.from({ length: 1 + random.below(4) }, (_, index) => ({
         payload: bytes(`${name}.${index}`),
       }))
-      const startedAt = diary.next()
+      const startedAt = callLog.next()
       const { ids } = await run(storage, { op: 'produce', items, ...at })
-      diary.produced.push({ partition, startedAt, endedAt: diary.next(), ids })
-      diary.names.push(...items.map((item) => textOf(item.payload)))
+      callLog.produced.push({ partition, startedAt, endedAt: callLog.next(), ids })
+      callLog.names.push(...items.map((item) => textOf(item.payload)))
       return
     }
     case 2: {
       // Both servers try the same few source ids.
-      const sourceId = `source-${chance.below(100)}`
+      const sourceId = `source-${random.below(100)}`
       const items = [{ payload: bytes(sourceId), sourceId }]
       const [imported] = await run(storage, { op: 'import', items, ...at })
       if (imported?.id != null) {
-        diary.imported.push(sourceId)
-        diary.names.push(sourceId)
+        callLog.imported.push(sourceId)
+        callLog.names.push(sourceId)
       }
       return
     }
     case 3:
-      await run(storage, { op: 'advance', now, countMax: 1 + chance.below(10) })
+      await run(storage, { op: 'advance', now, countMax: 1 + random.below(10) })
       return
     default: {
-      const holders = Array.from({ length: 1 + chance.below(5) }, () => name)
+      const holders = Array.from({ length: 1 + random.below(5) }, () => name)
       const leased = await run(storage, { op: 'lease', holders, ...at })
       const order = leased.map((item) => item.id)
       expect(order, 'a lease goes by id').toEqual(order.toSorted())
-      diary.attempts.push(...leased.map((item) => `${item.rootId}/${item.attempts}`))
+      callLog.attempts.push(...leased.map((item) => `${item.rootId}/${item.attempts}`))
       const [first, next, ...rest] = leased
-      if (first !== undefined && chance.below(4) > 0) {
+      if (first !== undefined && random.below(4) > 0) {
         const settled = await run(storage, { op: 'complete', ids: [first.id], ...at })
-        if (settled.isSettled) diary.completed.push(textOf(first.payload))
+        if (settled.isSettled) callLog.completed.push(textOf(first.payload))
       }
       if (next !== undefined) {
-        const availableAt = chance.below(2) === 0 ? null : now + chance.below(5) * second + 1
-        const item = { id: next.id, availableAt, isDead: chance.below(4) === 0, error: null }
+        const availableAt = random.below(2) === 0 ? null : now + random.below(5) * second + 1
+        const item = { id: next.id, availableAt, isDead: random.below(4) === 0, error: null }
         await run(storage, { op: 'retry', items: [item], ...at })
       }
       const ids = rest.map((item) => item.id)
@@ -244,15 +244,15 @@ async function expectAllAccountedFor(
   given: StoreFixture,
   queue: string,
   letters: string,
-  diary: Diary,
+  callLog: CallLog,
 ): Promise<void> {
   await expectConsistentStore(given.storage)
   const there = [...(await listAll(given.storage, queue)), ...(await listAll(given.storage, letters))]
-  const names = [...diary.completed, ...there.map((item) => textOf(item.payload))]
-  // A source id is free again once its item is gone, so those may rightly come twice.
+  const names = [...callLog.completed, ...there.map((item) => textOf(item.payload))]
+  // A source id is free again when its item is gone, so those may occur twice.
   const once = (all: readonly string[]): string[] => all.filter((name) => !name.startsWith('source-'))
   expectUnique(once(names), 'items')
-  expect(names.toSorted()).toEqual(diary.names.toSorted())
+  expect(names.toSorted()).toEqual(callLog.names.toSorted())
 }
 
 /** Leases all waiting items from both servers and checks that they come in the order of their ids. */

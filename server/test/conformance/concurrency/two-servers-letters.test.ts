@@ -17,7 +17,7 @@ import { runOnTwoServers, type Worker } from '../support/two-servers.ts'
 const stepsEach = repeats(60)
 const workersEach = 4
 
-class Diary {
+class CallLog {
   readonly buried: string[] = []
   /**
    * Letter and number of each redrive that was reported as started, and of each that was reported as ended.
@@ -48,52 +48,52 @@ describeTheseStores(['PostgreSQL'], 'two servers and the same letters', (given) 
     })().finally(() => {
       isMoving = false
     })
-    const told = new Set<string>()
+    const results = new Set<string>()
     const how = { isDeadAllowed: true, isCapped: false, actor: 'ann', now: noon } as const
     while (isMoving) {
       const asked = ids.map((letterId) => ({ letterId, queue: 'nowhere' }))
       for (const each of await run(other, { op: 'redrive', letters: asked, ...how })) {
-        told.add(each.isStarted ? 'started' : each.why)
+        results.add(each.isStarted ? 'started' : each.why)
       }
     }
     await moving
-    expect(told).not.toContain('missing')
-    expect([...told].every((why) => ['no-target', 'discarded', 'archived'].includes(why))).toBe(true)
-    expect(told.size).toBeGreaterThan(1)
+    expect(results).not.toContain('missing')
+    expect([...results].every((why) => ['no-target', 'discarded', 'archived'].includes(why))).toBe(true)
+    expect(results.size).toBeGreaterThan(1)
   })
 
   it('two servers under random load start and end each redrive once and lose no letter', {
     timeout: 120_000,
   }, async () => {
-    await withRandom(async (chance) => {
+    await withRandom(async (random) => {
       const backoff = { kind: 'fixed', delayUs: minute, jitter: 0.2 } as const
       const { work, letters } = await actions.createQueues(
         { partitions: 2, leaseUs: 10 * second, attemptsMax: 2 },
         { partitions: 2, redrive: { mode: 'auto', redrivesMax: 3, backoff } },
       )
-      const diary = new Diary()
-      const tick = () => chance.below(200_000)
+      const callLog = new CallLog()
+      const tick = () => random.below(200_000)
       const act = ({ storage, name }: Worker, now: number) =>
-        actByChance({ storage, work, letters, chance, diary, now, name })
+        actRandomly({ storage, work, letters, random, callLog, now, name })
       await runOnTwoServers(given, { workersEach, stepsEach, tick, act })
       await expectConsistentStore(given.storage)
-      expectUnique(diary.started, 'redrives that started twice')
-      expectUnique([...diary.resolved, ...diary.failed], 'redrives that ended twice')
+      expectUnique(callLog.started, 'redrives that started twice')
+      expectUnique([...callLog.resolved, ...callLog.failed], 'redrives that ended twice')
 
       const archive = await given.storage.listArchive({ queue: letters, countMax: 100_000 })
       const live = await listAll(given.storage, letters)
       const all = [...live, ...archive.map(({ item }) => item)]
-      expect(all.map(({ rootId }) => rootId).toSorted()).toEqual(diary.buried.toSorted())
+      expect(all.map(({ rootId }) => rootId).toSorted()).toEqual(callLog.buried.toSorted())
       const outcomes = new Map<string, Outcome | null>(
         all.flatMap(({ rootId, letter }) =>
           (letter?.redrives ?? []).map(({ number, outcome }) => [`${rootId}/${number}`, outcome] as const),
         ),
       )
-      expect([...outcomes.keys()].toSorted()).toEqual(diary.started.toSorted())
-      for (const redrive of diary.resolved) expect(outcomes.get(redrive), redrive).toBe('resolved')
-      for (const redrive of diary.failed) expect(outcomes.get(redrive), redrive).toBe('failed')
-      expect(archive).toHaveLength(diary.archived - diary.restored.length)
-      expect(diary.started.length, 'or else it proves nothing').toBeGreaterThan(50)
+      expect([...outcomes.keys()].toSorted()).toEqual(callLog.started.toSorted())
+      for (const redrive of callLog.resolved) expect(outcomes.get(redrive), redrive).toBe('resolved')
+      for (const redrive of callLog.failed) expect(outcomes.get(redrive), redrive).toBe('failed')
+      expect(archive).toHaveLength(callLog.archived - callLog.restored.length)
+      expect(callLog.started.length, 'or else it proves nothing').toBeGreaterThan(50)
     })
   })
 
@@ -141,7 +141,7 @@ describeTheseStores(['PostgreSQL'], 'two servers and the same letters', (given) 
       const dead = items.map(({ id }) => ({ id, availableAt: null, isDead: true, error: { message: id } }))
       return run(storage, { op: 'retry', queue: work, partition: 0, items: dead, now: noon })
     }
-    // The same letters from both ends at once: redrives that end, and others of them that begin.
+    // The servers take the same letters in opposite order: one ends redrives, the other starts some.
     await Promise.all([
       die(given.storage, mine),
       die(other, theirs.toReversed()),
@@ -160,13 +160,13 @@ describeTheseStores(['PostgreSQL'], 'two servers and the same letters', (given) 
     const servers = [given.storage, other]
     const rounds = 20
     for (let round = 1; round <= rounds; round++) {
-      // At the same time and from both ends, each a little before all that either has seen.
+      // Both servers import at the same time in opposite order, each a little before all earlier deaths.
       await Promise.all(
         servers.map((storage, server) => {
-          const items = classes.map((errorClass, place) =>
+          const items = classes.map((errorClass, position) =>
             aLetter({
               failure: aFailure({ errorClass }),
-              diedAt: noon - round * second - ((place + server) % 2),
+              diedAt: noon - round * second - ((position + server) % 2),
             }),
           )
           if (server === 1) items.reverse()
@@ -186,27 +186,27 @@ type Act = Readonly<{
   storage: Storage
   work: string
   letters: string
-  chance: SeededRandom
-  diary: Diary
+  random: SeededRandom
+  callLog: CallLog
   now: number
   name: string
 }>
 
-async function actByChance({ storage, work, letters, chance, diary, now, name }: Act): Promise<void> {
-  const at = { queue: work, partition: chance.below(2) }
+async function actRandomly({ storage, work, letters, random, callLog, now, name }: Act): Promise<void> {
+  const at = { queue: work, partition: random.below(2) }
   const pickLetters = async (countMax: number): Promise<string[]> => {
     const page = await storage.listLetters({
       filter: { queues: [letters] },
       order: 'diedAt',
-      isDescending: chance.below(2) === 0,
+      isDescending: random.below(2) === 0,
       countMax,
       lookMax: 100,
       bytes: 'none',
     })
     return page.letters.map(({ rootId }) => rootId)
   }
-  if (chance.below(3) === 0) await storage.prefetchLetters(await pickLetters(20))
-  switch (chance.below(8)) {
+  if (random.below(3) === 0) await storage.prefetchLetters(await pickLetters(20))
+  switch (random.below(8)) {
     case 0: {
       const items = [
         { payload: bytes(name), lease: { holder: 'w' } },
@@ -215,50 +215,50 @@ async function actByChance({ storage, work, letters, chance, diary, now, name }:
       const { ids } = await run(storage, { op: 'produce', ...at, items, now })
       const dead = ids.map((id) => ({ id, availableAt: null, isDead: true, error: { message: 'gone' } }))
       const settled = await run(storage, { op: 'retry', ...at, items: dead, now })
-      if (settled.isSettled) diary.buried.push(...settled.changes.map(({ id }) => id ?? ''))
+      if (settled.isSettled) callLog.buried.push(...settled.changes.map(({ id }) => id ?? ''))
       return
     }
     case 1:
     case 2: {
       const sent = (await pickLetters(6)).map((letterId) => ({ letterId, queue: null }))
       const rules = { isDeadAllowed: true, isCapped: false, actor: name, now }
-      const told = await run(storage, { op: 'redrive', letters: sent, ...rules })
-      diary.started.push(
-        ...told.flatMap((each) => (each.isStarted ? [`${each.letterId}/${each.number}`] : [])),
+      const results = await run(storage, { op: 'redrive', letters: sent, ...rules })
+      callLog.started.push(
+        ...results.flatMap((each) => (each.isStarted ? [`${each.letterId}/${each.number}`] : [])),
       )
       return
     }
     case 3: {
       const given = (await pickLetters(20)).slice(-1).map((letterId) => ({ letterId }))
-      const told = await run(storage, { op: 'discard', letters: given, reason: name, now })
-      diary.discarded.push(...told.flatMap((each) => (each.isDiscarded ? [each.letterId] : [])))
+      const results = await run(storage, { op: 'discard', letters: given, reason: name, now })
+      callLog.discarded.push(...results.flatMap((each) => (each.isDiscarded ? [each.letterId] : [])))
       return
     }
     case 4: {
       const command = { op: 'archive', queue: letters, endedBefore: now, countMax: 3, now } as const
       const { archived } = await run(storage, command)
-      diary.archived += archived
+      callLog.archived += archived
       return
     }
     case 5: {
       const rows = await storage.listArchivedLetters({ queues: [letters], countMax: 3 })
       const letterIds = rows.map(({ item }) => item.rootId)
-      const told = await run(storage, { op: 'restore', letterIds, now })
-      diary.restored.push(...told.flatMap((each) => (each.isRestored ? [each.letterId] : [])))
+      const results = await run(storage, { op: 'restore', letterIds, now })
+      callLog.restored.push(...results.flatMap((each) => (each.isRestored ? [each.letterId] : [])))
       return
     }
     default: {
       const held = await run(storage, { op: 'lease', ...at, holders: ['w', 'w', 'w'], now })
-      // An item that was made to die and did not, because its lease had ended, is none of the letters yet.
+      // An item whose lease ended before it was declared dead is not a letter yet.
       const [one, two] = held.filter(({ letterId }) => letterId !== null)
       if (one !== undefined) {
         const settled = await run(storage, { op: 'complete', ...at, ids: [one.id], now })
-        if (settled.isSettled) diary.resolved.push(`${one.letterId}/${one.redrives}`)
+        if (settled.isSettled) callLog.resolved.push(`${one.letterId}/${one.redrives}`)
       }
       if (two !== undefined) {
         const items = [{ id: two.id, availableAt: null, isDead: true, error: { message: name } }]
         const settled = await run(storage, { op: 'retry', ...at, items, now })
-        if (settled.isSettled) diary.failed.push(`${two.letterId}/${two.redrives}`)
+        if (settled.isSettled) callLog.failed.push(`${two.letterId}/${two.redrives}`)
       }
     }
   }

@@ -16,7 +16,7 @@ const letters = 'letters'
 type Theirs = Readonly<{
   store: Storage
   actions: LetterActions
-  /** Behind the store's back. */
+  /** Runs SQL directly on the database. */
   change(sql: (hours: string) => string): Promise<void>
   /** The clock of the store. */
   setNow(at: number): void
@@ -126,7 +126,7 @@ describeDurableStores('arrivals per hour', (given) => {
       setNow(noon + 8 * day)
       expect(await store.reconcile()).toEqual([])
       expect(await store.verify()).toEqual([])
-      // A clock that was wrong and was set back: what was forgotten then stays so.
+      // The clock was wrong and is set back: forgotten arrivals stay forgotten.
       setNow(noon + 2 * day)
       expect(await store.reconcile()).toEqual([])
       expect(await store.verify()).toEqual([])

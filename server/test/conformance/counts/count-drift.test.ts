@@ -83,7 +83,7 @@ describeDurableStores('a count that is wrong', (given) => {
   })
 })
 
-describeDurableStores('an archive that somebody changed by hand', (given) => {
+describeDurableStores('an archive that was changed by hand', (given) => {
   const actions = createLetterActions(given)
   /** Ten letters are archived, one is restored and three are purged: six are left. */
   const anArchive = async () => {
@@ -150,13 +150,13 @@ describeDurableStores('a count of a campaign that is wrong', (given) => {
       given.testStore.target,
       (schema) => `update ${schema}campaign_counts set n = n + 5 where campaign_id = '${id}' and n > 0`,
     )
-    const told = await given.storage.verify()
-    expect(told).toMatchObject([
+    const differences = await given.storage.verify()
+    expect(differences).toMatchObject([
       { campaign: id, count: 'pending', actual: 1 },
       { campaign: id, count: 'sent', actual: 2 },
     ])
-    for (const { counted, actual } of told) expect(counted).toBeGreaterThan(actual)
-    expect(await given.storage.reconcile()).toEqual(told)
+    for (const { counted, actual } of differences) expect(counted).toBeGreaterThan(actual)
+    expect(await given.storage.reconcile()).toEqual(differences)
     expect(await given.storage.verify()).toEqual([])
     expect(await countsOf(id)).toMatchObject({ pending: 1, sent: 2 })
     expect(await countsOf(otherId)).toMatchObject({ pending: 3, sent: 0 })

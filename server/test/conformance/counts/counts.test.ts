@@ -71,7 +71,7 @@ describeStores('counts', (given) => {
   })
 
   it('means are exact for 100,000 items', async () => {
-    // Sums of microseconds leave the safe integers after 6 items: what sums must not lose digits.
+    // Sums of microseconds exceed the safe integers after 6 items, so the mean must not use plain numbers.
     const queue = await given.queue()
     for (let batch = 0; batch < 10; batch++) {
       const now = noon + batch

@@ -142,20 +142,20 @@ describeStores('counts of letters', (given) => {
   })
 
   const runs = repeats({ 'SQLite memory': 4, 'SQLite file': 1, PostgreSQL: 2 }[given.name])
-  it(`equal a recount after anything, ${runs} times by chance`, {
+  it('counts equal a recount after random actions', {
     timeout: 60_000 + runs * 10_000,
   }, async () => {
     for (let run = 0; run < runs; run++) {
-      await withRandom(async (chance) => {
-        const queues = await anyLife(given, chance)
+      await withRandom(async (random) => {
+        const queues = await runRandomActions(given, random)
         const all: Item[] = []
         for (const queue of queues) all.push(...(await listAll(given.storage, queue)).filter(isLetter))
         for (const by of [[], ...dimensions.map((each) => [each]), dimensions]) {
           await expectRecounted(given, all, { filter: {}, by })
         }
         for (let turn = 0; turn < 25; turn++) {
-          const by = dimensions.filter(() => chance.below(3) === 0)
-          await expectRecounted(given, all, { filter: aFilter(chance, all), by })
+          const by = dimensions.filter(() => random.below(3) === 0)
+          await expectRecounted(given, all, { filter: aFilter(random, all), by })
         }
         for (const since of [noon - hour, noon, noon + minute, noon + 3 * minute + 1, noon + hour]) {
           const open = all.filter((each) => ['waiting', 'scheduled', 'dead'].includes(toGauge(each)))
@@ -167,7 +167,7 @@ describeStores('counts of letters', (given) => {
     }
   })
 
-  describe('of open letters since a time', () => {
+  describe('open letters since a time', () => {
     it('counts of open letters since a time are exact to the microsecond', async () => {
       const letters = await given.queue()
       const edges = [-1, 0, 1, second, minute - 1, minute, minute + 1, 2 * minute - 1, 2 * minute, hour]
@@ -291,13 +291,13 @@ describeDurableStores('a count of letters that is wrong', (given) => {
     const minutes = given.storage.kind === 'sqlite' ? 'open_minutes' : 'open_letters'
     await executeSql(given.testStore.target, (schema) => `update ${schema}letter_counts set n = n + 2`)
     await executeSql(given.testStore.target, (schema) => `update ${schema}${minutes} set n = n + 3`)
-    const told = await given.storage.verify()
+    const differences = await given.storage.verify()
     for (const count of ['letters', 'open-minutes'] as const) {
-      const found = told.find((difference) => difference.count === count)
+      const found = differences.find((difference) => difference.count === count)
       expect(found).toMatchObject({ queue: letters, partition: -1, actual: 4 })
       expect(found?.counted).toBeGreaterThan(4)
     }
-    expect(await given.storage.reconcile()).toEqual(told)
+    expect(await given.storage.reconcile()).toEqual(differences)
     expect(await given.storage.verify()).toEqual([])
     expect(await given.storage.countLetters({ filter: {}, by: [] })).toEqual([{ count: 4 }])
     expect(await given.storage.countLetters({ filter: {}, by: ['origin'] })).toMatchObject([{ count: 4 }])
@@ -332,10 +332,10 @@ async function expectRecounted(
   )
 }
 
-function aFilter(chance: SeededRandom, all: readonly Item[]): CountedFilter {
-  const some = <T>(values: readonly T[]): T[] => values.filter(() => chance.below(2) === 0)
-  const maybe = <T>(name: string, value: T): object => (chance.below(4) === 0 ? { [name]: value } : {})
-  const min = chance.below(3)
+function aFilter(random: SeededRandom, all: readonly Item[]): CountedFilter {
+  const some = <T>(values: readonly T[]): T[] => values.filter(() => random.below(2) === 0)
+  const maybe = <T>(name: string, value: T): object => (random.below(4) === 0 ? { [name]: value } : {})
+  const min = random.below(3)
   return {
     ...maybe('queues', some([...new Set(all.map(({ queue }) => queue))])),
     ...maybe('states', some(['waiting', 'scheduled', 'leased', 'done', 'dead', 'discarded'])),
@@ -344,7 +344,7 @@ function aFilter(chance: SeededRandom, all: readonly Item[]): CountedFilter {
     ...maybe('reasons', some(['http_503', 'http_410', 'retried', 'attempts', 'expired', 'outcome_unknown'])),
     ...maybe('slugs', some(['http_503', 'gone', 'unknown', 'lease', 'what'])),
     ...maybe('errorClasses', some(['', 'A', 'B'])),
-    ...maybe('redrives', chance.below(2) === 0 ? { min } : { min, max: min + chance.below(3) }),
+    ...maybe('redrives', random.below(2) === 0 ? { min } : { min, max: min + random.below(3) }),
   }
 }
 
@@ -352,7 +352,7 @@ function aFilter(chance: SeededRandom, all: readonly Item[]): CountedFilter {
  * Runs random actions on letters in two queues, their dead queue and a queue of captured letters, and returns
  * the queues.
  */
-async function anyLife(given: StoreFixture, chance: SeededRandom): Promise<string[]> {
+async function runRandomActions(given: StoreFixture, random: SeededRandom): Promise<string[]> {
   const actions = createLetterActions(given)
   const redrive = {
     mode: 'auto',
@@ -369,39 +369,39 @@ async function anyLife(given: StoreFixture, chance: SeededRandom): Promise<strin
   ]
   let now = noon
   for (let step = 0; step < 60; step++) {
-    now += chance.below(minute / 2)
-    const queue = chance.pick(queues)
+    now += random.below(minute / 2)
+    const queue = random.pick(queues)
     const error = {
-      errorClass: chance.pick(['', 'A', 'B']),
-      message: chance.pick(['HTTP 503: x', 'gone', '']),
+      errorClass: random.pick(['', 'A', 'B']),
+      message: random.pick(['HTTP 503: x', 'gone', '']),
     }
     const all = (
       await given.storage.listLetters({
         filter: {},
         order: 'diedAt',
-        isDescending: chance.below(2) === 0,
+        isDescending: random.below(2) === 0,
         countMax: 50,
         lookMax: 1_000,
         bytes: 'none',
       })
     ).letters.map(({ rootId }) => rootId)
-    const some = all.filter(() => chance.below(4) === 0)
-    switch (chance.below(10)) {
+    const some = all.filter(() => random.below(4) === 0)
+    switch (random.below(10)) {
       case 0:
-        await actions.produceDead(chance.pick(queues.slice(2)), newItems(1 + chance.below(4)), error, now)
+        await actions.produceDead(random.pick(queues.slice(2)), newItems(1 + random.below(4)), error, now)
         break
       case 1: {
-        const failure = aFailure({ reason: chance.pick(['http_503', 'http_410']), ...error })
+        const failure = aFailure({ reason: random.pick(['http_503', 'http_410']), ...error })
         await actions.capture(
-          chance.pick([letters, elsewhere]),
-          [aLetter({ failure, redrives: chance.pick([0, 0, 9, 10, 11]) })],
+          random.pick([letters, elsewhere]),
+          [aLetter({ failure, redrives: random.pick([0, 0, 9, 10, 11]) })],
           now,
         )
         break
       }
       case 2:
       case 3: {
-        const target = chance.below(2) === 0 ? (queues[2] ?? '') : null
+        const target = random.below(2) === 0 ? (queues[2] ?? '') : null
         const sent = some.map((letterId) => ({ letterId, queue: target }))
         await actions.redrive([], { letters: sent, isCapped: false, isDeadAllowed: true, now })
         break
@@ -416,12 +416,12 @@ async function anyLife(given: StoreFixture, chance: SeededRandom): Promise<strin
         const archive = { op: 'archive', queue: letters, endedBefore: now, countMax: 2, now } as const
         const archived = await given.storage.listArchivedLetters({ countMax: 5 })
         const letterIds = archived.map(({ item }) => item.rootId)
-        await given.run(chance.below(2) === 0 ? archive : { op: 'restore', letterIds, now })
+        await given.run(random.below(2) === 0 ? archive : { op: 'restore', letterIds, now })
         break
       }
       case 7: {
         const at = { queue, partition: 0 }
-        if (chance.below(3) === 0) {
+        if (random.below(3) === 0) {
           await given.run({
             op: 'clear',
             ...at,
@@ -434,12 +434,12 @@ async function anyLife(given: StoreFixture, chance: SeededRandom): Promise<strin
         break
       }
       default: {
-        const at = { queue, partition: chance.below(queue === queues[2] ? 1 : 2), now }
+        const at = { queue, partition: random.below(queue === queues[2] ? 1 : 2), now }
         const held = await given.run({ op: 'lease', ...at, holders: ['w', 'w', 'w'] })
         const [one, two] = held.map(({ id }) => id)
         if (one !== undefined) await given.run({ op: 'complete', ...at, ids: [one] })
         if (two !== undefined) {
-          const isDead = chance.below(2) === 0
+          const isDead = random.below(2) === 0
           await given.run({ op: 'retry', ...at, items: [{ id: two, availableAt: null, isDead, error }] })
         }
       }

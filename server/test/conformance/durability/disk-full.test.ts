@@ -1,6 +1,6 @@
 /**
- * A disk that is full. Where we may mount (as root, or in a user namespace of our own) it is a small
- * tmpfs; a limit on the size of files works everywhere, and looks the same to the store.
+ * A full disk. If the test may mount (as root or in a user namespace), it is a small tmpfs. A file size limit
+ * works everywhere and looks the same to the store.
  */
 import { execFile } from 'node:child_process'
 import { chown, mkdtemp, rm, writeFile } from 'node:fs/promises'
@@ -64,45 +64,45 @@ describe('SQLite on a full disk', needs(smallDisk), () => {
 })
 
 describe('SQLite at a limit on the size of files', needs(limits), () => {
-  // The soft limit only, in bytes: we may lift it again from outside.
+  // Only the soft limit, in bytes: the test can raise it again.
   const limited = ['prlimit', `--fsize=${2 * mebibyte}:`]
 
   it('a file size limit is reported, nothing is lost, and writes continue without the limit', async () => {
-    const place = await createTestStore('SQLite file')
+    const testStore = await createTestStore('SQLite file')
     try {
-      const child = startTestProcess('fill-disk', { target: place.target, countMax: 1_000 }, limited)
+      const child = startTestProcess('fill-disk', { target: testStore.target, countMax: 1_000 }, limited)
       const full = await child.waitForReport('full')
-      await child.waitForReport('sound')
+      await child.waitForReport('verified')
       await execute('prlimit', ['--pid', `${child.process.pid}`, '--fsize=unlimited:'])
       child.send('freed')
       const lines = await child.waitForExit()
       expectClear(full)
       expectNothingLost(lines)
     } finally {
-      await place.drop()
+      await testStore.drop()
     }
   })
 
   it.each(['closed', 'killed'])(
     'a store on a full disk opens elsewhere with nothing lost after it was %s',
     async (how) => {
-      const place = await createTestStore('SQLite file')
+      const testStore = await createTestStore('SQLite file')
       try {
         const mustCloseFull = how === 'closed'
         const child = startTestProcess(
           'fill-disk',
-          { target: place.target, countMax: 1_000, mustCloseFull },
+          { target: testStore.target, countMax: 1_000, mustCloseFull },
           limited,
         )
-        await child.waitForReport('sound')
+        await child.waitForReport('verified')
         const lines = mustCloseFull ? await child.waitForExit() : await child.kill()
-        const storage = await place.open()
+        const storage = await testStore.open()
         const names = (await listAll(storage, 'work')).map((item) => item.reference)
         expect(names).toEqual(keptNames(lines))
         expect(await produceUntilFull(storage, 'second', 200, names)).toBeUndefined()
         await expectConsistentStore(storage)
       } finally {
-        await place.drop()
+        await testStore.drop()
       }
     },
   )
@@ -143,7 +143,7 @@ describe('PostgreSQL on a full disk', needs(mountedDisk, ...(ownPostgres ? [ownP
       await expectConsistentStore(again)
       await again.close()
     } finally {
-      // The server has files open there.
+      // The server still has open files there.
       await ownPostgres.end()
       await execute('umount', [folder])
       await rm(folder, { recursive: true })
@@ -157,14 +157,14 @@ function expectClear(full: Report): void {
 }
 
 function expectNothingLost(lines: readonly Report[]): void {
-  const line = (is: string): Report | undefined => lines.findLast((each) => each.is === is)
-  const firstKept = lines.find((each) => each.is === 'kept')?.names as string[]
+  const line = (kind: string): Report | undefined => lines.findLast((each) => each.kind === kind)
+  const firstKept = lines.find((each) => each.kind === 'kept')?.names as string[]
   expect(firstKept.length, 'some were written before the disk was full').toBeGreaterThan(10)
-  expect(line('sound')).toEqual({ is: 'sound', differences: [], there: firstKept.length })
-  expect(line('recovered')).toEqual({ is: 'recovered', error: null })
-  expect(line('reopened')).toEqual({ is: 'reopened', names: keptNames(lines), differences: [] })
+  expect(line('verified')).toEqual({ kind: 'verified', differences: [], itemCount: firstKept.length })
+  expect(line('recovered')).toEqual({ kind: 'recovered', error: null })
+  expect(line('reopened')).toEqual({ kind: 'reopened', names: keptNames(lines), differences: [] })
 }
 
 function keptNames(lines: readonly Report[]): string[] {
-  return lines.findLast((line) => line.is === 'kept')?.names as string[]
+  return lines.findLast((line) => line.kind === 'kept')?.names as string[]
 }

@@ -1,6 +1,6 @@
 /**
- * kill -9 in the middle of dead-queue moves. After each kill the store is opened again, and every item
- * must be in its queue or in the dead queue, once; what was acknowledged before the kill must be there.
+ * Kills a process with kill -9 during dead-queue moves, and opens the store again after each kill. Every
+ * item is in its queue or in the dead queue, exactly once, and every acknowledged write is there.
  */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { describe, expect, it } from 'vitest'
@@ -18,38 +18,40 @@ const queue = 'work'
 const letters = 'letters'
 
 /** Records what must survive the kills so far. */
-class Ledger {
+class AcknowledgedWrites {
   /** Batches that were acknowledged, with their sizes. */
   readonly #produced = new Map<string, number>()
   /** Acknowledged moves, by the id in the source queue. */
   readonly #moved = new Set<string>()
-  /** Letters seen, and then cleared away: none of them may come back. */
-  readonly #buried = new Set<string>()
-  readonly #buriedFrom = new Set<string>()
+  /** Letters that an earlier check saw and cleared: they must not come back. */
+  readonly #clearedNames = new Set<string>()
+  readonly #clearedSourceIds = new Set<string>()
 
-  hear(lines: readonly Report[]): void {
-    for (const line of lines) {
-      if (line.is === 'produced') this.#produced.set(String(line.batch), Number(line.count))
-      if (line.is === 'moved') for (const id of line.ids as string[]) this.#moved.add(id)
+  record(reports: readonly Report[]): void {
+    for (const report of reports) {
+      if (report.kind === 'produced') this.#produced.set(String(report.batch), Number(report.count))
+      if (report.kind === 'moved') for (const id of report.ids as string[]) this.#moved.add(id)
     }
   }
 
-  /** Looks at everything, then clears the dead queue so that the next look is as quick. */
+  /** Checks the whole store, then clears the dead queue so that the next check is not slower. */
   async check(storage: Storage): Promise<void> {
     await expectConsistentStore(storage)
     const [alive, dead] = [await listAll(storage, queue), await listAll(storage, letters)]
     const names = [...alive, ...dead].map((item) => textOf(item.payload))
     expectUnique(names, 'items')
-    expect(names.filter((name) => this.#buried.has(name)).slice(0, 5), 'items that came back').toEqual([])
+    expect(names.filter((name) => this.#clearedNames.has(name)).slice(0, 5), 'items that came back').toEqual(
+      [],
+    )
     for (const letter of dead) {
-      this.#buried.add(textOf(letter.payload))
-      this.#buriedFrom.add(letter.sourceId ?? '')
+      this.#clearedNames.add(textOf(letter.payload))
+      this.#clearedSourceIds.add(letter.sourceId ?? '')
     }
-    const lost = [...this.#moved].filter((id) => !this.#buriedFrom.has(id))
+    const lost = [...this.#moved].filter((id) => !this.#clearedSourceIds.has(id))
     expect(lost.slice(0, 5), 'acknowledged moves that are not in the dead queue').toEqual([])
 
     const seen = new Map<string, number>()
-    for (const name of new Set([...names, ...this.#buried])) {
+    for (const name of new Set([...names, ...this.#clearedNames])) {
       const [batch = ''] = name.split(/\.\d+\//)
       seen.set(batch, (seen.get(batch) ?? 0) + 1)
     }
@@ -58,7 +60,7 @@ class Ledger {
     }
     for (const name of names) {
       const [batch = '', count] = name.split(/\.\d+\//)
-      expect(seen.get(batch), `batch ${batch}, which came whole or not at all`).toBe(Number(count))
+      expect(seen.get(batch), `batch ${batch} is stored as a whole or not at all`).toBe(Number(count))
     }
     const all = { isWaiting: true, isScheduled: true, isLeased: true, countMax: 1_000_000 }
     await run(storage, { op: 'clear', queue: letters, ...all })
@@ -70,58 +72,59 @@ class Ledger {
 }
 
 export function describeKillsDuringDeadMoves(name: StoreName): void {
-  describe(`kill -9 amid dead-queue moves (${name})`, needsOf(name), () => {
-    it(`loses and duplicates nothing, ${kills} times at random points`, {
+  describe(`kill -9 during dead-queue moves (${name})`, needsOf(name), () => {
+    it('a process killed during dead-queue moves loses and duplicates no item', {
       ...needsOf(name),
       timeout: 60_000 + kills * 3_000,
     }, async () => {
-      const place = await createTestStore(name)
+      const testStore = await createTestStore(name)
       try {
-        await withRandom(async (chance) => {
-          await setUp(place)
-          const ledger = new Ledger()
+        await withRandom(async (random) => {
+          await setUp(testStore)
+          const acknowledged = new AcknowledgedWrites()
           const start = (round: number): TestProcess =>
             startTestProcess('dead-queue-moves', {
-              target: place.target,
+              target: testStore.target,
               queue,
-              seed: chance.below(2 ** 31),
+              seed: random.below(2 ** 31),
               startsAt: noon + round * day,
               workers: 3,
             })
-          let inTheMiddle = 0
-          await killRepeatedly(place, kills, {
+          let killsDuringMoves = 0
+          await killRepeatedly(testStore, kills, {
             start,
-            // Most kills fall into moves; some into the opening, which recovers from the last kill.
+            // The random delay picks the moment of the kill: usually during a move, sometimes during the
+            // recovery when the store opens.
             waitForKill: async (child) => {
-              const isEarly = chance.below(8) === 0
+              const isEarly = random.below(8) === 0
               if (!isEarly) await child.waitForReport('moved')
-              await sleep(chance.below(isEarly ? 80 : 25))
+              await sleep(random.below(isEarly ? 80 : 25))
             },
-            check: async (storage, lines) => {
-              const count = (is: string): number => lines.filter((line) => line.is === is).length
-              if (count('moving') > count('moved')) inTheMiddle++
-              ledger.hear(lines)
-              await ledger.check(storage)
+            check: async (storage, reports) => {
+              const count = (kind: string): number => reports.filter((report) => report.kind === kind).length
+              if (count('moving') > count('moved')) killsDuringMoves++
+              acknowledged.record(reports)
+              await acknowledged.check(storage)
             },
           })
-          // Or else the kills missed what they were aimed at, and the test proves nothing.
-          expect(inTheMiddle).toBeGreaterThan(kills / 4)
-          expect(ledger.movedCount).toBeGreaterThan(kills)
+          // Otherwise the kills missed the moves, and the test proves nothing.
+          expect(killsDuringMoves).toBeGreaterThan(kills / 4)
+          expect(acknowledged.movedCount).toBeGreaterThan(kills)
 
-          const storage = await place.open()
+          const storage = await testStore.open()
           while ((await run(storage, { op: 'advance', now: noon + 1_000 * day, countMax: 1_000 })).isMore);
           expect(await listAll(storage, queue)).toEqual([])
-          await ledger.check(storage)
+          await acknowledged.check(storage)
         })
       } finally {
-        await place.drop()
+        await testStore.drop()
       }
     })
   })
 }
 
-async function setUp(place: TestStore): Promise<void> {
-  const storage = await place.open()
+async function setUp(testStore: TestStore): Promise<void> {
+  const storage = await testStore.open()
   await storage.write([
     { op: 'create-queue', queue: { name: letters, partitions: 2 }, now: noon },
     {

@@ -21,34 +21,36 @@ const letters = 'letters'
 const outcomes: Readonly<Record<string, string>> = { complete: 'resolved', lose: 'unknown', return: 'failed' }
 
 /** Records what the store acknowledged to the killed processes, per letter. */
-class Ledger {
+class AcknowledgedChanges {
   readonly #produced = new Set<string>()
   /** Items that may have been completed or deleted before they ever died. */
   readonly #settled = new Set<string>()
   readonly #started = new Map<string, number>()
   readonly #ended = new Map<string, string>()
-  inTheMiddle = 0
-  didCount = 0
+  killsDuringActions = 0
+  acknowledgedCount = 0
 
-  hear(lines: readonly Report[]): void {
-    const count = (is: string): number => lines.filter((line) => line.is === is).length
-    if (count('doing') > count('done')) this.inTheMiddle++
-    this.didCount += count('did')
-    for (const line of lines) {
-      if (line.is === 'produced') for (const name of line.names as string[]) this.#produced.add(name)
-      if (line.is === 'doing') for (const name of (line.names ?? []) as string[]) this.#settled.add(name)
-      if (line.is !== 'did') continue
-      const one = line.letterId === undefined ? [] : [[line.letterId, line.number]]
-      for (const [letterId, number] of [...one, ...((line.letters ?? []) as unknown[][])]) {
-        this.#hearOf(String(line.what), letterId as string | null, Number(number))
-      }
+  record(reports: readonly Report[]): void {
+    const count = (kind: string): number => reports.filter((report) => report.kind === kind).length
+    if (count('doing') > count('done')) this.killsDuringActions++
+    this.acknowledgedCount += count('did')
+    for (const report of reports) {
+      if (report.kind === 'produced') addAll(this.#produced, report.names)
+      if (report.kind === 'doing') addAll(this.#settled, report.names ?? [])
+      if (report.kind === 'did') this.#recordAction(report)
     }
   }
 
-  #hearOf(what: string, letterId: string | null, number: number): void {
-    const outcome = outcomes[what]
-    if (letterId === null) return
-    if (what === 'redrive') this.#started.set(letterId, Math.max(number, this.#started.get(letterId) ?? 0))
+  #recordAction({ action, letterId, number, letters = [] }: Report): void {
+    const one = letterId === undefined ? [] : [[letterId, number]]
+    for (const [id, redrive] of [...one, ...(letters as unknown[][])]) {
+      if (id !== null) this.#recordRedrive(String(action), String(id), Number(redrive))
+    }
+  }
+
+  #recordRedrive(action: string, letterId: string, number: number): void {
+    const outcome = outcomes[action]
+    if (action === 'redrive') this.#started.set(letterId, Math.max(number, this.#started.get(letterId) ?? 0))
     if (outcome !== undefined) this.#ended.set(`${letterId}/${number}`, outcome)
   }
 
@@ -85,7 +87,7 @@ class Ledger {
     }
   }
 
-  /** Every acknowledged item is a letter, or an item still; only what was settled before it died is not. */
+  /** Every acknowledged item is a letter or still an item, unless it was settled before it died. */
   #expectNothingLost(items: readonly Item[], all: readonly Item[]): void {
     const names = all.map(({ payload }) => textOf(payload))
     expectUnique(names, 'names of letters')
@@ -103,7 +105,7 @@ class Ledger {
       const [letterId = '', number] = redrive.split('/')
       const records = byId.get(letterId)?.letter?.redrives ?? []
       const record = records.find((each) => each.number === Number(number))
-      // The oldest are not remembered for ever.
+      // A letter keeps only its newest redrives.
       if (record !== undefined || records.length < 20)
         expect(record?.outcome, `redrive ${redrive}`).toBe(outcome)
     }
@@ -111,49 +113,54 @@ class Ledger {
 }
 
 export function describeKillsDuringLetterActions(name: StoreName): void {
-  describe(`kill -9 amid the lives of dead letters (${name})`, needsOf(name), () => {
-    it(`leaves every letter in one state, ${kills} times at random points`, {
+  describe(`kill -9 during actions on dead letters (${name})`, needsOf(name), () => {
+    it('a process killed during actions on letters leaves every letter in exactly one state', {
       ...needsOf(name),
       timeout: 60_000 + kills * 5_000,
     }, async () => {
-      const place = await createTestStore(name)
+      const testStore = await createTestStore(name)
       try {
-        await withRandom(async (chance) => {
-          await setUp(place)
-          const ledger = new Ledger()
+        await withRandom(async (random) => {
+          await setUp(testStore)
+          const acknowledged = new AcknowledgedChanges()
           const start = (round: number): TestProcess =>
             startTestProcess('letter-lifecycle', {
-              target: place.target,
+              target: testStore.target,
               work,
               letters,
-              seed: chance.below(2 ** 31),
+              seed: random.below(2 ** 31),
               startsAt: noon + round * day,
               workers: 3,
             })
-          await killRepeatedly(place, kills, {
+          await killRepeatedly(testStore, kills, {
             start,
             waitForKill: async (child) => {
               await child.waitForReport('did')
-              await sleep(20 + chance.below(100))
+              // The random delay picks the moment of the kill.
+              await sleep(20 + random.below(100))
             },
-            check: async (storage, lines) => {
-              ledger.hear(lines)
-              await ledger.check(storage)
+            check: async (storage, reports) => {
+              acknowledged.record(reports)
+              await acknowledged.check(storage)
             },
           })
-          // Or else the kills missed what they were aimed at, and the test proves nothing.
-          expect(ledger.inTheMiddle).toBeGreaterThan(kills / 4)
-          expect(ledger.didCount).toBeGreaterThan(kills)
+          // Otherwise the kills missed the actions, and the test proves nothing.
+          expect(acknowledged.killsDuringActions).toBeGreaterThan(kills / 4)
+          expect(acknowledged.acknowledgedCount).toBeGreaterThan(kills)
         })
       } finally {
-        await place.drop()
+        await testStore.drop()
       }
     })
   })
 }
 
-async function setUp(place: TestStore): Promise<void> {
-  const storage = await place.open()
+function addAll(names: Set<string>, added: unknown): void {
+  for (const name of added as string[]) names.add(name)
+}
+
+async function setUp(testStore: TestStore): Promise<void> {
+  const storage = await testStore.open()
   const backoff = { kind: 'fixed', delayUs: minute, jitter: 0.2 } as const
   await storage.write([
     {

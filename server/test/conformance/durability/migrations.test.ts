@@ -12,63 +12,63 @@ const opensEach = 4
 
 for (const name of ['SQLite file', 'PostgreSQL'] satisfies StoreName[]) {
   describe(`the schema (${name})`, needsOf(name), () => {
-    const inNewPlace = async (test: (place: TestStore) => Promise<void>) => {
-      const place = await createTestStore(name)
+    const inNewPlace = async (test: (testStore: TestStore) => Promise<void>) => {
+      const testStore = await createTestStore(name)
       try {
-        await test(place)
+        await test(testStore)
       } finally {
-        await place.drop()
+        await testStore.drop()
       }
     }
 
     it('the first open creates the schema, and the next leaves it unchanged', async () => {
-      await inNewPlace(async (place) => {
+      await inNewPlace(async (testStore) => {
         for (let open = 0; open < 3; open++) {
-          const storage = await place.open()
+          const storage = await testStore.open()
           if (open === 0) await run(storage, { op: 'create-queue', queue: { name: 'work' }, now: noon })
           await run(storage, { op: 'produce', queue: 'work', partition: 0, items: newItems(1), now: noon })
           await storage.close()
         }
-        const storage = await place.open()
+        const storage = await testStore.open()
         expect(await storage.counts({})).toMatchObject([{ waiting: 3 }])
         await expectConsistentStore(storage)
       })
     })
 
     it('a schema newer than the program is refused with both versions', async () => {
-      await inNewPlace(async (place) => {
-        const first = await place.open()
+      await inNewPlace(async (testStore) => {
+        const first = await testStore.open()
         await run(first, { op: 'create-queue', queue: { name: 'work' }, now: noon })
         await first.close()
-        const isSqlite = place.target.kind === 'sqlite'
-        await executeSql(place.target, (schema) =>
+        const isSqlite = testStore.target.kind === 'sqlite'
+        await executeSql(testStore.target, (schema) =>
           isSqlite
             ? 'pragma user_version = 4711'
             : `insert into ${schema}migrations (number, name, checksum, applied_at)
              select n, 'later', '', now() from generate_series((select max(number) + 1 from ${schema}migrations), 4711) n`,
         )
-        const error = await expectRefusal(place.open(), 'SCHEMA_NEWER')
+        const error = await expectRefusal(testStore.open(), 'SCHEMA_NEWER')
         expect(error.message).toMatch(/4711\b.*\b\d{1,3}\b/)
         // After the version is restored, everything is there.
-        await executeSql(place.target, (schema) =>
+        await executeSql(testStore.target, (schema) =>
           isSqlite ? 'pragma user_version = 1' : `delete from ${schema}migrations where name = 'later'`,
         )
-        const again = await place.open()
+        const again = await testStore.open()
         expect(await again.listQueues({ countMax: 10 })).toHaveLength(1)
       })
     })
 
     it('twenty servers that start at once create the schema once', async () => {
-      await inNewPlace(async (place) => {
+      await inNewPlace(async (testStore) => {
         const children = Array.from({ length: processes }, () =>
-          startTestProcess('open-repeatedly', { target: place.target, opens: opensEach }),
+          startTestProcess('open-repeatedly', { target: testStore.target, opens: opensEach }),
         )
         await Promise.all(children.map((child) => child.waitForReport('warm')))
         for (const child of children) child.send('go')
         await Promise.all(children.map((child) => child.waitForReport('tried')))
         const lines = children.flatMap((child) => child.reports)
-        const opened = lines.filter((line) => line.is === 'opened')
-        const refused = lines.filter((line) => line.is === 'refused')
+        const opened = lines.filter((line) => line.kind === 'opened')
+        const refused = lines.filter((line) => line.kind === 'refused')
 
         if (name === 'PostgreSQL') {
           expect(refused).toEqual([])
@@ -81,12 +81,12 @@ for (const name of ['SQLite file', 'PostgreSQL'] satisfies StoreName[]) {
             expect(line.code, String(line.message)).toBe('STORE_LOCKED')
             expect(line.message).toContain('redrive.db')
           }
-          await expectRefusal(place.open(), 'STORE_LOCKED')
+          await expectRefusal(testStore.open(), 'STORE_LOCKED')
         }
         for (const child of children) child.send('close')
         await Promise.all(children.map((child) => child.waitForExit()))
 
-        const storage = await place.open()
+        const storage = await testStore.open()
         await storage.write([
           { op: 'create-queue', queue: { name: 'work' }, now: noon },
           { op: 'produce', queue: 'work', partition: 0, items: newItems(3), now: noon },

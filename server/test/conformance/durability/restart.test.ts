@@ -66,35 +66,35 @@ describeDurableStores('after a restart', (given) => {
     return produced.ids
   }
 
-  const inNewPlace = async (test: (place: TestStore) => Promise<void>) => {
-    const place = await createTestStore(given.name)
+  const inNewPlace = async (test: (testStore: TestStore) => Promise<void>) => {
+    const testStore = await createTestStore(given.name)
     try {
-      await test(place)
+      await test(testStore)
     } finally {
-      await place.drop()
+      await testStore.drop()
     }
   }
 
   it('a restart keeps queues, items, leases, schedules, counts, archive and audit', async () => {
-    await inNewPlace(async (place) => {
-      const first = await place.open()
+    await inNewPlace(async (testStore) => {
+      const first = await testStore.open()
       await fill(first)
       const before = await everything(first)
       await first.close()
-      const second = await place.open()
+      const second = await testStore.open()
       expect(await everything(second)).toEqual(before)
       await expectConsistentStore(second)
     })
   })
 
   it('ids keep growing after a restart, even if the clock stood still and the newest items are gone', async () => {
-    await inNewPlace(async (place) => {
-      const first = await place.open()
+    await inNewPlace(async (testStore) => {
+      const first = await testStore.open()
       const ids = await fill(first)
       const all = { isWaiting: true, isScheduled: true, isLeased: true, countMax: 100 }
       await run(first, { op: 'clear', queue: 'work', ...all })
       await first.close()
-      const second = await place.open()
+      const second = await testStore.open()
       const produce = {
         op: 'produce',
         queue: 'work',
@@ -108,11 +108,11 @@ describeDurableStores('after a restart', (given) => {
   })
 
   it('items that became due while the store was closed are processed immediately', async () => {
-    await inNewPlace(async (place) => {
-      const first = await place.open()
+    await inNewPlace(async (testStore) => {
+      const first = await testStore.open()
       await fill(first)
       await first.close()
-      const second = await place.open()
+      const second = await testStore.open()
       const { changes } = await run(second, { op: 'advance', now: noon + 2 * minute, countMax: 100 })
       expect(changes.map((change) => change.cause).toSorted()).toEqual(['lease-end', 'schedule'])
       await expectConsistentStore(second)
@@ -120,8 +120,8 @@ describeDurableStores('after a restart', (given) => {
   })
 
   it('lock tokens keep growing after a restart, and held locks stay held', async () => {
-    await inNewPlace(async (place) => {
-      const first = await place.open()
+    await inNewPlace(async (testStore) => {
+      const first = await testStore.open()
       const acquire = {
         op: 'acquire-lock',
         name: 'sweep',
@@ -131,7 +131,7 @@ describeDurableStores('after a restart', (given) => {
       } as const
       const lock = await run(first, acquire)
       await first.close()
-      const second = await place.open()
+      const second = await testStore.open()
       expect(await run(second, { ...acquire, owner: 'b' })).toBeNull()
       if (lock === null) throw new Error('the lock was free')
       await run(second, { op: 'fence', lock })
@@ -144,12 +144,12 @@ describeDurableStores('after a restart', (given) => {
 
 describeStores('closing', (given) => {
   it('close waits for writes in progress and can be called twice', async () => {
-    const place = await createTestStore(given.name)
-    // Where it is a race between threads, one try proves little.
+    const testStore = await createTestStore(given.name)
+    // Repeated, because this is a race between threads on some stores.
     const tries = given.name === 'SQLite file' ? 10 : 1
     try {
       for (let count = 1; count <= tries; count++) {
-        const storage = await place.open()
+        const storage = await testStore.open()
         if (count === 1) await run(storage, { op: 'create-queue', queue: { name: 'work' }, now: noon })
         const items = newItems(2)
         const writes = Array.from({ length: 50 }, () =>
@@ -161,24 +161,24 @@ describeStores('closing', (given) => {
         await storage.close()
       }
       if (given.name === 'SQLite memory') return
-      const again = await place.open()
+      const again = await testStore.open()
       expect(await again.counts({})).toMatchObject([{ accepted: 100 * tries, waiting: 100 * tries }])
     } finally {
-      await place.drop()
+      await testStore.drop()
     }
   })
 
   it('calls after close are rejected with a clear error', async () => {
-    const place = await createTestStore(given.name)
+    const testStore = await createTestStore(given.name)
     try {
-      const storage = await place.open()
+      const storage = await testStore.open()
       await storage.ping()
       await storage.close()
       await expectRefusal(run(storage, { op: 'advance', now: noon, countMax: 1 }), 'STORE_UNAVAILABLE')
       await expectRefusal(storage.listQueues({ countMax: 1 }), 'STORE_UNAVAILABLE')
       await expectRefusal(storage.ping(), 'STORE_UNAVAILABLE')
     } finally {
-      await place.drop()
+      await testStore.drop()
     }
   })
 })

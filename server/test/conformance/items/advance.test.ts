@@ -3,7 +3,7 @@ import type { NewItem } from '../../../src/storage/contract/items.ts'
 import { aNewItem, day, hour, minute, newItems, noon, second, textOf } from '../../make.ts'
 import { describeStores } from '../support/test-stores.ts'
 
-describeStores('letting time pass', (given) => {
+describeStores('advance', (given) => {
   const produce = async (queue: string, items: readonly NewItem[], now = noon) =>
     (await given.run({ op: 'produce', queue, partition: 0, items, now })).ids
   const lease = async (queue: string, count: number, now = noon) => {
@@ -83,7 +83,7 @@ describeStores('letting time pass', (given) => {
       const queue = await given.queue({ leaseUs: minute, onDead: 'keep' })
       const ids = await produce(queue, [aNewItem({ expireDeadline: noon + second })])
       await lease(queue, 1)
-      // Held: it does not expire as long as somebody works on it.
+      // A leased item does not expire.
       expect((await advance(noon + 2 * second)).changes).toEqual([])
       const { changes } = await advance(noon + minute + 1)
       expect(changes).toMatchObject([{ fromId: ids[0], to: 'dead', cause: 'expire', id: ids[0] }])
@@ -98,7 +98,7 @@ describeStores('letting time pass', (given) => {
     })
   })
 
-  describe('expires what waits too long', () => {
+  describe('expires waiting items', () => {
     it('a waiting item expires at its deadline, never before', async () => {
       const queue = await given.queue({ expireUs: hour })
       const ids = await produce(queue, newItems(1))

@@ -21,7 +21,7 @@ describeStores('a dead queue', (given) => {
   }
   const list = async (queue: string) => given.storage.listItems({ queue, countMax: 1_000 })
 
-  describe('takes what dies', () => {
+  describe('receives dead items', () => {
     it('a dead letter keeps bytes, texts, failure and origin as a new item', async () => {
       const letters = await given.queue({ expireUs: 9 * hour, partitions: 2 })
       const queue = await given.queue({ deadQueue: letters, partitions: 3 })
@@ -154,7 +154,7 @@ describeStores('a dead queue', (given) => {
         lastFailedAt: noon + 3 * minute,
       })
       expect(letter?.origin?.createdAt).toBe(noon)
-      // Its id there changed with each retry; the source id is the one it died under.
+      // The id of the item changed with each retry; the source id is its last one.
       expect(letter?.sourceId).not.toBeNull()
       expect(rootId).toBeDefined()
     })
@@ -180,7 +180,7 @@ describeStores('a dead queue', (given) => {
     })
   })
 
-  describe('takes it once', () => {
+  describe('receives an item once', () => {
     it('a move that is repeated after a crash keeps the existing letter', async () => {
       const letters = await given.queue({ partitions: 2 })
       const queue = await given.queue({ deadQueue: letters })

@@ -47,10 +47,10 @@ describeStores('producing with a key', (given) => {
   it('commands with one key in one list store once', async () => {
     const queue = await given.queue()
     const once = { key: 'k', until: noon + minute }
-    const place = { op: 'produce', queue, partition: 0, now: noon, once } as const
+    const common = { op: 'produce', queue, partition: 0, now: noon, once } as const
     const [first, second] = await given.storage.write([
-      { ...place, items: newItems(1, 'first') },
-      { ...place, items: newItems(1, 'first') },
+      { ...common, items: newItems(1, 'first') },
+      { ...common, items: newItems(1, 'first') },
     ])
     expect([first.isRepeat, second.isRepeat]).toEqual([false, true])
     expect(second.ids).toEqual(first.ids)
@@ -60,9 +60,9 @@ describeStores('producing with a key', (given) => {
   it('a key with other items is refused and stores nothing', async () => {
     const queue = await given.queue()
     const once = { key: 'k', until: noon + minute }
-    const place = { op: 'produce', queue, partition: 0, now: noon, once } as const
+    const common = { op: 'produce', queue, partition: 0, now: noon, once } as const
     const item = aNewItem({ payload: bytes('ab'), key: bytes('c'), headers: [['h', bytes('d')]] })
-    await given.run({ ...place, items: [item] })
+    await given.run({ ...common, items: [item] })
     const others = [
       [{ ...item, payload: bytes('x') }],
       [{ ...item, payload: bytes('a'), key: bytes('bc') }],
@@ -73,23 +73,23 @@ describeStores('producing with a key', (given) => {
       [{ ...item, availableAt: noon + minute }],
       [item, item],
     ]
-    for (const items of others) await expectRefusal(given.run({ ...place, items }), 'IDEMPOTENCY_KEY_REUSED')
+    for (const items of others) await expectRefusal(given.run({ ...common, items }), 'IDEMPOTENCY_KEY_REUSED')
     // A missing field equals its default.
     const same = { ...item, availableAt: null, priority: 0 }
-    expect(await given.run({ ...place, items: [same] })).toMatchObject({ isRepeat: true })
+    expect(await given.run({ ...common, items: [same] })).toMatchObject({ isRepeat: true })
     expect(await payloads(queue)).toEqual(['ab'])
-    const later = { ...place, now: noon + minute, once: { key: 'k', until: noon + 2 * minute } }
+    const later = { ...common, now: noon + minute, once: { key: 'k', until: noon + 2 * minute } }
     expect(await given.run({ ...later, items: others[0] ?? [] })).toMatchObject({ isRepeat: false })
   })
 
   it('a key is forgotten if its write is undone', async () => {
     const queue = await given.queue()
     const once = { key: 'k', until: noon + minute }
-    const place = { op: 'produce', partition: 0, now: noon } as const
+    const common = { op: 'produce', partition: 0, now: noon } as const
     await expect(
       given.storage.write([
-        { ...place, queue, once, items: newItems(1) },
-        { ...place, queue: 'no such queue', items: newItems(1) },
+        { ...common, queue, once, items: newItems(1) },
+        { ...common, queue: 'no such queue', items: newItems(1) },
       ]),
     ).rejects.toMatchObject({ code: 'QUEUE_NOT_FOUND' })
     expect(await produce(queue, 'k', 'now')).toMatchObject({ isRepeat: false })

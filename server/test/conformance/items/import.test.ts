@@ -152,7 +152,7 @@ describeStores('importing', (given) => {
 
   it('source ids are compared byte for byte', async () => {
     const queue = await given.queue()
-    // The same to the eye or to a dictionary, not the same text. The last one is empty, not absent.
+    // These look or sort the same but are different texts. The last one is empty, not absent.
     const sourceIds = ['a', 'A', 'a ', 'ä', 'a\u0308', 'ａ', '']
     const imported = await importTo(
       queue,

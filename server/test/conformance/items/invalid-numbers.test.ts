@@ -3,7 +3,7 @@ import { bytes, newItems, noon } from '../../make.ts'
 import { expectRefusal } from '../support/expect-refusal.ts'
 import { describeStores } from '../support/test-stores.ts'
 
-describeStores('a number that cannot be kept', (given) => {
+describeStores('invalid numbers', (given) => {
   it.each([
     ['expireDeadline', 2 ** 60],
     ['expireDeadline', Number.NaN],

@@ -105,7 +105,7 @@ describeStores('listing items', (given) => {
     const middle = items[10]
     if (middle === undefined) throw new Error('there are more')
     const from = { id: `${middle.id.slice(0, 26)}!`, isIncluded: true }
-    // `!` sorts before every digit of an id, so this place is just before the item.
+    // `!` sorts before every digit of an id, so this cursor is just before the item.
     expect((await given.storage.listItems({ queue, from, countMax: 1 }))[0]?.id).toBe(middle.id)
   })
 

@@ -26,7 +26,7 @@ const everyPolicy: QueuePolicy = {
 describeStores('queues', (given) => {
   const create = async (queue: NewQueue, now = noon) => given.run({ op: 'create-queue', queue, now })
 
-  describe('creating one', () => {
+  describe('create', () => {
     it('creating a queue applies the default policy and stores what it returns', async () => {
       const queue = await create({ name: 'plain' })
       expect(queue).toEqual(newQueue({ name: 'plain' }, noon))
@@ -93,7 +93,7 @@ describeStores('queues', (given) => {
     })
   })
 
-  describe('updating one', () => {
+  describe('update', () => {
     const update = async (name: string, changes: Partial<QueuePolicy>, now = noon + hour) =>
       given.run({ op: 'update-queue', name, changes, now })
 
@@ -201,7 +201,7 @@ describeStores('queues', (given) => {
     })
   })
 
-  describe('deleting one', () => {
+  describe('delete', () => {
     it('deleting a queue removes its items, counts and archived items', async () => {
       const create = {
         op: 'create-queue',
@@ -271,7 +271,7 @@ describeStores('queues', (given) => {
     })
   })
 
-  describe('changing the times of one', () => {
+  describe('changed times', () => {
     const change = (changes: Partial<QueuePolicy>) =>
       given.run({ op: 'update-queue', name: 'q', changes, now: noon })
 
@@ -293,8 +293,8 @@ describeStores('queues', (given) => {
     })
   })
 
-  describe('listing them', () => {
-    // By UTF-8 bytes: not as a dictionary would, and not by UTF-16 units, where the emoji comes first.
+  describe('list', () => {
+    // Ordered by UTF-8 bytes, not by a language and not by UTF-16 units, where the emoji comes first.
     const inByteOrder = ['A-1', 'A_1', 'B', 'Z', 'a', 'a.b', 'aB', 'b', 'Ä', 'ä', '注文', '\u{FF5E}', '🧾']
 
     it('queues are listed in byte order of their names', async () => {

@@ -1,6 +1,6 @@
 /**
- * Random lists of commands, obeyed by a store and by a model of it: whatever can be seen of the two must
- * be the same. A failure is shrunk to the shortest list that fails, and printed with its seed.
+ * Runs random lists of commands on a store and on the reference model, and compares everything that can be
+ * read. fast-check shrinks a failure to the shortest list that fails and prints it with its seed.
  */
 
 import { expect, it } from 'vitest'
@@ -17,14 +17,14 @@ import { expectRefusal } from '../support/expect-refusal.ts'
 import { type EndedAt, ReferenceModel, withoutGroup } from '../support/reference-model.ts'
 import { describeStores, type StoreFixture } from '../support/test-stores.ts'
 
-/** Ids are chosen by number, among all that were ever seen: present, gone and given up. */
+/** Ids are chosen by index among all ids that a run has seen, also of items that are gone. */
 type Step =
   | { do: 'produce'; items: NewItem[] }
   | { do: 'import'; items: (ItemToImport & { source?: number })[] }
   | { do: 'lease'; count: number }
   | { do: 'complete' | 'delete'; ids: number[] }
   | { do: 'extend'; ids: number[]; forUs: number }
-  | { do: 'retry'; items: { id: number; delayUs: number | null; isDead: boolean; told: boolean }[] }
+  | { do: 'retry'; items: { id: number; delayUs: number | null; isDead: boolean; hasError: boolean }[] }
   | { do: 'advance'; countMax: number }
   | {
       do: 'clear'
@@ -55,7 +55,7 @@ const backoff = { kind: 'fixed', delayUs: 30 * second, jitter: 0 } as const
 const anId = fc.nat(200)
 const ids = fc.array(anId, { minLength: 1, maxLength: 3 })
 const aDelay = fc.constantFrom(1, second, minute)
-/** Optional parts are left out, not undefined. */
+/** Optional fields are absent, not undefined. */
 const optional: { requiredKeys: ['payload'] } = { requiredKeys: ['payload'] }
 const plain = {
   payload: fc.uint8Array({ maxLength: 4 }),
@@ -98,7 +98,7 @@ const aStep: fc.Arbitrary<Step> = fc.oneof(
     arbitrary: fc.record({
       do: fc.constant('retry'),
       items: fc.array(
-        fc.record({ id: anId, delayUs: fc.option(aDelay), isDead: fc.boolean(), told: fc.boolean() }),
+        fc.record({ id: anId, delayUs: fc.option(aDelay), isDead: fc.boolean(), hasError: fc.boolean() }),
         { minLength: 1, maxLength: 3 },
       ),
     }),
@@ -197,7 +197,9 @@ const steps: fc.Arbitrary<Timed[]> = fc.array(
 describeStores('any list of commands', (given) => {
   const runs = repeats({ 'SQLite memory': 150, 'SQLite file': 15, PostgreSQL: 20 }[given.name])
 
-  it(`does what the rules say, ${runs} times by chance`, { timeout: 60_000 + runs * 2_000 }, async () => {
+  it('a store and the reference model agree after random commands', {
+    timeout: 60_000 + runs * 2_000,
+  }, async () => {
     let run = 0
     await fc.assert(
       fc.asyncProperty(steps, async (list) => {
@@ -238,7 +240,7 @@ class Session {
     this.#names = names
   }
 
-  /** Does it to the store, and then to the model. */
+  /** Runs the step on the store, and then on the model. */
   async take(step: Timed): Promise<void> {
     this.#now += step.us
     const now = this.#now
@@ -254,8 +256,8 @@ class Session {
         break
       }
       case 'import': {
-        // A source id is often the id of an item, as if its move to the dead queue had been done before;
-        // and then it is a letter that was moved: nothing but a letter has such a source id there.
+        // A source id is often the id of an item, as if its move to the dead queue was repeated. Only a
+        // moved letter can have such a source id there.
         const letter = queue === this.#names[2] ? { origin: anOrigin() } : {}
         const items = step.items.map(({ source, ...item }) =>
           source === undefined ? item : { ...item, sourceId: this.#idOf(source), ...letter },
@@ -304,11 +306,11 @@ class Session {
         break
       }
       case 'retry': {
-        const items = step.items.map(({ id, delayUs, isDead, told }) => ({
+        const items = step.items.map(({ id, delayUs, isDead, hasError }) => ({
           id: this.#idOf(id),
           availableAt: delayUs === null ? null : now + delayUs,
           isDead,
-          error: told ? { reason: 'told', errorClass: 'Error', message: 'no', stack: '' } : null,
+          error: hasError ? { reason: 'reported', errorClass: 'Error', message: 'no', stack: '' } : null,
         }))
         const command = { op: 'retry', items, ...at } as const
         const settled = await run(command)
@@ -397,9 +399,9 @@ class Session {
         const name = step.partition === 0 ? this.#names[2] : queue
         const command = { op: 'replan-redrives', queue: name, countMax: step.countMax, now } as const
         const replanned = await run(command)
-        const told = await this.#given.storage.getQueue(name)
-        if (told === null) throw new Error(`${name} is there`)
-        this.#model.replan(command, replanned, told)
+        const stored = await this.#given.storage.getQueue(name)
+        if (stored === null) throw new Error(`queue ${name} does not exist`)
+        this.#model.replan(command, replanned, stored)
         break
       }
       case 'pause':
@@ -415,7 +417,7 @@ class Session {
         } else await this.#update(work, changes)
       }
     }
-    // Looking costs much on a database over the network, and little in memory.
+    // Comparing is expensive on PostgreSQL and cheap in memory.
     const isCheap = this.#given.name === 'SQLite memory'
     if (isCheap || ++this.#steps % 10 === 0) await this.compare()
   }
@@ -468,7 +470,7 @@ class Session {
   }
 
   #idOf(number: number): string {
-    // The newest first: they are the ones that something can still happen to.
+    // The newest ids come first, because their items are the most likely to be alive.
     return this.#ids.at(-1 - (number % this.#ids.length)) ?? ''
   }
 

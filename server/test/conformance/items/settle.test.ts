@@ -197,7 +197,7 @@ describeStores('settling', (given) => {
         (await given.storage.listItems({ queue, states: [state], countMax: 10 })).map((item) =>
           textOf(item.payload),
         )
-      // item-1 was held until its lease ended, which came before.
+      // The lease of item-1 ended before the scheduled time of the others.
       expect((await payloads('waiting')).at(-1)).toBe('item-0')
     })
 
@@ -205,20 +205,20 @@ describeStores('settling', (given) => {
       const queue = await given.queue({ onDead: 'keep' })
       await produce(queue, newItems(1))
       const error = { reason: 'http_503', errorClass: 'Busy', message: 'try later', stack: 'at x' }
-      const told = { errorClass: 'Busy', message: 'try later', stack: 'at x', worker: 'worker-1' }
+      const reported = { errorClass: 'Busy', message: 'try later', stack: 'at x', worker: 'worker-1' }
       await retry(queue, await lease(queue, 1), { error }, noon + 1)
       expect((await list(queue))[0]?.failure).toEqual({
-        ...told,
+        ...reported,
         reason: 'http_503',
         attempts: 1,
         firstFailedAt: noon + 1,
         lastFailedAt: noon + 1,
       })
-      // A worker that only says "again" tells nothing new.
+      // A retry without an error changes no failure field except the time.
       await retry(queue, await lease(queue, 1), {}, noon + 2)
       await retry(queue, await lease(queue, 1), { isDead: true }, noon + 3)
       expect((await list(queue))[0]?.failure).toEqual({
-        ...told,
+        ...reported,
         reason: 'declared_dead',
         attempts: 3,
         firstFailedAt: noon + 1,

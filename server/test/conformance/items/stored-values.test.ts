@@ -7,10 +7,10 @@ import { expectRefusal } from '../support/expect-refusal.ts'
 import { describeStores } from '../support/test-stores.ts'
 
 const everyByte = Uint8Array.from({ length: 256 }, (_, byte) => byte)
-/** Undecodable as UTF-8, JSON, anything. */
+/** Not decodable as UTF-8 or JSON. */
 const invalid = new Uint8Array([0xc3, 0x28, 0x00, 0xff, 0xfe, 0x80])
 
-describeStores('bytes', (given) => {
+describeStores('stored values', (given) => {
   const produce = async (queue: string, items: readonly NewItem[]) =>
     given.run({ op: 'produce', queue, partition: 0, items, now: noon })
   const importTo = async (queue: string, items: readonly ItemToImport[]) =>
@@ -110,7 +110,7 @@ describeStores('bytes', (given) => {
     expect(await list(letters)).toMatchObject([{ payload: invalid, key: everyByte, headers }])
   })
 
-  describe('of texts', () => {
+  describe('texts', () => {
     const texts = [
       '',
       ' ',
@@ -121,7 +121,7 @@ describeStores('bytes', (given) => {
       '\u{FEFF}\u{10FFFF}',
     ]
 
-    it.each(texts)('come back as they went in: %j', async (text) => {
+    it.each(texts)('texts are read as they were written: %j', async (text) => {
       const queue = await given.queue({ reference: text })
       const item = {
         kind: text,

@@ -176,7 +176,7 @@ describeStores('neighbouring commands of one kind', (given) => {
       complete(id1),
     ])
     expect(first.isSettled).toBe(true)
-    // All or none: id1 was not completed with it, and so could be completed after.
+    // A settle is all or nothing: id1 was not completed by it, so it could be completed afterwards.
     expect(again).toEqual({ isSettled: false, refused: [{ id: id0, why: 'missing' }] })
     expect(other.isSettled).toBe(true)
   })

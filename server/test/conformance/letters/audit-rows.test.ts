@@ -13,12 +13,12 @@ const traceOf = (action: string, changes: Partial<AuditContext> = {}): AuditCont
   action,
   reason: 'INC-7',
   requestId: 'r1',
-  details: { asked: 'so' },
+  details: { requested: 'so' },
   ...changes,
 })
 const unknownId = '0'.repeat(27)
 
-describeStores('the trace of letters', (given) => {
+describeStores('audit rows of letters', (given) => {
   const actions = createLetterActions(given)
   const trail = async (target: string) =>
     (await given.storage.listAudit({ target, countMax: 100 })).map(({ id, ...entry }) => entry)
@@ -31,16 +31,16 @@ describeStores('the trace of letters', (given) => {
 
   it('each sent letter gets an audit row, and a refused one none', async () => {
     const { work, ids } = await some(3)
-    const [sent = '', given_up = '', other = ''] = ids
-    await actions.discard([given_up])
-    await actions.redrive([sent, given_up, other, unknownId, sent], { trace })
+    const [sent = '', discardedId = '', other = ''] = ids
+    await actions.discard([discardedId])
+    await actions.redrive([sent, discardedId, other, unknownId, sent], { trace })
     const common = { at: noon, actor: 'ann', action: 'letter.redrive', reason: 'INC-7', requestId: 'r1' }
     const counted = { letters: 2, refused: { discarded: 1, missing: 1, redriving: 1 } }
     expect(await trail(sent)).toEqual([
-      { ...common, target: sent, details: { asked: 'so', queue: work, number: 1, ...counted } },
+      { ...common, target: sent, details: { requested: 'so', queue: work, number: 1, ...counted } },
     ])
     expect(await auditedActions(other)).toEqual(['letter.redrive'])
-    expect(await auditedActions(given_up)).toEqual([])
+    expect(await auditedActions(discardedId)).toEqual([])
     expect(await auditedActions(unknownId)).toEqual([])
     await actions.redrive([sent], { trace })
     expect(await auditedActions(sent)).toEqual(['letter.redrive'])
@@ -61,8 +61,8 @@ describeStores('the trace of letters', (given) => {
     await actions.redrive(ids, { trace: { ...trace, sum } })
     await actions.redrive(ids, { trace: { ...trace, sum } })
     expect((await trail(letters)).map(({ action, details }) => ({ action, details }))).toEqual([
-      { action: 'letters.auto-redrive', details: { asked: 'so', letters: 1, refused: { redriving: 2 } } },
-      { action: 'letters.auto-redrive', details: { asked: 'so', letters: 2 } },
+      { action: 'letters.auto-redrive', details: { requested: 'so', letters: 1, refused: { redriving: 2 } } },
+      { action: 'letters.auto-redrive', details: { requested: 'so', letters: 2 } },
     ])
   })
 
@@ -104,7 +104,7 @@ describeStores('the trace of letters', (given) => {
     await given.run(archive)
     await given.run(archive)
     expect((await trail(letters)).map(({ action, details }) => ({ action, details }))).toEqual([
-      { action: 'letters.archive', details: { asked: 'so', letters: 2 } },
+      { action: 'letters.archive', details: { requested: 'so', letters: 2 } },
     ])
     // Actions on archived letters are refused with a reason.
     expect((await given.run(discard)).map(({ why }) => why)).toEqual(['archived', 'archived', 'redriving'])
@@ -122,7 +122,7 @@ describeStores('the trace of letters', (given) => {
     await given.run(restore)
     await given.run(restore)
     expect(await trail(a)).toMatchObject([
-      { action: 'letter.restore', details: { asked: 'so', letters: 1, refused: { missing: 2 } } },
+      { action: 'letter.restore', details: { requested: 'so', letters: 1, refused: { missing: 2 } } },
       { action: 'letter.discard' },
     ])
     expect(await auditedActions(c)).toEqual([])
@@ -135,8 +135,8 @@ describeStores('the trace of letters', (given) => {
     await given.run({ ...purge, trace: traceOf('letters.purge-archive') })
     await given.run({ ...purge, trace: traceOf('letters.purge-archive') })
     expect((await trail(letters)).map(({ action, details }) => ({ action, details }))).toEqual([
-      { action: 'letters.purge-archive', details: { asked: 'so', letters: 1 } },
-      { action: 'letters.archive', details: { asked: 'so', letters: 2 } },
+      { action: 'letters.purge-archive', details: { requested: 'so', letters: 1 } },
+      { action: 'letters.archive', details: { requested: 'so', letters: 2 } },
     ])
     expect(await auditedActions(b)).toEqual(['letter.discard'])
   })

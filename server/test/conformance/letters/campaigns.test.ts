@@ -1,4 +1,4 @@
-/** How a campaign is kept: its document by versions, its frozen set, and what became of each letter of it. */
+/** Stored campaigns: the versioned document, the frozen set and the state of each letter in it. */
 import { describe, expect, it } from 'vitest'
 import { nextKsuids } from '../../../src/core/ksuid.ts'
 import {
@@ -24,7 +24,7 @@ describeStores('a campaign', (given) => {
   }
   const put = async (id: string, version: number, state = 'running', document: object = { name: 'n' }) =>
     given.run({ op: 'put-campaign', id, version, state, document: { ...document } })
-  /** A new one, with nothing in its set. */
+  /** Creates a campaign with an empty set. */
   const create = async (state = 'running'): Promise<string> => {
     const id = newId()
     expect(await put(id, 0, state)).toEqual({ isPut: true })
@@ -53,7 +53,7 @@ describeStores('a campaign', (given) => {
     ...some,
   })
   const states = async (campaignId: string) => (await set(campaignId)).map(({ state }) => state)
-  /** Sends what has these numbers in the set, with its place. */
+  /** Redrives the letters at these indexes of the set. */
   const sendOf = async (campaignId: string, numbers: readonly number[], changes: object = {}) => {
     const all = await set(campaignId)
     const letters = numbers.map((number) => {
@@ -96,11 +96,11 @@ describeStores('a campaign', (given) => {
 
     it('one of many concurrent updates wins', async () => {
       const id = await create()
-      const told = await Promise.all(
+      const results = await Promise.all(
         Array.from({ length: 10 }, async (_, by) => put(id, 1, 'running', { by })),
       )
-      expect(told.filter(({ isPut }) => isPut)).toHaveLength(1)
-      const winner = told.findIndex(({ isPut }) => isPut)
+      expect(results.filter(({ isPut }) => isPut)).toHaveLength(1)
+      const winner = results.findIndex(({ isPut }) => isPut)
       expect(await given.storage.getCampaign(id)).toMatchObject({ version: 2, document: { by: winner } })
       const made = newId()
       const news = await Promise.all(
@@ -257,7 +257,7 @@ describeStores('a campaign', (given) => {
     it('letters sent out of order are recorded as sent', async () => {
       const { id } = await three()
       await sendOf(id, [1])
-      // As many as are pending up to the last of them, but not the same ones.
+      // The number of letters equals the pending ones up to the last, but they are not the same letters.
       expect(await sendOf(id, [1, 2])).toMatchObject([
         { isStarted: false, why: 'redriving' },
         { isStarted: true },
@@ -364,8 +364,8 @@ describeStores('a campaign', (given) => {
       const counted = counts({ pending: 1, sent: 1, resolved: 1, failed: 1, skipped: 1 })
       expect(await countsOf(id)).toEqual(counted)
       // The failed letter and the skipped letter are open again, but the campaign does not send them again.
-      const told = await sendOf(id, [0, 1, 2, 3], { now: noon + 5 })
-      expect(told.map(({ isStarted }) => isStarted)).toEqual([false, false, false, false])
+      const results = await sendOf(id, [0, 1, 2, 3], { now: noon + 5 })
+      expect(results.map(({ isStarted }) => isStarted)).toEqual([false, false, false, false])
       expect(await set(id)).toEqual(before)
       expect(await actions.listItems(work)).toHaveLength(1)
       expect(await countsOf(id)).toEqual(counted)

@@ -95,7 +95,7 @@ describeStores('a changed redrive policy', (given) => {
     if (lease !== undefined) await actions.retryLater(lease)
   })
 
-  /** Letters that came back so often. */
+  /** Letters with the given numbers of redrives. */
   const failed = async (work: string, times: readonly number[]) => {
     const ids = await actions.produceDead(work, newItems(times.length))
     for (const [index, letterId] of ids.entries()) {

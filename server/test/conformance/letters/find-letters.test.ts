@@ -1,4 +1,4 @@
-/** Tests each filter alone. letters-list-by-chance.test.ts combines random filters with random pages. */
+/** Tests each filter alone. random-letter-filters.test.ts combines random filters with random pages. */
 import { expect, it } from 'vitest'
 import type { ListedState } from '../../../src/storage/contract/items.ts'
 import type { LetterFilter } from '../../../src/storage/contract/letters.ts'
@@ -8,7 +8,7 @@ import { captureOneOfEachState, lettersByReference } from '../support/letters-by
 import { longPrefix, undecodableBytes } from '../support/read-letter-pages.ts'
 import { describeStores } from '../support/test-stores.ts'
 
-describeStores('letters are found by', (given) => {
+describeStores('letter filters', (given) => {
   const actions = createLetterActions(given)
   const { list, findReferences, captureByReference } = lettersByReference(given)
 

@@ -1,4 +1,4 @@
-/** The groups of letters: one for each cause, counted and shown with what is known of it. */
+/** Groups of letters: one for each cause, with counts, first and last death, and a sample. */
 import { expect, it } from 'vitest'
 import { anyClass, toCause } from '../../../src/core/cause.ts'
 import type { Item } from '../../../src/core/item.ts'
@@ -114,15 +114,15 @@ describeStores('groups of letters', (given) => {
       aLetter({ failure: aFailure({ errorClass: 'B' }) }),
     ])
     await actions.discard([a])
-    const told = (all: readonly GroupFacts[]) =>
+    const summarize = (all: readonly GroupFacts[]) =>
       all.map(({ errorClass, count: found }) => [errorClass, found])
-    expect(told(await groups({ states: ['discarded'] }))).toEqual([['A', 1]])
-    expect(told(await groups({ states: ['discarded'] }, true))).toEqual([
+    expect(summarize(await groups({ states: ['discarded'] }))).toEqual([['A', 1]])
+    expect(summarize(await groups({ states: ['discarded'] }, true))).toEqual([
       ['A', 1],
       ['B', 0],
     ])
-    expect(told(await groups({ errorClasses: ['B'] }))).toEqual([['B', 1]])
-    expect(told(await groups({ groupIds: [] }, true))).toEqual([])
+    expect(summarize(await groups({ errorClasses: ['B'] }))).toEqual([['B', 1]])
+    expect(summarize(await groups({ groupIds: [] }, true))).toEqual([])
     await given.run({
       op: 'clear',
       queue: letters,
@@ -131,7 +131,7 @@ describeStores('groups of letters', (given) => {
       isLeased: true,
       countMax: 9,
     })
-    expect(told(await groups())).toEqual([['A', 1]])
+    expect(summarize(await groups())).toEqual([['A', 1]])
     const [, empty] = await groups({}, true)
     expect(empty).toMatchObject({ errorClass: 'B', count: 0, lastSeenAt: noon, sampleId: null, states: {} })
   })
@@ -208,10 +208,10 @@ describeStores('groups of letters', (given) => {
     expect(await seen()).toEqual([-20 * hour, -hour])
     await actions.capture(letters, [died(-5 * hour)])
     expect(await seen()).toEqual([-20 * hour, -hour])
-    // It is there already, and died when it did.
+    // The letter exists already, so its time of death does not change.
     await actions.capture(letters, [died(-30 * hour, { sourceId: 'a' }), died(-20 * hour - 1)])
     expect(await seen()).toEqual([-20 * hour - 1, -hour])
-    // An undone write is not remembered, either.
+    // A rejected write has no effect, either.
     const earlier = {
       op: 'import',
       queue: letters,
@@ -246,7 +246,7 @@ describeStores('groups of letters', (given) => {
       (await given.storage.groupArrivals([id], since)).toSorted((a, b) => a.hour - b.hour)
     expect(await arrivals(noon)).toEqual(arrived)
     expect(await arrivals(noon + hour)).toEqual(arrived.slice(1))
-    // Told late, it counts where it died.
+    // A late arrival counts in the hour of its death.
     const { failure, origin } = (await list())[0] as Item
     const late = aLetter({ failure, origin, diedAt: noon + hour + 1 })
     await actions.capture(letters, [late], noon + 9 * hour)
@@ -275,8 +275,8 @@ describeStores('groups of letters', (given) => {
     expect(a?.groupId).toBe(b?.groupId)
     expect(new Set([a, c, d, known].map((letter) => letter?.groupId)).size).toBe(4)
     const others = await groups({ queues: [letters], slugs: ['other'] })
-    const told = others.map(({ errorClass, reason, count: found }) => `${errorClass}/${reason}/${found}`)
-    expect(told.toSorted()).toEqual(['Class17/http_503/1', 'Same/http_503/2', 'Same/other/1'])
+    const summaries = others.map(({ errorClass, reason, count: found }) => `${errorClass}/${reason}/${found}`)
+    expect(summaries.toSorted()).toEqual(['Class17/http_503/1', 'Same/http_503/2', 'Same/other/1'])
     const total = causesKept + failures.length
     for (const [filter, matching] of [
       [{ errorClasses: ['Same'] }, 3],
@@ -323,7 +323,7 @@ describeStores('groups of letters', (given) => {
     expect(await groups({ groupIds: [known?.groupId ?? -1] })).toMatchObject([
       { errorClass: `Class${groupsKept - 1}`, slug: 'other', count: 2 },
     ])
-    // Their own class is what they are found by, though only they tell it.
+    // Letters are found by their own class, although their group does not have it.
     expect(await count({ errorClasses: ['New'] })).toEqual([])
     expect(await count({ errorClasses: [anyClass] })).toEqual([{ count: 2 }])
     const states = ['waiting'] as const
@@ -349,7 +349,7 @@ describeStores('groups of letters', (given) => {
     }
   })
 
-  /** A page may end early for lack of time. */
+  /** A page may end early because of its time limit. */
   const listed = async (filter: CountedFilter, order: LetterOrder = 'diedAt'): Promise<number> => {
     const page = { filter, order, isDescending: false, countMax: 1_000, lookMax: 10_000 } as const
     let found = 0

@@ -1,4 +1,4 @@
-/** How much of its bytes a letter is read with, and how many bytes a page has at most. */
+/** Reads of letters with all, some or none of their bytes, and the byte limit of a page. */
 import { expect, it } from 'vitest'
 import { headBytes, type LettersQuery, pageBytesMax } from '../../../src/storage/contract/letters.ts'
 import { bytes, minute, noon } from '../../make.ts'

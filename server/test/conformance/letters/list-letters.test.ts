@@ -1,7 +1,6 @@
 /**
  * Lists of letters, page by page. Pages neither repeat nor omit letters, and no letter breaks a page.
- * letters-find.test.ts tests each filter alone; letters-list-by-chance.test.ts tests random filters and
- * pages.
+ * find-letters.test.ts tests each filter alone; random-letter-filters.test.ts tests random filters and pages.
  */
 import { expect, it } from 'vitest'
 import type { Item } from '../../../src/core/item.ts'

@@ -1,6 +1,6 @@
 /**
- * Pages of letters whose filter asks for many groups at once: a reason with more causes than there are places
- * to look at one by one. Where the letters lie among the others must not matter.
+ * Pages of letters with a filter that matches more groups than the store searches one by one. The position of
+ * the letters among the others does not matter.
  */
 import { expect, it } from 'vitest'
 import type { ItemToImport } from '../../../src/storage/contract/items.ts'

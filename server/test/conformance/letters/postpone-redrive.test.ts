@@ -1,4 +1,4 @@
-/** Letters that are due and cannot be sent: they are due again later, and nobody else's turn changes. */
+/** Due letters that cannot be sent are postponed without changing the order of other letters. */
 import { expect, it } from 'vitest'
 import { aFailure, hour, minute, newItems, noon } from '../../make.ts'
 import { aLetter, automatic, createLetterActions } from '../support/letter-actions.ts'

@@ -1,4 +1,4 @@
-/** Random filters of letters in random pages, against a plain filter of all there are. */
+/** Compares random filters and pages with a plain filter over all letters. */
 
 import { expect, it } from 'vitest'
 import { type Item, isLetter } from '../../../src/core/item.ts'
@@ -15,7 +15,7 @@ import { describeStores, type StoreFixture } from '../support/test-stores.ts'
 
 describeStores('a list of letters', (given) => {
   const runs = repeats({ 'SQLite memory': 120, 'SQLite file': 30, PostgreSQL: 40 }[given.name])
-  it(`a list returns what a plain filter finds, in ${runs} random runs`, {
+  it('a list returns the letters that a plain filter finds, for random filters and pages', {
     timeout: 60_000 + runs * 1_000,
   }, async () => {
     const queues = await manyLetters(given)
@@ -69,7 +69,7 @@ const payloads = [
 ].map(bytes)
 const keys = [null, bytes(''), bytes('k'), bytes(`${longPrefix}a`), bytes(`${longPrefix}b`), undecodableBytes]
 
-/** Letters of every kind in three queues: in every state, with every oddity, many with the same times. */
+/** Letters in three queues: every state, unusual values, and many with equal times. */
 async function manyLetters(given: StoreFixture): Promise<string[]> {
   const actions = createLetterActions(given)
   const backoff = { kind: 'fixed', delayUs: hour, jitter: 0 } as const
@@ -180,7 +180,7 @@ function aQuery(queues: readonly string[], groupIds: readonly number[]): fc.Arbi
     },
     { requiredKeys: [] },
   )
-  // Most filters at once find nothing; a few at a time find something.
+  // All filters together find nothing, so use a few at a time.
   const thin = fc.tuple(filter, fc.array(fc.nat(15), { maxLength: 3 })).map(([all, picked]) => {
     const entries = Object.entries(all)
     const kept = picked.flatMap((at) => (entries.length === 0 ? [] : [entries[at % entries.length] ?? []]))

@@ -125,7 +125,7 @@ describeStores('a redrive', (given) => {
           attempts: 0,
           failure: { reason: reasons[way as keyof typeof ways] },
         })
-        // One more for each attempt of the redrive before its last.
+        // The history has one more failure for each earlier attempt of the redrive.
         const earlier = way === 'given back too often' ? ['retried'] : []
         expect(letter.history.slice(0, -1).map(({ reason }) => reason)).toEqual(earlier)
         expect(letter.history.at(-1)).toEqual(before.failure)
@@ -227,10 +227,10 @@ describeStores('a redrive', (given) => {
       expect(await given.storage.counts({ queue: letters })).toMatchObject([
         { dead: 1, waiting: 0, leased: 0 },
       ])
-      const told = async (how: object) => (await actions.redrive([letterId], { now: noon + 3, ...how }))[0]
-      expect(await told({ isDeadAllowed: false, isCapped: false })).toMatchObject({ why: 'dead' })
-      expect(await told({ isDeadAllowed: true, isCapped: true })).toMatchObject({ why: 'exhausted' })
-      expect(await told({ isDeadAllowed: true, isCapped: false })).toMatchObject({
+      const redrive = async (how: object) => (await actions.redrive([letterId], { now: noon + 3, ...how }))[0]
+      expect(await redrive({ isDeadAllowed: false, isCapped: false })).toMatchObject({ why: 'dead' })
+      expect(await redrive({ isDeadAllowed: true, isCapped: true })).toMatchObject({ why: 'exhausted' })
+      expect(await redrive({ isDeadAllowed: true, isCapped: false })).toMatchObject({
         isStarted: true,
         number: 3,
       })
@@ -240,7 +240,7 @@ describeStores('a redrive', (given) => {
         redrives: 3,
         endedAt: noon + 4,
       })
-      await told({ isDeadAllowed: true, isCapped: false })
+      await redrive({ isDeadAllowed: true, isCapped: false })
       await actions.complete(await actions.leaseOne({ queue: work, partition: 0 }))
       expect(await actions.readLetter(letterId)).toMatchObject({ state: 'done', redrives: 3 })
     })

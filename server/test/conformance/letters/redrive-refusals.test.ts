@@ -10,13 +10,13 @@ const unknownId = '0'.repeat(27)
 describeStores('a redrive', (given) => {
   const actions = createLetterActions(given)
 
-  describe('is not sent', () => {
-    const whyNot = async (letterId: string, how: object = {}): Promise<RedriveRefusal | 'sent'> => {
+  describe('refusals', () => {
+    const refusalReason = async (letterId: string, how: object = {}): Promise<RedriveRefusal | 'sent'> => {
       const before = await given.storage.getLetters([letterId])
-      const [told] = await actions.redrive([letterId], how)
-      if (told?.isStarted !== false) return 'sent'
+      const [result] = await actions.redrive([letterId], how)
+      if (result?.isStarted !== false) return 'sent'
       expect(await given.storage.getLetters([letterId])).toEqual(before)
-      return told.why
+      return result.why
     }
     const to = (letterId: string, queue: string | null, edit: number | null = null) => ({
       letters: [{ letterId, queue, edit }],
@@ -34,8 +34,8 @@ describeStores('a redrive', (given) => {
       const [archived = ''] = await actions.produceDead(work, newItems(1))
       await actions.discard([archived])
       await given.run({ op: 'archive', queue: letters, endedBefore: noon + 1, countMax: 10, now: noon })
-      for (const id of [unknownId, 'no id', ids[0] ?? '']) expect(await whyNot(id)).toBe('missing')
-      expect(await whyNot(archived)).toBe('archived')
+      for (const id of [unknownId, 'no id', ids[0] ?? '']) expect(await refusalReason(id)).toBe('missing')
+      expect(await refusalReason(archived)).toBe('archived')
       const letterIds = [unknownId, ids[0] ?? '', archived]
       expect((await actions.discard(letterIds)).map(({ why }) => why)).toEqual([
         'missing',
@@ -48,11 +48,11 @@ describeStores('a redrive', (given) => {
       const { work, letters } = await actions.createQueues()
       const [letterId = ''] = await actions.produceDead(work, newItems(1))
       const held = await actions.leaseOne({ queue: letters, partition: 0 })
-      expect(await whyNot(letterId)).toBe('leased')
+      expect(await refusalReason(letterId)).toBe('leased')
       expect(await actions.discard([letterId])).toMatchObject([{ isDiscarded: false, why: 'leased' }])
       await actions.retryLater(held)
-      // Back at the tail it has another id, and is known by the same.
-      expect(await whyNot(letterId)).toBe('sent')
+      // After the retry the letter has a new id and the same root id.
+      expect(await refusalReason(letterId)).toBe('sent')
       expect(await actions.readLetter(letterId)).toMatchObject({
         rootId: letterId,
         state: 'leased',
@@ -70,8 +70,8 @@ describeStores('a redrive', (given) => {
       await actions.complete(await actions.leaseOne(sent))
       await actions.discard([discarded])
       const anyhow = { isDeadAllowed: true, isCapped: false }
-      expect(await whyNot(resolved, anyhow)).toBe('resolved')
-      expect(await whyNot(discarded, anyhow)).toBe('discarded')
+      expect(await refusalReason(resolved, anyhow)).toBe('resolved')
+      expect(await refusalReason(discarded, anyhow)).toBe('discarded')
       expect((await actions.discard([resolved, discarded])).map(({ why }) => why)).toEqual([
         'resolved',
         'discarded',
@@ -83,37 +83,37 @@ describeStores('a redrive', (given) => {
       const [done = '', dead = ''] = await actions.produceDead(work, newItems(2))
       await actions.complete(await actions.leaseOne({ queue: letters, partition: 0 }))
       await actions.declareDead(await actions.leaseOne({ queue: letters, partition: 0 }))
-      expect(await whyNot(done)).toBe('resolved')
-      expect(await whyNot(dead)).toBe('dead')
-      expect(await whyNot(dead, { isDeadAllowed: true })).toBe('sent')
+      expect(await refusalReason(done)).toBe('resolved')
+      expect(await refusalReason(dead)).toBe('dead')
+      expect(await refusalReason(dead, { isDeadAllowed: true })).toBe('sent')
     })
 
     it('a letter at its cap is not redriven by a capped redrive', async () => {
       const letters = await given.queue({ redrive: { mode: 'manual', redrivesMax: 0, backoff: inAnHour } })
       const target = await given.queue()
       const [letterId = ''] = await actions.capture(letters, [aLetter()])
-      expect(await whyNot(letterId, to(letterId, target))).toBe('exhausted')
-      expect(await whyNot(letterId, { ...to(letterId, target), isCapped: false })).toBe('sent')
+      expect(await refusalReason(letterId, to(letterId, target))).toBe('exhausted')
+      expect(await refusalReason(letterId, { ...to(letterId, target), isCapped: false })).toBe('sent')
     })
 
     it('a letter without a target queue is not redriven', async () => {
       const { work, letters } = await actions.createQueues()
       const origins = [
         anOrigin(),
-        // A topic of a cluster that happens to have the name of a queue is not that queue, nor is a webhook.
+        // A topic or a webhook with the name of a queue is not that queue.
         anOrigin({ name: work }),
         anOrigin({ kind: 'webhook', name: work, cluster: null }),
-        anOrigin({ kind: 'queue', name: 'never-there', partition: 0, group: null, cluster: null }),
+        anOrigin({ kind: 'queue', name: 'unknown-queue', partition: 0, group: null, cluster: null }),
       ]
       const ids = await actions.capture(
         letters,
         origins.map((origin) => aLetter({ origin })),
       )
-      for (const id of ids) expect(await whyNot(id)).toBe('no-target')
-      const [buried = ''] = await actions.produceDead(work, newItems(1))
-      expect(await whyNot(buried, to(buried, 'never-there'))).toBe('no-target')
+      for (const id of ids) expect(await refusalReason(id)).toBe('no-target')
+      const [letterId = ''] = await actions.produceDead(work, newItems(1))
+      expect(await refusalReason(letterId, to(letterId, 'unknown-queue'))).toBe('no-target')
       await given.run({ op: 'delete-queue', name: work })
-      expect(await whyNot(buried)).toBe('no-target')
+      expect(await refusalReason(letterId)).toBe('no-target')
     })
 
     it('a captured letter is redriven to the queue with the name of its origin', async () => {
@@ -128,7 +128,7 @@ describeStores('a redrive', (given) => {
         letters,
         origins.map((origin) => aLetter({ origin })),
       )
-      for (const id of ids) expect(await whyNot(id)).toBe('sent')
+      for (const id of ids) expect(await refusalReason(id)).toBe('sent')
       expect(await actions.listItems(work)).toHaveLength(3)
     })
 
@@ -136,8 +136,8 @@ describeStores('a redrive', (given) => {
       const { work, letters } = await actions.createQueues()
       const elsewhere = (await actions.createQueues()).letters
       const [letterId = ''] = await actions.produceDead(work, newItems(1))
-      expect(await whyNot(letterId, to(letterId, letters))).toBe('dead-target')
-      expect(await whyNot(letterId, to(letterId, elsewhere))).toBe('dead-target')
+      expect(await refusalReason(letterId, to(letterId, letters))).toBe('dead-target')
+      expect(await refusalReason(letterId, to(letterId, elsewhere))).toBe('dead-target')
     })
 
     it('a letter is never redriven to a queue that has or had captured letters', async () => {
@@ -145,10 +145,10 @@ describeStores('a redrive', (given) => {
       const [letterId = ''] = await actions.produceDead(work, newItems(1))
       const captured = await given.queue()
       const [other = ''] = await actions.capture(captured, [aLetter()])
-      expect(await whyNot(letterId, to(letterId, captured))).toBe('dead-target')
+      expect(await refusalReason(letterId, to(letterId, captured))).toBe('dead-target')
       await actions.discard([other])
       await given.run({ op: 'archive', queue: captured, endedBefore: noon + 1, countMax: 10, now: noon })
-      expect(await whyNot(letterId, to(letterId, captured))).toBe('dead-target')
+      expect(await refusalReason(letterId, to(letterId, captured))).toBe('dead-target')
     })
 
     it('a letter is redriven to a queue with imported items', async () => {
@@ -157,13 +157,13 @@ describeStores('a redrive', (given) => {
       const imported = await given.queue()
       const items = [{ payload: bytes('x'), sourceId: 'elsewhere/1' }]
       await given.run({ op: 'import', queue: imported, partition: 0, items, now: noon })
-      expect(await whyNot(letterId, to(letterId, imported))).toBe('sent')
+      expect(await refusalReason(letterId, to(letterId, imported))).toBe('sent')
     })
 
     it('a letter is never redriven to its own queue', async () => {
       const letters = await given.queue()
       const [letterId = ''] = await actions.capture(letters, [aLetter()])
-      expect(await whyNot(letterId, to(letterId, letters))).toBe('dead-target')
+      expect(await refusalReason(letterId, to(letterId, letters))).toBe('dead-target')
     })
 
     it('a letter is not redriven to its origin after that became a dead queue', async () => {
@@ -172,16 +172,16 @@ describeStores('a redrive', (given) => {
       const store = await given.queue()
       const [letterId = ''] = await actions.capture(store, [aLetter({ origin })])
       await given.queue({ deadQueue: letters })
-      expect(await whyNot(letterId)).toBe('dead-target')
+      expect(await refusalReason(letterId)).toBe('dead-target')
     })
 
     it('a redrive with an unknown edited version is refused', async () => {
       const { work } = await actions.createQueues()
       const [letterId = '', other = ''] = await actions.produceDead(work, newItems(2))
       await given.run({ op: 'edit-letter', letterId: other, payload: bytes('x'), actor: 'ann', now: noon })
-      expect(await whyNot(letterId, to(letterId, null, 1))).toBe('no-edit')
-      expect(await whyNot(other, to(other, null, 2))).toBe('no-edit')
-      expect(await whyNot(other, to(other, null, 1))).toBe('sent')
+      expect(await refusalReason(letterId, to(letterId, null, 1))).toBe('no-edit')
+      expect(await refusalReason(other, to(other, null, 2))).toBe('no-edit')
+      expect(await refusalReason(other, to(other, null, 1))).toBe('sent')
     })
 
     it('a letter named twice is refused as redriving, whatever else prevents the second redrive', async () => {
@@ -190,10 +190,10 @@ describeStores('a redrive', (given) => {
       const results = await actions.redrive([], {
         letters: [
           { letterId: first, queue: null },
-          { letterId: first, queue: 'never-there' },
+          { letterId: first, queue: 'unknown-queue' },
           { letterId: second, queue: null },
           { letterId: second, queue: letters },
-          { letterId: third, queue: 'never-there' },
+          { letterId: third, queue: 'unknown-queue' },
           { letterId: third, queue: null },
           { letterId: third, queue: null, edit: 7 },
         ],
@@ -217,9 +217,9 @@ describeStores('a redrive', (given) => {
       const [never = ''] = await actions.produceDead(manual, newItems(1))
       expect(await actions.readLetter(letterId)).toMatchObject({ letter: { nextRedriveAt: noon + hour } })
       const due = (now: number) => ({ isDueOnly: true, now })
-      expect(await whyNot(letterId, due(noon + hour - 1))).toBe('not-due')
-      expect(await whyNot(never, due(noon + 1_000 * day))).toBe('not-due')
-      expect(await whyNot(letterId, due(noon + hour))).toBe('sent')
+      expect(await refusalReason(letterId, due(noon + hour - 1))).toBe('not-due')
+      expect(await refusalReason(never, due(noon + 1_000 * day))).toBe('not-due')
+      expect(await refusalReason(letterId, due(noon + hour))).toBe('sent')
       expect(await actions.readLetter(letterId)).toMatchObject({ letter: { nextRedriveAt: null } })
     })
   })

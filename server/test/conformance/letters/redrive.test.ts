@@ -1,4 +1,4 @@
-/** How a dead letter goes back: exactly what is sent, and that there is only one at a time. */
+/** Starting a redrive: the item that is sent, and at most one redrive in progress per letter. */
 import { describe, expect, it } from 'vitest'
 import { redriveHolder } from '../../../src/core/letter.ts'
 import { aFailure, bytes, day, hour, minute, newItems, noon, textOf } from '../../make.ts'
@@ -11,14 +11,14 @@ const unknownId = '0'.repeat(27)
 describeStores('a redrive', (given) => {
   const actions = createLetterActions(given)
 
-  describe('of letters that were foreseen', () => {
-    const foresee = (ids: readonly string[]) => given.storage.prefetchLetters(ids)
+  describe('of prefetched letters', () => {
+    const prefetch = (ids: readonly string[]) => given.storage.prefetchLetters(ids)
 
     it('prefetched letters that were sent or discarded since are not sent', async () => {
       const { work } = await actions.createQueues()
       const ids = await actions.produceDead(work, newItems(3))
       const [first = '', second = '', third = ''] = ids
-      await foresee([...ids, ...ids, unknownId, 'no id'])
+      await prefetch([...ids, ...ids, unknownId, 'no id'])
       await actions.redrive([first])
       await actions.discard([second])
       expect(await actions.redrive([...ids, unknownId])).toMatchObject([
@@ -32,7 +32,7 @@ describeStores('a redrive', (given) => {
 
     it('a prefetched letter that returned since is sent', async () => {
       const { letterId, work } = await actions.redriveNewLetter()
-      await foresee([letterId])
+      await prefetch([letterId])
       await actions.declareDead(await actions.leaseOne({ queue: work, partition: 0 }))
       expect(await actions.redrive([letterId])).toMatchObject([{ letterId, isStarted: true, number: 2 }])
       expect((await actions.readLetter(letterId)).letter.redrives.map(({ number }) => number)).toEqual([2, 1])
@@ -41,8 +41,8 @@ describeStores('a redrive', (given) => {
     it('a letter that is prefetched several times is sent once', async () => {
       const { work } = await actions.createQueues()
       const ids = await actions.produceDead(work, newItems(300))
-      await foresee(ids)
-      await foresee(ids)
+      await prefetch(ids)
+      await prefetch(ids)
       expect((await actions.redrive(ids)).every(({ isStarted }) => isStarted)).toBe(true)
       expect((await actions.redrive(ids)).every(({ isStarted }) => !isStarted)).toBe(true)
       expect(await actions.listItems(work)).toHaveLength(300)
@@ -51,7 +51,7 @@ describeStores('a redrive', (given) => {
     it('a redrive notices that a prefetched letter or its queue is gone', async () => {
       const { work, letters } = await actions.createQueues()
       const [letterId = ''] = await actions.produceDead(work, newItems(1))
-      await foresee([letterId])
+      await prefetch([letterId])
       await given.run({ op: 'delete', queue: letters, partition: 0, ids: [letterId] })
       expect(await actions.redrive([letterId])).toMatchObject([{ isStarted: false, why: 'missing' }])
     })
@@ -325,9 +325,9 @@ describeStores('a redrive', (given) => {
         ),
       )
       for (const letterId of ids) {
-        const told = calls.map((call) => call.find((each) => each.letterId === letterId))
-        expect(told.filter((each) => each?.isStarted)).toHaveLength(1)
-        expect(told.flatMap((each) => (each?.isStarted === false ? [each.why] : []))).toEqual(
+        const results = calls.map((call) => call.find((each) => each.letterId === letterId))
+        expect(results.filter((each) => each?.isStarted)).toHaveLength(1)
+        expect(results.flatMap((each) => (each?.isStarted === false ? [each.why] : []))).toEqual(
           Array.from({ length: 7 }, () => 'redriving'),
         )
       }
@@ -348,8 +348,8 @@ describeStores('a redrive', (given) => {
       const next = async () => (await actions.readLetter(letterId)).letter.nextRedriveAt
       expect(await next()).toBe(noon + minute)
       const dieAgain = async (now: number) => {
-        const [told] = await actions.redrive([letterId], { isDueOnly: true, actor: 'policy', now })
-        expect(told).toMatchObject({ isStarted: true })
+        const [result] = await actions.redrive([letterId], { isDueOnly: true, actor: 'policy', now })
+        expect(result).toMatchObject({ isStarted: true })
         await actions.declareDead(await actions.leaseOne({ queue: work, partition: 0 }), refused, now)
       }
       await dieAgain(noon + minute)
@@ -380,13 +380,13 @@ describeStores('a redrive', (given) => {
     it('letters that were captured together get different jitter', async () => {
       const letters = await given.queue({ redrive: { mode: 'auto', redrivesMax: 3, backoff: spread } })
       await expectSpread(await actions.capture(letters, Array(40).fill(aLetter())))
-      // A lease makes it an import of another kind.
+      // Leased letters take another code path of the import.
       const held = aLetter({ lease: { holder: 'w', deadline: noon + day } })
       await expectSpread(await actions.capture(letters, Array(40).fill(held)))
     })
   })
 
-  describe('that went elsewhere', () => {
+  describe('to an external target', () => {
     it('an external outcome ends a redrive once and is ignored if none is in progress', async () => {
       const { work } = await actions.createQueues({}, { redrive: automatic })
       const [a = '', b = '', c = '', idle = ''] = await actions.produceDead(work, newItems(4))

@@ -62,7 +62,7 @@ describeStores('a repeated import', (given) => {
   })
 })
 
-describeStores('a campaign that must be at its version', (given) => {
+describeStores('a campaign with a required version', (given) => {
   let campaigns = 0
   const anId = () => `${missing.slice(0, -3)}${String(++campaigns).padStart(3, '0')}`
   const put = (id: string, version: number, isRequired: boolean) =>

@@ -1,3 +1,4 @@
+/** Produces, leases and kills items until the process is killed. Reports each move before and after it. */
 import type { ItemChange } from '../../../src/storage/contract/items.ts'
 import { openStorage } from '../../../src/storage/open-storage.ts'
 import { bytes, minute } from '../../make.ts'
@@ -47,7 +48,7 @@ async function declareDead(): Promise<void> {
   const items = (await lease()).map((id) => ({ id, availableAt: null, isDead: true, error: null }))
   report('moving')
   const [settled] = await storage.write([{ op: 'retry', queue, partition: 0, items, now: tick() }])
-  // Refused when another worker let so much time pass that the leases ended.
+  // The retry is refused if another worker advanced the time past the end of the leases.
   report('moved', { ids: settled.isSettled ? movedIds(settled.changes) : [] })
 }
 

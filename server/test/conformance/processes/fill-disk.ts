@@ -1,6 +1,6 @@
 /**
- * Writes until the disk is full, tells what that looks like from inside, and goes on when there is
- * space again, or closes.
+ * Writes until the disk is full, reports the error, and continues when there is space again, or closes the
+ * store.
  */
 import { rm } from 'node:fs/promises'
 import { KnownError } from '../../../src/errors.ts'
@@ -18,7 +18,10 @@ const kept: string[] = []
 const error = await produceUntilFull(storage, 'first', task.countMax, kept)
 report('full', { code: error instanceof KnownError ? error.code : 'none', message: String(error) })
 report('kept', { names: kept })
-report('sound', { differences: await storage.verify(), there: (await listAll(storage, 'work')).length })
+report('verified', {
+  differences: await storage.verify(),
+  itemCount: (await listAll(storage, 'work')).length,
+})
 
 if (task.mustCloseFull) {
   await storage.close()

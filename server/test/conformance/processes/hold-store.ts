@@ -1,4 +1,4 @@
-/** Opens the store, writes one item, and holds it until it is killed or told to close. */
+/** Opens the store, writes one item, and holds the store until it is killed or gets the message `close`. */
 import { openStorage } from '../../../src/storage/open-storage.ts'
 import { bytes, noon } from '../../make.ts'
 import { readTask, report, waitForMessage } from './parent-channel.ts'

@@ -1,4 +1,4 @@
-/** Leases everything with many leasers at once, and tells which ids each batch had. */
+/** Leases all items with many concurrent leasers, and reports the ids of each batch. */
 import { openStorage } from '../../../src/storage/open-storage.ts'
 import { noon } from '../../make.ts'
 import { readTask, report, waitForMessage } from './parent-channel.ts'

@@ -24,9 +24,9 @@ const tick = (us = 1): number => {
 const rules = { isDeadAllowed: true, isCapped: false, actor: 'child' }
 const error = (): object => ({ errorClass: pick(['A', 'B']), message: pick(['HTTP 503: x', 'gone']) })
 
-async function bury(): Promise<void> {
+async function produceDead(): Promise<void> {
   const names = Array.from({ length: 1 + below(6) }, () => `${task.seed}.${++made}`)
-  report('doing', { what: 'bury' })
+  report('doing', { action: 'produceDead' })
   const items = names.map((name) => ({ payload: bytes(name), lease: { holder: 'child' } }))
   const produce = { op: 'produce', queue: work, partition: 0, items, now: tick() } as const
   const [{ ids }] = await storage.write([produce])
@@ -49,12 +49,12 @@ async function someLetters(states: readonly ('waiting' | 'dead')[]): Promise<str
 
 async function redrive(): Promise<void> {
   const ids = await someLetters(['waiting', 'dead'])
-  report('doing', { what: 'redrive' })
+  report('doing', { action: 'redrive' })
   const sent = ids.map((letterId) => ({ letterId, queue: null }))
-  const [told] = await storage.write([{ op: 'redrive', letters: sent, ...rules, now: tick() }])
+  const [results] = await storage.write([{ op: 'redrive', letters: sent, ...rules, now: tick() }])
   report('did', {
-    what: 'redrive',
-    letters: told.flatMap((each) => (each.isStarted ? [[each.letterId, each.number]] : [])),
+    action: 'redrive',
+    letters: results.flatMap((each) => (each.isStarted ? [[each.letterId, each.number]] : [])),
   })
 }
 
@@ -64,52 +64,52 @@ async function settle(): Promise<void> {
   const [leased] = await storage.write([{ op: 'lease', ...at, holders, now: tick() }])
   const [one, two, ...rest] = leased
   const ordinary = leased.filter(({ letterId }) => letterId === null).map(({ payload }) => textOf(payload))
-  report('doing', { what: 'settle', names: ordinary })
+  report('doing', { action: 'settle', names: ordinary })
   if (one !== undefined) {
     const [settled] = await storage.write([{ op: 'complete', ...at, ids: [one.id], now: tick() }])
-    if (settled.isSettled) report('did', { what: 'complete', letterId: one.letterId, number: one.redrives })
+    if (settled.isSettled) report('did', { action: 'complete', letterId: one.letterId, number: one.redrives })
   }
   if (two !== undefined) {
     const [deleted] = await storage.write([{ op: 'delete', ...at, ids: [two.id] }])
-    if (deleted.removed > 0) report('did', { what: 'lose', letterId: two.letterId, number: two.redrives })
+    if (deleted.removed > 0) report('did', { action: 'lose', letterId: two.letterId, number: two.redrives })
   }
   const items = rest.map(({ id }) => ({ id, availableAt: null, isDead: true, error: error() }))
   const [settled] = await storage.write([{ op: 'retry', ...at, items, now: tick() }])
   if (!settled.isSettled) return
   const came = rest.map(({ letterId, redrives }) => [letterId, redrives])
-  report('did', { what: 'return', letters: came })
+  report('did', { action: 'return', letters: came })
 }
 
 async function discard(): Promise<void> {
   const ids = (await someLetters(['waiting', 'dead'])).slice(0, 3)
-  report('doing', { what: 'discard' })
+  report('doing', { action: 'discard' })
   const given = ids.map((letterId) => ({ letterId }))
-  const [told] = await storage.write([{ op: 'discard', letters: given, reason: 'child', now: tick() }])
+  const [results] = await storage.write([{ op: 'discard', letters: given, reason: 'child', now: tick() }])
   report('did', {
-    what: 'discard',
-    letters: told.flatMap((each) => (each.isDiscarded ? [[each.letterId, 0]] : [])),
+    action: 'discard',
+    letters: results.flatMap((each) => (each.isDiscarded ? [[each.letterId, 0]] : [])),
   })
 }
 
 async function archive(): Promise<void> {
-  report('doing', { what: 'archive' })
+  report('doing', { action: 'archive' })
   const [{ archived }] = await storage.write([
     { op: 'archive', queue: letters, endedBefore: tick(), countMax: 1 + below(6), now: tick() },
   ])
-  report('did', { what: 'archive', archived })
+  report('did', { action: 'archive', archived })
 }
 
 async function restore(): Promise<void> {
   const rows = await storage.listArchivedLetters({ queues: [letters], countMax: 1 + below(4) })
-  report('doing', { what: 'restore' })
+  report('doing', { action: 'restore' })
   const letterIds = rows.map(({ item }) => item.rootId)
   await storage.write([{ op: 'restore', letterIds, now: tick() }])
-  report('did', { what: 'restore' })
+  report('did', { action: 'restore' })
 }
 
 async function live(): Promise<void> {
   for (;;) {
-    await pick([bury, redrive, redrive, settle, settle, discard, archive, archive, restore])()
+    await pick([produceDead, redrive, redrive, settle, settle, discard, archive, archive, restore])()
     report('done')
     if (below(10) === 0) await storage.write([{ op: 'advance', now: tick(minute), countMax: 10 }])
   }

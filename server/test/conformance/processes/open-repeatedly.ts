@@ -1,4 +1,4 @@
-/** Opens the store many times at once, tells how each went, and holds what it got until told to close. */
+/** Opens the store many times at once, reports each result, and closes on the message `close`. */
 import { KnownError } from '../../../src/errors.ts'
 import type { Storage } from '../../../src/storage/contract/storage.ts'
 import { openStorage } from '../../../src/storage/open-storage.ts'

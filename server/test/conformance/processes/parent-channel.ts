@@ -1,4 +1,4 @@
-/** The child's end of what start.ts describes. */
+/** The task, the reports and the messages of a process that start-process.ts started. */
 import { writeSync } from 'node:fs'
 import { flushCompileCache } from 'node:module'
 import { createInterface } from 'node:readline'
@@ -10,21 +10,21 @@ export function readTask<T>(): Task<T> {
   return JSON.parse(process.argv[2] ?? '{}') as Task<T>
 }
 
-/** Written before it returns: a line said is a line heard, whenever the process is killed. */
-export function report(is: string, facts: object = {}): void {
-  writeSync(1, `${JSON.stringify({ is, ...facts })}\n`)
+/** Writes synchronously, so that a report is never lost when the process is killed after it. */
+export function report(kind: string, facts: object = {}): void {
+  writeSync(1, `${JSON.stringify({ kind, ...facts })}\n`)
 }
 
 // Write the compile cache now, because most of these processes are killed.
 setImmediate(() => flushCompileCache())
 
-const words = createInterface({ input: process.stdin })[Symbol.asyncIterator]()
+const messages = createInterface({ input: process.stdin })[Symbol.asyncIterator]()
 
-/** Waits for a word on stdin. Exits if stdin is closed: the parent process is gone. */
-export async function waitForMessage(word: string): Promise<void> {
+/** Waits for a message on stdin. Exits if stdin is closed: the parent process is gone. */
+export async function waitForMessage(message: string): Promise<void> {
   for (;;) {
-    const { value, done } = await words.next()
+    const { value, done } = await messages.next()
     if (done) process.exit(0)
-    if (value === word) return
+    if (value === message) return
   }
 }

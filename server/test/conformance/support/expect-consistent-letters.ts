@@ -10,7 +10,7 @@ import { type GroupFacts, type LetterCount, redrivesCounted } from '../../../src
 import type { Storage } from '../../../src/storage/contract/storage.ts'
 import { toGauge } from './store-reads.ts'
 
-/** `items`: all there are, of all queues. */
+/** `items`: all items of all queues. */
 export async function expectConsistentLetters(storage: Storage, items: readonly Item[]): Promise<void> {
   const letters = items.filter(isLetter)
   for (const item of items) expectFactsOfLettersOnly(item)
@@ -31,10 +31,10 @@ export async function expectConsistentLetters(storage: Storage, items: readonly 
     }
     byGroup.delete(group.id)
   }
-  expect([...byGroup.keys()], 'groups that letters have and that are not there').toEqual([])
+  expect([...byGroup.keys()], 'groups of letters that do not exist').toEqual([])
 }
 
-/** Every group there is, with letters or without. */
+/** All groups, with or without letters. */
 export async function listAllGroups(storage: Storage): Promise<GroupFacts[]> {
   const groups: GroupFacts[] = []
   const countMax = 1_000
@@ -99,7 +99,7 @@ function recount(letters: readonly Item[]): LetterCount[] {
   return sortCounts([...sums.values()])
 }
 
-/** Sums have no order of their own. */
+/** Sorted, because the store returns counts in any order. */
 export function sortCounts(counts: readonly LetterCount[]): LetterCount[] {
   const key = (count: LetterCount): string => JSON.stringify(Object.entries(count).toSorted())
   return counts.toSorted((a, b) => (key(a) < key(b) ? -1 : 1))

@@ -12,7 +12,7 @@ import { conservationGap, countGauges, listAll, listAllArchived } from './store-
 export async function expectConsistentStore(storage: Storage): Promise<void> {
   expect(await storage.verify(), 'verify finds nothing').toEqual([])
   const counts = await storage.counts({})
-  for (const row of counts) expect(conservationGap(row), `conservation in ${place(row)}`).toBe(0)
+  for (const row of counts) expect(conservationGap(row), `conservation in ${partitionName(row)}`).toBe(0)
 
   const all: Item[] = []
   for (const queue of await storage.listQueues({ countMax: 10_000 })) {
@@ -33,7 +33,7 @@ export async function expectConsistentStore(storage: Storage): Promise<void> {
       const { waiting, scheduled, leased, done, dead, discarded } = row
       const recounted = countGauges(items.filter((item) => item.partition === partition))
       const counted = { waiting, scheduled, leased, done, dead, discarded }
-      expect(counted, `counts of ${place(row)}`).toEqual(recounted)
+      expect(counted, `counts of ${partitionName(row)}`).toEqual(recounted)
     }
     const isInside = (item: Item): boolean => item.partition >= 0 && item.partition < queue.partitions
     expect(items.filter((item) => !isInside(item))).toEqual([])
@@ -42,7 +42,7 @@ export async function expectConsistentStore(storage: Storage): Promise<void> {
   await expectConsistentLetters(storage, all)
 }
 
-/** Read separately from the items, so that items and their counts are read without anything in between. */
+/** Runs after all items, so that no other read comes between the items and their counts. */
 async function expectConsistentArchive(storage: Storage): Promise<void> {
   for (const { name } of await storage.listQueues({ countMax: 10_000 })) {
     const rows = await storage.counts({ queue: name })
@@ -61,6 +61,6 @@ export function expectUnique(values: readonly string[], what: string): void {
   expect(repeated, `${what} that occur twice`).toEqual([])
 }
 
-function place(row: PartitionCounts): string {
+function partitionName(row: PartitionCounts): string {
   return `${row.queue}/${row.partition}`
 }

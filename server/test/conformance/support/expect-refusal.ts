@@ -1,10 +1,10 @@
 import { expect } from 'vitest'
 import { type ErrorCode, KnownError } from '../../../src/errors.ts'
 
-/** The promise is refused with this code, in a sentence that a person can read. Gives the error. */
+/** Expects a rejection with this code and a message of one readable sentence. Returns the error. */
 export async function expectRefusal(promise: Promise<unknown>, code: ErrorCode): Promise<KnownError> {
   const outcome = await promise.then(
-    (value) => new Error(`was not refused but gave ${JSON.stringify(value)}`),
+    (value) => new Error(`was not refused but returned ${JSON.stringify(value)}`),
     (error: unknown) => error,
   )
   expectKnown(outcome, code)

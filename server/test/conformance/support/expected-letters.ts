@@ -1,4 +1,4 @@
-/** Which letters a filter means, as plainly as it can be said. Independent of how stores find them. */
+/** A plain implementation of letter filters: the letters that a store must find. */
 import { toCause } from '../../../src/core/cause.ts'
 import type { Instant } from '../../../src/core/instant.ts'
 import type { Item } from '../../../src/core/item.ts'
@@ -32,7 +32,7 @@ export function matchesFilter(letter: Item, filter: LetterFilter): boolean {
   )
 }
 
-/** In the order of the query, from the beginning. */
+/** The letters that a query finds, in its order. */
 export function expectedLetters(
   letters: readonly Item[],
   query: Pick<LettersQuery, 'filter' | 'order' | 'isDescending'>,

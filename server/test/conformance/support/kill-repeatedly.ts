@@ -4,21 +4,21 @@ import { pollUntil } from '../../http/poll-until.ts'
 import type { Report, TestProcess } from '../processes/start-process.ts'
 import type { TestStore } from './test-stores.ts'
 
-/** Processes that work on one store, killed one after the other; after each kill the store is looked at. */
+/** Starts processes on one store, kills one after the other, and checks the store after each kill. */
 export async function killRepeatedly(
-  place: TestStore,
+  testStore: TestStore,
   kills: number,
   rounds: Readonly<{
     start(round: number): TestProcess
     /** Waits for the moment of the kill. */
     waitForKill(child: TestProcess): Promise<void>
-    /** `lines`: what it said before it was killed. */
-    check(storage: Storage, lines: readonly Report[]): Promise<void>
+    /** `reports`: the reports of the process before it was killed. */
+    check(storage: Storage, reports: readonly Report[]): Promise<void>
   }>,
 ): Promise<void> {
-  // Started one ahead: a process takes longer to start than a store to open.
+  // The next process starts early, because its start takes longer than opening the store.
   let next = rounds.start(0)
-  await using watch = await watchConnections(place)
+  await using watch = await watchConnections(testStore)
   try {
     for (let round = 0; round < kills; round++) {
       const child = next
@@ -26,10 +26,10 @@ export async function killRepeatedly(
       next = rounds.start(round + 1)
       child.send('go')
       await rounds.waitForKill(child)
-      const lines = await child.kill()
+      const reports = await child.kill()
       await watch.whenDisconnected()
-      const storage = await place.open()
-      await rounds.check(storage, lines)
+      const storage = await testStore.open()
+      await rounds.check(storage, reports)
       await storage.close()
     }
   } finally {
@@ -38,8 +38,8 @@ export async function killRepeatedly(
 }
 
 /**
- * PostgreSQL may still run statements that a process sent before its death. Waits for them before the test
- * looks.
+ * PostgreSQL may still run statements that a process sent before it was killed. The test waits until they
+ * have ended.
  */
 async function watchConnections({
   target,

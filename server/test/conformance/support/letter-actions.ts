@@ -10,7 +10,7 @@ import { aFailure, anOrigin, bytes, hour, newItems, noon } from '../../make.ts'
 import type { StoreFixture } from './test-stores.ts'
 
 export type Started = Extract<RedriveResult, { isStarted: true }>
-type Held = Pick<Item, 'id' | 'queue' | 'partition'>
+type ItemRef = Pick<Item, 'id' | 'queue' | 'partition'>
 
 export const refused = { reason: 'http_503', errorClass: 'Refused', message: 'HTTP 503: upstream', stack: '' }
 
@@ -23,14 +23,14 @@ export function aLetter(changes: Partial<ItemToImport> = {}): ItemToImport {
 }
 
 export interface LetterActions {
-  /** A queue and its dead queue. */
+  /** Creates a queue and its dead queue. */
   createQueues(
     work?: Partial<NewQueue>,
     letters?: Partial<NewQueue>,
   ): Promise<{ work: string; letters: string }>
-  /** Letters that died elsewhere. Gives their root ids. */
+  /** Imports letters that died elsewhere. Returns their root ids. */
   capture(queue: string, letters: readonly ItemToImport[], now?: Instant): Promise<string[]>
-  /** Items that die in that queue at once. Gives the root ids of their letters. */
+  /** Produces items that die immediately. Returns the root ids of their letters. */
   produceDead(
     queue: string,
     items: readonly NewItem[],
@@ -39,18 +39,18 @@ export interface LetterActions {
     partition?: number,
   ): Promise<string[]>
   redrive(letterIds: readonly string[], how?: Partial<RedriveLetters>): Promise<readonly RedriveResult[]>
-  /** To its origin, or that queue; it must be possible. */
+  /** Redrives a letter to its origin or to `queue`. Throws if that is refused. */
   redriveOne(letterId: string, now?: Instant, queue?: string | null): Promise<Started>
   discard(letterIds: readonly string[], now?: Instant): Promise<readonly DiscardResult[]>
-  /** Leases one that must be there. */
-  leaseOne(at: Omit<Held, 'id'>, now?: Instant): Promise<Leased>
-  complete(item: Held, now?: Instant): Promise<SettleResult>
-  declareDead(item: Held, error?: RetryRequest['error'], now?: Instant): Promise<SettleResult>
-  retryLater(item: Held, now?: Instant): Promise<SettleResult>
-  /** The letter, which must be there. */
+  /** Leases one item. Throws if there is none. */
+  leaseOne(at: Omit<ItemRef, 'id'>, now?: Instant): Promise<Leased>
+  complete(item: ItemRef, now?: Instant): Promise<SettleResult>
+  declareDead(item: ItemRef, error?: RetryRequest['error'], now?: Instant): Promise<SettleResult>
+  retryLater(item: ItemRef, now?: Instant): Promise<SettleResult>
+  /** Throws if the letter does not exist. */
   readLetter(letterId: string): Promise<Item & { letter: LetterFacts }>
   readNewestRedrive(letterId: string): Promise<RedriveRecord>
-  /** A letter of `work`, and what was sent of it. */
+  /** Creates queues, kills an item of `work`, and redrives its letter. */
   redriveNewLetter(
     work?: Partial<NewQueue>,
     letters?: Partial<NewQueue>,
@@ -60,7 +60,7 @@ export interface LetterActions {
 }
 
 export function createLetterActions(given: StoreFixture): LetterActions {
-  const settle = async (item: Held, isDead: boolean, error: RetryRequest['error'], now: Instant) => {
+  const settle = async (item: ItemRef, isDead: boolean, error: RetryRequest['error'], now: Instant) => {
     const items = [{ id: item.id, availableAt: null, isDead, error }]
     const { queue, partition } = item
     return given.run({ op: 'retry', queue, partition, items, now })
@@ -72,14 +72,14 @@ export function createLetterActions(given: StoreFixture): LetterActions {
     },
     capture: async (queue, items, now = noon) => {
       const imported = await given.run({ op: 'import', queue, partition: 0, items, now })
-      return imported.map(({ id }) => id ?? 'was there')
+      return imported.map(({ id }) => id ?? 'exists already')
     },
     produceDead: async (queue, items, error = refused, now = noon, partition = 0) => {
       const leased = items.map((item) => ({ ...item, lease: { holder: 'worker-1' } }))
       const { ids } = await given.run({ op: 'produce', queue, partition, items: leased, now })
       const dead = ids.map((id) => ({ id, availableAt: null, isDead: true, error }))
       const settled = await given.run({ op: 'retry', queue, partition, items: dead, now })
-      if (!settled.isSettled) throw new Error('they were leased')
+      if (!settled.isSettled) throw new Error('the leased items could not be settled')
       return settled.changes.map(({ id }) => id ?? '')
     },
     redrive: async (letterIds, how = {}) => {
@@ -89,7 +89,8 @@ export function createLetterActions(given: StoreFixture): LetterActions {
     },
     redriveOne: async (letterId, now = noon, queue = null) => {
       const [sent] = await actions.redrive([], { letters: [{ letterId, queue }], now })
-      if (sent?.isStarted !== true) throw new Error(`it was not sent: ${JSON.stringify(sent)}`)
+      if (sent?.isStarted !== true)
+        throw new Error(`letter ${letterId} was not redriven: ${JSON.stringify(sent)}`)
       return sent
     },
     discard: async (letterIds, now = noon) => {
@@ -98,7 +99,7 @@ export function createLetterActions(given: StoreFixture): LetterActions {
     },
     leaseOne: async ({ queue, partition }, now = noon) => {
       const [item] = await given.run({ op: 'lease', queue, partition, holders: ['worker-2'], now })
-      if (item === undefined) throw new Error(`there is nothing to lease in ${queue}/${partition}`)
+      if (item === undefined) throw new Error(`no item to lease in ${queue}/${partition}`)
       return item
     },
     complete: async ({ queue, partition, id }, now = noon) =>
@@ -113,7 +114,7 @@ export function createLetterActions(given: StoreFixture): LetterActions {
     },
     readNewestRedrive: async (letterId) => {
       const [record] = (await actions.readLetter(letterId)).letter.redrives
-      if (record === undefined) throw new Error(`letter ${letterId} was never sent`)
+      if (record === undefined) throw new Error(`letter ${letterId} was never redriven`)
       return record
     },
     redriveNewLetter: async (work = {}, letters = {}, now = noon) => {

@@ -1,4 +1,4 @@
-/** Letters that have names, and lists of them. */
+/** Letters that tests identify by their reference. */
 import { expect } from 'vitest'
 import type { ItemToImport, ListedState } from '../../../src/storage/contract/items.ts'
 import type { LetterFilter, LettersPage, LettersQuery } from '../../../src/storage/contract/letters.ts'
@@ -17,9 +17,9 @@ export const wholeQuery: LettersQuery = {
 
 export interface LettersByReference {
   list(query: Partial<LettersQuery>): Promise<LettersPage>
-  /** The names (references) of those that a filter finds, in order. */
+  /** The references of the letters that a filter finds, sorted. */
   findReferences(filter: LetterFilter): Promise<string[]>
-  /** Letters by name, each with what is given. */
+  /** Captures one letter for each reference, with the given fields. */
   captureByReference(
     queue: string,
     letters: Readonly<Record<string, Partial<ItemToImport>>>,
@@ -44,7 +44,10 @@ export function lettersByReference(given: StoreFixture): LettersByReference {
   }
 }
 
-/** One letter in each state, named after it; two are leased: by a consumer, and by a redrive. */
+/**
+ * Captures one letter in each state, with the state as its reference. Two letters are leased: one by a
+ * consumer, one by a redrive.
+ */
 export async function captureOneOfEachState(given: StoreFixture) {
   const actions = createLetterActions(given)
   const held = await given.queue()

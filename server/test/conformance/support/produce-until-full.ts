@@ -4,7 +4,7 @@ import { run } from './store-reads.ts'
 
 const payloadBytes = 16 * 1024
 
-/** Produces to queue `work` until it fails, and gives the error; undefined when all were taken. */
+/** Produces to queue `work` until a write fails, and returns the error; undefined if all were accepted. */
 export async function produceUntilFull(
   storage: Storage,
   prefix: string,
@@ -13,7 +13,7 @@ export async function produceUntilFull(
 ): Promise<unknown> {
   for (let count = 0; count < countMax; count++) {
     const names = [`${prefix}-${count}-a`, `${prefix}-${count}-b`]
-    // Never the same twice, so that no file system can fold them together.
+    // Random bytes, so that no file system can compress or share them.
     const items = names.map((reference) => ({
       payload: crypto.getRandomValues(new Uint8Array(payloadBytes)),
       reference,

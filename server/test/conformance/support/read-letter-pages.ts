@@ -3,11 +3,11 @@ import type { Item } from '../../../src/core/item.ts'
 import type { LetterCursor, LettersQuery } from '../../../src/storage/contract/letters.ts'
 import type { StoreFixture } from './test-stores.ts'
 
-/** Longer than what indexes hold of a key. */
+/** Longer than the part of a key that indexes hold. */
 export const longPrefix = 'p'.repeat(120)
 export const undecodableBytes = new Uint8Array([0xff, 0xfe, 0x00, 0x80])
 
-/** All pages of a query. */
+/** Reads all pages of a query and checks the limits of each page. */
 export async function readLetterPages(
   given: StoreFixture,
   query: LettersQuery,
@@ -23,6 +23,6 @@ export async function readLetterPages(
     if (page.next === null) return pages
     if (after !== undefined) expect(page.next).not.toEqual(after)
     after = page.next
-    if (pages.length > 2_000) throw new Error('it does not end')
+    if (pages.length > 2_000) throw new Error('more than 2,000 pages')
   }
 }

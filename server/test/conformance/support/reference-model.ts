@@ -1,6 +1,6 @@
 /**
- * A store as plain as it can be: a list of items and some sums. It obeys a command after the real store
- * did, takes only what nobody can foretell from the answer (new ids), and checks all the rest of it.
+ * A store that is as simple as possible: a list of items and some sums. It executes each command after the
+ * real store, takes from the result only values that cannot be predicted (new ids), and checks all others.
  */
 import { expect } from 'vitest'
 import { applyTransition } from '../../../src/core/apply-transition.ts'
@@ -86,10 +86,10 @@ import { countGauges, type Gauge, toGauge } from './store-reads.ts'
 type Place = Readonly<{ queue: string; partition: number }>
 type Total = Exclude<keyof Counts, Gauge>
 
-/** When a redrive ended that a command without a time ended, by root id: the store's choice. */
+/** End times of redrives that a command without a time ended, by root id. The store chooses them. */
 export type EndedAt = (rootId: string) => Instant
 
-/** The queues of a model have no jitter: chance changes nothing. */
+/** The queues of the model have no jitter, so the random number has no effect. */
 const noChance = 0.5
 
 const noTotals: Record<Total, number> = {
@@ -107,14 +107,14 @@ export class ReferenceModel {
   readonly queues = new Map<string, Queue>()
   #items: Item[] = []
   #archive: ArchivedItem[] = []
-  /** Queues that have letters or had some. */
+  /** Queues that have or had letters. */
   readonly #withLetters = new Set<string>()
   readonly #totals = new Map<string, Record<Total, number>>()
   readonly #lastIds = new Map<string, string>()
-  /** Checks that have to wait until the whole command is done. */
+  /** Checks that run after the whole command. */
   readonly #afterwards: (() => void)[] = []
 
-  /** By id, as a list of the queue shows them. */
+  /** The items of a queue, by id. */
   items(queue: string): Item[] {
     return this.#items.filter((item) => item.queue === queue).toSorted(byId)
   }
@@ -224,7 +224,7 @@ export class ReferenceModel {
       const from = { fromId: id, fromQueue: queue, fromPartition: partition }
       return { ...from, to: 'leased', cause: 'extend', id, queue, partition, failure: item.failure }
     })
-    // Whether an extension repeats an earlier failure is nobody's business.
+    // An extension may or may not repeat an earlier failure.
     const plain = (each: readonly ItemChange[]) => each.map(({ failure, ...change }) => change)
     expect(result.isSettled && plain(result.changes)).toEqual(plain(changes))
   }
@@ -351,9 +351,9 @@ export class ReferenceModel {
    * The store chooses how far a replan goes and records it with the queue; all letters up to there are
    * planned.
    */
-  replan(command: ReplanRedrives, result: ReplanResult, told: Queue): void {
+  replan(command: ReplanRedrives, result: ReplanResult, stored: Queue): void {
     const { replannedUntil: after, ...queue } = this.#queue(command.queue)
-    const { replannedUntil: until, ...rest } = told
+    const { replannedUntil: until, ...rest } = stored
     expect(rest).toEqual(queue)
     expect(until !== undefined, 'there is more to tell').toBe(result.isMore)
     const passed = this.items(command.queue)
@@ -368,7 +368,7 @@ export class ReferenceModel {
       return changedItem ?? []
     })
     expect(result.changed).toBe(changed.length)
-    this.queues.set(queue.name, told)
+    this.queues.set(queue.name, stored)
   }
 
   /** The store chooses among letters that ended at the same instant; `left` has those that stayed. */
@@ -434,7 +434,7 @@ export class ReferenceModel {
     })
   }
 
-  /** Makes of the item what the rules say, and checks what the store said it made of it. */
+  /** Applies the transition to the item and compares the result with the change that the store reported. */
   #apply(item: Item, fate: Transition, now: Instant, said: ItemChange): void {
     const { queue, partition } = item
     const from = { fromId: item.id, fromQueue: queue, fromPartition: partition, cause: fate.cause }
@@ -485,8 +485,8 @@ export class ReferenceModel {
         const { id, rootId } = letter
         const there = { queue: letter.queue, partition: letter.partition, to: 'moved' }
         expect({ ...said, id }).toEqual({ ...from, ...there, id, failure: fate.failure })
-        // A letter that was there already may itself go to the tail later in the same command: the id
-        // it had and the id it then has are both right.
+        // An existing letter may go to the tail later in the same command: its old and its new id are both
+        // right.
         this.#afterwards.push(() => {
           const now = this.#items.find((each) => each.queue === letter.queue && each.rootId === rootId)
           expect([id, now?.id]).toContain(said.id)
@@ -534,14 +534,14 @@ export class ReferenceModel {
     return this.#items.find((item) => isLetter(item) && item.rootId === rootId)
   }
 
-  /** The letter whose present redrive this item is. */
+  /** The letter that has this item as its current redrive. */
   #letterUnderWay(item: Item): Leased | undefined {
     const letter = item.letterId === null ? undefined : this.#letter(item.letterId)
     if (letter?.state !== 'leased' || !isRedriving(letter)) return undefined
     return letter.letter?.redrives[0]?.number === item.redrives ? letter : undefined
   }
 
-  /** The outcome, if a letter waited for it. */
+  /** The outcome, if a letter waits for it. */
   #resolveBy(item: Item, now: Instant): Outcome | undefined {
     const isAwaited = this.#letterUnderWay(item) !== undefined
     this.#endRedriveBy(item, 'resolved', now)
@@ -670,7 +670,7 @@ function noId(): string {
   throw new Error('only what waits gets a new id')
 }
 
-/** Which number a group has is the store's choice; the oracle checks that it is the right one. */
+/** The store chooses group ids; expect-consistent-letters.ts checks them. */
 export function withoutGroup<I extends Item>(item: I): I {
   return { ...item, groupId: null }
 }

@@ -1,13 +1,10 @@
-/**
- * Reads the facts that the invariants check. Separate from the test runner, because child processes use it,
- * too.
- */
+/** Reads of whole stores for checks. Free of the test runner, because started processes use them, too. */
 import type { Item } from '../../../src/core/item.ts'
 import type { Counts } from '../../../src/storage/contract/counts.ts'
 import type { ItemsQuery } from '../../../src/storage/contract/items.ts'
 import type { Command, ResultOf, Storage } from '../../../src/storage/contract/storage.ts'
 
-/** accepted − everything that became of what was accepted. */
+/** Accepted items minus all items that are there or have left; 0 in a consistent store. */
 export function conservationGap(counts: Counts): number {
   const { accepted, waiting, scheduled, leased, done, dead, discarded } = counts
   const { completed, deadLettered, dropped, deleted, forgotten, archived, purged } = counts
@@ -16,12 +13,12 @@ export function conservationGap(counts: Counts): number {
   return accepted - there - gone
 }
 
-/** Every item of a queue by id, page by page. */
+/** All items of a queue, by id. */
 export async function listAll(storage: Storage, queue: string): Promise<Item[]> {
   return readAllPages((query) => storage.listItems({ queue, ...query }))
 }
 
-/** The same of its archive. */
+/** All archived items of a queue, by id. */
 export async function listAllArchived(storage: Storage, queue: string): Promise<Item[]> {
   return readAllPages(async (query) =>
     (await storage.listArchive({ queue, ...query })).map(({ item }) => item),

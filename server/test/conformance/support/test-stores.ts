@@ -1,9 +1,9 @@
 /**
- * The three stores that keep the contract, and how tests get one.
+ * The stores that implement the contract, and how tests get them.
  *
- * One store serves a whole test file, because a fresh database per test would cost more than all of
- * the tests. After each test the oracle looks at everything in it, then the test's queues are deleted:
- * the next one finds it empty.
+ * One store serves a whole test file, because a new database per test would take longer than the tests.
+ * After each test, the invariants of the whole store are checked and its queues are deleted, so that the next
+ * test finds it empty.
  */
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
@@ -20,12 +20,12 @@ import { run } from './store-reads.ts'
 
 export type StoreName = 'SQLite file' | 'SQLite memory' | 'PostgreSQL'
 
-/** Where one store lives. Nothing is there until it is first opened. */
+/** A store that tests open, close and drop. The first open creates it. */
 export interface TestStore {
   readonly name: StoreName
   readonly target: StoreTarget
   open(options?: StoreOptions): Promise<Storage>
-  /** Removes it for good, open or not. */
+  /** Closes and removes the store. */
   drop(): Promise<void>
 }
 
@@ -66,7 +66,7 @@ function toTestStore(name: StoreName, target: StoreTarget, dropPlace: () => Prom
       return storage
     },
     drop: async () => {
-      // Closed after the fact: a test that failed half-way may have left some open.
+      // A test that failed may have left some open.
       await Promise.allSettled(opened.map((storage) => storage.close()))
       await dropPlace()
     },
@@ -84,12 +84,12 @@ export interface StoreFixture {
   run<const C extends Command>(command: C): Promise<ResultOf<C>>
 }
 
-/** Describes what every store must do. */
+/** A suite that runs on every store. */
 export function describeStores(subject: string, body: (given: StoreFixture) => void): void {
   describeTheseStores(['SQLite memory', 'SQLite file', 'PostgreSQL'], subject, body)
 }
 
-/** Only the stores that outlive the process. */
+/** A suite for the stores that outlive the process. */
 export function describeDurableStores(subject: string, body: (given: StoreFixture) => void): void {
   describeTheseStores(['SQLite file', 'PostgreSQL'], subject, body)
 }
@@ -103,7 +103,7 @@ export function describeTheseStores(
     describe(`${subject} (${name})`, needsOf(name), () => {
       let testStore: TestStore | undefined
       let storage: Storage | undefined
-      let queuesMade = 0
+      let queueCount = 0
 
       beforeAll(async () => {
         testStore = await createTestStore(name)
@@ -111,25 +111,25 @@ export function describeTheseStores(
       })
       afterEach(async () => {
         if (storage === undefined) return
-        // Emptied even if unsound, so that one defect does not fail every test after it.
-        await expectConsistentStore(storage).finally(() => deleteQueues(there(storage)))
+        // Delete the queues even if a check fails, so that one defect does not fail all later tests.
+        await expectConsistentStore(storage).finally(() => deleteQueues(defined(storage)))
       })
       afterAll(async () => testStore?.drop())
 
       body({
         name,
         get testStore() {
-          return there(testStore)
+          return defined(testStore)
         },
         get storage() {
-          return there(storage)
+          return defined(storage)
         },
         queue: async (spec = {}) => {
-          const queue = { name: `queue-${++queuesMade}`, ...spec }
-          await run(there(storage), { op: 'create-queue', queue, now: noon })
+          const queue = { name: `queue-${++queueCount}`, ...spec }
+          await run(defined(storage), { op: 'create-queue', queue, now: noon })
           return queue.name
         },
-        run: async (command) => run(there(storage), command),
+        run: async (command) => run(defined(storage), command),
       })
     })
   }
@@ -141,7 +141,7 @@ export function needsOf(name: StoreName): ReturnType<typeof needs> {
 
 async function deleteQueues(storage: Storage): Promise<void> {
   const queues = await storage.listQueues({ countMax: 10_000 })
-  // First those that name a dead queue: a dead queue in use cannot be deleted.
+  // Queues with a dead queue come first: a dead queue that is in use cannot be deleted.
   const inOrder = [
     ...queues.filter((queue) => queue.deadQueue !== null),
     ...queues.filter((queue) => queue.deadQueue === null),
@@ -149,7 +149,7 @@ async function deleteQueues(storage: Storage): Promise<void> {
   await storage.write(inOrder.map(({ name }) => ({ op: 'delete-queue', name, isForced: true }) as const))
 }
 
-function there<T>(value: T | undefined): T {
-  if (value === undefined) throw new Error('the store is there only while a test runs')
+function defined<T>(value: T | undefined): T {
+  if (value === undefined) throw new Error('the store is open only while a test runs')
   return value
 }

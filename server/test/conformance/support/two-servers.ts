@@ -5,19 +5,19 @@ import type { StoreFixture } from './test-stores.ts'
 export type Worker = Readonly<{ storage: Storage; name: string; now(): number }>
 
 /**
- * Runs workers of two servers on one store, with clocks that differ by seconds. Returns the time at the end.
+ * Runs workers of two servers on one store. The clocks of the servers differ by seconds.
  */
 export async function runOnTwoServers(
   given: StoreFixture,
   work: Readonly<{
     workersEach: number
     stepsEach: number
-    /** How far time goes with a step, in microseconds. */
+    /** By how many microseconds a step advances the time. */
     tick(): number
     act(worker: Worker, now: number): Promise<void>
   }>,
-  /** While both servers are there. */
-  andThen: (servers: readonly Worker[], time: number) => Promise<void> = async () => {},
+  /** Runs after the workers, before the second server is closed. */
+  atEnd: (servers: readonly Worker[], time: number) => Promise<void> = async () => {},
 ): Promise<void> {
   const other = await given.testStore.open()
   let time = noon
@@ -35,6 +35,6 @@ export async function runOnTwoServers(
       }),
     ),
   )
-  await andThen(servers, time)
+  await atEnd(servers, time)
   await other.close()
 }
