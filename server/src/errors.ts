@@ -212,3 +212,8 @@ export class KnownError extends Error {
     return this.#publicMessage
   }
 }
+
+/** The request was wrong, not the server or the store: the same request would fail again. */
+export function isCallersFault(error: unknown): boolean {
+  return error instanceof KnownError && error.status < 500
+}

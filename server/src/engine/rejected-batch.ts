@@ -1,4 +1,4 @@
-import { KnownError } from '../errors.ts'
+import { handleOneByOne } from '../storage/shared/batch-lane.ts'
 import type { Request } from './call-lane.ts'
 import type { QueueRuntimeParts } from './queue-runtime-parts.ts'
 
@@ -12,11 +12,7 @@ export async function handleRejectedBatch<R extends Request<never>>(
   { onRejected }: Pick<QueueRuntimeParts, 'onRejected'>,
   writeOne: (request: R) => Promise<void>,
 ): Promise<void> {
-  const isCallersFault = error instanceof KnownError && error.status < 500
-  if (batch.length > 1 && isCallersFault) {
-    for (const request of batch) await writeOne(request)
-    return
-  }
+  if (await handleOneByOne(batch, error, writeOne)) return
   onRejected(error)
   for (const { reject } of batch) reject(error)
 }

@@ -9,10 +9,10 @@
 import { randomUUID } from 'node:crypto'
 import type { Clock } from '../core/instant.ts'
 import type { Engine, Trace } from '../engine/engine.ts'
-import { KnownError } from '../errors.ts'
+import { isCallersFault, KnownError } from '../errors.ts'
 import type { ImportResult, ItemToImport } from '../storage/contract/items.ts'
 import type { Command, StoreReads } from '../storage/contract/storage.ts'
-import { BatchLane } from '../storage/shared/batch-lane.ts'
+import { BatchLane, handleOneByOne } from '../storage/shared/batch-lane.ts'
 import { checkCommand } from '../storage/shared/check-command.ts'
 import { queueNotFound } from '../storage/shared/queue-checks.ts'
 import { createAuditCommand } from './audit.ts'
@@ -134,13 +134,10 @@ export class Capture {
       ] as const)
       resolveSteps(batch, indexes, (imported as readonly ImportResult[]).map(toCaptured))
     } catch (error) {
-      const isCallersFault = error instanceof KnownError && error.status < 500
       // The queue may have been deleted and created again with another number of partitions.
-      if (isCallersFault) this.#lanes.delete(queue)
-      if (isCallersFault && batch.length > 1) {
-        // One step can reject the whole batch: alone, each gets its own result.
-        for (const step of batch) await this.#write(queue, captureLane, [step])
-      } else for (const { reject } of batch) reject(error)
+      if (isCallersFault(error)) this.#lanes.delete(queue)
+      if (await handleOneByOne(batch, error, (step) => this.#write(queue, captureLane, [step]))) return
+      for (const { reject } of batch) reject(error)
     }
   }
 }

@@ -8,7 +8,7 @@ import type { Repeats } from './letters/import-letters.ts'
 import type { ForeseenLetters } from './letters/letter-snapshots.ts'
 import type { QueueCache } from './queues/queue-cache.ts'
 
-/** What every operation of one open store works with. */
+/** Everything that the operations of one open store share. */
 export type StoreContext = Readonly<{
   connections: Connections
   queueCache: QueueCache
@@ -18,25 +18,26 @@ export type StoreContext = Readonly<{
   firstMinute: FirstMinuteCache
   repeats: Repeats
   random: () => number
-  /** For what a command without a time does. */
+  /** The time for commands without a time of their own. */
   now: () => Instant
   slots: CountSlots
   vacuum: Vacuum
 }>
 
 const slotsPerServer = 8
-const serversTold = 4
+const slotGroups = 4
 
 /**
- * Which row of the counts a write adds to. Single statements have one per kind of work, transactions
- * take turns. Two servers may share theirs by chance: they then wait for each other, nothing worse.
+ * Which row of the counts a write adds to. Counts are spread over several rows (slots), so that writes rarely wait for
+ * each other. Single statements have one slot per kind of work; transactions use four slots in rotation. Two servers
+ * can have the same slots by chance, and then only wait for each other.
  */
 export class CountSlots {
   readonly #base: number
-  #turn = 0
+  #rotation = 0
 
   constructor(random: () => number) {
-    this.#base = Math.floor(random() * serversTold) * slotsPerServer
+    this.#base = Math.floor(random() * slotGroups) * slotsPerServer
   }
 
   get produce(): number {
@@ -52,7 +53,7 @@ export class CountSlots {
   }
 
   get transaction(): number {
-    this.#turn = (this.#turn + 1) % 4
-    return this.#base + 4 + this.#turn
+    this.#rotation = (this.#rotation + 1) % 4
+    return this.#base + 4 + this.#rotation
   }
 }

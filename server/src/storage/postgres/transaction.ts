@@ -1,16 +1,29 @@
 /**
- * The order in which locks are taken, so that writers do not wait for each other in a circle:
- * the lock on queue definitions, partitions (those of queues that have a dead queue before the others,
- * then by number), classes of queues, items (by queue, partition and id), the letters that they are redrives of (by UUID),
- * partitions of dead queues, groups, letters of campaigns, counts, counts of letters, counts of campaigns.
- * `advance` and `lease` never wait for items. What can still meet head-on (one list of commands that
- * locks items in several steps) is undone by the database and done again.
+ * A transaction in progress: the queues that it read, the partitions that it locked, and the changes that it writes
+ * before its commit.
+ *
+ * Locks are taken in this order, so that writers do not wait for each other in a circle:
+ *
+ * 1. the lock on queue definitions
+ * 2. partitions: those of queues with a dead queue first, then by number
+ * 3. letter classes of queues
+ * 4. items, by queue, partition and id
+ * 5. the letters that the items are redrives of, by UUID
+ * 6. partitions of dead queues
+ * 7. groups
+ * 8. letters of campaigns
+ * 9. counts, counts of letters, counts of campaigns
+ *
+ * `advance` and `lease` never wait for items. A deadlock is still possible if one list of commands locks items in
+ * several steps: the database then rolls it back, and it is executed again.
  */
 import type { Instant } from '../../core/instant.ts'
 import { nextKsuids } from '../../core/ksuid.ts'
 import { queueNotFound } from '../shared/queue-checks.ts'
+import { readNumber, readText } from '../shared/row-values.ts'
 import { CampaignTally } from './campaigns/campaign-letters.ts'
-import type { Connection, Row } from './connection/connections.ts'
+import { awaitAll } from './connection/await-all.ts'
+import type { Connection, Row } from './connection/connection.ts'
 import { int4s, texts } from './connection/encode-arrays.ts'
 import { StaleReadError } from './connection/errors.ts'
 import { Tally, writeTally } from './counts/counts.ts'
@@ -28,7 +41,7 @@ export class Transaction {
   readonly campaigns = new CampaignTally()
   readonly random: () => number
   readonly #store: StoreContext
-  /** Where its counts go. */
+  /** The slot of its counts (`CountSlots`). */
   readonly slot: number
   readonly #hasRepeats: boolean
   readonly #groups = new Map<string, number>()
@@ -36,9 +49,9 @@ export class Transaction {
   readonly #queues = new Map<string, QueueRow>()
   readonly #changed = new Map<string, Row | undefined>()
   readonly #locked = new Map<string, LockedPartition>()
-  readonly #sourced = new Set<number>()
+  readonly #letterStores = new Set<number>()
 
-  /** `hasRepeats`: it was run before, and had letters that are there already. */
+  /** `hasRepeats`: an earlier attempt found letters whose source id already exists. */
   constructor(connection: Connection, store: StoreContext, hasRepeats = false) {
     this.connection = connection
     this.random = store.random
@@ -47,7 +60,7 @@ export class Transaction {
     this.#hasRepeats = hasRepeats
   }
 
-  /** Reads the queues, and the dead queues that they name, as they are now. */
+  /** Reads the queues and their dead queues. */
   async load(names: readonly string[]): Promise<void> {
     if (names.length === 0) return
     const rows = await this.connection.query(
@@ -59,10 +72,10 @@ export class Transaction {
       },
       [texts(names)],
     )
-    for (const row of rows) this.#note(row)
+    for (const row of rows) this.#keep(row)
   }
 
-  /** The queues of rows that were read, by id. A row that is locked keeps its queue from being deleted. */
+  /** The queues of rows that were read, by id. A queue cannot be deleted while one of its rows is locked. */
   async getByIds(ids: readonly number[]): Promise<Map<number, QueueRow>> {
     const wanted = new Set(ids)
     const found = new Map<number, QueueRow>()
@@ -74,18 +87,21 @@ export class Transaction {
       { name: 'queues-by-id', text: 'select * from redrive.queues where id = any ($1::int4[])' },
       [int4s(missing)],
     )
-    for (const row of rows) found.set(row.id as number, this.#note(row))
+    for (const row of rows) {
+      const queueRow = this.#keep(row)
+      found.set(queueRow.id, queueRow)
+    }
     return found
   }
 
-  #note(row: Row): QueueRow {
+  #keep(row: Row): QueueRow {
     const read = toQueueRow(row)
-    const queueRow = { ...read, isLetterStore: read.isLetterStore || this.#sourced.has(read.id) }
+    const queueRow = { ...read, isLetterStore: read.isLetterStore || this.#letterStores.has(read.id) }
     this.#queues.set(queueRow.queue.name, queueRow)
     return queueRow
   }
 
-  /** Of what was loaded. */
+  /** The queue, if it was loaded before. */
   getLoaded(name: string): QueueRow | undefined {
     return this.#queues.get(name)
   }
@@ -101,22 +117,22 @@ export class Transaction {
     return queueRow
   }
 
-  /** The queue, when it has that partition. */
+  /** The queue. Refuses a partition that it does not have. */
   async getWithPartition(name: string, partition: number): Promise<QueueRow> {
     const queueRow = await this.get(name)
     checkPartition(queueRow.queue, partition)
     return queueRow
   }
 
-  /** A queue was made, changed, or (no row) deleted in this transaction. */
+  /** This transaction created or changed a queue, or deleted it (no row). */
   setChanged(name: string, row: Row | undefined): void {
     this.#changed.set(name, row)
     if (row === undefined) this.#queues.delete(name)
     else this.#queues.set(name, toQueueRow(row))
   }
 
-  async lockPartitions(places: readonly PartitionRef[]): Promise<void> {
-    const missing = places.filter(
+  async lockPartitions(partitions: readonly PartitionRef[]): Promise<void> {
+    const missing = partitions.filter(
       ({ queueRow, partition }) => !this.#locked.has(`${queueRow.id}/${partition}`),
     )
     if (missing.length === 0) return
@@ -135,19 +151,14 @@ export class Transaction {
       ],
     )
     for (const row of rows) {
-      const [queueId, partition] = [row.queue_id as number, row.partition as number]
-      this.#locked.set(`${queueId}/${partition}`, {
-        queueId,
-        partition,
-        lastId: row.last_id as string,
-        isUsed: false,
-      })
+      const locked = toLockedPartition(row)
+      this.#locked.set(`${locked.queueId}/${locked.partition}`, locked)
     }
     const gone = missing.find(({ queueRow, partition }) => !this.#locked.has(`${queueRow.id}/${partition}`))
     if (gone !== undefined) throw new StaleReadError(`queue ${gone.queueRow.queue.name}`)
   }
 
-  /** Only for a partition that is locked: nobody else can make ids for it now. */
+  /** New ids for a partition that this transaction has locked, so that no other writer creates ids in it. */
   nextIds(queueRow: QueueRow, partition: number, now: Instant, count: number): string[] {
     const locked = this.#locked.get(`${queueRow.id}/${partition}`)
     if (locked === undefined)
@@ -160,10 +171,10 @@ export class Transaction {
     return ids
   }
 
-  /** A row that came from elsewhere was put into this queue. */
+  /** Records that the queue has a row in `items_sourced`, which holds the items with a source id. */
   markLetterStore(queueRow: QueueRow): void {
     if (queueRow.isLetterStore) return
-    this.#sourced.add(queueRow.id)
+    this.#letterStores.add(queueRow.id)
     this.#queues.set(queueRow.queue.name, { ...queueRow, isLetterStore: true })
   }
 
@@ -171,7 +182,7 @@ export class Transaction {
     return this.#store.queueCache
   }
 
-  /** For commands that say no time. */
+  /** The time for commands without a time of their own. */
   now(): Instant {
     return this.#store.now()
   }
@@ -180,7 +191,7 @@ export class Transaction {
     return this.#groups.get(key) ?? this.#store.groups.get(key)
   }
 
-  /** Remembered by the server once all of this is committed. */
+  /** Adds a group to the cache of the server, once this transaction is committed. */
   putGroup(key: string, id: number): void {
     this.#groups.set(key, id)
   }
@@ -192,7 +203,7 @@ export class Transaction {
     )
   }
 
-  /** That the group was seen by then, remembered like the groups. */
+  /** Caches that the group has a letter from `at` or earlier, once this transaction is committed. */
   putGroupSeen(groupId: number, at: Instant): void {
     if (!this.isSeenBy(groupId, at)) this.#seenAt.set(groupId, at)
   }
@@ -202,7 +213,7 @@ export class Transaction {
     return this.#store.foreseen.take(letterIds)
   }
 
-  /** Whether letters that come into these queues may well be there already. */
+  /** Whether letters that arrive in these queues are likely to exist already. */
   expectsRepeats(queueIds: readonly number[]): boolean {
     return this.#hasRepeats || this.#store.repeats.areExpected(queueIds)
   }
@@ -211,7 +222,7 @@ export class Transaction {
     this.#store.repeats.note(queueIds, hadSome)
   }
 
-  /** Also before letters are looked for: they are found by their counts. */
+  /** Writes the counts of letters. Call it before a search for letters, because searches use the counts. */
   async flushLetters(): Promise<void> {
     await lowerFirstSeen(this)
     await this.#writeLetters()
@@ -226,21 +237,21 @@ export class Transaction {
   }
 
   /**
-   * The last statements before the commit: what was gathered, each thing once. None waits for the answer to the one
-   * before it: partitions are locked meanwhile, and this process may be busy with something else.
+   * Writes the collected changes, as the last statements before the commit. The statements are sent without waiting
+   * for each other's answers, because partitions are locked until the commit.
    */
   async flush(): Promise<void> {
     await lowerFirstSeen(this)
     const moved = await this.campaigns.writeMoves(this.connection)
-    await allOf([this.#setLastIds(), this.#writeTally(), this.#writeLetters()])
+    await awaitAll([this.#setLastIds(), this.#writeTally(), this.#writeLetters()])
     await this.campaigns.writeCounts(this.connection, moved, this.slot)
-    if (this.#sourced.size > 0) {
+    if (this.#letterStores.size > 0) {
       await this.connection.query(
         {
           text: `update redrive.queues set is_sourced = true, version = version + 1
             where id = any ($1::int4[]) and not is_sourced`,
         },
-        [int4s([...this.#sourced])],
+        [int4s([...this.#letterStores])],
       )
     }
   }
@@ -267,10 +278,10 @@ export class Transaction {
     if (!this.tally.isEmpty) await this.connection.query(writeTally, [...this.tally.encode(), this.slot])
   }
 
-  /** What the server may remember, now that all of it is committed. */
+  /** Updates the caches of the server. Call it after the commit. */
   publishToCaches(queueCache: QueueCache): void {
     for (const queueRow of this.#queues.values())
-      if (this.#sourced.has(queueRow.id)) queueCache.invalidate(queueRow.queue.name)
+      if (this.#letterStores.has(queueRow.id)) queueCache.invalidate(queueRow.queue.name)
     for (const name of this.#changed.keys()) queueCache.invalidate(name)
     for (const [key, id] of this.#groups) this.#store.groups.set(key, id)
     for (const [groupId, at] of this.#seenAt) this.#store.groups.noteSeen(groupId, at)
@@ -280,7 +291,11 @@ export class Transaction {
   }
 }
 
-/** Until the last is answered: nothing may be sent after a rollback. The first that failed made the others fail. */
-async function allOf(sent: readonly Promise<void>[]): Promise<void> {
-  for (const answer of await Promise.allSettled(sent)) if (answer.status === 'rejected') throw answer.reason
+function toLockedPartition(row: Row): LockedPartition {
+  return {
+    queueId: readNumber(row, 'queue_id'),
+    partition: readNumber(row, 'partition'),
+    lastId: readText(row, 'last_id'),
+    isUsed: false,
+  }
 }

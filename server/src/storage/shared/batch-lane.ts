@@ -7,6 +7,8 @@
  * then on there is only ever one batch. So each batch takes its share of the requests, unless they are too
  * few to divide.
  */
+import { isCallersFault } from '../../errors.ts'
+
 export type HandleBatch<Request> = (batch: readonly Request[]) => Promise<void>
 export type LaneOptions = Readonly<{
   /** The largest weight of a batch. A single request may be heavier. */
@@ -135,6 +137,20 @@ export class BatchLane<Request extends { readonly weight: number }> {
     this.#waitingWeight -= weightOf(batch)
     return batch
   }
+}
+
+/**
+ * For a batch that the store rejected: one bad request rejects all of them, so if the error is a caller's fault, each
+ * request is handled alone and gets its own answer. Returns false, and does nothing, if that would not help.
+ */
+export async function handleOneByOne<Request>(
+  batch: readonly Request[],
+  error: unknown,
+  handleOne: (request: Request) => Promise<void>,
+): Promise<boolean> {
+  if (batch.length <= 1 || !isCallersFault(error)) return false
+  for (const request of batch) await handleOne(request)
+  return true
 }
 
 /** How many requests from the start have at most `weightMax` together; at least one. */

@@ -15,7 +15,8 @@ import type {
 } from '../../contract/letters.ts'
 import { hasGroupConditions, readConditions } from '../../shared/counted-filter.ts'
 import { matchesArchived } from '../../shared/match-letter.ts'
-import type { Connections, Row } from '../connection/connections.ts'
+import type { Row } from '../connection/connection.ts'
+import type { Connections } from '../connection/connections.ts'
 import {
   groupFieldColumns,
   listConditions,

@@ -1,6 +1,7 @@
 import type { AuditEntry, AuditQuery, AuditRow, WriteAudit } from '../../contract/audit.ts'
 import { toAuditRow } from '../../shared/audit-rows.ts'
-import type { Connection, Connections, Statement } from '../connection/connections.ts'
+import type { Connection, Statement } from '../connection/connection.ts'
+import type { Connections } from '../connection/connections.ts'
 import { int8s, texts } from '../connection/encode-arrays.ts'
 import type { Transaction } from '../transaction.ts'
 

@@ -1,40 +1,43 @@
 /**
- * Whose turn it is among the letters of a campaign. A step takes the next ones of the set, so that they are sent
- * is said with one number: all up to its place that have no state of their own are. Only letters that are sent
- * out of turn are written one by one.
+ * How a redrive records which letters of a campaign it sent. A step of a campaign sends the next letters of the set in
+ * order, so one number (`sent_until`) records it: every letter at or below it without a state of its own counts as
+ * sent. Only letters that are sent out of order get a state of their own.
  */
 import type { Instant } from '../../../core/instant.ts'
-import type { RedriveRecord } from '../../../core/item.ts'
-import { type CampaignLetterState, campaignLetterStates } from '../../contract/campaigns.ts'
+import type { FrozenPosition } from '../../contract/campaigns.ts'
 import type { RedriveLetters, RedriveRefusal } from '../../contract/letters.ts'
+import { toLetterState } from '../../shared/campaign-rows.ts'
 import { refuseRepeatedSend } from '../../shared/campaign-rules.ts'
-import type { Statement } from '../connection/connections.ts'
+import { readNumber, readText } from '../../shared/row-values.ts'
+import type { Statement } from '../connection/connection.ts'
 import { int4s, texts } from '../connection/encode-arrays.ts'
 import type { Transaction } from '../transaction.ts'
 
-type FrozenPosition = NonNullable<RedriveRecord['campaign']>
+type Position = FrozenPosition | null | undefined
 
 export interface SendProgress {
-  refusal(place: FrozenPosition | null | undefined): RedriveRefusal | undefined
-  send(place: FrozenPosition | null | undefined): void
-  skip(place: FrozenPosition | null | undefined, why: string): void
+  /** The reason not to send the letter: it was already sent or skipped. */
+  refusal(position: Position): RedriveRefusal | undefined
+  send(position: Position): void
+  skip(position: Position, why: string): void
+  /** Call it once all letters are sent or skipped. */
   write(): Promise<void>
 }
 
-/** Which are pending up to a place, `$2`. Who sends for a campaign waits for others who do. */
+/** The pending places up to `$2`. Locks the campaign: its senders wait for each other. */
 export const readPendingPlaces: Statement = {
-  name: 'count-turns',
+  name: 'read-pending-places',
   text: `select (
       select string_agg(l.place::text, ',' order by l.place::int8) from redrive.campaign_letters l
       where l.campaign_id = $1 and l.state = 0 and l.place::int8 > k.sent_until and l.place::int8 <= $2::int8) as places
     from redrive.campaigns k where k.id = $1 for update of k`,
 }
 const setSentUntil: Statement = {
-  name: 'move-campaign-on',
+  name: 'set-sent-until',
   text: 'update redrive.campaigns set sent_until = $2 where id = $1',
 }
 export const readLetterStates: Statement = {
-  name: 'find-turns',
+  name: 'read-letter-states',
   text: `select w.campaign_id, w.place, c.state from unnest($1::text[], $2::int4[]) as w(campaign_id, place)
     cross join lateral (
       select case when f.state = 0 and f.place <= (
@@ -47,13 +50,13 @@ export async function trackSendProgress(
   transaction: Transaction,
   { letters, now }: RedriveLetters,
 ): Promise<SendProgress> {
-  const places = letters.flatMap(({ campaign }) => (campaign ? [campaign] : []))
-  const [first] = places
+  const positions = letters.flatMap(({ campaign }) => (campaign ? [campaign] : []))
+  const [first] = positions
   if (first === undefined) return noCampaign
-  const isOne = places.every(({ id }) => id === first.id)
+  const isOneCampaign = positions.every(({ id }) => id === first.id)
   return (
-    (isOne ? await trackNextLetters(transaction, first.id, places, now) : undefined) ??
-    trackAnyLetters(transaction, places, now)
+    (isOneCampaign ? await trackNextLetters(transaction, first.id, positions, now) : undefined) ??
+    trackAnyLetters(transaction, positions, now)
   )
 }
 
@@ -64,25 +67,25 @@ const noCampaign: SendProgress = {
   write: async () => {},
 }
 
-/** Undefined when these are not just the next ones. */
+/** Undefined unless these are exactly the next letters of the campaign. */
 async function trackNextLetters(
   transaction: Transaction,
   campaignId: string,
-  places: readonly FrozenPosition[],
+  positions: readonly FrozenPosition[],
   now: Instant,
 ): Promise<SendProgress | undefined> {
-  const numbers = places.map(({ place }) => place).sort((left, right) => left - right)
-  const last = numbers.at(-1) ?? 0
+  const places = positions.map(({ place }) => place).sort((left, right) => left - right)
+  const last = places.at(-1) ?? 0
   const [row] = await transaction.connection.query(readPendingPlaces, [campaignId, last])
-  if (row?.places !== numbers.join(',')) return undefined
+  if (row?.places !== places.join(',')) return undefined
   return {
     refusal: () => undefined,
     send: () => {},
-    // All of them are passed, so those that cannot be sent are told apart.
-    skip: (place, why) => transaction.campaigns.move(place, 'sent', 'skipped', why, now),
+    // `write` marks all of them as sent, so a skipped letter starts from `sent`.
+    skip: (position, why) => transaction.campaigns.move(position, 'sent', 'skipped', why, now),
     write: async () => {
-      transaction.campaigns.count(campaignId, 'pending', -places.length)
-      transaction.campaigns.count(campaignId, 'sent', places.length)
+      transaction.campaigns.count(campaignId, 'pending', -positions.length)
+      transaction.campaigns.count(campaignId, 'sent', positions.length)
       await transaction.connection.query(setSentUntil, [campaignId, last])
     },
   }
@@ -90,24 +93,24 @@ async function trackNextLetters(
 
 async function trackAnyLetters(
   transaction: Transaction,
-  places: readonly FrozenPosition[],
+  positions: readonly FrozenPosition[],
   now: Instant,
 ): Promise<SendProgress> {
   const rows = await transaction.connection.query(readLetterStates, [
-    texts(places.map(({ id }) => id)),
-    int4s(places.map(({ place }) => place)),
+    texts(positions.map(({ id }) => id)),
+    int4s(positions.map(({ place }) => place)),
   ])
   const keyOf = ({ id, place }: FrozenPosition) => `${place}/${id}`
   const states = new Map(
     rows.map((row) => [
-      keyOf({ id: row.campaign_id as string, place: row.place as number }),
-      campaignLetterStates[row.state as number] as CampaignLetterState,
+      keyOf({ id: readText(row, 'campaign_id'), place: readNumber(row, 'place') }),
+      toLetterState(readNumber(row, 'state')),
     ]),
   )
   return {
-    refusal: (place) => refuseRepeatedSend(place && states.get(keyOf(place))),
-    send: (place) => transaction.campaigns.move(place, 'pending', 'sent', '', null),
-    skip: (place, why) => transaction.campaigns.move(place, 'pending', 'skipped', why, now),
+    refusal: (position) => refuseRepeatedSend(position && states.get(keyOf(position))),
+    send: (position) => transaction.campaigns.move(position, 'pending', 'sent', '', null),
+    skip: (position, why) => transaction.campaigns.move(position, 'pending', 'skipped', why, now),
     write: async () => {},
   }
 }

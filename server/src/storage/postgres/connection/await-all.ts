@@ -1,7 +1,10 @@
-/** All of them are waited for, even when one fails: a statement that is still on its way is part of the transaction. */
+/**
+ * Waits for all promises, even if one rejects: no statement may follow the rollback of its transaction. Then rejects
+ * with the first error.
+ */
 export async function awaitAll<T extends readonly unknown[] | []>(
-  sent: T,
+  promises: T,
 ): Promise<{ -readonly [K in keyof T]: Awaited<T[K]> }> {
-  await Promise.allSettled(sent)
-  return Promise.all(sent)
+  await Promise.allSettled(promises)
+  return Promise.all(promises)
 }

@@ -1,43 +1,22 @@
 /**
- * Connections to the database, made with whatever credentials are current.
+ * The connections to the database, opened with the current credentials.
  *
- * When credentials are replaced, a new pool takes over at once. The old one is ended only after its
- * last borrower is done, because ending a pool would strand those that wait in its queue.
+ * When credentials are replaced, a new pool takes over immediately. The old pool is ended only after its last borrower
+ * has returned its connection, because ending it would strand the callers that wait in its queue.
  */
 import pg from 'pg'
 import type { CredentialSource, Credentials } from '../../contract/credentials.ts'
-import { CopyQuery } from './copy-query.ts'
+import {
+  type Connection,
+  PooledConnection,
+  type Row,
+  runInTransaction,
+  type Statement,
+  statementTimeoutMs,
+} from './connection.ts'
 import { isConnectionLost, isRefusedLogin, OutcomeUnknownError } from './errors.ts'
-import { PreparedQuery, RawRowsQuery } from './prepared-query.ts'
-
-export type Row = Record<string, unknown>
-/**
- * Named ones are parsed once per connection. `isLong`: may take as long as it takes. `isListed`: rows come
- * as lists of values as PostgreSQL writes them, in the order of the columns.
- */
-export type Statement = Readonly<{ name?: string; text: string; isLong?: true; hasRawRows?: true }>
-
-const preparedMax = 200
-const preparedNames = new Map<string, string>()
-
-/**
- * A statement that is put together, of which there are only so many: planned once per connection, like one
- * that has a name. Beyond that many each is planned when it is sent.
- */
-export function prepared(text: string): Statement {
-  const known = preparedNames.get(text)
-  if (known !== undefined) return { name: known, text }
-  if (preparedNames.size >= preparedMax) return { text }
-  const name = `made-${preparedNames.size + 1}`
-  preparedNames.set(text, name)
-  return { name, text }
-}
-
-export interface Connection {
-  query(statement: Statement, values?: readonly unknown[]): Promise<Row[]>
-  /** See copy-rows.ts. */
-  copy(text: string, messages: readonly Buffer[]): Promise<void>
-}
+import { parserFor } from './parse-values.ts'
+import { SharedConnection } from './shared-connection.ts'
 
 export type ConnectionOptions = Readonly<{
   url: string
@@ -46,29 +25,25 @@ export type ConnectionOptions = Readonly<{
   connectTimeoutMs: number
 }>
 
-type Pool = {
+/** A pool whose connections use one set of credentials. */
+type CredentialPool = {
   readonly pool: pg.Pool
   readonly credentials: Credentials | undefined
   borrowers: number
+  /** True: a pool with newer credentials replaced it. */
   isRetired: boolean
-  /** Told when nobody should start with it any more. */
-  readonly whenRetired: (() => void)[]
+  /** Called when the pool is retired. */
+  readonly onRetired: (() => void)[]
 }
 
-const statementTimeoutMs = 60_000
 const lockTimeoutMs = 20_000
-/** Longer than the database lets a statement run: only a network that swallows answers takes this long. */
-const answerTimeoutMs = statementTimeoutMs + 10_000
-/** Well below the time that credentials overlap. */
-const lentMsMax = 1_000
-const longAnswerTimeoutMs = 24 * 3_600_000
 
 /**
- * A plan is made once, for a table that may be small then and large a minute later: so none may read a
- * whole table or a whole index, as a sequential scan, a hash join or a merge join would, or keep it in memory
- * to compare it with each row. Every statement here has an index for what it looks up, and looks nothing up
- * twice, so that remembering it is in vain. Compiling a plan costs more than running it. A database whose
- * default is not to wait for the disk is overruled: nothing is acknowledged before it is durable.
+ * A plan is made once, for a table that can be small at that time and large a minute later. So no plan may read a whole
+ * table or index, as a sequential scan, a hash join or a merge join would, nor keep one in memory to compare it with
+ * each row. Every statement here has an index for its lookups and looks nothing up twice, so memoizing is useless.
+ * Compiling a plan costs more than running it. A database that does not wait for the disk by default is overruled:
+ * nothing is acknowledged before it is durable.
  */
 const sessionSettings: Statement = {
   text: `select set_config('jit', 'off', false), set_config('enable_seqscan', 'off', false),
@@ -89,9 +64,10 @@ export class Connections {
   readonly address: string
   readonly #options: ConnectionOptions
   readonly #stopListening: (() => void) | undefined
-  #current: Promise<Pool> | undefined
-  readonly #open = new Set<Pool>()
-  readonly #lent = new Map<string, SharedConnection>()
+  #current: Promise<CredentialPool> | undefined
+  readonly #open = new Set<CredentialPool>()
+  /** By the text of the statement. */
+  readonly #shared = new Map<string, SharedConnection>()
   #isClosed = false
 
   constructor(options: ConnectionOptions) {
@@ -103,24 +79,23 @@ export class Connections {
   }
 
   /**
-   * One statement by itself: durable when it resolves. Equal ones share a connection while they
-   * overlap: the next is sent before the first is answered, and obeyed after it.
+   * Runs a statement that is a transaction of its own: durable when the promise resolves. Equal statements share a
+   * connection while they overlap: the next is sent before the first is answered, and executed after it.
    */
   async writeStatement(statement: Statement, values: readonly unknown[]): Promise<Row[]> {
-    let lent = this.#lent.get(statement.text)
-    if (lent === undefined || lent.isDone) {
-      lent = new SharedConnection((work) => this.use(work))
-      this.#lent.set(statement.text, lent)
+    let shared = this.#shared.get(statement.text)
+    if (shared === undefined || shared.isDone) {
+      shared = new SharedConnection((work) => this.use(work))
+      this.#shared.set(statement.text, shared)
     }
-    return lent.query(statement, values)
+    return shared.query(statement, values)
   }
 
   async read(statement: Statement, values: readonly unknown[] = []): Promise<Row[]> {
     try {
       return await this.use((connection) => connection.query(statement, values))
     } catch (error) {
-      // A connection that broke while it was idle, e.g. when the database was restarted: reading
-      // again on a fresh one is harmless.
+      // The connection broke while it was idle, for example in a restart of the database. A read can be repeated.
       if (!isConnectionLost(error) || this.#isClosed) throw error
       return this.use((connection) => connection.query(statement, values))
     }
@@ -130,7 +105,7 @@ export class Connections {
     return this.use((connection) => runInTransaction(connection, begin, () => work(connection)))
   }
 
-  /** Lends a connection. One whose work failed in a way that leaves it unclear is not used again. */
+  /** Borrows a connection for the work. A connection that was lost is not used again. */
   async use<T>(work: (connection: Connection) => Promise<T>): Promise<T> {
     const pool = await this.#borrow()
     let client: pg.PoolClient | undefined
@@ -143,32 +118,32 @@ export class Connections {
       throw error
     } finally {
       client?.release(isBroken)
-      this.#giveBack(pool)
+      this.#return(pool)
     }
   }
 
-  /** Hears a channel until the signal aborts, the connection breaks, or its credentials are replaced. */
+  /** Listens on a channel until the signal aborts, the connection breaks, or its credentials are replaced. */
   async listen(channel: string, onPayload: (payload: string) => void, signal: AbortSignal): Promise<void> {
     const pool = await this.#borrow()
     let client: pg.PoolClient | undefined
     try {
       client = await this.#connect(pool)
-      const heard = client
+      const listening = client
       const onNotification = ({ payload }: pg.Notification) => onPayload(payload ?? '[]')
-      heard.on('notification', onNotification)
-      await heard.query(`listen ${channel}`)
+      listening.on('notification', onNotification)
+      await listening.query(`listen ${channel}`)
       await new Promise<void>((resolve) => {
-        pool.whenRetired.push(resolve)
-        heard.once('end', resolve)
-        heard.once('error', resolve)
+        pool.onRetired.push(resolve)
+        listening.once('end', resolve)
+        listening.once('error', resolve)
         if (signal.aborted || pool.isRetired) resolve()
         else signal.addEventListener('abort', () => resolve(), { once: true })
       })
-      heard.off('notification', onNotification)
+      listening.off('notification', onNotification)
     } finally {
-      // Not given back to others: it still hears.
+      // Destroyed, not reused: the session still listens.
       client?.release(true)
-      this.#giveBack(pool)
+      this.#return(pool)
     }
   }
 
@@ -180,13 +155,13 @@ export class Connections {
     await Promise.all(pools.map((pool) => waitForEnd(pool.pool)))
   }
 
-  async #connect(pool: Pool): Promise<pg.PoolClient> {
+  async #connect(pool: CredentialPool): Promise<pg.PoolClient> {
     try {
       return await pool.pool.connect()
     } catch (error) {
       if (isRefusedLogin(error) && pool.credentials !== undefined) {
         this.#options.credentials?.rejected?.(pool.credentials)
-        // The next borrower asks for credentials anew.
+        // The next borrower asks for new credentials.
         this.#retire(pool)
         this.#current = undefined
       }
@@ -194,17 +169,17 @@ export class Connections {
     }
   }
 
-  async #borrow(): Promise<Pool> {
+  async #borrow(): Promise<CredentialPool> {
     if (this.#isClosed) throw new Error('connection ended: the store is closed')
-    this.#current ??= this.#make()
-    let pool: Pool
+    this.#current ??= this.#createPool()
+    let pool: CredentialPool
     try {
       pool = await this.#current
     } catch (error) {
       this.#current = undefined
       throw error
     }
-    // Retired between the asking and the having: its successor is there.
+    // The pool was retired while this call waited for it. Take its successor.
     if (pool.isRetired) {
       if ((await this.#current) === pool) this.#current = undefined
       return this.#borrow()
@@ -213,37 +188,37 @@ export class Connections {
     return pool
   }
 
-  #giveBack(pool: Pool): void {
+  #return(pool: CredentialPool): void {
     pool.borrowers--
     if (pool.isRetired && pool.borrowers === 0) this.#end(pool)
   }
 
-  #retire(pool: Pool): void {
+  #retire(pool: CredentialPool): void {
     if (pool.isRetired) return
     pool.isRetired = true
-    for (const tell of pool.whenRetired.splice(0)) tell()
+    for (const notify of pool.onRetired.splice(0)) notify()
     if (pool.borrowers === 0) this.#end(pool)
   }
 
-  #end(pool: Pool): void {
+  #end(pool: CredentialPool): void {
     this.#open.delete(pool)
-    // A connection that breaks while it is being closed is closed.
+    // A connection that breaks while it is closed needs no more attention.
     pool.pool.end().catch(() => {})
   }
 
   #replace(credentials: Credentials): void {
     if (this.#isClosed) return
     const before = [...this.#open]
-    this.#current = Promise.resolve(this.#makeWith(credentials))
+    this.#current = Promise.resolve(this.#createPoolWith(credentials))
     for (const pool of before) this.#retire(pool)
   }
 
-  async #make(): Promise<Pool> {
+  async #createPool(): Promise<CredentialPool> {
     const credentials = await this.#options.credentials?.current()
-    return this.#makeWith(credentials)
+    return this.#createPoolWith(credentials)
   }
 
-  #makeWith(credentials: Credentials | undefined): Pool {
+  #createPoolWith(credentials: Credentials | undefined): CredentialPool {
     const url = new URL(this.#options.url)
     if (credentials !== undefined) {
       url.username = encodeURIComponent(credentials.user)
@@ -267,122 +242,14 @@ export class Connections {
     })
     // An idle connection that breaks is removed from the pool; the next borrower gets a new one.
     pool.on('error', () => {})
-    // One that breaks while it is lent fails the query under way, which tells whoever waits for it.
+    // A borrowed connection that breaks fails its current query, and so its caller.
     pool.on('connect', (client) => client.on('error', () => {}))
-    const made: Pool = { pool, credentials, borrowers: 0, isRetired: false, whenRetired: [] }
-    this.#open.add(made)
-    return made
-  }
-}
-
-/**
- * A connection that several share. It is lent when the first comes and given back when the last is done,
- * when one fails, or after a while, so that a busy one also follows when credentials are replaced.
- */
-class SharedConnection {
-  isDone = false
-  readonly #borrowed: Promise<Connection>
-  readonly #until = performance.now() + lentMsMax
-  #users = 0
-  #lost: unknown
-  #giveBack: () => void = () => {}
-
-  constructor(use: (work: (connection: Connection) => Promise<void>) => Promise<void>) {
-    this.#borrowed = new Promise((resolve, reject) => {
-      use((connection) => {
-        resolve(connection)
-        return new Promise((done, failed) => {
-          this.#giveBack = () => (this.#lost === undefined ? done() : failed(this.#lost))
-        })
-      }).catch(reject)
-    })
-  }
-
-  async query(statement: Statement, values: readonly unknown[]): Promise<Row[]> {
-    this.#users++
-    let isSent = false
-    try {
-      const connection = await this.#borrowed
-      isSent = true
-      return await connection.query(statement, values)
-    } catch (error) {
-      if (!isConnectionLost(error)) throw error
-      this.#lost ??= error
-      this.isDone = true
-      throw isSent ? new OutcomeUnknownError(error) : error
-    } finally {
-      this.#users--
-      if (this.#users === 0 || performance.now() > this.#until) this.isDone = true
-      if (this.#users === 0) this.#giveBack()
-    }
-  }
-}
-
-/** All of the work, or nothing of it. */
-export async function runInTransaction<T>(
-  connection: Connection,
-  begin: string,
-  work: () => Promise<T>,
-): Promise<T> {
-  await connection.query({ text: begin })
-  let result: T
-  try {
-    result = await work()
-  } catch (error) {
-    if (!isConnectionLost(error)) await connection.query({ text: 'rollback' })
-    throw error
-  }
-  try {
-    await connection.query({ text: 'commit' })
-  } catch (error) {
-    throw isConnectionLost(error) ? new OutcomeUnknownError(error) : error
-  }
-  return result
-}
-
-class PooledConnection implements Connection {
-  readonly #client: pg.PoolClient
-
-  constructor(client: pg.PoolClient) {
-    this.#client = client
-  }
-
-  query(statement: Statement, values: readonly unknown[] = []): Promise<Row[]> {
-    const timeoutMs = statement.isLong === true ? longAnswerTimeoutMs : answerTimeoutMs
-    return new Promise((resolve, reject) => {
-      const done = (error: Error | undefined, rows: Row[]) => (error ? reject(error) : resolve(rows))
-      const Sent = statement.hasRawRows === true ? RawRowsQuery : PreparedQuery
-      this.#client.query(new Sent(statement, values, timeoutMs, done))
-    })
-  }
-
-  copy(text: string, messages: readonly Buffer[]): Promise<void> {
-    return new Promise((resolve, reject) => {
-      const done = (error: Error | undefined) => (error ? reject(error) : resolve())
-      this.#client.query(new CopyQuery(text, messages, answerTimeoutMs, done))
-    })
+    const created: CredentialPool = { pool, credentials, borrowers: 0, isRetired: false, onRetired: [] }
+    this.#open.add(created)
+    return created
   }
 }
 
 async function waitForEnd(pool: pg.Pool): Promise<void> {
   while (!pool.ended) await new Promise((resolve) => setTimeout(resolve, 5))
-}
-
-const parsers = new Map<number, (text: string) => unknown>([
-  [16, (text) => text === 't'],
-  [17, parseBytes],
-  [20, Number],
-  [21, Number],
-  [23, Number],
-])
-
-/** Ours alone: `pg.types` is shared with everybody in the process. 64-bit numbers fit, see core/instant.ts. */
-function parserFor(oid: number): (text: string) => unknown {
-  return parsers.get(oid) ?? String
-}
-
-/** As PostgreSQL writes bytes. */
-export function parseBytes(text: string): Uint8Array {
-  const bytes = Buffer.from(text.slice(2), 'hex')
-  return new Uint8Array(bytes.buffer, bytes.byteOffset, bytes.byteLength)
 }

@@ -7,7 +7,7 @@
  * told is forgotten.
  */
 import pg from 'pg'
-import type { Row, Statement } from './connections.ts'
+import type { Row, Statement } from './connection.ts'
 
 type Done = (error: Error | undefined, rows: Row[]) => void
 /** What `pg` calls, and its types do not tell. */

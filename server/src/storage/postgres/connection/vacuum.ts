@@ -1,4 +1,5 @@
-import type { Connections, Statement } from './connections.ts'
+import type { Statement } from './connection.ts'
+import type { Connections } from './connections.ts'
 
 /**
  * A queue leaves a dead row for every item that it leases and completes, and the leasers' indexes begin

@@ -5,7 +5,7 @@
  */
 import type { CountedAndActual, Difference } from '../../contract/difference.ts'
 import { readNumber, readText } from '../../shared/row-values.ts'
-import type { Connection, Row } from '../connection/connections.ts'
+import type { Connection, Row } from '../connection/connection.ts'
 
 type SumTable = Readonly<{
   name: 'letter_sums' | 'slug_sums'

@@ -5,7 +5,7 @@
  */
 import type { Instant } from '../../../core/instant.ts'
 import { readNumber } from '../../shared/row-values.ts'
-import type { Connection, Statement } from '../connection/connections.ts'
+import type { Connection, Statement } from '../connection/connection.ts'
 import { minuteOf, minutesPerHour } from './letter-counts.ts'
 
 const hoursKept = 25

@@ -4,7 +4,7 @@
  */
 import type { QueueDifference } from '../../contract/difference.ts'
 import { compareArrivalSums } from '../../shared/compare-counts.ts'
-import type { Connection } from '../connection/connections.ts'
+import type { Connection } from '../connection/connection.ts'
 import { readQueueNames } from '../queues/queue-names.ts'
 import { usPerHour } from './letter-counts.ts'
 import { arrivalsFrom } from './time-bucket-retention.ts'

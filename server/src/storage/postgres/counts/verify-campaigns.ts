@@ -4,7 +4,7 @@
 import type { CampaignDifference } from '../../contract/difference.ts'
 import { compareCampaigns } from '../../shared/compare-counts.ts'
 import { CampaignTally } from '../campaigns/campaign-letters.ts'
-import type { Connection } from '../connection/connections.ts'
+import type { Connection } from '../connection/connection.ts'
 
 const countedText = `select c.campaign_id, c.state, sum(c.n)::int8 as n from redrive.campaign_counts c group by 1, 2`
 /** A pending letter up to `sent_until` counts as sent, see campaigns/send-progress.ts. */

@@ -8,7 +8,7 @@ import {
   sumByQueue,
 } from '../../shared/compare-counts.ts'
 import { readNumber } from '../../shared/row-values.ts'
-import type { Connection, Row } from '../connection/connections.ts'
+import type { Connection, Row } from '../connection/connection.ts'
 import { readQueueNames } from '../queues/queue-names.ts'
 import { compareSums } from './letter-count-rollups.ts'
 import { LetterTally, minutesPerHour, openStates, usPerMinute } from './letter-counts.ts'

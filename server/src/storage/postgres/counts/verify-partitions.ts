@@ -3,7 +3,7 @@ import type { QueueDifference } from '../../contract/difference.ts'
 import { comparePartition, type PartitionDifference } from '../../shared/compare-counts.ts'
 import { decodeGauges } from '../../shared/count-columns.ts'
 import { readNumber, readText } from '../../shared/row-values.ts'
-import type { Connection, Row } from '../connection/connections.ts'
+import type { Connection, Row } from '../connection/connection.ts'
 import { countedPartitions, decodePartition, Tally } from './counts.ts'
 
 /** `correction`: the numbers to add to the counts. */

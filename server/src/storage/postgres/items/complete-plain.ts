@@ -5,7 +5,7 @@
 import { whyNotSettled } from '../../../core/decide-settle.ts'
 import { changeByComplete } from '../../../core/plan-transition.ts'
 import type { Complete, SettleRefusal, SettleResult } from '../../contract/items.ts'
-import type { Connection, Row, Statement } from '../connection/connections.ts'
+import type { Connection, Row, Statement } from '../connection/connection.ts'
 import { int4s, places, texts } from '../connection/encode-arrays.ts'
 import { addToCounts } from '../counts/counts.ts'
 import type { QueueCache, QueueRow } from '../queues/queue-cache.ts'

@@ -7,7 +7,7 @@
  * lease that is settled before leaves its id behind; when the time comes it is looked up, and is not there.
  */
 import type { LeasedHead } from '../../../core/item.ts'
-import type { Connection, Statement } from '../connection/connections.ts'
+import type { Connection, Statement } from '../connection/connection.ts'
 import { int4s, int8s, texts } from '../connection/encode-arrays.ts'
 import { stateCodes } from './rows.ts'
 

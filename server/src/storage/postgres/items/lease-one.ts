@@ -1,10 +1,4 @@
-/**
- * A lease of items of one partition, at one time, as nearly every lease is. What `lease.ts` looks up for each item
- * in lists is then the same for all of them, and the database does with a few steps less per item
- * and per statement.
- */
-
-import type { Statement } from '../connection/connections.ts'
+import type { Statement } from '../connection/connection.ts'
 import { texts } from '../connection/encode-arrays.ts'
 import { addToCounts } from '../counts/counts.ts'
 import { leasedColumns, leasedNames } from './leased-row.ts'

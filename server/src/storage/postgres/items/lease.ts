@@ -1,7 +1,7 @@
 import { later } from '../../../core/instant.ts'
 import type { Leased } from '../../../core/item.ts'
 import type { LeaseItems } from '../../contract/items.ts'
-import type { Connection, Row, Statement } from '../connection/connections.ts'
+import type { Connection, Row, Statement } from '../connection/connection.ts'
 import { int4s, int8s, texts } from '../connection/encode-arrays.ts'
 import { addToCounts } from '../counts/counts.ts'
 import { checkPartition, type QueueRow } from '../queues/queue-cache.ts'

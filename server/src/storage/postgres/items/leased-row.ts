@@ -5,7 +5,8 @@
  */
 import { Buffer } from 'node:buffer'
 import type { Lease, Leased } from '../../../core/item.ts'
-import { parseBytes, type Row } from '../connection/connections.ts'
+import type { Row } from '../connection/connection.ts'
+import { parseBytes } from '../connection/parse-values.ts'
 import { type ColumnName, readBase, readColumns } from './rows.ts'
 
 /** What every leased item has, or whoever leases knows, need not travel. */

@@ -26,7 +26,7 @@ import {
   originToText,
   withState,
 } from '../../shared/item-row.ts'
-import type { Row } from '../connection/connections.ts'
+import type { Row } from '../connection/connection.ts'
 import { bytes, int4s, int8s, texts, uuids } from '../connection/encode-arrays.ts'
 
 /** The column `state`. The numbers are part of the schema: the partial indexes name them. */

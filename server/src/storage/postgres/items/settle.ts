@@ -8,7 +8,7 @@ import {
   unlease as unleasedItem,
 } from '../../../core/transitions.ts'
 import type { Complete, Extend, Retry, SettleResult, Unlease } from '../../contract/items.ts'
-import type { Row, Statement } from '../connection/connections.ts'
+import type { Row, Statement } from '../connection/connection.ts'
 import { int4s, int8s, texts } from '../connection/encode-arrays.ts'
 import type { QueueRow } from '../queues/queue-cache.ts'
 import type { Transaction } from '../transaction.ts'

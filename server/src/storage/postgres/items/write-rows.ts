@@ -1,7 +1,7 @@
 /** Rewrites, deletes and moves rows of `items` that this transaction has locked, in batches. */
 import type { ItemHead, WaitingHead } from '../../../core/item.ts'
 import type { ItemChange } from '../../../core/plan-transition.ts'
-import type { Statement } from '../connection/connections.ts'
+import type { Statement } from '../connection/connection.ts'
 import { int4s, texts } from '../connection/encode-arrays.ts'
 import { needsGroup, withGroups } from '../letters/groups.ts'
 import { findBySource } from '../letters/import-letters.ts'

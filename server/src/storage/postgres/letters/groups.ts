@@ -10,7 +10,7 @@
 import { type Cause, foldCause, toCause } from '../../../core/cause.ts'
 import type { Instant } from '../../../core/instant.ts'
 import type { Failure, ItemHead, Origin } from '../../../core/item.ts'
-import type { Statement } from '../connection/connections.ts'
+import type { Statement } from '../connection/connection.ts'
 import { int4s, int8s, texts } from '../connection/encode-arrays.ts'
 import { StaleReadError } from '../connection/errors.ts'
 import type { StoredHead } from '../items/rows.ts'

@@ -1,14 +1,4 @@
-/**
- * The one dead letter per death: what has the source id already is left as it is.
- *
- * Letters are new, nearly all of them. So a batch is copied in without asking, which costs the database little more
- * than half; the unique index on source ids refuses the whole transaction when one of them is there, or another
- * server is just committing it. The transaction is then run again (write.ts), and each letter of it is inserted
- * unless it is there. A queue that had such a batch is expected to have more of them, until one has none: so
- * whoever sends everything twice does not leave rows behind that were undone.
- */
-
-import type { Connection, Statement } from '../connection/connections.ts'
+import type { Connection, Statement } from '../connection/connection.ts'
 import { int4s, texts } from '../connection/encode-arrays.ts'
 import { SourceIdExistsError, violatesUniqueIndex } from '../connection/errors.ts'
 import { copyMessages, copyStatement, reuseMessages } from '../items/copy-rows.ts'

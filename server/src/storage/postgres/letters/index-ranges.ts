@@ -3,7 +3,7 @@ import { anyClass } from '../../../core/cause.ts'
 import type { LetterFilter } from '../../contract/letters.ts'
 import { redrivesCounted } from '../../contract/letters.ts'
 import { areRedrivesCounted, hasGroupConditions, readConditions } from '../../shared/counted-filter.ts'
-import { type Connection, prepared } from '../connection/connections.ts'
+import { type Connection, prepared } from '../connection/connection.ts'
 import { int4s } from '../connection/encode-arrays.ts'
 import {
   countColumns,

@@ -1,7 +1,7 @@
 /** Letters by what they are queueRow by: found, locked, rewritten. */
 import type { ItemHead } from '../../../core/item.ts'
 import { ksuidProblem } from '../../../core/ksuid.ts'
-import type { Row, Statement } from '../connection/connections.ts'
+import type { Row, Statement } from '../connection/connection.ts'
 import { texts, uuids } from '../connection/encode-arrays.ts'
 import { StaleReadError } from '../connection/errors.ts'
 import {

@@ -5,7 +5,7 @@
  */
 import type { ItemHead } from '../../../core/item.ts'
 import { awaitAll } from '../connection/await-all.ts'
-import type { Connection, Row, Statement } from '../connection/connections.ts'
+import type { Connection, Row, Statement } from '../connection/connection.ts'
 import { int4s, texts, uuids } from '../connection/encode-arrays.ts'
 import { type ColumnName, readHeadColumns, toItemHead } from '../items/rows.ts'
 import type { Transaction } from '../transaction.ts'

@@ -15,7 +15,8 @@ import type {
 } from '../../contract/letters.ts'
 import { letterEntries } from '../../shared/audit-entries.ts'
 import { insertEntries } from '../audit/audit.ts'
-import type { Connections, Row, Statement } from '../connection/connections.ts'
+import type { Row, Statement } from '../connection/connection.ts'
+import type { Connections } from '../connection/connections.ts'
 import { int4s, texts, uuids } from '../connection/encode-arrays.ts'
 import { StaleReadError } from '../connection/errors.ts'
 import {

@@ -9,7 +9,8 @@ import {
 } from '../../contract/letters.ts'
 import { readConditions } from '../../shared/counted-filter.ts'
 import { readNumber, readText, readTextOrNull } from '../../shared/row-values.ts'
-import { type Connections, prepared, type Row, type Statement } from '../connection/connections.ts'
+import { prepared, type Row, type Statement } from '../connection/connection.ts'
+import type { Connections } from '../connection/connections.ts'
 import { int4s } from '../connection/encode-arrays.ts'
 import {
   countColumns,

@@ -17,7 +17,8 @@ import {
   pageBytesMax,
 } from '../../contract/letters.ts'
 import { matchesLetter } from '../../shared/match-letter.ts'
-import type { Connection, Connections, Row } from '../connection/connections.ts'
+import type { Connection, Row } from '../connection/connection.ts'
+import type { Connections } from '../connection/connections.ts'
 import { int4s } from '../connection/encode-arrays.ts'
 import type { Parameter } from '../counts/count-conditions.ts'
 import { type ColumnName, payloadStart, readColumns, toListedLetter } from '../items/rows.ts'

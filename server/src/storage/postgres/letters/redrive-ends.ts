@@ -4,7 +4,7 @@ import type { Failure, ItemHead, LeasedHead, Outcome } from '../../../core/item.
 import { endRedrive, isRedriving, type RedriveEnd } from '../../../core/letter.ts'
 import { outcomeUnknown } from '../../../core/transitions.ts'
 import type { EndRedriveResult, EndRedrives } from '../../contract/letters.ts'
-import type { Row } from '../connection/connections.ts'
+import type { Row } from '../connection/connection.ts'
 import { stateCodes } from '../items/rows.ts'
 import type { QueueRow } from '../queues/queue-cache.ts'
 import type { Transaction } from '../transaction.ts'

@@ -21,7 +21,7 @@ import { letterEntries, toOutcome } from '../../shared/audit-entries.ts'
 import { insertEntries } from '../audit/audit.ts'
 import { type SendProgress, trackSendProgress } from '../campaigns/send-progress.ts'
 import { awaitAll } from '../connection/await-all.ts'
-import type { Statement } from '../connection/connections.ts'
+import type { Statement } from '../connection/connection.ts'
 import { int4s, int8s, list, texts } from '../connection/encode-arrays.ts'
 import {
   arrayParameters,

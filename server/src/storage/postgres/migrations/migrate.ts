@@ -2,7 +2,8 @@ import { createHash } from 'node:crypto'
 import { KnownError } from '../../../errors.ts'
 import { type Migration, migrationSql } from '../../shared/migrations.ts'
 import { readNumber, readText } from '../../shared/row-values.ts'
-import { beginWrite, type Connection, type Connections, type Row } from '../connection/connections.ts'
+import type { Connection, Row } from '../connection/connection.ts'
+import { beginWrite, type Connections } from '../connection/connections.ts'
 import { foundation } from './0001_foundation.ts'
 
 export const migrations: readonly Migration[] = [{ name: '0001_foundation', sql: foundation }]

@@ -1,7 +1,8 @@
 import type { Queue } from '../../../core/queue.ts'
 import { partitionNotFound, queueNotFound } from '../../shared/queue-checks.ts'
 import { queueOf } from '../../shared/queue-row.ts'
-import type { Connections, Row } from '../connection/connections.ts'
+import type { Row } from '../connection/connection.ts'
+import type { Connections } from '../connection/connections.ts'
 
 /** `version`: what is said here holds while the row has this version. */
 export type QueueRow = Readonly<{ id: number; version: number; isLetterStore: boolean; queue: Queue }>

@@ -1,5 +1,5 @@
 import { awaitAll } from '../connection/await-all.ts'
-import type { Connection } from '../connection/connections.ts'
+import type { Connection } from '../connection/connection.ts'
 import { StaleReadError } from '../connection/errors.ts'
 import type { Transaction } from '../transaction.ts'
 import { type QueueRow, toQueueRow } from './queue-cache.ts'

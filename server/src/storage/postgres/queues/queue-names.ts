@@ -1,5 +1,5 @@
 import { readNumber, readText } from '../../shared/row-values.ts'
-import type { Connection } from '../connection/connections.ts'
+import type { Connection } from '../connection/connection.ts'
 
 /** The names of all queues, by id. */
 export async function readQueueNames(connection: Pick<Connection, 'query'>): Promise<Map<number, string>> {

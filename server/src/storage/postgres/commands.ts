@@ -1,0 +1,101 @@
+/** The function that executes each command of the contract. Neighbouring commands of one kind are one batch. */
+import type { Command, Results } from '../contract/storage.ts'
+import { archive, purgeArchive } from './archive/archive.ts'
+import { writeAudit } from './audit/audit.ts'
+import { freezeIds, freezeLetters, skipLetters } from './campaigns/campaign-letters.ts'
+import { putCampaign } from './campaigns/campaigns.ts'
+import { advance } from './items/advance.ts'
+import { tryCompletePlain } from './items/complete-plain.ts'
+import { importItems } from './items/import.ts'
+import { lease } from './items/lease.ts'
+import { produce } from './items/produce.ts'
+import { clear, deleteItems } from './items/remove.ts'
+import { complete, extend, retry, unlease } from './items/settle.ts'
+import { editLetter } from './letters/edits.ts'
+import { discardLetters, restoreLetters } from './letters/letters.ts'
+import { postponeRedrives } from './letters/postpone.ts'
+import { redriveLetters } from './letters/redrive.ts'
+import { endRedrives } from './letters/redrive-ends.ts'
+import { replanRedrives } from './letters/replan.ts'
+import { acquireLock, fence, releaseLock, renewLock } from './locks/locks.ts'
+import { deleteQueue } from './queues/delete-queue.ts'
+import { createQueue, updateQueue } from './queues/queues.ts'
+import type { Transaction } from './transaction.ts'
+
+type Op = Command['op']
+type CommandOf<O extends Op> = Extract<Command, { op: O }>
+type Handlers = {
+  readonly [O in Op]: (
+    transaction: Transaction,
+    commands: readonly CommandOf<O>[],
+  ) => Promise<readonly Results[O][]>
+}
+
+export type CommandResult = Results[Op]
+/** Neighbouring commands of one kind. */
+export type CommandRun = { readonly [O in Op]: { op: O; commands: CommandOf<O>[] } }[Op]
+
+const handlers: Handlers = {
+  'create-queue': oneByOne(createQueue),
+  'update-queue': oneByOne(updateQueue),
+  'delete-queue': oneByOne(deleteQueue),
+  produce,
+  lease,
+  complete: async (transaction, commands) =>
+    (await tryCompletePlain(transaction, commands)) ?? complete(transaction, commands),
+  retry,
+  extend,
+  unlease,
+  advance: oneByOne(advance),
+  import: importItems,
+  delete: oneByOne(deleteItems),
+  clear: oneByOne(clear),
+  archive: oneByOne(archive),
+  audit: writeAudit,
+  'acquire-lock': oneByOne(acquireLock),
+  'renew-lock': oneByOne(renewLock),
+  'release-lock': oneByOne(releaseLock),
+  fence: oneByOne(fence),
+  redrive: oneByOne(redriveLetters),
+  'end-redrives': endRedrives,
+  discard: oneByOne(discardLetters),
+  restore: oneByOne(restoreLetters),
+  'edit-letter': oneByOne(editLetter),
+  'replan-redrives': oneByOne(replanRedrives),
+  'postpone-redrives': oneByOne(postponeRedrives),
+  'purge-archive': oneByOne(purgeArchive),
+  'put-campaign': oneByOne(putCampaign),
+  'freeze-letters': oneByOne(freezeLetters),
+  'freeze-ids': oneByOne(freezeIds),
+  'skip-letters': oneByOne(skipLetters),
+}
+
+export function splitIntoRuns(commands: readonly Command[]): CommandRun[] {
+  const runs: { op: Op; commands: Command[] }[] = []
+  for (const command of commands) {
+    const last = runs.at(-1)
+    if (last?.op === command.op) last.commands.push(command)
+    else runs.push({ op: command.op, commands: [command] })
+  }
+  // Each run has commands of its own op only, which the type of a mixed list cannot express.
+  return runs as CommandRun[]
+}
+
+export function execute(transaction: Transaction, run: CommandRun): Promise<readonly CommandResult[]> {
+  // Each handler takes the commands of its own op, which the type of an indexed union cannot express.
+  const handler = handlers[run.op] as (
+    transaction: Transaction,
+    commands: readonly Command[],
+  ) => Promise<readonly CommandResult[]>
+  return handler(transaction, run.commands)
+}
+
+function oneByOne<C, R>(
+  executeOne: (transaction: Transaction, command: C) => Promise<R>,
+): (transaction: Transaction, commands: readonly C[]) => Promise<R[]> {
+  return async (transaction, commands) => {
+    const results: R[] = []
+    for (const command of commands) results.push(await executeOne(transaction, command))
+    return results
+  }
+}

@@ -1,0 +1,91 @@
+/** Statements, and a connection of the pool that sends them. */
+import type { Buffer } from 'node:buffer'
+import type pg from 'pg'
+import { CopyQuery } from './copy-query.ts'
+import { isConnectionLost, OutcomeUnknownError } from './errors.ts'
+import { PreparedQuery, RawRowsQuery } from './prepared-query.ts'
+
+export type Row = Record<string, unknown>
+
+export type Statement = Readonly<{
+  /** A named statement is parsed and planned once per connection. */
+  name?: string
+  text: string
+  /** The statement has no time limit. */
+  isLong?: true
+  /** Rows come as arrays of the texts that PostgreSQL sends, in the order of the columns. */
+  hasRawRows?: true
+}>
+
+const preparedMax = 200
+const preparedNames = new Map<string, string>()
+
+/**
+ * Names an assembled statement, so that it is planned once per connection. Only the first 200 different texts get a
+ * name; each further text is planned whenever it is sent.
+ */
+export function prepared(text: string): Statement {
+  const known = preparedNames.get(text)
+  if (known !== undefined) return { name: known, text }
+  if (preparedNames.size >= preparedMax) return { text }
+  const name = `made-${preparedNames.size + 1}`
+  preparedNames.set(text, name)
+  return { name, text }
+}
+
+export interface Connection {
+  query(statement: Statement, values?: readonly unknown[]): Promise<Row[]>
+  /** `messages`: the rows, encoded by items/copy-rows.ts. */
+  copy(text: string, messages: readonly Buffer[]): Promise<void>
+}
+
+export const statementTimeoutMs = 60_000
+/** Longer than the database lets a statement run: only a network that loses answers takes this long. */
+const answerTimeoutMs = statementTimeoutMs + 10_000
+const longAnswerTimeoutMs = 24 * 3_600_000
+
+export class PooledConnection implements Connection {
+  readonly #client: pg.PoolClient
+
+  constructor(client: pg.PoolClient) {
+    this.#client = client
+  }
+
+  query(statement: Statement, values: readonly unknown[] = []): Promise<Row[]> {
+    const timeoutMs = statement.isLong === true ? longAnswerTimeoutMs : answerTimeoutMs
+    return new Promise((resolve, reject) => {
+      const done = (error: Error | undefined, rows: Row[]) => (error ? reject(error) : resolve(rows))
+      const Query = statement.hasRawRows === true ? RawRowsQuery : PreparedQuery
+      this.#client.query(new Query(statement, values, timeoutMs, done))
+    })
+  }
+
+  copy(text: string, messages: readonly Buffer[]): Promise<void> {
+    return new Promise((resolve, reject) => {
+      const done = (error: Error | undefined) => (error ? reject(error) : resolve())
+      this.#client.query(new CopyQuery(text, messages, answerTimeoutMs, done))
+    })
+  }
+}
+
+/** Commits the work, or rolls all of it back. */
+export async function runInTransaction<T>(
+  connection: Connection,
+  begin: string,
+  work: () => Promise<T>,
+): Promise<T> {
+  await connection.query({ text: begin })
+  let result: T
+  try {
+    result = await work()
+  } catch (error) {
+    if (!isConnectionLost(error)) await connection.query({ text: 'rollback' })
+    throw error
+  }
+  try {
+    await connection.query({ text: 'commit' })
+  } catch (error) {
+    throw isConnectionLost(error) ? new OutcomeUnknownError(error) : error
+  }
+  return result
+}
