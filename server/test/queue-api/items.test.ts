@@ -12,7 +12,7 @@ const leaseWaits = async (api: QueueServer, queue: string, count: number): Promi
 }
 
 describeQueueServers('items', (api) => {
-  it('are leased in the order in which they were produced, with all that they came with', async () => {
+  it('items are leased in the order in which they were produced, with all their fields', async () => {
     const queue = await api.createQueue()
     const items = [
       { encoding: 'json', kind: 'order', reference: 'r-1', bytes: 'AP+A' },
@@ -36,7 +36,7 @@ describeQueueServers('items', (api) => {
     expect(ids).toEqual(ids.toSorted())
   })
 
-  it('go 1,000 at a time, each way', async () => {
+  it('1,000 items can be produced, leased and completed in one call each', async () => {
     const queue = await api.createQueue()
     const texts = Array.from({ length: 1_000 }, (_, index) => `${index}`)
     await api.produce(queue, ...texts)
@@ -49,7 +49,7 @@ describeQueueServers('items', (api) => {
     })
   })
 
-  it('wake a lease that waits for them', async () => {
+  it('produced items wake a waiting lease', async () => {
     const queue = await api.createQueue()
     const waiting = api.lease(queue, 10)
     await leaseWaits(api, queue, 1)
@@ -58,7 +58,7 @@ describeQueueServers('items', (api) => {
     expect((await statsOf(api, queue)).lease_waiting).toBeUndefined()
   })
 
-  it('are dealt in turn to the leases that wait', async () => {
+  it('items are assigned in turn to the waiting leases', async () => {
     const queue = await api.createQueue()
     const first = api.lease(queue, 10, 'first')
     await leaseWaits(api, queue, 1)
@@ -72,7 +72,7 @@ describeQueueServers('items', (api) => {
     expect(readTexts((await third).items)).toEqual(['3', '5'])
   })
 
-  it('are asked for in vain: 454 when the time is over', async () => {
+  it('a lease that gets no item within its timeout is answered with 454', async () => {
     const queue = await api.createQueue()
     const body = { queue_name: queue, batch_size: 1, client_id: 'w', request_timeout: '30ms' }
     expect(await api.callRefused('queue.lease', body, 454)).toBe(
@@ -80,7 +80,7 @@ describeQueueServers('items', (api) => {
     )
   })
 
-  it('are asked for once at a time by each client', async () => {
+  it('a second lease of a client that already waits is refused', async () => {
     const queue = await api.createQueue()
     const waiting = api.lease(queue, 1, 'same')
     await leaseWaits(api, queue, 1)
@@ -94,7 +94,7 @@ describeQueueServers('items', (api) => {
     expect(readTexts((await api.lease(queue, 1, 'same')).items)).toEqual(['two'])
   })
 
-  it('are not given to a client that has gone', async () => {
+  it('a client that has disconnected gets no items', async () => {
     const queue = await api.createQueue()
     const raw = await connectRaw(Number(new URL(api.url).port))
     const body = JSON.stringify({
@@ -115,7 +115,7 @@ describeQueueServers('items', (api) => {
     expect(items[0].attempts).toBe(1)
   })
 
-  it('are not given to a client whose connection broke just before', async () => {
+  it('a client whose connection was just reset gets no items', async () => {
     const queue = await api.createQueue()
     const port = Number(new URL(api.url).port)
     for (let times = 0; times < 10; times++) {
@@ -136,7 +136,7 @@ describeQueueServers('items', (api) => {
     }
   })
 
-  it('may be asked for again at once by a client that went away, and nobody is alarmed', async () => {
+  it('a client that disconnected can lease again immediately, and no error is logged', async () => {
     const queue = await api.createQueue()
     const linesBefore = api.lines.length
     const body = { queue_name: queue, batch_size: 5, client_id: 'same', request_timeout: '5m' }
@@ -152,7 +152,7 @@ describeQueueServers('items', (api) => {
     expect(api.lines.slice(linesBefore)).toEqual([])
   })
 
-  it('go back to the tail under a new id when they are retried', async () => {
+  it('a retried item returns to the tail with a new id', async () => {
     const queue = await api.createQueue()
     await api.produce(queue, 'one', 'two')
     const first = (await api.lease(queue)).items[0]
@@ -169,7 +169,7 @@ describeQueueServers('items', (api) => {
     expect((await api.lease(queue, 2)).items[1]).toMatchObject({ id: listed[1].id, attempts: 2 })
   })
 
-  it('are completed all or none', async () => {
+  it('a complete call completes all of its items or none', async () => {
     const queue = await api.createQueue()
     await api.produce(queue, 'one', 'two', 'three')
     const { items } = await api.lease(queue, 2)
@@ -181,7 +181,7 @@ describeQueueServers('items', (api) => {
     expect((await statsOf(api, queue)).partitions[0]).toMatchObject({ total: 3, total_leased: 2 })
   })
 
-  it('may be completed by whoever knows their ids', async () => {
+  it('a client can complete items that another client leased', async () => {
     const queue = await api.createQueue()
     await api.produce(queue, 'one')
     const { items } = await api.lease(queue, 1, 'somebody')
@@ -190,7 +190,7 @@ describeQueueServers('items', (api) => {
     expect(await api.call('storage/items.list', { queue_name: queue })).toEqual({})
   })
 
-  it('are cleared by what they are', async () => {
+  it('queue.clear removes queued, scheduled and leased items as requested', async () => {
     const queue = await api.createQueue()
     const fill = async (): Promise<void> => {
       await api.produce(queue, 'leased')
@@ -213,7 +213,7 @@ describeQueueServers('items', (api) => {
     expect(await left()).toEqual(['scheduled'])
   })
 
-  it('go whole to the partition with the fewest, and come from the one with the most', async () => {
+  it('a produce goes to the partition with the fewest items, and a lease takes from the partition with the most', async () => {
     const queue = await api.createQueue({ requested_partitions: 3 })
     await api.produce(queue, 'a1', 'a2', 'a3')
     await api.produce(queue, 'b1')
@@ -229,7 +229,7 @@ describeQueueServers('items', (api) => {
     expect([next.partition, readTexts(next.items)]).toEqual([1, ['b1', 'b2']])
   })
 
-  it('that cannot be taken at once are refused: 454', async () => {
+  it('requests above the limit of a queue are refused with 454', async () => {
     const queue = await api.createQueue()
     await api.hold(queue, true)
     const requests = Array.from({ length: 110 }, (_, index) =>
@@ -251,7 +251,7 @@ describeQueueServers('items', (api) => {
     expect((await statsOf(api, queue)).partitions[0].total).toBe(100)
   })
 
-  it('that are waited for in a queue that is deleted: 453', async () => {
+  it('a lease that waits in a deleted queue is answered with 453', async () => {
     const queue = await api.createQueue()
     const body = { queue_name: queue, batch_size: 1, client_id: 'w', request_timeout: '5m' }
     const waiting = api.callRefused('queue.lease', body, 453)

@@ -3,11 +3,11 @@ import { describeQueueServers, noonText, readTexts } from './servers.ts'
 
 const dayLater = '2030-11-16T12:00:00Z'
 
-describeQueueServers('what time does to items', (api) => {
+describeQueueServers('the lifecycle of items', (api) => {
   const listed = async (queue: string, method = 'storage/items.list') =>
     (await api.call(method, { queue_name: queue })).items ?? []
 
-  it('a lease lasts as long as the queue says, and ends in a new id at the tail', async () => {
+  it('a lease lasts for the lease timeout, and its item then returns to the tail with a new id', async () => {
     await api.setClock({ now: noonText })
     const queue = await api.createQueue({ lease_timeout: '1m' })
     await api.produce(queue, 'one')
@@ -28,7 +28,7 @@ describeQueueServers('what time does to items', (api) => {
     expect(after[1].id).not.toBe(items[0].id)
   })
 
-  it('the end of a lease wakes whoever waits', async () => {
+  it('the end of a lease wakes a waiting lease', async () => {
     await api.setClock({ now: noonText })
     const queue = await api.createQueue()
     await api.produce(queue, 'one')
@@ -38,7 +38,7 @@ describeQueueServers('what time does to items', (api) => {
     expect((await waiting).items[0].attempts).toBe(2)
   })
 
-  it('out of attempts, an item moves to the dead queue with all that it came with', async () => {
+  it('an item without attempts left moves to the dead queue with all its fields', async () => {
     await api.setClock({ now: noonText })
     const dead = await api.createQueue({ expire_timeout: '48h' })
     const queue = await api.createQueue({ dead_queue: dead, max_attempts: 1 })
@@ -59,7 +59,7 @@ describeQueueServers('what time does to items', (api) => {
     expect(letters[0].id).not.toBe(items[0].id)
   })
 
-  it('an item that waited too long is dead', async () => {
+  it('an item that waited longer than the expire timeout is dead', async () => {
     await api.setClock({ now: noonText })
     const dead = await api.createQueue()
     const queue = await api.createQueue({ dead_queue: dead, expire_timeout: '1h' })
@@ -81,7 +81,7 @@ describeQueueServers('what time does to items', (api) => {
     expect([await listed(queue), readTexts(await listed(dead))]).toEqual([[], ['one']])
   })
 
-  it('without a dead queue it is deleted, and the log says so', async () => {
+  it('an item that dies without a dead queue is deleted and logged', async () => {
     await api.setClock({ now: noonText })
     const queue = await api.createQueue({ max_attempts: 1 })
     await api.produce(queue, 'one')
@@ -91,7 +91,7 @@ describeQueueServers('what time does to items', (api) => {
     expect(api.lines.some((line) => line.queue === queue && line.dropped === 1)).toBe(true)
   })
 
-  it('declared dead, it goes at once, and says why', async () => {
+  it('an item that is declared dead moves immediately, with its reported error', async () => {
     await api.setClock({ now: noonText })
     const dead = await api.createQueue()
     const queue = await api.createQueue({ dead_queue: dead })
@@ -114,7 +114,7 @@ describeQueueServers('what time does to items', (api) => {
     return { id: items[0].id, attempts: items[0].attempts }
   }
 
-  it('given back more often than max_attempts, it moves to the dead queue', async () => {
+  it('an item that is retried more often than max_attempts moves to the dead queue', async () => {
     await api.setClock({ now: noonText })
     const dead = await api.createQueue()
     const queue = await api.createQueue({ dead_queue: dead, max_attempts: 2 })
@@ -136,7 +136,7 @@ describeQueueServers('what time does to items', (api) => {
     expect(letters[0].id).not.toBe(last.id)
   })
 
-  it('the round after max_attempts can be for later, the one after that cannot', async () => {
+  it('a retry for later is possible until the attempts exceed max_attempts', async () => {
     await api.setClock({ now: noonText })
     const dead = await api.createQueue()
     const queue = await api.createQueue({ dead_queue: dead, max_attempts: 1 })
@@ -149,7 +149,7 @@ describeQueueServers('what time does to items', (api) => {
     expect([await listed(queue), readTexts(await listed(dead))]).toEqual([[], ['one']])
   })
 
-  it('given back as often as max_attempts, it is dead when its next lease ends by itself', async () => {
+  it('an item that was retried max_attempts times is dead when its next lease ends', async () => {
     await api.setClock({ now: noonText })
     const dead = await api.createQueue()
     const queue = await api.createQueue({ dead_queue: dead, max_attempts: 2 })
@@ -169,7 +169,7 @@ describeQueueServers('what time does to items', (api) => {
     expect([await listed(queue), readTexts(await listed(dead))]).toEqual([[], ['crashed', 'reported']])
   })
 
-  it('given back too often without a dead queue it is deleted, and the log says so', async () => {
+  it('an item that is retried too often without a dead queue is deleted and logged', async () => {
     const queue = await api.createQueue({ max_attempts: 1 })
     await api.produce(queue, 'one')
     await leaseAndRetry(queue)
@@ -179,7 +179,7 @@ describeQueueServers('what time does to items', (api) => {
     expect(api.lines.some((line) => line.queue === queue && line.dropped === 1)).toBe(true)
   })
 
-  it('an error that cannot be read is refused, and nothing is retried', async () => {
+  it('an invalid X-Redrive-Error is refused and retries no item', async () => {
     const queue = await api.createQueue()
     await api.produce(queue, 'one')
     const { items } = await api.lease(queue)
@@ -198,7 +198,7 @@ describeQueueServers('what time does to items', (api) => {
     expect((await listed(queue))[0].is_leased).toBe(true)
   })
 
-  it('a scheduled item cannot be had before its time, and then goes to the tail', async () => {
+  it('a scheduled item is not leased before its time, and then goes to the tail', async () => {
     await api.setClock({ now: noonText })
     const queue = await api.createQueue()
     const at = (seconds: string, utf8: string) => ({ utf8, enqueue_at: `2030-11-15T12:00:${seconds}Z` })
@@ -239,7 +239,7 @@ describeQueueServers('what time does to items', (api) => {
     expect((await waiting).items[0]).toMatchObject({ attempts: 2 })
   })
 
-  it('an update counts for what comes, and for attempts and the dead queue of what is there', async () => {
+  it('an update applies new timeouts to new items, and max_attempts and dead_queue to all items', async () => {
     await api.setClock({ now: noonText })
     const dead = await api.createQueue()
     const queue = await api.createQueue()

@@ -134,7 +134,7 @@ function encode(method: string, body: JsonObject, format: Format): Buffer {
   try {
     return Buffer.from(toBinary(desc, fromJson(desc, body)))
   } catch {
-    // What protobuf has no way to say is said in JSON, under the wrong name.
+    // Values that protobuf cannot express are sent as JSON with the wrong content type.
     return Buffer.from(JSON.stringify(body))
   }
 }

@@ -4,7 +4,7 @@ import { describeQueueServers, noonText } from './servers.ts'
 describeQueueServers('queues', (api) => {
   const info = (queue: string) => api.call('queues.info', { queue_name: queue })
 
-  it('show what they were given, in normal form, and nothing that is zero', async () => {
+  it('a queue shows its definition in normalised form, without zero values', async () => {
     await api.setClock({ now: noonText })
     const queue = await api.createQueue({ lease_timeout: '90s', expire_timeout: '36h' })
     expect(await info(queue)).toEqual({
@@ -26,12 +26,12 @@ describeQueueServers('queues', (api) => {
     ['1h', '1h0m0s'],
     ['1h30.5s', '1h0m30.5s'],
     ['100us', '100µs'],
-  ])('give a timeout of %s back as %s', async (given, shown) => {
+  ])('a timeout of %s is returned as %s', async (given, shown) => {
     const queue = await api.createQueue({ lease_timeout: given })
     expect((await info(queue)).lease_timeout).toBe(shown)
   })
 
-  it('keep their timeouts and lose everything else in an update that says nothing', async () => {
+  it('an empty update keeps the timeouts and resets all other fields', async () => {
     await api.setClock({ now: noonText })
     const dead = await api.createQueue()
     const queue = await api.createQueue({ reference: 'team a', max_attempts: 3, dead_queue: dead })
@@ -49,7 +49,7 @@ describeQueueServers('queues', (api) => {
     })
   })
 
-  it('never end up with a lease longer than items may wait, when two people change one timeout each', async () => {
+  it('concurrent updates of both timeouts never leave a lease timeout above the expire timeout', async () => {
     for (let round = 0; round < 8; round++) {
       const queue = await api.createQueue({ lease_timeout: '1m', expire_timeout: '24h' })
       const answers = await Promise.all([
@@ -63,7 +63,7 @@ describeQueueServers('queues', (api) => {
     }
   })
 
-  it('cannot get a dead queue once they are one', async () => {
+  it('a dead queue cannot get a dead queue of its own', async () => {
     const dead = await api.createQueue()
     const other = await api.createQueue()
     await api.createQueue({ dead_queue: dead })
@@ -72,7 +72,7 @@ describeQueueServers('queues', (api) => {
     )
   })
 
-  it('cannot be deleted while they are the dead queue of another', async () => {
+  it('a queue cannot be deleted while it is the dead queue of another', async () => {
     const dead = await api.createQueue()
     const queue = await api.createQueue({ dead_queue: dead })
     expect(await api.callRefused('queues.delete', { queue_name: dead })).toBe(
@@ -83,7 +83,7 @@ describeQueueServers('queues', (api) => {
     expect(await api.callRefused('queues.info', { queue_name: dead })).toMatch('queue does not exist')
   })
 
-  it('are gone with their items: a new one of that name is empty', async () => {
+  it('a queue that is created again after its deletion is empty', async () => {
     const queue = await api.createQueue()
     await api.produce(queue, 'one')
     await api.call('queues.delete', { queue_name: queue })
@@ -94,7 +94,7 @@ describeQueueServers('queues', (api) => {
     expect((await api.lease(queue, 5)).items).toHaveLength(1)
   })
 
-  it('are listed by name from the pivot on', async () => {
+  it('queues are listed by name, starting at the pivot', async () => {
     const names = ['list-Z', 'list-a', 'list-b', 'list-é']
     for (const queue_name of names.toReversed()) await api.createQueue({ queue_name })
     const list = async (body: Record<string, string | number>): Promise<string[]> =>
@@ -110,7 +110,7 @@ describeQueueServers('queues', (api) => {
     expect(await list({ namespace: 'nowhere' })).toEqual([])
   })
 
-  it('survive a restart with all that is in them', async () => {
+  it('queues and their items survive a restart', async () => {
     if (!api.isDurable) return
     await api.setClock({ now: noonText })
     const dead = await api.createQueue()

@@ -10,7 +10,7 @@ afterEach(async () => {
   for (const end of ends.splice(0)) await end()
 })
 
-it('what X-Redrive-Error says becomes the failure of the dead letter', async () => {
+it('the X-Redrive-Error header becomes the failure of the dead letter', async () => {
   const clock = { now: () => noon }
   const storage = await openStorage({ kind: 'memory' }, { clock })
   const engine = createEngine(storage, { clock, isTicking: false })

@@ -7,7 +7,7 @@ describeQueueServers('storage', (api) => {
   const list = async (queue: string, more: Record<string, string | number> = {}): Promise<Item[]> =>
     (await api.call('storage/items.list', { queue_name: queue, ...more })).items ?? []
 
-  it('shows an item with its times, also those it does not have', async () => {
+  it('a stored item is listed with all its times, unset times as the zero time', async () => {
     await api.setClock({ now: '2030-11-15T12:00:00.000006Z' })
     const queue = await api.createQueue()
     await api.produce(queue, 'one')
@@ -21,7 +21,7 @@ describeQueueServers('storage', (api) => {
     })
   })
 
-  it('is listed from the pivot on, by id', async () => {
+  it('stored items are listed by id, starting at the pivot', async () => {
     const queue = await api.createQueue()
     await api.produce(queue, '1', '2', '3', '4')
     const all = await list(queue)
@@ -34,7 +34,7 @@ describeQueueServers('storage', (api) => {
     expect(third.id > second.id).toBe(true)
   })
 
-  it('takes items as they are given, under new ids', async () => {
+  it('imported items keep their fields and get new ids', async () => {
     await api.setClock({ now: noonText })
     const queue = await api.createQueue()
     const given = [
@@ -71,7 +71,7 @@ describeQueueServers('storage', (api) => {
     await api.call('queue.complete', complete)
   })
 
-  it('keeps the lease deadline of what is not leased', async () => {
+  it('an imported item keeps its lease deadline even if it is not leased', async () => {
     await api.setClock({ now: noonText })
     const queue = await api.createQueue()
     const item = { lease_deadline: '2029-01-01T00:00:00Z', payload: 'aGk=' }
@@ -84,7 +84,7 @@ describeQueueServers('storage', (api) => {
     expect((await list(queue))[0]).toMatchObject({ lease_deadline: '0001-01-01T00:00:00Z' })
   })
 
-  it('skips what it has already, until that is gone', async () => {
+  it('an import skips a source_id that exists, until its item is removed', async () => {
     const queue = await api.createQueue()
     const one = { source_id: 'elsewhere-1', payload: 'MQ==' }
     const two = { source_id: 'elsewhere-2', payload: 'Mg==' }
@@ -100,14 +100,14 @@ describeQueueServers('storage', (api) => {
     expect(readTexts(await list(queue))).toEqual(['2', '3'])
   })
 
-  it('wakes whoever waits for what is imported', async () => {
+  it('imported items wake a waiting lease', async () => {
     const queue = await api.createQueue()
     const waiting = api.lease(queue, 5)
     await api.call('storage/items.import', { queue_name: queue, items: [{ payload: 'aGk=' }] })
     expect(readTexts((await waiting).items)).toEqual(['hi'])
   })
 
-  it('deletes items whatever their state, and does not mind those that are not there', async () => {
+  it('items.delete removes items in any state and ignores unknown ids', async () => {
     const queue = await api.createQueue()
     await api.produce(queue, 'leased', 'waiting')
     await api.lease(queue)

@@ -67,12 +67,12 @@ describe('the format of a request', () => {
     [['Content-Type: application/*']],
     [['Content-Type: */*']],
     [['Content-Type:']],
-  ])('is JSON for %j', async (headers) => {
+  ])('a request with headers %j is read as JSON', async (headers) => {
     expect((await raw(headers)).statusLine).toBe('HTTP/1.1 200 OK')
   })
 
   it.each(['application/protobuf', 'Application/Protobuf; x=y', 'application/protobuf, application/json'])(
-    'is protobuf for %s',
+    'a request with Content-Type %s is read as protobuf',
     async (contentType) => {
       // Limit 1 as a varint; not JSON at all.
       const { statusLine } = await raw([`Content-Type: ${contentType}`], new Uint8Array([0x18, 0x01]))
@@ -81,7 +81,7 @@ describe('the format of a request', () => {
   )
 
   it.each(['text/plain', 'application/x-protobuf', 'nonsense', 'json'])(
-    'is not %s: 455',
+    'Content-Type %s is refused with 455',
     async (contentType) => {
       const { statusLine, isJson } = await raw([`Content-Type: ${contentType}`])
       expect([statusLine, isJson]).toEqual(['HTTP/1.1 455 Client Content Error', true])
@@ -91,14 +91,14 @@ describe('the format of a request', () => {
 
 describe('the format of an answer', () => {
   it.each([[[]], [['Accept: application/json']], [['Accept: */*']], [['Accept: application/*;q=0.1']]])(
-    'is JSON for %j, whatever the request was',
+    'an answer is JSON for %j, independently of the request',
     async (headers) => {
       const answer = await raw([...headers, 'Content-Type: application/protobuf'], new Uint8Array())
       expect([answer.statusLine, answer.isJson]).toEqual(['HTTP/1.1 200 OK', true])
     },
   )
 
-  it('is protobuf when that is accepted', async () => {
+  it('an answer is protobuf if the client accepts it', async () => {
     const { response, bytes } = await post(
       'queues.info',
       { queue_name: 'orders' },
@@ -108,7 +108,7 @@ describe('the format of an answer', () => {
     expect(fromBinary(QueueInfoSchema, bytes)).toMatchObject({ queueName: 'orders', expireTimeout: '1h0m0s' })
   })
 
-  it('is protobuf for refusals too', async () => {
+  it('an error is protobuf if the client accepts it', async () => {
     const { response, bytes } = await post('queues.info', {}, { accept: 'application/protobuf' })
     expect(response.status).toBe(400)
     expect(toJson(ReplySchema, fromBinary(ReplySchema, bytes), { useProtoFieldName: true })).toEqual({
@@ -118,7 +118,7 @@ describe('the format of an answer', () => {
     })
   })
 
-  it('is refused in JSON when nothing accepted can be had: 455, and nothing was done', async () => {
+  it('an unsupported Accept is refused with 455 in JSON, and the call is not executed', async () => {
     const body = {
       queue_name: 'unwanted',
       lease_timeout: '1m',
@@ -131,7 +131,7 @@ describe('the format of an answer', () => {
     expect((await post('queues.info', { queue_name: 'unwanted' })).response.status).toBe(400)
   })
 
-  it('has its type alone, and nosniff', async () => {
+  it('an answer has its plain content type and nosniff', async () => {
     const { response, bytes } = await post('queue.reload', { queue_name: 'orders' })
     expect(response.headers.get('content-type')).toBe('application/json')
     expect(response.headers.get('x-content-type-options')).toBe('nosniff')
@@ -151,7 +151,7 @@ describe('a JSON body', () => {
     ['a number that does not fit', '{"limit":2147483648}'],
     ['a broken surrogate', '{"pivot":"\\ud800"}'],
     ['both names of one field', '{"queue_name":"orders","queueName":"orders"}'],
-  ])('with %s is refused: 455', async (_what, body) => {
+  ])('a JSON body with %s is refused with 455', async (_what, body) => {
     const method = body.includes('limit') || body.includes('pivot') ? 'queues.list' : 'queues.info'
     const { response, bytes } = await post(method, body)
     expect(response.status).toBe(455)
@@ -159,7 +159,7 @@ describe('a JSON body', () => {
     expect(JSON.parse(bytes.toString())).toMatchObject({ code: 455, code_text: 'Client Content Error' })
   })
 
-  it('that is not UTF-8 is refused: 455', async () => {
+  it('a JSON body that is not UTF-8 is refused with 455', async () => {
     const body = Buffer.from('{"queue_name":"\xff"}', 'latin1')
     expect((await post('queues.info', body)).response.status).toBe(455)
   })
@@ -170,12 +170,12 @@ describe('a JSON body', () => {
     ['an unknown field in an item', { payload: 'aGk=' }],
     ['a wrong type in an item', { utf8: 1 }],
     ['a time that is none', { enqueue_at: 'tomorrow' }],
-  ])('with %s is refused: 455', async (_what, item) => {
+  ])('a JSON item with %s is refused with 455', async (_what, item) => {
     const body = { queue_name: 'orders', request_timeout: '1m', items: [item] }
     expect((await post('queue.produce', body)).response.status).toBe(455)
   })
 
-  it('may use lowerCamel names', async () => {
+  it('a JSON body may use lowerCamel names', async () => {
     const { bytes } = await post('queues.info', { queueName: 'orders' })
     expect(JSON.parse(bytes.toString()).queue_name).toBe('orders')
     const produced = await post('queue.produce', {
@@ -190,7 +190,7 @@ describe('a JSON body', () => {
 describe('a protobuf body', () => {
   const headers = { 'content-type': 'application/protobuf' }
 
-  it('may be empty: an empty message', async () => {
+  it('an empty protobuf body is an empty message', async () => {
     expect((await post('queues.list', new Uint8Array(), headers)).response.status).toBe(200)
     const { bytes } = await post('queues.info', new Uint8Array(), headers)
     expect(JSON.parse(bytes.toString()).message).toBe('queue name is invalid; queue name cannot be empty')
@@ -200,7 +200,7 @@ describe('a protobuf body', () => {
     )
   })
 
-  it('may have unknown fields: they are skipped', async () => {
+  it('unknown fields of a protobuf body are ignored', async () => {
     const known = toBinary(QueuesListRequestSchema, create(QueuesListRequestSchema, { limit: 1 }))
     const { response } = await post(
       'queues.list',
@@ -210,7 +210,7 @@ describe('a protobuf body', () => {
     expect(response.status).toBe(200)
   })
 
-  it('has negative numbers as ten bytes', async () => {
+  it('a protobuf body may have negative numbers, which have ten bytes', async () => {
     const minusOne = [0x18, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x01]
     const { bytes } = await post('queues.list', new Uint8Array(minusOne), headers)
     expect(JSON.parse(bytes.toString()).message).toBe('limit is invalid; limit cannot be negative')
@@ -222,13 +222,13 @@ describe('a protobuf body', () => {
     ['queue.produce', [0x0a, 0x7f]],
     ['queue.produce', [0x1a, 0x02, 0x2a, 0x7f]],
     ['queue.produce', [0x0a, 0x01, 0xff]],
-  ])('of %s that is broken is refused: 455 (%j)', async (method, bytes) => {
+  ])('a broken protobuf body of %s is refused with 455 (%j)', async (method, bytes) => {
     expect((await post(method, new Uint8Array(bytes), headers)).response.status).toBe(455)
   })
 })
 
-describe('what is not a call', () => {
-  it.each(['GET', 'PUT', 'DELETE', 'PATCH', 'OPTIONS'])('%s is refused: 400', async (method) => {
+describe('requests that are not calls', () => {
+  it.each(['GET', 'PUT', 'DELETE', 'PATCH', 'OPTIONS'])('method %s is refused with 400', async (method) => {
     for (const path of ['/v1/queue.lease', '/v1/nothing']) {
       const response = await fetch(`${server.url}${path}`, { method })
       expect(response.status).toBe(400)
@@ -240,7 +240,7 @@ describe('what is not a call', () => {
     }
   })
 
-  it('a path that is not there: 501', async () => {
+  it('an unknown path is refused with 501', async () => {
     const { response, bytes } = await post('queue.nothing', {})
     expect(response.status).toBe(501)
     expect(JSON.parse(bytes.toString())).toEqual({
@@ -267,7 +267,7 @@ describe('what is not a call', () => {
     ['storage/scheduled.list', 256_000, '250.0KiB'],
     ['storage/items.delete', 256_000, '250.0KiB'],
     ['storage/items.import', 64_000_000, '61.0MiB'],
-  ])('a body of %s above %i bytes', async (method, bytesMax, text) => {
+  ])('a body of %s above %i bytes is refused with the text of its limit', async (method, bytesMax, text) => {
     const fits = await post(method, `${' '.repeat(bytesMax - 2)}{}`)
     expect(JSON.parse(fits.bytes.toString()).message ?? '').not.toMatch('request body exceeds')
     const { response, bytes } = await post(method, `${' '.repeat(bytesMax - 1)}{}`)
@@ -276,8 +276,8 @@ describe('what is not a call', () => {
   })
 })
 
-describe('the bounds of a server', () => {
-  it('are the ones it was given', async () => {
+describe('the limits of a server', () => {
+  it('the limits of the settings apply', async () => {
     const { log } = createReadableLog()
     const bounds = {
       'queue.produce_items_max': 1,
@@ -308,7 +308,7 @@ describe('the bounds of a server', () => {
     }
   })
 
-  it('keep a body of countless items from becoming countless objects', async () => {
+  it('a body with millions of empty items does not become millions of objects', async () => {
     const empties = Buffer.alloc(4_000_000)
     for (let at = 0; at < empties.length; at += 2) empties[at] = 0x1a
     const headers = { 'content-type': 'application/protobuf' }
@@ -328,7 +328,7 @@ describe('the bounds of a server', () => {
 })
 
 describe('the connection', () => {
-  it('stays open between calls for longer than clients keep theirs', async () => {
+  it('a connection stays open between calls for longer than clients reuse it', async () => {
     const { response } = await post('queue.reload', { queue_name: 'orders' })
     expect(response.headers.get('connection')).toBe('keep-alive')
     const [, seconds] = /timeout=(\d+)/.exec(response.headers.get('keep-alive') ?? '') ?? []
@@ -336,8 +336,8 @@ describe('the connection', () => {
   })
 })
 
-describe('a server in trouble', () => {
-  it('says that its store is away: 454', async () => {
+describe('errors of a server', () => {
+  it('a call without a store is answered with 454', async () => {
     const { url } = await startTestApi()
     const response = await fetch(`${url}/v1/queue.complete`, { method: 'POST', body: Buffer.from('{}') })
     expect([response.status, response.statusText]).toEqual([454, 'Retry Request'])
@@ -348,7 +348,7 @@ describe('a server in trouble', () => {
     })
   })
 
-  it('says nothing of its insides: 500', async () => {
+  it('an unexpected error is answered with 500 and without internal detail', async () => {
     const { url, lines } = await startTestApi({
       engine: () => {
         throw new TypeError('secret')
@@ -364,7 +364,7 @@ describe('a server in trouble', () => {
     expect(lines.some((line) => JSON.stringify(line).includes('secret'))).toBe(true)
   })
 
-  it('asks to repeat what the store could not settle, and logs why: 454', async () => {
+  it('a complete or retry that the store could not execute is answered with 454 and logged', async () => {
     const storage = await openStorage({ kind: 'memory' })
     const clock = createSystemClock()
     const engine = createEngine(storage, { clock })
@@ -393,7 +393,7 @@ describe('a server in trouble', () => {
     await storage.close()
   })
 
-  it('says that it is stopping, also to those who wait in a queue: 453', async () => {
+  it('calls during a shutdown, and leases that wait in a queue, are answered with 453', async () => {
     const { log } = createReadableLog()
     const stopping = await startServer({ settings: testSettings(), store: { kind: 'memory' }, log })
     const call = (method: string, body: object) =>

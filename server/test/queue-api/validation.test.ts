@@ -6,40 +6,40 @@ const unknownId = '0ujtsYcgvSTl8PAuAdqWYSMnLOv'
 const long = (length: number): string => 'x'.repeat(length)
 const times = <T>(count: number, value: T): T[] => Array.from({ length: count }, () => value)
 
-/** One fault, and the change that mends it. */
-type Rung = readonly [message: string, mend: JsonObject]
+/** One fault, and the change that repairs it. */
+type Fault = readonly [message: string, repair: JsonObject]
 
 /**
- * Starts with a body that is wrong in every way and mends one fault at a time. Each refusal must be the
- * next one: that shows the messages and their order at once. In the end the call is obeyed.
+ * Starts with a body that is wrong in every way and repairs one fault at a time. Each refusal must be the
+ * next one, which proves the messages and their order. The last call succeeds.
  */
-async function climb(
+async function expectFaultsInOrder(
   api: QueueServer,
   method: string,
   body: JsonObject,
-  rungs: readonly Rung[],
+  faults: readonly Fault[],
 ): Promise<void> {
   let current = body
-  for (const [message, mend] of rungs) {
+  for (const [message, repair] of faults) {
     expect(await api.callRefused(method, current)).toBe(message)
-    current = { ...current, ...mend }
+    current = { ...current, ...repair }
   }
   const answer = await api.send(method, current)
   expect([answer.status, answer.body.message]).toEqual([200, undefined])
 }
 
-const nameRungs = (queue: string): Rung[] => [
+const nameRungs = (queue: string): Fault[] => [
   ['queue name is invalid; queue name cannot be empty', { queue_name: ' \t ' }],
   ['queue name is invalid; queue name cannot be empty', { queue_name: 'a~b' }],
   ["queue name is invalid; 'a~b' cannot contain '~' character", { queue_name: 'nobody' }],
   ["queue does not exist; no such queue named 'nobody'", { queue_name: queue }],
 ]
-const partitionRungs = (queue: string): Rung[] => [
+const partitionRungs = (queue: string): Fault[] => [
   ...nameRungs(queue),
   ["partition is invalid; '-1' is not a valid partition", { partition: 1 }],
   ["partition is invalid; '1' is not a valid partition", { partition: 0 }],
 ]
-const parseRungs: Rung[] = [
+const parseRungs: Fault[] = [
   [
     'request timeout is invalid; time: invalid duration "foo" - expected format: 900ms, 5m or 15m',
     { request_timeout: '10' },
@@ -55,11 +55,11 @@ const parseRungs: Rung[] = [
 ]
 const required = "request timeout is required; '5m' is recommended, 15m is the maximum"
 
-describeFormats('what is refused, and in which order', (api) => {
-  it('by queue.produce', async () => {
+describeFormats('validation of the Queue API', (api) => {
+  it('queue.produce reports errors in the order of the contract', async () => {
     const queue = await api.createQueue()
     const body = { queue_name: '', request_timeout: 'foo', items: [] }
-    await climb(api, 'queue.produce', body, [
+    await expectFaultsInOrder(api, 'queue.produce', body, [
       ...nameRungs(queue),
       ...parseRungs,
       [required, { request_timeout: '15m' }],
@@ -76,11 +76,11 @@ describeFormats('what is refused, and in which order', (api) => {
     ])
   })
 
-  it('by queue.lease', async () => {
+  it('queue.lease reports errors in the order of the contract', async () => {
     const queue = await api.createQueue()
     await api.produce(queue, 'one')
     const body = { queue_name: '', request_timeout: 'foo', client_id: '', batch_size: -1 }
-    await climb(api, 'queue.lease', body, [
+    await expectFaultsInOrder(api, 'queue.lease', body, [
       ...nameRungs(queue),
       ...parseRungs,
       ['invalid client id; cannot be empty', { client_id: 'worker' }],
@@ -109,7 +109,7 @@ describeFormats('what is refused, and in which order', (api) => {
     ['15m1ns', "maximum timeout is '15m' but '15m0.000000001s' was requested"],
     ['2000000h1ns', "maximum timeout is '15m' but '2000000h0m0.000000001s' was requested"],
     ['-1ns', "minimum timeout is '10ms' but '-1ns' was requested"],
-  ])('a request timeout of %s, shown to the nanosecond', async (request_timeout, why) => {
+  ])('a request timeout of %s is refused and shown to the nanosecond', async (request_timeout, why) => {
     const queue = await api.createQueue()
     const lease = { queue_name: queue, client_id: 'worker', batch_size: 1, request_timeout }
     const produce = { queue_name: queue, items: [{}], request_timeout }
@@ -121,19 +121,19 @@ describeFormats('what is refused, and in which order', (api) => {
     }
   })
 
-  it('no request timeout that is longer than 10 ms by less than a microsecond', async () => {
+  it('a request timeout that exceeds 10 ms by less than a microsecond is accepted', async () => {
     const queue = await api.createQueue()
     await api.call('queue.produce', { queue_name: queue, items: [{}], request_timeout: '10.000001ms' })
   })
 
-  it('by queue.complete', async () => {
+  it('queue.complete reports errors in the order of the contract', async () => {
     const queue = await api.createQueue()
     await api.produce(queue, 'one', 'two')
     const { items } = await api.lease(queue)
     const [waiting] = (await api.call('storage/items.list', { queue_name: queue })).items.slice(1)
     const ids = [items[0].id]
     const body = { queue_name: '', partition: -1, request_timeout: 'foo', ids: [] }
-    await climb(api, 'queue.complete', body, [
+    await expectFaultsInOrder(api, 'queue.complete', body, [
       ...partitionRungs(queue),
       ...parseRungs,
       ['ids is invalid; list of ids cannot be empty', { ids: times(1_001, unknownId) }],
@@ -157,13 +157,13 @@ describeFormats('what is refused, and in which order', (api) => {
     ])
   })
 
-  it('by queue.retry', async () => {
+  it('queue.retry reports errors in the order of the contract', async () => {
     const queue = await api.createQueue()
     await api.produce(queue, 'one', 'two')
     const { items } = await api.lease(queue)
     const [waiting] = (await api.call('storage/items.list', { queue_name: queue })).items.slice(1)
     const item = { id: items[0].id }
-    await climb(api, 'queue.retry', { queue_name: '', partition: -1, items: [] }, [
+    await expectFaultsInOrder(api, 'queue.retry', { queue_name: '', partition: -1, items: [] }, [
       ...partitionRungs(queue),
       ['items is invalid; list of items cannot be empty', { items: times(1_001, { id: unknownId }) }],
       [
@@ -182,18 +182,18 @@ describeFormats('what is refused, and in which order', (api) => {
     })
   })
 
-  it('by queue.clear, queue.reload and queue.stats', async () => {
+  it('queue.clear, queue.reload and queue.stats report errors in the order of the contract', async () => {
     const queue = await api.createQueue()
-    await climb(api, 'queue.clear', { queue_name: '' }, [
+    await expectFaultsInOrder(api, 'queue.clear', { queue_name: '' }, [
       ...nameRungs(queue),
       ["invalid clear request; one of 'queue', 'scheduled' must be true", { queue: true }],
     ])
-    await climb(api, 'queue.reload', { queue_name: '' }, nameRungs(queue))
-    await climb(api, 'queue.stats', { queue_name: '' }, nameRungs(queue))
-    await climb(api, 'queues.info', { queue_name: '' }, nameRungs(queue))
+    await expectFaultsInOrder(api, 'queue.reload', { queue_name: '' }, nameRungs(queue))
+    await expectFaultsInOrder(api, 'queue.stats', { queue_name: '' }, nameRungs(queue))
+    await expectFaultsInOrder(api, 'queues.info', { queue_name: '' }, nameRungs(queue))
   })
 
-  it('by queues.create', async () => {
+  it('queues.create reports errors in the order of the contract', async () => {
     const existing = await api.createQueue()
     const dead = await api.createQueue()
     const chained = await api.createQueue({ dead_queue: dead })
@@ -207,7 +207,7 @@ describeFormats('what is refused, and in which order', (api) => {
       reference: long(2_001),
       max_attempts: 65_537,
     }
-    await climb(api, 'queues.create', body, [
+    await expectFaultsInOrder(api, 'queues.create', body, [
       ["queue name is invalid; cannot be greater than '512' characters", { queue_name: '  ' }],
       ['queue name is invalid; queue name cannot be empty', { queue_name: 'a b~' }],
       ["queue name is invalid; 'a b~' cannot contain whitespace", { queue_name: 'a~b' }],
@@ -246,14 +246,14 @@ describeFormats('what is refused, and in which order', (api) => {
     ])
   })
 
-  it('by queues.create for a namespace that is not there: 453', async () => {
+  it('queues.create refuses an unknown namespace with 453', async () => {
     const body = { queue_name: 'somewhere', lease_timeout: '1m', expire_timeout: '1h', namespace: 'payments' }
     expect(await api.callRefused('queues.create', body, 453)).toBe(
       "namespace does not exist; 'payments' was not found",
     )
   })
 
-  it('by queues.update', async () => {
+  it('queues.update reports errors in the order of the contract', async () => {
     const queue = await api.createQueue()
     const dead = await api.createQueue()
     const chained = await api.createQueue({ dead_queue: dead })
@@ -266,7 +266,7 @@ describeFormats('what is refused, and in which order', (api) => {
       reference: long(2_001),
       max_attempts: 65_537,
     }
-    await climb(api, 'queues.update', body, [
+    await expectFaultsInOrder(api, 'queues.update', body, [
       ["queue name is invalid; 'a b' cannot contain whitespace", { queue_name: 'nobody' }],
       ["lease timeout is invalid; cannot be greater than '15' characters", { lease_timeout: '25h' }],
       [
@@ -287,9 +287,9 @@ describeFormats('what is refused, and in which order', (api) => {
     ])
   })
 
-  it('by queues.delete', async () => {
+  it('queues.delete reports errors in the order of the contract', async () => {
     const queue = await api.createQueue()
-    await climb(api, 'queues.delete', { queue_name: long(513) }, [
+    await expectFaultsInOrder(api, 'queues.delete', { queue_name: long(513) }, [
       ["queue name is invalid; cannot be greater than '512' characters", { queue_name: '' }],
       ['queue name is invalid; queue name cannot be empty', { queue_name: 'a b' }],
       ["queue name is invalid; 'a b' cannot contain whitespace", { queue_name: 'a~b' }],
@@ -298,39 +298,42 @@ describeFormats('what is refused, and in which order', (api) => {
     ])
   })
 
-  it('by queues.list', async () => {
-    await climb(api, 'queues.list', { limit: -1, pivot: 'a~b' }, [
+  it('queues.list reports errors in the order of the contract', async () => {
+    await expectFaultsInOrder(api, 'queues.list', { limit: -1, pivot: 'a~b' }, [
       ['limit is invalid; limit cannot be negative', { limit: 65_537 }],
       ['limit is invalid; cannot be greater than 65536', { limit: 65_536 }],
       ["pivot is invalid; 'a~b' cannot contain '~' character", { pivot: '' }],
     ])
   })
 
-  it.each(['storage/items.list', 'storage/scheduled.list'])('by %s', async (method) => {
-    const queue = await api.createQueue()
-    await climb(api, method, { queue_name: '', partition: -1, limit: -1, pivot: 'short' }, [
-      ...partitionRungs(queue),
-      ['limit is invalid; limit cannot be negative', { limit: 65_537 }],
-      ['limit is invalid; cannot be greater than 65536', { limit: 1 }],
-      ["invalid storage id; 'short': Valid encoded KSUIDs are 27 characters", { pivot: unknownId }],
-    ])
-  })
+  it.each(['storage/items.list', 'storage/scheduled.list'])(
+    '%s reports errors in the order of the contract',
+    async (method) => {
+      const queue = await api.createQueue()
+      await expectFaultsInOrder(api, method, { queue_name: '', partition: -1, limit: -1, pivot: 'short' }, [
+        ...partitionRungs(queue),
+        ['limit is invalid; limit cannot be negative', { limit: 65_537 }],
+        ['limit is invalid; cannot be greater than 65536', { limit: 1 }],
+        ["invalid storage id; 'short': Valid encoded KSUIDs are 27 characters", { pivot: unknownId }],
+      ])
+    },
+  )
 
-  it('by storage/items.import and storage/items.delete', async () => {
+  it('storage/items.import and storage/items.delete report errors in the order of the contract', async () => {
     const queue = await api.createQueue()
     const body = { queue_name: '', partition: -1 }
-    await climb(api, 'storage/items.import', { ...body, items: [] }, [
+    await expectFaultsInOrder(api, 'storage/items.import', { ...body, items: [] }, [
       ...partitionRungs(queue),
       ['items is invalid; cannot be empty', { items: [{}] }],
     ])
-    await climb(api, 'storage/items.delete', { ...body, ids: [] }, [
+    await expectFaultsInOrder(api, 'storage/items.delete', { ...body, ids: [] }, [
       ...partitionRungs(queue),
       ['ids is invalid; cannot be empty', { ids: [unknownId, 'short'] }],
       ["invalid storage id; 'short': Valid encoded KSUIDs are 27 characters", { ids: [unknownId] }],
     ])
   })
 
-  it('and texts that no store can keep', async () => {
+  it('texts with a NUL character are refused', async () => {
     const queue = await api.createQueue()
     const nul = 'a\0b'
     expect(await api.callRefused('queues.info', { queue_name: nul })).toMatch('queue does not exist')
