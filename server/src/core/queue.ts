@@ -68,14 +68,14 @@ export const defaultPolicy: QueuePolicy = {
   reference: '',
 }
 
-export function changedQueue(queue: Queue, changes: PolicyChanges, now: Instant): Queue {
+export function changePolicy(queue: Queue, changes: PolicyChanges, now: Instant): Queue {
   const redrive = { ...queue.redrive, ...changes.redrive }
   const changed = { ...queue, ...changes, redrive, updatedAt: now }
-  return isNewsToLetters(queue, changed) ? { ...changed, replannedUntil: null } : changed
+  return needsReplan(queue, changed) ? { ...changed, replannedUntil: null } : changed
 }
 
 /** Whether letters that wait go back by themselves now, or do no more; some of them also because the cap came down. */
-function isNewsToLetters(before: Queue, after: Queue): boolean {
+function needsReplan(before: Queue, after: Queue): boolean {
   if (isAutomatic(before) !== isAutomatic(after)) return true
   return isAutomatic(after) && after.redrive.redrivesMax < before.redrive.redrivesMax
 }

@@ -15,9 +15,9 @@ import { createDeadLetter, deadPartition } from './dead-letter.ts'
 import { newLetterFacts, startRedrive } from './letter.ts'
 import {
   complete,
+  createFailure,
   dueAt,
   expireDeadlineWhenPromoted,
-  failureOf,
   killWithoutLetter,
   onDue,
   retryItem,
@@ -159,7 +159,7 @@ describe('the failure of an item', () => {
   it('keeps the first time and takes the newest error', () => {
     const before = aFailure({ firstFailedAt: noon - hour, lastFailedAt: noon - minute })
     const error = { errorClass: 'Timeout', message: 'no answer in 30 s' }
-    const after = failureOf(aLeasedItem({ attempts: 4, failure: before }), error, 'retried', noon)
+    const after = createFailure(aLeasedItem({ attempts: 4, failure: before }), error, 'retried', noon)
     expect(after).toEqual({
       reason: 'retried',
       errorClass: 'Timeout',
@@ -173,7 +173,7 @@ describe('the failure of an item', () => {
   })
 
   it('keeps the error that an earlier attempt reported when a later one says nothing', () => {
-    const after = failureOf(aLeasedItem({ failure: aFailure() }), {}, 'attempts', noon)
+    const after = createFailure(aLeasedItem({ failure: aFailure() }), {}, 'attempts', noon)
     expect(after).toMatchObject({
       errorClass: aFailure().errorClass,
       message: aFailure().message,

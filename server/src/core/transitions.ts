@@ -64,9 +64,9 @@ export function complete(item: LeasedHead, rules: Rules): Transition {
  * the protocol the lease they count on after a retry (docs/decisions/0007).
  */
 export function retryItem(item: LeasedHead, given: RetryRequest, rules: Rules, now: Instant): Transition {
-  const failed = (reason: string) => failureOf(item, given.error ?? {}, reason, now)
+  const failed = (reason: string) => createFailure(item, given.error ?? {}, reason, now)
   if (given.isDead) return kill(item, failed('declared_dead'), rules, 'declared-dead')
-  if (item.attempts > attemptsMaxOf(item, rules)) return kill(item, failed('attempts'), rules, 'attempts')
+  if (item.attempts > getAttemptsMax(item, rules)) return kill(item, failed('attempts'), rules, 'attempts')
   const availableAt = given.availableAt === undefined ? retryAt(item, given, rules, now) : given.availableAt
   return { to: 'waiting', availableAt, failure: failed('retried'), cause: 'retry' }
 }
@@ -92,10 +92,10 @@ const leaseEnded = 'lease ended: the item was not completed, extended or given b
 export function onDue(item: ItemHead, rules: Rules, now: Instant): Transition {
   switch (item.state) {
     case 'leased': {
-      const failed = (reason: string) => failureOf(item, { message: leaseEnded }, reason, now)
+      const failed = (reason: string) => createFailure(item, { message: leaseEnded }, reason, now)
       if (isRedriving(item))
-        return { to: 'come-back', failure: outcomeUnknown(item, now), cause: 'lease-end' }
-      if (item.attempts >= attemptsMaxOf(item, rules))
+        return { to: 'come-back', failure: createUnknownOutcome(item, now), cause: 'lease-end' }
+      if (item.attempts >= getAttemptsMax(item, rules))
         return kill(item, failed('attempts'), rules, 'attempts')
       if (isExpired(item, now)) return kill(item, failed('expired'), rules, 'expire')
       return { to: 'waiting', availableAt: null, failure: failed('lease_ended'), cause: 'lease-end' }
@@ -104,7 +104,7 @@ export function onDue(item: ItemHead, rules: Rules, now: Instant): Transition {
       if (item.availableAt !== null) {
         return { to: 'waiting', availableAt: null, failure: item.failure, cause: 'schedule' }
       }
-      const failure = failureOf(item, { message: 'waited longer than its queue allows' }, 'expired', now)
+      const failure = createFailure(item, { message: 'waited longer than its queue allows' }, 'expired', now)
       return kill(item, failure, rules, 'expire')
     }
     case 'done':
@@ -143,7 +143,7 @@ export function dueAt(item: ItemHead, rules: Pick<Rules, 'keepDoneUs'>): Instant
 }
 
 /** The failure of an item after one more failed attempt; the first failure stays the first. */
-export function failureOf(
+export function createFailure(
   item: LeasedHead | WaitingHead,
   error: NonNullable<RetryRequest['error']>,
   reason: string,
@@ -165,9 +165,9 @@ export function failureOf(
 }
 
 /** What a letter is told when nobody knows what became of its redrive. */
-export function outcomeUnknown(letter: LeasedHead | WaitingHead, now: Instant): Failure {
+export function createUnknownOutcome(letter: LeasedHead | WaitingHead, now: Instant): Failure {
   const message = 'what became of its redrive is not known: it may have been processed'
-  const failure = failureOf(letter, { message }, 'outcome_unknown', now)
+  const failure = createFailure(letter, { message }, 'outcome_unknown', now)
   // Who holds the letter is its redrive, not a worker: which one had the copy is not known either.
   return { ...failure, errorClass: '', stack: '', worker: '' }
 }
@@ -194,7 +194,7 @@ export function killWithoutLetter(
 }
 
 /** The item's own bound before that of its queue; infinite where neither sets one. */
-function attemptsMaxOf(item: ItemHead, rules: Rules): number {
+function getAttemptsMax(item: ItemHead, rules: Rules): number {
   return item.attemptsMax || rules.attemptsMax || Number.POSITIVE_INFINITY
 }
 

@@ -141,16 +141,16 @@ function updateCursors(
         break
       case 'extend':
         // Each row has a new version, at another location.
-        for (const id of command.ids) cursors.places.forget(id)
+        for (const id of command.ids) cursors.rowLocations.delete(id)
         break
       case 'produce':
-        for (const { priority = 0 } of command.items) cursors.makeRoom(command, priority)
+        for (const { priority = 0 } of command.items) cursors.dropIfPassed(command, priority)
         break
       case 'import':
-        cursors.drop(command.queue)
+        cursors.dropQueue(command.queue)
         break
       case 'redrive':
-        for (const queue of redriveTargets(results[index] as Results['redrive'])) cursors.drop(queue)
+        for (const queue of redriveTargets(results[index] as Results['redrive'])) cursors.dropQueue(queue)
         break
       // These add no item to a queue that has a cursor.
       case 'restore':

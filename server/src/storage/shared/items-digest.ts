@@ -3,7 +3,7 @@ import { KnownError } from '../../errors.ts'
 import type { NewItem, Produce } from '../contract/items.ts'
 
 /** What a key stands for: the same items, however they were written down, have the same digest. */
-export function itemsDigest(items: readonly NewItem[]): string {
+export function digestItems(items: readonly NewItem[]): string {
   const hash = createHash('sha256')
   for (const item of items) {
     const { payload, key = null, headers = [] } = item

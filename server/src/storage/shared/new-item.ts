@@ -4,14 +4,14 @@ import { newLetterFacts } from '../../core/letter.ts'
 import type { Queue } from '../../core/queue.ts'
 import type { Import, ItemToImport, Produce } from '../contract/items.ts'
 
-export function producedItem(command: Produce, index: number, queue: Queue, id: string): Item {
+export function createProducedItem(command: Produce, index: number, queue: Queue, id: string): Item {
   const { lease, ...made } = command.items[index] as Produce['items'][number]
   if (lease === undefined) return newItem(command, made, queue, id)
   const deadline = later(command.now, queue.leaseUs)
   return newItem(command, { ...made, attempts: 1, lease: { holder: lease.holder, deadline } }, queue, id)
 }
 
-export function importedItem(
+export function createImportedItem(
   command: Import,
   index: number,
   queue: Queue,

@@ -1,7 +1,7 @@
 import type { Queue, QueuePolicy } from '../../core/queue.ts'
 
 /** From a row of `queues`, which has the same columns in both backends. */
-export function queueOf(row: Readonly<Record<string, unknown>>): Queue {
+export function toQueue(row: Readonly<Record<string, unknown>>): Queue {
   return {
     ...(JSON.parse(row.policy as string) as QueuePolicy),
     deadQueue: row.dead_queue as string | null,
@@ -14,7 +14,7 @@ export function queueOf(row: Readonly<Record<string, unknown>>): Queue {
 }
 
 /** The columns are the truth for what has one; the rest of the policy is this text. */
-export function policyText(queue: Queue): string {
+export function policyToText(queue: Queue): string {
   const { name, namespace, partitions, createdAt, updatedAt, deadQueue, ...policy } = queue
   return JSON.stringify(policy)
 }

@@ -35,10 +35,10 @@ import { findDiscardRefusal, findRedriveRefusal } from '../../../src/core/letter
 import type { Queue } from '../../../src/core/queue.ts'
 import {
   complete,
+  createUnknownOutcome,
   dueAt,
   killWithoutLetter,
   onDue,
-  outcomeUnknown,
   retryItem,
   type Transition,
   unlease,
@@ -567,7 +567,7 @@ export class ReferenceModel {
       const letter = this.#letterUnderWay(item)
       if (letter === undefined || (item.state !== 'waiting' && item.state !== 'leased')) continue
       const at = endedAt(letter.rootId)
-      this.#endRedriveBy(item, 'unknown', at, outcomeUnknown(letter, at))
+      this.#endRedriveBy(item, 'unknown', at, createUnknownOutcome(letter, at))
     }
   }
 

@@ -7,10 +7,10 @@ import { stepBytesMax } from '../../shared/byte-budget.ts'
 import { insertEntries } from '../audit/audit.ts'
 import type { Row, Statement } from '../connection/connection.ts'
 import { int4s } from '../connection/encode-arrays.ts'
-import { isAt } from '../items/locate-rows.ts'
-import { sumOfGone, tallyGone } from '../items/remove.ts'
+import { isLocatedRow } from '../items/locate-rows.ts'
+import { sumRemovedSql, tallyRemoved } from '../items/remove.ts'
 import { columnNames, stateCodes } from '../items/rows.ts'
-import { holdClass } from '../queues/queue-locks.ts'
+import { readWithClassLock } from '../queues/queue-locks.ts'
 import type { Transaction } from '../transaction.ts'
 
 const list = columnNames.join(', ')
@@ -34,23 +34,23 @@ export const archiveEnded: Statement = {
       select f.home, f.place from found f where f.bytes_before < $6
     ), gone as (
       delete from redrive.items t using picked p
-      where ${isAt('t', 'p')}
+      where ${isLocatedRow('t', 'p')}
       returning t.*
     ), kept as (
       insert into redrive.archive (${list}, is_sourced, archived_at) select ${list}, is_sourced, $4 from gone
-    ), summed as (${sumOfGone})
+    ), summed as (${sumRemovedSql})
     select s.*, (select count(*)::int4 from found) as found from summed s`,
 }
 
 export async function archive(transaction: Transaction, command: Archive): Promise<Results['archive']> {
   const queueRow = await transaction.get(command.queue)
   const { id } = queueRow
-  const { queue } = command.states === 'by-class' ? await holdClass(transaction, queueRow) : queueRow
+  const { queue } = command.states === 'by-class' ? await readWithClassLock(transaction, queueRow) : queueRow
   const states = statesToArchive(command, queue)
   const codes = int4s(states.map((state) => stateCodes[state]))
   const values = [id, command.endedBefore, command.countMax, command.now, codes, stepBytesMax]
   const rows = await transaction.connection.query(archiveEnded, values)
-  const archived = tallyGone(transaction, rows, 'archived')
+  const archived = tallyRemoved(transaction, rows, 'archived')
   const letters = rows.reduce((sum, row) => sum + (row.group_id === null ? 0 : (row.n as number)), 0)
   const details = archiveDetails(command, states, letters)
   const entries = queueEntries(command.trace, command.queue, archived, details)

@@ -4,7 +4,7 @@
  */
 import { Buffer } from 'node:buffer'
 import { uuidBytes, writeKsuidUuid } from '../../../core/ksuid.ts'
-import { placesPerPage, type RowLocation } from '../items/leased-row-locations.ts'
+import { locationsPerPage, type RowLocation } from '../items/leased-row-locations.ts'
 
 const oid = { bytea: 17, int8: 20, int4: 23, text: 25, tid: 27, uuid: 2950 } as const
 const headBytes = 20
@@ -71,8 +71,8 @@ export function places(values: readonly RowLocation[]): Buffer {
   let at = headBytes
   for (const value of values) {
     at = array.writeInt32BE(6, at)
-    at = array.writeUInt32BE(Math.floor(value / placesPerPage), at)
-    at = array.writeUInt16BE(value % placesPerPage, at)
+    at = array.writeUInt32BE(Math.floor(value / locationsPerPage), at)
+    at = array.writeUInt16BE(value % locationsPerPage, at)
   }
   return array
 }

@@ -7,7 +7,7 @@ import { int4s, int8s, texts } from '../connection/encode-arrays.ts'
 import type { QueueRow } from '../queues/queue-cache.ts'
 import type { PartitionRef, Transaction } from '../transaction.ts'
 import { type Decision, executeTransitions } from './execute-transitions.ts'
-import { firstEnd, forgetEnds, peekEnded } from './lease-ends.ts'
+import { deleteEnds, firstEnd, peekEnded } from './lease-ends.ts'
 import { readHeadColumns, stateCodes, toItemHead } from './rows.ts'
 
 /** A look without locks, to know which partitions to lock: partitions come before items. */
@@ -91,7 +91,7 @@ export async function advance(transaction: Transaction, command: Advance): Promi
   })
   const changes = await executeTransitions(transaction, decisions)
   const forgotten = endsDone(peeked, taken)
-  if (forgotten.length > 0) await connection.query(forgetEnds, [int8s(forgotten)])
+  if (forgotten.length > 0) await connection.query(deleteEnds, [int8s(forgotten)])
   const seen = due.reduce((sum, row) => sum + (row.n as number), ended.length)
   return { changes, isMore: seen > countMax || !isAll }
 }

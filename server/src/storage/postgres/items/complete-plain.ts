@@ -109,11 +109,11 @@ export async function tryCompleteAlone(
   store: StoreContext,
   commands: readonly Complete[],
 ): Promise<SettleResult[] | undefined> {
-  const asked = await store.queueCache.ofEach(store.connections, commands)
+  const asked = await store.queueCache.getForEach(store.connections, commands)
   if (!isPlain(asked, store.queueCache)) return undefined
   const queues = [...new Set(asked.map(({ queueRow }) => queueRow))]
   const found = columnsOf(asked)
-  const taken = store.cursors.places.takeAll(found.ids)
+  const taken = store.cursors.rowLocations.takeAll(found.ids)
   const items = taken === undefined ? found : inOrder(found, taken)
   // When it undoes itself the error is one worth repeating, and the transaction will tell which and why.
   await store.connections.writeStatement(taken !== undefined ? completeInPlace : completeLeased, [
@@ -159,7 +159,7 @@ export async function tryCompletePlain(
   if (!isPlain(asked, transaction.queueCache)) return undefined
   const done = await completeTogether(transaction.connection, asked)
   if (done === undefined) {
-    for (const { queueRow } of asked) transaction.queueCache.noteRedrives(queueRow.id)
+    for (const { queueRow } of asked) transaction.queueCache.recordRedrives(queueRow.id)
     return undefined
   }
   const { settled, sums } = done

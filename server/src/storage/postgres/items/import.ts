@@ -1,10 +1,10 @@
 import type { Import, ImportResult } from '../../contract/items.ts'
-import { importedItem } from '../../shared/new-item.ts'
+import { createImportedItem } from '../../shared/new-item.ts'
 import { checkImport } from '../../shared/queue-checks.ts'
 import { groupIdsOf } from '../letters/groups.ts'
 import { insertLetterRows } from '../letters/import-letters.ts'
 import type { Transaction } from '../transaction.ts'
-import { noteLeaseEnds } from './lease-ends.ts'
+import { insertLeaseEnds } from './lease-ends.ts'
 import { insertLive, isLeased } from './produce.ts'
 import { columnNames, encode, isLetterRow, type StoredItem } from './rows.ts'
 
@@ -19,7 +19,7 @@ export async function importItems(
   if (live.length > 0) await transaction.connection.query(insertLive, encode(columnNames, live))
   const skipped = await insertLetterRows(transaction, sourced)
   const stored = skipped.size === 0 ? rows : rows.filter(({ item }) => !skipped.has(item.id))
-  await noteLeaseEnds(transaction.connection, stored.filter(isLeased))
+  await insertLeaseEnds(transaction.connection, stored.filter(isLeased))
   for (const { queueId, item } of stored) transaction.tally.accept(queueId, item)
   let at = 0
   return commands.map(({ items }) =>
@@ -53,6 +53,6 @@ async function rowsOf(transaction: Transaction, command: Import): Promise<Stored
   return ids.map((id, index) => ({
     queueId: queueRow.id,
     queue: queueRow.queue,
-    item: importedItem(command, index, queueRow.queue, id, transaction.random, groupIds[index]),
+    item: createImportedItem(command, index, queueRow.queue, id, transaction.random, groupIds[index]),
   }))
 }

@@ -11,68 +11,68 @@ import { RowLocations } from './leased-row-locations.ts'
  */
 export class LeaseCursors {
   /** And where what was leased is. */
-  readonly places = new RowLocations()
+  readonly rowLocations = new RowLocations()
   /** Changes when a cursor is dropped: an answer that was asked for before must not bring it back. */
-  drops = 0
-  readonly #places = new Map<string, Readonly<{ rank: number; id: string; since: number }>>()
+  dropCount = 0
+  readonly #cursors = new Map<string, Readonly<{ rank: number; id: string; since: number }>>()
 
-  has(place: Place): boolean {
-    return this.at(place) !== undefined
+  has(place: PartitionKey): boolean {
+    return this.get(place) !== undefined
   }
 
-  at({ queue, partition }: Place): Readonly<{ rank: number; id: string }> | undefined {
+  get({ queue, partition }: PartitionKey): Readonly<{ rank: number; id: string }> | undefined {
     const key = `${queue}/${partition}`
-    const cursor = this.#places.get(key)
+    const cursor = this.#cursors.get(key)
     if (cursor === undefined) return undefined
     if (performance.now() - cursor.since < msMax) return cursor
-    this.#places.delete(key)
+    this.#cursors.delete(key)
     return undefined
   }
 
   /** The last of what was leased; undefined leaves the cursor where it is. */
   moveTo(
-    { queue, partition }: Place,
+    { queue, partition }: PartitionKey,
     last: Pick<Item, 'id' | 'priority'> | undefined,
     dropsBefore: number,
   ): void {
-    if (last === undefined || dropsBefore !== this.drops) return
+    if (last === undefined || dropsBefore !== this.dropCount) return
     const key = `${queue}/${partition}`
-    const before = this.#places.get(key)
+    const before = this.#cursors.get(key)
     const since = before?.since ?? performance.now()
     const rank = -last.priority
     // Answers of two statements may cross: the one that was obeyed later is further on.
     if (before !== undefined && (before.rank > rank || (before.rank === rank && before.id > last.id))) return
-    this.#places.set(key, { rank, id: last.id, since })
+    this.#cursors.set(key, { rank, id: last.id, since })
   }
 
   /** Items of such a priority come to stand at the end of it. */
-  makeRoom({ queue, partition }: Place, priority: number): void {
+  dropIfPassed({ queue, partition }: PartitionKey, priority: number): void {
     const key = `${queue}/${partition}`
-    const cursor = this.#places.get(key)
+    const cursor = this.#cursors.get(key)
     // Without a cursor, too: one may be on its way.
     if (cursor !== undefined ? -priority < cursor.rank : priority !== 0) this.#drop(key)
   }
 
-  drop(queue: string): void {
-    this.drops++
-    for (const key of this.#places.keys()) {
-      if (key.slice(0, key.lastIndexOf('/')) === queue) this.#places.delete(key)
+  dropQueue(queue: string): void {
+    this.dropCount++
+    for (const key of this.#cursors.keys()) {
+      if (key.slice(0, key.lastIndexOf('/')) === queue) this.#cursors.delete(key)
     }
   }
 
   dropAll(): void {
-    this.drops++
-    this.#places.clear()
+    this.dropCount++
+    this.#cursors.clear()
   }
 
   #drop(key: string): void {
-    this.drops++
-    this.#places.delete(key)
+    this.dropCount++
+    this.#cursors.delete(key)
   }
 }
 
-export const fromTheStart = { rank: -(2 ** 31), id: '' } as const
+export const startOfPartition = { rank: -(2 ** 31), id: '' } as const
 
-type Place = Readonly<{ queue: string; partition: number }>
+type PartitionKey = Readonly<{ queue: string; partition: number }>
 
 const msMax = 1_000

@@ -13,7 +13,7 @@ import { stateCodes } from './rows.ts'
 
 export type LeasedRow = Readonly<{ queueId: number; item: LeasedHead }>
 
-const noteEnds: Statement = {
+const insertEnds: Statement = {
   name: 'note-lease-ends',
   text: `insert into redrive.lease_ends (queue_id, partition, deadline, ids)
     select e.queue_id, e.partition, e.deadline, array_agg(e.id order by e.id)
@@ -22,9 +22,9 @@ const noteEnds: Statement = {
 }
 
 /** In the transaction that stores them as leased. */
-export async function noteLeaseEnds(connection: Connection, rows: readonly LeasedRow[]): Promise<void> {
+export async function insertLeaseEnds(connection: Connection, rows: readonly LeasedRow[]): Promise<void> {
   if (rows.length === 0) return
-  await connection.query(noteEnds, [
+  await connection.query(insertEnds, [
     int4s(rows.map(({ queueId }) => queueId)),
     int4s(rows.map(({ item }) => item.partition)),
     int8s(rows.map(({ item }) => item.lease.deadline)),
@@ -51,7 +51,7 @@ export const peekEnded: Statement = {
     order by ends.deadline, s.id`,
 }
 
-export const forgetEnds: Statement = {
+export const deleteEnds: Statement = {
   name: 'forget-lease-ends',
   text: 'delete from redrive.lease_ends where number = any ($1::int8[])',
 }

@@ -4,7 +4,7 @@ import { addToCounts } from '../counts/counts.ts'
 import { leasedColumns, leasedNames } from './leased-row.ts'
 import { stateCodes } from './rows.ts'
 
-export type OneLease = Readonly<{
+export type SinglePartitionLease = Readonly<{
   queueId: number
   version: number
   partition: number
@@ -55,7 +55,7 @@ export const leaseOne: Statement = {
   hasRawRows: true,
 }
 
-export function parametersOfOne(lease: OneLease): unknown[] {
+export function encodeLeaseOne(lease: SinglePartitionLease): unknown[] {
   return [
     lease.queueId,
     lease.version,

@@ -7,10 +7,10 @@ import { addToCounts } from '../counts/counts.ts'
 import { checkPartition, type QueueRow } from '../queues/queue-cache.ts'
 import type { StoreContext } from '../store-context.ts'
 import type { Transaction } from '../transaction.ts'
-import { fromTheStart, type LeaseCursors } from './lease-cursors.ts'
-import { leaseOne, parametersOfOne } from './lease-one.ts'
-import { type LeasedValues, leasedColumns, leasedItem, leasedNames } from './leased-row.ts'
-import { placeOf } from './leased-row-locations.ts'
+import { type LeaseCursors, startOfPartition } from './lease-cursors.ts'
+import { encodeLeaseOne, leaseOne } from './lease-one.ts'
+import { type LeasedValues, leasedColumns, leasedNames, toLeased } from './leased-row.ts'
+import { parseLocation } from './leased-row-locations.ts'
 import { stateCodes } from './rows.ts'
 
 /**
@@ -87,18 +87,18 @@ export async function tryLeaseAlone(
   const writer = { query: store.connections.writeStatement.bind(store.connections) }
   const { cursors } = store
   const begun = new Set(asked.filter(({ command }) => cursors.has(command)))
-  const { drops } = cursors
+  const { dropCount } = cursors
   const results = await leaseTogether(writer, asked, store.slots.lease, cursors)
   for (const [index, each] of asked.entries()) {
     const { command, queueRow } = each
     const items = results[index] as Leased[]
-    cursors.moveTo(command, items.at(-1), drops)
+    cursors.moveTo(command, items.at(-1), dropCount)
     if (!begun.has(each) || items.length === command.holders.length) continue
     // Fewer than asked for, but not looked for from the start: somewhere before there may be others.
     try {
       const [row] = await store.connections.read(countWaiting, [queueRow.id, command.partition])
       if (Number(row?.waiting) <= 0) continue
-      cursors.drop(command.queue)
+      cursors.dropQueue(command.queue)
       const rest = { ...command, holders: command.holders.slice(items.length) }
       const [more = []] = await leaseTogether(
         writer,
@@ -185,8 +185,8 @@ async function leaseTogether(
         const row = dealt[at++]
         if (row === undefined) continue
         const lease = { holder, deadline: later(now, leaseUs) }
-        results[to]?.push(leasedItem(row, name, partition, now, lease))
-        if (!isAll) cursors?.places.set(row[2], placeOf(row[1]))
+        results[to]?.push(toLeased(row, name, partition, now, lease))
+        if (!isAll) cursors?.rowLocations.set(row[2], parseLocation(row[1]))
       }
     }
   }
@@ -205,7 +205,7 @@ function query(
   if (!isOne) return connection.query(leaseLive, parametersOf(groups, slot, cursors))
   const { queueRow, partition, turns } = first
   const { now } = turns[0] as Turn
-  const parameters = parametersOfOne({
+  const parameters = encodeLeaseOne({
     queueId: queueRow.id,
     version: queueRow.version,
     partition,
@@ -213,7 +213,7 @@ function query(
     now,
     deadline: later(now, queueRow.queue.leaseUs),
     slot,
-    after: cursors?.at({ queue: queueRow.queue.name, partition }) ?? fromTheStart,
+    after: cursors?.get({ queue: queueRow.queue.name, partition }) ?? startOfPartition,
   })
   return connection.query(leaseOne, parameters)
 }
@@ -228,7 +228,7 @@ function parametersOf(
   cursors: LeaseCursors | undefined,
 ): unknown[] {
   const after = groups.map(
-    ({ queueRow, partition }) => cursors?.at({ queue: queueRow.queue.name, partition }) ?? fromTheStart,
+    ({ queueRow, partition }) => cursors?.get({ queue: queueRow.queue.name, partition }) ?? startOfPartition,
   )
   const turns = groups.flatMap((group) =>
     group.turns.map((turn) => ({ ...turn, leaseUs: group.queueRow.queue.leaseUs })),

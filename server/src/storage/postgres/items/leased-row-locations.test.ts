@@ -5,7 +5,7 @@ import { run, type TestDatabase, testDatabase } from '../../../../test/postgres.
 import type { SettleResult } from '../../contract/items.ts'
 import type { Storage } from '../../contract/storage.ts'
 import { completeInPlace } from './complete-plain.ts'
-import { placeOf, RowLocations } from './leased-row-locations.ts'
+import { parseLocation, RowLocations } from './leased-row-locations.ts'
 
 const postgres = await requireService('postgres')
 const at = { queue: 'orders', partition: 0 } as const
@@ -118,10 +118,10 @@ describe('completing where the row was leased', needs(postgres), () => {
 describe('places', () => {
   it('are given once, and only when all are known', () => {
     const places = new RowLocations()
-    places.set('a', placeOf('(0,1)'))
-    places.set('b', placeOf('(7,2)'))
-    expect(places.takeAll(['b', 'a'])).toEqual([placeOf('(7,2)'), placeOf('(0,1)')])
-    places.set('a', placeOf('(0,3)'))
+    places.set('a', parseLocation('(0,1)'))
+    places.set('b', parseLocation('(7,2)'))
+    expect(places.takeAll(['b', 'a'])).toEqual([parseLocation('(7,2)'), parseLocation('(0,1)')])
+    places.set('a', parseLocation('(0,3)'))
     expect(places.takeAll(['a', 'b'])).toBeUndefined()
     expect(places.takeAll(['a'])).toBeUndefined()
   })
@@ -135,7 +135,7 @@ describe('places', () => {
 
   it('are in the order in which the rows stand', () => {
     const inOrder = ['(0,1)', '(0,226)', '(1,1)', '(9,3)', '(10,2)', '(4294967294,65535)']
-    const places = inOrder.map(placeOf)
+    const places = inOrder.map(parseLocation)
     expect(places.toSorted((left, right) => left - right)).toEqual(places)
     expect(new Set(places).size).toBe(inOrder.length)
   })

@@ -6,26 +6,26 @@ import type { Item } from '../../../core/item.ts'
  * checks that the row is the one it means, and goes by the id when it is not.
  */
 export class RowLocations {
-  readonly #places = new Map<Item['id'], RowLocation>()
+  readonly #locations = new Map<Item['id'], RowLocation>()
   readonly #countMax: number
 
-  constructor(countMax = placesMax) {
+  constructor(countMax = locationsMax) {
     this.#countMax = countMax
   }
 
   /** The oldest goes when there are too many: its item is looked up, or never completed. */
   set(id: Item['id'], place: RowLocation): void {
-    this.#places.set(id, place)
-    if (this.#places.size <= this.#countMax) return
-    for (const oldest of this.#places.keys()) {
-      this.#places.delete(oldest)
+    this.#locations.set(id, place)
+    if (this.#locations.size <= this.#countMax) return
+    for (const oldest of this.#locations.keys()) {
+      this.#locations.delete(oldest)
       break
     }
   }
 
   /** It is not there any more, or will not be needed. */
-  forget(id: Item['id']): void {
-    this.#places.delete(id)
+  delete(id: Item['id']): void {
+    this.#locations.delete(id)
   }
 
   /**
@@ -35,9 +35,9 @@ export class RowLocations {
   takeAll(ids: readonly Item['id'][]): RowLocation[] | undefined {
     const taken: RowLocation[] = []
     for (const id of ids) {
-      const place = this.#places.get(id)
+      const place = this.#locations.get(id)
       if (place === undefined) continue
-      this.#places.delete(id)
+      this.#locations.delete(id)
       taken.push(place)
     }
     return taken.length === ids.length ? taken : undefined
@@ -46,13 +46,13 @@ export class RowLocations {
 
 /** A `ctid` as one number, in whose order the rows stand: the page, then where it is on it. */
 export type RowLocation = number
-export const placesPerPage = 2 ** 16
+export const locationsPerPage = 2 ** 16
 
 /** As PostgreSQL writes it: `(7,2)`. */
-export function placeOf(ctid: string): RowLocation {
+export function parseLocation(ctid: string): RowLocation {
   const comma = ctid.indexOf(',')
-  return Number(ctid.slice(1, comma)) * placesPerPage + Number(ctid.slice(comma + 1, -1))
+  return Number(ctid.slice(1, comma)) * locationsPerPage + Number(ctid.slice(comma + 1, -1))
 }
 
 /** About 10 MB. */
-const placesMax = 50_000
+const locationsMax = 50_000

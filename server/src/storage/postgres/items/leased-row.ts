@@ -77,7 +77,7 @@ const emptyRow: Row = {
 }
 const empty = readBase(emptyRow, '')
 
-export function leasedItem(
+export function toLeased(
   values: LeasedValues,
   queue: string,
   partition: number,

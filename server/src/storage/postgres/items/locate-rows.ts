@@ -6,7 +6,7 @@
  * then costs their square. `offset 0` keeps the look-up whole: each row is found by all three. What is
  * found is then changed by its place (`isAt`), not by another join.
  */
-export function locate(
+export function locateRows(
   wanted: string,
   columns: Readonly<{ queueId: string; partition: string; id: string }> = {
     queueId: 'queue_id',
@@ -21,6 +21,6 @@ export function locate(
 }
 
 /** Joins `table` with what `locate` found. Only for rows that this transaction has locked. */
-export function isAt(table: string, found: string): string {
+export function isLocatedRow(table: string, found: string): string {
   return `${table}.ctid = ${found}.place and ${table}.tableoid = ${found}.home`
 }

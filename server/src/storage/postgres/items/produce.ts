@@ -1,15 +1,15 @@
 import { later } from '../../../core/instant.ts'
 import { nextKsuids } from '../../../core/ksuid.ts'
 import type { Produce, ProduceResult } from '../../contract/items.ts'
-import { checkSameItems, itemsDigest } from '../../shared/items-digest.ts'
-import { producedItem } from '../../shared/new-item.ts'
+import { checkSameItems, digestItems } from '../../shared/items-digest.ts'
+import { createProducedItem } from '../../shared/new-item.ts'
 import type { Connection, Statement } from '../connection/connection.ts'
 import { int4s, texts } from '../connection/encode-arrays.ts'
 import { addTally, Tally, tallyWidth } from '../counts/counts.ts'
 import type { QueueRow } from '../queues/queue-cache.ts'
 import type { StoreContext } from '../store-context.ts'
 import type { Transaction } from '../transaction.ts'
-import { type LeasedRow, noteLeaseEnds } from './lease-ends.ts'
+import { insertLeaseEnds, type LeasedRow } from './lease-ends.ts'
 import {
   type ColumnName,
   columnNames,
@@ -89,7 +89,7 @@ export async function tryProduceAlone(
     commands.some(({ once, items }) => once !== undefined || items.some(({ lease }) => lease !== undefined))
   )
     return undefined
-  const asked = await store.queueCache.ofEach(store.connections, commands)
+  const asked = await store.queueCache.getForEach(store.connections, commands)
   // Nothing is waited for from here on, until the statement is sent: who has lower ids is sent first.
   const groups = new Map<string, Group>()
   const tally = new Tally()
@@ -98,7 +98,7 @@ export async function tryProduceAlone(
   for (const { command, queueRow } of asked) {
     const key = `${queueRow.id}/${command.partition}`
     const group = groups.get(key)
-    const last = group?.idMax ?? store.queueCache.lastId(queueRow, command.partition)
+    const last = group?.idMax ?? store.queueCache.getLastId(queueRow, command.partition)
     const ids = nextKsuids(last, command.now, command.items.length, store.random)
     results.push(producedOf(command, queueRow, ids))
     const [first, newest] = [ids[0], ids.at(-1)]
@@ -155,7 +155,7 @@ export async function produce(
     results.push(producedOf(command, queueRow, ids))
   }
   if (rows.length > 0) await transaction.connection.query(insertLive, encode(columnNames, rows))
-  await noteLeaseEnds(transaction.connection, rows.filter(isLeased))
+  await insertLeaseEnds(transaction.connection, rows.filter(isLeased))
   return results
 }
 
@@ -196,7 +196,7 @@ async function keepKey(
   { key, until }: NonNullable<Produce['once']>,
   ids: readonly string[],
 ): Promise<ProduceResult | undefined> {
-  const digest = itemsDigest(command.items)
+  const digest = digestItems(command.items)
   const values = [queueRow.id, key, command.partition, JSON.stringify(ids), until, command.now, digest]
   const taken = await connection.query(takeKey, values)
   if (taken.length > 0) return undefined
@@ -214,7 +214,7 @@ function storedRows(
 ): StoredItem[] {
   tally.add(queueRow.id, command.partition, 'accepted', ids.length)
   return ids.map((id, index) => {
-    const item = producedItem(command, index, queueRow.queue, id)
+    const item = createProducedItem(command, index, queueRow.queue, id)
     tally.enter(queueRow.id, item)
     return { queueId: queueRow.id, queue: queueRow.queue, item }
   })

@@ -12,11 +12,11 @@ import { int4s, texts } from '../connection/encode-arrays.ts'
 import { endWhatIsGone, goneColumns } from '../letters/redrive-ends.ts'
 import type { QueueRow } from '../queues/queue-cache.ts'
 import type { Transaction } from '../transaction.ts'
-import { isAt, locate } from './locate-rows.ts'
+import { isLocatedRow, locateRows } from './locate-rows.ts'
 import { stateCodes, stateNames } from './rows.ts'
 
 /** What left, added up in the database: payloads do not travel to be deleted. */
-export const sumOfGone = `select queue_id, partition, state, group_id, least(redrives, ${redrivesCounted}) as redrives,
+export const sumRemovedSql = `select queue_id, partition, state, group_id, least(redrives, ${redrivesCounted}) as redrives,
     case when group_id is not null then died_at / 60000000 end as minute, count(*)::int4 as n,
     coalesce(sum(created_at / 1000), 0) as created, coalesce(sum(lease_deadline / 1000), 0) as leased
   from gone group by 1, 2, 3, 4, 5, 6`
@@ -39,9 +39,9 @@ export const deleteByIds: Statement = {
   name: 'delete-by-ids',
   text: `with gone as (
       delete from redrive.items t
-      using unnest($1::int4[], $2::int4[], $3::text[]) as w(queue_id, partition, id) cross join ${locate('w')} p
-      where ${isAt('t', 'p')} ${returning}
-    ) ${sumOfGone}`,
+      using unnest($1::int4[], $2::int4[], $3::text[]) as w(queue_id, partition, id) cross join ${locateRows('w')} p
+      where ${isLocatedRow('t', 'p')} ${returning}
+    ) ${sumRemovedSql}`,
 }
 
 export async function deleteItems(transaction: Transaction, command: Delete): Promise<{ removed: number }> {
@@ -81,7 +81,7 @@ export async function clear(transaction: Transaction, command: Clear): Promise<R
     ...(command.isLeased ? [stateCodes.leased] : []),
   ]
   if (states.length === 0) return { removed: 0, isMore: false }
-  if (command.isForced !== true) await checkOpen(transaction, queueRow, states)
+  if (command.isForced !== true) await checkNoGuardedLetters(transaction, queueRow, states)
   const partitions =
     command.partition === undefined
       ? Array.from({ length: queueRow.queue.partitions }, (_, partition) => partition)
@@ -104,7 +104,7 @@ const countOpen: Statement = {
 }
 
 /** Letters of a class that is guarded are not erased by the way. */
-export async function checkOpen(
+export async function checkNoGuardedLetters(
   transaction: Transaction,
   { id, queue }: QueueRow,
   states: readonly number[],
@@ -127,13 +127,13 @@ async function removeLocked(
     int4s(locked.map(({ partition }) => partition as number)),
     texts(locked.map(({ id }) => id as string)),
   ])
-  const removed = tallyGone(transaction, rows, 'deleted')
-  const letters = lettersByState(rows.filter((row) => row.group_id !== null))
+  const removed = tallyRemoved(transaction, rows, 'deleted')
+  const letters = countLettersByState(rows.filter((row) => row.group_id !== null))
   return { removed, details: removalDetails(removed, letters) }
 }
 
 /** Of rows with a state and a number. */
-export function lettersByState(rows: readonly Row[]): Record<string, number> {
+export function countLettersByState(rows: readonly Row[]): Record<string, number> {
   const letters: Record<string, number> = {}
   for (const row of rows) {
     const state = stateNames[row.state as number] ?? 'dead'
@@ -143,7 +143,7 @@ export function lettersByState(rows: readonly Row[]): Record<string, number> {
 }
 
 /** Takes rows of `sumOfGone` off the gauges and adds them to a total. */
-export function tallyGone(transaction: Transaction, rows: readonly Row[], as: keyof Counts): number {
+export function tallyRemoved(transaction: Transaction, rows: readonly Row[], as: keyof Counts): number {
   let total = 0
   for (const row of rows) {
     const [queueId, partition, n] = [row.queue_id, row.partition, row.n] as [number, number, number]

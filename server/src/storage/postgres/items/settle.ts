@@ -13,8 +13,8 @@ import { int4s, int8s, texts } from '../connection/encode-arrays.ts'
 import type { QueueRow } from '../queues/queue-cache.ts'
 import type { Transaction } from '../transaction.ts'
 import { type Decision, executeTransitions } from './execute-transitions.ts'
-import { noteLeaseEnds } from './lease-ends.ts'
-import { isAt, locate } from './locate-rows.ts'
+import { insertLeaseEnds } from './lease-ends.ts'
+import { isLocatedRow, locateRows } from './locate-rows.ts'
 import { readHeadColumns, toItemHead } from './rows.ts'
 import { type RewrittenRow, rewriteRows } from './write-rows.ts'
 
@@ -35,8 +35,8 @@ const extendLeases: Statement = {
   name: 'extend-leases',
   text: `update redrive.items t set lease_deadline = e.deadline, updated_at = e.now
     from unnest($1::int4[], $2::int4[], $3::text[], $4::int8[], $5::int8[])
-      as e(queue_id, partition, id, deadline, now) cross join ${locate('e')} p
-    where ${isAt('t', 'p')}`,
+      as e(queue_id, partition, id, deadline, now) cross join ${locateRows('e')} p
+    where ${isLocatedRow('t', 'p')}`,
 }
 
 type Place = Readonly<{ queue: string; partition: number }>
@@ -91,7 +91,7 @@ export async function extend(transaction: Transaction, commands: readonly Extend
       int8s(last.map(({ command }) => command.deadline)),
       int8s(last.map(({ command }) => command.now)),
     ])
-    await noteLeaseEnds(transaction.connection, last)
+    await insertLeaseEnds(transaction.connection, last)
   }
   return results
 }

@@ -7,7 +7,7 @@ import { needsGroup, withGroups } from '../letters/groups.ts'
 import { findBySource } from '../letters/import-letters.ts'
 import type { QueueRow } from '../queues/queue-cache.ts'
 import type { Transaction } from '../transaction.ts'
-import { isAt, locate } from './locate-rows.ts'
+import { isLocatedRow, locateRows } from './locate-rows.ts'
 import {
   arrayParameters,
   columnNames,
@@ -38,8 +38,8 @@ const rewriteStatement: Statement = {
   name: 'rewrite-items',
   text: `update redrive.items t set ${changing.map((name) => `${name} = a.${name}`).join(', ')}
     from unnest($1::text[], ${arrayParameters(headColumns, 2)}) as a(before_id, ${headColumns.join(', ')})
-      cross join ${locate('a', { queueId: 'queue_id', partition: 'partition', id: 'before_id' })} p
-    where ${isAt('t', 'p')}`,
+      cross join ${locateRows('a', { queueId: 'queue_id', partition: 'partition', id: 'before_id' })} p
+    where ${isLocatedRow('t', 'p')}`,
 }
 
 /** Also counts the rows. The group of a letter that failed again may change with its failure. */
@@ -65,8 +65,8 @@ export async function rewriteRows(transaction: Transaction, rows: readonly Rewri
 const deleteStatement: Statement = {
   name: 'delete-items',
   text: `delete from redrive.items t using unnest($1::int4[], $2::int4[], $3::text[]) as d(queue_id, partition, id)
-      cross join ${locate('d')} p
-    where ${isAt('t', 'p')}`,
+      cross join ${locateRows('d')} p
+    where ${isLocatedRow('t', 'p')}`,
 }
 
 /** The caller counts the rows. */
@@ -81,8 +81,8 @@ const moveStatement: Statement = {
       delete from redrive.items t
       using unnest($1::int4[], $2::int4[], $3::text[], ${arrayParameters(headColumns, 4)})
         as m(from_queue_id, from_partition, from_id, ${headColumns.join(', ')})
-        cross join ${locate('m', { queueId: 'from_queue_id', partition: 'from_partition', id: 'from_id' })} p
-      where ${isAt('t', 'p')}
+        cross join ${locateRows('m', { queueId: 'from_queue_id', partition: 'from_partition', id: 'from_id' })} p
+      where ${isLocatedRow('t', 'p')}
       returning ${columnNames.map((name) => `${isHeadColumn(name) ? 'm' : 't'}.${name}`).join(', ')}
     )
     insert into redrive.items_sourced (${columnNames.join(', ')}, is_sourced)

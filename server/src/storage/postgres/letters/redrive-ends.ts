@@ -2,7 +2,7 @@
 import type { Instant } from '../../../core/instant.ts'
 import type { Failure, ItemHead, LeasedHead, Outcome } from '../../../core/item.ts'
 import { endRedrive, isRedriving, type RedriveEnd } from '../../../core/letter.ts'
-import { outcomeUnknown } from '../../../core/transitions.ts'
+import { createUnknownOutcome } from '../../../core/transitions.ts'
 import type { EndRedriveResult, EndRedrives } from '../../contract/letters.ts'
 import type { Row } from '../connection/connection.ts'
 import { stateCodes } from '../items/rows.ts'
@@ -50,7 +50,7 @@ export class Endings {
     const held = this.find(letterId, number)
     if (held === undefined) return undefined
     const item = held.letter as LeasedHead
-    const told = failure === undefined ? outcomeUnknown(item, now) : failure
+    const told = failure === undefined ? createUnknownOutcome(item, now) : failure
     const after = endOf(this.#transaction, held.queueRow, item, { outcome, failure: told, earlier, at: now })
     this.#held.set(letterId, { queueRow: held.queueRow, letter: after })
     const before = this.#changed.get(letterId)?.before ?? item

@@ -2,7 +2,7 @@ import { replanRedrive } from '../../../core/letter.ts'
 import type { Queue } from '../../../core/queue.ts'
 import type { ReplanRedrives, ReplanResult } from '../../contract/letters.ts'
 import { exhaustEntries } from '../../shared/audit-entries.ts'
-import { policyText } from '../../shared/queue-row.ts'
+import { policyToText } from '../../shared/queue-row.ts'
 import { insertEntries } from '../audit/audit.ts'
 import type { Statement } from '../connection/connection.ts'
 import type { Transaction } from '../transaction.ts'
@@ -47,7 +47,7 @@ export async function replanRedrives(
   )
   await insertEntries(connection, entries)
   const told: Queue = next === null ? queue : { ...queue, replannedUntil: next }
-  const [row] = await connection.query(tellQueue, [queueRow.id, policyText(told)])
+  const [row] = await connection.query(tellQueue, [queueRow.id, policyToText(told)])
   transaction.setChanged(queue.name, row)
   return { changed: changed.length, isMore: next !== null }
 }

@@ -4,11 +4,11 @@ import { queueInUse } from '../../shared/queue-checks.ts'
 import { insertEntries } from '../audit/audit.ts'
 import type { Row } from '../connection/connection.ts'
 import { dropSums } from '../counts/letter-count-rollups.ts'
-import { checkOpen, lettersByState } from '../items/remove.ts'
+import { checkNoGuardedLetters, countLettersByState } from '../items/remove.ts'
 import { stateCodes } from '../items/rows.ts'
 import { endWhatIsGone, goneColumns } from '../letters/redrive-ends.ts'
 import type { Transaction } from '../transaction.ts'
-import { namedAsDeadQueueBy } from './queues.ts'
+import { findDeadQueueUser } from './queues.ts'
 
 export async function deleteQueue(
   transaction: Transaction,
@@ -16,7 +16,7 @@ export async function deleteQueue(
 ): Promise<{ removed: number }> {
   const queueRow = await transaction.get(command.name)
   const { id } = queueRow
-  const user = await namedAsDeadQueueBy(transaction, command.name)
+  const user = await findDeadQueueUser(transaction, command.name)
   if (user !== undefined) throw queueInUse(command.name, user)
   const run = async (text: string) => (await transaction.connection.query({ text, isLong: true }, [id]))[0]
   // Millions of letters may go with it.
@@ -25,7 +25,8 @@ export async function deleteQueue(
   // last: whoever waits for it holds no lock that this waits for.
   await run(`select from redrive.partitions where queue_id = $1 order by partition for update`)
   const { waiting, scheduled, leased, dead } = stateCodes
-  if (command.isForced !== true) await checkOpen(transaction, queueRow, [waiting, scheduled, leased, dead])
+  if (command.isForced !== true)
+    await checkNoGuardedLetters(transaction, queueRow, [waiting, scheduled, leased, dead])
   const gone = await transaction.connection.query(
     {
       text: `with gone as (delete from redrive.items where queue_id = $1 returning ${goneColumns.join(', ')})
@@ -48,7 +49,7 @@ export async function deleteQueue(
   const letters = await transaction.connection.query({ text: countByState }, [id])
   const archived = (await run(purgeArchive))?.n as number
   const details = {
-    ...removalDetails(removed as number, lettersByState(letters)),
+    ...removalDetails(removed as number, countLettersByState(letters)),
     ...(archived > 0 && { archived }),
   }
   await insertEntries(transaction.connection, queueEntries(command.trace, command.name, 1, details))

@@ -1,6 +1,6 @@
 import type { Queue } from '../../../core/queue.ts'
 import { partitionNotFound, queueNotFound } from '../../shared/queue-checks.ts'
-import { queueOf } from '../../shared/queue-row.ts'
+import { toQueue } from '../../shared/queue-row.ts'
 import type { Row } from '../connection/connection.ts'
 import type { Connections } from '../connection/connections.ts'
 
@@ -30,7 +30,7 @@ export class QueueCache {
   }
 
   /** The queue of each command, when it has the partition that the command names. */
-  async ofEach<C extends Readonly<{ queue: string; partition: number }>>(
+  async getForEach<C extends Readonly<{ queue: string; partition: number }>>(
     connections: Connections,
     commands: readonly C[],
   ): Promise<Readonly<{ command: C; queueRow: QueueRow }>[]> {
@@ -56,7 +56,7 @@ export class QueueCache {
   }
 
   /** Redrives were completed in it: for a moment it is not expected that the next items are ordinary ones. */
-  noteRedrives(queueId: number): void {
+  recordRedrives(queueId: number): void {
     this.#redrivenUntil.set(queueId, performance.now() + redrivenMs)
   }
 
@@ -69,7 +69,7 @@ export class QueueCache {
   }
 
   /** The newest id that this server knows of; others may have made newer ones. */
-  lastId(queueRow: QueueRow, partition: number): string | undefined {
+  getLastId(queueRow: QueueRow, partition: number): string | undefined {
     return this.#lastIds.get(`${queueRow.id}/${partition}`)
   }
 
@@ -85,7 +85,7 @@ export function toQueueRow(row: Row): QueueRow {
     id: row.id as number,
     version: row.version as number,
     isLetterStore: row.is_sourced as boolean,
-    queue: queueOf(row),
+    queue: toQueue(row),
   }
 }
 

@@ -21,7 +21,10 @@ export async function lockQueueDefinitions(connection: Connection, isHurried: bo
  * by it, and those who come later wait for the change: a lock on its row would let them in before it for as long as
  * they come one after the other.
  */
-export async function holdClass(transaction: Transaction, { id, queue }: QueueRow): Promise<QueueRow> {
+export async function readWithClassLock(
+  transaction: Transaction,
+  { id, queue }: QueueRow,
+): Promise<QueueRow> {
   const { connection } = transaction
   // Two statements: the second sees what was committed while the first waited.
   const [, [row]] = await awaitAll([
@@ -32,7 +35,7 @@ export async function holdClass(transaction: Transaction, { id, queue }: QueueRo
   return toQueueRow(row)
 }
 
-export async function waitToChangeClass(transaction: Transaction, { id }: QueueRow): Promise<void> {
+export async function lockClassForChange(transaction: Transaction, { id }: QueueRow): Promise<void> {
   await transaction.connection.query({ text: `select pg_advisory_xact_lock(${classLock}, $1)` }, [id])
 }
 

@@ -1,4 +1,4 @@
-import { changedQueue, newQueue, type Queue } from '../../../core/queue.ts'
+import { changePolicy, newQueue, type Queue } from '../../../core/queue.ts'
 import { KnownError } from '../../../errors.ts'
 import type { CreateQueue, QueuesQuery, UpdateQueue } from '../../contract/queues.ts'
 import {
@@ -7,10 +7,10 @@ import {
   checkHasNoLetters,
   gainsDeadQueue,
 } from '../../shared/queue-checks.ts'
-import { policyText, queueOf } from '../../shared/queue-row.ts'
+import { policyToText, toQueue } from '../../shared/queue-row.ts'
 import type { Connections } from '../connection/connections.ts'
 import type { Transaction } from '../transaction.ts'
-import { waitToChangeClass } from './queue-locks.ts'
+import { lockClassForChange } from './queue-locks.ts'
 
 export async function createQueue(transaction: Transaction, command: CreateQueue): Promise<Queue> {
   const queue = newQueue(command.queue, command.now)
@@ -35,7 +35,7 @@ export async function createQueue(transaction: Transaction, command: CreateQueue
       queue.namespace,
       queue.partitions,
       queue.deadQueue,
-      policyText(queue),
+      policyToText(queue),
       queue.createdAt,
       queue.updatedAt,
     ],
@@ -46,9 +46,9 @@ export async function createQueue(transaction: Transaction, command: CreateQueue
 
 export async function updateQueue(transaction: Transaction, command: UpdateQueue): Promise<Queue> {
   const queueRow = await transaction.get(command.name)
-  const queue = changedQueue(queueRow.queue, command.changes, command.now)
+  const queue = changePolicy(queueRow.queue, command.changes, command.now)
   checkChangedTimes(command.changes, queue)
-  const isDeadQueue = (await namedAsDeadQueueBy(transaction, queue.name)) !== undefined
+  const isDeadQueue = (await findDeadQueueUser(transaction, queue.name)) !== undefined
   const deadQueue = queue.deadQueue === null ? undefined : await transaction.find(queue.deadQueue)
   checkDeadQueue(queue.name, queue.deadQueue, deadQueue?.queue, isDeadQueue)
   if (gainsDeadQueue(queueRow.queue, queue)) {
@@ -58,13 +58,13 @@ export async function updateQueue(transaction: Transaction, command: UpdateQueue
     )
     checkHasNoLetters(queue, await hasGroups(transaction, queueRow.id))
   }
-  if (queueRow.queue.letterClass !== queue.letterClass) await waitToChangeClass(transaction, queueRow)
+  if (queueRow.queue.letterClass !== queue.letterClass) await lockClassForChange(transaction, queueRow)
   const [row] = await transaction.connection.query(
     {
       text: `update redrive.queues
         set dead_queue = $2, policy = $3, updated_at = $4, version = version + 1 where id = $1 returning *`,
     },
-    [queueRow.id, queue.deadQueue, policyText(queue), queue.updatedAt],
+    [queueRow.id, queue.deadQueue, policyToText(queue), queue.updatedAt],
   )
   transaction.setChanged(queue.name, row)
   return queue
@@ -75,7 +75,7 @@ export async function getQueue(connections: Connections, name: string): Promise<
     { name: 'get-queue', text: 'select * from redrive.queues where name = $1' },
     [name],
   )
-  return row === undefined ? null : queueOf(row)
+  return row === undefined ? null : toQueue(row)
 }
 
 export async function listQueues(connections: Connections, query: QueuesQuery): Promise<Queue[]> {
@@ -84,7 +84,7 @@ export async function listQueues(connections: Connections, query: QueuesQuery): 
     { text: `select * from redrive.queues where name >= $1 ${inNamespace} order by name limit $2` },
     [query.from ?? '', query.countMax, ...(query.namespace === undefined ? [] : [query.namespace])],
   )
-  return rows.map(queueOf)
+  return rows.map(toQueue)
 }
 
 /** Letters have groups, which stay as long as their queue. */
@@ -93,10 +93,7 @@ async function hasGroups(transaction: Transaction, queueId: number): Promise<boo
   return (await transaction.connection.query({ text }, [queueId])).length > 0
 }
 
-export async function namedAsDeadQueueBy(
-  transaction: Transaction,
-  name: string,
-): Promise<string | undefined> {
+export async function findDeadQueueUser(transaction: Transaction, name: string): Promise<string | undefined> {
   const [row] = await transaction.connection.query(
     { text: 'select name from redrive.queues where dead_queue = $1 limit 1' },
     [name],

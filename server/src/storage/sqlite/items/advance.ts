@@ -13,7 +13,7 @@ export function advance(transaction: Transaction, command: Advance): AdvanceResu
   const { database, queueCache } = transaction
   const rows = database.arrays(dueSql, command.now, command.countMax)
   const changes = rows.map((row) => {
-    const queueRow = queueCache.byId(row[0] as number)
+    const queueRow = queueCache.getById(row[0] as number)
     const item = toItem(row, queueRow.queue.name)
     return executeTransition(
       transaction,

@@ -24,7 +24,7 @@ export function executeTransition(
     now,
     getDeadQueue: (name) => queueCache.get(name).queue,
     nextId: (name, partition) => queueCache.nextId(queueCache.get(name), partition, now, tally),
-    random: () => queueCache.chance(),
+    random: () => queueCache.random(),
   })
   if (plan.write === 'rewrite') rewriteRow(transaction, queueRow, item, plan.after)
   else if (plan.write !== 'none') deleteRow(transaction, queueRow, item)

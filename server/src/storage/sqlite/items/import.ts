@@ -1,17 +1,17 @@
 import type { Import, ImportResult } from '../../contract/items.ts'
-import { importedItem } from '../../shared/new-item.ts'
+import { createImportedItem } from '../../shared/new-item.ts'
 import { checkImport } from '../../shared/queue-checks.ts'
 import type { Transaction } from '../transaction.ts'
 import { acceptItem } from './write-rows.ts'
 
 export function importItems(transaction: Transaction, command: Import): ImportResult[] {
   const { queueCache, tally } = transaction
-  const queueRow = queueCache.at(command.queue, command.partition)
+  const queueRow = queueCache.getWithPartition(command.queue, command.partition)
   checkImport(queueRow.queue, command.items)
   const ids = queueCache.nextIds(queueRow, command.partition, command.now, command.items.length, tally)
-  const random = () => queueCache.chance()
+  const random = () => queueCache.random()
   return ids.map((id, index) => {
-    const item = importedItem(command, index, queueRow.queue, id, random)
+    const item = createImportedItem(command, index, queueRow.queue, id, random)
     const times = { createdAt: item.createdAt, expireDeadline: item.expireDeadline }
     if (acceptItem(transaction, queueRow, item)) return { id: item.id, ...times }
     const sql = 'select root_id from items where queue_id = ? and source_id = ?'

@@ -18,7 +18,7 @@ const leaseSql = `update items
   where rowid = ?`
 
 export function lease({ database, queueCache, tally }: Transaction, command: LeaseItems): Leased[] {
-  const queueRow = queueCache.at(command.queue, command.partition)
+  const queueRow = queueCache.getWithPartition(command.queue, command.partition)
   if (queueRow.queue.isPaused || command.holders.length === 0) return []
   const deadline = later(command.now, queueRow.queue.leaseUs)
   let bytes = 0

@@ -1,20 +1,20 @@
 import { later } from '../../../core/instant.ts'
 import type { Produce, ProduceResult } from '../../contract/items.ts'
-import { checkSameItems, itemsDigest } from '../../shared/items-digest.ts'
-import { producedItem } from '../../shared/new-item.ts'
+import { checkSameItems, digestItems } from '../../shared/items-digest.ts'
+import { createProducedItem } from '../../shared/new-item.ts'
 import type { QueueRow } from '../queues/queue-cache.ts'
 import type { Transaction } from '../transaction.ts'
 import { insertItem } from './write-rows.ts'
 
 export function produce(transaction: Transaction, command: Produce): ProduceResult {
   const { queueCache, tally } = transaction
-  const queueRow = queueCache.at(command.queue, command.partition)
-  const digest = command.once ? itemsDigest(command.items) : ''
+  const queueRow = queueCache.getWithPartition(command.queue, command.partition)
+  const digest = command.once ? digestItems(command.items) : ''
   const before = command.once && findKey(transaction, queueRow, command, command.once, digest)
   if (before) return before
   const ids = queueCache.nextIds(queueRow, command.partition, command.now, command.items.length, tally)
   for (const [index, id] of ids.entries()) {
-    insertItem(transaction, queueRow, producedItem(command, index, queueRow.queue, id))
+    insertItem(transaction, queueRow, createProducedItem(command, index, queueRow.queue, id))
   }
   tally.add(queueRow.id, command.partition, 'accepted', ids.length)
   if (command.once) keepKey(transaction, queueRow, command, command.once, ids, digest)

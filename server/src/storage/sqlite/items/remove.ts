@@ -13,7 +13,7 @@ import { headColumnList, listedCodes, toItem } from './rows.ts'
 import { deleteRow } from './write-rows.ts'
 
 export function deleteItems(transaction: Transaction, command: Delete): { removed: number } {
-  const queueRow = transaction.queueCache.at(command.queue, command.partition)
+  const queueRow = transaction.queueCache.getWithPartition(command.queue, command.partition)
   const sql = `select ${headColumnList} from items where queue_id = ? and partition = ? and id = ?`
   const rows: Values[] = []
   for (const id of new Set(command.ids)) {
@@ -32,7 +32,7 @@ export function clear(transaction: Transaction, command: Clear): Results['clear'
   const queueRow =
     command.partition === undefined
       ? transaction.queueCache.get(command.queue)
-      : transaction.queueCache.at(command.queue, command.partition)
+      : transaction.queueCache.getWithPartition(command.queue, command.partition)
   const states = [
     ...(command.isWaiting ? ['(state = 0 and available_at is null)'] : []),
     ...(command.isScheduled ? ['(state = 0 and available_at is not null)'] : []),
@@ -40,7 +40,7 @@ export function clear(transaction: Transaction, command: Clear): Results['clear'
   ]
   if (states.length === 0) return { removed: 0, isMore: false }
   if (command.isForced !== true) {
-    checkOpen(transaction, queueRow, [
+    checkNoGuardedLetters(transaction, queueRow, [
       ...(command.isWaiting ? ['waiting' as const] : []),
       ...(command.isScheduled ? ['scheduled' as const] : []),
       ...(command.isLeased ? ['leased' as const] : []),
@@ -59,7 +59,7 @@ export function clear(transaction: Transaction, command: Clear): Results['clear'
 }
 
 /** Letters of a class that is guarded are not erased by the way. */
-export function checkOpen(
+export function checkNoGuardedLetters(
   { database, tally }: Transaction,
   { id, queue }: QueueRow,
   states: readonly ListedState[],

@@ -18,7 +18,7 @@ const deleteSql = 'delete from items where rowid = ?'
 
 export function complete(transaction: Transaction, command: Complete): SettleResult {
   const { database, queueCache, tally } = transaction
-  const queueRow = queueCache.at(command.queue, command.partition)
+  const queueRow = queueCache.getWithPartition(command.queue, command.partition)
   const rows = command.ids.map((id) => database.array(lightSql, queueRow.id, command.partition, id))
   const isPlain = (row: Values | undefined) => row?.[1] === stateCodes.leased && row[4] === 1
   if (queueRow.queue.keepDoneUs > 0 || !rows.every(isPlain) || new Set(command.ids).size < rows.length) {
@@ -65,7 +65,7 @@ export function extend(transaction: Transaction, command: Extend): SettleResult 
 
 export function unlease(transaction: Transaction, command: Unlease): { unleased: number } {
   const { database, queueCache } = transaction
-  const queueRow = queueCache.at(command.queue, command.partition)
+  const queueRow = queueCache.getWithPartition(command.queue, command.partition)
   const find = (id: string) => findItem(database, queueRow, command.partition, id)
   const { items } = decideSettle(command.ids, find)
   for (const item of items) rewriteRow(transaction, queueRow, item, unleasedItem(item, command.now))
@@ -86,7 +86,7 @@ function settle(
   ids: readonly string[],
   act: (queueRow: QueueRow, item: Leased, index: number) => ItemChange,
 ): SettleResult {
-  const queueRow = queueCache.at(command.queue, command.partition)
+  const queueRow = queueCache.getWithPartition(command.queue, command.partition)
   const { items, refused } = decideSettle(ids, (id) => findItem(database, queueRow, command.partition, id))
   if (refused.length > 0) return { isSettled: false, refused }
   return { isSettled: true, changes: items.map((item, index) => act(queueRow, item, index)) }

@@ -46,10 +46,10 @@ type Row = Readonly<{
 export function importLetters(transaction: Transaction, sent: EncodedLetters): EncodedImportResults {
   const { database, queueCache, groups, keyRuns, tally } = transaction
   const { partition, now, causes } = sent
-  const queueRow = queueCache.at(sent.queue, partition)
+  const queueRow = queueCache.getWithPartition(sent.queue, partition)
   checkTakesLetters(queueRow.queue)
   const ids = queueCache.nextIds(queueRow, partition, now, sent.count, tally)
-  const random = () => queueCache.chance()
+  const random = () => queueCache.random()
   const groupIds: (number | undefined)[] = []
   const answer: (string | number | null)[] = []
   let stored = 0

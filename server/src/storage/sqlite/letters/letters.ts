@@ -67,7 +67,7 @@ export function restore(transaction: Transaction, command: RestoreLetters): Rest
   const results = command.letterIds.map((letterId): RestoreResult => {
     const row = database.array(archivedSql, letterId)
     if (row === undefined) return { letterId, isRestored: false, why: 'missing' }
-    const queueRow = queueCache.byId(row[0] as number)
+    const queueRow = queueCache.getById(row[0] as number)
     const archived = toItem(row, queueRow.queue.name)
     const letter = restoreLetter(archived, command.now, queueRow.queue.redrive)
     if (insertItem(transaction, queueRow, withBytes(letter, archived)) === undefined)

@@ -4,7 +4,7 @@
  */
 import type { ItemHead, LeasedHead } from '../../../core/item.ts'
 import { endRedrive, isRedriving, type RedriveEnd } from '../../../core/letter.ts'
-import { outcomeUnknown } from '../../../core/transitions.ts'
+import { createUnknownOutcome } from '../../../core/transitions.ts'
 import { endCampaignLetter } from '../campaigns/campaign-letters.ts'
 import { columnsWithout, headColumnList, itemColumns, toItemHead } from '../items/rows.ts'
 import { rewriteRow } from '../items/write-rows.ts'
@@ -34,7 +34,7 @@ export function findToSend(transaction: Transaction, letterId: string): FoundLet
 function find({ database, queueCache }: Transaction, sql: string, letterId: string): FoundLetter | undefined {
   const row = database.array(sql, letterId)
   if (row === undefined) return undefined
-  const queueRow = queueCache.byId(row[0] as number)
+  const queueRow = queueCache.getById(row[0] as number)
   return { queueRow, letter: toItemHead(row, queueRow.queue.name), rowid: row[rowidPlace] as number }
 }
 
@@ -67,7 +67,7 @@ export function endLetter(
   const campaign = letter.letter?.redrives[0]?.campaign
   const after = endRedrive(
     letter,
-    { ...end, chance: transaction.queueCache.chance() },
+    { ...end, chance: transaction.queueCache.random() },
     queueRow.queue.redrive,
   )
   rewriteRow(transaction, queueRow, letter, after)
@@ -80,7 +80,7 @@ export function loseTrack(transaction: Transaction, item: Redrive): void {
   const found = letterOf(transaction, item)
   if (found === undefined) return
   const at = transaction.now()
-  const failure = outcomeUnknown(found.letter, at)
+  const failure = createUnknownOutcome(found.letter, at)
   endLetter(transaction, found.queueRow, found.letter, { outcome: 'unknown', failure, at })
 }
 

@@ -5,14 +5,14 @@ import { decideRedrives, type RedriveLookups, type RedrivePlan } from '../../../
 import type { RedriveLetters, RedriveRefusal, RedriveResult } from '../../contract/letters.ts'
 import { letterEntries, toOutcome } from '../../shared/audit-entries.ts'
 import { factsToText } from '../../shared/item-row.ts'
-import { producedItem } from '../../shared/new-item.ts'
+import { createProducedItem } from '../../shared/new-item.ts'
 import { insertAudit } from '../audit/audit.ts'
 import { type SendProgress, trackSendProgress } from '../campaigns/send-progress.ts'
 import type { Bound, Database } from '../connection/database.ts'
 import { itemColumnList, itemColumns, itemValues, stateCodes } from '../items/rows.ts'
 import { rewriteRow } from '../items/write-rows.ts'
 import type { QueueRow } from '../queues/queue-cache.ts'
-import { namedAsDeadQueueBy } from '../queues/queues.ts'
+import { findDeadQueueUser } from '../queues/queues.ts'
 import type { Transaction } from '../transaction.ts'
 import { keepEdit } from './edits.ts'
 import { type FoundLetter, findToSend, whyNotThere } from './redrive-ends.ts'
@@ -66,7 +66,7 @@ function targetFinder({ database, queueCache }: Transaction): (name: string) => 
     if (before !== undefined) return before
     const queueRow = queueCache.find(name)
     const isDead =
-      namedAsDeadQueueBy(database, name) !== undefined ||
+      findDeadQueueUser(database, name) !== undefined ||
       (queueRow !== undefined && hadLetters(database, queueRow))
     const target = isDead ? 'dead-target' : (queueRow ?? 'no-target')
     targets.set(name, target)
@@ -192,7 +192,7 @@ function copyEdit(
   // The bytes are copied from the edited version.
   const item = { payload: noBytes, kind, encoding, reference, priority, letterId: rootId, redrives: number }
   const command = { op: 'produce', queue: target.queue.name, partition, items: [item], now } as const
-  const copy = producedItem(command, 0, target.queue, id)
+  const copy = createProducedItem(command, 0, target.queue, id)
   const values = itemValues(target, copy)
   const own = ownColumns.map((index): Bound => values[index] ?? null)
   database.run(copyEditSql, ...own, rootId, edit)

@@ -3,7 +3,7 @@ import { replanRedrive } from '../../../core/letter.ts'
 import type { Queue } from '../../../core/queue.ts'
 import type { ReplanRedrives, ReplanResult } from '../../contract/letters.ts'
 import { exhaustEntries } from '../../shared/audit-entries.ts'
-import { policyText } from '../../shared/queue-row.ts'
+import { policyToText } from '../../shared/queue-row.ts'
 import { insertAudit } from '../audit/audit.ts'
 import type { Values } from '../connection/database.ts'
 import { headColumnList, toItemHead } from '../items/rows.ts'
@@ -32,14 +32,14 @@ export function replanRedrives(transaction: Transaction, command: ReplanRedrives
   const changed: ItemHead[] = []
   for (const { rowid } of places) {
     const letter = toItemHead(database.array(rowSql, rowid) as Values, queue.name)
-    const after = replanRedrive(letter, queue.redrive, now, queueCache.chance())
+    const after = replanRedrive(letter, queue.redrive, now, queueCache.random())
     if (after === undefined) continue
     rewriteRow(transaction, queueRow, letter, after)
     changed.push(after)
   }
   insertAudit(database, exhaustEntries(command.trace, changed))
   const told: Queue = next === null ? queue : { ...queue, replannedUntil: next }
-  database.run('update queues set policy = ? where id = ?', policyText(told), queueRow.id)
+  database.run('update queues set policy = ? where id = ?', policyToText(told), queueRow.id)
   queueRow.queue = told
   return { changed: changed.length, isMore: next !== null }
 }

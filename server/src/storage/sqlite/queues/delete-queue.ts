@@ -3,11 +3,11 @@ import { queueEntries, removalDetails } from '../../shared/audit-entries.ts'
 import { factsFromText } from '../../shared/item-row.ts'
 import { queueInUse } from '../../shared/queue-checks.ts'
 import { insertAudit } from '../audit/audit.ts'
-import { checkOpen } from '../items/remove.ts'
+import { checkNoGuardedLetters } from '../items/remove.ts'
 import { listedCodes } from '../items/rows.ts'
 import { forgetLetter, loseTrack } from '../letters/redrive-ends.ts'
 import type { Transaction } from '../transaction.ts'
-import { namedAsDeadQueueBy } from './queues.ts'
+import { findDeadQueueUser } from './queues.ts'
 
 /** All that a queue has; the groups go with their letters. */
 const tables = ['archive', 'counts', 'produce_keys', 'letter_edits', 'letter_counts', 'open_minutes']
@@ -16,10 +16,10 @@ export function deleteQueue(transaction: Transaction, command: DeleteQueue): { r
   const { database, queueCache, groups, tally } = transaction
   const queueRow = queueCache.get(command.name)
   const { id } = queueRow
-  const user = namedAsDeadQueueBy(database, command.name)
+  const user = findDeadQueueUser(database, command.name)
   if (user !== undefined) throw queueInUse(command.name, user)
   if (command.isForced !== true) {
-    checkOpen(transaction, queueRow, ['waiting', 'scheduled', 'leased', 'dead'])
+    checkNoGuardedLetters(transaction, queueRow, ['waiting', 'scheduled', 'leased', 'dead'])
   }
   const letters = lettersByState(transaction, id)
   tellLetters(transaction, id)

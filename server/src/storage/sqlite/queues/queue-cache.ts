@@ -2,7 +2,7 @@ import type { Instant } from '../../../core/instant.ts'
 import { nextKsuids } from '../../../core/ksuid.ts'
 import type { Queue } from '../../../core/queue.ts'
 import { partitionNotFound, queueNotFound } from '../../shared/queue-checks.ts'
-import { queueOf } from '../../shared/queue-row.ts'
+import { toQueue } from '../../shared/queue-row.ts'
 import type { Database, Row } from '../connection/database.ts'
 import type { Tally } from '../counts/counts.ts'
 
@@ -19,7 +19,7 @@ export class QueueCache {
   readonly #byName = new Map<string, QueueRow>()
   readonly #byId = new Map<number, QueueRow>()
   /** Not forgotten when something is undone: ids that were given and not kept are only a gap. */
-  readonly #newest = new Map<string, string>()
+  readonly #lastIds = new Map<string, string>()
 
   constructor(database: Database, random: () => number) {
     this.#database = database
@@ -38,7 +38,7 @@ export class QueueCache {
     return this.#put(this.#database.get('select * from queues where name = ?', name))
   }
 
-  byId(id: number): QueueRow {
+  getById(id: number): QueueRow {
     const queueRow =
       this.#byId.get(id) ?? this.#put(this.#database.get('select * from queues where id = ?', id))
     if (queueRow === undefined) throw new Error(`items of queue ${id} are left without their queue`)
@@ -46,7 +46,7 @@ export class QueueCache {
   }
 
   /** The queue, when it has that partition. */
-  at(name: string, partition: number): QueueRow {
+  getWithPartition(name: string, partition: number): QueueRow {
     const queueRow = this.get(name)
     if (!Number.isInteger(partition) || partition < 0 || partition >= queueRow.queue.partitions) {
       throw partitionNotFound(name, partition, queueRow.queue.partitions)
@@ -58,14 +58,14 @@ export class QueueCache {
   nextIds(queueRow: QueueRow, partition: number, now: Instant, count: number, tally: Tally): string[] {
     const key = `${queueRow.id}/${partition}`
     const ids = nextKsuids(
-      this.#newest.get(key) ?? this.#stored(queueRow.id, partition),
+      this.#lastIds.get(key) ?? this.#readLastId(queueRow.id, partition),
       now,
       count,
       this.#random,
     )
     const newest = ids.at(-1)
     if (newest !== undefined) {
-      this.#newest.set(key, newest)
+      this.#lastIds.set(key, newest)
       tally.newest(queueRow.id, partition, newest)
     }
     return ids
@@ -76,7 +76,7 @@ export class QueueCache {
   }
 
   /** In [0, 1): chance comes in from outside. */
-  chance(): number {
+  random(): number {
     return this.#random()
   }
 
@@ -86,14 +86,14 @@ export class QueueCache {
     this.#byId.clear()
   }
 
-  #stored(queueId: number, partition: number): string | undefined {
+  #readLastId(queueId: number, partition: number): string | undefined {
     const sql = 'select last_id from counts where queue_id = ? and partition = ?'
     return (this.#database.get(sql, queueId, partition)?.last_id as string | undefined) || undefined
   }
 
   #put(row: Row | undefined): QueueRow | undefined {
     if (row === undefined) return undefined
-    const queue = queueOf(row)
+    const queue = toQueue(row)
     const queueRow: QueueRow = { id: row.id as number, queue }
     this.#byName.set(queue.name, queueRow)
     this.#byId.set(queueRow.id, queueRow)

@@ -1,4 +1,4 @@
-import { changedQueue, newQueue, type Queue } from '../../../core/queue.ts'
+import { changePolicy, newQueue, type Queue } from '../../../core/queue.ts'
 import { KnownError } from '../../../errors.ts'
 import type { CreateQueue, QueuesQuery, UpdateQueue } from '../../contract/queues.ts'
 import {
@@ -7,7 +7,7 @@ import {
   checkHasNoLetters,
   gainsDeadQueue,
 } from '../../shared/queue-checks.ts'
-import { policyText, queueOf } from '../../shared/queue-row.ts'
+import { policyToText, toQueue } from '../../shared/queue-row.ts'
 import type { Database } from '../connection/database.ts'
 import type { QueueCache } from './queue-cache.ts'
 
@@ -24,7 +24,7 @@ export function createQueue(database: Database, queueCache: QueueCache, command:
     queue.namespace,
     queue.partitions,
     queue.deadQueue,
-    policyText(queue),
+    policyToText(queue),
     queue.createdAt,
     queue.updatedAt,
   )
@@ -37,9 +37,9 @@ export function createQueue(database: Database, queueCache: QueueCache, command:
 
 export function updateQueue(database: Database, queueCache: QueueCache, command: UpdateQueue): Queue {
   const queueRow = queueCache.get(command.name)
-  const queue = changedQueue(queueRow.queue, command.changes, command.now)
+  const queue = changePolicy(queueRow.queue, command.changes, command.now)
   checkChangedTimes(command.changes, queue)
-  const isDeadQueue = namedAsDeadQueueBy(database, queue.name) !== undefined
+  const isDeadQueue = findDeadQueueUser(database, queue.name) !== undefined
   checkDeadQueue(queue.name, queue.deadQueue, queueCache.find(queue.deadQueue ?? '')?.queue, isDeadQueue)
   // Letters have groups, which stay as long as their queue.
   if (gainsDeadQueue(queueRow.queue, queue)) {
@@ -51,7 +51,7 @@ export function updateQueue(database: Database, queueCache: QueueCache, command:
   database.run(
     'update queues set dead_queue = ?, policy = ?, updated_at = ? where id = ?',
     queue.deadQueue,
-    policyText(queue),
+    policyToText(queue),
     queue.updatedAt,
     queueRow.id,
   )
@@ -61,7 +61,7 @@ export function updateQueue(database: Database, queueCache: QueueCache, command:
 
 export function getQueue(database: Database, name: string): Queue | null {
   const row = database.get('select * from queues where name = ?', name)
-  return row === undefined ? null : queueOf(row)
+  return row === undefined ? null : toQueue(row)
 }
 
 export function listQueues(database: Database, query: QueuesQuery): Queue[] {
@@ -78,10 +78,10 @@ export function listQueues(database: Database, query: QueuesQuery): Queue[] {
           query.namespace,
           query.countMax,
         )
-  return rows.map(queueOf)
+  return rows.map(toQueue)
 }
 
-export function namedAsDeadQueueBy(database: Database, name: string): string | undefined {
+export function findDeadQueueUser(database: Database, name: string): string | undefined {
   return database.get('select name from queues where dead_queue = ? limit 1', name)?.name as
     | string
     | undefined
