@@ -1,4 +1,6 @@
-/** The function that executes each command of the contract. Neighbouring commands of one kind are one batch. */
+/**
+ * The function that executes each command of the contract. Neighbouring commands of one kind are one batch.
+ */
 import type { Command, Results } from '../contract/storage.ts'
 import { archive, purgeArchive } from './archive/archive.ts'
 import { writeAudit } from './audit/audit.ts'

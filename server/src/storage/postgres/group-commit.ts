@@ -12,13 +12,16 @@ type PendingWrite = Readonly<{
 
 /** Commands that are refused one by one, or never: many writes of them can share a transaction. */
 const groupedOps = new Set<Command['op']>(['produce', 'lease', 'complete', 'retry', 'extend'])
-/** Commands that are a single statement: the next one is sent while the first is written, and waits for no lock. */
+/**
+ * Commands that are a single statement: the next one is sent while the first is written, and waits for no
+ * lock.
+ */
 const pipelinedOps = new Set<Command['op']>(['produce', 'lease'])
 const weightMax = 1_000
 
 /**
- * Group commit: writes of one kind that arrive during a write of that kind share the next transaction. This saves
- * fsyncs, and waiting: writers of one partition lock the same row one after the other.
+ * Group commit: writes of one kind that arrive during a write of that kind share the next transaction. This
+ * saves fsyncs, and waiting: writers of one partition lock the same row one after the other.
  */
 export class GroupCommit {
   readonly #write: WriteCommands

@@ -1,6 +1,6 @@
 /**
- * The plans on a table with tens of thousands of rows: each statement goes by its index, however the
- * table grows. Looked at as the server itself plans, with its settings and its generic plans.
+ * The query plans on tables with tens of thousands of rows: each statement uses its index, so its cost does
+ * not grow with the table. The plans are those of the server: with its session settings, and generic.
  */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { needs, requireService } from '../../../../tools/services/require-service.ts'
@@ -33,7 +33,7 @@ import { sendLetters } from './letters/redrive.ts'
 
 const postgres = await requireService('postgres')
 
-describe('on a filled table', needs(postgres), () => {
+describe('query plans on filled tables', needs(postgres), () => {
   let database: TestDatabase
   let connections: Connections
   let lettersId = 0
@@ -64,7 +64,7 @@ describe('on a filled table', needs(postgres), () => {
     }
     const scheduled = [{ payload: bytes('later'), availableAt: noon + hour }]
     await run(storage, { op: 'produce', ...at, queue: 'orders', items: scheduled })
-    // Also the tables that are empty: that they are is what the database then believes of them.
+    // Empty tables too, so that the planner knows that they are empty.
     await database.rows('vacuum analyze')
     const [row] = await database.rows<{ id: number }>(`select id from redrive.queues where name = 'letters'`)
     lettersId = row?.id ?? 0
@@ -81,15 +81,15 @@ describe('on a filled table', needs(postgres), () => {
     await database?.[Symbol.asyncDispose]()
   })
 
-  /** The plan, made without knowing the values, as it is for a statement that is kept. */
+  /** The generic plan, as for a prepared statement. */
   async function planOf(statement: Statement): Promise<string> {
     const count = new Set(statement.text.match(/\$\d+/g)).size
     return connections.use(async (connection) => {
-      await connection.query({ text: `prepare looked_at as ${statement.text}` })
+      await connection.query({ text: `prepare explained as ${statement.text}` })
       const values = Array.from({ length: count }, () => 'null').join(', ')
-      const text = `explain (costs off) execute looked_at${count === 0 ? '' : `(${values})`}`
+      const text = `explain (costs off) execute explained${count === 0 ? '' : `(${values})`}`
       const rows = await connection.query({ text })
-      await connection.query({ text: 'deallocate looked_at' })
+      await connection.query({ text: 'deallocate explained' })
       return rows.map((row) => row['QUERY PLAN'] as string).join('\n')
     })
   }
@@ -123,21 +123,21 @@ describe('on a filled table', needs(postgres), () => {
     ['groups: lock those seen later', lockLater, ['groups_pkey'], []],
     ['groups: lower', lowerFirstSeenAt, ['groups_pkey', 'Tid Scan'], []],
     ['arrivals', arrivals, ['group_hours_pkey'], []],
-    ['campaign: the next turns', readPendingPlaces, ['campaign_letters_state'], []],
-    ['campaign: turns', readLetterStates, ['campaign_letters_pkey'], []],
+    ['campaign: pending places', readPendingPlaces, ['campaign_letters_state'], []],
+    ['campaign: letter states', readLetterStates, ['campaign_letters_pkey'], []],
     ['campaign: moves', moveLetters, ['campaign_letters_pkey'], ['campaign_letters_state']],
     ['campaign: page', pageOfSet, ['campaign_letters_state'], []],
     ['campaign: skip', skipPending, ['campaign_letters_state', 'campaign_letters_pkey'], []],
     ['campaign: add', addLetters, ['campaign_letters_letter', 'campaign_letters_state'], []],
-  ] as const)('%s goes by its index', async (_, statement, used, unused) => {
+  ] as const)('the statement "%s" uses its index', async (_, statement, used, unused) => {
     const plan = await planOf(statement)
     for (const index of used) expect(plan).toContain(index)
     for (const index of unused) expect(plan).not.toContain(index)
-    // Kept in memory to be compared with each of the others: quick while the table is empty, and only then.
+    // Joins that read a whole table are fast only while the table is empty.
     expect(plan).not.toMatch(/Seq Scan on items|Hash Join|Merge Join|Materialize/)
   })
 
-  // Nobody lists letters by their creation or priority.
+  // Letters are not listed by creation or priority.
   const orders: Record<Exclude<ItemOrder, 'priority' | 'createdAt'>, string> = {
     id: 'items_sourced_id',
     updatedAt: 'items_sourced_updated',
@@ -155,7 +155,7 @@ describe('on a filled table', needs(postgres), () => {
     Object.entries(orders).flatMap(([order, index]) =>
       queries.map((query) => [order as ItemOrder, query, index] as const),
     ),
-  )('a page by %s of %o comes out of its index', async (order, query, index) => {
+  )('a page of items by %s with %o uses the index of the order', async (order, query, index) => {
     const listed = { queue: 'letters', countMax: 20, order, ...query }
     const { text, values } = listStatement(listed, 'items', '', lettersId, 1)
     const rows = await connections.read({ text: `explain (costs off) ${text}` }, values)
@@ -163,11 +163,11 @@ describe('on a filled table', needs(postgres), () => {
     expect(plan).not.toMatch(/Seq Scan on items/)
     if (order === 'availableAt' && query.states !== undefined) return
     if (query.states?.includes('waiting') === false) {
-      // There are none, and the index knows.
+      // No letter has this state, and the index shows it.
       expect(plan).toMatch(/Index Cond: .*state = 4/)
       return
     }
-    // The letters that wait are many: sorting them is what must not happen.
+    // There are many waiting letters, which must not be sorted.
     const branch = plan
       .split('Limit')
       .find((part) => part.includes(index) && (order === 'availableAt' || !/state = [1-4]/.test(part)))
@@ -211,7 +211,7 @@ describe('on a filled table', needs(postgres), () => {
       ],
       ['with a value', { ...page, filter: { json: { path: ['a'], value: 'b' } } }, 'items_sourced_died'],
     ]
-    it.each(cases)('%s comes out of its index', async (_, query, index) => {
+    it.each(cases)('a page of letters %s uses its index', async (_, query, index) => {
       const reader = { query: connections.read.bind(connections) }
       const parts = await partsOf(reader, query)
       const step = { count: 20, wanted: 20, round: 0, bytes: 'none' } as const
@@ -226,9 +226,12 @@ describe('on a filled table', needs(postgres), () => {
     })
 
     it.each([
-      ['by all that it is', { queues: ['letters'], key: bytes('key-1'), reasons: ['a'], sourceIds: ['1-1'] }],
+      [
+        'with a filter on every field',
+        { queues: ['letters'], key: bytes('key-1'), reasons: ['a'], sourceIds: ['1-1'] },
+      ],
       ['of any queue, by time', { archived: { from: noon, until: noon + hour }, states: ['done'] as const }],
-    ])('that is archived is found by the time of it, %s', async (_, filter) => {
+    ])('archived letters are found by the time of archiving, %s', async (_, filter) => {
       const look = { after: { archivedAt: noon, id: '' }, count: 1_000, wanted: 20, round: 0 }
       const { text, values } = archiveStatement(filter, look)
       const rows = await connections.read({ text: `explain (costs off) ${text}` }, values)
@@ -246,33 +249,36 @@ describe('on a filled table', needs(postgres), () => {
       ['oldest first, from within', false, noon + 1_900, all],
       ['newest first, from beyond', true, noon + 1_999, { from: noon, until: noon + 100 }],
       ['oldest first, from beyond', false, noon, { from: noon + 1_900, until: noon + 1_999 }],
-    ] as const)('of a range, %s, passes over nothing', async (_, isDescending, value, died) => {
-      const query = {
-        filter: { queues: ['letters'], states: ['waiting'] as const, died },
-        order: 'diedAt' as const,
-        isDescending,
-        countMax: 20,
-        lookMax: 100,
-        after: { value, id: '' },
-      }
-      const parts = await partsOf({ query: connections.read.bind(connections) }, query)
-      const { text, values } = lookStatement(query, parts, {
-        count: 20,
-        wanted: 20,
-        round: 0,
-        bytes: 'none',
-      })
-      const rows = await connections.read(
-        { text: `explain (analyze, buffers, costs off, timing off) ${text}` },
-        values,
-      )
-      const plan = rows.map((row) => row['QUERY PLAN'] as string).join('\n')
-      // All there are lie in more than a hundred pages of the index.
-      const pages = Number(/Buffers: shared hit=(\d+)/.exec(plan.split('CTE probed')[1] ?? '')?.[1])
-      expect(pages, plan).toBeLessThan(30)
-    })
+    ] as const)(
+      'a page within a time range, %s, reads only the range',
+      async (_, isDescending, value, died) => {
+        const query = {
+          filter: { queues: ['letters'], states: ['waiting'] as const, died },
+          order: 'diedAt' as const,
+          isDescending,
+          countMax: 20,
+          lookMax: 100,
+          after: { value, id: '' },
+        }
+        const parts = await partsOf({ query: connections.read.bind(connections) }, query)
+        const { text, values } = lookStatement(query, parts, {
+          count: 20,
+          wanted: 20,
+          round: 0,
+          bytes: 'none',
+        })
+        const rows = await connections.read(
+          { text: `explain (analyze, buffers, costs off, timing off) ${text}` },
+          values,
+        )
+        const plan = rows.map((row) => row['QUERY PLAN'] as string).join('\n')
+        // The whole index has more than a hundred pages.
+        const pages = Number(/Buffers: shared hit=(\d+)/.exec(plan.split('CTE probed')[1] ?? '')?.[1])
+        expect(pages, plan).toBeLessThan(30)
+      },
+    )
 
-    it('is never counted by looking at letters, nor at groups where sums are enough', async () => {
+    it('letters are counted from counts, and from sums where these are enough', async () => {
       const filter = { queues: ['letters'], states: ['waiting'] } as const
       const ofReason = { ...filter, reasons: ['reason-3'] }
       for (const [index, [{ text }, values]] of [

@@ -110,19 +110,19 @@ export async function openPostgres(
 class PostgresStorage implements Storage {
   readonly kind = 'postgres'
   readonly #store: StoreContext
-  readonly #gatherer: GroupCommit
+  readonly #groupCommit: GroupCommit
   readonly #announcements: Announcements
-  readonly #underWay = new Set<Promise<void>>()
+  readonly #inProgress = new Set<Promise<void>>()
   #closing: Promise<void> | undefined
 
   constructor(store: StoreContext) {
     this.#store = store
     this.#announcements = new Announcements(store.connections)
-    this.#gatherer = new GroupCommit((commands) => write(store, commands))
+    this.#groupCommit = new GroupCommit((commands) => write(store, commands))
   }
 
   async write<const C extends readonly Command[]>(commands: C): Promise<ResultsOf<C>> {
-    const results = await this.#run(() => this.#gatherer.write(commands))
+    const results = await this.#run(() => this.#groupCommit.write(commands))
     return results as unknown as ResultsOf<C>
   }
 
@@ -251,7 +251,7 @@ class PostgresStorage implements Storage {
   }
 
   async #close(): Promise<void> {
-    await Promise.all(this.#underWay)
+    await Promise.all(this.#inProgress)
     await this.#announcements.close()
     await this.#store.vacuum.stop()
     await this.#store.connections.close()
@@ -261,19 +261,20 @@ class PostgresStorage implements Storage {
     const { address } = this.#store.connections
     if (this.#closing !== undefined)
       throw new KnownError('STORE_UNAVAILABLE', `the connection to ${address} is closed`)
-    // Not the work itself: what is left of a set when it is rebuilt would keep its results for a while.
-    let isDone = () => {}
-    const underWay = new Promise<void>((resolve) => {
-      isDone = resolve
+    // The set holds this promise and not the work, because a Set can keep a deleted value, and so its result,
+    // in memory.
+    let end = () => {}
+    const call = new Promise<void>((resolve) => {
+      end = resolve
     })
-    this.#underWay.add(underWay)
+    this.#inProgress.add(call)
     try {
       return await work()
     } catch (error) {
       throw toKnownError(error, address)
     } finally {
-      this.#underWay.delete(underWay)
-      isDone()
+      this.#inProgress.delete(call)
+      end()
     }
   }
 }

@@ -6,19 +6,20 @@ import type { Storage } from '../contract/storage.ts'
 
 const postgres = await requireService('postgres')
 
-/** Those of our connections that wait for somebody. */
+/** The connections of the store that wait for a lock. */
 async function waiting(database: TestDatabase): Promise<unknown[]> {
   return database.rows(`select from pg_stat_activity
     where application_name = 'redrive' and wait_event_type = 'Lock' and datname = current_database()`)
 }
 
 /**
- * Somebody changes a row (extends its lease) and has not committed yet when the command comes. The
- * command waits for the row, and must then take it as it has become, not as it was nor for gone.
+ * Another transaction has changed a row (extended its lease) and not committed yet when the command arrives.
+ * The command waits for the row, and must then use its new version: not the old one, and not treat the row as
+ * missing.
  */
-describe('an item that is being changed while a command waits for it', needs(postgres), () => {
+describe('a command that waits for the lock on an item', needs(postgres), () => {
   it.each(['complete', 'retry', 'delete', 'clear', 'extend'] as const)(
-    'is still there for %s',
+    'a %s that waits for the lock uses the new version of the item',
     async (op) => {
       await using database = await testDatabase()
       const storage = await database.open()
@@ -53,14 +54,14 @@ describe('an item that is being changed while a command waits for it', needs(pos
   )
 })
 
-describe('a queue that is given a dead queue while a letter comes into it', needs(postgres), () => {
-  it('takes no letter: it was looked at before, and is looked at again', async () => {
+describe('a queue that gets a dead queue while a letter arrives', needs(postgres), () => {
+  it('a letter is refused by a queue that gets a dead queue at the same time', async () => {
     await using database = await testDatabase()
     const storage = await database.open()
     for (const name of ['dead', 'orders'])
       await run(storage, { op: 'create-queue', queue: { name }, now: noon })
     const other = await database.connect()
-    // What comes to a queue's row waits, in its transaction, until it is let go on.
+    // A transaction that changes the row of a queue waits until the test releases it.
     await other.query(`
       create function wait_here() returns trigger language plpgsql as
         $$ begin perform pg_advisory_xact_lock(7); return new; end $$;
@@ -81,8 +82,8 @@ describe('a queue that is given a dead queue while a letter comes into it', need
   })
 })
 
-describe('a queue that is made or changed while another is being deleted', needs(postgres), () => {
-  it('is refused while those who asked still wait, and nothing was done', async () => {
+describe('a queue that is created or changed during a deletion', needs(postgres), () => {
+  it('creating or changing a queue during a deletion times out and changes nothing', async () => {
     await using database = await testDatabase()
     const storage = await database.open()
     await run(storage, { op: 'create-queue', queue: { name: 'orders' }, now: noon })
@@ -94,7 +95,7 @@ describe('a queue that is made or changed while another is being deleted', needs
       [create, update].map((command) =>
         expect(run(storage, command)).rejects.toMatchObject({
           code: 'STORE_UNAVAILABLE',
-          publicMessage: expect.stringContaining('nothing of this was done'),
+          publicMessage: expect.stringContaining('the write was rolled back'),
         }),
       ),
     )
@@ -104,18 +105,18 @@ describe('a queue that is made or changed while another is being deleted', needs
   })
 })
 
-describe('a dead queue that becomes financial while its letters are being archived', needs(postgres), () => {
+describe('a dead queue that becomes financial while its letters are archived', needs(postgres), () => {
   const setUp = async (database: TestDatabase, table: 'archive' | 'queues', event: 'insert' | 'update') => {
     const storage = await database.open()
     await aDeadLetter(storage)
     const other = await database.connect()
-    // What comes to this table waits, in its transaction, until it is let go on.
+    // A transaction that writes to this table waits until the test releases it.
     await other.query(`
       create function wait_here() returns trigger language plpgsql as
         $$ begin perform pg_advisory_xact_lock(7); return new; end $$;
       create trigger wait_here before ${event} on redrive.${table} for each row execute function wait_here();
       select pg_advisory_lock(7)`)
-    return { storage, letGo: () => other.query('select pg_advisory_unlock(7)') }
+    return { storage, release: () => other.query('select pg_advisory_unlock(7)') }
   }
   const archive = {
     op: 'archive',
@@ -132,9 +133,9 @@ describe('a dead queue that becomes financial while its letters are being archiv
     now: noon,
   } as const
 
-  it('is told so once the batch under way has ended, and nothing leaves after that', async () => {
+  it('a change of the class is answered after the archive batch in progress has ended', async () => {
     await using database = await testDatabase()
-    const { storage, letGo } = await setUp(database, 'archive', 'insert')
+    const { storage, release } = await setUp(database, 'archive', 'insert')
     const archived = run(storage, archive)
     await expect.poll(() => waiting(database)).toHaveLength(1)
     let isAnswered = false
@@ -143,35 +144,35 @@ describe('a dead queue that becomes financial while its letters are being archiv
     })
     await expect.poll(() => waiting(database)).toHaveLength(2)
     expect(isAnswered).toBe(false)
-    await letGo()
+    await release()
     expect(await archived).toEqual({ archived: 1, isMore: false })
     await changed
   })
 
-  it('keeps what is DEAD from a batch that came while the change was under way', async () => {
+  it('an archive batch that arrives during the change of the class keeps DEAD letters', async () => {
     await using database = await testDatabase()
-    const { storage, letGo } = await setUp(database, 'queues', 'update')
+    const { storage, release } = await setUp(database, 'queues', 'update')
     const changed = run(storage, change)
     await expect.poll(() => waiting(database)).toHaveLength(1)
     const archived = run(storage, archive)
     await expect.poll(() => waiting(database)).toHaveLength(2)
-    await letGo()
+    await release()
     await changed
     expect(await archived).toEqual({ archived: 0, isMore: false })
   })
 
-  it('waits for nothing when something else of it is changed', async () => {
+  it('a change of another policy does not wait for the archive batch', async () => {
     await using database = await testDatabase()
-    const { storage, letGo } = await setUp(database, 'archive', 'insert')
+    const { storage, release } = await setUp(database, 'archive', 'insert')
     const archived = run(storage, archive)
     await expect.poll(() => waiting(database)).toHaveLength(1)
     await run(storage, { ...change, changes: { isPaused: true } })
-    await letGo()
+    await release()
     expect(await archived).toEqual({ archived: 1, isMore: false })
   })
 })
 
-/** In queue `letters`, DEAD since noon. */
+/** Creates the queue `letters` with a letter that is DEAD since noon. */
 async function aDeadLetter(storage: Storage): Promise<void> {
   const at = { queue: 'letters', partition: 0, now: noon } as const
   await run(storage, { op: 'create-queue', queue: { name: 'letters', attemptsMax: 1 }, now: noon })

@@ -28,9 +28,9 @@ const slotsPerServer = 8
 const slotGroups = 4
 
 /**
- * Which row of the counts a write adds to. Counts are spread over several rows (slots), so that writes rarely wait for
- * each other. Single statements have one slot per kind of work; transactions use four slots in rotation. Two servers
- * can have the same slots by chance, and then only wait for each other.
+ * Which row of the counts a write adds to. Counts are spread over several rows (slots), so that writes rarely
+ * wait for each other. Single statements have one slot per kind of work; transactions use four slots in
+ * rotation. Two servers can have the same slots by chance, and then only wait for each other.
  */
 export class CountSlots {
   readonly #base: number

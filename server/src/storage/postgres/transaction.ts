@@ -1,6 +1,6 @@
 /**
- * A transaction in progress: the queues that it read, the partitions that it locked, and the changes that it writes
- * before its commit.
+ * A transaction in progress: the queues that it read, the partitions that it locked, and the changes that it
+ * writes before its commit.
  *
  * Locks are taken in this order, so that writers do not wait for each other in a circle:
  *
@@ -14,8 +14,8 @@
  * 8. letters of campaigns
  * 9. counts, counts of letters, counts of campaigns
  *
- * `advance` and `lease` never wait for items. A deadlock is still possible if one list of commands locks items in
- * several steps: the database then rolls it back, and it is executed again.
+ * `advance` and `lease` never wait for items. A deadlock is still possible if one list of commands locks
+ * items in several steps: the database then rolls it back, and it is executed again.
  */
 import type { Instant } from '../../core/instant.ts'
 import { nextKsuids } from '../../core/ksuid.ts'
@@ -208,7 +208,7 @@ export class Transaction {
     if (!this.isSeenBy(groupId, at)) this.#seenAt.set(groupId, at)
   }
 
-  /** What was read ahead of these letters, once. */
+  /** Removes and returns the prefetched snapshots of these letters. */
   takeForeseen(letterIds: readonly string[]): ReturnType<StoreContext['foreseen']['take']> {
     return this.#store.foreseen.take(letterIds)
   }
@@ -237,8 +237,8 @@ export class Transaction {
   }
 
   /**
-   * Writes the collected changes, as the last statements before the commit. The statements are sent without waiting
-   * for each other's answers, because partitions are locked until the commit.
+   * Writes the collected changes, as the last statements before the commit. The statements are sent without
+   * waiting for each other's answers, because partitions are locked until the commit.
    */
   async flush(): Promise<void> {
     await lowerFirstSeen(this)

@@ -21,7 +21,9 @@ const definesQueues = new Set<Command['op']>([
   'replan-redrives',
 ])
 
-/** Executes the commands in one transaction, and again if the database rolled it back because of a conflict. */
+/**
+ * Executes the commands in one transaction, and again if the database rolled it back because of a conflict.
+ */
 export async function write(store: StoreContext, commands: readonly Command[]): Promise<CommandResult[]> {
   if (commands.length === 0) return []
   for (const command of commands) checkCommand(command)
@@ -58,7 +60,10 @@ async function repeatOnConflict<T>(
   }
 }
 
-/** A single statement needs no explicit transaction, which saves two round trips. Undefined: it is not possible. */
+/**
+ * A single statement needs no explicit transaction, which saves two round trips. Undefined: it is not
+ * possible.
+ */
 async function trySingleStatement(
   store: StoreContext,
   [run, ...otherRuns]: readonly CommandRun[],
@@ -119,7 +124,8 @@ async function prepare(transaction: Transaction, commands: readonly Command[]): 
     if (command.op !== 'produce' && command.op !== 'import' && command.op !== 'retry') continue
     const queueRow = transaction.getLoaded(command.queue)
     const { partition } = command
-    // A missing queue or partition is refused when its command is executed, or created by a command before it.
+    // A missing queue or partition is refused when its command is executed, or created by a command before
+    // it.
     if (queueRow === undefined || !(partition >= 0 && partition < queueRow.queue.partitions)) continue
     partitions.set(`${queueRow.id}/${partition}`, { queueRow, partition })
   }

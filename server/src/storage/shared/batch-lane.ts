@@ -140,8 +140,9 @@ export class BatchLane<Request extends { readonly weight: number }> {
 }
 
 /**
- * For a batch that the store rejected: one bad request rejects all of them, so if the error is a caller's fault, each
- * request is handled alone and gets its own answer. Returns false, and does nothing, if that would not help.
+ * For a batch that the store rejected: one bad request rejects all of them, so if the error is a caller's
+ * fault, each request is handled alone and gets its own answer. Returns false, and does nothing, if that
+ * would not help.
  */
 export async function handleOneByOne<Request>(
   batch: readonly Request[],

@@ -1,10 +1,11 @@
 /**
  * The frozen set of a campaign, and the state of each letter in it.
  *
- * A row with the state `pending` at or below the campaign's `sent_until` stands for a sent letter (send-progress.ts), so a
- * step does not have to write every row.
+ * A row with the state `pending` at or below the campaign's `sent_until` stands for a sent letter
+ * (send-progress.ts), so a step does not have to write every row.
  *
- * Statements write `campaign_id || ''` where an index that starts with the campaign must not be used to find a place.
+ * Statements write `campaign_id || ''` where an index that starts with the campaign must not be used to find
+ * a place.
  */
 import type { Instant } from '../../../core/instant.ts'
 import {
@@ -111,8 +112,8 @@ export async function skipLetters(
 }
 
 /**
- * Each state is read from its own part of the index, so that a million ended letters are not read. A pending row at or
- * below `sent_until` is shown as `sent`.
+ * Each state is read from its own part of the index, so that a million ended letters are not read. A pending
+ * row at or below `sent_until` is shown as `sent`.
  */
 export const pageOfSet: Statement = {
   name: 'page-of-campaign-letters',
@@ -169,7 +170,10 @@ const addToCampaigns: Statement = {
     on conflict (campaign_id, state, slot) do update set n = c.n + excluded.n`,
 }
 
-/** The changes that one transaction makes to the letters of campaigns, written as one statement before its commit. */
+/**
+ * The changes that one transaction makes to the letters of campaigns, written as one statement before its
+ * commit.
+ */
 export class CampaignTally {
   readonly #moves = new Map<string, Move>()
   readonly #counts = new Map<string, { campaignId: string; state: number; n: number }>()

@@ -1,7 +1,7 @@
 /**
- * How a redrive records which letters of a campaign it sent. A step of a campaign sends the next letters of the set in
- * order, so one number (`sent_until`) records it: every letter at or below it without a state of its own counts as
- * sent. Only letters that are sent out of order get a state of their own.
+ * How a redrive records which letters of a campaign it sent. A step of a campaign sends the next letters of
+ * the set in order, so one number (`sent_until`) records it: every letter at or below it without a state of
+ * its own counts as sent. Only letters that are sent out of order get a state of their own.
  */
 import type { Instant } from '../../../core/instant.ts'
 import type { FrozenPosition } from '../../contract/campaigns.ts'

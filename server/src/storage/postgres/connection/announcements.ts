@@ -1,17 +1,17 @@
 /**
- * How servers on one database wake each other: `notify` with the names of queues in which something
- * became available. It only hastens what the others would find by looking, so a word that is lost, or
- * a connection that breaks and is made anew, costs a moment and nothing else.
+ * Servers on one database wake each other with NOTIFY: its payload names the queues in which items became
+ * available. The other servers would also find the items when they look at their queues next, so a lost
+ * notification, or a listening connection that breaks, costs only a short delay.
  */
 import { randomUUID } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Connections } from './connections.ts'
 
 const channel = 'redrive_available'
-/** PostgreSQL takes 8,000 bytes a word. */
+/** PostgreSQL accepts payloads of up to 8,000 bytes. */
 const payloadBytesMax = 7_000
-const restMsMin = 100
-const restMsMax = 5_000
+const reconnectMsMin = 100
+const reconnectMsMax = 5_000
 
 export type Listener = (queues: readonly string[]) => void
 
@@ -20,15 +20,15 @@ export class Announcements {
   readonly #self = randomUUID()
   readonly #listeners = new Set<Listener>()
   readonly #closing = new AbortController()
-  #hearing: Promise<void> | undefined
+  #listening: Promise<void> | undefined
 
   constructor(connections: Connections) {
     this.#connections = connections
   }
 
   async announce(queues: readonly string[]): Promise<void> {
-    for (const payload of payloadsOf(this.#self, queues)) {
-      // Nothing is lost with it, so nobody waits for the disk.
+    for (const payload of splitPayloads(this.#self, queues)) {
+      // A notification may be lost, so it does not wait for the disk.
       await this.#connections.read(
         {
           name: 'announce',
@@ -41,37 +41,37 @@ export class Announcements {
 
   listen(listener: Listener): () => void {
     this.#listeners.add(listener)
-    this.#hearing ??= this.#hear()
+    this.#listening ??= this.#listen()
     return () => this.#listeners.delete(listener)
   }
 
   async close(): Promise<void> {
     this.#closing.abort()
-    await this.#hearing
+    await this.#listening
   }
 
-  async #hear(): Promise<void> {
+  async #listen(): Promise<void> {
     const { signal } = this.#closing
-    for (let restMs = restMsMin; !signal.aborted; ) {
+    for (let delayMs = reconnectMsMin; !signal.aborted; ) {
       try {
-        await this.#connections.listen(channel, (payload) => this.#heard(payload), signal)
-        restMs = restMsMin
+        await this.#connections.listen(channel, (payload) => this.#receive(payload), signal)
+        delayMs = reconnectMsMin
       } catch {
-        // The database is away: health says so, and whoever waits looks by itself meanwhile.
-        restMs = Math.min(restMs * 2, restMsMax)
+        // The database is down. `/health` reports it, and waiting leases look at their queues periodically.
+        delayMs = Math.min(delayMs * 2, reconnectMsMax)
       }
-      await sleep(restMs, undefined, { signal }).catch(() => undefined)
+      await sleep(delayMs, undefined, { signal }).catch(() => undefined)
     }
   }
 
-  #heard(payload: string): void {
+  #receive(payload: string): void {
     const [from, ...queues] = JSON.parse(payload) as string[]
     if (from === this.#self) return
     for (const listener of this.#listeners) listener(queues)
   }
 }
 
-function payloadsOf(self: string, queues: readonly string[]): string[] {
+function splitPayloads(self: string, queues: readonly string[]): string[] {
   const payloads: string[] = []
   let names: string[] = [self]
   let bytes = 0

@@ -1,6 +1,6 @@
 /**
- * Waits for all promises, even if one rejects: no statement may follow the rollback of its transaction. Then rejects
- * with the first error.
+ * Waits for all promises, even if one rejects: no statement may follow the rollback of its transaction. Then
+ * rejects with the first error.
  */
 export async function awaitAll<T extends readonly unknown[] | []>(
   promises: T,

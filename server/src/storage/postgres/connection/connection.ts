@@ -21,8 +21,8 @@ const preparedMax = 200
 const preparedNames = new Map<string, string>()
 
 /**
- * Names an assembled statement, so that it is planned once per connection. Only the first 200 different texts get a
- * name; each further text is planned whenever it is sent.
+ * Names an assembled statement, so that it is planned once per connection. Only the first 200 different texts
+ * get a name; each further text is planned whenever it is sent.
  */
 export function prepared(text: string): Statement {
   const known = preparedNames.get(text)

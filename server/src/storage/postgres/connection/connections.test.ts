@@ -10,7 +10,7 @@ const ownPostgres = await requireService('privatePostgres')
 
 class Source implements CredentialSource {
   now: Credentials
-  readonly refused: string[] = []
+  readonly refusedUsers: string[] = []
   #listener: ((credentials: Credentials) => void) | undefined
 
   constructor(now: Credentials) {
@@ -32,14 +32,14 @@ class Source implements CredentialSource {
   }
 
   rejected(credentials: Credentials): void {
-    this.refused.push(credentials.user)
+    this.refusedUsers.push(credentials.user)
   }
 
   async close(): Promise<void> {}
 }
 
-describe('credentials', needs(postgres), () => {
-  it('that are replaced under load drop no request, and the old ones are not used after', async () => {
+describe('credentials of the store', needs(postgres), () => {
+  it('replacing credentials under load fails no request, and the old credentials are no longer used', async () => {
     await using database = await testDatabase()
     const [before, after] = ['a', 'b'].map((name) => ({
       user: `redrive_${name}_${Math.random().toString(36).slice(2)}`,
@@ -90,7 +90,7 @@ describe('credentials', needs(postgres), () => {
     }
   })
 
-  it('that the database refuses are told to their source, and the next ones are tried', async () => {
+  it('refused credentials are reported to their source, and the next ones are used', async () => {
     await using database = await testDatabase()
     const url = new URL(database.url)
     const good = { user: decodeURIComponent(url.username), password: decodeURIComponent(url.password) }
@@ -100,14 +100,14 @@ describe('credentials', needs(postgres), () => {
       code: 'STORE_REFUSED',
       message: expect.not.stringContaining('secret'),
     })
-    expect(source.refused).toEqual(['nobody_here'])
+    expect(source.refusedUsers).toEqual(['nobody_here'])
     source.now = good
     await (await open()).close()
   })
 })
 
-describe('a database that goes away', needs(ownPostgres), () => {
-  it('fails what is under way in words, and the next call after its return works', async () => {
+describe('a database that stops', needs(ownPostgres), () => {
+  it('a stopped database fails writes in progress as STORE_UNAVAILABLE, and works again after its start', async () => {
     const storage = await openPostgres(
       { kind: 'postgres', url: ownPostgres.url },
       { postgresConnectTimeoutMs: 2_000 },

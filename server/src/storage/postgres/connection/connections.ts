@@ -1,8 +1,8 @@
 /**
  * The connections to the database, opened with the current credentials.
  *
- * When credentials are replaced, a new pool takes over immediately. The old pool is ended only after its last borrower
- * has returned its connection, because ending it would strand the callers that wait in its queue.
+ * When credentials are replaced, a new pool takes over immediately. The old pool is ended only after its last
+ * borrower has returned its connection, because ending it would strand the callers that wait in its queue.
  */
 import pg from 'pg'
 import type { CredentialSource, Credentials } from '../../contract/credentials.ts'
@@ -39,11 +39,11 @@ type CredentialPool = {
 const lockTimeoutMs = 20_000
 
 /**
- * A plan is made once, for a table that can be small at that time and large a minute later. So no plan may read a whole
- * table or index, as a sequential scan, a hash join or a merge join would, nor keep one in memory to compare it with
- * each row. Every statement here has an index for its lookups and looks nothing up twice, so memoizing is useless.
- * Compiling a plan costs more than running it. A database that does not wait for the disk by default is overruled:
- * nothing is acknowledged before it is durable.
+ * A plan is made once, for a table that can be small at that time and large a minute later. So no plan may
+ * read a whole table or index, as a sequential scan, a hash join or a merge join would, nor keep one in
+ * memory to compare it with each row. Every statement here has an index for its lookups and looks nothing up
+ * twice, so memoizing is useless. Compiling a plan costs more than running it. A database that does not wait
+ * for the disk by default is overruled: nothing is acknowledged before it is durable.
  */
 const sessionSettings: Statement = {
   text: `select set_config('jit', 'off', false), set_config('enable_seqscan', 'off', false),
@@ -79,8 +79,9 @@ export class Connections {
   }
 
   /**
-   * Runs a statement that is a transaction of its own: durable when the promise resolves. Equal statements share a
-   * connection while they overlap: the next is sent before the first is answered, and executed after it.
+   * Runs a statement that is a transaction of its own: durable when the promise resolves. Equal statements
+   * share a connection while they overlap: the next is sent before the first is answered, and executed after
+   * it.
    */
   async writeStatement(statement: Statement, values: readonly unknown[]): Promise<Row[]> {
     let shared = this.#shared.get(statement.text)
@@ -95,7 +96,8 @@ export class Connections {
     try {
       return await this.use((connection) => connection.query(statement, values))
     } catch (error) {
-      // The connection broke while it was idle, for example in a restart of the database. A read can be repeated.
+      // The connection broke while it was idle, for example in a restart of the database. A read can be
+      // repeated.
       if (!isConnectionLost(error) || this.#isClosed) throw error
       return this.use((connection) => connection.query(statement, values))
     }

@@ -1,9 +1,9 @@
 /**
- * COPY from here into a table, as a query that `pg` sends and follows like any other. (`pg-copy-streams` cannot do
- * it: while queries are pipelined `pg` takes none that is not a `Query` of its own.)
+ * COPY into a table, as a query of `pg`. (`pg-copy-streams` cannot be used: in pipeline mode `pg` accepts
+ * only its own `Query` class.)
  *
- * All of it is sent at once. The database says when it is ready for the rows, and nobody waits for that: when it
- * refuses the statement, it passes over the rows that follow.
+ * The statement and the rows are sent together. The database reports when it is ready for the rows, but
+ * waiting for that is not necessary: if it refuses the statement, it skips the rows that follow.
  */
 import type { Buffer } from 'node:buffer'
 import pg from 'pg'
@@ -11,10 +11,10 @@ import pg from 'pg'
 type Done = (error: Error | undefined) => void
 
 export class CopyQuery extends pg.Query {
-  /** Where `pg` looks for it. */
+  /** `pg` reads this property. */
   readonly query_timeout: number
 
-  /** `messages`: what `copyMessages` made of the rows, its end included. */
+  /** `messages`: the rows and the end of the copy, encoded by `copyMessages` (items/copy-rows.ts). */
   constructor(text: string, messages: readonly Buffer[], timeoutMs: number, done: Done) {
     super({ text }, done)
     this.query_timeout = timeoutMs
@@ -27,6 +27,6 @@ export class CopyQuery extends pg.Query {
     }
   }
 
-  /** What it asks for is on its way. */
+  /** The database asks for the rows, which are already sent. */
   handleCopyInResponse(): void {}
 }

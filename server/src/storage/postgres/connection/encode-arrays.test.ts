@@ -5,8 +5,8 @@ import { bytes, int4s, int8s, texts } from './encode-arrays.ts'
 
 const postgres = await requireService('postgres')
 
-describe('an array sent as bytes', needs(postgres), () => {
-  it('arrives as what it was: texts, bytes, numbers, nulls, and none at all', async () => {
+describe('arrays in the binary format', needs(postgres), () => {
+  it('an array of texts, bytes, numbers or nulls, or an empty one, arrives unchanged', async () => {
     const client = new Client({ connectionString: postgres.url })
     await client.connect()
     try {

@@ -1,6 +1,6 @@
 /**
- * Arrays as PostgreSQL's binary protocol has them. `pg` sends a Buffer as it is, so payloads go out as
- * bytes and not as hexadecimal text, and nothing has to be quoted or parsed.
+ * Arrays in the binary format of PostgreSQL. `pg` sends a Buffer unchanged, so payloads are sent as bytes and
+ * not as hexadecimal text, and no value has to be quoted or parsed.
  */
 import { Buffer } from 'node:buffer'
 import { uuidBytes, writeKsuidUuid } from '../../../core/ksuid.ts'
@@ -61,7 +61,7 @@ export function int8s(values: Numbers): Buffer {
   return array.subarray(0, at)
 }
 
-/** As PostgreSQL writes an array, of what needs no more than quotes: places and versions of rows. */
+/** An array in text format, for values that need only quotes: locations and versions of rows. */
 export function list(values: readonly string[]): string {
   return values.length === 0 ? '{}' : `{"${values.join('","')}"}`
 }
@@ -90,7 +90,10 @@ export function uuids(ksuids: Texts): Buffer {
   return array.subarray(0, at)
 }
 
-/** One dimension, counted from 1, with room for nulls. An empty array has no dimension. */
+/**
+ * The header of an array with one dimension, from index 1, that may contain nulls. An empty array has no
+ * dimension.
+ */
 function start(elementOid: number, size: number, count: number): Buffer {
   const array = Buffer.allocUnsafe(count === 0 ? 12 : size)
   array.writeInt32BE(count === 0 ? 0 : 1, 0)

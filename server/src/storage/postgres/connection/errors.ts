@@ -1,31 +1,34 @@
 import { type ErrorCode, KnownError } from '../../../errors.ts'
 
-/** The connection broke while a write was being committed: only the database knows whether it was. */
+/** The connection broke during a commit: only the database knows whether the write was committed. */
 export class OutcomeUnknownError extends Error {
   constructor(cause: unknown) {
     super('outcome of the write is unknown', { cause })
   }
 }
 
-/** What was remembered or read of something is out of date. Nothing was written: read again, do again. */
+/** Cached or read data is out of date. Nothing was written: the write reads it again and is repeated. */
 export class StaleReadError extends Error {
-  constructor(what: string) {
-    super(`${what} changed meanwhile`)
+  constructor(subject: string) {
+    super(`${subject} was changed by another writer`)
   }
 }
 
-/** A letter that was taken for a new one is there already. Nothing was written: look at each, do again. */
+/**
+ * The source id of a new letter already exists. Nothing was written: the write is repeated and looks for each
+ * id.
+ */
 export class SourceIdExistsError extends Error {
   readonly queueIds: readonly number[]
 
   constructor(queueIds: readonly number[]) {
-    super('a source id is there already')
+    super('a source id already exists')
     this.queueIds = queueIds
   }
 }
 
-/** Raised by redrive.expect_rows: the statement met a change made since it began, and was undone. */
-const changedMeanwhile = 'RD001'
+/** Raised by redrive.expect_rows: rows changed after the statement began, and it was rolled back. */
+const rowsChanged = 'RD001'
 
 const sqlState = {
   serializationFailure: '40001',
@@ -53,18 +56,18 @@ const networkCodes = new Set([
   'ENOENT',
 ])
 
-/** `pg` has no codes for these. */
-const networkSentences =
+/** Messages of `pg` for lost connections, which have no code. */
+const networkMessages =
   /connection terminated|timeout exceeded when trying to connect|query read timeout|not queryable|connection timeout|connection ended/i
 
-/** The transaction was rolled back through no fault of its own, and may well pass when done again. */
+/** The transaction was rolled back because of a conflict, and can succeed when it is repeated. */
 export function isRetryable(error: unknown): boolean {
   if (error instanceof StaleReadError) return true
   const code = codeOf(error)
-  return code === sqlState.serializationFailure || code === sqlState.deadlock || code === changedMeanwhile
+  return code === sqlState.serializationFailure || code === sqlState.deadlock || code === rowsChanged
 }
 
-/** That unique index has a row like it. */
+/** The unique index already has such a row. */
 export function violatesUniqueIndex(error: unknown, index: string): boolean {
   return (
     error instanceof Error &&
@@ -74,78 +77,78 @@ export function violatesUniqueIndex(error: unknown, index: string): boolean {
   )
 }
 
-/** The connection is gone or going: what was sent over it may or may not have been done. */
+/** The connection is lost: statements that were sent over it may or may not have been executed. */
 export function isConnectionLost(error: unknown): boolean {
   if (!(error instanceof Error)) return false
   const code = codeOf(error)
   if (networkCodes.has(code)) return true
   // 08: connection exceptions. 57P: the server is stopping, crashed, starting, or ended the session.
   if (code.startsWith('08') || code.startsWith('57P') || code === '25P03') return true
-  return networkSentences.test(error.message)
+  return networkMessages.test(error.message)
 }
 
-/** The user or the password is wrong, or may no longer come in. */
+/** The user or the password is wrong, or the user may no longer log in. */
 export function isRefusedLogin(error: unknown): boolean {
   return codeOf(error).startsWith('28')
 }
 
-/** What went wrong in words, or the error itself when we did not foresee it. `place` has no password. */
-export function toKnownError(error: unknown, place: string): unknown {
+/**
+ * A KnownError with a message for people; an unexpected error is returned as it is. `address` has no
+ * password.
+ */
+export function toKnownError(error: unknown, address: string): unknown {
   if (error instanceof KnownError || !(error instanceof Error)) return error
   const code = codeOf(error)
   if (code === '22003') {
-    return new KnownError('BAD_REQUEST', `a number is out of the range that the store can keep`, error)
+    return new KnownError('BAD_REQUEST', `a number is out of the range that the store can hold`, error)
   }
-  const [known, sentence] = wordsFor(error, code) ?? []
-  if (known === undefined || sentence === undefined) return error
+  const [known, message] = describe(error, code) ?? []
+  if (known === undefined || message === undefined) return error
   const cause = error instanceof OutcomeUnknownError && error.cause instanceof Error ? error.cause : error
-  // The driver's own words name hosts, users and databases; its codes name nothing.
-  const told = sentence('the store', codeOf(cause) || 'the connection failed')
-  return new KnownError(known, sentence(place, oneLine(cause)), error, told)
+  // Callers must not see hosts, users and databases. Messages of the driver name them; its codes do not.
+  const publicMessage = message('the store', codeOf(cause) || 'the connection failed')
+  return new KnownError(known, message(address, oneLine(cause)), error, publicMessage)
 }
 
-type Sentence = (place: string, why: string) => string
+type Message = (address: string, reason: string) => string
 
-/** The same sentence for the log, with the place and what it said, and for callers, with neither. */
-function wordsFor(error: Error, code: string): readonly [ErrorCode, Sentence] | undefined {
-  const unavailable = (sentence: Sentence) => ['STORE_UNAVAILABLE', sentence] as const
+/** One message for the log, with the address and the driver's message, and for callers, with neither. */
+function describe(error: Error, code: string): readonly [ErrorCode, Message] | undefined {
+  const unavailable = (message: Message) => ['STORE_UNAVAILABLE', message] as const
   if (error instanceof OutcomeUnknownError) {
     return unavailable(
-      (place, why) =>
-        `lost the connection to ${place} while writing, so whether the write was kept is unknown: ${why}`,
+      (address, reason) =>
+        `lost the connection to ${address} during a write, so its outcome is unknown: ${reason}`,
     )
   }
   if (isRefusedLogin(error)) {
-    return ['STORE_REFUSED', (place, why) => `${place} refused the login: ${why}`]
+    return ['STORE_REFUSED', (address, reason) => `${address} refused the login: ${reason}`]
   }
   switch (code) {
     case sqlState.noSuchDatabase:
     case sqlState.noPrivilege:
-      return ['STORE_REFUSED', (place, why) => `${place} refused: ${why}`]
+      return ['STORE_REFUSED', (address, reason) => `${address} refused: ${reason}`]
     case sqlState.diskFull:
-      return [
-        'STORE_FULL',
-        (place) => `no space left on the disk of ${place}; nothing of this write was kept`,
-      ]
+      return ['STORE_FULL', (address) => `no space left on the disk of ${address}; the write was rolled back`]
     case sqlState.readOnly:
-      return unavailable((place, why) => `${place} takes no writes now: ${why}`)
+      return unavailable((address, reason) => `${address} is read-only: ${reason}`)
     case sqlState.lockTimeout:
     case sqlState.statementTimeout:
       return unavailable(
-        (place, why) => `${place} was too busy to answer in time, and nothing of this was done: ${why}`,
+        (address, reason) => `${address} did not answer in time, and the write was rolled back: ${reason}`,
       )
     case sqlState.serializationFailure:
     case sqlState.deadlock:
-    case changedMeanwhile:
-      return unavailable((place, why) => `${place} had too many conflicting writes at once: ${why}`)
+    case rowsChanged:
+      return unavailable((address, reason) => `${address} had too many conflicting writes: ${reason}`)
   }
   if (error instanceof StaleReadError) {
-    return unavailable((place) => `${place} had too many changes at once: ${error.message}`)
+    return unavailable((address) => `${address} had too many conflicting writes: ${error.message}`)
   }
-  if (isConnectionLost(error)) return unavailable((place, why) => `cannot reach ${place}: ${why}`)
-  // 53: out of connections or memory. 58: the server's own system failed it.
+  if (isConnectionLost(error)) return unavailable((address, reason) => `cannot reach ${address}: ${reason}`)
+  // 53: out of connections or memory. 58: an error of the database server's system.
   if (code.startsWith('53') || code.startsWith('58')) {
-    return unavailable((place, why) => `${place} failed: ${why}`)
+    return unavailable((address, reason) => `${address} failed: ${reason}`)
   }
   return undefined
 }

@@ -7,7 +7,9 @@ const parsers = new Map<number, (text: string) => unknown>([
   [23, Number],
 ])
 
-/** Our own table, because the whole process shares `pg.types`. All 64-bit numbers fit, see core/instant.ts. */
+/**
+ * Our own table, because the whole process shares `pg.types`. All 64-bit numbers fit, see core/instant.ts.
+ */
 export function parserFor(oid: number): (text: string) => unknown {
   return parsers.get(oid) ?? String
 }

@@ -1,32 +1,32 @@
 /**
- * A statement as `pg` sends and follows it, answered by a callback.
+ * Queries that report their result to a callback.
  *
- * The promise and the timer that `pg` makes for each query link it to the next one, so that all the answers of a busy
- * connection are kept until the next full collection of garbage: what a lease had read was copied to the old
- * part of the heap before it could go, which cost more than reading it. So there is no such promise, and what was
- * told is forgotten.
+ * `pg` creates a promise and a timer for each query. They link it to the next query, so the results of a busy
+ * connection stay in memory until the next full garbage collection: the rows of a lease were copied to the
+ * old generation of the heap, which cost more than reading them. With a callback there is no promise, and the
+ * result is dropped after the call.
  */
 import pg from 'pg'
 import type { Row, Statement } from './connection.ts'
 
 type Done = (error: Error | undefined, rows: Row[]) => void
-/** What `pg` calls, and its types do not tell. */
-type Preparing = Readonly<{ prepare(connection: pg.Connection): void }>
+/** A method of `pg.Query` that its types do not have. */
+type Preparable = Readonly<{ prepare(connection: pg.Connection): void }>
 type DataRow = Readonly<{ fields: readonly (string | null)[] }>
 
 export class PreparedQuery extends pg.Query {
-  /** Where `pg` looks for them. */
+  /** `pg` reads these two properties. */
   readonly query_timeout: number
   readonly name: string | undefined
 
   constructor({ name, text }: Statement, values: readonly unknown[], timeoutMs: number, done: Done) {
-    let tell = done
-    // As text: an object would be copied, property by property, each time.
+    let report = done
+    // The text as a string: `pg` would copy an object, property by property, each time.
     super(text, values as unknown[], (error, result) => {
-      const told = tell
-      tell = nothing
-      // Several statements in one have several results, and whoever sends them wants none.
-      told(error, result?.rows?.splice(0) ?? [])
+      const reportOnce = report
+      report = doNothing
+      // A text with several statements has several results; none of them is used.
+      reportOnce(error, result?.rows?.splice(0) ?? [])
     })
     this.name = name
     this.query_timeout = timeoutMs
@@ -34,8 +34,8 @@ export class PreparedQuery extends pg.Query {
 }
 
 /**
- * One whose rows come as lists of values as PostgreSQL writes them, in the order of the columns. What the columns are
- * is not asked for: whoever sends it knows.
+ * A query whose rows are arrays of the texts that PostgreSQL sends, in the order of the columns. The
+ * description of the columns is not requested, because the caller knows them.
  */
 export class RawRowsQuery extends PreparedQuery {
   readonly #rows: DataRow['fields'][]
@@ -47,8 +47,8 @@ export class RawRowsQuery extends PreparedQuery {
   }
 
   prepare(connection: pg.Connection): void {
-    const undescribed = Object.create(connection, { describe: { value: nothing } }) as pg.Connection
-    ;(pg.Query.prototype as unknown as Preparing).prepare.call(this, undescribed)
+    const undescribed = Object.create(connection, { describe: { value: doNothing } }) as pg.Connection
+    ;(pg.Query.prototype as unknown as Preparable).prepare.call(this, undescribed)
   }
 
   handleDataRow({ fields }: DataRow): void {
@@ -56,4 +56,4 @@ export class RawRowsQuery extends PreparedQuery {
   }
 }
 
-function nothing(): void {}
+function doNothing(): void {}

@@ -5,8 +5,9 @@ import { isConnectionLost, OutcomeUnknownError } from './errors.ts'
 const borrowedMsMax = 1_000
 
 /**
- * A pooled connection that several statements share. It is borrowed for the first statement and returned after the
- * last one, after an error, or after a second, so that a busy connection also follows a change of credentials.
+ * A pooled connection that several statements share. It is borrowed for the first statement and returned
+ * after the last one, after an error, or after a second, so that a busy connection also follows a change of
+ * credentials.
  */
 export class SharedConnection {
   /** True: start no more statements on it. */

@@ -2,11 +2,10 @@ import type { Statement } from './connection.ts'
 import type { Connections } from './connections.ts'
 
 /**
- * A queue leaves a dead row for every item that it leases and completes, and the leasers' indexes begin
- * with all of them: each lease walks over what was leased since the last vacuum. Autovacuum looks once a
- * minute, which at 20,000 items a second is a million rows too late. So the server that makes them
- * has them taken away, as soon as they are many, and for at most a tenth of the time. With them goes what
- * is left of leases that ended.
+ * Every leased and completed item leaves a dead row, and the index for leases begins with them: each lease
+ * walks over all rows that were leased since the last vacuum. Autovacuum runs once a minute, which at 20,000
+ * items per second is a million rows too late. So the server vacuums when there are many dead rows, for at
+ * most a tenth of the time. The table of lease ends is vacuumed together with the items.
  */
 export const vacuumLive: Statement = {
   text: 'vacuum (skip_locked, index_cleanup on, truncate off, parallel 0) redrive.items_live, redrive.lease_ends',
@@ -14,8 +13,9 @@ export const vacuumLive: Statement = {
 }
 
 const deadRowsMin = 20_000
-const restMsMin = 2_000
-const restShare = 10
+const pauseMsMin = 2_000
+/** The pause after a vacuum, as a multiple of its duration. */
+const pauseFactor = 10
 
 export class Vacuum {
   readonly #connections: Connections
@@ -27,7 +27,10 @@ export class Vacuum {
     this.#connections = connections
   }
 
-  /** Rows were leased or removed. Never waits, never fails: at worst autovacuum does it later. */
+  /**
+   * Counts dead rows, and starts a vacuum if there are many. Never waits and never fails: autovacuum runs
+   * anyway.
+   */
   note(deadRows: number): void {
     this.#deadRows += deadRows
     if (this.#deadRows < deadRowsMin || this.#running !== undefined || performance.now() < this.#notBefore)
@@ -48,10 +51,10 @@ export class Vacuum {
     try {
       await this.#connections.use((connection) => connection.query(vacuumLive))
     } catch {
-      // Not the owner of the table, or no database just now: autovacuum, or the next time.
+      // The user does not own the table, or the database is down. Autovacuum or the next vacuum does it.
     }
     const now = performance.now()
     if (this.#notBefore === Number.POSITIVE_INFINITY) return
-    this.#notBefore = now + Math.max(restMsMin, (now - startedAt) * restShare)
+    this.#notBefore = now + Math.max(pauseMsMin, (now - startedAt) * pauseFactor)
   }
 }

@@ -48,7 +48,10 @@ export async function releaseLock({ connection }: Transaction, { lock }: Release
   return rows.length === 1
 }
 
-/** Locks the row until the commit, so that no other owner can take the lock over before the write is committed. */
+/**
+ * Locks the row until the commit, so that no other owner can take the lock over before the write is
+ * committed.
+ */
 export async function fence(
   { connection }: Pick<Transaction, 'connection'>,
   { lock }: Pick<Fence, 'lock'>,
