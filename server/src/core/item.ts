@@ -98,6 +98,8 @@ export type LetterFacts = Readonly<{
   nextRedriveAt: Instant | null
   /** Why a person discarded the letter; empty unless it is discarded. */
   discardReason: string
+  /** The campaign that discarded the letter, if one did. */
+  discardCampaign?: string
   /** When the letter was restored from the archive; undefined: it was never archived. */
   restoredAt?: Instant
 }>

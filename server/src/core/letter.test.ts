@@ -1,8 +1,10 @@
 import { describe, expect, it } from 'vitest'
 import { aFailure, aLeasedItem, anItem, anOrigin, aQueue, hour, minute, noon } from '../../test/make.ts'
-import { historyMax, type ItemHead } from './item.ts'
+import { historyMax, type ItemHead, type LetterFacts } from './item.ts'
 import {
   arrivedAt,
+  campaignsOf,
+  describeDiscard,
   discardLetter,
   endRedrive,
   isRedriving,
@@ -151,6 +153,24 @@ describe('a discarded letter', () => {
       endedAt: noon + hour,
       letter: { discardReason: 'spam', nextRedriveAt: null },
     })
+  })
+
+  it('a letter that a campaign discarded names the campaign until it is restored', () => {
+    const campaign = '0ujtsYcgvSTl8PAuAdqWYSMnLOv'
+    const discarded = discardLetter(letter, 'spam', noon, campaign)
+    const facts = discarded.letter as LetterFacts
+    expect(describeDiscard(facts)).toBe(`spam (campaign ${campaign})`)
+    expect(campaignsOf(facts)).toEqual([campaign])
+    const restored = restoreLetter(discarded, noon + hour, auto).letter as LetterFacts
+    expect(campaignsOf(restored)).toEqual([])
+  })
+
+  it('a letter that an earlier version discarded names its campaign in the reason', () => {
+    const campaign = '0ujtsYcgvSTl8PAuAdqWYSMnLOv'
+    const facts = discardLetter(letter, `spam (campaign ${campaign})`, noon).letter as LetterFacts
+    expect(describeDiscard(facts)).toBe(`spam (campaign ${campaign})`)
+    expect(campaignsOf(facts)).toEqual([campaign])
+    expect(campaignsOf({ ...facts, discardReason: 'spam (campaign)' })).toEqual([])
   })
 
   it('a discarded letter that is restored is open again', () => {

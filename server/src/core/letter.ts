@@ -197,17 +197,43 @@ export function endRedrive(
   return { ...changed, state: 'waiting', availableAt: null, letter: { ...letter, nextRedriveAt: next } }
 }
 
-export function discardLetter(item: ItemHead, reason: string, at: Instant): DiscardedHead {
-  const letter = { ...factsOf(item), discardReason: reason, nextRedriveAt: null }
+export function discardLetter(
+  item: ItemHead,
+  reason: string,
+  at: Instant,
+  campaignId?: string,
+): DiscardedHead {
+  const letter = {
+    ...factsOf(item),
+    nextRedriveAt: null,
+    discardReason: reason,
+    ...(campaignId !== undefined && { discardCampaign: campaignId }),
+  }
   return { ...baseOf(item), state: 'discarded', endedAt: at, updatedAt: at, letter }
 }
+
+/** The reason of a discard as operators see it: with the campaign that discarded the letter. */
+export function describeDiscard({ discardReason, discardCampaign }: LetterFacts): string {
+  return discardCampaign === undefined ? discardReason : `${discardReason} (campaign ${discardCampaign})`
+}
+
+/** The campaigns that redrove or discarded a letter, as far as its facts record them. */
+export function campaignsOf({ redrives, discardCampaign, discardReason }: LetterFacts): readonly string[] {
+  const byRedrive = redrives.flatMap(({ campaign }) => campaign?.id ?? [])
+  const byDiscard = discardCampaign ?? campaignInReason.exec(discardReason)?.[1]
+  return [...new Set(byDiscard === undefined ? byRedrive : [...byRedrive, byDiscard])]
+}
+
+/** Letters that were discarded before `discardCampaign` existed have the campaign in the reason. */
+const campaignInReason = /\(campaign ([0-9A-Za-z]{27})\)$/
 
 /**
  * Makes an archived letter open again. A letter that was DEAD or reached the redrive limit becomes DEAD,
  * because as a waiting letter it could not be redriven within its policy. Its retention starts again at `at`.
  */
 export function restoreLetter(item: ItemHead, at: Instant, policy: RedrivePolicy): WaitingHead | DeadHead {
-  const letter = { ...factsOf(item), discardReason: '', nextRedriveAt: null, restoredAt: at }
+  const { discardCampaign: _, ...facts } = factsOf(item)
+  const letter = { ...facts, discardReason: '', nextRedriveAt: null, restoredAt: at }
   const base = { ...baseOf(item), updatedAt: at, letter }
   if (item.state === 'dead' || isAtLimit(item, policy)) return { ...base, state: 'dead', endedAt: at }
   return { ...base, state: 'waiting', availableAt: null }

@@ -1,5 +1,6 @@
 /** Finds letters by id, or by filter within a time limit, and counts them. */
 import { anyClass } from '../core/cause.ts'
+import { campaignsOf } from '../core/letter.ts'
 import type { AuditRow } from '../storage/contract/audit.ts'
 import {
   type CountedBy,
@@ -12,7 +13,6 @@ import {
 import type { StoreReads } from '../storage/contract/storage.ts'
 import { areRedrivesCounted, boundCounted } from '../storage/shared/counted-filter.ts'
 import { searchArchive } from './archive-search.ts'
-import { campaignsOf } from './campaigns/discard-reason.ts'
 import { isRootId, letterUuidOf } from './letter-id.ts'
 import type { LetterDetail, LetterSearch, LetterSearchPage, Letters } from './letters.ts'
 import { lookMaxFirst, msMaxDefault, nextLookMax } from './search-budget.ts'
@@ -71,7 +71,7 @@ export function createSearch(storage: StoreReads, elapsedMs: () => number = () =
       const { item } = found
       const [edits, audit] = await Promise.all([
         storage.listEdits(letterId),
-        auditTrail(letterId, campaignsOf(item)),
+        auditTrail(letterId, item.letter === null ? [] : campaignsOf(item.letter)),
       ])
       return { ...found, edits, audit }
     },

@@ -358,7 +358,7 @@ describeTheseStores(['SQLite memory', 'PostgreSQL'], 'a campaign', (given) => {
     const detail = await world.letters.find(ids[0] ?? '')
     expect(detail?.item).toMatchObject({
       state: 'discarded',
-      letter: { discardReason: `INC-7 is fixed (campaign ${campaign.id})` },
+      letter: { discardReason: 'INC-7 is fixed', discardCampaign: campaign.id },
     })
     expect(detail?.audit.map(({ action }) => action)).toEqual(['campaign.freeze', 'campaign.create'])
   })

@@ -237,7 +237,7 @@ describeQueueServers('items', (api) => {
     )
     const answered: Answer[] = []
     for (const request of requests) void request.then((answer) => answered.push(answer))
-    await expect.poll(() => answered.length).toBe(10)
+    await expect.poll(() => answered.length, { timeout: 30_000 }).toBe(10)
     const [refused] = answered as [Answer]
     expect([refused.status, refused.statusText, refused.body.message]).toEqual([
       454,

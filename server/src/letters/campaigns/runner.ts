@@ -19,7 +19,6 @@ import type { HeldLock } from '../../storage/contract/locks.ts'
 import type { StoreReads } from '../../storage/contract/storage.ts'
 import { createAuditCommand, policyTrace } from '../audit.ts'
 import { type CampaignSteps, type LettersLog, stepLettersMax } from '../parts.ts'
-import { reasonOfDiscard } from './discard-reason.ts'
 import { fromDocument, toDocument } from './document.ts'
 import { createHeldLocks, type HeldLocks } from './locks.ts'
 import { createLetterPrefetch, type LetterPrefetch } from './prefetch.ts'
@@ -185,11 +184,7 @@ export class CampaignRunner {
     const letters = batch.map(({ letterId, place }) => ({ letterId, campaign: { id, place } }))
     const fence = { op: 'fence', lock } as const
     if (spec.action === 'discard') {
-      await this.#engine.write([
-        fence,
-        put,
-        { op: 'discard', letters, reason: reasonOfDiscard(reason, id), now },
-      ])
+      await this.#engine.write([fence, put, { op: 'discard', letters, reason, now }])
       this.#log.info({ campaign: id, letters: letters.length }, 'campaign discarded letters')
       return
     }

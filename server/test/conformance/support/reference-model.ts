@@ -306,11 +306,11 @@ export class ReferenceModel {
   }
 
   discard(command: DiscardLetters, result: readonly DiscardResult[]): void {
-    const expected = command.letters.map(({ letterId }): DiscardResult => {
+    const expected = command.letters.map(({ letterId, campaign }): DiscardResult => {
       const letter = this.#letter(letterId)
       const why = letter === undefined ? this.#whyNotThere(letterId) : (findDiscardRefusal(letter) ?? null)
       if (letter !== undefined && why === null) {
-        this.#replace(letter, discardLetter(letter, command.reason, command.now))
+        this.#replace(letter, discardLetter(letter, command.reason, command.now, campaign?.id))
       }
       return { letterId, isDiscarded: why === null, why }
     })

@@ -1,6 +1,7 @@
 /** The parts of a letter in answers: fields, failures, redrives and counts by status. */
 import { type Static, Type } from 'typebox'
 import type { Failure, Item, Origin, RedriveRecord } from '../../../core/item.ts'
+import { describeDiscard } from '../../../core/letter.ts'
 import { toReasonSlug } from '../../../core/reason.ts'
 import { letterStatuses, toLetterStatus } from '../../../ops/letter-status.ts'
 import type { ListedState } from '../../../storage/contract/items.ts'
@@ -131,7 +132,7 @@ export function viewFields(item: Item): {
     ended_at: 'endedAt' in item ? formatTimeOrNull(item.endedAt) : null,
     last_redrive_at: formatTimeOrNull(letter?.lastRedriveAt),
     next_redrive_at: formatTimeOrNull(letter?.nextRedriveAt),
-    discard_reason: letter?.discardReason ?? '',
+    discard_reason: letter === null ? '' : describeDiscard(letter),
     kind: item.kind,
     encoding: item.encoding,
     reference: item.reference,

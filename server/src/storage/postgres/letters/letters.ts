@@ -177,7 +177,7 @@ export async function discardLetters(
       transaction.campaigns.move(campaign, 'pending', 'skipped', why ?? 'missing', now)
       return { letterId, isDiscarded: false, why: why ?? 'missing' }
     }
-    const after = discardLetter(found.letter, reason, now)
+    const after = discardLetter(found.letter, reason, now, campaign?.id)
     changed.push({ queueRow: found.queueRow, before: found.letter, after })
     held.set(letterId, { queueRow: found.queueRow, letter: after })
     transaction.campaigns.move(campaign, 'pending', 'discarded', '', now)

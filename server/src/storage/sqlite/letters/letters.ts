@@ -48,7 +48,8 @@ export function discard(transaction: Transaction, command: DiscardLetters): Disc
       if (campaign) moveLetter(transaction, campaign, 'pending', 'skipped', why ?? 'missing', now)
       return { letterId, isDiscarded: false, why: why ?? 'missing' }
     }
-    rewriteRow(transaction, found.queueRow, found.letter, discardLetter(found.letter, reason, now))
+    const after = discardLetter(found.letter, reason, now, campaign?.id)
+    rewriteRow(transaction, found.queueRow, found.letter, after)
     if (campaign) moveLetter(transaction, campaign, 'pending', 'discarded', '', now)
     return { letterId, isDiscarded: true, why: null }
   })
