@@ -29,6 +29,7 @@ export type {
   AuditEntry,
   AuditPage,
   Campaign,
+  CampaignFilter,
   CampaignLetterState,
   CampaignLettersPage,
   CampaignPace,

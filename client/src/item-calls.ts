@@ -14,6 +14,7 @@ import { failureHeader, type ItemFailure, toFailureHeader } from './item-failure
 import { createQueueApi, type ProduceOptions } from './queue-api.ts'
 import { queuePath } from './queue-path.ts'
 import { msUntil, type Time, toWireDuration, toWireTime } from './time.ts'
+import type { WireCancelledLease, WireExtendedLeases, WireProducedItems } from './wire.ts'
 
 export type LeaseOptions = CallOptions &
   Readonly<{
@@ -128,17 +129,17 @@ export function createItemCalls(call: Caller, clock: Clock, answerMsMax: number)
       const wireItems = toList<KeyedItem>(items).map(toWireKeyed)
       const sent = { items: wireItems, idempotency_key: key, idempotency_window: window }
       const { body } = await postV1(queue, 'items', sent, options)
-      const { partition, ids, is_repeat } = body as { partition: number; ids: string[]; is_repeat: boolean }
+      const { partition, ids, is_repeat } = body as WireProducedItems
       return { partition, ids, isRepeat: is_repeat }
     },
     lease: (queue, options) => lease(call, clock, queue, options),
     cancelLease: async (queue, clientId, options) => {
       const { body } = await postV1(queue, 'leases/cancel', { client_id: clientId }, options)
-      return (body as { is_cancelled: boolean }).is_cancelled
+      return (body as WireCancelledLease).is_cancelled
     },
     extend: async (queue, partition, ids, { lease, ...options } = {}) => {
       const { body, headers } = await postV1(queue, 'leases/extend', { partition, ids, lease }, options)
-      const { lease_deadline: leaseDeadline } = body as { lease_deadline: string }
+      const { lease_deadline: leaseDeadline } = body as WireExtendedLeases
       return { leaseDeadline, leaseMsLeft: msUntil(leaseDeadline, headers.get('date'), clock.nowMs()) }
     },
     complete: async (queue, partition, ids, options) => {

@@ -371,6 +371,15 @@ export type CampaignLetterState =
   | 'unknown'
   | 'skipped'
   | 'discarded'
+/** The filter of a campaign as the server returns it: with lists, and with the queues instead of the class. */
+export type CampaignFilter = Readonly<
+  {
+    status?: readonly LetterStatus[]
+    group?: readonly number[]
+  } & Partial<Record<'queue' | 'reason' | 'slug' | 'error_class' | 'origin', readonly string[]>> &
+    Omit<LetterFilter, keyof CountedFilter> &
+    Pick<LetterFilter, 'retry_count_min' | 'retry_count_max'>
+>
 export type Campaign = Readonly<{
   id: string
   name: string
@@ -383,7 +392,7 @@ export type Campaign = Readonly<{
   is_ended: boolean
   /** The first of the given ids; `listCampaignLetters` returns all of them. Null if a filter was given. */
   ids: readonly string[] | null
-  filter: LetterFilter | null
+  filter: CampaignFilter | null
   target: string | null
   include_dead: boolean
   canary_count: number

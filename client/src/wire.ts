@@ -106,6 +106,15 @@ export type PolicyChange = Readonly<{
   reference?: string
 }>
 
+/** `POST /api/v1/queues/{name}/items`. */
+export type WireProducedItems = Readonly<{ partition: number; ids: readonly string[]; is_repeat: boolean }>
+
+/** `POST /api/v1/queues/{name}/leases/extend`. */
+export type WireExtendedLeases = Readonly<{ lease_deadline: string }>
+
+/** `POST /api/v1/queues/{name}/leases/cancel`. */
+export type WireCancelledLease = Readonly<{ is_cancelled: boolean }>
+
 /** `GET /api/v1/queues`. */
 export type QueuesPage = Readonly<{
   queues: readonly QueueView[]

@@ -78,7 +78,19 @@ declare module 'fastify' {
   }
 }
 
+/**
+ * A route whose literal method, path and schema stay in its type. `server/test/wire-types.ts` compares them with the
+ * types of the client.
+ */
+export type TypedRoute<M extends Method, P extends string, S extends RouteSchema> = Omit<
+  Route,
+  'method' | 'path' | 'schema'
+> &
+  Readonly<{ method: M; path: P; schema: S }>
+
 /** Derives the handler's types from its schema, then erases them, so that one table can hold all routes. */
-export function route<const S extends RouteSchema>(row: Route<S>): Route {
-  return row as unknown as Route
+export function route<const S extends RouteSchema, const M extends Method, const P extends string>(
+  row: Route<S> & Readonly<{ method: M; path: P }>,
+): TypedRoute<M, P, S> {
+  return row as unknown as TypedRoute<M, P, S>
 }

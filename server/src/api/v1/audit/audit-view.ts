@@ -20,7 +20,7 @@ export const AuditView = Type.Object({
   target: Type.String({ description: 'The changed letter, queue or campaign.' }),
   reason: Type.String({ description: 'The reason that the actor gave.' }),
   request_id: Type.String({ description: 'Id of the request that made the change.' }),
-  details: Type.Unknown({ description: 'Further facts, which depend on the action.' }),
+  details: Type.Unsafe<Details>(Type.Unknown({ description: 'Further facts, which depend on the action.' })),
 })
 
 export function viewAudit(row: AuditRow): Static<typeof AuditView> {

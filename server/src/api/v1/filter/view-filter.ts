@@ -1,6 +1,6 @@
 /** A filter in answers. */
 import { type Static, Type } from 'typebox'
-import { toLetterStatus } from '../../../ops/letter-status.ts'
+import { letterStatuses, toLetterStatus } from '../../../ops/letter-status.ts'
 import type { LetterFilter } from '../../../storage/contract/letters.ts'
 import { formatInstant } from '../../http/wire/wire-time.ts'
 import { decodeText, encodeBase64 } from '../values/wire-bytes.ts'
@@ -16,7 +16,7 @@ const Count = Type.Optional(Type.Integer())
 export const FilterView = Type.Object(
   {
     queue: Texts,
-    status: Texts,
+    status: Type.Optional(Type.Array(Type.Enum([...letterStatuses]))),
     reason: Texts,
     slug: Texts,
     error_class: Texts,

@@ -21,42 +21,44 @@ const lettersMax = 1_000
 const field = (description: string) => Type.Optional(Type.Unknown({ description }))
 
 /** Documentation only: an invalid envelope is captured too, together with its problems. */
+export const envelopeFields = {
+  source_id: field(
+    'The identity at the source: repeated captures with the same source id are one letter of the dead queue. An ' +
+      `id of more than ${envelopeBounds.sourceIdMax} characters is shortened to its start and a digest.`,
+  ),
+  original_topic: field('The topic that the message came from, and that a redrive sends it to.'),
+  original_queue: field('The queue of this server that it came from, instead of original_topic.'),
+  original_partition: field('The partition: a number.'),
+  original_offset: field('The offset: a number, or a text with a number.'),
+  original_key: field('The message key: text, {"base64": "…"}, or any JSON.'),
+  original_value: field('The payload: text, {"base64": "…"}, or any JSON.'),
+  original_key_encoding: field('How original_key is encoded: text, json or base64.'),
+  original_value_encoding: field('How original_value is encoded: text, json or base64.'),
+  original_id: field('The id at the source, for messages without an offset.'),
+  original_timestamp: field('When the message was created at its source, as an RFC 3339 time.'),
+  cluster: field(
+    'The Kafka cluster of original_topic. With a cluster, a queue with the name of the topic is not a target.',
+  ),
+  headers: field('{"name": "value"}, or [["name", "value"]] to keep order and repeated names.'),
+  error_details: field('The error: {"exception_class", "message", "stack_trace", "code"}.'),
+  reason: field(
+    'A short code of the failure. Default: code of error_details, or derived from the exception class.',
+  ),
+  retry_count: field('Number of attempts before the message died.'),
+  worker_instance: field('The worker of the last attempt.'),
+  consumer_group: field('The Kafka consumer group of the worker.'),
+  first_failure_at: field('When the first attempt failed, as an RFC 3339 time.'),
+  last_failure_at: field('When the last attempt failed, as an RFC 3339 time.'),
+  dead_lettered_at: field('When the message died, as an RFC 3339 time. Default: now.'),
+  history: field(`Earlier failures in any order. The newest ${historyMax} by failed_at are kept.`),
+}
+
 const Envelope = Type.Unknown({
   ...repairedWhenRead,
   description:
     'An envelope. An invalid envelope is captured too: the payload is then the envelope itself, and the failure ' +
     'describes the problem.',
-  properties: {
-    source_id: field(
-      'The identity at the source: repeated captures with the same source id are one letter of the dead queue. An ' +
-        `id of more than ${envelopeBounds.sourceIdMax} characters is shortened to its start and a digest.`,
-    ),
-    original_topic: field('The topic that the message came from, and that a redrive sends it to.'),
-    original_queue: field('The queue of this server that it came from, instead of original_topic.'),
-    original_partition: field('The partition: a number.'),
-    original_offset: field('The offset: a number, or a text with a number.'),
-    original_key: field('The message key: text, {"base64": "…"}, or any JSON.'),
-    original_value: field('The payload: text, {"base64": "…"}, or any JSON.'),
-    original_key_encoding: field('How original_key is encoded: text, json or base64.'),
-    original_value_encoding: field('How original_value is encoded: text, json or base64.'),
-    original_id: field('The id at the source, for messages without an offset.'),
-    original_timestamp: field('When the message was created at its source, as an RFC 3339 time.'),
-    cluster: field(
-      'The Kafka cluster of original_topic. With a cluster, a queue with the name of the topic is not a target.',
-    ),
-    headers: field('{"name": "value"}, or [["name", "value"]] to keep order and repeated names.'),
-    error_details: field('The error: {"exception_class", "message", "stack_trace", "code"}.'),
-    reason: field(
-      'A short code of the failure. Default: code of error_details, or derived from the exception class.',
-    ),
-    retry_count: field('Number of attempts before the message died.'),
-    worker_instance: field('The worker of the last attempt.'),
-    consumer_group: field('The Kafka consumer group of the worker.'),
-    first_failure_at: field('When the first attempt failed, as an RFC 3339 time.'),
-    last_failure_at: field('When the last attempt failed, as an RFC 3339 time.'),
-    dead_lettered_at: field('When the message died, as an RFC 3339 time. Default: now.'),
-    history: field(`Earlier failures in any order. The newest ${historyMax} by failed_at are kept.`),
-  },
+  properties: envelopeFields,
 })
 
 export const captureRoutes = [

@@ -31,6 +31,15 @@ export async function* readBatches(
   }
 }
 
+/** The content of the last line. */
+export type ExportEndView = Readonly<{
+  is_complete: boolean
+  letters: number
+  looked: number
+  next_cursor: string | null
+  error: Readonly<{ code: string; message: string }> | null
+}>
+
 /** `after` is the cursor of the request; `list` and `order` belong to all cursors of the export. */
 export type ExportSource = Readonly<{
   batches: AsyncGenerator<LetterBatch>
@@ -63,7 +72,7 @@ export async function* writeExportLines(
     error = { code, message: publicMessage }
   }
   const { letters, looked, next } = progress
-  const end = {
+  const end: ExportEndView = {
     is_complete: error === null,
     letters,
     looked: Math.max(looked, letters),
@@ -107,7 +116,9 @@ async function* writeLetterLines(
   }
 }
 
-function viewExported(item: Item, slug: string, campaignNames: ReadonlyMap<string, string>): object {
+export type ExportedLetterView = ReturnType<typeof viewExported> & Readonly<{ cursor: string }>
+
+function viewExported(item: Item, slug: string, campaignNames: ReadonlyMap<string, string>) {
   const payload = decodeText(item.payload)
   return {
     ...viewFields(item),
