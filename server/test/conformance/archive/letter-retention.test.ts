@@ -278,13 +278,11 @@ describeStores('letter retention', (given) => {
       ])
       expect(ids(await list({ queues: [] }))).toEqual([])
       const paged: string[] = []
-      for (;;) {
-        const last = paged.at(-1)
-        const [row] = last === undefined ? [] : await archived([last])
-        const after = row === undefined ? {} : { after: { archivedAt: row.archivedAt, id: row.item.id } }
-        const page = await list({ countMax: 4, ...after })
-        if (page.length === 0) break
+      let page = await list({ countMax: 4 })
+      while (page.length > 0) {
         paged.push(...ids(page))
+        const last = page.at(-1)
+        page = await list({ countMax: 4, after: { archivedAt: last?.archivedAt, id: last?.item.id } })
       }
       expect(paged).toEqual(byTime)
     })

@@ -196,26 +196,35 @@ async function actRandomly(
     case 3:
       await run(storage, { op: 'advance', now, countMax: 1 + random.below(10) })
       return
-    default: {
-      const holders = Array.from({ length: 1 + random.below(5) }, () => name)
-      const leased = await run(storage, { op: 'lease', holders, ...at })
-      const order = leased.map((item) => item.id)
-      expect(order, 'a lease goes by id').toEqual(order.toSorted())
-      callLog.attempts.push(...leased.map((item) => `${item.rootId}/${item.attempts}`))
-      const [first, next, ...rest] = leased
-      if (first !== undefined && random.below(4) > 0) {
-        const settled = await run(storage, { op: 'complete', ids: [first.id], ...at })
-        if (settled.isSettled) callLog.completed.push(textOf(first.payload))
-      }
-      if (next !== undefined) {
-        const availableAt = random.below(2) === 0 ? null : now + random.below(5) * second + 1
-        const item = { id: next.id, availableAt, isDead: random.below(4) === 0, error: null }
-        await run(storage, { op: 'retry', items: [item], ...at })
-      }
-      const ids = rest.map((item) => item.id)
-      if (ids.length > 0) await run(storage, { op: 'extend', ids, deadline: now + minute, ...at })
-    }
+    default:
+      await leaseAndSettle(storage, at, random, callLog, name)
   }
+}
+
+async function leaseAndSettle(
+  storage: Storage,
+  at: Readonly<{ queue: string; partition: number; now: number }>,
+  random: SeededRandom,
+  callLog: CallLog,
+  name: string,
+): Promise<void> {
+  const holders = Array.from({ length: 1 + random.below(5) }, () => name)
+  const leased = await run(storage, { op: 'lease', holders, ...at })
+  const order = leased.map((item) => item.id)
+  expect(order, 'a lease goes by id').toEqual(order.toSorted())
+  callLog.attempts.push(...leased.map((item) => `${item.rootId}/${item.attempts}`))
+  const [first, next, ...rest] = leased
+  if (first !== undefined && random.below(4) > 0) {
+    const settled = await run(storage, { op: 'complete', ids: [first.id], ...at })
+    if (settled.isSettled) callLog.completed.push(textOf(first.payload))
+  }
+  if (next !== undefined) {
+    const availableAt = random.below(2) === 0 ? null : at.now + random.below(5) * second + 1
+    const item = { id: next.id, availableAt, isDead: random.below(4) === 0, error: null }
+    await run(storage, { op: 'retry', items: [item], ...at })
+  }
+  const ids = rest.map((item) => item.id)
+  if (ids.length > 0) await run(storage, { op: 'extend', ids, deadline: at.now + minute, ...at })
 }
 
 /** Ids of a produce are above those of every produce in the partition that had ended before it began. */

@@ -145,27 +145,27 @@ describeStores('counts of letters', (given) => {
   it('counts equal a recount after random actions', {
     timeout: 60_000 + runs * 10_000,
   }, async () => {
-    for (let run = 0; run < runs; run++) {
-      await withRandom(async (random) => {
-        const queues = await runRandomActions(given, random)
-        const all: Item[] = []
-        for (const queue of queues) all.push(...(await listAll(given.storage, queue)).filter(isLetter))
-        for (const by of [[], ...dimensions.map((each) => [each]), dimensions]) {
-          await expectRecounted(given, all, { filter: {}, by })
-        }
-        for (let turn = 0; turn < 25; turn++) {
-          const by = dimensions.filter(() => random.below(3) === 0)
-          await expectRecounted(given, all, { filter: aFilter(random, all), by })
-        }
-        for (const since of [noon - hour, noon, noon + minute, noon + 3 * minute + 1, noon + hour]) {
-          const open = all.filter((each) => ['waiting', 'scheduled', 'dead'].includes(toGauge(each)))
-          const young = open.filter(({ diedAt }) => (diedAt ?? 0) >= since)
-          expect(await given.storage.countOpenSince(since)).toBe(young.length)
-        }
-        for (const queue of queues.toReversed()) await given.run({ op: 'delete-queue', name: queue })
-      }, run)
-    }
+    for (let run = 0; run < runs; run++) await withRandom(compareWithRecount, run)
   })
+
+  async function compareWithRecount(random: SeededRandom): Promise<void> {
+    const queues = await runRandomActions(given, random)
+    const items = await Promise.all(queues.map((queue) => listAll(given.storage, queue)))
+    const all = items.flat().filter(isLetter)
+    for (const by of [[], ...dimensions.map((each) => [each]), dimensions]) {
+      await expectRecounted(given, all, { filter: {}, by })
+    }
+    for (let turn = 0; turn < 25; turn++) {
+      const by = dimensions.filter(() => random.below(3) === 0)
+      await expectRecounted(given, all, { filter: aFilter(random, all), by })
+    }
+    const open = all.filter((each) => ['waiting', 'scheduled', 'dead'].includes(toGauge(each)))
+    for (const since of [noon - hour, noon, noon + minute, noon + 3 * minute + 1, noon + hour]) {
+      const young = open.filter(({ diedAt }) => (diedAt ?? 0) >= since)
+      expect(await given.storage.countOpenSince(since)).toBe(young.length)
+    }
+    for (const queue of queues.toReversed()) await given.run({ op: 'delete-queue', name: queue })
+  }
 
   describe('open letters since a time', () => {
     it('counts of open letters since a time are exact to the microsecond', async () => {
@@ -353,12 +353,8 @@ function aFilter(random: SeededRandom, all: readonly Item[]): CountedFilter {
  * the queues.
  */
 async function runRandomActions(given: StoreFixture, random: SeededRandom): Promise<string[]> {
-  const actions = createLetterActions(given)
-  const redrive = {
-    mode: 'auto',
-    redrivesMax: 2,
-    backoff: { kind: 'fixed', delayUs: minute, jitter: 0.2 },
-  } as const
+  const backoff = { kind: 'fixed', delayUs: minute, jitter: 0.2 } as const
+  const redrive = { mode: 'auto', redrivesMax: 2, backoff } as const
   const letters = await given.queue({ partitions: 2, attemptsMax: 1, leaseUs: minute, redrive })
   const elsewhere = await given.queue({ partitions: 2, attemptsMax: 1, leaseUs: minute, redrive })
   const queues = [
@@ -366,84 +362,97 @@ async function runRandomActions(given: StoreFixture, random: SeededRandom): Prom
     elsewhere,
     await given.queue({ deadQueue: letters, attemptsMax: 1, leaseUs: minute, expireUs: 5 * minute }),
     await given.queue({ deadQueue: letters, partitions: 2, keepDoneUs: minute, leaseUs: second }),
-  ]
+  ] as const
   let now = noon
   for (let step = 0; step < 60; step++) {
     now += random.below(minute / 2)
-    const queue = random.pick(queues)
-    const error = {
-      errorClass: random.pick(['', 'A', 'B']),
-      message: random.pick(['HTTP 503: x', 'gone', '']),
-    }
-    const all = (
-      await given.storage.listLetters({
-        filter: {},
-        order: 'diedAt',
-        isDescending: random.below(2) === 0,
-        countMax: 50,
-        lookMax: 1_000,
-        bytes: 'none',
-      })
-    ).letters.map(({ rootId }) => rootId)
-    const some = all.filter(() => random.below(4) === 0)
-    switch (random.below(10)) {
-      case 0:
-        await actions.produceDead(random.pick(queues.slice(2)), newItems(1 + random.below(4)), error, now)
-        break
-      case 1: {
-        const failure = aFailure({ reason: random.pick(['http_503', 'http_410']), ...error })
-        await actions.capture(
-          random.pick([letters, elsewhere]),
-          [aLetter({ failure, redrives: random.pick([0, 0, 9, 10, 11]) })],
-          now,
-        )
-        break
-      }
-      case 2:
-      case 3: {
-        const target = random.below(2) === 0 ? (queues[2] ?? '') : null
-        const sent = some.map((letterId) => ({ letterId, queue: target }))
-        await actions.redrive([], { letters: sent, isCapped: false, isDeadAllowed: true, now })
-        break
-      }
-      case 4:
-        await actions.discard(some.slice(0, 2), now)
-        break
-      case 5:
-        await given.run({ op: 'advance', now, countMax: 10 })
-        break
-      case 6: {
-        const archive = { op: 'archive', queue: letters, endedBefore: now, countMax: 2, now } as const
-        const archived = await given.storage.listArchivedLetters({ countMax: 5 })
-        const letterIds = archived.map(({ item }) => item.rootId)
-        await given.run(random.below(2) === 0 ? archive : { op: 'restore', letterIds, now })
-        break
-      }
-      case 7: {
-        const at = { queue, partition: 0 }
-        if (random.below(3) === 0) {
-          await given.run({
-            op: 'clear',
-            ...at,
-            isWaiting: true,
-            isScheduled: true,
-            isLeased: true,
-            countMax: 2,
-          })
-        }
-        break
-      }
-      default: {
-        const at = { queue, partition: random.below(queue === queues[2] ? 1 : 2), now }
-        const held = await given.run({ op: 'lease', ...at, holders: ['w', 'w', 'w'] })
-        const [one, two] = held.map(({ id }) => id)
-        if (one !== undefined) await given.run({ op: 'complete', ...at, ids: [one] })
-        if (two !== undefined) {
-          const isDead = random.below(2) === 0
-          await given.run({ op: 'retry', ...at, items: [{ id: two, availableAt: null, isDead, error }] })
-        }
-      }
-    }
+    await runRandomAction({ given, random, queues, now })
   }
-  return queues
+  return [...queues]
+}
+
+type RandomStep = Readonly<{
+  given: StoreFixture
+  random: SeededRandom
+  queues: readonly [letters: string, elsewhere: string, work: string, other: string]
+  now: number
+}>
+
+async function runRandomAction(step: RandomStep): Promise<void> {
+  const { given, random, queues, now } = step
+  const [letters, elsewhere, work, other] = queues
+  const actions = createLetterActions(given)
+  switch (random.below(10)) {
+    case 0:
+      await actions.produceDead(
+        random.pick([work, other]),
+        newItems(1 + random.below(4)),
+        anError(random),
+        now,
+      )
+      return
+    case 1: {
+      const failure = aFailure({ reason: random.pick(['http_503', 'http_410']), ...anError(random) })
+      const letter = aLetter({ failure, redrives: random.pick([0, 0, 9, 10, 11]) })
+      await actions.capture(random.pick([letters, elsewhere]), [letter], now)
+      return
+    }
+    case 2:
+    case 3: {
+      const queue = random.below(2) === 0 ? work : null
+      const sent = (await pickLetters(step)).map((letterId) => ({ letterId, queue }))
+      await actions.redrive([], { letters: sent, isCapped: false, isDeadAllowed: true, now })
+      return
+    }
+    case 4:
+      await actions.discard((await pickLetters(step)).slice(0, 2), now)
+      return
+    case 5:
+      await given.run({ op: 'advance', now, countMax: 10 })
+      return
+    case 6: {
+      const archive = { op: 'archive', queue: letters, endedBefore: now, countMax: 2, now } as const
+      const archived = await given.storage.listArchivedLetters({ countMax: 5 })
+      const letterIds = archived.map(({ item }) => item.rootId)
+      await given.run(random.below(2) === 0 ? archive : { op: 'restore', letterIds, now })
+      return
+    }
+    case 7: {
+      if (random.below(3) > 0) return
+      const all = { isWaiting: true, isScheduled: true, isLeased: true } as const
+      await given.run({ op: 'clear', queue: random.pick(queues), partition: 0, ...all, countMax: 2 })
+      return
+    }
+    default:
+      await leaseAndSettle(step)
+  }
+}
+
+async function leaseAndSettle({ given, random, queues, now }: RandomStep): Promise<void> {
+  const queue = random.pick(queues)
+  const at = { queue, partition: random.below(queue === queues[2] ? 1 : 2), now }
+  const leased = await given.run({ op: 'lease', ...at, holders: ['w', 'w', 'w'] })
+  const [one, two] = leased.map(({ id }) => id)
+  if (one !== undefined) await given.run({ op: 'complete', ...at, ids: [one] })
+  if (two !== undefined) {
+    const isDead = random.below(2) === 0
+    const items = [{ id: two, availableAt: null, isDead, error: anError(random) }]
+    await given.run({ op: 'retry', ...at, items })
+  }
+}
+
+function anError(random: SeededRandom) {
+  return { errorClass: random.pick(['', 'A', 'B']), message: random.pick(['HTTP 503: x', 'gone', '']) }
+}
+
+async function pickLetters({ given, random }: RandomStep): Promise<string[]> {
+  const page = await given.storage.listLetters({
+    filter: {},
+    order: 'diedAt',
+    isDescending: random.below(2) === 0,
+    countMax: 50,
+    lookMax: 1_000,
+    bytes: 'none',
+  })
+  return page.letters.map(({ rootId }) => rootId).filter(() => random.below(4) === 0)
 }

@@ -43,13 +43,15 @@ type Step =
       isCapped: boolean
       isDueOnly: boolean
     }
-  | { do: 'discard' | 'restore' | 'foresee'; ids: number[] }
+  | { do: 'discard' | 'restore' | 'prefetch'; ids: number[] }
   | { do: 'postpone'; ids: number[]; forUs: number }
   | { do: 'policy'; redrive: QueuePolicy['redrive'] }
   | { do: 'replan'; countMax: number }
   | { do: 'pause' }
   | { do: 'update'; attemptsMax: number; hasDeadQueue: boolean; leaseUs: number }
+type StepOf<Do extends Step['do']> = Extract<Step, { do: Do }>
 type Timed = Step & { queue: number; partition: number; us: number }
+type At = Readonly<{ queue: string; partition: number; now: number }>
 
 const backoff = { kind: 'fixed', delayUs: 30 * second, jitter: 0 } as const
 const anId = fc.nat(200)
@@ -145,7 +147,7 @@ const aStep: fc.Arbitrary<Step> = fc.oneof(
   {
     weight: 3,
     arbitrary: fc.record({
-      do: fc.constant('foresee'),
+      do: fc.constant('prefetch'),
       ids: fc.array(fc.nat(20), { minLength: 3, maxLength: 9 }),
     }),
   },
@@ -255,24 +257,9 @@ class Session {
         this.#model.produce(command, produced)
         break
       }
-      case 'import': {
-        // A source id is often the id of an item, as if its move to the dead queue was repeated. Only a
-        // moved letter can have such a source id there.
-        const letter = queue === this.#names[2] ? { origin: anOrigin() } : {}
-        const items = step.items.map(({ source, ...item }) =>
-          source === undefined ? item : { ...item, sourceId: this.#idOf(source), ...letter },
-        )
-        const command = { op: 'import', items, ...at } as const
-        const takesLetters = this.#model.queues.get(queue)?.deadQueue === null
-        if (!takesLetters && items.some(({ origin }) => origin != null)) {
-          await expectRefusal(run(command), 'DEAD_QUEUE_INVALID')
-          break
-        }
-        const imported = await run(command)
-        this.#ids.push(...imported.flatMap(({ id }) => id ?? []))
-        this.#model.import(command, imported)
+      case 'import':
+        await this.#import(step.items, at)
         break
-      }
       case 'lease': {
         const holders = Array.from({ length: step.count }, (_, index) => `holder-${index}`)
         const command = { op: 'lease', holders, ...at } as const
@@ -305,19 +292,9 @@ class Session {
         this.#model.extend(command, await run(command))
         break
       }
-      case 'retry': {
-        const items = step.items.map(({ id, delayUs, isDead, hasError }) => ({
-          id: this.#idOf(id),
-          availableAt: delayUs === null ? null : now + delayUs,
-          isDead,
-          error: hasError ? { reason: 'reported', errorClass: 'Error', message: 'no', stack: '' } : null,
-        }))
-        const command = { op: 'retry', items, ...at } as const
-        const settled = await run(command)
-        if (settled.isSettled) this.#ids.push(...settled.changes.flatMap(({ id }) => id ?? []))
-        this.#model.retry(command, settled)
+      case 'retry':
+        await this.#retry(step.items, at)
         break
-      }
       case 'advance': {
         const command = { op: 'advance', now, countMax: step.countMax } as const
         const advanced = await run(command)
@@ -356,19 +333,9 @@ class Session {
         this.#model.purge(command, await run(command))
         break
       }
-      case 'redrive': {
-        const { isDeadAllowed, isCapped, isDueOnly } = step
-        const letters = step.letters.map(({ id, target }) => ({
-          letterId: this.#letterIdOf(id),
-          queue: target === null ? null : (this.#names[target] ?? 'nowhere'),
-        }))
-        const rules = { isDeadAllowed, isCapped, isDueOnly }
-        const command = { op: 'redrive', letters, ...rules, actor: 'somebody', now } as const
-        const redriven = await run(command)
-        this.#ids.push(...redriven.flatMap((each) => (each.isStarted ? [each.id] : [])))
-        this.#model.redrive(command, redriven)
+      case 'redrive':
+        await this.#redrive(step, now)
         break
-      }
       case 'discard': {
         const letters = step.ids.map((id) => ({ letterId: this.#letterIdOf(id) }))
         const command = { op: 'discard', letters, reason: 'obsolete', now } as const
@@ -381,7 +348,7 @@ class Session {
         this.#model.restore(command, await run(command))
         break
       }
-      case 'foresee':
+      case 'prefetch':
         // Prefetched letters must not affect later results.
         await this.#given.storage.prefetchLetters(step.ids.map((id) => this.#letterIdOf(id)))
         break
@@ -394,32 +361,81 @@ class Session {
       case 'policy':
         await this.#update(this.#names[2], { redrive: step.redrive })
         break
-      case 'replan': {
+      case 'replan':
         // Mostly in the queue with an auto policy: a replan of other queues changes nothing.
-        const name = step.partition === 0 ? this.#names[2] : queue
-        const command = { op: 'replan-redrives', queue: name, countMax: step.countMax, now } as const
-        const replanned = await run(command)
-        const stored = await this.#given.storage.getQueue(name)
-        if (stored === null) throw new Error(`queue ${name} does not exist`)
-        this.#model.replan(command, replanned, stored)
+        await this.#replan(step.partition === 0 ? this.#names[2] : queue, step.countMax)
         break
-      }
       case 'pause':
         await this.#update(queue, { isPaused: !this.#model.queues.get(queue)?.isPaused })
         break
-      case 'update': {
-        const [work, , letters] = this.#names
-        const { attemptsMax, leaseUs } = step
-        const changes = { attemptsMax, leaseUs, deadQueue: step.hasDeadQueue ? letters : null }
-        const isGiven = step.hasDeadQueue && this.#model.queues.get(work)?.deadQueue === null
-        if (isGiven && this.#model.hasOrHadLetters(work)) {
-          await expectRefusal(this.#update(work, changes), 'DEAD_QUEUE_INVALID')
-        } else await this.#update(work, changes)
-      }
+      case 'update':
+        await this.#updateWork(step)
     }
     // Comparing is expensive on PostgreSQL and cheap in memory.
     const isCheap = this.#given.name === 'SQLite memory'
     if (isCheap || ++this.#steps % 10 === 0) await this.compare()
+  }
+
+  async #import(given: StepOf<'import'>['items'], at: At): Promise<void> {
+    const { run } = this.#given
+    // A source id is often the id of an item, as if its move to the dead queue was repeated. Only a moved
+    // letter can have such a source id there.
+    const letter = at.queue === this.#names[2] ? { origin: anOrigin() } : {}
+    const items = given.map(({ source, ...item }) =>
+      source === undefined ? item : { ...item, sourceId: this.#idOf(source), ...letter },
+    )
+    const command = { op: 'import', items, ...at } as const
+    const takesLetters = this.#model.queues.get(at.queue)?.deadQueue === null
+    if (!takesLetters && items.some(({ origin }) => origin != null)) {
+      await expectRefusal(run(command), 'DEAD_QUEUE_INVALID')
+      return
+    }
+    const imported = await run(command)
+    this.#ids.push(...imported.flatMap(({ id }) => id ?? []))
+    this.#model.import(command, imported)
+  }
+
+  async #retry(given: StepOf<'retry'>['items'], at: At): Promise<void> {
+    const items = given.map(({ id, delayUs, isDead, hasError }) => ({
+      id: this.#idOf(id),
+      availableAt: delayUs === null ? null : at.now + delayUs,
+      isDead,
+      error: hasError ? { reason: 'reported', errorClass: 'Error', message: 'no', stack: '' } : null,
+    }))
+    const command = { op: 'retry', items, ...at } as const
+    const settled = await this.#given.run(command)
+    if (settled.isSettled) this.#ids.push(...settled.changes.flatMap(({ id }) => id ?? []))
+    this.#model.retry(command, settled)
+  }
+
+  async #redrive(step: StepOf<'redrive'>, now: number): Promise<void> {
+    const { isDeadAllowed, isCapped, isDueOnly } = step
+    const letters = step.letters.map(({ id, target }) => ({
+      letterId: this.#letterIdOf(id),
+      queue: target === null ? null : (this.#names[target] ?? 'nowhere'),
+    }))
+    const rules = { isDeadAllowed, isCapped, isDueOnly }
+    const command = { op: 'redrive', letters, ...rules, actor: 'ann', now } as const
+    const redriven = await this.#given.run(command)
+    this.#ids.push(...redriven.flatMap((each) => (each.isStarted ? [each.id] : [])))
+    this.#model.redrive(command, redriven)
+  }
+
+  async #replan(queue: string, countMax: number): Promise<void> {
+    const command = { op: 'replan-redrives', queue, countMax, now: this.#now } as const
+    const replanned = await this.#given.run(command)
+    const stored = await this.#given.storage.getQueue(queue)
+    if (stored === null) throw new Error(`queue ${queue} does not exist`)
+    this.#model.replan(command, replanned, stored)
+  }
+
+  async #updateWork({ attemptsMax, leaseUs, hasDeadQueue }: StepOf<'update'>): Promise<void> {
+    const [work, , letters] = this.#names
+    const changes = { attemptsMax, leaseUs, deadQueue: hasDeadQueue ? letters : null }
+    const isAdded = hasDeadQueue && this.#model.queues.get(work)?.deadQueue === null
+    if (isAdded && this.#model.hasOrHadLetters(work)) {
+      await expectRefusal(this.#update(work, changes), 'DEAD_QUEUE_INVALID')
+    } else await this.#update(work, changes)
   }
 
   async compare(): Promise<void> {

@@ -20,6 +20,16 @@ describeStores('the bytes of letters', (given) => {
       bytes: 'all',
       ...query,
     })
+  const listPages = async (query: Partial<LettersQuery>) => {
+    const pages = [await list(query)]
+    for (let next = pages[0]?.next ?? null; next !== null; ) {
+      const page = await list({ ...query, after: next })
+      pages.push(page)
+      next = page.next
+    }
+    for (const page of pages) expect(page.looked).toBe(page.letters.length)
+    return pages
+  }
   const some = [
     aLetter({ payload: long, key: bytes('key'), headers: [['h', bytes('v')]], diedAt: noon }),
     aLetter({ payload: long.subarray(0, headBytes), diedAt: noon + minute }),
@@ -96,25 +106,18 @@ describeStores('the bytes of letters', (given) => {
       await actions.capture(queue, [aLetter({ payload: new Uint8Array(size), diedAt: noon + at * minute })])
     }
     for (const isDescending of [false, true]) {
-      const pages: number[][] = []
-      for (let query: Partial<LettersQuery> | null = {}; query !== null; ) {
-        const page = await list({ filter: { queues: [queue] }, isDescending, ...query })
-        expect(page.looked).toBe(page.letters.length)
-        pages.push(page.letters.map(({ payload }) => payload.length))
-        query = page.next === null ? null : { after: page.next }
-      }
+      const pages = (await listPages({ filter: { queues: [queue] }, isDescending })).map(({ letters }) =>
+        letters.map(({ payload }) => payload.length),
+      )
       expect(pages.flat()).toEqual(isDescending ? sizes.toReversed() : sizes)
       for (const page of pages) {
         const before = page.slice(0, -1).reduce((sum, size) => sum + size, 0)
         expect(before, JSON.stringify(pages)).toBeLessThan(pageBytesMax)
       }
     }
-    const heads: number[] = []
-    for (let query: Partial<LettersQuery> | null = {}; query !== null; ) {
-      const page = await list({ filter: { queues: [queue] }, bytes: 'head', ...query })
-      heads.push(...page.letters.map(({ payload, payloadBytes }) => payloadBytes ?? payload.length))
-      query = page.next === null ? null : { after: page.next }
-    }
-    expect(heads).toEqual(sizes)
+    const heads = (await listPages({ filter: { queues: [queue] }, bytes: 'head' })).flatMap(
+      (page) => page.letters,
+    )
+    expect(heads.map(({ payload, payloadBytes }) => payloadBytes ?? payload.length)).toEqual(sizes)
   })
 })

@@ -26,49 +26,51 @@ const layouts: readonly Layout[] = [
   { name: 'mostly of one cause', isExpired: (at) => at % 2 === 0, diedAt: (at) => noon - at * minute },
 ]
 
+function letterAt({ name, isExpired, diedAt }: Layout, at: number): ItemToImport {
+  const cause = name === 'mostly of one cause' && at % 10 > 0 ? 0 : at % causes
+  const reason = isExpired(at) ? 'expired' : 'attempts'
+  const word = `${'abcdefghij'[cause % 10]}${'klmnopq'[Math.floor(cause / 10)]}`
+  const failure = aFailure({ reason, errorClass: `Error_${word}`, message: `the ${word} is lost` })
+  return aLetter({ failure, diedAt: diedAt(at) })
+}
+
 describeStores('letters of many causes', (given) => {
   const actions = createLetterActions(given)
 
-  it.each(layouts)(
-    'letters of many causes are paged in order: $name',
-    async ({ name, isExpired, diedAt }) => {
-      const queues = [await given.queue(), await given.queue()]
-      const kept: Readonly<{ id: string; diedAt: number }>[] = []
-      for (const [turn, queue] of queues.entries()) {
-        const isOurs = (at: number) => at % queues.length === turn
-        const own = Array.from({ length: letters }, (_, at) => at).filter(isOurs)
-        const captured = await actions.capture(
-          queue,
-          own.map((at): ItemToImport => {
-            const cause = name === 'mostly of one cause' && at % 10 > 0 ? 0 : at % causes
-            const reason = isExpired(at) ? 'expired' : 'attempts'
-            const word = `${'abcdefghij'[cause % 10]}${'klmnopq'[Math.floor(cause / 10)]}`
-            const failure = aFailure({ reason, errorClass: `Error_${word}`, message: `the ${word} is lost` })
-            return aLetter({ failure, diedAt: diedAt(at) })
-          }),
-        )
-        for (const [index, id] of captured.entries()) {
-          const at = own[index] as number
-          if (isExpired(at)) kept.push({ id, diedAt: diedAt(at) })
-        }
+  it.each(layouts)('letters of many causes are paged in order: $name', async (layout) => {
+    const queues = [await given.queue(), await given.queue()]
+    const expired: Readonly<{ id: string; diedAt: number }>[] = []
+    for (const [number, queue] of queues.entries()) {
+      const indexes = Array.from({ length: letters }, (_, at) => at).filter(
+        (at) => at % queues.length === number,
+      )
+      const ids = await actions.capture(
+        queue,
+        indexes.map((at) => letterAt(layout, at)),
+      )
+      const captured = indexes.map((at, position) => ({
+        at,
+        id: ids[position] ?? '',
+        diedAt: layout.diedAt(at),
+      }))
+      expired.push(...captured.filter(({ at }) => layout.isExpired(at)))
+    }
+    const sorted = expired.toSorted((one, two) => one.diedAt - two.diedAt || (one.id < two.id ? -1 : 1))
+    const expected = sorted.map(({ id }) => id)
+    for (const isDescending of [false, true]) {
+      for (const countMax of [9, 50]) {
+        const pages = await readLetterPages(given, {
+          filter: { reasons: ['expired'] },
+          order: 'diedAt',
+          isDescending,
+          countMax,
+          lookMax: 10_000,
+          bytes: 'none',
+        })
+        expect(pages.slice(0, -1).every((page) => page.length === countMax)).toBe(true)
+        const ids = pages.flat().map(({ rootId }) => rootId)
+        expect(ids).toEqual(isDescending ? expected.toReversed() : expected)
       }
-      const sorted = kept.toSorted((one, two) => one.diedAt - two.diedAt || (one.id < two.id ? -1 : 1))
-      const expected = sorted.map(({ id }) => id)
-      for (const isDescending of [false, true]) {
-        for (const countMax of [9, 50]) {
-          const pages = await readLetterPages(given, {
-            filter: { reasons: ['expired'] },
-            order: 'diedAt',
-            isDescending,
-            countMax,
-            lookMax: 10_000,
-            bytes: 'none',
-          })
-          expect(pages.slice(0, -1).every((page) => page.length === countMax)).toBe(true)
-          const ids = pages.flat().map(({ rootId }) => rootId)
-          expect(ids).toEqual(isDescending ? expected.toReversed() : expected)
-        }
-      }
-    },
-  )
+    }
+  })
 })

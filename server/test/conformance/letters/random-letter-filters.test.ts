@@ -69,6 +69,28 @@ const payloads = [
 ].map(bytes)
 const keys = [null, bytes(''), bytes('k'), bytes(`${longPrefix}a`), bytes(`${longPrefix}b`), undecodableBytes]
 
+const cycle = <T>(values: readonly T[], index: number): T => values[index % values.length] as T
+
+function letterAt(index: number): ItemToImport {
+  const failure = aFailure({
+    message: cycle(messages, index),
+    reason: cycle(['http_503', 'http_410', ''], index),
+    errorClass: cycle(['A', 'A.B', ''], index >> 1),
+    lastFailedAt: noon - (index % 5) * minute,
+  })
+  return aLetter({
+    payload: index % 11 === 0 ? undecodableBytes : cycle(payloads, index),
+    key: cycle(keys, index),
+    headers: cycle(headerSets, index) ?? [],
+    failure: index % 17 === 0 ? null : failure,
+    origin: anOrigin({ name: cycle(['payments', 'orders'], index >> 2) }),
+    diedAt: noon - (index % 7) * minute,
+    redrives: cycle([0, 0, 1, 2, 12], index),
+    ...(index % 13 === 0 ? { availableAt: noon + hour } : {}),
+    ...(index % 2 === 0 ? { sourceId: `source-${index}` } : {}),
+  })
+}
+
 /** Letters in three queues: every state, unusual values, and many with equal times. */
 async function manyLetters(given: StoreFixture): Promise<string[]> {
   const actions = createLetterActions(given)
@@ -81,24 +103,8 @@ async function manyLetters(given: StoreFixture): Promise<string[]> {
   const target = await given.queue()
   const ids: string[] = []
   for (let index = 0; index < 120; index++) {
-    const failure = aFailure({
-      message: messages[index % messages.length] ?? '',
-      reason: ['http_503', 'http_410', ''][index % 3] ?? '',
-      errorClass: ['A', 'A.B', ''][(index >> 1) % 3] ?? '',
-      lastFailedAt: noon - (index % 5) * minute,
-    })
-    const letter = aLetter({
-      payload: index % 11 === 0 ? undecodableBytes : (payloads[index % payloads.length] ?? bytes('')),
-      key: keys[index % keys.length] ?? null,
-      headers: headerSets[index % headerSets.length] ?? [],
-      failure: index % 17 === 0 ? null : failure,
-      origin: anOrigin({ name: ['payments', 'orders'][(index >> 2) % 2] ?? '' }),
-      diedAt: noon - (index % 7) * minute,
-      redrives: [0, 0, 1, 2, 12][index % 5] ?? 0,
-      ...(index % 13 === 0 ? { availableAt: noon + hour } : {}),
-      ...(index % 2 === 0 ? { sourceId: `source-${index}` } : {}),
-    })
-    ids.push(...(await actions.capture(queues[index % 3] ?? '', [letter], noon + (index % 4) * minute)))
+    const now = noon + (index % 4) * minute
+    ids.push(...(await actions.capture(cycle(queues, index), [letterAt(index)], now)))
   }
   await given.run({ op: 'produce', queue: target, partition: 0, items: newItems(3), now: noon })
   const some = (step: number, from: number) => ids.filter((_, index) => index % step === from)

@@ -22,13 +22,19 @@ export function matchesFilter(letter: Item, filter: LetterFilter): boolean {
     isWithin(letter.diedAt, filter.died) &&
     isWithin(letter.updatedAt, filter.updated) &&
     isWithin(failure?.lastFailedAt ?? null, filter.lastFailed) &&
-    (filter.key === undefined || (letter.key !== null && Buffer.compare(letter.key, filter.key) === 0)) &&
-    (filter.text === undefined || hasText(failure?.message ?? '', filter.text)) &&
-    (filter.header === undefined || hasHeader(letter, filter.header)) &&
-    (filter.json === undefined || hasJson(letter.payload, filter.json)) &&
+    matchesContent(letter, filter) &&
     (filter.dueBy === undefined || (facts?.nextRedriveAt ?? Number.POSITIVE_INFINITY) <= filter.dueBy) &&
     (filter.arrivedUntil === undefined ||
       (letter.createdAt <= filter.arrivedUntil && (facts?.restoredAt ?? 0) <= filter.arrivedUntil))
+  )
+}
+
+function matchesContent(letter: Item, filter: LetterFilter): boolean {
+  return (
+    (filter.key === undefined || (letter.key !== null && Buffer.compare(letter.key, filter.key) === 0)) &&
+    (filter.text === undefined || hasText(letter.failure?.message ?? '', filter.text)) &&
+    (filter.header === undefined || hasHeader(letter, filter.header)) &&
+    (filter.json === undefined || hasJson(letter.payload, filter.json))
   )
 }
 
