@@ -15,6 +15,7 @@ const checks: readonly Check[] = [
     run: () => runProgram('tsc', ['--noEmit', '-p', 'dashboard/tsconfig.json']),
   },
   { name: 'prose', run: () => runTool('tools/check-prose.ts') },
+  { name: 'equal files in both stores', run: () => runTool('tools/check-mirror.ts') },
   { name: 'files made from the code', run: () => runTool('tools/approve-surface.ts', ['--check']) },
   { name: 'code made from server/proto', run: () => runTool('tools/generate-proto.ts', ['--check']) },
 ]
