@@ -371,7 +371,9 @@ export type CampaignLetterState =
   | 'unknown'
   | 'skipped'
   | 'discarded'
-/** The filter of a campaign as the server returns it: with lists, and with the queues instead of the class. */
+/**
+ * The filter of a campaign as the server returns it: with lists, and with the queues instead of the class.
+ */
 export type CampaignFilter = Readonly<
   {
     status?: readonly LetterStatus[]

@@ -1,11 +1,11 @@
 /**
- * Compile-time tests: the types of the client must equal the schemas of the server. There is nothing to run; the type
- * check of `npm run check` fails at the line of each type that differs.
+ * Compile-time tests: the types of the client must equal the schemas of the server. There is nothing to run;
+ * the type check of `npm run check` fails at the line of each type that differs.
  *
  * - An answer must have exactly the same type on both sides (`SameType`).
- * - A request of the client must be accepted by the schema, and may miss none of its fields (`ValidRequest`). Its
- *   types may be narrower: a status is one of five words in the client, and any text in the schema, which is checked
- *   later.
+ * - A request of the client must be accepted by the schema, and may miss none of its fields (`ValidRequest`).
+ *   Its types may be narrower: a status is one of five words in the client, and any text in the schema, which
+ *   is checked later.
  */
 import type { Static, TSchema } from 'typebox'
 import type * as client from '../../client/src/index.ts'

@@ -79,8 +79,8 @@ declare module 'fastify' {
 }
 
 /**
- * A route whose literal method, path and schema stay in its type. `server/test/wire-types.ts` compares them with the
- * types of the client.
+ * A route whose literal method, path and schema stay in its type. `server/test/wire-types.ts` compares them
+ * with the types of the client.
  */
 export type TypedRoute<M extends Method, P extends string, S extends RouteSchema> = Omit<
   Route,
