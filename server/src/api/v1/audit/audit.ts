@@ -1,6 +1,6 @@
 import { type Static, Type } from 'typebox'
 import type { AuditRow } from '../../../storage/contract/audit.ts'
-import type { Storage } from '../../../storage/contract/storage.ts'
+import type { StoreReads } from '../../../storage/contract/storage.ts'
 import { route } from '../../http/route.ts'
 import { v1 } from '../dialect.ts'
 import { NextCursor, pageQuery, readCursor, writeCursor } from '../values/cursor.ts'
@@ -58,7 +58,7 @@ export const auditRoutes = [
 type FoundRows = Readonly<{ rows: readonly AuditRow[]; lastId: number | undefined; hasMore: boolean }>
 
 async function findRows(
-  storage: Pick<Storage, 'listAudit'>,
+  storage: Pick<StoreReads, 'listAudit'>,
   { cursor, limit, target, action, actor }: Static<typeof Query>,
 ): Promise<FoundRows> {
   const rows: AuditRow[] = []

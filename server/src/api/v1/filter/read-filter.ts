@@ -9,14 +9,14 @@ import {
   type LetterFilter,
   redrivesCounted,
 } from '../../../storage/contract/letters.ts'
-import type { Storage } from '../../../storage/contract/storage.ts'
+import type { StoreReads } from '../../../storage/contract/storage.ts'
 import { type FieldFault, InvalidRequest } from '../../http/validation/invalid-request.ts'
 import { parseInstant } from '../../http/wire/wire-time.ts'
 import { readBytes } from '../values/wire-bytes.ts'
 import type { ArchiveSpec, CountedSpec, FilterSpec } from './filter-fields.ts'
 import { parseJsonTest } from './json-path.ts'
 
-type QueueList = () => Pick<Storage, 'listQueues'>
+type QueueList = () => Pick<StoreReads, 'listQueues'>
 type Refuse = (field: string, message: string) => void
 
 /** `part` is the part of the request for error messages: `query` or `body.filter`. */
@@ -186,7 +186,7 @@ async function resolveClasses<F extends CountedFilter>(
   return { ...filter, queues }
 }
 
-export async function* readAllQueues(storage: Pick<Storage, 'listQueues'>) {
+export async function* readAllQueues(storage: Pick<StoreReads, 'listQueues'>) {
   const countMax = 1_000
   for (let from: string | undefined; ; ) {
     const page = await storage.listQueues({ ...(from !== undefined && { from }), countMax })
