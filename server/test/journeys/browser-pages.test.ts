@@ -98,7 +98,9 @@ describe('the pages in a browser', needs(chromium), () => {
     const { url } = await startTestApi()
     const { page, foreignRequests, consoleErrors } = await open(url)
     await page.goto(`${url}/docs`)
-    await page.getByText('Lists queues with their policy and exact counts, in byte order of their names.').waitFor()
+    await page
+      .getByText('Lists queues with their policy and exact counts, in byte order of their names.')
+      .waitFor()
     await page.getByText('/api/v1/queues/{name}').first().waitFor()
     expect({ foreignRequests, consoleErrors }).toEqual({ foreignRequests: [], consoleErrors: [] })
     await page.close()
