@@ -26,6 +26,11 @@ const benches: Readonly<Record<string, Bench>> = {
     accepts: ['rounds'],
     load: async () => (await import('./queue.ts')).benchQueue,
   },
+  'many-queues': {
+    description: 'the rate of single calls on one queue, on 16 and on 256',
+    accepts: ['rounds', 'items', 'store'],
+    load: async () => (await import('./many-queues.ts')).benchManyQueues,
+  },
   'queue-memory': {
     description: 'the memory of Redrive while it processes a million items',
     accepts: ['items', 'store'],

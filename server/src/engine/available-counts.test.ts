@@ -25,15 +25,59 @@ describe('available counts', () => {
     expect(counts.byPartition).toEqual([3])
   })
 
-  it('a recount keeps items that came in the meantime, and older claims no longer change it', () => {
+  it('a recount replaces the count of a partition that nothing changed in the meantime', () => {
+    const counts = new AvailableCounts(2, [5, 0])
+    const claim = counts.claim(0, 1)
+    counts.settle(claim, 1, false)
+    const started = counts.startRecount()
+    counts.finishRecount(
+      [
+        { partition: 0, waiting: 3 },
+        { partition: 1, waiting: 7 },
+      ],
+      started,
+    )
+    expect(counts.byPartition).toEqual([3, 7])
+  })
+
+  it.each([
+    ['before', 11],
+    ['after', 1],
+  ])('a recount that the store does %s a lease in progress does not change the count', (_, waiting) => {
+    const counts = new AvailableCounts(1, [11])
+    const claim = counts.claim(0, 10)
+    counts.finishRecount([{ partition: 0, waiting }], counts.startRecount())
+    counts.settle(claim, 10, false)
+    expect(counts.byPartition).toEqual([1])
+
+    const started = counts.startRecount()
+    const short = counts.claim(0, 1)
+    counts.settle(short, 1, false)
+    counts.finishRecount([{ partition: 0, waiting: waiting > 1 ? 1 : 0 }], started)
+    expect(counts.byPartition).toEqual([0])
+  })
+
+  it('a recount does not count items twice that are being stored or were stored in the meantime', () => {
     const counts = new AvailableCounts(1, [0])
     const started = counts.startRecount()
     counts.add(0, 2)
-    const claim = counts.claim(0, 1)
-    counts.finishRecount([{ partition: 0, waiting: 7 }], started)
-    expect(counts.byPartition).toEqual([9])
-    counts.settle(claim, 0, true)
-    expect(counts.byPartition).toEqual([9])
+    counts.finishRecount([{ partition: 0, waiting: 2 }], started)
+    expect(counts.byPartition).toEqual([2])
+
+    counts.addInFlight(0, 3)
+    counts.finishRecount([{ partition: 0, waiting: 5 }], counts.startRecount())
+    counts.addInFlight(0, -3)
+    counts.add(0, 3)
+    expect(counts.byPartition).toEqual([5])
+  })
+
+  it('a recount finds items of another server also while a lease is in progress', () => {
+    const counts = new AvailableCounts(1, [4])
+    const claim = counts.claim(0, 4)
+    counts.finishRecount([{ partition: 0, waiting: 10 }], counts.startRecount())
+    expect(counts.byPartition).toEqual([6])
+    counts.settle(claim, 4, false)
+    expect(counts.byPartition).toEqual([6])
   })
 
   it('a count is never too low once all answers have arrived, in whatever order the store works', () => {

@@ -13,6 +13,10 @@
  *   available since the claim may still be there, except those that later claims ask for (`Claim.fresh`).
  *   This replaces the count. Leases with an older claim are accounted for by that (`Claim.isSuperseded`):
  *   to subtract their items again would subtract items that came later.
+ *
+ * A recount replaces the count of a partition only if no call of this server changed the partition during
+ * the recount. Otherwise the store may have counted before or after that call. Then the recount can only
+ * raise the count, to the number of items that are available in any case.
  */
 import type { PartitionCounts } from '../storage/contract/counts.ts'
 
@@ -28,13 +32,15 @@ export type Claim = {
   isSuperseded: boolean
 }
 
-/** How many items had become available in each partition when a recount started. */
-export type Recount = readonly number[]
+/** What this server knew of each partition when a recount started. */
+export type Recount = readonly Readonly<{ gained: number; claimed: number; claimsOpen: number }>[]
 
 export class AvailableCounts {
   readonly #available: number[]
   /** How many items became available since the queue was opened. */
   readonly #gained: number[]
+  /** How many items were asked for since the queue was opened. */
+  readonly #claimed: number[]
   /** Claims that the store has not answered yet, by partition. */
   readonly #claims: Claim[][]
   /** How many items are being stored. */
@@ -43,6 +49,7 @@ export class AvailableCounts {
   constructor(partitions: number, available: readonly number[]) {
     this.#available = Array.from({ length: partitions }, (_, partition) => available[partition] ?? 0)
     this.#gained = this.#available.map(() => 0)
+    this.#claimed = this.#available.map(() => 0)
     this.#claims = this.#available.map(() => [])
     this.#inFlight = this.#available.map(() => 0)
   }
@@ -82,6 +89,7 @@ export class AvailableCounts {
     for (const earlier of claims) earlier.fresh = Math.max(earlier.fresh - expected, 0)
     const claim = { partition, asked, expected, fresh: 0, isSuperseded: false }
     claims.push(claim)
+    increase(this.#claimed, partition, asked)
     return claim
   }
 
@@ -102,14 +110,26 @@ export class AvailableCounts {
 
   /** Call before the counts are read from the store. */
   startRecount(): Recount {
-    return [...this.#gained]
+    return this.#gained.map((gained, partition) => ({
+      gained,
+      claimed: this.#claimed[partition] ?? 0,
+      claimsOpen: sumAsked(this.#claims[partition] ?? []),
+    }))
   }
 
-  /** Items that became available during the recount may be counted twice: too high is harmless. */
   finishRecount(counts: readonly Pick<PartitionCounts, 'partition' | 'waiting'>[], started: Recount): void {
     for (const { partition, waiting } of counts) {
-      const gainedSince = (this.#gained[partition] ?? 0) - (started[partition] ?? 0)
-      this.#replace(partition, waiting + gainedSince)
+      const { gained = 0, claimed = 0, claimsOpen = 0 } = started[partition] ?? {}
+      // Items that the store may have leased after it counted them.
+      const leasedMax = claimsOpen + (this.#claimed[partition] ?? 0) - claimed
+      // Items that the store may have counted already, and that are added when the store answers.
+      const storedMax = this.#inFlight[partition] ?? 0
+      const hasGained = (this.#gained[partition] ?? 0) > gained
+      if (leasedMax === 0 && storedMax === 0 && !hasGained) this.#replace(partition, waiting)
+      else {
+        const missing = waiting - leasedMax - storedMax - (this.#available[partition] ?? 0)
+        if (missing > 0) this.add(partition, missing)
+      }
     }
   }
 
@@ -144,6 +164,12 @@ export class AvailableCounts {
     const at = claims.indexOf(claim)
     if (at >= 0) claims.splice(at, 1)
   }
+}
+
+function sumAsked(claims: readonly Claim[]): number {
+  let sum = 0
+  for (const { asked } of claims) sum += asked
+  return sum
 }
 
 function increase(counts: number[], partition: number, by: number): void {

@@ -1,10 +1,14 @@
-import { afterEach, describe, expect, it } from 'vitest'
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
 import { KnownError } from '../errors.ts'
 import { createLetterLoops } from './loops.ts'
 
 describe('the background of the letters', () => {
   let loops: ReturnType<typeof createLetterLoops> | undefined
-  afterEach(() => loops?.stop())
+  beforeEach(() => void vi.useFakeTimers())
+  afterEach(async () => {
+    await loops?.stop()
+    vi.useRealTimers()
+  })
   const passes = { auto: async () => false, campaigns: async () => false, retention: async () => false }
   const hourMs = 3_600_000
   const seldom = { autoMs: hourMs, campaignsMs: hourMs, retentionMs: hourMs }
@@ -18,9 +22,12 @@ describe('the background of the letters', () => {
       () => {},
     )
     loops.start()
-    await expect.poll(() => steps).toBe(5)
-    await new Promise((resolve) => setTimeout(resolve, 30))
+    await vi.advanceTimersByTimeAsync(100)
     expect(steps).toBe(5)
+    await vi.advanceTimersByTimeAsync(hourMs - 200)
+    expect(steps).toBe(5)
+    await vi.advanceTimersByTimeAsync(200)
+    expect(steps).toBe(6)
   })
 
   it('retention uses at most its share of the time while more is left', async () => {
@@ -37,16 +44,14 @@ describe('the background of the letters', () => {
       () => {},
     )
     loops.start()
-    await expect.poll(() => spans.length, { timeout: 10_000 }).toBe(5)
-    for (const [index, { from }] of spans.slice(1).entries()) {
-      const before = spans[index] ?? { from: 0, until: 0 }
-      // It may work a twentieth of the time. (A timer may be a millisecond early.)
-      expect(from - before.until).toBeGreaterThan(19 * (before.until - before.from) - 2)
-    }
+    await vi.advanceTimersByTimeAsync(1_000)
+    // Each pass takes 5 ms. With a twentieth of the time, the next one starts 100 ms after the one before.
+    const [first] = spans
+    expect(spans.map(({ from }) => from - (first?.from ?? 0))).toEqual([0, 100, 200, 300, 400])
   })
 
   it('only the first of several failures in a row is reported, and the pass is tried again', async () => {
-    const told: string[] = []
+    const reported: string[] = []
     let tries = 0
     const auto = async () => {
       if (++tries !== 3) throw new Error(`failure ${tries}`)
@@ -58,28 +63,34 @@ describe('the background of the letters', () => {
     loops = createLetterLoops(
       () => ({ passes: { ...passes, auto, campaigns } }),
       { ...seldom, autoMs: 1, campaignsMs: 1 },
-      (pass, error) => told.push(`${pass}: ${error}`),
+      (pass, error) => reported.push(`${pass}: ${error}`),
     )
     loops.start()
-    await expect.poll(() => tries).toBeGreaterThan(5)
-    expect(told).toEqual(['auto: Error: failure 1', 'auto: Error: failure 4'])
+    await vi.advanceTimersByTimeAsync(1_000)
+    expect(tries).toBeGreaterThan(5)
+    expect(reported).toEqual(['auto: Error: failure 1', 'auto: Error: failure 4'])
   })
 
   it('stopping waits for the pass in progress', async () => {
-    let isDone = false
-    const campaigns = async () => {
-      await new Promise((resolve) => setTimeout(resolve, 30))
-      isDone = true
-      return true
-    }
+    let endPass = () => {}
+    const campaigns = () =>
+      new Promise<boolean>((resolve) => {
+        endPass = () => resolve(true)
+      })
     loops = createLetterLoops(
       () => ({ passes: { ...passes, campaigns } }),
       seldom,
       () => {},
     )
     loops.start()
-    await new Promise((resolve) => setTimeout(resolve, 15))
-    await loops.stop()
-    expect(isDone).toBe(true)
+    await vi.advanceTimersByTimeAsync(0)
+    let isStopped = false
+    const stopped = loops.stop().then(() => {
+      isStopped = true
+    })
+    await vi.advanceTimersByTimeAsync(1_000)
+    expect(isStopped).toBe(false)
+    endPass()
+    await stopped
   })
 })

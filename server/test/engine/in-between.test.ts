@@ -169,6 +169,21 @@ describe('an engine that waits for an answer of its store', () => {
     expect(texts((await lease('a')).items)).toEqual(['item-0'])
   })
 
+  it('a recount during a lease does not make the next lease ask the wrong partition', async () => {
+    await engine.createQueue({ name: 'two', partitions: 2 })
+    await engine.produce('two', newItems(10), { partition: 0 })
+    await engine.produce('two', newItems(11), { partition: 1 })
+    const leaseTen = async (clientId: string) =>
+      (await engine.lease('two', { clientId, countMax: 10, timeoutMs: 2_000 })).items.length
+    const stopped = stopNext('lease')
+    const first = leaseTen('a')
+    await stopped.reached
+    await engine.reload('two')
+    await stopped.execute()
+    stopped.answer()
+    expect([await first, await leaseTen('b')]).toEqual([10, 10])
+  })
+
   it('rejects a lease of a queue that was being opened when the engine closed', async () => {
     const waiting = lease('a')
     const refused = expect(waiting).rejects.toMatchObject({ code: 'SHUTTING_DOWN' })

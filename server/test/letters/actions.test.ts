@@ -99,8 +99,7 @@ describeTheseStores(['SQLite memory', 'PostgreSQL'], 'dead letters', (given) => 
     const { queue, deadQueue } = await begin()
     const [id = ''] = await captured(world, deadQueue, lettersFrom(queue, 1))
     const lease = world.engine.lease(queue, { clientId: 'w', countMax: 1, timeoutMs: 10_000 })
-    // It waits: there is nothing yet.
-    await new Promise((resolve) => setTimeout(resolve, 50))
+    await expect.poll(async () => (await world.engine.stats(queue)).leaseWaiting).toBe(1)
     await world.letters.redrive([id], plainly, ann)
     const { items } = await lease
     expect(items.map(({ payload }) => textOf(payload))).toEqual(['order 0'])
