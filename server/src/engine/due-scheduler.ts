@@ -4,7 +4,7 @@ import type { StoreReads } from '../storage/contract/storage.ts'
 import type { Writer } from './writer.ts'
 
 export interface DueScheduler {
-  /** Everything that is due by now has happened when it resolves. */
+  /** Everything that is due by now has happened when it resolves, without a grace period. */
   advance(): Promise<void>
   /** Something will be due at that instant: the next pass starts then at the latest. */
   wakeBy(at: Instant): void
@@ -18,10 +18,16 @@ const batchMax = 1_000
 const pauseMsMax = 1_000
 /** Rows that another server was changing during a pass are due again soon. */
 const pauseMsMin = 5
+/**
+ * The Queue API promises that a lease ends 20 to 80 ms after its deadline: a worker that completes its item
+ * at the last moment still holds the lease when the request arrives.
+ */
+const graceUs = 30 * usPerMs
 
 /**
- * Ends leases, expires items and makes scheduled items available when their time comes. A timer is set for
- * the next instant at which something is due, so that an idle store is not polled all the time.
+ * Ends leases, expires items and makes scheduled items available when their time comes, plus `graceUs`. A
+ * timer is set for the next instant at which something is due, so that an idle store is not polled all the
+ * time.
  */
 export function createDueScheduler(
   parts: Readonly<{
@@ -37,9 +43,10 @@ export function createDueScheduler(
   let isStarted = false
   let current: Promise<void> = Promise.resolve()
 
-  const pass = async (): Promise<void> => {
+  const pass = async (delayUs: number): Promise<void> => {
     for (;;) {
-      const [{ changes }] = await writer.write([{ op: 'advance', now: clock.now(), countMax: batchMax }])
+      const now = clock.now() - delayUs
+      const [{ changes }] = await writer.write([{ op: 'advance', now, countMax: batchMax }])
       // Until nothing is left: an item that just changed may be due again by now.
       if (changes.length === 0) return
     }
@@ -50,14 +57,14 @@ export function createDueScheduler(
     clearTimeout(timer)
     timerAt = at
     // Rounded up: a pass never starts before its time.
-    const pauseMs = Math.ceil((at - clock.now()) / usPerMs)
+    const pauseMs = Math.ceil((at + graceUs - clock.now()) / usPerMs)
     timer = setTimeout(runPass, Math.min(Math.max(pauseMs, pauseMsMin), pauseMsMax))
   }
 
   const runPass = (): void => {
     timerAt = Number.POSITIVE_INFINITY
     current = current
-      .then(pass)
+      .then(() => pass(graceUs))
       .then(() => storage.nextDueAt())
       .catch((error: unknown) => {
         onError(error)
@@ -68,7 +75,7 @@ export function createDueScheduler(
 
   return {
     advance: () => {
-      const done = current.then(pass)
+      const done = current.then(() => pass(0))
       current = done.catch(() => undefined)
       return done
     },

@@ -232,7 +232,11 @@ describeFormats('validation of the Queue API', (api) => {
       ["dead queue is invalid; 'dq~' cannot contain '~' character", { dead_queue: name }],
       ['dead_queue cannot reference itself', { dead_queue: 'nobody' }],
       ["dead_queue does not exist; 'nobody' was not found, create it first", { dead_queue: chained }],
-      [`dead_queue is invalid; '${chained}' already has its own dead_queue configured`, { dead_queue: dead }],
+      [
+        `dead_queue is invalid; '${chained}' already has its own dead_queue configured; ` +
+          'a dead queue cannot have its own dead_queue',
+        { dead_queue: dead },
+      ],
       ["reference field is invalid; cannot be greater than '2000' characters", { reference: long(2_000) }],
       ['max attempts is invalid; cannot be greater than 65536', { max_attempts: -1 }],
       ['max attempts is invalid; cannot be negative number', { max_attempts: 65_536 }],
@@ -244,6 +248,18 @@ describeFormats('validation of the Queue API', (api) => {
         { expire_timeout: '60m' },
       ],
     ])
+  })
+
+  it.each([
+    ['malformed', 'x'],
+    ['unknown', unknownId],
+  ])('queue.complete and queue.retry check the partition before a %s id', async (_, id) => {
+    const queue = await api.createQueue()
+    const target = { queue_name: queue, partition: 1 }
+    const refusal = "partition is invalid; '1' is not a valid partition"
+    const complete = { ...target, request_timeout: '1m', ids: [id] }
+    expect(await api.callRefused('queue.complete', complete)).toBe(refusal)
+    expect(await api.callRefused('queue.retry', { ...target, items: [{ id }] })).toBe(refusal)
   })
 
   it('queues.create refuses an unknown namespace with 453', async () => {
@@ -277,7 +293,11 @@ describeFormats('validation of the Queue API', (api) => {
       ["queue does not exist; no such queue named 'nobody'", { queue_name: queue }],
       ["dead queue is invalid; 'd q' cannot contain whitespace", { dead_queue: queue }],
       ['dead_queue cannot reference itself', { dead_queue: chained }],
-      [`dead_queue is invalid; '${chained}' already has its own dead_queue configured`, { dead_queue: dead }],
+      [
+        `dead_queue is invalid; '${chained}' already has its own dead_queue configured; ` +
+          'a dead queue cannot have its own dead_queue',
+        { dead_queue: dead },
+      ],
       ["reference field is invalid; cannot be greater than '2000' characters", { reference: '' }],
       ['max attempts is invalid; cannot be greater than 65536', { max_attempts: 3 }],
       [

@@ -3,6 +3,7 @@ import type { Engine } from '../../../engine/engine.ts'
 import { ItemRefused } from '../../../engine/item-refused-error.ts'
 import { KnownError } from '../../../errors.ts'
 import { findIdFault } from '../checks/item-ids.ts'
+import { findPartition } from '../checks/lookup.ts'
 import { badRequest, Fault } from '../protocol/fault.ts'
 import { tryAgain } from '../protocol/render-error.ts'
 
@@ -18,8 +19,9 @@ export type Settlement = Readonly<{
  * Settles leased items with `work`, all or none. Translates a refusal into the contract's error for the first
  * id that cannot be settled.
  *
- * The contract checks form, existence and lease id by id, in order. Malformed ids cannot be looked up in
- * every store, so the ids before the first malformed id are checked here.
+ * The contract checks the partition, and then form, existence and lease id by id, in order. Malformed ids
+ * cannot be looked up in every store, so the partition and the ids before the first malformed id are checked
+ * here.
  */
 export async function settleItems(
   engine: Engine,
@@ -30,6 +32,7 @@ export async function settleItems(
   const malformed = ids.findIndex((id) => findIdFault(id) !== undefined)
   try {
     if (malformed >= 0) {
+      await findPartition(engine, settlement.queueName, settlement.partition)
       await checkLeased(engine, settlement, ids.slice(0, malformed))
       throw findIdFault(ids[malformed] as string)
     }

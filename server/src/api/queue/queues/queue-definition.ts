@@ -63,7 +63,10 @@ export async function checkDeadQueue(engine: Engine, { queueName, deadQueue }: Q
     throw badRequest(`dead_queue does not exist; '${deadQueue}' was not found, create it first`)
   }
   if (found.deadQueue !== null) {
-    throw badRequest(`dead_queue is invalid; '${deadQueue}' already has its own dead_queue configured`)
+    throw badRequest(
+      `dead_queue is invalid; '${deadQueue}' already has its own dead_queue configured; ` +
+        'a dead queue cannot have its own dead_queue',
+    )
   }
 }
 

@@ -51,7 +51,7 @@ export type ReadCall =
 
 export type Request = Readonly<{ call: number }> &
   (
-    | Readonly<{ ask: 'write'; writes: Packed<readonly Write[]>; now: number; isBackground: boolean }>
+    | Readonly<{ ask: 'write'; write: Packed<Write>; now: number; isBackground: boolean }>
     | Readonly<{ ask: 'read'; what: ReadCall }>
     | Readonly<{ ask: 'reconcile'; lock: HeldLock | undefined; now: number }>
     /** Removes counts per hour and minute that are older than their retention. */
@@ -60,8 +60,6 @@ export type Request = Readonly<{ call: number }> &
   )
 
 export type Reply = Readonly<{ call: number } & ({ value: Packed<unknown> } | { error: EncodedError })>
-/** The answer to a message with writes has one outcome per write. */
-export type EncodedOutcome = Readonly<{ results: unknown[] } | { error: EncodedError }>
 /** The first message of a thread. */
 export type OpenReport = Readonly<{ isOpen: true } | { isOpen: false; error: EncodedError }>
 export type ThreadData = Readonly<{

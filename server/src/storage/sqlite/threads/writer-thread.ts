@@ -6,10 +6,9 @@ import type { Database } from '../connection/database.ts'
 import { type FileLock, lockFile, openFile } from '../connection/database-file.ts'
 import { dropOldBuckets } from '../counts/time-bucket-retention.ts'
 import { reconcileCounts } from '../counts/verify.ts'
-import { type Write, Writer } from '../write.ts'
+import { Writer } from '../write.ts'
 import { BackgroundThrottle } from './background-throttle.ts'
 import {
-  type EncodedOutcome,
   encodeError,
   type OpenReport,
   pack,
@@ -61,22 +60,15 @@ class WriterThread {
   }
 
   #commit(requests: readonly WriteRequest[]): void {
-    const calls = requests.map(({ call, writes }) => ({ call, writes: unpack<readonly Write[]>(writes) }))
+    const batch = requests.map(({ write }) => unpack(write))
     this.#now = Math.max(...requests.map(({ now }) => now))
-    const batch = calls.flatMap(({ writes }) => writes)
     const letters = batch.flat().reduce((sum, command) => sum + changedLettersMax(command), 0)
     this.#checkpointer.beforeCommit(letters, performance.now())
-    const outcomes = this.#writer.write(batch)
-    let at = 0
-    for (const { call, writes } of calls) {
-      const encoded = outcomes
-        .slice(at, at + writes.length)
-        .map(
-          (outcome): EncodedOutcome =>
-            outcome.isOk ? { results: outcome.results } : { error: encodeError(outcome.error) },
-        )
-      at += writes.length
-      this.#reply({ call, value: pack(encoded) })
+    for (const [index, outcome] of this.#writer.write(batch).entries()) {
+      const { call } = requests[index] as WriteRequest
+      this.#reply(
+        outcome.isOk ? { call, value: pack(outcome.results) } : { call, error: encodeError(outcome.error) },
+      )
     }
     this.#checkpointer.checkpointIfLong()
   }
