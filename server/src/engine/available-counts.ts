@@ -32,7 +32,7 @@ export type Claim = {
   isSuperseded: boolean
 }
 
-/** What this server knew of each partition when a recount started. */
+/** The state of each partition when a recount started. */
 export type Recount = readonly Readonly<{ gained: number; claimed: number; claimsOpen: number }>[]
 
 export class AvailableCounts {
