@@ -4,12 +4,12 @@ import { baseOf, withFailure, withoutNextRedrive } from './letter.ts'
 import type { QueuePolicy } from './queue.ts'
 import { expireDeadlineWhenPromoted, type Transition } from './transitions.ts'
 
-/** A fate that leaves the item where it is. */
+/** A transition after which the item is still in its queue. */
 export type TransitionInPlace = Extract<Transition, { to: 'waiting' | 'done' | 'dead' }>
 
 /**
- * The item as it is afterwards. A scheduled item keeps its id until it is promoted; at the tail every
- * item has a new one, which `nextId` gives.
+ * Returns the item as it is after the transition. An item that goes to the tail of its partition gets a new
+ * id from `nextId`; a scheduled item keeps its id until it becomes available.
  */
 export function applyTransition(
   item: ItemHead,

@@ -2,7 +2,7 @@
  * The cause of a letter: letters whose failures are equal without their variable parts (numbers, ids, times,
  * quoted texts) have the same cause and form a group. The time is linear in the text read, which is bounded.
  */
-// biome-ignore lint/style/noRestrictedImports: a hash is pure, and does no I/O.
+// biome-ignore lint/style/noRestrictedImports: a hash function is pure and does no I/O.
 import { hash } from 'node:crypto'
 import { cutText, errorClassMax, failureReasonMax } from './failure-bounds.ts'
 import type { Failure, Origin } from './item.ts'
@@ -121,7 +121,7 @@ function hashText(text: string): string {
   return hash('sha256', text, 'hex').slice(0, 16)
 }
 
-/** The places in the code that failed, without line numbers, which change with every release. */
+/** The first stack frames, without line numbers, which change with every release. */
 function topFrames(stack: string): string {
   const frames: string[] = []
   for (const line of stack.split('\n')) {

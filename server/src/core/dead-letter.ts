@@ -3,30 +3,30 @@ import type { Failure, ItemHead, WaitingHead } from './item.ts'
 import { newLetterFacts, withFailure } from './letter.ts'
 import type { QueuePolicy } from './queue.ts'
 
-/** Where the letter goes. */
 type Destination = Readonly<{
   queue: Pick<QueuePolicy, 'expireUs' | 'redrive'> & { name: string }
   partition: number
+  /** The id of the new letter. */
   id: string
-  /** In [0, 1): the jitter of an automatic redrive. */
+  /** In [0, 1): the jitter of the automatic redrive. */
   chance: number
 }>
 
 /**
- * The letter that an item becomes in its dead queue: the same bytes, a life of its own. Its source id
- * is the item's id, so that doing it twice makes one letter.
+ * Creates the dead letter of an item that died. The letter has the bytes of the item, but its own id, times
+ * and attempts. Its source id is the id of the item, so moving the same item twice creates one letter.
  */
 export function createDeadLetter(
   item: ItemHead,
   failure: Failure,
-  place: Destination,
+  destination: Destination,
   now: Instant,
 ): WaitingHead {
   return {
-    id: place.id,
-    rootId: place.id,
-    queue: place.queue.name,
-    partition: place.partition,
+    id: destination.id,
+    rootId: destination.id,
+    queue: destination.queue.name,
+    partition: destination.partition,
     sourceId: item.id,
     state: 'waiting',
     availableAt: null,
@@ -38,8 +38,8 @@ export function createDeadLetter(
     reference: item.reference,
     createdAt: now,
     updatedAt: now,
-    // Informative only: letters do not expire.
-    expireDeadline: later(now, place.queue.expireUs),
+    // Only shown: letters do not expire.
+    expireDeadline: later(now, destination.queue.expireUs),
     ...withFailure(item, failure),
     origin: {
       kind: 'queue',
@@ -53,13 +53,16 @@ export function createDeadLetter(
     diedAt: now,
     letterId: null,
     redrives: 0,
-    // The store knows it.
+    // The store sets the group when it inserts the letter.
     groupId: null,
-    letter: newLetterFacts(now, place.queue.redrive, () => place.chance),
+    letter: newLetterFacts(now, destination.queue.redrive, () => destination.chance),
   }
 }
 
-/** A fixed place, not the emptiest: a move that is repeated after a crash goes where it went before. */
-export function deadPartition(partition: number, deadQueue: Readonly<{ partitions: number }>): number {
-  return partition % deadQueue.partitions
+/**
+ * The partition of `queue` that an item from `partition` of another queue goes to. It is computed, not the
+ * emptiest one, so that a move that is repeated after a crash goes to the same partition.
+ */
+export function mapPartition(partition: number, queue: Readonly<{ partitions: number }>): number {
+  return partition % queue.partitions
 }

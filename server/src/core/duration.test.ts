@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest'
 import fc from '../../test/fast-check.ts'
 import { formatDuration, normaliseDuration, parseDuration } from './duration.ts'
 
-describe('reading a duration', () => {
+describe('parseDuration', () => {
   it.each([
     ['0', 0],
     ['-0', 0],
@@ -22,11 +22,11 @@ describe('reading a duration', () => {
     ['10m5m', 900_000_000],
     ['0.3333333333333333333h', 1_199_999_999],
     ['2501999h', 9_007_196_400_000_000],
-  ])('takes %s as %d microseconds', (text, micros) => {
+  ])('%s is parsed as %d microseconds', (text, micros) => {
     expect(parseDuration(text)).toBe(micros)
   })
 
-  it('cuts off what is finer than a microsecond', () => {
+  it('nanoseconds are cut off', () => {
     expect(parseDuration('1999ns')).toBe(1)
     expect(parseDuration('-1999ns')).toBe(-1)
   })
@@ -49,12 +49,12 @@ describe('reading a duration', () => {
     ['1é', 'time: unknown unit "\\xc3\\xa9" in duration "1\\xc3\\xa9"'],
     ['2562048h', 'time: invalid duration "2562048h"'],
     ['99999999999999999999s', 'time: invalid duration "99999999999999999999s"'],
-  ])('refuses %j with the exact text', (text, message) => {
+  ])('%j is refused with the error message of the contract', (text, message) => {
     expect(() => parseDuration(text)).toThrow(new Error(message))
   })
 })
 
-describe('writing a duration', () => {
+describe('formatDuration', () => {
   it.each([
     [0, '0s'],
     [15_000_000, '15s'],
@@ -67,17 +67,17 @@ describe('writing a duration', () => {
     [61_000_001, '1m1.000001s'],
     [3_600_000_000, '1h0m0s'],
     [-1_500_000, '-1.5s'],
-  ])('gives %d microseconds as %s', (micros, text) => {
+  ])('%d microseconds are formatted as %s', (micros, text) => {
     expect(formatDuration(micros)).toBe(text)
   })
 
-  it('keeps nanoseconds when a text is only normalised', () => {
+  it('normaliseDuration keeps nanoseconds', () => {
     expect(normaliseDuration('2500ns')).toBe('2.5µs')
     expect(normaliseDuration('1ns')).toBe('1ns')
     expect(normaliseDuration('90m')).toBe('1h30m0s')
   })
 
-  it('is read back as the same duration, for every whole number of microseconds', () => {
+  it('a formatted duration is parsed as the same duration, for every whole number of microseconds', () => {
     fc.assert(
       fc.property(fc.maxSafeInteger(), (micros) => {
         expect(parseDuration(formatDuration(micros))).toBe(micros)

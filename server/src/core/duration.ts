@@ -1,18 +1,20 @@
 /**
- * Durations as text: `300ms`, `1.5s`, `24h0m0s`. The grammar, the error texts and the normalised form
- * are part of the Queue API's contract, so they are exact here and nowhere else.
+ * Durations as text: `300ms`, `1.5s`, `24h0m0s`. The contract of the Queue API fixes the grammar, the error
+ * messages and the normalised form.
  *
- * Values are whole microseconds: the finest time both storages keep, and a JS number holds 285 years of
- * them exactly. Only `parseFineDuration` and `normaliseDuration` go down to nanoseconds, because the
- * contract gives back `2.5µs` for `2.5µs`.
+ * Values are whole microseconds: both stores keep microseconds, and a number holds 285 years of them exactly.
+ * Only `parseFineDuration` and `normaliseDuration` keep nanoseconds, because the contract returns `2.5µs` for
+ * `2.5µs`.
  */
 
-/** Whole microseconds; what is finer is cut off. Throws an Error with the contract's text. */
+/** Returns whole microseconds and cuts off nanoseconds. Throws an Error with the message of the contract. */
 export function parseDuration(text: string): number {
   return Number(parseNanos(text) / 1_000n)
 }
 
-/** The same, with nanoseconds as a fraction: what was given can be shown again as it was. */
+/**
+ * Like `parseDuration`, with nanoseconds as a fraction, so that the given duration can be shown unchanged.
+ */
 export function parseFineDuration(text: string): number {
   const nanos = parseNanos(text)
   return Number(nanos / 1_000n) + Number(nanos % 1_000n) / 1_000
@@ -21,11 +23,11 @@ export function parseFineDuration(text: string): number {
 /** The normalised form: `0s`, `1m0s`, `24h0m0s`, `1.5s`, `300ms`. */
 export function formatDuration(micros: number): string {
   const whole = Math.trunc(micros)
-  // Apart, since a thousand times a long duration is more than a number can hold exactly.
+  // Convert the whole part as a bigint: a number cannot hold the nanoseconds of a long duration exactly.
   return formatNanos(BigInt(whole) * 1_000n + BigInt(Math.round((micros - whole) * 1_000)))
 }
 
-/** The same duration in its normalised form, to the nanosecond. Throws as `parseDuration` does. */
+/** Normalises a duration without losing nanoseconds. Throws like `parseDuration`. */
 export function normaliseDuration(text: string): string {
   return formatNanos(parseNanos(text))
 }
@@ -41,11 +43,11 @@ const unitNanos = new Map<string, bigint>([
   ['h', 3_600_000_000_000n],
 ])
 
-/** What a signed 64-bit count of nanoseconds can hold: about 292 years. */
+/** The largest signed 64-bit number of nanoseconds: about 292 years. */
 const nanosMax = 2n ** 63n - 1n
 
-const part = /(\d*)(\.(\d*))?([^\d.]*)/y
-
+/** One number with its unit, such as `1.5h`. */
+const term = /(\d*)(\.(\d*))?([^\d.]*)/y
 function parseNanos(text: string): bigint {
   const isNegative = text.startsWith('-')
   const unsigned = isNegative || text.startsWith('+') ? text.slice(1) : text
@@ -53,22 +55,25 @@ function parseNanos(text: string): bigint {
   if (unsigned === '') throw new Error(`time: invalid duration ${quote(text)}`)
 
   let nanos = 0n
-  part.lastIndex = 0
-  while (part.lastIndex < unsigned.length) {
-    const [, whole = '', , fraction = '', unit = ''] = part.exec(unsigned) ?? []
-    if (whole === '' && fraction === '') throw new Error(`time: invalid duration ${quote(text)}`)
-    if (unit === '') throw new Error(`time: missing unit in duration ${quote(text)}`)
-    const scale = unitNanos.get(unit)
-    if (scale === undefined) {
-      throw new Error(`time: unknown unit ${quote(unit)} in duration ${quote(text)}`)
-    }
-    nanos += BigInt(whole) * scale
-    // No unit has more than 13 digits of nanoseconds: further ones cannot change the result.
-    const digits = fraction.slice(0, 18)
-    if (digits !== '') nanos += (BigInt(digits) * scale) / 10n ** BigInt(digits.length)
+  term.lastIndex = 0
+  while (term.lastIndex < unsigned.length) {
+    const [, whole = '', , fraction = '', unit = ''] = term.exec(unsigned) ?? []
+    nanos += termNanos(whole, fraction, unit, text)
     if (nanos > nanosMax) throw new Error(`time: invalid duration ${quote(text)}`)
   }
   return isNegative ? -nanos : nanos
+}
+
+/** `text`: the whole duration, for the error message. */
+function termNanos(whole: string, fraction: string, unit: string, text: string): bigint {
+  if (whole === '' && fraction === '') throw new Error(`time: invalid duration ${quote(text)}`)
+  if (unit === '') throw new Error(`time: missing unit in duration ${quote(text)}`)
+  const scale = unitNanos.get(unit)
+  if (scale === undefined) throw new Error(`time: unknown unit ${quote(unit)} in duration ${quote(text)}`)
+  // An hour has 13 digits of nanoseconds, so digits after the 18th cannot change the result.
+  const digits = fraction.slice(0, 18)
+  const fractionNanos = digits === '' ? 0n : (BigInt(digits) * scale) / 10n ** BigInt(digits.length)
+  return BigInt(whole) * scale + fractionNanos
 }
 
 function formatNanos(nanos: bigint): string {
@@ -85,7 +90,7 @@ function formatNanos(nanos: bigint): string {
   return hours === 0n ? `${minutes}m${seconds}` : `${hours}h${minutes % 60n}m${seconds}`
 }
 
-/** `value / 10^places`, without trailing zeros. */
+/** Formats `value / 10^places` without trailing zeros. */
 function decimal(value: bigint, places: number): string {
   const digits = value.toString().padStart(places + 1, '0')
   const fraction = digits.slice(-places).replace(/0+$/, '')
@@ -93,7 +98,7 @@ function decimal(value: bigint, places: number): string {
   return fraction === '' ? whole : `${whole}.${fraction}`
 }
 
-/** As the contract quotes: anything but printable ASCII as the bytes of its UTF-8. */
+/** Quotes like the contract: characters outside printable ASCII become the bytes of their UTF-8 encoding. */
 function quote(text: string): string {
   let quoted = ''
   for (const char of text) {

@@ -1,11 +1,11 @@
 /**
- * How long the code and the class of a failure are. Letters are grouped, counted and filtered by them: what one is shown as is
- * what it is found by, so whoever makes a failure cuts them to the same length.
+ * The longest code and class of a failure. Letters are grouped, counted and filtered by both, so every place
+ * that creates a failure cuts them to the same length: a filter with the shown value finds the letter.
  */
 export const failureReasonMax = 100
 export const errorClassMax = 500
 
-/** Its beginning; of a pair of characters not half. */
+/** Cuts a text without splitting a surrogate pair: the result may be one character shorter. */
 export function cutText(text: string, lengthMax: number): string {
   if (text.length <= lengthMax) return text
   const cut = text.slice(0, lengthMax)

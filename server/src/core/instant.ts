@@ -1,12 +1,12 @@
 /**
  * A point in time: whole microseconds since 1970-01-01T00:00:00Z.
  *
- * A number, not a Date, because the wire contracts promise microseconds and a Date holds
- * milliseconds. Safe integers reach the year 2255; edges clamp what lies beyond.
+ * It is a number because the wire contracts promise microseconds and a Date holds only milliseconds. Safe
+ * integers reach the year 2255; the API clamps later times.
  */
 export type Instant = number
 
-/** Where the time comes from. Tests give their own, so nothing has to sleep. */
+/** Tests pass a clock that they advance, so that no test has to sleep. */
 export interface Clock {
   now(): Instant
 }
@@ -17,8 +17,8 @@ export const instantMin: Instant = Number.MIN_SAFE_INTEGER
 export const instantMax: Instant = Number.MAX_SAFE_INTEGER
 
 /**
- * `durationUs` later, or the last instant there is: "never expires" must not run over the end of time.
- * A fraction counts as a whole microsecond: never too early.
+ * Adds a duration, up to `instantMax`: the sum with a duration that means "never" must stay a safe integer.
+ * Rounds a fraction up, so that the result is never too early.
  */
 export function later(instant: Instant, durationUs: number): Instant {
   return Math.min(Math.ceil(instant + durationUs), instantMax)

@@ -1,23 +1,24 @@
 import { type Instant, usPerMs, usPerSecond } from './instant.ts'
 
-/** The zone may begin with a space: that is what a plus sign in a URL becomes. */
+/** The zone may start with a space, because a plus sign in a URL is decoded as a space. */
 const iso =
   /^(\d{4})-(\d\d)-(\d\d)(?:[T ](\d\d):(\d\d)(?::(\d\d)(?:[.,](\d{1,9}))?)?(Z|[+\- ]\d\d(?::?\d\d)?)?)?$/i
 
 /**
- * A date or time as ISO 8601 writes it; a date is its first instant, and without a zone it is in UTC. Digits beyond the
- * microsecond are cut off. Undefined for what is none, and for what is not in the calendar: `Date` makes the
- * 2nd of March of a 30th of February. Every edge reads times by this, and says itself which forms it takes.
+ * Parses a date or time in ISO 8601. A date means its first instant; a time without a zone is in UTC. Digits
+ * after the microsecond are cut off. Returns undefined for any other text and for a date that does not exist,
+ * such as the 30th of February, which `Date` would turn into the 2nd of March.
  *
- * May lie beyond the instants that can be kept.
+ * Every API parses times with this function after it has checked which of these forms it accepts. The result
+ * may be outside of `instantMin` and `instantMax`.
  */
-export function isoInstant(text: string): Instant | undefined {
+export function parseIsoInstant(text: string): Instant | undefined {
   const match = iso.exec(text)
   if (match === null) return undefined
   const [year = 0, month = 0, day = 0, hour = 0, minute = 0, second = 0] = match
     .slice(1, 7)
     .map((part) => Number(part ?? 0))
-  const zoneMinutes = readZone(match[8] ?? 'Z')
+  const zoneMinutes = parseZoneMinutes(match[8] ?? 'Z')
   const date = new Date(0)
   date.setUTCFullYear(year, month - 1, day)
   if (date.getUTCMonth() !== month - 1 || date.getUTCDate() !== day) return undefined
@@ -27,7 +28,7 @@ export function isoInstant(text: string): Instant | undefined {
   return date.getTime() * usPerMs + seconds * usPerSecond + fractionUs
 }
 
-function readZone(text: string): number | undefined {
+function parseZoneMinutes(text: string): number | undefined {
   if (text.toUpperCase() === 'Z') return 0
   const [hours, minutes] = [Number(text.slice(1, 3)), Number(text.slice(3).replace(':', '') || 0)]
   if (hours > 23 || minutes > 59) return undefined

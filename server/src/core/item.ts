@@ -2,8 +2,8 @@
  * An item: one unit of work in a queue. Each state is its own type, so a waiting item with a lease cannot be
  * expressed.
  *
- * An item consists of its head and its bytes. Every rule decides by the head, and no change of state touches the
- * bytes. A row that is read without its bytes is an `ItemHead`, which cannot be written as a whole item.
+ * An item consists of its head and its bytes. Every rule decides by the head, and no change of state touches
+ * the bytes. A row that is read without its bytes is an `ItemHead`, which cannot be written as a whole item.
  */
 import type { Instant } from './instant.ts'
 
@@ -138,7 +138,10 @@ export type LeasedHead = Readonly<ItemHeadBase & { state: 'leased'; lease: Lease
 /** `endedAt`: retention starts then. */
 export type DoneHead = Readonly<ItemHeadBase & { state: 'done'; endedAt: Instant }>
 export type DeadHead = Readonly<ItemHeadBase & { state: 'dead'; endedAt: Instant }>
-/** A letter that a person discarded. It stays until its retention ends, so that a repeated capture is recognised. */
+/**
+ * A letter that a person discarded. It stays until its retention ends, so that a repeated capture is
+ * recognised.
+ */
 export type DiscardedHead = Readonly<ItemHeadBase & { state: 'discarded'; endedAt: Instant }>
 export type ItemHead = WaitingHead | LeasedHead | DoneHead | DeadHead | DiscardedHead
 

@@ -3,7 +3,7 @@ import fc from '../../test/fast-check.ts'
 import { aNumberText, rewritten, scaled } from '../../test/number-texts.ts'
 import { isSameNumber } from './json-number.ts'
 
-describe('two numbers of JSON texts', () => {
+describe('isSameNumber', () => {
   it.each([
     ['417', '417.0'],
     ['417', '4.17e2'],
@@ -18,7 +18,7 @@ describe('two numbers of JSON texts', () => {
     ['1e99999999999999999999', '0.01e100000000000000000001'],
     ['1e-99999999999999999999', '100e-100000000000000000001'],
     ['-5e-324', '-0.5e-323'],
-  ])('are the same: %s and %s', (a, b) => {
+  ])('%s and %s are the same number', (a, b) => {
     expect([isSameNumber(a, b), isSameNumber(b, a)]).toEqual([true, true])
   })
 
@@ -36,11 +36,11 @@ describe('two numbers of JSON texts', () => {
     ['1e99999999999999999999', '1e-99999999999999999999'],
     ['1e99999999999999999999', '1'],
     ['12', '1.02e1'],
-  ])('are two: %s and %s', (a, b) => {
+  ])('%s and %s are different numbers', (a, b) => {
     expect([isSameNumber(a, b), isSameNumber(b, a)]).toEqual([false, false])
   })
 
-  it('are the same when all their digits are', () => {
+  it('numbers are the same exactly if all their digits are, for random texts', () => {
     const near = fc.oneof(
       aNumberText.chain((text) => fc.tuple(fc.constant(text), rewritten(text))),
       fc.tuple(aNumberText, aNumberText),
@@ -54,15 +54,14 @@ describe('two numbers of JSON texts', () => {
     )
   })
 
-  it('are compared in a moment, however long they are', () => {
+  // Quadratic time would exceed the timeout of the test.
+  it('the time to compare two numbers is linear in their length', () => {
     const many = 4_000_000
     const zeros = '0'.repeat(many)
     const nines = '9'.repeat(many)
-    const began = performance.now()
     expect(isSameNumber(`1.${zeros}1${zeros}`, `0.1${zeros}1e1`)).toBe(true)
     expect(isSameNumber(`1e${zeros}5`, `1${zeros}e-${many - 5}`)).toBe(true)
     expect(isSameNumber(`1e${nines}`, '1e999999999')).toBe(false)
     expect(isSameNumber(`1e-${nines}`, `1e${'9'.repeat(4_000)}`)).toBe(false)
-    expect(performance.now() - began).toBeLessThan(1_000)
   })
 })

@@ -1,24 +1,25 @@
 /**
- * The parts of a JSON text as they are written: what parsing loses is there still, such as the digits of a large
- * number, a name that is repeated, spaces and escapes.
+ * Finds the parts of a JSON text without parsing their values. The parts are slices of the text, so they keep
+ * everything that parsing loses: the digits of large numbers, repeated names, spaces and escapes.
  *
- * Only for texts that `JSON.parse` has read: nothing is checked here, and nothing recurses.
+ * Only for texts that `JSON.parse` has accepted: nothing is checked here. No function recurses, so deeply
+ * nested texts do not overflow the stack.
  */
 
-/** Of an object: names and the texts of their values, in order, repeats included. */
+/** The names of an object and the texts of their values, in order, with repeated names. */
 export function fieldTexts(text: string): readonly (readonly [name: string, text: string])[] {
   const fields: (readonly [string, string])[] = []
   for (let at = nextPart(text, skipSpace(text, 0) + 1); text.charCodeAt(at) !== brace.end; ) {
     const nameEnd = endOfString(text, at)
     const from = skipSpace(text, skipSpace(text, nameEnd) + 1)
     const end = endOfValue(text, from)
-    fields.push([nameOf(text.slice(at, nameEnd)), text.slice(from, end)])
+    fields.push([decodeName(text.slice(at, nameEnd)), text.slice(from, end)])
     at = nextPart(text, end)
   }
   return fields
 }
 
-/** Of a list: the texts of its elements. */
+/** The texts of the elements of an array. */
 export function elementTexts(text: string): readonly string[] {
   const elements: string[] = []
   for (let at = nextPart(text, skipSpace(text, 0) + 1); text.charCodeAt(at) !== bracket.end; ) {
@@ -30,16 +31,16 @@ export function elementTexts(text: string): readonly string[] {
 }
 
 /**
- * Of any text: that of what stands at a path. A name that is repeated counts where it stands last, as for
- * `JSON.parse`. Each character is read once, however long the path is.
+ * The text of the value at a path; undefined if there is none. The last of several equal names counts, as for
+ * `JSON.parse`. Each character is read once, independent of the length of the path.
  */
 export function textAt(text: string, path: readonly (string | number)[]): string | undefined {
   const root = skipSpace(text, 0)
   if (path.length === 0) return text.slice(root, endOfValue(text, root))
   if (!isOpening(text.charCodeAt(root))) return undefined
   let found: string | undefined
-  // The way to here, all of it on the path: of a list the place that comes next, of an object null.
-  const open = [firstPlace(text, root)]
+  // The open objects and arrays, all of them on the path. An array has its next index, an object has null.
+  const open = [firstIndex(text, root)]
   for (let at = nextPart(text, root + 1); open.length > 0; at = nextPart(text, at)) {
     const depth = open.length
     if (isClosing(text.charCodeAt(at))) {
@@ -47,20 +48,20 @@ export function textAt(text: string, path: readonly (string | number)[]): string
       at++
       continue
     }
-    const place = open[depth - 1] ?? null
+    const index = open[depth - 1] ?? null
     let step: string | number
-    if (place === null) {
+    if (index === null) {
       const nameEnd = endOfString(text, at)
-      step = nameOf(text.slice(at, nameEnd))
+      step = decodeName(text.slice(at, nameEnd))
       at = skipSpace(text, skipSpace(text, nameEnd) + 1)
     } else {
-      step = place
-      open[depth - 1] = place + 1
+      step = index
+      open[depth - 1] = index + 1
     }
     const isOnPath = step === path[depth - 1]
     if (isOnPath) found = undefined
     if (isOnPath && depth < path.length && isOpening(text.charCodeAt(at))) {
-      open.push(firstPlace(text, at))
+      open.push(firstIndex(text, at))
       at++
       continue
     }
@@ -77,14 +78,16 @@ const comma = 0x2c
 const brace = { start: 0x7b, end: 0x7d }
 const bracket = { start: 0x5b, end: 0x5d }
 
-function nameOf(literal: string): string {
+function decodeName(literal: string): string {
   return literal.includes('\\') ? (JSON.parse(literal) as string) : literal.slice(1, -1)
 }
 
-function firstPlace(text: string, at: number): number | null {
+/** The first index of the array that starts at `at`; null: it is an object. */
+function firstIndex(text: string, at: number): number | null {
   return text.charCodeAt(at) === bracket.start ? 0 : null
 }
 
+/** The start of the next element or field, or of the closing bracket. */
 function nextPart(text: string, from: number): number {
   const at = skipSpace(text, from)
   return text.charCodeAt(at) === comma ? skipSpace(text, at + 1) : at
@@ -126,7 +129,7 @@ function isClosing(code: number): boolean {
   return code === brace.end || code === bracket.end
 }
 
-/** Of a number, true, false or null. */
+/** Whether the character ends a number, true, false or null. */
 function isEnd(code: number): boolean {
   return code <= 0x20 || code === comma || isClosing(code)
 }

@@ -3,8 +3,8 @@ import fc from '../../test/fast-check.ts'
 import {
   ksuidMax,
   ksuidMin,
-  ksuidProblem,
-  ksuidRangeOfUuid,
+  findKsuidProblem,
+  ksuidRangeForUuid,
   ksuidTime,
   ksuidToUuid,
   nextKsuids,
@@ -13,15 +13,15 @@ import {
 const noon = Date.UTC(2026, 10, 15, 12) * 1000
 
 describe('item ids', () => {
-  it('are 27 base62 digits that carry the second they were made in', () => {
+  it('an id has 27 base62 digits and contains the second in which it was created', () => {
     const [id = ''] = nextKsuids(undefined, noon + 123_456, 1, Math.random)
-    expect(ksuidProblem(id)).toBeUndefined()
+    expect(findKsuidProblem(id)).toBeUndefined()
     expect(ksuidTime(id)).toBe(noon)
     const [first = ''] = nextKsuids(undefined, noon, 1, () => 0)
     expect(ksuidTime(first)).toBe(noon)
   })
 
-  it('strictly increase within a partition, whatever the clock and the chance do', () => {
+  it('the ids of a partition strictly increase, also if the clock is set back', () => {
     const clockSteps = fc.array(
       fc.record({
         stepUs: fc.integer({ min: -5_000_000, max: 5_000_000 }),
@@ -36,7 +36,7 @@ describe('item ids', () => {
         for (const { stepUs, count } of steps) {
           now += stepUs
           for (const id of nextKsuids(last, now, count, () => chance)) {
-            expect(ksuidProblem(id)).toBeUndefined()
+            expect(findKsuidProblem(id)).toBeUndefined()
             if (last !== undefined) expect(id > last).toBe(true)
             last = id
           }
@@ -45,42 +45,42 @@ describe('item ids', () => {
     )
   })
 
-  it('differ between partitions that start in the same microsecond', () => {
-    const made = Array.from({ length: 1000 }, () => nextKsuids(undefined, noon, 1, Math.random)[0])
-    expect(new Set(made).size).toBe(1000)
+  it('partitions that create their first id in the same microsecond get different ids', () => {
+    const ids = Array.from({ length: 1000 }, () => nextKsuids(undefined, noon, 1, Math.random)[0])
+    expect(new Set(ids).size).toBe(1000)
   })
 
-  it('follow the time across seconds', () => {
+  it('an id of the next second is greater', () => {
     const [before = ''] = nextKsuids(undefined, noon + 999_999, 1, () => 0.99)
     const [after = ''] = nextKsuids(undefined, noon + 1_000_000, 1, () => 0)
     expect(after > before).toBe(true)
   })
 
-  it('are told apart from texts that are none', () => {
-    expect(ksuidProblem('short')).toBe('length')
-    expect(ksuidProblem(`${ksuidMin.slice(1)}!`)).toBe('range')
-    expect(ksuidProblem(ksuidMin)).toBeUndefined()
-    expect(ksuidProblem(ksuidMax)).toBeUndefined()
-    expect(ksuidProblem('aWgEPTl1tmebfsQzFP4bxwgy80W')).toBe('range')
-    expect(ksuidProblem('z'.repeat(27))).toBe('range')
+  it('texts that are not ids are recognised, with the reason', () => {
+    expect(findKsuidProblem('short')).toBe('length')
+    expect(findKsuidProblem(`${ksuidMin.slice(1)}!`)).toBe('range')
+    expect(findKsuidProblem(ksuidMin)).toBeUndefined()
+    expect(findKsuidProblem(ksuidMax)).toBeUndefined()
+    expect(findKsuidProblem('aWgEPTl1tmebfsQzFP4bxwgy80W')).toBe('range')
+    expect(findKsuidProblem('z'.repeat(27))).toBe('range')
   })
 
-  it('are shown as a UUID made of their first 16 bytes', () => {
+  it('the UUID of an id consists of its first 16 bytes', () => {
     expect(ksuidToUuid(ksuidMax)).toBe('ffffffff-ffff-ffff-ffff-ffffffffffff')
     expect(ksuidToUuid('0ujtsYcgvSTl8PAuAdqWYSMnLOv')).toBe('0669f7ef-b5a1-cd34-b5f9-9d1154fb6853')
   })
 
-  it('are found by that UUID in a range that holds every id with it, and no other', () => {
+  it('the range of a UUID contains every id with that UUID, and no other id', () => {
     const uuidOf = (id: string) => ksuidToUuid(id)
     for (const id of [ksuidMin, ksuidMax, '0ujtsYcgvSTl8PAuAdqWYSMnLOv']) {
-      const range = ksuidRangeOfUuid(uuidOf(id).toUpperCase())
+      const range = ksuidRangeForUuid(uuidOf(id).toUpperCase())
       expect(range && range.first <= id && id <= range.last).toBe(true)
       expect([range?.first ?? '', range?.last ?? ''].map(uuidOf)).toEqual([uuidOf(id), uuidOf(id)])
     }
-    const next = ksuidRangeOfUuid('0669f7ef-b5a1-cd34-b5f9-9d1154fb6854')
-    expect((next?.first ?? '') > (ksuidRangeOfUuid('0669f7ef-b5a1-cd34-b5f9-9d1154fb6853')?.last ?? '')).toBe(
+    const next = ksuidRangeForUuid('0669f7ef-b5a1-cd34-b5f9-9d1154fb6854')
+    expect((next?.first ?? '') > (ksuidRangeForUuid('0669f7ef-b5a1-cd34-b5f9-9d1154fb6853')?.last ?? '')).toBe(
       true,
     )
-    expect(ksuidRangeOfUuid('no uuid')).toBeUndefined()
+    expect(ksuidRangeForUuid('not a uuid')).toBeUndefined()
   })
 })

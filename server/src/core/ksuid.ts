@@ -1,13 +1,13 @@
 /**
  * Item ids: KSUIDs whose byte order is the order of the queue.
  *
- * A KSUID is a 160-bit number in 27 base62 digits: 32 bits of seconds since 1400000000, then 128 bits
- * that are random elsewhere. Here the upper part of those is a counter that starts at the microsecond
- * of the second, and only the lowest eleven digits are random, so that ids made one after the other
- * increase strictly while two partitions never make the same one.
+ * A KSUID is a 160-bit number in 27 base62 digits: 32 bits of seconds since 1400000000, then 128 bits that
+ * other implementations fill at random. Here the upper part of the 128 bits is a counter that starts at the
+ * microsecond within the second, and only the lowest eleven digits are random. So the ids of a partition
+ * strictly increase, and two partitions do not create the same id.
  *
- * Each next id adds one to the digits above the random tail. That is done on the text: turning a
- * 160-bit number into base62 for every item would cost more than storing it.
+ * Each next id adds one to the digits before the random tail. This is done on the text, because converting a
+ * 160-bit number to base62 for every item would cost more than storing the item.
  */
 import { type Instant, usPerSecond } from './instant.ts'
 
@@ -20,22 +20,22 @@ export const ksuidLength = 27
 export const ksuidMin = '0'.repeat(ksuidLength)
 export const ksuidMax = 'aWgEPTl1tmebfsQzFP4bxwgy80V'
 
-/** 62 ** 11 is about 2 ** 65.5: the tail that is random, and never carried into. */
+/** The number of random digits at the end: 62 ** 11 is about 2 ** 65.5. The counter never changes them. */
 const tailLength = 11
 const headLength = ksuidLength - tailLength
 const microsecondStep = 2n ** 128n / BigInt(usPerSecond)
 
-/** Why a text is not a KSUID, or undefined when it is one. */
-export function ksuidProblem(text: string): 'length' | 'range' | undefined {
+/** Why a text is not a KSUID; undefined if it is one. */
+export function findKsuidProblem(text: string): 'length' | 'range' | undefined {
   if (text.length !== ksuidLength) return 'length'
   for (const digit of text) if (!digitValues.has(digit)) return 'range'
   return text > ksuidMax ? 'range' : undefined
 }
 
 /**
- * The next `count` ids of a partition whose newest id is `last` (undefined: none yet).
+ * Creates the next `count` ids of a partition whose newest id is `last` (undefined: it has none yet).
  *
- * All are above `last`, even when the clock stands still or steps back. `random` gives numbers in
+ * All are greater than `last`, even if the clock stands still or is set back. `random` returns numbers in
  * [0, 1), like Math.random.
  */
 export function nextKsuids(
@@ -55,12 +55,12 @@ export function nextKsuids(
   return ids
 }
 
-/** The second in which an id was made, as an instant. */
+/** The second in which an id was created, as an instant. */
 export function ksuidTime(id: string): Instant {
   return (Number(decode(id) >> 128n) + epochSeconds) * usPerSecond
 }
 
-/** The first 16 of its 20 bytes, as a UUID text: what systems that ask for a UUID are shown. */
+/** The first 16 of the 20 bytes as a UUID, for APIs whose contract requires UUIDs. */
 export function ksuidToUuid(id: string): string {
   const bytes = new Uint8Array(uuidBytes)
   writeKsuidUuid(id, bytes, 0)
@@ -71,34 +71,35 @@ export function ksuidToUuid(id: string): string {
 export const uuidBytes = 16
 
 /**
- * The same, written as bytes. In parts of 24 bits, four digits at a time: every product is exact in a
- * number, and millions of letters cost a hundredth of what a bigint would.
+ * Writes the bytes of the UUID of an id to `target`. The 160-bit number is held in parts of 24 bits, and four
+ * digits are added at a time, so every product is exact in a number. This takes a hundredth of the time that
+ * a bigint takes, which matters for millions of letters.
  */
 export function writeKsuidUuid(id: string, target: Uint8Array, at: number): void {
   let [p0, p1, p2, p3, p4, p5, p6] = [0, 0, 0, 0, 0, 0, 0]
   for (let end = 3; end <= ksuidLength; end += 4) {
     let carry = 0
-    for (let place = Math.max(end - 4, 0); place < end; place++) {
-      carry = carry * 62 + (codeValues[id.charCodeAt(place) & 127] as number)
+    for (let index = Math.max(end - 4, 0); index < end; index++) {
+      carry = carry * 62 + (codeValues[id.charCodeAt(index) & 127] as number)
     }
     let whole = p0 * fourDigits + carry
-    carry = Math.floor(whole / part)
-    p0 = whole - carry * part
+    carry = Math.floor(whole / partSize)
+    p0 = whole - carry * partSize
     whole = p1 * fourDigits + carry
-    carry = Math.floor(whole / part)
-    p1 = whole - carry * part
+    carry = Math.floor(whole / partSize)
+    p1 = whole - carry * partSize
     whole = p2 * fourDigits + carry
-    carry = Math.floor(whole / part)
-    p2 = whole - carry * part
+    carry = Math.floor(whole / partSize)
+    p2 = whole - carry * partSize
     whole = p3 * fourDigits + carry
-    carry = Math.floor(whole / part)
-    p3 = whole - carry * part
+    carry = Math.floor(whole / partSize)
+    p3 = whole - carry * partSize
     whole = p4 * fourDigits + carry
-    carry = Math.floor(whole / part)
-    p4 = whole - carry * part
+    carry = Math.floor(whole / partSize)
+    p4 = whole - carry * partSize
     whole = p5 * fourDigits + carry
-    carry = Math.floor(whole / part)
-    p5 = whole - carry * part
+    carry = Math.floor(whole / partSize)
+    p5 = whole - carry * partSize
     p6 = p6 * fourDigits + carry
   }
   target[at] = p6 >> 8
@@ -113,15 +114,18 @@ export function writeKsuidUuid(id: string, target: Uint8Array, at: number): void
   target[to + 1] = p1 >> 8
 }
 
-const part = 2 ** 24
+const partSize = 2 ** 24
 const fourDigits = 62 ** 4
 const codeValues = Uint8Array.from(
   { length: 128 },
   (_, code) => digitValues.get(String.fromCharCode(code)) ?? 0,
 )
 
-/** The first and the last id that a UUID can stand for; undefined when the text is no UUID. Ids keep the order of their bytes. */
-export function ksuidRangeOfUuid(uuid: string): Readonly<{ first: string; last: string }> | undefined {
+/**
+ * The first and the last id that have this UUID; undefined if the text is not a UUID. All ids between them
+ * have it too, because ids sort like their bytes.
+ */
+export function ksuidRangeForUuid(uuid: string): Readonly<{ first: string; last: string }> | undefined {
   if (!/^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i.test(uuid)) return undefined
   const upper = BigInt(`0x${uuid.replaceAll('-', '')}`) << 32n
   return { first: encode(upper), last: encode(upper + 0xffff_ffffn) }
@@ -132,7 +136,8 @@ function headAt(now: Instant): string {
   const bounded = Math.min(Math.max(seconds - epochSeconds, 0), secondsMax - 1)
   const microseconds = bounded === seconds - epochSeconds ? now - seconds * usPerSecond : 0
   const value = (BigInt(bounded) << 128n) + BigInt(microseconds) * microsecondStep
-  // The tail that is cut off is made up anew and may be smaller: one more keeps the id in its second.
+  // The random tail may be smaller than the digits that are cut off here, so round up: otherwise the id could
+  // be in the second before `now`.
   return addOne(encode(value).slice(0, headLength))
 }
 
@@ -143,7 +148,7 @@ function addOne(head: string): string {
       return head.slice(0, at) + digits.charAt(value + 1) + '0'.repeat(head.length - 1 - at)
     }
   }
-  throw new RangeError('ran out of item ids: the last one is the largest there is')
+  throw new RangeError('no item id is left: the last id of the partition is the largest possible')
 }
 
 function randomDigits(count: number, random: () => number): string {

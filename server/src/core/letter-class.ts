@@ -1,6 +1,7 @@
 /** Letters of this class are removed only one by one, or with an explicit `force`. */
 export const guardedClass = 'financial'
 
+/** The states of letters that may be archived. */
 export type EndedState = 'done' | 'dead' | 'discarded'
 
 /** The states in which letters of a class are archived automatically. */

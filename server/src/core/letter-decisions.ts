@@ -2,7 +2,7 @@
  * Decides whether letters may be redriven or discarded, and which refusal is reported when several apply.
  * Pure, so that both stores give the same answer; they look up the facts and execute the plan.
  */
-import { deadPartition } from './dead-letter.ts'
+import { mapPartition } from './dead-letter.ts'
 import type { Instant } from './instant.ts'
 import { type ItemHead, isLetter } from './item.ts'
 import { isDue, isRedriving, queueOfOrigin } from './letter.ts'
@@ -113,7 +113,7 @@ export function decideRedrive<
   const target = lookups.findTarget(queueName)
   if (typeof target === 'string') return target
   if (!lookups.hasEdit(request)) return 'no-edit'
-  const partition = deadPartition(letter.origin?.partition ?? 0, target.queue)
+  const partition = mapPartition(letter.origin?.partition ?? 0, target.queue)
   return { request, found, target, partition }
 }
 

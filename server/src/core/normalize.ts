@@ -32,8 +32,8 @@ for (const code of [0xa0, 0x1680, 0x2028, 0x2029, 0x202f, 0x205f, 0x3000, 0xfeff
 for (let code = 0x2000; code <= 0x200a; code++) classes[code] = space
 
 /** Beyond the end of the text the class is `other`. */
-function classAt(text: string, place: number): number {
-  return place < text.length ? (classes[text.charCodeAt(place)] as number) : other
+function classAt(text: string, index: number): number {
+  return index < text.length ? (classes[text.charCodeAt(index)] as number) : other
 }
 
 const idMin = 12
@@ -57,17 +57,17 @@ function hasOnlyNumbers(message: string): boolean {
   let colons = 0
   /** The sign before the present word. */
   let before = 32
-  for (let place = 0; ; place++) {
-    const end = simpleWordEnd(message, place, before)
+  for (let index = 0; ; index++) {
+    const end = simpleWordEnd(message, index, before)
     if (end < 0) return false
     if (end === message.length) return true
     const code = message.charCodeAt(end)
-    const isDoubleSpace = code === 32 && before === 32 && end === place
+    const isDoubleSpace = code === 32 && before === 32 && end === index
     if (isDoubleSpace || !isSimpleSign(code)) return false
     if (code === 32) colons = 0
     else if (code === 58 && ++colons > 1) return false
     before = code
-    place = end
+    index = end
   }
 }
 
@@ -104,7 +104,7 @@ function mayBeId(length: number, digits: number, digitsAt: number, before: numbe
 
 function replaceVariables(message: string): string {
   const replacer = new Replacer(message)
-  for (let place = 0; place < message.length; ) place = replacer.next(place)
+  for (let index = 0; index < message.length; ) index = replacer.next(index)
   return replacer.finish()
 }
 
@@ -126,31 +126,31 @@ class Replacer {
     this.#message = message
   }
 
-  next(place: number): number {
-    const kind = classAt(this.#message, place)
-    if (kind === letter || kind === digit || kind === joint) return this.#readWord(place, kind)
+  next(index: number): number {
+    const kind = classAt(this.#message, index)
+    if (kind === letter || kind === digit || kind === joint) return this.#readWord(index, kind)
     const wasInAddress = this.#isInAddress
     this.#isInAddress = false
     switch (kind) {
       case space:
-        return this.#readSpaces(place)
+        return this.#readSpaces(index)
       case at:
-        return wasInAddress ? this.#readDomain(place) : place + 1
+        return wasInAddress ? this.#readDomain(index) : index + 1
       case quote: {
-        const close = closingQuote(this.#message, place)
-        return close > 0 ? this.#replace(place, close + 1, '<text>') : place + 1
+        const close = closingQuote(this.#message, index)
+        return close > 0 ? this.#replace(index, close + 1, '<text>') : index + 1
       }
       case slash: {
-        const [end, isVariable] = pathPart(this.#message, place + 1)
-        return isVariable ? this.#replace(place + 1, end, '<n>') : end
+        const [end, isVariable] = pathPart(this.#message, index + 1)
+        return isVariable ? this.#replace(index + 1, end, '<n>') : end
       }
       case colon: {
-        const mayBeAddress = !wasInAddress && classAt(this.#message, place + 1) === colon
-        const end = mayBeAddress ? addressEnd(this.#message, place) : 0
-        return end > 0 ? this.#replace(place, end, '<n>') : place + 1
+        const mayBeAddress = !wasInAddress && classAt(this.#message, index + 1) === colon
+        const end = mayBeAddress ? addressEnd(this.#message, index) : 0
+        return end > 0 ? this.#replace(index, end, '<n>') : index + 1
       }
       default:
-        return place + 1
+        return index + 1
     }
   }
 
@@ -158,30 +158,30 @@ class Replacer {
     return (this.#output + this.#message.slice(this.#copied)).trim()
   }
 
-  #readWord(place: number, kind: number): number {
+  #readWord(index: number, kind: number): number {
     if (!this.#isInAddress) {
       this.#isInAddress = true
-      this.#addressAt = place
+      this.#addressAt = index
       this.#outputAtAddress = this.#output
       this.#copiedAtAddress = this.#copied
     }
-    if (kind === joint) return place + 1
-    const plainEnd = kind === letter ? plainWordEnd(this.#message, place) : 0
+    if (kind === joint) return index + 1
+    const plainEnd = kind === letter ? plainWordEnd(this.#message, index) : 0
     if (plainEnd > 0) return plainEnd
-    const [end, shown] = wordAt(this.#message, place, kind)
-    return shown === asItIs ? end : this.#replace(place, end, shown)
+    const [end, shown] = wordAt(this.#message, index, kind)
+    return shown === asItIs ? end : this.#replace(index, end, shown)
   }
 
-  #readSpaces(place: number): number {
-    let end = place + 1
+  #readSpaces(index: number): number {
+    let end = index + 1
     while (end < this.#message.length && classAt(this.#message, end) === space) end++
-    const isSingle = end === place + 1 && this.#message.charCodeAt(place) === 32
-    return isSingle ? end : this.#replace(place, end, ' ')
+    const isSingle = end === index + 1 && this.#message.charCodeAt(index) === 32
+    return isSingle ? end : this.#replace(index, end, ' ')
   }
 
-  #readDomain(place: number): number {
-    const end = domainEnd(this.#message, place + 1)
-    if (end === place + 1) return end
+  #readDomain(index: number): number {
+    const end = domainEnd(this.#message, index + 1)
+    if (end === index + 1) return end
     this.#output = this.#outputAtAddress
     this.#copied = this.#copiedAtAddress
     return this.#replace(this.#addressAt, end, '<email>')
@@ -230,8 +230,8 @@ function wordAt(message: string, start: number, first: number): Word {
 }
 
 /**
- * The end of a UUID, network address or time that starts with the word; 0 if there is none. `next`: after the
- * word.
+ * The end of a UUID, network address or time that starts with the word; 0 if there is none. `next`: the class
+ * of the character after the word.
  */
 function joinedIdEnd(message: string, start: number, end: number, next: number): number {
   const length = end - start
@@ -242,7 +242,7 @@ function joinedIdEnd(message: string, start: number, end: number, next: number):
   return mayBeTime ? timeEnd(message, start) : 0
 }
 
-/** A word that has digits, in `runs` places. */
+/** Replaces the variable parts of a word that has `runs` runs of digits. */
 function numberedWord(message: string, start: number, end: number, runs: number): Word {
   const length = end - start
   const isName =
@@ -266,8 +266,8 @@ function countParts(message: string, start: number, end: number): readonly [numb
 }
 
 /** Numbers joined by a sign are one number: 1.5, 10,000, 10.0.0.1:5432, 12:30:45. */
-function numberEnd(message: string, place: number): number {
-  let end = place
+function numberEnd(message: string, index: number): number {
+  let end = index
   for (;;) {
     const sign = message[end]
     if (sign !== '.' && sign !== ':' && sign !== ',') return end
@@ -317,14 +317,14 @@ function domainEnd(message: string, start: number): number {
 }
 
 /** An apostrophe within a word does not open a quoted text. */
-function closingQuote(message: string, place: number): number {
-  const code = message.charCodeAt(place)
-  if (code === apostrophe && place > 0) {
-    const before = classAt(message, place - 1)
+function closingQuote(message: string, index: number): number {
+  const code = message.charCodeAt(index)
+  if (code === apostrophe && index > 0) {
+    const before = classAt(message, index - 1)
     if (before === letter || before === digit) return 0
   }
-  const last = Math.min(place + 1 + quotedMax, message.length - 1)
-  for (let end = place + 1; end <= last; end++) {
+  const last = Math.min(index + 1 + quotedMax, message.length - 1)
+  for (let end = index + 1; end <= last; end++) {
     const each = message.charCodeAt(end)
     if (each === code) return end
     if (each === 10) return 0

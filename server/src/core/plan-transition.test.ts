@@ -75,7 +75,7 @@ describe('a redrive', () => {
   const redriven = aLeasedItem({ letterId: 'letter', redrives: 2 })
   const letter = anItem({ id: 'there', queue: 'graveyard', partition: 1 })
 
-  it('that completes ends as resolved, and the change of its item reports that', () => {
+  it('a redrive whose item is completed ends as resolved, and the change of the item reports it', () => {
     const transition = complete(redriven, aQueue())
     expect(redriveEndedBy(redriven, transition)).toMatchObject({
       letterId: 'letter',
@@ -85,7 +85,7 @@ describe('a redrive', () => {
     expect(planTransition(redriven, transition, aContext({ letter })).change.outcome).toBe('resolved')
   })
 
-  it('that dies ends as failed, and its item leaves for the letter', () => {
+  it('a redrive whose item dies ends as failed, and the item returns to its letter', () => {
     const transition = retryItem(redriven, deadRequest, aQueue(), noon)
     expect(redriveEndedBy(redriven, transition)).toMatchObject({ letterId: 'letter', outcome: 'failed' })
     expect(withLetter(redriven, transition, aQueue(), letter)).toBe(transition)
@@ -96,7 +96,7 @@ describe('a redrive', () => {
     })
   })
 
-  it('that dies after its letter is gone dies like any other item of its queue', () => {
+  it('the item of a redrive whose letter is gone dies like any other item of its queue', () => {
     const transition = retryItem(redriven, deadRequest, aQueue(), noon)
     expect(withLetter(redriven, transition, aQueue(), undefined)).toMatchObject({
       to: 'remove',
@@ -106,7 +106,7 @@ describe('a redrive', () => {
     expect(withLetter(redriven, transition, keeping, undefined)).toMatchObject({ to: 'dead' })
   })
 
-  it('that reports nothing in time ends as unknown, and writes no row besides its letter', () => {
+  it('a redrive that reports no outcome before its deadline ends as unknown, and the plan writes no row', () => {
     const facts = newLetterFacts(noon, aQueue().redrive, () => 0.5)
     const sent = startRedrive(anItem({ origin: anOrigin(), failure: aFailure(), letter: facts }), {
       actor: 'ann',
@@ -125,7 +125,7 @@ describe('a redrive', () => {
     })
   })
 
-  it('that is only retried does not end', () => {
+  it('a redrive whose item is retried does not end', () => {
     const transition = retryItem(redriven, { isDead: false, error: null }, aQueue(), noon)
     expect(redriveEndedBy(redriven, transition)).toBeUndefined()
   })

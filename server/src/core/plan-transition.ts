@@ -1,14 +1,15 @@
 /**
- * Turns a transition into a plan: which rows are written, which total grows, and which change is reported. Both
- * stores execute the same plan, SQLite row by row and PostgreSQL in batches, so neither has rules of its own.
+ * Turns a transition into a plan: which rows are written, which total grows, and which change is reported.
+ * Both stores execute the same plan, SQLite row by row and PostgreSQL in batches, so neither has rules of its
+ * own.
  *
  * A store works in three steps:
- * 1. `redriveEndedBy`: the redrive of a letter that ends with the transition. The store ends it.
- * 2. `withLetter`: what happens if no letter waits for that redrive any more.
- * 3. `planTransition`: the plan for the item itself.
+ * 1. `redriveEndedBy` returns the redrive of a letter that ends with the transition. The store ends it.
+ * 2. `withLetter` replaces the transition if no letter waits for that redrive any more.
+ * 3. `planTransition` returns the plan for the item itself.
  */
 import { applyTransition } from './apply-transition.ts'
-import { createDeadLetter, deadPartition } from './dead-letter.ts'
+import { createDeadLetter, mapPartition } from './dead-letter.ts'
 import type { Instant } from './instant.ts'
 import type { Failure, ItemHead, Outcome, WaitingHead } from './item.ts'
 import type { Queue } from './queue.ts'
@@ -48,7 +49,7 @@ export function redriveEndedBy(
   item: Pick<ItemHead, 'rootId' | 'letterId' | 'redrives'>,
   transition: Transition,
 ): EndedRedrive | undefined {
-  if (transition.to === 'come-back') {
+  if (transition.to === 'end-redrive') {
     const { failure } = transition
     return { letterId: item.rootId, number: null, outcome: 'unknown', failure, earlier: noFailures }
   }
@@ -62,8 +63,9 @@ export function redriveEndedBy(
 }
 
 /**
- * A redrive that died returns to its letter. If the letter is gone, or waits for another redrive, the item dies
- * like any other item of its queue. `letter`: the letter whose redrive ended, undefined if there is none.
+ * The item of a redrive that dies returns to its letter. If the letter is gone, or waits for another redrive,
+ * the item dies like any other item of its queue. `letter`: the letter whose redrive ended; undefined if
+ * there is none.
  */
 export function withLetter(
   item: ItemHead,
@@ -75,7 +77,7 @@ export function withLetter(
   return killWithoutLetter(item, transition.failure, queue, transition.cause)
 }
 
-/** What a plan needs to know besides the item. The functions are called only if the plan needs their result. */
+/** The facts besides the item that a plan depends on. The functions are called only if they are needed. */
 export type PlanContext = Readonly<{
   /** The queue of the item. */
   queue: Queue
@@ -93,8 +95,8 @@ export type TransitionTotal = 'completed' | 'deadLettered' | 'dropped' | 'forgot
 
 /**
  * `rewrite`: the item stays in its queue as `after`, perhaps with another id. `remove`: its row is deleted.
- * `move`: its row is deleted and `letter` is inserted into `letter.queue`, unless that queue has a letter with
- * its source id. `none`: ending the redrive has written the row already.
+ * `move`: its row is deleted and `letter` is inserted into `letter.queue`, unless that queue already has a
+ * letter with its source id. `none`: ending the redrive has already written the row.
  */
 export type TransitionPlan = Readonly<
   { total: TransitionTotal | null; change: ItemChange } & (
@@ -129,18 +131,18 @@ export function planTransition(item: ItemHead, transition: Transition, context: 
     }
     case 'return': {
       const { letter } = context
-      if (letter === undefined) throw new Error(`no letter waits for item ${item.id}, which returns to it`)
+      if (letter === undefined) throw new Error(`item ${item.id} returns to its letter, but no letter waits for it`)
       const change = changeTo(letter, item, transition, 'returned', transition.failure)
       return { write: 'remove', total: 'deadLettered', change: { ...change, outcome: 'failed' } }
     }
-    case 'come-back': {
+    case 'end-redrive': {
       const to = context.letter?.state === 'dead' ? 'dead' : 'waiting'
       const change = changeInQueue(item, transition, to, item.id, transition.failure)
       return { write: 'none', total: null, change: { ...change, outcome: 'unknown' } }
     }
     case 'move': {
       const queue = context.getDeadQueue(transition.deadQueue)
-      const partition = deadPartition(item.partition, queue)
+      const partition = mapPartition(item.partition, queue)
       const id = context.nextId(queue.name, partition, context.now)
       const destination = { queue, partition, id, chance: context.random() }
       const letter = createDeadLetter(item, transition.failure, destination, context.now)
@@ -150,7 +152,7 @@ export function planTransition(item: ItemHead, transition: Transition, context: 
   }
 }
 
-/** The change of an ordinary item that is completed and not kept: the case that stores handle without a plan. */
+/** The change of an ordinary item that is completed and not kept. Stores handle this case without a plan. */
 export function changeByComplete(
   { queue, partition }: Readonly<{ queue: string; partition: number }>,
   id: string,

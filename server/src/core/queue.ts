@@ -1,24 +1,27 @@
 import type { Instant } from './instant.ts'
-import { type RetryPolicy, retryAtOnce } from './retry.ts'
+import { type RetryPolicy, retryImmediately } from './retry.ts'
 
-/** What a person sets on a queue. Durations are whole microseconds. */
+/** The settings of a queue. Durations are whole microseconds. */
 export type QueuePolicy = Readonly<{
   leaseUs: number
-  /** How long an item may wait before it is dead. Dead letters do not expire. */
+  /** An item that waits longer than this dies. Dead letters do not expire. */
   expireUs: number
-  /** 0: no bound. Reached, the end of a lease is a death; exceeded, a retry is one too. */
+  /**
+   * 0: no limit. An item whose attempts reach the limit dies when its lease ends; an item whose attempts
+   * exceed it also dies when a worker asks for a retry.
+   */
   attemptsMax: number
-  /** The queue that takes what dies in this one. */
+  /** The queue that receives the items that die in this one. */
   deadQueue: string | null
-  /** Without a dead queue: delete what dies, counted and logged, or keep it as dead in place. */
+  /** Without a dead queue: delete an item that dies, counted and logged, or keep it here as dead. */
   onDead: 'delete' | 'keep'
   retry: RetryPolicy
-  /** How long completed items are kept as done; 0 removes them at once. */
+  /** How long completed items are kept as done; 0 removes them immediately. */
   keepDoneUs: number
   isPaused: boolean
-  /** For a dead queue: how alerts and retention treat its letters. */
+  /** For a dead queue: decides how alerts and retention treat its letters, see core/letter-class.ts. */
   letterClass: string
-  /** For a dead queue: whether letters go back by themselves, and how often at most. */
+  /** For a dead queue: whether its letters are redriven automatically, and how often at most. */
   redrive: Readonly<{ mode: 'manual' | 'auto'; redrivesMax: number; backoff: RetryPolicy }>
   reference: string
 }>
@@ -31,21 +34,22 @@ export type Queue = Readonly<
     createdAt: Instant
     updatedAt: Instant
     /**
-     * Whether letters go back by themselves, or how often, was changed, and those in it are told step by step, in the order of their death:
-     * the last one that was. Null: none was yet. Undefined: there is nothing to tell.
+     * The progress of applying a changed redrive policy to the letters of the queue, in steps and in the
+     * order of their death: the last letter that it was applied to. Null: not started. Undefined: nothing to
+     * do.
      */
     replannedUntil?: Readonly<{ value: Instant; id: string }> | null
   }
 >
 
-/** Some of it. Also of how letters go back: what is not named stays as it is. */
+/** Settings that are not named stay as they are, also the single settings of `redrive`. */
 export type PolicyChanges = Readonly<
   Partial<Omit<QueuePolicy, 'redrive'>> & { redrive?: Partial<QueuePolicy['redrive']> }
 >
 
 export type NewQueue = Readonly<PolicyChanges & { name: string; namespace?: string; partitions?: number }>
 
-/** Each one costs rows in the store and room in every server, for as long as the queue is there. */
+/** Each partition costs rows in the store and memory in every server for as long as its queue exists. */
 export const partitionsMax = 10_000
 
 export const systemNamespace = '_system'
@@ -56,7 +60,7 @@ export const defaultPolicy: QueuePolicy = {
   attemptsMax: 0,
   deadQueue: null,
   onDead: 'delete',
-  retry: retryAtOnce,
+  retry: retryImmediately,
   keepDoneUs: 0,
   isPaused: false,
   letterClass: 'standard',
@@ -74,13 +78,16 @@ export function changePolicy(queue: Queue, changes: PolicyChanges, now: Instant)
   return needsReplan(queue, changed) ? { ...changed, replannedUntil: null } : changed
 }
 
-/** Whether letters that wait go back by themselves now, or do no more; some of them also because the cap came down. */
+/**
+ * Whether the change schedules or unschedules automatic redrives of waiting letters, or lowers the limit, so
+ * that some letters become DEAD.
+ */
 function needsReplan(before: Queue, after: Queue): boolean {
   if (isAutomatic(before) !== isAutomatic(after)) return true
   return isAutomatic(after) && after.redrive.redrivesMax < before.redrive.redrivesMax
 }
 
-/** Whether letters go back by themselves. */
+/** Whether letters are redriven automatically. */
 export function isAutomatic({ redrive }: Pick<QueuePolicy, 'redrive'>): boolean {
   return redrive.mode === 'auto' && redrive.redrivesMax > 0
 }

@@ -1,30 +1,30 @@
-/** How long an item waits before its next attempt. Durations are whole microseconds. */
+/** Decides how long an item waits before its next attempt. Durations are whole microseconds. */
 export type RetryPolicy =
   | Readonly<{ kind: 'fixed'; delayUs: number; jitter: number }>
   | Readonly<{ kind: 'list'; delaysUs: readonly number[]; jitter: number }>
   | Readonly<{ kind: 'exponential'; delayUsMin: number; delayUsMax: number; jitter: number }>
 
-/** Back to the tail of the queue at once, as the Queue API does. */
-export const retryAtOnce: RetryPolicy = { kind: 'fixed', delayUs: 0, jitter: 0 }
+/** The item goes to the tail of its queue immediately, as in the Queue API. */
+export const retryImmediately: RetryPolicy = { kind: 'fixed', delayUs: 0, jitter: 0 }
 
 /**
- * The wait after attempt number `attempts` (1, 2, …) failed. `jitter` 0.2 spreads it by ±20 %;
- * `random` gives numbers in [0, 1): chance comes in from outside.
+ * The delay after attempt number `attempts` (1, 2, …) failed. A `jitter` of 0.2 spreads it by ±20 %; `random`
+ * returns numbers in [0, 1).
  */
 export function retryDelayUs(policy: RetryPolicy, attempts: number, random: () => number): number {
-  const delayUs = plainDelayUs(policy, Math.max(attempts, 1))
+  const delayUs = delayUsWithoutJitter(policy, Math.max(attempts, 1))
   return Math.round(delayUs * (1 + policy.jitter * (2 * random() - 1)))
 }
 
-function plainDelayUs(policy: RetryPolicy, attempts: number): number {
+function delayUsWithoutJitter(policy: RetryPolicy, attempts: number): number {
   switch (policy.kind) {
     case 'fixed':
       return policy.delayUs
     case 'list':
       return policy.delaysUs[Math.min(attempts, policy.delaysUs.length) - 1] ?? 0
     case 'exponential': {
-      // Bounded before the power is taken: with no minimum delay, 0 * 2 ** 1100 is NaN, and a NaN
-      // delay reaches the database as no time at all.
+      // Bound the exponent before raising: with no minimum delay, 0 * 2 ** 1100 is NaN, and a NaN delay
+      // reaches the database as an invalid date.
       const doublings = Math.min(attempts - 1, 50)
       return Math.min(policy.delayUsMin * 2 ** doublings, policy.delayUsMax)
     }

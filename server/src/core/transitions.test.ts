@@ -11,7 +11,7 @@ import {
   noon,
   second,
 } from '../../test/make.ts'
-import { createDeadLetter, deadPartition } from './dead-letter.ts'
+import { createDeadLetter, mapPartition } from './dead-letter.ts'
 import { newLetterFacts, startRedrive } from './letter.ts'
 import {
   complete,
@@ -23,107 +23,112 @@ import {
   retryItem,
 } from './transitions.ts'
 
-const givenBack = { availableAt: null, isDead: false, error: null }
+const retryRequest = { availableAt: null, isDead: false, error: null }
 const letter = { origin: anOrigin(), sourceId: 'main/payments/3/42/billing', diedAt: noon }
 
 describe('a completed item', () => {
-  it('is gone, unless its queue keeps what is done', () => {
+  it('a completed item is removed, unless its queue keeps completed items', () => {
     expect(complete(aLeasedItem(), aQueue())).toMatchObject({ to: 'remove', as: 'completed' })
     expect(complete(aLeasedItem(), aQueue({ keepDoneUs: hour }))).toMatchObject({ to: 'done' })
   })
 
-  it('stays as done when it is a dead letter: it is the proof', () => {
+  it('a completed dead letter stays as done, as the proof that it was processed', () => {
     expect(complete(aLeasedItem(letter), aQueue())).toMatchObject({ to: 'done' })
   })
 })
 
-describe('an item given back', () => {
-  it('waits again, at once or when the worker says', () => {
-    expect(retryItem(aLeasedItem(), givenBack, aQueue(), noon)).toMatchObject({
+describe('an item that a worker gives back', () => {
+  it('a retried item waits again, immediately or at the time that the worker asks for', () => {
+    expect(retryItem(aLeasedItem(), retryRequest, aQueue(), noon)).toMatchObject({
       to: 'waiting',
       availableAt: null,
       cause: 'retry',
     })
-    const later = retryItem(aLeasedItem(), { ...givenBack, availableAt: noon + hour }, aQueue(), noon)
+    const later = retryItem(aLeasedItem(), { ...retryRequest, availableAt: noon + hour }, aQueue(), noon)
     expect(later).toMatchObject({ to: 'waiting', availableAt: noon + hour })
   })
 
   const retry = { kind: 'fixed', delayUs: second, jitter: 0 } as const
 
   it.each([
-    ['at once', null, null],
-    ['at a time of its own', noon + hour, noon + hour],
-    ['when the retry policy says', undefined, noon + second],
-  ])('dies once its attempts exceed the bound, and not before: %s', (_, asked, availableAt) => {
+    ['immediately', null, null],
+    ['at the time of the worker', noon + hour, noon + hour],
+    ['by the retry policy', undefined, noon + second],
+  ])('an item that is retried %s dies only if its attempts exceed the limit', (_, asked, availableAt) => {
     const rules = aQueue({ attemptsMax: 3, deadQueue: 'graveyard', retry })
-    const fates = [1, 2, 3, 4, 5].map((attempts) =>
-      retryItem(aLeasedItem({ attempts }), { ...givenBack, availableAt: asked }, rules, noon),
+    const transitions = [1, 2, 3, 4, 5].map((attempts) =>
+      retryItem(aLeasedItem({ attempts }), { ...retryRequest, availableAt: asked }, rules, noon),
     )
     const waits = { to: 'waiting', availableAt, cause: 'retry' }
     const dies = { to: 'move', deadQueue: 'graveyard', cause: 'attempts' }
-    expect(fates).toMatchObject([waits, waits, waits, dies, dies])
+    expect(transitions).toMatchObject([waits, waits, waits, dies, dies])
   })
 
-  it('obeys its own bound of attempts before that of its queue, be it lower or higher', () => {
-    const fate = (attemptsMax: number, ofQueue: number) =>
-      retryItem(aLeasedItem({ attempts: 3, attemptsMax }), givenBack, aQueue({ attemptsMax: ofQueue }), noon)
-    expect(fate(2, 9)).toMatchObject({ cause: 'attempts' })
-    expect(fate(3, 1)).toMatchObject({ cause: 'retry' })
+  it('the attempt limit of an item has priority over the limit of its queue', () => {
+    const retryWith = (attemptsMax: number, queueAttemptsMax: number) =>
+      retryItem(
+        aLeasedItem({ attempts: 3, attemptsMax }),
+        retryRequest,
+        aQueue({ attemptsMax: queueAttemptsMax }),
+        noon,
+      )
+    expect(retryWith(2, 9)).toMatchObject({ cause: 'attempts' })
+    expect(retryWith(3, 1)).toMatchObject({ cause: 'retry' })
   })
 
-  it('dies in place when it is a dead letter, by the same bound', () => {
+  it('a retried dead letter whose attempts exceed the limit becomes dead in its queue', () => {
     const rules = aQueue({ attemptsMax: 2, deadQueue: 'graveyard' })
-    const fates = [2, 3].map(
-      (attempts) => retryItem(aLeasedItem({ ...letter, attempts }), givenBack, rules, noon).to,
+    const transitions = [2, 3].map(
+      (attempts) => retryItem(aLeasedItem({ ...letter, attempts }), retryRequest, rules, noon).to,
     )
-    expect(fates).toEqual(['waiting', 'dead'])
+    expect(transitions).toEqual(['waiting', 'dead'])
   })
 
-  it('never dies of attempts where no bound is set', () => {
-    expect(retryItem(aLeasedItem({ attempts: 65_536 }), givenBack, aQueue(), noon).to).toBe('waiting')
+  it('an item without an attempt limit is always retried', () => {
+    expect(retryItem(aLeasedItem({ attempts: 65_536 }), retryRequest, aQueue(), noon).to).toBe('waiting')
   })
 
-  it('dies at once when the worker declares it dead', () => {
-    const fate = retryItem(
+  it('an item that a worker declares dead dies immediately', () => {
+    const transition = retryItem(
       aLeasedItem(),
-      { ...givenBack, isDead: true },
+      { ...retryRequest, isDead: true },
       aQueue({ deadQueue: 'graveyard' }),
       noon,
     )
-    expect(fate).toMatchObject({ to: 'move', deadQueue: 'graveyard', cause: 'declared-dead' })
+    expect(transition).toMatchObject({ to: 'move', deadQueue: 'graveyard', cause: 'declared-dead' })
   })
 })
 
 describe('an item that dies', () => {
-  const isDead = { ...givenBack, isDead: true }
+  const isDead = { ...retryRequest, isDead: true }
 
-  it('is deleted, counted as dropped, where there is no dead queue', () => {
+  it('an item that dies without a dead queue is deleted and counted as dropped', () => {
     expect(retryItem(aLeasedItem(), isDead, aQueue(), noon)).toMatchObject({ to: 'remove', as: 'dropped' })
   })
 
-  it('is kept in place where the queue says so', () => {
+  it('an item that dies stays in a queue with on_dead keep', () => {
     expect(retryItem(aLeasedItem(), isDead, aQueue({ onDead: 'keep' }), noon)).toMatchObject({ to: 'dead' })
   })
 
-  it('is never deleted or moved when it is a dead letter', () => {
+  it('a dead letter that dies is neither deleted nor moved', () => {
     for (const rules of [aQueue(), aQueue({ deadQueue: 'graveyard' }), aQueue({ onDead: 'keep' })]) {
       expect(retryItem(aLeasedItem(letter), isDead, rules, noon)).toMatchObject({ to: 'dead' })
     }
   })
 })
 
-describe('the passing of time', () => {
-  it('ends a lease: back to waiting, or dead when out of attempts or expired', () => {
+describe('an item that is due', () => {
+  it('an item whose lease ends waits again, or dies if it is out of attempts or expired', () => {
     const rules = aQueue({ attemptsMax: 2, deadQueue: 'graveyard' })
     expect(onDue(aLeasedItem(), rules, noon)).toMatchObject({ to: 'waiting', cause: 'lease-end' })
     for (const attempts of [2, 3]) {
-      const fate = onDue(aLeasedItem({ attempts }), rules, noon)
-      expect(fate).toMatchObject({ to: 'move', cause: 'attempts' })
+      const transition = onDue(aLeasedItem({ attempts }), rules, noon)
+      expect(transition).toMatchObject({ to: 'move', cause: 'attempts' })
     }
     expect(onDue(aLeasedItem(), rules, noon + day)).toMatchObject({ to: 'move', cause: 'expire' })
   })
 
-  it('expires what waited too long, but never a dead letter', () => {
+  it('an item that waited too long expires, but a dead letter never does', () => {
     expect(onDue(anItem(), aQueue(), noon + day)).toMatchObject({
       to: 'remove',
       as: 'dropped',
@@ -133,14 +138,14 @@ describe('the passing of time', () => {
     expect(onDue(aLeasedItem(letter), aQueue(), noon + 999 * day)).toMatchObject({ to: 'waiting' })
   })
 
-  it('makes a scheduled item available, with a full wait ahead of it', () => {
+  it('a scheduled item becomes available and then waits its full time before it expires', () => {
     const item = anItem({ availableAt: noon + 2 * day })
     expect(onDue(item, aQueue(), noon + 2 * day)).toMatchObject({ to: 'waiting', availableAt: null })
     expect(expireDeadlineWhenPromoted(item, aQueue(), noon + 2 * day)).toBe(noon + 3 * day)
     expect(expireDeadlineWhenPromoted(item, aQueue(), noon + hour)).toBe(noon + day)
   })
 
-  it('forgets what was done long enough ago', () => {
+  it('a done item is removed when its retention ends, but a resolved letter is not', () => {
     const { lease, ...rest } = aLeasedItem()
     const done = { ...rest, state: 'done', endedAt: noon } as const
     expect(dueAt(done, aQueue({ keepDoneUs: hour }))).toBe(noon + hour)
@@ -148,7 +153,7 @@ describe('the passing of time', () => {
     expect(onDue(done, aQueue(), noon + hour)).toMatchObject({ to: 'remove', as: 'forgotten' })
   })
 
-  it('is due at the lease deadline, the schedule, or the expiry', () => {
+  it('an item is due at the deadline of its lease, at its scheduled time, or when it expires', () => {
     expect(dueAt(aLeasedItem(), aQueue())).toBe(noon + minute)
     expect(dueAt(anItem({ availableAt: noon + second }), aQueue())).toBe(noon + second)
     expect(dueAt(anItem(), aQueue())).toBe(noon + day)
@@ -156,7 +161,7 @@ describe('the passing of time', () => {
 })
 
 describe('the failure of an item', () => {
-  it('keeps the first time and takes the newest error', () => {
+  it('a failure keeps the time of the first failure and has the newest error', () => {
     const before = aFailure({ firstFailedAt: noon - hour, lastFailedAt: noon - minute })
     const error = { errorClass: 'Timeout', message: 'no answer in 30 s' }
     const after = createFailure(aLeasedItem({ attempts: 4, failure: before }), error, 'retried', noon)
@@ -172,7 +177,7 @@ describe('the failure of an item', () => {
     })
   })
 
-  it('keeps the error that an earlier attempt reported when a later one says nothing', () => {
+  it('a failure without an error of its own keeps the error of the earlier attempt', () => {
     const after = createFailure(aLeasedItem({ failure: aFailure() }), {}, 'attempts', noon)
     expect(after).toMatchObject({
       errorClass: aFailure().errorClass,
@@ -183,15 +188,15 @@ describe('the failure of an item', () => {
 })
 
 describe('the dead letter of an item', () => {
-  it('a dead letter starts a life of its own and names its origin', () => {
+  it('a dead letter has its own id, times and attempts, and names its origin', () => {
     const item = aLeasedItem({ attempts: 3, kind: 'order', key: new Uint8Array([1]), partition: 5 })
-    const place = {
+    const destination = {
       queue: aQueue({ name: 'graveyard', expireUs: hour }),
       partition: 1,
       id: 'new',
       chance: 0.5,
     }
-    expect(createDeadLetter(item, aFailure(), place, noon)).toMatchObject({
+    expect(createDeadLetter(item, aFailure(), destination, noon)).toMatchObject({
       id: 'new',
       rootId: 'new',
       sourceId: item.id,
@@ -208,8 +213,8 @@ describe('the dead letter of an item', () => {
     })
   })
 
-  it('goes to the same partition however often the move is repeated', () => {
-    expect([0, 1, 2, 3, 4].map((partition) => deadPartition(partition, { partitions: 3 }))).toEqual([
+  it('a repeated move goes to the same partition of the dead queue', () => {
+    expect([0, 1, 2, 3, 4].map((partition) => mapPartition(partition, { partitions: 3 }))).toEqual([
       0, 1, 2, 0, 1,
     ])
   })
@@ -220,24 +225,24 @@ describe('an item that is a redrive of a letter', () => {
   const bounded = aQueue({ attemptsMax: 2, deadQueue: 'graveyard' })
   const given = { isDead: false, error: { message: 'again' } }
 
-  it('goes back to its letter when it dies, whatever its queue does with the dead', () => {
+  it('the item of a redrive returns to its letter when it dies, for every setting of its queue', () => {
     for (const queue of [bounded, aQueue({ attemptsMax: 2 }), aQueue({ attemptsMax: 2, onDead: 'keep' })]) {
       expect(retryItem(redriven, given, queue, noon)).toMatchObject({ to: 'return', letterId: 'letter' })
       expect(onDue(redriven, queue, noon + hour)).toMatchObject({ to: 'return', letterId: 'letter' })
     }
   })
 
-  it('dies like any other when its letter is gone', () => {
-    const fate = killWithoutLetter(redriven, aFailure(), bounded, 'attempts')
-    expect(fate).toMatchObject({ to: 'move', deadQueue: 'graveyard' })
+  it('the item of a redrive whose letter is gone dies like any other item', () => {
+    const transition = killWithoutLetter(redriven, aFailure(), bounded, 'attempts')
+    expect(transition).toMatchObject({ to: 'move', deadQueue: 'graveyard' })
   })
 
-  it('is completed like any other', () => {
+  it('the item of a redrive is completed like any other item', () => {
     expect(complete(redriven, bounded)).toMatchObject({ to: 'remove', as: 'completed' })
   })
 })
 
-describe('a letter whose redrive went elsewhere', () => {
+describe('a letter whose redrive a driver sent', () => {
   const letter = anItem({
     origin: anOrigin(),
     failure: aFailure(),
@@ -252,10 +257,10 @@ describe('a letter whose redrive went elsewhere', () => {
     deadline: noon + hour,
   })
 
-  it('comes back as unknown when nobody said anything in time', () => {
+  it('a redrive without an outcome before its deadline ends as unknown', () => {
     expect(dueAt(sent, aQueue())).toBe(noon + hour)
     expect(onDue(sent, aQueue({ attemptsMax: 1 }), noon + hour)).toMatchObject({
-      to: 'come-back',
+      to: 'end-redrive',
       failure: { reason: 'outcome_unknown', errorClass: '', stack: '', worker: '' },
     })
   })

@@ -1,6 +1,7 @@
 /**
- * The one answer to "where does an item go next?". Both storages call these functions inside their
- * transactions, so that no backend can have rules of its own. Pure: the time comes in, nothing goes out.
+ * Decides where an item goes next: on complete, retry, the end of its lease, expiry and the end of retention.
+ * Both stores call these functions inside their transactions, so neither has rules of its own. Pure: time and
+ * chance are arguments.
  */
 
 import { cutText, errorClassMax, failureReasonMax } from './failure-bounds.ts'
@@ -10,7 +11,7 @@ import { isRedriving, withFailure } from './letter.ts'
 import type { QueuePolicy } from './queue.ts'
 import { retryDelayUs } from './retry.ts'
 
-/** Why an item changed, for events, logs and the counts of the operator. */
+/** Why an item changed, for events, logs and metrics. */
 export type TransitionCause =
   | 'complete'
   | 'retry'
@@ -22,10 +23,15 @@ export type TransitionCause =
   | 'retention'
 
 /**
- * `waiting`: back to its partition, at the tail or scheduled. `move`: to its queue's dead queue.
- * `dead`: kept, dead in place. `done`: kept, completed. `remove`: deleted, counted under `as`.
- * `return`: a redrive that died again is gone from its queue, and its letter has it back. `come-back`: a
- * letter whose redrive told nothing in time, ended as unknown.
+ * - `waiting`: back to its partition, at the tail or scheduled.
+ * - `move`: to the dead queue of its queue.
+ * - `dead`: stays in its queue as dead.
+ * - `done`: stays in its queue as completed.
+ * - `remove`: deleted, and counted under `as`.
+ * - `return`: the item of a redrive died. It is removed from its queue, and its letter waits again.
+ * - `end-redrive`: the item is a letter whose redrive reported no outcome before its deadline. The redrive
+ * ends
+ *   as unknown.
  */
 export type Transition = Readonly<
   { cause: TransitionCause } & (
@@ -35,17 +41,17 @@ export type Transition = Readonly<
     | { to: 'done' }
     | { to: 'remove'; as: 'completed' | 'dropped' | 'forgotten'; failure: Failure | null }
     | { to: 'return'; letterId: string; failure: Failure; earlier: readonly Failure[] }
-    | { to: 'come-back'; failure: Failure }
+    | { to: 'end-redrive'; failure: Failure }
   )
 >
 
-/** What a worker says when it gives an item back. */
+/** The request of a worker that gives an item back. */
 export type RetryRequest = Readonly<{
-  /** Not before then; null: at once; undefined: when the queue's retry policy says. */
+  /** When the item becomes available. Null: immediately. Undefined: the retry policy of the queue decides. */
   availableAt?: Instant | null | undefined
-  /** In [0, 1): the jitter of the retry policy. Chance comes in from outside. */
+  /** In [0, 1): the jitter of the retry policy. */
   chance?: number
-  /** No retry can help: dead now, whatever the attempts. */
+  /** No retry can help: the item dies now, regardless of its attempts. */
   isDead: boolean
   error: Readonly<{ reason?: string; errorClass?: string; message?: string; stack?: string }> | null
 }>
@@ -53,48 +59,54 @@ export type RetryRequest = Readonly<{
 type Rules = Pick<QueuePolicy, 'attemptsMax' | 'deadQueue' | 'onDead' | 'keepDoneUs' | 'retry'>
 
 export function complete(item: LeasedHead, rules: Rules): Transition {
-  // A completed letter stays as done (RESOLVED) until retention takes it: it is the proof.
+  // A completed letter stays as done (RESOLVED) until its retention ends: it proves that it was processed.
   if (isLetter(item) || rules.keepDoneUs > 0) return { to: 'done', cause: 'complete' }
   return { to: 'remove', as: 'completed', failure: null, cause: 'complete' }
 }
 
 /**
- * Attempts are bounded here too: the protocol has only the end of a lease kill, and an item whose workers
- * always report their failures would live forever. But they must exceed the bound, which leaves clients of
- * the protocol the lease they count on after a retry (docs/decisions/0007).
+ * A retry kills an item whose attempts exceed the limit. The contract of the Queue API lets only the end of a
+ * lease kill an item, but then an item whose workers report every failure would live forever. The attempts
+ * must exceed the limit and not only reach it, because clients of the Queue API expect one more lease after a
+ * retry (docs/decisions/0007).
  */
-export function retryItem(item: LeasedHead, given: RetryRequest, rules: Rules, now: Instant): Transition {
-  const failed = (reason: string) => createFailure(item, given.error ?? {}, reason, now)
-  if (given.isDead) return kill(item, failed('declared_dead'), rules, 'declared-dead')
+export function retryItem(item: LeasedHead, request: RetryRequest, rules: Rules, now: Instant): Transition {
+  const failed = (reason: string) => createFailure(item, request.error ?? {}, reason, now)
+  if (request.isDead) return kill(item, failed('declared_dead'), rules, 'declared-dead')
   if (item.attempts > getAttemptsMax(item, rules)) return kill(item, failed('attempts'), rules, 'attempts')
-  const availableAt = given.availableAt === undefined ? retryAt(item, given, rules, now) : given.availableAt
+  const availableAt = request.availableAt === undefined ? retryAt(item, request, rules, now) : request.availableAt
   return { to: 'waiting', availableAt, failure: failed('retried'), cause: 'retry' }
 }
 
-function retryAt(item: LeasedHead, given: RetryRequest, rules: Rules, now: Instant): Instant | null {
-  const delayUs = retryDelayUs(rules.retry, item.attempts, () => given.chance ?? 0.5)
+function retryAt(item: LeasedHead, request: RetryRequest, rules: Rules, now: Instant): Instant | null {
+  const delayUs = retryDelayUs(rules.retry, item.attempts, () => request.chance ?? 0.5)
   return delayUs === 0 ? null : later(now, delayUs)
 }
 
-/** LeasedHead for somebody who was gone by then: as if it had never been, at its old place in the queue. */
+/**
+ * Undoes a lease whose client disconnected before it got the item. The item keeps its id, and so its position
+ * in the queue, and the attempt does not count.
+ */
 export function unlease(item: LeasedHead, now: Instant): WaitingHead {
   const { lease, ...rest } = item
   return { ...rest, state: 'waiting', availableAt: null, attempts: item.attempts - 1, updatedAt: now }
 }
 
-/** Without the name of who held it: that is kept as the worker, and would make one cause of failure many. */
+/**
+ * Without the name of the holder: it would give every worker its own group. `Failure.worker` has the name.
+ */
 const leaseEnded = 'lease ended: the item was not completed, extended or given back in time'
 
 /**
- * What the passing of time does to an item whose `dueAt` has come: a lease ends, a scheduled item
- * becomes available, a waiting one expires, a done one has been kept long enough.
+ * The transition of an item whose `dueAt` is reached: a lease ends, a scheduled item becomes available, a
+ * waiting item expires, or the retention of an ended item is over.
  */
 export function onDue(item: ItemHead, rules: Rules, now: Instant): Transition {
   switch (item.state) {
     case 'leased': {
       const failed = (reason: string) => createFailure(item, { message: leaseEnded }, reason, now)
       if (isRedriving(item))
-        return { to: 'come-back', failure: createUnknownOutcome(item, now), cause: 'lease-end' }
+        return { to: 'end-redrive', failure: createUnknownOutcome(item, now), cause: 'lease-end' }
       if (item.attempts >= getAttemptsMax(item, rules))
         return kill(item, failed('attempts'), rules, 'attempts')
       if (isExpired(item, now)) return kill(item, failed('expired'), rules, 'expire')
@@ -114,7 +126,7 @@ export function onDue(item: ItemHead, rules: Rules, now: Instant): Transition {
   }
 }
 
-/** A scheduled item does not expire before it was available: its wait starts then. */
+/** A scheduled item does not expire before it becomes available: its wait starts then. */
 export function expireDeadlineWhenPromoted(
   item: ItemHead,
   rules: Pick<QueuePolicy, 'expireUs'>,
@@ -124,8 +136,8 @@ export function expireDeadlineWhenPromoted(
 }
 
 /**
- * When time alone will change the item next, or null for never. Stored with the item: one index on
- * it finds ended leases, expired items and due schedules alike.
+ * The time of the next transition that needs no request; null: never. It is stored with the item, so one
+ * index finds ended leases, expired items and due schedules.
  */
 export function dueAt(item: ItemHead, rules: Pick<Rules, 'keepDoneUs'>): Instant | null {
   switch (item.state) {
@@ -142,7 +154,7 @@ export function dueAt(item: ItemHead, rules: Pick<Rules, 'keepDoneUs'>): Instant
   }
 }
 
-/** The failure of an item after one more failed attempt; the first failure stays the first. */
+/** The failure of an item after one more failed attempt. It keeps the time of the first failure. */
 export function createFailure(
   item: LeasedHead | WaitingHead,
   error: NonNullable<RetryRequest['error']>,
@@ -150,13 +162,13 @@ export function createFailure(
   now: Instant,
 ): Failure {
   const before = item.failure
-  const hasNews = error.errorClass !== undefined || error.message !== undefined || error.stack !== undefined
+  const hasError = error.errorClass !== undefined || error.message !== undefined || error.stack !== undefined
   return {
     reason: cutText(error.reason ?? reason, failureReasonMax),
-    // A worker that only says "retry" tells nothing new: keep what an earlier attempt reported.
-    errorClass: hasNews ? cutText(error.errorClass ?? '', errorClassMax) : (before?.errorClass ?? ''),
-    message: hasNews ? (error.message ?? '') : (before?.message ?? ''),
-    stack: hasNews ? (error.stack ?? '') : (before?.stack ?? ''),
+    // A worker that asks for a retry without an error adds nothing: keep the error of the earlier attempt.
+    errorClass: hasError ? cutText(error.errorClass ?? '', errorClassMax) : (before?.errorClass ?? ''),
+    message: hasError ? (error.message ?? '') : (before?.message ?? ''),
+    stack: hasError ? (error.stack ?? '') : (before?.stack ?? ''),
     attempts: item.attempts,
     firstFailedAt: before?.firstFailedAt ?? now,
     lastFailedAt: now,
@@ -164,11 +176,11 @@ export function createFailure(
   }
 }
 
-/** What a letter is told when nobody knows what became of its redrive. */
+/** The failure of a letter whose redrive ended with an unknown outcome. */
 export function createUnknownOutcome(letter: LeasedHead | WaitingHead, now: Instant): Failure {
-  const message = 'what became of its redrive is not known: it may have been processed'
+  const message = 'the outcome of the redrive is unknown: the letter may have been processed'
   const failure = createFailure(letter, { message }, 'outcome_unknown', now)
-  // Who holds the letter is its redrive, not a worker: which one had the copy is not known either.
+  // The holder of the letter is its redrive. The worker that had the redriven item is unknown.
   return { ...failure, errorClass: '', stack: '', worker: '' }
 }
 
@@ -180,7 +192,7 @@ function kill(item: ItemHead, failure: Failure, rules: Rules, cause: TransitionC
   return killWithoutLetter(item, failure, rules, cause)
 }
 
-/** Also for a redrive whose letter is not there any more. */
+/** The death of an item that is not a redrive, or whose letter no longer exists. */
 export function killWithoutLetter(
   item: ItemHead,
   failure: Failure,
@@ -193,12 +205,12 @@ export function killWithoutLetter(
   return { to: 'remove', as: 'dropped', failure, cause }
 }
 
-/** The item's own bound before that of its queue; infinite where neither sets one. */
+/** The limit of the item, otherwise the limit of its queue; infinite if neither has one. */
 function getAttemptsMax(item: ItemHead, rules: Rules): number {
   return item.attemptsMax || rules.attemptsMax || Number.POSITIVE_INFINITY
 }
 
-/** Letters never are. */
+/** Letters never expire. */
 export function isExpired(item: ItemHead, now: Instant): boolean {
   return !isLetter(item) && now >= item.expireDeadline
 }

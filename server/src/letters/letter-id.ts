@@ -1,10 +1,10 @@
-import { ksuidProblem, ksuidToUuid } from '../core/ksuid.ts'
+import { findKsuidProblem, ksuidToUuid } from '../core/ksuid.ts'
 
 const uuidPattern = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/
 
 /** A letter is identified by the root id: the id that its item had first. */
 export function isRootId(id: string): boolean {
-  return ksuidProblem(id) === undefined
+  return findKsuidProblem(id) === undefined
 }
 
 /** The UUID of a letter, from its root id or UUID; undefined for other text. */

@@ -1,4 +1,4 @@
-import { ksuidProblem } from '../../core/ksuid.ts'
+import { findKsuidProblem } from '../../core/ksuid.ts'
 import { InvalidRequest } from '../http/validation/invalid-request.ts'
 
 const uuid = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i
@@ -8,7 +8,7 @@ const numericId = /^\d{1,19}$/
 /** Accepts a letter's own id of 27 characters or its UUID, which becomes lower case. Else undefined. */
 export function parseLetterId(text: string): string | undefined {
   if (uuid.test(text)) return text.toLowerCase()
-  return ksuidProblem(text) === undefined ? text : undefined
+  return findKsuidProblem(text) === undefined ? text : undefined
 }
 
 /** Parses a list of ids: trims them and removes duplicates. The error names the first invalid id. */

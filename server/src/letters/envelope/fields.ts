@@ -2,7 +2,7 @@
 import { createHash } from 'node:crypto'
 import { cutText } from '../../core/failure-bounds.ts'
 import { type Instant, usPerMs } from '../../core/instant.ts'
-import { isoInstant } from '../../core/iso-time.ts'
+import { parseIsoInstant } from '../../core/iso-time.ts'
 import { fieldTexts } from '../../core/json-text.ts'
 
 export type Json = Readonly<Record<string, unknown>>
@@ -149,7 +149,7 @@ function readTime(value: unknown): Instant | undefined {
   const text = value.trim()
   if (/^-?[0-9]{9,15}$/.test(text)) return isTimeMs(Number(text)) ? Number(text) * usPerMs : undefined
   // A date without a time of day is not accepted as a time of failure.
-  const instant = text.includes(':') ? isoInstant(text) : undefined
+  const instant = text.includes(':') ? parseIsoInstant(text) : undefined
   return instant !== undefined && isTimeMs(instant / usPerMs) ? instant : undefined
 }
 

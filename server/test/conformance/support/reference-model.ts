@@ -4,7 +4,7 @@
  */
 import { expect } from 'vitest'
 import { applyTransition } from '../../../src/core/apply-transition.ts'
-import { createDeadLetter, deadPartition } from '../../../src/core/dead-letter.ts'
+import { createDeadLetter, mapPartition } from '../../../src/core/dead-letter.ts'
 import type { Instant } from '../../../src/core/instant.ts'
 import {
   type Failure,
@@ -469,14 +469,14 @@ export class ReferenceModel {
         expect(said).toEqual({ ...from, ...there, failure: fate.failure, outcome: 'failed' })
         return
       }
-      case 'come-back':
+      case 'end-redrive':
         throw new Error('redrives to queues have no deadline')
       case 'move': {
         const target = this.#queue(fate.deadQueue)
         this.#remove(item, 'deadLettered')
         let letter = this.#bySource(target.name, item.id)
         if (letter === undefined) {
-          const at = { queue: target.name, partition: deadPartition(partition, target) }
+          const at = { queue: target.name, partition: mapPartition(partition, target) }
           const id = this.#newId(at, said.id)
           const place = { queue: target, partition: at.partition, id, chance: noChance }
           letter = withBytes(createDeadLetter(item, fate.failure, place, now), item)

@@ -1,5 +1,5 @@
 import { type Instant, instantMax, instantMin, usPerSecond } from '../../../core/instant.ts'
-import { isoInstant } from '../../../core/iso-time.ts'
+import { parseIsoInstant } from '../../../core/iso-time.ts'
 import { InvalidRequest } from '../../http/validation/invalid-request.ts'
 
 const usPerDay = 24 * 3_600 * usPerSecond
@@ -9,7 +9,7 @@ export type IsoTime = Readonly<{ first: Instant; last: Instant }>
 
 /** Throws an error that names `field` if the text is not a date or time. */
 export function parseIsoTime(field: string, text: string): IsoTime {
-  const instant = isoInstant(text.trim())
+  const instant = parseIsoInstant(text.trim())
   if (instant === undefined) throw new InvalidRequest([{ field, message: 'is not an ISO 8601 date or time' }])
   const isWholeDay = /^[\d-]{10}$/.test(text.trim())
   return { first: clampInstant(instant), last: clampInstant(isWholeDay ? instant + usPerDay - 1 : instant) }

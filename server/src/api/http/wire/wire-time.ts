@@ -1,5 +1,5 @@
 import { type Instant, toDate, usPerMs } from '../../../core/instant.ts'
-import { isoInstant } from '../../../core/iso-time.ts'
+import { parseIsoInstant } from '../../../core/iso-time.ts'
 
 /** Formats as RFC 3339 in UTC with microseconds: `2026-01-02T03:04:05.000006Z`. */
 export function formatInstant(instant: Instant): string {
@@ -12,5 +12,5 @@ const rfc3339 = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d{1,9})?(?:Z|[+-]\d\d:\d\d
 
 /** Cuts digits below the microsecond. Returns undefined if the text is not a valid RFC 3339 time. */
 export function parseInstant(text: string): Instant | undefined {
-  return rfc3339.test(text) ? isoInstant(text) : undefined
+  return rfc3339.test(text) ? parseIsoInstant(text) : undefined
 }

@@ -1,9 +1,9 @@
-import { ksuidLength, ksuidMax, ksuidMin, ksuidProblem } from '../../../core/ksuid.ts'
+import { ksuidLength, ksuidMax, ksuidMin, findKsuidProblem } from '../../../core/ksuid.ts'
 import { Fault } from '../protocol/fault.ts'
 
 /** Returns the contract's error if the text is not an item id. */
 export function findIdFault(id: string): Fault | undefined {
-  const problem = Buffer.byteLength(id) === ksuidLength ? ksuidProblem(id) : 'length'
+  const problem = Buffer.byteLength(id) === ksuidLength ? findKsuidProblem(id) : 'length'
   if (problem === undefined) return undefined
   const why =
     problem === 'length'

@@ -3,7 +3,7 @@
  */
 import { Buffer } from 'node:buffer'
 import { type Static, Type } from 'typebox'
-import { ksuidProblem } from '../../../core/ksuid.ts'
+import { findKsuidProblem } from '../../../core/ksuid.ts'
 import { partitionsMax } from '../../../core/queue.ts'
 import { KnownError } from '../../../errors.ts'
 import type { NewItem } from '../../../storage/contract/items.ts'
@@ -206,7 +206,7 @@ function readItem(spec: Static<typeof ItemSpec>): NewItem {
 /** Malformed ids are refused before the store is asked. */
 function checkIds(ids: readonly string[]): void {
   for (const [index, id] of ids.entries()) {
-    if (ksuidProblem(id) === undefined) continue
+    if (findKsuidProblem(id) === undefined) continue
     throw new KnownError('ITEM_ID_INVALID', `ids[${index}]: ${JSON.stringify(id)} is not an item id`)
   }
 }

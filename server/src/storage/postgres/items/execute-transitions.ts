@@ -1,4 +1,4 @@
-import { deadPartition } from '../../../core/dead-letter.ts'
+import { mapPartition } from '../../../core/dead-letter.ts'
 import type { Instant } from '../../../core/instant.ts'
 import type { ItemHead } from '../../../core/item.ts'
 import {
@@ -111,7 +111,7 @@ async function lockDeadPartitions(
     if (transition.to !== 'move') continue
     const queueRow = await transaction.get(transition.deadQueue)
     targets.set(transition.deadQueue, queueRow)
-    const partition = deadPartition(item.partition, queueRow.queue)
+    const partition = mapPartition(item.partition, queueRow.queue)
     places.set(`${queueRow.id}/${partition}`, { queueRow, partition })
   }
   await transaction.lockPartitions([...places.values()])

@@ -1,6 +1,6 @@
 /** Letters by what they are queueRow by: found, locked, rewritten. */
 import type { ItemHead } from '../../../core/item.ts'
-import { ksuidProblem } from '../../../core/ksuid.ts'
+import { findKsuidProblem } from '../../../core/ksuid.ts'
 import type { Row, Statement } from '../connection/connection.ts'
 import { texts, uuids } from '../connection/encode-arrays.ts'
 import { StaleReadError } from '../connection/errors.ts'
@@ -82,7 +82,7 @@ export function heldOf(row: Row, queues: ReadonlyMap<number, QueueRow>): HeldLet
 
 /** What is no id is the id of nothing, and its UUID would be another's. */
 export function isId(text: string): boolean {
-  return ksuidProblem(text) === undefined
+  return findKsuidProblem(text) === undefined
 }
 
 /** Where a letter is, and how it stands. Its failure and its history change only when a redrive came back. */

@@ -3,7 +3,7 @@
  * matches and little else: what the database cannot tell exactly (case, JSON) is looked at again by
  * `matchesLetter`.
  */
-import { decimalOf } from '../../../core/json-number.ts'
+import { parseDecimal } from '../../../core/json-number.ts'
 import type { LetterFilter } from '../../contract/letters.ts'
 import { readConditions } from '../../shared/counted-filter.ts'
 import { listConditions, type Parameter } from '../counts/count-conditions.ts'
@@ -95,7 +95,7 @@ const digitsMax = 12
  * 417 as 417, 417.0, 4.17e2 or 4170e-1. Undefined for numbers that can be written in too many ways.
  */
 export function writingsOf(number: string): string[] | undefined {
-  const { digits: significant, point, exponent } = decimalOf(number)
+  const { digits: significant, point, exponent } = parseDecimal(number)
   // Rounded only where it is far beyond the bound.
   const wholeLength = point + Number(exponent)
   if (significant === '' || Math.max(significant.length, wholeLength) > digitsMax) return undefined

@@ -5,7 +5,7 @@
  * Letters are read without locks, because the partitions that they go to must be locked before them. If a letter
  * changed since it was read, the statement that sends it fails, and the transaction is rolled back and run again.
  */
-import { deadPartition } from '../../../core/dead-letter.ts'
+import { mapPartition } from '../../../core/dead-letter.ts'
 import { later } from '../../../core/instant.ts'
 import { noDeadline, startRedrive } from '../../../core/letter.ts'
 import {
@@ -253,7 +253,7 @@ async function lockTargets(
   for (const { name, origin } of addressed) {
     const target = targets.get(name ?? '') ?? 'no-target'
     if (typeof target === 'string' || origin === null) continue
-    const partition = deadPartition(origin.partition ?? 0, target.queue)
+    const partition = mapPartition(origin.partition ?? 0, target.queue)
     partitions.set(`${target.id}/${partition}`, { queueRow: target, partition })
   }
   await transaction.lockPartitions([...partitions.values()])

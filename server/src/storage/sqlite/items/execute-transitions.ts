@@ -46,8 +46,8 @@ function endRedriveBy(
   if (ended === undefined) return undefined
   const { outcome, failure, earlier } = ended
   const end = { outcome, failure, earlier, at: now }
-  if (transition.to === 'come-back') {
-    if (item.state !== 'leased') throw new Error(`letter ${item.id} comes back but is ${item.state}`)
+  if (transition.to === 'end-redrive') {
+    if (item.state !== 'leased') throw new Error(`the redrive of letter ${item.id} cannot end: the letter is ${item.state}`)
     return endLetter(transaction, queueRow, item, end)
   }
   const found = letterOf(transaction, item)

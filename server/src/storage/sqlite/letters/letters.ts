@@ -1,6 +1,6 @@
 /** What becomes of letters one by one, except how they are sent (redrive.ts) and how that ends by itself (letter-end.ts). */
 import { withBytes } from '../../../core/item.ts'
-import { ksuidRangeOfUuid } from '../../../core/ksuid.ts'
+import { ksuidRangeForUuid } from '../../../core/ksuid.ts'
 import { discardLetter, isRedriving, restoreLetter } from '../../../core/letter.ts'
 import { findDiscardRefusal } from '../../../core/letter-decisions.ts'
 import type { ArchivedItem } from '../../contract/archive.ts'
@@ -160,7 +160,7 @@ export function findLettersByUuid(
   uuids: readonly string[],
 ): Readonly<{ uuid: string; letterId: string }>[] {
   return uuids.flatMap((uuid) => {
-    const range = ksuidRangeOfUuid(uuid)
+    const range = ksuidRangeForUuid(uuid)
     if (range === undefined) return []
     const live = `select root_id from items where ${isLetterSql} and root_id between ? and ? limit 1`
     const old = 'select root_id from archive where group_id is not null and root_id between ? and ? limit 1'
