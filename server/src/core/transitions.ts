@@ -29,9 +29,8 @@ export type TransitionCause =
  * - `done`: stays in its queue as completed.
  * - `remove`: deleted, and counted under `as`.
  * - `return`: the item of a redrive died. It is removed from its queue, and its letter waits again.
- * - `end-redrive`: the item is a letter whose redrive reported no outcome before its deadline. The redrive
- * ends
- *   as unknown.
+ * - `end-redrive`: the item is a letter whose redrive reported no outcome before its deadline. That redrive
+ *   ends as unknown.
  */
 export type Transition = Readonly<
   { cause: TransitionCause } & (

@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import fc from '../../../test/fast-check.ts'
 import { noon, second } from '../../../test/make.ts'
+import type { Instant } from '../../core/instant.ts'
 import type { CampaignCounts } from '../../storage/contract/campaigns.ts'
 import type { CampaignSpec } from '../letters.ts'
 import { fromDocument, toDocument } from './document.ts'
@@ -265,41 +266,65 @@ describe('any campaign', () => {
       skips: fc.double({ min: 0, max: 0.9, noNaN: true }),
     })
     fc.assert(
-      fc.property(campaigns, ({ size, canaryCount, ratePerSecond, failures, skips }) => {
-        let now = noon
-        let tally = counts({ pending: size })
-        let taken = 0
-        let campaign = afterFreezing(facts({}, { canaryCount, ratePerSecond }), size, now)
-        for (let steps = 0; campaign.state !== 'done'; steps++) {
-          if (steps > 2_000) throw new Error(`does not end: ${JSON.stringify({ campaign, tally })}`)
-          if (campaign.state === 'halted') campaign = resume(campaign, tally, now)
-          const step = nextStep(campaign, tally, now)
-          if (step.kind === 'update') campaign = step.facts
-          else if (step.kind === 'send') {
-            const count = Math.min(step.countMax, tally.pending)
-            taken += count
-            const skipped = Math.floor(count * skips)
-            campaign = afterSending(campaign, { count, placeDone: taken }, now)
-            tally = {
-              ...tally,
-              pending: tally.pending - count,
-              skipped: tally.skipped + skipped,
-              sent: tally.sent + count - skipped,
-            }
-          } else {
-            now += second
-            const failed = Math.round(tally.sent * failures)
-            tally = {
-              ...tally,
-              sent: 0,
-              failed: tally.failed + failed,
-              resolved: tally.resolved + tally.sent - failed,
-            }
-          }
-        }
-        expect(taken).toBe(size)
+      fc.property(campaigns, (behaviour) => {
+        const { taken, tally } = runToEnd(behaviour)
+        expect(taken).toBe(behaviour.size)
         expect(tally.pending + tally.sent).toBe(0)
       }),
     )
   })
 })
+
+/** `failures` and `skips`: the shares of letters that fail again and that are skipped. */
+type Behaviour = Readonly<{
+  size: number
+  canaryCount: number
+  ratePerSecond: number
+  failures: number
+  skips: number
+}>
+
+/** `taken`: the number of letters that were sent or skipped. */
+type Run = { campaign: CampaignFacts; tally: CampaignCounts; taken: number; now: Instant }
+
+function runToEnd(behaviour: Behaviour): Run {
+  const { size, canaryCount, ratePerSecond } = behaviour
+  const campaign = afterFreezing(facts({}, { canaryCount, ratePerSecond }), size, noon)
+  const run: Run = { campaign, tally: counts({ pending: size }), taken: 0, now: noon }
+  for (let steps = 0; run.campaign.state !== 'done'; steps++) {
+    if (steps > 2_000) throw new Error(`does not end: ${JSON.stringify(run)}`)
+    if (run.campaign.state === 'halted') run.campaign = resume(run.campaign, run.tally, run.now)
+    const step = nextStep(run.campaign, run.tally, run.now)
+    if (step.kind === 'update') run.campaign = step.facts
+    else if (step.kind === 'send') send(run, step.countMax, behaviour.skips)
+    else endRedrives(run, behaviour.failures)
+  }
+  return run
+}
+
+function send(run: Run, countMax: number, skips: number): void {
+  const { tally } = run
+  const count = Math.min(countMax, tally.pending)
+  const skipped = Math.floor(count * skips)
+  run.taken += count
+  run.campaign = afterSending(run.campaign, { count, placeDone: run.taken }, run.now)
+  run.tally = {
+    ...tally,
+    pending: tally.pending - count,
+    skipped: tally.skipped + skipped,
+    sent: tally.sent + count - skipped,
+  }
+}
+
+/** One second later all redrives that are in progress have ended. */
+function endRedrives(run: Run, failures: number): void {
+  const { tally } = run
+  const failed = Math.round(tally.sent * failures)
+  run.now += second
+  run.tally = {
+    ...tally,
+    sent: 0,
+    failed: tally.failed + failed,
+    resolved: tally.resolved + tally.sent - failed,
+  }
+}
