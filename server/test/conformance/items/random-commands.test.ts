@@ -14,7 +14,8 @@ import { aFailure, anOrigin, bytes, hour, minute, noon, second } from '../../mak
 import { repeats } from '../../random-test.ts'
 import { expectConsistentStore } from '../support/expect-consistent-store.ts'
 import { expectRefusal } from '../support/expect-refusal.ts'
-import { type EndedAt, ReferenceModel, withoutGroup } from '../support/reference-model.ts'
+import { type EndedAt, ReferenceModel } from '../support/reference-model.ts'
+import { withoutGroup } from '../support/reference-rows.ts'
 import { describeStores, type StoreFixture } from '../support/test-stores.ts'
 
 /** Ids are chosen by index among all ids that a run has seen, also of items that are gone. */
@@ -320,7 +321,7 @@ class Session {
           ...(step.states === undefined ? {} : { states: step.states }),
         } as const
         const archived = await run(command)
-        this.#model.archiveUp(
+        this.#model.letters.archive(
           command,
           archived,
           await this.#given.storage.listItems({ queue, countMax: 10_000 }),
@@ -330,7 +331,7 @@ class Session {
       case 'purge': {
         const { ago, countMax } = step
         const command = { op: 'purge-archive', queue, archivedBefore: now - ago, countMax } as const
-        this.#model.purge(command, await run(command))
+        this.#model.letters.purge(command, await run(command))
         break
       }
       case 'redrive':
@@ -339,13 +340,13 @@ class Session {
       case 'discard': {
         const letters = step.ids.map((id) => ({ letterId: this.#letterIdOf(id) }))
         const command = { op: 'discard', letters, reason: 'obsolete', now } as const
-        this.#model.discard(command, await run(command))
+        this.#model.letters.discard(command, await run(command))
         break
       }
       case 'restore': {
         const letterIds = step.ids.map((id) => this.#letterIdOf(id))
         const command = { op: 'restore', letterIds, now } as const
-        this.#model.restore(command, await run(command))
+        this.#model.letters.restore(command, await run(command))
         break
       }
       case 'prefetch':
@@ -355,7 +356,7 @@ class Session {
       case 'postpone': {
         const letterIds = step.ids.map((id) => this.#letterIdOf(id))
         const command = { op: 'postpone-redrives', letterIds, until: now + step.forUs, now } as const
-        this.#model.postpone(command, await run(command))
+        this.#model.letters.postpone(command, await run(command))
         break
       }
       case 'policy':
@@ -418,7 +419,7 @@ class Session {
     const command = { op: 'redrive', letters, ...rules, actor: 'ann', now } as const
     const redriven = await this.#given.run(command)
     this.#ids.push(...redriven.flatMap((each) => (each.isStarted ? [each.id] : [])))
-    this.#model.redrive(command, redriven)
+    this.#model.letters.redrive(command, redriven)
   }
 
   async #replan(queue: string, countMax: number): Promise<void> {
@@ -426,7 +427,7 @@ class Session {
     const replanned = await this.#given.run(command)
     const stored = await this.#given.storage.getQueue(queue)
     if (stored === null) throw new Error(`queue ${queue} does not exist`)
-    this.#model.replan(command, replanned, stored)
+    this.#model.letters.replan(command, replanned, stored)
   }
 
   async #updateWork({ attemptsMax, leaseUs, hasDeadQueue }: StepOf<'update'>): Promise<void> {
