@@ -4,11 +4,11 @@
  */
 // biome-ignore lint/style/noRestrictedImports: a hash function is pure and does no I/O.
 import { hash } from 'node:crypto'
-import { cutText, errorClassMax, failureReasonMax } from './failure-bounds.ts'
+import { errorClassMax, failureReasonMax } from './failure-bounds.ts'
 import type { Failure, Origin } from './item.ts'
 import { normalize } from './normalize.ts'
 import { readHead, toSlug } from './reason.ts'
-import { toStorableText } from './storable-text.ts'
+import { cutText, toStorableText } from './storable-text.ts'
 
 export type Cause = Readonly<{
   /** 16 hexadecimal digits: a hash of the fields below and the top frames of the stack. */

@@ -4,12 +4,13 @@
  * chance are arguments.
  */
 
-import { cutText, errorClassMax, failureReasonMax } from './failure-bounds.ts'
+import { errorClassMax, failureReasonMax } from './failure-bounds.ts'
 import { type Instant, later } from './instant.ts'
 import { type Failure, type ItemHead, isLetter, type LeasedHead, type WaitingHead } from './item.ts'
 import { isRedriving, withFailure } from './letter.ts'
 import type { QueuePolicy } from './queue.ts'
 import { retryDelayUs } from './retry.ts'
+import { cutText } from './storable-text.ts'
 
 /** Why an item changed, for events, logs and metrics. */
 export type TransitionCause =
@@ -73,7 +74,8 @@ export function retryItem(item: LeasedHead, request: RetryRequest, rules: Rules,
   const failed = (reason: string) => createFailure(item, request.error ?? {}, reason, now)
   if (request.isDead) return kill(item, failed('declared_dead'), rules, 'declared-dead')
   if (item.attempts > getAttemptsMax(item, rules)) return kill(item, failed('attempts'), rules, 'attempts')
-  const availableAt = request.availableAt === undefined ? retryAt(item, request, rules, now) : request.availableAt
+  const availableAt =
+    request.availableAt === undefined ? retryAt(item, request, rules, now) : request.availableAt
   return { to: 'waiting', availableAt, failure: failed('retried'), cause: 'retry' }
 }
 

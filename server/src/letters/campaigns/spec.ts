@@ -1,5 +1,6 @@
 /** Validates the specification of a campaign and resolves which letters it selects. */
 import type { Instant } from '../../core/instant.ts'
+import { findTextFault } from '../../core/storable-text.ts'
 import { KnownError } from '../../errors.ts'
 import type { ListedState } from '../../storage/contract/items.ts'
 import type { LetterFilter } from '../../storage/contract/letters.ts'
@@ -96,11 +97,11 @@ function checkRange(field: string, value: number, min: number, max: number): voi
   throw refused(`${field} is ${value}; it must be from ${min} to ${max}`)
 }
 
-/** Checks every text of the document: PostgreSQL cannot store a NUL character. */
+/** Checks every text of the document. */
 function checkTexts(value: unknown, where: string): void {
   if (typeof value === 'string') {
-    if (value.includes('\0')) throw refused(`${where} contains a NUL character`)
-    if (!value.isWellFormed()) throw refused(`${where} contains an unpaired surrogate`)
+    const fault = findTextFault(value)
+    if (fault !== undefined) throw refused(`${where} contains ${fault}`)
   } else if (value instanceof Uint8Array) return
   else if (typeof value === 'object' && value !== null) {
     for (const each of Object.values(value)) checkTexts(each, where)

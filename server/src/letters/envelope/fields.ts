@@ -1,9 +1,9 @@
 /** Reads single fields of an envelope. A field that cannot be read is a problem; a missing field is not. */
 import { createHash } from 'node:crypto'
-import { cutText } from '../../core/failure-bounds.ts'
 import { type Instant, usPerMs } from '../../core/instant.ts'
 import { parseIsoInstant } from '../../core/iso-time.ts'
 import { fieldTexts } from '../../core/json-text.ts'
+import { cutText, isStorableText, toStorableText } from '../../core/storable-text.ts'
 
 export type Json = Readonly<Record<string, unknown>>
 
@@ -74,7 +74,7 @@ export class Fields {
   #cut(name: string, lengthMax: number, report: (problem: string) => void): string | undefined {
     const value = this.#given(name)
     if (value === undefined) return undefined
-    if (!isKeepable(value)) this.#problems.changed(`${name} has ${oddCharacters}, kept as U+FFFD`)
+    if (!isStorableText(value)) this.#problems.changed(`${name} has ${oddCharacters}, kept as U+FFFD`)
     if (value.length > lengthMax)
       report(`${name} has ${value.length} characters: the first ${lengthMax} are kept`)
     return cleanText(value, lengthMax)
@@ -132,7 +132,7 @@ const digestLength = '~sha256:'.length + 64
 /** Returns a text that can be stored: if it is too long, its beginning and a digest of the whole text. */
 export function distinctText(text: string, lengthMax: number, name: string, problems: Problems): string {
   const isTooLong = text.length > lengthMax
-  if (!isTooLong && isKeepable(text)) return text
+  if (!isTooLong && isStorableText(text)) return text
   const why = isTooLong ? `${text.length} characters, more than ${lengthMax}` : oddCharacters
   problems.changed(`${name} has ${why}: kept as its beginning and a digest`)
   const digest = createHash('sha256').update(text, 'utf16le').digest('hex')
@@ -159,13 +159,9 @@ function isTimeMs(ms: number): boolean {
 
 export const oddCharacters = 'a NUL character or an unpaired surrogate'
 
-function isKeepable(text: string): boolean {
-  return text.isWellFormed() && !text.includes('\0')
-}
-
-/** Returns text that both stores can keep: without NUL characters and unpaired surrogates. */
+/** The nearest text that every store can keep, with U+FFFD for NUL characters and unpaired surrogates. */
 export function cleanText(text: string, lengthMax: number): string {
-  return cutText(text, lengthMax).replaceAll('\u0000', '\ufffd').toWellFormed()
+  return toStorableText(cutText(text, lengthMax), '\ufffd')
 }
 
 export function isObject(value: unknown): value is Json {

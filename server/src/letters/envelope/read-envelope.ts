@@ -8,10 +8,11 @@
  * reported. Two envelopes that name different messages never become the same letter.
  */
 
-import { cutText, errorClassMax, failureReasonMax } from '../../core/failure-bounds.ts'
+import { errorClassMax, failureReasonMax } from '../../core/failure-bounds.ts'
 import { type Instant, usPerSecond } from '../../core/instant.ts'
 import { type Failure, type Header, historyMax, type Origin } from '../../core/item.ts'
 import { elementTexts, fieldTexts } from '../../core/json-text.ts'
+import { cutText } from '../../core/storable-text.ts'
 import type { CapturedLetter } from '../letters.ts'
 import { encodeText, readBytes, readHeaders } from './bytes.ts'
 import { distinctText, Fields, isObject, kindOf, Problems } from './fields.ts'

@@ -1,5 +1,6 @@
 import { instantMax, instantMin } from '../../core/instant.ts'
 import { partitionsMax } from '../../core/queue.ts'
+import { findTextFault } from '../../core/storable-text.ts'
 import { KnownError } from '../../errors.ts'
 import type { AuditContext } from '../contract/audit.ts'
 import type { ItemToImport, NewItem } from '../contract/items.ts'
@@ -152,6 +153,6 @@ function checkNumber(field: string, value: number, min: number, max: number): vo
 
 function checkText(field: string, text: string | null | undefined): void {
   if (text === null || text === undefined) return
-  if (text.includes('\0')) throw new KnownError('BAD_REQUEST', `${field} contains a NUL character`)
-  if (!text.isWellFormed()) throw new KnownError('BAD_REQUEST', `${field} contains an unpaired surrogate`)
+  const fault = findTextFault(text)
+  if (fault !== undefined) throw new KnownError('BAD_REQUEST', `${field} contains ${fault}`)
 }

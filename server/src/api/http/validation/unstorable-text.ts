@@ -1,4 +1,5 @@
 import type { TSchema } from 'typebox'
+import { findTextFault, isStorableText } from '../../../core/storable-text.ts'
 
 /** A text in a request that a store cannot keep unchanged. `pointer` is a JSON pointer to it. */
 export type UnstorableText = Readonly<{ pointer: string; message: string }>
@@ -48,7 +49,7 @@ function isAllStorable(value: unknown): boolean {
 /** Pushes the nested values of an array. Returns false if one of its own texts is not storable. */
 function pushElements(array: readonly unknown[], stack: unknown[]): boolean {
   for (const element of array) {
-    if (typeof element === 'string' && !isStorable(element)) return false
+    if (typeof element === 'string' && !isStorableText(element)) return false
     if (isObject(element)) stack.push(element)
   }
   return true
@@ -58,11 +59,11 @@ function pushElements(array: readonly unknown[], stack: unknown[]): boolean {
  * Pushes the nested values of an object. Returns false if the value is, names or contains an unstorable text.
  */
 function pushFields(value: unknown, stack: unknown[]): boolean {
-  if (typeof value === 'string') return isStorable(value)
+  if (typeof value === 'string') return isStorableText(value)
   if (!isObject(value)) return true
   for (const key in value) {
     const field = (value as Record<string, unknown>)[key]
-    if (!isStorable(key) || (typeof field === 'string' && !isStorable(field))) return false
+    if (!isStorableText(key) || (typeof field === 'string' && !isStorableText(field))) return false
     if (isObject(field)) stack.push(field)
   }
   return true
@@ -72,21 +73,17 @@ function isObject(value: unknown): value is object {
   return typeof value === 'object' && value !== null
 }
 
-function isStorable(text: string): boolean {
-  return text.isWellFormed() && !text.includes('\0')
-}
-
 function describeFault(text: string, visited: Visited, schema: TSchema): UnstorableText | undefined {
-  if (isStorable(text)) return undefined
-  const isWellFormed = text.isWellFormed()
+  const fault = findTextFault(text)
+  if (fault === undefined) return undefined
   const keys: string[] = []
   for (let at = visited; at.parent !== null; at = at.parent) if (!at.isName) keys.push(at.key)
   keys.reverse()
   if (isMarked(repairedWhenRead, keys, schema)) return undefined
-  if (isWellFormed && isMarked(storedAsBytes, keys, schema)) return undefined
+  if (fault === 'a NUL character' && isMarked(storedAsBytes, keys, schema)) return undefined
   return {
     pointer: keys.map((key) => `/${key.replaceAll('~', '~0').replaceAll('/', '~1')}`).join(''),
-    message: isWellFormed ? 'contains a NUL character' : 'contains an unpaired surrogate',
+    message: `contains ${fault}`,
   }
 }
 

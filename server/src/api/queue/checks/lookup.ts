@@ -1,4 +1,5 @@
 import type { Queue } from '../../../core/queue.ts'
+import { isStorableText } from '../../../core/storable-text.ts'
 import type { Engine } from '../../../engine/engine.ts'
 import { KnownError } from '../../../errors.ts'
 import { badRequest, type Fault } from '../protocol/fault.ts'
@@ -8,7 +9,7 @@ import { checkQueueName } from './names.ts'
 export async function findQueue(engine: Engine, name: string): Promise<Queue> {
   checkQueueName(name)
   // No queue name contains a NUL character, and PostgreSQL cannot search for one.
-  const queue = name.includes('\0') ? null : await engine.getQueue(name)
+  const queue = !isStorableText(name) ? null : await engine.getQueue(name)
   if (queue === null) throw unknownQueueFault(name)
   return queue
 }
@@ -36,7 +37,7 @@ export async function runInQueue<T>(
   checkQueueName(queueName)
   const lookUp = () =>
     partition === undefined ? findQueue(engine, queueName) : findPartition(engine, queueName, partition)
-  if (queueName.includes('\0')) throw unknownQueueFault(queueName)
+  if (!isStorableText(queueName)) throw unknownQueueFault(queueName)
   try {
     check()
   } catch (error) {

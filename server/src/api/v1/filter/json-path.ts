@@ -1,4 +1,5 @@
 import type { JsonNumber } from '../../../core/json-number.ts'
+import { isStorableText } from '../../../core/storable-text.ts'
 
 /**
  * The JSON path of filters: `$.order.lines[0]["unit price"]` is `$` followed by names and indexes. Without
@@ -77,7 +78,7 @@ function readValue(path: JsonPath, text: string): JsonTest | InvalidPath {
       problem: 'compares with an object or a list; only texts, numbers, true, false and null can be compared',
     }
   }
-  if (typeof value === 'string' && (value.includes('\0') || !value.isWellFormed())) {
+  if (typeof value === 'string' && !isStorableText(value)) {
     return { problem: 'compares with a text that contains a NUL character or an unpaired surrogate' }
   }
   // The parsed number may be rounded, so the given text is stored and compared.

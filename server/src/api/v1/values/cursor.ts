@@ -5,6 +5,7 @@
  */
 import { Buffer } from 'node:buffer'
 import { type TProperties, Type } from 'typebox'
+import { isStorableText } from '../../../core/storable-text.ts'
 import { InvalidRequest } from '../../http/validation/invalid-request.ts'
 import { nullable } from './schemas.ts'
 
@@ -50,8 +51,7 @@ function decode(text: string): readonly unknown[] {
 
 function hasType(part: unknown, type: 'string' | 'number'): boolean {
   if (type === 'number') return Number.isSafeInteger(part)
-  // PostgreSQL cannot search for other texts.
-  return typeof part === 'string' && part.length <= 512 && part.isWellFormed() && !part.includes('\0')
+  return typeof part === 'string' && part.length <= 512 && isStorableText(part)
 }
 
 export const NextCursor = nullable(Type.String(), 'The `cursor` of the next page; null on the last page.')

@@ -8,6 +8,7 @@
  * a place.
  */
 import type { Instant } from '../../../core/instant.ts'
+import { toStorableText } from '../../../core/storable-text.ts'
 import {
   type CampaignLetter,
   type CampaignLetterState,
@@ -77,7 +78,7 @@ async function addToSet(
   campaignId: string,
   letterIds: readonly string[],
 ): Promise<number> {
-  const wanted = new Set(letterIds.map((id) => id.slice(0, idLengthMax).replaceAll('\0', ' ').toWellFormed()))
+  const wanted = new Set(letterIds.map((id) => toStorableText(id.slice(0, idLengthMax))))
   if (wanted.size === 0) return 0
   await transaction.connection.query(lockSet, [campaignId])
   const [row = {}] = await transaction.connection.query(addLetters, [campaignId, texts([...wanted])])

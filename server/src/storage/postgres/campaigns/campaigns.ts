@@ -1,3 +1,4 @@
+import { isStorableText } from '../../../core/storable-text.ts'
 import { KnownError } from '../../../errors.ts'
 import {
   type CampaignsQuery,
@@ -66,7 +67,7 @@ const pageOfAllCampaigns: Statement = {
 }
 
 export async function getCampaign(connections: Connections, id: string): Promise<StoredCampaign | null> {
-  if (id.includes('\0')) return null
+  if (!isStorableText(id)) return null
   const [row] = await connections.read(readCampaign, [id])
   return row === undefined ? null : toCampaign(row)
 }

@@ -1,6 +1,7 @@
 /** Letters one by one: read, given up, brought back from the archive. How they are sent is in redrive.ts. */
 import { discardLetter, restoreLetter } from '../../../core/letter.ts'
 import { findDiscardRefusal } from '../../../core/letter-decisions.ts'
+import { isStorableText } from '../../../core/storable-text.ts'
 import type { ArchivedItem } from '../../contract/archive.ts'
 import type {
   ArchivedLettersQuery,
@@ -149,7 +150,7 @@ export async function listArchivedLetters(
 ): Promise<ListedArchived[]> {
   const { queues, after, countMax } = query
   const rows = await connections.read(pageOfArchive, [
-    queues === undefined ? null : texts(queues.filter((name) => !name.includes('\0'))),
+    queues === undefined ? null : texts(queues.filter(isStorableText)),
     after?.archivedAt ?? Number.MAX_SAFE_INTEGER,
     // Above every id.
     after?.id ?? 'z'.repeat(28),

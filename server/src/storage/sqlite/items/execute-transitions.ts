@@ -47,7 +47,8 @@ function endRedriveBy(
   const { outcome, failure, earlier } = ended
   const end = { outcome, failure, earlier, at: now }
   if (transition.to === 'end-redrive') {
-    if (item.state !== 'leased') throw new Error(`the redrive of letter ${item.id} cannot end: the letter is ${item.state}`)
+    if (item.state !== 'leased')
+      throw new Error(`the redrive of letter ${item.id} cannot end: the letter is ${item.state}`)
     return endLetter(transaction, queueRow, item, end)
   }
   const found = letterOf(transaction, item)
