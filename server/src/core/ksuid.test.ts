@@ -1,9 +1,9 @@
 import { describe, expect, it } from 'vitest'
 import fc from '../../test/fast-check.ts'
 import {
+  findKsuidProblem,
   ksuidMax,
   ksuidMin,
-  findKsuidProblem,
   ksuidRangeForUuid,
   ksuidTime,
   ksuidToUuid,
@@ -78,9 +78,9 @@ describe('item ids', () => {
       expect([range?.first ?? '', range?.last ?? ''].map(uuidOf)).toEqual([uuidOf(id), uuidOf(id)])
     }
     const next = ksuidRangeForUuid('0669f7ef-b5a1-cd34-b5f9-9d1154fb6854')
-    expect((next?.first ?? '') > (ksuidRangeForUuid('0669f7ef-b5a1-cd34-b5f9-9d1154fb6853')?.last ?? '')).toBe(
-      true,
-    )
+    expect(
+      (next?.first ?? '') > (ksuidRangeForUuid('0669f7ef-b5a1-cd34-b5f9-9d1154fb6853')?.last ?? ''),
+    ).toBe(true)
     expect(ksuidRangeForUuid('not a uuid')).toBeUndefined()
   })
 })

@@ -131,7 +131,8 @@ export function planTransition(item: ItemHead, transition: Transition, context: 
     }
     case 'return': {
       const { letter } = context
-      if (letter === undefined) throw new Error(`item ${item.id} returns to its letter, but no letter waits for it`)
+      if (letter === undefined)
+        throw new Error(`item ${item.id} returns to its letter, but no letter waits for it`)
       const change = changeTo(letter, item, transition, 'returned', transition.failure)
       return { write: 'remove', total: 'deadLettered', change: { ...change, outcome: 'failed' } }
     }

@@ -70,7 +70,8 @@ export class RandomOperators {
       await campaigns.resume(id, ann).catch(() => undefined)
     }
     for (let rounds = 0; !(await this.#passOnce()); rounds++) {
-      if (rounds > 300) throw new Error(`seed ${this.#random.seed} does not end: ${await this.#describeRest()}`)
+      if (rounds > 300)
+        throw new Error(`seed ${this.#random.seed} does not end: ${await this.#describeRest()}`)
     }
   }
 
