@@ -159,6 +159,23 @@ describe('a JSON body', () => {
     expect(JSON.parse(bytes.toString())).toMatchObject({ code: 455, code_text: 'Client Content Error' })
   })
 
+  it.each(['hello world', 'aGk=\n', 'a', 'YQ=', 'aG k', 'é'])(
+    'payload bytes %j are not base64 and are refused with 455',
+    async (text) => {
+      const target = { queue_name: 'orders', request_timeout: '1m', partition: 0 }
+      const bodies = [
+        ['queue.produce', { ...target, items: [{}, { bytes: text }] }, 'items[1].bytes is not base64'],
+        ['queue.produce', { ...target, items: [{ bytes: text, enqueue_at: null }] }, 'is not base64'],
+        ['storage/items.import', { queue_name: 'orders', items: [{ payload: text }] }, 'items[0].payload'],
+      ] as const
+      for (const [method, body, message] of bodies) {
+        const { response, bytes } = await post(method, JSON.stringify(body))
+        expect(response.status).toBe(455)
+        expect(JSON.parse(bytes.toString()).message).toContain(message)
+      }
+    },
+  )
+
   it('a JSON body that is not UTF-8 is refused with 455', async () => {
     const body = Buffer.from('{"queue_name":"\xff"}', 'latin1')
     expect((await post('queues.info', body)).response.status).toBe(455)

@@ -262,6 +262,17 @@ describeFormats('validation of the Queue API', (api) => {
     expect(await api.callRefused('queue.retry', { ...target, items: [{ id }] })).toBe(refusal)
   })
 
+  it('a payload that is not base64, or that is given twice, is refused with 455', async () => {
+    const queue = await api.createQueue()
+    const target = { queue_name: queue, request_timeout: '1m' }
+    const both = { bytes: 'aGk=', utf8: 'hi' }
+    expect(await api.callRefused('queue.produce', { ...target, items: [{}, both] }, 455)).toBe(
+      'an item has both "bytes" and "utf8"; send only one of them',
+    )
+    await api.call('queue.produce', { ...target, items: [{ bytes: '', utf8: 'text' }] })
+    expect((await api.call('storage/items.list', { queue_name: queue })).items).toHaveLength(1)
+  })
+
   it('queues.create refuses an unknown namespace with 453', async () => {
     const body = { queue_name: 'somewhere', lease_timeout: '1m', expire_timeout: '1h', namespace: 'payments' }
     expect(await api.callRefused('queues.create', body, 453)).toBe(

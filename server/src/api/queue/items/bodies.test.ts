@@ -20,14 +20,16 @@ const produced = fc.record({
   queueName: text,
   requestTimeout: text,
   items: fc.array(
-    fc.record({
-      encoding: text,
-      kind: text,
-      reference: text,
-      bytes,
-      utf8: text,
-      enqueueAt: fc.option(instant.map(toTimestamp), { nil: undefined }),
-    }),
+    fc
+      .record({
+        encoding: text,
+        kind: text,
+        reference: text,
+        bytes,
+        utf8: text,
+        enqueueAt: fc.option(instant.map(toTimestamp), { nil: undefined }),
+      })
+      .filter((item) => item.bytes.length === 0 || item.utf8 === ''),
     { maxLength: 4 },
   ),
 })
@@ -102,9 +104,9 @@ describe('the body of queue.produce', () => {
           produceBody.read(Buffer.from(JSON.stringify(json)), 'json').items.map((each) => [...each.payload]),
         )
         const byDescriptor = outcome(() =>
-          fromJson(QueueProduceRequestSchema, JSON.parse(JSON.stringify(json))).items.map((each) => [
-            ...(each.bytes.length > 0 ? each.bytes : Buffer.from(each.utf8)),
-          ]),
+          fromJson(QueueProduceRequestSchema, JSON.parse(JSON.stringify(json))).items.map((each, index) =>
+            selectPayload(each, (json.items as Record<string, unknown>[])[index]?.bytes),
+          ),
         )
         expect(byHand).toBe(byDescriptor)
       }),
@@ -126,6 +128,18 @@ describe('the body of queue.produce', () => {
     expect(items.length).toBeLessThan(itemCount)
   })
 })
+
+function selectPayload({ bytes, utf8 }: { bytes: Uint8Array; utf8: string }, given: unknown): number[] {
+  if (typeof given === 'string' && !isBase64(given)) throw new Error('not base64')
+  if (bytes.length > 0 && utf8 !== '') throw new Error('both are given')
+  return [...(bytes.length > 0 ? bytes : Buffer.from(utf8))]
+}
+
+function isBase64(text: string): boolean {
+  const digits = text.replace(/={1,2}$/, '')
+  const isPadded = digits.length < text.length
+  return /^[\w+/-]*$/.test(digits) && digits.length % 4 !== 1 && (!isPadded || text.length % 4 === 0)
+}
 
 describe('the answer of queue.lease', () => {
   const leased = fc.record({

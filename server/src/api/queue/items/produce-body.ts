@@ -11,12 +11,13 @@ import { fromBinary } from '@bufbuild/protobuf'
 import { BinaryReader, WireType } from '@bufbuild/protobuf/wire'
 import { TimestampSchema } from '@bufbuild/protobuf/wkt'
 import type { Instant } from '../../../core/instant.ts'
+import { KnownError } from '../../../errors.ts'
 import { decodeBase64 } from '../../http/wire/base64.ts'
 import {
   type QueueProduceRequest,
   QueueProduceRequestSchema,
 } from '../generated/redrive/queue/v1/queue_pb.ts'
-import { parseJsonBody, type Reader, toMessage } from '../protocol/codec.ts'
+import { checkBase64, parseJsonBody, type Reader, toMessage } from '../protocol/codec.ts'
 import { contentError } from '../protocol/fault.ts'
 import { toInstant } from '../protocol/times.ts'
 
@@ -47,7 +48,10 @@ export const produceBody: Reader<ProduceBody> & { desc: typeof QueueProduceReque
 
 function readJson(bytes: Buffer): ProduceBody {
   const json = parseJsonBody(bytes)
-  return readPlainBody(json) ?? toProduceBody(toMessage(QueueProduceRequestSchema, json))
+  const body = readPlainBody(json)
+  if (body !== undefined) return body
+  checkBase64(json, 'bytes')
+  return toProduceBody(toMessage(QueueProduceRequestSchema, json))
 }
 
 function toProduceBody({ queueName, requestTimeout, items }: QueueProduceRequest): ProduceBody {
@@ -56,7 +60,7 @@ function toProduceBody({ queueName, requestTimeout, items }: QueueProduceRequest
     requestTimeout,
     itemCount: items.length,
     items: items.map(({ bytes, utf8, kind, encoding, reference, enqueueAt }) => ({
-      payload: bytes.length > 0 ? bytes : Buffer.from(utf8),
+      payload: selectPayload(bytes, Buffer.from(utf8)),
       kind,
       encoding,
       reference,
@@ -119,7 +123,7 @@ function readPlainItem(json: unknown): ProducedItem | undefined {
         return undefined
     }
   }
-  if (item.payload.length === 0 && text !== '') item.payload = Buffer.from(text)
+  if (text !== '') item.payload = selectPayload(item.payload, Buffer.from(text))
   return item
 }
 
@@ -132,21 +136,25 @@ function isObject(value: unknown): value is Record<string, unknown> {
 }
 
 function readProtobuf(bytes: Buffer): ProduceBody {
-  const body: ProduceBody = { queueName: '', requestTimeout: '', items: [], itemCount: 0 }
   try {
-    const reader = new BinaryReader(bytes)
-    while (reader.pos < reader.len) {
-      const [field, wireType] = reader.tag()
-      if (wireType !== WireType.LengthDelimited) reader.skip(wireType, field)
-      else if (field === 1) body.queueName = reader.string(true)
-      else if (field === 2) body.requestTimeout = reader.string(true)
-      else if (field === 3) {
-        if (++body.itemCount > itemsKeptMax) reader.skip(wireType, field)
-        else body.items.push(readItem(reader))
-      } else reader.skip(wireType, field)
-    }
+    return readFields(new BinaryReader(bytes))
   } catch (error) {
+    if (error instanceof KnownError) throw error
     throw contentError('the body is not a valid protobuf message', error)
+  }
+}
+
+function readFields(reader: BinaryReader): ProduceBody {
+  const body: ProduceBody = { queueName: '', requestTimeout: '', items: [], itemCount: 0 }
+  while (reader.pos < reader.len) {
+    const [field, wireType] = reader.tag()
+    if (wireType !== WireType.LengthDelimited) reader.skip(wireType, field)
+    else if (field === 1) body.queueName = reader.string(true)
+    else if (field === 2) body.requestTimeout = reader.string(true)
+    else if (field === 3) {
+      if (++body.itemCount > itemsKeptMax) reader.skip(wireType, field)
+      else body.items.push(readItem(reader))
+    } else reader.skip(wireType, field)
   }
   return body
 }
@@ -186,8 +194,15 @@ function readItem(reader: BinaryReader): ProducedItem {
     }
   }
   if (reader.pos !== end) throw new RangeError('a field is longer than its item')
-  if (item.payload.length === 0) item.payload = text
+  item.payload = selectPayload(item.payload, text)
   return item
+}
+
+function selectPayload(bytes: Uint8Array, text: Uint8Array): Uint8Array {
+  if (bytes.length > 0 && text.length > 0) {
+    throw contentError('an item has both "bytes" and "utf8"; send only one of them')
+  }
+  return bytes.length > 0 ? bytes : text
 }
 
 /** A text that is stored as bytes is checked but not decoded. */

@@ -8,6 +8,7 @@ import {
   toBinary,
   toJson,
 } from '@bufbuild/protobuf'
+import { decodeBase64 } from '../../http/wire/base64.ts'
 import { contentError } from './fault.ts'
 import type { Format } from './format.ts'
 
@@ -56,6 +57,21 @@ export function toMessage<Desc extends DescMessage>(desc: Desc, json: unknown): 
     // The library's message names the field and its value, and quotes nothing else of the body.
     const why = error instanceof Error ? error.message : String(error)
     throw contentError(`the JSON body does not match the message: ${why.slice(0, 300)}`, error)
+  }
+}
+
+/**
+ * Refuses items whose byte field is not base64. The library skips white space and reads "hello world" as
+ * seven bytes.
+ */
+export function checkBase64(json: unknown, field: string): void {
+  const items = (json as { items?: unknown } | null)?.items
+  if (!Array.isArray(items)) return
+  for (const [index, item] of items.entries()) {
+    const value = (item as Record<string, unknown> | null)?.[field]
+    if (typeof value === 'string' && decodeBase64(value) === undefined) {
+      throw contentError(`the JSON body does not match the message: items[${index}].${field} is not base64`)
+    }
   }
 }
 

@@ -1,6 +1,6 @@
 import { BinaryReader, WireType } from '@bufbuild/protobuf/wire'
 import { StorageItemsImportRequestSchema } from '../generated/redrive/queue/v1/queue_pb.ts'
-import { createCodec } from '../protocol/codec.ts'
+import { checkBase64, createCodec, parseJsonBody, toMessage } from '../protocol/codec.ts'
 import { badRequest } from '../protocol/fault.ts'
 import type { Format } from '../protocol/format.ts'
 
@@ -18,7 +18,10 @@ export const importBody: typeof codec = {
     if (bytes.length > itemsMax && hasTooMany(bytes, format)) {
       throw badRequest(`items is invalid; cannot be more than ${itemsMax} in one request`)
     }
-    return codec.read(bytes, format)
+    if (format === 'protobuf') return codec.read(bytes, format)
+    const json = parseJsonBody(bytes)
+    checkBase64(json, 'payload')
+    return toMessage(StorageItemsImportRequestSchema, json)
   },
 }
 
