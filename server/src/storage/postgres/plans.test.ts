@@ -14,7 +14,7 @@ import { readLetterStates, readPendingPlaces } from './campaigns/send-progress.t
 import type { Statement } from './connection/connection.ts'
 import { Connections } from './connection/connections.ts'
 import { countStatement, openSince } from './counts/letter-count-queries.ts'
-import { peekDue, pickDue, pickEnded } from './items/advance.ts'
+import { lockDue, lockEnded, peekDue } from './items/advance.ts'
 import { completeInPlace, completeLeased, completePlain } from './items/complete-plain.ts'
 import { leaseAll, leaseLive } from './items/lease.ts'
 import { peekEnded } from './items/lease-ends.ts'
@@ -105,10 +105,10 @@ describe('query plans on filled tables', needs(postgres), () => {
     ['delete: lock', lockByIds, ['items_live_id', 'items_sourced_id'], []],
     ['delete', deleteByIds, ['items_live_id', 'items_sourced_id', 'Tid Scan'], []],
     ['clear: lock', lockByState, ['items_live_id', 'items_sourced_id', 'Merge Append'], []],
-    ['peek at what is due', peekDue, ['items_live_due', 'items_sourced_due', 'Merge Append'], []],
-    ['leases that ended', peekEnded, ['lease_ends_deadline', 'items_live_id', 'items_sourced_id'], []],
-    ['pick leases that ended', pickEnded, ['items_live_id', 'items_sourced_id'], []],
-    ['pick what is due', pickDue, ['items_live_due', 'items_sourced_due', 'Merge Append'], []],
+    ['due partitions: read', peekDue, ['items_live_due', 'items_sourced_due', 'Merge Append'], []],
+    ['ended leases: read', peekEnded, ['lease_ends_deadline', 'items_live_id', 'items_sourced_id'], []],
+    ['ended leases: lock', lockEnded, ['items_live_id', 'items_sourced_id'], []],
+    ['due items: lock', lockDue, ['items_live_due', 'items_sourced_due', 'Merge Append'], []],
     ['archive', archiveEnded, ['items_live_ended', 'items_sourced_ended', 'Merge Append'], []],
     ['letters: lock', lockLetters, ['items_sourced_uuid'], []],
     ['letters: place', placeLetters, ['items_sourced_uuid', 'Tid Scan'], []],

@@ -158,14 +158,14 @@ class PostgresStorage implements Storage {
     return this.#run(() => getArchivedLetters(this.#store.connections, letterIds))
   }
 
-  readPayloadSizes(letterIds: readonly string[], place?: LetterLocation): Promise<readonly PayloadSize[]> {
-    return this.#run(() => readPayloadSizes(this.#store.connections, letterIds, place))
+  readPayloadSizes(letterIds: readonly string[], location?: LetterLocation): Promise<readonly PayloadSize[]> {
+    return this.#run(() => readPayloadSizes(this.#store.connections, letterIds, location))
   }
 
   findLettersByUuid(
-    wanted: readonly string[],
+    uuids: readonly string[],
   ): Promise<readonly Readonly<{ uuid: string; letterId: string }>[]> {
-    return this.#run(() => findLettersByUuid(this.#store.connections, wanted))
+    return this.#run(() => findLettersByUuid(this.#store.connections, uuids))
   }
 
   listLetters(query: LettersQuery): Promise<LettersPage> {

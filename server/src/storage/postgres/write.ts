@@ -100,7 +100,8 @@ async function writeInTransaction(
   const done = await connections.transaction(beginWrite, async (connection) => {
     const transaction = new Transaction(connection, store, hasRepeats)
     if (commands.some(({ op }) => definesQueues.has(op))) {
-      await lockQueueDefinitions(connection, !commands.some(({ op }) => op === 'delete-queue'))
+      const isDeletion = commands.some(({ op }) => op === 'delete-queue')
+      await lockQueueDefinitions(connection, isDeletion ? 'long' : 'short')
     }
     await prepare(transaction, commands)
     const results: CommandResult[] = []
@@ -124,8 +125,8 @@ async function prepare(transaction: Transaction, commands: readonly Command[]): 
     if (command.op !== 'produce' && command.op !== 'import' && command.op !== 'retry') continue
     const queueRow = transaction.getLoaded(command.queue)
     const { partition } = command
-    // A missing queue or partition is refused when its command is executed, or created by a command before
-    // it.
+    // A missing queue or partition is refused when its command is executed, unless an earlier command of the
+    // list creates it.
     if (queueRow === undefined || !(partition >= 0 && partition < queueRow.queue.partitions)) continue
     partitions.set(`${queueRow.id}/${partition}`, { queueRow, partition })
   }
@@ -185,7 +186,7 @@ function redriveTargets(results: Results['redrive']): Set<string> {
   return new Set(results.flatMap((result) => (result.isStarted ? [result.queue] : [])))
 }
 
-/** The commands that cause nearly all dead rows. */
+/** The number of rows that the commands with nearly all dead rows have replaced or deleted. */
 function countDeadRows(commands: readonly Command[], results: readonly CommandResult[]): number {
   let count = 0
   for (let index = 0; index < commands.length; index++) {

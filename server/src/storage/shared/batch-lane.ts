@@ -3,9 +3,9 @@
  * form the next one (group commit).
  *
  * Up to `batchesMax` batches are in progress at once, so that one is prepared or answered while another is
- * written. No batch may take all requests then: callers that wait for one batch all return together, and from
- * then on there is only ever one batch. So each batch takes its share of the requests, unless they are too
- * few to divide.
+ * written. No batch may take all requests then: its callers would all get their answers, and send their next
+ * requests, at the same time, and from then on there would be only one batch. So each batch takes its share
+ * of the requests, unless they are too few to divide.
  */
 import { isCallersFault } from '../../errors.ts'
 
@@ -17,7 +17,7 @@ export type LaneOptions = Readonly<{
   batchesMax: number
 }>
 
-/** A smaller share costs more than it saves. */
+/** Requests are not divided into batches that are smaller than this: it would cost more than it saves. */
 const shareMin = 64
 
 export class BatchLane<Request extends { readonly weight: number }> {

@@ -10,7 +10,7 @@ const refused: readonly Readonly<{ what: string; command: Command; message: RegE
     message: /actor contains a NUL/,
   },
   {
-    what: 'an edited version that no letter can have',
+    what: 'a number of an edited version below 1',
     command: {
       op: 'redrive',
       letters: [{ letterId: 'a', queue: null, edit: 0 }],
@@ -22,7 +22,7 @@ const refused: readonly Readonly<{ what: string; command: Command; message: RegE
     message: /edit is 0; it must be a whole number from 1/,
   },
   {
-    what: 'a place that is none',
+    what: 'a place that is not a whole number',
     command: {
       op: 'discard',
       letters: [{ letterId: 'a', campaign: { id: 'c', place: 1.5 } }],
@@ -32,22 +32,22 @@ const refused: readonly Readonly<{ what: string; command: Command; message: RegE
     message: /campaign\.place is 1\.5/,
   },
   {
-    what: 'half a character in a reason',
+    what: 'a reason with an unpaired surrogate',
     command: { op: 'discard', letters: [], reason: '\ud800', now: noon },
     message: /reason contains an unpaired surrogate/,
   },
   {
-    what: 'a campaign without an id',
+    what: 'an empty campaign id',
     command: { op: 'put-campaign', id: '', version: 0, state: 'running', document: {} },
     message: /id of a campaign cannot be empty/,
   },
   {
-    what: 'a search that looks at nothing',
+    what: 'a search limit of 0',
     command: { op: 'freeze-letters', campaignId: 'c', filter: {}, countMax: 1, lookMax: 0 },
     message: /lookMax is 0/,
   },
   {
-    what: 'a filter that no store could ask for',
+    what: 'a filter with a NUL character',
     command: {
       op: 'freeze-letters',
       campaignId: 'c',
@@ -58,18 +58,18 @@ const refused: readonly Readonly<{ what: string; command: Command; message: RegE
     message: /reasons contains a NUL/,
   },
   {
-    what: 'a time that is none',
+    what: 'a time that is not a number',
     command: { op: 'purge-archive', queue: 'q', archivedBefore: Number.NaN, countMax: 1 },
     message: /archivedBefore is NaN/,
   },
 ]
 
-describe('a command about letters or campaigns', () => {
-  it.each(refused)('is refused for $what', ({ command, message }) => {
+describe('the check of a command about letters or campaigns', () => {
+  it.each(refused)('a command with $what is refused', ({ command, message }) => {
     expect(() => checkCommand(command)).toThrow(message)
   })
 
-  it('is let through when there is nothing wrong with it', () => {
+  it('a valid command is accepted', () => {
     const campaign = { id: 'c', place: 0 }
     checkCommand({ op: 'discard', letters: [{ letterId: 'a', campaign }], reason: 'spam', now: noon })
   })

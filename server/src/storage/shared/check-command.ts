@@ -1,104 +1,101 @@
+/**
+ * The checks of a command before a store executes it. Both stores refuse the same values with the same
+ * messages: numbers that one of them cannot store, and texts that PostgreSQL cannot store (a NUL character,
+ * or an unpaired surrogate, which has no UTF-8 encoding). Arbitrary bytes belong in the payload, the key and
+ * the values of headers. Failures, origins and details are not checked: they are stored as JSON, which
+ * escapes both.
+ */
 import { instantMax, instantMin } from '../../core/instant.ts'
 import { partitionsMax } from '../../core/queue.ts'
 import { findTextFault } from '../../core/storable-text.ts'
 import { KnownError } from '../../errors.ts'
-import type { AuditContext } from '../contract/audit.ts'
+import type { AuditContext, AuditEntry } from '../contract/audit.ts'
 import type { ItemToImport, NewItem } from '../contract/items.ts'
 import type { LetterFilter, RedriveLetters } from '../contract/letters.ts'
+import type { CreateQueue } from '../contract/queues.ts'
 import type { Command } from '../contract/storage.ts'
 
-/**
- * What both backends refuse before they look at a command, in the same words: numbers that one of them
- * could not keep, and texts that are none. PostgreSQL cannot keep a NUL character in a text, and an unpaired surrogate has no UTF-8: both
- * backends refuse them, so that what one store takes the other takes too. Bytes belong in the payload,
- * the key and the headers' values. (Failures, origins and details are kept as JSON, which escapes both.)
- */
+type Checks = {
+  readonly [O in Command['op']]?: (command: Extract<Command, { op: O }>) => void
+}
+
+/** The fields that only commands of one kind have. A command that is not listed has none to check. */
+const checks: Checks = {
+  produce: ({ once, items }) => {
+    checkText('key', once?.key)
+    for (const item of items) checkItem(item)
+  },
+  import: ({ items }) => {
+    for (const item of items) checkItem(item)
+  },
+  lease: ({ holders }) => {
+    for (const holder of holders) checkText('holder', holder)
+  },
+  'create-queue': checkNewQueue,
+  'update-queue': ({ changes }) => checkText('deadQueue', changes.deadQueue),
+  audit: ({ entries }) => {
+    for (const entry of entries) checkAuditEntry(entry)
+  },
+  'acquire-lock': ({ name, owner }) => {
+    checkText('name', name)
+    checkText('owner', owner)
+  },
+  archive: ({ endedBefore }) => checkInstant('endedBefore', endedBefore),
+  redrive: checkRedrive,
+  discard: ({ reason, letters }) => {
+    checkText('reason', reason)
+    for (const { letterId, campaign } of letters) checkLetter(letterId, campaign)
+  },
+  'end-redrives': ({ ends }) => {
+    for (const { letterId } of ends) checkText('letterId', letterId)
+  },
+  restore: ({ letterIds }) => checkLetterIds(letterIds),
+  'freeze-ids': ({ campaignId, letterIds }) => {
+    checkText('campaignId', campaignId)
+    checkLetterIds(letterIds)
+  },
+  'postpone-redrives': ({ until, letterIds }) => {
+    checkInstant('until', until)
+    checkLetterIds(letterIds)
+  },
+  'edit-letter': ({ letterId, actor }) => {
+    checkText('letterId', letterId)
+    checkText('actor', actor)
+  },
+  'purge-archive': ({ archivedBefore }) => checkInstant('archivedBefore', archivedBefore),
+  'put-campaign': ({ id, state, version }) => {
+    if (id === '') throw new KnownError('BAD_REQUEST', 'the id of a campaign cannot be empty')
+    checkText('id', id)
+    checkText('state', state)
+    checkNumber('version', version, 0, int4Max)
+  },
+  'freeze-letters': ({ campaignId, lookMax, filter }) => {
+    checkText('campaignId', campaignId)
+    checkNumber('lookMax', lookMax, 1, countMaxMax)
+    checkFilter(filter)
+  },
+  'skip-letters': ({ campaignId, why }) => {
+    checkText('campaignId', campaignId)
+    checkText('why', why)
+  },
+}
+
+/** Rejects an invalid command with BAD_REQUEST. */
 export function checkCommand(command: Command): void {
   if ('countMax' in command) checkNumber('countMax', command.countMax, 1, countMaxMax)
   if ('now' in command) checkInstant('now', command.now)
   if ('trace' in command && command.trace !== undefined) checkTrace(command.trace)
-  switch (command.op) {
-    case 'produce':
-      checkText('key', command.once?.key)
-      for (const item of command.items) checkItem(item)
-      return
-    case 'import':
-      for (const item of command.items) checkItem(item)
-      return
-    case 'lease':
-      for (const holder of command.holders) checkText('holder', holder)
-      return
-    case 'create-queue':
-      if (command.queue.name === '') throw new KnownError('BAD_REQUEST', 'name cannot be empty')
-      checkNumber('partitions', command.queue.partitions ?? 1, 1, partitionsMax)
-      checkText('name', command.queue.name)
-      checkText('namespace', command.queue.namespace)
-      checkText('deadQueue', command.queue.deadQueue)
-      return
-    case 'update-queue':
-      checkText('deadQueue', command.changes.deadQueue)
-      return
-    case 'audit':
-      for (const entry of command.entries) {
-        for (const field of ['actor', 'action', 'target', 'reason', 'requestId'] as const) {
-          checkText(field, entry[field])
-        }
-      }
-      return
-    case 'acquire-lock':
-      checkText('name', command.name)
-      checkText('owner', command.owner)
-      return
-    case 'archive':
-      checkInstant('endedBefore', command.endedBefore)
-      return
-    case 'redrive':
-      checkText('actor', command.actor)
-      for (const { letterId, queue, edit, campaign } of command.letters) {
-        checkLetter(letterId, campaign)
-        checkText('queue', queue)
-        if (typeof edit === 'number') checkNumber('edit', edit, 1, int4Max)
-      }
-      return
-    case 'discard':
-      checkText('reason', command.reason)
-      for (const { letterId, campaign } of command.letters) checkLetter(letterId, campaign)
-      return
-    case 'end-redrives':
-      for (const { letterId } of command.ends) checkText('letterId', letterId)
-      return
-    case 'restore':
-    case 'freeze-ids':
-    case 'postpone-redrives':
-      if ('campaignId' in command) checkText('campaignId', command.campaignId)
-      if ('until' in command) checkInstant('until', command.until)
-      for (const letterId of command.letterIds) checkText('letterId', letterId)
-      return
-    case 'edit-letter':
-      checkText('letterId', command.letterId)
-      checkText('actor', command.actor)
-      return
-    case 'purge-archive':
-      checkInstant('archivedBefore', command.archivedBefore)
-      return
-    case 'put-campaign':
-      if (command.id === '') throw new KnownError('BAD_REQUEST', 'the id of a campaign cannot be empty')
-      checkText('id', command.id)
-      checkText('state', command.state)
-      checkNumber('version', command.version, 0, int4Max)
-      return
-    case 'freeze-letters':
-      checkText('campaignId', command.campaignId)
-      checkNumber('lookMax', command.lookMax, 1, countMaxMax)
-      checkFilter(command.filter)
-      return
-    case 'skip-letters':
-      checkText('campaignId', command.campaignId)
-      checkText('why', command.why)
-      return
-    default:
-      return
-  }
+  // Each check takes the command of its own op, which the type of an indexed union cannot express.
+  const check = checks[command.op] as ((command: Command) => void) | undefined
+  check?.(command)
+}
+
+function checkNewQueue({ queue }: CreateQueue): void {
+  if (queue.name === '') throw new KnownError('BAD_REQUEST', 'name cannot be empty')
+  checkNumber('partitions', queue.partitions ?? 1, 1, partitionsMax)
+  checkText('name', queue.name)
+  checkText('namespace', queue.namespace)
+  checkText('deadQueue', queue.deadQueue)
 }
 
 function checkItem(item: NewItem | ItemToImport): void {
@@ -118,9 +115,24 @@ function checkItem(item: NewItem | ItemToImport): void {
   if ('diedAt' in item && item.diedAt != null) checkInstant('diedAt', item.diedAt)
 }
 
+function checkAuditEntry(entry: AuditEntry): void {
+  for (const field of ['actor', 'action', 'target', 'reason', 'requestId'] as const) {
+    checkText(field, entry[field])
+  }
+}
+
 function checkTrace({ at, actor, action, reason, requestId, sum }: AuditContext): void {
   checkInstant('trace.at', at)
   for (const text of [actor, action, reason, requestId, sum?.action, sum?.target]) checkText('trace', text)
+}
+
+function checkRedrive({ actor, letters }: RedriveLetters): void {
+  checkText('actor', actor)
+  for (const { letterId, queue, edit, campaign } of letters) {
+    checkLetter(letterId, campaign)
+    checkText('queue', queue)
+    if (typeof edit === 'number') checkNumber('edit', edit, 1, int4Max)
+  }
 }
 
 function checkLetter(letterId: string, campaign: RedriveLetters['letters'][number]['campaign']): void {
@@ -128,6 +140,10 @@ function checkLetter(letterId: string, campaign: RedriveLetters['letters'][numbe
   if (campaign == null) return
   checkText('campaign.id', campaign.id)
   checkNumber('campaign.place', campaign.place, 0, int4Max)
+}
+
+function checkLetterIds(letterIds: readonly string[]): void {
+  for (const letterId of letterIds) checkText('letterId', letterId)
 }
 
 function checkFilter(filter: LetterFilter): void {

@@ -113,7 +113,9 @@ export type StateColumns = Readonly<{
   endedAt: Instant | null
 }>
 
-/** Completes an item with the fields of its state. Columns that the state needs are never null in its rows. */
+/**
+ * Completes an item with the fields of its state. Columns that the state needs are never null in its rows.
+ */
 export function withState(
   base: Readonly<ItemHeadBase & ItemBytes>,
   state: ListedState,

@@ -5,10 +5,10 @@ import type { Queue } from '../../core/queue.ts'
 import type { Import, ItemToImport, Produce } from '../contract/items.ts'
 
 export function createProducedItem(command: Produce, index: number, queue: Queue, id: string): Item {
-  const { lease, ...made } = command.items[index] as Produce['items'][number]
-  if (lease === undefined) return newItem(command, made, queue, id)
+  const { lease, ...given } = command.items[index] as Produce['items'][number]
+  if (lease === undefined) return createItem(command, given, queue, id)
   const deadline = later(command.now, queue.leaseUs)
-  return newItem(command, { ...made, attempts: 1, lease: { holder: lease.holder, deadline } }, queue, id)
+  return createItem(command, { ...given, attempts: 1, lease: { holder: lease.holder, deadline } }, queue, id)
 }
 
 export function createImportedItem(
@@ -21,51 +21,53 @@ export function createImportedItem(
 ): Item {
   const given = command.items[index] as ItemToImport
   const letter = given.origin ? newLetterFacts(command.now, queue.redrive, random) : null
-  return newItem(command, given, queue, id, groupId, letter)
+  return createItem(command, given, queue, id, groupId, letter)
 }
 
-function newItem(
-  command: Produce | Import,
+function createItem(
+  { now, partition }: Produce | Import,
   given: ItemToImport,
   queue: Queue,
   id: string,
   groupId: number | null = null,
   letter: LetterFacts | null = null,
 ): Item {
-  const { now, partition } = command
-  // Made in one go: most items wait, and a copy of so many fields is felt when there are thousands.
+  const { payload, key = null, headers = [], kind = '', encoding = '', reference = '' } = given
+  const { attempts = 0, attemptsMax = 0, priority = 0, availableAt = null, expireDeadline } = given
+  const { sourceId = null, origin = null, failure = null, history = [], diedAt } = given
+  const { letterId = null, redrives = 0, lease, givenLeaseDeadline } = given
+  // One object literal: most items wait, and copying this many fields would slow every produce.
   const waiting = {
     state: 'waiting',
-    availableAt: given.availableAt ?? null,
+    availableAt,
     id,
     rootId: id,
     queue: queue.name,
     partition,
-    sourceId: given.sourceId ?? null,
-    attempts: given.attempts ?? 0,
-    attemptsMax: given.attemptsMax ?? 0,
-    priority: given.priority ?? 0,
-    kind: given.kind ?? '',
-    encoding: given.encoding ?? '',
-    reference: given.reference ?? '',
-    key: given.key ?? null,
-    headers: given.headers ?? [],
-    payload: given.payload,
+    sourceId,
+    attempts,
+    attemptsMax,
+    priority,
+    kind,
+    encoding,
+    reference,
+    key,
+    headers,
+    payload,
     createdAt: now,
     updatedAt: now,
-    expireDeadline: given.expireDeadline ?? later(now, queue.expireUs),
-    failure: given.failure ?? null,
-    origin: given.origin ?? null,
-    diedAt: given.diedAt ?? (given.origin ? now : null),
-    letterId: given.letterId ?? null,
-    redrives: given.redrives ?? 0,
-    history: given.history ?? [],
+    expireDeadline: expireDeadline ?? later(now, queue.expireUs),
+    failure,
+    origin,
+    diedAt: diedAt ?? (origin ? now : null),
+    letterId,
+    redrives,
+    history,
     groupId,
     letter,
   } as const
-  const { lease, givenLeaseDeadline } = given
   if (lease) {
-    const { state, availableAt, ...base } = waiting
+    const { state: _state, availableAt: _availableAt, ...base } = waiting
     return { ...base, state: 'leased', lease }
   }
   return givenLeaseDeadline === undefined ? waiting : { ...waiting, givenLeaseDeadline }

@@ -1,4 +1,4 @@
-/** What both backends refuse, in the same words. */
+/** The checks of queues that both stores make, with the same messages. */
 import type { PolicyChanges, Queue, QueuePolicy } from '../../core/queue.ts'
 import { KnownError } from '../../errors.ts'
 import type { ItemToImport } from '../contract/items.ts'
@@ -18,6 +18,7 @@ export function queueInUse(name: string, user: string): KnownError {
   return new KnownError('QUEUE_IN_USE', `queue ${name} is the dead queue of ${user}`)
 }
 
+/** Refuses to delete letters of a guarded class. `count`: the open letters that would be deleted. */
 export function checkOpenLetters(queue: Queue, count: number): void {
   if (count === 0) return
   throw new KnownError(
@@ -27,8 +28,8 @@ export function checkOpenLetters(queue: Queue, count: number): void {
 }
 
 /**
- * Looks both ways, so that no chain of dead queues can come about: the dead queue must have none of
- * its own, and a queue that is a dead queue cannot get one. `found`: the queue of that name, if any.
+ * Refuses a chain of dead queues: the dead queue must not have a dead queue, and a queue that is a dead queue
+ * cannot get one. `found`: the queue with the name `deadQueue`, if it exists.
  */
 export function checkDeadQueue(
   name: string,
@@ -44,12 +45,12 @@ export function checkDeadQueue(
   if (isDeadQueue) throw refuse(`queue ${name} is a dead queue and cannot have one itself`)
 }
 
-/** Whether the change makes it a queue that letters go back to. */
+/** Whether the change gives a dead queue to a queue that had none. */
 export function gainsDeadQueue(before: Queue, after: Queue): boolean {
   return before.deadQueue === null && after.deadQueue !== null
 }
 
-/** A queue that letters were captured into cannot become one that they go back to. */
+/** Refuses a dead queue for a queue that has letters: letters are redriven to queues with a dead queue. */
 export function checkHasNoLetters({ name }: Queue, hasLetters: boolean): void {
   if (!hasLetters) return
   throw new KnownError(
@@ -59,8 +60,8 @@ export function checkHasNoLetters({ name }: Queue, hasLetters: boolean): void {
 }
 
 /**
- * A queue with a dead queue of its own is one that letters go back to, and no letter is sent to where letters are: one
- * that was put there by mistake would end all redrives to it.
+ * Refuses a letter in a queue that has a dead queue. Letters are redriven to such queues, but never to a
+ * queue that holds letters: one letter imported by mistake would end all redrives to the queue.
  */
 export function checkTakesLetters({ name, deadQueue }: Queue): void {
   if (deadQueue === null) return
@@ -74,15 +75,14 @@ export function checkImport(queue: Queue, items: readonly Pick<ItemToImport, 'or
   if (items.some(({ origin }) => origin != null)) checkTakesLetters(queue)
 }
 
-/** On the whole policy, since each of the two may stay as it was. */
 export function checkTimes({ leaseUs, expireUs }: Pick<QueuePolicy, 'leaseUs' | 'expireUs'>): void {
   if (leaseUs <= expireUs) return
   throw new KnownError('LEASE_TOO_LONG', 'lease: cannot be longer than expire, or leased items would expire')
 }
 
 /**
- * A change of the times is checked with what stands by then: two people may each change one of them, and
- * neither saw the other's. What is not changed is not held against a change of something else.
+ * Checks a change of a time against the stored policy: two people can each change one of the times without
+ * knowing of the other change. A change of other settings is not refused because of the times.
  */
 export function checkChangedTimes(changes: PolicyChanges, merged: Queue): void {
   if (changes.leaseUs !== undefined || changes.expireUs !== undefined) checkTimes(merged)

@@ -1,19 +1,20 @@
+/** The rows of the table `queues`, which has the same columns in both stores. */
 import type { Queue, QueuePolicy } from '../../core/queue.ts'
+import { type DatabaseRow, readJson, readNumber, readText, readTextOrNull } from './row-values.ts'
 
-/** From a row of `queues`, which has the same columns in both backends. */
-export function toQueue(row: Readonly<Record<string, unknown>>): Queue {
+export function toQueue(row: DatabaseRow): Queue {
   return {
-    ...(JSON.parse(row.policy as string) as QueuePolicy),
-    deadQueue: row.dead_queue as string | null,
-    name: row.name as string,
-    namespace: row.namespace as string,
-    partitions: row.partitions as number,
-    createdAt: row.created_at as number,
-    updatedAt: row.updated_at as number,
+    ...readJson<QueuePolicy>(row, 'policy'),
+    deadQueue: readTextOrNull(row, 'dead_queue'),
+    name: readText(row, 'name'),
+    namespace: readText(row, 'namespace'),
+    partitions: readNumber(row, 'partitions'),
+    createdAt: readNumber(row, 'created_at'),
+    updatedAt: readNumber(row, 'updated_at'),
   }
 }
 
-/** The columns are the truth for what has one; the rest of the policy is this text. */
+/** The column `policy`: the fields of a queue that have no column of their own. */
 export function policyToText(queue: Queue): string {
   const { name, namespace, partitions, createdAt, updatedAt, deadQueue, ...policy } = queue
   return JSON.stringify(policy)

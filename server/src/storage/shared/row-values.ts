@@ -25,6 +25,12 @@ export function readTextOrNull(row: DatabaseRow, column: string | number): strin
   return readColumn(row, column) === null ? null : readText(row, column)
 }
 
+export function readBoolean(row: DatabaseRow, column: string | number): boolean {
+  const value = readColumn(row, column)
+  if (typeof value === 'boolean') return value
+  throw mismatch(column, 'a boolean', value)
+}
+
 /** A JSON document that Redrive wrote to a text column; the caller knows its type. */
 export function readJson<T>(row: DatabaseRow, column: string | number): T {
   return JSON.parse(readText(row, column)) as T

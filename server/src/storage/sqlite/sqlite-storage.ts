@@ -28,7 +28,7 @@ export async function openSqlite(target: SqliteTarget, options: StoreOptions = {
     listAudit: (query) => ask({ read: 'audit', query }),
     getLetters: (letterIds, bytes = 'all') => ask({ read: 'letters-by-id', letterIds, bytes }),
     getArchivedLetters: (letterIds) => ask({ read: 'archived-letters-by-id', letterIds }),
-    readPayloadSizes: (letterIds, place) => ask({ read: 'payload-sizes', letterIds, place }),
+    readPayloadSizes: (letterIds, location) => ask({ read: 'payload-sizes', letterIds, location }),
     findLettersByUuid: (uuids) => ask({ read: 'letters-by-uuid', uuids }),
     listLetters: (query) => ask({ read: 'letters', query }),
     listArchivedLetters: (query) => ask({ read: 'archived-letters', query }),
@@ -41,7 +41,7 @@ export async function openSqlite(target: SqliteTarget, options: StoreOptions = {
     listEdits: (letterId) => ask({ read: 'edits', letterId }),
     getCampaign: (id) => ask({ read: 'campaign', id }),
     listCampaigns: (query) => ask({ read: 'campaigns', query }),
-    // The writer reads a letter where it writes it: there is no round trip to save.
+    // The writer reads each letter without a round trip, so there is nothing to read ahead.
     prefetchLetters: async () => {},
     listCampaignLetters: (query) => ask({ read: 'campaign-letters', query }),
     nextDueAt: () => ask({ read: 'next-due' }),

@@ -105,7 +105,7 @@ export class Writer {
     try {
       const results = this.#execute(write, own)
       this.#database.run('release one_write')
-      tally.take(own)
+      tally.merge(own)
       return { isOk: true, results }
     } catch (error) {
       if (!this.#database.isInTransaction) throw error

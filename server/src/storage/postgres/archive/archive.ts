@@ -4,11 +4,11 @@ import type { Results } from '../../contract/storage.ts'
 import { archiveDetails, statesToArchive } from '../../shared/archive-rules.ts'
 import { queueEntries } from '../../shared/audit-entries.ts'
 import { stepBytesMax } from '../../shared/byte-budget.ts'
-import { insertEntries } from '../audit/audit.ts'
+import { insertAudit } from '../audit/audit.ts'
 import type { Row, Statement } from '../connection/connection.ts'
 import { int4s } from '../connection/encode-arrays.ts'
 import { isLocatedRow } from '../items/locate-rows.ts'
-import { sumRemovedSql, tallyRemoved } from '../items/remove.ts'
+import { countRemoved, sumRemovedSql } from '../items/remove.ts'
 import { columnNames, stateCodes } from '../items/rows.ts'
 import { readWithClassLock } from '../queues/queue-locks.ts'
 import type { Transaction } from '../transaction.ts'
@@ -24,14 +24,14 @@ const list = columnNames.join(', ')
  */
 export const archiveEnded: Statement = {
   text: `with found as materialized (
-      select r.home, r.place, ${bytesBefore('r.bytes', 'r.ended_at, r.id')} as bytes_before
+      select r.table_id, r.location, ${bytesBefore('r.bytes', 'r.ended_at, r.id')} as bytes_before
       from unnest($5::int4[]) as s(state) cross join lateral (
-        select t.tableoid as home, t.ctid as place, t.ended_at, t.id, octet_length(t.payload) as bytes from redrive.items t
+        select t.tableoid as table_id, t.ctid as location, t.ended_at, t.id, octet_length(t.payload) as bytes from redrive.items t
         where t.queue_id = $1 and t.state = s.state and t.ended_at < $2
         order by t.ended_at, t.id limit $3 for update of t skip locked
       ) r order by r.ended_at, r.id limit $3
     ), picked as materialized (
-      select f.home, f.place from found f where f.bytes_before < $6
+      select f.table_id, f.location from found f where f.bytes_before < $6
     ), gone as (
       delete from redrive.items t using picked p
       where ${isLocatedRow('t', 'p')}
@@ -50,11 +50,11 @@ export async function archive(transaction: Transaction, command: Archive): Promi
   const codes = int4s(states.map((state) => stateCodes[state]))
   const values = [id, command.endedBefore, command.countMax, command.now, codes, stepBytesMax]
   const rows = await transaction.connection.query(archiveEnded, values)
-  const archived = tallyRemoved(transaction, rows, 'archived')
+  const archived = countRemoved(transaction, rows, 'archived')
   const letters = rows.reduce((sum, row) => sum + (row.group_id === null ? 0 : (row.n as number)), 0)
   const details = archiveDetails(command, states, letters)
   const entries = queueEntries(command.trace, command.queue, archived, details)
-  await insertEntries(transaction.connection, entries)
+  await insertAudit(transaction.connection, entries)
   return { archived, isMore: isCut(rows, archived, command.countMax) }
 }
 
@@ -102,6 +102,6 @@ export async function purgeArchive(
     tally.add(id, partition, 'purged', n)
     purged += n
   }
-  await insertEntries(connection, queueEntries(command.trace, command.queue, purged, { letters: purged }))
+  await insertAudit(connection, queueEntries(command.trace, command.queue, purged, { letters: purged }))
   return { purged, isMore: isCut(rows, purged, countMax) }
 }

@@ -15,14 +15,14 @@ export async function writeAudit(
   transaction: Transaction,
   commands: readonly WriteAudit[],
 ): Promise<undefined[]> {
-  await insertEntries(
+  await insertAudit(
     transaction.connection,
     commands.flatMap((command) => command.entries),
   )
   return commands.map(() => undefined)
 }
 
-export async function insertEntries(connection: Connection, entries: readonly AuditEntry[]): Promise<void> {
+export async function insertAudit(connection: Connection, entries: readonly AuditEntry[]): Promise<void> {
   if (entries.length === 0) return
   await connection.query(insertAuditRows, [
     int8s(entries.map((entry) => entry.at)),

@@ -28,14 +28,14 @@ export function prepared(text: string): Statement {
   const known = preparedNames.get(text)
   if (known !== undefined) return { name: known, text }
   if (preparedNames.size >= preparedMax) return { text }
-  const name = `made-${preparedNames.size + 1}`
+  const name = `assembled-${preparedNames.size + 1}`
   preparedNames.set(text, name)
   return { name, text }
 }
 
 export interface Connection {
   query(statement: Statement, values?: readonly unknown[]): Promise<Row[]>
-  /** `messages`: the rows, encoded by items/copy-rows.ts. */
+  /** Runs a COPY statement. `messages`: the rows, encoded by items/copy-rows.ts. */
   copy(text: string, messages: readonly Buffer[]): Promise<void>
 }
 

@@ -14,7 +14,7 @@ export class CopyQuery extends pg.Query {
   /** `pg` reads this property. */
   readonly query_timeout: number
 
-  /** `messages`: the rows and the end of the copy, encoded by `copyMessages` (items/copy-rows.ts). */
+  /** `messages`: the rows and the end of the copy, encoded by `encodeCopyMessages` (items/copy-rows.ts). */
   constructor(text: string, messages: readonly Buffer[], timeoutMs: number, done: Done) {
     super({ text }, done)
     this.query_timeout = timeoutMs

@@ -10,17 +10,17 @@ describe('arrays in the binary format', needs(postgres), () => {
     const client = new Client({ connectionString: postgres.url })
     await client.connect()
     try {
-      const said = ['', 'a', null, '“注文” 🧾', 'quote " back\\slash {,}']
+      const strings = ['', 'a', null, '“注文” 🧾', 'quote " back\\slash {,}']
       const data = [new Uint8Array([0, 255, 10]), null, new Uint8Array()]
       const large = [0, -1, null, Number.MAX_SAFE_INTEGER, Number.MIN_SAFE_INTEGER, 2 ** 32, -(2 ** 32)]
       const { rows } = await client.query(
-        `select to_json($1::text[]) as said, to_json($2::bytea[]) as data, $3::int8[]::text as large,
+        `select to_json($1::text[]) as strings, to_json($2::bytea[]) as data, $3::int8[]::text as large,
            to_json($4::int4[]) as small, cardinality($5::text[]) as none`,
-        [texts(said), bytes(data), int8s(large), int4s([1, null, -(2 ** 31)]), texts([])],
+        [texts(strings), bytes(data), int8s(large), int4s([1, null, -(2 ** 31)]), texts([])],
       )
       expect(rows).toEqual([
         {
-          said,
+          strings,
           data: ['\\x00ff0a', null, '\\x'],
           large: `{${large.map((value) => value ?? 'NULL').join(',')}}`,
           small: [1, null, -(2 ** 31)],

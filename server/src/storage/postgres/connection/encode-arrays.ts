@@ -66,7 +66,8 @@ export function list(values: readonly string[]): string {
   return values.length === 0 ? '{}' : `{"${values.join('","')}"}`
 }
 
-export function places(values: readonly RowLocation[]): Buffer {
+/** The locations of rows, as the type `tid`. */
+export function tids(values: readonly RowLocation[]): Buffer {
   const array = start(oid.tid, headBytes + values.length * 10, values.length)
   let at = headBytes
   for (const value of values) {

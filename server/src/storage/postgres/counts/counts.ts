@@ -56,23 +56,25 @@ const partMax = 2 ** 52
 export class Tally {
   readonly letters = new LetterTally()
   /**
-   * By queue and partition in one number: to create a text for each item would cost more than to count it.
+   * By queue and partition in one number: creating a text for each item would cost more than counting it.
    */
   readonly #deltas = new Map<number, Delta>()
-  /** The delta that was used last: items come in runs of one partition. */
+  /** The delta that was used last: consecutive items are usually of the same partition. */
   #last: Delta | undefined
 
   add(queueId: number, partition: number, count: Count, by = 1): void {
-    this.#at(queueId, partition).counts[count] += by
+    this.#deltaOf(queueId, partition).counts[count] += by
   }
 
+  /** Counts an item in the state that it has now. */
   enter(queueId: number, item: ItemHead): void {
-    this.#weigh(queueId, item, 1)
+    this.#addItem(queueId, item, 1)
     if (item.groupId !== null) this.letters.weigh(queueId, item, 1)
   }
 
+  /** Undoes `enter`. `item` is the item as it was counted, before its change. */
   leave(queueId: number, item: ItemHead): void {
-    this.#weigh(queueId, item, -1)
+    this.#addItem(queueId, item, -1)
     if (item.groupId !== null) this.letters.weigh(queueId, item, -1)
   }
 
@@ -90,7 +92,7 @@ export class Tally {
 
   /** `accept` for a waiting item that was copied inside the database, and is not in this process. */
   addWaiting(queueId: number, partition: number, createdAt: number): void {
-    const delta = this.#at(queueId, partition)
+    const delta = this.#deltaOf(queueId, partition)
     delta.counts.waiting++
     delta.counts.accepted++
     delta.createdMs.add(ms(createdAt))
@@ -98,7 +100,7 @@ export class Tally {
 
   /** Adds sums that the database computed. */
   addSums(queueId: number, partition: number, createdMs: bigint, leaseMs: bigint): void {
-    const delta = this.#at(queueId, partition)
+    const delta = this.#deltaOf(queueId, partition)
     delta.createdMs.addMany(createdMs)
     delta.leaseMs.addMany(leaseMs)
   }
@@ -128,15 +130,15 @@ export class Tally {
     return this.#deltas.size === 0
   }
 
-  #weigh(queueId: number, item: ItemHead, by: 1 | -1): void {
-    const delta = this.#at(queueId, item.partition)
+  #addItem(queueId: number, item: ItemHead, by: 1 | -1): void {
+    const delta = this.#deltaOf(queueId, item.partition)
     const gauge = listedState(item)
     delta.counts[gauge] += by
     if (gauge === 'waiting' || gauge === 'leased') delta.createdMs.add(by * ms(item.createdAt))
     if (item.state === 'leased') delta.leaseMs.add(by * ms(item.lease.deadline))
   }
 
-  #at(queueId: number, partition: number): Delta {
+  #deltaOf(queueId: number, partition: number): Delta {
     const last = this.#last
     if (last !== undefined && last.queueId === queueId && last.partition === partition) return last
     const key = queueId * 2 ** 20 + partition

@@ -3,7 +3,7 @@ import type { Instant } from '../../../core/instant.ts'
 import type { CampaignDifference, Difference } from '../../contract/difference.ts'
 import type { HeldLock } from '../../contract/locks.ts'
 import { repairEntries } from '../../shared/repair-audit.ts'
-import { insertEntries } from '../audit/audit.ts'
+import { insertAudit } from '../audit/audit.ts'
 import { type Connection, runInTransaction } from '../connection/connection.ts'
 import { beginWrite, type Connections } from '../connection/connections.ts'
 import { fence } from '../locks/locks.ts'
@@ -54,7 +54,7 @@ export async function reconcileCounts(
       await runInTransaction(connection, beginWrite, async () => {
         if (lock !== undefined) await fence({ connection }, { lock })
         await repair(connection, drift)
-        await insertEntries(connection, repairEntries(differences, now))
+        await insertAudit(connection, repairEntries(differences, now))
       })
       await runInTransaction(connection, beginWrite, () => dropOldBuckets(connection, now))
       return differences

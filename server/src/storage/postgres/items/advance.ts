@@ -1,16 +1,18 @@
 import type { Instant } from '../../../core/instant.ts'
+import type { ItemHead } from '../../../core/item.ts'
 import { onDue } from '../../../core/transitions.ts'
 import type { Advance, AdvanceResult } from '../../contract/items.ts'
+import { readNumber, readText } from '../../shared/row-values.ts'
 import type { Row, Statement } from '../connection/connection.ts'
 import type { Connections } from '../connection/connections.ts'
 import { int4s, int8s, texts } from '../connection/encode-arrays.ts'
 import type { QueueRow } from '../queues/queue-cache.ts'
 import type { PartitionRef, Transaction } from '../transaction.ts'
 import { type Decision, executeTransitions } from './execute-transitions.ts'
-import { deleteEnds, firstEnd, peekEnded } from './lease-ends.ts'
+import { deleteEnds, firstEnd, type LeaseEnd, peekEnded, toLeaseEnd } from './lease-ends.ts'
 import { readHeadColumns, stateCodes, toItemHead } from './rows.ts'
 
-/** A look without locks, to know which partitions to lock: partitions come before items. */
+/** Reads, without locks, the partitions with due items: partitions must be locked before items. */
 export const peekDue: Statement = {
   name: 'peek-due',
   text: `select q.name, d.partition, sum(d.n)::int4 as n from (
@@ -19,113 +21,171 @@ export const peekDue: Statement = {
     ) d join redrive.queues q on q.id = d.queue_id group by q.name, d.partition`,
 }
 
-const decisive = readHeadColumns.map((name) => `t.${name}`).join(', ')
+const headColumnList = readHeadColumns.map((name) => `t.${name}`).join(', ')
 
-/** Ties by id: what was produced first becomes available first. What another server works on is left to it. */
-export const pickDue: Statement = {
-  name: 'pick-due',
-  text: `select ${decisive} from redrive.items t
+/**
+ * Locks due items. Items that are due at the same time are taken in the order in which they were produced.
+ * Items that another server has locked are left to it.
+ */
+export const lockDue: Statement = {
+  name: 'lock-due',
+  text: `select ${headColumnList} from redrive.items t
     where t.due_at <= $1 and t.state <> ${stateCodes.leased}
       and (t.queue_id::int8 << 32 | t.partition) = any ($3::int8[])
     order by t.due_at, t.id limit $2 for update of t skip locked`,
 }
 
-/** Leases that ended, if they still have. (`+ 0`: an index that begins with the state is no way to an id.) */
-export const pickEnded: Statement = {
-  name: 'pick-ended',
+/**
+ * Locks items whose lease ended, if it was not settled or extended in the meantime. (`state + 0` keeps the
+ * planner from an index that begins with the state: it must find the row by its id.)
+ */
+export const lockEnded: Statement = {
+  name: 'lock-ended',
   text: `select t.* from unnest($1::int4[], $2::int4[], $3::text[]) as e(queue_id, partition, id)
     cross join lateral (
-      select ${decisive} from redrive.items t
+      select ${headColumnList} from redrive.items t
       where t.queue_id = e.queue_id and t.partition = e.partition and t.id = e.id
         and t.state + 0 = ${stateCodes.leased} and t.lease_deadline <= $4 for update skip locked
     ) t`,
 }
 
-/** Batches of leases that are looked at in one go. */
-const endsMax = 100
+/** The largest number of batches of leases that one command reads. */
+const batchesMax = 100
 
 export async function advance(transaction: Transaction, command: Advance): Promise<AdvanceResult> {
   const { now, countMax } = command
   const { connection } = transaction
-  const due = await connection.query(peekDue, [now, countMax + 1])
-  const peeked = await connection.query(peekEnded, [now, endsMax])
+  const due = (await connection.query(peekDue, [now, countMax + 1])).map(toDuePartition)
+  const peeked = (await connection.query(peekEnded, [now, batchesMax])).map(toLeaseEnd)
   if (due.length === 0 && peeked.length === 0) return { changes: [], isMore: false }
 
-  const ended = eachOnce(peeked.filter((row) => row.id !== null))
-  await transaction.load([...new Set([...due, ...ended].map((row) => row.name as string))])
-  const places = new Map<string, PartitionRef>()
-  const queues = new Map<number, QueueRow>()
-  for (const row of [...due, ...ended]) {
-    const queueRow = await transaction.get(row.name as string)
-    queues.set(queueRow.id, queueRow)
-    places.set(`${queueRow.id}/${row.partition}`, { queueRow, partition: row.partition as number })
-  }
-  await transaction.lockPartitions([...places.values()])
-
-  const rows: Row[] = []
-  if (due.length > 0) {
-    const keys = [...places.values()].map(({ queueRow, partition }) => queueRow.id * 2 ** 32 + partition)
-    rows.push(...(await connection.query(pickDue, [now, countMax, int8s(keys)])))
-  }
+  const ended = withoutRepeats(peeked.filter(hasItem))
+  const partitions = await lockPartitions(transaction, [...due, ...ended])
+  const queues = new Map(partitions.map(({ queueRow }) => [queueRow.id, queueRow]))
   const first = ended.slice(0, countMax)
-  if (first.length > 0) {
-    const wanted = [
-      int4s(first.map((row) => row.queue_id as number)),
-      int4s(first.map((row) => row.partition as number)),
-      texts(first.map((row) => row.id as string)),
-    ]
-    rows.push(...(await connection.query(pickEnded, [...wanted, now])))
-  }
-  // Leases that were not looked at yet end later than those that were: what comes after them waits.
-  const numbers = new Set(peeked.map((row) => row.number as number))
-  const isAll = numbers.size < endsMax && first.length === ended.length
-  const until = isAll ? now : ((first.at(-1) ?? peeked.at(-1))?.deadline as number)
-  const taken = rows
-    .filter((row) => dueAtOf(row) <= until)
-    .sort(byDue)
+  const locked = [
+    ...(due.length === 0 ? [] : await lockDueItems(transaction, partitions, queues, command)),
+    ...(first.length === 0 ? [] : await lockEndedItems(transaction, first, queues, command)),
+  ]
+
+  // Leases that were not read end later than those that were. Items that are due after them wait for the next
+  // command, so that items change in the order of their due times.
+  const batches = new Set(peeked.map(({ number }) => number))
+  const isAll = batches.size < batchesMax && first.length === ended.length
+  const until = isAll ? now : ((first.at(-1) ?? peeked.at(-1))?.deadline ?? now)
+  const taken = locked
+    .filter(({ dueAt }) => dueAt <= until)
+    .sort(compareDue)
     .slice(0, countMax)
-  const decisions = taken.map((row): Decision => {
-    const queueRow = queues.get(row.queue_id as number) as QueueRow
-    const item = toItemHead(row, queueRow.queue.name)
-    return { queueRow, item, transition: onDue(item, queueRow.queue, now), now }
-  })
+  const decisions = taken.map(
+    ({ queueRow, item }): Decision => ({
+      queueRow,
+      item,
+      transition: onDue(item, queueRow.queue, now),
+      now,
+    }),
+  )
   const changes = await executeTransitions(transaction, decisions)
-  const forgotten = endsDone(peeked, taken)
-  if (forgotten.length > 0) await connection.query(deleteEnds, [int8s(forgotten)])
-  const seen = due.reduce((sum, row) => sum + (row.n as number), ended.length)
-  return { changes, isMore: seen > countMax || !isAll }
+  const finished = findFinishedBatches(peeked, taken)
+  if (finished.length > 0) await connection.query(deleteEnds, [int8s(finished)])
+  const found = due.reduce((sum, { count }) => sum + count, ended.length)
+  return { changes, isMore: found > countMax || !isAll }
 }
 
-/** Two batches may name an item: leased again with the same end, or its end brought forward. */
-function eachOnce(rows: readonly Row[]): Row[] {
-  const seen = new Set<string>()
-  return rows.filter((row) => seen.size < seen.add(placeOf(row)).size)
-}
+/** A partition with due items. `count`: how many, up to the limit of `peekDue`. */
+type DuePartition = Readonly<{ queue: string; partition: number; count: number }>
 
-function placeOf(row: Row): string {
-  return `${row.queue_id}/${row.partition}/${row.id}`
-}
-
-/** The batches of leases of which nothing is left. */
-function endsDone(peeked: readonly Row[], taken: readonly Row[]): number[] {
-  const settled = new Set(taken.map(placeOf))
-  const left = new Map<number, number>()
-  for (const row of peeked) {
-    const number = row.number as number
-    const isLeft = row.id !== null && !settled.has(placeOf(row))
-    left.set(number, (left.get(number) ?? 0) + (isLeft ? 1 : 0))
+function toDuePartition(row: Row): DuePartition {
+  return {
+    queue: readText(row, 'name'),
+    partition: readNumber(row, 'partition'),
+    count: readNumber(row, 'n'),
   }
-  return [...left].filter(([, count]) => count === 0).map(([number]) => number)
 }
 
-function dueAtOf(row: Row): number {
-  return (row.state === stateCodes.leased ? row.lease_deadline : row.due_at) as number
+/** A locked item, with the time at which it became due or its lease ended. */
+type DueItem = Readonly<{ queueRow: QueueRow; item: ItemHead; dueAt: Instant }>
+
+async function lockPartitions(
+  transaction: Transaction,
+  found: readonly Readonly<{ queue: string; partition: number }>[],
+): Promise<PartitionRef[]> {
+  await transaction.load([...new Set(found.map(({ queue }) => queue))])
+  const partitions = new Map<string, PartitionRef>()
+  for (const { queue, partition } of found) {
+    const queueRow = await transaction.get(queue)
+    partitions.set(`${queueRow.id}/${partition}`, { queueRow, partition })
+  }
+  const refs = [...partitions.values()]
+  await transaction.lockPartitions(refs)
+  return refs
 }
 
-function byDue(left: Row, right: Row): number {
-  const apart = dueAtOf(left) - dueAtOf(right)
-  if (apart !== 0) return apart
-  return (left.id as string) < (right.id as string) ? -1 : 1
+async function lockDueItems(
+  { connection }: Transaction,
+  partitions: readonly PartitionRef[],
+  queues: ReadonlyMap<number, QueueRow>,
+  { now, countMax }: Advance,
+): Promise<DueItem[]> {
+  const keys = partitions.map(({ queueRow, partition }) => queueRow.id * 2 ** 32 + partition)
+  const rows = await connection.query(lockDue, [now, countMax, int8s(keys)])
+  return rows.map((row) => toDueItem(row, queues, readNumber(row, 'due_at')))
+}
+
+async function lockEndedItems(
+  { connection }: Transaction,
+  ends: readonly EndedLease[],
+  queues: ReadonlyMap<number, QueueRow>,
+  { now }: Advance,
+): Promise<DueItem[]> {
+  const rows = await connection.query(lockEnded, [
+    int4s(ends.map(({ queueId }) => queueId)),
+    int4s(ends.map(({ partition }) => partition)),
+    texts(ends.map(({ id }) => id)),
+    now,
+  ])
+  return rows.map((row) => toDueItem(row, queues, readNumber(row, 'lease_deadline')))
+}
+
+function toDueItem(row: Row, queues: ReadonlyMap<number, QueueRow>, dueAt: Instant): DueItem {
+  const queueRow = queues.get(readNumber(row, 'queue_id')) as QueueRow
+  return { queueRow, item: toItemHead(row, queueRow.queue.name), dueAt }
+}
+
+type EndedLease = LeaseEnd & Readonly<{ id: string }>
+
+function hasItem(end: LeaseEnd): end is EndedLease {
+  return end.id !== null
+}
+
+/**
+ * Two batches name one item if it was leased twice with the same deadline, or its deadline was moved forward.
+ */
+function withoutRepeats(ends: readonly EndedLease[]): EndedLease[] {
+  const seen = new Set<string>()
+  return ends.filter(({ queueId, partition, id }) => {
+    const sizeBefore = seen.size
+    return sizeBefore < seen.add(itemKey(queueId, partition, id)).size
+  })
+}
+
+/** The batches that name no item that is still leased. */
+function findFinishedBatches(ends: readonly LeaseEnd[], taken: readonly DueItem[]): number[] {
+  const settled = new Set(taken.map(({ queueRow, item }) => itemKey(queueRow.id, item.partition, item.id)))
+  const leftByBatch = new Map<number, number>()
+  for (const { number, queueId, partition, id } of ends) {
+    const isLeft = id !== null && !settled.has(itemKey(queueId, partition, id))
+    leftByBatch.set(number, (leftByBatch.get(number) ?? 0) + (isLeft ? 1 : 0))
+  }
+  return [...leftByBatch].filter(([, left]) => left === 0).map(([number]) => number)
+}
+
+function itemKey(queueId: number, partition: number, id: string): string {
+  return `${queueId}/${partition}/${id}`
+}
+
+function compareDue(left: DueItem, right: DueItem): number {
+  return left.dueAt - right.dueAt || (left.item.id < right.item.id ? -1 : 1)
 }
 
 const firstDue: Statement = {

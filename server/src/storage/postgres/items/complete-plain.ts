@@ -1,31 +1,37 @@
 /**
- * Completing as most queues do it: the items are ordinary and nothing is kept of them, so what becomes
- * of an item does not depend on the item, and the database can do it all in one statement.
+ * Completes plain items, which are most items: leased, no letter and no redrive, in a queue that keeps no
+ * done items. The result does not depend on the item, so one statement can complete all of them without
+ * reading them.
  */
 import { whyNotSettled } from '../../../core/decide-settle.ts'
 import { changeByComplete } from '../../../core/plan-transition.ts'
 import type { Complete, SettleRefusal, SettleResult } from '../../contract/items.ts'
+import { readNumber, readNumberOrNull, readText } from '../../shared/row-values.ts'
 import type { Connection, Row, Statement } from '../connection/connection.ts'
-import { int4s, places, texts } from '../connection/encode-arrays.ts'
+import { int4s, texts, tids } from '../connection/encode-arrays.ts'
 import { addToCounts } from '../counts/counts.ts'
 import type { QueueCache, QueueRow } from '../queues/queue-cache.ts'
 import type { StoreContext } from '../store-context.ts'
 import type { Transaction } from '../transaction.ts'
 import type { RowLocation } from './leased-row-locations.ts'
-import { stateCodes, stateNames } from './rows.ts'
+import { decodeState, stateCodes } from './rows.ts'
 
 const { leased } = stateCodes
 
 /**
- * First looks, without locks, which commands have an item that is not leased: these are refused. Then
- * deletes the items of the others. If one of them changed in between, fewer rows are deleted than were
- * seen, and the statement undoes itself. With a redrive among them nothing is done: its letter must be told. Each item says by itself where it is, because joining items to
- * commands here would compare each with each.
+ * Reads the items without locks and refuses the commands that have an item that is not leased. Then deletes
+ * the items of the other commands. If one of them changed in between, fewer rows are deleted than were read,
+ * and the statement fails and changes nothing. It also changes nothing if one of the items is a redrive,
+ * because the letter of a redrive must be changed too.
+ *
+ * Each item has its own queue and partition in the parameters: a join of items and commands would compare
+ * each item with each command. The result has a row with the total, a row for each item that is not leased,
+ * and a row with the sums of each partition.
  */
 export const completePlain: Statement = {
   name: 'complete-plain',
   text: `with found as materialized (
-      select i.command, i.id, t.ctid as place, t.state, t.letter_id
+      select i.command, i.id, t.ctid as location, t.state, t.letter_id
       from unnest($1::int4[], $2::int4[], $3::int4[], $4::text[]) as i(command, queue_id, partition, id)
         left join lateral (
           select f.ctid, f.state, f.letter_id from redrive.items_live f
@@ -33,16 +39,16 @@ export const completePlain: Statement = {
         ) t on true
     ), refused as materialized (
       select distinct command from found where state is distinct from ${leased}
-    ), held as materialized (
-      select place from found
+    ), accepted as materialized (
+      select location from found
       where command not in (select command from refused) and not exists (select from found where letter_id is not null)
     ), removed as (
-      delete from redrive.items_live t using held h where t.ctid = h.place and t.state = ${leased}
+      delete from redrive.items_live t using accepted a where t.ctid = a.location and t.state = ${leased}
       returning t.queue_id, t.partition, t.created_at, t.lease_deadline
     )
     select null::int4 as command, null::text as id, null::int2 as state, null::int4 as queue_id,
-      null::int4 as partition, redrive.expect_rows((select count(*) from removed), (select count(*) from held)) as n,
-      null::numeric as created, null::numeric as leased, exists (select from found where letter_id is not null) as is_other
+      null::int4 as partition, redrive.expect_rows((select count(*) from removed), (select count(*) from accepted)) as n,
+      null::numeric as created, null::numeric as leased, exists (select from found where letter_id is not null) as has_redrive
     union all
     select f.command, f.id, f.state, null, null, null, null, null, null
     from found f where f.state is distinct from ${leased}
@@ -52,10 +58,11 @@ export const completePlain: Statement = {
 }
 
 /**
- * Expects that all of them are leased, as nearly always they are: takes them out in one go, and undoes
- * itself when that were not all. `$7`: the slot of the counts. `isAll`: whether these were the right ones.
+ * Completes items that are expected to be leased and plain, and fails with nothing changed if one of them is
+ * not. `$7` is the slot of the counts. `removedCount` computes the number of removed rows, which must be the
+ * number of ids.
  */
-function completeWith(name: string, removed: string, isAll: string): Statement {
+function completeWith(name: string, removed: string, removedCount: string): Statement {
   return {
     name,
     text: `with asked as materialized (
@@ -71,52 +78,56 @@ function completeWith(name: string, removed: string, isAll: string): Statement {
       ['leased', 'completed', 'created_sum_ms', 'lease_sum_ms'],
       'select queue_id, partition, $7::int4, -n, n, -created, -leased from sums order by queue_id, partition',
     )})
-    select redrive.expect_rows(${isAll}, cardinality($5::text[]))`,
+    select redrive.expect_rows(${removedCount}, cardinality($5::text[]))`,
     hasRawRows: true,
   }
 }
 
-const isKnown = '(select known from asked) = $6::int4'
+/** Whether all queues still have the version that was cached. */
+const areQueuesCurrent = '(select known from asked) = $6::int4'
 
-/** Looks them up, like `locate`. */
+/** Looks the items up by their ids, like `locateRows`. */
 export const completeLeased = completeWith(
   'complete-leased',
   `using unnest($3::int4[], $4::int4[], $5::text[]) as i(queue_id, partition, id)
         cross join lateral (
-          select f.ctid as place from redrive.items_live f
+          select f.ctid as location from redrive.items_live f
           where f.queue_id = i.queue_id and f.partition = i.partition and f.id = i.id offset 0
         ) p
-      where t.ctid = p.place and ${isKnown}`,
+      where t.ctid = p.location and ${areQueuesCurrent}`,
   'coalesce((select sum(n) from sums), 0)::int8',
 )
 
 /**
- * Finds them where they were leased, `$8`, unless somebody changed them since. See `Places`. They are asked for and
- * found in the order in which they stand, so what was found is compared as a whole; it is not joined with what was asked for,
- * which would go to each place by itself. When nothing is known of a queue there is no place to go to.
+ * Finds the items at the locations `$8` at which they were leased (`RowLocations`). Ids and locations are
+ * both sorted by location, and rows are found in that order, so the found rows are compared with the ids as
+ * whole arrays. (A join with the ids would visit each location separately.) If a queue has another version,
+ * no location is visited.
  */
 export const completeInPlace = completeWith(
   'complete-in-place',
-  `where t.ctid = any (case when ${isKnown} then $8::tid[] end)`,
+  `where t.ctid = any (case when ${areQueuesCurrent} then $8::tid[] end)`,
   `(select case when array_agg(id) = $5::text[] and array_agg(queue_id) = $3::int4[]
       and array_agg(partition) = $4::int4[] then count(*) else -1 end from removed)`,
 )
 
-type Asked = Readonly<{ command: Complete; queueRow: QueueRow }>
+/** A command, and its queue as it was read or cached. */
+type CompleteRequest = Readonly<{ command: Complete; queueRow: QueueRow }>
 
-/** Undefined when it is not that plain, or one statement could not do it: then nothing was done. */
+/** Undefined, with nothing changed, if an item or its queue is not plain. */
 export async function tryCompleteAlone(
   store: StoreContext,
   commands: readonly Complete[],
 ): Promise<SettleResult[] | undefined> {
-  const asked = await store.queueCache.getForEach(store.connections, commands)
-  if (!isPlain(asked, store.queueCache)) return undefined
-  const queues = [...new Set(asked.map(({ queueRow }) => queueRow))]
-  const found = columnsOf(asked)
-  const taken = store.cursors.rowLocations.takeAll(found.ids)
-  const items = taken === undefined ? found : inOrder(found, taken)
-  // When it undoes itself the error is one worth repeating, and the transaction will tell which and why.
-  await store.connections.writeStatement(taken !== undefined ? completeInPlace : completeLeased, [
+  const requests = await store.queueCache.getForEach(store.connections, commands)
+  if (!arePlain(requests, store.queueCache)) return undefined
+  const queues = [...new Set(requests.map(({ queueRow }) => queueRow))]
+  const named = toColumns(requests)
+  const locations = store.cursors.rowLocations.takeAll(named.ids)
+  const items = locations === undefined ? named : sortByLocation(named, locations)
+  // If the statement fails because an item is not leased, its error is retryable: the transaction that
+  // follows finds out which item it is.
+  await store.connections.writeStatement(locations === undefined ? completeLeased : completeInPlace, [
     int4s(queues.map(({ id }) => id)),
     int4s(queues.map(({ version }) => version)),
     int4s(items.queueIds),
@@ -124,18 +135,24 @@ export async function tryCompleteAlone(
     texts(items.ids),
     queues.length,
     store.slots.settle,
-    ...(taken === undefined ? [] : [places(taken.sort(ascending))]),
+    ...(locations === undefined ? [] : [tids(locations.sort((left, right) => left - right))]),
   ])
-  return commands.map(settledOf)
+  return commands.map(toSettled)
 }
 
-type Columns = Readonly<{ queueIds: number[]; partitions: number[]; ids: string[] }>
+/** The items of the commands, column by column. `commands`: the index of each item's command. */
+type ItemColumns = Readonly<{ commands: number[]; queueIds: number[]; partitions: number[]; ids: string[] }>
+type SortedColumns = Omit<ItemColumns, 'commands'>
 
-/** By place. Mostly they are so already: completed as they were leased, and leased as they were stored. */
-function inOrder(items: Columns, taken: readonly RowLocation[]): Columns {
-  if (taken.every((place, index) => index === 0 || place > (taken[index - 1] as RowLocation))) return items
-  const order = [...taken.keys()].sort(
-    (left, right) => (taken[left] as RowLocation) - (taken[right] as RowLocation),
+/**
+ * Most items are already in this order: they are completed as they were leased, and leased as they were
+ * stored.
+ */
+function sortByLocation(items: ItemColumns, locations: readonly RowLocation[]): SortedColumns {
+  const isSorted = locations.every((location, index) => index === 0 || location > (locations[index - 1] ?? 0))
+  if (isSorted) return items
+  const order = [...locations.keys()].sort(
+    (left, right) => (locations[left] as RowLocation) - (locations[right] as RowLocation),
   )
   return {
     queueIds: order.map((index) => items.queueIds[index] as number),
@@ -144,43 +161,37 @@ function inOrder(items: Columns, taken: readonly RowLocation[]): Columns {
   }
 }
 
-function ascending(left: number, right: number): number {
-  return left - right
-}
-
+/** Undefined, with nothing changed, if an item or its queue is not plain. */
 export async function tryCompletePlain(
   transaction: Transaction,
   commands: readonly Complete[],
 ): Promise<SettleResult[] | undefined> {
-  const asked: Asked[] = []
+  const requests: CompleteRequest[] = []
   for (const command of commands) {
-    asked.push({ command, queueRow: await transaction.getWithPartition(command.queue, command.partition) })
+    const queueRow = await transaction.getWithPartition(command.queue, command.partition)
+    requests.push({ command, queueRow })
   }
-  if (!isPlain(asked, transaction.queueCache)) return undefined
-  const done = await completeTogether(transaction.connection, asked)
-  if (done === undefined) {
-    for (const { queueRow } of asked) transaction.queueCache.recordRedrives(queueRow.id)
+  if (!arePlain(requests, transaction.queueCache)) return undefined
+  const { results, sums, hasRedrive } = await completeOrRefuse(transaction.connection, requests)
+  if (hasRedrive) {
+    for (const { queueRow } of requests) transaction.queueCache.recordRedrives(queueRow.id)
     return undefined
   }
-  const { settled, sums } = done
-  for (const row of sums) {
-    const [queueId, partition, n] = [row.queue_id, row.partition, row.n] as [number, number, number]
-    transaction.tally.add(queueId, partition, 'leased', -n)
-    transaction.tally.add(queueId, partition, 'completed', n)
-    transaction.tally.addSums(
-      queueId,
-      partition,
-      -BigInt(row.created as string),
-      -BigInt(row.leased as string),
-    )
+  for (const { queueId, partition, count, createdMs, leaseMs } of sums) {
+    transaction.tally.add(queueId, partition, 'leased', -count)
+    transaction.tally.add(queueId, partition, 'completed', count)
+    transaction.tally.addSums(queueId, partition, -createdMs, -leaseMs)
   }
-  return settled
+  return results
 }
 
-/** An item that is named twice is settled once: who is first matters then. */
-function isPlain(asked: readonly Asked[], queueCache: QueueCache): boolean {
+/**
+ * Whether no queue can have letters, done items or redrives, and no item is named twice: an item is settled
+ * by the first command that names it, and refused to the second.
+ */
+function arePlain(requests: readonly CompleteRequest[], queueCache: QueueCache): boolean {
   const seen = new Set<string>()
-  for (const { command, queueRow } of asked) {
+  for (const { command, queueRow } of requests) {
     if (queueRow.isLetterStore || queueRow.queue.keepDoneUs > 0 || queueCache.hasRedrives(queueRow.id))
       return false
     for (const id of command.ids) if (seen.size === seen.add(id).size) return false
@@ -188,47 +199,62 @@ function isPlain(asked: readonly Asked[], queueCache: QueueCache): boolean {
   return seen.size > 0
 }
 
-async function completeTogether(
+type Completed = Readonly<{ results: SettleResult[]; sums: CompletedSums[]; hasRedrive: boolean }>
+
+async function completeOrRefuse(
   connection: Connection,
-  asked: readonly Asked[],
-): Promise<{ settled: SettleResult[]; sums: Row[] } | undefined> {
-  const items = columnsOf(asked)
+  requests: readonly CompleteRequest[],
+): Promise<Completed> {
+  const items = toColumns(requests)
   const rows = await connection.query(completePlain, [
     int4s(items.commands),
     int4s(items.queueIds),
     int4s(items.partitions),
     texts(items.ids),
   ])
-  if (rows.some((row) => row.is_other === true)) return undefined
   const refusals = new Map<number, Map<string, SettleRefusal['why']>>()
-  for (const row of rows) {
-    if (row.command === null) continue
-    const command = row.command as number
-    const why = whyNotSettled(stateNames[row.state as number])
-    refusals.set(command, (refusals.get(command) ?? new Map()).set(row.id as string, why))
+  for (const { command, id, why } of rows.filter((row) => row.command !== null).map(toRefusal)) {
+    refusals.set(command, (refusals.get(command) ?? new Map()).set(id, why))
   }
-  const settled = asked.map(({ command }, index): SettleResult => {
-    const refused = refusals.get(index)
-    if (refused === undefined) return settledOf(command)
-    const listed = command.ids.flatMap((id) => {
-      const why = refused.get(id)
-      return why === undefined ? [] : [{ id, why }]
-    })
-    return { isSettled: false, refused: listed }
-  })
-  return { settled, sums: rows.filter((row) => row.queue_id !== null) }
+  return {
+    results: requests.map(({ command }, index) => toResult(command, refusals.get(index))),
+    sums: rows.filter((row) => row.queue_id !== null).map(toCompletedSums),
+    hasRedrive: rows.some((row) => row.has_redrive === true),
+  }
 }
 
-/** Which item of which queue and partition each command names, column by column. */
-function columnsOf(asked: readonly Asked[]) {
-  const columns = {
-    commands: [] as number[],
-    queueIds: [] as number[],
-    partitions: [] as number[],
-    ids: [] as string[],
+function toRefusal(row: Row): SettleRefusal & Readonly<{ command: number }> {
+  const state = readNumberOrNull(row, 'state')
+  return {
+    command: readNumber(row, 'command'),
+    id: readText(row, 'id'),
+    why: whyNotSettled(state === null ? undefined : decodeState(state)),
   }
-  for (let index = 0; index < asked.length; index++) {
-    const { command, queueRow } = asked[index] as Asked
+}
+
+/** The completed items of a partition. */
+type CompletedSums = Readonly<{
+  queueId: number
+  partition: number
+  count: number
+  createdMs: bigint
+  leaseMs: bigint
+}>
+
+function toCompletedSums(row: Row): CompletedSums {
+  return {
+    queueId: readNumber(row, 'queue_id'),
+    partition: readNumber(row, 'partition'),
+    count: readNumber(row, 'n'),
+    createdMs: BigInt(readText(row, 'created')),
+    leaseMs: BigInt(readText(row, 'leased')),
+  }
+}
+
+function toColumns(requests: readonly CompleteRequest[]): ItemColumns {
+  const columns: ItemColumns = { commands: [], queueIds: [], partitions: [], ids: [] }
+  for (let index = 0; index < requests.length; index++) {
+    const { command, queueRow } = requests[index] as CompleteRequest
     for (const id of command.ids) {
       columns.commands.push(index)
       columns.queueIds.push(queueRow.id)
@@ -239,6 +265,18 @@ function columnsOf(asked: readonly Asked[]) {
   return columns
 }
 
-function settledOf(command: Complete): SettleResult {
+function toResult(
+  command: Complete,
+  refused: ReadonlyMap<string, SettleRefusal['why']> | undefined,
+): SettleResult {
+  if (refused === undefined) return toSettled(command)
+  const listed = command.ids.flatMap((id) => {
+    const why = refused.get(id)
+    return why === undefined ? [] : [{ id, why }]
+  })
+  return { isSettled: false, refused: listed }
+}
+
+function toSettled(command: Complete): SettleResult {
   return { isSettled: true, changes: command.ids.map((id) => changeByComplete(command, id)) }
 }

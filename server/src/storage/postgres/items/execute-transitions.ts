@@ -11,7 +11,7 @@ import {
 import type { Transition } from '../../../core/transitions.ts'
 import { Endings } from '../letters/redrive-ends.ts'
 import type { QueueRow } from '../queues/queue-cache.ts'
-import type { Transaction } from '../transaction.ts'
+import type { PartitionRef, Transaction } from '../transaction.ts'
 import {
   deleteRows,
   type MovedRow,
@@ -106,14 +106,14 @@ async function lockDeadPartitions(
   decisions: readonly Decision[],
 ): Promise<Map<string, QueueRow>> {
   const targets = new Map<string, QueueRow>()
-  const places = new Map<string, { queueRow: QueueRow; partition: number }>()
+  const partitions = new Map<string, PartitionRef>()
   for (const { transition, item } of decisions) {
     if (transition.to !== 'move') continue
     const queueRow = await transaction.get(transition.deadQueue)
     targets.set(transition.deadQueue, queueRow)
     const partition = mapPartition(item.partition, queueRow.queue)
-    places.set(`${queueRow.id}/${partition}`, { queueRow, partition })
+    partitions.set(`${queueRow.id}/${partition}`, { queueRow, partition })
   }
-  await transaction.lockPartitions([...places.values()])
+  await transaction.lockPartitions([...partitions.values()])
   return targets
 }

@@ -6,7 +6,7 @@ import { run, testDatabase } from '../../../../test/postgres.ts'
 const postgres = await requireService('postgres')
 
 describe('ids of one partition', needs(postgres), () => {
-  it('only ever grow, though two servers with different clocks make them', async () => {
+  it('the ids of a partition only grow, also if two servers with different clocks produce', async () => {
     await using database = await testDatabase()
     const servers = [
       { storage: await database.open(), skew: 0 },
@@ -29,7 +29,7 @@ describe('ids of one partition', needs(postgres), () => {
     expect(new Set(ids).size).toBe(60)
   })
 
-  it('are never the same, though both produce at once', async () => {
+  it('ids are unique when two servers produce at the same time', async () => {
     await using database = await testDatabase()
     const servers = [await database.open(), await database.open()]
     const queue = 'orders'
@@ -51,8 +51,8 @@ describe('ids of one partition', needs(postgres), () => {
   })
 })
 
-describe('what a server remembers of a queue', needs(postgres), () => {
-  it('does not outlive a change that another server makes', async () => {
+describe('the queue cache of a server', needs(postgres), () => {
+  it('a cached queue is not used after another server has changed the queue', async () => {
     await using database = await testDatabase()
     const [here, there] = [await database.open(), await database.open()]
     const at = { queue: 'orders', partition: 0, now: noon } as const
@@ -84,7 +84,7 @@ describe('what a server remembers of a queue', needs(postgres), () => {
     expect(await here.verify()).toEqual([])
   })
 
-  it('does not hide the first letter of a queue from its leasers', async () => {
+  it('a server that cached a queue without letters leases its first letter', async () => {
     await using database = await testDatabase()
     const [here, there] = [await database.open(), await database.open()]
     const at = { queue: 'letters', partition: 0, now: noon } as const

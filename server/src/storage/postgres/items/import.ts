@@ -13,11 +13,13 @@ export async function importItems(
   commands: readonly Import[],
 ): Promise<ImportResult[][]> {
   const rows: StoredItem[] = []
-  for (const command of commands) for (const row of await rowsOf(transaction, command)) rows.push(row)
+  for (const command of commands) {
+    for (const row of await createRows(transaction, command)) rows.push(row)
+  }
   const live = rows.filter(({ item }) => !isLetterRow(item))
-  const sourced = live.length === 0 ? rows : rows.filter(({ item }) => isLetterRow(item))
+  const letters = live.length === 0 ? rows : rows.filter(({ item }) => isLetterRow(item))
   if (live.length > 0) await transaction.connection.query(insertLive, encode(columnNames, live))
-  const skipped = await insertLetterRows(transaction, sourced)
+  const skipped = await insertLetterRows(transaction, letters)
   const stored = skipped.size === 0 ? rows : rows.filter(({ item }) => !skipped.has(item.id))
   await insertLeaseEnds(transaction.connection, stored.filter(isLeased))
   for (const { queueId, item } of stored) transaction.tally.accept(queueId, item)
@@ -32,7 +34,8 @@ export async function importItems(
   )
 }
 
-async function rowsOf(transaction: Transaction, command: Import): Promise<StoredItem[]> {
+/** Also locks the partition of the command. */
+async function createRows(transaction: Transaction, command: Import): Promise<StoredItem[]> {
   const { items, partition, now } = command
   const queueRow = await transaction.getWithPartition(command.queue, partition)
   checkImport(queueRow.queue, items)

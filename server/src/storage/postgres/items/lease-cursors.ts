@@ -2,34 +2,36 @@ import type { Item } from '../../../core/item.ts'
 import { RowLocations } from './leased-row-locations.ts'
 
 /**
- * Where the next lease of a partition begins to look.
+ * The position at which the next lease of a partition starts to look for items.
  *
- * Leased rows stay in the index that leases go by, at its front. So that not every lease walks over all
- * of them, it begins where the last one ended: what this server knows of stands behind that. Whatever may
- * put an item before it drops the cursor; what other servers put there is found when the cursor is too
- * old, or when a lease finds fewer than it was asked for while the counts say that there are more.
+ * Leased rows stay in the index of available items, at its front. To avoid reading all of them, a lease
+ * starts where the last one ended: all items that this server knows of are behind that position. A command
+ * that may add an item before it drops the cursor. Items that other servers add before it are found when the
+ * cursor is too old, or when a lease finds fewer items than it needs while the counts show more.
  */
 export class LeaseCursors {
-  /** And where what was leased is. */
   readonly rowLocations = new RowLocations()
-  /** Changes when a cursor is dropped: an answer that was asked for before must not bring it back. */
+  /** Grows when a cursor is dropped, so that the result of an earlier statement does not set it again. */
   dropCount = 0
-  readonly #cursors = new Map<string, Readonly<{ rank: number; id: string; since: number }>>()
+  readonly #cursors = new Map<string, Readonly<{ rank: number; id: string; sinceMs: number }>>()
 
-  has(place: PartitionKey): boolean {
-    return this.get(place) !== undefined
+  has(partition: PartitionKey): boolean {
+    return this.get(partition) !== undefined
   }
 
-  get({ queue, partition }: PartitionKey): Readonly<{ rank: number; id: string }> | undefined {
+  get({ queue, partition }: PartitionKey): LeasePosition | undefined {
     const key = `${queue}/${partition}`
     const cursor = this.#cursors.get(key)
     if (cursor === undefined) return undefined
-    if (performance.now() - cursor.since < msMax) return cursor
+    if (performance.now() - cursor.sinceMs < ageMsMax) return cursor
     this.#cursors.delete(key)
     return undefined
   }
 
-  /** The last of what was leased; undefined leaves the cursor where it is. */
+  /**
+   * Moves the cursor behind the last leased item; undefined leaves it where it is. `dropsBefore`: the drop
+   * count when the lease was sent.
+   */
   moveTo(
     { queue, partition }: PartitionKey,
     last: Pick<Item, 'id' | 'priority'> | undefined,
@@ -38,18 +40,18 @@ export class LeaseCursors {
     if (last === undefined || dropsBefore !== this.dropCount) return
     const key = `${queue}/${partition}`
     const before = this.#cursors.get(key)
-    const since = before?.since ?? performance.now()
+    const sinceMs = before?.sinceMs ?? performance.now()
     const rank = -last.priority
-    // Answers of two statements may cross: the one that was obeyed later is further on.
+    // The results of two statements can arrive in the wrong order. The position further on is right.
     if (before !== undefined && (before.rank > rank || (before.rank === rank && before.id > last.id))) return
-    this.#cursors.set(key, { rank, id: last.id, since })
+    this.#cursors.set(key, { rank, id: last.id, sinceMs })
   }
 
-  /** Items of such a priority come to stand at the end of it. */
+  /** Drops the cursor if new items of this priority are before it. */
   dropIfPassed({ queue, partition }: PartitionKey, priority: number): void {
     const key = `${queue}/${partition}`
     const cursor = this.#cursors.get(key)
-    // Without a cursor, too: one may be on its way.
+    // Without a cursor too: the result of a lease in progress may set one.
     if (cursor !== undefined ? -priority < cursor.rank : priority !== 0) this.#drop(key)
   }
 
@@ -71,8 +73,11 @@ export class LeaseCursors {
   }
 }
 
-export const startOfPartition = { rank: -(2 ** 31), id: '' } as const
+/** A position in the order of leases: by rank, which is the negative priority, then by id. */
+export type LeasePosition = Readonly<{ rank: number; id: string }>
+
+export const startOfPartition: LeasePosition = { rank: -(2 ** 31), id: '' }
 
 type PartitionKey = Readonly<{ queue: string; partition: number }>
 
-const msMax = 1_000
+const ageMsMax = 1_000

@@ -15,11 +15,11 @@ async function openWithQueue(database: TestDatabase): Promise<Storage> {
   return storage
 }
 
-async function endsOf(database: TestDatabase): Promise<number> {
+async function countEnds(database: TestDatabase): Promise<number> {
   return (await database.rows('select from redrive.lease_ends')).length
 }
 
-/** Everything that is due, however many passes that takes. */
+/** Advances until nothing more is due. Returns the number of changes. */
 async function advanceAll(storage: Storage, now: number): Promise<number> {
   let changed = 0
   for (let pass = 0; pass < 100; pass++) {
@@ -27,11 +27,11 @@ async function advanceAll(storage: Storage, now: number): Promise<number> {
     changed += changes.length
     if (!isMore) return changed
   }
-  throw new Error('there is always more')
+  throw new Error('100 passes were not enough')
 }
 
 describe('leasing', needs(postgres), () => {
-  it('changes no column that an index of the live items names, or every lease would write into it', async () => {
+  it('a lease changes no column of an index of the live items, so that it writes no index', async () => {
     await using database = await testDatabase()
     await database.open()
     const indexes = await database.rows<{ indexdef: string }>(
@@ -43,7 +43,7 @@ describe('leasing', needs(postgres), () => {
     }
   })
 
-  it('goes on where it ended, and still finds what another server put before that', async () => {
+  it('a lease continues at its cursor, and finds items that another server added before it', async () => {
     await using database = await testDatabase()
     const here = await openWithQueue(database)
     const there = await database.open()
@@ -57,7 +57,7 @@ describe('leasing', needs(postgres), () => {
     expect(await here.verify()).toEqual([])
   })
 
-  it('takes first what came later with a higher priority', async () => {
+  it('an item with a higher priority that arrives later is leased first', async () => {
     await using database = await testDatabase()
     const storage = await openWithQueue(database)
     await run(storage, { op: 'produce', ...at, items: newItems(3), now: noon })
@@ -68,8 +68,8 @@ describe('leasing', needs(postgres), () => {
   })
 })
 
-describe('a lease', needs(postgres), () => {
-  it('brings back what an item rarely has, and nothing of it of an ordinary one', async () => {
+describe('the row of a leased item', needs(postgres), () => {
+  it('a lease returns the rare columns of an item, and null for an ordinary item', async () => {
     await using database = await testDatabase()
     const storage = await openWithQueue(database)
     const odd = aNewItem({
@@ -83,27 +83,27 @@ describe('a lease', needs(postgres), () => {
     const listed = await storage.listItems({ queue: 'orders', countMax: 2 })
     expect(leased).toEqual(listed)
     expect(leased[1]).toMatchObject({ attemptsMax: 3, key: odd.key, headers: odd.headers, kind: 'k' })
-    const rest = leasedColumns('t').slice(leasedColumns('t').indexOf('case when'))
-    const [ordinary] = await database.rows(`select ${rest} from redrive.items_live t order by id limit 1`)
-    expect(ordinary?.rest).toBeNull()
+    const rare = leasedColumns('t').slice(leasedColumns('t').indexOf('case when'))
+    const [ordinary] = await database.rows(`select ${rare} from redrive.items_live t order by id limit 1`)
+    expect(ordinary?.rare).toBeNull()
   })
 })
 
 describe('the ends of leases', needs(postgres), () => {
-  it('are kept per batch, and forgotten when they have passed', async () => {
+  it('a batch of leases has one row with their end, which is deleted after the end', async () => {
     await using database = await testDatabase()
     const storage = await openWithQueue(database)
     await run(storage, { op: 'produce', ...at, items: newItems(10), now: noon })
     const leased = await run(storage, { op: 'lease', ...at, holders: Array(10).fill('a'), now: noon })
-    expect(await endsOf(database)).toBe(1)
+    expect(await countEnds(database)).toBe(1)
     expect(await storage.nextDueAt()).toBe(noon + minute)
     const ids = leased.slice(1).map(({ id }) => id)
     await run(storage, { op: 'complete', ...at, ids, now: noon })
     expect(await advanceAll(storage, noon + minute)).toBe(1)
-    expect(await endsOf(database)).toBe(0)
+    expect(await countEnds(database)).toBe(0)
   })
 
-  it('of leases that were all settled announce nothing', async () => {
+  it('the end of leases that are all settled is not a next due time', async () => {
     await using database = await testDatabase()
     const storage = await openWithQueue(database)
     const items = newItems(1, 'a', { expireDeadline: noon + hour })
@@ -113,7 +113,7 @@ describe('the ends of leases', needs(postgres), () => {
     expect(await storage.nextDueAt()).toBeNull()
   })
 
-  it('follow an extension', async () => {
+  it('an extended lease ends at its new deadline', async () => {
     await using database = await testDatabase()
     const storage = await openWithQueue(database)
     await run(storage, { op: 'produce', ...at, items: newItems(1), now: noon })
@@ -125,7 +125,7 @@ describe('the ends of leases', needs(postgres), () => {
     expect(await advanceAll(storage, noon + hour)).toBe(1)
   })
 
-  it('end an item once, though two batches name it', async () => {
+  it('the lease of an item that two batches name ends once', async () => {
     await using database = await testDatabase()
     const storage = await openWithQueue(database)
     await run(storage, { op: 'produce', ...at, items: newItems(2), now: noon })
@@ -135,11 +135,11 @@ describe('the ends of leases', needs(postgres), () => {
     await run(storage, { ...lease, holders: ['b'] })
     await run(storage, { op: 'extend', ...at, ids: ids.slice(1), deadline: noon + 1, now: noon })
     expect(await advanceAll(storage, noon + minute)).toBe(2)
-    expect(await endsOf(database)).toBe(0)
+    expect(await countEnds(database)).toBe(0)
     expect(await storage.verify()).toEqual([])
   })
 
-  it('are found behind hundreds of batches of which nothing is left', async () => {
+  it('an ended lease is found behind hundreds of batches without leases', async () => {
     await using database = await testDatabase()
     const storage = await openWithQueue(database)
     await run(storage, { op: 'produce', ...at, items: newItems(251), now: noon })
@@ -149,13 +149,13 @@ describe('the ends of leases', needs(postgres), () => {
       await run(storage, { op: 'complete', ...at, ids: [leased?.id ?? ''], now })
     }
     await run(storage, { op: 'lease', ...at, holders: ['a'], now: noon + 250 })
-    expect(await endsOf(database)).toBe(251)
+    expect(await countEnds(database)).toBe(251)
     expect(await advanceAll(storage, noon + minute + 250)).toBe(1)
-    expect(await endsOf(database)).toBe(0)
+    expect(await countEnds(database)).toBe(0)
     expect(await storage.verify()).toEqual([])
   })
 
-  it('are not all looked up to say when the next one is', async () => {
+  it('the next due time is found without looking up all leases', async () => {
     await using database = await testDatabase()
     const storage = await openWithQueue(database)
     await run(storage, { op: 'produce', ...at, items: newItems(1_401), now: noon })
@@ -166,7 +166,7 @@ describe('the ends of leases', needs(postgres), () => {
       await run(storage, { op: 'complete', ...at, ids: leased.map(({ id }) => id), now: noon })
     }
     await leaseSome(1, noon + 2)
-    // The first 700 were enough. What comes after them ends no earlier.
+    // The 700 leases of the first batch are enough: the leases after them end no earlier.
     expect(await storage.nextDueAt()).toBe(noon + minute)
     expect(await advanceAll(storage, noon + minute)).toBe(0)
     expect(await storage.nextDueAt()).toBe(noon + minute + 1)
@@ -175,15 +175,15 @@ describe('the ends of leases', needs(postgres), () => {
     expect(await advanceAll(storage, noon + minute + 2)).toBe(1)
   })
 
-  it('take no more room while leases come and go', async () => {
+  it('the table of lease ends does not grow while items are leased and completed', async () => {
     await using database = await testDatabase()
     const storage = await openWithQueue(database)
     const sizeOf = async () => {
-      const [row] = await database.rows<{ kept: string; aside: string }>(
-        `select pg_relation_size(oid) as kept, pg_relation_size(reltoastrelid) as aside
+      const [row] = await database.rows<{ table: string; toast: string }>(
+        `select pg_relation_size(oid) as "table", pg_relation_size(reltoastrelid) as toast
          from pg_class where oid = 'redrive.lease_ends'::regclass`,
       )
-      return { kept: Number(row?.kept), aside: Number(row?.aside) }
+      return { table: Number(row?.table), toast: Number(row?.toast) }
     }
     const leaseAndComplete = async (now: number) => {
       await run(storage, { op: 'produce', ...at, items: newItems(1_280), now })
@@ -199,15 +199,15 @@ describe('the ends of leases', needs(postgres), () => {
     const first = await sizeOf()
     for (let round = 1; round < 5; round++) await leaseAndComplete(noon + round * hour)
     expect(await sizeOf()).toEqual(first)
-    expect(first.aside).toBe(0)
+    expect(first.toast).toBe(0)
   })
 
-  it('go with their queue', async () => {
+  it('the ends of leases are deleted with their queue', async () => {
     await using database = await testDatabase()
     const storage = await openWithQueue(database)
     await run(storage, { op: 'produce', ...at, items: newItems(1), now: noon })
     await run(storage, { op: 'lease', ...at, holders: ['a'], now: noon })
     await run(storage, { op: 'delete-queue', name: 'orders' })
-    expect(await endsOf(database)).toBe(0)
+    expect(await countEnds(database)).toBe(0)
   })
 })

@@ -1,27 +1,29 @@
 /**
- * When leases end.
+ * The ends of leases, in the table `lease_ends`.
  *
- * That a row is leased, and until when, stands in no index: so leasing it writes one new version of the
- * row into the same page, and nothing else. (Two thirds of what a lease cost were its entries in
- * indexes.) Instead each batch of leases leaves one row here with the ids and the time at which they end. A
- * lease that is settled before leaves its id behind; when the time comes it is looked up, and is not there.
+ * No index contains the lease of a row, so a lease writes only a new version of the row into the same page.
+ * (Entries in indexes were two thirds of the cost of a lease.) Instead, each batch of leases inserts one row
+ * into `lease_ends` with the ids of its items and the deadline. An id stays there after its lease is settled;
+ * at the deadline the item is looked up, and is no longer leased.
  */
+import type { Instant } from '../../../core/instant.ts'
 import type { LeasedHead } from '../../../core/item.ts'
-import type { Connection, Statement } from '../connection/connection.ts'
+import { readNumber, readText, readTextOrNull } from '../../shared/row-values.ts'
+import type { Connection, Row, Statement } from '../connection/connection.ts'
 import { int4s, int8s, texts } from '../connection/encode-arrays.ts'
 import { stateCodes } from './rows.ts'
 
 export type LeasedRow = Readonly<{ queueId: number; item: LeasedHead }>
 
 const insertEnds: Statement = {
-  name: 'note-lease-ends',
+  name: 'insert-lease-ends',
   text: `insert into redrive.lease_ends (queue_id, partition, deadline, ids)
     select e.queue_id, e.partition, e.deadline, array_agg(e.id order by e.id)
     from unnest($1::int4[], $2::int4[], $3::int8[], $4::text[]) as e(queue_id, partition, deadline, id)
     group by e.queue_id, e.partition, e.deadline`,
 }
 
-/** In the transaction that stores them as leased. */
+/** Call it in the transaction that stores the items as leased. */
 export async function insertLeaseEnds(connection: Connection, rows: readonly LeasedRow[]): Promise<void> {
   if (rows.length === 0) return
   await connection.query(insertEnds, [
@@ -32,7 +34,7 @@ export async function insertLeaseEnds(connection: Connection, rows: readonly Lea
   ])
 }
 
-/** The items of `ends` that are still leased and not extended since. */
+/** The items of `ends` that are still leased and were not extended. */
 const stillLeased = `lateral (
     select i.id, f.lease_deadline from unnest(ends.ids) as i(id) cross join lateral (
       select t.state, t.lease_deadline from redrive.items t
@@ -41,7 +43,10 @@ const stillLeased = `lateral (
     where f.state = ${stateCodes.leased} and f.lease_deadline <= ends.deadline
   )`
 
-/** A look without locks: one row per lease that ended, or one without an id where none is left. */
+/**
+ * Reads ended leases without locks: one row for each, or one row without an id for a batch whose leases are
+ * all settled.
+ */
 export const peekEnded: Statement = {
   name: 'peek-ended',
   text: `select ends.number, ends.deadline, ends.queue_id, ends.partition, q.name, s.id
@@ -51,30 +56,54 @@ export const peekEnded: Statement = {
     order by ends.deadline, s.id`,
 }
 
+/** `number`: of the batch of leases. `id`: null if no lease of the batch is left. */
+export type LeaseEnd = Readonly<{
+  number: number
+  deadline: Instant
+  queueId: number
+  partition: number
+  queue: string
+  id: string | null
+}>
+
+/** From a row of `peekEnded`. */
+export function toLeaseEnd(row: Row): LeaseEnd {
+  return {
+    number: readNumber(row, 'number'),
+    deadline: readNumber(row, 'deadline'),
+    queueId: readNumber(row, 'queue_id'),
+    partition: readNumber(row, 'partition'),
+    queue: readText(row, 'name'),
+    id: readTextOrNull(row, 'id'),
+  }
+}
+
 export const deleteEnds: Statement = {
-  name: 'forget-lease-ends',
+  name: 'delete-lease-ends',
   text: 'delete from redrive.lease_ends where number = any ($1::int8[])',
 }
 
-const endsLooked = 20
-const idsLooked = 500
+const batchesReadMax = 20
+const idsReadMax = 500
 /**
- * It is asked every second, and most of what it looks up was settled long ago: so it stops after so many ids,
- * not only after so many batches. Twenty batches of a thousand took a tenth of a second.
+ * The first deadline of a lease. Runs every second, and most leases that it looks up are already settled. So
+ * it stops after `idsReadMax` ids, not only after `batchesReadMax` batches: to look up 20 batches of 1,000
+ * ids took a tenth of a second.
  */
 export const firstEnd: Statement = {
   name: 'first-lease-end',
   text: `with first as materialized (
-      select * from redrive.lease_ends order by deadline, number limit ${endsLooked}
+      select * from redrive.lease_ends order by deadline, number limit ${batchesReadMax}
     ), summed as materialized (
       select f.*, sum(cardinality(f.ids)) over (order by f.deadline, f.number) - cardinality(f.ids) as ids_before from first f
     ), looked as materialized (
-      select * from summed where ids_before < ${idsLooked}
+      select * from summed where ids_before < ${idsReadMax}
     )
     select coalesce(
       (select min(ends.deadline) from looked ends
         where exists (select from ${stillLeased} s)),
-      -- Nobody knows yet; a look too early finds nothing and asks again.
+      -- None of the leases that were read is left. The next pass then runs at the last deadline that was read,
+      -- and continues from there.
       (select max(deadline) from looked
-        having count(*) = ${endsLooked} or count(*) < (select count(*) from summed))) as deadline`,
+        having count(*) = ${batchesReadMax} or count(*) < (select count(*) from summed))) as deadline`,
 }

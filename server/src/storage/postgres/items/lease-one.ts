@@ -1,6 +1,7 @@
 import type { Statement } from '../connection/connection.ts'
 import { texts } from '../connection/encode-arrays.ts'
 import { addToCounts } from '../counts/counts.ts'
+import type { LeasePosition } from './lease-cursors.ts'
 import { leasedColumns, leasedNames } from './leased-row.ts'
 import { stateCodes } from './rows.ts'
 
@@ -8,21 +9,21 @@ export type SinglePartitionLease = Readonly<{
   queueId: number
   version: number
   partition: number
-  /** Item number i is for `holders[i]`. */
+  /** Item number i goes to `holders[i]`. */
   holders: readonly string[]
   now: number
   deadline: number
-  /** Null when the caller counts. */
+  /** The slot of the counts; null if the caller counts. */
   slot: number | null
-  /** Where to begin, see `Cursors`. */
-  after: Readonly<{ rank: number; id: string }>
+  /** Where to start, see `LeaseCursors`. */
+  after: LeasePosition
 }>
 
 /**
- * Says the same, and undoes itself for the same reason, as the statements in `lease.ts`. Places and holders are laid
- * side by side as two lists, so nothing is numbered or looked up in a list for each item. Counted is what was
- * updated, not what was picked: a row that somebody else leased and gave back in between is locked in its newest
- * version, which this statement does not see.
+ * The same as the statements in lease.ts, for one partition and faster: locations and holders are two lists
+ * side by side, so items need not be numbered, and no value is looked up in a list for each item. It counts
+ * the updated rows and not the locked ones: a row that another server leased and returned in the meantime is
+ * locked in its newest version, which this statement does not see.
  */
 export const leaseOne: Statement = {
   name: 'lease-one',
@@ -38,9 +39,9 @@ export const leaseOne: Statement = {
           limit $4::int4 * (select redrive.expect_rows(count(*), 1) from redrive.queues q
             where q.id = $1::int4 and q.version = $2::int4)
           for update skip locked
-        )), unnest($5::text[])) with ordinality as p(place, holder, turn)
-      where t.ctid = p.place
-      returning p.turn, t.ctid as place, ${leasedColumns('t')}
+        )), unnest($5::text[])) with ordinality as p(location, holder, ordinal)
+      where t.ctid = p.location
+      returning p.ordinal, t.ctid as location, ${leasedColumns('t')}
     ), summed as materialized (
       select count(*) as n, array_agg(id) as ids from leased
     ), ended as (
@@ -51,7 +52,7 @@ export const leaseOne: Statement = {
       `select $1::int4, $3::int4, $8::int4, -n, n, n * ($6::int8 / 1000) from summed
        where n > 0 and $8::int4 is not null`,
     )})
-    select l.turn, l.place, ${leasedNames.map((name) => `l.${name}`).join(', ')} from leased l`,
+    select l.ordinal, l.location, ${leasedNames.map((name) => `l.${name}`).join(', ')} from leased l`,
   hasRawRows: true,
 }
 

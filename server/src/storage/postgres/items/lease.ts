@@ -1,28 +1,40 @@
+/**
+ * Leases items. Commands that are a write of their own are one statement (`tryLeaseAlone`); in a transaction
+ * the same statements are used, and the caller counts.
+ */
 import { later } from '../../../core/instant.ts'
 import type { Leased } from '../../../core/item.ts'
 import type { LeaseItems } from '../../contract/items.ts'
-import type { Connection, Row, Statement } from '../connection/connection.ts'
+import { readNumber } from '../../shared/row-values.ts'
+import type { Connection, Statement } from '../connection/connection.ts'
 import { int4s, int8s, texts } from '../connection/encode-arrays.ts'
 import { addToCounts } from '../counts/counts.ts'
 import { checkPartition, type QueueRow } from '../queues/queue-cache.ts'
 import type { StoreContext } from '../store-context.ts'
 import type { Transaction } from '../transaction.ts'
-import { type LeaseCursors, startOfPartition } from './lease-cursors.ts'
+import { type LeaseCursors, type LeasePosition, startOfPartition } from './lease-cursors.ts'
 import { encodeLeaseOne, leaseOne } from './lease-one.ts'
-import { type LeasedValues, leasedColumns, leasedNames, toLeased } from './leased-row.ts'
-import { parseLocation } from './leased-row-locations.ts'
+import {
+  type LeasedValues,
+  leasedColumns,
+  leasedNames,
+  readHolderIndex,
+  readLocation,
+  toLeased,
+} from './leased-row.ts'
 import { stateCodes } from './rows.ts'
 
 /**
- * Picks, leases and counts in one statement, or undoes itself when a queue is no longer as remembered. Rows
- * that another leaser holds are passed over, never waited for. Holders are dealt by the place of the item in the order of its partition. `$9` is the slot
- * of the counts, or null when the caller counts; `$10` and `$11` are where to begin (see `Cursors`).
+ * Locks, leases and counts items in one statement, which fails if the version of a queue is not the cached
+ * one. Rows that another transaction has locked are skipped. The items of a partition go to the holders in
+ * the order of the items. `$9` is the slot of the counts, or null if the caller counts; `$10` and `$11` are
+ * the positions to start at (`LeaseCursors`).
  */
 function leaseFrom(name: string, table: 'items_live' | 'items'): Statement {
-  const isSame =
+  const isLocked =
     table === 'items'
       ? 't.queue_id = p.queue_id and t.partition = p.partition and t.id = p.id'
-      : 't.ctid = p.place'
+      : 't.ctid = p.location'
   return {
     name,
     text: `with asked as materialized (
@@ -31,10 +43,10 @@ function leaseFrom(name: string, table: 'items_live' | 'items'): Statement {
             as a(queue_id, version, partition, first, count, after_rank, after_id)
           join redrive.queues q on q.id = a.queue_id and q.version = a.version
       ), picked as materialized (
-        select a.queue_id, a.partition, r.id, r.place, a.first + r.n as turn
+        select a.queue_id, a.partition, r.id, r.location, a.first + r.n as ordinal
         from asked a cross join lateral (
-          select o.id, o.place, row_number() over () as n from (
-            select t.id, t.ctid as place from redrive.${table} t
+          select o.id, o.location, row_number() over () as n from (
+            select t.id, t.ctid as location from redrive.${table} t
             where t.queue_id = a.queue_id and t.partition = a.partition and t.state = ${stateCodes.waiting}
               and t.available_at is null and t.ended_at is null
               and (-t.priority, t.id) > (a.after_rank, a.after_id)
@@ -44,103 +56,126 @@ function leaseFrom(name: string, table: 'items_live' | 'items'): Statement {
         where (select redrive.expect_rows(count(*), cardinality($1::int4[])) from asked) >= 0
       ), leased as (
         update redrive.${table} t
-        set state = ${stateCodes.leased}, attempts = t.attempts + 1, lease_holder = ($6::text[])[p.turn],
-          lease_deadline = ($7::int8[])[p.turn], updated_at = ($8::int8[])[p.turn]
-        from picked p where ${isSame}
-        returning p.turn, p.queue_id as of_queue_id, p.partition as of_partition, t.ctid as place,
+        set state = ${stateCodes.leased}, attempts = t.attempts + 1, lease_holder = ($6::text[])[p.ordinal],
+          lease_deadline = ($7::int8[])[p.ordinal], updated_at = ($8::int8[])[p.ordinal]
+        from picked p where ${isLocked}
+        returning p.ordinal, p.queue_id as of_queue_id, p.partition as of_partition, t.ctid as location,
           ${leasedColumns('t')}
       ), ended as (
         insert into redrive.lease_ends (queue_id, partition, deadline, ids)
-        select of_queue_id, of_partition, ($7::int8[])[turn], array_agg(id) from leased group by 1, 2, 3
+        select of_queue_id, of_partition, ($7::int8[])[ordinal], array_agg(id) from leased group by 1, 2, 3
       ), counted as (${addToCounts(
         ['waiting', 'leased', 'lease_sum_ms'],
-        `select of_queue_id, of_partition, $9::int4, -count(*), count(*), sum(($7::int8[])[turn] / 1000) from leased
+        `select of_queue_id, of_partition, $9::int4, -count(*), count(*), sum(($7::int8[])[ordinal] / 1000) from leased
          where $9::int4 is not null group by of_queue_id, of_partition order by of_queue_id, of_partition`,
       )})
-      select l.turn, l.place, ${leasedNames.map((name) => `l.${name}`).join(', ')} from leased l`,
+      select l.ordinal, l.location, ${leasedNames.map((name) => `l.${name}`).join(', ')} from leased l`,
     hasRawRows: true,
   }
 }
 
 export const leaseLive = leaseFrom('lease-live', 'items_live')
-/** For queues that may hold what came from elsewhere: both partitions, merged in order. */
+/** For queues that can have letters: items of both tables, merged in order. */
 export const leaseAll = leaseFrom('lease-all', 'items')
 
-/** Undefined when one statement cannot do it: then nothing was leased. */
+/** A command, and its queue as it was read or cached. */
+type LeaseRequest = Readonly<{ command: LeaseItems; queueRow: QueueRow }>
+type Sender = Pick<Connection, 'query'>
+
+/** Undefined, with nothing leased, if one statement is not enough. */
 export async function tryLeaseAlone(
   store: StoreContext,
   commands: readonly LeaseItems[],
 ): Promise<Leased[][] | undefined> {
-  const asked: Asked[] = []
+  const requests: LeaseRequest[] = []
   for (const command of commands) {
-    let queueRow = await store.queueCache.get(store.connections, command.queue)
-    if (queueRow.queue.isPaused) {
-      // It may go on by now, and no statement is sent that would tell.
-      store.queueCache.invalidate(command.queue)
-      queueRow = await store.queueCache.get(store.connections, command.queue)
-    }
-    checkPartition(queueRow.queue, command.partition)
-    asked.push({ command, queueRow })
+    requests.push({ command, queueRow: await getUnpausedQueue(store, command) })
   }
-  // Letters are counted by group, too: in a transaction.
-  if (asked.some(({ queueRow }) => queueRow.isLetterStore)) return undefined
-  const writer = { query: store.connections.writeStatement.bind(store.connections) }
+  // Letters are also counted by group, which needs a transaction.
+  if (requests.some(({ queueRow }) => queueRow.isLetterStore)) return undefined
+  const sender = { query: store.connections.writeStatement.bind(store.connections) }
   const { cursors } = store
-  const begun = new Set(asked.filter(({ command }) => cursors.has(command)))
   const { dropCount } = cursors
-  const results = await leaseTogether(writer, asked, store.slots.lease, cursors)
-  for (const [index, each] of asked.entries()) {
-    const { command, queueRow } = each
+  const withCursor = new Set(requests.filter(({ command }) => cursors.has(command)))
+  const results = await leaseBatch(sender, requests, store.slots.lease, cursors)
+  for (const [index, request] of requests.entries()) {
     const items = results[index] as Leased[]
-    cursors.moveTo(command, items.at(-1), dropCount)
-    if (!begun.has(each) || items.length === command.holders.length) continue
-    // Fewer than asked for, but not looked for from the start: somewhere before there may be others.
-    try {
-      const [row] = await store.connections.read(countWaiting, [queueRow.id, command.partition])
-      if (Number(row?.waiting) <= 0) continue
-      cursors.dropQueue(command.queue)
-      const rest = { ...command, holders: command.holders.slice(items.length) }
-      const [more = []] = await leaseTogether(
-        writer,
-        [{ command: rest, queueRow }],
-        store.slots.lease,
-        cursors,
-      )
-      results[index] = inOrder([...items, ...more])
-    } catch {
-      // What was leased is given out. What there is besides, or what is wrong, the next lease will meet.
-    }
+    cursors.moveTo(request.command, items.at(-1), dropCount)
+    const isEnough = items.length === request.command.holders.length
+    if (isEnough || !withCursor.has(request)) continue
+    // The lease started at a cursor, so there may be items before it.
+    results[index] = await leaseFromStart(store, sender, request, items)
   }
   return results
 }
 
-/** What each holder has, in the order of the queue; who has how many stays as it was dealt. */
-function inOrder(items: readonly Leased[]): Leased[] {
-  const byHolder = new Map<string, Leased[]>()
-  for (const item of items) {
-    const held = byHolder.get(item.lease.holder)
-    if (held === undefined) byHolder.set(item.lease.holder, [item])
-    else held.push(item)
+/** The queue. A cached queue that is paused is read again: no statement checks whether it is still paused. */
+async function getUnpausedQueue(
+  { queueCache, connections }: StoreContext,
+  { queue, partition }: LeaseItems,
+): Promise<QueueRow> {
+  let queueRow = await queueCache.get(connections, queue)
+  if (queueRow.queue.isPaused) {
+    queueCache.invalidate(queue)
+    queueRow = await queueCache.get(connections, queue)
   }
-  for (const held of byHolder.values()) {
-    held.sort((left, right) => right.priority - left.priority || (left.id < right.id ? -1 : 1))
-  }
-  return items.map(({ lease }) => byHolder.get(lease.holder)?.shift() as Leased)
+  checkPartition(queueRow.queue, partition)
+  return queueRow
 }
 
 const countWaiting: Statement = {
   name: 'count-waiting',
-  text: `select coalesce(sum(waiting), 0) as waiting from redrive.counts where queue_id = $1 and partition = $2`,
+  text: `select coalesce(sum(waiting), 0)::int8 as waiting from redrive.counts where queue_id = $1 and partition = $2`,
+}
+
+/** Leases the missing items from the start of the partition, if the counts show waiting items. */
+async function leaseFromStart(
+  store: StoreContext,
+  sender: Sender,
+  { command, queueRow }: LeaseRequest,
+  items: Leased[],
+): Promise<Leased[]> {
+  try {
+    const [row = {}] = await store.connections.read(countWaiting, [queueRow.id, command.partition])
+    if (readNumber(row, 'waiting') <= 0) return items
+    store.cursors.dropQueue(command.queue)
+    const rest = { ...command, holders: command.holders.slice(items.length) }
+    const [more = []] = await leaseBatch(
+      sender,
+      [{ command: rest, queueRow }],
+      store.slots.lease,
+      store.cursors,
+    )
+    return sortPerHolder([...items, ...more])
+  } catch {
+    // The first items are leased and must reach their holders. The next lease meets the same error.
+    return items
+  }
+}
+
+/** Sorts the items of each holder in the order of the queue. Each holder keeps its number of items. */
+function sortPerHolder(items: readonly Leased[]): Leased[] {
+  const byHolder = new Map<string, Leased[]>()
+  for (const item of items) {
+    const own = byHolder.get(item.lease.holder)
+    if (own === undefined) byHolder.set(item.lease.holder, [item])
+    else own.push(item)
+  }
+  for (const own of byHolder.values()) {
+    own.sort((left, right) => right.priority - left.priority || (left.id < right.id ? -1 : 1))
+  }
+  return items.map(({ lease }) => byHolder.get(lease.holder)?.shift() as Leased)
 }
 
 export async function lease(transaction: Transaction, commands: readonly LeaseItems[]): Promise<Leased[][]> {
-  const asked: Asked[] = []
+  const requests: LeaseRequest[] = []
   for (const command of commands) {
-    asked.push({ command, queueRow: await transaction.getWithPartition(command.queue, command.partition) })
+    const queueRow = await transaction.getWithPartition(command.queue, command.partition)
+    requests.push({ command, queueRow })
   }
-  const results = await leaseTogether(transaction.connection, asked, null, undefined)
+  const results = await leaseBatch(transaction.connection, requests, null, undefined)
   for (const [index, items] of results.entries()) {
-    const { queueRow } = asked[index] as Asked
+    const { queueRow } = requests[index] as LeaseRequest
     for (const item of items) {
       transaction.tally.leave(queueRow.id, { ...item, state: 'waiting', availableAt: null })
       transaction.tally.enter(queueRow.id, item)
@@ -149,107 +184,148 @@ export async function lease(transaction: Transaction, commands: readonly LeaseIt
   return results
 }
 
-type Asked = Readonly<{ command: LeaseItems; queueRow: QueueRow }>
-type Group = { readonly queueRow: QueueRow; readonly partition: number; readonly turns: Turn[] }
-type Turn = Readonly<{ holder: string; now: number; to: number }>
+/** The requests for items of one partition, in the order of the commands. */
+type PartitionRequests = {
+  readonly queueRow: QueueRow
+  readonly partition: number
+  readonly items: ItemRequest[]
+}
+/** A request for one item. `resultIndex`: the command that gets it. */
+type ItemRequest = Readonly<{ holder: string; now: number; resultIndex: number }>
 
-async function leaseTogether(
-  connection: Pick<Connection, 'query'>,
-  asked: readonly Asked[],
+/** Returns the items of each request. `slot`: of the counts; null if the caller counts. */
+async function leaseBatch(
+  sender: Sender,
+  requests: readonly LeaseRequest[],
   slot: number | null,
   cursors: LeaseCursors | undefined,
 ): Promise<Leased[][]> {
-  const results: Leased[][] = asked.map(() => [])
-  const groups = new Map<string, Group>()
-  for (const [to, { command, queueRow }] of asked.entries()) {
-    if (queueRow.queue.isPaused || command.holders.length === 0) continue
-    const key = `${queueRow.id}/${command.partition}`
-    let group = groups.get(key)
-    if (group === undefined) {
-      group = { queueRow, partition: command.partition, turns: [] }
-      groups.set(key, group)
-    }
-    for (const holder of command.holders) group.turns.push({ holder, now: command.now, to })
-  }
-  // A queue that may hold what came from elsewhere is leased from both tables; the others only from one.
-  for (const isAll of [false, true]) {
-    const some = [...groups.values()].filter(({ queueRow }) => queueRow.isLetterStore === isAll)
+  const results: Leased[][] = requests.map(() => [])
+  const partitions = groupByPartition(requests)
+  // A queue that can have letters is leased from both tables, the other queues only from one.
+  for (const isLetterStore of [false, true]) {
+    const some = partitions.filter(({ queueRow }) => queueRow.isLetterStore === isLetterStore)
     if (some.length === 0) continue
-    const rows = (await query(connection, some, slot, cursors)) as unknown as readonly LeasedValues[]
-    const dealt: LeasedValues[] = []
-    for (const row of rows) dealt[Number(row[0]) - 1] = row
-    let at = 0
-    for (const { queueRow, partition, turns } of some) {
-      const { name, leaseUs } = queueRow.queue
-      for (const { holder, now, to } of turns) {
-        const row = dealt[at++]
-        if (row === undefined) continue
-        const lease = { holder, deadline: later(now, leaseUs) }
-        results[to]?.push(toLeased(row, name, partition, now, lease))
-        if (!isAll) cursors?.rowLocations.set(row[2], parseLocation(row[1]))
-      }
-    }
+    const rows = await sendLease(sender, some, slot, cursors)
+    assignRows(some, rows, results, isLetterStore ? undefined : cursors)
   }
   return results
 }
 
-function query(
-  connection: Pick<Connection, 'query'>,
-  groups: readonly Group[],
+function groupByPartition(requests: readonly LeaseRequest[]): PartitionRequests[] {
+  const partitions = new Map<string, PartitionRequests>()
+  for (const [resultIndex, { command, queueRow }] of requests.entries()) {
+    const { partition, holders, now } = command
+    if (queueRow.queue.isPaused || holders.length === 0) continue
+    const key = `${queueRow.id}/${partition}`
+    let wanted = partitions.get(key)
+    if (wanted === undefined) {
+      wanted = { queueRow, partition, items: [] }
+      partitions.set(key, wanted)
+    }
+    for (const holder of holders) wanted.items.push({ holder, now, resultIndex })
+  }
+  return [...partitions.values()]
+}
+
+/** Adds the leased rows to the results of their commands, and records their locations. */
+function assignRows(
+  partitions: readonly PartitionRequests[],
+  rows: readonly LeasedValues[],
+  results: readonly Leased[][],
+  cursors: LeaseCursors | undefined,
+): void {
+  const byHolder: LeasedValues[] = []
+  for (const row of rows) byHolder[readHolderIndex(row)] = row
+  let at = 0
+  for (const { queueRow, partition, items } of partitions) {
+    const { name, leaseUs } = queueRow.queue
+    for (const { holder, now, resultIndex } of items) {
+      const row = byHolder[at++]
+      if (row === undefined) continue
+      const item = toLeased(row, name, partition, now, { holder, deadline: later(now, leaseUs) })
+      results[resultIndex]?.push(item)
+      cursors?.rowLocations.set(item.id, readLocation(row))
+    }
+  }
+}
+
+async function sendLease(
+  sender: Sender,
+  partitions: readonly PartitionRequests[],
   slot: number | null,
   cursors: LeaseCursors | undefined,
-): Promise<Row[]> {
-  const [first] = groups
-  if (first?.queueRow.isLetterStore) return connection.query(leaseAll, parametersOf(groups, slot, cursors))
-  const isOne = groups.length === 1 && first !== undefined && isOfOneTime(first)
-  if (!isOne) return connection.query(leaseLive, parametersOf(groups, slot, cursors))
-  const { queueRow, partition, turns } = first
-  const { now } = turns[0] as Turn
-  const parameters = encodeLeaseOne({
-    queueId: queueRow.id,
-    version: queueRow.version,
-    partition,
-    holders: turns.map(({ holder }) => holder),
-    now,
-    deadline: later(now, queueRow.queue.leaseUs),
-    slot,
-    after: cursors?.get({ queue: queueRow.queue.name, partition }) ?? startOfPartition,
-  })
-  return connection.query(leaseOne, parameters)
+): Promise<readonly LeasedValues[]> {
+  const [first] = partitions
+  const isOne = partitions.length === 1 && first !== undefined && hasOneTime(first)
+  const isLetterStore = first?.queueRow.isLetterStore === true
+  const rows =
+    isOne && !isLetterStore
+      ? await sender.query(leaseOne, encodeOne(first, slot, cursors))
+      : await sender.query(isLetterStore ? leaseAll : leaseLive, encodeMany(partitions, slot, cursors))
+  // The statements have raw rows, whose columns are those of `LeasedValues`.
+  return rows as unknown as readonly LeasedValues[]
 }
 
-function isOfOneTime({ turns }: Group): boolean {
-  return turns.every(({ now }) => now === turns[0]?.now)
+/** Whether all requests have the same time, and so the same deadline. */
+function hasOneTime({ items }: PartitionRequests): boolean {
+  return items.every(({ now }) => now === items[0]?.now)
 }
 
-function parametersOf(
-  groups: readonly Group[],
+/** The parameters of `leaseOne`. */
+function encodeOne(
+  wanted: PartitionRequests,
   slot: number | null,
   cursors: LeaseCursors | undefined,
 ): unknown[] {
-  const after = groups.map(
-    ({ queueRow, partition }) => cursors?.get({ queue: queueRow.queue.name, partition }) ?? startOfPartition,
-  )
-  const turns = groups.flatMap((group) =>
-    group.turns.map((turn) => ({ ...turn, leaseUs: group.queueRow.queue.leaseUs })),
+  const { queueRow, partition, items } = wanted
+  const { now } = items[0] as ItemRequest
+  return encodeLeaseOne({
+    queueId: queueRow.id,
+    version: queueRow.version,
+    partition,
+    holders: items.map(({ holder }) => holder),
+    now,
+    deadline: later(now, queueRow.queue.leaseUs),
+    slot,
+    after: findStart(wanted, cursors),
+  })
+}
+
+/** The parameters of `leaseLive` and `leaseAll`. */
+function encodeMany(
+  partitions: readonly PartitionRequests[],
+  slot: number | null,
+  cursors: LeaseCursors | undefined,
+): unknown[] {
+  const starts = partitions.map((wanted) => findStart(wanted, cursors))
+  const items = partitions.flatMap((wanted) =>
+    wanted.items.map((item) => ({ ...item, leaseUs: wanted.queueRow.queue.leaseUs })),
   )
   let first = 0
-  const firsts = groups.map((group) => {
+  const firsts = partitions.map((wanted) => {
     const at = first
-    first += group.turns.length
+    first += wanted.items.length
     return at
   })
   return [
-    int4s(groups.map(({ queueRow }) => queueRow.id)),
-    int4s(groups.map(({ queueRow }) => queueRow.version)),
-    int4s(groups.map(({ partition }) => partition)),
+    int4s(partitions.map(({ queueRow }) => queueRow.id)),
+    int4s(partitions.map(({ queueRow }) => queueRow.version)),
+    int4s(partitions.map(({ partition }) => partition)),
     int4s(firsts),
-    int4s(groups.map((group) => group.turns.length)),
-    texts(turns.map((turn) => turn.holder)),
-    int8s(turns.map((turn) => later(turn.now, turn.leaseUs))),
-    int8s(turns.map((turn) => turn.now)),
+    int4s(partitions.map((wanted) => wanted.items.length)),
+    texts(items.map(({ holder }) => holder)),
+    int8s(items.map(({ now, leaseUs }) => later(now, leaseUs))),
+    int8s(items.map(({ now }) => now)),
     slot,
-    int4s(after.map(({ rank }) => rank)),
-    texts(after.map(({ id }) => id)),
+    int4s(starts.map(({ rank }) => rank)),
+    texts(starts.map(({ id }) => id)),
   ]
+}
+
+function findStart(
+  { queueRow, partition }: PartitionRequests,
+  cursors: LeaseCursors | undefined,
+): LeasePosition {
+  return cursors?.get({ queue: queueRow.queue.name, partition }) ?? startOfPartition
 }

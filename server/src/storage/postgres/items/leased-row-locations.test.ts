@@ -29,8 +29,8 @@ async function lease(storage: Storage, count: number, now = noon): Promise<strin
 const complete = (storage: Storage, ids: readonly string[], partition = 0): Promise<SettleResult> =>
   run(storage, { op: 'complete', queue: 'orders', partition, ids, now: noon })
 
-describe('completing where the row was leased', needs(postgres), () => {
-  it('refuses an item that another server gave back', async () => {
+describe('completing items at the locations of their leases', needs(postgres), () => {
+  it('an item that another server returned to waiting is refused', async () => {
     await using database = await testDatabase()
     const here = await openWithItems(database, 2)
     const there = await database.open()
@@ -44,7 +44,7 @@ describe('completing where the row was leased', needs(postgres), () => {
     expect(await here.verify()).toEqual([])
   })
 
-  it('finds an item whose row moved on: extended here or elsewhere, or leased again by another server', async () => {
+  it('an item whose row has moved is completed: extended, or leased again by another server', async () => {
     await using database = await testDatabase()
     const here = await openWithItems(database, 4)
     const there = await database.open()
@@ -59,7 +59,7 @@ describe('completing where the row was leased', needs(postgres), () => {
     expect(await here.verify()).toEqual([])
   })
 
-  it('leaves alone what has come to stand in that place', async () => {
+  it('another row that is at the location now is not changed', async () => {
     await using database = await testDatabase()
     const here = await openWithItems(database, 3)
     const ids = await lease(here, 3)
@@ -73,7 +73,7 @@ describe('completing where the row was leased', needs(postgres), () => {
     expect(await here.verify()).toEqual([])
   })
 
-  it('is one statement over all of them, in whatever order and of whichever queues they are', async () => {
+  it('items of several queues and in any order are completed by one statement', async () => {
     await using database = await testDatabase()
     const storage = await openWithItems(database, 200)
     await run(storage, { op: 'create-queue', queue: { name: 'bills', leaseUs: minute }, now: noon })
@@ -106,7 +106,7 @@ describe('completing where the row was leased', needs(postgres), () => {
     expect(await storage.verify()).toEqual([])
   })
 
-  it('refuses an item of another partition', async () => {
+  it('an item of another partition is refused', async () => {
     await using database = await testDatabase()
     const storage = await openWithItems(database, 1)
     const [id = ''] = await lease(storage, 1)
@@ -115,28 +115,28 @@ describe('completing where the row was leased', needs(postgres), () => {
   })
 })
 
-describe('places', () => {
-  it('are given once, and only when all are known', () => {
-    const places = new RowLocations()
-    places.set('a', parseLocation('(0,1)'))
-    places.set('b', parseLocation('(7,2)'))
-    expect(places.takeAll(['b', 'a'])).toEqual([parseLocation('(7,2)'), parseLocation('(0,1)')])
-    places.set('a', parseLocation('(0,3)'))
-    expect(places.takeAll(['a', 'b'])).toBeUndefined()
-    expect(places.takeAll(['a'])).toBeUndefined()
+describe('row locations', () => {
+  it('locations are returned once, and only if all of them are known', () => {
+    const locations = new RowLocations()
+    locations.set('a', parseLocation('(0,1)'))
+    locations.set('b', parseLocation('(7,2)'))
+    expect(locations.takeAll(['b', 'a'])).toEqual([parseLocation('(7,2)'), parseLocation('(0,1)')])
+    locations.set('a', parseLocation('(0,3)'))
+    expect(locations.takeAll(['a', 'b'])).toBeUndefined()
+    expect(locations.takeAll(['a'])).toBeUndefined()
   })
 
-  it('are as many as fit: the oldest are forgotten', () => {
-    const places = new RowLocations(2)
-    for (const id of ['a', 'b', 'c']) places.set(id, 1)
-    expect(places.takeAll(['a'])).toBeUndefined()
-    expect(places.takeAll(['b', 'c'])).toBeDefined()
+  it('the oldest locations are dropped above the limit', () => {
+    const locations = new RowLocations(2)
+    for (const id of ['a', 'b', 'c']) locations.set(id, 1)
+    expect(locations.takeAll(['a'])).toBeUndefined()
+    expect(locations.takeAll(['b', 'c'])).toBeDefined()
   })
 
-  it('are in the order in which the rows stand', () => {
+  it('locations have the order of the rows in the table', () => {
     const inOrder = ['(0,1)', '(0,226)', '(1,1)', '(9,3)', '(10,2)', '(4294967294,65535)']
-    const places = inOrder.map(parseLocation)
-    expect(places.toSorted((left, right) => left - right)).toEqual(places)
-    expect(new Set(places).size).toBe(inOrder.length)
+    const locations = inOrder.map(parseLocation)
+    expect(locations.toSorted((left, right) => left - right)).toEqual(locations)
+    expect(new Set(locations).size).toBe(inOrder.length)
   })
 })

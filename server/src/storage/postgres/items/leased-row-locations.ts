@@ -1,9 +1,9 @@
 import type { Item } from '../../../core/item.ts'
 
 /**
- * Where the rows are that this server leased. Completing is then spared the look-up, which is a third of what it
- * costs. A place says nothing by itself: the row may have moved on and another may be there. Who uses it
- * checks that the row is the one it means, and goes by the id when it is not.
+ * The locations of the rows that this server has leased. With them a complete need not look the rows up by
+ * id, which is a third of its cost. A location proves nothing: the row may have moved, and another row may be
+ * there now. The caller checks that it found the right row, and otherwise looks it up by its id.
  */
 export class RowLocations {
   readonly #locations = new Map<Item['id'], RowLocation>()
@@ -13,9 +13,9 @@ export class RowLocations {
     this.#countMax = countMax
   }
 
-  /** The oldest goes when there are too many: its item is looked up, or never completed. */
-  set(id: Item['id'], place: RowLocation): void {
-    this.#locations.set(id, place)
+  /** Above the limit, the oldest location is dropped: its item is then looked up by its id. */
+  set(id: Item['id'], location: RowLocation): void {
+    this.#locations.set(id, location)
     if (this.#locations.size <= this.#countMax) return
     for (const oldest of this.#locations.keys()) {
       this.#locations.delete(oldest)
@@ -23,32 +23,33 @@ export class RowLocations {
     }
   }
 
-  /** It is not there any more, or will not be needed. */
   delete(id: Item['id']): void {
     this.#locations.delete(id)
   }
 
   /**
-   * Where all of them are; undefined when one is not known. Each is used once: who is told that one was wrong goes
-   * by the ids then.
+   * Removes and returns the locations of these items; undefined if one of them is unknown. Each location is
+   * used once, so a caller that found another row there and repeats its work uses the ids.
    */
   takeAll(ids: readonly Item['id'][]): RowLocation[] | undefined {
     const taken: RowLocation[] = []
     for (const id of ids) {
-      const place = this.#locations.get(id)
-      if (place === undefined) continue
+      const location = this.#locations.get(id)
+      if (location === undefined) continue
       this.#locations.delete(id)
-      taken.push(place)
+      taken.push(location)
     }
     return taken.length === ids.length ? taken : undefined
   }
 }
 
-/** A `ctid` as one number, in whose order the rows stand: the page, then where it is on it. */
+/**
+ * A `ctid` as one number: the page, then the position on the page. It has the order of the rows in the table.
+ */
 export type RowLocation = number
 export const locationsPerPage = 2 ** 16
 
-/** As PostgreSQL writes it: `(7,2)`. */
+/** From the text of PostgreSQL, such as `(7,2)`. */
 export function parseLocation(ctid: string): RowLocation {
   const comma = ctid.indexOf(',')
   return Number(ctid.slice(1, comma)) * locationsPerPage + Number(ctid.slice(comma + 1, -1))

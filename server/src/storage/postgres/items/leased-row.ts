@@ -1,16 +1,18 @@
 /**
- * What a lease brings back of each row. It is the one result that is read thousands of times a second, and
- * every column costs on both sides: so what is nearly always empty travels together in one, `rest`, which is
- * null while all of it is.
+ * The rows that a lease returns. Thousands of them are read per second, and every column costs time on both
+ * sides. So the columns that are nearly always empty are combined into one column, `rare`, which is null if
+ * all of them are empty.
  */
 import { Buffer } from 'node:buffer'
 import type { Lease, Leased } from '../../../core/item.ts'
+import { readTextOrNull } from '../../shared/row-values.ts'
 import type { Row } from '../connection/connection.ts'
 import { parseBytes } from '../connection/parse-values.ts'
-import { type ColumnName, readBase, readColumns } from './rows.ts'
+import { parseLocation, type RowLocation } from './leased-row-locations.ts'
+import { type ColumnName, decodeBase, readColumns } from './rows.ts'
 
-/** What every leased item has, or whoever leases knows, need not travel. */
-const untold: readonly ColumnName[] = [
+/** The columns that are the same for every leased item, or that the caller knows. They are not returned. */
+const omitted: readonly ColumnName[] = [
   'queue_id',
   'partition',
   'state',
@@ -21,8 +23,8 @@ const untold: readonly ColumnName[] = [
   'lease_holder',
   'lease_deadline',
 ]
-/** What most items have, or a queue gives to all of its own. */
-const told = [
+/** The columns that most items have. */
+const common = [
   'id',
   'attempts',
   'priority',
@@ -34,30 +36,30 @@ const told = [
   'payload',
 ] as const satisfies readonly ColumnName[]
 const rare = readColumns.filter(
-  (name) => !untold.includes(name) && !(told as readonly ColumnName[]).includes(name),
+  (name) => !omitted.includes(name) && !(common as readonly ColumnName[]).includes(name),
 )
-/** These are never null; empty is 0. */
-const numbers: readonly ColumnName[] = ['attempts_max', 'redrives']
+/** These rare columns are never null: 0 is their empty value. */
+const rareNumbers: readonly ColumnName[] = ['attempts_max', 'redrives']
 
-export const leasedNames = [...told, 'rest'] as const
+export const leasedNames = [...common, 'rare'] as const
 
-/** Of the row `t`, in the order of `leasedNames`. */
+/** The columns of the row `t`, in the order of `leasedNames`. */
 export function leasedColumns(t: string): string {
-  const isEmpty = rare.map((name) => `${t}.${name} ${numbers.includes(name) ? '= 0' : 'is null'}`)
+  const isEmpty = rare.map((name) => `${t}.${name} ${rareNumbers.includes(name) ? '= 0' : 'is null'}`)
   const pairs = rare.map((name) => `'${name}', ${t}.${name}`)
-  return `${told.map((name) => (name === 'payload' ? encoded(`${t}.payload`) : `${t}.${name}`)).join(', ')},
-    case when ${isEmpty.join(' and ')} then null else json_build_object(${pairs.join(', ')}) end as rest`
+  return `${common.map((name) => (name === 'payload' ? payloadColumn(t) : `${t}.${name}`)).join(', ')},
+    case when ${isEmpty.join(' and ')} then null else json_build_object(${pairs.join(', ')}) end as rare`
 }
 
-/** A third shorter than the hexadecimal text that bytes travel as otherwise, and quicker to write and read. */
-function encoded(payload: string): string {
-  return `encode(${payload}, 'base64') as payload`
+/** Base64 is a third shorter than the hexadecimal text of a bytea, and faster to write and read. */
+function payloadColumn(t: string): string {
+  return `encode(${t}.payload, 'base64') as payload`
 }
 
-/** A row as a list: the turn, the place, then `leasedNames`. */
+/** A row as PostgreSQL sends it: the ordinal of the item's holder, the location of the row, `leasedNames`. */
 export type LeasedValues = readonly [
-  turn: string,
-  place: string,
+  ordinal: string,
+  location: string,
   id: string,
   attempts: string,
   priority: string,
@@ -67,15 +69,24 @@ export type LeasedValues = readonly [
   encoding: string | null,
   reference: string | null,
   payload: string,
-  rest: string | null,
+  rare: string | null,
 ]
 
-/** Without an id of its own: what has no root id is its own root. */
+/** The position of the row's holder in the list of holders, from 0. */
+export function readHolderIndex(values: LeasedValues): number {
+  return Number(values[0]) - 1
+}
+
+export function readLocation(values: LeasedValues): RowLocation {
+  return parseLocation(values[1])
+}
+
+/** An item whose rare columns are empty. Its id is empty, and so is its root id. */
 const emptyRow: Row = {
   id: '',
-  ...Object.fromEntries(rare.map((name) => [name, numbers.includes(name) ? 0 : null])),
+  ...Object.fromEntries(rare.map((name) => [name, rareNumbers.includes(name) ? 0 : null])),
 }
-const empty = readBase(emptyRow, '')
+const empty = decodeBase(emptyRow, '')
 
 export function toLeased(
   values: LeasedValues,
@@ -84,8 +95,8 @@ export function toLeased(
   updatedAt: number,
   lease: Lease,
 ): Leased {
-  const [id, rest] = [values[2], values[11]]
-  const base = rest === null ? empty : restOf(rest)
+  const [id, rareText] = [values[2], values[11]]
+  const base = rareText === null ? empty : decodeRare(rareText)
   return {
     ...base,
     id,
@@ -100,19 +111,19 @@ export function toLeased(
     kind: values[7] ?? '',
     encoding: values[8] ?? '',
     reference: values[9] ?? '',
-    payload: payloadOf(values[10]),
+    payload: decodePayload(values[10]),
     state: 'leased',
     lease,
   }
 }
 
-function payloadOf(text: string): Uint8Array {
+function decodePayload(text: string): Uint8Array {
   const bytes = Buffer.from(text, 'base64')
   return new Uint8Array(bytes.buffer, bytes.byteOffset, bytes.byteLength)
 }
 
-function restOf(rest: string): typeof empty {
-  const row = JSON.parse(rest) as Row
-  const key = row.key === null ? null : parseBytes(row.key as string)
-  return readBase({ id: '', ...row, key }, '')
+function decodeRare(text: string): typeof empty {
+  const row = JSON.parse(text) as Row
+  const key = readTextOrNull(row, 'key')
+  return decodeBase({ id: '', ...row, key: key && parseBytes(key) }, '')
 }

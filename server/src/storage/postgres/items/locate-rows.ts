@@ -1,10 +1,11 @@
 /**
- * Finds rows by their ids in a way that no statistics can spoil.
+ * Finds rows by their ids with a query plan that does not depend on statistics.
  *
- * A plain join on (queue_id, partition, id) may be planned with the first two columns only, because for a
- * table that was nearly empty when it was last analysed both ways look equally cheap; a burst of items
- * then costs their square. `offset 0` keeps the look-up whole: each row is found by all three. What is
- * found is then changed by its place (`isAt`), not by another join.
+ * A plain join on (queue_id, partition, id) can be planned with the first two columns only: for a table that
+ * was nearly empty when it was last analysed, both plans look equally cheap. The cost of a burst of items
+ * would then be the square of their number. `offset 0` keeps the planner from splitting the lookup, so each
+ * row is found by all three columns. The found rows are changed by their location (`isLocatedRow`), not by
+ * another join.
  */
 export function locateRows(
   wanted: string,
@@ -15,12 +16,12 @@ export function locateRows(
   },
 ): string {
   return `lateral (
-      select f.tableoid as home, f.ctid as place from redrive.items f
+      select f.tableoid as table_id, f.ctid as location from redrive.items f
       where f.queue_id = ${wanted}.${columns.queueId} and f.partition = ${wanted}.${columns.partition}
         and f.id = ${wanted}.${columns.id} offset 0)`
 }
 
-/** Joins `table` with what `locate` found. Only for rows that this transaction has locked. */
+/** Joins `table` with the result `found` of `locateRows`. Only for rows that this transaction has locked. */
 export function isLocatedRow(table: string, found: string): string {
-  return `${table}.ctid = ${found}.place and ${table}.tableoid = ${found}.home`
+  return `${table}.ctid = ${found}.location and ${table}.tableoid = ${found}.table_id`
 }

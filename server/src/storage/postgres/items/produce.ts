@@ -3,6 +3,7 @@ import { nextKsuids } from '../../../core/ksuid.ts'
 import type { Produce, ProduceResult } from '../../contract/items.ts'
 import { checkSameItems, digestItems } from '../../shared/items-digest.ts'
 import { createProducedItem } from '../../shared/new-item.ts'
+import { toProduceKey } from '../../shared/produce-key-row.ts'
 import type { Connection, Statement } from '../connection/connection.ts'
 import { int4s, texts } from '../connection/encode-arrays.ts'
 import { addTally, Tally, tallyWidth } from '../counts/counts.ts'
@@ -21,21 +22,21 @@ import {
   valueParameters,
 } from './rows.ts'
 
-/** What an item that was just produced can have. */
+/** The columns that a produced item can have. */
 const producedColumns = columnNames.filter(
   (name) =>
     !['root_id', 'source_id', 'origin', 'failure', 'died_at', 'ended_at'].includes(name) &&
     !['group_id', 'uuid', 'history', 'letter', 'redrive_at'].includes(name),
 )
 
-/** What differs between items that are otherwise alike, as those of a queue mostly are. */
+/** The columns that always differ. Most items of a queue are equal in all other columns. */
 const ownColumns = ['id', 'payload'] as const satisfies ColumnName[]
 const sharedColumns = producedColumns.filter((name) => !(ownColumns as readonly ColumnName[]).includes(name))
 
 /**
- * All in one statement: takes each partition if its newest id is below ours and the queue is still as
- * remembered, then stores the items and counts them. If one partition cannot be taken nothing is
- * stored; that newest ids moved on then costs only a gap.
+ * One statement that reserves the ids of each partition, if its last id is below the new ids and the version
+ * of the queue is the cached one, then stores the items and counts them. If the ids of one partition cannot
+ * be reserved, nothing is stored; the reserved ids of the other partitions are then a gap.
  */
 function produceWith(
   name: string,
@@ -53,11 +54,11 @@ function produceWith(
         join redrive.queues q on q.id = g.queue_id and q.version = g.version
       where p.queue_id = g.queue_id and p.partition = g.partition and p.last_id < g.id_min
       returning 1
-    ), taken as materialized (select count(*) = $${slotAt + 1}::int4 as is_all from guard
+    ), reserved as materialized (select count(*) = $${slotAt + 1}::int4 as is_all from guard
     ), stored as (
-      insert into redrive.items_live (${columns}, is_sourced) ${rows} where (select is_all from taken)
-    ), counted as (${addTally(tallyFirst, slotAt, 'where (select is_all from taken)')})
-    select is_all from taken`,
+      insert into redrive.items_live (${columns}, is_sourced) ${rows} where (select is_all from reserved)
+    ), counted as (${addTally(tallyFirst, slotAt, 'where (select is_all from reserved)')})
+    select is_all from reserved`,
     hasRawRows: true,
   }
 }
@@ -69,7 +70,7 @@ const produceAny = produceWith('produce', (first) => ({
   width: producedColumns.length,
 }))
 
-/** What all of them have travels once, and is not unpacked again for each. */
+/** For items that are equal in all shared columns: these values are sent once, not in an array. */
 const produceAlike = produceWith('produce-alike', (first) => ({
   columns: [...ownColumns, ...sharedColumns].join(', '),
   rows: `select ${ownColumns.map((name) => `i.${name}`).join(', ')},
@@ -78,9 +79,10 @@ const produceAlike = produceWith('produce-alike', (first) => ({
   width: producedColumns.length,
 }))
 
-type Group = { queueRow: QueueRow; partition: number; idMin: string; idMax: string }
+/** The new ids of one partition. */
+type IdRange = { queueRow: QueueRow; partition: number; idMin: string; idMax: string }
 
-/** Undefined when it could not be done in one statement: then nothing was stored. */
+/** Undefined, with nothing stored, if one statement is not enough. */
 export async function tryProduceAlone(
   store: StoreContext,
   commands: readonly Produce[],
@@ -89,45 +91,46 @@ export async function tryProduceAlone(
     commands.some(({ once, items }) => once !== undefined || items.some(({ lease }) => lease !== undefined))
   )
     return undefined
-  const asked = await store.queueCache.getForEach(store.connections, commands)
-  // Nothing is waited for from here on, until the statement is sent: who has lower ids is sent first.
-  const groups = new Map<string, Group>()
+  const requests = await store.queueCache.getForEach(store.connections, commands)
+  // From here on there is no `await` until the statement is sent, so statements are sent in the order of
+  // their ids.
+  const ranges = new Map<string, IdRange>()
   const tally = new Tally()
   const rows: StoredItem[] = []
   const results: ProduceResult[] = []
-  for (const { command, queueRow } of asked) {
+  for (const { command, queueRow } of requests) {
     const key = `${queueRow.id}/${command.partition}`
-    const group = groups.get(key)
-    const last = group?.idMax ?? store.queueCache.getLastId(queueRow, command.partition)
+    const range = ranges.get(key)
+    const last = range?.idMax ?? store.queueCache.getLastId(queueRow, command.partition)
     const ids = nextKsuids(last, command.now, command.items.length, store.random)
-    results.push(producedOf(command, queueRow, ids))
+    results.push(toResult(command, queueRow, ids))
     const [first, newest] = [ids[0], ids.at(-1)]
     if (first === undefined || newest === undefined) continue
-    if (group === undefined) {
-      groups.set(key, { queueRow, partition: command.partition, idMin: first, idMax: newest })
-    } else group.idMax = newest
-    // At once: the next list may be on its way before this one is written, and must come after it.
+    if (range === undefined) {
+      ranges.set(key, { queueRow, partition: command.partition, idMin: first, idMax: newest })
+    } else range.idMax = newest
+    // Before the statement is answered: the next one can be sent earlier, and needs greater ids.
     store.queueCache.setLastId(queueRow.id, command.partition, newest)
-    rows.push(...storedRows(tally, queueRow, command, ids))
+    rows.push(...createRows(tally, queueRow, command, ids))
   }
   if (rows.length === 0) return undefined
-  const taken = [...groups.values()].sort(
+  const reserved = [...ranges.values()].sort(
     (left, right) => left.queueRow.id - right.queueRow.id || left.partition - right.partition,
   )
   const shared = sharedValues(sharedColumns, rows)
   const [outcome] = await store.connections.writeStatement(shared === undefined ? produceAny : produceAlike, [
-    int4s(taken.map(({ queueRow }) => queueRow.id)),
-    int4s(taken.map(({ queueRow }) => queueRow.version)),
-    int4s(taken.map(({ partition }) => partition)),
-    texts(taken.map(({ idMin }) => idMin)),
-    texts(taken.map(({ idMax }) => idMax)),
+    int4s(reserved.map(({ queueRow }) => queueRow.id)),
+    int4s(reserved.map(({ queueRow }) => queueRow.version)),
+    int4s(reserved.map(({ partition }) => partition)),
+    texts(reserved.map(({ idMin }) => idMin)),
+    texts(reserved.map(({ idMax }) => idMax)),
     ...(shared === undefined ? encode(producedColumns, rows) : [...encode(ownColumns, rows), ...shared]),
     ...tally.encode(),
     store.slots.produce,
-    taken.length,
+    reserved.length,
   ])
   if (outcome?.[0] !== 't') {
-    for (const { queueRow } of taken) store.queueCache.invalidate(queueRow.queue.name)
+    for (const { queueRow } of reserved) store.queueCache.invalidate(queueRow.queue.name)
     return undefined
   }
   return results
@@ -145,14 +148,14 @@ export async function produce(
     const queueRow = await transaction.getWithPartition(command.queue, command.partition)
     await transaction.lockPartitions([{ queueRow, partition: command.partition }])
     const ids = transaction.nextIds(queueRow, command.partition, command.now, command.items.length)
-    const before =
-      command.once && (await keepKey(transaction.connection, queueRow, command, command.once, ids))
-    if (before) {
-      results.push(before)
+    const first =
+      command.once && (await insertKey(transaction.connection, queueRow, command, command.once, ids))
+    if (first) {
+      results.push(first)
       continue
     }
-    rows.push(...storedRows(transaction.tally, queueRow, command, ids))
-    results.push(producedOf(command, queueRow, ids))
+    rows.push(...createRows(transaction.tally, queueRow, command, ids))
+    results.push(toResult(command, queueRow, ids))
   }
   if (rows.length > 0) await transaction.connection.query(insertLive, encode(columnNames, rows))
   await insertLeaseEnds(transaction.connection, rows.filter(isLeased))
@@ -163,14 +166,18 @@ export function isLeased(row: StoredItem): row is StoredItem & LeasedRow {
   return row.item.state === 'leased'
 }
 
-function producedOf(command: Produce, queueRow: QueueRow, ids: readonly string[]): ProduceResult {
+function toResult(command: Produce, queueRow: QueueRow, ids: readonly string[]): ProduceResult {
   const deadline = later(command.now, queueRow.queue.leaseUs)
   return { ids, partition: command.partition, deadline, isRepeat: false }
 }
 
-/** Whoever comes first with a key keeps it; who comes at the same time waits here until that is certain. */
-const takeKey: Statement = {
-  name: 'take-key',
+/**
+ * Stores a key, unless a command with the same key is stored and still valid. A second command at the same
+ * time waits until the first is committed. Also deletes up to 10 keys that are no longer valid, so that they
+ * do not accumulate.
+ */
+const storeKey: Statement = {
+  name: 'store-key',
   text: `with gone as (
       delete from redrive.produce_keys where (queue_id, key) in (
         select queue_id, key from redrive.produce_keys
@@ -188,8 +195,8 @@ const findKey: Statement = {
   text: 'select partition, ids, digest from redrive.produce_keys where queue_id = $1 and key = $2',
 }
 
-/** What an earlier command with the same key was answered, if there was one. */
-async function keepKey(
+/** Stores the key. Returns the result of the first command with this key, if there is one. */
+async function insertKey(
   connection: Connection,
   queueRow: QueueRow,
   command: Produce,
@@ -198,15 +205,16 @@ async function keepKey(
 ): Promise<ProduceResult | undefined> {
   const digest = digestItems(command.items)
   const values = [queueRow.id, key, command.partition, JSON.stringify(ids), until, command.now, digest]
-  const taken = await connection.query(takeKey, values)
-  if (taken.length > 0) return undefined
-  const [row] = await connection.query(findKey, [queueRow.id, key])
-  checkSameItems(command, digest, row?.digest)
-  const before = JSON.parse(row?.ids as string) as string[]
-  return { ...producedOf(command, queueRow, before), partition: row?.partition as number, isRepeat: true }
+  const stored = await connection.query(storeKey, values)
+  if (stored.length > 0) return undefined
+  const [row = {}] = await connection.query(findKey, [queueRow.id, key])
+  const first = toProduceKey(row)
+  checkSameItems(command, digest, first.digest)
+  return { ...toResult(command, queueRow, first.ids), partition: first.partition, isRepeat: true }
 }
 
-function storedRows(
+/** Also counts the items. */
+function createRows(
   tally: Tally,
   queueRow: QueueRow,
   command: Produce,

@@ -1,21 +1,26 @@
 import { guardedClass } from '../../../core/letter-class.ts'
 import type { Counts } from '../../contract/counts.ts'
-import type { Clear, Delete } from '../../contract/items.ts'
+import type { Clear, Delete, ListedState } from '../../contract/items.ts'
 import { redrivesCounted } from '../../contract/letters.ts'
 import type { Results } from '../../contract/storage.ts'
 import { queueEntries, removalDetails } from '../../shared/audit-entries.ts'
 import { takeStep } from '../../shared/byte-budget.ts'
+import { clearedStates } from '../../shared/cleared-states.ts'
 import { checkOpenLetters } from '../../shared/queue-checks.ts'
-import { insertEntries } from '../audit/audit.ts'
+import { readNumber, readNumberOrNull, readText } from '../../shared/row-values.ts'
+import { insertAudit } from '../audit/audit.ts'
 import type { Row, Statement } from '../connection/connection.ts'
 import { int4s, texts } from '../connection/encode-arrays.ts'
 import { endWhatIsGone, goneColumns } from '../letters/redrive-ends.ts'
 import type { QueueRow } from '../queues/queue-cache.ts'
 import type { Transaction } from '../transaction.ts'
 import { isLocatedRow, locateRows } from './locate-rows.ts'
-import { stateCodes, stateNames } from './rows.ts'
+import { decodeState, stateCodes } from './rows.ts'
 
-/** What left, added up in the database: payloads do not travel to be deleted. */
+/**
+ * The counts of the removed rows, which are in the table `gone`. The database computes them, so that payloads
+ * need not travel to be deleted.
+ */
 export const sumRemovedSql = `select queue_id, partition, state, group_id, least(redrives, ${redrivesCounted}) as redrives,
     case when group_id is not null then died_at / 60000000 end as minute, count(*)::int4 as n,
     coalesce(sum(created_at / 1000), 0) as created, coalesce(sum(lease_deadline / 1000), 0) as leased
@@ -23,18 +28,21 @@ export const sumRemovedSql = `select queue_id, partition, state, group_id, least
 
 const returning = `returning t.queue_id, t.partition, t.state, t.created_at, t.lease_deadline, t.group_id, t.redrives,
     t.died_at`
-const left = goneColumns.map((name) => `, t.${name}`).join('')
+/** For `endWhatIsGone`, from a row `t`. */
+const goneColumnList = goneColumns.map((name) => `t.${name}`).join(', ')
 
-/** In the order of the ids that are given. */
+/** Locks items in the order of the given ids. */
 export const lockByIds: Statement = {
   name: 'lock-by-ids',
-  text: `select t.id${left} from unnest($3::text[]) as w(id) cross join lateral (
+  text: `select $2::int4 as partition, t.id, ${goneColumnList} from unnest($3::text[]) as w(id) cross join lateral (
       select f.id, ${goneColumns.map((name) => `f.${name}`).join(', ')} from redrive.items f
       where f.queue_id = $1 and f.partition = $2 and f.id = w.id for update
     ) t`,
 }
 
-/** Of rows that are locked. A statement of its own, because it must see them as they were when they were locked. */
+/**
+ * Deletes locked items. A separate statement, because it must see the rows in the version that was locked.
+ */
 export const deleteByIds: Statement = {
   name: 'delete-by-ids',
   text: `with gone as (
@@ -48,23 +56,24 @@ export async function deleteItems(transaction: Transaction, command: Delete): Pr
   const queueRow = await transaction.getWithPartition(command.queue, command.partition)
   const ids = [...new Set(command.ids)].sort()
   const rows = await transaction.connection.query(lockByIds, [queueRow.id, command.partition, texts(ids)])
-  const { removed, details } = await removeLocked(
-    transaction,
-    queueRow,
-    rows.map((row) => ({ ...row, partition: command.partition })),
-  )
-  const told = { ids: rows.slice(0, idsToldMax).map(({ id }) => id), ...details }
-  await insertEntries(transaction.connection, queueEntries(command.trace, command.queue, removed, told))
+  const { removed, details } = await removeLocked(transaction, queueRow, rows)
+  const auditedIds = rows.slice(0, idsAuditedMax).map((row) => readText(row, 'id'))
+  const withIds = { ids: auditedIds, ...details }
+  await insertAudit(transaction.connection, queueEntries(command.trace, command.queue, removed, withIds))
   return { removed }
 }
 
-const idsToldMax = 1_000
+/** The largest number of ids in an audit row. */
+const idsAuditedMax = 1_000
 
-/** Each partition gives its lowest ids, in the order of its index; the lowest of all of them go. */
+/**
+ * Locks the items with the lowest ids in these states. Each partition returns its lowest ids, in the order of
+ * its index, and the lowest of all of them are taken.
+ */
 export const lockByState: Statement = {
   name: 'lock-by-state',
   text: `select r.* from unnest($4::int4[]) as p(partition) cross join lateral (
-      select t.partition, t.id${left}, octet_length(t.payload) as bytes from redrive.items t
+      select t.partition, t.id, ${goneColumnList}, octet_length(t.payload) as bytes from redrive.items t
       where t.queue_id = $1 and t.partition = p.partition and t.state = any ($2::int4[])
       order by t.id limit $3 for update of t
     ) r order by r.id limit $3`,
@@ -75,11 +84,7 @@ export async function clear(transaction: Transaction, command: Clear): Promise<R
     command.partition === undefined
       ? await transaction.get(command.queue)
       : await transaction.getWithPartition(command.queue, command.partition)
-  const states = [
-    ...(command.isWaiting ? [stateCodes.waiting] : []),
-    ...(command.isScheduled ? [stateCodes.scheduled] : []),
-    ...(command.isLeased ? [stateCodes.leased] : []),
-  ]
+  const states = clearedStates(command)
   if (states.length === 0) return { removed: 0, isMore: false }
   if (command.isForced !== true) await checkNoGuardedLetters(transaction, queueRow, states)
   const partitions =
@@ -88,13 +93,13 @@ export async function clear(transaction: Transaction, command: Clear): Promise<R
       : [command.partition]
   const rows = await transaction.connection.query(lockByState, [
     queueRow.id,
-    int4s(states),
+    encodeStates(states),
     command.countMax,
     int4s(partitions),
   ])
-  const { step, isMore } = takeStep(rows, ({ bytes }) => bytes as number, command.countMax)
+  const { step, isMore } = takeStep(rows, (row) => readNumber(row, 'bytes'), command.countMax)
   const { removed, details } = await removeLocked(transaction, queueRow, step)
-  await insertEntries(transaction.connection, queueEntries(command.trace, command.queue, removed, details))
+  await insertAudit(transaction.connection, queueEntries(command.trace, command.queue, removed, details))
   return { removed, isMore }
 }
 
@@ -103,18 +108,23 @@ const countOpen: Statement = {
     where c.queue_id = $1 and c.state = any ($2::int4[])`,
 }
 
-/** Letters of a class that is guarded are not erased by the way. */
+/** Refuses to delete open letters of a queue whose class is guarded. */
 export async function checkNoGuardedLetters(
   transaction: Transaction,
   { id, queue }: QueueRow,
-  states: readonly number[],
+  states: readonly ListedState[],
 ): Promise<void> {
   if (queue.letterClass !== guardedClass) return
   await transaction.flushLetters()
-  const [row] = await transaction.connection.query(countOpen, [id, int4s(states)])
-  checkOpenLetters(queue, row?.n as number)
+  const [row = {}] = await transaction.connection.query(countOpen, [id, encodeStates(states)])
+  checkOpenLetters(queue, readNumber(row, 'n'))
 }
 
+function encodeStates(states: readonly ListedState[]): Buffer {
+  return int4s(states.map((state) => stateCodes[state]))
+}
+
+/** `locked`: rows of `lockByIds` or `lockByState`. */
 async function removeLocked(
   transaction: Transaction,
   queueRow: QueueRow,
@@ -124,42 +134,78 @@ async function removeLocked(
   await endWhatIsGone(transaction, locked, transaction.now())
   const rows = await transaction.connection.query(deleteByIds, [
     int4s(locked.map(() => queueRow.id)),
-    int4s(locked.map(({ partition }) => partition as number)),
-    texts(locked.map(({ id }) => id as string)),
+    int4s(locked.map((row) => readNumber(row, 'partition'))),
+    texts(locked.map((row) => readText(row, 'id'))),
   ])
-  const removed = tallyRemoved(transaction, rows, 'deleted')
-  const letters = countLettersByState(rows.filter((row) => row.group_id !== null))
-  return { removed, details: removalDetails(removed, letters) }
+  const removed = countRemoved(transaction, rows, 'deleted')
+  const letters = rows.map(toRemovedCount).filter(({ letter }) => letter !== null)
+  return { removed, details: removalDetails(removed, countLettersByState(letters)) }
 }
 
-/** Of rows with a state and a number. */
-export function countLettersByState(rows: readonly Row[]): Record<string, number> {
+type StateCount = Readonly<{ state: ListedState; count: number }>
+
+/** From a row with the columns `state` and `n`. */
+export function toStateCount(row: Row): StateCount {
+  return { state: decodeState(row.state), count: readNumber(row, 'n') }
+}
+
+export function countLettersByState(counts: readonly StateCount[]): Record<string, number> {
   const letters: Record<string, number> = {}
-  for (const row of rows) {
-    const state = stateNames[row.state as number] ?? 'dead'
-    letters[state] = (letters[state] ?? 0) + (row.n as number)
-  }
+  for (const { state, count } of counts) letters[state] = (letters[state] ?? 0) + count
   return letters
 }
 
-/** Takes rows of `sumOfGone` off the gauges and adds them to a total. */
-export function tallyRemoved(transaction: Transaction, rows: readonly Row[], as: keyof Counts): number {
-  let total = 0
-  for (const row of rows) {
-    const [queueId, partition, n] = [row.queue_id, row.partition, row.n] as [number, number, number]
-    const gauge = stateNames[row.state as number] ?? 'dead'
-    transaction.tally.add(queueId, partition, gauge, -n)
-    transaction.tally.add(queueId, partition, as, n)
-    const isWeighed = gauge === 'waiting' || gauge === 'leased'
-    const createdMs = isWeighed ? -BigInt(row.created as string) : 0n
-    // Imported items may have a lease deadline without being leased.
-    const leasedMs = gauge === 'leased' ? -BigInt(row.leased as string) : 0n
-    transaction.tally.addSums(queueId, partition, createdMs, leasedMs)
-    if (row.group_id !== null) {
-      const [groupId, redrives, minute] = [row.group_id, row.redrives, row.minute] as [number, number, number]
-      transaction.tally.letters.add(queueId, groupId, row.state as number, redrives, minute, -n)
-    }
-    total += n
+/** The number of removed rows that are equal in all counted columns. */
+type RemovedCount = StateCount &
+  Readonly<{
+    queueId: number
+    partition: number
+    createdMs: bigint
+    leaseMs: bigint
+    /** Null for items that are no letters. `minute`: of the death. */
+    letter: Readonly<{ groupId: number; redrives: number; minute: number }> | null
+  }>
+
+/** From a row of `sumRemovedSql`. */
+function toRemovedCount(row: Row): RemovedCount {
+  const groupId = readNumberOrNull(row, 'group_id')
+  return {
+    ...toStateCount(row),
+    queueId: readNumber(row, 'queue_id'),
+    partition: readNumber(row, 'partition'),
+    createdMs: BigInt(readText(row, 'created')),
+    leaseMs: BigInt(readText(row, 'leased')),
+    letter:
+      groupId === null
+        ? null
+        : { groupId, redrives: readNumber(row, 'redrives'), minute: readNumber(row, 'minute') },
   }
-  return total
+}
+
+/**
+ * Subtracts the rows of `sumRemovedSql` from the gauges and adds them to a total. Returns the number of
+ * removed rows.
+ */
+export function countRemoved(transaction: Transaction, rows: readonly Row[], total: keyof Counts): number {
+  let removed = 0
+  for (const row of rows) {
+    const { state, count, queueId, partition, createdMs, leaseMs, letter } = toRemovedCount(row)
+    transaction.tally.add(queueId, partition, state, -count)
+    transaction.tally.add(queueId, partition, total, count)
+    const hasCreatedSum = state === 'waiting' || state === 'leased'
+    // An imported item can have a lease deadline without being leased.
+    const hasLeaseSum = state === 'leased'
+    transaction.tally.addSums(
+      queueId,
+      partition,
+      hasCreatedSum ? -createdMs : 0n,
+      hasLeaseSum ? -leaseMs : 0n,
+    )
+    if (letter !== null) {
+      const { groupId, redrives, minute } = letter
+      transaction.tally.letters.add(queueId, groupId, stateCodes[state], redrives, minute, -count)
+    }
+    removed += count
+  }
+  return removed
 }

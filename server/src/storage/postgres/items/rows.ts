@@ -40,7 +40,9 @@ export function decodeState(code: unknown): ListedState {
   return state
 }
 
-/** An item to be written, with the id of its queue's row. `queue`: its policy decides when the item is due. */
+/**
+ * An item to be written, with the id of its queue's row. `queue`: its policy decides when the item is due.
+ */
 export type StoredItem = Readonly<{ queueId: number; queue: Queue; item: Item }>
 /** The head of an item to be written: the columns of the bytes are left out. */
 export type StoredHead = Readonly<{ queueId: number; queue: Queue; item: ItemHead }>
@@ -214,7 +216,7 @@ export function toItemHead(row: Row, queueName: string): ItemHead {
 }
 
 function decode(row: Row, queueName: string): Item {
-  return withState(readBase(row, queueName), decodeState(row.state), {
+  return withState(decodeBase(row, queueName), decodeState(row.state), {
     availableAt: row.available_at as number | null,
     leaseHolder: row.lease_holder as string | null,
     leaseDeadline: row.lease_deadline as number | null,
@@ -226,9 +228,9 @@ const noBytes = new Uint8Array()
 
 /**
  * The fields that every state has. The one place that asserts the types of the columns: checking each of them
- * at run time would be felt in every lease.
+ * at run time would slow every lease.
  */
-export function readBase(row: Row, queueName: string): Readonly<ItemHeadBase & ItemBytes> {
+export function decodeBase(row: Row, queueName: string): Readonly<ItemHeadBase & ItemBytes> {
   return {
     id: row.id as string,
     rootId: (row.root_id as string | null) ?? (row.id as string),
@@ -254,18 +256,20 @@ export function readBase(row: Row, queueName: string): Readonly<ItemHeadBase & I
     redrives: row.redrives as number,
     history: historyFromText(row.history as string | null | undefined),
     groupId: row.group_id as number | null,
-    letter: readFacts(row.letter as string | null, row.origin !== null),
+    letter: decodeFacts(row.letter as string | null, row.origin !== null),
   }
 }
 
-function readFacts(text: string | null, isLetter: boolean): LetterFacts | null {
+function decodeFacts(text: string | null, isLetter: boolean): LetterFacts | null {
   return text !== null || isLetter ? factsFromText(text, null) : null
 }
 
 /** The beginning of the payload and its full length, which PostgreSQL knows without reading it. */
 export const payloadStart = `substring(f.payload from 1 for ${headBytes}) as payload, octet_length(f.payload) as payload_bytes`
 
-/** For a page of letters, from a table `f`: without headers and history, with the beginning of the payload. */
+/**
+ * For a page of letters, from a table `f`: without headers and history, with the beginning of the payload.
+ */
 export const listedColumns = `${readColumns
   .filter((name) => name !== 'payload' && name !== 'headers' && name !== 'history')
   .map((name) => `f.${name}`)

@@ -7,7 +7,8 @@ import {
   type Transition,
   unlease as unleasedItem,
 } from '../../../core/transitions.ts'
-import type { Complete, Extend, Retry, SettleResult, Unlease } from '../../contract/items.ts'
+import type { Complete, Extend, Retry, SettleRefusal, SettleResult, Unlease } from '../../contract/items.ts'
+import { readNumber } from '../../shared/row-values.ts'
 import type { Row, Statement } from '../connection/connection.ts'
 import { int4s, int8s, texts } from '../connection/encode-arrays.ts'
 import type { QueueRow } from '../queues/queue-cache.ts'
@@ -19,8 +20,8 @@ import { readHeadColumns, toItemHead } from './rows.ts'
 import { type RewrittenRow, rewriteRows } from './write-rows.ts'
 
 /**
- * Items that are asked for, locked in the order in which they are asked for. Locked where they are found
- * by id: a row that somebody changes meanwhile is waited for and then looked at again, not taken for gone.
+ * Locks items in the given order. The lock is taken in the lookup by id: it waits for a transaction that is
+ * changing the row, and then returns the new version of the row instead of treating it as missing.
  */
 export const lockItems: Statement = {
   name: 'lock-items',
@@ -39,7 +40,7 @@ const extendLeases: Statement = {
     where ${isLocatedRow('t', 'p')}`,
 }
 
-type Place = Readonly<{ queue: string; partition: number }>
+type PartitionKey = Readonly<{ queue: string; partition: number }>
 
 export async function complete(
   transaction: Transaction,
@@ -65,49 +66,53 @@ export async function retry(transaction: Transaction, commands: readonly Retry[]
 }
 
 export async function extend(transaction: Transaction, commands: readonly Extend[]): Promise<SettleResult[]> {
-  const held = await hold(transaction, commands, (command) => command.ids)
-  const extended: { queueId: number; item: LeasedHead; command: Extend }[] = []
+  const locked = await lockItemsOf(transaction, commands, (command) => command.ids)
+  const extended: ExtendedLease[] = []
   const results = commands.map((command): SettleResult => {
-    const taken = held.decide(command, command.ids)
-    if (taken.refused.length > 0) return { isSettled: false, refused: taken.refused }
-    const changes = taken.items.map((item): ItemChange => {
+    const { queueRow, items, refused } = locked.decide(command, command.ids)
+    if (refused.length > 0) return { isSettled: false, refused }
+    const changes = items.map((item): ItemChange => {
       const after: LeasedHead = { ...item, lease: { ...item.lease, deadline: command.deadline } }
-      const queueId = taken.queueRow.id
-      transaction.tally.leave(queueId, item)
-      transaction.tally.enter(queueId, after)
-      held.put(taken.queueRow, after)
-      extended.push({ queueId, item: after, command })
+      transaction.tally.leave(queueRow.id, item)
+      transaction.tally.enter(queueRow.id, after)
+      locked.set(queueRow, after)
+      extended.push({ queueId: queueRow.id, item: after, command })
       return changeByExtend(item)
     })
     return { isSettled: true, changes }
   })
-  if (extended.length > 0) {
-    // The last word of each item counts, when two commands extend the same one.
-    const last = [...new Map(extended.map((each) => [`${each.queueId}/${each.item.id}`, each])).values()]
-    await transaction.connection.query(extendLeases, [
-      int4s(last.map(({ queueId }) => queueId)),
-      int4s(last.map(({ item }) => item.partition)),
-      texts(last.map(({ item }) => item.id)),
-      int8s(last.map(({ command }) => command.deadline)),
-      int8s(last.map(({ command }) => command.now)),
-    ])
-    await insertLeaseEnds(transaction.connection, last)
-  }
+  await writeExtended(transaction, extended)
   return results
+}
+
+type ExtendedLease = Readonly<{ queueId: number; item: LeasedHead; command: Extend }>
+
+async function writeExtended(transaction: Transaction, extended: readonly ExtendedLease[]): Promise<void> {
+  if (extended.length === 0) return
+  // If two commands extend the same item, the last one counts.
+  const last = [...new Map(extended.map((each) => [`${each.queueId}/${each.item.id}`, each])).values()]
+  await transaction.connection.query(extendLeases, [
+    int4s(last.map(({ queueId }) => queueId)),
+    int4s(last.map(({ item }) => item.partition)),
+    texts(last.map(({ item }) => item.id)),
+    int8s(last.map(({ command }) => command.deadline)),
+    int8s(last.map(({ command }) => command.now)),
+  ])
+  await insertLeaseEnds(transaction.connection, last)
 }
 
 export async function unlease(
   transaction: Transaction,
   commands: readonly Unlease[],
 ): Promise<{ unleased: number }[]> {
-  const held = await hold(transaction, commands, (command) => command.ids)
+  const locked = await lockItemsOf(transaction, commands, (command) => command.ids)
   const rewritten: RewrittenRow[] = []
   const results = commands.map((command) => {
-    const { queueRow, items } = held.decide(command, command.ids)
+    const { queueRow, items } = locked.decide(command, command.ids)
     for (const item of items) {
       const after = unleasedItem(item, command.now)
       rewritten.push({ before: item, after: { queueId: queueRow.id, queue: queueRow.queue, item: after } })
-      held.put(queueRow, after)
+      locked.set(queueRow, after)
     }
     return { unleased: items.length }
   })
@@ -121,40 +126,43 @@ async function settle<C extends Complete | Retry>(
   idsOf: (command: C) => readonly string[],
   decide: (command: C, item: LeasedHead, queueRow: QueueRow, index: number) => Transition,
 ): Promise<SettleResult[]> {
-  const held = await hold(transaction, commands, idsOf)
+  const locked = await lockItemsOf(transaction, commands, idsOf)
   const decisions: Decision[] = []
-  const outcomes = commands.map((command) => {
-    const taken = held.decide(command, idsOf(command))
-    if (taken.refused.length > 0) return taken.refused
-    return taken.items.map((item, index) => {
-      const { queueRow } = taken
+  const outcomes = commands.map((command): SettleOutcome => {
+    const { queueRow, items, refused } = locked.decide(command, idsOf(command))
+    if (refused.length > 0) return { refused }
+    const first = decisions.length
+    for (const [index, item] of items.entries()) {
       decisions.push({ queueRow, item, transition: decide(command, item, queueRow, index), now: command.now })
-      // Whatever becomes of it, it cannot be settled again under this id.
-      held.drop(queueRow, item)
-      return decisions.length - 1
-    })
+      // In every state that it gets, the item cannot be settled again under this id.
+      locked.delete(queueRow, item)
+    }
+    return { first, count: items.length }
   })
   const changes = await executeTransitions(transaction, decisions)
   return outcomes.map((outcome): SettleResult => {
-    const refused = outcome.filter((each) => typeof each === 'object')
-    if (refused.length > 0) return { isSettled: false, refused }
-    return { isSettled: true, changes: outcome.map((at) => changes[at as number] as ItemChange) }
+    if (!('first' in outcome)) return { isSettled: false, refused: outcome.refused }
+    return { isSettled: true, changes: changes.slice(outcome.first, outcome.first + outcome.count) }
   })
 }
 
-async function hold<C extends Place>(
+/** Refusals, or the decisions about the items of a command: `count` of them, from index `first` on. */
+type SettleOutcome = Readonly<{ refused: readonly SettleRefusal[] } | { first: number; count: number }>
+
+/** Locks the items of the commands. `idsOf` returns the ids of a command. */
+async function lockItemsOf<C extends PartitionKey>(
   transaction: Transaction,
   commands: readonly C[],
   idsOf: (command: C) => readonly string[],
-): Promise<Held> {
+): Promise<LockedItems> {
   const queues = new Map<string, QueueRow>()
-  const wanted: Wanted[] = []
+  const wanted: ItemKey[] = []
   for (const command of commands) {
     const queueRow = await transaction.getWithPartition(command.queue, command.partition)
     queues.set(command.queue, queueRow)
     for (const id of idsOf(command)) wanted.push({ queueId: queueRow.id, partition: command.partition, id })
   }
-  wanted.sort(inLockOrder)
+  wanted.sort(compareLockOrder)
   const rows =
     wanted.length === 0
       ? []
@@ -163,19 +171,19 @@ async function hold<C extends Place>(
           int4s(wanted.map(({ partition }) => partition)),
           texts(wanted.map(({ id }) => id)),
         ])
-  return new Held(queues, rows)
+  return new LockedItems(queues, rows)
 }
 
-type Wanted = Readonly<{ queueId: number; partition: number; id: string }>
+type ItemKey = Readonly<{ queueId: number; partition: number; id: string }>
 
-function inLockOrder(left: Wanted, right: Wanted): number {
+function compareLockOrder(left: ItemKey, right: ItemKey): number {
   if (left.queueId !== right.queueId) return left.queueId - right.queueId
   if (left.partition !== right.partition) return left.partition - right.partition
   return left.id < right.id ? -1 : Number(left.id > right.id)
 }
 
-/** The items that commands ask for, locked, as they stand after the commands before. */
-class Held {
+/** The locked items of commands, each as it is after the commands so far. */
+class LockedItems {
   readonly #queues: ReadonlyMap<string, QueueRow>
   readonly #items = new Map<string, ItemHead>()
 
@@ -183,22 +191,27 @@ class Held {
     this.#queues = queues
     const names = new Map([...queues.values()].map((queueRow) => [queueRow.id, queueRow.queue.name]))
     for (const row of rows) {
-      const item = toItemHead(row, names.get(row.queue_id as number) ?? '')
-      this.#items.set(`${row.queue_id}/${item.partition}/${item.id}`, item)
+      const queueId = readNumber(row, 'queue_id')
+      const item = toItemHead(row, names.get(queueId) ?? '')
+      this.#items.set(`${queueId}/${item.partition}/${item.id}`, item)
     }
   }
 
-  decide(place: Place, ids: readonly string[]): SettleDecision & Readonly<{ queueRow: QueueRow }> {
-    const queueRow = this.#queues.get(place.queue) as QueueRow
-    const find = (id: string) => this.#items.get(`${queueRow.id}/${place.partition}/${id}`)
+  /** Decides which of the items a command of this partition may settle. */
+  decide(
+    { queue, partition }: PartitionKey,
+    ids: readonly string[],
+  ): SettleDecision & Readonly<{ queueRow: QueueRow }> {
+    const queueRow = this.#queues.get(queue) as QueueRow
+    const find = (id: string) => this.#items.get(`${queueRow.id}/${partition}/${id}`)
     return { queueRow, ...decideSettle(ids, find) }
   }
 
-  put(queueRow: QueueRow, item: ItemHead): void {
+  set(queueRow: QueueRow, item: ItemHead): void {
     this.#items.set(`${queueRow.id}/${item.partition}/${item.id}`, item)
   }
 
-  drop(queueRow: QueueRow, item: ItemHead): void {
+  delete(queueRow: QueueRow, item: ItemHead): void {
     this.#items.delete(`${queueRow.id}/${item.partition}/${item.id}`)
   }
 }

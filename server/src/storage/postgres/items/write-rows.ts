@@ -1,6 +1,7 @@
 /** Rewrites, deletes and moves rows of `items` that this transaction has locked, in batches. */
 import type { ItemHead, WaitingHead } from '../../../core/item.ts'
 import type { ItemChange } from '../../../core/plan-transition.ts'
+import { readNumber, readText } from '../../shared/row-values.ts'
 import type { Statement } from '../connection/connection.ts'
 import { int4s, texts } from '../connection/encode-arrays.ts'
 import { needsGroup, withGroups } from '../letters/groups.ts'
@@ -106,7 +107,7 @@ export async function moveRows(
     ...encodeKeys(rows),
     ...encode(headColumns, letters),
   ])
-  const insertedIds = new Set(inserted.map((row) => row.id as string))
+  const insertedIds = new Set(inserted.map((row) => readText(row, 'id')))
   for (const [index, { target, letter }] of rows.entries()) {
     if (!insertedIds.has(letter.id)) continue
     transaction.tally.accept(target.id, (letters[index] as StoredHead).item)
@@ -130,7 +131,7 @@ async function nameExisting(
     const row = existing.find((each) => each.source_id === letter.sourceId)
     const change = changes[at]
     if (row === undefined || change === undefined) continue
-    changes[at] = { ...change, id: row.id as string, partition: row.partition as number }
+    changes[at] = { ...change, id: readText(row, 'id'), partition: readNumber(row, 'partition') }
   }
 }
 

@@ -3,7 +3,7 @@ import { KnownError } from '../../../errors.ts'
 import type { EditLetter, LetterEdit } from '../../contract/letters.ts'
 import { editEntries } from '../../shared/audit-entries.ts'
 import { headersFromText, headersToText } from '../../shared/item-row.ts'
-import { insertEntries } from '../audit/audit.ts'
+import { insertAudit } from '../audit/audit.ts'
 import type { Statement } from '../connection/connection.ts'
 import type { Connections } from '../connection/connections.ts'
 import { uuids } from '../connection/encode-arrays.ts'
@@ -52,7 +52,7 @@ export async function keepEdit(transaction: Transaction, edit: Omit<EditLetter, 
     bufferOf(payload ?? null),
   ])
   const number = row?.number as number
-  await insertEntries(connection, editEntries(edit.trace, letterId, number, edit))
+  await insertAudit(connection, editEntries(edit.trace, letterId, number, edit))
   return number
 }
 

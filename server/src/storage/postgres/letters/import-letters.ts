@@ -1,7 +1,7 @@
 import type { Connection, Statement } from '../connection/connection.ts'
 import { int4s, texts } from '../connection/encode-arrays.ts'
 import { SourceIdExistsError, violatesUniqueIndex } from '../connection/errors.ts'
-import { copyMessages, copyStatement, reuseMessages } from '../items/copy-rows.ts'
+import { copyStatement, encodeCopyMessages, reuseMessages } from '../items/copy-rows.ts'
 import { columnNames, encode, insertSql, type StoredItem } from '../items/rows.ts'
 import type { Transaction } from '../transaction.ts'
 
@@ -53,7 +53,7 @@ export async function insertLetterRows(
   const queueIds = [...new Set(rows.map(({ queueId }) => queueId))]
   if (rows.length >= copiedMin && !transaction.expectsRepeats(queueIds)) {
     try {
-      const messages = copyMessages(columnNames, rows, true)
+      const messages = encodeCopyMessages(columnNames, rows, true)
       await connection.copy(copySourced, messages)
       reuseMessages(messages)
       return none

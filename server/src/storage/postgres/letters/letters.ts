@@ -15,7 +15,7 @@ import type {
   RestoreResult,
 } from '../../contract/letters.ts'
 import { letterEntries } from '../../shared/audit-entries.ts'
-import { insertEntries } from '../audit/audit.ts'
+import { insertAudit } from '../audit/audit.ts'
 import type { Row, Statement } from '../connection/connection.ts'
 import type { Connections } from '../connection/connections.ts'
 import { int4s, texts, uuids } from '../connection/encode-arrays.ts'
@@ -185,7 +185,7 @@ export async function discardLetters(
     return { letterId, isDiscarded: true, why: null }
   })
   await writeLetters(transaction, changed)
-  await insertEntries(transaction.connection, letterEntries(command.trace, results))
+  await insertAudit(transaction.connection, letterEntries(command.trace, results))
   return results
 }
 
@@ -260,7 +260,7 @@ export async function restoreLetters(
     transaction.tally.enter(queueId, item)
     transaction.tally.add(queueId, item.partition, 'archived', -1)
   }
-  await insertEntries(connection, letterEntries(command.trace, results))
+  await insertAudit(connection, letterEntries(command.trace, results))
   return results
 }
 

@@ -1,7 +1,7 @@
 import { postponeRedrive } from '../../../core/letter.ts'
 import type { PostponeRedrives, PostponeResult } from '../../contract/letters.ts'
 import { exhaustEntries } from '../../shared/audit-entries.ts'
-import { insertEntries } from '../audit/audit.ts'
+import { insertAudit } from '../audit/audit.ts'
 import type { Transaction } from '../transaction.ts'
 import { type ChangedLetter, holdLetters, writeLetters } from './letter-rows.ts'
 
@@ -17,7 +17,7 @@ export async function postponeRedrives(
   }
   await writeLetters(transaction, changed)
   const after = changed.map((each) => each.after)
-  await insertEntries(transaction.connection, exhaustEntries(command.trace, after))
+  await insertAudit(transaction.connection, exhaustEntries(command.trace, after))
   const exhausted = after.filter(({ state }) => state === 'dead').length
   return { postponed: changed.length - exhausted, exhausted }
 }

@@ -18,7 +18,7 @@ import {
 import { isStorableText } from '../../../core/storable-text.ts'
 import type { RedriveLetters, RedriveResult } from '../../contract/letters.ts'
 import { letterEntries, toOutcome } from '../../shared/audit-entries.ts'
-import { insertEntries } from '../audit/audit.ts'
+import { insertAudit } from '../audit/audit.ts'
 import { type SendProgress, trackSendProgress } from '../campaigns/send-progress.ts'
 import { awaitAll } from '../connection/await-all.ts'
 import type { Statement } from '../connection/connection.ts'
@@ -133,7 +133,7 @@ export async function redriveLetters(
   }
   const acts = command.trace === undefined ? [] : (results as RedriveResult[]).map(toOutcome)
   const entries = letterEntries(command.trace, acts)
-  await awaitAll([...sent, turns.write(), insertEntries(transaction.connection, entries)])
+  await awaitAll([...sent, turns.write(), insertAudit(transaction.connection, entries)])
   return results as RedriveResult[]
 }
 

@@ -3,7 +3,7 @@ import type { Queue } from '../../../core/queue.ts'
 import type { ReplanRedrives, ReplanResult } from '../../contract/letters.ts'
 import { exhaustEntries } from '../../shared/audit-entries.ts'
 import { policyToText } from '../../shared/queue-row.ts'
-import { insertEntries } from '../audit/audit.ts'
+import { insertAudit } from '../audit/audit.ts'
 import type { Statement } from '../connection/connection.ts'
 import type { Transaction } from '../transaction.ts'
 import { type ChangedLetter, holdLetters, writeLetters } from './letter-rows.ts'
@@ -45,7 +45,7 @@ export async function replanRedrives(
     command.trace,
     changed.map(({ after }) => after),
   )
-  await insertEntries(connection, entries)
+  await insertAudit(connection, entries)
   const told: Queue = next === null ? queue : { ...queue, replannedUntil: next }
   const [row] = await connection.query(tellQueue, [queueRow.id, policyToText(told)])
   transaction.setChanged(queue.name, row)

@@ -1,22 +1,28 @@
 import type { Queue } from '../../../core/queue.ts'
 import { partitionNotFound, queueNotFound } from '../../shared/queue-checks.ts'
 import { toQueue } from '../../shared/queue-row.ts'
+import { readBoolean, readNumber, readText } from '../../shared/row-values.ts'
 import type { Row } from '../connection/connection.ts'
 import type { Connections } from '../connection/connections.ts'
 
-/** `version`: what is said here holds while the row has this version. */
+/**
+ * A queue with its row id. `version` changes with every change of the row. `isLetterStore`: the queue has or
+ * had rows in `items_sourced`.
+ */
 export type QueueRow = Readonly<{ id: number; version: number; isLetterStore: boolean; queue: Queue }>
 
-const redrivenMs = 2_000
+/** How long a queue counts as a queue with redrives after the last one was completed. */
+const redrivesRecentMs = 2_000
 
 /**
- * What this server remembers of queues, so that most writes need not ask. Others may change a queue at
- * any time: every statement that builds on this also checks the version, and does nothing if it differs.
+ * The queues that this server has read, so that most writes need not read them. Other servers can change a
+ * queue at any time, so every statement that uses a cached queue also checks its version, and changes nothing
+ * if the version differs.
  */
 export class QueueCache {
   readonly #byName = new Map<string, QueueRow>()
   readonly #lastIds = new Map<string, string>()
-  readonly #redrivenUntil = new Map<number, number>()
+  readonly #redrivesUntilMs = new Map<number, number>()
 
   async get(connections: Connections, name: string): Promise<QueueRow> {
     const queueRow = this.#byName.get(name)
@@ -29,7 +35,7 @@ export class QueueCache {
     return this.put(row)
   }
 
-  /** The queue of each command, when it has the partition that the command names. */
+  /** The queue of each command. Refuses a partition that its queue does not have. */
   async getForEach<C extends Readonly<{ queue: string; partition: number }>>(
     connections: Connections,
     commands: readonly C[],
@@ -44,7 +50,7 @@ export class QueueCache {
   }
 
   put(row: Row): QueueRow {
-    const before = this.#byName.get(row.name as string)
+    const before = this.#byName.get(readText(row, 'name'))
     if (before !== undefined && before.id === row.id && before.version === row.version) return before
     const queueRow = toQueueRow(row)
     this.#byName.set(queueRow.queue.name, queueRow)
@@ -55,20 +61,21 @@ export class QueueCache {
     this.#byName.delete(name)
   }
 
-  /** Redrives were completed in it: for a moment it is not expected that the next items are ordinary ones. */
+  /** Records that redrives were completed in the queue, so that more of them are expected for a while. */
   recordRedrives(queueId: number): void {
-    this.#redrivenUntil.set(queueId, performance.now() + redrivenMs)
+    this.#redrivesUntilMs.set(queueId, performance.now() + redrivesRecentMs)
   }
 
+  /** Whether redrives were completed in the queue recently. */
   hasRedrives(queueId: number): boolean {
-    const until = this.#redrivenUntil.get(queueId)
-    if (until === undefined) return false
-    if (until > performance.now()) return true
-    this.#redrivenUntil.delete(queueId)
+    const untilMs = this.#redrivesUntilMs.get(queueId)
+    if (untilMs === undefined) return false
+    if (untilMs > performance.now()) return true
+    this.#redrivesUntilMs.delete(queueId)
     return false
   }
 
-  /** The newest id that this server knows of; others may have made newer ones. */
+  /** The newest id that this server has created or read. Other servers may have created newer ones. */
   getLastId(queueRow: QueueRow, partition: number): string | undefined {
     return this.#lastIds.get(`${queueRow.id}/${partition}`)
   }
@@ -80,11 +87,12 @@ export class QueueCache {
   }
 }
 
+/** From a row of the table `queues`. */
 export function toQueueRow(row: Row): QueueRow {
   return {
-    id: row.id as number,
-    version: row.version as number,
-    isLetterStore: row.is_sourced as boolean,
+    id: readNumber(row, 'id'),
+    version: readNumber(row, 'version'),
+    isLetterStore: readBoolean(row, 'is_sourced'),
     queue: toQueue(row),
   }
 }

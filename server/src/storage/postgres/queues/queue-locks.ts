@@ -4,29 +4,32 @@ import { StaleReadError } from '../connection/errors.ts'
 import type { Transaction } from '../transaction.ts'
 import { type QueueRow, toQueueRow } from './queue-cache.ts'
 
-const changeWaitMs = 2_000
+/** Shorter than the time after which a caller stops waiting for its answer. */
+const definitionWaitMs = 2_000
 
 /**
- * One at a time in the whole cluster: the rules about dead queues look at several queues at once. `isHurried`: given up, with
- * nothing done, before those who asked are told that nobody knows. A delete of millions may be before it; whoever
- * repeats meanwhile would take one connection after the other.
+ * Locks the definitions of all queues, cluster-wide: the rules about dead queues read several queues at once.
+ *
+ * A short wait gives up before the caller's own timeout, with nothing changed, so that the caller gets a
+ * clear error instead of an unknown outcome. The lock can be held for long by the deletion of a queue with
+ * millions of letters; callers that wait and repeat their request would use up all connections.
  */
-export async function lockQueueDefinitions(connection: Connection, isHurried: boolean): Promise<void> {
-  if (isHurried) await connection.query({ text: `set local lock_timeout = ${changeWaitMs}` })
+export async function lockQueueDefinitions(connection: Connection, wait: 'short' | 'long'): Promise<void> {
+  if (wait === 'short') await connection.query({ text: `set local lock_timeout = ${definitionWaitMs}` })
   await connection.query({ text: `select pg_advisory_xact_lock(hashtext('redrive queue definitions'))` })
 }
 
 /**
- * The queue with the class that it keeps until this transaction ends. Whoever changes the class waits for those who go
- * by it, and those who come later wait for the change: a lock on its row would let them in before it for as long as
- * they come one after the other.
+ * Reads the queue with a lock that keeps its letter class until this transaction ends. A change of the class
+ * waits for the transactions that use the present class, and later transactions wait for the change. (With a
+ * lock on the queue's row, a constant stream of readers could delay the change for ever.)
  */
 export async function readWithClassLock(
   transaction: Transaction,
   { id, queue }: QueueRow,
 ): Promise<QueueRow> {
   const { connection } = transaction
-  // Two statements: the second sees what was committed while the first waited.
+  // Two statements: the second sees the changes that were committed while the first waited.
   const [, [row]] = await awaitAll([
     connection.query({ text: `select pg_advisory_xact_lock_shared(${classLock}, $1)` }, [id]),
     connection.query({ text: 'select * from redrive.queues where id = $1' }, [id]),
@@ -39,5 +42,5 @@ export async function lockClassForChange(transaction: Transaction, { id }: Queue
   await transaction.connection.query({ text: `select pg_advisory_xact_lock(${classLock}, $1)` }, [id])
 }
 
-/** The archive procedure has the same one. */
+/** The archive procedure (migrations/dlq-schema.ts) uses the same lock. */
 const classLock = `hashtext('redrive letter class')`

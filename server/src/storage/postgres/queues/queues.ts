@@ -8,6 +8,7 @@ import {
   gainsDeadQueue,
 } from '../../shared/queue-checks.ts'
 import { policyToText, toQueue } from '../../shared/queue-row.ts'
+import { readText } from '../../shared/row-values.ts'
 import type { Connections } from '../connection/connections.ts'
 import type { Transaction } from '../transaction.ts'
 import { lockClassForChange } from './queue-locks.ts'
@@ -21,14 +22,14 @@ export async function createQueue(transaction: Transaction, command: CreateQueue
   checkDeadQueue(queue.name, queue.deadQueue, deadQueue?.queue, false)
   const [row] = await transaction.connection.query(
     {
-      text: `with made as (
+      text: `with created as (
           insert into redrive.queues (name, namespace, partitions, dead_queue, policy, created_at, updated_at)
           values ($1, $2, $3, $4, $5, $6, $7) returning *
         ), parts as (
           insert into redrive.partitions (queue_id, partition)
-          select made.id, p from made, generate_series(0, $3 - 1) as p
+          select created.id, p from created, generate_series(0, $3 - 1) as p
         )
-        select * from made`,
+        select * from created`,
     },
     [
       queue.name,
@@ -52,7 +53,7 @@ export async function updateQueue(transaction: Transaction, command: UpdateQueue
   const deadQueue = queue.deadQueue === null ? undefined : await transaction.find(queue.deadQueue)
   checkDeadQueue(queue.name, queue.deadQueue, deadQueue?.queue, isDeadQueue)
   if (gainsDeadQueue(queueRow.queue, queue)) {
-    // A capture that is under way is waited for.
+    // Waits for captures in progress, so that their letters are seen here.
     await transaction.lockPartitions(
       Array.from({ length: queue.partitions }, (_, partition) => ({ queueRow, partition })),
     )
@@ -87,16 +88,17 @@ export async function listQueues(connections: Connections, query: QueuesQuery): 
   return rows.map(toQueue)
 }
 
-/** Letters have groups, which stay as long as their queue. */
+/** Every letter has a group, and a group stays as long as its queue. */
 async function hasGroups(transaction: Transaction, queueId: number): Promise<boolean> {
   const text = 'select from redrive.groups g where g.queue_id = $1 limit 1'
   return (await transaction.connection.query({ text }, [queueId])).length > 0
 }
 
+/** A queue whose dead queue is this one; undefined if there is none. */
 export async function findDeadQueueUser(transaction: Transaction, name: string): Promise<string | undefined> {
   const [row] = await transaction.connection.query(
     { text: 'select name from redrive.queues where dead_queue = $1 limit 1' },
     [name],
   )
-  return row?.name as string | undefined
+  return row && readText(row, 'name')
 }

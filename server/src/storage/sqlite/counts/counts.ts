@@ -9,7 +9,7 @@ import { LetterTally } from './letter-counts.ts'
 
 type Count = keyof Counts
 
-/** For `counts` as `c`. */
+/** The columns of `counts`, for a query in which the table is named `c`. */
 export const countColumnList = ['partition', ...Object.values(countColumns)]
   .map((column) => `c.${column}`)
   .join(', ')
@@ -39,43 +39,46 @@ export class Tally {
   #latest: Delta | undefined
 
   add(queueId: number, partition: number, count: Count, by = 1): void {
-    const { counts } = this.#at(queueId, partition)
+    const { counts } = this.#deltaOf(queueId, partition)
     counts.set(count, (counts.get(count) ?? 0) + by)
   }
 
+  /** Counts an item in the state that it has now. */
   enter(queueId: number, item: ItemHead): void {
-    this.#weigh(queueId, item, 1)
+    this.#addItem(queueId, item, 1)
   }
 
   /** `enter` for `by` waiting items. Letters among them must be counted by group separately. */
   addWaiting(queueId: number, partition: number, createdAt: number, by: number): void {
     this.add(queueId, partition, 'waiting', by)
-    this.#at(queueId, partition).createdMs += by * sumMs(createdAt)
+    this.#deltaOf(queueId, partition).createdMs += by * sumMs(createdAt)
   }
 
+  /** Undoes `enter`. `item` is the item as it was counted, before its change. */
   leave(queueId: number, item: ItemHead): void {
-    this.#weigh(queueId, item, -1)
+    this.#addItem(queueId, item, -1)
   }
 
-  /** `leave` for a leased item that is no letter and of which only its times were read. */
+  /** `leave` for a leased item that is no letter and of which only the times were read. */
   removeLeased(queueId: number, partition: number, createdAt: number, deadline: number): void {
-    const delta = this.#at(queueId, partition)
+    const delta = this.#deltaOf(queueId, partition)
     delta.counts.set('leased', (delta.counts.get('leased') ?? 0) - 1)
     delta.createdMs -= sumMs(createdAt)
-    weighLease(delta, deadline, -1)
+    addLease(delta, deadline, -1)
   }
 
   /** The last id of a partition is stored with its counts. */
-  newest(queueId: number, partition: number, id: string): void {
-    this.#at(queueId, partition).lastId = id
+  setLastId(queueId: number, partition: number, id: string): void {
+    this.#deltaOf(queueId, partition).lastId = id
   }
 
-  take(other: Tally): void {
-    // Earlier writes of this commit may have counted in queues that this one deleted.
+  /** Adds the changes of another write of the same commit. */
+  merge(other: Tally): void {
+    // Earlier writes of this commit may have counted in queues that the other write deleted.
     for (const queueId of other.#dropped) this.drop(queueId)
     this.letters.take(other.letters)
     for (const delta of other.#deltas.values()) {
-      const mine = this.#at(delta.queueId, delta.partition)
+      const mine = this.#deltaOf(delta.queueId, delta.partition)
       for (const [count, by] of delta.counts) mine.counts.set(count, (mine.counts.get(count) ?? 0) + by)
       mine.createdMs += delta.createdMs
       mine.leaseMs += delta.leaseMs
@@ -120,19 +123,19 @@ export class Tally {
     this.letters.write(database)
   }
 
-  #weigh(queueId: number, item: ItemHead, by: 1 | -1): void {
-    const delta = this.#at(queueId, item.partition)
+  #addItem(queueId: number, item: ItemHead, by: 1 | -1): void {
+    const delta = this.#deltaOf(queueId, item.partition)
     const gauge = listedState(item)
     delta.counts.set(gauge, (delta.counts.get(gauge) ?? 0) + by)
     if (gauge === 'waiting' || gauge === 'leased') delta.createdMs += by * sumMs(item.createdAt)
-    if (item.state === 'leased') weighLease(delta, item.lease.deadline, by)
+    if (item.state === 'leased') addLease(delta, item.lease.deadline, by)
     if (item.groupId !== null) this.letters.weigh(queueId, item.groupId, item, by)
   }
 
-  #at(queueId: number, partition: number): Delta {
-    // Items come in runs of one partition, so this is usually the same one as before.
+  #deltaOf(queueId: number, partition: number): Delta {
+    // Consecutive items are usually of the same partition.
     if (this.#latest?.queueId === queueId && this.#latest.partition === partition) return this.#latest
-    // The key is a number: to create a text for each item would cost more than to count it.
+    // The key is a number, because creating a text for each item would cost more than counting it.
     const key = queueId * partitionsMax + partition
     let delta = this.#deltas.get(key)
     if (delta === undefined) {
@@ -164,7 +167,7 @@ export function readCounts(database: Database, queue: string | undefined): Parti
   })
 }
 
-function weighLease(delta: Delta, deadline: number, by: 1 | -1): void {
+function addLease(delta: Delta, deadline: number, by: 1 | -1): void {
   if (deadline === instantMax) return
   delta.leaseMs += by * sumMs(deadline)
   delta.leases += by

@@ -2,12 +2,16 @@ import type { Instant } from '../../../core/instant.ts'
 import { type Item, type ItemHead, type Waiting, withBytes } from '../../../core/item.ts'
 import { type ItemChange, planTransition, redriveEndedBy, withLetter } from '../../../core/plan-transition.ts'
 import type { Transition } from '../../../core/transitions.ts'
+import { readNumber, readText } from '../../shared/row-values.ts'
 import { endLetter, letterOf } from '../letters/redrive-ends.ts'
 import type { QueueRow } from '../queues/queue-cache.ts'
 import type { Transaction } from '../transaction.ts'
 import { acceptItem, deleteRow, rewriteRow } from './write-rows.ts'
 
-/** Plans the transition (core/plan-transition.ts), writes the rows and counts of the plan, and returns its change. */
+/**
+ * Plans the transition (core/plan-transition.ts), writes the rows and counts of the plan, and returns its
+ * change.
+ */
 export function executeTransition(
   transaction: Transaction,
   queueRow: QueueRow,
@@ -62,5 +66,6 @@ function insertMoved(transaction: Transaction, letter: Waiting, change: ItemChan
   if (acceptItem(transaction, target, letter)) return change
   // An earlier move of this item got as far as inserting its letter: one dead letter per death.
   const existing = transaction.database.get(existingSql, target.id, letter.sourceId)
-  return { ...change, id: existing?.id as string, partition: existing?.partition as number }
+  if (existing === undefined) throw new Error(`source id ${letter.sourceId} exists but was not found`)
+  return { ...change, id: readText(existing, 'id'), partition: readNumber(existing, 'partition') }
 }

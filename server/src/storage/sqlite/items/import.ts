@@ -1,6 +1,8 @@
 import type { Import, ImportResult } from '../../contract/items.ts'
 import { createImportedItem } from '../../shared/new-item.ts'
 import { checkImport } from '../../shared/queue-checks.ts'
+import { readText } from '../../shared/row-values.ts'
+import type { QueueRow } from '../queues/queue-cache.ts'
 import type { Transaction } from '../transaction.ts'
 import { acceptItem } from './write-rows.ts'
 
@@ -14,8 +16,12 @@ export function importItems(transaction: Transaction, command: Import): ImportRe
     const item = createImportedItem(command, index, queueRow.queue, id, random)
     const times = { createdAt: item.createdAt, expireDeadline: item.expireDeadline }
     if (acceptItem(transaction, queueRow, item)) return { id: item.id, ...times }
-    const sql = 'select root_id from items where queue_id = ? and source_id = ?'
-    const there = transaction.database.array(sql, queueRow.id, item.sourceId)
-    return { id: null, existingId: there?.[0] as string, ...times }
+    return { id: null, existingId: findRootId(transaction, queueRow, item.sourceId), ...times }
   })
+}
+
+function findRootId({ database }: Transaction, { id }: QueueRow, sourceId: string | null): string {
+  const row = database.array('select root_id from items where queue_id = ? and source_id = ?', id, sourceId)
+  if (row === undefined) throw new Error(`source id ${sourceId} exists but was not found`)
+  return readText(row, 0)
 }

@@ -1,20 +1,14 @@
 import type { Item } from '../../../core/item.ts'
 import type { ArchivedItem } from '../../contract/archive.ts'
-import type { ItemOrder, ItemsQuery, ListedState } from '../../contract/items.ts'
+import type { ItemsQuery, ListedState } from '../../contract/items.ts'
+import { isNullableOrder, orderColumn } from '../../shared/item-order.ts'
 import { queueNotFound } from '../../shared/queue-checks.ts'
 import type { Bound, Database, Values } from '../connection/database.ts'
-import { itemColumnList, itemColumns, toItem } from './rows.ts'
+import { readQueueIds } from '../queues/queue-names.ts'
+import { itemColumnList, readArchivedAt, toItem } from './rows.ts'
 
-const orderColumns: Record<ItemOrder, string> = {
-  id: 'id',
-  createdAt: 'created_at',
-  updatedAt: 'updated_at',
-  diedAt: 'died_at',
-  availableAt: 'available_at',
-  priority: 'priority',
-}
-
-const stateConditions: Record<ListedState, string> = {
+/** The SQL condition of each state. */
+export const stateConditions: Record<ListedState, string> = {
   waiting: '(state = 0 and available_at is null)',
   scheduled: '(state = 0 and available_at is not null)',
   leased: 'state = 1',
@@ -24,48 +18,64 @@ const stateConditions: Record<ListedState, string> = {
 }
 
 export function listItems(database: Database, query: ItemsQuery): Item[] {
-  return select(database, query, 'items', itemColumnList).map((row) => toItem(row, query.queue))
+  return selectRows(database, query, 'items', itemColumnList).map((row) => toItem(row, query.queue))
 }
 
 export function listArchive(database: Database, query: ItemsQuery): ArchivedItem[] {
-  return select(database, query, 'archive', `${itemColumnList}, archived_at`).map((row) => ({
+  return selectRows(database, query, 'archive', `${itemColumnList}, archived_at`).map((row) => ({
     item: toItem(row, query.queue),
-    archivedAt: row[itemColumns.length] as number,
+    archivedAt: readArchivedAt(row),
   }))
 }
 
-function select(database: Database, query: ItemsQuery, table: string, columns: string): Values[] {
-  const queueId = database.get('select id from queues where name = ?', query.queue)?.id
+function selectRows(database: Database, query: ItemsQuery, table: string, columns: string): Values[] {
+  const [queueId] = readQueueIds(database, [query.queue])
   if (queueId === undefined) throw queueNotFound(query.queue)
-  const conditions = ['queue_id = ?']
-  const values: Bound[] = [queueId]
-  const where = (condition: string, ...bound: Bound[]) => {
-    conditions.push(condition)
-    values.push(...bound)
-  }
-  const column = orderColumns[query.order ?? 'id']
+  const { conditions, values } = createConditions(query, queueId)
+  const column = orderColumn(query)
   const direction = query.isDescending ? 'desc' : 'asc'
-  if (query.partition !== undefined) where('partition = ?', query.partition)
-  if (query.states !== undefined && query.states.length > 0) {
-    where(`(${query.states.map((state) => stateConditions[state]).join(' or ')})`)
-  }
-  if (query.ids !== undefined) where('id in (select value from json_each(?))', JSON.stringify(query.ids))
-  if (query.rootIds !== undefined) {
-    where(
-      '(source_id is not null or group_id is not null) and source_id is not null and root_id in (select value from json_each(?))',
-      JSON.stringify(query.rootIds),
-    )
-  }
-  if (column === 'died_at' || column === 'available_at') where(`${column} is not null`)
-  if (query.from !== undefined) {
-    const beyond = `${query.isDescending ? '<' : '>'}${query.from.isIncluded ? '=' : ''}`
-    if (column === 'id') where(`id ${beyond} ?`, query.from.id)
-    else where(`(${column}, id) ${beyond} (?, ?)`, query.from.value ?? 0, query.from.id)
-  }
   const order = column === 'id' ? `id ${direction}` : `${column} ${direction}, id ${direction}`
   return database.arrays(
     `select ${columns} from ${table} where ${conditions.join(' and ')} order by ${order} limit +?`,
     ...values,
     query.countMax,
   )
+}
+
+/** `values`: the values that are bound to the conditions, in their order. */
+type Conditions = Readonly<{ conditions: string[]; values: Bound[] }>
+
+function createConditions(query: ItemsQuery, queueId: number): Conditions {
+  const all: Conditions = { conditions: [], values: [] }
+  const { partition, states = [], ids, rootIds } = query
+  const column = orderColumn(query)
+  addCondition(all, 'queue_id = ?', queueId)
+  if (partition !== undefined) addCondition(all, 'partition = ?', partition)
+  if (states.length > 0) {
+    addCondition(all, `(${states.map((state) => stateConditions[state]).join(' or ')})`)
+  }
+  if (ids !== undefined) addCondition(all, 'id in (select value from json_each(?))', JSON.stringify(ids))
+  if (rootIds !== undefined) {
+    addCondition(
+      all,
+      // The first part is the condition of the index, which SQLite uses only if it is repeated here.
+      '(source_id is not null or group_id is not null) and source_id is not null and root_id in (select value from json_each(?))',
+      JSON.stringify(rootIds),
+    )
+  }
+  if (isNullableOrder(query)) addCondition(all, `${column} is not null`)
+  addStart(all, query, column)
+  return all
+}
+
+function addStart(all: Conditions, { from, isDescending }: ItemsQuery, column: string): void {
+  if (from === undefined) return
+  const comparison = `${isDescending ? '<' : '>'}${from.isIncluded ? '=' : ''}`
+  if (column === 'id') addCondition(all, `id ${comparison} ?`, from.id)
+  else addCondition(all, `(${column}, id) ${comparison} (?, ?)`, from.value ?? 0, from.id)
+}
+
+function addCondition({ conditions, values }: Conditions, condition: string, ...bound: Bound[]): void {
+  conditions.push(condition)
+  values.push(...bound)
 }

@@ -2,6 +2,7 @@ import { later } from '../../../core/instant.ts'
 import type { Produce, ProduceResult } from '../../contract/items.ts'
 import { checkSameItems, digestItems } from '../../shared/items-digest.ts'
 import { createProducedItem } from '../../shared/new-item.ts'
+import { toProduceKey } from '../../shared/produce-key-row.ts'
 import type { QueueRow } from '../queues/queue-cache.ts'
 import type { Transaction } from '../transaction.ts'
 import { insertItem } from './write-rows.ts'
@@ -10,25 +11,26 @@ export function produce(transaction: Transaction, command: Produce): ProduceResu
   const { queueCache, tally } = transaction
   const queueRow = queueCache.getWithPartition(command.queue, command.partition)
   const digest = command.once ? digestItems(command.items) : ''
-  const before = command.once && findKey(transaction, queueRow, command, command.once, digest)
-  if (before) return before
+  const first = command.once && findFirstResult(transaction, queueRow, command, command.once, digest)
+  if (first) return first
   const ids = queueCache.nextIds(queueRow, command.partition, command.now, command.items.length, tally)
   for (const [index, id] of ids.entries()) {
     insertItem(transaction, queueRow, createProducedItem(command, index, queueRow.queue, id))
   }
   tally.add(queueRow.id, command.partition, 'accepted', ids.length)
-  if (command.once) keepKey(transaction, queueRow, command, command.once, ids, digest)
-  return {
-    ids,
-    partition: command.partition,
-    deadline: later(command.now, queueRow.queue.leaseUs),
-    isRepeat: false,
-  }
+  if (command.once) insertKey(transaction, queueRow, command, command.once, ids, digest)
+  return toResult(command, queueRow, ids)
+}
+
+function toResult(command: Produce, queueRow: QueueRow, ids: readonly string[]): ProduceResult {
+  const deadline = later(command.now, queueRow.queue.leaseUs)
+  return { ids, partition: command.partition, deadline, isRepeat: false }
 }
 
 type Once = NonNullable<Produce['once']>
 
-function findKey(
+/** The result of the first command with this key, if the key is still valid. */
+function findFirstResult(
   { database }: Transaction,
   queueRow: QueueRow,
   command: Produce,
@@ -38,19 +40,17 @@ function findKey(
   const sql = 'select partition, ids, digest from produce_keys where queue_id = ? and key = ? and until > ?'
   const row = database.get(sql, queueRow.id, once.key, command.now)
   if (row === undefined) return undefined
-  checkSameItems(command, digest, row.digest)
-  return {
-    ids: JSON.parse(row.ids as string) as string[],
-    partition: row.partition as number,
-    deadline: later(command.now, queueRow.queue.leaseUs),
-    isRepeat: true,
-  }
+  const first = toProduceKey(row)
+  checkSameItems(command, digest, first.digest)
+  return { ...toResult(command, queueRow, first.ids), partition: first.partition, isRepeat: true }
 }
 
-/** Each key that comes takes a few with it whose time is over, so that they never add up. */
-const forgotten = 10
+/**
+ * Each new key deletes up to this number of keys that are no longer valid, so that they do not accumulate.
+ */
+const keysDeletedMax = 10
 
-function keepKey(
+function insertKey(
   { database }: Transaction,
   queueRow: QueueRow,
   command: Produce,
@@ -61,7 +61,7 @@ function keepKey(
   database.run(
     'delete from produce_keys where (queue_id, key) in (select queue_id, key from produce_keys where until <= ? order by until limit +?)',
     command.now,
-    forgotten,
+    keysDeletedMax,
   )
   database.run(
     'insert or replace into produce_keys (queue_id, key, partition, ids, digest, until) values (?, ?, ?, ?, ?, ?)',

@@ -1,15 +1,19 @@
+import { listedState } from '../../../core/item.ts'
 import { guardedClass } from '../../../core/letter-class.ts'
 import type { Clear, Delete, ListedState } from '../../contract/items.ts'
 import type { Results } from '../../contract/storage.ts'
 import { queueEntries, removalDetails } from '../../shared/audit-entries.ts'
 import { takeStep } from '../../shared/byte-budget.ts'
+import { clearedStates } from '../../shared/cleared-states.ts'
 import { checkOpenLetters } from '../../shared/queue-checks.ts'
+import { readNumber } from '../../shared/row-values.ts'
 import { insertAudit } from '../audit/audit.ts'
 import type { Values } from '../connection/database.ts'
 import { forgetLetter, loseTrack } from '../letters/redrive-ends.ts'
 import type { QueueRow } from '../queues/queue-cache.ts'
 import type { Transaction } from '../transaction.ts'
-import { headColumnList, listedCodes, toItem } from './rows.ts'
+import { stateConditions } from './list-items.ts'
+import { headColumnList, listedCodes, readPayloadLength, toItemHead } from './rows.ts'
 import { deleteRow } from './write-rows.ts'
 
 export function deleteItems(transaction: Transaction, command: Delete): { removed: number } {
@@ -21,44 +25,36 @@ export function deleteItems(transaction: Transaction, command: Delete): { remove
     if (row !== undefined) rows.push(row)
   }
   const { removed, details, ids } = removeAll(transaction, queueRow, rows)
-  const told = { ids: ids.slice(0, idsToldMax), ...details }
-  insertAudit(transaction.database, queueEntries(command.trace, command.queue, removed, told))
+  const withIds = { ids: ids.slice(0, idsAuditedMax), ...details }
+  insertAudit(transaction.database, queueEntries(command.trace, command.queue, removed, withIds))
   return { removed }
 }
 
-const idsToldMax = 1_000
+/** The largest number of ids in an audit row. */
+const idsAuditedMax = 1_000
 
 export function clear(transaction: Transaction, command: Clear): Results['clear'] {
   const queueRow =
     command.partition === undefined
       ? transaction.queueCache.get(command.queue)
       : transaction.queueCache.getWithPartition(command.queue, command.partition)
-  const states = [
-    ...(command.isWaiting ? ['(state = 0 and available_at is null)'] : []),
-    ...(command.isScheduled ? ['(state = 0 and available_at is not null)'] : []),
-    ...(command.isLeased ? ['state = 1'] : []),
-  ]
+  const states = clearedStates(command)
   if (states.length === 0) return { removed: 0, isMore: false }
-  if (command.isForced !== true) {
-    checkNoGuardedLetters(transaction, queueRow, [
-      ...(command.isWaiting ? ['waiting' as const] : []),
-      ...(command.isScheduled ? ['scheduled' as const] : []),
-      ...(command.isLeased ? ['leased' as const] : []),
-    ])
-  }
-  const sql = `select ${headColumnList}, length(payload) from items where queue_id = ? and partition between ? and ? and (${states.join(' or ')})
-    order by id limit +?`
+  if (command.isForced !== true) checkNoGuardedLetters(transaction, queueRow, states)
+  const isCleared = states.map((state) => stateConditions[state]).join(' or ')
+  const sql = `select ${headColumnList}, length(payload) from items
+    where queue_id = ? and partition between ? and ? and (${isCleared}) order by id limit +?`
   const { partition, countMax } = command
   const first = partition ?? 0
   const last = partition ?? queueRow.queue.partitions - 1
   const rows = transaction.database.arrays(sql, queueRow.id, first, last, countMax)
-  const { step, isMore } = takeStep(rows, (row) => row.at(-1) as number, countMax)
+  const { step, isMore } = takeStep(rows, readPayloadLength, countMax)
   const { removed, details } = removeAll(transaction, queueRow, step)
   insertAudit(transaction.database, queueEntries(command.trace, command.queue, removed, details))
   return { removed, isMore }
 }
 
-/** Letters of a class that is guarded are not erased by the way. */
+/** Refuses to delete open letters of a queue whose class is guarded. */
 export function checkNoGuardedLetters(
   { database, tally }: Transaction,
   { id, queue }: QueueRow,
@@ -69,7 +65,8 @@ export function checkNoGuardedLetters(
   const codes = JSON.stringify(states.map((state) => listedCodes[state]))
   const sql = `select coalesce(sum(n), 0) from letter_counts
     where queue_id = ? and state in (select value from json_each(?))`
-  checkOpenLetters(queue, database.array(sql, id, codes)?.[0] as number)
+  const row = database.array(sql, id, codes)
+  checkOpenLetters(queue, row === undefined ? 0 : readNumber(row, 0))
 }
 
 function removeAll(
@@ -80,8 +77,8 @@ function removeAll(
   const letters: Record<string, number> = {}
   const ids: string[] = []
   for (const row of rows) {
-    const item = toItem(row, queueRow.queue.name)
-    const state = item.state === 'waiting' && item.availableAt !== null ? 'scheduled' : item.state
+    const item = toItemHead(row, queueRow.queue.name)
+    const state = listedState(item)
     ids.push(item.id)
     if (item.origin !== null) letters[state] = (letters[state] ?? 0) + 1
     deleteRow(transaction, queueRow, item)

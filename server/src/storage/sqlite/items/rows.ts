@@ -163,6 +163,25 @@ export function readQueueId(row: Values): number {
   return row[at.queue_id] as number
 }
 
+export function readPayloadBytes(row: Values): number {
+  return (row[at.payload] as Uint8Array).length
+}
+
+/** From a row that has the length of the payload after the columns of the item. */
+export function readPayloadLength(row: Values): number {
+  return row[itemColumns.length] as number
+}
+
+/** From a row that has the column `rowid` after the columns of the item. */
+export function readRowid(row: Values): number {
+  return row[itemColumns.length] as number
+}
+
+/** From a row that has the column `archived_at` after the columns of the item. */
+export function readArchivedAt(row: Values): Instant {
+  return row[itemColumns.length] as number
+}
+
 /** From a row of `itemColumnList`. */
 export function toItem(row: Values, queueName: string): Item {
   return decode(row, queueName)
@@ -174,7 +193,7 @@ export function toItemHead(row: Values, queueName: string): ItemHead {
 }
 
 /**
- * The one place that asserts the types of the columns: checking each of them at run time would be felt in every
+ * The one place that asserts the types of the columns. Checking each of them at run time would slow every
  * lease.
  */
 function decode(row: Values, queueName: string): Item {
@@ -218,8 +237,8 @@ function decode(row: Values, queueName: string): Item {
 }
 
 /**
- * For a page of letters: the columns at the same positions, without headers and history and with the beginning of
- * the payload. Its full length follows. (`substr` of an empty payload is null.)
+ * For a page of letters: the columns at the same positions, without headers and history and with the
+ * beginning of the payload. The full length of the payload follows. (`substr` of an empty payload is null.)
  */
 export const listedColumnList = [
   ...itemColumns.map((column) => {
@@ -232,6 +251,6 @@ export const listedColumnList = [
 /** From a row of `listedColumnList`. */
 export function toListedLetter(row: Values, queueName: string): ListedLetter {
   const item = decode(row, queueName)
-  const payloadBytes = row[itemColumns.length] as number
+  const payloadBytes = readPayloadLength(row)
   return payloadBytes > headBytes ? { ...item, payloadBytes } : item
 }

@@ -3,6 +3,7 @@ import type { Item, Leased } from '../../../core/item.ts'
 import { changeByComplete, changeByExtend, type ItemChange } from '../../../core/plan-transition.ts'
 import { complete as completed, retryItem, unlease as unleasedItem } from '../../../core/transitions.ts'
 import type { Complete, Extend, Retry, SettleResult, Unlease } from '../../contract/items.ts'
+import { readNumber } from '../../shared/row-values.ts'
 import type { Database, Values } from '../connection/database.ts'
 import type { QueueRow } from '../queues/queue-cache.ts'
 import type { Transaction } from '../transaction.ts'
@@ -10,43 +11,50 @@ import { executeTransition } from './execute-transitions.ts'
 import { itemColumnList, stateCodes, toItem } from './rows.ts'
 import { rewriteRow } from './write-rows.ts'
 
-/** Only what decides: most items are completed and gone, and their payload need not be read for that. */
-const lightSql = `select rowid, state, created_at, lease_deadline,
-    origin is null and letter_id is null as is_plain
+/**
+ * An item is plain if it is leased, no letter and no redrive. A plain item is deleted when it is completed,
+ * so its payload need not be read.
+ */
+const plainSql = `select rowid, created_at, lease_deadline,
+    state = ${stateCodes.leased} and origin is null and letter_id is null as is_plain
   from items where queue_id = ? and partition = ? and id = ?`
 const deleteSql = 'delete from items where rowid = ?'
 
 export function complete(transaction: Transaction, command: Complete): SettleResult {
-  const { database, queueCache, tally } = transaction
-  const queueRow = queueCache.getWithPartition(command.queue, command.partition)
-  const rows = command.ids.map((id) => database.array(lightSql, queueRow.id, command.partition, id))
-  const isPlain = (row: Values | undefined) => row?.[1] === stateCodes.leased && row[4] === 1
-  if (queueRow.queue.keepDoneUs > 0 || !rows.every(isPlain) || new Set(command.ids).size < rows.length) {
-    return settle(transaction, command, command.ids, (held, item) =>
-      executeTransition(transaction, held, item, completed(item, held.queue), command.now),
+  return (
+    tryCompletePlain(transaction, command) ??
+    settle(transaction, command, command.ids, (queueRow, item) =>
+      executeTransition(transaction, queueRow, item, completed(item, queueRow.queue), command.now),
     )
+  )
+}
+
+/** Undefined, with nothing changed, if an item is not plain or the queue keeps its done items. */
+function tryCompletePlain(transaction: Transaction, command: Complete): SettleResult | undefined {
+  const { database, queueCache, tally } = transaction
+  const { partition, ids } = command
+  const queueRow = queueCache.getWithPartition(command.queue, partition)
+  if (queueRow.queue.keepDoneUs > 0 || new Set(ids).size < ids.length) return undefined
+  const rows: Values[] = []
+  for (const id of ids) {
+    const row = database.array(plainSql, queueRow.id, partition, id)
+    if (row === undefined || readNumber(row, 3) !== 1) return undefined
+    rows.push(row)
   }
-  const changes = rows.map((row, index): ItemChange => {
-    const [rowid, , createdAt, deadline] = row as Values
-    database.run(deleteSql, rowid as number)
-    tally.removeLeased(queueRow.id, command.partition, createdAt as number, deadline as number)
-    return changeByComplete(command, command.ids[index] as string)
-  })
-  tally.add(queueRow.id, command.partition, 'completed', changes.length)
-  return { isSettled: true, changes }
+  for (const row of rows) {
+    database.run(deleteSql, readNumber(row, 0))
+    tally.removeLeased(queueRow.id, partition, readNumber(row, 1), readNumber(row, 2))
+  }
+  tally.add(queueRow.id, partition, 'completed', rows.length)
+  return { isSettled: true, changes: ids.map((id) => changeByComplete(command, id)) }
 }
 
 export function retry(transaction: Transaction, command: Retry): SettleResult {
   const ids = command.items.map((item) => item.id)
   return settle(transaction, command, ids, (queueRow, item, index) => {
-    const given = command.items[index] as Retry['items'][number]
-    return executeTransition(
-      transaction,
-      queueRow,
-      item,
-      retryItem(item, given, queueRow.queue, command.now),
-      command.now,
-    )
+    const request = command.items[index] as Retry['items'][number]
+    const transition = retryItem(item, request, queueRow.queue, command.now)
+    return executeTransition(transaction, queueRow, item, transition, command.now)
   })
 }
 
@@ -79,15 +87,15 @@ function findItem(database: Database, queueRow: QueueRow, partition: number, id:
   return row && toItem(row, queueRow.queue.name)
 }
 
-/** All or nothing: looks at every item first, and touches none when one is refused. */
+/** All or nothing: decides about every item first, and changes none if one of them is refused. */
 function settle(
   { database, queueCache }: Transaction,
   command: Readonly<{ queue: string; partition: number }>,
   ids: readonly string[],
-  act: (queueRow: QueueRow, item: Leased, index: number) => ItemChange,
+  settleOne: (queueRow: QueueRow, item: Leased, index: number) => ItemChange,
 ): SettleResult {
   const queueRow = queueCache.getWithPartition(command.queue, command.partition)
   const { items, refused } = decideSettle(ids, (id) => findItem(database, queueRow, command.partition, id))
   if (refused.length > 0) return { isSettled: false, refused }
-  return { isSettled: true, changes: items.map((item, index) => act(queueRow, item, index)) }
+  return { isSettled: true, changes: items.map((item, index) => settleOne(queueRow, item, index)) }
 }

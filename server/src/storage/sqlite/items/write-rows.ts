@@ -9,7 +9,7 @@ import { headValues, itemColumnList, itemColumns, itemValues } from './rows.ts'
 const insertSql = `insert into items (${itemColumnList}) values (${itemColumns.map(() => '?').join(', ')})`
 const insertOnceSql = `${insertSql} on conflict (queue_id, source_id) where source_id is not null do nothing`
 
-/** Returns the item as stored; undefined if its source id is in the queue already, and then nothing changed. */
+/** Returns the item as stored; undefined, with nothing changed, if its source id is already in the queue. */
 export function insertItem(transaction: Transaction, queueRow: QueueRow, item: Item): Item | undefined {
   const { database, groups, keyRuns, tally } = transaction
   let stored = item
@@ -39,7 +39,7 @@ export function acceptItem(transaction: Transaction, queueRow: QueueRow, item: I
   return true
 }
 
-/** A letter came to the group: it died at this time, or failed again. */
+/** Counts the arrival of a letter in its group: it died at this time, or failed again. */
 export function countArrival(
   { groups, tally }: Transaction,
   queueRow: QueueRow,
@@ -61,8 +61,8 @@ const allColumns = itemColumns.filter(
   (column) => !['queue_id', 'partition', 'key', 'headers', 'key_run', 'payload'].includes(column),
 )
 /**
- * The columns that change when an item keeps its id. SQLite rewrites the entries of every index that has a column
- * of the update, also if its value stays the same; for a letter that would be nine of them.
+ * The columns that change when an item keeps its id. SQLite rewrites the entries of every index that has a
+ * column of the update, also if its value stays the same; a letter has entries in nine indexes.
  */
 const stateColumns = [
   'state',

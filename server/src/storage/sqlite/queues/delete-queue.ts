@@ -2,14 +2,16 @@ import type { DeleteQueue } from '../../contract/queues.ts'
 import { queueEntries, removalDetails } from '../../shared/audit-entries.ts'
 import { factsFromText } from '../../shared/item-row.ts'
 import { queueInUse } from '../../shared/queue-checks.ts'
+import { readNumber, readText, readTextOrNull } from '../../shared/row-values.ts'
 import { insertAudit } from '../audit/audit.ts'
+import type { Database } from '../connection/database.ts'
 import { checkNoGuardedLetters } from '../items/remove.ts'
 import { listedCodes } from '../items/rows.ts'
 import { forgetLetter, loseTrack } from '../letters/redrive-ends.ts'
 import type { Transaction } from '../transaction.ts'
 import { findDeadQueueUser } from './queues.ts'
 
-/** All that a queue has; the groups go with their letters. */
+/** The tables with rows of a queue, except items and groups. */
 const tables = ['archive', 'counts', 'produce_keys', 'letter_edits', 'letter_counts', 'open_minutes']
 
 export function deleteQueue(transaction: Transaction, command: DeleteQueue): { removed: number } {
@@ -21,11 +23,11 @@ export function deleteQueue(transaction: Transaction, command: DeleteQueue): { r
   if (command.isForced !== true) {
     checkNoGuardedLetters(transaction, queueRow, ['waiting', 'scheduled', 'leased', 'dead'])
   }
-  const letters = lettersByState(transaction, id)
-  tellLetters(transaction, id)
-  tellCampaigns(transaction, id)
+  const letters = countLettersByState(database, id)
+  endRedrivesInto(transaction, id)
+  endRedrivesFrom(transaction, id)
   const removed = database.run('delete from items where queue_id = ?', id)
-  const archived = database.array('select count(*) from archive where queue_id = ?', id)?.[0] as number
+  const archived = countArchived(database, id)
   const details = { ...removalDetails(removed, letters), ...(archived > 0 && { archived }) }
   insertAudit(database, queueEntries(command.trace, command.name, 1, details))
   for (const table of tables) database.run(`delete from ${table} where queue_id = ?`, id)
@@ -38,10 +40,10 @@ export function deleteQueue(transaction: Transaction, command: DeleteQueue): { r
   return { removed }
 }
 
-function lettersByState({ database }: Transaction, queueId: number): Record<string, number> {
+function countLettersByState(database: Database, queueId: number): Record<string, number> {
   const sql = `select letter_state, count(*) from items where queue_id = ? and letter_state is not null
     group by letter_state`
-  const counts = new Map(database.arrays(sql, queueId).map(([code, n]) => [code as number, n as number]))
+  const counts = new Map(database.arrays(sql, queueId).map((row) => [readNumber(row, 0), readNumber(row, 1)]))
   const letters: Record<string, number> = {}
   for (const [state, code] of Object.entries(listedCodes)) {
     const count = counts.get(code)
@@ -50,19 +52,24 @@ function lettersByState({ database }: Transaction, queueId: number): Record<stri
   return letters
 }
 
-/** Letters of other queues whose redrives are in this one come back: nobody will hear of these again. */
-function tellLetters(transaction: Transaction, queueId: number): void {
+function countArchived(database: Database, queueId: number): number {
+  const row = database.array('select count(*) from archive where queue_id = ?', queueId)
+  return row === undefined ? 0 : readNumber(row, 0)
+}
+
+/** Ends the redrives whose items are deleted with this queue: their letters are in other queues. */
+function endRedrivesInto(transaction: Transaction, queueId: number): void {
   const sql = 'select letter_id, redrives from items where queue_id = ? and letter_id is not null'
-  for (const [letterId, redrives] of transaction.database.arrays(sql, queueId)) {
-    loseTrack(transaction, { letterId: letterId as string, redrives: redrives as number })
+  for (const row of transaction.database.arrays(sql, queueId)) {
+    loseTrack(transaction, { letterId: readText(row, 0), redrives: readNumber(row, 1) })
   }
 }
 
-/** Campaigns whose letters in this queue are under way hear nothing more of them. */
-function tellCampaigns(transaction: Transaction, queueId: number): void {
+/** Ends the redrives whose letters are deleted with this queue, for the campaigns that sent them. */
+function endRedrivesFrom(transaction: Transaction, queueId: number): void {
   const sql = 'select root_id, letter from items where queue_id = ? and letter_state = ?'
-  for (const [rootId, letter] of transaction.database.arrays(sql, queueId, listedCodes.leased)) {
-    const facts = factsFromText(letter as string | null, null)
-    forgetLetter(transaction, { state: 'leased', letter: facts, rootId: rootId as string })
+  for (const row of transaction.database.arrays(sql, queueId, listedCodes.leased)) {
+    const letter = factsFromText(readTextOrNull(row, 1), null)
+    forgetLetter(transaction, { state: 'leased', letter, rootId: readText(row, 0) })
   }
 }

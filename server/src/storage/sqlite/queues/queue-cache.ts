@@ -3,6 +3,7 @@ import { nextKsuids } from '../../../core/ksuid.ts'
 import type { Queue } from '../../../core/queue.ts'
 import { partitionNotFound, queueNotFound } from '../../shared/queue-checks.ts'
 import { toQueue } from '../../shared/queue-row.ts'
+import { readNumber, readText } from '../../shared/row-values.ts'
 import type { Database, Row } from '../connection/database.ts'
 import type { Tally } from '../counts/counts.ts'
 
@@ -10,15 +11,15 @@ import type { Tally } from '../counts/counts.ts'
 export type QueueRow = { readonly id: number; queue: Queue }
 
 /**
- * The queues as the one writer of this file sees them. It may keep them in memory because a SQLite
- * store has a single server; whoever rolls back must call `forget`.
+ * The queues that the writer has read. They can be kept in memory because a SQLite store has only one writer.
+ * After a rollback, call `invalidate`.
  */
 export class QueueCache {
   readonly #database: Database
   readonly #random: () => number
   readonly #byName = new Map<string, QueueRow>()
   readonly #byId = new Map<number, QueueRow>()
-  /** Not forgotten when something is undone: ids that were given and not kept are only a gap. */
+  /** Stays after a rollback: ids that were created and not stored only leave a gap. */
   readonly #lastIds = new Map<string, string>()
 
   constructor(database: Database, random: () => number) {
@@ -41,11 +42,12 @@ export class QueueCache {
   getById(id: number): QueueRow {
     const queueRow =
       this.#byId.get(id) ?? this.#put(this.#database.get('select * from queues where id = ?', id))
-    if (queueRow === undefined) throw new Error(`items of queue ${id} are left without their queue`)
+    if (queueRow === undefined)
+      throw new Error(`there are items of queue ${id}, but the queue does not exist`)
     return queueRow
   }
 
-  /** The queue, when it has that partition. */
+  /** The queue. Refuses a partition that it does not have. */
   getWithPartition(name: string, partition: number): QueueRow {
     const queueRow = this.get(name)
     if (!Number.isInteger(partition) || partition < 0 || partition >= queueRow.queue.partitions) {
@@ -54,7 +56,10 @@ export class QueueCache {
     return queueRow
   }
 
-  /** Above every id that was ever given in the partition, also after a crash with the clock set back. */
+  /**
+   * New ids for a partition. They are greater than all earlier ids of the partition, even after a crash and
+   * with a clock that was set back.
+   */
   nextIds(queueRow: QueueRow, partition: number, now: Instant, count: number, tally: Tally): string[] {
     const key = `${queueRow.id}/${partition}`
     const ids = nextKsuids(
@@ -66,7 +71,7 @@ export class QueueCache {
     const newest = ids.at(-1)
     if (newest !== undefined) {
       this.#lastIds.set(key, newest)
-      tally.newest(queueRow.id, partition, newest)
+      tally.setLastId(queueRow.id, partition, newest)
     }
     return ids
   }
@@ -75,12 +80,12 @@ export class QueueCache {
     return this.nextIds(queueRow, partition, now, 1, tally)[0] as string
   }
 
-  /** In [0, 1): chance comes in from outside. */
+  /** A number in [0, 1) from the injected source of randomness. */
   random(): number {
     return this.#random()
   }
 
-  /** What was read or counted on in memory may have been undone: read it anew. */
+  /** Forgets all queues. Call it after a rollback, which may have undone a change of a queue. */
   invalidate(): void {
     this.#byName.clear()
     this.#byId.clear()
@@ -88,13 +93,15 @@ export class QueueCache {
 
   #readLastId(queueId: number, partition: number): string | undefined {
     const sql = 'select last_id from counts where queue_id = ? and partition = ?'
-    return (this.#database.get(sql, queueId, partition)?.last_id as string | undefined) || undefined
+    const row = this.#database.get(sql, queueId, partition)
+    // Empty: the partition never had an item.
+    return row === undefined ? undefined : readText(row, 'last_id') || undefined
   }
 
   #put(row: Row | undefined): QueueRow | undefined {
     if (row === undefined) return undefined
     const queue = toQueue(row)
-    const queueRow: QueueRow = { id: row.id as number, queue }
+    const queueRow: QueueRow = { id: readNumber(row, 'id'), queue }
     this.#byName.set(queue.name, queueRow)
     this.#byId.set(queueRow.id, queueRow)
     return queueRow

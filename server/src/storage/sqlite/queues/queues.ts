@@ -8,6 +8,7 @@ import {
   gainsDeadQueue,
 } from '../../shared/queue-checks.ts'
 import { policyToText, toQueue } from '../../shared/queue-row.ts'
+import { readText } from '../../shared/row-values.ts'
 import type { Database } from '../connection/database.ts'
 import type { QueueCache } from './queue-cache.ts'
 
@@ -41,7 +42,7 @@ export function updateQueue(database: Database, queueCache: QueueCache, command:
   checkChangedTimes(command.changes, queue)
   const isDeadQueue = findDeadQueueUser(database, queue.name) !== undefined
   checkDeadQueue(queue.name, queue.deadQueue, queueCache.find(queue.deadQueue ?? '')?.queue, isDeadQueue)
-  // Letters have groups, which stay as long as their queue.
+  // Every letter has a group, and a group stays as long as its queue.
   if (gainsDeadQueue(queueRow.queue, queue)) {
     checkHasNoLetters(
       queue,
@@ -81,8 +82,8 @@ export function listQueues(database: Database, query: QueuesQuery): Queue[] {
   return rows.map(toQueue)
 }
 
+/** A queue whose dead queue is this one; undefined if there is none. */
 export function findDeadQueueUser(database: Database, name: string): string | undefined {
-  return database.get('select name from queues where dead_queue = ? limit 1', name)?.name as
-    | string
-    | undefined
+  const row = database.get('select name from queues where dead_queue = ? limit 1', name)
+  return row && readText(row, 'name')
 }

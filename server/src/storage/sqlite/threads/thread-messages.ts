@@ -31,7 +31,7 @@ export type ReadCall =
   | Readonly<{ read: 'audit'; query: AuditQuery }>
   | Readonly<{ read: 'letters-by-id'; letterIds: readonly string[]; bytes: 'head' | 'all' }>
   | Readonly<{ read: 'archived-letters-by-id'; letterIds: readonly string[] }>
-  | Readonly<{ read: 'payload-sizes'; letterIds: readonly string[]; place: LetterLocation | undefined }>
+  | Readonly<{ read: 'payload-sizes'; letterIds: readonly string[]; location: LetterLocation | undefined }>
   | Readonly<{ read: 'letters-by-uuid'; uuids: readonly string[] }>
   | Readonly<{ read: 'letters'; query: LettersQuery }>
   | Readonly<{ read: 'archived-letters'; query: ArchivedLettersQuery }>
