@@ -35,6 +35,14 @@ describe('the log', () => {
     expect(lines.join()).not.toContain('abc')
   })
 
+  it('a pretty log shows a message with line breaks and colours in one line', () => {
+    const [line] = captureLines({ level: 'info', isPretty: true }, (log) =>
+      log.info({ path: 'a\nb' }, 'path /x\n[12:00:00] INFO: \u001b[31mforged does not exist'),
+    )
+    expect(line).toContain('path /x\\n[12:00:00] INFO: \\u001b[31mforged does not exist')
+    expect(line).toContain('"a\\nb"')
+  })
+
   it('the log shows the stack of an error and of its causes', () => {
     const error = new Error('outer', { cause: new Error('inner') })
     const [line] = captureLines({ level: 'info', isPretty: false }, (log) => log.error({ err: error }, 'x'))

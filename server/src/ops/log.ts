@@ -36,6 +36,21 @@ export function createLogger(options: LogOptions): Logger {
   const isPretty = options.isPretty ?? process.stdout.isTTY === true
   const destination = options.destination ?? getStandardOutput()
   if (!isPretty) return pino(settings, destination)
-  const pretty = prettyFactory({ translateTime: 'SYS:HH:MM:ss.l' })
+  const pretty = prettyFactory({
+    translateTime: 'SYS:HH:MM:ss.l',
+    messageFormat: (log, messageKey) => escapeControls(String(log[messageKey] ?? '')),
+  })
   return pino(settings, { write: (line) => destination.write(pretty(line)) })
+}
+
+/** A text from a request must not look like further log lines, or move the cursor of the terminal. */
+function escapeControls(text: string): string {
+  // biome-ignore lint/suspicious/noControlCharactersInRegex: control characters are what it looks for
+  return text.replace(/[\u0000-\u001f\u007f-\u009f\u2028\u2029]/g, (character) =>
+    character === '\n' ? '\\n' : toUnicodeEscape(character),
+  )
+}
+
+function toUnicodeEscape(character: string): string {
+  return `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`
 }

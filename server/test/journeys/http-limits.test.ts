@@ -62,6 +62,21 @@ describe('the limits of a request', () => {
     expect(await raw.readTo('}}')).toMatch(/HTTP\/1\.1 405 /)
   })
 
+  it.each([
+    ['two Host headers', 'Host: example.com\r\nContent-Length: 2', 400, 'two Host headers'],
+    ['an unknown transfer encoding', 'Transfer-Encoding: gzip, chunked', 400, 'Transfer-Encoding'],
+    ['a compressed body', 'Content-Encoding: gzip\r\nContent-Length: 2', 415, 'without compression'],
+  ])('a request with %s is refused', async (_, headers, status, message) => {
+    const { port } = await startEcho()
+    const raw = await connectRaw(port)
+    raw.write(
+      `POST /echo HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n${headers}\r\n\r\n`,
+    )
+    const answer = await raw.readTo('}}')
+    expect(answer).toMatch(new RegExp(`^HTTP/1\\.1 ${status} `))
+    expect(answer).toContain(message)
+  })
+
   it('a client can read the refusal of its body, regardless of the size of the body', async () => {
     const { url } = await startEcho()
     for (let round = 0; round < 5; round++) {

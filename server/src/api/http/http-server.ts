@@ -7,6 +7,7 @@ import type { Dialect } from './dialect.ts'
 import { createDrain, type Drain } from './drain.ts'
 import type { HttpLimits } from './http-limits.ts'
 import { refuseNonLocal } from './local-only.ts'
+import { refuseAmbiguous } from './refuse-ambiguous.ts'
 import { chooseRequestId } from './request-id.ts'
 
 export type HttpServerOptions = Readonly<{
@@ -65,6 +66,7 @@ export function createHttpServer(options: HttpServerOptions): { app: FastifyInst
     try {
       if (drain.isStopping) throw new KnownError('SHUTTING_DOWN', 'the server is shutting down')
       if (options.isLocalOnly) refuseNonLocal(request.raw.headers)
+      refuseAmbiguous(request.raw)
       checkRequestSize(request.raw.url ?? '', request.raw.rawHeaders.length / 2, limits)
     } catch (error) {
       done(error as Error)
