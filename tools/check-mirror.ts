@@ -59,7 +59,6 @@ const differences: readonly StoreDifference[] = [
   { file: 'items/leased-row-locations.ts', store: 'postgres', reason: leasePath },
   { file: 'items/leased-row.ts', store: 'postgres', reason: leasePath },
   { file: 'items/locate-rows.ts', store: 'postgres', reason: 'keeps the planner from a bad join' },
-  { file: 'letters/letter-rows.ts', store: 'postgres', reason: 'rows are locked before they are changed' },
   { file: 'letters/letter-snapshots.ts', store: 'postgres', reason: 'letters are read ahead without locks' },
   { file: 'letters/prefilter.ts', store: 'postgres', reason: 'the database filters before rows travel' },
   { file: 'migrations/dlq-schema.ts', store: 'postgres', reason: 'views for people who query PostgreSQL' },

@@ -8,7 +8,8 @@ import { aFailure, anOrigin, bytes, hour, newItems, noon } from '../../../test/m
 import { run, type TestDatabase, testDatabase } from '../../../test/postgres.ts'
 import type { ItemOrder, ItemsQuery } from '../contract/items.ts'
 import { archiveEnded } from './archive/archive.ts'
-import { archiveStatement } from './archive/list-archive.ts'
+import { pageOfArchive, readArchived } from './archive/read-archive.ts'
+import { searchStatement } from './archive/search-archive.ts'
 import { addLetters, moveLetters, pageOfSet, skipPending } from './campaigns/campaign-letters.ts'
 import { readLetterStates, readPendingPlaces } from './campaigns/send-progress.ts'
 import type { Statement } from './connection/connection.ts'
@@ -22,13 +23,13 @@ import { leaseOne } from './items/lease-one.ts'
 import { listStatement } from './items/list-items.ts'
 import { deleteByIds, lockByIds, lockByState } from './items/remove.ts'
 import { lockItems } from './items/settle.ts'
-import { lockLater, lowerFirstSeenAt } from './letters/groups.ts'
-import { partsOf } from './letters/index-ranges.ts'
-import { lockLetters, placeLetters, rewriteLetters } from './letters/letter-rows.ts'
-import { seeLetters } from './letters/letter-snapshots.ts'
-import { findUuids, pageOfArchive, readArchived, readLetters } from './letters/letters.ts'
+import { lockSeenLater, updateFirstSeen } from './letters/groups.ts'
+import { type FindQuery, findRanges } from './letters/index-ranges.ts'
+import { lockLetterRows, updateFailures, updateStates } from './letters/letter-rows.ts'
+import { readSnapshotRows } from './letters/letter-snapshots.ts'
 import { arrivals, groupsStatement } from './letters/list-groups.ts'
-import { type FindQuery, lookStatement } from './letters/list-letters.ts'
+import { pageStatement } from './letters/merge-ranges.ts'
+import { findByUuid, readLetters } from './letters/read-letters.ts'
 import { sendLetters } from './letters/redrive.ts'
 
 const postgres = await requireService('postgres')
@@ -110,18 +111,18 @@ describe('query plans on filled tables', needs(postgres), () => {
     ['ended leases: lock', lockEnded, ['items_live_id', 'items_sourced_id'], []],
     ['due items: lock', lockDue, ['items_live_due', 'items_sourced_due', 'Merge Append'], []],
     ['archive', archiveEnded, ['items_live_ended', 'items_sourced_ended', 'Merge Append'], []],
-    ['letters: lock', lockLetters, ['items_sourced_uuid'], []],
-    ['letters: place', placeLetters, ['items_sourced_uuid', 'Tid Scan'], []],
-    ['letters: rewrite', rewriteLetters, ['items_sourced_uuid', 'Tid Scan'], []],
-    ['letters: see', seeLetters, ['items_sourced_uuid'], []],
+    ['letters: lock', lockLetterRows, ['items_sourced_uuid'], []],
+    ['letters: update states', updateStates, ['items_sourced_uuid', 'Tid Scan'], []],
+    ['letters: update failures', updateFailures, ['items_sourced_uuid', 'Tid Scan'], []],
+    ['letters: read snapshots', readSnapshotRows, ['items_sourced_uuid'], []],
     ['letters: send', sendLetters, ['letter_edits_pkey', 'Tid Scan'], []],
     ['letters: read', readLetters, ['items_sourced_uuid'], []],
     ['archived letters: read', readArchived, ['archive_uuid'], []],
     ['archived letters: page', pageOfArchive, ['archive_archived'], []],
-    ['letters by UUID', findUuids, ['items_sourced_uuid', 'archive_uuid'], []],
+    ['letters by UUID', findByUuid, ['items_sourced_uuid', 'archive_uuid'], []],
     ['open letters', openSince, ['open_letters_pkey', 'items_sourced_died'], []],
-    ['groups: lock those seen later', lockLater, ['groups_pkey'], []],
-    ['groups: lower', lowerFirstSeenAt, ['groups_pkey', 'Tid Scan'], []],
+    ['groups: lock those seen later', lockSeenLater, ['groups_pkey'], []],
+    ['groups: update the first time', updateFirstSeen, ['groups_pkey', 'Tid Scan'], []],
     ['arrivals', arrivals, ['group_hours_pkey'], []],
     ['campaign: pending places', readPendingPlaces, ['campaign_letters_state'], []],
     ['campaign: letter states', readLetterStates, ['campaign_letters_pkey'], []],
@@ -213,9 +214,9 @@ describe('query plans on filled tables', needs(postgres), () => {
     ]
     it.each(cases)('a page of letters %s uses its index', async (_, query, index) => {
       const reader = { query: connections.read.bind(connections) }
-      const parts = await partsOf(reader, query)
+      const ranges = await findRanges(reader, query)
       const step = { count: 20, wanted: 20, round: 0, bytes: 'none' } as const
-      const { text, values } = lookStatement(query, parts, step)
+      const { text, values } = pageStatement(query, ranges, step)
       const rows = await connections.read({ text: `explain (costs off) ${text}` }, values)
       const plan = rows.map((row) => row['QUERY PLAN'] as string).join('\n')
       const probed = plan.split('CTE probed')[1]?.split('CTE edge')[0] ?? ''
@@ -232,8 +233,8 @@ describe('query plans on filled tables', needs(postgres), () => {
       ],
       ['of any queue, by time', { archived: { from: noon, until: noon + hour }, states: ['done'] as const }],
     ])('archived letters are found by the time of archiving, %s', async (_, filter) => {
-      const look = { after: { archivedAt: noon, id: '' }, count: 1_000, wanted: 20, round: 0 }
-      const { text, values } = archiveStatement(filter, look)
+      const step = { after: { archivedAt: noon, id: '' }, count: 1_000, wanted: 20, round: 0 }
+      const { text, values } = searchStatement(filter, step)
       const rows = await connections.read({ text: `explain (costs off) ${text}` }, values)
       const plan = rows.map((row) => row['QUERY PLAN'] as string).join('\n')
       const probed = plan.split('CTE probed')[1]?.split('CTE edge')[0] ?? ''
@@ -260,8 +261,8 @@ describe('query plans on filled tables', needs(postgres), () => {
           lookMax: 100,
           after: { value, id: '' },
         }
-        const parts = await partsOf({ query: connections.read.bind(connections) }, query)
-        const { text, values } = lookStatement(query, parts, {
+        const ranges = await findRanges({ query: connections.read.bind(connections) }, query)
+        const { text, values } = pageStatement(query, ranges, {
           count: 20,
           wanted: 20,
           round: 0,

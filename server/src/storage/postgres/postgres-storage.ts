@@ -35,7 +35,8 @@ import type { HeldLock } from '../contract/locks.ts'
 import type { QueuesQuery } from '../contract/queues.ts'
 import type { Command, ResultsOf, Storage } from '../contract/storage.ts'
 import type { StoreOptions, StoreTarget } from '../open-storage.ts'
-import { findArchivedLetters } from './archive/list-archive.ts'
+import { getArchivedLetters, listArchivedLetters } from './archive/read-archive.ts'
+import { findArchivedLetters } from './archive/search-archive.ts'
 import { listAudit } from './audit/audit.ts'
 import { listCampaignLetters } from './campaigns/campaign-letters.ts'
 import { getCampaign, listCampaigns } from './campaigns/campaigns.ts'
@@ -53,17 +54,11 @@ import { LeaseCursors } from './items/lease-cursors.ts'
 import { listArchive, listItems } from './items/list-items.ts'
 import { listEdits } from './letters/edits.ts'
 import { GroupCache } from './letters/groups.ts'
-import { Repeats } from './letters/import-letters.ts'
-import { ForeseenLetters } from './letters/letter-snapshots.ts'
-import {
-  findLettersByUuid,
-  getArchivedLetters,
-  getLetters,
-  listArchivedLetters,
-  readPayloadSizes,
-} from './letters/letters.ts'
+import { RepeatedImports } from './letters/import-letters.ts'
+import { PrefetchedLetters } from './letters/letter-snapshots.ts'
 import { groupArrivals, groupSlugs, listGroups } from './letters/list-groups.ts'
 import { listLetters } from './letters/list-letters.ts'
+import { findLettersByUuid, getLetters, readPayloadSizes } from './letters/read-letters.ts'
 import { migrate } from './migrations/migrate.ts'
 import { QueueCache } from './queues/queue-cache.ts'
 import { getQueue, listQueues } from './queues/queues.ts'
@@ -92,10 +87,10 @@ export async function openPostgres(
     now: () => options.clock?.now() ?? fromDate(new Date()),
     queueCache: new QueueCache(),
     cursors: new LeaseCursors(),
-    foreseen: new ForeseenLetters(),
+    prefetchedLetters: new PrefetchedLetters(),
     groups: new GroupCache(),
     firstMinute: new FirstMinuteCache(),
-    repeats: new Repeats(),
+    repeats: new RepeatedImports(),
     slots: new CountSlots(random),
   })
   try {
@@ -205,8 +200,8 @@ class PostgresStorage implements Storage {
   }
 
   prefetchLetters(letterIds: readonly string[]): Promise<void> {
-    const { connections, foreseen } = this.#store
-    return this.#run(() => connections.use((connection) => foreseen.foresee(connection, letterIds)))
+    const { connections, prefetchedLetters } = this.#store
+    return this.#run(() => connections.use((connection) => prefetchedLetters.prefetch(connection, letterIds)))
   }
 
   getCampaign(id: string): Promise<StoredCampaign | null> {

@@ -4,8 +4,8 @@ import type { Vacuum } from './connection/vacuum.ts'
 import type { FirstMinuteCache } from './counts/time-bucket-retention.ts'
 import type { LeaseCursors } from './items/lease-cursors.ts'
 import type { GroupCache } from './letters/groups.ts'
-import type { Repeats } from './letters/import-letters.ts'
-import type { ForeseenLetters } from './letters/letter-snapshots.ts'
+import type { RepeatedImports } from './letters/import-letters.ts'
+import type { PrefetchedLetters } from './letters/letter-snapshots.ts'
 import type { QueueCache } from './queues/queue-cache.ts'
 
 /** Everything that the operations of one open store share. */
@@ -13,10 +13,10 @@ export type StoreContext = Readonly<{
   connections: Connections
   queueCache: QueueCache
   cursors: LeaseCursors
-  foreseen: ForeseenLetters
+  prefetchedLetters: PrefetchedLetters
   groups: GroupCache
   firstMinute: FirstMinuteCache
-  repeats: Repeats
+  repeats: RepeatedImports
   random: () => number
   /** The time for commands without a time of their own. */
   now: () => Instant

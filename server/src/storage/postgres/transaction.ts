@@ -29,6 +29,7 @@ import { StaleReadError } from './connection/errors.ts'
 import { Tally, writeTally } from './counts/counts.ts'
 import { writeLetterTally } from './counts/letter-counts.ts'
 import { lowerFirstSeen } from './letters/groups.ts'
+import type { PrefetchedLetters } from './letters/letter-snapshots.ts'
 import { checkPartition, type QueueCache, type QueueRow, toQueueRow } from './queues/queue-cache.ts'
 import type { StoreContext } from './store-context.ts'
 
@@ -45,7 +46,7 @@ export class Transaction {
   readonly slot: number
   readonly #hasRepeats: boolean
   readonly #groups = new Map<string, number>()
-  readonly #seenAt = new Map<number, Instant>()
+  readonly #firstSeenAt = new Map<number, Instant>()
   readonly #queues = new Map<string, QueueRow>()
   readonly #changed = new Map<string, Row | undefined>()
   readonly #locked = new Map<string, LockedPartition>()
@@ -187,30 +188,30 @@ export class Transaction {
     return this.#store.now()
   }
 
-  groupOf(key: string): number | undefined {
-    return this.#groups.get(key) ?? this.#store.groups.get(key)
+  getGroupId(key: string): number | undefined {
+    return this.#groups.get(key) ?? this.#store.groups.getId(key)
   }
 
   /** Adds a group to the cache of the server, once this transaction is committed. */
-  putGroup(key: string, id: number): void {
-    this.#groups.set(key, id)
+  putGroupId(key: string, groupId: number): void {
+    this.#groups.set(key, groupId)
   }
 
   isSeenBy(groupId: number, at: Instant): boolean {
     return (
-      (this.#seenAt.get(groupId) ?? Number.POSITIVE_INFINITY) <= at ||
+      (this.#firstSeenAt.get(groupId) ?? Number.POSITIVE_INFINITY) <= at ||
       this.#store.groups.isSeenBy(groupId, at)
     )
   }
 
   /** Caches that the group has a letter from `at` or earlier, once this transaction is committed. */
-  putGroupSeen(groupId: number, at: Instant): void {
-    if (!this.isSeenBy(groupId, at)) this.#seenAt.set(groupId, at)
+  putFirstSeen(groupId: number, at: Instant): void {
+    if (!this.isSeenBy(groupId, at)) this.#firstSeenAt.set(groupId, at)
   }
 
   /** Removes and returns the prefetched snapshots of these letters. */
-  takeForeseen(letterIds: readonly string[]): ReturnType<StoreContext['foreseen']['take']> {
-    return this.#store.foreseen.take(letterIds)
+  takePrefetched(letterIds: readonly string[]): ReturnType<PrefetchedLetters['take']> {
+    return this.#store.prefetchedLetters.take(letterIds)
   }
 
   /** Whether letters that arrive in these queues are likely to exist already. */
@@ -218,8 +219,8 @@ export class Transaction {
     return this.#hasRepeats || this.#store.repeats.areExpected(queueIds)
   }
 
-  recordRepeats(queueIds: readonly number[], hadSome: boolean): void {
-    this.#store.repeats.note(queueIds, hadSome)
+  recordRepeats(queueIds: readonly number[], hadRepeats: boolean): void {
+    this.#store.repeats.record(queueIds, hadRepeats)
   }
 
   /** Writes the counts of letters. Call it before a search for letters, because searches use the counts. */
@@ -283,8 +284,8 @@ export class Transaction {
     for (const queueRow of this.#queues.values())
       if (this.#letterStores.has(queueRow.id)) queueCache.invalidate(queueRow.queue.name)
     for (const name of this.#changed.keys()) queueCache.invalidate(name)
-    for (const [key, id] of this.#groups) this.#store.groups.set(key, id)
-    for (const [groupId, at] of this.#seenAt) this.#store.groups.noteSeen(groupId, at)
+    for (const [key, id] of this.#groups) this.#store.groups.putId(key, id)
+    for (const [groupId, at] of this.#firstSeenAt) this.#store.groups.putFirstSeen(groupId, at)
     for (const locked of this.#locked.values()) {
       if (locked.isUsed) queueCache.setLastId(locked.queueId, locked.partition, locked.lastId)
     }

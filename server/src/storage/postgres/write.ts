@@ -49,7 +49,7 @@ async function repeatOnConflict<T>(
       return await attemptWrite(hasRepeats)
     } catch (error) {
       if (error instanceof SourceIdExistsError) {
-        store.repeats.note(error.queueIds, true)
+        store.repeats.record(error.queueIds, true)
         hasRepeats = true
         continue
       }

@@ -31,19 +31,29 @@ export function matchesArchived({ item, archivedAt }: ListedArchived, filter: Ar
 
 /** Compares the fields that neither counts nor groups have. */
 function matchesDetail(item: Item, filter: LetterFilter): boolean {
-  const { died, updated, lastFailed, key, text, header, json, dueBy, arrivedUntil } = filter
-  if (died !== undefined && !isWithin(item.diedAt, died.from, died.until)) return false
-  if (updated !== undefined && !isWithin(item.updatedAt, updated.from, updated.until)) return false
-  if (lastFailed !== undefined) {
-    const at = item.failure?.lastFailedAt ?? null
-    if (!isWithin(at, lastFailed.from, lastFailed.until)) return false
-  }
-  if (dueBy !== undefined && !isWithin(item.letter?.nextRedriveAt ?? null, undefined, dueBy)) return false
-  if (arrivedUntil !== undefined && arrivedAt(item) > arrivedUntil) return false
+  return matchesTimes(item, filter) && matchesContent(item, filter)
+}
+
+function matchesTimes(item: Item, filter: LetterFilter): boolean {
+  const { died, updated, lastFailed, dueBy, arrivedUntil } = filter
+  return (
+    isInRange(item.diedAt, died) &&
+    isInRange(item.updatedAt, updated) &&
+    isInRange(item.failure?.lastFailedAt ?? null, lastFailed) &&
+    (dueBy === undefined || isWithin(item.letter?.nextRedriveAt ?? null, undefined, dueBy)) &&
+    (arrivedUntil === undefined || arrivedAt(item) <= arrivedUntil)
+  )
+}
+
+function matchesContent(item: Item, { key, text, header, json }: LetterFilter): boolean {
   if (key !== undefined && (item.key === null || !areEqual(item.key, key))) return false
   if (text !== undefined && !hasText(item.failure?.message ?? '', text)) return false
   if (header !== undefined && !item.headers.some((each) => isHeader(each, header))) return false
   return json === undefined || hasJson(item.payload, json)
+}
+
+function isInRange(time: Instant | null, range: LetterFilter['died']): boolean {
+  return range === undefined || isWithin(time, range.from, range.until)
 }
 
 function isWithin(value: Instant | null, min: number | undefined, max: number | undefined): boolean {

@@ -31,6 +31,16 @@ export function readBoolean(row: DatabaseRow, column: string | number): boolean 
   throw mismatch(column, 'a boolean', value)
 }
 
+export function readBytes(row: DatabaseRow, column: string | number): Uint8Array {
+  const value = readColumn(row, column)
+  if (value instanceof Uint8Array) return value
+  throw mismatch(column, 'bytes', value)
+}
+
+export function readBytesOrNull(row: DatabaseRow, column: string | number): Uint8Array | null {
+  return readColumn(row, column) === null ? null : readBytes(row, column)
+}
+
 /** A JSON document that Redrive wrote to a text column; the caller knows its type. */
 export function readJson<T>(row: DatabaseRow, column: string | number): T {
   return JSON.parse(readText(row, column)) as T

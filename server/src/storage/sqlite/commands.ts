@@ -1,7 +1,8 @@
 /** The function that executes each command of the contract. */
 import type { Command, Results } from '../contract/storage.ts'
 import { checkCommand } from '../shared/check-command.ts'
-import { archive } from './archive/archive.ts'
+import { archive, purgeArchive } from './archive/archive.ts'
+import { restoreLetters } from './archive/restore.ts'
 import { writeAudit } from './audit/audit.ts'
 import { freezeIds, freezeLetters, skipLetters } from './campaigns/campaign-letters.ts'
 import { putCampaign } from './campaigns/campaigns.ts'
@@ -11,11 +12,12 @@ import { lease } from './items/lease.ts'
 import { produce } from './items/produce.ts'
 import { clear, deleteItems } from './items/remove.ts'
 import { complete, extend, retry, unlease } from './items/settle.ts'
+import { discardLetters } from './letters/discard.ts'
 import { editLetter } from './letters/edits.ts'
 import { importLetters } from './letters/import-letters.ts'
-import { discard, endRedrives, purgeArchive, restore } from './letters/letters.ts'
 import { postponeRedrives } from './letters/postpone.ts'
-import { redrive } from './letters/redrive.ts'
+import { redriveLetters } from './letters/redrive.ts'
+import { endRedrives } from './letters/redrive-ends.ts'
 import { replanRedrives } from './letters/replan.ts'
 import { acquireLock, fence, releaseLock, renewLock } from './locks/locks.ts'
 import { deleteQueue } from './queues/delete-queue.ts'
@@ -50,10 +52,10 @@ const handlers: Handlers = {
   'renew-lock': renewLock,
   'release-lock': releaseLock,
   fence: ({ database }, command) => fence(database, command),
-  redrive,
+  redrive: redriveLetters,
   'end-redrives': endRedrives,
-  discard,
-  restore,
+  discard: discardLetters,
+  restore: restoreLetters,
   'edit-letter': editLetter,
   'replan-redrives': replanRedrives,
   'postpone-redrives': postponeRedrives,

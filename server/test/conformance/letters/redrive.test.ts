@@ -424,18 +424,18 @@ describeStores('a redrive', (given) => {
     })
   })
 
-  it('ending a redrive and editing reject unknown letters', async () => {
-    const { work } = await actions.createQueues()
-    const { ids } = await given.run({
-      op: 'produce',
-      queue: work,
-      partition: 0,
-      items: newItems(1),
-      now: noon,
-    })
-    for (const letterId of [unknownId, ids[0] ?? '']) {
+  it('every store refuses an edit of an unknown or archived letter with the same message', async () => {
+    const { work, letters } = await actions.createQueues()
+    const items = newItems(1)
+    const { ids } = await given.run({ op: 'produce', queue: work, partition: 0, items, now: noon })
+    const [archivedId = ''] = await actions.capture(letters, [aLetter()])
+    await actions.discard([archivedId])
+    await given.run({ op: 'archive', queue: letters, endedBefore: noon + 1, countMax: 10, now: noon + 1 })
+    expect(await given.storage.getArchivedLetters([archivedId])).toHaveLength(1)
+    for (const letterId of [unknownId, 'not-an-id', ids[0] ?? '', archivedId]) {
       const edit = { op: 'edit-letter', letterId, payload: bytes('x'), actor: 'ann', now: noon } as const
-      await expectRefusal(given.run(edit), 'LETTER_NOT_FOUND')
+      const { message } = await expectRefusal(given.run(edit), 'LETTER_NOT_FOUND')
+      expect(message).toBe(`letter ${letterId} does not exist or is archived`)
     }
     expect((await actions.listItems(work)).map(({ payload }) => textOf(payload))).toEqual(['item-0'])
   })

@@ -9,7 +9,7 @@ import {
   withLetter,
 } from '../../../core/plan-transition.ts'
 import type { Transition } from '../../../core/transitions.ts'
-import { Endings } from '../letters/redrive-ends.ts'
+import { RedriveEndings } from '../letters/redrive-ends.ts'
 import type { QueueRow } from '../queues/queue-cache.ts'
 import type { PartitionRef, Transaction } from '../transaction.ts'
 import {
@@ -86,7 +86,7 @@ async function endRedrivesOf(
   const ended = decided.map(({ item, transition }) => redriveEndedBy(item, transition))
   const letterIds = ended.flatMap((each) => (each === undefined ? [] : [each.letterId]))
   if (letterIds.length === 0) return decided.map((decision) => ({ ...decision, letter: undefined }))
-  const endings = await Endings.of(transaction, letterIds)
+  const endings = await RedriveEndings.lock(transaction, letterIds)
   const decisions = decided.map((decision, index): DecisionWithLetter => {
     const { item, transition, queueRow, now } = decision
     const end = ended[index]

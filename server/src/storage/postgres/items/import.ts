@@ -1,7 +1,7 @@
 import type { Import, ImportResult } from '../../contract/items.ts'
 import { createImportedItem } from '../../shared/new-item.ts'
 import { checkImport } from '../../shared/queue-checks.ts'
-import { groupIdsOf } from '../letters/groups.ts'
+import { findOrCreateGroups } from '../letters/groups.ts'
 import { insertLetterRows } from '../letters/import-letters.ts'
 import type { Transaction } from '../transaction.ts'
 import { insertLeaseEnds } from './lease-ends.ts'
@@ -41,7 +41,7 @@ async function createRows(transaction: Transaction, command: Import): Promise<St
   checkImport(queueRow.queue, items)
   await transaction.lockPartitions([{ queueRow, partition }])
   const ids = transaction.nextIds(queueRow, partition, now, items.length)
-  const groupIds = await groupIdsOf(
+  const groupIds = await findOrCreateGroups(
     transaction,
     items.map(({ failure = null, origin = null, diedAt }) => ({
       queueId: queueRow.id,

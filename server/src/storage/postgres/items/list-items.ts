@@ -7,7 +7,7 @@ import { readNumber } from '../../shared/row-values.ts'
 import type { Row } from '../connection/connection.ts'
 import type { Connections } from '../connection/connections.ts'
 import { texts, uuids } from '../connection/encode-arrays.ts'
-import { isId } from '../letters/letter-rows.ts'
+import { isKsuid } from '../letters/letter-rows.ts'
 import { readColumns, stateCodes, toItem } from './rows.ts'
 
 const allStates = Object.keys(stateCodes) as readonly ListedState[]
@@ -116,7 +116,7 @@ function selectByIds({ partition, ids, rootIds }: ItemsQuery, table: Table, part
   ]
   if (ids !== undefined) conditions.push(`id = any (${parameter(texts(ids))}::text[])`)
   if (rootIds !== undefined) {
-    const validIds = rootIds.filter(isId)
+    const validIds = rootIds.filter(isKsuid)
     conditions.push(`uuid = any (${parameter(uuids(validIds))}::uuid[])`)
     conditions.push(`coalesce(root_id, id) = any (${parameter(texts(validIds))}::text[])`)
     conditions.push('source_id is not null')

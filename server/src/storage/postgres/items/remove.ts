@@ -11,7 +11,7 @@ import { readNumber, readNumberOrNull, readText } from '../../shared/row-values.
 import { insertAudit } from '../audit/audit.ts'
 import type { Row, Statement } from '../connection/connection.ts'
 import { int4s, texts } from '../connection/encode-arrays.ts'
-import { endWhatIsGone, goneColumns } from '../letters/redrive-ends.ts'
+import { deletedColumns, endDeletedRows } from '../letters/redrive-ends.ts'
 import type { QueueRow } from '../queues/queue-cache.ts'
 import type { Transaction } from '../transaction.ts'
 import { isLocatedRow, locateRows } from './locate-rows.ts'
@@ -28,14 +28,14 @@ export const sumRemovedSql = `select queue_id, partition, state, group_id, least
 
 const returning = `returning t.queue_id, t.partition, t.state, t.created_at, t.lease_deadline, t.group_id, t.redrives,
     t.died_at`
-/** For `endWhatIsGone`, from a row `t`. */
-const goneColumnList = goneColumns.map((name) => `t.${name}`).join(', ')
+/** For `endDeletedRows`, from a row `t`. */
+const deletedColumnList = deletedColumns.map((name) => `t.${name}`).join(', ')
 
 /** Locks items in the order of the given ids. */
 export const lockByIds: Statement = {
   name: 'lock-by-ids',
-  text: `select $2::int4 as partition, t.id, ${goneColumnList} from unnest($3::text[]) as w(id) cross join lateral (
-      select f.id, ${goneColumns.map((name) => `f.${name}`).join(', ')} from redrive.items f
+  text: `select $2::int4 as partition, t.id, ${deletedColumnList} from unnest($3::text[]) as w(id) cross join lateral (
+      select f.id, ${deletedColumns.map((name) => `f.${name}`).join(', ')} from redrive.items f
       where f.queue_id = $1 and f.partition = $2 and f.id = w.id for update
     ) t`,
 }
@@ -73,7 +73,7 @@ const idsAuditedMax = 1_000
 export const lockByState: Statement = {
   name: 'lock-by-state',
   text: `select r.* from unnest($4::int4[]) as p(partition) cross join lateral (
-      select t.partition, t.id, ${goneColumnList}, octet_length(t.payload) as bytes from redrive.items t
+      select t.partition, t.id, ${deletedColumnList}, octet_length(t.payload) as bytes from redrive.items t
       where t.queue_id = $1 and t.partition = p.partition and t.state = any ($2::int4[])
       order by t.id limit $3 for update of t
     ) r order by r.id limit $3`,
@@ -131,7 +131,7 @@ async function removeLocked(
   locked: readonly Row[],
 ): Promise<{ removed: number; details: ReturnType<typeof removalDetails> }> {
   if (locked.length === 0) return { removed: 0, details: {} }
-  await endWhatIsGone(transaction, locked, transaction.now())
+  await endDeletedRows(transaction, locked, transaction.now())
   const rows = await transaction.connection.query(deleteByIds, [
     int4s(locked.map(() => queueRow.id)),
     int4s(locked.map((row) => readNumber(row, 'partition'))),

@@ -4,7 +4,7 @@ import type { ItemChange } from '../../../core/plan-transition.ts'
 import { readNumber, readText } from '../../shared/row-values.ts'
 import type { Statement } from '../connection/connection.ts'
 import { int4s, texts } from '../connection/encode-arrays.ts'
-import { needsGroup, withGroups } from '../letters/groups.ts'
+import { assignGroups, needsGroup } from '../letters/groups.ts'
 import { findBySource } from '../letters/import-letters.ts'
 import type { QueueRow } from '../queues/queue-cache.ts'
 import type { Transaction } from '../transaction.ts'
@@ -48,7 +48,7 @@ export async function rewriteRows(transaction: Transaction, rows: readonly Rewri
   if (rows.length === 0) return
   const isRegrouped = ({ before, after }: RewrittenRow) => needsGroup(before, after.item)
   const regrouped = rows.filter(isRegrouped).map(({ after }) => after)
-  const grouped = regrouped.length === 0 ? [] : await withGroups(transaction, regrouped, false)
+  const grouped = regrouped.length === 0 ? [] : await assignGroups(transaction, regrouped, false)
   for (const { queueId, item } of grouped) transaction.tally.failAgain(queueId, item)
   let at = 0
   const afters = rows.map((row) => (isRegrouped(row) ? (grouped[at++] as StoredHead) : row.after))
@@ -98,7 +98,7 @@ export async function moveRows(
   changes: ItemChange[],
 ): Promise<void> {
   if (rows.length === 0) return
-  const letters = await withGroups(
+  const letters = await assignGroups(
     transaction,
     rows.map(({ target, letter }) => ({ queueId: target.id, queue: target.queue, item: letter })),
     true,

@@ -1,24 +1,27 @@
-import type { Header } from '../../../core/item.ts'
-import { KnownError } from '../../../errors.ts'
+/** Edited versions of letters. */
 import type { EditLetter, LetterEdit } from '../../contract/letters.ts'
 import { editEntries } from '../../shared/audit-entries.ts'
-import { headersFromText, headersToText } from '../../shared/item-row.ts'
+import { decodeEdit } from '../../shared/edit-row.ts'
+import { headersToText } from '../../shared/item-row.ts'
+import { letterNotFound } from '../../shared/letter-not-found.ts'
+import { readNumber } from '../../shared/row-values.ts'
 import { insertAudit } from '../audit/audit.ts'
 import type { Statement } from '../connection/connection.ts'
 import type { Connections } from '../connection/connections.ts'
 import { uuids } from '../connection/encode-arrays.ts'
 import type { Transaction } from '../transaction.ts'
-import { isId } from './letter-rows.ts'
+import { isKsuid } from './letter-rows.ts'
 
-/** The row of the letter is locked meanwhile: so two who edit at once get two numbers. */
+/** Locks the letter, so that two edits at the same time get two numbers. */
 const lockLetter: Statement = {
   name: 'lock-letter',
   text: `select from redrive.items_sourced f
     where f.uuid = any ($1::uuid[]) and coalesce(f.root_id, f.id) = $2 and f.origin is not null for update`,
 }
 
-const addEdit: Statement = {
-  name: 'keep-edit',
+/** `$5` and `$7`: whether the edit has headers and a key. Other bytes are copied from the letter. */
+const insertRow: Statement = {
+  name: 'insert-edit',
   text: `insert into redrive.letter_edits (letter_id, number, queue_id, at, actor, headers, key, payload)
     select $2, coalesce((select max(e.number) from redrive.letter_edits e where e.letter_id = $2), 0) + 1, f.queue_id, $3, $4,
       case when $5::boolean then $6 else f.headers end, case when $7::boolean then $8::bytea else f.key end,
@@ -28,19 +31,17 @@ const addEdit: Statement = {
 }
 
 export async function editLetter(transaction: Transaction, command: EditLetter): Promise<{ number: number }> {
-  return { number: await keepEdit(transaction, command) }
+  return { number: await insertEdit(transaction, command) }
 }
 
-/** Gives its number. */
-export async function keepEdit(transaction: Transaction, edit: Omit<EditLetter, 'op'>): Promise<number> {
+/** Returns the number of the new edited version. */
+export async function insertEdit(transaction: Transaction, edit: Omit<EditLetter, 'op'>): Promise<number> {
   const { letterId, headers, key, payload } = edit
   const { connection } = transaction
-  const uuid = uuids(isId(letterId) ? [letterId] : [])
+  const uuid = uuids(isKsuid(letterId) ? [letterId] : [])
   const [found] = await connection.query(lockLetter, [uuid, letterId])
-  if (found === undefined) {
-    throw new KnownError('LETTER_NOT_FOUND', `there is no letter ${letterId} outside the archive`)
-  }
-  const [row] = await connection.query(addEdit, [
+  if (found === undefined) throw letterNotFound(letterId)
+  const [row = {}] = await connection.query(insertRow, [
     uuid,
     letterId,
     edit.now,
@@ -48,16 +49,16 @@ export async function keepEdit(transaction: Transaction, edit: Omit<EditLetter, 
     headers !== undefined,
     headers === undefined ? null : headersToText(headers),
     key !== undefined,
-    bufferOf(key ?? null),
-    bufferOf(payload ?? null),
+    toBuffer(key ?? null),
+    toBuffer(payload ?? null),
   ])
-  const number = row?.number as number
+  const number = readNumber(row, 'number')
   await insertAudit(connection, editEntries(edit.trace, letterId, number, edit))
   return number
 }
 
-/** `pg` sends a Buffer as bytes; of another view it would send the whole memory behind it. */
-function bufferOf(bytes: Uint8Array | null): Buffer | null {
+/** `pg` sends a Buffer as its bytes, but another view as all of the memory behind it. */
+function toBuffer(bytes: Uint8Array | null): Buffer | null {
   return bytes === null ? null : Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength)
 }
 
@@ -67,14 +68,6 @@ const readEdits: Statement = {
 }
 
 export async function listEdits(connections: Connections, letterId: string): Promise<LetterEdit[]> {
-  if (!isId(letterId)) return []
-  const rows = await connections.read(readEdits, [letterId])
-  return rows.map((row) => ({
-    number: row.number as number,
-    at: row.at as number,
-    actor: row.actor as string,
-    payload: row.payload as Uint8Array,
-    key: row.key as Uint8Array | null,
-    headers: headersFromText(row.headers as string | null) as readonly Header[],
-  }))
+  if (!isKsuid(letterId)) return []
+  return (await connections.read(readEdits, [letterId])).map(decodeEdit)
 }

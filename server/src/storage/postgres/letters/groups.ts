@@ -1,52 +1,56 @@
 /**
- * The groups of letters. A group is made with its first letter, and what it stands for never changes; so a
- * server may remember which one a fingerprint stands for as long as it likes. Queue ids are never used again:
- * what is remembered of a queue that was deleted is of no queue any more.
+ * The groups of letters. A group is created with its first letter, and its cause never changes, so a server
+ * may cache the id of a group forever. Ids of queues are never reused, so cached groups of a deleted queue
+ * belong to no other queue.
  *
- * Only when it was first seen changes, and only to an earlier time: letters come to be known in another order
- * than that of their deaths. So a server also remembers a time that each was first seen by, and writes to a
- * group when it gets an earlier letter. Deaths that come in order write nothing.
+ * Only the time at which a group was first seen changes, and only to an earlier time, because letters may
+ * arrive in another order than they died. A server also caches a time at which each group was already seen,
+ * and writes to the group only for an earlier letter. Letters that arrive in order write nothing.
  */
 import { type Cause, foldCause, toCause } from '../../../core/cause.ts'
 import type { Instant } from '../../../core/instant.ts'
 import type { Failure, ItemHead, Origin } from '../../../core/item.ts'
-import type { Statement } from '../connection/connection.ts'
+import { readNumber, readText } from '../../shared/row-values.ts'
+import type { Row, Statement } from '../connection/connection.ts'
 import { int4s, int8s, texts } from '../connection/encode-arrays.ts'
 import { StaleReadError } from '../connection/errors.ts'
 import type { StoredHead } from '../items/rows.ts'
 import type { Transaction } from '../transaction.ts'
 
-const rememberedMax = 100_000
+const cachedMax = 100_000
 
 export class GroupCache {
+  /** By queue and fingerprint (`groupKey`). */
   readonly #ids = new Map<string, number>()
-  readonly #seenAt = new Map<number, Instant>()
+  /** The stored `first_seen_at` of each group, or a later time. */
+  readonly #firstSeenAt = new Map<number, Instant>()
 
-  get(key: string): number | undefined {
+  getId(key: string): number | undefined {
     return this.#ids.get(key)
   }
 
-  set(key: string, id: number): void {
-    makeRoom(this.#ids)
-    this.#ids.set(key, id)
+  putId(key: string, groupId: number): void {
+    removeOldest(this.#ids)
+    this.#ids.set(key, groupId)
   }
 
-  /** That group is known to have been seen by then. */
+  /** Whether the stored `first_seen_at` of the group is known to be `at` or earlier. */
   isSeenBy(groupId: number, at: Instant): boolean {
-    return (this.#seenAt.get(groupId) ?? Number.POSITIVE_INFINITY) <= at
+    return (this.#firstSeenAt.get(groupId) ?? Number.POSITIVE_INFINITY) <= at
   }
 
-  noteSeen(groupId: number, at: Instant): void {
+  putFirstSeen(groupId: number, at: Instant): void {
     if (this.isSeenBy(groupId, at)) return
-    makeRoom(this.#seenAt)
-    this.#seenAt.set(groupId, at)
+    removeOldest(this.#firstSeenAt)
+    this.#firstSeenAt.set(groupId, at)
   }
 }
 
-function makeRoom<K>(remembered: Map<K, unknown>): void {
-  if (remembered.size < rememberedMax) return
-  const [oldest] = remembered.keys()
-  if (oldest !== undefined) remembered.delete(oldest)
+/** Removes the oldest entry of a full cache. */
+function removeOldest<K>(cached: Map<K, unknown>): void {
+  if (cached.size < cachedMax) return
+  const [oldest] = cached.keys()
+  if (oldest !== undefined) cached.delete(oldest)
 }
 
 const findGroups: Statement = {
@@ -57,7 +61,10 @@ const findGroups: Statement = {
       where f.queue_id = w.queue_id and f.fingerprint = w.fingerprint offset 0) g`,
 }
 
-/** `has_dead_queue`: as it is now that its partition is locked, not as it was when the transaction began. */
+/**
+ * `has_dead_queue`: read again, because the partition of the queue is locked now and was not when the
+ * transaction read the queue.
+ */
 const countGroups: Statement = {
   name: 'count-groups',
   text: `select w.queue_id, (select count(*) from redrive.groups g where g.queue_id = w.queue_id) as n,
@@ -65,170 +72,200 @@ const countGroups: Statement = {
     from unnest($1::int4[]) as w(queue_id)`,
 }
 
-/** Sorted: who makes several meets others in the same order. */
-const makeGroups: Statement = {
-  name: 'make-groups',
+/** The rows must be sorted, so that writers that insert the same groups do so in one order. */
+const insertGroups: Statement = {
+  name: 'insert-groups',
   text: `insert into redrive.groups (queue_id, fingerprint, origin, reason, slug, error_class, title, first_seen_at)
     select * from unnest($1::int4[], $2::text[], $3::text[], $4::text[], $5::text[], $6::text[], $7::text[], $8::int8[])
     on conflict (queue_id, fingerprint) do nothing returning queue_id, fingerprint, id, first_seen_at`,
 }
 
 /**
- * In the order in which they are asked for. Who waited for one that was made earlier still finds it changed.
+ * Locks the groups that were first seen later than the given times, in the order of the parameters. A writer
+ * that waited for a lock compares with the time that the other writer stored.
  */
-export const lockLater: Statement = {
-  name: 'lock-later-groups',
+export const lockSeenLater: Statement = {
+  name: 'lock-groups-seen-later',
   text: `select g.id, w.at from unnest($1::int4[], $2::int8[]) as w(id, at)
     cross join lateral (
       select f.id from redrive.groups f where f.id = w.id and f.first_seen_at > w.at for no key update) g`,
 }
 
-/** Only those that are locked. */
-export const lowerFirstSeenAt: Statement = {
-  name: 'lower-first-seen',
+/** For groups that `lockSeenLater` returned. */
+export const updateFirstSeen: Statement = {
+  name: 'update-first-seen',
   text: `update redrive.groups t set first_seen_at = w.at from unnest($1::int4[], $2::int8[]) as w(id, at)
-      cross join lateral (select f.ctid as place from redrive.groups f where f.id = w.id offset 0) p
-    where t.ctid = p.place`,
+      cross join lateral (select f.ctid as location from redrive.groups f where f.id = w.id offset 0) p
+    where t.ctid = p.location`,
 }
 
 /**
- * Writes to the groups that got a letter from before they are known to have been seen: to none, as a rule.
+ * Writes to the groups that got a letter from before the time at which they are known to have been seen.
+ * Usually there are none.
  */
 export async function lowerFirstSeen(transaction: Transaction): Promise<void> {
   const earlier = [...transaction.tally.letters.firstArrivals()]
     .filter(([groupId, at]) => !transaction.isSeenBy(groupId, at))
-    // By id: who lowers several meets others in the same order.
+    // Sort by id, so that writers lock groups in one order.
     .sort(([a], [b]) => a - b)
   if (earlier.length === 0) return
   const { connection } = transaction
-  const later = await connection.query(lockLater, [
+  const locked = await connection.query(lockSeenLater, [
     int4s(earlier.map(([groupId]) => groupId)),
     int8s(earlier.map(([, at]) => at)),
   ])
-  if (later.length > 0) {
-    await connection.query(lowerFirstSeenAt, [
-      int4s(later.map((row) => row.id as number)),
-      int8s(later.map((row) => row.at as number)),
+  if (locked.length > 0) {
+    await connection.query(updateFirstSeen, [
+      int4s(locked.map((row) => readNumber(row, 'id'))),
+      int8s(locked.map((row) => readNumber(row, 'at'))),
     ])
   }
-  for (const [groupId, at] of earlier) transaction.putGroupSeen(groupId, at)
+  for (const [groupId, at] of earlier) transaction.putFirstSeen(groupId, at)
 }
 
-type Wanted = Readonly<{ queueId: number; cause: Cause; seenAt: number }>
-type Letter = Readonly<{ queueId: number; failure: Failure | null; origin: Origin | null; seenAt: number }>
+type WantedGroup = Readonly<{ queueId: number; cause: Cause; seenAt: number }>
+type GroupedItem = Readonly<{
+  queueId: number
+  failure: Failure | null
+  origin: Origin | null
+  seenAt: number
+}>
 
-/** What is no letter has none. */
-export async function groupIdsOf(
+/** The ids of the items' groups. Items without an origin are not letters and have no group. */
+export async function findOrCreateGroups(
   transaction: Transaction,
-  letters: readonly Letter[],
+  items: readonly GroupedItem[],
 ): Promise<(number | null)[]> {
-  const wanted = new Map<string, Wanted>()
-  const keys = letters.map(({ queueId, failure, origin, seenAt }) => {
+  const wanted = new Map<string, WantedGroup>()
+  const keys = items.map(({ queueId, failure, origin, seenAt }) => {
     if (origin === null) return null
     const cause = toCause(failure, origin)
-    const key = keyOf(queueId, cause.fingerprint)
-    if (transaction.groupOf(key) === undefined && !wanted.has(key))
+    const key = groupKey(queueId, cause.fingerprint)
+    if (transaction.getGroupId(key) === undefined && !wanted.has(key))
       wanted.set(key, { queueId, cause, seenAt })
     return key
   })
-  if (wanted.size > 0) await learn(transaction, wanted)
-  return keys.map((key) => (key === null ? null : (transaction.groupOf(key) as number)))
+  if (wanted.size > 0) await loadGroups(transaction, wanted)
+  return keys.map((key) => (key === null ? null : getLoaded(transaction, key)))
 }
 
-/**
- * The items with their groups. Those that are no letters have none. `isNew`: they died now, and did not just
- * fail anew.
- */
-export async function withGroups(
+/** The items with their groups. `isNew`: they died now; otherwise they are letters that failed again. */
+export async function assignGroups(
   transaction: Transaction,
   stored: readonly StoredHead[],
   isNew: boolean,
 ): Promise<StoredHead[]> {
-  const letters = stored.map(({ queueId, item: { failure, origin, diedAt, createdAt, updatedAt } }) => ({
+  const items = stored.map(({ queueId, item: { failure, origin, diedAt, createdAt, updatedAt } }) => ({
     queueId,
     failure,
     origin,
     seenAt: isNew ? (diedAt ?? createdAt) : updatedAt,
   }))
-  const ids = await groupIdsOf(transaction, letters)
+  const ids = await findOrCreateGroups(transaction, items)
   return stored.map((each, index) => {
     const groupId = ids[index] ?? null
     return groupId === null ? each : { ...each, item: { ...each.item, groupId } }
   })
 }
 
-/** The group that a letter has after a change; only a new failure makes it another one. */
+/** Whether the group of a letter may change: only a new failure changes it. */
 export function needsGroup(before: ItemHead, after: ItemHead): boolean {
   return after.origin !== null && (before.groupId === null || before.failure !== after.failure)
 }
 
-/** What is there is used, however many there are: only what is new is folded, as far as its queue has to. */
-async function learn(transaction: Transaction, wanted: ReadonlyMap<string, Wanted>): Promise<void> {
-  let missing = await find(transaction, wanted)
+/** Puts the ids of all wanted groups into the transaction. Creates the missing groups. */
+async function loadGroups(transaction: Transaction, wanted: ReadonlyMap<string, WantedGroup>): Promise<void> {
+  let missing = await findExisting(transaction, wanted)
   if (missing.size === 0) return
-  const sizes = await sizesOf(transaction, missing)
-  const folded: [key: string, otherKey: string][] = []
+  const sizes = await countByQueue(transaction, missing)
+  const folded: FoldedKey[] = []
   while (missing.size > 0) {
-    const made = new Map<string, Wanted>()
-    const others = new Map<string, Wanted>()
-    for (const [key, each] of missing) {
-      const size = sizes.get(each.queueId) ?? 0
-      const cause = foldCause(each.cause, size)
-      if (cause === undefined) {
-        sizes.set(each.queueId, size + 1)
-        made.set(key, each)
-        continue
-      }
-      const otherKey = keyOf(each.queueId, cause.fingerprint)
-      if (transaction.groupOf(otherKey) === undefined) others.set(otherKey, { ...each, cause })
-      folded.push([key, otherKey])
-    }
-    await make(transaction, made)
-    missing = others.size === 0 ? others : await find(transaction, others)
+    const split = foldMissing(transaction, missing, sizes)
+    folded.push(...split.folded)
+    await createGroups(transaction, split.created)
+    missing = split.coarser.size === 0 ? split.coarser : await findExisting(transaction, split.coarser)
   }
-  // What was folded last stands for what was folded before.
-  for (const [key, otherKey] of folded.toReversed()) {
-    transaction.putGroup(key, transaction.groupOf(otherKey) as number)
+  // In reverse order, because the group of a folded key may itself have been folded later.
+  for (const { key, coarserKey } of folded.toReversed()) {
+    transaction.putGroupId(key, getLoaded(transaction, coarserKey))
   }
 }
 
-async function sizesOf(
+/** The letters of `key` are in the group of `coarserKey`. */
+type FoldedKey = Readonly<{ key: string; coarserKey: string }>
+
+/**
+ * Splits missing groups into groups to create, and coarser groups to find instead because the queue has too
+ * many groups already (`foldCause`). Adds the groups to create to `sizes`, the number of groups of each
+ * queue.
+ */
+function foldMissing(
   transaction: Transaction,
-  missing: ReadonlyMap<string, Wanted>,
+  missing: ReadonlyMap<string, WantedGroup>,
+  sizes: Map<number, number>,
+): Readonly<{
+  created: Map<string, WantedGroup>
+  coarser: Map<string, WantedGroup>
+  folded: readonly FoldedKey[]
+}> {
+  const created = new Map<string, WantedGroup>()
+  const coarser = new Map<string, WantedGroup>()
+  const folded: FoldedKey[] = []
+  for (const [key, wanted] of missing) {
+    const size = sizes.get(wanted.queueId) ?? 0
+    const cause = foldCause(wanted.cause, size)
+    if (cause === undefined) {
+      sizes.set(wanted.queueId, size + 1)
+      created.set(key, wanted)
+      continue
+    }
+    const coarserKey = groupKey(wanted.queueId, cause.fingerprint)
+    if (transaction.getGroupId(coarserKey) === undefined) coarser.set(coarserKey, { ...wanted, cause })
+    folded.push({ key, coarserKey })
+  }
+  return { created, coarser, folded }
+}
+
+async function countByQueue(
+  transaction: Transaction,
+  missing: ReadonlyMap<string, WantedGroup>,
 ): Promise<Map<number, number>> {
   const queueIds = [...new Set([...missing.values()].map(({ queueId }) => queueId))]
   const rows = await transaction.connection.query(countGroups, [int4s(queueIds)])
-  // A queue that has groups gets no dead queue any more, so it is enough to look where the first are made.
-  if (rows.some((row) => row.n === 0 && row.has_dead_queue === true)) throw new StaleReadError('a dead queue')
-  return new Map(rows.map((row) => [row.queue_id as number, row.n as number]))
+  const sizes = rows.map((row) => ({
+    queueId: readNumber(row, 'queue_id'),
+    size: readNumber(row, 'n'),
+    hasDeadQueue: row.has_dead_queue === true,
+  }))
+  // A queue with groups cannot get a dead queue, so only a queue without groups must be checked.
+  if (sizes.some(({ size, hasDeadQueue }) => size === 0 && hasDeadQueue)) {
+    throw new StaleReadError('a dead queue')
+  }
+  return new Map(sizes.map(({ queueId, size }) => [queueId, size]))
 }
 
-/** Learns those that are there; says which are not. */
-async function find(
+/** Puts the ids of the existing groups into the transaction, and returns the groups that do not exist. */
+async function findExisting(
   transaction: Transaction,
-  wanted: ReadonlyMap<string, Wanted>,
-): Promise<Map<string, Wanted>> {
+  wanted: ReadonlyMap<string, WantedGroup>,
+): Promise<Map<string, WantedGroup>> {
   const list = [...wanted.values()]
   const rows = await transaction.connection.query(findGroups, [
     int4s(list.map(({ queueId }) => queueId)),
     texts(list.map(({ cause }) => cause.fingerprint)),
   ])
-  const missing = new Map(wanted)
-  for (const row of rows) {
-    const key = keyOf(row.queue_id as number, row.fingerprint as string)
-    transaction.putGroup(key, row.id as number)
-    transaction.putGroupSeen(row.id as number, row.first_seen_at as number)
-    missing.delete(key)
-  }
-  return missing
+  return putGroups(transaction, rows, wanted)
 }
 
-async function make(transaction: Transaction, wanted: ReadonlyMap<string, Wanted>): Promise<void> {
+async function createGroups(
+  transaction: Transaction,
+  wanted: ReadonlyMap<string, WantedGroup>,
+): Promise<void> {
   if (wanted.size === 0) return
   const list = [...wanted.values()].sort(
     (a, b) => a.queueId - b.queueId || (a.cause.fingerprint < b.cause.fingerprint ? -1 : 1),
   )
-  const rows = await transaction.connection.query(makeGroups, [
+  const rows = await transaction.connection.query(insertGroups, [
     int4s(list.map(({ queueId }) => queueId)),
     texts(list.map(({ cause }) => cause.fingerprint)),
     texts(list.map(({ cause }) => cause.origin)),
@@ -238,17 +275,34 @@ async function make(transaction: Transaction, wanted: ReadonlyMap<string, Wanted
     texts(list.map(({ cause }) => cause.title)),
     int8s(list.map(({ seenAt }) => seenAt)),
   ])
-  const missing = new Map(wanted)
-  for (const row of rows) {
-    const key = keyOf(row.queue_id as number, row.fingerprint as string)
-    transaction.putGroup(key, row.id as number)
-    transaction.putGroupSeen(row.id as number, row.first_seen_at as number)
-    missing.delete(key)
-  }
-  // Somebody made them meanwhile.
-  if (missing.size > 0) await find(transaction, missing)
+  const missing = putGroups(transaction, rows, wanted)
+  // Another transaction created these groups in the meantime.
+  if (missing.size > 0) await findExisting(transaction, missing)
 }
 
-function keyOf(queueId: number, fingerprint: string): string {
+/** Puts groups into the transaction, and returns the wanted groups that are not among them. */
+function putGroups(
+  transaction: Transaction,
+  rows: readonly Row[],
+  wanted: ReadonlyMap<string, WantedGroup>,
+): Map<string, WantedGroup> {
+  const missing = new Map(wanted)
+  for (const row of rows) {
+    const groupId = readNumber(row, 'id')
+    const key = groupKey(readNumber(row, 'queue_id'), readText(row, 'fingerprint'))
+    transaction.putGroupId(key, groupId)
+    transaction.putFirstSeen(groupId, readNumber(row, 'first_seen_at'))
+    missing.delete(key)
+  }
+  return missing
+}
+
+function getLoaded(transaction: Transaction, key: string): number {
+  const groupId = transaction.getGroupId(key)
+  if (groupId === undefined) throw new Error(`group ${key} was not loaded`)
+  return groupId
+}
+
+function groupKey(queueId: number, fingerprint: string): string {
   return `${queueId}/${fingerprint}`
 }

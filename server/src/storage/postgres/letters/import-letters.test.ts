@@ -7,7 +7,7 @@ import type { Storage } from '../../contract/storage.ts'
 
 const postgres = await requireService('postgres')
 
-/** So many that they are copied in. */
+/** Enough letters for COPY. */
 const many = 200
 
 function aLetter(sourceId: string, changes: Partial<ItemToImport> = {}): ItemToImport {
@@ -30,15 +30,15 @@ const importTo = (storage: Storage, items: readonly ItemToImport[], partition = 
 const accepted = async (storage: Storage) =>
   (await storage.counts({ queue: 'dead' })).reduce((sum, counts) => sum + counts.accepted, 0)
 
-/** Somebody waits for somebody else's row. */
-async function untilOneWaits(database: TestDatabase): Promise<void> {
+/** Until a transaction of the store waits for a row lock. */
+async function waitForLockWait(database: TestDatabase): Promise<void> {
   const waiting = `select from pg_stat_activity where application_name = 'redrive' and wait_event_type = 'Lock'
     and datname = current_database()`
   await expect.poll(() => database.rows(waiting)).toHaveLength(1)
 }
 
-describe('a batch of letters', needs(postgres), () => {
-  it('of which some are there is answered with those, and the others are stored', async () => {
+describe('import of a batch of letters', needs(postgres), () => {
+  it('letters that exist are reported with their ids, and the others are stored', async () => {
     await using database = await testDatabase()
     const [here, there] = [await withQueue(database), await database.open()]
     const first = await importTo(here, letters(0))
@@ -48,16 +48,16 @@ describe('a batch of letters', needs(postgres), () => {
     )
     expect(again.slice(many / 2).every(({ id }) => id !== null)).toBe(true)
     expect(await accepted(here)).toBe(1.5 * many)
-    // And the next one, which has none of them.
+    // The next batch has no repeats, and is stored as usual.
     const next = await importTo(there, letters(10 * many))
     expect(next.every(({ id }) => id !== null)).toBe(true)
     expect(await here.verify()).toEqual([])
   })
 
-  it('is kept byte for byte, however long its letters are and whatever is copied in beside it', async () => {
+  it('payloads of any length are stored byte for byte while other batches are copied', async () => {
     await using database = await testDatabase()
     const storage = await withQueue(database)
-    // Shorter and longer than one message of the protocol, and more together than a socket takes at once.
+    // Shorter and longer than a message of the protocol, and together more than a socket accepts at once.
     const sizes = [1, 300, 65_530, 40_000, 65_536, 200_000, 7, 65_400, 3_000, 20_000]
     const batches = Array.from({ length: 3 }, (_, batch) =>
       Array.from({ length: 250 }, (_unused, index) => {
@@ -80,7 +80,7 @@ describe('a batch of letters', needs(postgres), () => {
     }
   })
 
-  it('that is sent again and again leaves no rows behind that were undone', async () => {
+  it('a batch that is sent again and again leaves no dead rows', async () => {
     await using database = await testDatabase()
     const storage = await withQueue(database)
     const size = async () => {
@@ -96,7 +96,7 @@ describe('a batch of letters', needs(postgres), () => {
     expect(await accepted(storage)).toBe(many)
   })
 
-  it('that has a source id twice is one letter for it, also when they are in two commands', async () => {
+  it('a source id that occurs twice is stored once, in one command or in two', async () => {
     await using database = await testDatabase()
     const storage = await withQueue(database)
     const twice = await importTo(storage, [...letters(0), aLetter('s7')])
@@ -104,7 +104,7 @@ describe('a batch of letters', needs(postgres), () => {
 
     const command = { op: 'import', queue: 'dead', now: noon } as const
     const entry = { at: noon, actor: 'ann', action: 'a', target: 't', reason: '', requestId: '', details: {} }
-    // One without repeats, so that none are expected.
+    // A batch without repeats, so that the store does not expect repeats.
     await importTo(storage, letters(5 * many))
     const [left, , right] = await storage.write([
       { ...command, partition: 0, items: letters(many) },
@@ -117,7 +117,7 @@ describe('a batch of letters', needs(postgres), () => {
     expect(await storage.verify()).toEqual([])
   })
 
-  it('that two servers store at the same moment is stored once, and both are told where', async () => {
+  it('a batch that two servers store at the same moment is stored once, and both get the ids', async () => {
     await using database = await testDatabase()
     const servers = [await withQueue(database), await database.open()]
     for (let round = 0; round < 5; round++) {
@@ -125,34 +125,37 @@ describe('a batch of letters', needs(postgres), () => {
       const [left = [], right = []] = await Promise.all(
         servers.map((storage, partition) => importTo(storage, batch, partition)),
       )
-      for (const [index, mine] of left.entries()) {
-        const yours = right[index]
-        expect([mine.id, yours?.id]).toContain(null)
-        expect(mine.id ?? mine.existingId).toBe(yours?.id ?? yours?.existingId)
+      for (const [index, stored] of left.entries()) {
+        const other = right[index]
+        expect([stored.id, other?.id]).toContain(null)
+        expect(stored.id ?? stored.existingId).toBe(other?.id ?? other?.existingId)
       }
       expect(await accepted(servers[0] as Storage)).toBe((round + 1) * many)
     }
     expect(await servers[0]?.verify()).toEqual([])
   })
 
-  it.each(['commit', 'rollback'] as const)('waits for a %s of a letter that it has, too', async (end) => {
-    await using database = await testDatabase()
-    const storage = await withQueue(database)
-    const [before] = await importTo(storage, letters(0, 1))
-    const other = await database.connect()
-    await other.query('begin')
-    await other.query(`update redrive.items_sourced set source_id = 's170' where source_id = 's0'`)
-    const stored = importTo(storage, letters(100), 1)
-    await untilOneWaits(database)
-    await other.query(end)
-    const there = (await stored)[70]
-    if (end === 'commit') expect(there).toMatchObject({ id: null, existingId: before?.id })
-    else expect(there?.id).not.toBeNull()
-    expect((await stored).filter(({ id }) => id === null)).toHaveLength(end === 'commit' ? 1 : 0)
-    expect(await storage.verify()).toEqual([])
-  })
+  it.each(['commit', 'rollback'] as const)(
+    'an import waits for the %s of a transaction with the same source id',
+    async (end) => {
+      await using database = await testDatabase()
+      const storage = await withQueue(database)
+      const [before] = await importTo(storage, letters(0, 1))
+      const other = await database.connect()
+      await other.query('begin')
+      await other.query(`update redrive.items_sourced set source_id = 's170' where source_id = 's0'`)
+      const stored = importTo(storage, letters(100), 1)
+      await waitForLockWait(database)
+      await other.query(end)
+      const repeated = (await stored)[70]
+      if (end === 'commit') expect(repeated).toMatchObject({ id: null, existingId: before?.id })
+      else expect(repeated?.id).not.toBeNull()
+      expect((await stored).filter(({ id }) => id === null)).toHaveLength(end === 'commit' ? 1 : 0)
+      expect(await storage.verify()).toEqual([])
+    },
+  )
 
-  it('whose connection is cut leaves nothing of it, and can be sent again', async () => {
+  it('an import whose connection is cut stores nothing, and can be sent again', async () => {
     await using database = await testDatabase()
     const storage = await withQueue(database)
     await importTo(storage, letters(0, 1))
@@ -162,7 +165,7 @@ describe('a batch of letters', needs(postgres), () => {
     const stored = expect(importTo(storage, letters(100))).rejects.toMatchObject({
       code: 'STORE_UNAVAILABLE',
     })
-    await untilOneWaits(database)
+    await waitForLockWait(database)
     await database.rows(`select pg_terminate_backend(pid) from pg_stat_activity
       where application_name = 'redrive' and wait_event_type = 'Lock' and datname = current_database()`)
     await stored
@@ -173,7 +176,7 @@ describe('a batch of letters', needs(postgres), () => {
     expect(await storage.verify()).toEqual([])
   })
 
-  it('is what its letters are when they are stored one by one, byte for byte', async () => {
+  it('a batch stores the same bytes as its letters sent one by one', async () => {
     await using database = await testDatabase()
     const storage = await withQueue(database)
     const everyByte = Uint8Array.from({ length: 256 }, (_, byte) => byte)

@@ -1,3 +1,5 @@
+/** Inserts imported letters, and other imported items with a source id, which are unique in their queue. */
+import { readNumber, readText } from '../../shared/row-values.ts'
 import type { Connection, Statement } from '../connection/connection.ts'
 import { int4s, texts } from '../connection/encode-arrays.ts'
 import { SourceIdExistsError, violatesUniqueIndex } from '../connection/errors.ts'
@@ -5,17 +7,23 @@ import { copyStatement, encodeCopyMessages, reuseMessages } from '../items/copy-
 import { columnNames, encode, insertSql, type StoredItem } from '../items/rows.ts'
 import type { Transaction } from '../transaction.ts'
 
-/** For fewer it costs next to nothing to ask, and more to do all of it again. */
+/**
+ * From this number of rows on, COPY is used. It is faster than an insert, but fails as a whole if one source
+ * id exists already. For fewer rows it saves almost nothing.
+ */
 const copiedMin = 10
 
-const copySourced = copyStatement('items_sourced', columnNames)
+const copyRows = copyStatement('items_sourced', columnNames)
 const insertNew: Statement = {
   name: 'insert-sourced',
   text: `${insertSql('items_sourced')}
     on conflict (queue_id, source_id) where source_id is not null do nothing returning id`,
 }
 
-/** (`+ 0`: only the index on source ids is a way to one, whatever the table looked like when this was planned.) */
+/**
+ * `+ 0` leaves only the index on source ids to find a row, even if the table was small when the statement was
+ * planned.
+ */
 export const findBySource: Statement = {
   name: 'find-by-source',
   text: `select t.* from unnest($1::int4[], $2::text[]) as w(queue_id, source_id)
@@ -24,21 +32,21 @@ export const findBySource: Statement = {
       where f.queue_id + 0 = w.queue_id and f.source_id = w.source_id and f.source_id is not null offset 0) t`,
 }
 
-/** Those that were not inserted: by their id, the root id of what is there instead. */
-export type Skipped = ReadonlyMap<string, string | undefined>
-const none: Skipped = new Map()
+/** The rows that were not inserted: by their id, the root id of the row that has their source id. */
+export type ExistingRows = ReadonlyMap<string, string | undefined>
+const none: ExistingRows = new Map()
 
-/** The queues whose last batch had letters that were there already. */
-export class Repeats {
+/** The queues whose last batch had source ids that existed already. Their next batch is not copied. */
+export class RepeatedImports {
   readonly #queueIds = new Set<number>()
 
   areExpected(queueIds: readonly number[]): boolean {
     return queueIds.some((queueId) => this.#queueIds.has(queueId))
   }
 
-  note(queueIds: readonly number[], hadSome: boolean): void {
+  record(queueIds: readonly number[], hadRepeats: boolean): void {
     for (const queueId of queueIds) {
-      if (hadSome) this.#queueIds.add(queueId)
+      if (hadRepeats) this.#queueIds.add(queueId)
       else this.#queueIds.delete(queueId)
     }
   }
@@ -47,36 +55,55 @@ export class Repeats {
 export async function insertLetterRows(
   transaction: Transaction,
   rows: readonly StoredItem[],
-): Promise<Skipped> {
+): Promise<ExistingRows> {
   if (rows.length === 0) return none
   const { connection } = transaction
   const queueIds = [...new Set(rows.map(({ queueId }) => queueId))]
   if (rows.length >= copiedMin && !transaction.expectsRepeats(queueIds)) {
-    try {
-      const messages = encodeCopyMessages(columnNames, rows, true)
-      await connection.copy(copySourced, messages)
-      reuseMessages(messages)
-      return none
-    } catch (error) {
-      if (violatesUniqueIndex(error, 'items_sourced_source')) throw new SourceIdExistsError(queueIds)
-      throw error
-    }
+    await copyNew(connection, rows, queueIds)
+    return none
   }
   const inserted = await connection.query(insertNew, encode(columnNames, rows))
   transaction.recordRepeats(queueIds, inserted.length < rows.length)
   if (inserted.length === rows.length) return none
-  const newIds = new Set(inserted.map((row) => row.id as string))
-  return rootIdsOf(
+  const newIds = new Set(inserted.map((row) => readText(row, 'id')))
+  return findExisting(
     connection,
     rows.filter(({ item }) => !newIds.has(item.id)),
   )
 }
 
-async function rootIdsOf(connection: Connection, skipped: readonly StoredItem[]): Promise<Skipped> {
+async function copyNew(
+  connection: Connection,
+  rows: readonly StoredItem[],
+  queueIds: readonly number[],
+): Promise<void> {
+  try {
+    const messages = encodeCopyMessages(columnNames, rows, true)
+    await connection.copy(copyRows, messages)
+    reuseMessages(messages)
+  } catch (error) {
+    if (violatesUniqueIndex(error, 'items_sourced_source')) throw new SourceIdExistsError(queueIds)
+    throw error
+  }
+}
+
+async function findExisting(
+  connection: Connection,
+  notInserted: readonly StoredItem[],
+): Promise<ExistingRows> {
   const rows = await connection.query(findBySource, [
-    int4s(skipped.map(({ queueId }) => queueId)),
-    texts(skipped.map(({ item }) => item.sourceId)),
+    int4s(notInserted.map(({ queueId }) => queueId)),
+    texts(notInserted.map(({ item }) => item.sourceId)),
   ])
-  const there = new Map(rows.map((row) => [`${row.queue_id}/${row.source_id}`, row.root_id as string]))
-  return new Map(skipped.map(({ queueId, item }) => [item.id, there.get(`${queueId}/${item.sourceId}`)]))
+  const sourceKey = (queueId: number, sourceId: string | null) => `${queueId}/${sourceId}`
+  const rootIds = new Map(
+    rows.map((row) => [
+      sourceKey(readNumber(row, 'queue_id'), readText(row, 'source_id')),
+      readText(row, 'root_id'),
+    ]),
+  )
+  return new Map(
+    notInserted.map(({ queueId, item }) => [item.id, rootIds.get(sourceKey(queueId, item.sourceId))]),
+  )
 }

@@ -1,7 +1,8 @@
-/** Letters by what they are queueRow by: found, locked, rewritten. */
+/** Finds, locks and rewrites the rows of live letters. */
 import type { ItemHead } from '../../../core/item.ts'
 import { findKsuidProblem } from '../../../core/ksuid.ts'
-import type { Row, Statement } from '../connection/connection.ts'
+import { readNumber, readText } from '../../shared/row-values.ts'
+import type { Statement } from '../connection/connection.ts'
 import { texts, uuids } from '../connection/encode-arrays.ts'
 import { StaleReadError } from '../connection/errors.ts'
 import {
@@ -14,10 +15,12 @@ import {
 } from '../items/rows.ts'
 import type { QueueRow } from '../queues/queue-cache.ts'
 import type { Transaction } from '../transaction.ts'
-import { needsGroup, withGroups } from './groups.ts'
+import { assignGroups, needsGroup } from './groups.ts'
 
-/** In the order of their UUIDs: whoever locks several letters locks them in this order. */
-export const lockLetters: Statement = {
+export type FoundLetter = Readonly<{ queueRow: QueueRow; letter: ItemHead }>
+
+/** Locks letters in the order of their UUIDs, like every writer that locks several letters. */
+export const lockLetterRows: Statement = {
   name: 'lock-letters',
   text: `select t.* from (select * from unnest($1::uuid[], $2::text[]) as u(uuid, letter_id) order by u.uuid) w
     cross join lateral (
@@ -26,28 +29,31 @@ export const lockLetters: Statement = {
     ) t`,
 }
 
-export type HeldLetter = Readonly<{ queueRow: QueueRow; letter: ItemHead }>
-
-/** Those that are there, locked, by root id. */
-export async function holdLetters(
+/** Locks the letters that exist, and returns them by id. */
+export async function lockLetters(
   transaction: Transaction,
   letterIds: readonly string[],
-): Promise<Map<string, HeldLetter>> {
-  const wanted = [...new Set(letterIds)].filter(isId)
-  if (wanted.length === 0) return new Map()
-  const rows = await transaction.connection.query(lockLetters, [uuids(wanted), texts(wanted)])
-  const queues = await transaction.getByIds(rows.map((row) => row.queue_id as number))
-  return new Map(
-    rows.map((row) => {
-      const held = heldOf(row, queues)
-      return [held.letter.rootId, held]
-    }),
-  )
+): Promise<Map<string, FoundLetter>> {
+  const ids = [...new Set(letterIds)].filter(isKsuid)
+  if (ids.length === 0) return new Map()
+  const rows = await transaction.connection.query(lockLetterRows, [uuids(ids), texts(ids)])
+  const queues = await transaction.getByIds(rows.map((row) => readNumber(row, 'queue_id')))
+  const letters = new Map<string, FoundLetter>()
+  for (const row of rows) {
+    // A queue cannot be deleted while a row of it is locked.
+    const queueRow = queues.get(readNumber(row, 'queue_id')) as QueueRow
+    const letter = toItemHead(row, queueRow.queue.name)
+    letters.set(letter.rootId, { queueRow, letter })
+  }
+  return letters
 }
 
-/** Both at one instant: between two looks a letter may go from one to the other. */
-const findPlaces: Statement = {
-  name: 'find-places-of-letters',
+/**
+ * Looks at live letters and at the archive in one statement: between two statements a letter may move from
+ * one to the other.
+ */
+const locateLetters: Statement = {
+  name: 'locate-letters',
   text: `select w.letter_id, l.is_live, a.is_archived from unnest($1::uuid[], $2::text[]) as w(uuid, letter_id)
     left join lateral (
       select true as is_live from redrive.items_sourced f
@@ -58,35 +64,33 @@ const findPlaces: Statement = {
         and f.uuid is not null limit 1) a on true`,
 }
 
-/** Why letters are not among the live ones. Asked only about those that are not; who came there since is to be looked at again. */
-export async function whyNotThere(
+/**
+ * Finds out why letters are not among the live ones. If one of them became live since `live` was read, the
+ * transaction runs again.
+ */
+export async function locateMissing(
   { connection }: Transaction,
   letterIds: readonly string[],
   live: ReadonlyMap<string, unknown>,
 ): Promise<(letterId: string) => 'missing' | 'archived'> {
-  const gone = [...new Set(letterIds)].filter((id) => !live.has(id) && isId(id))
-  if (gone.length === 0) return () => 'missing'
-  const rows = await connection.query(findPlaces, [uuids(gone), texts(gone)])
-  const restored = rows.find(({ is_live }) => is_live === true)
-  if (restored !== undefined) throw new StaleReadError(`letter ${restored.letter_id}`)
+  const ids = [...new Set(letterIds)].filter((id) => !live.has(id) && isKsuid(id))
+  if (ids.length === 0) return () => 'missing'
+  const rows = await connection.query(locateLetters, [uuids(ids), texts(ids)])
+  const restored = rows.find((row) => row.is_live === true)
+  if (restored !== undefined) throw new StaleReadError(`letter ${readText(restored, 'letter_id')}`)
   const archived = new Set(
-    rows.filter(({ is_archived }) => is_archived === true).map((row) => row.letter_id as string),
+    rows.filter((row) => row.is_archived === true).map((row) => readText(row, 'letter_id')),
   )
   return (letterId) => (archived.has(letterId) ? 'archived' : 'missing')
 }
 
-export function heldOf(row: Row, queues: ReadonlyMap<number, QueueRow>): HeldLetter {
-  const queueRow = queues.get(row.queue_id as number) as QueueRow
-  return { queueRow, letter: toItemHead(row, queueRow.queue.name) }
+/** Check an id before it becomes a UUID: the UUID of an invalid id could be that of another letter. */
+export function isKsuid(id: string): boolean {
+  return findKsuidProblem(id) === undefined
 }
 
-/** What is no id is the id of nothing, and its UUID would be another's. */
-export function isId(text: string): boolean {
-  return findKsuidProblem(text) === undefined
-}
-
-/** Where a letter is, and how it stands. Its failure and its history change only when a redrive came back. */
-const placeColumns: readonly HeadColumnName[] = [
+/** The columns that change with the state of a letter. */
+const stateColumns: readonly HeadColumnName[] = [
   'state',
   'updated_at',
   'available_at',
@@ -97,37 +101,38 @@ const placeColumns: readonly HeadColumnName[] = [
   'letter',
   'redrive_at',
 ]
+/** The columns that change only when a redrive fails. */
 const failureColumns: readonly HeadColumnName[] = [
-  ...placeColumns,
+  ...stateColumns,
   'redrives',
   'failure',
   'history',
   'group_id',
 ]
 
-function rewrite(name: string, columns: readonly HeadColumnName[]): Statement {
+function createUpdate(name: string, columns: readonly HeadColumnName[]): Statement {
   return {
     name,
     text: `update redrive.items_sourced t set ${columns.map((column) => `${column} = a.${column}`).join(', ')}
       from unnest(${arrayParameters(['uuid', ...columns], 1)}) as a(uuid, ${columns.join(', ')})
         cross join lateral (
-          select f.ctid as place from redrive.items_sourced f where f.uuid = a.uuid offset 0
+          select f.ctid as location from redrive.items_sourced f where f.uuid = a.uuid offset 0
         ) p
-      where t.ctid = p.place`,
+      where t.ctid = p.location`,
   }
 }
-export const placeLetters = rewrite('place-letters', placeColumns)
-export const rewriteLetters = rewrite('rewrite-letters', failureColumns)
+export const updateStates = createUpdate('update-letter-states', stateColumns)
+export const updateFailures = createUpdate('update-letter-failures', failureColumns)
 
 export type ChangedLetter = Readonly<{ queueRow: QueueRow; before: ItemHead; after: ItemHead }>
 
-/** Writes letters that are locked, each once, and counts them. */
+/** Writes letters that are locked, each of them once, and counts them. */
 export async function writeLetters(
   transaction: Transaction,
   changed: readonly ChangedLetter[],
 ): Promise<void> {
   if (changed.length === 0) return
-  const placed: StoredHead[] = []
+  const moved: StoredHead[] = []
   const failed: StoredHead[] = []
   const regrouped: StoredHead[] = []
   for (const { queueRow, before, after } of changed) {
@@ -135,13 +140,13 @@ export async function writeLetters(
     transaction.tally.leave(queueRow.id, before)
     if (needsGroup(before, after)) regrouped.push(stored)
     else if (before.redrives !== after.redrives) failed.push(stored)
-    else placed.push(stored)
+    else moved.push(stored)
   }
-  const grouped = await withGroups(transaction, regrouped, false)
+  const grouped = await assignGroups(transaction, regrouped, false)
   for (const { queueId, item } of grouped) transaction.tally.failAgain(queueId, item)
   failed.push(...grouped)
-  for (const { queueId, item } of [...placed, ...failed]) transaction.tally.enter(queueId, item)
+  for (const { queueId, item } of [...moved, ...failed]) transaction.tally.enter(queueId, item)
   const { connection } = transaction
-  if (placed.length > 0) await connection.query(placeLetters, encode(['uuid', ...placeColumns], placed))
-  if (failed.length > 0) await connection.query(rewriteLetters, encode(['uuid', ...failureColumns], failed))
+  if (moved.length > 0) await connection.query(updateStates, encode(['uuid', ...stateColumns], moved))
+  if (failed.length > 0) await connection.query(updateFailures, encode(['uuid', ...failureColumns], failed))
 }

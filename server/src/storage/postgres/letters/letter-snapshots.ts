@@ -1,76 +1,78 @@
 /**
- * Letters as they were read, without locks, each with the place of its row and the version that stood there. Who changes
- * one names both, and changes nothing when another version is there by now. So it does not matter when they
- * were read: those that are about to be sent can be read while the database still works on others (`foresee`).
+ * Letters that were read without locks, each with the location (ctid) and the version (xmin) of its row. A
+ * statement that changes such a letter names both, and changes nothing if the row has another version by
+ * then. So snapshots may be old: letters that a campaign sends next are read while the database still writes
+ * the letters before them (`prefetch`).
  */
 import type { ItemHead } from '../../../core/item.ts'
+import { readNumber, readText } from '../../shared/row-values.ts'
 import { awaitAll } from '../connection/await-all.ts'
 import type { Connection, Row, Statement } from '../connection/connection.ts'
 import { int4s, texts, uuids } from '../connection/encode-arrays.ts'
 import { type ColumnName, readHeadColumns, toItemHead } from '../items/rows.ts'
 import type { Transaction } from '../transaction.ts'
-import { type HeldLetter, isId } from './letter-rows.ts'
+import { type FoundLetter, isKsuid } from './letter-rows.ts'
 
-type Version = Readonly<{ place: string; version: string }>
-export type SeenLetter = HeldLetter & Version
-type ForeseenLetter = Readonly<{ queueId: number; item: ItemHead }> & Version
+type RowVersion = Readonly<{ location: string; version: string }>
+export type LetterSnapshot = FoundLetter & RowVersion
+type PrefetchedLetter = Readonly<{ queueId: number; letter: ItemHead }> & RowVersion
 type Reader = Pick<Connection, 'query'>
 
-/** What went wrong before decides nothing here, and is long. */
-const unread: readonly ColumnName[] = ['failure', 'history']
-export const seeLetters: Statement = {
-  name: 'see-letters',
+/** Failures are long, and no decision about a redrive needs them. */
+const omitted: readonly ColumnName[] = ['failure', 'history']
+export const readSnapshotRows: Statement = {
+  name: 'read-letter-snapshots',
   text: `select t.* from unnest($1::uuid[], $2::text[]) as w(uuid, letter_id)
     cross join lateral (
-      select f.ctid::text as place, f.xmin::text as version, ${readHeadColumns
-        .map((name) => (unread.includes(name) ? `null::text as ${name}` : `f.${name}`))
+      select f.ctid::text as location, f.xmin::text as version, ${readHeadColumns
+        .map((name) => (omitted.includes(name) ? `null::text as ${name}` : `f.${name}`))
         .join(', ')} from redrive.items_sourced f
       where f.uuid = w.uuid and coalesce(f.root_id, f.id) = w.letter_id and f.origin is not null offset 0) t`,
 }
-const nameQueues: Statement = {
-  name: 'name-queues',
+const readNames: Statement = {
+  name: 'read-queue-names',
   text: 'select id, name from redrive.queues where id = any ($1::int4[])',
 }
 
-/** While the database reads these, those before them are worked on here. */
-const atOnce = 250
-const foreseenAtOnce = 100
-/** A few steps of campaigns: what is foreseen and then not sent must not stay for ever. */
-const foreseenMax = 4_000
+/** Letters per statement. While the database reads them, the answer to the statement before is decoded. */
+const lettersPerRead = 250
+/** Letters per statement of a prefetch, which are fewer, so that writes do not wait for it. */
+const lettersPerPrefetch = 100
+/** A few steps of campaigns. Letters that are prefetched and then not sent must not stay forever. */
+const prefetchedMax = 4_000
 
-/** Letters that were read ahead, until they are asked for: then, or when too many others come, they are gone. */
-export class ForeseenLetters {
-  readonly #letters = new Map<string, ForeseenLetter>()
+/**
+ * Snapshots that were read ahead. They are removed when they are taken, or when newer ones need the space.
+ */
+export class PrefetchedLetters {
+  readonly #letters = new Map<string, PrefetchedLetter>()
 
-  /** A few at a time, and one after the other: what is being written meanwhile is not to wait for what is read ahead. */
-  async foresee(reader: Reader, letterIds: readonly string[]): Promise<void> {
-    const ids = [...new Set(letterIds)].filter(isId).slice(0, foreseenMax)
+  /** Sends one short statement after the other, so that writes do not wait for it. */
+  async prefetch(reader: Reader, letterIds: readonly string[]): Promise<void> {
+    const ids = [...new Set(letterIds)].filter(isKsuid).slice(0, prefetchedMax)
     const names = new Map<number, string>()
-    for (const some of chunks(ids, foreseenAtOnce)) {
-      const rows = await reader.query(seeLetters, [uuids(some), texts(some)])
-      const unnamed = new Set(rows.map((row) => row.queue_id as number).filter((id) => !names.has(id)))
-      if (unnamed.size > 0) {
-        const queues = await reader.query(nameQueues, [int4s([...unnamed])])
-        for (const { id, name } of queues) names.set(id as number, name as string)
-      }
-      for (const row of rows) this.#note(row, names.get(row.queue_id as number))
+    for (const chunk of splitIntoChunks(ids, lettersPerPrefetch)) {
+      const rows = await reader.query(readSnapshotRows, [uuids(chunk), texts(chunk)])
+      await addNames(reader, rows, names)
+      for (const row of rows) this.#put(row, names.get(readNumber(row, 'queue_id')))
     }
     for (const id of this.#letters.keys()) {
-      if (this.#letters.size <= foreseenMax) break
+      if (this.#letters.size <= prefetchedMax) break
       this.#letters.delete(id)
     }
   }
 
-  /** Without a name: its queue was deleted meanwhile, and the letter with it. */
-  #note(row: Row, queue: string | undefined): void {
-    if (queue === undefined) return
-    const item = toItemHead(row, queue)
-    this.#letters.set(item.rootId, { queueId: row.queue_id as number, item, ...versionOf(row) })
+  /** `queueName`: undefined if the queue was deleted in the meantime, and its letters with it. */
+  #put(row: Row, queueName: string | undefined): void {
+    if (queueName === undefined) return
+    const letter = toItemHead(row, queueName)
+    const queueId = readNumber(row, 'queue_id')
+    this.#letters.set(letter.rootId, { queueId, letter, ...decodeVersion(row) })
   }
 
-  /** Gives them up: what turns out to be out of date is not met again when all is done again. */
-  take(letterIds: readonly string[]): ForeseenLetter[] {
-    const taken: ForeseenLetter[] = []
+  /** Removes what it returns, so that a transaction that found an outdated snapshot reads it again. */
+  take(letterIds: readonly string[]): PrefetchedLetter[] {
+    const taken: PrefetchedLetter[] = []
     if (this.#letters.size === 0) return taken
     for (const id of letterIds) {
       const letter = this.#letters.get(id)
@@ -82,50 +84,63 @@ export class ForeseenLetters {
   }
 }
 
+/** Adds the names of the rows' queues that are not in `names` yet. */
+async function addNames(reader: Reader, rows: readonly Row[], names: Map<number, string>): Promise<void> {
+  const queueIds = new Set(rows.map((row) => readNumber(row, 'queue_id')))
+  const unnamed = [...queueIds].filter((id) => !names.has(id))
+  if (unnamed.length === 0) return
+  const queues = await reader.query(readNames, [int4s(unnamed)])
+  for (const row of queues) names.set(readNumber(row, 'id'), readText(row, 'name'))
+}
+
 /**
- * Those that are there, by root id. What was foreseen counts only for letters that go, because only their version is
- * looked at again: why one does not go is never told by what it was.
+ * The letters that exist, by id. A prefetched snapshot is used only if `isSendable`: then the version of the
+ * row is checked when the letter is sent. A refusal needs the current letter.
  */
-export async function see(
+export async function readSnapshots(
   transaction: Transaction,
   letterIds: readonly string[],
-  isGoing: (letter: HeldLetter) => boolean,
-): Promise<ReadonlyMap<string, SeenLetter>> {
-  const ids = [...new Set(letterIds)].filter(isId)
-  const seen = new Map<string, SeenLetter>()
-  const foreseen = transaction.takeForeseen(ids)
-  if (foreseen.length > 0) {
-    const queues = await transaction.getByIds(foreseen.map(({ queueId }) => queueId))
-    for (const { queueId, item, place, version } of foreseen) {
-      const queueRow = queues.get(queueId)
-      if (queueRow === undefined || !isGoing({ queueRow, letter: item })) continue
-      seen.set(item.rootId, { queueRow, letter: item, place, version })
-    }
-  }
-  const rest = seen.size === 0 ? ids : ids.filter((id) => !seen.has(id))
-  const note = async (answer: Promise<Row[]>): Promise<void> => {
-    const rows = await answer
-    const queues = await transaction.getByIds(rows.map((row) => row.queue_id as number))
+  isSendable: (found: FoundLetter) => boolean,
+): Promise<ReadonlyMap<string, LetterSnapshot>> {
+  const ids = [...new Set(letterIds)].filter(isKsuid)
+  const snapshots = new Map<string, LetterSnapshot>()
+  const prefetched = transaction.takePrefetched(ids)
+  if (prefetched.length > 0) await addPrefetched(transaction, prefetched, isSendable, snapshots)
+  const rest = snapshots.size === 0 ? ids : ids.filter((id) => !snapshots.has(id))
+  const addSnapshots = async (chunk: readonly string[]): Promise<void> => {
+    const rows = await transaction.connection.query(readSnapshotRows, [uuids(chunk), texts(chunk)])
+    const queues = await transaction.getByIds(rows.map((row) => readNumber(row, 'queue_id')))
     for (const row of rows) {
-      const queueRow = queues.get(row.queue_id as number)
+      const queueRow = queues.get(readNumber(row, 'queue_id'))
       if (queueRow === undefined) continue
       const letter = toItemHead(row, queueRow.queue.name)
-      seen.set(letter.rootId, { queueRow, letter, ...versionOf(row) })
+      snapshots.set(letter.rootId, { queueRow, letter, ...decodeVersion(row) })
     }
   }
-  const asked = chunks(rest, atOnce).map((some) =>
-    note(transaction.connection.query(seeLetters, [uuids(some), texts(some)])),
-  )
-  await awaitAll(asked)
-  return seen
+  await awaitAll(splitIntoChunks(rest, lettersPerRead).map(addSnapshots))
+  return snapshots
 }
 
-function chunks(ids: readonly string[], size: number): string[][] {
-  return Array.from({ length: Math.ceil(ids.length / size) }, (_, at) =>
-    ids.slice(at * size, (at + 1) * size),
+async function addPrefetched(
+  transaction: Transaction,
+  prefetched: readonly PrefetchedLetter[],
+  isSendable: (found: FoundLetter) => boolean,
+  snapshots: Map<string, LetterSnapshot>,
+): Promise<void> {
+  const queues = await transaction.getByIds(prefetched.map(({ queueId }) => queueId))
+  for (const { queueId, letter, location, version } of prefetched) {
+    const queueRow = queues.get(queueId)
+    if (queueRow === undefined || !isSendable({ queueRow, letter })) continue
+    snapshots.set(letter.rootId, { queueRow, letter, location, version })
+  }
+}
+
+function splitIntoChunks(ids: readonly string[], size: number): string[][] {
+  return Array.from({ length: Math.ceil(ids.length / size) }, (_, index) =>
+    ids.slice(index * size, (index + 1) * size),
   )
 }
 
-function versionOf(row: Row): Version {
-  return { place: row.place as string, version: row.version as string }
+function decodeVersion(row: Row): RowVersion {
+  return { location: readText(row, 'location'), version: readText(row, 'version') }
 }

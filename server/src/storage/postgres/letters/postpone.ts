@@ -3,7 +3,7 @@ import type { PostponeRedrives, PostponeResult } from '../../contract/letters.ts
 import { exhaustEntries } from '../../shared/audit-entries.ts'
 import { insertAudit } from '../audit/audit.ts'
 import type { Transaction } from '../transaction.ts'
-import { type ChangedLetter, holdLetters, writeLetters } from './letter-rows.ts'
+import { type ChangedLetter, lockLetters, writeLetters } from './letter-rows.ts'
 
 export async function postponeRedrives(
   transaction: Transaction,
@@ -11,7 +11,7 @@ export async function postponeRedrives(
 ): Promise<PostponeResult> {
   const { until, now } = command
   const changed: ChangedLetter[] = []
-  for (const { queueRow, letter } of (await holdLetters(transaction, command.letterIds)).values()) {
+  for (const { queueRow, letter } of (await lockLetters(transaction, command.letterIds)).values()) {
     const after = postponeRedrive(letter, queueRow.queue.redrive, until, now)
     if (after !== undefined) changed.push({ queueRow, before: letter, after })
   }

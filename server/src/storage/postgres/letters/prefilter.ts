@@ -1,72 +1,94 @@
 /**
- * What of a filter is asked of each letter, as conditions on `items_sourced` as `f`. They let pass whatever
- * matches and little else: what the database cannot tell exactly (case, JSON) is looked at again by
- * `matchesLetter`.
+ * Prints the conditions of a filter that are checked on each letter, on `items_sourced` as `f`. They pass
+ * every letter that matches and few others. `matchesLetter` compares again what the database cannot compare
+ * exactly (upper and lower case, JSON).
  */
 import { parseDecimal } from '../../../core/json-number.ts'
 import type { LetterFilter } from '../../contract/letters.ts'
 import { readConditions } from '../../shared/counted-filter.ts'
 import { listConditions, type Parameter } from '../counts/count-conditions.ts'
 
-/** What the part of an index that is read knows already. */
-export type KnownToParts = Readonly<{
+/** Conditions that all letters of the index ranges meet, so that they need not be checked. */
+export type RangeFacts = Readonly<{
+  /** The column by which the ranges are read, within the time range of the filter. */
   order: 'died_at' | 'updated_at'
-  isPlace?: boolean
-  isRedrives?: boolean
-  isKey?: boolean
+  /** Each range has one queue and state. */
+  hasState?: boolean
+  hasRedrives?: boolean
+  hasKey?: boolean
   isDue?: boolean
 }>
 
-export function prefilter(filter: LetterFilter, known: KnownToParts, parameter: Parameter): string[] {
-  const conditions: string[] = []
-  const within = (what: string, range: Readonly<{ from?: number; until?: number }> | undefined): void => {
-    if (range?.from !== undefined) conditions.push(`${what} >= ${parameter(range.from)}::int8`)
-    if (range?.until !== undefined) conditions.push(`${what} <= ${parameter(range.until)}::int8`)
-  }
-  const { redrives } = filter
-  if (known.isPlace !== true) {
-    const columns = { queue: 'f.queue_id', state: 'f.state' }
-    conditions.push(...listConditions(readConditions(filter), columns, parameter))
-  }
-  if (known.isRedrives !== true && redrives !== undefined) {
-    within('f.redrives', {
-      ...(redrives.min === undefined ? {} : { from: Math.ceil(redrives.min) }),
-      ...(redrives.max === undefined ? {} : { until: Math.floor(redrives.max) }),
-    })
-  }
-  if (known.order !== 'died_at') within('f.died_at', filter.died)
-  if (known.order !== 'updated_at') within('f.updated_at', filter.updated)
-  // A quote inside a text has a backslash before it: this is the field, and no text that looks like it.
-  within(`substring(f.failure from '"lastFailedAt":(-?[0-9]+)')::int8`, filter.lastFailed)
-  if (known.isDue !== true && filter.dueBy !== undefined) {
-    conditions.push(`f.redrive_at <= ${parameter(filter.dueBy)}::int8`)
-  }
-  within('f.created_at', filter.arrivedUntil === undefined ? undefined : { until: filter.arrivedUntil })
-  if (known.isKey !== true && filter.key !== undefined) {
-    conditions.push(`f.key = ${parameter(Buffer.from(filter.key))}::bytea`)
-  }
-  if (filter.text !== undefined) conditions.push(...mayHaveText(filter.text, parameter))
-  if (filter.header !== undefined) conditions.push(mayHaveHeader(filter.header, parameter))
-  if (filter.json !== undefined) conditions.push(...mayHaveJson(filter.json, parameter))
-  return conditions
+export function printPrefilter(filter: LetterFilter, facts: RangeFacts, parameter: Parameter): string[] {
+  return [
+    ...(facts.hasState ? [] : listConditions(readConditions(filter), stateColumns, parameter)),
+    ...(facts.hasRedrives ? [] : printRedrives(filter.redrives, parameter)),
+    ...printTimes(filter, facts, parameter),
+    ...(facts.hasKey || filter.key === undefined
+      ? []
+      : [`f.key = ${parameter(Buffer.from(filter.key))}::bytea`]),
+    ...(filter.text === undefined ? [] : printText(filter.text, parameter)),
+    ...(filter.header === undefined ? [] : [printHeader(filter.header, parameter)]),
+    ...(filter.json === undefined ? [] : printJson(filter.json, parameter)),
+  ]
 }
 
-/** Signs that stand in JSON as they are, and whose case the database knows. */
+const stateColumns = { queue: 'f.queue_id', state: 'f.state' } as const
+
+function printRedrives(redrives: LetterFilter['redrives'], parameter: Parameter): string[] {
+  const { min, max } = redrives ?? {}
+  const range = {
+    ...(min === undefined ? {} : { from: Math.ceil(min) }),
+    ...(max === undefined ? {} : { until: Math.floor(max) }),
+  }
+  return printRange('f.redrives', range, parameter)
+}
+
+function printTimes(filter: LetterFilter, facts: RangeFacts, parameter: Parameter): string[] {
+  const { arrivedUntil, dueBy } = filter
+  return [
+    ...(facts.order === 'died_at' ? [] : printRange('f.died_at', filter.died, parameter)),
+    ...(facts.order === 'updated_at' ? [] : printRange('f.updated_at', filter.updated, parameter)),
+    // A quote inside a JSON text is escaped, so this matches the field and never a text that looks like it.
+    ...printRange(
+      `substring(f.failure from '"lastFailedAt":(-?[0-9]+)')::int8`,
+      filter.lastFailed,
+      parameter,
+    ),
+    ...(facts.isDue || dueBy === undefined ? [] : printRange('f.redrive_at', { until: dueBy }, parameter)),
+    ...(arrivedUntil === undefined ? [] : printRange('f.created_at', { until: arrivedUntil }, parameter)),
+  ]
+}
+
+function printRange(
+  expression: string,
+  range: Readonly<{ from?: number; until?: number }> | undefined,
+  parameter: Parameter,
+): string[] {
+  return [
+    ...(range?.from === undefined ? [] : [`${expression} >= ${parameter(range.from)}::int8`]),
+    ...(range?.until === undefined ? [] : [`${expression} <= ${parameter(range.until)}::int8`]),
+  ]
+}
+
+/** Characters that JSON does not escape and whose case the database can fold. */
 const plainRun = /[ !#-[\]-~]+/g
 
-function mayHaveText(text: string, parameter: Parameter): string[] {
+function printText(text: string, parameter: Parameter): string[] {
   const runs = text.match(plainRun) ?? []
   const longest = runs.reduce((found, run) => (run.length > found.length ? run : found), '').toLowerCase()
   if (longest === '') return []
   const others: string[] = []
-  // The two signs outside ASCII that are an ASCII letter in lower case.
+  // The two characters outside ASCII whose lower case is an ASCII letter.
   if (longest.includes('k')) others.push(`or strpos(f.failure, '\u212a') > 0`)
   if (longest.includes('i')) others.push(`or strpos(f.failure, '\u0130') > 0`)
   return [`(strpos(lower(f.failure), ${parameter(longest)}::text) > 0 ${others.join(' ')})`]
 }
 
-/** As rows.ts writes them. A byte order mark before the value is not part of it when it is read as text. */
-function mayHaveHeader({ name, value }: NonNullable<LetterFilter['header']>, parameter: Parameter): string {
+/**
+ * Searches the text that `headersToText` writes. A byte order mark before a value is not part of the value.
+ */
+function printHeader({ name, value }: NonNullable<LetterFilter['header']>, parameter: Parameter): string {
   const written =
     value === undefined
       ? [JSON.stringify(name)]
@@ -76,11 +98,11 @@ function mayHaveHeader({ name, value }: NonNullable<LetterFilter['header']>, par
   return `(${written.map((text) => `strpos(f.headers, ${parameter(text)}::text) > 0`).join(' or ')})`
 }
 
-/** Any text may be written with escapes; where there is a backslash, only reading tells. */
-function mayHaveJson({ path, value }: NonNullable<LetterFilter['json']>, parameter: Parameter): string[] {
+/** JSON may write any text with escapes, so a payload with a backslash passes. */
+function printJson({ path, value }: NonNullable<LetterFilter['json']>, parameter: Parameter): string[] {
   const has = (text: string) => `position(${parameter(Buffer.from(text))}::bytea in f.payload) > 0`
   const isNumber = typeof value === 'object' && value !== null
-  const writings = isNumber ? writingsOf(value.number) : undefined
+  const writings = isNumber ? listWritings(value.number) : undefined
   if (writings !== undefined) return [`(${writings.map(has).join(' or ')})`]
   const key = path.findLast((step) => typeof step === 'string')
   const wanted = isNumber ? key : String(value)
@@ -91,21 +113,21 @@ function mayHaveJson({ path, value }: NonNullable<LetterFilter['json']>, paramet
 const digitsMax = 12
 
 /**
- * One of these stands wherever the number is written, whatever the place of its point and its exponent:
- * 417 as 417, 417.0, 4.17e2 or 4170e-1. Undefined for numbers that can be written in too many ways.
+ * Every way to write the number contains one of these texts, wherever its point is and whatever its exponent:
+ * 417 may be written as 417, 417.0, 4.17e2 or 4170e-1. Undefined: the number can be written in too many ways.
  */
-export function writingsOf(number: string): string[] | undefined {
+export function listWritings(number: string): string[] | undefined {
   const { digits: significant, point, exponent } = parseDecimal(number)
-  // Rounded only where it is far beyond the bound.
+  // The conversion is inexact only for exponents far beyond `digitsMax`.
   const wholeLength = point + Number(exponent)
   if (significant === '' || Math.max(significant.length, wholeLength) > digitsMax) return undefined
   const digits = significant.padEnd(wholeLength, '0')
   const writings = new Set([digits])
-  // Fewer zeros at its end than it has: a point or an exponent follows.
+  // A number that is written with fewer zeros at its end has a point or an exponent there.
   for (let zeros = significant.length; zeros < digits.length; zeros++) {
     for (const next of ['.', 'e', 'E']) writings.add(`${digits.slice(0, zeros)}${next}`)
   }
-  // The point somewhere inside.
+  // The point may be between any two digits.
   for (let at = 1; at < significant.length; at++) {
     writings.add(`${significant.slice(0, at)}.${significant.slice(at)}`)
   }

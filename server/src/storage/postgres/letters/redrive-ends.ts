@@ -1,60 +1,69 @@
-/** How redrives end: by what became of the item, or because somebody says so. */
+/**
+ * Ends the redrives of letters: their item completed, died again or was deleted, or a command reports the
+ * outcome. The letter, and its state in the campaign that sent it, change in the transaction that ends the
+ * redrive.
+ */
 import type { Instant } from '../../../core/instant.ts'
 import type { Failure, ItemHead, LeasedHead, Outcome } from '../../../core/item.ts'
 import { endRedrive, isRedriving, type RedriveEnd } from '../../../core/letter.ts'
 import { createUnknownOutcome } from '../../../core/transitions.ts'
 import type { EndRedriveResult, EndRedrives } from '../../contract/letters.ts'
+import { factsFromText } from '../../shared/item-row.ts'
+import { readNumber, readTextOrNull } from '../../shared/row-values.ts'
 import type { Row } from '../connection/connection.ts'
 import { stateCodes } from '../items/rows.ts'
 import type { QueueRow } from '../queues/queue-cache.ts'
 import type { Transaction } from '../transaction.ts'
-import { type ChangedLetter, type HeldLetter, holdLetters, writeLetters } from './letter-rows.ts'
+import { type ChangedLetter, type FoundLetter, lockLetters, writeLetters } from './letter-rows.ts'
 
-/** `number`: of the redrive that ended; null: whichever is under way. */
-export type Ending = Readonly<{
+/** `number`: of the redrive that ended; null: the redrive in progress, whatever its number. */
+export type EndedRedrive = Readonly<{
   letterId: string
   number: number | null
   outcome: Outcome
-  /** Undefined: that nobody knows. */
+  /** Undefined: the failure of a redrive whose outcome is unknown. */
   failure: Failure | null | undefined
-  /** Failures of the item before that one. */
+  /** The failures of the item before `failure`. */
   earlier?: readonly Failure[]
   now: Instant
 }>
 
-/** Letters that are locked, as they stand after the endings so far. */
-export class Endings {
-  readonly #held: Map<string, HeldLetter>
+/** Locks letters, ends their redrives in memory, and writes each letter once. */
+export class RedriveEndings {
+  /** As they are after the endings so far. */
+  readonly #letters: Map<string, FoundLetter>
   readonly #changed = new Map<string, ChangedLetter>()
   readonly #transaction: Transaction
 
-  private constructor(transaction: Transaction, held: Map<string, HeldLetter>) {
+  private constructor(transaction: Transaction, letters: Map<string, FoundLetter>) {
     this.#transaction = transaction
-    this.#held = held
+    this.#letters = letters
   }
 
-  static async of(transaction: Transaction, letterIds: readonly string[]): Promise<Endings> {
-    return new Endings(transaction, await holdLetters(transaction, letterIds))
+  static async lock(transaction: Transaction, letterIds: readonly string[]): Promise<RedriveEndings> {
+    return new RedriveEndings(transaction, await lockLetters(transaction, letterIds))
   }
 
-  /** The letter whose redrive this is, while it is under way. */
-  find(letterId: string, number: number | null): HeldLetter | undefined {
-    const held = this.#held.get(letterId)
-    if (held === undefined || !isRedriving(held.letter)) return undefined
-    const current = held.letter.letter?.redrives[0]?.number
-    return number === null || number === current ? held : undefined
+  /** The letter, if its redrive with this number is in progress. */
+  find(letterId: string, number: number | null): FoundLetter | undefined {
+    const found = this.#letters.get(letterId)
+    if (found === undefined || !isRedriving(found.letter)) return undefined
+    const current = found.letter.letter?.redrives[0]?.number
+    return number === null || number === current ? found : undefined
   }
 
-  /** What the letter is now; undefined when that redrive was not under way. */
-  end({ letterId, number, outcome, failure, earlier = [], now }: Ending): ItemHead | undefined {
-    const held = this.find(letterId, number)
-    if (held === undefined) return undefined
-    const item = held.letter as LeasedHead
-    const told = failure === undefined ? createUnknownOutcome(item, now) : failure
-    const after = endOf(this.#transaction, held.queueRow, item, { outcome, failure: told, earlier, at: now })
-    this.#held.set(letterId, { queueRow: held.queueRow, letter: after })
-    const before = this.#changed.get(letterId)?.before ?? item
-    this.#changed.set(letterId, { queueRow: held.queueRow, before, after })
+  /** Returns the letter after the end; undefined if that redrive is not in progress. */
+  end({ letterId, number, outcome, failure, earlier = [], now }: EndedRedrive): ItemHead | undefined {
+    const found = this.find(letterId, number)
+    if (found === undefined) return undefined
+    const { queueRow } = found
+    const letter = found.letter as LeasedHead
+    const recorded = failure === undefined ? createUnknownOutcome(letter, now) : failure
+    const end = { outcome, failure: recorded, earlier, at: now }
+    const after = endLetter(this.#transaction, queueRow, letter, end)
+    this.#letters.set(letterId, { queueRow, letter: after })
+    const before = this.#changed.get(letterId)?.before ?? letter
+    this.#changed.set(letterId, { queueRow, before, after })
     return after
   }
 
@@ -63,15 +72,15 @@ export class Endings {
   }
 }
 
-/** Also tells the campaign that sent it. */
-export function endOf(
+/** Also ends the letter in the campaign that sent it. The caller writes the letter. */
+export function endLetter(
   transaction: Transaction,
   queueRow: QueueRow,
-  item: LeasedHead,
+  letter: LeasedHead,
   end: Omit<RedriveEnd, 'chance'>,
 ): ItemHead {
-  transaction.campaigns.move(item.letter?.redrives[0]?.campaign, 'sent', end.outcome, '', end.at)
-  return endRedrive(item, { ...end, chance: transaction.random() }, queueRow.queue.redrive)
+  transaction.campaigns.move(letter.letter?.redrives[0]?.campaign, 'sent', end.outcome, '', end.at)
+  return endRedrive(letter, { ...end, chance: transaction.random() }, queueRow.queue.redrive)
 }
 
 export async function endRedrives(
@@ -79,7 +88,7 @@ export async function endRedrives(
   commands: readonly EndRedrives[],
 ): Promise<EndRedriveResult[][]> {
   const ids = commands.flatMap(({ ends }) => ends.map(({ letterId }) => letterId))
-  const endings = await Endings.of(transaction, ids)
+  const endings = await RedriveEndings.lock(transaction, ids)
   const results = commands.map(({ ends, now }) =>
     ends.map((end): EndRedriveResult => {
       const after = endings.end({ ...end, number: null, now })
@@ -90,33 +99,38 @@ export async function endRedrives(
   return results
 }
 
-/** The columns that say what a row that goes away leaves behind, see `endWhatIsGone`. */
-export const goneColumns = ['letter_id', 'redrives', 'state', 'letter'] as const
+/** The columns of deleted rows that `endDeletedRows` needs. */
+export const deletedColumns = ['letter_id', 'redrives', 'state', 'letter'] as const
 
 /**
- * Items went that were redrives: what became of them is unknown. And letters went that were under way: so it is
- * for the campaigns that sent them.
+ * Ends the redrives of items that were deleted with an unknown outcome, and ends letters that were deleted
+ * during a redrive in the campaigns that sent them.
  */
-export async function endWhatIsGone(
+export async function endDeletedRows(
   transaction: Transaction,
   rows: readonly Row[],
   now: Instant,
 ): Promise<void> {
-  const ended = rows.filter((row) => row.letter_id !== null && (row.state as number) <= stateCodes.leased)
-  if (ended.length > 0) {
-    const endings = await Endings.of(
-      transaction,
-      ended.map((row) => row.letter_id as string),
-    )
-    for (const row of ended) {
-      const [letterId, number] = [row.letter_id as string, row.redrives as number]
-      endings.end({ letterId, number, outcome: 'unknown', failure: undefined, now })
-    }
-    await endings.write()
-  }
-  for (const { letter, state } of rows) {
-    if (letter === null || state !== stateCodes.leased) continue
-    const [record] = (JSON.parse(letter as string) as NonNullable<ItemHead['letter']>).redrives
+  await endDeletedItems(transaction, rows, now)
+  for (const row of rows) {
+    const letter = readTextOrNull(row, 'letter')
+    if (letter === null || readNumber(row, 'state') !== stateCodes.leased) continue
+    const [record] = factsFromText(letter, null).redrives
     if (record?.outcome === null) transaction.campaigns.move(record.campaign, 'sent', 'unknown', '', now)
   }
+}
+
+async function endDeletedItems(transaction: Transaction, rows: readonly Row[], now: Instant): Promise<void> {
+  const redriven = rows.flatMap((row) => {
+    const letterId = readTextOrNull(row, 'letter_id')
+    const isEnded = letterId === null || readNumber(row, 'state') > stateCodes.leased
+    return isEnded ? [] : [{ letterId, number: readNumber(row, 'redrives') }]
+  })
+  if (redriven.length === 0) return
+  const endings = await RedriveEndings.lock(
+    transaction,
+    redriven.map(({ letterId }) => letterId),
+  )
+  for (const each of redriven) endings.end({ ...each, outcome: 'unknown', failure: undefined, now })
+  await endings.write()
 }

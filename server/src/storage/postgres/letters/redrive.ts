@@ -1,9 +1,10 @@
 /**
- * Redrives letters: each letter becomes leased by its redrive, and its copy becomes an item of the target queue.
- * The bytes are copied inside the database, so that a thousand letters need as few statements as one.
+ * Redrives letters: each letter becomes leased by its redrive, and its copy becomes an item of the target
+ * queue. The bytes are copied inside the database, so that a thousand letters need as few statements as one.
  *
- * Letters are read without locks, because the partitions that they go to must be locked before them. If a letter
- * changed since it was read, the statement that sends it fails, and the transaction is rolled back and run again.
+ * Letters are read without locks, because the partitions that they go to must be locked before them. If a
+ * letter changed since it was read, the statement that sends it fails, and the transaction is rolled back and
+ * run again.
  */
 import { mapPartition } from '../../../core/dead-letter.ts'
 import { later } from '../../../core/instant.ts'
@@ -18,6 +19,7 @@ import {
 import { isStorableText } from '../../../core/storable-text.ts'
 import type { RedriveLetters, RedriveResult } from '../../contract/letters.ts'
 import { letterEntries, toOutcome } from '../../shared/audit-entries.ts'
+import { readNumber, readText } from '../../shared/row-values.ts'
 import { insertAudit } from '../audit/audit.ts'
 import { type SendProgress, trackSendProgress } from '../campaigns/send-progress.ts'
 import { awaitAll } from '../connection/await-all.ts'
@@ -33,21 +35,21 @@ import {
 } from '../items/rows.ts'
 import type { QueueRow } from '../queues/queue-cache.ts'
 import type { PartitionRef, Transaction } from '../transaction.ts'
-import { keepEdit } from './edits.ts'
-import { type HeldLetter, isId, whyNotThere } from './letter-rows.ts'
-import { type SeenLetter, see } from './letter-snapshots.ts'
+import { insertEdit } from './edits.ts'
+import { type FoundLetter, isKsuid, locateMissing } from './letter-rows.ts'
+import { type LetterSnapshot, readSnapshots } from './letter-snapshots.ts'
 
 type Request = RedriveLetters['letters'][number]
 /** `index`: the position of the letter in the command. */
-type Plan = RedrivePlan<Request, SeenLetter, QueueRow> & Readonly<{ index: number }>
-type Facts = Readonly<{ lookups: RedriveLookups<Request, SeenLetter, QueueRow>; turns: SendProgress }>
+type Plan = RedrivePlan<Request, LetterSnapshot, QueueRow> & Readonly<{ index: number }>
+type Facts = Readonly<{ lookups: RedriveLookups<Request, LetterSnapshot, QueueRow>; progress: SendProgress }>
 
 /**
- * Queues that are the dead queue of another queue, or hold or ever held letters. Only letters have groups, and
- * groups stay as long as their queue.
+ * Queues that are the dead queue of another queue, or hold or ever held letters. Only letters have groups,
+ * and groups stay as long as their queue.
  */
 const findDeadQueues: Statement = {
-  name: 'dead-queues-among',
+  name: 'find-dead-queues',
   text: `select w.name from unnest($1::text[]) as w(name)
     where exists (select from redrive.queues u where u.dead_queue = w.name)
       or (select g.id from redrive.queues q cross join lateral (
@@ -63,8 +65,8 @@ const findEdits: Statement = {
       where f.letter_id = w.letter_id and f.number = w.number offset 0) e`,
 }
 
-/** The columns that get the same value in every letter that is sent. */
-const sentColumns: readonly HeadColumnName[] = [
+/** The columns that get the same value in every letter of a statement. */
+const sharedColumns: readonly HeadColumnName[] = [
   'state',
   'updated_at',
   'available_at',
@@ -74,17 +76,17 @@ const sentColumns: readonly HeadColumnName[] = [
   'redrive_at',
 ]
 const ownColumns: readonly HeadColumnName[] = ['uuid', 'letter', 'due_at']
-const sentFirst = 14
-/** `$13`: now. Matches no row if the place now holds another row or another version of the letter. */
+const firstSharedParameter = 14
+/** `$13`: now. Changes no row if the location holds another row or another version of the letter by now. */
 export const sendLetters: Statement = {
   name: 'send-letters',
   text: `with sent as (
       update redrive.items_sourced t set letter = m.letter, due_at = m.due_at,
-        (${sentColumns.join(', ')}) = row(${valueParameters(sentColumns, sentFirst)})
+        (${sharedColumns.join(', ')}) = row(${valueParameters(sharedColumns, firstSharedParameter)})
       from unnest($1::tid[], $2::xid[], ${arrayParameters(ownColumns, 3)},
           $6::int4[], $7::int4[], $8::text[], $9::text[], $10::int4[], $11::int8[], $12::int4[])
-        as m(place, version, ${ownColumns.join(', ')}, queue_id, partition, id, letter_id, redrives, expire_deadline, edit)
-      where t.ctid = m.place and t.xmin = m.version and t.uuid = m.uuid
+        as m(location, version, ${ownColumns.join(', ')}, queue_id, partition, id, letter_id, redrives, expire_deadline, edit)
+      where t.ctid = m.location and t.xmin = m.version and t.uuid = m.uuid
       returning m.queue_id, m.partition, m.id, m.letter_id, m.redrives, m.expire_deadline, m.edit,
         t.priority, t.kind, t.encoding, t.reference, t.headers, t.key, t.payload
     ), copied as (
@@ -103,59 +105,63 @@ export const sendLetters: Statement = {
     select redrive.expect_rows((select count(*) from sent), cardinality($1::tid[]))`,
 }
 /** Letters per statement. While the database executes one statement, the next is encoded here. */
-const atOnce = 250
+const lettersPerStatement = 250
 /** The first statement has fewer letters: the database has nothing to do until it arrives. */
-const sentFirstAtOnce = 80
+const lettersInFirstStatement = 80
 
 export async function redriveLetters(
   transaction: Transaction,
   command: RedriveLetters,
 ): Promise<RedriveResult[]> {
   const { letters, now } = command
-  const { lookups, turns } = await loadFacts(transaction, command)
+  const { lookups, progress } = await loadFacts(transaction, command)
   const results: (RedriveResult | undefined)[] = []
   const plans: Plan[] = []
   for (const [index, decision] of decideRedrives(letters, command, lookups).entries()) {
     if (typeof decision !== 'string') plans.push({ ...decision, index })
     else {
       const { letterId, campaign } = letters[index] as Request
-      turns.skip(campaign, decision)
+      progress.skip(campaign, decision)
       results[index] = { letterId, isStarted: false, why: decision }
     }
   }
   const nextId = createIds(transaction, plans, now)
-  // Writers change several letters in the order of their UUIDs, so that they cannot wait for each other in a circle.
+  // Writers change several letters in the order of their UUIDs, so that they cannot wait for each other in a
+  // circle.
   const identified = plans.map((plan) => ({ plan, id: nextId(plan) })).sort(byLetter)
-  const sendings = await keepRequestedEdits(transaction, command, identified)
+  const sendings = await insertRequestedEdits(transaction, command, identified)
   const sent: Promise<unknown>[] = []
-  for (let from = 0, until = sentFirstAtOnce; from < sendings.length; from = until, until += atOnce) {
-    sent.push(send(transaction, command, sendings.slice(from, until), turns, results))
+  for (let start = 0, end = lettersInFirstStatement; start < sendings.length; ) {
+    sent.push(send(transaction, command, sendings.slice(start, end), progress, results))
+    start = end
+    end += lettersPerStatement
   }
-  const acts = command.trace === undefined ? [] : (results as RedriveResult[]).map(toOutcome)
-  const entries = letterEntries(command.trace, acts)
-  await awaitAll([...sent, turns.write(), insertAudit(transaction.connection, entries)])
+  const outcomes = command.trace === undefined ? [] : (results as RedriveResult[]).map(toOutcome)
+  const entries = letterEntries(command.trace, outcomes)
+  await awaitAll([...sent, progress.write(), insertAudit(transaction.connection, entries)])
   return results as RedriveResult[]
 }
 
 /** Reads all facts that the decisions need, and locks the partitions that the letters go to. */
 async function loadFacts(transaction: Transaction, command: RedriveLetters): Promise<Facts> {
   const { letters } = command
-  const isGoing = ({ queueRow, letter }: HeldLetter) =>
+  const isSendable = ({ queueRow, letter }: FoundLetter) =>
     findCommandRefusal(letter, command, queueRow.queue.redrive) === undefined
   const letterIds = letters.map(({ letterId }) => letterId)
-  // The sender of a campaign has locked it already, so its turns can be read before any partition is locked.
-  const [seen, turns] = await awaitAll([
-    see(transaction, letterIds, isGoing),
+  // The sender of a campaign has locked it already, so its progress can be read before any partition is
+  // locked.
+  const [snapshots, progress] = await awaitAll([
+    readSnapshots(transaction, letterIds, isSendable),
     trackSendProgress(transaction, command),
   ])
-  const targets = await lockTargets(transaction, letters, seen)
+  const targets = await lockTargets(transaction, letters, snapshots)
   const hasEdit = await findExistingEdits(transaction, letters)
-  const locateMissing = await whyNotThere(transaction, letterIds, seen)
+  const locate = await locateMissing(transaction, letterIds, snapshots)
   return {
-    turns,
+    progress,
     lookups: {
-      findLetter: ({ letterId }) => seen.get(letterId) ?? locateMissing(letterId),
-      findCampaignRefusal: ({ campaign }) => turns.refusal(campaign),
+      findLetter: ({ letterId }) => snapshots.get(letterId) ?? locate(letterId),
+      findCampaignRefusal: ({ campaign }) => progress.refusal(campaign),
       findTarget: (name) => targets.get(name) ?? 'no-target',
       hasEdit,
     },
@@ -167,7 +173,7 @@ type Identified = Readonly<{ plan: Plan; id: string }>
 type Sending = Identified & Readonly<{ edit: number | null }>
 
 /** Stores the new edited versions. If a letter is not sent in the end, the transaction is rolled back. */
-async function keepRequestedEdits(
+async function insertRequestedEdits(
   transaction: Transaction,
   { actor, now, trace }: RedriveLetters,
   identified: readonly Identified[],
@@ -178,7 +184,7 @@ async function keepRequestedEdits(
     if (edit === null || typeof edit === 'number') sendings.push({ ...each, edit })
     else {
       const kept = { letterId, ...edit, actor, now, ...(trace && { trace }) }
-      sendings.push({ ...each, edit: await keepEdit(transaction, kept) })
+      sendings.push({ ...each, edit: await insertEdit(transaction, kept) })
     }
   }
   return sendings
@@ -193,7 +199,7 @@ function send(
   transaction: Transaction,
   { now, actor }: RedriveLetters,
   sendings: readonly Sending[],
-  turns: SendProgress,
+  progress: SendProgress,
   results: (RedriveResult | undefined)[],
 ): Promise<unknown> {
   const rows: StoredHead[] = []
@@ -211,14 +217,14 @@ function send(
     transaction.tally.leave(queueRow.id, letter)
     transaction.tally.enter(queueRow.id, item)
     transaction.tally.addWaiting(target.id, partition, now)
-    turns.send(campaign)
+    progress.send(campaign)
     const result = { letterId, isStarted: true, queue, partition, id, number } as const
     results[index] = edit === null ? result : { ...result, edit }
   }
-  const shared = sharedValues(sentColumns, rows)
+  const shared = sharedValues(sharedColumns, rows)
   if (shared === undefined) throw new Error('the shared columns of redriven letters differ')
   return transaction.connection.query(sendLetters, [
-    list(sendings.map(({ plan }) => plan.found.place)),
+    list(sendings.map(({ plan }) => plan.found.location)),
     list(sendings.map(({ plan }) => plan.found.version)),
     ...encode(ownColumns, rows),
     int4s(sendings.map(({ plan }) => plan.target.id)),
@@ -239,10 +245,10 @@ type Target = QueueRow | 'no-target' | 'dead-target'
 async function lockTargets(
   transaction: Transaction,
   requests: readonly Request[],
-  seen: ReadonlyMap<string, SeenLetter>,
+  snapshots: ReadonlyMap<string, LetterSnapshot>,
 ): Promise<ReadonlyMap<string, Target>> {
   const addressed = requests.map((request) => {
-    const { origin = null } = seen.get(request.letterId)?.letter ?? {}
+    const { origin = null } = snapshots.get(request.letterId)?.letter ?? {}
     return { origin, name: targetName(request, { origin }) }
   })
   const targets = await findTargets(
@@ -270,24 +276,24 @@ async function findTargets(
   await transaction.load(names.filter((name) => transaction.getLoaded(name) === undefined))
   for (const name of names) targets.set(name, transaction.getLoaded(name) ?? 'no-target')
   const dead = await transaction.connection.query(findDeadQueues, [texts(names)])
-  for (const row of dead) targets.set(row.name as string, 'dead-target')
+  for (const row of dead) targets.set(readText(row, 'name'), 'dead-target')
   return targets
 }
 
-/** Tells whether the edited version exists that a request names by its number. */
+/** Returns a function that tells whether the edited version that a request names by its number exists. */
 async function findExistingEdits(
   transaction: Transaction,
   requests: readonly Request[],
 ): Promise<(request: Request) => boolean> {
   const named = requests.flatMap(({ edit, letterId }) =>
-    typeof edit === 'number' && isId(letterId) ? [{ edit, letterId }] : [],
+    typeof edit === 'number' && isKsuid(letterId) ? [{ edit, letterId }] : [],
   )
   if (named.length === 0) return ({ edit }) => typeof edit !== 'number'
   const rows = await transaction.connection.query(findEdits, [
     texts(named.map(({ letterId }) => letterId)),
     int4s(named.map(({ edit }) => edit)),
   ])
-  const existing = new Set(rows.map((row) => `${row.number}/${row.letter_id}`))
+  const existing = new Set(rows.map((row) => `${readNumber(row, 'number')}/${readText(row, 'letter_id')}`))
   return ({ edit, letterId }) => typeof edit !== 'number' || existing.has(`${edit}/${letterId}`)
 }
 

@@ -6,16 +6,16 @@ import { policyToText } from '../../shared/queue-row.ts'
 import { insertAudit } from '../audit/audit.ts'
 import type { Statement } from '../connection/connection.ts'
 import type { Transaction } from '../transaction.ts'
-import { type ChangedLetter, holdLetters, writeLetters } from './letter-rows.ts'
+import { type ChangedLetter, lockLetters, writeLetters } from './letter-rows.ts'
 import { findLetters } from './list-letters.ts'
 
-/** Its version stays: nothing that a server remembers of the queue is other than before. */
-const tellQueue: Statement = {
-  name: 'tell-replanned',
+/** Keeps the version of the queue, because nothing that servers cache of it changes. */
+const updatePolicy: Statement = {
+  name: 'update-replanned-policy',
   text: 'update redrive.queues set policy = $2 where id = $1 returning *',
 }
 
-/** Under the lock on queue definitions: nobody changes the policy meanwhile. */
+/** Runs under the lock on queue definitions, so that the policy cannot change in between. */
 export async function replanRedrives(
   transaction: Transaction,
   command: ReplanRedrives,
@@ -25,7 +25,7 @@ export async function replanRedrives(
   const queueRow = await transaction.get(command.queue)
   const { replannedUntil, ...queue } = queueRow.queue
   if (replannedUntil === undefined) return { changed: 0, isMore: false }
-  // What this transaction changed so far is found by its counts, too.
+  // The search uses the counts, so they must contain the changes of this transaction.
   await transaction.flushLetters()
   const { letterIds, next } = await findLetters(connection, {
     filter: { queues: [queue.name], states: ['waiting', 'scheduled', 'leased'] },
@@ -36,7 +36,7 @@ export async function replanRedrives(
     lookMax: countMax,
   })
   const changed: ChangedLetter[] = []
-  for (const { queueRow, letter } of (await holdLetters(transaction, letterIds)).values()) {
+  for (const { queueRow, letter } of (await lockLetters(transaction, letterIds)).values()) {
     const after = replanRedrive(letter, queue.redrive, now, transaction.random())
     if (after !== undefined) changed.push({ queueRow, before: letter, after })
   }
@@ -46,8 +46,8 @@ export async function replanRedrives(
     changed.map(({ after }) => after),
   )
   await insertAudit(connection, entries)
-  const told: Queue = next === null ? queue : { ...queue, replannedUntil: next }
-  const [row] = await connection.query(tellQueue, [queueRow.id, policyToText(told)])
+  const replanned: Queue = next === null ? queue : { ...queue, replannedUntil: next }
+  const [row] = await connection.query(updatePolicy, [queueRow.id, policyToText(replanned)])
   transaction.setChanged(queue.name, row)
   return { changed: changed.length, isMore: next !== null }
 }

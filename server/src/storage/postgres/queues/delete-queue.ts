@@ -6,7 +6,7 @@ import { insertAudit } from '../audit/audit.ts'
 import type { Row, Statement } from '../connection/connection.ts'
 import { dropSums } from '../counts/letter-count-rollups.ts'
 import { checkNoGuardedLetters, countLettersByState, toStateCount } from '../items/remove.ts'
-import { endWhatIsGone, goneColumns } from '../letters/redrive-ends.ts'
+import { deletedColumns, endDeletedRows } from '../letters/redrive-ends.ts'
 import type { Transaction } from '../transaction.ts'
 import { findDeadQueueUser } from './queues.ts'
 
@@ -68,8 +68,8 @@ const lockPartitions: Statement = {
  * items that were redrives, and the deleted letters with a redrive in progress.
  */
 const deleteItemsOfQueue: Statement = {
-  text: `with gone as (delete from redrive.items where queue_id = $1 returning ${goneColumns.join(', ')})
-    select count(*) as removed, ${goneColumns.map((name) => `null as ${name}`).join(', ')} from gone
+  text: `with gone as (delete from redrive.items where queue_id = $1 returning ${deletedColumns.join(', ')})
+    select count(*) as removed, ${deletedColumns.map((name) => `null as ${name}`).join(', ')} from gone
     union all select null, letter_id, redrives::text, state::text, letter from gone
     where (letter_id is not null and state <= 2) or (letter is not null and state = 2)`,
   isLong: true,
@@ -82,7 +82,7 @@ async function deleteAllItems(transaction: Transaction, queueId: number): Promis
   const deleted = rows.map(
     (row): Row => ({ ...row, redrives: Number(row.redrives), state: Number(row.state) }),
   )
-  await endWhatIsGone(transaction, deleted, transaction.now())
+  await endDeletedRows(transaction, deleted, transaction.now())
   return readNumber(sum, 'removed')
 }
 

@@ -1,23 +1,26 @@
+/** Moves ended items to the archive, and deletes old items from it. */
 import type { EndedState } from '../../../core/letter-class.ts'
 import type { Archive } from '../../contract/archive.ts'
+import type { LetterResults, PurgeArchive } from '../../contract/letters.ts'
 import type { Results } from '../../contract/storage.ts'
 import { archiveDetails, statesToArchive } from '../../shared/archive-rules.ts'
 import { queueEntries } from '../../shared/audit-entries.ts'
 import { takeStep } from '../../shared/byte-budget.ts'
+import { readNumber, readNumberOrNull, readText } from '../../shared/row-values.ts'
 import { insertAudit } from '../audit/audit.ts'
 import type { Values } from '../connection/database.ts'
 import { itemColumnList, stateCodes } from '../items/rows.ts'
 import type { Transaction } from '../transaction.ts'
 
-const pickSql = `select ended_at, id, rowid, length(payload), partition, group_id, redrives, died_at from items
+const findEndedSql = `select ended_at, id, rowid, length(payload), partition, group_id, redrives, died_at from items
   where queue_id = ? and state = ? and ended_at < ? order by ended_at, id limit +?`
 const copySql = `insert into archive (${itemColumnList}, archived_at)
   select ${itemColumnList}, ? from items where rowid in (select value from json_each(?))`
 const deleteSql = 'delete from items where rowid in (select value from json_each(?))'
 
 /**
- * One writer, one transaction: the set that is copied cannot differ from the set that is deleted, and the class of the
- * queue is the one that it has meanwhile.
+ * There is one writer and one transaction, so exactly the copied rows are deleted, and the class of the queue
+ * cannot change in between.
  */
 export function archive({ database, queueCache, tally }: Transaction, command: Archive): Results['archive'] {
   const { endedBefore, countMax, now } = command
@@ -25,40 +28,67 @@ export function archive({ database, queueCache, tally }: Transaction, command: A
   const states = statesToArchive(command, queueRow.queue)
   const found = states
     .flatMap((state) => {
-      const rows = database.arrays(pickSql, queueRow.id, stateCodes[state], endedBefore, countMax)
-      return rows.map((row) => pickedOf(row, state))
+      const rows = database.arrays(findEndedSql, queueRow.id, stateCodes[state], endedBefore, countMax)
+      return rows.map((row) => decodeEnded(row, state))
     })
     .sort((a, b) => a.endedAt - b.endedAt || (a.id < b.id ? -1 : 1))
     .slice(0, countMax)
-  const { step: picked, isMore } = takeStep(found, ({ bytes }) => bytes, countMax)
-  if (picked.length === 0) return { archived: 0, isMore }
-  const rowids = JSON.stringify(picked.map(({ rowid }) => rowid))
+  const { step, isMore } = takeStep(found, ({ bytes }) => bytes, countMax)
+  if (step.length === 0) return { archived: 0, isMore }
+  const rowids = JSON.stringify(step.map(({ rowid }) => rowid))
   database.run(copySql, now, rowids)
   database.run(deleteSql, rowids)
-  for (const { state, partition, groupId, redrives, diedAt } of picked) {
+  for (const { state, partition, groupId, redrives, diedAt } of step) {
     tally.add(queueRow.id, partition, state, -1)
     tally.add(queueRow.id, partition, 'archived')
     if (groupId !== null) tally.letters.change(queueRow.id, groupId, state, redrives, diedAt ?? 0, -1)
   }
-  const letters = picked.filter(({ groupId }) => groupId !== null).length
+  const letters = step.filter(({ groupId }) => groupId !== null).length
   const details = archiveDetails(command, states, letters)
-  insertAudit(database, queueEntries(command.trace, command.queue, picked.length, details))
-  return { archived: picked.length, isMore }
+  insertAudit(database, queueEntries(command.trace, command.queue, step.length, details))
+  return { archived: step.length, isMore }
 }
 
-function pickedOf(
-  [endedAt, id, rowid, bytes, partition, groupId, redrives, diedAt]: Values,
-  state: EndedState,
-) {
+/** From a row of `findEndedSql`. */
+function decodeEnded(row: Values, state: EndedState) {
   return {
     state,
-    endedAt: endedAt as number,
-    id: id as string,
-    rowid: rowid as number,
-    bytes: bytes as number,
-    partition: partition as number,
-    groupId: groupId as number | null,
-    redrives: redrives as number,
-    diedAt: diedAt as number | null,
+    endedAt: readNumber(row, 0),
+    id: readText(row, 1),
+    rowid: readNumber(row, 2),
+    bytes: readNumber(row, 3),
+    partition: readNumber(row, 4),
+    groupId: readNumberOrNull(row, 5),
+    redrives: readNumber(row, 6),
+    diedAt: readNumberOrNull(row, 7),
   }
+}
+
+const findOldSql = `select rowid, length(payload) from archive where queue_id = ? and archived_at < ?
+  order by archived_at, id limit +?`
+const purgeSql = `delete from archive where rowid in (select value from json_each(?))
+  returning root_id, group_id, partition`
+
+/** Deletes the edited versions of letters too. */
+export function purgeArchive(
+  { database, queueCache, tally }: Transaction,
+  command: PurgeArchive,
+): LetterResults['purge-archive'] {
+  const { archivedBefore, countMax } = command
+  const queueRow = queueCache.get(command.queue)
+  const found = database
+    .arrays(findOldSql, queueRow.id, archivedBefore, countMax)
+    .map((row) => ({ rowid: readNumber(row, 0), bytes: readNumber(row, 1) }))
+  const { step, isMore } = takeStep(found, ({ bytes }) => bytes, countMax)
+  const purged = database.arrays(purgeSql, JSON.stringify(step.map(({ rowid }) => rowid)))
+  for (const row of purged) {
+    const isLetter = readNumberOrNull(row, 1) !== null
+    const partition = readNumber(row, 2)
+    tally.add(queueRow.id, partition, 'archived', -1)
+    tally.add(queueRow.id, partition, 'purged')
+    if (isLetter) database.run('delete from letter_edits where letter_id = ?', readText(row, 0))
+  }
+  const count = purged.length
+  insertAudit(database, queueEntries(command.trace, command.queue, count, { letters: count }))
+  return { purged: count, isMore }
 }

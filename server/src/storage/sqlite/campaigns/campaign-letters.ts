@@ -31,7 +31,7 @@ export function freezeLetters(transaction: Transaction, command: FreezeLetters):
   const { filter, after, countMax, lookMax } = command
   const order = { order: 'diedAt', isDescending: false, ...(after === undefined ? {} : { after }) } as const
   const page = findLetters(database, { filter, ...order, countMax, lookMax }, freezeMsMax)
-  const letterIds = page.places.map(({ rowid }) =>
+  const letterIds = page.entries.map(({ rowid }) =>
     readText(database.array('select root_id from items where rowid = ?', rowid) ?? [], 0),
   )
   const added = addToSet(transaction, command.campaignId, letterIds)

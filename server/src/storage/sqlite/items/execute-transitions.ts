@@ -3,7 +3,7 @@ import { type Item, type ItemHead, type Waiting, withBytes } from '../../../core
 import { type ItemChange, planTransition, redriveEndedBy, withLetter } from '../../../core/plan-transition.ts'
 import type { Transition } from '../../../core/transitions.ts'
 import { readNumber, readText } from '../../shared/row-values.ts'
-import { endLetter, letterOf } from '../letters/redrive-ends.ts'
+import { endLetter, findLetterOfItem } from '../letters/redrive-ends.ts'
 import type { QueueRow } from '../queues/queue-cache.ts'
 import type { Transaction } from '../transaction.ts'
 import { acceptItem, deleteRow, rewriteRow } from './write-rows.ts'
@@ -55,7 +55,7 @@ function endRedriveBy(
       throw new Error(`the redrive of letter ${item.id} cannot end: the letter is ${item.state}`)
     return endLetter(transaction, queueRow, item, end)
   }
-  const found = letterOf(transaction, item)
+  const found = findLetterOfItem(transaction, item)
   return found && endLetter(transaction, found.queueRow, found.letter, end)
 }
 

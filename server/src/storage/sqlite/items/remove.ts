@@ -9,7 +9,7 @@ import { checkOpenLetters } from '../../shared/queue-checks.ts'
 import { readNumber } from '../../shared/row-values.ts'
 import { insertAudit } from '../audit/audit.ts'
 import type { Values } from '../connection/database.ts'
-import { forgetLetter, loseTrack } from '../letters/redrive-ends.ts'
+import { endDeletedItem, endDeletedLetter } from '../letters/redrive-ends.ts'
 import type { QueueRow } from '../queues/queue-cache.ts'
 import type { Transaction } from '../transaction.ts'
 import { stateConditions } from './list-items.ts'
@@ -83,8 +83,8 @@ function removeAll(
     if (item.origin !== null) letters[state] = (letters[state] ?? 0) + 1
     deleteRow(transaction, queueRow, item)
     transaction.tally.add(queueRow.id, item.partition, 'deleted')
-    if (item.origin !== null) forgetLetter(transaction, item)
-    loseTrack(transaction, item)
+    if (item.origin !== null) endDeletedLetter(transaction, item)
+    endDeletedItem(transaction, item)
   }
   return { removed: rows.length, details: removalDetails(rows.length, letters), ids }
 }

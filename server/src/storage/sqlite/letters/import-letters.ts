@@ -1,20 +1,26 @@
+/** Imports captured letters, which arrive encoded from the server's thread (threads/capture-encoding.ts). */
 import type { Cause } from '../../../core/cause.ts'
 import { type Instant, later } from '../../../core/instant.ts'
 import { firstRedriveAt } from '../../../core/letter.ts'
 import { countRedrives } from '../../shared/counted-filter.ts'
 import { checkTakesLetters } from '../../shared/queue-checks.ts'
+import { readText } from '../../shared/row-values.ts'
 import type { Bound } from '../connection/database.ts'
 import { countArrival, hasSource } from '../items/write-rows.ts'
 import type { QueueRow } from '../queues/queue-cache.ts'
-import type { EncodedImportResults, EncodedLetter, EncodedLetters } from '../threads/capture-encoding.ts'
-import { valuesPerLetter } from '../threads/capture-encoding.ts'
+import {
+  type EncodedImportResults,
+  type EncodedLetter,
+  type EncodedLetters,
+  valuesPerLetter,
+} from '../threads/capture-encoding.ts'
 import type { Transaction } from '../transaction.ts'
 
 /**
- * All that is the same in every letter that is new stands in the statement: less is bound, and what is null costs nothing.
+ * Binds only the columns in which new letters differ: fewer values are bound, and null columns cost nothing.
  *
- * `or fail`: what would end the statement in its middle ends the write, which is undone as a whole. So SQLite need not keep
- * each page as it was before the statement.
+ * `or fail`: an error in the middle of the statement keeps its earlier rows. The write is rolled back as a
+ * whole, so SQLite need not copy each page before the statement changes it.
  */
 const insertSql = (
   rows: number,
@@ -25,14 +31,14 @@ const insertSql = (
     .fill('(?, ?, ?, ?, ?, 0, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 0, ?, ?, ?, ?, ?)')
     .join(', ')}
   on conflict (queue_id, source_id) where source_id is not null do nothing`
-/** Letters in a statement: to open nine trees for each letter, and close them, costs a tenth of storing it. */
-const rowsAtOnce = 25
+/** Rows in a statement. To open and close nine B-trees for each row costs a tenth of storing it. */
+const rowsPerInsert = 25
 const insertOne = insertSql(1)
-const insertMany = insertSql(rowsAtOnce)
-const isHereSql = 'select 1 from items where queue_id = ? and partition = ? and id = ?'
-const thereSql = 'select root_id from items where queue_id = ? and source_id = ?'
+const insertMany = insertSql(rowsPerInsert)
+const isStoredSql = 'select 1 from items where queue_id = ? and partition = ? and id = ?'
+const findBySourceSql = 'select root_id from items where queue_id = ? and source_id = ?'
 
-type Row = Readonly<{
+type NewRow = Readonly<{
   id: string
   sourceId: string | null
   groupId: number
@@ -42,42 +48,49 @@ type Row = Readonly<{
   values: readonly Bound[]
 }>
 
-/** `importItems` for letters that are new: the same rows, the same counts. */
-export function importLetters(transaction: Transaction, sent: EncodedLetters): EncodedImportResults {
-  const { database, queueCache, groups, keyRuns, tally } = transaction
-  const { partition, now, causes } = sent
-  const queueRow = queueCache.getWithPartition(sent.queue, partition)
+/** Writes the same rows and counts as `importItems` does for such letters. */
+export function importLetters(transaction: Transaction, letters: EncodedLetters): EncodedImportResults {
+  const { queueCache, tally } = transaction
+  const queueRow = queueCache.getWithPartition(letters.queue, letters.partition)
   checkTakesLetters(queueRow.queue)
-  const ids = queueCache.nextIds(queueRow, partition, now, sent.count, tally)
-  const random = () => queueCache.random()
-  const groupIds: (number | undefined)[] = []
-  const answer: (string | number | null)[] = []
-  let stored = 0
-  const refuse = (sourceId: string | null, expireDeadline: Instant): void => {
-    const there = database.array(thereSql, queueRow.id, sourceId)
-    answer.push(null, there?.[0] as string, expireDeadline)
+  const ids = queueCache.nextIds(queueRow, letters.partition, letters.now, letters.count, tally)
+  return new LetterImport(transaction, queueRow, letters).run(ids)
+}
+
+class LetterImport {
+  readonly #transaction: Transaction
+  readonly #queueRow: QueueRow
+  readonly #letters: EncodedLetters
+  readonly #random: () => number
+  /** By the index of the cause. */
+  readonly #groupIds: (number | undefined)[] = []
+  readonly #results: (string | number | null)[] = []
+  #rows: NewRow[] = []
+  #storedCount = 0
+  #bytesRead = 0
+
+  constructor(transaction: Transaction, queueRow: QueueRow, letters: EncodedLetters) {
+    this.#transaction = transaction
+    this.#queueRow = queueRow
+    this.#letters = letters
+    this.#random = () => transaction.queueCache.random()
   }
-  let rows: Row[] = []
-  const store = (): void => {
-    const areStored = insertRows(transaction, queueRow, partition, rows)
-    for (const [index, { id, sourceId, groupId, redrives, diedAt, expireDeadline }] of rows.entries()) {
-      if (!areStored[index]) {
-        refuse(sourceId, expireDeadline)
-        continue
-      }
-      answer.push(id, null, expireDeadline)
-      tally.letters.change(queueRow.id, groupId, 'waiting', redrives, diedAt, 1)
-      countArrival(transaction, queueRow, groupId, diedAt)
-      stored++
+
+  run(ids: readonly string[]): EncodedImportResults {
+    const { partition, now, values } = this.#letters
+    for (const [index, id] of ids.entries()) {
+      const start = index * valuesPerLetter
+      this.#add(id, values.slice(start, start + valuesPerLetter) as unknown as EncodedLetter)
+      if (this.#rows.length === rowsPerInsert) this.#flush()
     }
-    rows = []
+    this.#flush()
+    const { tally } = this.#transaction
+    tally.add(this.#queueRow.id, partition, 'accepted', this.#storedCount)
+    tally.addWaiting(this.#queueRow.id, partition, now, this.#storedCount)
+    return { createdAt: now, values: this.#results }
   }
-  let bytesAt = 0
-  const takeBytes = (length: number): Uint8Array => {
-    bytesAt += length
-    return sent.bytes.subarray(bytesAt - length, bytesAt)
-  }
-  for (const [index, id] of ids.entries()) {
+
+  #add(id: string, letter: EncodedLetter): void {
     const [
       sourceId,
       attempts,
@@ -93,26 +106,23 @@ export function importLetters(transaction: Transaction, sent: EncodedLetters): E
       origin,
       history,
       redrives,
-      causeAt,
+      causeIndex,
       keyBytes,
       payloadBytes,
-    ] = sent.values.slice(index * valuesPerLetter, (index + 1) * valuesPerLetter) as unknown as EncodedLetter
-    const key = keyBytes === null ? null : takeBytes(keyBytes)
-    const payload = takeBytes(payloadBytes)
-    const expireDeadline = givenDeadline ?? later(now, queueRow.queue.expireUs)
+    ] = letter
+    const { partition, now } = this.#letters
+    const { queue, id: queueId } = this.#queueRow
+    const key = keyBytes === null ? null : this.#takeBytes(keyBytes)
+    const payload = this.#takeBytes(payloadBytes)
+    const expireDeadline = givenDeadline ?? later(now, queue.expireUs)
     const diedAt: Instant = givenDiedAt ?? now
-    // A group is not made for a letter that is not kept: also not when another of these has its source id.
-    groupIds[causeAt] ??= groups.findOrCreateByCause(queueRow, causes[causeAt] as Cause, diedAt, () => {
-      store()
-      return !hasSource(transaction, queueRow, sourceId)
-    })
-    const groupId = groupIds[causeAt]
+    const groupId = this.#findGroup(causeIndex, diedAt, sourceId)
     if (groupId === undefined) {
-      refuse(sourceId, expireDeadline)
-      continue
+      this.#reject(sourceId, expireDeadline)
+      return
     }
     const values: readonly Bound[] = [
-      queueRow.id,
+      queueId,
       partition,
       id,
       id,
@@ -134,29 +144,66 @@ export function importLetters(transaction: Transaction, sent: EncodedLetters): E
       redrives,
       groupId,
       countRedrives(redrives),
-      firstRedriveAt(now, queueRow.queue.redrive, random),
+      firstRedriveAt(now, queue.redrive, this.#random),
       history,
-      key && keyRuns.next(),
+      key && this.#transaction.keyRuns.next(),
       payload,
     ]
-    rows.push({ id, sourceId, groupId, redrives, diedAt, expireDeadline, values })
-    if (rows.length === rowsAtOnce) store()
+    this.#rows.push({ id, sourceId, groupId, redrives, diedAt, expireDeadline, values })
   }
-  store()
-  tally.add(queueRow.id, partition, 'accepted', stored)
-  tally.addWaiting(queueRow.id, partition, now, stored)
-  return { createdAt: now, values: answer }
-}
 
-/** For each, whether it is stored: not where its source id is in the queue already. */
-function insertRows(
-  { database }: Transaction,
-  queueRow: QueueRow,
-  partition: number,
-  rows: readonly Row[],
-): boolean[] {
-  if (rows.length < rowsAtOnce) return rows.map(({ values }) => database.run(insertOne, ...values) > 0)
-  const stored = database.run(insertMany, ...rows.flatMap(({ values }) => values))
-  if (stored === rows.length) return rows.map(() => true)
-  return rows.map(({ id }) => database.array(isHereSql, queueRow.id, partition, id) !== undefined)
+  /**
+   * Undefined: the letter exists already, and no group is created for a letter that is not stored. The rows
+   * before it are inserted first, because one of them may have its source id.
+   */
+  #findGroup(causeIndex: number, diedAt: Instant, sourceId: string | null): number | undefined {
+    const cached = this.#groupIds[causeIndex]
+    if (cached !== undefined) return cached
+    const cause = this.#letters.causes[causeIndex] as Cause
+    const isNew = () => {
+      this.#flush()
+      return !hasSource(this.#transaction, this.#queueRow, sourceId)
+    }
+    const groupId = this.#transaction.groups.findOrCreateByCause(this.#queueRow, cause, diedAt, isNew)
+    this.#groupIds[causeIndex] = groupId
+    return groupId
+  }
+
+  #takeBytes(length: number): Uint8Array {
+    this.#bytesRead += length
+    return this.#letters.bytes.subarray(this.#bytesRead - length, this.#bytesRead)
+  }
+
+  #flush(): void {
+    const rows = this.#rows
+    this.#rows = []
+    const areStored = this.#insert(rows)
+    const { tally } = this.#transaction
+    const queueId = this.#queueRow.id
+    for (const [index, { id, sourceId, groupId, redrives, diedAt, expireDeadline }] of rows.entries()) {
+      if (!areStored[index]) {
+        this.#reject(sourceId, expireDeadline)
+        continue
+      }
+      this.#results.push(id, null, expireDeadline)
+      tally.letters.change(queueId, groupId, 'waiting', redrives, diedAt, 1)
+      countArrival(this.#transaction, this.#queueRow, groupId, diedAt)
+      this.#storedCount++
+    }
+  }
+
+  /** For each row, whether it was stored. It is not if its source id is in the queue already. */
+  #insert(rows: readonly NewRow[]): boolean[] {
+    const { database } = this.#transaction
+    if (rows.length < rowsPerInsert) return rows.map(({ values }) => database.run(insertOne, ...values) > 0)
+    const stored = database.run(insertMany, ...rows.flatMap(({ values }) => values))
+    if (stored === rows.length) return rows.map(() => true)
+    const { partition } = this.#letters
+    return rows.map(({ id }) => database.array(isStoredSql, this.#queueRow.id, partition, id) !== undefined)
+  }
+
+  #reject(sourceId: string | null, expireDeadline: Instant): void {
+    const existing = this.#transaction.database.array(findBySourceSql, this.#queueRow.id, sourceId)
+    this.#results.push(null, readText(existing ?? [], 0), expireDeadline)
+  }
 }

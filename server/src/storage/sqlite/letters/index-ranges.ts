@@ -1,153 +1,122 @@
-/** The places of letters in an order, read from parts of an index and merged. No row is read for that. */
-import type { LetterCursor, LettersQuery } from '../../contract/letters.ts'
+/** Finds the ranges of an index that hold the letters of a filter. */
+import type { LetterFilter, LettersQuery } from '../../contract/letters.ts'
+import { gauges } from '../../shared/count-columns.ts'
+import { areRedrivesCounted, hasGroupConditions, readConditions } from '../../shared/counted-filter.ts'
+import { readNumber, readText } from '../../shared/row-values.ts'
 import type { Bound, Database, Values } from '../connection/database.ts'
+import {
+  countGroupColumns,
+  countStateColumns,
+  groupFieldColumns,
+  printConditions,
+} from '../counts/count-conditions.ts'
+import { listedCodes } from '../items/rows.ts'
+import { listRuns } from './key-runs.ts'
+import { orderColumn, type RangeReader, readLetterRange, sortRows } from './merge-ranges.ts'
 
-export type Place = Readonly<{ value: number; id: string; rowid: number }>
-/** Gives the next ones each time; none: it is at its end. */
-export type PlacesOf = (countMax: number) => readonly Place[]
-type Order = Pick<LettersQuery, 'filter' | 'order' | 'isDescending' | 'after'>
+/** Up to this number of ranges is read for a page. If there are more, fewer and larger ranges are read. */
+const rangesMax = 300
 
-/** A part of an index whose remaining columns are the order. */
-export function readPlaces(
-  database: Database,
-  query: Order,
-  where: string,
-  values: readonly Bound[],
-): PlacesOf {
-  const column = query.order === 'diedAt' ? 'died_at' : 'updated_at'
-  const range = (query.order === 'diedAt' ? query.filter.died : query.filter.updated) ?? {}
-  return readIndex(database, { ...query, table: 'items', column, range }, where, values)
-}
+export type FindQuery = Omit<LettersQuery, 'bytes'>
 
-export type IndexOrder = Readonly<{
-  table: 'items' | 'archive'
-  column: 'died_at' | 'updated_at' | 'archived_at'
-  range: Readonly<{ from?: number; until?: number }>
-  isDescending: boolean
-  after?: LetterCursor
+/** Conditions that all letters of the ranges meet, so that they need not be checked. */
+export type RangeFacts = Readonly<{
+  /** The letters match all conditions that counts and groups answer. */
+  isExact: boolean
+  /** The time range of the filter that the ranges are limited to. */
+  times?: 'died' | 'updated'
 }>
 
-export function readIndex(
-  database: Database,
-  query: IndexOrder,
-  where: string,
-  values: readonly Bound[],
-): PlacesOf {
-  const { table, column, range } = query
-  const [first, last] = query.isDescending ? [range.until, range.from] : [range.from, range.until]
-  const [beyond, before] = query.isDescending ? ['<', '>'] : ['>', '<']
-  const direction = query.isDescending ? 'desc' : 'asc'
-  const end = last === undefined ? '' : `and ${column} ${before}= ?`
-  const tail = `${end} order by ${column} ${direction}, id ${direction} limit +?`
-  const select = `select ${column}, id, rowid from ${table} where ${where}`
+export type IndexRanges = Readonly<{ readers: readonly RangeReader[]; facts: RangeFacts }>
 
-  let at = startOf(query, first)
-  let isEnded = false
-  return (countMax) => {
-    if (isEnded) return []
-    let start = ''
-    const bound = [...values]
-    if (at !== undefined) {
-      start = `and (${column}, id) ${beyond} (?, ?)`
-      bound.push(at.value, at.id)
-    } else if (first !== undefined) {
-      start = `and ${column} ${beyond}= ?`
-      bound.push(first)
+export function findRanges(database: Database, query: FindQuery): IndexRanges {
+  const { filter } = query
+  const own = findOwnRanges(database, query)
+  if (own !== undefined) return { readers: own, facts: { isExact: false } }
+  const times = query.order === 'diedAt' ? 'died' : 'updated'
+  const needsCounts = hasGroupFilter(filter) || filter.redrives !== undefined
+  const counts = needsCounts ? readCounts(database, filter) : undefined
+  if (counts !== undefined && query.order === 'diedAt' && counts.length <= rangesMax) {
+    const where = 'group_id = ? and letter_state = ? and letter_redrives = ?'
+    const readers = counts.map(({ groupId, state, redrives }) =>
+      readLetterRange(database, query, where, [groupId, state, redrives]),
+    )
+    return { readers, facts: { isExact: areRedrivesCounted(filter.redrives), times } }
+  }
+  const states = counts === undefined ? listQueueStates(database, filter) : toQueueStates(counts)
+  const readers = states.map(({ queueId, state }) =>
+    readLetterRange(database, query, 'queue_id = ? and letter_state = ?', [queueId, state]),
+  )
+  return { readers, facts: { isExact: counts === undefined, times } }
+}
+
+const hasKeySql = 'key_run = ? and key = ? and group_id is not null'
+
+/** Letters with one key, and letters that are due, are few and have an index of their own. */
+function findOwnRanges(database: Database, query: FindQuery): readonly RangeReader[] | undefined {
+  const { filter, order, lookMax } = query
+  const { key, dueBy } = filter
+  if (key !== undefined && order === 'diedAt') {
+    return listRuns(database).map((run) => readLetterRange(database, query, hasKeySql, [run, key]))
+  }
+  const select = (where: string, values: readonly Bound[], countMax: number): Values[] => {
+    const sql = `select ${orderColumn(query)}, id, rowid from items where ${where} limit +?`
+    return database.arrays(sql, ...values, countMax)
+  }
+  const rows: Values[] = []
+  if (key !== undefined) {
+    for (const run of listRuns(database)) {
+      if (rows.length <= lookMax) rows.push(...select(hasKeySql, [run, key], lookMax + 1 - rows.length))
     }
-    if (last !== undefined) bound.push(last)
-    const places = database.arrays(`${select} ${start} ${tail}`, ...bound, countMax).map(placeOf)
-    isEnded = places.length < countMax
-    at = places.at(-1) ?? at
-    return places
-  }
+  } else if (dueBy !== undefined) rows.push(...select('redrive_at <= ?', [dueBy], lookMax + 1))
+  else return undefined
+  return rows.length > lookMax ? undefined : [sortRows(rows, query)]
 }
 
-/** After the cursor, unless the range begins later: then from there on, as if there were none. */
-function startOf(
-  query: Pick<Order, 'after' | 'isDescending'>,
-  first: number | undefined,
-): Readonly<{ value: number; id: string }> | undefined {
-  const { after, isDescending } = query
-  if (after === undefined || first === undefined) return after
-  return (isDescending ? after.value <= first : after.value >= first) ? after : undefined
+/** Whether the filter has a condition on groups. */
+export function hasGroupFilter(filter: LetterFilter): boolean {
+  return filter.groupIds !== undefined || hasGroupConditions(filter)
 }
 
-/** Rows that are all there, as places in the order that the query asks for. */
-export function sortedPlaces(rows: readonly Values[], query: Order): PlacesOf {
-  const { after } = query
-  const compare = comparison(query.isDescending)
-  let places = rows.map(placeOf).sort(compare)
-  if (after !== undefined) places = places.filter((place) => compare(place, after) > 0)
-  let given = 0
-  return (countMax) => {
-    const next = places.slice(given, given + countMax)
-    given += next.length
-    return next
-  }
+type QueueState = Readonly<{ queueId: number; state: number }>
+type LetterCountRow = QueueState & Readonly<{ groupId: number; redrives: number }>
+
+/** The counts of letters that match the counted part of the filter. */
+function readCounts(database: Database, filter: LetterFilter): LetterCountRow[] {
+  const columns = { ...countGroupColumns, ...countStateColumns, ...groupFieldColumns }
+  const { where, values } = printConditions(database, readConditions(filter, true), columns)
+  const rows = database.arrays(
+    `select c.queue_id, c.group_id, c.state, c.redrives from letter_counts c
+       ${hasGroupConditions(filter) ? 'join groups g on g.id = c.group_id' : ''}
+     where ${where}`,
+    ...values,
+  )
+  return rows.map((row) => ({
+    queueId: readNumber(row, 0),
+    groupId: readNumber(row, 1),
+    state: readNumber(row, 2),
+    redrives: readNumber(row, 3),
+  }))
 }
 
-function placeOf([value, id, rowid]: Values): Place {
-  return { value: value as number, id: id as string, rowid: rowid as number }
+function toQueueStates(counts: readonly LetterCountRow[]): QueueState[] {
+  return [...new Map(counts.map((count) => [`${count.queueId}/${count.state}`, count])).values()]
 }
 
-type Comparable = Pick<Place, 'value' | 'id'>
-
-function comparison(isDescending: boolean): (a: Comparable, b: Comparable) => number {
-  const sign = isDescending ? -1 : 1
-  return (a, b) => sign * (a.value - b.value || (a.id < b.id ? -1 : a.id > b.id ? 1 : 0))
-}
-
-const chunkMin = 16
-const chunkMax = 1_024
-
-type Part = { read: PlacesOf; places: readonly Place[]; at: number; chunk: number }
-
-export class MergedLetters {
-  /** Those that have a next place, in the order of it. */
-  readonly #parts: Part[] = []
-  readonly #compare: ReturnType<typeof comparison>
-
-  constructor(parts: readonly PlacesOf[], isDescending: boolean) {
-    this.#compare = comparison(isDescending)
-    const chunk = parts.length === 1 ? chunkMin * 8 : chunkMin
-    for (const read of parts) {
-      const places = read(chunk)
-      if (places.length > 0) this.#parts.push({ read, places, at: 0, chunk })
-    }
-    this.#parts.sort((a, b) => this.#compare(headOf(a), headOf(b)))
-  }
-
-  get isEmpty(): boolean {
-    return this.#parts.length === 0
-  }
-
-  take(): Place | undefined {
-    const part = this.#parts.shift()
-    if (part === undefined) return undefined
-    const place = headOf(part)
-    part.at++
-    if (part.at === part.places.length) {
-      part.chunk = Math.min(part.chunk * 2, chunkMax)
-      part.places = part.read(part.chunk)
-      part.at = 0
-    }
-    if (part.places.length > 0) this.#parts.splice(this.#rankOf(headOf(part)), 0, part)
-    return place
-  }
-
-  /** How many of the others come before. */
-  #rankOf(head: Place): number {
-    let low = 0
-    let high = this.#parts.length
-    while (low < high) {
-      const middle = (low + high) >>> 1
-      if (this.#compare(headOf(this.#parts[middle] as Part), head) < 0) low = middle + 1
-      else high = middle
-    }
-    return low
-  }
-}
-
-function headOf(part: Part): Place {
-  return part.places[part.at] as Place
+/**
+ * From the counts of all items. A queue and state that has items but no letters is an empty range, which
+ * costs one index lookup.
+ */
+function listQueueStates(database: Database, { queues, states }: LetterFilter): QueueState[] {
+  const rows = database.arrays(
+    `select c.queue_id, ${gauges.map((gauge) => `sum(c.${gauge})`).join(', ')}, q.name
+     from counts c join queues q on q.id = c.queue_id group by c.queue_id`,
+  )
+  return rows
+    .filter((row) => queues === undefined || queues.includes(readText(row, gauges.length + 1)))
+    .flatMap((row) =>
+      gauges
+        .filter((state, index) => readNumber(row, index + 1) !== 0 && (states?.includes(state) ?? true))
+        .map((state) => ({ queueId: readNumber(row, 0), state: listedCodes[state] })),
+    )
 }

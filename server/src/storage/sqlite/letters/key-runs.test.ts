@@ -17,7 +17,7 @@ beforeEach(() => {
     key: number === 11 ? null : bytes(number % 2 === 0 ? 'even' : 'odd'),
     origin: anOrigin(),
     failure: aFailure(),
-    // Not in the order in which they came.
+    // Letters do not die in the order in which they arrive.
     diedAt: noon + ((number * 5) % 12) * minute,
   }))
   const [outcome] = writer.write([
@@ -31,8 +31,8 @@ beforeEach(() => {
 afterEach(() => database.close())
 
 describe('runs of keys', () => {
-  it('have so many letters each, and go on where they were', () => {
-    // Eleven letters with a key are there.
+  it('a new run starts when the last run in the file is full', () => {
+    // The file has eleven letters with a key.
     const runs = new KeyRuns(database, 13)
     expect(Array.from({ length: 4 }, () => runs.next())).toEqual([1, 1, 2, 2])
     database.run('update items set key_run = 7 where key = ?', bytes('odd'))
@@ -40,7 +40,7 @@ describe('runs of keys', () => {
     expect(new KeyRuns(database, 5).next()).toBe(8)
   })
 
-  it('are those that have letters', () => {
+  it('only runs that have letters are listed', () => {
     expect(listRuns(database)).toEqual([1])
     database.run(
       'update items set key_run = 9 where key = ? and died_at > ?',
@@ -50,20 +50,23 @@ describe('runs of keys', () => {
     expect(listRuns(database)).toEqual([1, 9])
   })
 
-  it.each<LetterOrder>(['diedAt', 'updatedAt'])('are all looked into for a key, by %s', (order) => {
-    database.run(`update items set key_run = 1 + rowid % 3, updated_at = died_at where key is not null`)
-    const find = (countMax: number) =>
-      listLetters(database, {
-        filter: { key: bytes('even') },
-        order,
-        isDescending: true,
-        countMax,
-        lookMax: 100,
-        bytes: 'all',
-      })
-    const minutes = find(10).letters.map(({ diedAt }) => ((diedAt ?? 0) - noon) / minute)
-    expect(minutes).toEqual([10, 8, 6, 4, 2, 0])
-    expect(find(4).letters).toHaveLength(4)
-    expect(find(4).next).not.toBeNull()
-  })
+  it.each<LetterOrder>(['diedAt', 'updatedAt'])(
+    'a search by key finds the letters of all runs, ordered by %s',
+    (order) => {
+      database.run(`update items set key_run = 1 + rowid % 3, updated_at = died_at where key is not null`)
+      const find = (countMax: number) =>
+        listLetters(database, {
+          filter: { key: bytes('even') },
+          order,
+          isDescending: true,
+          countMax,
+          lookMax: 100,
+          bytes: 'all',
+        })
+      const minutes = find(10).letters.map(({ diedAt }) => ((diedAt ?? 0) - noon) / minute)
+      expect(minutes).toEqual([10, 8, 6, 4, 2, 0])
+      expect(find(4).letters).toHaveLength(4)
+      expect(find(4).next).not.toBeNull()
+    },
+  )
 })

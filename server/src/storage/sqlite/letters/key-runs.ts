@@ -1,12 +1,14 @@
+import { readNumber } from '../../shared/row-values.ts'
 import type { Database } from '../connection/database.ts'
 
-/** Letters in a run. A page of them by key looks into every run; a commit touches all pages of the present one. */
+/** Letters in a run. A search by key looks into every run; a commit touches all pages of the current run. */
 const runLettersMax = 16_384
 
 /**
- * Keys come in no order. One index over all of them would have each letter touch a page of its own, and every page
- * that is touched is written twice. So the index is by run first: the letters that came one after the other are a run, whose
- * part of the index is small and stays in memory.
+ * Numbers the runs of letters with keys. Keys arrive in no order, so in one index over all keys each letter
+ * would touch a page of its own, and every touched page is written twice. Therefore the index starts with the
+ * run: letters that arrived one after the other form a run, whose part of the index is small and stays in
+ * memory.
  */
 export class KeyRuns {
   readonly #database: Database
@@ -19,14 +21,14 @@ export class KeyRuns {
     this.#lettersMax = lettersMax
   }
 
-  /** The run of one more letter. What is undone is counted too: then a run is a little shorter. */
+  /**
+   * The run of the next letter. Letters that are rolled back count too, which makes a run a little shorter.
+   */
   next(): number {
     if (this.#run === undefined) {
-      this.#run = newestRun(this.#database)
-      this.#letters = this.#database.array(
-        `select count(*) from items where ${ofRuns} and key_run = ?`,
-        this.#run,
-      )?.[0] as number
+      this.#run = readNewestRun(this.#database)
+      const sql = `select count(*) from items where ${hasRunSql} and key_run = ?`
+      this.#letters = readNumber(this.#database.array(sql, this.#run) ?? [], 0)
     }
     if (this.#letters >= this.#lettersMax) {
       this.#run++
@@ -37,22 +39,22 @@ export class KeyRuns {
   }
 }
 
-/** The condition of the index, word for word. */
-const ofRuns = 'key is not null and group_id is not null'
+/** The condition of the partial index, in exactly its words. */
+const hasRunSql = 'key is not null and group_id is not null'
 
-function newestRun(database: Database): number {
-  const sql = `select key_run from items where ${ofRuns} order by key_run desc limit 1`
-  return (database.array(sql)?.[0] as number | undefined) ?? 1
+function readNewestRun(database: Database): number {
+  const row = database.array(`select key_run from items where ${hasRunSql} order by key_run desc limit 1`)
+  return row === undefined ? 1 : readNumber(row, 0)
 }
 
-/** Those that have letters, each found with one look into the index. */
+/** The runs that have letters. Each is found with one index lookup. */
 export function listRuns(database: Database): number[] {
-  const sql = `select key_run from items where ${ofRuns} and key_run > ? order by key_run limit 1`
+  const sql = `select key_run from items where ${hasRunSql} and key_run > ? order by key_run limit 1`
   const runs: number[] = []
   for (let run = 0; ; ) {
     const next = database.array(sql, run)
     if (next === undefined) return runs
-    run = next[0] as number
+    run = readNumber(next, 0)
     runs.push(run)
   }
 }

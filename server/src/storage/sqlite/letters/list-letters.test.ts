@@ -40,14 +40,14 @@ function find(filter: LetterFilter, order: LetterOrder = 'diedAt', countMax = 5)
   return findLetters(database, { filter, order, isDescending: false, after, countMax, lookMax: 100 })
 }
 
-/** How the places of letters were read, as SQLite plans it. */
+/** The query plans of the statements that read index entries. */
 function plans(): string[] {
   return [...asked]
     .filter((sql) => sql.includes('rowid from items'))
     .flatMap((sql) => database.all(`explain query plan ${sql}`).map((row) => String(row.detail)))
 }
 
-describe('the places of letters in an order', () => {
+describe('index entries of letters', () => {
   const parts: readonly (readonly [string, LetterFilter, LetterOrder, RegExp])[] = [
     [
       'a queue',
@@ -67,24 +67,21 @@ describe('the places of letters in an order', () => {
     ['what is due', { dueBy: noon }, 'diedAt', /INDEX items_redrive/],
   ]
 
-  it.each(parts)(
-    'by %s are read from one part of an index each, sorted already',
-    (_, filter, order, plan) => {
-      find(filter, order)
-      expect(plans().length).toBeGreaterThan(0)
-      for (const detail of plans()) expect(detail).toMatch(plan)
-    },
-  )
+  it.each(parts)('entries by %s are read in order from one range of an index', (_, filter, order, plan) => {
+    find(filter, order)
+    expect(plans().length).toBeGreaterThan(0)
+    for (const detail of plans()) expect(detail).toMatch(plan)
+  })
 
-  it('from many parts are merged into one order', () => {
-    const { places, next } = find({ errorClasses: ['Class0', 'Class1', 'Class2'] }, 'diedAt', 6)
+  it('entries of many ranges are merged into one order', () => {
+    const { entries, next } = find({ errorClasses: ['Class0', 'Class1', 'Class2'] }, 'diedAt', 6)
     const sql = 'select died_at from items where rowid = ?'
-    const died = places.map(({ rowid }) => ((database.array(sql, rowid)?.[0] as number) - noon) / minute)
+    const died = entries.map(({ rowid }) => ((database.array(sql, rowid)?.[0] as number) - noon) / minute)
     expect(died).toEqual([0, 1, 2, 4, 5, 6])
     expect(next?.value).toBe(noon + 6 * minute)
   })
 
-  it('tell that there is nothing more exactly at the end', () => {
+  it('the cursor is null exactly if there are no more letters', () => {
     expect(find({ errorClasses: ['Class3'] }, 'diedAt', 10).next).toBeNull()
     expect(find({ errorClasses: ['Class3'] }, 'diedAt', 9).next).not.toBeNull()
   })

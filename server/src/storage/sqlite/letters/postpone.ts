@@ -5,14 +5,14 @@ import { exhaustEntries } from '../../shared/audit-entries.ts'
 import { insertAudit } from '../audit/audit.ts'
 import { rewriteRow } from '../items/write-rows.ts'
 import type { Transaction } from '../transaction.ts'
-import { findToSend } from './redrive-ends.ts'
+import { findToDecide } from './letter-rows.ts'
 
 export function postponeRedrives(transaction: Transaction, command: PostponeRedrives): PostponeResult {
   const { until, now } = command
   const changed: ItemHead[] = []
-  // Each once, though it may still be due then.
+  // Postpone each letter once: after that it may still be due.
   for (const letterId of new Set(command.letterIds)) {
-    const found = findToSend(transaction, letterId)
+    const found = findToDecide(transaction, letterId)
     if (found === undefined) continue
     const after = postponeRedrive(found.letter, found.queueRow.queue.redrive, until, now)
     if (after === undefined) continue

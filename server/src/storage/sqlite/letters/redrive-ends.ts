@@ -1,60 +1,40 @@
 /**
- * How the redrive of a letter ends: its item completed, died again, or is gone; or nobody said anything in
- * time. In the transaction of what ended it, with the campaign that sent it.
+ * Ends the redrives of letters: their item completed, died again or was deleted, or a command reports the
+ * outcome. The letter, and its state in the campaign that sent it, change in the transaction that ends the
+ * redrive.
  */
 import type { ItemHead, LeasedHead } from '../../../core/item.ts'
 import { endRedrive, isRedriving, type RedriveEnd } from '../../../core/letter.ts'
 import { createUnknownOutcome } from '../../../core/transitions.ts'
+import type { EndRedriveResult, EndRedrives } from '../../contract/letters.ts'
 import { endCampaignLetter } from '../campaigns/campaign-letters.ts'
-import { columnsWithout, headColumnList, itemColumns, toItemHead } from '../items/rows.ts'
 import { rewriteRow } from '../items/write-rows.ts'
 import type { QueueRow } from '../queues/queue-cache.ts'
 import type { Transaction } from '../transaction.ts'
+import { findLetter } from './letter-rows.ts'
 
-export type FoundLetter = Readonly<{ queueRow: QueueRow; letter: ItemHead; rowid: number }>
+type RedrivenItem = Pick<ItemHead, 'letterId' | 'redrives'>
+type RedrivingLetter = Readonly<{ queueRow: QueueRow; letter: LeasedHead }>
 
-/** The first condition is that of the index, word for word. */
-export const isLetterSql = '(source_id is not null or group_id is not null) and group_id is not null'
-const findSql = `select ${headColumnList}, rowid from items where ${isLetterSql} and root_id = ?`
-/** Why it failed is not asked for when it is sent. */
-const findToSendSql = `select ${columnsWithout(['key', 'headers', 'payload', 'failure', 'history'])}, rowid from items
-  where ${isLetterSql} and root_id = ?`
-const rowidPlace = itemColumns.length
-
-/** A live letter, without its bytes. */
-export function findLetter(transaction: Transaction, letterId: string): FoundLetter | undefined {
-  return find(transaction, findSql, letterId)
+export function endRedrives(transaction: Transaction, command: EndRedrives): EndRedriveResult[] {
+  return command.ends.map(({ letterId, outcome, failure }) => {
+    const found = findRedriving(transaction, letterId)
+    if (found === undefined) return { letterId, state: null }
+    const end = { outcome, failure, at: command.now }
+    return { letterId, state: endLetter(transaction, found.queueRow, found.letter, end).state }
+  })
 }
 
-/** The same without its failures. */
-export function findToSend(transaction: Transaction, letterId: string): FoundLetter | undefined {
-  return find(transaction, findToSendSql, letterId)
-}
-
-function find({ database, queueCache }: Transaction, sql: string, letterId: string): FoundLetter | undefined {
-  const row = database.array(sql, letterId)
-  if (row === undefined) return undefined
-  const queueRow = queueCache.getById(row[0] as number)
-  return { queueRow, letter: toItemHead(row, queueRow.queue.name), rowid: row[rowidPlace] as number }
-}
-
-/** Why no live letter was found. */
-export function whyNotThere({ database }: Transaction, letterId: string): 'missing' | 'archived' {
-  const sql = 'select 1 from archive where root_id = ? and group_id is not null'
-  return database.array(sql, letterId) === undefined ? 'missing' : 'archived'
-}
-
-type Redrive = Pick<ItemHead, 'letterId' | 'redrives'>
-
-/** The letter that waits for the outcome of this item; undefined when it waits for another, or for none. */
-export function letterOf(
-  transaction: Transaction,
-  item: Redrive,
-): Readonly<{ queueRow: QueueRow; letter: LeasedHead }> | undefined {
+/** The letter that waits for the outcome of this item; undefined: it waits for another item, or for none. */
+export function findLetterOfItem(transaction: Transaction, item: RedrivenItem): RedrivingLetter | undefined {
   if (item.letterId === null) return undefined
-  const found = findLetter(transaction, item.letterId)
+  const found = findRedriving(transaction, item.letterId)
+  return found?.letter.letter?.redrives[0]?.number === item.redrives ? found : undefined
+}
+
+function findRedriving(transaction: Transaction, letterId: string): RedrivingLetter | undefined {
+  const found = findLetter(transaction, letterId)
   if (found?.letter.state !== 'leased' || !isRedriving(found.letter)) return undefined
-  if (found.letter.letter?.redrives[0]?.number !== item.redrives) return undefined
   return { queueRow: found.queueRow, letter: found.letter }
 }
 
@@ -65,27 +45,24 @@ export function endLetter(
   end: Omit<RedriveEnd, 'chance'>,
 ): ItemHead {
   const campaign = letter.letter?.redrives[0]?.campaign
-  const after = endRedrive(
-    letter,
-    { ...end, chance: transaction.queueCache.random() },
-    queueRow.queue.redrive,
-  )
+  const chance = transaction.queueCache.random()
+  const after = endRedrive(letter, { ...end, chance }, queueRow.queue.redrive)
   rewriteRow(transaction, queueRow, letter, after)
   if (campaign) endCampaignLetter(transaction, campaign, end.outcome, end.at)
   return after
 }
 
-/** The item is gone, and nobody can tell whether it was processed. */
-export function loseTrack(transaction: Transaction, item: Redrive): void {
-  const found = letterOf(transaction, item)
+/** The item was deleted, so it is unknown whether it was processed. */
+export function endDeletedItem(transaction: Transaction, item: RedrivenItem): void {
+  const found = findLetterOfItem(transaction, item)
   if (found === undefined) return
   const at = transaction.now()
   const failure = createUnknownOutcome(found.letter, at)
   endLetter(transaction, found.queueRow, found.letter, { outcome: 'unknown', failure, at })
 }
 
-/** Of a letter that is deleted while it is under way the campaign will hear nothing more. */
-export function forgetLetter(
+/** Deletes the edited versions of a deleted letter, and ends it in the campaign that was redriving it. */
+export function endDeletedLetter(
   transaction: Transaction,
   letter: Pick<ItemHead, 'state' | 'letter' | 'rootId'>,
 ): void {

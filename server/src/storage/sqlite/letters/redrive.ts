@@ -14,44 +14,44 @@ import { rewriteRow } from '../items/write-rows.ts'
 import type { QueueRow } from '../queues/queue-cache.ts'
 import { findDeadQueueUser } from '../queues/queues.ts'
 import type { Transaction } from '../transaction.ts'
-import { keepEdit } from './edits.ts'
-import { type FoundLetter, findToSend, whyNotThere } from './redrive-ends.ts'
+import { insertEdit } from './edits.ts'
+import { type FoundLetter, findToDecide, locateMissing } from './letter-rows.ts'
 
 type Request = RedriveLetters['letters'][number]
 type Plan = RedrivePlan<Request, FoundLetter, QueueRow>
 
 /** Decides about all letters first: the ids of those that are redriven are then created in one go. */
-export function redrive(transaction: Transaction, command: RedriveLetters): RedriveResult[] {
-  const turns = trackSendProgress(transaction, command)
-  const decisions = decideRedrives(command.letters, command, lookups(transaction, turns))
+export function redriveLetters(transaction: Transaction, command: RedriveLetters): RedriveResult[] {
+  const progress = trackSendProgress(transaction, command)
+  const decisions = decideRedrives(command.letters, command, createLookups(transaction, progress))
   const nextId = createIds(transaction, command, decisions)
   const results = command.letters.map(({ letterId, campaign }, index): RedriveResult => {
     const plan = decisions[index] as Plan | RedriveRefusal
     if (typeof plan === 'string') {
-      turns.skip(campaign, plan)
+      progress.skip(campaign, plan)
       return { letterId, isStarted: false, why: plan }
     }
     const { target, partition } = plan
     const id = nextId(plan)
-    const edit = keepRequestedEdit(transaction, command, plan.request)
+    const edit = insertRequestedEdit(transaction, command, plan.request)
     const number = send(transaction, command, plan, edit, id)
-    turns.send(campaign)
+    progress.send(campaign)
     const sent = { letterId, isStarted: true, queue: target.queue.name, partition, id, number } as const
     return edit === null ? sent : { ...sent, edit }
   })
-  turns.write()
+  progress.write()
   insertAudit(transaction.database, letterEntries(command.trace, results.map(toOutcome)))
   return results
 }
 
-function lookups(
+function createLookups(
   transaction: Transaction,
-  turns: SendProgress,
+  progress: SendProgress,
 ): RedriveLookups<Request, FoundLetter, QueueRow> {
   return {
-    findLetter: ({ letterId }) => findToSend(transaction, letterId) ?? whyNotThere(transaction, letterId),
-    findCampaignRefusal: ({ campaign }) => turns.refusal(campaign),
-    findTarget: targetFinder(transaction),
+    findLetter: ({ letterId }) => findToDecide(transaction, letterId) ?? locateMissing(transaction, letterId),
+    findCampaignRefusal: ({ campaign }) => progress.refusal(campaign),
+    findTarget: createTargetFinder(transaction),
     hasEdit: ({ letterId, edit }) => typeof edit !== 'number' || hasEdit(transaction, letterId, edit),
   }
 }
@@ -59,7 +59,7 @@ function lookups(
 type Target = QueueRow | 'no-target' | 'dead-target'
 
 /** Looks up each target queue once: the letters of a command have few targets. */
-function targetFinder({ database, queueCache }: Transaction): (name: string) => Target {
+function createTargetFinder({ database, queueCache }: Transaction): (name: string) => Target {
   const targets = new Map<string, Target>()
   return (name) => {
     const before = targets.get(name)
@@ -74,15 +74,18 @@ function targetFinder({ database, queueCache }: Transaction): (name: string) => 
   }
 }
 
-/** The number of the edited version to send. A new edited version is stored now, because its letter is redriven. */
-function keepRequestedEdit(
+/**
+ * The number of the edited version to send. A new edited version is stored now, because its letter is
+ * redriven.
+ */
+function insertRequestedEdit(
   transaction: Transaction,
   command: RedriveLetters,
   { edit = null, letterId }: Request,
 ): number | null {
   if (edit === null || typeof edit === 'number') return edit
   const { actor, now, trace } = command
-  return keepEdit(transaction, { letterId, ...edit, actor, now, ...(trace && { trace }) })
+  return insertEdit(transaction, { letterId, ...edit, actor, now, ...(trace && { trace }) })
 }
 
 /** Only letters have groups, and groups stay as long as their queue. */
@@ -117,18 +120,19 @@ function createIds(
 }
 
 /**
- * Binds the columns that the copy has of its own and copies the bytes inside the database. Each column of bytes
- * is a subquery: with `insert ... select` from the same table SQLite copies the row to a temporary table first.
+ * Binds the columns that the copy has of its own and copies the bytes inside the database. Each column of
+ * bytes is a subquery: with `insert ... select` from the same table SQLite copies the row to a temporary
+ * table first.
  */
 const copyLetterSql = `insert into items (queue_id, partition, id, root_id, state, attempts, attempts_max, priority, kind,
     encoding, reference, created_at, updated_at, expire_deadline, due_at, letter_id, redrives, key, headers, payload)
   values (?1, ?2, ?3, ?3, 0, 0, 0, ?4, ?5, ?6, ?7, ?8, ?8, ?9, ?9, ?10, ?11, (select key from items where rowid = ?12),
     (select headers from items where rowid = ?12), (select payload from items where rowid = ?12))`
-const bytes: readonly string[] = ['key', 'headers', 'payload']
-const copied = itemColumns.map((column) => (bytes.includes(column) ? column : '?')).join(', ')
+const byteColumns: readonly string[] = ['key', 'headers', 'payload']
+const copiedColumns = itemColumns.map((column) => (byteColumns.includes(column) ? column : '?')).join(', ')
 const copyEditSql = `insert into items (${itemColumnList})
-  select ${copied} from letter_edits where letter_id = ? and number = ?`
-const ownColumns = itemColumns.flatMap((column, index) => (bytes.includes(column) ? [] : [index]))
+  select ${copiedColumns} from letter_edits where letter_id = ? and number = ?`
+const ownPositions = itemColumns.flatMap((column, index) => (byteColumns.includes(column) ? [] : [index]))
 
 function send(
   transaction: Transaction,
@@ -189,17 +193,20 @@ function copyEdit(
   edit: number,
 ): void {
   const { kind, encoding, reference, priority, rootId } = letter
-  // The bytes are copied from the edited version.
+  // The bytes are copiedColumns from the edited version.
   const item = { payload: noBytes, kind, encoding, reference, priority, letterId: rootId, redrives: number }
   const command = { op: 'produce', queue: target.queue.name, partition, items: [item], now } as const
   const copy = createProducedItem(command, 0, target.queue, id)
   const values = itemValues(target, copy)
-  const own = ownColumns.map((index): Bound => values[index] ?? null)
+  const own = ownPositions.map((index): Bound => values[index] ?? null)
   database.run(copyEditSql, ...own, rootId, edit)
   tally.enter(target.id, copy)
 }
 
-/** Names only the columns that change: SQLite rewrites the entries of every index that has a column of the update. */
+/**
+ * Names only the columns that change: SQLite rewrites the entries of every index that has a column of the
+ * update.
+ */
 const sentSql = `update items set state = ${stateCodes.leased}, letter_state = ${stateCodes.leased}, updated_at = ?,
     lease_holder = ?, lease_deadline = ?, letter = ? where rowid = ?`
 

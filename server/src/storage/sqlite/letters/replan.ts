@@ -5,7 +5,6 @@ import type { ReplanRedrives, ReplanResult } from '../../contract/letters.ts'
 import { exhaustEntries } from '../../shared/audit-entries.ts'
 import { policyToText } from '../../shared/queue-row.ts'
 import { insertAudit } from '../audit/audit.ts'
-import type { Values } from '../connection/database.ts'
 import { headColumnList, toItemHead } from '../items/rows.ts'
 import { rewriteRow } from '../items/write-rows.ts'
 import type { Transaction } from '../transaction.ts'
@@ -19,9 +18,9 @@ export function replanRedrives(transaction: Transaction, command: ReplanRedrives
   const queueRow = queueCache.get(command.queue)
   const { replannedUntil, ...queue } = queueRow.queue
   if (replannedUntil === undefined) return { changed: 0, isMore: false }
-  // What this transaction changed so far is found by its counts, too.
+  // The search uses the counts, so they must contain the changes of this transaction.
   tally.flush(database)
-  const { places, next } = findLetters(database, {
+  const { entries, next } = findLetters(database, {
     filter: { queues: [queue.name], states: ['waiting', 'scheduled', 'leased'] },
     order: 'diedAt',
     isDescending: false,
@@ -30,16 +29,18 @@ export function replanRedrives(transaction: Transaction, command: ReplanRedrives
     lookMax: countMax,
   })
   const changed: ItemHead[] = []
-  for (const { rowid } of places) {
-    const letter = toItemHead(database.array(rowSql, rowid) as Values, queue.name)
+  for (const { rowid } of entries) {
+    const row = database.array(rowSql, rowid)
+    if (row === undefined) continue
+    const letter = toItemHead(row, queue.name)
     const after = replanRedrive(letter, queue.redrive, now, queueCache.random())
     if (after === undefined) continue
     rewriteRow(transaction, queueRow, letter, after)
     changed.push(after)
   }
   insertAudit(database, exhaustEntries(command.trace, changed))
-  const told: Queue = next === null ? queue : { ...queue, replannedUntil: next }
-  database.run('update queues set policy = ? where id = ?', policyToText(told), queueRow.id)
-  queueRow.queue = told
+  const replanned: Queue = next === null ? queue : { ...queue, replannedUntil: next }
+  database.run('update queues set policy = ? where id = ?', policyToText(replanned), queueRow.id)
+  queueRow.queue = replanned
   return { changed: changed.length, isMore: next !== null }
 }

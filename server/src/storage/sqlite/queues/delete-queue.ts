@@ -7,7 +7,7 @@ import { insertAudit } from '../audit/audit.ts'
 import type { Database } from '../connection/database.ts'
 import { checkNoGuardedLetters } from '../items/remove.ts'
 import { listedCodes } from '../items/rows.ts'
-import { forgetLetter, loseTrack } from '../letters/redrive-ends.ts'
+import { endDeletedItem, endDeletedLetter } from '../letters/redrive-ends.ts'
 import type { Transaction } from '../transaction.ts'
 import { findDeadQueueUser } from './queues.ts'
 
@@ -61,7 +61,7 @@ function countArchived(database: Database, queueId: number): number {
 function endRedrivesInto(transaction: Transaction, queueId: number): void {
   const sql = 'select letter_id, redrives from items where queue_id = ? and letter_id is not null'
   for (const row of transaction.database.arrays(sql, queueId)) {
-    loseTrack(transaction, { letterId: readText(row, 0), redrives: readNumber(row, 1) })
+    endDeletedItem(transaction, { letterId: readText(row, 0), redrives: readNumber(row, 1) })
   }
 }
 
@@ -70,6 +70,6 @@ function endRedrivesFrom(transaction: Transaction, queueId: number): void {
   const sql = 'select root_id, letter from items where queue_id = ? and letter_state = ?'
   for (const row of transaction.database.arrays(sql, queueId, listedCodes.leased)) {
     const letter = factsFromText(readTextOrNull(row, 1), null)
-    forgetLetter(transaction, { state: 'leased', letter, rootId: readText(row, 0) })
+    endDeletedLetter(transaction, { state: 'leased', letter, rootId: readText(row, 0) })
   }
 }

@@ -1,4 +1,5 @@
-import { findArchivedLetters } from '../archive/list-archive.ts'
+import { getArchivedLetters, listArchivedLetters } from '../archive/read-archive.ts'
+import { findArchivedLetters } from '../archive/search-archive.ts'
 import { listAudit } from '../audit/audit.ts'
 import { listCampaignLetters } from '../campaigns/campaign-letters.ts'
 import { getCampaign, listCampaigns } from '../campaigns/campaigns.ts'
@@ -10,15 +11,9 @@ import { compareArrivals } from '../counts/verify-arrivals.ts'
 import { nextDueAt } from '../items/advance.ts'
 import { listArchive, listItems } from '../items/list-items.ts'
 import { listEdits } from '../letters/edits.ts'
-import {
-  findLettersByUuid,
-  getArchivedLetters,
-  getLetters,
-  listArchivedLetters,
-  readPayloadSizes,
-} from '../letters/letters.ts'
 import { groupArrivals, groupSlugs, listGroups } from '../letters/list-groups.ts'
 import { listLetters } from '../letters/list-letters.ts'
+import { findLettersByUuid, getLetters, readPayloadSizes } from '../letters/read-letters.ts'
 import { getQueue, listQueues } from '../queues/queues.ts'
 import type { ReadCall } from './thread-messages.ts'
 

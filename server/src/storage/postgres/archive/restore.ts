@@ -1,0 +1,135 @@
+import { restoreLetter } from '../../../core/letter.ts'
+import type { RestoreLetters, RestoreResult } from '../../contract/letters.ts'
+import { letterEntries } from '../../shared/audit-entries.ts'
+import { readNumber, readText } from '../../shared/row-values.ts'
+import { insertAudit } from '../audit/audit.ts'
+import type { Row, Statement } from '../connection/connection.ts'
+import { int4s, texts, uuids } from '../connection/encode-arrays.ts'
+import { StaleReadError } from '../connection/errors.ts'
+import {
+  arrayParameters,
+  columnNames,
+  encode,
+  headColumns,
+  isHeadColumn,
+  readHeadColumns,
+  type StoredHead,
+  toItemHead,
+} from '../items/rows.ts'
+import { findBySource } from '../letters/import-letters.ts'
+import { type FoundLetter, isKsuid } from '../letters/letter-rows.ts'
+import type { QueueRow } from '../queues/queue-cache.ts'
+import type { Transaction } from '../transaction.ts'
+
+const findPartitions: Statement = {
+  name: 'find-archived-partitions',
+  text: `select t.queue_id, t.partition from unnest($1::uuid[], $2::text[]) as w(uuid, letter_id)
+    cross join lateral (
+      select f.queue_id, f.partition from redrive.archive f
+      where f.uuid = w.uuid and coalesce(f.root_id, f.id) = w.letter_id and f.origin is not null offset 0) t`,
+}
+
+const lockArchived: Statement = {
+  name: 'lock-archived',
+  text: `select t.* from (select * from unnest($1::uuid[], $2::text[]) as u(uuid, letter_id) order by u.uuid) w
+    cross join lateral (
+      select ${readHeadColumns.map((name) => `f.${name}`).join(', ')} from redrive.archive f
+      where f.uuid = w.uuid and coalesce(f.root_id, f.id) = w.letter_id and f.origin is not null for update
+    ) t`,
+}
+
+/** One statement moves the rows with their bytes: exactly the rows that are deleted are inserted. */
+const moveRows: Statement = {
+  name: 'restore-letters',
+  text: `with gone as (
+      delete from redrive.archive t
+      using unnest(${arrayParameters(headColumns, 1)}) as m(${headColumns.join(', ')})
+        cross join lateral (select f.ctid as location from redrive.archive f where f.uuid = m.uuid offset 0) p
+      where t.ctid = p.location
+      returning ${columnNames.map((name) => `${isHeadColumn(name) ? 'm' : 't'}.${name}`).join(', ')}
+    )
+    insert into redrive.items_sourced (${columnNames.join(', ')}, is_sourced)
+    select ${columnNames.join(', ')}, true from gone
+    on conflict (queue_id, source_id) where source_id is not null do nothing returning id`,
+}
+
+export async function restoreLetters(
+  transaction: Transaction,
+  command: RestoreLetters,
+): Promise<RestoreResult[]> {
+  const { connection } = transaction
+  const archived = await lockLetters(transaction, command.letterIds)
+  const sources = await findExistingSources(transaction, [...archived.values()])
+  const restored: StoredHead[] = []
+  const results = command.letterIds.map((letterId): RestoreResult => {
+    const found = archived.get(letterId)
+    if (found === undefined) return { letterId, isRestored: false, why: 'missing' }
+    const { queueRow, letter } = found
+    const source = letter.sourceId === null ? undefined : sourceKey(queueRow.id, letter.sourceId)
+    if (source !== undefined && sources.has(source)) return { letterId, isRestored: false, why: 'taken' }
+    if (source !== undefined) sources.add(source)
+    archived.delete(letterId)
+    const item = restoreLetter(letter, command.now, queueRow.queue.redrive)
+    restored.push({ queueId: queueRow.id, queue: queueRow.queue, item })
+    return { letterId, isRestored: true, why: null }
+  })
+  if (restored.length === 0) return results
+  const inserted = await connection.query(moveRows, encode(headColumns, restored))
+  // An item with one of the source ids was stored in the meantime. The next attempt reports it as taken.
+  if (inserted.length < restored.length) throw new StaleReadError('a source id')
+  for (const { queueId, item } of restored) {
+    transaction.tally.enter(queueId, item)
+    transaction.tally.add(queueId, item.partition, 'archived', -1)
+  }
+  await insertAudit(connection, letterEntries(command.trace, results))
+  return results
+}
+
+/** Locks the partitions first, in the order of all locks (transaction.ts), then the archived letters. */
+async function lockLetters(
+  transaction: Transaction,
+  letterIds: readonly string[],
+): Promise<Map<string, FoundLetter>> {
+  const ids = [...new Set(letterIds)].filter(isKsuid)
+  const values = [uuids(ids), texts(ids)]
+  const partitions = await transaction.connection.query(findPartitions, values)
+  const queues = await transaction.getByIds(partitions.map((row) => readNumber(row, 'queue_id')))
+  await transaction.lockPartitions(
+    partitions.map((row) => ({ queueRow: getQueue(queues, row), partition: readNumber(row, 'partition') })),
+  )
+  const letters = new Map<string, FoundLetter>()
+  if (partitions.length === 0) return letters
+  for (const row of await transaction.connection.query(lockArchived, values)) {
+    const queueRow = getQueue(queues, row)
+    const letter = toItemHead(row, queueRow.queue.name)
+    letters.set(letter.rootId, { queueRow, letter })
+  }
+  return letters
+}
+
+function getQueue(queues: ReadonlyMap<number, QueueRow>, row: Row): QueueRow {
+  const queueId = readNumber(row, 'queue_id')
+  const queueRow = queues.get(queueId)
+  if (queueRow === undefined) throw new StaleReadError(`queue ${queueId}`)
+  return queueRow
+}
+
+/** The source ids of these letters that a live item of the same queue has, as keys of `sourceKey`. */
+async function findExistingSources(
+  transaction: Transaction,
+  letters: readonly FoundLetter[],
+): Promise<Set<string>> {
+  const sources = letters.flatMap(({ queueRow, letter }) =>
+    letter.sourceId === null ? [] : [{ queueId: queueRow.id, sourceId: letter.sourceId }],
+  )
+  if (sources.length === 0) return new Set()
+  const rows = await transaction.connection.query(findBySource, [
+    int4s(sources.map(({ queueId }) => queueId)),
+    texts(sources.map(({ sourceId }) => sourceId)),
+  ])
+  return new Set(rows.map((row) => sourceKey(readNumber(row, 'queue_id'), readText(row, 'source_id'))))
+}
+
+function sourceKey(queueId: number, sourceId: string): string {
+  return `${queueId}/${sourceId}`
+}

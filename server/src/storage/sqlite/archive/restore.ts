@@ -1,0 +1,29 @@
+import { withBytes } from '../../../core/item.ts'
+import { restoreLetter } from '../../../core/letter.ts'
+import type { RestoreLetters, RestoreResult } from '../../contract/letters.ts'
+import { letterEntries } from '../../shared/audit-entries.ts'
+import { insertAudit } from '../audit/audit.ts'
+import { readQueueId, toItem } from '../items/rows.ts'
+import { insertItem } from '../items/write-rows.ts'
+import type { Transaction } from '../transaction.ts'
+import { archivedLetterSql, readArchiveRowid } from './read-archive.ts'
+
+/** Archived items are deleted with their queue, so the queue of an archived letter exists. */
+export function restoreLetters(transaction: Transaction, command: RestoreLetters): RestoreResult[] {
+  const { database, queueCache, tally } = transaction
+  const results = command.letterIds.map((letterId): RestoreResult => {
+    const row = database.array(archivedLetterSql, letterId)
+    if (row === undefined) return { letterId, isRestored: false, why: 'missing' }
+    const queueRow = queueCache.getById(readQueueId(row))
+    const archived = toItem(row, queueRow.queue.name)
+    const letter = restoreLetter(archived, command.now, queueRow.queue.redrive)
+    if (insertItem(transaction, queueRow, withBytes(letter, archived)) === undefined) {
+      return { letterId, isRestored: false, why: 'taken' }
+    }
+    database.run('delete from archive where rowid = ?', readArchiveRowid(row))
+    tally.add(queueRow.id, letter.partition, 'archived', -1)
+    return { letterId, isRestored: true, why: null }
+  })
+  insertAudit(database, letterEntries(command.trace, results))
+  return results
+}

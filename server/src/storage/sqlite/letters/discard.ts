@@ -1,0 +1,27 @@
+import { discardLetter } from '../../../core/letter.ts'
+import { findDiscardRefusal } from '../../../core/letter-decisions.ts'
+import type { DiscardLetters, DiscardResult } from '../../contract/letters.ts'
+import { letterEntries } from '../../shared/audit-entries.ts'
+import { insertAudit } from '../audit/audit.ts'
+import { moveLetter } from '../campaigns/campaign-letters.ts'
+import { rewriteRow } from '../items/write-rows.ts'
+import type { Transaction } from '../transaction.ts'
+import { findLetter, locateMissing } from './letter-rows.ts'
+
+export function discardLetters(transaction: Transaction, command: DiscardLetters): DiscardResult[] {
+  const { reason, now } = command
+  const results = command.letters.map(({ letterId, campaign }): DiscardResult => {
+    const found = findLetter(transaction, letterId)
+    const why = found === undefined ? locateMissing(transaction, letterId) : findDiscardRefusal(found.letter)
+    if (found === undefined || why !== undefined) {
+      if (campaign) moveLetter(transaction, campaign, 'pending', 'skipped', why ?? 'missing', now)
+      return { letterId, isDiscarded: false, why: why ?? 'missing' }
+    }
+    const after = discardLetter(found.letter, reason, now, campaign?.id)
+    rewriteRow(transaction, found.queueRow, found.letter, after)
+    if (campaign) moveLetter(transaction, campaign, 'pending', 'discarded', '', now)
+    return { letterId, isDiscarded: true, why: null }
+  })
+  insertAudit(transaction.database, letterEntries(command.trace, results))
+  return results
+}

@@ -1,0 +1,56 @@
+/** Reads letters by their ids or UUIDs. */
+import { ksuidRangeForUuid } from '../../../core/ksuid.ts'
+import type { LetterLocation, ListedLetter, PayloadSize } from '../../contract/letters.ts'
+import { readNumber, readText } from '../../shared/row-values.ts'
+import type { Database } from '../connection/database.ts'
+import { itemColumnList, listedColumnList, readQueueId, toItem, toListedLetter } from '../items/rows.ts'
+import { readQueueNames } from '../queues/queue-names.ts'
+import { isArchivedLetterSql, isLetterSql } from './letter-rows.ts'
+
+const readSql = (columns: string) => `select ${columns} from items where ${isLetterSql} and root_id = ?`
+
+export function getLetters(
+  database: Database,
+  letterIds: readonly string[],
+  bytes: 'head' | 'all' = 'all',
+): ListedLetter[] {
+  const names = readQueueNames(database)
+  const [columns, decode] = bytes === 'all' ? [itemColumnList, toItem] : [listedColumnList, toListedLetter]
+  return letterIds.flatMap((letterId) => {
+    const row = database.array(readSql(columns), letterId)
+    return row === undefined ? [] : [decode(row, names.get(readQueueId(row)) ?? '')]
+  })
+}
+
+const archivedSizeSql = `select length(payload) from archive where root_id = ? and ${isArchivedLetterSql}`
+
+/** SQLite stores the length of a payload in the header of its row, and reads no further pages for it. */
+export function readPayloadSizes(
+  database: Database,
+  letterIds: readonly string[],
+  location: LetterLocation = 'live',
+): PayloadSize[] {
+  const sql = location === 'live' ? readSql('length(payload)') : archivedSizeSql
+  return letterIds.flatMap((letterId) => {
+    const row = database.array(sql, letterId)
+    return row === undefined ? [] : [{ letterId, payloadBytes: readNumber(row, 0) }]
+  })
+}
+
+const liveIdSql = `select root_id from items where ${isLetterSql} and root_id between ? and ? limit 1`
+const archivedIdSql = `select root_id from archive
+  where ${isArchivedLetterSql} and root_id between ? and ? limit 1`
+
+/** A UUID is the first part of an id, so the ids that start with it form a range. */
+export function findLettersByUuid(
+  database: Database,
+  uuids: readonly string[],
+): Readonly<{ uuid: string; letterId: string }>[] {
+  return uuids.flatMap((uuid) => {
+    const range = ksuidRangeForUuid(uuid)
+    if (range === undefined) return []
+    const { first, last } = range
+    const row = database.array(liveIdSql, first, last) ?? database.array(archivedIdSql, first, last)
+    return row === undefined ? [] : [{ uuid, letterId: readText(row, 0) }]
+  })
+}
