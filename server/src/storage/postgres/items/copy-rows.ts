@@ -12,7 +12,7 @@ export function copyStatement(table: string, names: readonly ColumnName[]): stri
 
 /** A column to copy. `isSmall`: it is an int2 in the table. */
 type CopiedColumn = Column & Readonly<{ isSmall: boolean }>
-type ColumnValue = ReturnType<Column['of']>
+type ColumnValue = ReturnType<Column['toValue']>
 
 /**
  * All messages that follow the statement, including the end of the rows. `isSourced`: the value of that
@@ -27,7 +27,7 @@ export function encodeCopyMessages(
   const copied = names.map((name): CopiedColumn => ({ ...columns[name], isSmall: name === 'state' }))
   for (const row of rows) {
     writer.startRow(copied.length + 1)
-    for (const column of copied) writeValue(writer, column, column.of(row))
+    for (const column of copied) writeValue(writer, column, column.toValue(row))
     writer.writeBoolean(isSourced)
   }
   return writer.end()

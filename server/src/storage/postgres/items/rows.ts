@@ -48,57 +48,60 @@ export type StoredItem = Readonly<{ queueId: number; queue: Queue; item: Item }>
 export type StoredHead = Readonly<{ queueId: number; queue: Queue; item: ItemHead }>
 
 export type Column = Readonly<
-  | { type: 'int4' | 'int8'; of: (stored: StoredItem) => number | null }
-  | { type: 'text'; of: (stored: StoredItem) => string | null }
+  | { type: 'int4' | 'int8'; toValue: (stored: StoredItem) => number | null }
+  | { type: 'text'; toValue: (stored: StoredItem) => string | null }
   /** The value is a KSUID. */
-  | { type: 'uuid'; of: (stored: StoredItem) => string | null }
-  | { type: 'bytea'; of: (stored: StoredItem) => Uint8Array | null }
+  | { type: 'uuid'; toValue: (stored: StoredItem) => string | null }
+  | { type: 'bytea'; toValue: (stored: StoredItem) => Uint8Array | null }
 >
 
 const byteColumns = {
-  key: { type: 'bytea', of: ({ item }: StoredItem) => item.key },
-  headers: { type: 'text', of: ({ item }: StoredItem) => headersToText(item.headers) },
-  payload: { type: 'bytea', of: ({ item }: StoredItem) => item.payload },
+  key: { type: 'bytea', toValue: ({ item }: StoredItem) => item.key },
+  headers: { type: 'text', toValue: ({ item }: StoredItem) => headersToText(item.headers) },
+  payload: { type: 'bytea', toValue: ({ item }: StoredItem) => item.payload },
 } as const
 
 export const columns = {
-  queue_id: { type: 'int4', of: ({ queueId }: StoredHead) => queueId },
-  partition: { type: 'int4', of: ({ item }: StoredHead) => item.partition },
-  id: { type: 'text', of: ({ item }: StoredHead) => item.id },
-  root_id: { type: 'text', of: ({ item }: StoredHead) => (item.rootId === item.id ? null : item.rootId) },
-  source_id: { type: 'text', of: ({ item }: StoredHead) => item.sourceId },
-  state: { type: 'int4', of: ({ item }: StoredHead) => stateCodes[listedState(item)] },
-  attempts: { type: 'int4', of: ({ item }: StoredHead) => item.attempts },
-  attempts_max: { type: 'int4', of: ({ item }: StoredHead) => item.attemptsMax },
-  priority: { type: 'int4', of: ({ item }: StoredHead) => item.priority },
-  kind: { type: 'text', of: ({ item }: StoredHead) => item.kind || null },
-  encoding: { type: 'text', of: ({ item }: StoredHead) => item.encoding || null },
-  reference: { type: 'text', of: ({ item }: StoredHead) => item.reference || null },
+  queue_id: { type: 'int4', toValue: ({ queueId }: StoredHead) => queueId },
+  partition: { type: 'int4', toValue: ({ item }: StoredHead) => item.partition },
+  id: { type: 'text', toValue: ({ item }: StoredHead) => item.id },
+  root_id: {
+    type: 'text',
+    toValue: ({ item }: StoredHead) => (item.rootId === item.id ? null : item.rootId),
+  },
+  source_id: { type: 'text', toValue: ({ item }: StoredHead) => item.sourceId },
+  state: { type: 'int4', toValue: ({ item }: StoredHead) => stateCodes[listedState(item)] },
+  attempts: { type: 'int4', toValue: ({ item }: StoredHead) => item.attempts },
+  attempts_max: { type: 'int4', toValue: ({ item }: StoredHead) => item.attemptsMax },
+  priority: { type: 'int4', toValue: ({ item }: StoredHead) => item.priority },
+  kind: { type: 'text', toValue: ({ item }: StoredHead) => item.kind || null },
+  encoding: { type: 'text', toValue: ({ item }: StoredHead) => item.encoding || null },
+  reference: { type: 'text', toValue: ({ item }: StoredHead) => item.reference || null },
   ...byteColumns,
-  created_at: { type: 'int8', of: ({ item }: StoredHead) => item.createdAt },
-  updated_at: { type: 'int8', of: ({ item }: StoredHead) => item.updatedAt },
-  expire_deadline: { type: 'int8', of: ({ item }: StoredHead) => item.expireDeadline },
+  created_at: { type: 'int8', toValue: ({ item }: StoredHead) => item.createdAt },
+  updated_at: { type: 'int8', toValue: ({ item }: StoredHead) => item.updatedAt },
+  expire_deadline: { type: 'int8', toValue: ({ item }: StoredHead) => item.expireDeadline },
   available_at: {
     type: 'int8',
-    of: ({ item }: StoredHead) => (item.state === 'waiting' ? item.availableAt : null),
+    toValue: ({ item }: StoredHead) => (item.state === 'waiting' ? item.availableAt : null),
   },
   lease_holder: {
     type: 'text',
-    of: ({ item }: StoredHead) => (item.state === 'leased' ? item.lease.holder : null),
+    toValue: ({ item }: StoredHead) => (item.state === 'leased' ? item.lease.holder : null),
   },
-  lease_deadline: { type: 'int8', of: ({ item }: StoredHead) => leaseDeadlineOf(item) },
-  ended_at: { type: 'int8', of: ({ item }: StoredHead) => ('endedAt' in item ? item.endedAt : null) },
-  died_at: { type: 'int8', of: ({ item }: StoredHead) => item.diedAt },
-  due_at: { type: 'int8', of: ({ item, queue }: StoredHead) => dueAt(withoutLease(item), queue) },
-  failure: { type: 'text', of: ({ item }: StoredHead) => failureToText(item.failure) },
-  origin: { type: 'text', of: ({ item }: StoredHead) => originToText(item.origin) },
-  letter_id: { type: 'text', of: ({ item }: StoredHead) => item.letterId },
-  redrives: { type: 'int4', of: ({ item }: StoredHead) => item.redrives },
-  group_id: { type: 'int4', of: ({ item }: StoredHead) => item.groupId },
-  uuid: { type: 'uuid', of: ({ item }: StoredHead) => (isLetterRow(item) ? item.rootId : null) },
-  history: { type: 'text', of: ({ item }: StoredHead) => historyToText(item.history) },
-  letter: { type: 'text', of: ({ item }: StoredHead) => letterColumn(item.letter) },
-  redrive_at: { type: 'int8', of: ({ item }: StoredHead) => item.letter?.nextRedriveAt ?? null },
+  lease_deadline: { type: 'int8', toValue: ({ item }: StoredHead) => leaseDeadlineOf(item) },
+  ended_at: { type: 'int8', toValue: ({ item }: StoredHead) => ('endedAt' in item ? item.endedAt : null) },
+  died_at: { type: 'int8', toValue: ({ item }: StoredHead) => item.diedAt },
+  due_at: { type: 'int8', toValue: ({ item, queue }: StoredHead) => dueAt(withoutLease(item), queue) },
+  failure: { type: 'text', toValue: ({ item }: StoredHead) => failureToText(item.failure) },
+  origin: { type: 'text', toValue: ({ item }: StoredHead) => originToText(item.origin) },
+  letter_id: { type: 'text', toValue: ({ item }: StoredHead) => item.letterId },
+  redrives: { type: 'int4', toValue: ({ item }: StoredHead) => item.redrives },
+  group_id: { type: 'int4', toValue: ({ item }: StoredHead) => item.groupId },
+  uuid: { type: 'uuid', toValue: ({ item }: StoredHead) => (isLetterRow(item) ? item.rootId : null) },
+  history: { type: 'text', toValue: ({ item }: StoredHead) => historyToText(item.history) },
+  letter: { type: 'text', toValue: ({ item }: StoredHead) => letterColumn(item.letter) },
+  redrive_at: { type: 'int8', toValue: ({ item }: StoredHead) => item.letter?.nextRedriveAt ?? null },
 } as const satisfies Record<string, Column>
 
 /** Leases do not end through `due_at`, see lease-ends.ts. */
@@ -141,15 +144,15 @@ export function encode(names: readonly ColumnName[], rows: readonly StoredHead[]
 function encodeColumn(column: Column, rows: readonly StoredItem[]): Buffer {
   switch (column.type) {
     case 'int4':
-      return int4s(rows.map(column.of))
+      return int4s(rows.map(column.toValue))
     case 'int8':
-      return int8s(rows.map(column.of))
+      return int8s(rows.map(column.toValue))
     case 'text':
-      return texts(rows.map(column.of))
+      return texts(rows.map(column.toValue))
     case 'uuid':
-      return uuids(rows.map(column.of))
+      return uuids(rows.map(column.toValue))
     case 'bytea':
-      return bytes(rows.map(column.of))
+      return bytes(rows.map(column.toValue))
   }
 }
 
@@ -167,9 +170,9 @@ export function sharedValues(
   if (first === undefined) return undefined
   const values: unknown[] = []
   for (const name of names) {
-    const { of } = columns[name]
-    const value = of(first)
-    for (const other of others) if (of(other) !== value) return undefined
+    const { toValue } = columns[name]
+    const value = toValue(first)
+    for (const other of others) if (toValue(other) !== value) return undefined
     values.push(value)
   }
   return values

@@ -114,11 +114,14 @@ export async function moveRows(
     transaction.markLetterStore(target)
   }
   const repeated = rows.filter(({ letter }) => !insertedIds.has(letter.id))
-  if (repeated.length > 0) await nameExisting(transaction, repeated, changes)
+  if (repeated.length > 0) await reportExisting(transaction, repeated, changes)
 }
 
-/** An earlier move of these items got as far as inserting their letters: one dead letter per death. */
-async function nameExisting(
+/**
+ * Puts existing letters into the changes: an earlier move of these items has inserted them, and there is one
+ * letter per death.
+ */
+async function reportExisting(
   transaction: Transaction,
   rows: readonly MovedRow[],
   changes: ItemChange[],

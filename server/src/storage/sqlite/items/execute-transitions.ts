@@ -64,7 +64,7 @@ const existingSql = 'select id, partition from items where queue_id = ? and sour
 function insertMoved(transaction: Transaction, letter: Waiting, change: ItemChange): ItemChange {
   const target = transaction.queueCache.get(letter.queue)
   if (acceptItem(transaction, target, letter)) return change
-  // An earlier move of this item got as far as inserting its letter: one dead letter per death.
+  // An earlier move of this item has inserted its letter. There is one letter per death, so report that one.
   const existing = transaction.database.get(existingSql, target.id, letter.sourceId)
   if (existing === undefined) throw new Error(`source id ${letter.sourceId} exists but was not found`)
   return { ...change, id: readText(existing, 'id'), partition: readNumber(existing, 'partition') }

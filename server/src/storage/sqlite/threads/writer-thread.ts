@@ -73,7 +73,7 @@ class WriterThread {
     this.#checkpointer.checkpointIfLong()
   }
 
-  /** Commits one background write if it may start now, and comes back for the next one. */
+  /** Commits one background write if it may start now, and sets a timer for the next one. */
   #runBackground(): void {
     clearTimeout(this.#backgroundTimer)
     const delayMs = this.#background.delayMs(performance.now())
