@@ -14,8 +14,8 @@ import type { WriterCommand } from './capture-encoding.ts'
 /** A commit checkpoints when the WAL has this many pages. */
 const autoCheckpointPages = 1_000
 /**
- * The same while the checkpoint thread works. Readers search the whole WAL for every page, so it must not grow
- * further.
+ * The same while the checkpoint thread works. Readers search the whole WAL for every page, so it must not
+ * grow further.
  */
 export const walPagesMax = 16_384
 /** The limit if the checkpoint thread is stuck. */
