@@ -267,9 +267,9 @@ describe('any campaign', () => {
     })
     fc.assert(
       fc.property(campaigns, (behaviour) => {
-        const { taken, tally } = runToEnd(behaviour)
+        const { taken, letters } = runToEnd(behaviour)
         expect(taken).toBe(behaviour.size)
-        expect(tally.pending + tally.sent).toBe(0)
+        expect(letters.pending + letters.sent).toBe(0)
       }),
     )
   })
@@ -285,16 +285,16 @@ type Behaviour = Readonly<{
 }>
 
 /** `taken`: the number of letters that were sent or skipped. */
-type Run = { campaign: CampaignFacts; tally: CampaignCounts; taken: number; now: Instant }
+type Run = { campaign: CampaignFacts; letters: CampaignCounts; taken: number; now: Instant }
 
 function runToEnd(behaviour: Behaviour): Run {
   const { size, canaryCount, ratePerSecond } = behaviour
   const campaign = afterFreezing(facts({}, { canaryCount, ratePerSecond }), size, noon)
-  const run: Run = { campaign, tally: counts({ pending: size }), taken: 0, now: noon }
+  const run: Run = { campaign, letters: counts({ pending: size }), taken: 0, now: noon }
   for (let steps = 0; run.campaign.state !== 'done'; steps++) {
     if (steps > 2_000) throw new Error(`does not end: ${JSON.stringify(run)}`)
-    if (run.campaign.state === 'halted') run.campaign = resume(run.campaign, run.tally, run.now)
-    const step = nextStep(run.campaign, run.tally, run.now)
+    if (run.campaign.state === 'halted') run.campaign = resume(run.campaign, run.letters, run.now)
+    const step = nextStep(run.campaign, run.letters, run.now)
     if (step.kind === 'update') run.campaign = step.facts
     else if (step.kind === 'send') send(run, step.countMax, behaviour.skips)
     else endRedrives(run, behaviour.failures)
@@ -303,28 +303,28 @@ function runToEnd(behaviour: Behaviour): Run {
 }
 
 function send(run: Run, countMax: number, skips: number): void {
-  const { tally } = run
-  const count = Math.min(countMax, tally.pending)
+  const { letters } = run
+  const count = Math.min(countMax, letters.pending)
   const skipped = Math.floor(count * skips)
   run.taken += count
   run.campaign = afterSending(run.campaign, { count, placeDone: run.taken }, run.now)
-  run.tally = {
-    ...tally,
-    pending: tally.pending - count,
-    skipped: tally.skipped + skipped,
-    sent: tally.sent + count - skipped,
+  run.letters = {
+    ...letters,
+    pending: letters.pending - count,
+    skipped: letters.skipped + skipped,
+    sent: letters.sent + count - skipped,
   }
 }
 
 /** One second later all redrives that are in progress have ended. */
 function endRedrives(run: Run, failures: number): void {
-  const { tally } = run
-  const failed = Math.round(tally.sent * failures)
+  const { letters } = run
+  const failed = Math.round(letters.sent * failures)
   run.now += second
-  run.tally = {
-    ...tally,
+  run.letters = {
+    ...letters,
     sent: 0,
-    failed: tally.failed + failed,
-    resolved: tally.resolved + tally.sent - failed,
+    failed: letters.failed + failed,
+    resolved: letters.resolved + letters.sent - failed,
   }
 }

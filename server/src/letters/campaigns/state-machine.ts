@@ -98,8 +98,8 @@ function runningStep(facts: CampaignFacts, counts: CampaignCounts, now: Instant,
     if (counts.sent > 0) return wait
     return { kind: 'update', facts: { ...facts, state: 'done', ...ended(facts, counts, now) } }
   }
-  const tally = countOutcomes(counts)
-  const since = { ended: tally.ended - facts.overlooked.ended, bad: tally.bad - facts.overlooked.bad }
+  const outcomes = countOutcomes(counts)
+  const since = { ended: outcomes.ended - facts.overlooked.ended, bad: outcomes.bad - facts.overlooked.bad }
   const { haltRatio, haltMin } = facts.spec
   if (since.ended >= Math.max(haltMin, 1) && since.bad > haltRatio * since.ended) {
     return halt(

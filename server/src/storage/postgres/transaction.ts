@@ -21,13 +21,13 @@ import type { Instant } from '../../core/instant.ts'
 import { nextKsuids } from '../../core/ksuid.ts'
 import { queueNotFound } from '../shared/queue-checks.ts'
 import { readNumber, readText } from '../shared/row-values.ts'
-import { CampaignTally } from './campaigns/campaign-letters.ts'
+import { CampaignChanges } from './campaigns/campaign-letters.ts'
 import { awaitAll } from './connection/await-all.ts'
 import type { Connection, Row } from './connection/connection.ts'
 import { int4s, texts } from './connection/encode-arrays.ts'
 import { StaleReadError } from './connection/errors.ts'
-import { Tally, writeTally } from './counts/counts.ts'
-import { writeLetterTally } from './counts/letter-counts.ts'
+import { CountChanges, writeCountChanges } from './counts/counts.ts'
+import { writeLetterCountChanges } from './counts/letter-counts.ts'
 import { lowerFirstSeen } from './letters/groups.ts'
 import type { PrefetchedLetters } from './letters/letter-snapshots.ts'
 import { checkPartition, type QueueCache, type QueueRow, toQueueRow } from './queues/queue-cache.ts'
@@ -38,8 +38,8 @@ export type PartitionRef = Readonly<{ queueRow: QueueRow; partition: number }>
 
 export class Transaction {
   readonly connection: Connection
-  readonly tally = new Tally()
-  readonly campaigns = new CampaignTally()
+  readonly countChanges = new CountChanges()
+  readonly campaigns = new CampaignChanges()
   readonly random: () => number
   readonly #store: StoreContext
   /** The slot of its counts (`CountSlots`). */
@@ -230,10 +230,10 @@ export class Transaction {
   }
 
   async #writeLetters(): Promise<void> {
-    const { letters } = this.tally
+    const { letters } = this.countChanges
     if (letters.isEmpty) return
     const firstMinute = await this.#store.firstMinute.read(this.connection)
-    await this.connection.query(writeLetterTally, [...letters.encode(firstMinute), this.slot])
+    await this.connection.query(writeLetterCountChanges, [...letters.encode(firstMinute), this.slot])
     letters.clear()
   }
 
@@ -244,7 +244,7 @@ export class Transaction {
   async flush(): Promise<void> {
     await lowerFirstSeen(this)
     const moved = await this.campaigns.writeMoves(this.connection)
-    await awaitAll([this.#setLastIds(), this.#writeTally(), this.#writeLetters()])
+    await awaitAll([this.#setLastIds(), this.#writeCounts(), this.#writeLetters()])
     await this.campaigns.writeCounts(this.connection, moved, this.slot)
     if (this.#letterStores.size > 0) {
       await this.connection.query(
@@ -275,8 +275,9 @@ export class Transaction {
     )
   }
 
-  async #writeTally(): Promise<void> {
-    if (!this.tally.isEmpty) await this.connection.query(writeTally, [...this.tally.encode(), this.slot])
+  async #writeCounts(): Promise<void> {
+    if (!this.countChanges.isEmpty)
+      await this.connection.query(writeCountChanges, [...this.countChanges.encode(), this.slot])
   }
 
   /** Updates the caches of the server. Call it after the commit. */

@@ -1,6 +1,6 @@
 import type { Instant } from '../../core/instant.ts'
 import type { Database } from './connection/database.ts'
-import type { Tally } from './counts/counts.ts'
+import type { CountChanges } from './counts/counts.ts'
 import type { GroupCache } from './letters/groups.ts'
 import type { KeyRuns } from './letters/key-runs.ts'
 import type { QueueCache } from './queues/queue-cache.ts'
@@ -13,7 +13,7 @@ export type Transaction = Readonly<{
   queueCache: QueueCache
   groups: GroupCache
   keyRuns: KeyRuns
-  tally: Tally
+  countChanges: CountChanges
   /** The time for commands without a time of their own. */
   now: () => Instant
 }>

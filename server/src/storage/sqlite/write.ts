@@ -1,7 +1,7 @@
 import type { Instant } from '../../core/instant.ts'
 import { type CommandResult, execute } from './commands.ts'
 import type { Database } from './connection/database.ts'
-import { Tally } from './counts/counts.ts'
+import { CountChanges } from './counts/counts.ts'
 import { GroupCache } from './letters/groups.ts'
 import { KeyRuns } from './letters/key-runs.ts'
 import { QueueCache } from './queues/queue-cache.ts'
@@ -62,12 +62,12 @@ export class Writer {
   ): { isOk: true; outcomes: WriteOutcome[] } | { isOk: false; error: unknown } {
     try {
       this.#database.run('begin immediate')
-      const tally = new Tally()
+      const countChanges = new CountChanges()
       const outcomes = batch.map((write): WriteOutcome => {
-        this.#flushCountsFor(write, tally)
-        return { isOk: true, results: this.#execute(write, tally) }
+        this.#flushCountsFor(write, countChanges)
+        return { isOk: true, results: this.#execute(write, countChanges) }
       })
-      tally.write(this.#database)
+      countChanges.write(this.#database)
       this.#database.run('commit')
       return { isOk: true, outcomes }
     } catch (error) {
@@ -81,9 +81,9 @@ export class Writer {
     const outcomes: WriteOutcome[] = []
     try {
       this.#database.run('begin immediate')
-      const tally = new Tally()
-      for (const write of batch) outcomes.push(this.#executeInSavepoint(write, tally))
-      tally.write(this.#database)
+      const countChanges = new CountChanges()
+      for (const write of batch) outcomes.push(this.#executeInSavepoint(write, countChanges))
+      countChanges.write(this.#database)
       this.#database.run('commit')
       this.#hadRejection = outcomes.some(({ isOk }) => !isOk)
       return outcomes
@@ -97,15 +97,15 @@ export class Writer {
     }
   }
 
-  #executeInSavepoint(write: Write, tally: Tally): WriteOutcome {
-    const own = new Tally()
+  #executeInSavepoint(write: Write, countChanges: CountChanges): WriteOutcome {
+    const own = new CountChanges()
     // Before the savepoint, so that the counts of earlier writes stay if this write is rejected.
-    this.#flushCountsFor(write, tally)
+    this.#flushCountsFor(write, countChanges)
     this.#database.run('savepoint one_write')
     try {
       const results = this.#execute(write, own)
       this.#database.run('release one_write')
-      tally.merge(own)
+      countChanges.merge(own)
       return { isOk: true, results }
     } catch (error) {
       if (!this.#database.isInTransaction) throw error
@@ -115,17 +115,17 @@ export class Writer {
     }
   }
 
-  #flushCountsFor(write: Write, tally: Tally): void {
-    if (write.some(({ op }) => readsCounts.has(op))) tally.flush(this.#database)
+  #flushCountsFor(write: Write, countChanges: CountChanges): void {
+    if (write.some(({ op }) => readsCounts.has(op))) countChanges.flush(this.#database)
   }
 
-  #execute(write: Write, tally: Tally): CommandResult[] {
+  #execute(write: Write, countChanges: CountChanges): CommandResult[] {
     const transaction: Transaction = {
       database: this.#database,
       queueCache: this.#queueCache,
       groups: this.#groups,
       keyRuns: this.#keyRuns,
-      tally,
+      countChanges,
       now: this.#now,
     }
     return write.map((command) => execute(transaction, command))

@@ -96,13 +96,13 @@ export async function purgeArchive(
 ): Promise<LetterResults['purge-archive']> {
   const { archivedBefore, countMax } = command
   const { id } = await transaction.get(command.queue)
-  const { connection, tally } = transaction
+  const { connection, countChanges } = transaction
   let purged = 0
   const rows = await connection.query(purge, [id, archivedBefore, countMax, stepBytesMax])
   for (const row of rows) {
     const [partition, n] = [readNumber(row, 'partition'), readNumber(row, 'n')]
-    tally.add(id, partition, 'archived', -n)
-    tally.add(id, partition, 'purged', n)
+    countChanges.add(id, partition, 'archived', -n)
+    countChanges.add(id, partition, 'purged', n)
     purged += n
   }
   await insertAudit(connection, queueEntries(command.trace, command.queue, purged, { letters: purged }))

@@ -78,8 +78,8 @@ export async function restoreLetters(
   // An item with one of the source ids was stored in the meantime. The next attempt reports it as taken.
   if (inserted.length < restored.length) throw new StaleReadError('a source id')
   for (const { queueId, item } of restored) {
-    transaction.tally.enter(queueId, item)
-    transaction.tally.add(queueId, item.partition, 'archived', -1)
+    transaction.countChanges.enter(queueId, item)
+    transaction.countChanges.add(queueId, item.partition, 'archived', -1)
   }
   await insertAudit(connection, letterEntries(command.trace, results))
   return results

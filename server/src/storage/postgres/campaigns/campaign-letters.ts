@@ -175,7 +175,7 @@ const addToCampaigns: Statement = {
  * The changes that one transaction makes to the letters of campaigns, written as one statement before its
  * commit.
  */
-export class CampaignTally {
+export class CampaignChanges {
   readonly #moves = new Map<string, Move>()
   readonly #counts = new Map<string, { campaignId: string; state: number; n: number }>()
 

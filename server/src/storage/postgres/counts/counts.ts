@@ -6,7 +6,7 @@ import { readNumber, readText } from '../../shared/row-values.ts'
 import type { Row, Statement } from '../connection/connection.ts'
 import type { Connections } from '../connection/connections.ts'
 import { int4s, int8s, texts } from '../connection/encode-arrays.ts'
-import { LetterTally } from './letter-counts.ts'
+import { LetterCountChanges } from './letter-counts.ts'
 
 type Count = keyof Counts
 
@@ -53,8 +53,8 @@ const partMax = 2 ** 52
  * The changes that a transaction makes to the counts of items. They are summed, so that each partition is
  * written once.
  */
-export class Tally {
-  readonly letters = new LetterTally()
+export class CountChanges {
+  readonly letters = new LetterCountChanges()
   /**
    * By queue and partition in one number: creating a text for each item would cost more than counting it.
    */
@@ -69,25 +69,25 @@ export class Tally {
   /** Counts an item in the state that it has now. */
   enter(queueId: number, item: ItemHead): void {
     this.#addItem(queueId, item, 1)
-    if (item.groupId !== null) this.letters.weigh(queueId, item, 1)
+    if (item.groupId !== null) this.letters.addLetter(queueId, item, 1)
   }
 
   /** Undoes `enter`. `item` is the item as it was counted, before its change. */
   leave(queueId: number, item: ItemHead): void {
     this.#addItem(queueId, item, -1)
-    if (item.groupId !== null) this.letters.weigh(queueId, item, -1)
+    if (item.groupId !== null) this.letters.addLetter(queueId, item, -1)
   }
 
   /** Counts an item that enters the queue for the first time. */
   accept(queueId: number, item: ItemHead): void {
     this.enter(queueId, item)
     this.add(queueId, item.partition, 'accepted')
-    if (item.groupId !== null) this.letters.arrive(queueId, item.groupId, item.diedAt ?? item.createdAt)
+    if (item.groupId !== null) this.letters.addArrival(queueId, item.groupId, item.diedAt ?? item.createdAt)
   }
 
   /** Counts an arrival in the group of a letter that failed again. */
   failAgain(queueId: number, item: ItemHead): void {
-    if (item.groupId !== null) this.letters.arrive(queueId, item.groupId, failedAgainAt(item))
+    if (item.groupId !== null) this.letters.addArrival(queueId, item.groupId, failedAgainAt(item))
   }
 
   /** `accept` for a waiting item that was copied inside the database, and is not in this process. */
@@ -106,13 +106,15 @@ export class Tally {
   }
 
   /** Forgets the changes of a queue that was deleted with its counts. */
-  drop(queueId: number): void {
-    this.letters.drop(queueId)
+  dropQueue(queueId: number): void {
+    this.letters.dropQueue(queueId)
     for (const [key, delta] of this.#deltas) if (delta.queueId === queueId) this.#deltas.delete(key)
     this.#last = undefined
   }
 
-  /** The parameters of `writeTally`. Sorted, so that all writers lock the rows of counts in one order. */
+  /**
+   * The parameters of `writeCountChanges`. Sorted, so that all writers lock the rows of counts in one order.
+   */
   encode(): Buffer[] {
     const deltas = [...this.#deltas.values()].sort(
       (left, right) => left.queueId - right.queueId || left.partition - right.partition,
@@ -169,14 +171,14 @@ export function addToCounts(columns: readonly string[], select: string): string 
     on conflict (queue_id, partition, slot) do update set ${added}`
 }
 
-export const tallyWidth = 2 + countNames.length + 2
+export const changeParameterCount = 2 + countNames.length + 2
 
 /** Adds encoded changes. Their parameters start at number `first`; the slot is parameter `slot`. */
-export function addTally(first: number, slot: number, where = ''): string {
+export function addChanges(first: number, slot: number, where = ''): string {
   const parameters = [
     `$${first}::int4[], $${first + 1}::int4[]`,
     ...columnList.map((_, index) => `$${first + 2 + index}::int8[]`),
-    `$${first + tallyWidth - 2}::text[], $${first + tallyWidth - 1}::text[]`,
+    `$${first + changeParameterCount - 2}::text[], $${first + changeParameterCount - 1}::text[]`,
   ]
   const columns = [...columnList, 'created_sum_ms', 'lease_sum_ms']
   return addToCounts(
@@ -187,7 +189,10 @@ export function addTally(first: number, slot: number, where = ''): string {
   )
 }
 
-export const writeTally: Statement = { name: 'write-tally', text: addTally(1, tallyWidth + 1) }
+export const writeCountChanges: Statement = {
+  name: 'write-count-changes',
+  text: addChanges(1, changeParameterCount + 1),
+}
 
 const sums = columnList.map((column) => `coalesce(sum(c.${column}), 0)::int8 as ${column}`).join(', ')
 

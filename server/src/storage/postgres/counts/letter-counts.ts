@@ -62,7 +62,7 @@ class Sums {
     }
   }
 
-  drop(queueId: number): void {
+  dropQueue(queueId: number): void {
     for (const sums of this.#byOuter.values()) {
       for (const [inner, sum] of sums) if (sum.key[0] === queueId) sums.delete(inner)
     }
@@ -81,12 +81,12 @@ class Sums {
   }
 }
 
-export class LetterTally {
+export class LetterCountChanges {
   readonly #letters = new Sums()
   readonly #open = new Sums()
   readonly #hours = new Sums()
 
-  weigh(queueId: number, item: ItemHead, by: number): void {
+  addLetter(queueId: number, item: ItemHead, by: number): void {
     if (item.groupId === null) return
     const minute = minuteOf(item.diedAt ?? 0)
     this.add(queueId, item.groupId, stateCodes[listedState(item)], item.redrives, minute, by)
@@ -108,7 +108,7 @@ export class LetterTally {
   }
 
   /** The group got a letter that died or failed again at `at`. */
-  arrive(queueId: number, groupId: number, at: Instant): void {
+  addArrival(queueId: number, groupId: number, at: Instant): void {
     const hour = Math.trunc(minuteOf(at) / minutesPerHour)
     const sum = this.#hours.add(groupId, hour, queueId, groupId, hour, 0, 1)
     if (at < sum.firstAt) sum.firstAt = at
@@ -120,8 +120,8 @@ export class LetterTally {
     return this.#hours.firstArrivals()
   }
 
-  drop(queueId: number): void {
-    for (const sums of [this.#letters, this.#open, this.#hours]) sums.drop(queueId)
+  dropQueue(queueId: number): void {
+    for (const sums of [this.#letters, this.#open, this.#hours]) sums.dropQueue(queueId)
   }
 
   clear(): void {
@@ -135,8 +135,8 @@ export class LetterTally {
   }
 
   /**
-   * The parameters of `writeLetterTally`. `firstMinute`: the start of an hour. Open letters that died before
-   * it are not counted by time.
+   * The parameters of `writeLetterCountChanges`. `firstMinute`: the start of an hour. Open letters that died
+   * before it are not counted by time.
    */
   encode(firstMinute: number): Buffer[] {
     const letters = this.#letters.sorted()
@@ -162,8 +162,8 @@ export function minuteOf(instant: number): number {
 }
 
 /** `$15` is the slot. */
-export const writeLetterTally: Statement = {
-  name: 'write-letter-tally',
+export const writeLetterCountChanges: Statement = {
+  name: 'write-letter-count-changes',
   text: `with letters as materialized (
       select * from unnest($1::int4[], $2::int4[], $3::int4[], $4::int4[], $5::int8[]) as d(queue_id, group_id, state, redrives, n)
     ), counted as (

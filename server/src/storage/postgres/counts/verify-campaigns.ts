@@ -3,7 +3,7 @@
  */
 import type { CampaignDifference } from '../../contract/difference.ts'
 import { compareCampaigns } from '../../shared/compare-counts.ts'
-import { CampaignTally } from '../campaigns/campaign-letters.ts'
+import { CampaignChanges } from '../campaigns/campaign-letters.ts'
 import type { Connection } from '../connection/connection.ts'
 
 const countedText = `select c.campaign_id, c.state, sum(c.n)::int8 as n from redrive.campaign_counts c group by 1, 2`
@@ -24,7 +24,7 @@ export async function repairCampaigns(
   differences: readonly CampaignDifference[],
   slot: number,
 ): Promise<void> {
-  const tally = new CampaignTally()
-  for (const each of differences) tally.count(each.campaign, each.count, each.actual - each.counted)
-  await tally.writeCounts(connection, [], slot)
+  const changes = new CampaignChanges()
+  for (const each of differences) changes.count(each.campaign, each.count, each.actual - each.counted)
+  await changes.writeCounts(connection, [], slot)
 }

@@ -11,10 +11,10 @@ import { readNumber } from '../../shared/row-values.ts'
 import type { Connection, Row } from '../connection/connection.ts'
 import { readQueueNames } from '../queues/queue-names.ts'
 import { compareSums } from './letter-count-rollups.ts'
-import { LetterTally, minutesPerHour, openStates, usPerMinute } from './letter-counts.ts'
+import { LetterCountChanges, minutesPerHour, openStates, usPerMinute } from './letter-counts.ts'
 
 /** `correction`: the numbers to add to the counts. The sums of the counts are repaired separately. */
-export type LetterDrift = Readonly<{ differences: Difference[]; correction: LetterTally }>
+export type LetterDrift = Readonly<{ differences: Difference[]; correction: LetterCountChanges }>
 
 const countedGroups = `select c.queue_id, c.group_id, c.state, c.redrives, sum(c.n)::int8 as n from redrive.letter_counts c
   group by 1, 2, 3, 4`
@@ -33,7 +33,7 @@ const actualOpen = `select f.queue_id, s.span, (f.died_at / ${usPerMinute} / s.s
 /** One difference for each queue that has a wrong count. */
 export async function compareLetters(connection: Connection): Promise<LetterDrift> {
   const names = await readQueueNames(connection)
-  const correction = new LetterTally()
+  const correction = new LetterCountChanges()
   const groups = await compare(connection, countedGroups, actualGroups, decodeGroupCount)
   for (const { row, counted, actual } of groups) {
     correction.addToGroup(row.queueId, row.groupId, row.state, row.redrives, actual - counted)

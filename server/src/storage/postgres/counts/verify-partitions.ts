@@ -4,10 +4,10 @@ import { comparePartition, type PartitionDifference } from '../../shared/compare
 import { decodeGauges } from '../../shared/count-columns.ts'
 import { readNumber, readText } from '../../shared/row-values.ts'
 import type { Connection, Row } from '../connection/connection.ts'
-import { countedPartitions, decodePartition, Tally } from './counts.ts'
+import { CountChanges, countedPartitions, decodePartition } from './counts.ts'
 
 /** `correction`: the numbers to add to the counts. */
-export type PartitionDrift = Readonly<{ differences: QueueDifference[]; correction: Tally }>
+export type PartitionDrift = Readonly<{ differences: QueueDifference[]; correction: CountChanges }>
 
 const countRows = `select queue_id, partition,
     count(*) filter (where state = 0) as waiting, count(*) filter (where state = 1) as scheduled,
@@ -24,7 +24,7 @@ export async function comparePartitions(connection: Connection): Promise<Partiti
   const rows = byPartition(await connection.query({ text: countRows, isLong: true }))
   const archived = byPartition(await connection.query({ text: countArchived, isLong: true }))
   const differences: QueueDifference[] = []
-  const correction = new Tally()
+  const correction = new CountChanges()
   for (const row of await connection.query({ text: readCounted })) {
     const key = partitionKey(row)
     const queueId = readNumber(row, 'queue_id')
@@ -46,7 +46,7 @@ export async function comparePartitions(connection: Connection): Promise<Partiti
 
 /** Sets the gauges to the numbers of rows, and `accepted` to the sum that conservation needs. */
 function correct(
-  correction: Tally,
+  correction: CountChanges,
   queueId: number,
   partition: number,
   { count, counted, actual }: PartitionDifference,

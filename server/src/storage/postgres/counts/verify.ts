@@ -7,9 +7,9 @@ import { insertAudit } from '../audit/audit.ts'
 import { type Connection, runInTransaction } from '../connection/connection.ts'
 import { beginWrite, type Connections } from '../connection/connections.ts'
 import { fence } from '../locks/locks.ts'
-import { writeTally } from './counts.ts'
+import { writeCountChanges } from './counts.ts'
 import { repairSums } from './letter-count-rollups.ts'
-import { writeLetterTally } from './letter-counts.ts'
+import { writeLetterCountChanges } from './letter-counts.ts'
 import { dropOldBuckets } from './time-bucket-retention.ts'
 import { compareArrivals } from './verify-arrivals.ts'
 import { compareCampaignLetters, repairCampaigns } from './verify-campaigns.ts'
@@ -83,11 +83,11 @@ async function compare(connection: Connection): Promise<Drift> {
 
 async function repair(connection: Connection, { partitions, letters, campaigns }: Drift): Promise<void> {
   if (!partitions.correction.isEmpty) {
-    await connection.query(writeTally, [...partitions.correction.encode(), reconcilerSlot])
+    await connection.query(writeCountChanges, [...partitions.correction.encode(), reconcilerSlot])
   }
   if (!letters.correction.isEmpty) {
     const missing = letters.correction.encode(Number.NEGATIVE_INFINITY)
-    await connection.query(writeLetterTally, [...missing, reconcilerSlot])
+    await connection.query(writeLetterCountChanges, [...missing, reconcilerSlot])
   }
   await repairSums(connection, reconcilerSlot)
   await repairCampaigns(connection, campaigns, reconcilerSlot)

@@ -178,9 +178,9 @@ export async function tryCompletePlain(
     return undefined
   }
   for (const { queueId, partition, count, createdMs, leaseMs } of sums) {
-    transaction.tally.add(queueId, partition, 'leased', -count)
-    transaction.tally.add(queueId, partition, 'completed', count)
-    transaction.tally.addSums(queueId, partition, -createdMs, -leaseMs)
+    transaction.countChanges.add(queueId, partition, 'leased', -count)
+    transaction.countChanges.add(queueId, partition, 'completed', count)
+    transaction.countChanges.addSums(queueId, partition, -createdMs, -leaseMs)
   }
   return results
 }

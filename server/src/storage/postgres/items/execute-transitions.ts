@@ -35,7 +35,7 @@ export async function executeTransitions(
   transaction: Transaction,
   decided: readonly Decision[],
 ): Promise<ItemChange[]> {
-  const { tally } = transaction
+  const { countChanges } = transaction
   const decisions = await endRedrivesOf(transaction, decided)
   const targets = await lockDeadPartitions(transaction, decisions)
   const source = planSource(transaction, targets)
@@ -48,8 +48,8 @@ export async function executeTransitions(
     const plan = planTransition(item, transition, { queue, letter, now, ...source })
     if (plan.write === 'rewrite')
       rewritten.push({ before: item, after: { queueId, queue, item: plan.after } })
-    else if (plan.write !== 'none') tally.leave(queueId, item)
-    if (plan.total !== null) tally.add(queueId, item.partition, plan.total)
+    else if (plan.write !== 'none') countChanges.leave(queueId, item)
+    if (plan.total !== null) countChanges.add(queueId, item.partition, plan.total)
     if (plan.write === 'remove') removed.push(decision)
     if (plan.write === 'move') {
       const target = targets.get(plan.letter.queue) as QueueRow

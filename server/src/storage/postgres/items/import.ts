@@ -22,7 +22,7 @@ export async function importItems(
   const skipped = await insertLetterRows(transaction, letters)
   const stored = skipped.size === 0 ? rows : rows.filter(({ item }) => !skipped.has(item.id))
   await insertLeaseEnds(transaction.connection, stored.filter(isLeased))
-  for (const { queueId, item } of stored) transaction.tally.accept(queueId, item)
+  for (const { queueId, item } of stored) transaction.countChanges.accept(queueId, item)
   let at = 0
   return commands.map(({ items }) =>
     items.map((): ImportResult => {

@@ -177,8 +177,8 @@ export async function lease(transaction: Transaction, commands: readonly LeaseIt
   for (const [index, items] of results.entries()) {
     const { queueRow } = requests[index] as LeaseRequest
     for (const item of items) {
-      transaction.tally.leave(queueRow.id, { ...item, state: 'waiting', availableAt: null })
-      transaction.tally.enter(queueRow.id, item)
+      transaction.countChanges.leave(queueRow.id, { ...item, state: 'waiting', availableAt: null })
+      transaction.countChanges.enter(queueRow.id, item)
     }
   }
   return results

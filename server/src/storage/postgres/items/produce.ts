@@ -6,7 +6,7 @@ import { createProducedItem } from '../../shared/new-item.ts'
 import { toProduceKey } from '../../shared/produce-key-row.ts'
 import type { Connection, Statement } from '../connection/connection.ts'
 import { int4s, texts } from '../connection/encode-arrays.ts'
-import { addTally, Tally, tallyWidth } from '../counts/counts.ts'
+import { addChanges, CountChanges, changeParameterCount } from '../counts/counts.ts'
 import type { QueueRow } from '../queues/queue-cache.ts'
 import type { StoreContext } from '../store-context.ts'
 import type { Transaction } from '../transaction.ts'
@@ -43,8 +43,8 @@ function produceWith(
   items: (first: number) => Readonly<{ columns: string; rows: string; width: number }>,
 ): Statement {
   const { columns, rows, width } = items(6)
-  const tallyFirst = 6 + width
-  const slotAt = tallyFirst + tallyWidth
+  const firstChange = 6 + width
+  const slotAt = firstChange + changeParameterCount
   return {
     name,
     text: `with guard as (
@@ -57,7 +57,7 @@ function produceWith(
     ), reserved as materialized (select count(*) = $${slotAt + 1}::int4 as is_all from guard
     ), stored as (
       insert into redrive.items_live (${columns}, is_sourced) ${rows} where (select is_all from reserved)
-    ), counted as (${addTally(tallyFirst, slotAt, 'where (select is_all from reserved)')})
+    ), counted as (${addChanges(firstChange, slotAt, 'where (select is_all from reserved)')})
     select is_all from reserved`,
     hasRawRows: true,
   }
@@ -95,7 +95,7 @@ export async function tryProduceAlone(
   // From here on there is no `await` until the statement is sent, so statements are sent in the order of
   // their ids.
   const ranges = new Map<string, IdRange>()
-  const tally = new Tally()
+  const countChanges = new CountChanges()
   const rows: StoredItem[] = []
   const results: ProduceResult[] = []
   for (const { command, queueRow } of requests) {
@@ -111,7 +111,7 @@ export async function tryProduceAlone(
     } else range.idMax = newest
     // Before the statement is answered: the next one can be sent earlier, and needs greater ids.
     store.queueCache.setLastId(queueRow.id, command.partition, newest)
-    rows.push(...createRows(tally, queueRow, command, ids))
+    rows.push(...createRows(countChanges, queueRow, command, ids))
   }
   if (rows.length === 0) return undefined
   const reserved = [...ranges.values()].sort(
@@ -125,7 +125,7 @@ export async function tryProduceAlone(
     texts(reserved.map(({ idMin }) => idMin)),
     texts(reserved.map(({ idMax }) => idMax)),
     ...(shared === undefined ? encode(producedColumns, rows) : [...encode(ownColumns, rows), ...shared]),
-    ...tally.encode(),
+    ...countChanges.encode(),
     store.slots.produce,
     reserved.length,
   ])
@@ -154,7 +154,7 @@ export async function produce(
       results.push(first)
       continue
     }
-    rows.push(...createRows(transaction.tally, queueRow, command, ids))
+    rows.push(...createRows(transaction.countChanges, queueRow, command, ids))
     results.push(toResult(command, queueRow, ids))
   }
   if (rows.length > 0) await transaction.connection.query(insertLive, encode(columnNames, rows))
@@ -215,15 +215,15 @@ async function insertKey(
 
 /** Also counts the items. */
 function createRows(
-  tally: Tally,
+  countChanges: CountChanges,
   queueRow: QueueRow,
   command: Produce,
   ids: readonly string[],
 ): StoredItem[] {
-  tally.add(queueRow.id, command.partition, 'accepted', ids.length)
+  countChanges.add(queueRow.id, command.partition, 'accepted', ids.length)
   return ids.map((id, index) => {
     const item = createProducedItem(command, index, queueRow.queue, id)
-    tally.enter(queueRow.id, item)
+    countChanges.enter(queueRow.id, item)
     return { queueId: queueRow.id, queue: queueRow.queue, item }
   })
 }

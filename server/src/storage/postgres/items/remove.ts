@@ -190,12 +190,12 @@ export function countRemoved(transaction: Transaction, rows: readonly Row[], tot
   let removed = 0
   for (const row of rows) {
     const { state, count, queueId, partition, createdMs, leaseMs, letter } = toRemovedCount(row)
-    transaction.tally.add(queueId, partition, state, -count)
-    transaction.tally.add(queueId, partition, total, count)
+    transaction.countChanges.add(queueId, partition, state, -count)
+    transaction.countChanges.add(queueId, partition, total, count)
     const hasCreatedSum = state === 'waiting' || state === 'leased'
     // An imported item can have a lease deadline without being leased.
     const hasLeaseSum = state === 'leased'
-    transaction.tally.addSums(
+    transaction.countChanges.addSums(
       queueId,
       partition,
       hasCreatedSum ? -createdMs : 0n,
@@ -203,7 +203,7 @@ export function countRemoved(transaction: Transaction, rows: readonly Row[], tot
     )
     if (letter !== null) {
       const { groupId, redrives, minute } = letter
-      transaction.tally.letters.add(queueId, groupId, stateCodes[state], redrives, minute, -count)
+      transaction.countChanges.letters.add(queueId, groupId, stateCodes[state], redrives, minute, -count)
     }
     removed += count
   }

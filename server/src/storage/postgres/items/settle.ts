@@ -73,8 +73,8 @@ export async function extend(transaction: Transaction, commands: readonly Extend
     if (refused.length > 0) return { isSettled: false, refused }
     const changes = items.map((item): ItemChange => {
       const after: LeasedHead = { ...item, lease: { ...item.lease, deadline: command.deadline } }
-      transaction.tally.leave(queueRow.id, item)
-      transaction.tally.enter(queueRow.id, after)
+      transaction.countChanges.leave(queueRow.id, item)
+      transaction.countChanges.enter(queueRow.id, after)
       locked.set(queueRow, after)
       extended.push({ queueId: queueRow.id, item: after, command })
       return changeByExtend(item)

@@ -49,13 +49,13 @@ export async function rewriteRows(transaction: Transaction, rows: readonly Rewri
   const isRegrouped = ({ before, after }: RewrittenRow) => needsGroup(before, after.item)
   const regrouped = rows.filter(isRegrouped).map(({ after }) => after)
   const grouped = regrouped.length === 0 ? [] : await assignGroups(transaction, regrouped, false)
-  for (const { queueId, item } of grouped) transaction.tally.failAgain(queueId, item)
+  for (const { queueId, item } of grouped) transaction.countChanges.failAgain(queueId, item)
   let at = 0
   const afters = rows.map((row) => (isRegrouped(row) ? (grouped[at++] as StoredHead) : row.after))
   for (const [index, { before }] of rows.entries()) {
     const { queueId, item } = afters[index] as StoredHead
-    transaction.tally.leave(queueId, before)
-    transaction.tally.enter(queueId, item)
+    transaction.countChanges.leave(queueId, before)
+    transaction.countChanges.enter(queueId, item)
   }
   await transaction.connection.query(rewriteStatement, [
     texts(rows.map(({ before }) => before.id)),
@@ -110,7 +110,7 @@ export async function moveRows(
   const insertedIds = new Set(inserted.map((row) => readText(row, 'id')))
   for (const [index, { target, letter }] of rows.entries()) {
     if (!insertedIds.has(letter.id)) continue
-    transaction.tally.accept(target.id, (letters[index] as StoredHead).item)
+    transaction.countChanges.accept(target.id, (letters[index] as StoredHead).item)
     transaction.markLetterStore(target)
   }
   const repeated = rows.filter(({ letter }) => !insertedIds.has(letter.id))

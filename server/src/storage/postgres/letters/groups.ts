@@ -104,7 +104,7 @@ export const updateFirstSeen: Statement = {
  * Usually there are none.
  */
 export async function lowerFirstSeen(transaction: Transaction): Promise<void> {
-  const earlier = [...transaction.tally.letters.firstArrivals()]
+  const earlier = [...transaction.countChanges.letters.firstArrivals()]
     .filter(([groupId, at]) => !transaction.isSeenBy(groupId, at))
     // Sort by id, so that writers lock groups in one order.
     .sort(([a], [b]) => a - b)

@@ -137,15 +137,15 @@ export async function writeLetters(
   const regrouped: StoredHead[] = []
   for (const { queueRow, before, after } of changed) {
     const stored = { queueId: queueRow.id, queue: queueRow.queue, item: after }
-    transaction.tally.leave(queueRow.id, before)
+    transaction.countChanges.leave(queueRow.id, before)
     if (needsGroup(before, after)) regrouped.push(stored)
     else if (before.redrives !== after.redrives) failed.push(stored)
     else moved.push(stored)
   }
   const grouped = await assignGroups(transaction, regrouped, false)
-  for (const { queueId, item } of grouped) transaction.tally.failAgain(queueId, item)
+  for (const { queueId, item } of grouped) transaction.countChanges.failAgain(queueId, item)
   failed.push(...grouped)
-  for (const { queueId, item } of [...moved, ...failed]) transaction.tally.enter(queueId, item)
+  for (const { queueId, item } of [...moved, ...failed]) transaction.countChanges.enter(queueId, item)
   const { connection } = transaction
   if (moved.length > 0) await connection.query(updateStates, encode(['uuid', ...stateColumns], moved))
   if (failed.length > 0) await connection.query(updateFailures, encode(['uuid', ...failureColumns], failed))

@@ -134,7 +134,7 @@ class PageSearch {
     return this.#found.length === this.#countMax || isHeavy(this.#found, this.#bytes)
   }
 
-  /** `isComplete`: the page has all letters that passed, so the next page starts behind all that were read. */
+  /** `isComplete`: the page has all letters that passed, so the next one starts behind all that were read. */
   #moveBehind(page: Page, isComplete: boolean): void {
     const lastHit = page.hits.at(-1)
     this.#looked += isComplete ? page.looked : (lastHit?.rank ?? 0)

@@ -214,9 +214,9 @@ function send(
     const number = item.letter?.redrives[0]?.number ?? 1
     rows.push({ queueId: queueRow.id, queue: queueRow.queue, item })
     numbers.push(number)
-    transaction.tally.leave(queueRow.id, letter)
-    transaction.tally.enter(queueRow.id, item)
-    transaction.tally.addWaiting(target.id, partition, now)
+    transaction.countChanges.leave(queueRow.id, letter)
+    transaction.countChanges.enter(queueRow.id, item)
+    transaction.countChanges.addWaiting(target.id, partition, now)
     progress.send(campaign)
     const result = { letterId, isStarted: true, queue, partition, id, number } as const
     results[index] = edit === null ? result : { ...result, edit }

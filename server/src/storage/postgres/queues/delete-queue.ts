@@ -53,7 +53,7 @@ export async function deleteQueue(
     await connection.query({ text: `delete from redrive.${table} where queue_id = $1`, isLong: true }, [id])
   }
   await connection.query({ text: 'delete from redrive.queues where id = $1', isLong: true }, [id])
-  transaction.tally.drop(id)
+  transaction.countChanges.dropQueue(id)
   transaction.setChanged(command.name, undefined)
   return { removed }
 }

@@ -22,7 +22,10 @@ const deleteSql = 'delete from items where rowid in (select value from json_each
  * There is one writer and one transaction, so exactly the copied rows are deleted, and the class of the queue
  * cannot change in between.
  */
-export function archive({ database, queueCache, tally }: Transaction, command: Archive): Results['archive'] {
+export function archive(
+  { database, queueCache, countChanges }: Transaction,
+  command: Archive,
+): Results['archive'] {
   const { endedBefore, countMax, now } = command
   const queueRow = queueCache.get(command.queue)
   const states = statesToArchive(command, queueRow.queue)
@@ -39,9 +42,9 @@ export function archive({ database, queueCache, tally }: Transaction, command: A
   database.run(copySql, now, rowids)
   database.run(deleteSql, rowids)
   for (const { state, partition, groupId, redrives, diedAt } of step) {
-    tally.add(queueRow.id, partition, state, -1)
-    tally.add(queueRow.id, partition, 'archived')
-    if (groupId !== null) tally.letters.change(queueRow.id, groupId, state, redrives, diedAt ?? 0, -1)
+    countChanges.add(queueRow.id, partition, state, -1)
+    countChanges.add(queueRow.id, partition, 'archived')
+    if (groupId !== null) countChanges.letters.add(queueRow.id, groupId, state, redrives, diedAt ?? 0, -1)
   }
   const letters = step.filter(({ groupId }) => groupId !== null).length
   const details = archiveDetails(command, states, letters)
@@ -71,7 +74,7 @@ const purgeSql = `delete from archive where rowid in (select value from json_eac
 
 /** Deletes the edited versions of letters too. */
 export function purgeArchive(
-  { database, queueCache, tally }: Transaction,
+  { database, queueCache, countChanges }: Transaction,
   command: PurgeArchive,
 ): LetterResults['purge-archive'] {
   const { archivedBefore, countMax } = command
@@ -84,8 +87,8 @@ export function purgeArchive(
   for (const row of purged) {
     const isLetter = readNumberOrNull(row, 1) !== null
     const partition = readNumber(row, 2)
-    tally.add(queueRow.id, partition, 'archived', -1)
-    tally.add(queueRow.id, partition, 'purged')
+    countChanges.add(queueRow.id, partition, 'archived', -1)
+    countChanges.add(queueRow.id, partition, 'purged')
     if (isLetter) database.run('delete from letter_edits where letter_id = ?', readText(row, 0))
   }
   const count = purged.length

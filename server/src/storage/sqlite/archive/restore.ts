@@ -10,7 +10,7 @@ import { archivedLetterSql, readArchiveRowid } from './read-archive.ts'
 
 /** Archived items are deleted with their queue, so the queue of an archived letter exists. */
 export function restoreLetters(transaction: Transaction, command: RestoreLetters): RestoreResult[] {
-  const { database, queueCache, tally } = transaction
+  const { database, queueCache, countChanges } = transaction
   const results = command.letterIds.map((letterId): RestoreResult => {
     const row = database.array(archivedLetterSql, letterId)
     if (row === undefined) return { letterId, isRestored: false, why: 'missing' }
@@ -21,7 +21,7 @@ export function restoreLetters(transaction: Transaction, command: RestoreLetters
       return { letterId, isRestored: false, why: 'taken' }
     }
     database.run('delete from archive where rowid = ?', readArchiveRowid(row))
-    tally.add(queueRow.id, letter.partition, 'archived', -1)
+    countChanges.add(queueRow.id, letter.partition, 'archived', -1)
     return { letterId, isRestored: true, why: null }
   })
   insertAudit(database, letterEntries(command.trace, results))

@@ -25,9 +25,9 @@ import type { Transaction } from '../transaction.ts'
 const freezeMsMax = 25
 
 export function freezeLetters(transaction: Transaction, command: FreezeLetters): FreezeResult {
-  const { database, tally } = transaction
+  const { database, countChanges } = transaction
   // The search uses the counts, so they must contain the changes of this transaction.
-  tally.flush(database)
+  countChanges.flush(database)
   const { filter, after, countMax, lookMax } = command
   const order = { order: 'diedAt', isDescending: false, ...(after === undefined ? {} : { after }) } as const
   const page = findLetters(database, { filter, ...order, countMax, lookMax }, freezeMsMax)
@@ -44,7 +44,7 @@ export function freezeIds(transaction: Transaction, command: FreezeIds): { added
 
 /** Adds the letters that are not in the set yet, and returns their number. */
 function addToSet(
-  { database, tally }: Transaction,
+  { database, countChanges }: Transaction,
   campaignId: string,
   letterIds: readonly string[],
 ): number {
@@ -64,11 +64,14 @@ function addToSet(
       toStateCode('pending'),
     )
   }
-  tally.letters.addToCampaign(campaignId, toStateCode('pending'), place - first)
+  countChanges.letters.addToCampaign(campaignId, toStateCode('pending'), place - first)
   return place - first
 }
 
-export function skipLetters({ database, tally }: Transaction, command: SkipLetters): { skipped: number } {
+export function skipLetters(
+  { database, countChanges }: Transaction,
+  command: SkipLetters,
+): { skipped: number } {
   const { campaignId, why, countMax } = command
   const skipped = database.run(
     `update campaign_letters set state = ?, why = ? where campaign_id = ? and place in (
@@ -81,8 +84,8 @@ export function skipLetters({ database, tally }: Transaction, command: SkipLette
     readSentUntil(database, campaignId),
     countMax,
   )
-  tally.letters.addToCampaign(campaignId, toStateCode('pending'), -skipped)
-  tally.letters.addToCampaign(campaignId, toStateCode('skipped'), skipped)
+  countChanges.letters.addToCampaign(campaignId, toStateCode('pending'), -skipped)
+  countChanges.letters.addToCampaign(campaignId, toStateCode('skipped'), skipped)
   return { skipped }
 }
 
@@ -126,7 +129,7 @@ const isSentSql = `state in (${toStateCode('pending')}, ${toStateCode('sent')})`
 
 /** Changes the state of a letter if it is still `from`. */
 export function moveLetter(
-  { database, tally }: Transaction,
+  { database, countChanges }: Transaction,
   { id, place }: FrozenPosition,
   from: 'pending' | 'sent',
   to: CampaignLetterState,
@@ -136,8 +139,8 @@ export function moveLetter(
   const sql = `update campaign_letters set state = ?, why = ?, at = ?
     where campaign_id = ? and place = ? and ${from === 'pending' ? isPendingSql : isSentSql}`
   if (database.run(sql, toStateCode(to), why, now, id, place) === 0) return
-  tally.letters.addToCampaign(id, toStateCode(from), -1)
-  tally.letters.addToCampaign(id, toStateCode(to), 1)
+  countChanges.letters.addToCampaign(id, toStateCode(from), -1)
+  countChanges.letters.addToCampaign(id, toStateCode(to), 1)
 }
 
 export function listCampaignLetters(database: Database, query: CampaignLettersQuery): CampaignLetter[] {

@@ -33,7 +33,7 @@ function trackNextLetters(
   { now }: RedriveLetters,
   positions: readonly FrozenPosition[],
 ): SendProgress | undefined {
-  const { database, tally } = transaction
+  const { database, countChanges } = transaction
   const id = positions[0]?.id
   if (id === undefined || positions.some((position) => position.id !== id)) return undefined
   const places = new Set(positions.map(({ place }) => place))
@@ -54,8 +54,8 @@ function trackNextLetters(
     // `write` marks all of them as sent, so a skipped letter starts from `sent`.
     skip: (position, why) => position && moveLetter(transaction, position, 'sent', 'skipped', why, now),
     write: () => {
-      tally.letters.addToCampaign(id, toStateCode('pending'), -positions.length)
-      tally.letters.addToCampaign(id, toStateCode('sent'), positions.length)
+      countChanges.letters.addToCampaign(id, toStateCode('pending'), -positions.length)
+      countChanges.letters.addToCampaign(id, toStateCode('sent'), positions.length)
       database.run('update campaigns set sent_until = ? where id = ?', last, id)
     },
   }

@@ -5,7 +5,7 @@ import type { Counts, PartitionCounts } from '../../contract/counts.ts'
 import { countColumns, countNames, decodeCounts } from '../../shared/count-columns.ts'
 import { readNumber, readText } from '../../shared/row-values.ts'
 import type { Database } from '../connection/database.ts'
-import { LetterTally } from './letter-counts.ts'
+import { LetterCountChanges } from './letter-counts.ts'
 
 type Count = keyof Counts
 
@@ -32,8 +32,8 @@ type Delta = {
  * The changes that a transaction makes to the counts of items. They are summed, so that each partition is
  * written once.
  */
-export class Tally {
-  readonly letters = new LetterTally()
+export class CountChanges {
+  readonly letters = new LetterCountChanges()
   readonly #deltas = new Map<number, Delta>()
   readonly #dropped = new Set<number>()
   #latest: Delta | undefined
@@ -73,10 +73,10 @@ export class Tally {
   }
 
   /** Adds the changes of another write of the same commit. */
-  merge(other: Tally): void {
+  merge(other: CountChanges): void {
     // Earlier writes of this commit may have counted in queues that the other write deleted.
-    for (const queueId of other.#dropped) this.drop(queueId)
-    this.letters.take(other.letters)
+    for (const queueId of other.#dropped) this.dropQueue(queueId)
+    this.letters.merge(other.letters)
     for (const delta of other.#deltas.values()) {
       const mine = this.#deltaOf(delta.queueId, delta.partition)
       for (const [count, by] of delta.counts) mine.counts.set(count, (mine.counts.get(count) ?? 0) + by)
@@ -88,11 +88,11 @@ export class Tally {
   }
 
   /** Forgets the changes of a queue that was deleted with its counts. */
-  drop(queueId: number): void {
+  dropQueue(queueId: number): void {
     for (const [key, delta] of this.#deltas) if (delta.queueId === queueId) this.#deltas.delete(key)
     this.#latest = undefined
     this.#dropped.add(queueId)
-    this.letters.drop(queueId)
+    this.letters.dropQueue(queueId)
   }
 
   /** Writes the changes so far, and starts with none. */
@@ -129,7 +129,7 @@ export class Tally {
     delta.counts.set(gauge, (delta.counts.get(gauge) ?? 0) + by)
     if (gauge === 'waiting' || gauge === 'leased') delta.createdMs += by * sumMs(item.createdAt)
     if (item.state === 'leased') addLease(delta, item.lease.deadline, by)
-    if (item.groupId !== null) this.letters.weigh(queueId, item.groupId, item, by)
+    if (item.groupId !== null) this.letters.addLetter(queueId, item.groupId, item, by)
   }
 
   #deltaOf(queueId: number, partition: number): Delta {

@@ -22,18 +22,18 @@ type MinuteDelta = { queueId: number; minute: number; by: number }
 type HourDelta = { queueId: number; groupId: number; hour: number; by: number; lastAt: number }
 type CampaignDelta = { campaignId: string; state: number; by: number }
 
-export class LetterTally {
+export class LetterCountChanges {
   readonly #groups = new Map<number, GroupDelta>()
   readonly #minutes = new Map<number, MinuteDelta>()
   readonly #hours = new Map<number, HourDelta>()
   readonly #campaigns = new Map<string, CampaignDelta>()
 
-  weigh(queueId: number, groupId: number, item: ItemHead, by: 1 | -1): void {
-    this.change(queueId, groupId, listedState(item), item.redrives, item.diedAt ?? 0, by)
+  addLetter(queueId: number, groupId: number, item: ItemHead, by: 1 | -1): void {
+    this.add(queueId, groupId, listedState(item), item.redrives, item.diedAt ?? 0, by)
   }
 
-  /** `weigh` for a letter of which only these columns were read. */
-  change(
+  /** `addLetter` for a letter of which only these columns were read. */
+  add(
     queueId: number,
     groupId: number,
     state: ListedState,
@@ -54,7 +54,7 @@ export class LetterTally {
   }
 
   /** The group got a letter that died or failed again at `at`. */
-  arrive(queueId: number, groupId: number, at: Instant): void {
+  addArrival(queueId: number, groupId: number, at: Instant): void {
     this.#addToHour({ queueId, groupId, hour: Math.floor(at / usPerHour), by: 1, lastAt: at })
   }
 
@@ -62,14 +62,14 @@ export class LetterTally {
     this.#addToCampaign({ campaignId, state, by })
   }
 
-  take(other: LetterTally): void {
+  merge(other: LetterCountChanges): void {
     for (const campaign of other.#campaigns.values()) this.#addToCampaign({ ...campaign })
     for (const group of other.#groups.values()) this.#addToGroup({ ...group })
     for (const minute of other.#minutes.values()) this.#addToMinute({ ...minute })
     for (const hour of other.#hours.values()) this.#addToHour({ ...hour })
   }
 
-  drop(queueId: number): void {
+  dropQueue(queueId: number): void {
     for (const deltas of [this.#groups, this.#minutes, this.#hours] as const) {
       for (const [key, delta] of deltas) if (delta.queueId === queueId) deltas.delete(key)
     }

@@ -19,7 +19,7 @@ export function executeTransition(
   transition: Transition,
   now: Instant,
 ): ItemChange {
-  const { queueCache, tally } = transaction
+  const { queueCache, countChanges } = transaction
   const { queue } = queueRow
   const letter = endRedriveBy(transaction, queueRow, item, transition, now)
   const plan = planTransition(item, withLetter(item, transition, queue, letter), {
@@ -27,12 +27,12 @@ export function executeTransition(
     letter,
     now,
     getDeadQueue: (name) => queueCache.get(name).queue,
-    nextId: (name, partition) => queueCache.nextId(queueCache.get(name), partition, now, tally),
+    nextId: (name, partition) => queueCache.nextId(queueCache.get(name), partition, now, countChanges),
     random: () => queueCache.random(),
   })
   if (plan.write === 'rewrite') rewriteRow(transaction, queueRow, item, plan.after)
   else if (plan.write !== 'none') deleteRow(transaction, queueRow, item)
-  if (plan.total !== null) tally.add(queueRow.id, item.partition, plan.total)
+  if (plan.total !== null) countChanges.add(queueRow.id, item.partition, plan.total)
   return plan.write === 'move'
     ? insertMoved(transaction, withBytes(plan.letter, item), plan.change)
     : plan.change

@@ -7,10 +7,10 @@ import type { Transaction } from '../transaction.ts'
 import { acceptItem } from './write-rows.ts'
 
 export function importItems(transaction: Transaction, command: Import): ImportResult[] {
-  const { queueCache, tally } = transaction
+  const { queueCache, countChanges } = transaction
   const queueRow = queueCache.getWithPartition(command.queue, command.partition)
   checkImport(queueRow.queue, command.items)
-  const ids = queueCache.nextIds(queueRow, command.partition, command.now, command.items.length, tally)
+  const ids = queueCache.nextIds(queueRow, command.partition, command.now, command.items.length, countChanges)
   const random = () => queueCache.random()
   return ids.map((id, index) => {
     const item = createImportedItem(command, index, queueRow.queue, id, random)

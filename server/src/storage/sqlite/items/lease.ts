@@ -14,7 +14,7 @@ const leaseSql = `update items
   set state = 1, letter_state = iif(group_id is null, null, 1), attempts = ?, lease_holder = ?, lease_deadline = ?, due_at = ?, updated_at = ?
   where rowid = ?`
 
-export function lease({ database, queueCache, tally }: Transaction, command: LeaseItems): Leased[] {
+export function lease({ database, queueCache, countChanges }: Transaction, command: LeaseItems): Leased[] {
   const { now, holders } = command
   const queueRow = queueCache.getWithPartition(command.queue, command.partition)
   if (queueRow.queue.isPaused || holders.length === 0) return []
@@ -39,8 +39,8 @@ export function lease({ database, queueCache, tally }: Transaction, command: Lea
       lease: { holder, deadline },
     }
     database.run(leaseSql, leased.attempts, holder, deadline, deadline, now, readRowid(row))
-    tally.leave(queueRow.id, item)
-    tally.enter(queueRow.id, leased)
+    countChanges.leave(queueRow.id, item)
+    countChanges.enter(queueRow.id, leased)
     return leased
   })
 }

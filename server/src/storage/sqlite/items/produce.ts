@@ -8,16 +8,16 @@ import type { Transaction } from '../transaction.ts'
 import { insertItem } from './write-rows.ts'
 
 export function produce(transaction: Transaction, command: Produce): ProduceResult {
-  const { queueCache, tally } = transaction
+  const { queueCache, countChanges } = transaction
   const queueRow = queueCache.getWithPartition(command.queue, command.partition)
   const digest = command.once ? digestItems(command.items) : ''
   const first = command.once && findFirstResult(transaction, queueRow, command, command.once, digest)
   if (first) return first
-  const ids = queueCache.nextIds(queueRow, command.partition, command.now, command.items.length, tally)
+  const ids = queueCache.nextIds(queueRow, command.partition, command.now, command.items.length, countChanges)
   for (const [index, id] of ids.entries()) {
     insertItem(transaction, queueRow, createProducedItem(command, index, queueRow.queue, id))
   }
-  tally.add(queueRow.id, command.partition, 'accepted', ids.length)
+  countChanges.add(queueRow.id, command.partition, 'accepted', ids.length)
   if (command.once) insertKey(transaction, queueRow, command, command.once, ids, digest)
   return toResult(command, queueRow, ids)
 }

@@ -56,12 +56,12 @@ export function clear(transaction: Transaction, command: Clear): Results['clear'
 
 /** Refuses to delete open letters of a queue whose class is guarded. */
 export function checkNoGuardedLetters(
-  { database, tally }: Transaction,
+  { database, countChanges }: Transaction,
   { id, queue }: QueueRow,
   states: readonly ListedState[],
 ): void {
   if (queue.letterClass !== guardedClass) return
-  tally.flush(database)
+  countChanges.flush(database)
   const codes = JSON.stringify(states.map((state) => listedCodes[state]))
   const sql = `select coalesce(sum(n), 0) from letter_counts
     where queue_id = ? and state in (select value from json_each(?))`
@@ -82,7 +82,7 @@ function removeAll(
     ids.push(item.id)
     if (item.origin !== null) letters[state] = (letters[state] ?? 0) + 1
     deleteRow(transaction, queueRow, item)
-    transaction.tally.add(queueRow.id, item.partition, 'deleted')
+    transaction.countChanges.add(queueRow.id, item.partition, 'deleted')
     if (item.origin !== null) endDeletedLetter(transaction, item)
     endDeletedItem(transaction, item)
   }

@@ -31,7 +31,7 @@ export function complete(transaction: Transaction, command: Complete): SettleRes
 
 /** Undefined, with nothing changed, if an item is not plain or the queue keeps its done items. */
 function tryCompletePlain(transaction: Transaction, command: Complete): SettleResult | undefined {
-  const { database, queueCache, tally } = transaction
+  const { database, queueCache, countChanges } = transaction
   const { partition, ids } = command
   const queueRow = queueCache.getWithPartition(command.queue, partition)
   if (queueRow.queue.keepDoneUs > 0 || new Set(ids).size < ids.length) return undefined
@@ -43,9 +43,9 @@ function tryCompletePlain(transaction: Transaction, command: Complete): SettleRe
   }
   for (const row of rows) {
     database.run(deleteSql, readNumber(row, 0))
-    tally.removeLeased(queueRow.id, partition, readNumber(row, 1), readNumber(row, 2))
+    countChanges.removeLeased(queueRow.id, partition, readNumber(row, 1), readNumber(row, 2))
   }
-  tally.add(queueRow.id, partition, 'completed', rows.length)
+  countChanges.add(queueRow.id, partition, 'completed', rows.length)
   return { isSettled: true, changes: ids.map((id) => changeByComplete(command, id)) }
 }
 
@@ -65,8 +65,8 @@ export function extend(transaction: Transaction, command: Extend): SettleResult 
   return settle(transaction, command, command.ids, (queueRow, item): ItemChange => {
     const { deadline, now, partition } = command
     transaction.database.run(extendSql, deadline, deadline, now, queueRow.id, partition, item.id)
-    transaction.tally.leave(queueRow.id, item)
-    transaction.tally.enter(queueRow.id, { ...item, lease: { ...item.lease, deadline } })
+    transaction.countChanges.leave(queueRow.id, item)
+    transaction.countChanges.enter(queueRow.id, { ...item, lease: { ...item.lease, deadline } })
     return changeByExtend(item)
   })
 }

@@ -11,7 +11,7 @@ const insertOnceSql = `${insertSql} on conflict (queue_id, source_id) where sour
 
 /** Returns the item as stored; undefined, with nothing changed, if its source id is already in the queue. */
 export function insertItem(transaction: Transaction, queueRow: QueueRow, item: Item): Item | undefined {
-  const { database, groups, keyRuns, tally } = transaction
+  const { database, groups, keyRuns, countChanges } = transaction
   let stored = item
   let keyRun: number | null = null
   if (item.origin !== null) {
@@ -25,7 +25,7 @@ export function insertItem(transaction: Transaction, queueRow: QueueRow, item: I
   }
   const sql = item.sourceId === null ? insertSql : insertOnceSql
   if (database.run(sql, ...itemValues(queueRow, stored, keyRun)) === 0) return undefined
-  tally.enter(queueRow.id, stored)
+  countChanges.enter(queueRow.id, stored)
   return stored
 }
 
@@ -33,7 +33,7 @@ export function insertItem(transaction: Transaction, queueRow: QueueRow, item: I
 export function acceptItem(transaction: Transaction, queueRow: QueueRow, item: Item): boolean {
   const stored = insertItem(transaction, queueRow, item)
   if (stored === undefined) return false
-  transaction.tally.add(queueRow.id, item.partition, 'accepted')
+  transaction.countChanges.add(queueRow.id, item.partition, 'accepted')
   if (stored.groupId !== null)
     countArrival(transaction, queueRow, stored.groupId, stored.diedAt ?? stored.createdAt)
   return true
@@ -41,12 +41,12 @@ export function acceptItem(transaction: Transaction, queueRow: QueueRow, item: I
 
 /** Counts the arrival of a letter in its group: it died at this time, or failed again. */
 export function countArrival(
-  { groups, tally }: Transaction,
+  { groups, countChanges }: Transaction,
   queueRow: QueueRow,
   groupId: number,
   arrivedAt: Instant,
 ): void {
-  tally.letters.arrive(queueRow.id, groupId, arrivedAt)
+  countChanges.letters.addArrival(queueRow.id, groupId, arrivedAt)
   groups.lowerFirstSeen(groupId, arrivedAt)
 }
 
@@ -110,7 +110,7 @@ export function rewriteRow(
   before: ItemHead,
   after: ItemHead,
 ): void {
-  const { database, groups, tally } = transaction
+  const { database, groups, countChanges } = transaction
   const hasFailed = after.origin !== null && after.failure !== before.failure
   const stored = hasFailed
     ? { ...after, groupId: groups.findOrCreate(queueRow, after, after.updatedAt) ?? null }
@@ -119,15 +119,15 @@ export function rewriteRow(
   const { sql, positions } = chooseUpdate(before, stored)
   const changed = positions.map((position) => values[position] ?? null)
   database.run(sql, ...changed, queueRow.id, before.partition, before.id)
-  tally.leave(queueRow.id, before)
-  tally.enter(queueRow.id, stored)
+  countChanges.leave(queueRow.id, before)
+  countChanges.enter(queueRow.id, stored)
   if (hasFailed && stored.groupId !== null)
     countArrival(transaction, queueRow, stored.groupId, failedAgainAt(after))
 }
 
 const deleteSql = 'delete from items where queue_id = ? and partition = ? and id = ?'
 
-export function deleteRow({ database, tally }: Transaction, queueRow: QueueRow, item: ItemHead): void {
+export function deleteRow({ database, countChanges }: Transaction, queueRow: QueueRow, item: ItemHead): void {
   database.run(deleteSql, queueRow.id, item.partition, item.id)
-  tally.leave(queueRow.id, item)
+  countChanges.leave(queueRow.id, item)
 }

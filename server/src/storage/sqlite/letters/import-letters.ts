@@ -50,10 +50,10 @@ type NewRow = Readonly<{
 
 /** Writes the same rows and counts as `importItems` does for such letters. */
 export function importLetters(transaction: Transaction, letters: EncodedLetters): EncodedImportResults {
-  const { queueCache, tally } = transaction
+  const { queueCache, countChanges } = transaction
   const queueRow = queueCache.getWithPartition(letters.queue, letters.partition)
   checkTakesLetters(queueRow.queue)
-  const ids = queueCache.nextIds(queueRow, letters.partition, letters.now, letters.count, tally)
+  const ids = queueCache.nextIds(queueRow, letters.partition, letters.now, letters.count, countChanges)
   return new LetterImport(transaction, queueRow, letters).run(ids)
 }
 
@@ -84,9 +84,9 @@ class LetterImport {
       if (this.#rows.length === rowsPerInsert) this.#flush()
     }
     this.#flush()
-    const { tally } = this.#transaction
-    tally.add(this.#queueRow.id, partition, 'accepted', this.#storedCount)
-    tally.addWaiting(this.#queueRow.id, partition, now, this.#storedCount)
+    const { countChanges } = this.#transaction
+    countChanges.add(this.#queueRow.id, partition, 'accepted', this.#storedCount)
+    countChanges.addWaiting(this.#queueRow.id, partition, now, this.#storedCount)
     return { createdAt: now, values: this.#results }
   }
 
@@ -178,7 +178,7 @@ class LetterImport {
     const rows = this.#rows
     this.#rows = []
     const areStored = this.#insert(rows)
-    const { tally } = this.#transaction
+    const { countChanges } = this.#transaction
     const queueId = this.#queueRow.id
     for (const [index, { id, sourceId, groupId, redrives, diedAt, expireDeadline }] of rows.entries()) {
       if (!areStored[index]) {
@@ -186,7 +186,7 @@ class LetterImport {
         continue
       }
       this.#results.push(id, null, expireDeadline)
-      tally.letters.change(queueId, groupId, 'waiting', redrives, diedAt, 1)
+      countChanges.letters.add(queueId, groupId, 'waiting', redrives, diedAt, 1)
       countArrival(this.#transaction, this.#queueRow, groupId, diedAt)
       this.#storedCount++
     }

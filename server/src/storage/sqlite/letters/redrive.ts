@@ -100,7 +100,7 @@ function hasEdit({ database }: Transaction, letterId: string, number: number): b
 
 /** Creates the ids of each partition in one go, in the order of the letters. */
 function createIds(
-  { queueCache, tally }: Transaction,
+  { queueCache, countChanges }: Transaction,
   { now }: RedriveLetters,
   decisions: readonly (Plan | RedriveRefusal)[],
 ): (plan: Plan) => string {
@@ -114,7 +114,7 @@ function createIds(
   }
   const ids = new Map<string, Iterator<string>>()
   for (const [key, { plan, count }] of partitions) {
-    ids.set(key, queueCache.nextIds(plan.target, plan.partition, now, count, tally).values())
+    ids.set(key, queueCache.nextIds(plan.target, plan.partition, now, count, countChanges).values())
   }
   return (plan) => ids.get(partitionKey(plan))?.next().value as string
 }
@@ -152,13 +152,13 @@ function send(
   const number = sent.letter?.redrives[0]?.number ?? 1
   if (edit === null) copyLetter(transaction, command, plan, id, number)
   else copyEdit(transaction, command, plan, id, number, edit)
-  transaction.tally.add(target.id, partition, 'accepted')
+  transaction.countChanges.add(target.id, partition, 'accepted')
   markSent(transaction, found, sent)
   return number
 }
 
 function copyLetter(
-  { database, tally }: Transaction,
+  { database, countChanges }: Transaction,
   { now }: RedriveLetters,
   { found: { letter, rowid }, target, partition }: Plan,
   id: string,
@@ -179,13 +179,13 @@ function copyLetter(
     number,
     rowid,
   )
-  tally.addWaiting(target.id, partition, now, 1)
+  countChanges.addWaiting(target.id, partition, now, 1)
 }
 
 const noBytes = new Uint8Array()
 
 function copyEdit(
-  { database, tally }: Transaction,
+  { database, countChanges }: Transaction,
   { now }: RedriveLetters,
   { found: { letter }, target, partition }: Plan,
   id: string,
@@ -200,7 +200,7 @@ function copyEdit(
   const values = itemValues(target, copy)
   const own = ownPositions.map((index): Bound => values[index] ?? null)
   database.run(copyEditSql, ...own, rootId, edit)
-  tally.enter(target.id, copy)
+  countChanges.enter(target.id, copy)
 }
 
 /**
@@ -220,9 +220,9 @@ function markSent(
     rewriteRow(transaction, queueRow, letter, sent)
     return
   }
-  const { database, tally } = transaction
+  const { database, countChanges } = transaction
   const { holder, deadline } = sent.lease
   database.run(sentSql, sent.updatedAt, holder, deadline, sent.letter && factsToText(sent.letter), rowid)
-  tally.leave(queueRow.id, letter)
-  tally.enter(queueRow.id, sent)
+  countChanges.leave(queueRow.id, letter)
+  countChanges.enter(queueRow.id, sent)
 }

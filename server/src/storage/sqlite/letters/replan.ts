@@ -13,13 +13,13 @@ import { findLetters } from './list-letters.ts'
 const rowSql = `select ${headColumnList} from items where rowid = ?`
 
 export function replanRedrives(transaction: Transaction, command: ReplanRedrives): ReplanResult {
-  const { database, queueCache, tally } = transaction
+  const { database, queueCache, countChanges } = transaction
   const { countMax, now } = command
   const queueRow = queueCache.get(command.queue)
   const { replannedUntil, ...queue } = queueRow.queue
   if (replannedUntil === undefined) return { changed: 0, isMore: false }
   // The search uses the counts, so they must contain the changes of this transaction.
-  tally.flush(database)
+  countChanges.flush(database)
   const { entries, next } = findLetters(database, {
     filter: { queues: [queue.name], states: ['waiting', 'scheduled', 'leased'] },
     order: 'diedAt',

@@ -15,7 +15,7 @@ import { findDeadQueueUser } from './queues.ts'
 const tables = ['archive', 'counts', 'produce_keys', 'letter_edits', 'letter_counts', 'open_minutes']
 
 export function deleteQueue(transaction: Transaction, command: DeleteQueue): { removed: number } {
-  const { database, queueCache, groups, tally } = transaction
+  const { database, queueCache, groups, countChanges } = transaction
   const queueRow = queueCache.get(command.name)
   const { id } = queueRow
   const user = findDeadQueueUser(database, command.name)
@@ -34,7 +34,7 @@ export function deleteQueue(transaction: Transaction, command: DeleteQueue): { r
   database.run('delete from group_hours where group_id in (select id from groups where queue_id = ?)', id)
   database.run('delete from groups where queue_id = ?', id)
   database.run('delete from queues where id = ?', id)
-  tally.drop(id)
+  countChanges.dropQueue(id)
   queueCache.invalidate()
   groups.invalidate()
   return { removed }

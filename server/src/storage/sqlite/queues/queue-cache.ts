@@ -5,7 +5,7 @@ import { partitionNotFound, queueNotFound } from '../../shared/queue-checks.ts'
 import { toQueue } from '../../shared/queue-row.ts'
 import { readNumber, readText } from '../../shared/row-values.ts'
 import type { Database, Row } from '../connection/database.ts'
-import type { Tally } from '../counts/counts.ts'
+import type { CountChanges } from '../counts/counts.ts'
 
 /** A queue with its row id. */
 export type QueueRow = { readonly id: number; queue: Queue }
@@ -60,7 +60,13 @@ export class QueueCache {
    * New ids for a partition. They are greater than all earlier ids of the partition, even after a crash and
    * with a clock that was set back.
    */
-  nextIds(queueRow: QueueRow, partition: number, now: Instant, count: number, tally: Tally): string[] {
+  nextIds(
+    queueRow: QueueRow,
+    partition: number,
+    now: Instant,
+    count: number,
+    countChanges: CountChanges,
+  ): string[] {
     const key = `${queueRow.id}/${partition}`
     const ids = nextKsuids(
       this.#lastIds.get(key) ?? this.#readLastId(queueRow.id, partition),
@@ -71,13 +77,13 @@ export class QueueCache {
     const newest = ids.at(-1)
     if (newest !== undefined) {
       this.#lastIds.set(key, newest)
-      tally.setLastId(queueRow.id, partition, newest)
+      countChanges.setLastId(queueRow.id, partition, newest)
     }
     return ids
   }
 
-  nextId(queueRow: QueueRow, partition: number, now: Instant, tally: Tally): string {
-    return this.nextIds(queueRow, partition, now, 1, tally)[0] as string
+  nextId(queueRow: QueueRow, partition: number, now: Instant, countChanges: CountChanges): string {
+    return this.nextIds(queueRow, partition, now, 1, countChanges)[0] as string
   }
 
   /** A number in [0, 1) from the injected source of randomness. */
