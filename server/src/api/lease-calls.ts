@@ -1,6 +1,6 @@
 import type { FastifyReply } from 'fastify'
 import { KnownError } from '../errors.ts'
-import { abortWhenClientGone, isClientConnected } from './http/client-gone.ts'
+import { abortOnDisconnect, isClientConnected } from './http/client-disconnect.ts'
 
 /** Tells a lease call when to stop waiting, and whether its client is still connected. */
 export type LeaseEnd = Readonly<{ signal: AbortSignal; isConnected(): boolean }>
@@ -32,7 +32,7 @@ export function createLeaseCalls(): LeaseCalls {
   const createKey = (queue: string, clientId: string): string => `${queue}\0${clientId}`
   return {
     run: async (queue, clientId, reply, work) => {
-      const ending = abortWhenClientGone(reply)
+      const ending = abortOnDisconnect(reply)
       const end = { signal: ending.signal, isConnected: () => isClientConnected(reply) }
       const key = createKey(queue, clientId)
       // The engine refuses a second call of the same client, so it must not replace the first one.

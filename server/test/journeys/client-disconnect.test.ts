@@ -1,6 +1,6 @@
 import { Type } from 'typebox'
 import { describe, expect, it } from 'vitest'
-import { abortWhenClientGone } from '../../src/api/http/client-gone.ts'
+import { abortOnDisconnect } from '../../src/api/http/client-disconnect.ts'
 import { route } from '../../src/api/http/route.ts'
 import { v1 } from '../../src/api/v1/dialect.ts'
 import { connectRaw } from '../http/raw-connection.ts'
@@ -23,7 +23,7 @@ async function startPoll() {
     schema: { body: Type.Object({}), response: { 200: Type.Object({}) } },
     handler: (_request, reply) =>
       new Promise((resolve) =>
-        resolveStarted({ disconnected: abortWhenClientGone(reply).signal, answer: () => resolve({}) }),
+        resolveStarted({ disconnected: abortOnDisconnect(reply).signal, answer: () => resolve({}) }),
       ),
   })
   const { port } = await startTestApi({ routes: [poll] })

@@ -5,7 +5,7 @@
 import { Readable } from 'node:stream'
 import { Type } from 'typebox'
 import type { Campaign } from '../../../letters/letters.ts'
-import { abortWhenClientGone } from '../../http/client-gone.ts'
+import { abortOnDisconnect } from '../../http/client-disconnect.ts'
 import { route } from '../../http/route.ts'
 import { v1 } from '../dialect.ts'
 import { isEnded, viewCampaign } from './campaign-view.ts'
@@ -44,7 +44,7 @@ export const campaignEventRoutes = [
       // A browser reconnects even after the last event; only 204 stops it.
       if (isEnded(campaign) && request.headers['last-event-id'] === createEventId(campaign))
         return reply.code(204).send()
-      const ending = abortWhenClientGone(reply)
+      const ending = abortOnDisconnect(reply)
       const signal = AbortSignal.any([ending.signal, context.stopping])
       const onFailure = (error: unknown): void =>
         context.log.warn(

@@ -1,6 +1,6 @@
 /** The export of letters as lines of JSON. Letters are read only as fast as the client receives them. */
 import { Type } from 'typebox'
-import { abortWhenClientGone } from '../../http/client-gone.ts'
+import { abortOnDisconnect } from '../../http/client-disconnect.ts'
 import { route } from '../../http/route.ts'
 import { v1 } from '../dialect.ts'
 import { filterFields } from '../filter/filter-fields.ts'
@@ -50,7 +50,7 @@ export const exportRoutes = [
       const filter = await readFilter(fields, 'query', context.storage)
       const list = `letters:${order_by}:${direction}`
       const after = cursor === undefined ? undefined : readLetterCursor(cursor, list)
-      const signal = AbortSignal.any([abortWhenClientGone(reply).signal, context.stopping])
+      const signal = AbortSignal.any([abortOnDisconnect(reply).signal, context.stopping])
       const letters = context.letters()
       const order = letterOrders[order_by]
       const batches = readBatches(letters, {

@@ -8,41 +8,41 @@ import { KnownError } from '../../errors.ts'
  *
  * `request.signal` is not usable: it aborts as soon as the body was read completely, which is before the
  * handler of a POST runs. The `close` event of the response alone is not enough either: it follows a moment
- * after the client's end of the connection was read, and a client that reconnects at once may be served in
+ * after the end of the connection was read, and a client that reconnects immediately may be served in
  * between.
  */
-export function abortWhenClientGone({ raw }: FastifyReply): AbortController {
-  const gone = new AbortController()
-  const check = (): void => {
+export function abortOnDisconnect({ raw }: FastifyReply): AbortController {
+  const controller = new AbortController()
+  const abortIfUnanswered = (): void => {
     // A KnownError, because a client that leaves is no defect and needs no log line.
     if (!raw.writableFinished) {
-      gone.abort(new KnownError('BAD_REQUEST', 'the client disconnected before its answer'))
+      controller.abort(new KnownError('BAD_REQUEST', 'the client disconnected before its answer'))
     }
   }
   const { socket } = raw
   if (socket === null || socket.destroyed || raw.destroyed) {
-    check()
-    return gone
+    abortIfUnanswered()
+    return controller
   }
-  const listeners = listenersOf(socket)
-  listeners.add(check)
+  const listeners = getListeners(socket)
+  listeners.add(abortIfUnanswered)
   raw.once('close', () => {
-    listeners.delete(check)
-    check()
+    listeners.delete(abortIfUnanswered)
+    abortIfUnanswered()
   })
-  return gone
+  return controller
 }
 
 const listenersBySocket = new WeakMap<Socket, Set<() => void>>()
 
 /** Registers one `end` listener per connection, regardless of the number of its requests. */
-function listenersOf(socket: Socket): Set<() => void> {
+function getListeners(socket: Socket): Set<() => void> {
   const known = listenersBySocket.get(socket)
   if (known !== undefined) return known
   const listeners = new Set<() => void>()
   listenersBySocket.set(socket, listeners)
   socket.once('end', () => {
-    for (const check of listeners) check()
+    for (const listener of listeners) listener()
   })
   return listeners
 }
