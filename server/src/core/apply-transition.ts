@@ -1,3 +1,4 @@
+import type { ItemId } from './ids.ts'
 import type { Instant } from './instant.ts'
 import type { ItemHead } from './item.ts'
 import { baseOf, withFailure, withoutNextRedrive } from './letter.ts'
@@ -16,7 +17,7 @@ export function applyTransition(
   transition: TransitionInPlace,
   policy: Pick<QueuePolicy, 'expireUs'>,
   now: Instant,
-  nextId: () => string,
+  nextId: () => ItemId,
 ): ItemHead {
   const base = { ...baseOf(item), updatedAt: now }
   switch (transition.to) {

@@ -1,13 +1,14 @@
+import { type ItemId, type QueueName, toRootId } from './ids.ts'
 import { type Instant, later } from './instant.ts'
 import type { Failure, ItemHead, WaitingHead } from './item.ts'
 import { newLetterFacts, withFailure } from './letter.ts'
 import type { QueuePolicy } from './queue.ts'
 
 type Destination = Readonly<{
-  queue: Pick<QueuePolicy, 'expireUs' | 'redrive'> & { name: string }
+  queue: Pick<QueuePolicy, 'expireUs' | 'redrive'> & { name: QueueName }
   partition: number
   /** The id of the new letter. */
-  id: string
+  id: ItemId
   /** In [0, 1): the jitter of the automatic redrive. */
   chance: number
 }>
@@ -24,7 +25,7 @@ export function createDeadLetter(
 ): WaitingHead {
   return {
     id: destination.id,
-    rootId: destination.id,
+    rootId: toRootId(destination.id),
     queue: destination.queue.name,
     partition: destination.partition,
     sourceId: item.id,

@@ -2,6 +2,7 @@
  * Decides which ids a settle (complete, retry, extend, unlease) accepts. A settle changes all of its items or
  * none, so a store asks this before it changes the first one.
  */
+import type { ItemId } from './ids.ts'
 import { type ItemHead, type ListedState, listedState } from './item.ts'
 import { isRedriving } from './letter.ts'
 
@@ -9,7 +10,7 @@ import { isRedriving } from './letter.ts'
  * `missing` includes items that cannot be settled: scheduled, done, dead and discarded items, and letters
  * whose redrive is in progress. An id that is repeated in the command is `missing` the second time.
  */
-export type SettleRefusal = Readonly<{ id: string; why: 'missing' | 'not-leased' }>
+export type SettleRefusal = Readonly<{ id: ItemId; why: 'missing' | 'not-leased' }>
 
 type LeasedOf<I extends ItemHead> = Extract<I, { state: 'leased' }>
 
@@ -21,12 +22,12 @@ export type SettleDecision<I extends ItemHead = ItemHead> = Readonly<{
 
 /** `find` returns items or only their heads; the decision has the same. */
 export function decideSettle<I extends ItemHead>(
-  ids: readonly string[],
-  find: (id: string) => I | undefined,
+  ids: readonly ItemId[],
+  find: (id: ItemId) => I | undefined,
 ): SettleDecision<I> {
   const items: LeasedOf<I>[] = []
   const refused: SettleRefusal[] = []
-  const seen = new Set<string>()
+  const seen = new Set<ItemId>()
   for (const id of ids) {
     const item = seen.has(id) ? undefined : find(id)
     seen.add(id)

@@ -5,6 +5,7 @@
  * An item consists of its head and its bytes. Every rule decides by the head, and no change of state touches
  * the bytes. A row that is read without its bytes is an `ItemHead`, which cannot be written as a whole item.
  */
+import type { CampaignId, GroupId, ItemId, LetterId, QueueName } from './ids.ts'
 import type { Instant } from './instant.ts'
 
 /** Name and value as received; the value may be absent. Order and repeated names are kept. */
@@ -39,10 +40,10 @@ export type Origin = Readonly<{
 /** The fields that an item has in every state, without its bytes. */
 export interface ItemHeadBase {
   /** Changes when the item goes back to the tail: the order of ids is the order of the queue. */
-  id: string
+  id: ItemId
   /** The id that the item was accepted with. It never changes, so a letter is identified by it. */
-  rootId: string
-  queue: string
+  rootId: LetterId
+  queue: QueueName
   partition: number
   /** The id of the item at its source, unique in its queue; null if the item was produced here. */
   sourceId: string | null
@@ -64,7 +65,7 @@ export interface ItemHeadBase {
   /** When the item arrived as a dead letter, or when it died in its own queue. */
   diedAt: Instant | null
   /** The root id of the letter that this item is a redrive of. */
-  letterId: string | null
+  letterId: LetterId | null
   /**
    * For a letter: the number of redrives that ended without success, over its whole life (retry_count). For a
    * redrive of a letter: its ordinal, starting at 1.
@@ -73,7 +74,7 @@ export interface ItemHeadBase {
   /** The failures before `failure`, newest first; at most `historyMax`. */
   history: readonly Failure[]
   /** The group of the failure. Set by the store, only for letters. */
-  groupId: number | null
+  groupId: GroupId | null
   /** Only for letters, see core/letter.ts. */
   letter: LetterFacts | null
 }
@@ -99,7 +100,7 @@ export type LetterFacts = Readonly<{
   /** Why a person discarded the letter; empty unless it is discarded. */
   discardReason: string
   /** The campaign that discarded the letter, if one did. */
-  discardCampaign?: string
+  discardCampaign?: CampaignId
   /** When the letter was restored from the archive; undefined: it was never archived. */
   restoredAt?: Instant
 }>
@@ -114,7 +115,7 @@ export type RedriveRecord = Readonly<{
   at: Instant
   actor: string
   /** The campaign that sent the letter, and the position of the letter in its frozen set. */
-  campaign: Readonly<{ id: string; place: number }> | null
+  campaign: Readonly<{ id: CampaignId; place: number }> | null
   /** Where the letter was sent, and its id there. */
   target: Readonly<{ kind: Origin['kind']; name: string; partition: number | null; id: string }>
   /** The edited version that was sent; null: the letter unchanged. */

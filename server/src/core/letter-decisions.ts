@@ -2,7 +2,9 @@
  * Decides whether letters may be redriven or discarded, and which refusal is reported when several apply.
  * Pure, so that both stores give the same answer; they look up the facts and execute the plan.
  */
+
 import { mapPartition } from './dead-letter.ts'
+import type { LetterId, QueueName } from './ids.ts'
 import type { Instant } from './instant.ts'
 import { type ItemHead, isLetter } from './item.ts'
 import { isDue, isRedriving, queueOfOrigin } from './letter.ts'
@@ -44,7 +46,7 @@ type FoundLetter = Readonly<{ queueRow: Readonly<{ queue: Pick<Queue, 'redrive'>
 type TargetQueue = Readonly<{ queue: Pick<Queue, 'partitions'> }>
 
 /** `queue`: the name of the target queue; null: the queue that the letter came from. */
-export type RequestedRedrive = Readonly<{ letterId: string; queue: string | null }>
+export type RequestedRedrive = Readonly<{ letterId: LetterId; queue: QueueName | null }>
 
 /**
  * The facts that a store looks up. Each function is called only if the checks before it passed, in the order
@@ -54,7 +56,7 @@ export interface RedriveLookups<Request, Found, Target> {
   findLetter(request: Request): Found | 'missing' | 'archived'
   /** Why the campaign that asks for this redrive must not send the letter; undefined: it may. */
   findCampaignRefusal(request: Request): RedriveRefusal | undefined
-  findTarget(queueName: string): Target | 'no-target' | 'dead-target'
+  findTarget(queueName: QueueName): Target | 'no-target' | 'dead-target'
   /** True also if the request names no edited version. */
   hasEdit(request: Request): boolean
 }
@@ -79,7 +81,7 @@ export function decideRedrives<
   rules: RedriveCommandRules,
   lookups: RedriveLookups<Request, Found, Target>,
 ): (RedrivePlan<Request, Found, Target> | RedriveRefusal)[] {
-  const started = new Set<string>()
+  const started = new Set<LetterId>()
   return requests.map((request) => {
     const isStarted = started.has(request.letterId)
     const decision = decideRedrive(request, isStarted, rules, lookups)
@@ -118,7 +120,10 @@ export function decideRedrive<
 }
 
 /** The queue that a letter is redriven to; null: a driver has to send it, not the store. */
-export function targetName({ queue }: RequestedRedrive, { origin }: Pick<ItemHead, 'origin'>): string | null {
+export function targetName(
+  { queue }: RequestedRedrive,
+  { origin }: Pick<ItemHead, 'origin'>,
+): QueueName | null {
   return queue ?? queueOfOrigin(origin)
 }
 

@@ -5,6 +5,7 @@
  * A letter whose redrive is in progress is leased by `redriveHolder`. No consumer can settle it: only the end
  * of its redrive releases it. So at most one redrive of a letter is in progress at any time.
  */
+import type { CampaignId, QueueName } from './ids.ts'
 import { type Instant, instantMax, later } from './instant.ts'
 import {
   type DeadHead,
@@ -130,7 +131,7 @@ function isRestoredAndNotRedriven({ restoredAt, lastRedriveAt }: LetterFacts): b
  * webhook or a Kafka cluster. An origin of kind `kafka` without a cluster is a queue: clients that capture
  * letters over HTTP may call a queue a topic and name an offset.
  */
-export function queueOfOrigin(origin: Origin | null): string | null {
+export function queueOfOrigin(origin: Origin | null): QueueName | null {
   if (origin === null || origin.kind === 'webhook') return null
   return origin.kind !== 'queue' && origin.cluster !== null ? null : origin.name
 }
@@ -201,7 +202,7 @@ export function discardLetter(
   item: ItemHead,
   reason: string,
   at: Instant,
-  campaignId?: string,
+  campaignId?: CampaignId,
 ): DiscardedHead {
   const letter = {
     ...factsOf(item),
@@ -218,7 +219,11 @@ export function describeDiscard({ discardReason, discardCampaign }: LetterFacts)
 }
 
 /** The campaigns that redrove or discarded a letter, as far as its facts record them. */
-export function campaignsOf({ redrives, discardCampaign, discardReason }: LetterFacts): readonly string[] {
+export function campaignsOf({
+  redrives,
+  discardCampaign,
+  discardReason,
+}: LetterFacts): readonly CampaignId[] {
   const byRedrive = redrives.flatMap(({ campaign }) => campaign?.id ?? [])
   const byDiscard = discardCampaign ?? campaignInReason.exec(discardReason)?.[1]
   return [...new Set(byDiscard === undefined ? byRedrive : [...byRedrive, byDiscard])]

@@ -8,8 +8,10 @@
  * 2. `withLetter` replaces the transition if no letter waits for that redrive any more.
  * 3. `planTransition` returns the plan for the item itself.
  */
+
 import { applyTransition } from './apply-transition.ts'
 import { createDeadLetter, mapPartition } from './dead-letter.ts'
+import type { ItemId, LetterId, QueueName } from './ids.ts'
 import type { Instant } from './instant.ts'
 import type { Failure, ItemHead, Outcome, WaitingHead } from './item.ts'
 import type { Queue } from './queue.ts'
@@ -17,14 +19,14 @@ import { killWithoutLetter, type Transition, type TransitionCause } from './tran
 
 /** One change of one item, as the store reports it. */
 export type ItemChange = Readonly<{
-  fromId: string
-  fromQueue: string
+  fromId: ItemId
+  fromQueue: QueueName
   fromPartition: number
   to: 'waiting' | 'scheduled' | 'leased' | 'done' | 'dead' | 'moved' | 'returned' | 'removed'
   cause: TransitionCause | 'extend'
   /** The id after the change; null if the item was removed. `queue` and `partition` are where it is now. */
-  id: string | null
-  queue: string
+  id: ItemId | null
+  queue: QueueName
   partition: number
   failure: Failure | null
   /** If the item was a redrive whose letter waits for it: the outcome of that redrive. */
@@ -33,7 +35,7 @@ export type ItemChange = Readonly<{
 
 /** A redrive that ends together with a transition of an item. */
 export type EndedRedrive = Readonly<{
-  letterId: string
+  letterId: LetterId
   /** The ordinal of the redrive; null: the redrive that is in progress. */
   number: number | null
   outcome: Outcome
@@ -84,8 +86,8 @@ export type PlanContext = Readonly<{
   /** The letter whose redrive ended with this transition, as it is afterwards; undefined if there is none. */
   letter: ItemHead | undefined
   now: Instant
-  getDeadQueue: (name: string) => Queue
-  nextId: (queue: string, partition: number, now: Instant) => string
+  getDeadQueue: (name: QueueName) => Queue
+  nextId: (queue: QueueName, partition: number, now: Instant) => ItemId
   /** In [0, 1): the jitter of the first automatic redrive of a new letter. */
   random: () => number
 }>
@@ -155,8 +157,8 @@ export function planTransition(item: ItemHead, transition: Transition, context: 
 
 /** The change of an ordinary item that is completed and not kept. Stores handle this case without a plan. */
 export function changeByComplete(
-  { queue, partition }: Readonly<{ queue: string; partition: number }>,
-  id: string,
+  { queue, partition }: Readonly<{ queue: QueueName; partition: number }>,
+  id: ItemId,
 ): ItemChange {
   return {
     fromId: id,
@@ -190,7 +192,7 @@ function changeInQueue(
   item: ItemHead,
   { cause }: Transition,
   to: ItemChange['to'],
-  id: string | null,
+  id: ItemId | null,
   failure: Failure | null,
 ): ItemChange {
   const { queue, partition } = item

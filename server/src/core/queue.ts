@@ -1,3 +1,4 @@
+import type { ItemId, QueueName } from './ids.ts'
 import type { Instant } from './instant.ts'
 import { type RetryPolicy, retryImmediately } from './retry.ts'
 
@@ -12,7 +13,7 @@ export type QueuePolicy = Readonly<{
    */
   attemptsMax: number
   /** The queue that receives the items that die in this one. */
-  deadQueue: string | null
+  deadQueue: QueueName | null
   /** Without a dead queue: delete an item that dies, counted and logged, or keep it here as dead. */
   onDead: 'delete' | 'keep'
   retry: RetryPolicy
@@ -28,7 +29,7 @@ export type QueuePolicy = Readonly<{
 
 export type Queue = Readonly<
   QueuePolicy & {
-    name: string
+    name: QueueName
     namespace: string
     partitions: number
     createdAt: Instant
@@ -38,7 +39,7 @@ export type Queue = Readonly<
      * order of their death: the last letter that it was applied to. Null: not started. Undefined: nothing to
      * do.
      */
-    replannedUntil?: Readonly<{ value: Instant; id: string }> | null
+    replannedUntil?: Readonly<{ value: Instant; id: ItemId }> | null
   }
 >
 
@@ -47,7 +48,7 @@ export type PolicyChanges = Readonly<
   Partial<Omit<QueuePolicy, 'redrive'>> & { redrive?: Partial<QueuePolicy['redrive']> }
 >
 
-export type NewQueue = Readonly<PolicyChanges & { name: string; namespace?: string; partitions?: number }>
+export type NewQueue = Readonly<PolicyChanges & { name: QueueName; namespace?: string; partitions?: number }>
 
 /** Each partition costs rows in the store and memory in every server for as long as its queue exists. */
 export const partitionsMax = 10_000

@@ -5,6 +5,7 @@
  */
 
 import { errorClassMax, failureReasonMax } from './failure-bounds.ts'
+import type { LetterId, QueueName } from './ids.ts'
 import { type Instant, later } from './instant.ts'
 import { type Failure, type ItemHead, isLetter, type LeasedHead, type WaitingHead } from './item.ts'
 import { isRedriving, withFailure } from './letter.ts'
@@ -36,11 +37,11 @@ export type TransitionCause =
 export type Transition = Readonly<
   { cause: TransitionCause } & (
     | { to: 'waiting'; availableAt: Instant | null; failure: Failure | null }
-    | { to: 'move'; deadQueue: string; failure: Failure }
+    | { to: 'move'; deadQueue: QueueName; failure: Failure }
     | { to: 'dead'; failure: Failure }
     | { to: 'done' }
     | { to: 'remove'; as: 'completed' | 'dropped' | 'forgotten'; failure: Failure | null }
-    | { to: 'return'; letterId: string; failure: Failure; earlier: readonly Failure[] }
+    | { to: 'return'; letterId: LetterId; failure: Failure; earlier: readonly Failure[] }
     | { to: 'end-redrive'; failure: Failure }
   )
 >

@@ -1,8 +1,9 @@
+import type { QueueName } from '../core/ids.ts'
 import type { StoreReads } from '../storage/contract/storage.ts'
 
 export interface Announcer {
   /** Items of the queue became available here. */
-  add(queue: string): void
+  add(queue: QueueName): void
   stop(): Promise<void>
 }
 

@@ -9,6 +9,7 @@
  *
  * Start reading at create-engine.ts; queue-runtime.ts follows a call for one queue.
  */
+import type { ItemId, QueueName } from '../core/ids.ts'
 import type { Item, Leased } from '../core/item.ts'
 import type { NewQueue, PolicyChanges, Queue } from '../core/queue.ts'
 import type { RetryRequest } from '../core/transitions.ts'
@@ -27,43 +28,43 @@ import type { Writer } from './writer.ts'
 
 export interface Engine {
   createQueue(queue: NewQueue, trace?: Trace): Promise<Queue>
-  updateQueue(name: string, changes: PolicyChanges, trace?: Trace): Promise<Queue>
+  updateQueue(name: QueueName, changes: PolicyChanges, trace?: Trace): Promise<Queue>
   /**
    * Rejects requests that wait in the queue with QUEUE_SHUTTING_DOWN. Unless forced, rejects with
    * QUEUE_HOLDS_LETTERS if the queue has open letters of class `financial`.
    */
-  deleteQueue(name: string, trace?: Trace, how?: Readonly<{ isForced: boolean }>): Promise<void>
-  getQueue(name: string): Promise<Queue | null>
+  deleteQueue(name: QueueName, trace?: Trace, how?: Readonly<{ isForced: boolean }>): Promise<void>
+  getQueue(name: QueueName): Promise<Queue | null>
   /**
    * Reads the queue and its counts from the store, so that changes by other servers apply here. Rejects with
    * QUEUE_NOT_FOUND if the queue was deleted; requests that wait in it are rejected as in `deleteQueue`.
    */
-  reload(name: string): Promise<void>
+  reload(name: QueueName): Promise<void>
   listQueues(query: QueuesQuery): Promise<readonly Queue[]>
 
   /** Stores all items, in order, in one partition: by default the one with the fewest available items. */
-  produce(queue: string, items: readonly NewItem[], options?: ProduceOptions): Promise<ProducedItems>
+  produce(queue: QueueName, items: readonly NewItem[], options?: ProduceOptions): Promise<ProducedItems>
 
   /**
    * Waits until there is at least one item, then leases 1 to `countMax` items of one partition. Rejects with
    * LEASE_TIMEOUT if no item arrived in time, and with CLIENT_ID_BUSY if this client already waits. A caller
    * whose signal aborts gets no items.
    */
-  lease(queue: string, options: LeaseOptions): Promise<LeasedItems>
+  lease(queue: QueueName, options: LeaseOptions): Promise<LeasedItems>
 
   /** All or nothing. Rejects with ITEM_NOT_FOUND or ITEM_NOT_LEASED, naming the first such id in order. */
-  complete(queue: string, partition: number, ids: readonly string[], options?: CallOptions): Promise<void>
+  complete(queue: QueueName, partition: number, ids: readonly ItemId[], options?: CallOptions): Promise<void>
   retry(
-    queue: string,
+    queue: QueueName,
     partition: number,
     items: readonly RetriedItem[],
     options?: CallOptions,
   ): Promise<readonly ItemChange[]>
   /** Moves the deadline of leases to now + `leaseUs`, by default the queue's lease time. Returns it. */
   extend(
-    queue: string,
+    queue: QueueName,
     partition: number,
-    ids: readonly string[],
+    ids: readonly ItemId[],
     leaseUs?: number,
     options?: CallOptions,
   ): Promise<number>
@@ -73,19 +74,19 @@ export interface Engine {
    * stored; a repeated call skips those that have a source id.
    */
   importItems(
-    queue: string,
+    queue: QueueName,
     partition: number,
     items: readonly ItemToImport[],
     trace?: Trace,
   ): Promise<readonly ImportResult[]>
-  deleteItems(queue: string, partition: number, ids: readonly string[], trace?: Trace): Promise<number>
+  deleteItems(queue: QueueName, partition: number, ids: readonly ItemId[], trace?: Trace): Promise<number>
   /**
    * Removes items in steps, each with its audit row; items that arrive in the meantime may be removed, too.
    * Returns how many were removed.
    */
-  clear(queue: string, what: ClearOptions, trace?: Trace): Promise<number>
+  clear(queue: QueueName, what: ClearOptions, trace?: Trace): Promise<number>
   listItems(query: ItemsQuery): Promise<readonly Item[]>
-  stats(queue: string): Promise<QueueStats>
+  stats(queue: QueueName): Promise<QueueStats>
 
   /**
    * Writes commands that have no function of their own here, in one transaction: everything that other layers
@@ -102,7 +103,7 @@ export interface Engine {
    * For tests. While a queue is held, requests are accepted and counted but not processed; released, they are
    * processed in order of arrival.
    */
-  hold(queue: string, isHeld: boolean): void
+  hold(queue: QueueName, isHeld: boolean): void
   /** Everything that is due by now has happened when it resolves. */
   advance(): Promise<void>
 
@@ -127,7 +128,7 @@ export type ProduceOptions = CallOptions &
     once?: Readonly<{ key: string; windowUs: number }>
   }>
 /** `isRepeat`: an earlier call with the same key produced them. */
-export type ProducedItems = Readonly<{ partition: number; ids: readonly string[]; isRepeat: boolean }>
+export type ProducedItems = Readonly<{ partition: number; ids: readonly ItemId[]; isRepeat: boolean }>
 export type LeaseOptions = Readonly<{
   clientId: string
   countMax: number
@@ -139,7 +140,7 @@ export type LeaseOptions = Readonly<{
 export type LeasedItems = Readonly<{ partition: number; items: readonly Leased[] }>
 /** Without `availableAt`, the queue's retry policy decides when the item is available again. */
 export type RetriedItem = Readonly<
-  { id: string } & Partial<Pick<RetryRequest, 'isDead' | 'error'>> &
+  { id: ItemId } & Partial<Pick<RetryRequest, 'isDead' | 'error'>> &
     Partial<Pick<RetryRequest, 'availableAt'>>
 >
 export type ClearOptions = Readonly<{

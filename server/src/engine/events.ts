@@ -2,6 +2,7 @@
  * Events report what a committed write changed, for observers such as metrics and the log. Each write emits
  * at most a few: counts are summed per command, so that a step of 1,000 letters is one event.
  */
+import type { QueueName } from '../core/ids.ts'
 import type { Outcome } from '../core/item.ts'
 import type { Import, ImportResult, ItemChange } from '../storage/contract/items.ts'
 import type { EndRedriveResult, RedriveRefusal, RedriveResult } from '../storage/contract/letters.ts'
@@ -9,17 +10,17 @@ import type { Command, ResultOf } from '../storage/contract/storage.ts'
 
 export type EngineEvent =
   /** Letters that died outside of Redrive were stored. Letters that were there already are not counted. */
-  | Readonly<{ type: 'letters-captured'; queue: string; count: number }>
+  | Readonly<{ type: 'letters-captured'; queue: QueueName; count: number }>
   | Readonly<{ type: 'letters-redriven'; count: number }>
   /** Letters that were named for a redrive and not sent. */
   | Readonly<{ type: 'redrives-refused'; why: RedriveRefusal; count: number }>
   | Readonly<{ type: 'redrives-ended'; outcome: Outcome; count: number }>
   | Readonly<{ type: 'letters-discarded'; count: number }>
-  | Readonly<{ type: 'letters-archived'; queue: string; count: number }>
+  | Readonly<{ type: 'letters-archived'; queue: QueueName; count: number }>
   /** Letters were removed from the archive. */
-  | Readonly<{ type: 'letters-purged'; queue: string; count: number }>
+  | Readonly<{ type: 'letters-purged'; queue: QueueName; count: number }>
   /** Items died and were deleted, because their queue has no dead queue. */
-  | Readonly<{ type: 'items-dropped'; queue: string; items: readonly ItemChange[] }>
+  | Readonly<{ type: 'items-dropped'; queue: QueueName; items: readonly ItemChange[] }>
 
 export interface EventEmitter {
   emit(event: EngineEvent): void

@@ -1,3 +1,4 @@
+import type { QueueName } from '../core/ids.ts'
 import { KnownError } from '../errors.ts'
 import type { SettleRefusal } from '../storage/contract/items.ts'
 
@@ -15,7 +16,7 @@ export class ItemRefused extends KnownError {
 
 /** The error for the first refused item, in the order of the request. The request changed nothing. */
 export function itemRefused(
-  command: Readonly<{ op: string; queue: string }>,
+  command: Readonly<{ op: string; queue: QueueName }>,
   refused: readonly SettleRefusal[],
 ): KnownError {
   const [first = { id: '', why: 'missing' as const }] = refused

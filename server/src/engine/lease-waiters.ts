@@ -2,6 +2,7 @@
  * Leases that wait for items of one queue, in order of arrival. A lease leaves when it gets items, when its
  * time is over, when its signal aborts, or when the queue closes.
  */
+import type { QueueName } from '../core/ids.ts'
 import type { Leased } from '../core/item.ts'
 import { KnownError } from '../errors.ts'
 import { AbortListeners } from './abort-listeners.ts'
@@ -27,14 +28,14 @@ export type LeaseWaiter = {
 }
 
 export class LeaseWaiters {
-  readonly #queue: string
+  readonly #queue: QueueName
   readonly #byClient = new Map<string, LeaseWaiter>()
   /** How many items the leases ask for in total. */
   #askedTotal = 0
   readonly #timer = new SharedTimer((now) => this.#rejectLate(now))
   readonly #listeners = new AbortListeners((signal) => this.#rejectAborted(signal))
 
-  constructor(queue: string) {
+  constructor(queue: QueueName) {
     this.#queue = queue
   }
 

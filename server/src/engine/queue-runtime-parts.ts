@@ -1,3 +1,4 @@
+import type { QueueName } from '../core/ids.ts'
 import type { Clock } from '../core/instant.ts'
 import type { StoreReads } from '../storage/contract/storage.ts'
 import type { Writer } from './writer.ts'
@@ -12,7 +13,7 @@ export type QueueRuntimeParts = Readonly<{
   /** How long callers wait for a batch to be written. After that its outcome is unknown to them. */
   batchMsMax: number
   /** Called when items of the queue became available: leases may wait for them on other servers. */
-  onAvailable(queue: string): void
+  onAvailable(queue: QueueName): void
   /** Called with an instant at which something will be due. */
   onDue(at: number): void
   /** Called when the queue was deleted by another server, perhaps to be created again. */

@@ -3,6 +3,7 @@ import { afterEach, describe, expect, it } from 'vitest'
 import { createDatabase } from '../../../tools/services/index.ts'
 import { needs, requireService } from '../../../tools/services/require-service.ts'
 import { aFailure, anOrigin, bytes, minute, newItems, noon, textOf } from '../../test/make.ts'
+import { toRootId } from '../core/ids.ts'
 import type { Storage } from '../storage/contract/storage.ts'
 import { openStorage } from '../storage/open-storage.ts'
 import { createEngine } from './create-engine.ts'
@@ -68,7 +69,7 @@ describe('two servers on one database', needs(postgres), () => {
     const letter = { payload: bytes('redriven'), sourceId: 's1', origin: anOrigin(), failure: aFailure() }
     const [imported] = await here.importItems('dead', 0, [letter])
     const fourth = waiting()
-    const letters = [{ letterId: imported?.id ?? '', queue: 'orders' }]
+    const letters = [{ letterId: toRootId(imported?.id ?? ''), queue: 'orders' }]
     const how = { isDeadAllowed: false, isCapped: false, actor: 'ann', now: noon }
     await here.write([{ op: 'redrive', letters, ...how }])
     expect((await fourth).items.map(({ payload }) => textOf(payload))).toEqual(['redriven'])

@@ -1,3 +1,4 @@
+import type { QueueName } from '../core/ids.ts'
 import { type Instant, later } from '../core/instant.ts'
 import type { Queue } from '../core/queue.ts'
 import type { NewItem, ProduceResult } from '../storage/contract/items.ts'
@@ -75,7 +76,7 @@ function groupByPartition(
   return groups
 }
 
-function toCommand({ partition, requests, once }: Group, queue: string, now: Instant) {
+function toCommand({ partition, requests, once }: Group, queue: QueueName, now: Instant) {
   const [first] = requests as [ProduceRequest]
   return {
     op: 'produce' as const,

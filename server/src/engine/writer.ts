@@ -4,6 +4,7 @@
  * items, on this server and on others, measures how long the store took, and emits events. A write that is
  * rejected is only measured.
  */
+import type { QueueName } from '../core/ids.ts'
 import type { Import } from '../storage/contract/items.ts'
 import type { Command, ResultOf, ResultsOf, Storage } from '../storage/contract/storage.ts'
 import { changesOf, type EngineEvent, eventsOf } from './events.ts'
@@ -16,9 +17,9 @@ export interface Writer {
 export type WriterOptions = Readonly<{
   storage: Pick<Storage, 'write'>
   /** Items can be leased now. A number that is too high is harmless. */
-  onAvailable(queue: string, partition: number, count: number): void
+  onAvailable(queue: QueueName, partition: number, count: number): void
   /** Items of the queue expired: some of them were available, others leased. */
-  onExpired(queue: string): void
+  onExpired(queue: QueueName): void
   /** Items were stored that may become due, for example because they expire. */
   onStored(): void
   onEvent(event: EngineEvent): void

@@ -2,6 +2,7 @@
  * Redrives letters automatically when the policy of their dead queue is `auto` and they are due. Safe on
  * several servers at once: the transaction that sends a letter decides whether it is still due.
  */
+import type { QueueName } from '../core/ids.ts'
 import { type Clock, type Instant, usPerSecond } from '../core/instant.ts'
 import type { Item } from '../core/item.ts'
 import { isAutomatic, type Queue } from '../core/queue.ts'
@@ -104,7 +105,7 @@ export class AutomaticRedrive {
   }
 
   /** Plans the next letters of a queue by its changed policy; true if more are left. */
-  async #replan(queue: string): Promise<boolean> {
+  async #replan(queue: QueueName): Promise<boolean> {
     const trace = createTrace(this.#clock, policyTrace, 'letter.exhaust', {})
     const command = {
       op: 'replan-redrives',
@@ -127,7 +128,7 @@ export class AutomaticRedrive {
    * Postpones letters by a minute, or longer if there are very many, so that they do not all become due at
    * once. Letters without redrives left become DEAD. Returns true if anything changed.
    */
-  async #postpone(queue: string, sweep: Sweep, stuck: readonly Stuck[], now: Instant) {
+  async #postpone(queue: QueueName, sweep: Sweep, stuck: readonly Stuck[], now: Instant) {
     const paceUs = Math.ceil((stuck.length / stuckPerSecondMax) * usPerSecond)
     const until = Math.min(Math.max(now + stuckRestUs, sweep.restUntil + paceUs), now + stuckRestUsMax)
     const letterIds = stuck.map(({ letterId }) => letterId)
@@ -147,7 +148,7 @@ export class AutomaticRedrive {
   }
 
   /** Sends the letters of a page that can be sent and postpones the rest; true if anything changed. */
-  async #redrive(queue: string, sweep: Sweep, letters: readonly Item[], now: Instant) {
+  async #redrive(queue: QueueName, sweep: Sweep, letters: readonly Item[], now: Instant) {
     if (letters.length === 0) return false
     const sum = { action: 'letters.auto-redrive', target: queue }
     const [redriven] = await this.#engine.write([
@@ -169,7 +170,7 @@ export class AutomaticRedrive {
   }
 
   /** Processes the next page of due letters, oldest first; true if there may be more. */
-  async #redriveDue(queue: string): Promise<boolean> {
+  async #redriveDue(queue: QueueName): Promise<boolean> {
     const sweep = this.#sweeps.get(queue) ?? { after: null, hasChanged: false, restUntil: 0, loggedAt: 0 }
     this.#sweeps.set(queue, sweep)
     const now = this.#clock.now()

@@ -6,7 +6,9 @@
  * on disk before the call resolves. A call that failed halfway can be repeated: letters that are already
  * stored are returned with the id that they have.
  */
+
 import { randomUUID } from 'node:crypto'
+import { type QueueName, toRootId } from '../core/ids.ts'
 import type { Clock } from '../core/instant.ts'
 import type { Engine, Trace } from '../engine/engine.ts'
 import { isCallersFault, KnownError } from '../errors.ts'
@@ -45,7 +47,7 @@ export class Capture {
   }
 
   async capture(
-    queue: string,
+    queue: QueueName,
     letters: readonly CapturedLetter[],
     trace?: Trace,
   ): Promise<readonly Captured[]> {
@@ -75,7 +77,7 @@ export class Capture {
   }
 
   async #putStep(
-    queue: string,
+    queue: QueueName,
     items: readonly ItemToImport[],
     audit: readonly Command[],
   ): Promise<readonly Captured[]> {
@@ -91,7 +93,7 @@ export class Capture {
   }
 
   async #put(
-    queue: string,
+    queue: QueueName,
     items: readonly ItemToImport[],
     audit: readonly Command[],
   ): Promise<readonly Captured[]> {
@@ -101,7 +103,7 @@ export class Capture {
     })
   }
 
-  #getLane(queue: string): Promise<CaptureLane> {
+  #getLane(queue: QueueName): Promise<CaptureLane> {
     const known = this.#lanes.get(queue)
     if (known !== undefined) return known
     const opening = this.#openLane(queue)
@@ -110,7 +112,7 @@ export class Capture {
     return opening
   }
 
-  async #openLane(queue: string): Promise<CaptureLane> {
+  async #openLane(queue: QueueName): Promise<CaptureLane> {
     const found = await this.#storage.getQueue(queue)
     if (found === null) throw queueNotFound(queue)
     const captureLane: CaptureLane = {
@@ -123,7 +125,7 @@ export class Capture {
     return captureLane
   }
 
-  async #write(queue: string, captureLane: CaptureLane, batch: readonly Step[]): Promise<void> {
+  async #write(queue: QueueName, captureLane: CaptureLane, batch: readonly Step[]): Promise<void> {
     // Source ids are unique in the whole queue, so any partition can be used, also for a repeated letter.
     const partition = captureLane.next++ % captureLane.partitions
     const { items, indexes } = mergeRepeats(batch)
@@ -177,7 +179,7 @@ function toItemToImport(letter: CapturedLetter): ItemToImport {
 }
 
 function toCaptured(imported: ImportResult): Captured {
-  if (imported.id !== null) return { letterId: imported.id, isNew: true }
+  if (imported.id !== null) return { letterId: toRootId(imported.id), isNew: true }
   if (imported.existingId === undefined)
     throw new Error('the store skipped a letter and did not say what is there')
   return { letterId: imported.existingId, isNew: false }

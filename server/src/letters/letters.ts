@@ -2,6 +2,7 @@
  * Everything that people and programs can do with dead letters. The HTTP edges, the command line and the
  * background passes use these functions; none of them accesses letters in the store directly.
  */
+import type { CampaignId, GroupId, LetterId, QueueName } from '../core/ids.ts'
 import type { Instant } from '../core/instant.ts'
 import type { Failure, Header, Item, Origin } from '../core/item.ts'
 import type { Trace } from '../engine/engine.ts'
@@ -35,12 +36,12 @@ export interface Letters {
    * (also a discarded one), the result names that letter. Writes up to 1,000 letters per transaction: after a
    * failure, repeat the whole call.
    */
-  capture(queue: string, letters: readonly CapturedLetter[], trace?: Trace): Promise<readonly Captured[]>
+  capture(queue: QueueName, letters: readonly CapturedLetter[], trace?: Trace): Promise<readonly Captured[]>
 
   /** Finds a live or archived letter by its root id or UUID; null if there is none. */
   find(id: string): Promise<LetterDetail | null>
   /** Maps root ids and UUIDs to root ids; null for an invalid id or an unknown letter. */
-  resolveIds(ids: readonly string[]): Promise<readonly (string | null)[]>
+  resolveIds(ids: readonly string[]): Promise<readonly (LetterId | null)[]>
   /** Returns when the page is full, all letters were examined, or the time is used up; `next` continues. */
   list(query: LetterSearch): Promise<LetterSearchPage>
   count(query: LetterCountsQuery): Promise<readonly LetterCount[]>
@@ -57,18 +58,18 @@ export interface Letters {
    * class.
    */
   areCountsExact(filter: CountedFilter, by?: readonly CountedBy[]): Promise<boolean>
-  groupArrivals(groupIds: readonly number[], since: Instant): Promise<readonly GroupArrivals[]>
+  groupArrivals(groupIds: readonly GroupId[], since: Instant): Promise<readonly GroupArrivals[]>
   /** Most recently archived first. Returns under the same conditions as `list`. */
   listArchived(query: ArchiveSearch): Promise<ArchivePage>
 
   /**
    * Partial success: returns a reason for each letter that was not sent. Each sent letter gets an audit row.
    */
-  redrive(letterIds: readonly string[], how: RedriveHow, trace: Trace): Promise<readonly RedriveResult[]>
+  redrive(letterIds: readonly LetterId[], how: RedriveHow, trace: Trace): Promise<readonly RedriveResult[]>
   /** Stores an edited version and returns its number; `redrive` with that number sends it. */
-  edit(letterId: string, changes: LetterChanges, trace: Trace): Promise<number>
-  discard(letterIds: readonly string[], trace: Trace): Promise<readonly DiscardResult[]>
-  restore(letterIds: readonly string[], trace: Trace): Promise<readonly RestoreResult[]>
+  edit(letterId: LetterId, changes: LetterChanges, trace: Trace): Promise<number>
+  discard(letterIds: readonly LetterId[], trace: Trace): Promise<readonly DiscardResult[]>
+  restore(letterIds: readonly LetterId[], trace: Trace): Promise<readonly RestoreResult[]>
 
   readonly campaigns: Campaigns
 
@@ -104,7 +105,7 @@ export type CapturedLetter = Readonly<{
   diedAt?: Instant
 }>
 /** `isNew` is false if the letter was stored before, as `letterId`. */
-export type Captured = Readonly<{ letterId: string; isNew: boolean }>
+export type Captured = Readonly<{ letterId: LetterId; isNew: boolean }>
 
 export type LetterDetail = Readonly<{
   item: Item
@@ -139,7 +140,7 @@ export type ArchiveSearch = Omit<ArchiveQuery, 'lookMax'> & Readonly<{ msMax?: n
 
 export type RedriveHow = Readonly<{
   /** A queue; null: the queue that each letter came from. */
-  target: string | null
+  target: QueueName | null
   /**
    * The number of a stored edited version, or a new version, which is stored only if the letter is sent.
    * Null: the unedited letter.
@@ -156,42 +157,42 @@ export type RetentionOptions = Readonly<{
   /** Called for each queue when it is finished. */
   onDone?(done: RetentionDone): void
 }>
-export type RetentionDone = Readonly<{ queue: string; archived: number; purged: number }>
+export type RetentionDone = Readonly<{ queue: QueueName; archived: number; purged: number }>
 
 export interface Campaigns {
   /** The selection as a campaign would freeze it now, without changing anything. */
   preview(spec: CampaignSpec): Promise<CampaignPreview>
   /** Requires a name and a reason (`trace.reason`). The campaign starts automatically. */
   create(spec: CampaignSpec, trace: Trace): Promise<Campaign>
-  get(id: string): Promise<Campaign | null>
-  list(query: Readonly<{ beforeId?: string; countMax: number }>): Promise<readonly Campaign[]>
+  get(id: CampaignId): Promise<Campaign | null>
+  list(query: Readonly<{ beforeId?: CampaignId; countMax: number }>): Promise<readonly Campaign[]>
   letters(
-    id: string,
+    id: CampaignId,
     query: Readonly<{ states?: readonly CampaignLetterState[]; afterPlace?: number; countMax: number }>,
   ): Promise<readonly CampaignLetter[]>
   /** Changes the speed and the halt conditions from now on. Rejects if the campaign has ended. */
-  adjust(id: string, changes: CampaignChanges, trace: Trace): Promise<Campaign>
+  adjust(id: CampaignId, changes: CampaignChanges, trace: Trace): Promise<Campaign>
   /** Sends nothing until resumed. Redrives in progress continue. */
-  pause(id: string, trace: Trace): Promise<Campaign>
+  pause(id: CampaignId, trace: Trace): Promise<Campaign>
   /**
    * Continues after a pause or a halt. Skips the rest of the canary phase, because a person has checked it.
    */
-  resume(id: string, trace: Trace): Promise<Campaign>
+  resume(id: CampaignId, trace: Trace): Promise<Campaign>
   /** Skips pending letters. Redrives in progress continue to their outcome. */
-  cancel(id: string, trace: Trace): Promise<Campaign>
+  cancel(id: CampaignId, trace: Trace): Promise<Campaign>
   /**
    * Yields the current state, then every change until the campaign ends or is deleted, or the signal aborts.
    * Keeps polling while the store is down.
    */
-  watch(id: string, signal: AbortSignal): AsyncIterable<Campaign>
+  watch(id: CampaignId, signal: AbortSignal): AsyncIterable<Campaign>
 }
 
 export type CampaignSpec = Readonly<{
   name: string
   action: 'redrive' | 'discard'
-  selection: Readonly<{ letterIds: readonly string[] } | { filter: LetterFilter }>
+  selection: Readonly<{ letterIds: readonly LetterId[] } | { filter: LetterFilter }>
   /** Null: the queue that each letter came from. */
-  target: string | null
+  target: QueueName | null
   isDeadAllowed: boolean
   /** Number of letters to send first; the rest wait until these are resolved. 0: no canary. */
   canaryCount: number
@@ -215,7 +216,7 @@ export type CampaignChanges = Readonly<
  */
 export type CampaignState = 'freezing' | 'canary' | 'running' | 'paused' | 'halted' | 'cancelled' | 'done'
 export type Campaign = Readonly<{
-  id: string
+  id: CampaignId
   spec: CampaignSpec
   state: CampaignState
   /** Why it is paused, halted or cancelled; empty otherwise. */
@@ -239,7 +240,7 @@ export type CampaignPreview = Readonly<{
   looked: number
   sample: readonly ListedLetter[]
   /** Target queues, with the number of examined letters for each. */
-  targets: readonly Readonly<{ queue: string; count: number }>[]
+  targets: readonly Readonly<{ queue: QueueName; count: number }>[]
   byState: Readonly<Record<string, number>>
   warnings: readonly string[]
 }>

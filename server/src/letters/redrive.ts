@@ -1,6 +1,7 @@
 /**
  * Actions on letters that are named by id. Each step is one transaction, which also writes the audit rows.
  */
+import type { LetterId } from '../core/ids.ts'
 import type { Clock } from '../core/instant.ts'
 import type { Engine } from '../engine/engine.ts'
 import { KnownError } from '../errors.ts'
@@ -77,9 +78,9 @@ export function createLetterActions(
   }
 }
 
-const notRedriven = (letterId: string): RedriveResult => ({ letterId, isStarted: false, why: 'missing' })
-const notDiscarded = (letterId: string): DiscardResult => ({ letterId, isDiscarded: false, why: 'missing' })
-const notRestored = (letterId: string): RestoreResult => ({ letterId, isRestored: false, why: 'missing' })
+const notRedriven = (letterId: LetterId): RedriveResult => ({ letterId, isStarted: false, why: 'missing' })
+const notDiscarded = (letterId: LetterId): DiscardResult => ({ letterId, isDiscarded: false, why: 'missing' })
+const notRestored = (letterId: LetterId): RestoreResult => ({ letterId, isRestored: false, why: 'missing' })
 
 /** Returns how many of these letters, counted from the first, fit into one transaction. */
 type Together = (ids: readonly string[]) => Promise<number>
@@ -89,10 +90,10 @@ type Together = (ids: readonly string[]) => Promise<number>
  * result twice. If a step fails, earlier steps stay committed; a repeated call refuses their letters as in
  * progress.
  */
-async function inSteps<Result extends { readonly letterId: string }>(
+async function inSteps<Result extends { readonly letterId: LetterId }>(
   together: Together,
-  letterIds: readonly string[],
-  missing: (letterId: string) => Result,
+  letterIds: readonly LetterId[],
+  missing: (letterId: LetterId) => Result,
   step: (ids: readonly string[]) => Promise<readonly Result[]>,
 ): Promise<readonly Result[]> {
   if (letterIds.length > namedLettersMax) {

@@ -6,6 +6,7 @@
  * One server works at a time, in batches of one transaction each, limited by number and bytes. A batch
  * deletes exactly the rows that it archives, by the class that the queue has in that transaction.
  */
+import type { QueueName } from '../core/ids.ts'
 import { type Clock, later, usPerSecond } from '../core/instant.ts'
 import { archivedStates, type EndedState } from '../core/letter-class.ts'
 import type { Engine } from '../engine/engine.ts'
@@ -112,14 +113,14 @@ export class Retention {
    * Queues with ended letters or with archived letters. `states`: which states to look at. Each batch decides
    * again what to move, because the class of the queue may have changed.
    */
-  async #listCandidates(): Promise<readonly Readonly<{ queue: string; states: readonly EndedState[] }>[]> {
+  async #listCandidates(): Promise<readonly Readonly<{ queue: QueueName; states: readonly EndedState[] }>[]> {
     const [ended, counts] = await Promise.all([
       this.#storage.countLetters({ filter: { states: ['done', 'dead', 'discarded'] }, by: ['queue'] }),
       this.#storage.counts({}),
     ])
     const names = new Set(ended.flatMap(({ queue }) => queue ?? []))
     for (const { queue, archived } of counts) if (archived > 0) names.add(queue)
-    const found: { queue: string; states: readonly EndedState[] }[] = []
+    const found: { queue: QueueName; states: readonly EndedState[] }[] = []
     for (const name of [...names].sort()) {
       const queue = await this.#storage.getQueue(name)
       if (queue !== null) found.push({ queue: name, states: archivedStates(queue.letterClass) })
@@ -128,7 +129,7 @@ export class Retention {
   }
 
   #listEnded(
-    queue: string,
+    queue: QueueName,
     states: readonly EndedState[],
     endedBefore: number,
     countMax: number,
@@ -145,20 +146,24 @@ export class Retention {
     })
   }
 
-  #listArchived(queue: string, after: ArchiveCursor, countMax: number): Promise<readonly ListedArchived[]> {
+  #listArchived(
+    queue: QueueName,
+    after: ArchiveCursor,
+    countMax: number,
+  ): Promise<readonly ListedArchived[]> {
     return this.#storage.listArchivedLetters({ queues: [queue], after, countMax })
   }
 
   /** Checked first, because most passes have nothing to move and then need no write. */
-  async #isAnyEnded(queue: string, states: readonly EndedState[], endedBefore: number): Promise<boolean> {
+  async #isAnyEnded(queue: QueueName, states: readonly EndedState[], endedBefore: number): Promise<boolean> {
     return (await this.#listEnded(queue, states, endedBefore, 1)).letters.length > 0
   }
 
-  async #isAnyArchived(queue: string, archivedBefore: number): Promise<boolean> {
+  async #isAnyArchived(queue: QueueName, archivedBefore: number): Promise<boolean> {
     return (await this.#listArchived(queue, { archivedAt: archivedBefore, id: '' }, 1)).length > 0
   }
 
-  async #countEnded(queue: string, states: readonly EndedState[]): Promise<number> {
+  async #countEnded(queue: QueueName, states: readonly EndedState[]): Promise<number> {
     const endedBefore = this.#clock.now() - this.#policy.keepUs
     let count = 0
     for (let after: LetterCursor | null | undefined; after !== null; ) {
@@ -169,7 +174,7 @@ export class Retention {
     return count
   }
 
-  async #countArchived(queue: string): Promise<number> {
+  async #countArchived(queue: QueueName): Promise<number> {
     let after = { archivedAt: this.#clock.now() - this.#policy.archiveUs, id: '' }
     for (let count = 0; ; ) {
       const page = await this.#listArchived(queue, after, batchSizeDefault)
@@ -181,7 +186,7 @@ export class Retention {
   }
 
   async #archiveQueue(
-    queue: string,
+    queue: QueueName,
     states: readonly EndedState[],
     lock: HeldLock,
     { batchSize, batchesMax, signal }: Bounds,
@@ -203,7 +208,7 @@ export class Retention {
   }
 
   async #purgeQueue(
-    queue: string,
+    queue: QueueName,
     lock: HeldLock,
     { batchSize, batchesMax, signal }: Bounds,
   ): Promise<Moved> {

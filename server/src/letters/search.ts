@@ -1,5 +1,7 @@
 /** Finds letters by id, or by filter within a time limit, and counts them. */
+
 import { anyClass } from '../core/cause.ts'
+import type { LetterId } from '../core/ids.ts'
 import { campaignsOf } from '../core/letter.ts'
 import type { AuditRow } from '../storage/contract/audit.ts'
 import {
@@ -49,7 +51,7 @@ export function createSearch(storage: StoreReads, elapsedMs: () => number = () =
   }
 
   const auditTrail = async (
-    letterId: string,
+    letterId: LetterId,
     campaignIds: readonly string[],
   ): Promise<readonly AuditRow[]> => {
     const rows = await Promise.all(
@@ -98,7 +100,7 @@ export function createSearch(storage: StoreReads, elapsedMs: () => number = () =
 /** Reads a live or archived letter. A letter that is restored between the two reads is found by the third. */
 async function findAnywhere(
   storage: Pick<StoreReads, 'getLetters' | 'getArchivedLetters'>,
-  letterId: string,
+  letterId: LetterId,
 ): Promise<Pick<LetterDetail, 'item' | 'archivedAt'> | null> {
   const [live] = await storage.getLetters([letterId])
   if (live !== undefined) return { item: live, archivedAt: null }

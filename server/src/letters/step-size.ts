@@ -1,6 +1,7 @@
 /**
  * Limits a transaction by bytes: many small letters are limited by their number, large ones by their size.
  */
+import type { LetterId } from '../core/ids.ts'
 import type { LetterLocation } from '../storage/contract/letters.ts'
 import type { StoreReads } from '../storage/contract/storage.ts'
 import { stepBytesMax } from '../storage/shared/byte-budget.ts'
@@ -10,7 +11,7 @@ import { stepBytesMax } from '../storage/shared/byte-budget.ts'
  */
 export async function countFitting(
   storage: Pick<StoreReads, 'readPayloadSizes'>,
-  letterIds: readonly string[],
+  letterIds: readonly LetterId[],
   place: LetterLocation = 'live',
 ): Promise<number> {
   const weighed = await storage.readPayloadSizes(letterIds, place)

@@ -1,3 +1,4 @@
+import type { CampaignId } from '../../core/ids.ts'
 import type { Clock } from '../../core/instant.ts'
 import { nextKsuids } from '../../core/ksuid.ts'
 import type { Engine, Trace } from '../../engine/engine.ts'
@@ -92,7 +93,7 @@ export class CampaignService implements Campaigns {
   }
 
   letters(
-    campaignId: string,
+    campaignId: CampaignId,
     query: Parameters<Campaigns['letters']>[1],
   ): Promise<readonly CampaignLetter[]> {
     return this.#storage.listCampaignLetters({ campaignId, ...query })

@@ -6,6 +6,7 @@
  * server that knows only older versions refuses a newer document, so it can neither misread a campaign nor
  * overwrite it.
  */
+import type { LetterId } from '../../core/ids.ts'
 import { KnownError } from '../../errors.ts'
 import type { CampaignDocument, StoredCampaign } from '../../storage/contract/campaigns.ts'
 import type { LetterCursor, LetterFilter } from '../../storage/contract/letters.ts'
@@ -19,7 +20,7 @@ type StoredFacts = Omit<CampaignFacts, 'spec'> & Readonly<{ formatVersion: numbe
 type StoredSpec = Omit<CampaignSpec, 'selection'> & Readonly<{ selection: StoredSelection }>
 /** JSON has no bytes, so the key of a filter is stored as base64. */
 type StoredSelection = Readonly<
-  { letterIds: readonly string[] } | { filter: Omit<LetterFilter, 'key'> & { keyBase64?: string } }
+  { letterIds: readonly LetterId[] } | { filter: Omit<LetterFilter, 'key'> & { keyBase64?: string } }
 >
 
 /**

@@ -2,17 +2,22 @@
  * Reads the next letters of a campaign while the previous ones are being sent, so that the store is busy
  * between two steps. The step that sends the letters checks them again, so outdated reads do no harm.
  */
+import type { CampaignId } from '../../core/ids.ts'
 import type { CampaignLetter } from '../../storage/contract/campaigns.ts'
 import type { StoreReads } from '../../storage/contract/storage.ts'
 import { countFitting } from '../step-size.ts'
 
 export interface LetterPrefetch {
   /** The next pending letters after a place, fewer if they are large; null: from the first one. */
-  next(campaignId: string, afterPlace: number | null, countMax: number): Promise<readonly CampaignLetter[]>
+  next(
+    campaignId: CampaignId,
+    afterPlace: number | null,
+    countMax: number,
+  ): Promise<readonly CampaignLetter[]>
   /** Starts reading the letters that `next` will return. Never fails: at worst, `next` reads them itself. */
-  readAhead(campaignId: string, afterPlace: number, countMax: number): void
+  readAhead(campaignId: CampaignId, afterPlace: number, countMax: number): void
   /** Forgets all other campaigns. */
-  keepOnly(campaignIds: ReadonlySet<string>): void
+  keepOnly(campaignIds: ReadonlySet<CampaignId>): void
 }
 
 type Prefetched = Readonly<{
@@ -26,7 +31,7 @@ export function createLetterPrefetch(
 ): LetterPrefetch {
   const prefetched = new Map<string, Prefetched>()
 
-  const list = async (campaignId: string, afterPlace: number | null, countMax: number) => {
+  const list = async (campaignId: CampaignId, afterPlace: number | null, countMax: number) => {
     const letters = await storage.listCampaignLetters({
       campaignId,
       states: ['pending'],
@@ -36,7 +41,7 @@ export function createLetterPrefetch(
     const ids = letters.map(({ letterId }) => letterId)
     return letters.slice(0, await countFitting(storage, ids))
   }
-  const readAndPrefetch = async (campaignId: string, afterPlace: number, countMax: number) => {
+  const readAndPrefetch = async (campaignId: CampaignId, afterPlace: number, countMax: number) => {
     const letters = await list(campaignId, afterPlace, countMax)
     await storage.prefetchLetters(letters.map(({ letterId }) => letterId))
     return letters

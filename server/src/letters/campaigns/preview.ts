@@ -1,4 +1,5 @@
 /** Previews a campaign: what it would do now. Reads only, for about one second at most. */
+import type { LetterId, QueueName } from '../../core/ids.ts'
 import { type Instant, usPerSecond } from '../../core/instant.ts'
 import { type Item, listedState } from '../../core/item.ts'
 import { findDiscardRefusal, findRedriveRefusal, type LetterRefusal } from '../../core/letter-decisions.ts'
@@ -54,7 +55,7 @@ export async function previewCampaign(
 async function examineNamed(
   storage: StoreReads,
   spec: CampaignSpec,
-  letterIds: readonly string[],
+  letterIds: readonly LetterId[],
   queues: ReadonlyMap<string, Queue>,
   warnings: string[],
 ): Promise<Found> {
@@ -313,7 +314,8 @@ async function warnAboutExhausted(
 ): Promise<readonly string[]> {
   if (spec.action === 'discard' || spec.isDeadAllowed || !isCounted(filter)) return []
   const rows = await storage.countLetters({ filter: countedPart(filter), by: ['queue', 'state', 'redrives'] })
-  const capOf = (queue: string): number => queues.get(queue)?.redrive.redrivesMax ?? Number.POSITIVE_INFINITY
+  const capOf = (queue: QueueName): number =>
+    queues.get(queue)?.redrive.redrivesMax ?? Number.POSITIVE_INFINITY
   const exhausted = rows.reduce((sum, { state, queue, redrives, count }) => {
     const isWaiting = state === 'waiting' || state === 'scheduled'
     return isWaiting && (redrives ?? 0) >= capOf(queue ?? '') ? sum + count : sum

@@ -2,16 +2,18 @@
  * Pauses campaigns between two steps, so that each uses no more than its share of the time. Other campaigns
  * continue during a pause; the runner waits only if all of them are paused or idle.
  */
+
 import { setTimeout as sleep } from 'node:timers/promises'
+import type { CampaignId } from '../../core/ids.ts'
 
 export interface Throttle {
   /** Starts a pause after `workedMs` of work, long enough that the work was `share` of the time. */
-  pause(campaignId: string, workedMs: number): void
-  isPaused(campaignId: string): boolean
+  pause(campaignId: CampaignId, workedMs: number): void
+  isPaused(campaignId: CampaignId): boolean
   /** Waits until the next pause ends, at most 100 ms. Resolves early if the signal aborts; never rejects. */
   wait(signal: AbortSignal): Promise<void>
   /** Forgets all other campaigns. */
-  keepOnly(campaignIds: ReadonlySet<string>): void
+  keepOnly(campaignIds: ReadonlySet<CampaignId>): void
 }
 
 const restMsMax = 1_000

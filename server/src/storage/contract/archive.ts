@@ -2,6 +2,7 @@
  * The archive: items that ended, out of the way of live work. letters.ts has the commands to restore and
  * purge letters.
  */
+import type { QueueName } from '../../core/ids.ts'
 import type { Instant } from '../../core/instant.ts'
 import type { Item } from '../../core/item.ts'
 import type { EndedState } from '../../core/letter-class.ts'
@@ -29,7 +30,7 @@ export type ArchivedItem = Readonly<{ item: Item; archivedAt: Instant }>
  */
 export type Archive = Readonly<{
   op: 'archive'
-  queue: string
+  queue: QueueName
   /**
    * The states to archive; default: done, dead and discarded. `by-class`: the states that the queue's letter
    * class lets leave automatically. The class is read in the transaction, so that a change of the class is

@@ -7,6 +7,7 @@
  * also becomes `unknown` if it is deleted. In a campaign that discards letters, a letter goes from `pending`
  * to `discarded`. The counts of the set by state change in the same transaction as its rows.
  */
+import type { CampaignId, LetterId } from '../../core/ids.ts'
 import type { Instant } from '../../core/instant.ts'
 import type { RedriveRecord } from '../../core/item.ts'
 import type { LetterCursor, LetterFilter } from './letters.ts'
@@ -21,7 +22,7 @@ export type CampaignResults = {
 }
 
 export interface CampaignStore {
-  getCampaign(id: string): Promise<StoredCampaign | null>
+  getCampaign(id: CampaignId): Promise<StoredCampaign | null>
   /** Newest first, by id. */
   listCampaigns(query: CampaignsQuery): Promise<readonly StoredCampaign[]>
   /** In the order of the set. */
@@ -35,7 +36,7 @@ export interface CampaignStore {
 export type CampaignDocument = Readonly<Record<string, unknown> & { formatVersion?: number }>
 
 export type StoredCampaign = Readonly<{
-  id: string
+  id: CampaignId
   /** Grows by 1 with each `put-campaign`. */
   version: number
   /** Also in the document. A column of its own, so that campaigns can be found by state. */
@@ -62,7 +63,7 @@ export type CampaignCounts = Readonly<Record<CampaignLetterState, number>>
  */
 export type PutCampaign = Readonly<{
   op: 'put-campaign'
-  id: string
+  id: CampaignId
   version: number
   state: string
   document: CampaignDocument
@@ -79,7 +80,7 @@ export type PutCampaign = Readonly<{
  */
 export type FreezeLetters = Readonly<{
   op: 'freeze-letters'
-  campaignId: string
+  campaignId: CampaignId
   filter: LetterFilter
   after?: LetterCursor
   countMax: number
@@ -92,15 +93,20 @@ export type FreezeResult = Readonly<{ added: number; looked: number; next: Lette
  * Adds letters to the set in the order given. An id that is no letter becomes `skipped` with the reason
  * `missing` when the campaign reaches it.
  */
-export type FreezeIds = Readonly<{ op: 'freeze-ids'; campaignId: string; letterIds: readonly string[] }>
+export type FreezeIds = Readonly<{ op: 'freeze-ids'; campaignId: CampaignId; letterIds: readonly LetterId[] }>
 
 /** Skips pending letters, lowest places first: the rest of the set of a campaign that was cancelled. */
-export type SkipLetters = Readonly<{ op: 'skip-letters'; campaignId: string; why: string; countMax: number }>
+export type SkipLetters = Readonly<{
+  op: 'skip-letters'
+  campaignId: CampaignId
+  why: string
+  countMax: number
+}>
 
-export type CampaignsQuery = Readonly<{ states?: readonly string[]; beforeId?: string; countMax: number }>
+export type CampaignsQuery = Readonly<{ states?: readonly string[]; beforeId?: CampaignId; countMax: number }>
 
 export type CampaignLettersQuery = Readonly<{
-  campaignId: string
+  campaignId: CampaignId
   states?: readonly CampaignLetterState[]
   afterPlace?: number
   countMax: number
@@ -112,7 +118,7 @@ export type FrozenPosition = NonNullable<RedriveRecord['campaign']>
 export type CampaignLetter = Readonly<{
   /** The position in the set, starting at 1. */
   place: number
-  letterId: string
+  letterId: LetterId
   state: CampaignLetterState
   /** The reason why the letter was skipped; empty in every other state. */
   why: string

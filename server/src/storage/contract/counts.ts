@@ -1,4 +1,5 @@
 /** Exact counts of items, per partition, and the check that compares them with the rows. */
+import type { QueueName } from '../../core/ids.ts'
 import type { Instant } from '../../core/instant.ts'
 import type { Difference } from './difference.ts'
 import type { HeldLock } from './locks.ts'
@@ -23,7 +24,7 @@ export interface CountStore {
   reconcile(lock?: HeldLock): Promise<readonly Difference[]>
 }
 
-export type CountsQuery = Readonly<{ queue?: string }>
+export type CountsQuery = Readonly<{ queue?: QueueName }>
 
 /**
  * Gauges count the rows that exist now, in the queue or in its archive; totals only grow. Conservation:
@@ -58,7 +59,7 @@ export type Counts = Readonly<{
 
 export type PartitionCounts = Readonly<
   Counts & {
-    queue: string
+    queue: QueueName
     partition: number
     /** Mean creation time of the waiting and leased items, to the millisecond; null if there are none. */
     createdAtMean: Instant | null

@@ -1,4 +1,5 @@
 /** The result of comparing counts with the rows that they count. */
+import type { QueueName } from '../../core/ids.ts'
 import type { CampaignLetterState } from './campaigns.ts'
 import type { Counts } from './counts.ts'
 
@@ -9,7 +10,7 @@ export type Difference = QueueDifference | SlugDifference | CampaignDifference
 
 export type QueueDifference = CountedAndActual &
   Readonly<{
-    queue: string
+    queue: QueueName
     partition: number
     /**
      * These counts are summed over the queue (partition -1): `letters`, the counts of letters by group;

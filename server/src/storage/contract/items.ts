@@ -2,7 +2,9 @@
  * Items: produce, lease, settle (complete, retry, extend), and everything that happens to an item when time
  * passes. A dead letter is an item too; the commands that only letters have are in letters.ts.
  */
+
 import type { SettleRefusal } from '../../core/decide-settle.ts'
+import type { ItemId, LetterId, QueueName } from '../../core/ids.ts'
 import type { Instant } from '../../core/instant.ts'
 import type { Failure, Header, Item, Leased, ListedState, Origin } from '../../core/item.ts'
 import type { ItemChange } from '../../core/plan-transition.ts'
@@ -47,7 +49,7 @@ export interface ItemStore {
 /** Stores the items in one partition, in the order given. */
 export type Produce = Readonly<{
   op: 'produce'
-  queue: string
+  queue: QueueName
   partition: number
   items: readonly NewItem[]
   now: Instant
@@ -76,13 +78,13 @@ export type NewItem = Readonly<{
    */
   lease?: Readonly<{ holder: string }>
   /** The letter that this item is a redrive of. */
-  letterId?: string | null
+  letterId?: LetterId | null
   redrives?: number
 }>
 
 export type ProduceResult = Readonly<{
   /** In the order of the command's items. */
-  ids: readonly string[]
+  ids: readonly ItemId[]
   /** The partition that holds the items. For a repeat it is the partition of the first call. */
   partition: number
   /** The deadline of the items that were stored as leased. */
@@ -101,7 +103,7 @@ export type ProduceResult = Readonly<{
  */
 export type LeaseItems = Readonly<{
   op: 'lease'
-  queue: string
+  queue: QueueName
   partition: number
   holders: readonly string[]
   now: Instant
@@ -113,9 +115,9 @@ export type LeaseItems = Readonly<{
  */
 export type Complete = Readonly<{
   op: 'complete'
-  queue: string
+  queue: QueueName
   partition: number
-  ids: readonly string[]
+  ids: readonly ItemId[]
   now: Instant
 }>
 
@@ -124,18 +126,18 @@ export type Complete = Readonly<{
  */
 export type Retry = Readonly<{
   op: 'retry'
-  queue: string
+  queue: QueueName
   partition: number
-  items: readonly Readonly<RetryRequest & { id: string }>[]
+  items: readonly Readonly<RetryRequest & { id: ItemId }>[]
   now: Instant
 }>
 
 /** Moves the deadline of leases. */
 export type Extend = Readonly<{
   op: 'extend'
-  queue: string
+  queue: QueueName
   partition: number
-  ids: readonly string[]
+  ids: readonly ItemId[]
   deadline: Instant
   now: Instant
 }>
@@ -146,9 +148,9 @@ export type Extend = Readonly<{
  */
 export type Unlease = Readonly<{
   op: 'unlease'
-  queue: string
+  queue: QueueName
   partition: number
-  ids: readonly string[]
+  ids: readonly ItemId[]
   now: Instant
 }>
 
@@ -170,7 +172,7 @@ export type AdvanceResult = Readonly<{ changes: readonly ItemChange[]; isMore: b
  */
 export type Import = Readonly<{
   op: 'import'
-  queue: string
+  queue: QueueName
   partition: number
   items: readonly ItemToImport[]
   now: Instant
@@ -194,12 +196,12 @@ export type ItemToImport = Readonly<
 
 export type ImportResult = Readonly<{
   /** Null: the item was skipped, because its source id is already in the queue. */
-  id: string | null
+  id: ItemId | null
   /**
    * Set for each skipped item, also for a repeat within one command: the root id of the item with that source
    * id.
    */
-  existingId?: string
+  existingId?: LetterId
   createdAt: Instant
   expireDeadline: Instant
 }>
@@ -207,9 +209,9 @@ export type ImportResult = Readonly<{
 /** Deletes items in any state. Unknown ids are skipped. */
 export type Delete = Readonly<{
   op: 'delete'
-  queue: string
+  queue: QueueName
   partition: number
-  ids: readonly string[]
+  ids: readonly ItemId[]
   /** The audit row has up to 1,000 of the deleted ids, and the number of deleted letters by state. */
   trace?: AuditContext
 }>
@@ -221,7 +223,7 @@ export type Delete = Readonly<{
  */
 export type Clear = Readonly<{
   op: 'clear'
-  queue: string
+  queue: QueueName
   partition?: number
   isWaiting: boolean
   isScheduled: boolean
@@ -240,7 +242,7 @@ export type Clear = Readonly<{
 export type ItemOrder = 'id' | 'createdAt' | 'updatedAt' | 'diedAt' | 'availableAt' | 'priority'
 
 export type ItemsQuery = Readonly<{
-  queue: string
+  queue: QueueName
   partition?: number
   /** Default or empty: all states. */
   states?: readonly ListedState[]
@@ -249,8 +251,8 @@ export type ItemsQuery = Readonly<{
   /** Where to start: the position of an item in the order. `isIncluded`: the list begins with that item. */
   from?: Readonly<{ value?: number; id: string; isIncluded: boolean }>
   /** Only these items; `countMax` still limits the result. */
-  ids?: readonly string[]
+  ids?: readonly ItemId[]
   /** Only the letters with these root ids. Finds only items that have a source id. */
-  rootIds?: readonly string[]
+  rootIds?: readonly LetterId[]
   countMax: number
 }>

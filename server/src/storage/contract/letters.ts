@@ -6,6 +6,7 @@
  * queue, origin, reason, slug, error class, group, state and redrives cost the number of groups, not of
  * letters.
  */
+import type { GroupId, ItemId, LetterId, QueueName } from '../../core/ids.ts'
 import type { Instant } from '../../core/instant.ts'
 import type { Failure, Header, Item, Outcome, RedriveRecord } from '../../core/item.ts'
 import type { JsonNumber } from '../../core/json-number.ts'
@@ -39,24 +40,24 @@ export type LetterResults = {
 
 /** Where a letter is stored. */
 export type LetterLocation = 'live' | 'archive'
-export type PayloadSize = Readonly<{ letterId: string; payloadBytes: number }>
+export type PayloadSize = Readonly<{ letterId: LetterId; payloadBytes: number }>
 
 export interface LetterStore {
   /**
    * Live letters in any state, in the order of the ids. Letters that do not exist are left out. `bytes` is
    * `all` by default.
    */
-  getLetters(letterIds: readonly string[], bytes?: 'head' | 'all'): Promise<readonly ListedLetter[]>
-  getArchivedLetters(letterIds: readonly string[]): Promise<readonly ArchivedItem[]>
+  getLetters(letterIds: readonly LetterId[], bytes?: 'head' | 'all'): Promise<readonly ListedLetter[]>
+  getArchivedLetters(letterIds: readonly LetterId[]): Promise<readonly ArchivedItem[]>
   /**
    * The sizes of payloads, without reading them, in any order. Letters that do not exist are left out.
    * `location` is `live` by default.
    */
-  readPayloadSizes(letterIds: readonly string[], location?: LetterLocation): Promise<readonly PayloadSize[]>
+  readPayloadSizes(letterIds: readonly LetterId[], location?: LetterLocation): Promise<readonly PayloadSize[]>
   /** The ids of the letters that have these UUIDs, live or archived. Unknown UUIDs are left out. */
   findLettersByUuid(
     uuids: readonly string[],
-  ): Promise<readonly Readonly<{ uuid: string; letterId: string }>[]>
+  ): Promise<readonly Readonly<{ uuid: string; letterId: LetterId }>[]>
   listLetters(query: LettersQuery): Promise<LettersPage>
   /** Newest first, by (archivedAt, id), with the beginning of each payload. */
   listArchivedLetters(query: ArchivedLettersQuery): Promise<readonly ListedArchived[]>
@@ -72,23 +73,23 @@ export interface LetterStore {
    * The exact number of open letters (waiting, scheduled, dead) that died at or after `since`. `since` must
    * be within the last 24 hours.
    */
-  countOpenSince(since: Instant, queues?: readonly string[]): Promise<number>
+  countOpenSince(since: Instant, queues?: readonly QueueName[]): Promise<number>
   /** Groups with the most matching letters first, then by id. */
   listGroups(query: GroupsQuery): Promise<readonly GroupFacts[]>
   /** The slugs of the groups that exist, in any order. The slug of a group never changes. */
-  groupSlugs(groupIds: readonly number[]): Promise<readonly GroupSlug[]>
+  groupSlugs(groupIds: readonly GroupId[]): Promise<readonly GroupSlug[]>
   /**
    * The number of letters that died, or failed again, in each hour from `since` on. Hours without letters are
    * left out. The store keeps these numbers for a week.
    */
-  groupArrivals(groupIds: readonly number[], since: Instant): Promise<readonly GroupArrivals[]>
+  groupArrivals(groupIds: readonly GroupId[], since: Instant): Promise<readonly GroupArrivals[]>
   /**
    * Announces letters that are redriven soon, so that the store can read them ahead. The result of a redrive
    * does not depend on it.
    */
-  prefetchLetters(letterIds: readonly string[]): Promise<void>
+  prefetchLetters(letterIds: readonly LetterId[]): Promise<void>
   /** Oldest first. */
-  listEdits(letterId: string): Promise<readonly LetterEdit[]>
+  listEdits(letterId: LetterId): Promise<readonly LetterEdit[]>
 }
 
 /**
@@ -103,9 +104,9 @@ export interface LetterStore {
 export type RedriveLetters = Readonly<{
   op: 'redrive'
   letters: readonly Readonly<{
-    letterId: string
+    letterId: LetterId
     /** The name of the target queue; null: the queue that the letter came from. */
-    queue: string | null
+    queue: QueueName | null
     /**
      * The edited version to send: the number of a stored version, or a new version. A new version is stored
      * only if the letter is redriven, with an audit row of its own (`letter.edit`).
@@ -125,17 +126,17 @@ export type RedriveLetters = Readonly<{
 }>
 export type RedriveResult = Readonly<
   | {
-      letterId: string
+      letterId: LetterId
       isStarted: true
-      queue: string
+      queue: QueueName
       partition: number
-      id: string
+      id: ItemId
       /** Ordinal of this redrive of the letter, starting at 1. */
       number: number
       /** The number of the edited version, if one was sent. */
       edit?: number
     }
-  | { letterId: string; isStarted: false; why: RedriveRefusal }
+  | { letterId: LetterId; isStarted: false; why: RedriveRefusal }
 >
 /**
  * Ends redrives to other systems (webhook, Kafka), or redrives whose items no longer exist. Letters that are
@@ -143,20 +144,20 @@ export type RedriveResult = Readonly<
  */
 export type EndRedrives = Readonly<{
   op: 'end-redrives'
-  ends: readonly Readonly<{ letterId: string; outcome: Outcome; failure: Failure | null }>[]
+  ends: readonly Readonly<{ letterId: LetterId; outcome: Outcome; failure: Failure | null }>[]
   now: Instant
 }>
 /** `state`: the new state of the letter; null: it was not being redriven. */
-export type EndRedriveResult = Readonly<{ letterId: string; state: Item['state'] | null }>
+export type EndRedriveResult = Readonly<{ letterId: LetterId; state: Item['state'] | null }>
 
 export type DiscardLetters = Readonly<{
   op: 'discard'
-  letters: readonly Readonly<{ letterId: string; campaign?: RedriveRecord['campaign'] }>[]
+  letters: readonly Readonly<{ letterId: LetterId; campaign?: RedriveRecord['campaign'] }>[]
   reason: string
   now: Instant
   trace?: AuditContext
 }>
-export type DiscardResult = Readonly<{ letterId: string; isDiscarded: boolean; why: LetterRefusal | null }>
+export type DiscardResult = Readonly<{ letterId: LetterId; isDiscarded: boolean; why: LetterRefusal | null }>
 
 /**
  * Moves letters from the archive back to their queue, as waiting or dead (core/letter.ts). Exactly the rows
@@ -164,7 +165,7 @@ export type DiscardResult = Readonly<{ letterId: string; isDiscarded: boolean; w
  */
 export type RestoreLetters = Readonly<{
   op: 'restore'
-  letterIds: readonly string[]
+  letterIds: readonly LetterId[]
   now: Instant
   trace?: AuditContext
 }>
@@ -173,14 +174,14 @@ export type RestoreLetters = Readonly<{
  * id.
  */
 export type RestoreResult = Readonly<{
-  letterId: string
+  letterId: LetterId
   isRestored: boolean
   why: 'missing' | 'queue-gone' | 'taken' | null
 }>
 
 /** Stores an edited version of a live letter, which stays as it is. Rejects with LETTER_NOT_FOUND. */
 export type EditLetter = Readonly<
-  EditedLetter & { op: 'edit-letter'; letterId: string; actor: string; now: Instant; trace?: AuditContext }
+  EditedLetter & { op: 'edit-letter'; letterId: LetterId; actor: string; now: Instant; trace?: AuditContext }
 >
 /** Undefined fields are those of the letter. */
 export type EditedLetter = Readonly<{
@@ -205,7 +206,7 @@ export type LetterEdit = Readonly<{
  */
 export type ReplanRedrives = Readonly<{
   op: 'replan-redrives'
-  queue: string
+  queue: QueueName
   countMax: number
   now: Instant
   trace?: AuditContext
@@ -220,7 +221,7 @@ export type ReplanResult = Readonly<{ changed: number; isMore: boolean }>
  */
 export type PostponeRedrives = Readonly<{
   op: 'postpone-redrives'
-  letterIds: readonly string[]
+  letterIds: readonly LetterId[]
   until: Instant
   now: Instant
   trace?: AuditContext
@@ -233,7 +234,7 @@ export type PostponeResult = Readonly<{ postponed: number; exhausted: number }>
  */
 export type PurgeArchive = Readonly<{
   op: 'purge-archive'
-  queue: string
+  queue: QueueName
   archivedBefore: Instant
   countMax: number
   trace?: AuditContext
@@ -244,9 +245,9 @@ export type PurgeArchive = Readonly<{
  * nothing.
  */
 export type CountedFilter = Readonly<{
-  queues?: readonly string[]
+  queues?: readonly QueueName[]
   states?: readonly ListedState[]
-  groupIds?: readonly number[]
+  groupIds?: readonly GroupId[]
   origins?: readonly string[]
   reasons?: readonly string[]
   slugs?: readonly string[]
@@ -305,7 +306,7 @@ export function measureLetter({
 
 export type LetterOrder = 'diedAt' | 'updatedAt'
 /** The position of a letter in the order. */
-export type LetterCursor = Readonly<{ value: Instant; id: string }>
+export type LetterCursor = Readonly<{ value: Instant; id: ItemId }>
 export type LettersQuery = Readonly<{
   filter: LetterFilter
   order: LetterOrder
@@ -329,7 +330,7 @@ export type LettersPage = Readonly<{
 }>
 
 export type ArchivedLettersQuery = Readonly<{
-  queues?: readonly string[]
+  queues?: readonly QueueName[]
   after?: ArchiveCursor
   countMax: number
 }>
@@ -342,7 +343,7 @@ export type ArchiveFilter = CountedFilter &
     archived?: Readonly<{ from?: Instant; until?: Instant }>
     sourceIds?: readonly string[]
   }>
-export type ArchiveCursor = Readonly<{ archivedAt: Instant; id: string }>
+export type ArchiveCursor = Readonly<{ archivedAt: Instant; id: ItemId }>
 export type ArchiveQuery = Readonly<{
   filter: ArchiveFilter
   after?: ArchiveCursor
@@ -362,9 +363,9 @@ export type LetterCountsQuery = Readonly<{ filter: CountedFilter; by: readonly C
 /** Has the fields that the query names in `by`. */
 export type LetterCount = Readonly<{
   count: number
-  queue?: string
+  queue?: QueueName
   state?: ListedState
-  group?: number
+  group?: GroupId
   origin?: string
   reason?: string
   slug?: string
@@ -381,8 +382,8 @@ export type GroupsQuery = Readonly<{
   isEmptyToo: boolean
 }>
 export type GroupFacts = Readonly<{
-  id: number
-  queue: string
+  id: GroupId
+  queue: QueueName
   fingerprint: string
   origin: string
   reason: string
@@ -393,10 +394,10 @@ export type GroupFacts = Readonly<{
   /** When a letter of the group last died or failed again. The letter may have left the group since. */
   lastSeenAt: Instant
   /** The live letter of the group that died last. */
-  sampleId: string | null
+  sampleId: LetterId | null
   /** The number of matching letters, and their numbers by state. */
   count: number
   states: Readonly<Partial<Record<ListedState, number>>>
 }>
-export type GroupSlug = Readonly<{ id: number; slug: string }>
-export type GroupArrivals = Readonly<{ groupId: number; hour: Instant; count: number }>
+export type GroupSlug = Readonly<{ id: GroupId; slug: string }>
+export type GroupArrivals = Readonly<{ groupId: GroupId; hour: Instant; count: number }>

@@ -1,4 +1,5 @@
 /** Queues: their definition (name, partitions, policy), without their items. */
+import type { QueueName } from '../../core/ids.ts'
 import type { Instant } from '../../core/instant.ts'
 import type { NewQueue, PolicyChanges, Queue } from '../../core/queue.ts'
 import type { AuditContext } from './audit.ts'
@@ -12,7 +13,7 @@ export type QueueResults = {
 }
 
 export interface QueueStore {
-  getQueue(name: string): Promise<Queue | null>
+  getQueue(name: QueueName): Promise<Queue | null>
   /** In byte order of their names. */
   listQueues(query: QueuesQuery): Promise<readonly Queue[]>
 }
@@ -29,7 +30,7 @@ export type CreateQueue = Readonly<{ op: 'create-queue'; queue: NewQueue; now: I
  */
 export type UpdateQueue = Readonly<{
   op: 'update-queue'
-  name: string
+  name: QueueName
   changes: PolicyChanges
   now: Instant
 }>
@@ -41,7 +42,7 @@ export type UpdateQueue = Readonly<{
  */
 export type DeleteQueue = Readonly<{
   op: 'delete-queue'
-  name: string
+  name: QueueName
   /** Delete the queue even if it holds letters. */
   isForced?: boolean
   /** The audit row has the number of deleted letters by state. */

@@ -15,6 +15,7 @@
  * core/transitions.ts decides the next state of each item; a store calls it inside the transaction. Every
  * count changes in the same transaction as the rows that it counts.
  */
+import type { QueueName } from '../../core/ids.ts'
 import type { ArchiveCommand, ArchiveResults, ArchiveStore } from './archive.ts'
 import type { AuditCommand, AuditResults, AuditStore } from './audit.ts'
 import type { CampaignCommand, CampaignResults, CampaignStore } from './campaigns.ts'
@@ -41,9 +42,9 @@ export interface Storage
    * Notifies the other servers on this store that items of these queues became available. A notification can
    * be lost, so servers also look at their queues periodically.
    */
-  announce(queues: readonly string[]): Promise<void>
+  announce(queues: readonly QueueName[]): Promise<void>
   /** Calls the listener for each announcement of another server. Returns a function that stops listening. */
-  onAnnounced(listener: (queues: readonly string[]) => void): () => void
+  onAnnounced(listener: (queues: readonly QueueName[]) => void): () => void
 
   /** Resolves when the store answers; rejects with STORE_UNAVAILABLE and the reason. */
   ping(): Promise<void>

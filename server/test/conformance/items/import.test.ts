@@ -1,4 +1,5 @@
 import { expect, it } from 'vitest'
+import { toRootId } from '../../../src/core/ids.ts'
 import type { Origin } from '../../../src/core/item.ts'
 import type { ItemToImport } from '../../../src/storage/contract/items.ts'
 import { aFailure, anItem, anOrigin, bytes, day, hour, minute, newItems, noon, textOf } from '../../make.ts'
@@ -31,7 +32,9 @@ describeStores('importing', (given) => {
     const id = imported?.id ?? ''
     expect(imported).toEqual({ id, createdAt: noon + 3, expireDeadline: noon + day + 1 })
     const at = { createdAt: noon + 3, updatedAt: noon + 3 }
-    expect(await list(queue)).toEqual([anItem({ ...item, id, rootId: id, queue, partition: 1, ...at })])
+    expect(await list(queue)).toEqual([
+      anItem({ ...item, id, rootId: toRootId(id), queue, partition: 1, ...at }),
+    ])
   })
 
   it('import keeps the lease deadline of an item that is not leased', async () => {
@@ -62,7 +65,7 @@ describeStores('importing', (given) => {
     expect(imported?.expireDeadline).toBe(noon + hour)
     const expireDeadline = noon + hour
     expect(await list(queue)).toEqual([
-      anItem({ id, rootId: id, queue, payload: bytes('x'), expireDeadline }),
+      anItem({ id, rootId: toRootId(id), queue, payload: bytes('x'), expireDeadline }),
     ])
   })
 

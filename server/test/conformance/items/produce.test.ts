@@ -1,4 +1,5 @@
 import { expect, it } from 'vitest'
+import { toRootId } from '../../../src/core/ids.ts'
 import { findKsuidProblem, ksuidTime } from '../../../src/core/ksuid.ts'
 import type { NewItem } from '../../../src/storage/contract/items.ts'
 import { aNewItem, anItem, bytes, hour, minute, newItems, noon, second, textOf } from '../../make.ts'
@@ -57,7 +58,9 @@ describeStores('producing', (given) => {
     const { ids } = await produce(queue, [{ payload: bytes('plain') }], noon + 7)
     const [id = ''] = ids
     const at = { createdAt: noon + 7, updatedAt: noon + 7, expireDeadline: noon + 7 + 3 * hour }
-    expect(await list(queue)).toEqual([anItem({ id, rootId: id, queue, payload: bytes('plain'), ...at })])
+    expect(await list(queue)).toEqual([
+      anItem({ id, rootId: toRootId(id), queue, payload: bytes('plain'), ...at }),
+    ])
   })
 
   it('produce keeps every given field', async () => {
@@ -82,7 +85,7 @@ describeStores('producing', (given) => {
     } as const
     const { ids } = await produce(queue, [item], noon, 2)
     const [id = ''] = ids
-    expect(await list(queue)).toEqual([anItem({ id, rootId: id, queue, partition: 2, ...item })])
+    expect(await list(queue)).toEqual([anItem({ id, rootId: toRootId(id), queue, partition: 2, ...item })])
   })
 
   it('produce can store an item as already leased', async () => {

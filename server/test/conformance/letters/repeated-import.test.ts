@@ -2,7 +2,9 @@
  * Store features that the letters layer depends on: imports that name existing letters, and required campaign
  * versions.
  */
+
 import { expect, it } from 'vitest'
+import { toRootId } from '../../../src/core/ids.ts'
 import { aFailure, anOrigin, bytes, noon } from '../../make.ts'
 import { expectRefusal } from '../support/expect-refusal.ts'
 import { describeStores } from '../support/test-stores.ts'
@@ -22,7 +24,12 @@ describeStores('a repeated import', (given) => {
   it('a repeated import names the existing letter, also in another partition or discarded', async () => {
     const queue = await given.queue({ partitions: 2 })
     const [a, b] = await imported(queue, 'a', 'b')
-    await given.run({ op: 'discard', letters: [{ letterId: b?.id ?? '' }], reason: 'no use', now: noon })
+    await given.run({
+      op: 'discard',
+      letters: [{ letterId: toRootId(b?.id ?? '') }],
+      reason: 'no use',
+      now: noon,
+    })
     const again = await given.run({
       op: 'import',
       queue,
@@ -77,7 +84,7 @@ describeStores('a campaign with a required version', (given) => {
       items: [aLetter('a')],
       now: noon,
     })
-    const letterId = made?.id ?? ''
+    const letterId = toRootId(made?.id ?? '')
     const id = anId()
     await given.run(put(id, 0, true))
     await given.run(put(id, 1, true))

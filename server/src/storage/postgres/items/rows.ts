@@ -1,5 +1,7 @@
 /** The rows of the tables `items` and `archive`: their columns, encoder and decoder. */
+
 import type { Buffer } from 'node:buffer'
+import { toRootId } from '../../../core/ids.ts'
 import {
   type Item,
   type ItemBytes,
@@ -67,7 +69,7 @@ export const columns = {
   id: { type: 'text', toValue: ({ item }: StoredHead) => item.id },
   root_id: {
     type: 'text',
-    toValue: ({ item }: StoredHead) => (item.rootId === item.id ? null : item.rootId),
+    toValue: ({ item }: StoredHead) => (item.rootId === toRootId(item.id) ? null : item.rootId),
   },
   source_id: { type: 'text', toValue: ({ item }: StoredHead) => item.sourceId },
   state: { type: 'int4', toValue: ({ item }: StoredHead) => stateCodes[listedState(item)] },

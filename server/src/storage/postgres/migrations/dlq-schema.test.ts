@@ -3,6 +3,7 @@ import { needs, requireService } from '../../../../../tools/services/require-ser
 import { aFailure, anOrigin, bytes, day, hour, newItems, noon } from '../../../../test/make.ts'
 import { run, type TestDatabase, testDatabase } from '../../../../test/postgres.ts'
 import { seededNumbers } from '../../../../test/seeded-random.ts'
+import { toRootId } from '../../../core/ids.ts'
 import { ksuidMax, ksuidMin, ksuidToUuid, nextKsuids } from '../../../core/ksuid.ts'
 import type { Storage } from '../../contract/storage.ts'
 
@@ -152,7 +153,7 @@ describe('letters in the views after an action', needs(postgres), () => {
       failure: aFailure(),
     }))
     const imported = await run(storage, { op: 'import', queue: 'letters', partition: 0, items, now: noon })
-    const ids = imported.map(({ id }) => id ?? '')
+    const ids = imported.map(({ id }) => toRootId(id ?? ''))
     const [first = '', second = ''] = ids
     const act = { actor: 'ada', now: noon + hour, isDeadAllowed: false, isCapped: false } as const
     await run(storage, { op: 'redrive', letters: [{ letterId: first, queue: null }], ...act })

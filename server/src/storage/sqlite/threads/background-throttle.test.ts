@@ -3,6 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import { aFailure, anOrigin, noon } from '../../../../test/make.ts'
+import { toRootId } from '../../../core/ids.ts'
 import type { Command } from '../../contract/storage.ts'
 import { openSqlite } from '../sqlite-storage.ts'
 import { BackgroundThrottle, isBackground } from './background-throttle.ts'
@@ -64,7 +65,9 @@ describe('the background throttle', () => {
       ])
       const ended: string[] = []
       const discards = Array.from({ length: 10 }, async (_, part) => {
-        const letters = imported.slice(part * 100, (part + 1) * 100).map(({ id }) => ({ letterId: id ?? '' }))
+        const letters = imported
+          .slice(part * 100, (part + 1) * 100)
+          .map(({ id }) => ({ letterId: toRootId(id ?? '') }))
         const [results] = await storage.write([{ op: 'discard', letters, reason: 'test', now: noon }])
         expect(results.every(({ isDiscarded }) => isDiscarded)).toBe(true)
         ended.push('discard')
