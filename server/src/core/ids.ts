@@ -1,7 +1,7 @@
 /**
  * The ids and names of different things have different types, so that an id of one thing is not passed as the
- * id of another. A plain string is accepted as any of them, because ids arrive as text: from a row, a request,
- * a message or a test. The brand exists only for the compiler and costs nothing at run time.
+ * id of another. A plain string is accepted as any of them, because ids arrive as text: from a row, a
+ * request, a message or a test. The brand exists only for the compiler and costs nothing at run time.
  */
 import { findKsuidProblem } from './ksuid.ts'
 
@@ -22,7 +22,9 @@ export function toRootId(id: ItemId): LetterId {
   return id as string
 }
 
-/** Undefined: the text is no id. An invalid id could map to the UUID of another letter, so reject it first. */
+/**
+ * Undefined: the text is no id. An invalid id could map to the UUID of another letter, so reject it first.
+ */
 export function parseLetterId(text: string): LetterId | undefined {
   return findKsuidProblem(text) === undefined ? text : undefined
 }
