@@ -1,5 +1,5 @@
 /** The pages in docs/internals/ describe the code as it is: their files exist, and they list every table. */
-import { existsSync, readdirSync, readFileSync } from 'node:fs'
+import { existsSync, globSync, readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import { migrations as postgresMigrations } from '../server/src/storage/postgres/migrations/migrate.ts'
@@ -27,6 +27,18 @@ describe('the pages about internals', () => {
       [table, ...columns].filter((name) => !new RegExp(`\\b${name}\\b`).test(page)),
     )
     expect(missing).toEqual([])
+  })
+
+  it('every function in the calls of each step exists', () => {
+    const [, calls = ''] = readPage('README.md').split(/^### The (?:calls|rows) .*$/m)
+    const names = [...calls.matchAll(/(?<=→ )(?:\w+\.)?(\w+)|\b(\w+)(?= →)/g)].map(([, a, b]) => a ?? b)
+    const sources = join(repository, 'server/src')
+    const code = globSync('**/*.ts', { cwd: sources }).map((path) =>
+      readFileSync(join(sources, path), 'utf8'),
+    )
+    const text = code.join('\n')
+    expect(names.length).toBeGreaterThan(20)
+    expect(names.filter((name) => !new RegExp(`\\b${name}(?:\\(| =)`).test(text))).toEqual([])
   })
 
   it('the path of an item has at most 15 files', () => {
