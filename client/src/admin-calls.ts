@@ -3,11 +3,19 @@ import type { Caller, CallOptions } from './caller.ts'
 import { RedriveError } from './error.ts'
 import { describeFailedAnswer, toError } from './failed-call.ts'
 import { toQueryString } from './query.ts'
+import {
+  fromWireQueue,
+  type NewQueue,
+  type PolicyChanges,
+  type Queue,
+  type QueuesPage,
+  type QueuesQuery,
+  toWirePolicy,
+} from './queue.ts'
 import { createQueueApi } from './queue-api.ts'
 import { queuePath } from './queue-path.ts'
-import { type NewQueue, type QueueUpdate, toWireQueue } from './queue-spec.ts'
 import { fromWireStats, type QueueStats, type WireStats } from './queue-stats.ts'
-import type { Health, PolicyChange, QueuesPage, QueueView, ServerInfo } from './wire.ts'
+import type { Health, ServerInfo, WireQueue, WireQueuesPage } from './wire.ts'
 
 /** `reason` is recorded in the audit log. */
 export type AuditedOptions = CallOptions & Readonly<{ reason?: string }>
@@ -31,22 +39,21 @@ export interface AdminCalls {
    * Repeated if the answer is lost; then QUEUE_EXISTS with `isOutcomeUnknown` can mean that this call created
    * it.
    */
-  createQueue(queue: NewQueue, options?: CallOptions): Promise<void>
-  updateQueue(queue: QueueUpdate, options?: CallOptions): Promise<void>
+  createQueue(queue: NewQueue, options?: AuditedOptions): Promise<Queue>
+  /** Changes the given rules of the policy; the others stay. */
+  updateQueue(name: string, policy: PolicyChanges, options?: AuditedOptions): Promise<Queue>
   /**
    * Deletes a queue with all its items. `force` also deletes a dead queue of class `financial` that has open
    * letters.
    */
   deleteQueue(name: string, options?: CallOptions & Readonly<{ force?: boolean }>): Promise<void>
   /** A queue with its policy and exact counts. */
-  getQueue(name: string, options?: CallOptions): Promise<QueueView>
+  getQueue(name: string, options?: CallOptions): Promise<Queue>
   /** Queues with their policy and exact counts, in byte order of name. */
-  listQueues(query?: Readonly<{ after?: string; limit?: number }>, options?: CallOptions): Promise<QueuesPage>
-  /** Changes the given settings of the policy; the others stay. */
-  changePolicy(name: string, change: PolicyChange, options?: AuditedOptions): Promise<QueueView>
+  listQueues(query?: QueuesQuery, options?: CallOptions): Promise<QueuesPage>
   /** Stops new leases until the queue is resumed. Existing leases stay valid. */
-  pauseQueue(name: string, options?: AuditedOptions): Promise<QueueView>
-  resumeQueue(name: string, options?: AuditedOptions): Promise<QueueView>
+  pauseQueue(name: string, options?: AuditedOptions): Promise<Queue>
+  resumeQueue(name: string, options?: AuditedOptions): Promise<Queue>
 
   getQueueStats(queue: string, options?: CallOptions): Promise<QueueStats>
   /** Not repeated if the answer is lost: a repeat would delete items that arrived in between. */
@@ -67,29 +74,31 @@ export function createAdminCalls(caller: Caller): AdminCalls {
     path: string,
     fields: object,
     { reason, ...options }: AuditedOptions = {},
-  ): Promise<QueueView> => {
+  ): Promise<Queue> => {
     const body = { ...fields, reason }
     const request = { method, path: `/api/v1/${path}`, body, isRepeatable: true } as const
-    return (await caller(request, options)).body as QueueView
+    return fromWireQueue((await caller(request, options)).body as WireQueue)
   }
 
   return {
     getInfo: (options) => get('info', { retriesMax: 0, ...options }),
     getHealth: (options) => getHealth(caller, options),
 
-    createQueue: async (queue, options) => {
-      await call('queues.create', toWireQueue({ partitions: 1, ...queue }), options)
+    createQueue: ({ name, partitions, policy = {}, isPaused }, options) => {
+      const queue = { name, partitions, policy: toWirePolicy(policy), is_paused: isPaused }
+      return change('POST', 'queues', queue, options)
     },
-    updateQueue: async (queue, options) => {
-      await call('queues.update', toWireQueue(queue), options)
-    },
+    updateQueue: (name, policy, options) =>
+      change('PATCH', queuePath(name), { policy: toWirePolicy(policy) }, options),
     deleteQueue: async (name, { force = false, ...options } = {}) => {
       const body = { queue_name: name, ...(force && { force: true }) }
       await call('queues.delete', body, options).catch(ignoreIfAlreadyDeleted)
     },
-    getQueue: (name, options) => get(queuePath(name), options),
-    listQueues: ({ after, limit } = {}, options) => get(`queues${toQueryString({ after, limit })}`, options),
-    changePolicy: (name, policy, options) => change('PATCH', queuePath(name), { policy }, options),
+    getQueue: async (name, options) => fromWireQueue(await get<WireQueue>(queuePath(name), options)),
+    listQueues: async (query = {}, options) => {
+      const page = await get<WireQueuesPage>(`queues${toQueryString(query)}`, options)
+      return { queues: page.queues.map(fromWireQueue), nextCursor: page.next_cursor }
+    },
     pauseQueue: (name, options) => change('POST', `${queuePath(name)}/pause`, {}, options),
     resumeQueue: (name, options) => change('POST', `${queuePath(name)}/resume`, {}, options),
 

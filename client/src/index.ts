@@ -66,21 +66,20 @@ export type {
   RedriveResults,
   RestoreResults,
 } from './letter-wire.ts'
+export type {
+  NewQueue,
+  PolicyChanges,
+  Queue,
+  QueuePolicy,
+  QueuesPage,
+  QueuesQuery,
+  RetryPolicy,
+} from './queue.ts'
 export type { ProduceOptions } from './queue-api.ts'
-export type { NewQueue, QueueUpdate } from './queue-spec.ts'
 export type { PartitionStats, QueueStats } from './queue-stats.ts'
 export type { ItemsQuery, StoredItemCalls } from './stored-item-calls.ts'
 export type { Time } from './time.ts'
-export type {
-  ErrorBody,
-  Health,
-  HealthCheck,
-  PolicyChange,
-  QueuesPage,
-  QueueView,
-  RetryView,
-  ServerInfo,
-} from './wire.ts'
+export type { ErrorBody, Health, HealthCheck, ServerInfo } from './wire.ts'
 export { Dead, RetryLater } from './worker/outcome.ts'
 export type {
   ErrorContext,

@@ -83,14 +83,14 @@ export interface ItemCalls {
    */
   cancelLease(queue: string, clientId: string, options?: CallOptions): Promise<boolean>
   /**
-   * Extends leases, all or none. They last `lease` (such as `5m`) from now on; the default is the lease time
-   * of the queue.
+   * Extends leases, all or none. They last `leaseTimeout` (such as `5m`) from now on; the default is that of
+   * the queue.
    */
   extend(
     queue: string,
     partition: number,
     ids: readonly string[],
-    options?: CallOptions & Readonly<{ lease?: string }>,
+    options?: CallOptions & Readonly<{ leaseTimeout?: string }>,
   ): Promise<ExtendedLeases>
   /**
    * Completes leased items, all or none. Repeated if the answer is lost; then ITEM_NOT_FOUND with
@@ -137,8 +137,9 @@ export function createItemCalls(call: Caller, clock: Clock, answerMsMax: number)
       const { body } = await postV1(queue, 'leases/cancel', { client_id: clientId }, options)
       return (body as WireCancelledLease).is_cancelled
     },
-    extend: async (queue, partition, ids, { lease, ...options } = {}) => {
-      const { body, headers } = await postV1(queue, 'leases/extend', { partition, ids, lease }, options)
+    extend: async (queue, partition, ids, { leaseTimeout, ...options } = {}) => {
+      const sent = { partition, ids, lease_timeout: leaseTimeout }
+      const { body, headers } = await postV1(queue, 'leases/extend', sent, options)
       const { lease_deadline: leaseDeadline } = body as WireExtendedLeases
       return { leaseDeadline, leaseMsLeft: msUntil(leaseDeadline, headers.get('date'), clock.nowMs()) }
     },

@@ -11,8 +11,9 @@ export type ServerInfo = Readonly<{
     header_bytes_max: number
     headers_max: number
     url_bytes_max: number
-    request_seconds_max: number
-    keep_alive_seconds: number
+    /** Durations are text, such as `1m0s`. */
+    request_timeout: string
+    keep_alive_timeout: string
   }>
 }>
 
@@ -42,35 +43,43 @@ export type ErrorBody = Readonly<{
   }>
 }>
 
-/** How long an item waits before its next attempt. Durations are text such as `1m0s`. */
-export type RetryView = Readonly<{
+export type WireRetry = Readonly<{
   kind: 'fixed' | 'list' | 'exponential'
-  /** fixed: the one delay; list: one per attempt; exponential: the first and the longest. */
   delays: readonly string[]
-  /** 0.2 randomises each delay by up to 20 % in both directions. */
   jitter: number
 }>
 
-/** `GET /api/v1/queues/{name}`: a queue with its policy and exact counts. */
-export type QueueView = Readonly<{
+export type WirePolicy = Readonly<{
+  lease_timeout: string
+  expire_timeout: string
+  attempts_max: number
+  dead_queue: string | null
+  on_dead: 'delete' | 'keep'
+  retry: WireRetry
+  done_retention: string
+  letter_class: string
+  redrive: Readonly<{ mode: 'manual' | 'auto'; redrives_max: number; backoff: WireRetry }>
+  reference: string
+}>
+
+type WireRetryChange = Omit<WireRetry, 'jitter'> & Readonly<{ jitter?: number }>
+
+/** The policy of `POST /api/v1/queues` and `PATCH /api/v1/queues/{name}`. */
+export type WirePolicyChanges = Partial<Omit<WirePolicy, 'retry' | 'redrive'>> &
+  Readonly<{
+    retry?: WireRetryChange
+    redrive?: Readonly<{ mode?: 'manual' | 'auto'; redrives_max?: number; backoff?: WireRetryChange }>
+  }>
+
+/** `GET /api/v1/queues/{name}`. */
+export type WireQueue = Readonly<{
   name: string
   namespace: string
   partitions: number
   is_paused: boolean
   created_at: string
   updated_at: string
-  policy: Readonly<{
-    lease: string
-    expire: string
-    attempts_max: number
-    dead_queue: string | null
-    on_dead: 'delete' | 'keep'
-    retry: RetryView
-    keep_done: string
-    letter_class: string
-    redrive: Readonly<{ mode: 'manual' | 'auto'; redrives_max: number; backoff: RetryView }>
-    reference: string
-  }>
+  policy: WirePolicy
   counts: Readonly<
     Record<'waiting' | 'scheduled' | 'leased' | 'done' | 'dead' | 'discarded' | 'archived', number> &
       Record<
@@ -78,32 +87,6 @@ export type QueueView = Readonly<{
         number
       >
   >
-}>
-
-/** The settings of a queue's policy that change; omitted settings stay. */
-export type PolicyChange = Readonly<{
-  lease?: string
-  expire?: string
-  /**
-   * 0: no limit. An item becomes dead if its lease ends and its attempts have reached the limit, or if it is
-   * retried and its attempts exceed the limit.
-   */
-  attempts_max?: number
-  dead_queue?: string | null
-  /** For a queue without a dead queue: delete items that die, or keep them in the queue as dead. */
-  on_dead?: 'delete' | 'keep'
-  retry?: Omit<RetryView, 'jitter'> & Readonly<{ jitter?: number }>
-  /** How long completed items are kept. */
-  keep_done?: string
-  /** For a dead queue: how alerts and retention treat its letters. */
-  letter_class?: string
-  /** For a dead queue: whether its letters are redriven automatically. Omitted fields stay. */
-  redrive?: Readonly<{
-    mode?: 'manual' | 'auto'
-    redrives_max?: number
-    backoff?: Omit<RetryView, 'jitter'> & Readonly<{ jitter?: number }>
-  }>
-  reference?: string
 }>
 
 /** `POST /api/v1/queues/{name}/items`. */
@@ -116,8 +99,4 @@ export type WireExtendedLeases = Readonly<{ lease_deadline: string }>
 export type WireCancelledLease = Readonly<{ is_cancelled: boolean }>
 
 /** `GET /api/v1/queues`. */
-export type QueuesPage = Readonly<{
-  queues: readonly QueueView[]
-  /** Pass it as `after` to get the next page; null on the last page. */
-  next: string | null
-}>
+export type WireQueuesPage = Readonly<{ queues: readonly WireQueue[]; next_cursor: string | null }>

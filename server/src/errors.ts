@@ -95,7 +95,7 @@ const catalog = {
   },
   LEASE_TOO_LONG: {
     status: 400,
-    hint: 'Shorten the lease time, or increase the time after which items expire.',
+    hint: 'Shorten lease_timeout, or increase expire_timeout.',
   },
   QUEUE_OVERLOADED: {
     status: 429,

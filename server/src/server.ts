@@ -118,7 +118,7 @@ function createStoreParts(
       const storage = await openStorage(store, {
         clock,
         sqliteSynchronous: settings['sqlite.synchronous'] === 'full' ? 'full' : 'normal',
-        postgresPoolMax: settings['postgres.pool_max'],
+        postgresPoolMax: settings['postgres.connections_max'],
         postgresConnectTimeoutMs: settings['postgres.connect_timeout'],
       })
       engine = createEngine(storage, {
@@ -178,7 +178,7 @@ function createBackgroundLoops(
   const letterLoops = createLetterLoops(
     letters,
     {
-      autoMs: settings['letters.auto_interval'],
+      autoMs: settings['letters.redrive_interval'],
       campaignsMs: settings['letters.campaign_interval'],
       retentionMs: settings['letters.retention_interval'],
     },

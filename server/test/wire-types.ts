@@ -9,7 +9,14 @@
  */
 import type { Static, TSchema } from 'typebox'
 import type * as client from '../../client/src/index.ts'
-import type { WireCancelledLease, WireExtendedLeases, WireProducedItems } from '../../client/src/wire.ts'
+import type {
+  WireCancelledLease,
+  WireExtendedLeases,
+  WirePolicyChanges,
+  WireProducedItems,
+  WireQueue,
+  WireQueuesPage,
+} from '../../client/src/wire.ts'
 import type { auditRoutes } from '../src/api/v1/audit/audit.ts'
 import type { campaignRoutes } from '../src/api/v1/campaigns/campaigns.ts'
 import type { ErrorBody } from '../src/api/v1/dialect.ts'
@@ -81,10 +88,12 @@ export type ServerTests = [
 ]
 
 export type QueueTests = [
-  Expect<SameType<client.QueueView, Answer<'GET', '/api/v1/queues/{name}'>>>,
-  Expect<SameType<client.QueuesPage, Answer<'GET', '/api/v1/queues'>>>,
-  Expect<SameType<client.QueueView, Answer<'PATCH', '/api/v1/queues/{name}'>>>,
-  Expect<ValidRequest<client.PolicyChange, NonNullable<Body<'PATCH', '/api/v1/queues/{name}'>['policy']>>>,
+  Expect<SameType<WireQueue, Answer<'GET', '/api/v1/queues/{name}'>>>,
+  Expect<SameType<WireQueuesPage, Answer<'GET', '/api/v1/queues'>>>,
+  Expect<ValidRequest<client.QueuesQuery, Query<'/api/v1/queues'>>>,
+  Expect<SameType<WireQueue, Answer<'POST', '/api/v1/queues'>>>,
+  Expect<SameType<WireQueue, Answer<'PATCH', '/api/v1/queues/{name}'>>>,
+  Expect<ValidRequest<WirePolicyChanges, Body<'PATCH', '/api/v1/queues/{name}'>['policy']>>,
   Expect<SameType<WireProducedItems, Answer<'POST', '/api/v1/queues/{name}/items'>>>,
   Expect<SameType<WireExtendedLeases, Answer<'POST', '/api/v1/queues/{name}/leases/extend'>>>,
   Expect<SameType<WireCancelledLease, Answer<'POST', '/api/v1/queues/{name}/leases/cancel'>>>,

@@ -174,7 +174,7 @@ describe('redrive serve', () => {
   })
 
   it('a second signal ends redrive serve at once, although a request is in progress', async () => {
-    const server = await startServing(['--store', ':memory:', '--stop-grace', '1h'])
+    const server = await startServing(['--store', ':memory:', '--stop-timeout', '1h'])
     // The client requests large files and does not read them, so that its requests cannot finish.
     const { hostname, port } = new URL(server.url)
     const socket = connect(Number(port), hostname)

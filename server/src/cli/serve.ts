@@ -33,9 +33,9 @@ async function serveUntil(
     const server = await startServer({ settings, store: opened.target, log })
     context.report(`redrive is listening on ${server.url}, store ${maskStore(settings.store)}`)
     const signal = await stopRequested
-    const graceMs = settings['stop.grace']
-    log.info({ signal, graceMs }, 'stopping: refusing new requests, waiting for requests in progress')
-    await server.stop(settings['stop.grace'])
+    const timeoutMs = settings['stop.timeout']
+    log.info({ signal, timeout_ms: timeoutMs }, 'stopping: refusing new requests, waiting for requests in progress')
+    await server.stop(timeoutMs)
     return exitCodes.ok
   } finally {
     await opened.close()

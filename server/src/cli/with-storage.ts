@@ -28,7 +28,7 @@ export async function withStorage(
     }
     const storage = await openStorage(target, {
       clock: createSystemClock(),
-      postgresPoolMax: settings['postgres.pool_max'],
+      postgresPoolMax: settings['postgres.connections_max'],
       postgresConnectTimeoutMs: settings['postgres.connect_timeout'],
     })
     try {

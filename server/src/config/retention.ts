@@ -7,6 +7,6 @@ const dayUs = 24 * 3_600 * usPerSecond
 export function toRetention(settings: Settings): Readonly<{ keepUs: number; archiveUs: number }> {
   return {
     keepUs: settings['letters.retention_days'] * dayUs,
-    archiveUs: settings['letters.archive_days'] * dayUs,
+    archiveUs: settings['letters.archive_retention_days'] * dayUs,
   }
 }

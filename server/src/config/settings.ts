@@ -50,7 +50,7 @@ export const settingsTable = {
       'full: a commit is on disk before it is acknowledged. normal-may-lose-last-commits: faster, but a power failure can lose acknowledged writes.',
   }),
 
-  'postgres.pool_max': integer({
+  'postgres.connections_max': integer({
     default: 10,
     min: 2,
     max: 1_000,
@@ -112,7 +112,7 @@ export const settingsTable = {
     sentence: 'How often the server compares the counts with the rows they count.',
   }),
 
-  'stop.grace': duration({
+  'stop.timeout': duration({
     default: '25s',
     min: '0s',
     max: '1h',
@@ -189,7 +189,7 @@ export const settingsTable = {
     sentence:
       'How many days dead letters are kept after they ended (RESOLVED, DISCARDED or DEAD) before they are archived.',
   }),
-  'letters.archive_days': integer({
+  'letters.archive_retention_days': integer({
     default: 365,
     min: 1,
     max: 36_500,
@@ -202,7 +202,7 @@ export const settingsTable = {
     sentence:
       'How often the server archives letters that are due and removes expired letters from the archive.',
   }),
-  'letters.auto_interval': duration({
+  'letters.redrive_interval': duration({
     default: '1s',
     min: '100ms',
     max: '1h',

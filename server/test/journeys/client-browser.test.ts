@@ -41,7 +41,7 @@ describe('the published client in a browser', needs(chromium), () => {
     const published = await page.evaluateHandle<Published>(`import('/published/index.js')`)
     const result = await page.evaluate(async ({ createClient }) => {
       const client = createClient()
-      await client.createQueue({ name: 'jobs', lease: '1m', expire: '24h' })
+      await client.createQueue({ name: 'jobs' })
       await client.produce('jobs', ['ž', Uint8Array.from({ length: 256 }, (_, value) => value)])
       const payloads: number[][] = []
       const worker = client.work(

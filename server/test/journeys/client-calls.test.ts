@@ -9,7 +9,7 @@ async function createClientWithQueue(
 ) {
   const { url } = await startTestServer()
   const client = createClient({ url, retriesMax: 0 })
-  await client.createQueue({ name: 'jobs', lease: '1m', expire: '24h', ...over })
+  await client.createQueue({ name: 'jobs', ...over })
   return client
 }
 
@@ -24,23 +24,39 @@ const rejectionOf = async (call: Promise<unknown>): Promise<RedriveError> => {
 
 describe('the calls of the client', () => {
   it('the client creates, reads, changes and deletes queues', async () => {
-    const client = await createClientWithQueue({ attemptsMax: 3, reference: 'r', partitions: 2 })
+    const client = await createClientWithQueue({ partitions: 2, policy: { attemptsMax: 3, reference: 'r' } })
     expect(await client.getQueue('jobs')).toMatchObject({
       name: 'jobs',
       namespace: '_system',
       partitions: 2,
-      created_at: expect.stringMatching(/^20.*Z$/),
-      policy: { lease: '1m0s', expire: '24h0m0s', attempts_max: 3, dead_queue: null, reference: 'r' },
+      createdAt: expect.stringMatching(/^20.*Z$/),
+      policy: {
+        leaseTimeout: '1m0s',
+        expireTimeout: '24h0m0s',
+        attemptsMax: 3,
+        deadQueue: null,
+        reference: 'r',
+      },
     })
-    await client.createQueue({ name: 'dead', lease: '1m', expire: '1h' })
-    await client.updateQueue({ name: 'jobs', lease: '2m', attemptsMax: 0, deadQueue: 'dead', reference: '' })
+    await client.createQueue({ name: 'dead' })
+    await client.updateQueue('jobs', { leaseTimeout: '2m', attemptsMax: 0, deadQueue: 'dead' })
     expect(await client.getQueue('jobs')).toMatchObject({
-      policy: { lease: '2m0s', expire: '24h0m0s', attempts_max: 0, dead_queue: 'dead', reference: '' },
-      counts: { waiting: 0 },
+      policy: {
+        leaseTimeout: '2m0s',
+        expireTimeout: '24h0m0s',
+        attemptsMax: 0,
+        deadQueue: 'dead',
+        reference: 'r',
+      },
+      counts: { waiting: 0, deadLettered: 0 },
     })
-    const { queues } = await client.listQueues({ after: 'dead' })
-    expect(queues.map(({ name }) => name)).toEqual(['jobs'])
-    expect((await client.listQueues({ limit: 1 })).next).toBe('dead')
+    const first = await client.listQueues({ limit: 1 })
+    expect(first.queues.map(({ name }) => name)).toEqual(['dead'])
+    const second = await client.listQueues({ limit: 1, cursor: first.nextCursor ?? '' })
+    expect(second.queues.map(({ name }) => name)).toEqual(['jobs'])
+    expect(second.nextCursor).toBeNull()
+    expect((await client.listQueues({ namespace: '_system' })).queues).toHaveLength(2)
+    expect((await client.listQueues({ namespace: 'other' })).queues).toEqual([])
     await client.reloadQueue('jobs')
     await client.deleteQueue('jobs')
     expect(await rejectionOf(client.deleteQueue('jobs'))).toMatchObject({
@@ -79,8 +95,8 @@ describe('the calls of the client', () => {
   it('the client retries items at once or later, or makes them dead with a failure', async () => {
     const { url } = await startTestServer()
     const client = createClient({ url, retriesMax: 0 })
-    await client.createQueue({ name: 'dead', lease: '1m', expire: '24h' })
-    await client.createQueue({ name: 'jobs', lease: '1m', expire: '24h', deadQueue: 'dead' })
+    await client.createQueue({ name: 'dead' })
+    await client.createQueue({ name: 'jobs', policy: { deadQueue: 'dead' } })
     await client.produce('jobs', ['now', 'later', 'dead'])
     const { items } = await client.lease('jobs', { clientId: 'c', countMax: 3 })
     const [now, later, dead] = items.map(({ id }) => ({ id }))
@@ -118,7 +134,7 @@ describe('the calls of the client', () => {
 
   it('a failed call rejects with the error code and the id of the item', async () => {
     const client = await createClientWithQueue()
-    expect(await rejectionOf(client.createQueue({ name: 'jobs', lease: '1m', expire: '1h' }))).toMatchObject({
+    expect(await rejectionOf(client.createQueue({ name: 'jobs' }))).toMatchObject({
       code: 'QUEUE_EXISTS',
       isRetryable: false,
       isOutcomeUnknown: false,
@@ -145,7 +161,7 @@ describe('the calls of the client', () => {
     expect(await rejectionOf(client.produce('jobs', 'x'.repeat(5_000_000)))).toMatchObject({
       code: 'BODY_TOO_LARGE',
     })
-    const dead = { name: 'd', lease: '1m', expire: '1h', deadQueue: 'nope' }
+    const dead = { name: 'd', policy: { deadQueue: 'nope' } }
     expect(await rejectionOf(client.createQueue(dead))).toMatchObject({ code: 'DEAD_QUEUE_INVALID' })
   })
 

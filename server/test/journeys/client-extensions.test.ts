@@ -10,7 +10,7 @@ import { startTestServer } from '../http/test-server.ts'
 async function createClientWithQueue(lease = '1m') {
   const { url } = await startTestServer()
   const client = createClient({ url, backoffMsMin: 1 })
-  await client.createQueue({ name: 'jobs', lease, expire: '24h' })
+  await client.createQueue({ name: 'jobs', policy: { leaseTimeout: lease } })
   return { client, url }
 }
 
@@ -46,7 +46,7 @@ describe('client calls beyond the Queue API', () => {
     'the client reaches a queue named %s',
     async (name) => {
       const { client } = await createClientWithQueue()
-      await client.createQueue({ name, lease: '1m', expire: '1h' })
+      await client.createQueue({ name })
       expect(await client.pauseQueue(name)).toMatchObject({ name, is_paused: true })
       expect(await client.resumeQueue(name)).toMatchObject({ name, is_paused: false })
       expect(await client.produceOnce(name, 'key', 'one')).toMatchObject({ isRepeat: false })
@@ -90,7 +90,7 @@ describe('client calls beyond the Queue API', () => {
     await client.produce('jobs', ['a', 'b'])
     const { items, partition } = await client.lease('jobs', { clientId: 'c', countMax: 2 })
     const ids = items.map(({ id }) => id)
-    const extended = await client.extend('jobs', partition, ids, { lease: '5m' })
+    const extended = await client.extend('jobs', partition, ids, { leaseTimeout: '5m' })
     expect(extended.leaseMsLeft).toBeGreaterThan(60_000)
     expect(await client.listItems('jobs')).toMatchObject(ids.map((id) => ({ id, isLeased: true })))
     const gone = '0'.repeat(27)
@@ -138,8 +138,8 @@ describe('client calls beyond the Queue API', () => {
   it('the client changes a policy, and pauses and resumes a queue', async () => {
     const { client } = await createClientWithQueue()
     const retry = { kind: 'fixed', delays: ['1h'] } as const
-    const changed = await client.changePolicy('jobs', { retry, attempts_max: 4 }, { reason: 'slower' })
-    expect(changed.policy).toMatchObject({ attempts_max: 4, lease: '1m0s', retry: { delays: ['1h0m0s'] } })
+    const changed = await client.updateQueue('jobs', { retry, attemptsMax: 4 }, { reason: 'slower' })
+    expect(changed.policy).toMatchObject({ attemptsMax: 4, leaseTimeout: '1m0s', retry: { delays: ['1h0m0s'] } })
     expect(await client.pauseQueue('jobs')).toMatchObject({ is_paused: true })
     await client.produce('jobs', 'x')
     expect(await client.lease('jobs', { clientId: 'c', waitMs: 50 })).toMatchObject({ items: [] })

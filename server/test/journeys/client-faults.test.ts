@@ -18,7 +18,7 @@ async function startFaultyNetwork(
 ) {
   const { url } = await startTestServer()
   const direct = createClient({ url })
-  await direct.createQueue({ name: 'jobs', lease: '2s', expire: '24h' })
+  await direct.createQueue({ name: 'jobs', policy: { leaseTimeout: '2s' } })
   let requestNumber = 0
   const proxy = await startFaultyProxy(url, (path) => chooseFault(path, ++requestNumber))
   const client = createClient({ url: proxy.url, backoffMsMin: 1, ...over })
@@ -63,7 +63,7 @@ describe('a produce', () => {
       return fetch(input, init)
     }
     const client = createClient({ url, retriesMax: 1_000, backoffMsMax: 50, fetch: countingFetch })
-    const created = client.createQueue({ name: 'jobs', lease: '1m', expire: '1h' })
+    const created = client.createQueue({ name: 'jobs' })
     const produced = created.then(() => client.produce('jobs', 'x'))
     // The second call proves that the first call failed.
     await pollUntil(

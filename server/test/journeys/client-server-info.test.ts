@@ -14,7 +14,7 @@ describe('the client package', () => {
       name: 'redrive',
       store: { kind: 'memory', is_up: true },
       uptime_seconds: expect.any(Number),
-      limits: { body_bytes_max: 64_000_000, keep_alive_seconds: 125 },
+      limits: { body_bytes_max: 64_000_000, keep_alive_timeout: '2m5s' },
     })
     expect(await client.getHealth()).toMatchObject({
       status: 'pass',

@@ -59,7 +59,7 @@ function createCountingFetch() {
 async function createClientWithQueue(over: Partial<Parameters<Client['createQueue']>[0]> = {}) {
   const { url } = await startTestServer()
   const client = createClient({ url })
-  await client.createQueue({ name: 'jobs', lease: '1m', expire: '24h', ...over })
+  await client.createQueue({ name: 'jobs', ...over })
   return client
 }
 
@@ -84,7 +84,7 @@ describe('a worker', () => {
     const port = Number(new URL(first.url).port)
     const { calls, fetch } = createCountingFetch()
     const client = createClient({ url: first.url, fetch })
-    await client.createQueue({ name: 'jobs', lease: '5s', expire: '24h', partitions: 2 })
+    await client.createQueue({ name: 'jobs', partitions: 2, policy: { leaseTimeout: '5s' } })
     const total = 5_000
     for (let at = 0; at < total; at += 500) {
       await client.produce(
@@ -152,7 +152,7 @@ describe('a worker', () => {
     const port = await findFreePort()
     const client = createClient({ url: `http://127.0.0.1:${port}`, retriesMax: 1_000, backoffMsMax: 100 })
     const first = spawnServer(port, store.path)
-    await client.createQueue({ name: 'jobs', lease: '3s', expire: '24h' })
+    await client.createQueue({ name: 'jobs', policy: { leaseTimeout: '3s' } })
     const total = 2_000
     for (let at = 0; at < total; at += 500) {
       await client.produce(
@@ -193,7 +193,7 @@ describe('a worker', () => {
     const { url } = await startTestServer()
     const { clock, timers } = createCountingClock()
     const client = createClient({ url, clock })
-    await client.createQueue({ name: 'jobs', lease: '1m', expire: '24h' })
+    await client.createQueue({ name: 'jobs' })
     await client.produce(
       'jobs',
       Array.from({ length: 1_000 }, (_, index) => String(index)),
@@ -276,7 +276,7 @@ describe('a worker', () => {
       return new Response('', { status: 404 })
     }
     const client = createClient({ url, fetch: fetchWithoutCancel })
-    await client.createQueue({ name: 'jobs', lease: '1m', expire: '24h' })
+    await client.createQueue({ name: 'jobs' })
     const worker = startWorker(client, 'jobs', () => {}, { waitMs: 15_000 })
     await pollUntil(
       async () => (await client.getQueueStats('jobs')).leaseWaiting,
@@ -310,8 +310,8 @@ describe('a worker', () => {
     const store = createStoreTarget()
     const { url, stop } = await startTestServer({}, store)
     const client = createClient({ url })
-    await client.createQueue({ name: 'dead', lease: '1m', expire: '24h' })
-    await client.createQueue({ name: 'jobs', lease: '1m', expire: '24h', deadQueue: 'dead', attemptsMax: 2 })
+    await client.createQueue({ name: 'dead' })
+    await client.createQueue({ name: 'jobs', policy: { deadQueue: 'dead', attemptsMax: 2 } })
     await client.produce('jobs', ['later', 'dead', 'fails', 'fine'])
     const retried: string[] = []
     const handler = async (item: { text(): string }) => {
@@ -354,7 +354,7 @@ describe('a worker', () => {
   })
 
   it('the signal of a handler aborts when its lease ends, and its result is ignored', async () => {
-    const client = await createClientWithQueue({ lease: '400ms' })
+    const client = await createClientWithQueue({ policy: { leaseTimeout: '400ms' } })
     await client.produce('jobs', 'slow')
     const lost: string[] = []
     let attempts = 0
@@ -395,7 +395,7 @@ describe('a worker', () => {
       async () => codes.length,
       (length) => length > 0,
     )
-    await client.createQueue({ name: 'jobs', lease: '1m', expire: '24h' })
+    await client.createQueue({ name: 'jobs' })
     await client.produce('jobs', 'x')
     await pollUntil(
       async () => idle,

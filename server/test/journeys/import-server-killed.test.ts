@@ -16,7 +16,7 @@ describe.each(['SQLite file', 'PostgreSQL'] as const)(
         const items = texts.map((text) => ({ payload: text, sourceId: `source-${text}` }))
         const first = await startServerProcess(testStore.target)
         const client = createClient({ url: first.url })
-        await client.createQueue({ name: 'jobs', lease: '1m', expire: '24h' })
+        await client.createQueue({ name: 'jobs' })
         const cut = expect(client.importItems('jobs', 0, items)).rejects.toMatchObject({
           isOutcomeUnknown: true,
         })

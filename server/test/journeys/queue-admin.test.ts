@@ -32,21 +32,21 @@ describe('a queue over the /api/v1 API', () => {
   it('a queue is created with a whole policy, changed and deleted', async () => {
     const { call, post } = await startServer()
     const policy = {
-      lease: '30s',
-      expire: '1h',
+      lease_timeout: '30s',
+      expire_timeout: '1h',
       attempts_max: 5,
       retry: { kind: 'list', delays: ['1s', '5s', '30s', '5m', '30m'], jitter: 0.1 },
-      keep_done: '1h',
+      done_retention: '1h',
     }
     const created = await post('/api/v1/queues', { name: 'orders', partitions: 2, policy, reason: 'go live' })
     expect(created).toMatchObject({ status: 200, body: { name: 'orders', partitions: 2 } })
-    expect(created.body.policy).toMatchObject({ lease: '30s', attempts_max: 5, retry: { kind: 'list' } })
+    expect(created.body.policy).toMatchObject({ lease_timeout: '30s', attempts_max: 5, retry: { kind: 'list' } })
     expect(await post('/api/v1/queues', { name: 'orders' })).toMatchObject({
       status: 409,
       body: { error: { code: 'QUEUE_EXISTS' } },
     })
     const changed = await call('PATCH', '/api/v1/queues/orders', { policy: { attempts_max: 9 } })
-    expect(changed.body.policy).toMatchObject({ lease: '30s', attempts_max: 9 })
+    expect(changed.body.policy).toMatchObject({ lease_timeout: '30s', attempts_max: 9 })
     expect((await call('DELETE', '/api/v1/queues/orders?reason=done')).status).toBe(200)
     expect((await call('GET', '/api/v1/queues/orders')).status).toBe(404)
   })
@@ -70,13 +70,14 @@ describe('a queue over the /api/v1 API', () => {
       for (const word of words) expect(JSON.stringify(body)).toContain(word)
     }
     await refused(post('/api/v1/queues', { name: 'a b' }), 'name')
-    await refused(post('/api/v1/queues', { name: 'q', policy: { lease: 'soon' } }), 'lease', 'soon')
-    await refused(post('/api/v1/queues', { name: 'q', policy: { lease: '2h', expire: '1h' } }), 'lease')
+    await refused(post('/api/v1/queues', { name: 'q', policy: { lease: '1m' } }), 'policy.lease is not known')
+    await refused(post('/api/v1/queues', { name: 'q', policy: { lease_timeout: 'soon' } }), 'lease_timeout', 'soon')
+    await refused(post('/api/v1/queues', { name: 'q', policy: { lease_timeout: '2h', expire_timeout: '1h' } }), 'lease')
     const retry = { kind: 'fixed', delays: ['1s', '2s'] }
     await refused(post('/api/v1/queues', { name: 'q', policy: { retry } }), 'retry.delays')
     await refused(post('/api/v1/queues', { name: 'q', policy: { dead_queue: 'nowhere' } }), 'nowhere')
     await post('/api/v1/queues', { name: 'q' })
-    await refused(call('PATCH', '/api/v1/queues/q', { policy: { expire: '1s' } }), 'lease')
+    await refused(call('PATCH', '/api/v1/queues/q', { policy: { expire_timeout: '1s' } }), 'lease')
     await refused(post('/api/v1/queues/q/items', { items: [{ payload: '***' }] }), 'base64')
     for (const broken of ['A', 'YQ=', 'YWJjZ', 'Y===', 'YQ==YQ==']) {
       await refused(post('/api/v1/queues/q/items', { items: [{ payload: broken }] }), 'payload', 'base64')
@@ -168,7 +169,7 @@ describe('a queue over the /api/v1 API', () => {
 
   it('an extended lease does not end at its first deadline', async () => {
     const { post, lease } = await startServer({ 'test.hooks': true })
-    await post('/api/v1/queues', { name: 'q', policy: { lease: '1m' } })
+    await post('/api/v1/queues', { name: 'q', policy: { lease_timeout: '1m' } })
     await post('/_test/clock', { now: '2030-01-01T00:00:00Z' })
     await post('/api/v1/queues/q/items', { items: [{ text: 'long work' }] })
     const { body } = await lease('q', 1)
@@ -176,7 +177,7 @@ describe('a queue over the /api/v1 API', () => {
     const extended = await post('/api/v1/queues/q/leases/extend', {
       partition: 0,
       ids: [item?.id],
-      lease: '10m',
+      lease_timeout: '10m',
     })
     expect(extended.body).toEqual({ lease_deadline: '2030-01-01T00:10:00.000000Z' })
     await post('/_test/clock', { advance: '9m' })
@@ -197,7 +198,7 @@ describe('the test hooks', () => {
     const { post, call } = await startServer({ 'test.hooks': true })
     await post('/_test/clock', { now: '2030-01-01T00:00:00Z' })
     await post('/api/v1/queues', { name: 'dead' })
-    await post('/api/v1/queues', { name: 'q', policy: { expire: '1h', lease: '1m', dead_queue: 'dead' } })
+    await post('/api/v1/queues', { name: 'q', policy: { expire_timeout: '1h', lease_timeout: '1m', dead_queue: 'dead' } })
     await post('/api/v1/queues/q/items', { items: Array.from({ length: 1_000 }, () => ({ text: 'x' })) })
     await post('/api/v1/queues/q/items', { items: Array.from({ length: 500 }, () => ({ text: 'x' })) })
     expect((await post('/_test/clock', { advance: '1h' })).body).toEqual({

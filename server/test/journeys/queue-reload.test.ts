@@ -12,10 +12,10 @@ describe('a queue reload', needsOf('PostgreSQL'), () => {
     ] as const
     try {
       const [here, there] = [createClient({ url: servers[0].url }), createClient({ url: servers[1].url })]
-      await here.createQueue({ name: 'jobs', lease: '1m', expire: '24h' })
+      await here.createQueue({ name: 'jobs' })
       await here.produce('jobs', 'x')
       const { partition, items } = await here.lease('jobs', { clientId: 'c' })
-      await there.changePolicy('jobs', { lease: '10m' })
+      await there.updateQueue('jobs', { leaseTimeout: '10m' })
       await here.reloadQueue('jobs')
       const { leaseMsLeft } = await here.extend(
         'jobs',

@@ -22,7 +22,7 @@ async function startServerWith(commands: readonly Command[]) {
   return startTestServer({}, store)
 }
 
-type Page = { queues: { name: string; counts: Record<string, number> }[]; next: string | null }
+type Page = { queues: { name: string; counts: Record<string, number> }[]; next_cursor: string | null }
 
 const now = 1_767_323_045_678_901
 /** In the year 2100, so that the server ends no lease and expires no item during the test. */
@@ -44,20 +44,23 @@ describe('the list of queues', () => {
     const seen: string[] = []
     let next: string | null = ''
     do {
-      const after: string = next === '' ? '' : `&after=${encodeURIComponent(next)}`
-      const page: Page = await get(`${url}/api/v1/queues?limit=2${after}`)
+      const cursor: string = next === '' ? '' : `&cursor=${next}`
+      const page: Page = await get(`${url}/api/v1/queues?limit=2${cursor}`)
       expect(page.queues.length).toBeLessThanOrEqual(2)
       seen.push(...page.queues.map((queue) => queue.name))
-      next = page.next
+      next = page.next_cursor
     } while (next !== null)
     expect(seen).toEqual(names.toSorted((a, b) => Buffer.compare(Buffer.from(a), Buffer.from(b))))
   })
 
   it('the list of queues has no next page when the last page is exactly full', async () => {
     const { url } = await startServerWith(['a', 'b'].map((name) => createQueue(name)))
-    expect(await get(`${url}/api/v1/queues?limit=2`)).toMatchObject({ next: null })
-    expect(await get(`${url}/api/v1/queues?limit=1`)).toMatchObject({ next: 'a' })
-    expect(await get(`${url}/api/v1/queues?after=b`)).toEqual({ queues: [], next: null })
+    expect(await get(`${url}/api/v1/queues?limit=2`)).toMatchObject({ next_cursor: null })
+    const { next_cursor } = await get<Page>(`${url}/api/v1/queues?limit=1`)
+    expect(await get(`${url}/api/v1/queues?limit=1&cursor=${next_cursor}`)).toMatchObject({
+      queues: [{ name: 'b' }],
+      next_cursor: null,
+    })
   })
 })
 
@@ -77,8 +80,8 @@ describe('a queue', () => {
       is_paused: false,
       created_at: '2026-01-02T03:04:05.678901Z',
       policy: {
-        lease: '1m30s',
-        expire: '24h0m0s',
+        lease_timeout: '1m30s',
+        expire_timeout: '24h0m0s',
         attempts_max: 3,
         dead_queue: 'orders.dead',
         on_dead: 'delete',

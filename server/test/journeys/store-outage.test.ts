@@ -95,7 +95,7 @@ describe('a PostgreSQL outage', needs(postgres), () => {
       () => readHealth(url),
       (health) => health.status === 200,
     )
-    expect(await (await fetch(`${url}/api/v1/queues`)).json()).toEqual({ queues: [], next: null })
+    expect(await (await fetch(`${url}/api/v1/queues`)).json()).toEqual({ queues: [], next_cursor: null })
     expect(await readProbes(url)).toEqual({
       alive: 200,
       ready: 200,

@@ -23,7 +23,7 @@ for (const store of ['SQLite memory', 'PostgreSQL'] as const) {
       const { url } = await startTestServer(
         {
           'test.hooks': true,
-          'letters.auto_interval': hourMs,
+          'letters.redrive_interval': hourMs,
           'letters.campaign_interval': hourMs,
           'letters.retention_interval': hourMs,
         },

@@ -109,11 +109,11 @@ for (const store of ['SQLite memory', 'PostgreSQL'] as const) {
       'queues.delete queue_name': (odd) => call('queues.delete', { queue_name: odd }),
 
       '/api/v1 create name': (odd) => ask('POST', '/api/v1/queues', { name: odd }),
-      ...forEachField(['dead_queue', 'reference', 'lease'], '/api/v1 create policy', (policy) =>
+      ...forEachField(['dead_queue', 'reference', 'lease_timeout'], '/api/v1 create policy', (policy) =>
         ask('POST', '/api/v1/queues', { name: createName(), policy }),
       ),
       '/api/v1 create reason': (odd) => ask('POST', '/api/v1/queues', { name: createName(), reason: odd }),
-      '/api/v1 list after': (odd) => ask('GET', `/api/v1/queues?after=${encodeForUrl(odd)}`),
+      '/api/v1 list cursor': (odd) => ask('GET', `/api/v1/queues?cursor=${encodeForUrl(odd)}`),
       '/api/v1 get name': (odd) => ask('GET', `/api/v1/queues/${encodeForUrl(odd)}`),
       '/api/v1 change name': (odd) => ask('PATCH', `/api/v1/queues/${encodeForUrl(odd)}`, { policy: {} }),
       '/api/v1 change reason': (odd) => ask('PATCH', '/api/v1/queues/q', { policy: {}, reason: odd }),

@@ -26,7 +26,7 @@ export const noonText = '2030-11-15T12:00:00.000000Z'
 // Short intervals, so that background work follows a change of the clock quickly.
 const settings = {
   'letters.campaign_interval': 20,
-  'letters.auto_interval': 20,
+  'letters.redrive_interval': 20,
   'letters.retention_interval': 50,
 }
 

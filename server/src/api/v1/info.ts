@@ -1,6 +1,9 @@
 import { Type } from 'typebox'
+import { formatDuration } from '../../core/duration.ts'
+import { usPerMs } from '../../core/instant.ts'
 import { route } from '../http/route.ts'
 import { v1 } from './dialect.ts'
+import { durationView } from './values/duration.ts'
 import { time } from './values/schemas.ts'
 
 export const Info = Type.Object({
@@ -17,8 +20,8 @@ export const Info = Type.Object({
     header_bytes_max: Type.Integer({ description: 'Largest sum of all headers.' }),
     headers_max: Type.Integer({ description: 'Largest number of headers.' }),
     url_bytes_max: Type.Integer({ description: 'Longest URL.' }),
-    request_seconds_max: Type.Number({ description: 'Time to send a request.' }),
-    keep_alive_seconds: Type.Number({ description: 'How long an idle connection stays open.' }),
+    request_timeout: durationView('The time limit for a client to send a request.'),
+    keep_alive_timeout: durationView('How long an idle connection stays open.'),
   }),
 })
 
@@ -42,8 +45,8 @@ export const infoRoutes = [
         header_bytes_max: limits.headerBytesMax,
         headers_max: limits.headersMax,
         url_bytes_max: limits.urlBytesMax,
-        request_seconds_max: limits.requestMsMax / 1_000,
-        keep_alive_seconds: limits.keepAliveMs / 1_000,
+        request_timeout: formatDuration(limits.requestMsMax * usPerMs),
+        keep_alive_timeout: formatDuration(limits.keepAliveMs * usPerMs),
       },
     }),
   }),

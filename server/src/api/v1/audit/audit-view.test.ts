@@ -37,7 +37,7 @@ describe('the details of an audit row', () => {
     const changes = { leaseUs, redrive, retry, isPaused }
     expect(viewDetails({ action: 'queue.update', details: { changes } })).toEqual({
       changes: {
-        lease: '1m0s',
+        lease_timeout: '1m0s',
         redrive: {
           mode: 'manual',
           redrives_max: 3,

@@ -41,10 +41,13 @@ export function viewDetails({ action, details }: Pick<AuditRow, 'action' | 'deta
   return { ...viewSpec(decodeSpec(spec)), ...viewObject(rest) }
 }
 
-/** Names that differ by more than their case. */
+/** Names of the store that differ from the names of this API by more than their case. */
 const names: Readonly<Record<string, string>> = {
+  expireUs: 'expire_timeout',
   isDeadAllowed: 'include_dead',
   isForced: 'force',
+  keepDoneUs: 'done_retention',
+  leaseUs: 'lease_timeout',
   redrives: 'retry_count',
 }
 
@@ -55,7 +58,7 @@ function viewObject(details: Details): Details {
 function viewField(name: string, value: unknown): [string, unknown] {
   const shown = names[name] ?? toSnakeCase(name)
   if (name.endsWith('Us') && typeof value === 'number')
-    return [toSnakeCase(name.slice(0, -2)), formatDuration(value)]
+    return [names[name] ?? toSnakeCase(name.slice(0, -2)), formatDuration(value)]
   if (/(At|Before)$/.test(name) && typeof value === 'number') return [shown, formatInstant(value as Instant)]
   if (name === 'states' && Array.isArray(value)) return ['status', [...new Set(value.map(toLetterStatus))]]
   // The audit row has the policy as the store wrote it.

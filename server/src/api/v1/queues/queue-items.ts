@@ -139,17 +139,18 @@ export const queueItemRoutes = [
             maxItems: itemsMax,
             description: 'Ids of leased items.',
           }),
-          lease: Type.Optional(
-            duration('How long the leases last from now on. Default: the lease time of the queue.'),
+          lease_timeout: Type.Optional(
+            duration('How long the leases last from now on. Default: lease_timeout of the queue.'),
           ),
         },
         { additionalProperties: false },
       ),
       response: { 200: Type.Object({ lease_deadline: time('When the leases end.') }) },
     },
-    handler: async ({ params: { name }, body: { partition, ids, lease } }, _reply, context) => {
+    handler: async ({ params: { name }, body: { partition, ids, lease_timeout } }, _reply, context) => {
       checkIds(ids)
-      const leaseUs = lease === undefined ? undefined : parseDurationField('lease', lease, 1)
+      const leaseUs =
+        lease_timeout === undefined ? undefined : parseDurationField('lease_timeout', lease_timeout, 1)
       return { lease_deadline: formatInstant(await context.engine().extend(name, partition, ids, leaseUs)) }
     },
   }),

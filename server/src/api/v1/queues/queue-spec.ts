@@ -7,8 +7,8 @@ import { duration, parseDurationField } from '../values/duration.ts'
 
 /** Descriptions that requests and answers share. */
 export const policyTexts = {
-  lease: 'How long a lease lasts.',
-  expire: 'How long an item may wait before it dies.',
+  lease_timeout: 'How long a lease lasts.',
+  expire_timeout: 'How long an item may wait before it dies.',
   attempts_max:
     'How many attempts an item has; 0: no limit. An item dies if its lease ends and its attempts have reached ' +
     'the limit, or if it is retried and its attempts exceed the limit.',
@@ -17,7 +17,7 @@ export const policyTexts = {
   retry: 'How long an item waits after a failed attempt.',
   delays: 'fixed: one delay; list: one delay per attempt; exponential: the first and the longest delay.',
   jitter: '0.2 changes each delay randomly by up to 20 % in both directions.',
-  keep_done: 'How long completed items are kept.',
+  done_retention: 'How long completed items are kept.',
   letter_class:
     'For a dead queue: the class of its letters, such as standard or financial. It controls alerts and retention.',
   redrive: 'For a dead queue: whether its letters are redriven automatically, and how often.',
@@ -62,8 +62,8 @@ const RedriveSpec = Type.Object(
 /** All fields are optional. */
 export const PolicySpec = Type.Object(
   {
-    lease: Type.Optional(duration(policyTexts.lease)),
-    expire: Type.Optional(duration(policyTexts.expire)),
+    lease_timeout: Type.Optional(duration(policyTexts.lease_timeout)),
+    expire_timeout: Type.Optional(duration(policyTexts.expire_timeout)),
     attempts_max: Type.Optional(
       Type.Integer({ minimum: 0, maximum: 65_536, description: policyTexts.attempts_max }),
     ),
@@ -74,7 +74,7 @@ export const PolicySpec = Type.Object(
     ),
     on_dead: Type.Optional(Type.Enum(['delete', 'keep'], { description: policyTexts.on_dead })),
     retry: Type.Optional(retrySpec(policyTexts.retry)),
-    keep_done: Type.Optional(duration(policyTexts.keep_done)),
+    done_retention: Type.Optional(duration(policyTexts.done_retention)),
     letter_class: Type.Optional(
       Type.String({
         minLength: 1,
@@ -91,13 +91,19 @@ export const PolicySpec = Type.Object(
 
 export function readPolicy(spec: Static<typeof PolicySpec>): PolicyChanges {
   return {
-    ...(spec.lease !== undefined && { leaseUs: parseDurationField('lease', spec.lease, 1) }),
-    ...(spec.expire !== undefined && { expireUs: parseDurationField('expire', spec.expire, 1) }),
+    ...(spec.lease_timeout !== undefined && {
+      leaseUs: parseDurationField('policy.lease_timeout', spec.lease_timeout, 1),
+    }),
+    ...(spec.expire_timeout !== undefined && {
+      expireUs: parseDurationField('policy.expire_timeout', spec.expire_timeout, 1),
+    }),
     ...(spec.attempts_max !== undefined && { attemptsMax: spec.attempts_max }),
     ...(spec.dead_queue !== undefined && { deadQueue: spec.dead_queue }),
     ...(spec.on_dead !== undefined && { onDead: spec.on_dead }),
-    ...(spec.retry !== undefined && { retry: readRetry('retry', spec.retry) }),
-    ...(spec.keep_done !== undefined && { keepDoneUs: parseDurationField('keep_done', spec.keep_done, 0) }),
+    ...(spec.retry !== undefined && { retry: readRetry('policy.retry', spec.retry) }),
+    ...(spec.done_retention !== undefined && {
+      keepDoneUs: parseDurationField('policy.done_retention', spec.done_retention, 0),
+    }),
     ...(spec.letter_class !== undefined && { letterClass: spec.letter_class }),
     ...(spec.redrive !== undefined && { redrive: readRedrive(spec.redrive) }),
     ...(spec.reference !== undefined && { reference: spec.reference }),
@@ -108,7 +114,7 @@ function readRedrive(spec: Static<typeof RedriveSpec>): NonNullable<PolicyChange
   return {
     ...(spec.mode !== undefined && { mode: spec.mode }),
     ...(spec.redrives_max !== undefined && { redrivesMax: spec.redrives_max }),
-    ...(spec.backoff !== undefined && { backoff: readRetry('redrive.backoff', spec.backoff) }),
+    ...(spec.backoff !== undefined && { backoff: readRetry('policy.redrive.backoff', spec.backoff) }),
   }
 }
 

@@ -54,13 +54,13 @@ export const QueueView = Type.Object({
   updated_at: time('When the queue last changed.'),
   policy: Type.Object(
     {
-      lease: durationView(policyTexts.lease),
-      expire: durationView(policyTexts.expire),
+      lease_timeout: durationView(policyTexts.lease_timeout),
+      expire_timeout: durationView(policyTexts.expire_timeout),
       attempts_max: Type.Integer({ description: policyTexts.attempts_max }),
       dead_queue: nullable(Type.String(), policyTexts.dead_queue),
       on_dead: Type.Enum(['delete', 'keep'], { description: policyTexts.on_dead }),
       retry: retryView(policyTexts.retry),
-      keep_done: durationView(policyTexts.keep_done),
+      done_retention: durationView(policyTexts.done_retention),
       letter_class: Type.String({ description: policyTexts.letter_class }),
       redrive: Type.Object(
         {
@@ -89,13 +89,13 @@ export function viewQueue(queue: Queue, counts: readonly PartitionCounts[]): Que
     created_at: formatInstant(queue.createdAt),
     updated_at: formatInstant(queue.updatedAt),
     policy: {
-      lease: formatDuration(queue.leaseUs),
-      expire: formatDuration(queue.expireUs),
+      lease_timeout: formatDuration(queue.leaseUs),
+      expire_timeout: formatDuration(queue.expireUs),
       attempts_max: queue.attemptsMax,
       dead_queue: queue.deadQueue,
       on_dead: queue.onDead,
       retry: viewRetry(queue.retry),
-      keep_done: formatDuration(queue.keepDoneUs),
+      done_retention: formatDuration(queue.keepDoneUs),
       letter_class: queue.letterClass,
       redrive: {
         mode: queue.redrive.mode,

@@ -2,8 +2,11 @@ import { Type } from 'typebox'
 import { KnownError } from '../../../errors.ts'
 import { route } from '../../http/route.ts'
 import { v1 } from '../dialect.ts'
-import { nullable, QueueParams } from '../values/schemas.ts'
+import { NextCursor, pageQuery, readCursor, writeCursor } from '../values/cursor.ts'
+import { QueueParams } from '../values/schemas.ts'
 import { QueueView, viewQueue } from './queue-view.ts'
+
+const list = 'queues'
 
 export const queueRoutes = [
   route({
@@ -14,38 +17,40 @@ export const queueRoutes = [
     tag: 'queues',
     dialect: v1,
     schema: {
-      querystring: Type.Object(
+      querystring: pageQuery(
         {
-          after: Type.Optional(
-            Type.String({
-              maxLength: 512,
-              description: 'Only queues after this name: `next` of the page before.',
-            }),
+          namespace: Type.Optional(
+            Type.String({ minLength: 1, maxLength: 256, description: 'Only queues in this namespace.' }),
           ),
-          limit: Type.Integer({ minimum: 1, maximum: 1_000, default: 100, description: 'Queues per page.' }),
         },
-        { additionalProperties: false },
+        { default: 100, max: 1_000 },
       ),
       response: {
         200: Type.Object({
           queues: Type.Array(QueueView, { description: 'The queues of this page.' }),
-          next: nullable(Type.String(), 'The `after` of the next page; null on the last page.'),
+          next_cursor: NextCursor,
         }),
       },
     },
-    handler: async ({ query: { after, limit } }, _reply, context) => {
+    handler: async ({ query: { namespace, cursor, limit } }, _reply, context) => {
+      const [after] = cursor === undefined ? [] : readCursor(cursor, list, ['string'])
       const storage = context.storage()
       // Reads two more: one shows whether a next page exists, and `from` includes the name itself.
       const [found, counts] = await Promise.all([
-        storage.listQueues({ ...(after !== undefined && { from: after }), countMax: limit + 2 }),
+        storage.listQueues({
+          ...(after !== undefined && { from: after }),
+          ...(namespace !== undefined && { namespace }),
+          countMax: limit + 2,
+        }),
         storage.counts({}),
       ])
       const others = found.filter((queue) => queue.name !== after)
       const page = others.slice(0, limit)
+      const last = others.length > limit ? page.at(-1) : undefined
       const byQueue = Map.groupBy(counts, (partition) => partition.queue)
       return {
         queues: page.map((queue) => viewQueue(queue, byQueue.get(queue.name) ?? [])),
-        next: others.length > limit ? (page.at(-1)?.name ?? null) : null,
+        next_cursor: last === undefined ? null : writeCursor(list, [last.name]),
       }
     },
   }),
