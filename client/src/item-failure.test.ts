@@ -21,21 +21,21 @@ describe('toItemFailure and toFailureHeader', () => {
   })
 
   it('the failure header is printable ASCII and decodes to the same texts, without NUL', () => {
-    const failure = { errorClass: 'Žluť', message: 'a\n"b" 🐎\0', stack: 'at x\r\nat y', reason: '' }
+    const failure = { errorClass: 'Žluť', message: 'a\n"b" 🐎\0', stack: 'at x\r\nat y', errorCode: '' }
     const header = toFailureHeader(failure)
     expect(header).toMatch(/^[\x20-\x7e]*$/)
     expect(JSON.parse(header)).toEqual({
       error_class: 'Žluť',
-      error_message: 'a\n"b" 🐎',
+      message: 'a\n"b" 🐎',
       stack: 'at x\r\nat y',
     })
   })
 
   it.each(['x', '🐎', '\n'])('the failure header has at most 6,000 bytes if all texts repeat %j', (char) => {
     const endless = char.repeat(100_000)
-    const header = toFailureHeader({ errorClass: endless, message: endless, stack: endless, reason: endless })
+    const header = toFailureHeader({ errorClass: endless, message: endless, stack: endless, errorCode: endless })
     expect(header.length).toBeLessThanOrEqual(6_000)
-    expect(JSON.parse(header).error_message.length).toBeGreaterThan(100)
+    expect(JSON.parse(header).message.length).toBeGreaterThan(100)
   })
 })
 
@@ -66,11 +66,11 @@ describe('toRetryRequest', () => {
   })
 
   it('the failure has class and message of the cause of a Dead error', () => {
-    const dead = new Dead('never', { reason: 'bad', cause: new TypeError('wrong') })
+    const dead = new Dead('never', { errorCode: 'bad', cause: new TypeError('wrong') })
     expect(toRetryRequest(dead, nowMs).failure).toMatchObject({
       errorClass: 'TypeError',
       message: 'never: wrong',
-      reason: 'bad',
+      errorCode: 'bad',
     })
     expect(toRetryRequest(new Dead('never'), nowMs).failure).toMatchObject({
       errorClass: 'Dead',

@@ -4,7 +4,7 @@ export type ItemFailure = Readonly<{
   message?: string
   stack?: string
   /** Your own short code, for finding and counting dead letters. */
-  reason?: string
+  errorCode?: string
 }>
 
 /**
@@ -12,7 +12,7 @@ export type ItemFailure = Readonly<{
  */
 export const failureHeader = 'X-Redrive-Error'
 
-const lengthsMax = { errorClass: 200, reason: 100, message: 1_000, stack: 4_000 }
+const lengthsMax = { errorClass: 200, errorCode: 100, message: 1_000, stack: 4_000 }
 /** Servers and proxies limit the total size of all headers, often to 8 or 16 KiB. */
 const headerBytesMax = 6_000
 
@@ -34,16 +34,16 @@ export function toFailureHeader(failure: ItemFailure): string {
     failure[key]?.slice(0, lengthsMax[key]).replaceAll('\0', '') || undefined
   const fields = {
     error_class: cut('errorClass'),
-    error_message: cut('message'),
+    message: cut('message'),
     stack: cut('stack'),
-    reason: cut('reason'),
+    error_code: cut('errorCode'),
   }
   for (;;) {
     const header = toAscii(JSON.stringify(fields))
     if (header.length <= headerBytesMax) return header
     // Only text that is mostly not ASCII gets here. Cut the stack first: the message is more useful.
     if (fields.stack) fields.stack = fields.stack.slice(0, fields.stack.length / 2)
-    else fields.error_message = fields.error_message?.slice(0, fields.error_message.length / 2)
+    else fields.message = fields.message?.slice(0, fields.message.length / 2)
   }
 }
 

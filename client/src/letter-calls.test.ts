@@ -46,7 +46,7 @@ function respondInChunks(text: string, size: number): Response {
 
 const line = (value: object) => `${JSON.stringify(value)}\n`
 const end = (more: object = {}) =>
-  line({ end: { is_complete: true, letters: 1, looked: 1, next_cursor: null, error: null, ...more } })
+  line({ end: { is_complete: true, letters: 1, examined_count: 1, next_cursor: null, error: null, ...more } })
 
 async function collectIds(letters: AsyncIterable<ExportedLetter>): Promise<string[]> {
   const ids: string[] = []
@@ -92,7 +92,7 @@ describe('an export', () => {
       new Response(`${line({ id: 'a', cursor: 'c1' })}${line({ id: 'b', cursor: 'c2' })}{"id":"c","cur`),
       Object.assign(new Error(), { code: 'ECONNREFUSED' }),
       new Response(line({ id: 'c', cursor: 'c3' })),
-      new Response(line({ id: 'd', cursor: 'c4' }) + end({ letters: 1, looked: 5 })),
+      new Response(line({ id: 'd', cursor: 'c4' }) + end({ letters: 1, examined_count: 5 })),
     )
     const ids: string[] = []
     const all = (async () => {
@@ -104,7 +104,7 @@ describe('an export', () => {
       }
     })()
     await advanceUntil(clock, all)
-    expect(await all).toMatchObject({ is_complete: true, letters: 4, looked: 8 })
+    expect(await all).toMatchObject({ is_complete: true, letters: 4, examined_count: 8 })
     expect(ids).toEqual(['a', 'b', 'c', 'd'])
     expect(requests.map(({ url }) => url.split('?')[1])).toEqual([
       undefined,

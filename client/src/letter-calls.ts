@@ -162,14 +162,14 @@ export function createLetterCalls(call: Caller, lines: LineReader): LetterCalls 
 }
 
 /** Totals over all tries of an export. `cursor` continues after the last letter that was yielded. */
-type ExportProgress = { cursor: string | undefined; letters: number; looked: number }
+type ExportProgress = { cursor: string | undefined; letters: number; examined: number }
 
 async function* exportAll(
   lines: LineReader,
   filter: LetterFilter & LetterOrder,
   options: CallOptions,
 ): AsyncGenerator<ExportedLetter, ExportEnd, undefined> {
-  const progress: ExportProgress = { cursor: undefined, letters: 0, looked: 0 }
+  const progress: ExportProgress = { cursor: undefined, letters: 0, examined: 0 }
   for (let tries = 1; ; tries++) {
     const lettersBefore = progress.letters
     try {
@@ -200,7 +200,7 @@ async function* exportOnce(
     if ('end' in entry) return finishExport(entry.end, letters, progress)
     letters++
     progress.letters++
-    progress.looked++
+    progress.examined++
     progress.cursor = entry.cursor
     yield entry
   }
@@ -210,8 +210,8 @@ async function* exportOnce(
 
 /** `letters` were yielded since the stream was opened. */
 function finishExport(end: ExportEnd, letters: number, progress: ExportProgress): ExportEnd {
-  progress.looked += end.looked - letters
-  if (end.is_complete) return { ...end, letters: progress.letters, looked: progress.looked }
+  progress.examined += end.examined_count - letters
+  if (end.is_complete) return { ...end, letters: progress.letters, examined_count: progress.examined }
   progress.cursor = end.next_cursor ?? progress.cursor
   throw interrupted(end.error ?? { code: 'UNKNOWN', message: 'the export is not complete' }, 'not-done')
 }

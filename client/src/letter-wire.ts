@@ -10,12 +10,12 @@ type OneOrMore<T> = T | readonly T[]
 /** Conditions for counts, which are exact. A letter must match every given field, and one value of a list. */
 export type CountedFilter = Readonly<{
   queue?: OneOrMore<string>
-  class?: OneOrMore<string>
+  letter_class?: OneOrMore<string>
   status?: OneOrMore<LetterStatus>
-  reason?: OneOrMore<string>
+  error_code?: OneOrMore<string>
   slug?: OneOrMore<string>
   error_class?: OneOrMore<string>
-  group?: OneOrMore<number>
+  group_id?: OneOrMore<number>
   origin?: OneOrMore<string>
   retry_count_min?: number
   retry_count_max?: number
@@ -24,24 +24,23 @@ export type CountedFilter = Readonly<{
 /** Selects letters. Times are RFC 3339; ranges include both ends. */
 export type LetterFilter = CountedFilter &
   Readonly<{
-    died_from?: string
-    died_until?: string
+    dead_lettered_from?: string
+    dead_lettered_until?: string
     updated_from?: string
     updated_until?: string
     last_failed_from?: string
     last_failed_until?: string
-    /** The key as text. */
-    key?: string
+    key_text?: string
     key_base64?: string
     /** Part of the error message; upper and lower case match. */
-    text?: string
+    message?: string
     /** `name`, or `name=value`. */
     header?: string
     /** `$.order.lines[0]["unit price"]=12` */
     json?: string
   }>
 
-export type LetterOrder = Readonly<{ order_by?: 'died_at' | 'updated_at'; order?: 'asc' | 'desc' }>
+export type LetterOrder = Readonly<{ order_by?: 'dead_lettered_at' | 'updated_at'; order?: 'asc' | 'desc' }>
 export type Page = Readonly<{
   /** `next_cursor` of the previous page. */
   cursor?: string
@@ -59,7 +58,7 @@ export type LetterOrigin = Readonly<{
 }>
 
 export type LetterFailure = Readonly<{
-  reason: string
+  error_code: string
   slug: string
   error_class: string
   message: string
@@ -80,8 +79,7 @@ type LetterFields = Readonly<{
   retry_count: number
   /** Number of redrives, regardless of their outcome. */
   requeue_count: number
-  created_at: string | null
-  died_at: string | null
+  dead_lettered_at: string | null
   updated_at: string
   ended_at: string | null
   last_redrive_at: string | null
@@ -105,7 +103,7 @@ export type LetterSummary = LetterFields &
 export type LettersPage = Readonly<{
   letters: readonly LetterSummary[]
   next_cursor: string | null
-  looked: number
+  examined_count: number
   /** False: the search ran out of time before the page was full. Continue with `next_cursor`. */
   is_complete: boolean
   /** Null if the filter cannot be answered by the counts. */
@@ -126,7 +124,7 @@ export type LetterRedrive = Readonly<{
   number: number
   at: string
   actor: string
-  campaign: Readonly<{ id: string; name: string; place: number }> | null
+  campaign: Readonly<{ id: string; name: string; position: number }> | null
   target: Readonly<{ kind: OriginKind; name: string; partition: number | null; id: string }>
   edit: number | null
   /** Null while the redrive is in progress. */
@@ -191,7 +189,7 @@ export type ExportedLetter = LetterFields &
 export type ExportEnd = Readonly<{
   is_complete: boolean
   letters: number
-  looked: number
+  examined_count: number
   next_cursor: string | null
   error: Readonly<{ code: string; message: string }> | null
 }>
@@ -223,7 +221,7 @@ export type Envelope = Readonly<{
   error_details?:
     | string
     | Readonly<{ exception_class?: string; message?: string; stack_trace?: string; code?: string }>
-  reason?: string
+  error_code?: string
   retry_count?: number
   worker_instance?: string
   consumer_group?: string
@@ -247,7 +245,7 @@ export type RedriveResult = Readonly<{
    * Why the redrive did not start: missing, archived, redriving, leased, resolved, discarded, dead,
    * exhausted, no-target or dead-target.
    */
-  why: string | null
+  refusal: string | null
   message: string | null
   number: number | null
   target: Readonly<{ queue: string; partition: number; id: string }> | null
@@ -257,7 +255,7 @@ export type RedriveResults = Readonly<{ letters: readonly RedriveResult[]; start
 export type LetterChangeResult = Readonly<{
   id: string
   is_done: boolean
-  why: string | null
+  refusal: string | null
   message: string | null
 }>
 export type DiscardResults = Readonly<{
@@ -272,32 +270,32 @@ export type RestoreResults = Readonly<{
 }>
 
 export type ArchiveFilter = CountedFilter &
-  Pick<LetterFilter, 'died_from' | 'died_until' | 'key' | 'key_base64' | 'text'> &
+  Pick<LetterFilter, 'dead_lettered_from' | 'dead_lettered_until' | 'key_text' | 'key_base64' | 'message'> &
   Readonly<{ source_id?: OneOrMore<string>; archived_from?: string; archived_until?: string }>
 
 export type ArchivePage = Readonly<{
   letters: readonly (LetterSummary & Readonly<{ archived_at: string }>)[]
   next_cursor: string | null
-  looked: number
+  examined_count: number
   /** False: the search ran out of time before the page was full. Continue with `next_cursor`. */
   is_complete: boolean
 }>
 
 export type CountedBy =
   | 'queue'
-  | 'class'
+  | 'letter_class'
   | 'status'
-  | 'group'
+  | 'group_id'
   | 'origin'
-  | 'reason'
+  | 'error_code'
   | 'slug'
   | 'error_class'
   | 'retry_count'
 export type LetterCounts = Readonly<{
   counts: readonly Readonly<
-    { count: number } & Partial<Record<Exclude<CountedBy, 'group' | 'retry_count' | 'status'>, string>> & {
+    { count: number } & Partial<Record<Exclude<CountedBy, 'group_id' | 'retry_count' | 'status'>, string>> & {
         status?: LetterStatus
-        group?: number
+        group_id?: number
         retry_count?: number
       }
   >[]
@@ -312,7 +310,7 @@ export type LetterGroup = Readonly<{
   fingerprint: string
   title: string
   origin: string
-  reason: string
+  error_code: string
   slug: string
   error_class: string
   first_seen_at: string
@@ -356,7 +354,7 @@ export type CampaignPace = Readonly<{
 export type CampaignPreview = Readonly<{
   count: number
   is_exact: boolean
-  looked: number
+  examined_count: number
   sample: readonly LetterSummary[]
   targets: readonly Readonly<{ queue: string; count: number }>[]
   statuses: Readonly<Record<LetterStatus, number>>
@@ -377,8 +375,8 @@ export type CampaignLetterState =
 export type CampaignFilter = Readonly<
   {
     status?: readonly LetterStatus[]
-    group?: readonly number[]
-  } & Partial<Record<'queue' | 'reason' | 'slug' | 'error_class' | 'origin', readonly string[]>> &
+    group_id?: readonly number[]
+  } & Partial<Record<'queue' | 'error_code' | 'slug' | 'error_class' | 'origin', readonly string[]>> &
     Omit<LetterFilter, keyof CountedFilter> &
     Pick<LetterFilter, 'retry_count_min' | 'retry_count_max'>
 >
@@ -409,15 +407,16 @@ export type Campaign = Readonly<{
   /** Null while the set is being frozen. */
   size: number | null
   counts: Readonly<Record<CampaignLetterState, number>>
-  rate: number
+  /** Letters per second that were sent during the last seconds. */
+  current_rate_per_second: number
 }>
 export type CampaignsPage = Readonly<{ campaigns: readonly Campaign[]; next_cursor: string | null }>
 export type CampaignLettersPage = Readonly<{
   letters: readonly Readonly<{
-    place: number
+    position: number
     id: string
     state: CampaignLetterState
-    why: string
+    refusal: string
     at: string | null
   }>[]
   next_cursor: string | null

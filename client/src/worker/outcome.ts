@@ -3,21 +3,21 @@ import type { Time } from '../time.ts'
 
 type OutcomeOptions = Readonly<{
   /** Your own short code, for finding and counting dead letters. */
-  reason?: string
+  errorCode?: string
   /** The original error. Its class, message and stack are recorded as the failure. */
   cause?: unknown
 }>
 
 /** Thrown by a handler: retry the item, but not before the given time. */
 export class RetryLater extends Error {
-  readonly reason: string | undefined
+  readonly errorCode: string | undefined
   readonly at: Time | undefined
   readonly afterMs: number | undefined
 
   constructor(message: string, when: Readonly<{ at: Time } | { afterMs: number }> & OutcomeOptions) {
     super(message, 'cause' in when ? { cause: when.cause } : undefined)
     this.name = 'RetryLater'
-    this.reason = when.reason
+    this.errorCode = when.errorCode
     this.at = 'at' in when ? when.at : undefined
     this.afterMs = 'afterMs' in when ? when.afterMs : undefined
   }
@@ -25,12 +25,12 @@ export class RetryLater extends Error {
 
 /** Thrown by a handler: no retry can help, so the item becomes dead now. */
 export class Dead extends Error {
-  readonly reason: string | undefined
+  readonly errorCode: string | undefined
 
   constructor(message: string, options: OutcomeOptions = {}) {
     super(message, 'cause' in options ? { cause: options.cause } : undefined)
     this.name = 'Dead'
-    this.reason = options.reason
+    this.errorCode = options.errorCode
   }
 }
 
@@ -69,8 +69,8 @@ function ifValidTime(retryAt: Time): { retryAt?: Time } {
  * cause.
  */
 function describeOutcome(thrown: Dead | RetryLater): ItemFailure {
-  const { cause, message, reason } = thrown
+  const { cause, message, errorCode } = thrown
   const failure = cause === undefined ? toItemFailure(thrown) : toItemFailure(cause)
   const fullMessage = cause === undefined || !failure.message ? message : `${message}: ${failure.message}`
-  return { ...failure, message: fullMessage, ...(reason !== undefined && { reason }) }
+  return { ...failure, message: fullMessage, ...(errorCode !== undefined && { errorCode }) }
 }

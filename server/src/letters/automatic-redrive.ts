@@ -139,9 +139,9 @@ export class AutomaticRedrive {
     sweep.restUntil = until
     if (now < sweep.loggedAt + stuckRestUs) return true
     sweep.loggedAt = now
-    const why = stuck.find((each) => each.why !== 'exhausted')?.why
+    const refusal = stuck.find((each) => each.why !== 'exhausted')?.why
     this.#log.warn(
-      { queue, letters: postponed, why },
+      { queue, letters: postponed, refusal },
       'due letters cannot be redriven; they are tried again later',
     )
     return true

@@ -40,7 +40,7 @@ export function createLetterMetrics(registry: Registry, totals: LetterTotals): L
   const letters = new Gauge({
     name: 'redrive_letters',
     help: 'Current dead letters by dead queue, its class, and status. Exact.',
-    labelNames: ['queue', 'class', 'status'],
+    labelNames: ['queue', 'letter_class', 'status'],
     registers,
   })
   const campaigns = new Gauge({
@@ -64,7 +64,7 @@ export function createLetterMetrics(registry: Registry, totals: LetterTotals): L
     })
   counter('captured', 'Letters that this server captured, by dead queue.', 'queue')
   counter('redriven', 'Letters that this server redrove: manually, by campaigns and by policy.')
-  counter('refused', 'Redrives that this server refused, by reason.', 'why')
+  counter('refused', 'Redrives that this server refused, by refusal.', 'refusal')
   counter('ended', 'Redrives that ended on this server, by outcome: resolved, failed, unknown.', 'outcome')
   counter('discarded', 'Letters that were discarded on this server.')
   counter('archived', 'Letters that this server moved to the archive, by dead queue.', 'queue')
@@ -77,7 +77,7 @@ export function createLetterMetrics(registry: Registry, totals: LetterTotals): L
       if (figures === undefined) return
       for (const { queue = '', state = 'waiting', count } of foldSmallQueues(figures.letters)) {
         const letterClass = queue === otherLabel ? otherLabel : (figures.classes.get(queue) ?? '')
-        letters.inc({ queue, class: letterClass, status: toLetterStatus(state) }, count)
+        letters.inc({ queue, letter_class: letterClass, status: toLetterStatus(state) }, count)
       }
       for (const state of unfinished) campaigns.set({ state }, 0)
       for (const { state } of figures.campaigns) campaigns.inc({ state })

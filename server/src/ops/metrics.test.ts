@@ -113,7 +113,7 @@ describe('metrics', () => {
       expect(text).toContain('redrive_campaigns{state="halted"} 0')
       expect(text).toContain('redrive_letters_captured_total{queue="dead"} 6')
       expect(text).toMatch(/^redrive_letters_redriven_total 4$/m)
-      expect(text).toContain('redrive_letters_refused_total{why="no-target"} 1')
+      expect(text).toContain('redrive_letters_refused_total{refusal="no-target"} 1')
       expect(text).toMatch(/^redrive_letters_discarded_total 2$/m)
     }
   })

@@ -130,7 +130,7 @@ function createWorker(server: StoreServer): Pick<DlqServer, 'call' | 'lease' | '
       ),
     failAll: (queue, message) =>
       settleAll(queue, (id, partition) => {
-        const error = Buffer.from(JSON.stringify({ error_message: message })).toString('latin1')
+        const error = Buffer.from(JSON.stringify({ message })).toString('latin1')
         const headers = message === '' ? {} : { 'x-redrive-error': error }
         const items = [{ id, dead: true }]
         return call('queue.retry', { queue_name: queue, partition, items }, { headers })

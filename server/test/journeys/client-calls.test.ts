@@ -101,7 +101,7 @@ describe('the calls of the client', () => {
     const { items } = await client.lease('jobs', { clientId: 'c', countMax: 3 })
     const [now, later, dead] = items.map(({ id }) => ({ id }))
     if (!now || !later || !dead) throw new Error('three items were expected')
-    const failed = { errorClass: 'Çode', message: 'naïve\n"quoted"\0', stack: 'at x', reason: 'bad_input' }
+    const failed = { errorClass: 'Çode', message: 'naïve\n"quoted"\0', stack: 'at x', errorCode: 'bad_input' }
     const at = '2199-01-02T03:04:05.000006Z'
     await client.retry('jobs', 0, [now, { ...later, retryAt: at }])
     await client.retry('jobs', 0, [{ ...dead, isDead: true }], { failure: failed })

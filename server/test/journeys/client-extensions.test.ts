@@ -47,8 +47,8 @@ describe('client calls beyond the Queue API', () => {
     async (name) => {
       const { client } = await createClientWithQueue()
       await client.createQueue({ name })
-      expect(await client.pauseQueue(name)).toMatchObject({ name, is_paused: true })
-      expect(await client.resumeQueue(name)).toMatchObject({ name, is_paused: false })
+      expect(await client.pauseQueue(name)).toMatchObject({ name, isPaused: true })
+      expect(await client.resumeQueue(name)).toMatchObject({ name, isPaused: false })
       expect(await client.produceOnce(name, 'key', 'one')).toMatchObject({ isRepeat: false })
       const { partition, items } = await client.lease(name, { clientId: 'w', waitMs: 5_000 })
       const ids = items.map(({ id }) => id)
@@ -140,10 +140,10 @@ describe('client calls beyond the Queue API', () => {
     const retry = { kind: 'fixed', delays: ['1h'] } as const
     const changed = await client.updateQueue('jobs', { retry, attemptsMax: 4 }, { reason: 'slower' })
     expect(changed.policy).toMatchObject({ attemptsMax: 4, leaseTimeout: '1m0s', retry: { delays: ['1h0m0s'] } })
-    expect(await client.pauseQueue('jobs')).toMatchObject({ is_paused: true })
+    expect(await client.pauseQueue('jobs')).toMatchObject({ isPaused: true })
     await client.produce('jobs', 'x')
     expect(await client.lease('jobs', { clientId: 'c', waitMs: 50 })).toMatchObject({ items: [] })
-    expect(await client.resumeQueue('jobs', { reason: 'fixed' })).toMatchObject({ is_paused: false })
+    expect(await client.resumeQueue('jobs', { reason: 'fixed' })).toMatchObject({ isPaused: false })
     expect((await client.lease('jobs', { clientId: 'c' })).items).toHaveLength(1)
   })
 

@@ -317,7 +317,7 @@ describe('a worker', () => {
     const handler = async (item: { text(): string }) => {
       const text = item.text()
       if (text === 'later') throw new RetryLater('not yet', { afterMs: 3_600_000 })
-      if (text === 'dead') throw new Dead('never', { reason: 'bad_input', cause: new TypeError('wrong') })
+      if (text === 'dead') throw new Dead('never', { errorCode: 'bad_input', cause: new TypeError('wrong') })
       if (text === 'fails') throw new Error('failed')
     }
     const worker = startWorker(client, 'jobs', handler, {

@@ -92,7 +92,7 @@ for (const store of ['SQLite memory', 'PostgreSQL'] as const) {
       'queue.retry id': (odd) =>
         call('queue.retry', { queue_name: 'q', items: [{ id: padToIdLength(odd) }] }),
       ...forEachField(
-        ['error_class', 'error_message', 'stack', 'reason'],
+        ['error_class', 'message', 'stack', 'error_code'],
         'X-Redrive-Error',
         async (error) => {
           const items = [{ id: await leaseOne(), dead: true }]

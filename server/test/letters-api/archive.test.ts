@@ -40,10 +40,10 @@ describeLettersServers('the archive', (api) => {
     expect((await api.get(`/api/v1/archive/${ids[3]}`)).status).toBe(404)
 
     const sent = await api.post('/api/v1/letters/redrive', { ids: [ids[0]] })
-    expect(sent.body.letters).toMatchObject([{ is_started: false, why: 'archived' }])
+    expect(sent.body.letters).toMatchObject([{ is_started: false, refusal: 'archived' }])
     const given = { ids: [ids[0]], reason: 'obsolete' }
     const discarded = await api.post('/api/v1/letters/discard', given)
-    expect(discarded.body.letters).toMatchObject([{ is_done: false, why: 'archived' }])
+    expect(discarded.body.letters).toMatchObject([{ is_done: false, refusal: 'archived' }])
     const one = await api.post(`/api/v1/letters/${ids[0]}/redrive`, {})
     expect(one).toMatchObject({
       status: 409,
@@ -58,8 +58,8 @@ describeLettersServers('the archive', (api) => {
       refused: 2,
       letters: [
         { id: ids[0], is_done: true },
-        { id: ids[3], is_done: false, why: 'missing' },
-        { is_done: false, why: 'missing' },
+        { id: ids[3], is_done: false, refusal: 'missing' },
+        { is_done: false, refusal: 'missing' },
       ],
     })
     const back = await api.get(`/api/v1/letters/${ids[0]}`)
@@ -70,7 +70,7 @@ describeLettersServers('the archive', (api) => {
     const taken = await api.capture(dead, createEnvelope(queue, { source_id: 'b' }))
     const refused = await api.post('/api/v1/letters/restore', { ids: [ids[1]] })
     expect(taken).not.toContain(ids[1])
-    expect(refused.body.letters).toMatchObject([{ is_done: false, why: 'taken' }])
+    expect(refused.body.letters).toMatchObject([{ is_done: false, refusal: 'taken' }])
     await api.setClock({ resume: true })
   })
 
@@ -95,24 +95,24 @@ describeLettersServers('the archive', (api) => {
     const listIds = ({ letters }: Body): string[] => letters.map(({ id }: Body) => id).toSorted()
     const wanted = (...indexes: number[]) => indexes.map((index) => ids[index]).toSorted()
     const cases: readonly [query: string, ids: readonly (string | undefined)[]][] = [
-      ['key=bob', wanted(2, 3)],
+      ['key_text=bob', wanted(2, 3)],
       [`key_base64=${Buffer.from('bob').toString('base64')}&error_class=Timeout`, wanted(3)],
       ['source_id=ann-1&source_id=eve-0', wanted(1, 4)],
       ['error_class=Declined', wanted(0, 2, 4)],
       ['status=DISCARDED', wanted(0, 1, 2, 3, 4, 5)],
       ['status=RESOLVED', []],
-      ['text=NO+1', wanted(1, 3, 5)],
+      ['message=NO+1', wanted(1, 3, 5)],
       ['archived_from=2031-01-31T00:00:00Z&archived_until=2031-02-01T00:00:00Z', wanted(0, 1, 2, 3, 4, 5)],
       ['archived_until=2031-01-31T00:00:00Z', []],
-      ['died_from=2031-01-01T12:00:01Z', []],
+      ['dead_lettered_from=2031-01-01T12:00:01Z', []],
     ]
     for (const [query, found] of cases) {
       const body = await find(query)
       expect([query, listIds(body)]).toEqual([query, found])
       expect(body).toMatchObject({ next_cursor: null, is_complete: true })
     }
-    const [{ group_id, failure }] = (await find('key=ann&error_class=Declined')).letters
-    expect(listIds(await find(`group=${group_id}&reason=${failure.reason}`))).toEqual(wanted(0, 2, 4))
+    const [{ group_id, failure }] = (await find('key_text=ann&error_class=Declined')).letters
+    expect(listIds(await find(`group_id=${group_id}&error_code=${failure.error_code}`))).toEqual(wanted(0, 2, 4))
 
     const first = await find('error_class=Timeout&limit=2')
     const rest = await find(`error_class=Timeout&limit=2&cursor=${first.next_cursor}`)
@@ -123,12 +123,12 @@ describeLettersServers('the archive', (api) => {
 
   it('the archive refuses invalid conditions and reports all of them', async () => {
     const refused = await api.get(
-      '/api/v1/archive?status=LOST&archived_from=soon&died_from=2031-01-02T00:00:00Z&died_until=2031-01-01T00:00:00Z',
+      '/api/v1/archive?status=LOST&archived_from=soon&dead_lettered_from=2031-01-02T00:00:00Z&dead_lettered_until=2031-01-01T00:00:00Z',
     )
     expect(refused.status).toBe(400)
     expect(refused.body.error.details.map(({ field }: Body) => field).toSorted()).toEqual([
       'query.archived_from',
-      'query.died_from',
+      'query.dead_lettered_from',
       'query.status',
     ])
     expect((await api.get('/api/v1/archive?json=$.a=1')).status).toBe(400)

@@ -68,8 +68,8 @@ describeLettersServers('a campaign', (api) => {
     const long = '"x'.repeat(1_900)
     const key = Buffer.from('k'.repeat(10_400)).toString('base64')
     const filters = [
-      { class: 'misspelt' },
-      { class: 'crowded' },
+      { letter_class: 'misspelt' },
+      { letter_class: 'crowded' },
       { json: `$.a=${long}` },
       { key_base64: key },
     ]
@@ -326,7 +326,7 @@ describeLettersServers('a campaign', (api) => {
       ['of no ids', { ...named, ids: [] }, 'body.ids'],
       ['of too many ids', { ...named, ids: Array(10_001).fill(unknownId) }, '10001 ids; at most 10000'],
       ['with an unknown filter', { ...named, filter: { colour: 'red' } }, 'body.filter.colour is not known'],
-      ['with a bad time', { ...named, filter: { died_from: 'now' } }, 'body.filter.died_from'],
+      ['with a bad time', { ...named, filter: { dead_lettered_from: 'now' } }, 'body.filter.dead_lettered_from'],
       ['with a bad JSON path', { ...named, filter: { json: '$..a=1' } }, 'body.filter.json cannot be read'],
       ['with a bad status', { ...named, filter: { status: ['PENDING', 'X'] } }, 'body.filter.status'],
       ['with a bad action', { ...named, action: 'purge', filter }, 'body.action'],

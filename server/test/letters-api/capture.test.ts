@@ -97,7 +97,7 @@ describeLettersServers('capturing letters over HTTP', (api) => {
       'orignal_topic is an unknown field; did you mean original_topic?',
     ])
     const letter = (await api.get(`/api/v1/letters/${body.letters[0].id}?payload=text`)).body
-    expect(letter).toMatchObject({ payload: { value: 'v' }, failures: [{ reason: 'unknown', message: '' }] })
+    expect(letter).toMatchObject({ payload: { value: 'v' }, failures: [{ error_code: 'unknown', message: '' }] })
     expect(letter.headers.map(({ name }: Body) => name)).toEqual(['redrive-envelope'])
     expect(JSON.parse(letter.headers[0].value)).toEqual({
       error_message: 'disk full',
@@ -118,7 +118,7 @@ describeLettersServers('capturing letters over HTTP', (api) => {
     expect(body.letters.map(({ problems }: { problems: string[] }) => problems.length)).toEqual([1, 1, 2, 1])
     const { body: detail } = await api.get(`/api/v1/letters/${body.letters[2].id}?payload=json`)
     expect(detail.payload.value).toEqual(sent[2])
-    expect(detail.failures[0]).toMatchObject({ reason: 'undecodable' })
+    expect(detail.failures[0]).toMatchObject({ error_code: 'undecodable' })
   })
 
   it('large numbers and long source ids stay distinct, with every digit', async () => {
@@ -218,7 +218,7 @@ describeLettersServers('capturing letters over HTTP', (api) => {
     expect(letters[1]).toMatchObject({ is_new: true, problems: [expect.stringContaining('nested deeper')] })
     const { body: shown } = await api.get(`/api/v1/letters/${letters[1]?.id}`)
     expect(shown.payload.value).toBe(deep)
-    expect(shown.failures[0]).toMatchObject({ reason: 'undecodable' })
+    expect(shown.failures[0]).toMatchObject({ error_code: 'undecodable' })
     expect((await send())[1]).toMatchObject({ id: letters[1]?.id, is_new: false })
   })
 
@@ -250,7 +250,7 @@ describeLettersServers('capturing letters over HTTP', (api) => {
     await api.setClock({ now: noonText })
     const [id] = await api.capture(dead, createEnvelope(queue))
     expect((await api.get(`/api/v1/letters/${id}`)).body).toMatchObject({
-      died_at: noonText,
+      dead_lettered_at: noonText,
       updated_at: noonText,
     })
     await api.setClock({ resume: true })

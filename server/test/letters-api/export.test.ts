@@ -45,10 +45,10 @@ describeLettersServers('an export', (api) => {
       dead,
       createEnvelope(queue, { original_value: 'text', original_key: 'k', headers: { h: 'v' } }),
       createEnvelope(queue, { original_value: { base64: '/wA=' } }),
-      createEnvelope(queue, { reason: 'other' }),
+      createEnvelope(queue, { error_code: 'other' }),
     )
     const { letters, end, headers } = await readExport(
-      `${api.url}/api/v1/letters/export?queue=${dead}&order=asc&reason=TimeoutError`,
+      `${api.url}/api/v1/letters/export?queue=${dead}&order=asc&error_code=TimeoutError`,
     )
     expect(headers.get('content-type')).toBe('application/x-ndjson; charset=utf-8')
     expect(letters).toMatchObject([
@@ -63,7 +63,7 @@ describeLettersServers('an export', (api) => {
       },
       { id: ids[1], payload: null, payload_base64: '/wA=' },
     ])
-    expect(end).toEqual({ is_complete: true, letters: 2, looked: 2, next_cursor: null, error: null })
+    expect(end).toEqual({ is_complete: true, letters: 2, examined_count: 2, next_cursor: null, error: null })
   })
 
   it('an export of many letters has each of them once', async () => {
@@ -76,7 +76,7 @@ describeLettersServers('an export', (api) => {
     expect(ids.size).toBe(3_000)
   })
 
-  it.each(['died_at', 'updated_at'])(
+  it.each(['dead_lettered_at', 'updated_at'])(
     'an export by %s that was cut off continues after its last complete line',
     async (by) => {
       const { queue, dead } = await api.createQueues()

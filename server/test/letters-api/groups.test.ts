@@ -41,11 +41,11 @@ describeLettersServers('groups of letters', (api) => {
 
     const one = await api.get(`/api/v1/groups/${orders.id}`)
     expect(one.body).toMatchObject({ id: orders.id, count: 3, sample: { id: ids[2], group_id: orders.id } })
-    const letters = await api.get(`/api/v1/letters?group=${orders.id}`)
+    const letters = await api.get(`/api/v1/letters?group_id=${orders.id}`)
     expect(letters.body).toMatchObject({ total: 3 })
-    expect((await api.get(`/api/v1/letters/counts?by=group&queue=${dead}`)).body.counts).toEqual([
-      { count: 3, group: orders.id },
-      { count: 1, group: disk.id },
+    expect((await api.get(`/api/v1/letters/counts?by=group_id&queue=${dead}`)).body.counts).toEqual([
+      { count: 3, group_id: orders.id },
+      { count: 1, group_id: disk.id },
     ])
     await api.setClock({ resume: true })
   })
@@ -133,7 +133,7 @@ describeLettersServers('groups of letters', (api) => {
   }, async () => {
     const { queue, dead } = await api.createQueues()
     const ofClass = (exception_class: string) =>
-      createEnvelope(queue, { reason: 'r', error_details: { exception_class, message: 'm' } })
+      createEnvelope(queue, { error_code: 'r', error_details: { exception_class, message: 'm' } })
     for (let from = 0; from < 10_000; from += 1_000)
       await api.capture(dead, ...Array.from({ length: 1_000 }, (_, index) => ofClass(`Class${from + index}`)))
     const counts = async (query: string) =>
@@ -147,7 +147,7 @@ describeLettersServers('groups of letters', (api) => {
     // The slug excludes the letters that are counted as (others).
     const named = await counts('by=error_class&slug=m')
     expect([named.total, named.is_exact]).toEqual([5_000, undefined])
-    expect(await counts('by=reason')).toEqual({ counts: [{ reason: 'r', count: 10_002 }], total: 10_002 })
+    expect(await counts('by=error_code')).toEqual({ counts: [{ error_code: 'r', count: 10_002 }], total: 10_002 })
   })
 
   it('an unknown group is not found, and invalid queries of groups are refused', async () => {
@@ -156,7 +156,7 @@ describeLettersServers('groups of letters', (api) => {
       body: { error: { code: 'GROUP_NOT_FOUND' } },
     })
     expect((await api.get('/api/v1/groups/first')).status).toBe(400)
-    expect((await api.get('/api/v1/groups?text=a')).status).toBe(400)
+    expect((await api.get('/api/v1/groups?message=a')).status).toBe(400)
     expect((await api.get('/api/v1/groups?cursor=a')).status).toBe(400)
   })
 })

@@ -15,7 +15,7 @@ function createVariousEnvelopes(queue: string): Envelope[] {
     },
     original_key: `key-${index}`,
     headers: { tenant: index % 2 === 0 ? 'even' : 'odd', ...(index === 3 && { rare: 'a=b' }) },
-    reason: index < 3 ? 'timeout' : 'refused',
+    error_code: index < 3 ? 'timeout' : 'refused',
     error_details: {
       exception_class: index < 5 ? 'TimeoutError' : 'net.Refused',
       message: index < 5 ? `upstream ${index}: no ANSWER in time` : 'connection refused: 100%_sure',
@@ -47,16 +47,16 @@ describeLettersServers('the list of letters', (api) => {
       ['status=PENDING', all],
       ['status=DEAD', []],
       ['status=DEAD&status=PENDING', all],
-      ['reason=timeout', [0, 1, 2]],
-      ['reason=time', []],
+      ['error_code=timeout', [0, 1, 2]],
+      ['error_code=time', []],
       ['error_class=net.Refused', [5, 6, 7, 8, 9]],
       [`origin=${queue}`, all],
       ['origin=elsewhere', []],
       ['slug=connection_refused', [5, 6, 7, 8, 9]],
-      ['text=no+answer', [0, 1, 2, 3, 4]],
-      [`text=${text('100%_sure')}`, [5, 6, 7, 8, 9]],
-      [`text=${text('100x_sure')}`, []],
-      ['key=key-7', [7]],
+      ['message=no+answer', [0, 1, 2, 3, 4]],
+      [`message=${text('100%_sure')}`, [5, 6, 7, 8, 9]],
+      [`message=${text('100x_sure')}`, []],
+      ['key_text=key-7', [7]],
       [`key_base64=${btoa('key-7')}`, [7]],
       ['header=tenant', all],
       ['header=rare', [3]],
@@ -70,18 +70,18 @@ describeLettersServers('the list of letters', (api) => {
       [`json=${text('$.note=x')}`, [0, 1, 2, 3, 5, 6, 7, 8, 9]],
       [`json=${text('$.order.id="4"')}`, []],
       [`json=${text('$.missing=null')}`, []],
-      [`died_from=${at(8)}`, [8, 9]],
-      [`died_until=${at(1)}`, [0, 1]],
-      [`died_from=${at(2)}&died_until=${at(3)}`, [2, 3]],
+      [`dead_lettered_from=${at(8)}`, [8, 9]],
+      [`dead_lettered_until=${at(1)}`, [0, 1]],
+      [`dead_lettered_from=${at(2)}&dead_lettered_until=${at(3)}`, [2, 3]],
       [`last_failed_from=${at(9)}`, [9]],
       ['updated_from=2026-02-01T00:00:00Z', all],
       ['updated_until=2026-02-01T00:00:00Z', []],
       ['retry_count_max=0', all],
       ['retry_count_min=1', []],
-      ['reason=timeout&reason=refused&error_class=TimeoutError&header=tenant%3Dodd', [1, 3]],
-      ['class=standard', all],
-      ['class=financial', []],
-      [`reason=refused&text=answer&died_from=${at(4)}`, [4]],
+      ['error_code=timeout&error_code=refused&error_class=TimeoutError&header=tenant%3Dodd', [1, 3]],
+      ['letter_class=standard', all],
+      ['letter_class=financial', []],
+      [`error_code=refused&message=answer&dead_lettered_from=${at(4)}`, [4]],
     ]
     for (const [query, found] of cases) expect([query, await numbers(query)]).toEqual([query, found])
     expect(dead).toBeTypeOf('string')
@@ -145,9 +145,9 @@ describeLettersServers('the list of letters', (api) => {
     const total = async (query: string) =>
       (await api.get(`/api/v1/letters?queue=${dead}&limit=1&${query}`)).body.total
     expect(await total('')).toBe(10)
-    expect(await total('status=PENDING&reason=timeout')).toBe(3)
-    expect(await total('class=financial')).toBe(0)
-    expect(await total('text=answer')).toBeNull()
+    expect(await total('status=PENDING&error_code=timeout')).toBe(3)
+    expect(await total('letter_class=financial')).toBe(0)
+    expect(await total('message=answer')).toBeNull()
     expect(await total('header=rare')).toBeNull()
   })
 
@@ -155,9 +155,9 @@ describeLettersServers('the list of letters', (api) => {
     const { queue, dead } = await api.createQueues({ letter_class: 'gold' })
     const { body } = await api.get(`/api/v1/queues/${dead}`)
     const [id] = await api.capture(dead, createEnvelope(queue))
-    const ofClass = await api.get(`/api/v1/letters?class=${body.policy.letter_class}`)
+    const ofClass = await api.get(`/api/v1/letters?letter_class=${body.policy.letter_class}`)
     expect(ofClass.body).toMatchObject({ letters: [{ id }], total: 1 })
-    expect((await api.get(`/api/v1/letters?class=${body.policy.letter_class}&queue=other`)).body.total).toBe(
+    expect((await api.get(`/api/v1/letters?letter_class=${body.policy.letter_class}&queue=other`)).body.total).toBe(
       0,
     )
   })
@@ -171,17 +171,17 @@ describeLettersServers('the list of letters', (api) => {
       await api.capture(dead, ...letters)
     }
     const found: unknown[] = []
-    let looked = 0
+    let examined = 0
     let cursor = ''
     do {
       const json = encodeURIComponent('$.n=1234')
       const { body } = await api.get(`/api/v1/letters?queue=${dead}&json=${json}&limit=2${cursor}`)
       found.push(...body.letters)
-      looked += body.looked
+      examined += body.examined_count
       cursor = body.next_cursor === null ? '' : `&cursor=${body.next_cursor}`
     } while (cursor !== '')
     expect(found).toMatchObject([{ payload: { preview: '{"n":1234}' } }])
-    expect(looked).toBeGreaterThanOrEqual(5_000)
+    expect(examined).toBeGreaterThanOrEqual(5_000)
   })
 
   describe('validation', () => {
@@ -189,18 +189,18 @@ describeLettersServers('the list of letters', (api) => {
       ['an unknown parameter', 'colour=red', 'query.colour is not known'],
       ['an unknown status', 'status=OPEN', 'query.status must be one of PENDING'],
       ['one unknown status of several', 'status=DEAD&status=pending', 'query.status'],
-      ['an invalid time', 'died_from=yesterday', 'query.died_from is not an RFC 3339 time'],
+      ['an invalid time', 'dead_lettered_from=yesterday', 'query.dead_lettered_from is not an RFC 3339 time'],
       [
         'a day that does not exist',
-        'died_from=2026-02-30T00:00:00Z',
-        'query.died_from is not an RFC 3339 time',
+        'dead_lettered_from=2026-02-30T00:00:00Z',
+        'query.dead_lettered_from is not an RFC 3339 time',
       ],
       ['a date without a time', 'updated_until=2026-01-01', 'query.updated_until'],
       ['a month that does not exist', 'last_failed_from=2026-13-01T00:00:00Z', 'query.last_failed_from'],
       [
         'a range that ends before it starts',
-        `died_from=${at(2)}&died_until=${at(1)}`,
-        'query.died_from is after',
+        `dead_lettered_from=${at(2)}&dead_lettered_until=${at(1)}`,
+        'query.dead_lettered_from is after',
       ],
       [
         'an invalid JSON path',
@@ -209,17 +209,17 @@ describeLettersServers('the list of letters', (api) => {
       ],
       ['a JSON path without a value', `json=${encodeURIComponent('$.a')}`, 'query.json has no value'],
       ['a JSON path without $', 'json=a%3D1', 'query.json cannot be read at character 1'],
-      ['two keys', 'key=a&key_base64=YQ', 'query.key and query.key_base64 are both given'],
+      ['two keys', 'key_text=a&key_base64=YQ', 'query.key_text and key_base64 are both given'],
       ['a key that is not base64', 'key_base64=***', 'query.key_base64 is not base64'],
       ['an unknown order', 'order_by=size', 'query.order_by'],
       ['a limit above the maximum', 'limit=501', 'query.limit'],
       ['a limit of 0', 'limit=0', 'query.limit'],
       ['a negative retry count', 'retry_count_min=-1', 'query.retry_count_min'],
       ['an empty range', 'retry_count_min=2&retry_count_max=1', 'query.retry_count_min is 2, more than'],
-      ['a group that is not a number', 'group=first', 'query.group'],
+      ['a group that is not a number', 'group_id=first', 'query.group_id'],
       ['an invalid cursor', 'cursor=abc', 'query.cursor is not a cursor'],
-      ['a NUL character', 'text=a%00b', 'query.text contains a NUL'],
-      ['several invalid parameters together', 'status=X&died_from=Y', 'query.died_from'],
+      ['a NUL character', 'message=a%00b', 'query.message contains a NUL'],
+      ['several invalid parameters together', 'status=X&dead_lettered_from=Y', 'query.dead_lettered_from'],
     ])('%s is refused with the name of the parameter', async (_name, query, message) => {
       const { status, body } = await api.get(`/api/v1/letters?${query}`)
       expect(status).toBe(400)
@@ -237,7 +237,7 @@ describeLettersServers('the list of letters', (api) => {
 
   it('times that cannot be stored are accepted and clamped', async () => {
     const { numbers } = await createVariousLetters(api)
-    expect(await numbers('died_until=9999-12-31T23:59:59Z&died_from=0001-01-01T00:00:00Z')).toHaveLength(10)
+    expect(await numbers('dead_lettered_until=9999-12-31T23:59:59Z&dead_lettered_from=0001-01-01T00:00:00Z')).toHaveLength(10)
   })
 })
 
@@ -247,18 +247,18 @@ describeLettersServers('the counts of letters', (api) => {
     const counts = async (query: string) =>
       (await api.get(`/api/v1/letters/counts?queue=${dead}&${query}`)).body
     expect(await counts('')).toEqual({ counts: [{ count: 10 }], total: 10 })
-    expect(await counts('by=reason')).toEqual({
+    expect(await counts('by=error_code')).toEqual({
       counts: [
-        { count: 7, reason: 'refused' },
-        { count: 3, reason: 'timeout' },
+        { count: 7, error_code: 'refused' },
+        { count: 3, error_code: 'timeout' },
       ],
       total: 10,
     })
     await api.post('/api/v1/letters/discard', { ids: ids.slice(0, 4), reason: 'tests' })
-    expect(await counts('by=queue,status,class')).toEqual({
+    expect(await counts('by=queue,status,letter_class')).toEqual({
       counts: [
-        { count: 6, queue: dead, status: 'PENDING', class: 'standard' },
-        { count: 4, queue: dead, status: 'DISCARDED', class: 'standard' },
+        { count: 6, queue: dead, status: 'PENDING', letter_class: 'standard' },
+        { count: 4, queue: dead, status: 'DISCARDED', letter_class: 'standard' },
       ],
       total: 10,
     })
@@ -273,7 +273,7 @@ describeLettersServers('the counts of letters', (api) => {
   })
 
   it.each([
-    ['a condition that needs a search', 'text=a', 'query.text is not known'],
+    ['a condition that needs a search', 'message=a', 'query.message is not known'],
     ['an unknown field to count by', 'by=colour', 'query.by has "colour"'],
     ['a retry count that is not counted separately', 'retry_count_min=12', 'query.retry_count_min'],
   ])('counts refuse %s', async (_name, query, message) => {

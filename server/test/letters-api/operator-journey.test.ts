@@ -23,7 +23,7 @@ describeLettersServers('the work of an operator', (api) => {
     const { groups } = await client.listGroups({ queue: dead, status: 'PENDING' })
     expect(groups.map(({ count }) => count)).toEqual([25, 15])
     const group = groups[0]?.id ?? 0
-    const { letters, total } = await client.listLetters({ group, limit: 5 })
+    const { letters, total } = await client.listLetters({ group_id: group, limit: 5 })
     expect(total).toBe(25)
     const letter = await client.getLetter(letters[0]?.id ?? '', { payload: 'json' })
     expect(letter).toMatchObject({
@@ -31,7 +31,7 @@ describeLettersServers('the work of an operator', (api) => {
       payload: { value: { order: expect.any(Number) } },
     })
 
-    const selection = { action: 'redrive', filter: { group } } as const
+    const selection = { action: 'redrive', filter: { group_id: group } } as const
     const preview = await client.previewCampaign(selection)
     expect(preview).toMatchObject({ count: 25, is_exact: true, targets: [{ queue, count: 25 }] })
     const { id } = await client.createCampaign({
@@ -59,9 +59,9 @@ describeLettersServers('the work of an operator', (api) => {
       counts: { pending: 0, sent: 0, resolved: 25, failed: 0, unknown: 0, skipped: 0 },
     })
     expect(processed).toBe(25)
-    expect(await client.countLetters({ queue: dead, by: ['status', 'group'] })).toMatchObject({
+    expect(await client.countLetters({ queue: dead, by: ['status', 'group_id'] })).toMatchObject({
       counts: [
-        { count: 25, status: 'RESOLVED', group },
+        { count: 25, status: 'RESOLVED', group_id: group },
         { count: 15, status: 'PENDING' },
       ],
     })

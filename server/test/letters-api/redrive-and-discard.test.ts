@@ -14,7 +14,7 @@ describeLettersServers('redriving letters', (api) => {
     expect(sent.body).toMatchObject({
       started: 1,
       refused: 0,
-      letters: [{ id, is_started: true, why: null, number: 1, target: { queue } }],
+      letters: [{ id, is_started: true, refusal: null, number: 1, target: { queue } }],
     })
     expect((await api.get(`/api/v1/letters/${id}`)).body).toMatchObject({
       status: 'RETRYING',
@@ -59,7 +59,7 @@ describeLettersServers('redriving letters', (api) => {
     const asked = [...ids, unknownId, 'nonsense', ids[3]]
     const { status, body } = await api.post('/api/v1/letters/redrive', { ids: asked })
     expect(status).toBe(200)
-    expect(body.letters.map(({ id, is_started, why }: Body) => [id, is_started, why])).toEqual([
+    expect(body.letters.map(({ id, is_started, refusal }: Body) => [id, is_started, refusal])).toEqual([
       [ids[0], false, 'discarded'],
       [ids[1], false, 'redriving'],
       [ids[2], true, null],
@@ -260,7 +260,7 @@ describeLettersServers('discarding letters', (api) => {
     const [id] = await api.capture(dead, createEnvelope(queue))
     await api.post('/api/v1/letters/redrive', { ids: [id] })
     const refused = await api.post('/api/v1/letters/discard', { ids: [id], reason: 'obsolete' })
-    expect(refused.body).toMatchObject({ discarded: 0, letters: [{ why: 'redriving' }] })
+    expect(refused.body).toMatchObject({ discarded: 0, letters: [{ refusal: 'redriving' }] })
     const { body } = await api.get(`/api/v1/letters/${id}`)
     expect(body.audit.map(({ action }: Body) => action)).toEqual(['letter.redrive'])
   })
@@ -280,9 +280,9 @@ describeLettersServers('discarding letters', (api) => {
       discarded: 1,
       refused: 2,
       letters: [
-        { id: ids[0], is_done: true, why: null },
-        { id: ids[1], is_done: false, why: 'redriving' },
-        { id: unknownId, is_done: false, why: 'missing' },
+        { id: ids[0], is_done: true, refusal: null },
+        { id: ids[1], is_done: false, refusal: 'redriving' },
+        { id: unknownId, is_done: false, refusal: 'missing' },
       ],
     })
     expect((await api.get(`/api/v1/letters/${ids[0]}`)).body).toMatchObject({
@@ -340,7 +340,7 @@ describeLettersServers('reading one letter', (api) => {
       { payload: { preview: 'the payload', is_text: true } },
     ])
     const json = await api.get(`/api/v1/letters?queue=${dead}&json=${encodeURIComponent('$.a=1')}`)
-    expect(json).toMatchObject({ status: 200, body: { letters: [], looked: 2, next_cursor: null } })
+    expect(json).toMatchObject({ status: 200, body: { letters: [], examined_count: 2, next_cursor: null } })
   })
 
   it('an unknown payload form is refused', async () => {

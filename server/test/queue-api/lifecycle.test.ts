@@ -100,7 +100,7 @@ describeQueueServers('the lifecycle of items', (api) => {
     await api.call(
       'queue.retry',
       { queue_name: queue, items: [{ id: items[0].id, dead: true }, { id: items[1].id }] },
-      { headers: { 'x-redrive-error': '{"error_class":"CardRefused","error_message":"no \\u20ac left"}' } },
+      { headers: { 'x-redrive-error': '{"error_class":"CardRefused","message":"no \\u20ac left"}' } },
     )
     expect(readTexts(await listed(dead))).toEqual(['one'])
     expect(readTexts(await listed(queue))).toEqual(['two'])

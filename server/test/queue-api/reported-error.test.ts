@@ -25,7 +25,7 @@ it('the X-Redrive-Error header becomes the failure of the dead letter', async ()
   const { url } = await startTestApi({ engine: () => engine, clock })
   const api = createQueueClient(() => url, 'protobuf')
 
-  const given = { error_class: 'CardRefused', error_message: 'no € left', stack: 'at pay', reason: 'refused' }
+  const given = { error_class: 'CardRefused', message: 'no € left', stack: 'at pay', error_code: 'refused' }
   // Raw UTF-8, as many programs write it.
   const header = Buffer.from(JSON.stringify(given)).toString('latin1')
   const retried = items.map(({ id }) => ({ id, dead: true }))

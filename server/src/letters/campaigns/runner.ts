@@ -154,7 +154,7 @@ export class CampaignRunner {
         lookMax: lookedAtPerStep,
       },
     ] as const)
-    this.#log.info({ campaign: stored.id, added, looked }, 'campaign freezes its letters')
+    this.#log.info({ campaign: stored.id, added, examined_count: looked }, 'campaign freezes its letters')
     const now = this.#clock.now()
     if (next !== null) {
       await this.#engine.write([

@@ -109,7 +109,7 @@ const originFields = [
   'original_offset',
   'original_id',
 ]
-const deathFields = ['error_details', 'reason']
+const deathFields = ['error_details', 'error_code']
 
 /** Returns fields that the headers have and the envelope does not. */
 export function readFailureHeaders(json: Json, headers: readonly Header[], problems: Problems): Json {

@@ -210,7 +210,7 @@ describe('an envelope', () => {
     it('long texts are truncated and reported, and short ones are kept whole', () => {
       const sent = {
         original_value: 'x',
-        reason: 'r'.repeat(101),
+        error_code: 'r'.repeat(101),
         worker_instance: 'w'.repeat(600),
         error_details: {
           exception_class: `${'c'.repeat(499)}😀`,
@@ -221,7 +221,7 @@ describe('an envelope', () => {
       const { letter, problems } = readText(JSON.stringify(sent))
       expect(problems).toEqual([
         'exception_class has 501 characters: the first 500 are kept',
-        'reason has 101 characters: the first 100 are kept',
+        'error_code has 101 characters: the first 100 are kept',
         'message has 16001 characters: the first 16000 are kept',
         'stack_trace has 32001 characters: the first 32000 are kept',
         'worker_instance has 600 characters: the first 512 are kept',
@@ -271,7 +271,7 @@ describe('an envelope', () => {
     })
   })
 
-  it('unpaired surrogates in texts are replaced and do not change the reason', () => {
+  it('unpaired surrogates in texts are replaced and do not change the error code', () => {
     const { letter, problems } = readText(
       '{"original_value":"v","original_key":"k\\ud800","headers":{"h\\ud800":"\\udc00"},"error_details":{"exception_class":"E","message":"m\\ud800"},"worker_instance":"w\\u0000"}',
     )

@@ -141,7 +141,7 @@ function readFailure(reader: Fields, firstFailedAt: Instant, lastFailedAt: Insta
   const error = reader.object('error_details')
   const errorClass = error.text('exception_class', classMax) ?? ''
   return {
-    reason: reader.text('reason', reasonMax) || error.text('code', reasonMax) || deriveReason(errorClass),
+    reason: reader.text('error_code', reasonMax) || error.text('code', reasonMax) || deriveErrorCode(errorClass),
     errorClass,
     message: error.longText('message', messageMax) ?? '',
     stack: error.longText('stack_trace', stackMax) ?? '',
@@ -153,7 +153,7 @@ function readFailure(reader: Fields, firstFailedAt: Instant, lastFailedAt: Insta
 }
 
 /** The last part of a class name: `java.net.SocketTimeoutException` becomes `SocketTimeoutException`. */
-function deriveReason(errorClass: string): string {
+function deriveErrorCode(errorClass: string): string {
   const last = errorClass.split(/[.$/\\:]/).findLast((part) => part !== '')
   return cutText(last ?? 'unknown', envelopeBounds.reasonMax)
 }

@@ -18,7 +18,7 @@ describe('a field that an envelope does not have', () => {
     ])
   })
 
-  it('an unknown field is kept with the original envelope and does not change the reason', () => {
+  it('an unknown field is kept with the original envelope and does not change the error code', () => {
     const { letter } = read({ ...sent, error_details: { exception_class: 'IOError', message: 'm' } })
     expect(letter.failure).toMatchObject({ reason: 'IOError', message: 'm' })
     expect(textOf(letter.payload)).toBe('v')
@@ -84,10 +84,10 @@ describe('a field that an envelope does not have', () => {
       cluster: 'c',
       consumer_group: 'g',
       headers: { any: 'thing' },
-      reason: 'r',
+      error_code: 'r',
       error_details,
       history: [
-        { ...failure, failed_at: time, reason: 'r', error_details },
+        { ...failure, failed_at: time, error_code: 'r', error_details },
         { ...failure, failed_at: time, ...error_details },
         { error_details: null, message: 'beside nothing' },
       ],

@@ -16,12 +16,12 @@ const envelopeFields = [
   ],
   ...['original_key', 'original_key_encoding', 'original_value', 'original_value_encoding'],
   ...['original_timestamp', 'cluster', 'consumer_group', 'headers'],
-  ...['error_details', 'reason', 'retry_count', 'worker_instance', 'history'],
+  ...['error_details', 'error_code', 'retry_count', 'worker_instance', 'history'],
   ...['first_failure_at', 'last_failure_at', 'dead_lettered_at'],
 ]
 const errorFields = ['exception_class', 'message', 'stack_trace', 'code']
 const failureFields = [
-  ...['error_details', 'reason', 'retry_count', 'worker_instance'],
+  ...['error_details', 'error_code', 'retry_count', 'worker_instance'],
   ...['failed_at', 'first_failure_at', 'last_failure_at'],
 ]
 

@@ -14,9 +14,9 @@ export type ReportedError = NonNullable<RetryRequest['error']>
 const ErrorHeader = Type.Object(
   {
     error_class: Type.Optional(Type.String({ maxLength: errorClassMax })),
-    error_message: Type.Optional(Type.String()),
+    message: Type.Optional(Type.String()),
     stack: Type.Optional(Type.String()),
-    reason: Type.Optional(Type.String({ minLength: 1, maxLength: failureReasonMax })),
+    error_code: Type.Optional(Type.String({ minLength: 1, maxLength: failureReasonMax })),
   },
   { additionalProperties: false },
 )
@@ -31,9 +31,9 @@ export const reportedErrorHeader = Type.Object({
       maxLength: headerBytesMax,
       contentMediaType: 'application/json',
       description:
-        'Why the items of this call failed: a JSON object with any of error_class, error_message, stack and ' +
-        'reason. It becomes the failure of the dead letter. Write other than ASCII characters as UTF-8 or \\uXXXX.',
-      examples: ['{"error_class":"CardRefused","error_message":"no funds","reason":"refused"}'],
+        'Why the items of this call failed: a JSON object with any of error_class, message, stack and ' +
+        'error_code. It becomes the failure of the dead letter. Write other than ASCII characters as UTF-8 or \\uXXXX.',
+      examples: ['{"error_class":"CardRefused","message":"no funds","error_code":"refused"}'],
     }),
   ),
 })
@@ -44,11 +44,11 @@ export function readReportedError(header: string | readonly string[] | undefined
   if (text.length > headerBytesMax) {
     throw badRequest(`X-Redrive-Error is invalid; cannot be greater than '${headerBytesMax}' characters`)
   }
-  const { error_class, error_message, stack, reason } = parseHeader(text)
+  const { error_class, message, stack, error_code } = parseHeader(text)
   return {
-    ...(reason !== undefined && { reason }),
+    ...(error_code !== undefined && { reason: error_code }),
     ...(error_class !== undefined && { errorClass: error_class }),
-    ...(error_message !== undefined && { message: error_message }),
+    ...(message !== undefined && { message }),
     ...(stack !== undefined && { stack }),
   }
 }
@@ -64,7 +64,7 @@ function parseHeader(header: string): Static<typeof ErrorHeader> {
   }
   if (!check.Check(value)) {
     throw badRequest(
-      'X-Redrive-Error is invalid; it can have only error_class, error_message, stack and reason, all of them texts',
+      'X-Redrive-Error is invalid; it can have only error_class, message, stack and error_code, all of them texts',
     )
   }
   return value

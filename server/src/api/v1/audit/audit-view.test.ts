@@ -67,7 +67,7 @@ describe('the details of an audit row', () => {
       name: 'after the fix',
       action: 'redrive',
       ids: null,
-      filter: { queue: ['dead'], died_until: '2026-11-15T12:00:00.000000Z', key_base64: '/w==' },
+      filter: { queue: ['dead'], dead_lettered_until: '2026-11-15T12:00:00.000000Z', key_base64: '/w==' },
       target: null,
       include_dead: true,
       canary_count: 5,

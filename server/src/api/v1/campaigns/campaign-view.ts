@@ -42,7 +42,7 @@ export const CampaignView = Type.Object({
   ),
   filter: nullable(
     FilterView,
-    'The given filter, with a class replaced by the queues that it had at that time. Null if ids were given.',
+    'The given filter, with letter_class replaced by the queues that it had at that time. Null if ids were given.',
   ),
   target: nullable(Type.String(), 'The queue to send to; null: the origin of each letter.'),
   include_dead: Type.Boolean({ description: 'Whether DEAD letters are redriven.' }),
@@ -61,7 +61,7 @@ export const CampaignView = Type.Object({
       'The letters of the set by state. pending: not sent yet; sent: no outcome yet; resolved: processed; failed: ' +
       'died again; unknown: the outcome is unknown; skipped: not sent; discarded.',
   }),
-  rate: Type.Number({ description: 'Letters per second that were sent during the last seconds.' }),
+  current_rate_per_second: Type.Number({ description: 'Letters per second that were sent during the last seconds.' }),
 })
 export type CampaignView = Static<typeof CampaignView>
 
@@ -98,7 +98,7 @@ export function viewCampaign(campaign: Campaign): CampaignView {
     ended_at: formatTimeOrNull(campaign.endedAt),
     size: campaign.size,
     counts: { ...campaign.counts },
-    rate: campaign.rate,
+    current_rate_per_second: campaign.rate,
   }
 }
 

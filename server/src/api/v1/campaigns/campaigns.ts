@@ -24,10 +24,10 @@ export const CampaignParams = Type.Object({
 })
 
 const CampaignLetterView = Type.Object({
-  place: Type.Integer({ description: 'Position in the frozen set.' }),
+  position: Type.Integer({ description: 'Position in the frozen set.' }),
   id: Type.String({ description: 'Id of the letter.' }),
   state: Type.Enum([...campaignLetterStates], { description: 'State of the letter in this campaign.' }),
-  why: Type.String({ description: 'Why the letter was skipped, as a code.' }),
+  refusal: Type.String({ description: 'Why the letter was skipped, as a code.' }),
   at: nullableTime('When the letter ended or was skipped. The letter shows when it was sent.'),
 })
 
@@ -54,7 +54,7 @@ export const campaignRoutes = [
           is_exact: Type.Boolean({
             description: 'False if the search ran out of time: there may be more letters.',
           }),
-          looked: Type.Integer({ description: 'Number of letters that were examined.' }),
+          examined_count: Type.Integer({ description: 'Number of letters that were examined.' }),
           sample: Type.Array(LetterSummary, { description: 'Some of the selected letters.' }),
           targets: Type.Array(Type.Object({ queue: Type.String(), count: Type.Integer() }), {
             description: 'The target queues of the examined letters, with the number of letters for each.',
@@ -72,7 +72,7 @@ export const campaignRoutes = [
       return {
         count: preview.count,
         is_exact: preview.isExact,
-        looked: preview.looked,
+        examined_count: preview.looked,
         sample: preview.sample.map((item) => viewSummary(item, slugOf(item))),
         targets: preview.targets.map((target) => ({ ...target })),
         statuses: countByStatus(preview.byState),
@@ -202,10 +202,10 @@ export const campaignRoutes = [
       const last = letters.length < limit ? undefined : letters.at(-1)
       return {
         letters: letters.map((letter) => ({
-          place: letter.place,
+          position: letter.place,
           id: letter.letterId,
           state: letter.state,
-          why: letter.why,
+          refusal: letter.why,
           at: formatTimeOrNull(letter.at),
         })),
         next_cursor: last === undefined ? null : writeCursor(`campaign:${id}`, [last.place]),

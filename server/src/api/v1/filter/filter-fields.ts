@@ -23,19 +23,19 @@ function timeBound(event: string, bound: 'from' | 'until') {
   return Type.Optional(Type.String({ maxLength: 64, description, examples }))
 }
 
-const group = Type.Integer({ minimum: 1, maximum: Number.MAX_SAFE_INTEGER })
+const groupId = Type.Integer({ minimum: 1, maximum: Number.MAX_SAFE_INTEGER })
 const retryCount = { minimum: 0, maximum: 1_000_000 }
 
 /** Conditions that the counts contain: their totals are exact and need no search. */
 export const countedFields = {
   queue: oneOrMore('Letters in this dead queue.'),
-  class: oneOrMore('Letters in dead queues of this class.'),
+  letter_class: oneOrMore('Letters in dead queues of this class.'),
   status: oneOrMore(`Letters with this status: ${letterStatuses.join(', ')}.`, 32),
-  reason: oneOrMore('Letters whose failure has exactly this reason code.'),
+  error_code: oneOrMore('Letters whose failure has exactly this code.'),
   slug: oneOrMore('Letters whose message has this short form, such as http_503.'),
   error_class: oneOrMore('Letters with exactly this error class; empty: without an error class.', 512, 0),
-  group: Type.Optional(
-    Type.Union([group, Type.Array(group, { minItems: 1, maxItems: valuesMax })], {
+  group_id: Type.Optional(
+    Type.Union([groupId, Type.Array(groupId, { minItems: 1, maxItems: valuesMax })], {
       description: 'Letters in this group. With several values: any of them.',
     }),
   ),
@@ -50,19 +50,19 @@ export const countedFields = {
 
 /** Conditions that need an index or a search. */
 export const searchedFields = {
-  died_from: timeBound('Letters that died', 'from'),
-  died_until: timeBound('Letters that died', 'until'),
+  dead_lettered_from: timeBound('Letters that died', 'from'),
+  dead_lettered_until: timeBound('Letters that died', 'until'),
   updated_from: timeBound('Letters that last changed', 'from'),
   updated_until: timeBound('Letters that last changed', 'until'),
   last_failed_from: timeBound('Letters that last failed', 'from'),
   last_failed_until: timeBound('Letters that last failed', 'until'),
-  key: Type.Optional(
+  key_text: Type.Optional(
     Type.String({ ...storedAsBytes, maxLength: 10_000, description: 'Letters with this key, as text.' }),
   ),
   key_base64: Type.Optional(
     Type.String({ maxLength: 14_000, description: 'Letters with this key, as bytes in base64.' }),
   ),
-  text: Type.Optional(
+  message: Type.Optional(
     Type.String({
       minLength: 1,
       maxLength: 1_000,
@@ -93,11 +93,11 @@ export const filterFields = { ...countedFields, ...searchedFields }
 /** Conditions for the archive: most of the above, and some of its own. */
 export const archiveFields = {
   ...countedFields,
-  died_from: searchedFields.died_from,
-  died_until: searchedFields.died_until,
-  key: searchedFields.key,
+  dead_lettered_from: searchedFields.dead_lettered_from,
+  dead_lettered_until: searchedFields.dead_lettered_until,
+  key_text: searchedFields.key_text,
   key_base64: searchedFields.key_base64,
-  text: searchedFields.text,
+  message: searchedFields.message,
   source_id: oneOrMore('Letters with exactly this source id.', 1_024),
   archived_from: timeBound('Letters that were archived', 'from'),
   archived_until: timeBound('Letters that were archived', 'until'),

@@ -1,6 +1,7 @@
 /**
  * Translates the conditions of a request into a filter of the store, and reports all invalid fields at once.
  */
+import { Buffer } from 'node:buffer'
 import { type Instant, instantMax, instantMin } from '../../../core/instant.ts'
 import { isLetterStatus, letterStatuses, toStates } from '../../../ops/letter-status.ts'
 import {
@@ -11,8 +12,8 @@ import {
 } from '../../../storage/contract/letters.ts'
 import type { StoreReads } from '../../../storage/contract/storage.ts'
 import { type FieldFault, InvalidRequest } from '../../http/validation/invalid-request.ts'
+import { decodeBase64 } from '../../http/wire/base64.ts'
 import { parseInstant } from '../../http/wire/wire-time.ts'
-import { readBytes } from '../values/wire-bytes.ts'
 import type { ArchiveSpec, CountedSpec, FilterSpec } from './filter-fields.ts'
 import { parseJsonTest } from './json-path.ts'
 
@@ -21,7 +22,7 @@ type Refuse = (field: string, message: string) => void
 
 /** `part` is the part of the request for error messages: `query` or `body.filter`. */
 export async function readFilter(spec: FilterSpec, part: string, storage: QueueList): Promise<LetterFilter> {
-  const filter = collectFaults(part, (refuse) => readFields(spec, part, refuse))
+  const filter = collectFaults(part, (refuse) => readFields(spec, refuse))
   return resolveClasses(filter, spec, storage)
 }
 
@@ -33,7 +34,7 @@ export async function readArchiveFilter(
     const archived = readRange('archived', archived_from, archived_until, refuse)
     const sourceIds = toList(source_id)
     return {
-      ...readFields(spec, 'query', refuse),
+      ...readFields(spec, refuse),
       ...(archived !== undefined && { archived }),
       ...(sourceIds !== undefined && { sourceIds }),
     }
@@ -70,32 +71,41 @@ function collectFaults<F>(part: string, read: (refuse: Refuse) => F): F {
   return filter
 }
 
-function readFields(spec: FilterSpec, part: string, refuse: Refuse): LetterFilter {
-  const died = readRange('died', spec.died_from, spec.died_until, refuse)
+function readFields(spec: FilterSpec, refuse: Refuse): LetterFilter {
+  const died = readRange('dead_lettered', spec.dead_lettered_from, spec.dead_lettered_until, refuse)
   const updated = readRange('updated', spec.updated_from, spec.updated_until, refuse)
   const lastFailed = readRange('last_failed', spec.last_failed_from, spec.last_failed_until, refuse)
-  const key = readBytes(`${part}.key`, spec.key, spec.key_base64)
+  const key = readKey(spec, refuse)
   const json = readJson(spec.json, refuse)
   return {
     ...readCounted(spec, refuse),
     ...(died !== undefined && { died }),
     ...(updated !== undefined && { updated }),
     ...(lastFailed !== undefined && { lastFailed }),
-    ...(key !== undefined && key !== null && { key }),
-    ...(spec.text !== undefined && { text: spec.text }),
+    ...(key !== undefined && { key }),
+    ...(spec.message !== undefined && { text: spec.message }),
     ...(spec.header !== undefined && { header: parseHeader(spec.header) }),
     ...(json !== undefined && { json }),
   }
+}
+
+function readKey(spec: Pick<FilterSpec, 'key_text' | 'key_base64'>, refuse: Refuse): LetterFilter['key'] {
+  const { key_text: text, key_base64: base64 } = spec
+  if (base64 === undefined) return text === undefined ? undefined : Buffer.from(text)
+  if (text !== undefined) refuse('key_text', 'and key_base64 are both given; give one of them')
+  const bytes = decodeBase64(base64)
+  if (bytes === undefined) refuse('key_base64', 'is not base64')
+  return bytes
 }
 
 function readCounted(spec: CountedSpec, refuse: Refuse): CountedFilter {
   const states = readStatuses(spec.status, refuse)
   const redrives = readRetryCount(spec.retry_count_min, spec.retry_count_max, refuse)
   const queues = toList(spec.queue)
-  const reasons = toList(spec.reason)
+  const reasons = toList(spec.error_code)
   const slugs = toList(spec.slug)
   const errorClasses = toList(spec.error_class)
-  const groupIds = toList(spec.group)
+  const groupIds = toList(spec.group_id)
   const origins = toList(spec.origin)
   return {
     ...(queues !== undefined && { queues }),
@@ -172,10 +182,10 @@ function toList<T extends string | number>(value: T | readonly T[] | undefined):
 /** Replaces classes by their current queues. If queues are also given, only queues in both remain. */
 async function resolveClasses<F extends CountedFilter>(
   filter: F,
-  spec: Pick<CountedSpec, 'class'>,
+  spec: Pick<CountedSpec, 'letter_class'>,
   storage: QueueList,
 ): Promise<F> {
-  const classes = toList(spec.class)
+  const classes = toList(spec.letter_class)
   if (classes === undefined) return filter
   const ofClass: string[] = []
   for await (const { name, letterClass } of readAllQueues(storage())) {

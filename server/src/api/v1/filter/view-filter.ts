@@ -17,22 +17,22 @@ export const FilterView = Type.Object(
   {
     queue: Texts,
     status: Type.Optional(Type.Array(Type.Enum([...letterStatuses]))),
-    reason: Texts,
+    error_code: Texts,
     slug: Texts,
     error_class: Texts,
-    group: Type.Optional(Type.Array(Type.Integer())),
+    group_id: Type.Optional(Type.Array(Type.Integer())),
     origin: Texts,
     retry_count_min: Count,
     retry_count_max: Count,
-    died_from: Text,
-    died_until: Text,
+    dead_lettered_from: Text,
+    dead_lettered_until: Text,
     updated_from: Text,
     updated_until: Text,
     last_failed_from: Text,
     last_failed_until: Text,
-    key: Text,
+    key_text: Text,
     key_base64: Text,
-    text: Text,
+    message: Text,
     header: Text,
     json: Text,
   },
@@ -48,10 +48,10 @@ function viewCounted({ redrives, ...filter }: LetterFilter): FilterView {
   return {
     ...(filter.queues !== undefined && { queue: [...filter.queues] }),
     ...(filter.states !== undefined && { status: [...new Set(filter.states.map(toLetterStatus))] }),
-    ...(filter.reasons !== undefined && { reason: [...filter.reasons] }),
+    ...(filter.reasons !== undefined && { error_code: [...filter.reasons] }),
     ...(filter.slugs !== undefined && { slug: [...filter.slugs] }),
     ...(filter.errorClasses !== undefined && { error_class: [...filter.errorClasses] }),
-    ...(filter.groupIds !== undefined && { group: [...filter.groupIds] }),
+    ...(filter.groupIds !== undefined && { group_id: [...filter.groupIds] }),
     ...(filter.origins !== undefined && { origin: [...filter.origins] }),
     ...(redrives?.min !== undefined && { retry_count_min: redrives.min }),
     ...(redrives?.max !== undefined && { retry_count_max: redrives.max }),
@@ -60,11 +60,11 @@ function viewCounted({ redrives, ...filter }: LetterFilter): FilterView {
 
 function viewSearched({ key, header, json, ...filter }: LetterFilter): FilterView {
   return {
-    ...viewRange('died', filter.died),
+    ...viewRange('dead_lettered', filter.died),
     ...viewRange('updated', filter.updated),
     ...viewRange('last_failed', filter.lastFailed),
     ...(key !== undefined && viewKey(key)),
-    ...(filter.text !== undefined && { text: filter.text }),
+    ...(filter.text !== undefined && { message: filter.text }),
     ...(header !== undefined && {
       header: header.value === undefined ? header.name : `${header.name}=${header.value}`,
     }),
@@ -72,16 +72,16 @@ function viewSearched({ key, header, json, ...filter }: LetterFilter): FilterVie
   }
 }
 
-function viewRange(name: 'died' | 'updated' | 'last_failed', range: LetterFilter['died']) {
+function viewRange(name: 'dead_lettered' | 'updated' | 'last_failed', range: LetterFilter['died']) {
   return {
     ...(range?.from !== undefined && { [`${name}_from`]: formatInstant(range.from) }),
     ...(range?.until !== undefined && { [`${name}_until`]: formatInstant(range.until) }),
   }
 }
 
-function viewKey(key: Uint8Array): Pick<FilterView, 'key' | 'key_base64'> {
+function viewKey(key: Uint8Array): Pick<FilterView, 'key_text' | 'key_base64'> {
   const text = decodeText(key)
-  return text === null ? { key_base64: encodeBase64(key) } : { key: text }
+  return text === null ? { key_base64: encodeBase64(key) } : { key_text: text }
 }
 
 function formatValue(value: NonNullable<LetterFilter['json']>['value']): string {

@@ -32,7 +32,7 @@ export const archiveRoutes = [
         200: Type.Object({
           letters: Type.Array(ArchivedSummary, { description: 'The letters of this page.' }),
           next_cursor: NextCursor,
-          looked: Type.Integer({
+          examined_count: Type.Integer({
             description: 'Number of archived letters that were examined for this page.',
           }),
           is_complete: Type.Boolean({
@@ -59,7 +59,7 @@ export const archiveRoutes = [
           archived_at: formatInstant(at),
         })),
         next_cursor: next === null ? null : writeCursor(list, [next.archivedAt, next.id]),
-        looked: page.looked,
+        examined_count: page.looked,
         is_complete: next === null || page.letters.length >= limit,
       }
     },

@@ -41,7 +41,7 @@ export const envelopeFields = {
   ),
   headers: field('{"name": "value"}, or [["name", "value"]] to keep order and repeated names.'),
   error_details: field('The error: {"exception_class", "message", "stack_trace", "code"}.'),
-  reason: field(
+  error_code: field(
     'A short code of the failure. Default: code of error_details, or derived from the exception class.',
   ),
   retry_count: field('Number of attempts before the message died.'),

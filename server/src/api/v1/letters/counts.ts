@@ -10,11 +10,11 @@ import { readAllQueues, readCountedFilter } from '../filter/read-filter.ts'
 /** The fields to count by, with their names in the store. A class is a set of queues. */
 const countedBy = {
   queue: 'queue',
-  class: 'queue',
+  letter_class: 'queue',
   status: 'state',
-  group: 'group',
+  group_id: 'group',
   origin: 'origin',
-  reason: 'reason',
+  error_code: 'reason',
   slug: 'slug',
   error_class: 'errorClass',
   retry_count: 'redrives',
@@ -26,11 +26,11 @@ const text = (description: string) => Type.Optional(Type.String({ description })
 const CountView = Type.Object({
   count: Type.Integer({ description: 'Number of letters with these values.' }),
   queue: text('The dead queue.'),
-  class: text('The class of the dead queue.'),
+  letter_class: text('The class of the dead queue.'),
   status: Type.Optional(Type.Enum([...letterStatuses], { description: 'The status.' })),
-  group: Type.Optional(Type.Integer({ description: 'Id of the group.' })),
+  group_id: Type.Optional(Type.Integer({ description: 'Id of the group.' })),
   origin: text('The source queue or topic.'),
-  reason: text('The reason code of the failure.'),
+  error_code: text('The code of the failure.'),
   slug: text('The short form of the message.'),
   error_class: text('The error class.'),
   retry_count: Type.Optional(
@@ -84,7 +84,7 @@ export const letterCountRoutes = [
       const letters = context.letters()
       const found = await letters.count({ filter, by: asked })
       const classes = new Map<string, string>()
-      if (by.includes('class')) {
+      if (by.includes('letter_class')) {
         for await (const queue of readAllQueues(context.storage())) classes.set(queue.name, queue.letterClass)
       }
       const counts = mergeCounts(found.map((count) => viewCount(count, by, classes)))
@@ -108,11 +108,11 @@ function readBy(text: string): By[] {
 function viewCount(found: LetterCount, by: readonly By[], classes: ReadonlyMap<string, string>): CountView {
   const values: Partial<Record<By, string | number | undefined>> = {
     queue: found.queue,
-    class: classes.get(found.queue ?? '') ?? '',
+    letter_class: classes.get(found.queue ?? '') ?? '',
     status: found.state === undefined ? undefined : toLetterStatus(found.state),
-    group: found.group,
+    group_id: found.group,
     origin: found.origin,
-    reason: found.reason,
+    error_code: found.reason,
     slug: found.slug,
     error_class: found.errorClass,
     retry_count: found.redrives,

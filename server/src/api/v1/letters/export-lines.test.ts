@@ -38,7 +38,7 @@ describe('the lines of an export', () => {
     expect(lines).toHaveLength(3)
     expect(lines[0]).toMatch(/^ {2}\{/)
     const [letter, { end }] = lines.slice(0, 2).map((line) => JSON.parse(line))
-    expect([letter.id, end.is_complete, end.looked]).toEqual(['3', true, 2_015])
+    expect([letter.id, end.is_complete, end.examined_count]).toEqual(['3', true, 2_015])
   })
 
   it('an export that fails continues after the last exported letter', async () => {

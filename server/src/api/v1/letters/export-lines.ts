@@ -35,7 +35,7 @@ export async function* readBatches(
 export type ExportEndView = Readonly<{
   is_complete: boolean
   letters: number
-  looked: number
+  examined_count: number
   next_cursor: string | null
   error: Readonly<{ code: string; message: string }> | null
 }>
@@ -75,7 +75,7 @@ export async function* writeExportLines(
   const end: ExportEndView = {
     is_complete: error === null,
     letters,
-    looked: Math.max(looked, letters),
+    examined_count: Math.max(looked, letters),
     next_cursor: error === null || next === null ? null : writeLetterCursor(next, source.list),
     error,
   }

@@ -38,7 +38,7 @@ export const exportRoutes = [
       response: {
         200: {
           description:
-            'A letter per line, each with a `cursor`. The last line is {"end": {"is_complete", "letters", "looked", ' +
+            'A letter per line, each with a `cursor`. The last line is {"end": {"is_complete", "letters", "examined_count", ' +
             '"next_cursor", "error"}}. Without it the answer was cut off; continue with the `cursor` of the last ' +
             'complete line.',
           content: { 'application/x-ndjson': { schema: Type.String() } },

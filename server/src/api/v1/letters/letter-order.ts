@@ -3,13 +3,16 @@ import { Type } from 'typebox'
 import type { LetterCursor, LetterOrder } from '../../../storage/contract/letters.ts'
 import { readCursor, writeCursor } from '../values/cursor.ts'
 
-export const letterOrders = { died_at: 'diedAt', updated_at: 'updatedAt' } as const satisfies Record<
+export const letterOrders = { dead_lettered_at: 'diedAt', updated_at: 'updatedAt' } as const satisfies Record<
   string,
   LetterOrder
 >
 
 export const orderFields = {
-  order_by: Type.Enum(['died_at', 'updated_at'], { default: 'died_at', description: 'The time to sort by.' }),
+  order_by: Type.Enum(['dead_lettered_at', 'updated_at'], {
+    default: 'dead_lettered_at',
+    description: 'The time to sort by.',
+  }),
   order: Type.Enum(['desc', 'asc'], { default: 'desc', description: 'desc: newest first.' }),
 }
 

@@ -15,7 +15,7 @@ export const Ids = Type.Array(LetterId, {
 export const DoneView = Type.Object({
   id: Type.String({ description: 'The id from the request.' }),
   is_done: Type.Boolean({ description: 'Whether the letter was changed.' }),
-  why: nullable(Type.String(), 'Why the letter was not changed, as a code.'),
+  refusal: nullable(Type.String(), 'Why the letter was not changed, as a code.'),
   message: nullable(Type.String(), 'Why the letter was not changed, for people.'),
 })
 
@@ -53,9 +53,10 @@ export async function changeEach<R extends Readonly<{ letterId: string }>>(
   }))
 }
 
-export function viewDone(id: string, isDone: boolean, why: string | null): Static<typeof DoneView> {
-  if (isDone) return { id, is_done: true, why: null, message: null }
-  return { id, is_done: false, why: why ?? 'missing', message: describeRefusal(why ?? 'missing') }
+export function viewDone(id: string, isDone: boolean, refusal: string | null): Static<typeof DoneView> {
+  if (isDone) return { id, is_done: true, refusal: null, message: null }
+  const code = refusal ?? 'missing'
+  return { id, is_done: false, refusal: code, message: describeRefusal(code) }
 }
 
 const refusals: Readonly<Record<string, string>> = {
@@ -75,6 +76,6 @@ const refusals: Readonly<Record<string, string>> = {
   taken: 'a letter with the same source id is in the dead queue',
 }
 
-export function describeRefusal(why: string): string {
-  return refusals[why] ?? why
+export function describeRefusal(refusal: string): string {
+  return refusals[refusal] ?? refusal
 }

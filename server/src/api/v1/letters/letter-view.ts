@@ -25,7 +25,7 @@ const OriginView = Type.Object({
 })
 
 const failureFields = {
-  reason: text('A short code of the failure, which filters compare exactly.'),
+  error_code: text('A short code of the failure, which filters compare exactly.'),
   slug: text(
     'The message reduced to one word. The newest failure has the word of its group, as in counts and filters.',
   ),
@@ -53,8 +53,7 @@ export const letterFields = {
   group_id: nullable(Type.Integer(), 'The group of letters with the same cause.'),
   retry_count: count('Number of redrives that failed, over the life of the letter.'),
   requeue_count: count('Number of redrives that were started, over the life of the letter.'),
-  created_at: nullableTime('When the message was created at its source.'),
-  died_at: nullableTime('When the item became a dead letter.'),
+  dead_lettered_at: nullableTime('When the item became a dead letter.'),
   updated_at: time('When the letter last changed.'),
   ended_at: nullableTime('When it was RESOLVED, DEAD or DISCARDED. Retention counts from this time.'),
   last_redrive_at: nullableTime('When it was last redriven.'),
@@ -82,7 +81,7 @@ export const RedriveView = Type.Object({
     Type.Object({
       id: text('Id of the campaign.'),
       name: text('Name of the campaign; empty if it no longer exists.'),
-      place: count('Position of the letter in the frozen set.'),
+      position: count('Position of the letter in the frozen set.'),
     }),
     'The campaign that redrove it.',
   ),
@@ -126,8 +125,7 @@ export function viewFields(item: Item): {
     group_id: item.groupId,
     retry_count: item.redrives,
     requeue_count: letter?.requeues ?? 0,
-    created_at: formatTimeOrNull(item.origin?.createdAt),
-    died_at: formatTimeOrNull(item.diedAt),
+    dead_lettered_at: formatTimeOrNull(item.diedAt),
     updated_at: formatInstant(item.updatedAt),
     ended_at: 'endedAt' in item ? formatTimeOrNull(item.endedAt) : null,
     last_redrive_at: formatTimeOrNull(letter?.lastRedriveAt),
@@ -161,7 +159,7 @@ function viewOrigin(origin: Origin): Static<typeof OriginView> {
 
 function viewShortFailure(failure: Failure, slug: string): Static<typeof ShortFailureView> {
   return {
-    reason: failure.reason,
+    error_code: failure.reason,
     slug,
     error_class: failure.errorClass,
     message: failure.message,
@@ -201,12 +199,19 @@ function viewRedrive(
     number: record.number,
     at: formatInstant(record.at),
     actor: record.actor,
-    campaign: campaign === null ? null : { ...campaign, name: campaignNames.get(campaign.id) ?? '' },
+    campaign: campaign === null ? null : viewCampaignOfRedrive(campaign, campaignNames),
     target: { ...target },
     edit: record.edit,
     outcome: record.outcome,
     ended_at: formatTimeOrNull(record.endedAt),
   }
+}
+
+function viewCampaignOfRedrive(
+  { id, place }: NonNullable<RedriveRecord['campaign']>,
+  campaignNames: ReadonlyMap<string, string>,
+): NonNullable<Static<typeof RedriveView>['campaign']> {
+  return { id, name: campaignNames.get(id) ?? '', position: place }
 }
 
 export function viewHeaders(item: Pick<Item, 'headers'>): Static<typeof HeaderView>[] {

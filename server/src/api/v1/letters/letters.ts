@@ -33,7 +33,7 @@ export const letterRoutes = [
         200: Type.Object({
           letters: Type.Array(LetterSummary, { description: 'The letters of this page.' }),
           next_cursor: NextCursor,
-          looked: Type.Integer({ description: 'Number of letters that were examined for this page.' }),
+          examined_count: Type.Integer({ description: 'Number of letters that were examined for this page.' }),
           is_complete: Type.Boolean({
             description: 'False if the search stopped before the page was full. Continue with next_cursor.',
           }),
@@ -65,7 +65,7 @@ export const letterRoutes = [
       return {
         letters: page.letters.map((letter) => viewSummary(letter, readSlug(letter))),
         next_cursor: next === null ? null : writeLetterCursor(next, list),
-        looked: page.looked,
+        examined_count: page.looked,
         is_complete: next === null || page.letters.length >= limit,
         total: page.total,
       }

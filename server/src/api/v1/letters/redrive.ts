@@ -51,7 +51,7 @@ const EditNumber = Type.Integer({
 const resultFields = {
   id: Type.String({ description: 'The id from the request.' }),
   is_started: Type.Boolean({ description: 'Whether the letter was sent.' }),
-  why: nullable(
+  refusal: nullable(
     Type.String(),
     'Why the letter was not sent, as a code: missing, archived, redriving, leased, resolved, discarded, dead, ' +
       'exhausted, no-target or dead-target.',
@@ -176,13 +176,13 @@ function refuseTarget(results: readonly RedriveResult[], target: string | undefi
   }
 }
 
-function createRefusal(id: string, why: RedriveRefusal, { target, edit }: RedriveSpec): KnownError {
-  switch (why) {
+function createRefusal(id: string, refusal: RedriveRefusal, { target, edit }: RedriveSpec): KnownError {
+  switch (refusal) {
     case 'missing':
       return letterNotFound(id)
     case 'no-target':
     case 'dead-target':
-      return createTargetError(target, why)
+      return createTargetError(target, refusal)
     case 'no-edit': {
       const message = `letter ${id} has no edited version ${edit}; GET /api/v1/letters/${id} lists its edits`
       return new KnownError('LETTER_NOT_RETRYABLE', message)
@@ -190,14 +190,14 @@ function createRefusal(id: string, why: RedriveRefusal, { target, edit }: Redriv
     default:
       return new KnownError(
         'LETTER_NOT_RETRYABLE',
-        `letter ${id} cannot be redriven: ${describeRefusal(why)}`,
+        `letter ${id} cannot be redriven: ${describeRefusal(refusal)}`,
       )
   }
 }
 
-function createTargetError(target: string | undefined, why: 'no-target' | 'dead-target'): KnownError {
+function createTargetError(target: string | undefined, refusal: 'no-target' | 'dead-target'): KnownError {
   const queue = target === undefined ? 'the origin of the letter' : `queue ${JSON.stringify(target)}`
-  return why === 'dead-target'
+  return refusal === 'dead-target'
     ? new KnownError('TARGET_INVALID', `${queue} is a dead queue, which a redrive never goes to`)
     : new KnownError('TARGET_INVALID', `${queue} does not exist as a queue of this server`)
 }
@@ -206,8 +206,9 @@ function viewResult(id: string, result: RedriveResult | undefined): Static<typeo
   if (result?.isStarted === true) {
     const { queue, partition, id: itemId, number } = result
     const target = { queue, partition, id: itemId }
-    return { id, is_started: true, why: null, message: null, number, target }
+    return { id, is_started: true, refusal: null, message: null, number, target }
   }
-  const why = result?.why ?? 'missing'
-  return { id, is_started: false, why, message: describeRefusal(why), number: null, target: null }
+  const refusal = result?.why ?? 'missing'
+  const message = describeRefusal(refusal)
+  return { id, is_started: false, refusal, message, number: null, target: null }
 }

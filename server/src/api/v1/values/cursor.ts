@@ -11,7 +11,7 @@ import { nullable } from './schemas.ts'
 
 export type CursorPart = string | number
 
-/** `list` names the list and its order: `letters:diedAt:desc`. */
+/** `list` names the list and its order: `letters:dead_lettered_at:desc`. */
 export function writeCursor(list: string, parts: readonly CursorPart[]): string {
   return Buffer.from(JSON.stringify([list, ...parts])).toString('base64url')
 }
