@@ -3,13 +3,13 @@ export type { CallOptions } from './caller.ts'
 export type { CampaignCalls } from './campaign-calls.ts'
 export { type Client, type ClientOptions, createClient } from './client.ts'
 export type { Clock } from './clock.ts'
+export type { Content, MessageHeader, MessageKey, Payload } from './content.ts'
 export { RedriveError } from './error.ts'
 export {
   type ImportedItem,
   type KeyedItem,
   LeasedItem,
   type NewItem,
-  type Payload,
   StoredItem,
 } from './item.ts'
 export type {
@@ -52,6 +52,7 @@ export type {
   LetterFilter,
   LetterGroup,
   LetterHeader,
+  LetterKey,
   LetterOrder,
   LetterOrigin,
   LetterPayload,

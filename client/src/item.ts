@@ -1,11 +1,18 @@
 import { fromBase64, toBase64 } from './base64.ts'
+import {
+  type MessageHeader,
+  type MessageKey,
+  type Payload,
+  toContent,
+  toTextOrBase64,
+  toWireHeader,
+} from './content.ts'
 import { fromWireTime, type Time, toWireTime } from './time.ts'
 
-export type Payload = string | Uint8Array
-
-/** An item to produce: a payload alone, or a payload with its description. */
+/** An item to produce: its payload as text or bytes, or a payload with its description. */
 export type NewItem =
-  | Payload
+  | string
+  | Uint8Array
   | Readonly<{
       payload: Payload
       kind?: string
@@ -17,13 +24,16 @@ export type NewItem =
 
 /** An item for `produceOnce`, which supports more fields than `produce`. */
 export type KeyedItem =
-  | Payload
+  | string
+  | Uint8Array
   | (Extract<NewItem, { payload: Payload }> &
       Readonly<{
         /** Items with a higher priority are leased first. Default 0. */
         priority?: number
         /** Overrides the queue's `attemptsMax`. */
         attemptsMax?: number
+        key?: MessageKey
+        headers?: readonly MessageHeader[]
       }>)
 
 /** The payload of an item as bytes, text or JSON. */
@@ -140,12 +150,12 @@ export type ImportedItem = Readonly<{
   kind?: string
 }>
 
+/** With the field names of the Queue API. */
 export function toWireItem(item: NewItem): unknown {
-  if (typeof item === 'string') return { utf8: item }
-  if (item instanceof Uint8Array) return { bytes: toBase64(item) }
-  const { payload, kind, encoding, reference, availableAt } = item
+  const { payload, kind, encoding, reference, availableAt } = toDescribedItem<NewItem>(item)
+  const content = toTextOrBase64(payload)
   return {
-    ...(typeof payload === 'string' ? { utf8: payload } : { bytes: toBase64(payload) }),
+    ...('text' in content ? { utf8: content.text } : { bytes: content.base64 }),
     kind,
     encoding,
     reference,
@@ -155,11 +165,12 @@ export function toWireItem(item: NewItem): unknown {
 
 /** With the field names of `/api/v1`. */
 export function toWireKeyed(item: KeyedItem): unknown {
-  if (typeof item === 'string') return { text: item }
-  if (item instanceof Uint8Array) return { payload: toBase64(item) }
-  const { payload, kind, encoding, reference, availableAt, priority, attemptsMax } = item
+  const { payload, key, headers, ...fields } = toDescribedItem<KeyedItem>(item)
+  const { kind, encoding, reference, availableAt, priority, attemptsMax } = fields
   return {
-    ...(typeof payload === 'string' ? { text: payload } : { payload: toBase64(payload) }),
+    payload: toContent(payload),
+    ...(key !== undefined && { key: toContent(key) }),
+    ...(headers !== undefined && { headers: headers.map(toWireHeader) }),
     kind,
     encoding,
     reference,
@@ -171,7 +182,7 @@ export function toWireKeyed(item: KeyedItem): unknown {
 
 export function toWireImported(item: ImportedItem): WireStoredItem {
   const { payload, sourceId, isLeased, leaseDeadline, expireDeadline, attempts, attemptsMax } = item
-  const bytes = typeof payload === 'string' ? new TextEncoder().encode(payload) : payload
+  const content = toTextOrBase64(payload)
   return withoutUndefined({
     source_id: sourceId,
     is_leased: isLeased,
@@ -182,8 +193,13 @@ export function toWireImported(item: ImportedItem): WireStoredItem {
     reference: item.reference,
     encoding: item.encoding,
     kind: item.kind,
-    payload: toBase64(bytes),
+    payload: 'text' in content ? toBase64(new TextEncoder().encode(content.text)) : content.base64,
   })
+}
+
+function toDescribedItem<T extends NewItem>(item: T): Extract<T, { payload: Payload }> {
+  const isPayload = typeof item === 'string' || item instanceof Uint8Array
+  return (isPayload ? { payload: item } : item) as Extract<T, { payload: Payload }>
 }
 
 type Defined<T> = { [K in keyof T]?: Exclude<T[K], undefined> }

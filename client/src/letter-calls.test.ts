@@ -200,17 +200,18 @@ describe('redriveLetter', () => {
     const edit = {
       payload: new Uint8Array([255]),
       key: null,
-      headers: [
-        ['h', 'v'],
-        ['n', null],
-      ] as const,
+      headers: [['h', 'v'], ['n', null], { name: 'b', base64: '/w==' }] as const,
     }
     await client.redriveLetter('a', { edit, reason: 'typo' })
     await client.redriveLetter('a', { edit: 1 })
     expect(JSON.parse(String(requests[1]?.init.body))).toEqual({ edit: 1 })
     expect(JSON.parse(String(requests[0]?.init.body))).toEqual({
       reason: 'typo',
-      edit: { payload_base64: '/w==', key: null, headers: [{ name: 'h', value: 'v' }, { name: 'n' }] },
+      edit: {
+        payload: { base64: '/w==' },
+        key: null,
+        headers: [{ name: 'h', text: 'v' }, { name: 'n' }, { name: 'b', base64: '/w==' }],
+      },
     })
   })
 })

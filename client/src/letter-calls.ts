@@ -3,11 +3,10 @@
  * return the server's JSON as `/docs` describes it.
  */
 import type { AuditedOptions } from './admin-calls.ts'
-import { toBase64 } from './base64.ts'
 import type { Caller, CallOptions } from './caller.ts'
+import { type MessageHeader, type MessageKey, type Payload, toContent, toWireHeader } from './content.ts'
 import { RedriveError } from './error.ts'
 import type { FailureKind } from './failed-call.ts'
-import type { Payload } from './item.ts'
 import type {
   ArchiveFilter,
   ArchivePage,
@@ -39,9 +38,10 @@ import { toQueryString } from './query.ts'
 /** Omitted fields stay as in the letter. */
 export type Edit = Readonly<{
   payload?: Payload
-  key?: Payload | null
+  /** Null: no key. */
+  key?: MessageKey | null
   /** Replaces all headers. */
-  headers?: readonly (readonly [name: string, value: Payload | null])[]
+  headers?: readonly MessageHeader[]
 }>
 
 export type RedriveOptions = AuditedOptions &
@@ -63,7 +63,7 @@ export interface LetterCalls {
   ): Promise<readonly CaptureResult[]>
   listLetters(query?: LetterFilter & LetterOrder & Page, options?: CallOptions): Promise<LettersPage>
   /** Finds a live or archived letter by id or UUID. */
-  getLetter(id: string, options?: CallOptions & Readonly<{ payload?: PayloadForm }>): Promise<LetterDetail>
+  getLetter(id: string, options?: CallOptions & Readonly<{ payloadForm?: PayloadForm }>): Promise<LetterDetail>
   /**
    * Yields every matching letter with all its fields as it arrives. An interrupted export continues after the
    * last letter; it throws after too many interruptions in a row.
@@ -97,7 +97,7 @@ export interface LetterCalls {
   listArchivedLetters(query?: ArchiveFilter & Page, options?: CallOptions): Promise<ArchivePage>
   getArchivedLetter(
     id: string,
-    options?: CallOptions & Readonly<{ payload?: PayloadForm }>,
+    options?: CallOptions & Readonly<{ payloadForm?: PayloadForm }>,
   ): Promise<LetterDetail>
 
   listGroups(
@@ -136,7 +136,8 @@ export function createLetterCalls(call: Caller, lines: LineReader): LetterCalls 
       return (await post<{ letters: CaptureResult[] }>('letters', body, isRepeatable, options)).letters
     },
     listLetters: (query = {}, options) => get('letters', query, options),
-    getLetter: (id, { payload, ...options } = {}) => get(`letters/${idPath(id)}`, { payload }, options),
+    getLetter: (id, { payloadForm, ...options } = {}) =>
+      get(`letters/${idPath(id)}`, { payload_form: payloadForm }, options),
     exportLetters: (filter = {}, options = {}) => exportAll(lines, filter, options),
     countLetters: ({ by, ...filter } = {}, options) =>
       get('letters/counts', { ...filter, by: by?.join(',') }, options),
@@ -153,8 +154,8 @@ export function createLetterCalls(call: Caller, lines: LineReader): LetterCalls 
       post('archive/restore', { ids, reason }, true, options),
 
     listArchivedLetters: (query = {}, options) => get('archive', query, options),
-    getArchivedLetter: (id, { payload, ...options } = {}) =>
-      get(`archive/${idPath(id)}`, { payload }, options),
+    getArchivedLetter: (id, { payloadForm, ...options } = {}) =>
+      get(`archive/${idPath(id)}`, { payload_form: payloadForm }, options),
     listGroups: (query = {}, options) => get('groups', query, options),
     getGroup: (id, options) => get(`groups/${idPath(id)}`, {}, options),
     listAudit: (query = {}, options) => get('audit', query, options),
@@ -226,14 +227,8 @@ function interrupted(
 
 function toWireEdit({ payload, key, headers }: Edit): object {
   return {
-    ...(payload !== undefined && toWireBytes('payload', payload)),
-    ...(key !== undefined && (key === null ? { key } : toWireBytes('key', key))),
-    ...(headers !== undefined && {
-      headers: headers.map(([name, value]) => ({ name, ...(value !== null && toWireBytes('value', value)) })),
-    }),
+    ...(payload !== undefined && { payload: toContent(payload) }),
+    ...(key !== undefined && { key: key === null ? null : toContent(key) }),
+    ...(headers !== undefined && { headers: headers.map(toWireHeader) }),
   }
-}
-
-function toWireBytes(name: string, bytes: Payload): object {
-  return typeof bytes === 'string' ? { [name]: bytes } : { [`${name}_base64`]: toBase64(bytes) }
 }

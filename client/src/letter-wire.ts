@@ -89,15 +89,15 @@ type LetterFields = Readonly<{
   kind: string
   encoding: string
   reference: string
-  key: string | null
-  key_base64: string | null
+  key: LetterKey
 }>
 
 /** A letter in a list. */
 export type LetterSummary = LetterFields &
   Readonly<{
     failure: LetterFailure | null
-    payload: Readonly<{ bytes: number; preview: string; is_text: boolean; is_cut: boolean }>
+    /** The beginning of the payload. */
+    payload: LetterPayload
   }>
 
 export type LettersPage = Readonly<{
@@ -110,14 +110,23 @@ export type LettersPage = Readonly<{
   total: number | null
 }>
 
-export type LetterHeader = Readonly<{ name: string; value: string | null; value_base64: string | null }>
-export type PayloadForm = 'auto' | 'text' | 'json' | 'hex' | 'base64' | 'none'
+/** One of `text` and `base64`, or neither if the header has no value. */
+export type LetterHeader = Readonly<{ name: string; text?: string; base64?: string }>
+/** One of `text` and `base64`; null if the message has no key. */
+export type LetterKey = Readonly<{ text?: string; base64?: string }> | null
+export type PayloadForm = 'text' | 'json' | 'base64' | 'none'
+/**
+ * One of `text`, `json` and `base64`: `text` if the payload is UTF-8, `base64` if it is not, `json` only if
+ * it was requested. None of them if the form `none` was requested.
+ */
 export type LetterPayload = Readonly<{
+  /** The length of the complete payload. */
   bytes: number
-  form: Exclude<PayloadForm, 'auto'>
-  value: unknown
-  /** Why the payload is not in the requested form. */
-  problem: string | null
+  /** Less than the complete payload is shown. */
+  is_truncated: boolean
+  text?: string
+  json?: unknown
+  base64?: string
 }>
 
 export type LetterRedrive = Readonly<{
@@ -137,8 +146,7 @@ export type LetterEdit = Readonly<{
   at: string
   actor: string
   payload: LetterPayload
-  key: string | null
-  key_base64: string | null
+  key: LetterKey
   headers: readonly LetterHeader[]
 }>
 
@@ -172,14 +180,10 @@ export type LetterDetail = LetterFields &
     audit: readonly AuditEntry[]
   }>
 
-/**
- * A line of an export. `payload` is set if the payload is text, `payload_base64` otherwise; the other is
- * null.
- */
+/** A line of an export. */
 export type ExportedLetter = LetterFields &
   Readonly<{
-    payload: string | null
-    payload_base64: string | null
+    payload: LetterPayload
     headers: readonly LetterHeader[]
     failures: LetterDetail['failures']
     redrives: readonly LetterRedrive[]

@@ -107,7 +107,7 @@ export type LetterTests = [
   Expect<SameType<client.LettersPage, Answer<'GET', '/api/v1/letters'>>>,
   Expect<ValidRequest<LettersQuery & client.Page, Query<'/api/v1/letters'>>>,
   Expect<SameType<client.LetterDetail, Answer<'GET', '/api/v1/letters/{id}'>>>,
-  Expect<SameType<client.PayloadForm, Query<'/api/v1/letters/{id}'>['payload']>>,
+  Expect<SameType<client.PayloadForm, Query<'/api/v1/letters/{id}'>['payload_form']>>,
   Expect<ValidRequest<LettersQuery & Pick<client.Page, 'cursor'>, Query<'/api/v1/letters/export'>>>,
   Expect<SameType<client.ExportedLetter, ExportedLetterView>>,
   Expect<SameType<client.ExportEnd, ExportEndView>>,

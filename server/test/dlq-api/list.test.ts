@@ -55,7 +55,7 @@ describeDlqServers('the list of dead letters', (api) => {
 
   it('created_at is the time of death, not the creation of the item', async () => {
     await api.createQueue('orders')
-    await api.request('POST', '/api/v1/queues/orders/items', { items: [{ text: 'old' }] })
+    await api.request('POST', '/api/v1/queues/orders/items', { items: [{ payload: { text: 'old' } }] })
     await api.advance('20h')
     const diedAt = await api.now()
     await api.failAll('orders', 'late')
@@ -86,7 +86,7 @@ describeDlqServers('the list of dead letters', (api) => {
 
   it('letters with the same time are ordered by id, so that pages neither repeat nor skip letters', async () => {
     await api.createQueue('ties')
-    const items = Array.from({ length: 9 }, (_, index) => ({ text: String(index) }))
+    const items = Array.from({ length: 9 }, (_, index) => ({ payload: { text: String(index) } }))
     await api.request('POST', '/api/v1/queues/ties/items', { items })
     await api.failAll('ties', 'all at once')
     for (const order of ['order_by=created_at', 'order_by=updated_at']) {

@@ -28,7 +28,7 @@ describeDlqServers('a purge', (api) => {
 
   it('older_than compares the time of death, not the time at which the item was created', async () => {
     await api.createQueue('orders')
-    await api.request('POST', '/api/v1/queues/orders/items', { items: [{ text: 'old' }] })
+    await api.request('POST', '/api/v1/queues/orders/items', { items: [{ payload: { text: 'old' } }] })
     await api.advance('10h')
     const older_than = await api.now()
     await api.advance('1s')

@@ -99,7 +99,7 @@ describeDlqServers('a requeue', (api) => {
 
   it('a requeue of an item that is not a letter is refused', async () => {
     await api.createQueue('orders')
-    const { body } = await api.request('POST', '/api/v1/queues/orders/items', { items: [{ text: 'x' }] })
+    const { body } = await api.request('POST', '/api/v1/queues/orders/items', { items: [{ payload: { text: 'x' } }] })
     expect((await api.post('/requeue', { ids: body.ids })).status).toBe(404)
   })
 
@@ -138,7 +138,7 @@ describeDlqServers('a requeue', (api) => {
 
   it('concurrent requeues send each letter once', async () => {
     await api.createQueue('orders')
-    const items = Array.from({ length: 200 }, (_, index) => ({ text: String(index) }))
+    const items = Array.from({ length: 200 }, (_, index) => ({ payload: { text: String(index) } }))
     await api.request('POST', '/api/v1/queues/orders/items', { items })
     await api.failAll('orders', 'all of them')
     const ids: string[] = []

@@ -84,7 +84,7 @@ function createDlqServer(server: StoreServer): DlqServer {
     createLetters: async (queue, ...items) => {
       for (const { text = '{}', payload = Buffer.from(text), kind = '', message = '' } of items) {
         await call('POST', `/api/v1/queues/${encodeURIComponent(queue)}/items`, {
-          items: [{ payload: Buffer.from(payload).toString('base64'), kind }],
+          items: [{ payload: { base64: Buffer.from(payload).toString('base64') }, kind }],
         })
         await worker.failAll(queue, message)
         await advance('1s')

@@ -78,14 +78,18 @@ describe('a queue over the /api/v1 API', () => {
     await refused(post('/api/v1/queues', { name: 'q', policy: { dead_queue: 'nowhere' } }), 'nowhere')
     await post('/api/v1/queues', { name: 'q' })
     await refused(call('PATCH', '/api/v1/queues/q', { policy: { expire_timeout: '1s' } }), 'lease')
-    await refused(post('/api/v1/queues/q/items', { items: [{ payload: '***' }] }), 'base64')
+    const twoForms = { items: [{}, { payload: { text: 'a', base64: 'YQ' } }] }
+    await refused(post('/api/v1/queues/q/items', twoForms), 'body.items[1].payload has text and base64')
+    await refused(post('/api/v1/queues/q/items', { items: [{ payload: {} }] }), 'body.items[0].payload is empty')
+    await refused(post('/api/v1/queues/q/items', { items: [{ text: 'a' }] }), 'body.items[0].text is not known')
+    await refused(post('/api/v1/queues/q/items', { items: [{ payload: { base64: '***' } }] }), 'base64')
     for (const broken of ['A', 'YQ=', 'YWJjZ', 'Y===', 'YQ==YQ==']) {
-      await refused(post('/api/v1/queues/q/items', { items: [{ payload: broken }] }), 'payload', 'base64')
-      await refused(post('/api/v1/queues/q/items', { items: [{ key: broken }] }), 'key', 'base64')
-      await refused(post('/api/v1/queues/q/items', { items: [{ headers: [['h', broken]] }] }), 'headers')
+      await refused(post('/api/v1/queues/q/items', { items: [{ payload: { base64: broken } }] }), 'items[0].payload.base64')
+      await refused(post('/api/v1/queues/q/items', { items: [{ key: { base64: broken } }] }), 'items[0].key.base64')
+      await refused(post('/api/v1/queues/q/items', { items: [{ headers: [{ name: 'h', base64: broken }] }] }), 'headers[0].base64')
     }
     await refused(
-      post('/api/v1/queues/q/items', { items: [{ text: 'a', available_at: 'noon' }] }),
+      post('/api/v1/queues/q/items', { items: [{ payload: { text: 'a' }, available_at: 'noon' }] }),
       'available_at',
     )
   })
@@ -94,7 +98,7 @@ describe('a queue over the /api/v1 API', () => {
     const { post, lease, texts } = await startServer()
     await post('/api/v1/queues', { name: 'q' })
     await post('/api/v1/queues/q/pause', { reason: 'the receiver is down' })
-    await post('/api/v1/queues/q/items', { items: [{ text: 'one' }] })
+    await post('/api/v1/queues/q/items', { items: [{ payload: { text: 'one' } }] })
     expect((await lease('q', 1, 'a', '50ms')).status).toBe(454)
     const waiting = lease('q', 1, 'b', '10s')
     await post('/api/v1/queues/q/resume', {})
@@ -110,10 +114,24 @@ describe('a queue over the /api/v1 API', () => {
     expect(resumed).toMatchObject({ status: 200, body: { is_paused: false } })
   })
 
+  it('a JSON payload is stored exactly as it is written in the request', async () => {
+    const { url, post, lease, texts } = await startServer()
+    await post('/api/v1/queues', { name: 'q' })
+    const written = ['{"n": 12345678901234567890, "n":1.0}', '[ ]', 'null', '"a\\u0000\\ud800"']
+    const items = written.map((json) => `{"kind":"k","payload":{"json": ${json} }}`)
+    const response = await fetch(`${url}/api/v1/queues/q/items`, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json' },
+      body: `{"items":[${items.join(',')}]}`,
+    })
+    expect(response.status).toBe(200)
+    expect(texts(await lease('q', 10))).toEqual(written)
+  })
+
   it('payloads are accepted in both base64 alphabets, with and without padding', async () => {
     const { post, lease } = await startServer()
     await post('/api/v1/queues', { name: 'q' })
-    const items = ['', '-_8', '+/8=', 'YQ', 'YQ=='].map((payload) => ({ payload }))
+    const items = ['', '-_8', '+/8=', 'YQ', 'YQ=='].map((base64) => ({ payload: { base64 } }))
     expect((await post('/api/v1/queues/q/items', { items })).status).toBe(200)
     const { items: leased } = (await lease('q', 5)).body as unknown as { items: { bytes?: string }[] }
     expect(leased.map(({ bytes }) => bytes)).toEqual([undefined, '+/8=', '+/8=', 'YQ==', 'YQ=='])
@@ -144,10 +162,10 @@ describe('a queue over the /api/v1 API', () => {
     const { post, lease, texts } = await startServer()
     await post('/api/v1/queues', { name: 'q' })
     const items = [
-      { text: 'low' },
-      { text: 'high', priority: 9 },
-      { text: 'low too' },
-      { text: 'high too', priority: 9 },
+      { payload: { text: 'low' } },
+      { payload: { text: 'high' }, priority: 9 },
+      { payload: { text: 'low too' } },
+      { payload: { text: 'high too' }, priority: 9 },
     ]
     await post('/api/v1/queues/q/items', { items })
     expect(texts(await lease('q', 4))).toEqual(['high', 'high too', 'low', 'low too'])
@@ -156,12 +174,12 @@ describe('a queue over the /api/v1 API', () => {
   it('a repeated request with the same idempotency key stores nothing and gets the same answer', async () => {
     const { post, lease, texts } = await startServer()
     await post('/api/v1/queues', { name: 'q', partitions: 2 })
-    const request = { items: [{ text: 'charge the card' }], idempotency_key: 'order-4711' }
+    const request = { items: [{ payload: { text: 'charge the card' } }], idempotency_key: 'order-4711' }
     const first = await post('/api/v1/queues/q/items', request)
     const repeat = await post('/api/v1/queues/q/items', request)
     expect(first.body).toMatchObject({ is_repeat: false })
     expect(repeat.body).toEqual({ ...first.body, is_repeat: true })
-    const other = await post('/api/v1/queues/q/items', { ...request, items: [{ text: 'charge it twice' }] })
+    const other = await post('/api/v1/queues/q/items', { ...request, items: [{ payload: { text: 'charge it twice' } }] })
     expect(other).toMatchObject({ status: 409, body: { error: { code: 'IDEMPOTENCY_KEY_REUSED' } } })
     expect(JSON.stringify(other.body)).toContain('order-4711')
     expect(texts(await lease('q', 10))).toEqual(['charge the card'])
@@ -171,7 +189,7 @@ describe('a queue over the /api/v1 API', () => {
     const { post, lease } = await startServer({ 'test.hooks': true })
     await post('/api/v1/queues', { name: 'q', policy: { lease_timeout: '1m' } })
     await post('/_test/clock', { now: '2030-01-01T00:00:00Z' })
-    await post('/api/v1/queues/q/items', { items: [{ text: 'long work' }] })
+    await post('/api/v1/queues/q/items', { items: [{ payload: { text: 'long work' } }] })
     const { body } = await lease('q', 1)
     const [item] = (body as unknown as { items: { id: string }[] }).items
     const extended = await post('/api/v1/queues/q/leases/extend', {
@@ -199,8 +217,8 @@ describe('the test hooks', () => {
     await post('/_test/clock', { now: '2030-01-01T00:00:00Z' })
     await post('/api/v1/queues', { name: 'dead' })
     await post('/api/v1/queues', { name: 'q', policy: { expire_timeout: '1h', lease_timeout: '1m', dead_queue: 'dead' } })
-    await post('/api/v1/queues/q/items', { items: Array.from({ length: 1_000 }, () => ({ text: 'x' })) })
-    await post('/api/v1/queues/q/items', { items: Array.from({ length: 500 }, () => ({ text: 'x' })) })
+    await post('/api/v1/queues/q/items', { items: Array.from({ length: 1_000 }, () => ({ payload: { text: 'x' } })) })
+    await post('/api/v1/queues/q/items', { items: Array.from({ length: 500 }, () => ({ payload: { text: 'x' } })) })
     expect((await post('/_test/clock', { advance: '1h' })).body).toEqual({
       now: '2030-01-01T01:00:00.000000Z',
     })
@@ -214,7 +232,7 @@ describe('the test hooks', () => {
     const { post, lease, texts } = await startServer({ 'test.hooks': true })
     await post('/api/v1/queues', { name: 'q' })
     await post('/_test/hold', { queue_name: 'q', hold: true })
-    const produced = ['a', 'b'].map((text) => post('/api/v1/queues/q/items', { items: [{ text }] }))
+    const produced = ['a', 'b'].map((text) => post('/api/v1/queues/q/items', { items: [{ payload: { text } }] }))
     const leased = lease('q', 2, 'w', '10s')
     const waiting = async () => (await post('/v1/queue.stats', { queue_name: 'q' })).body.logicalQueues
     await expect.poll(waiting).toMatchObject([{ produce_waiting: 2, lease_waiting: 1 }])
@@ -231,7 +249,7 @@ describe('the test hooks', () => {
     ]) {
       const queue = `q-${order[0]}`
       await post('/api/v1/queues', { name: queue })
-      await post(`/api/v1/queues/${queue}/items`, { items: [{ text: 'one' }] })
+      await post(`/api/v1/queues/${queue}/items`, { items: [{ payload: { text: 'one' } }] })
       const { items } = (await lease(queue, 1)).body as unknown as { items: { id: string }[] }
       const ids = items.map(({ id }) => id)
       const calls: Record<string, () => Promise<Answer>> = {

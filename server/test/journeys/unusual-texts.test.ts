@@ -123,10 +123,16 @@ for (const store of ['SQLite memory', 'PostgreSQL'] as const) {
       '/api/v1 delete reason': (odd) => ask('DELETE', `/api/v1/queues/none?reason=${encodeForUrl(odd)}`),
       '/api/v1 items name': (odd) =>
         ask('POST', `/api/v1/queues/${encodeForUrl(odd)}/items`, { items: [{}] }),
-      ...forEachField(['kind', 'encoding', 'reference', 'text', 'payload', 'key'], '/api/v1 items', (item) =>
+      ...forEachField(['kind', 'encoding', 'reference'], '/api/v1 items', (item) =>
         v1('items', { items: [item] }),
       ),
-      '/api/v1 items header name': (odd) => v1('items', { items: [{ headers: [[odd, 'aGk=']] }] }),
+      ...forEachField(['text', 'json', 'base64'], '/api/v1 items payload', (payload) =>
+        v1('items', { items: [{ payload }] }),
+      ),
+      ...forEachField(['text', 'base64'], '/api/v1 items key', (key) => v1('items', { items: [{ key }] })),
+      ...forEachField(['name', 'text', 'base64'], '/api/v1 items header', (header) =>
+        v1('items', { items: [{ headers: [{ name: 'h', ...header }] }] }),
+      ),
       '/api/v1 items idempotency_key': (odd) => v1('items', { items: [{}], idempotency_key: odd }),
       '/api/v1 extend name': (odd) =>
         ask('POST', `/api/v1/queues/${encodeForUrl(odd)}/leases/extend`, {
@@ -161,7 +167,7 @@ for (const store of ['SQLite memory', 'PostgreSQL'] as const) {
         request_timeout: '1m',
         items: [{ ...item, utf8: nul }],
       })
-      await v1('items', { items: [{ ...item, text: nul }] })
+      await v1('items', { items: [{ ...item, payload: { text: nul } }] })
       const { body } = await call('storage/items.list', { queue_name: 'q' })
       const payload = Buffer.from(nul).toString('base64')
       expect(body.items).toMatchObject([
@@ -171,20 +177,22 @@ for (const store of ['SQLite memory', 'PostgreSQL'] as const) {
     })
 
     it('the refusal of an unusual text names its field and the invalid character', async () => {
-      const { status, body } = await v1('items', { items: [{}, { headers: [['a\0b', '']] }] })
+      const { status, body } = await v1('items', { items: [{}, { headers: [{ name: 'a\0b' }] }] })
       expect([status, body]).toMatchObject([
         400,
         {
           error: {
-            details: [{ field: 'body.items[1].headers[0][0]', message: 'contains a NUL character' }],
+            details: [{ field: 'body.items[1].headers[0].name', message: 'contains a NUL character' }],
           },
         },
       ])
-      const surrogate = await v1('items', { items: [{ text: 'a\ud800b' }] })
+      const surrogate = await v1('items', { items: [{ payload: { text: 'a\ud800b' } }] })
       expect([surrogate.status, surrogate.body]).toMatchObject([
         400,
         {
-          error: { details: [{ field: 'body.items[0].text', message: 'contains an unpaired surrogate' }] },
+          error: {
+            details: [{ field: 'body.items[0].payload.text', message: 'contains an unpaired surrogate' }],
+          },
         },
       ])
     })

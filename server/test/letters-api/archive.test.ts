@@ -34,7 +34,7 @@ describeLettersServers('the archive', (api) => {
       expect(body).toMatchObject({
         id: ids[0],
         archived_at: '2030-12-15T13:00:00.000000Z',
-        payload: { value: 'a' },
+        payload: { text: 'a' },
       })
     }
     expect((await api.get(`/api/v1/archive/${ids[3]}`)).status).toBe(404)

@@ -239,7 +239,7 @@ describeLettersServers('a campaign', (api) => {
     for (let batch = 0; batch < 4; batch++) {
       await api.capture(dead, ...Array.from({ length: 1_000 }, () => createEnvelope(queue)))
     }
-    const selection = { action: 'discard', filter: { queue: dead, text: 'UPSTREAM' } }
+    const selection = { action: 'discard', filter: { queue: dead, message: 'UPSTREAM' } }
     const preview = await api.post('/api/v1/campaigns/preview', selection)
     expect(preview.body.count).toBeGreaterThan(0)
     expect(preview.body.sample.length).toBeLessThanOrEqual(10)

@@ -23,7 +23,7 @@ describeLettersServers('capturing letters over HTTP', (api) => {
       first_failure_at: '2026-01-02T03:04:05.000001Z',
       last_failure_at: '2026-01-02T03:05:05Z',
     })
-    const { body } = await api.get(`/api/v1/letters/${id}?payload=text`)
+    const { body } = await api.get(`/api/v1/letters/${id}?payload_form=text`)
     expect(body).toMatchObject({
       id,
       queue: dead,
@@ -32,12 +32,12 @@ describeLettersServers('capturing letters over HTTP', (api) => {
       origin: { kind: 'kafka', name: queue, partition: 3, id: '7', group: 'billing' },
       retry_count: 0,
       requeue_count: 0,
-      key: 'customer-1',
-      payload: { form: 'text', value: '{"order":1}', bytes: 11 },
+      key: { text: 'customer-1' },
+      payload: { text: '{"order":1}', bytes: 11 },
       headers: [
-        { name: 'trace', value: 'abc', value_base64: 'YWJj' },
-        { name: 'trace', value: null, value_base64: '/w==' },
-        { name: 'empty', value: null, value_base64: null },
+        { name: 'trace', text: 'abc' },
+        { name: 'trace', base64: '/w==' },
+        { name: 'empty' },
       ],
       failures: [
         {
@@ -96,8 +96,8 @@ describeLettersServers('capturing letters over HTTP', (api) => {
       'error_message is an unknown field',
       'orignal_topic is an unknown field; did you mean original_topic?',
     ])
-    const letter = (await api.get(`/api/v1/letters/${body.letters[0].id}?payload=text`)).body
-    expect(letter).toMatchObject({ payload: { value: 'v' }, failures: [{ error_code: 'unknown', message: '' }] })
+    const letter = (await api.get(`/api/v1/letters/${body.letters[0].id}?payload_form=text`)).body
+    expect(letter).toMatchObject({ payload: { text: 'v' }, failures: [{ error_code: 'unknown', message: '' }] })
     expect(letter.headers.map(({ name }: Body) => name)).toEqual(['redrive-envelope'])
     expect(JSON.parse(letter.headers[0].value)).toEqual({
       error_message: 'disk full',
@@ -116,8 +116,8 @@ describeLettersServers('capturing letters over HTTP', (api) => {
     const { status, body } = await api.post('/api/v1/letters', { queue: dead, letters: sent })
     expect(status).toBe(200)
     expect(body.letters.map(({ problems }: { problems: string[] }) => problems.length)).toEqual([1, 1, 2, 1])
-    const { body: detail } = await api.get(`/api/v1/letters/${body.letters[2].id}?payload=json`)
-    expect(detail.payload.value).toEqual(sent[2])
+    const { body: detail } = await api.get(`/api/v1/letters/${body.letters[2].id}?payload_form=json`)
+    expect(detail.payload.json).toEqual(sent[2])
     expect(detail.failures[0]).toMatchObject({ error_code: 'undecodable' })
   })
 
@@ -134,8 +134,8 @@ describeLettersServers('capturing letters over HTTP', (api) => {
     )
     expect(body.letters.map(({ is_new }: { is_new: boolean }) => is_new)).toEqual([true, true, true, true])
     expect(body.letters.map(({ problems }: { problems: string[] }) => problems.length)).toEqual([0, 0, 1, 1])
-    const { body: detail } = await api.get(`/api/v1/letters/${body.letters[0].id}?payload=text`)
-    expect(detail).toMatchObject({ origin: { id: '9007199254740993' }, payload: { value } })
+    const { body: detail } = await api.get(`/api/v1/letters/${body.letters[0].id}?payload_form=text`)
+    expect(detail).toMatchObject({ origin: { id: '9007199254740993' }, payload: { text: value } })
   })
 
   it('a text that cannot be stored refuses no letter of a batch', async () => {
@@ -151,8 +151,8 @@ describeLettersServers('capturing letters over HTTP', (api) => {
     expect(body.letters.map(({ problems }: { problems: string[] }) => problems.length)).toEqual([
       1, 1, 1, 0, 1,
     ])
-    const { body: detail } = await api.get(`/api/v1/letters/${body.letters[0].id}?payload=text`)
-    expect(detail.payload.value).toBe(odd[0])
+    const { body: detail } = await api.get(`/api/v1/letters/${body.letters[0].id}?payload_form=text`)
+    expect(detail.payload.text).toBe(odd[0])
     expect((await api.post('/api/v1/letters', `{"queue":"\\ud800","letters":[{}]}`)).status).toBe(400)
   })
 
@@ -182,11 +182,15 @@ describeLettersServers('capturing letters over HTTP', (api) => {
       dead,
       createEnvelope(queue, { original_value: { base64: bytes.toString('base64') } }),
     )
-    const { body } = await api.get(`/api/v1/letters/${id}?payload=base64`)
-    expect(body.payload).toMatchObject({ bytes: bytes.length, form: 'base64' })
-    expect(Buffer.from(body.payload.value, 'base64').equals(bytes)).toBe(true)
+    const { body } = await api.get(`/api/v1/letters/${id}?payload_form=base64`)
+    expect(body.payload).toMatchObject({ bytes: bytes.length, is_truncated: false })
+    expect(Buffer.from(body.payload.base64, 'base64').equals(bytes)).toBe(true)
     const page = await api.get(`/api/v1/letters?queue=${dead}`)
-    expect(page.body.letters[0].payload).toMatchObject({ bytes: bytes.length, is_text: false, is_cut: true })
+    expect(page.body.letters[0].payload).toMatchObject({
+      bytes: bytes.length,
+      is_truncated: true,
+      base64: expect.any(String),
+    })
     expect(JSON.stringify(page.body).length).toBeLessThan(10_000)
   })
 
@@ -194,11 +198,10 @@ describeLettersServers('capturing letters over HTTP', (api) => {
     const { queue, dead } = await api.createQueues()
     const deep = `${'['.repeat(100_000)}${']'.repeat(100_000)}`
     const [id] = await api.capture(dead, createEnvelope(queue, { original_value: deep }))
-    expect((await api.get(`/api/v1/letters/${id}`)).body.payload).toEqual({
+    expect((await api.get(`/api/v1/letters/${id}?payload_form=json`)).body.payload).toEqual({
       bytes: 200_000,
-      form: 'text',
-      value: deep,
-      problem: null,
+      is_truncated: false,
+      text: deep,
     })
     const json = encodeURIComponent('$[0][0]=1')
     expect((await api.get(`/api/v1/letters?queue=${dead}&json=${json}`)).status).toBe(200)
@@ -217,7 +220,7 @@ describeLettersServers('capturing letters over HTTP', (api) => {
     const letters = await send()
     expect(letters[1]).toMatchObject({ is_new: true, problems: [expect.stringContaining('nested deeper')] })
     const { body: shown } = await api.get(`/api/v1/letters/${letters[1]?.id}`)
-    expect(shown.payload.value).toBe(deep)
+    expect(shown.payload.text).toBe(deep)
     expect(shown.failures[0]).toMatchObject({ error_code: 'undecodable' })
     expect((await send())[1]).toMatchObject({ id: letters[1]?.id, is_new: false })
   })

@@ -54,14 +54,13 @@ describeLettersServers('an export', (api) => {
     expect(letters).toMatchObject([
       {
         id: ids[0],
-        key: 'k',
-        payload: 'text',
-        payload_base64: null,
-        headers: [{ name: 'h', value: 'v' }],
+        key: { text: 'k' },
+        payload: { bytes: 4, is_truncated: false, text: 'text' },
+        headers: [{ name: 'h', text: 'v' }],
         failures: [{ error_class: 'TimeoutError', stack: 'at call (a.js:1)' }],
         redrives: [],
       },
-      { id: ids[1], payload: null, payload_base64: '/wA=' },
+      { id: ids[1], payload: { bytes: 2, is_truncated: false, base64: '/wA=' } },
     ])
     expect(end).toEqual({ is_complete: true, letters: 2, examined_count: 2, next_cursor: null, error: null })
   })

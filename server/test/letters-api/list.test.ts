@@ -97,7 +97,7 @@ describeLettersServers('the list of letters', (api) => {
     const { body } = await api.get(`/api/v1/letters?queue=${dead}&error_class=`)
     expect(body.letters).toMatchObject([{ failure: { message: 'no class', error_class: '' }, kind: '' }])
     const facts = { kind: 'order', encoding: 'json', reference: 'shop 7' }
-    await api.post(`/api/v1/queues/${queue}/items`, { items: [{ text: 'x', ...facts }] })
+    await api.post(`/api/v1/queues/${queue}/items`, { items: [{ payload: { text: 'x' }, ...facts }] })
     await declareDead(api, queue, await lease(api, queue), 'broken')
     const died = (await api.get(`/api/v1/letters?queue=${dead}&error_class=WorkerError`)).body.letters
     expect(died).toMatchObject([facts])
@@ -180,7 +180,7 @@ describeLettersServers('the list of letters', (api) => {
       examined += body.examined_count
       cursor = body.next_cursor === null ? '' : `&cursor=${body.next_cursor}`
     } while (cursor !== '')
-    expect(found).toMatchObject([{ payload: { preview: '{"n":1234}' } }])
+    expect(found).toMatchObject([{ payload: { text: '{"n":1234}', is_truncated: false } }])
     expect(examined).toBeGreaterThanOrEqual(5_000)
   })
 

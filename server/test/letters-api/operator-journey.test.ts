@@ -25,10 +25,10 @@ describeLettersServers('the work of an operator', (api) => {
     const group = groups[0]?.id ?? 0
     const { letters, total } = await client.listLetters({ group_id: group, limit: 5 })
     expect(total).toBe(25)
-    const letter = await client.getLetter(letters[0]?.id ?? '', { payload: 'json' })
+    const letter = await client.getLetter(letters[0]?.id ?? '', { payloadForm: 'json' })
     expect(letter).toMatchObject({
       failures: [{ message: 'order 4711: vat missing' }],
-      payload: { value: { order: expect.any(Number) } },
+      payload: { json: { order: expect.any(Number) } },
     })
 
     const selection = { action: 'redrive', filter: { group_id: group } } as const

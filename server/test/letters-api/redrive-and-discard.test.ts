@@ -143,27 +143,30 @@ describeLettersServers('editing letters', (api) => {
       dead,
       createEnvelope(queue, { original_value: '{"vat": null}', original_key: 'k', headers: { tenant: 'a' } }),
     )
-    const edit = { payload: '{"vat": 19}', headers: [{ name: 'tenant', value: 'b' }, { name: 'fixed' }] }
+    const edit = {
+      payload: { json: { vat: 19 } },
+      headers: [{ name: 'tenant', text: 'b' }, { name: 'fixed' }],
+    }
     const sent = await api.post(`/api/v1/letters/${id}/redrive`, { edit, reason: 'vat was missing' })
     expect(sent.body).toMatchObject({ is_started: true, edit: 1 })
     const items = await lease(api, queue)
-    expect(items.map(({ text }) => text)).toEqual(['{"vat": 19}'])
+    expect(items.map(({ text }) => text)).toEqual(['{"vat":19}'])
     await complete(api, queue, items)
-    const { body } = await api.get(`/api/v1/letters/${id}?payload=text`)
+    const { body } = await api.get(`/api/v1/letters/${id}?payload_form=text`)
     expect(body).toMatchObject({
       status: 'RESOLVED',
-      payload: { value: '{"vat": null}' },
-      headers: [{ name: 'tenant', value: 'a' }],
+      payload: { text: '{"vat": null}' },
+      headers: [{ name: 'tenant', text: 'a' }],
       redrives: [{ edit: 1, outcome: 'resolved' }],
       edits: [
         {
           number: 1,
           actor: 'anonymous',
-          key: 'k',
-          payload: { value: '{"vat": 19}' },
+          key: { text: 'k' },
+          payload: { text: '{"vat":19}' },
           headers: [
-            { name: 'tenant', value: 'b' },
-            { name: 'fixed', value: null, value_base64: null },
+            { name: 'tenant', text: 'b' },
+            { name: 'fixed' },
           ],
         },
       ],
@@ -182,7 +185,7 @@ describeLettersServers('editing letters', (api) => {
       await declareDead(api, queue, items, 'again')
       return items.map(({ text }) => text)
     }
-    await send({ edit: { payload: 'repaired' } })
+    await send({ edit: { payload: { text: 'repaired' } } })
     expect(await leaseAndFail()).toEqual(['repaired'])
     expect((await send({ edit: 1 })).body).toMatchObject({ is_started: true, edit: 1 })
     expect(await leaseAndFail()).toEqual(['repaired'])
@@ -202,10 +205,10 @@ describeLettersServers('editing letters', (api) => {
   it('an edit accepts bytes as base64, and null removes the key', async () => {
     const { queue, dead } = await api.createQueues()
     const [id] = await api.capture(dead, createEnvelope(queue, { original_key: 'k' }))
-    await api.post(`/api/v1/letters/${id}/redrive`, { edit: { payload_base64: '/wA=', key: null } })
+    await api.post(`/api/v1/letters/${id}/redrive`, { edit: { payload: { base64: '/wA=' }, key: null } })
     const { body } = await api.get(`/api/v1/letters/${id}`)
     expect(body.edits).toMatchObject([
-      { key: null, key_base64: null, payload: { form: 'hex', value: 'ff00' } },
+      { key: null, payload: { bytes: 2, base64: '/wA=' } },
     ])
   })
 
@@ -217,14 +220,14 @@ describeLettersServers('editing letters', (api) => {
       expect(answer).toMatchObject({ status, body: { error: { code } } })
     }
     await refused({ edit: {} }, 400, 'BAD_REQUEST')
-    await refused({ edit: { payload: 'a', payload_base64: 'YQ==' } }, 400, 'BAD_REQUEST')
-    await refused({ edit: { payload_base64: '***' } }, 400, 'BAD_REQUEST')
-    await refused({ edit: { headers: [{ value: 'x' }] } }, 400, 'BAD_REQUEST')
+    await refused({ edit: { payload: { text: 'a', base64: 'YQ==' } } }, 400, 'BAD_REQUEST')
+    await refused({ edit: { payload: { base64: '***' } } }, 400, 'BAD_REQUEST')
+    await refused({ edit: { headers: [{ text: 'x' }] } }, 400, 'BAD_REQUEST')
     await refused({ edit: { body: 'x' } }, 400, 'BAD_REQUEST')
     await api.post('/api/v1/letters/redrive', { ids: [id] })
-    await refused({ edit: { payload: 'b' } }, 409, 'LETTER_NOT_RETRYABLE')
+    await refused({ edit: { payload: { text: 'b' } } }, 409, 'LETTER_NOT_RETRYABLE')
     expect((await api.get(`/api/v1/letters/${id}`)).body.edits).toEqual([])
-    const missing = await api.post(`/api/v1/letters/${unknownId}/redrive`, { edit: { payload: 'b' } })
+    const missing = await api.post(`/api/v1/letters/${unknownId}/redrive`, { edit: { payload: { text: 'b' } } })
     expect(missing).toMatchObject({ status: 404, body: { error: { code: 'LETTER_NOT_FOUND' } } })
   })
 
@@ -232,7 +235,7 @@ describeLettersServers('editing letters', (api) => {
     const { queue, dead } = await api.createQueues()
     const [id] = await api.capture(dead, createEnvelope(queue))
     for (const target of ['nowhere', dead]) {
-      const answer = await api.post(`/api/v1/letters/${id}/redrive`, { edit: { payload: 'b' }, target })
+      const answer = await api.post(`/api/v1/letters/${id}/redrive`, { edit: { payload: { text: 'b' } }, target })
       expect(answer).toMatchObject({ status: 400, body: { error: { code: 'TARGET_INVALID' } } })
     }
     expect((await api.get(`/api/v1/letters/${id}`)).body).toMatchObject({ edits: [], audit: [] })
@@ -243,7 +246,7 @@ describeLettersServers('editing letters', (api) => {
     const [id] = await api.capture(dead, createEnvelope(queue))
     const answers = await Promise.all(
       Array.from({ length: 12 }, (_, index) =>
-        api.post(`/api/v1/letters/${id}/redrive`, { edit: { payload: `version ${index}` } }),
+        api.post(`/api/v1/letters/${id}/redrive`, { edit: { payload: { text: `version ${index}` } } }),
       ),
     )
     const statuses = answers.map(({ status }) => status).toSorted()
@@ -320,7 +323,7 @@ describeLettersServers('reading one letter', (api) => {
     }
   })
 
-  it('a payload that is not text is shown as hex, in the letter and in lists', async () => {
+  it('bytes that are not text are shown in base64, in the letter and in lists', async () => {
     const { queue, dead } = await api.createQueues()
     const odd = { base64: Buffer.from([0xff, 0xfe, 0x00]).toString('base64') }
     const [id] = await api.capture(
@@ -328,23 +331,22 @@ describeLettersServers('reading one letter', (api) => {
       createEnvelope(queue, { original_value: odd, original_key: odd }),
       createEnvelope(queue),
     )
-    const { body } = await api.get(`/api/v1/letters/${id}?payload=json`)
+    const { body } = await api.get(`/api/v1/letters/${id}?payload_form=json`)
     expect(body).toMatchObject({
-      key: null,
-      key_base64: '//4A',
-      payload: { form: 'hex', value: 'fffe00', problem: expect.stringContaining('not JSON') },
+      key: { base64: '//4A' },
+      payload: { bytes: 3, is_truncated: false, base64: '//4A' },
     })
     const page = await api.get(`/api/v1/letters?queue=${dead}&order=asc`)
     expect(page.body.letters).toMatchObject([
-      { id, payload: { preview: 'fffe00', is_text: false } },
-      { payload: { preview: 'the payload', is_text: true } },
+      { id, payload: { base64: '//4A' } },
+      { payload: { text: 'the payload' } },
     ])
     const json = await api.get(`/api/v1/letters?queue=${dead}&json=${encodeURIComponent('$.a=1')}`)
     expect(json).toMatchObject({ status: 200, body: { letters: [], examined_count: 2, next_cursor: null } })
   })
 
   it('an unknown payload form is refused', async () => {
-    expect((await api.get(`/api/v1/letters/${unknownId}?payload=xml`)).status).toBe(400)
+    expect((await api.get(`/api/v1/letters/${unknownId}?payload_form=xml`)).status).toBe(400)
   })
 })
 

@@ -99,9 +99,18 @@ function isMarked(marks: object, keys: readonly string[], schema: TSchema): bool
 
 /** Returns the schema of a field or an element, or an empty schema if it is not declared that simply. */
 function findPart(schema: TSchema, key: string): TSchema {
-  const { properties = {}, items = {} } = schema as {
+  const {
+    properties = {},
+    items = {},
+    anyOf,
+  } = schema as {
     properties?: Readonly<Record<string, TSchema>>
     items?: TSchema | readonly TSchema[]
+    anyOf?: readonly TSchema[]
+  }
+  if (anyOf !== undefined) {
+    const parts = anyOf.map((alternative) => findPart(alternative, key))
+    return parts.find((part) => Object.keys(part).length > 0) ?? {}
   }
   if (Object.hasOwn(properties, key)) return properties[key] as TSchema
   return Array.isArray(items) ? (items[Number(key)] ?? {}) : (items as TSchema)

@@ -3,7 +3,7 @@ import { type Static, Type } from 'typebox'
 import { letterStatuses, toLetterStatus } from '../../../ops/letter-status.ts'
 import type { LetterFilter } from '../../../storage/contract/letters.ts'
 import { formatInstant } from '../../http/wire/wire-time.ts'
-import { decodeText, encodeBase64 } from '../values/wire-bytes.ts'
+import { viewBytes } from '../values/content-view.ts'
 
 const Texts = Type.Optional(Type.Array(Type.String()))
 const Text = Type.Optional(Type.String())
@@ -80,8 +80,8 @@ function viewRange(name: 'dead_lettered' | 'updated' | 'last_failed', range: Let
 }
 
 function viewKey(key: Uint8Array): Pick<FilterView, 'key_text' | 'key_base64'> {
-  const text = decodeText(key)
-  return text === null ? { key_base64: encodeBase64(key) } : { key_text: text }
+  const shown = viewBytes(key)
+  return 'text' in shown ? { key_text: shown.text } : { key_base64: shown.base64 }
 }
 
 function formatValue(value: NonNullable<LetterFilter['json']>['value']): string {

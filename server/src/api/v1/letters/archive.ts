@@ -77,11 +77,11 @@ export const archiveRoutes = [
       querystring: LetterQuery,
       response: { 200: LetterView },
     },
-    handler: async ({ params: { id }, query: { payload } }, _reply, context) => {
+    handler: async ({ params: { id }, query: { payload_form } }, _reply, context) => {
       const letters = context.letters()
       const detail = await letters.find(id)
       if (detail === null || detail.archivedAt === null) throw letterNotFound(id)
-      return viewLetter(detail, payload, letters)
+      return viewLetter(detail, payload_form, letters)
     },
   }),
 ]

@@ -4,7 +4,7 @@ import type { Item } from '../../../core/item.ts'
 import type { LetterSearch, Letters } from '../../../letters/letters.ts'
 import type { LetterCursor, LetterOrder } from '../../../storage/contract/letters.ts'
 import { classifyError } from '../../http/classify-error.ts'
-import { decodeText, encodeBase64 } from '../values/wire-bytes.ts'
+import { viewPayload } from '../values/content-view.ts'
 import { addCampaignNames } from './letter-detail.ts'
 import { writeLetterCursor } from './letter-order.ts'
 import { viewFailures, viewFields, viewHeaders, viewRedrives } from './letter-view.ts'
@@ -119,12 +119,9 @@ async function* writeLetterLines(
 export type ExportedLetterView = ReturnType<typeof viewExported> & Readonly<{ cursor: string }>
 
 function viewExported(item: Item, slug: string, campaignNames: ReadonlyMap<string, string>) {
-  const payload = decodeText(item.payload)
   return {
     ...viewFields(item),
-    payload,
-    // Text is exact, so base64 is only needed for other bytes.
-    payload_base64: payload === null ? encodeBase64(item.payload) : null,
+    payload: viewPayload(item.payload, 'text'),
     headers: viewHeaders(item),
     failures: viewFailures(item, slug),
     redrives: viewRedrives(item, campaignNames),

@@ -6,8 +6,16 @@ import { KnownError } from '../../../errors.ts'
 import type { LetterDetail, Letters } from '../../../letters/letters.ts'
 import { formatInstant } from '../../http/wire/wire-time.ts'
 import { AuditView, viewAudit } from '../audit/audit-view.ts'
-import { formatTimeOrNull, nullable, nullableTime, time } from '../values/schemas.ts'
-import { decodeText, encodeBase64, HeaderView } from '../values/wire-bytes.ts'
+import {
+  HeaderView,
+  KeyView,
+  type PayloadForm,
+  PayloadView,
+  payloadForms,
+  viewKey,
+  viewPayload,
+} from '../values/content-view.ts'
+import { formatTimeOrNull, nullableTime, time } from '../values/schemas.ts'
 import {
   FailureView,
   letterFields,
@@ -17,7 +25,6 @@ import {
   viewHeaders,
   viewRedrives,
 } from './letter-view.ts'
-import { type PayloadForm, PayloadView, payloadForms, viewPayload } from './payload-view.ts'
 
 const Headers = Type.Array(HeaderView, { description: 'The headers of the message, in order.' })
 
@@ -26,8 +33,7 @@ const EditView = Type.Object({
   at: time('When the version was created.'),
   actor: Type.String({ description: 'The person or program that created it.' }),
   payload: PayloadView,
-  key: nullable(Type.String(), 'The message key as text; null if it is not UTF-8 or there is none.'),
-  key_base64: nullable(Type.String(), 'The message key as bytes; null if there is none.'),
+  key: KeyView,
   headers: Headers,
 })
 
@@ -51,9 +57,11 @@ export const LetterView = Type.Object({
 /** The query of a single letter. */
 export const LetterQuery = Type.Object(
   {
-    payload: Type.Enum([...payloadForms], {
-      default: 'auto',
-      description: 'The form of the payload. auto: JSON if it is JSON, else text, else hex.',
+    payload_form: Type.Enum([...payloadForms], {
+      default: 'text',
+      description:
+        'The form of the payload. A payload that is not JSON is shown as text, and a payload that is not UTF-8 in ' +
+        'base64. none: only its length.',
     }),
   },
   { additionalProperties: false },
@@ -85,8 +93,7 @@ export async function viewLetter(
       at: formatInstant(edit.at),
       actor: edit.actor,
       payload: viewPayload(edit.payload, form),
-      key: decodeText(edit.key),
-      key_base64: encodeBase64(edit.key),
+      key: viewKey(edit.key),
       headers: viewHeaders(edit),
     })),
     audit: audit.map(viewAudit),

@@ -7,9 +7,8 @@ import { letterStatuses, toLetterStatus } from '../../../ops/letter-status.ts'
 import type { ListedState } from '../../../storage/contract/items.ts'
 import type { ListedLetter } from '../../../storage/contract/letters.ts'
 import { formatInstant } from '../../http/wire/wire-time.ts'
+import { type HeaderView, KeyView, PayloadView, previewPayload, viewHeader, viewKey } from '../values/content-view.ts'
 import { formatTimeOrNull, nullable, nullableTime, time } from '../values/schemas.ts'
-import { decodeText, encodeBase64, type HeaderView, viewHeader } from '../values/wire-bytes.ts'
-import { PayloadPreview, previewPayload } from './payload-view.ts'
 
 const text = (description: string) => Type.String({ description })
 const count = (description: string) => Type.Integer({ description })
@@ -62,14 +61,13 @@ export const letterFields = {
   kind: text('Kind of the item, as produced.'),
   encoding: text('Encoding of the payload, as produced.'),
   reference: text('Reference of the item, as produced.'),
-  key: nullable(Type.String(), 'The message key as text; null if it is not UTF-8 or there is none.'),
-  key_base64: nullable(Type.String(), 'The message key as bytes; null if there is none.'),
+  key: KeyView,
 }
 
 export const LetterSummary = Type.Object({
   ...letterFields,
   failure: nullable(ShortFailureView, 'The newest failure. Its message may be cut.'),
-  payload: PayloadPreview,
+  payload: PayloadView,
 })
 export type LetterSummary = Static<typeof LetterSummary>
 
@@ -134,8 +132,7 @@ export function viewFields(item: Item): {
     kind: item.kind,
     encoding: item.encoding,
     reference: item.reference,
-    key: decodeText(item.key),
-    key_base64: encodeBase64(item.key),
+    key: viewKey(item.key),
   }
 }
 
@@ -214,7 +211,7 @@ function viewCampaignOfRedrive(
   return { id, name: campaignNames.get(id) ?? '', position: place }
 }
 
-export function viewHeaders(item: Pick<Item, 'headers'>): Static<typeof HeaderView>[] {
+export function viewHeaders(item: Pick<Item, 'headers'>): HeaderView[] {
   return item.headers.map(viewHeader)
 }
 

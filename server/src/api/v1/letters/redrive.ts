@@ -1,16 +1,17 @@
 /** Routes that redrive named letters: as they are, edited, or in an earlier edited version. */
 import type { FastifyRequest } from 'fastify'
 import { type Static, Type } from 'typebox'
+import { textAt } from '../../../core/json-text.ts'
 import { KnownError } from '../../../errors.ts'
 import type { LetterChanges } from '../../../letters/letters.ts'
 import type { RedriveRefusal, RedriveResult } from '../../../storage/contract/letters.ts'
 import type { ApiContext } from '../../context.ts'
 import { route } from '../../http/route.ts'
-import { storedAsBytes } from '../../http/validation/unstorable-text.ts'
+import { readJsonText } from '../../http/wire/parse-json.ts'
 import { v1 } from '../dialect.ts'
+import { HeaderSpec, keySpec, payloadSpec, readContent, readHeaders, readKey } from '../values/content-spec.ts'
 import { createTrace, RequiredReason } from '../values/reason.ts'
 import { LetterId, nullable, queueName } from '../values/schemas.ts'
-import { HeaderSpec, readBytes, readHeaders } from '../values/wire-bytes.ts'
 import { letterNotFound } from './letter-detail.ts'
 import { changeEach, describeRefusal, Ids, resolveIds } from './letter-results.ts'
 
@@ -24,14 +25,8 @@ const redriveFields = {
 
 const EditSpec = Type.Object(
   {
-    payload: Type.Optional(Type.String({ ...storedAsBytes, description: 'The new payload as text.' })),
-    payload_base64: Type.Optional(Type.String({ description: 'The new payload as bytes, in base64.' })),
-    key: Type.Optional(
-      nullable(Type.String({ maxLength: 10_000 }), 'The new message key as text; null: no key.'),
-    ),
-    key_base64: Type.Optional(
-      Type.String({ maxLength: 14_000, description: 'The new message key as bytes, in base64.' }),
-    ),
+    payload: Type.Optional(payloadSpec('The new payload.')),
+    key: Type.Optional(nullable(keySpec('The new message key.'), 'The new message key; null: no key.')),
     headers: Type.Optional(
       Type.Array(HeaderSpec, { maxItems: 1_000, description: 'The new headers, which replace all headers.' }),
     ),
@@ -143,7 +138,7 @@ type RedriveSpec = Readonly<{
 
 async function redriveOne(request: FastifyRequest, id: string, spec: RedriveSpec, context: ApiContext) {
   const { target, include_dead: isDeadAllowed = false, reason } = spec
-  const edit = typeof spec.edit === 'object' ? readEdit(spec.edit) : (spec.edit ?? null)
+  const edit = typeof spec.edit === 'object' ? readEdit(spec.edit, request.body) : (spec.edit ?? null)
   const letters = context.letters()
   const [letterId] = await letters.resolveIds([id])
   if (letterId === null || letterId === undefined) throw letterNotFound(id)
@@ -153,13 +148,12 @@ async function redriveOne(request: FastifyRequest, id: string, spec: RedriveSpec
   return { ...viewResult(id, result), edit: result.edit ?? null }
 }
 
-function readEdit(edit: Static<typeof EditSpec>): LetterChanges {
-  const payload = readBytes('body.edit.payload', edit.payload, edit.payload_base64)
-  const key = readBytes('body.edit.key', edit.key, edit.key_base64)
+function readEdit({ payload, key, headers }: Static<typeof EditSpec>, body: unknown): LetterChanges {
+  const jsonText = () => textAt(readJsonText(body as object), ['edit', 'payload', 'json']) ?? 'null'
   return {
-    ...(payload !== undefined && payload !== null && { payload }),
-    ...(key !== undefined && { key }),
-    ...(edit.headers !== undefined && { headers: readHeaders('body.edit.headers', edit.headers) }),
+    ...(payload !== undefined && { payload: readContent('body.edit.payload', payload, jsonText) }),
+    ...(key !== undefined && { key: key === null ? null : readKey('body.edit.key', key) }),
+    ...(headers !== undefined && { headers: readHeaders('body.edit.headers', headers) }),
   }
 }
 

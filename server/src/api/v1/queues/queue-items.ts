@@ -1,18 +1,19 @@
 /**
  * Calls that the Queue API does not have: priorities, idempotent produce, extending and cancelling leases.
  */
-import { Buffer } from 'node:buffer'
 import { type Static, Type } from 'typebox'
+import { elementTexts, fieldTexts, textAt } from '../../../core/json-text.ts'
 import { findKsuidProblem } from '../../../core/ksuid.ts'
 import { partitionsMax } from '../../../core/queue.ts'
 import { KnownError } from '../../../errors.ts'
 import type { NewItem } from '../../../storage/contract/items.ts'
 import { queueNotFound } from '../../../storage/shared/queue-checks.ts'
 import { route } from '../../http/route.ts'
-import { storedAsBytes } from '../../http/validation/unstorable-text.ts'
-import { decodeBase64 } from '../../http/wire/base64.ts'
+import { InvalidRequest } from '../../http/validation/invalid-request.ts'
+import { readJsonText } from '../../http/wire/parse-json.ts'
 import { formatInstant, parseInstant } from '../../http/wire/wire-time.ts'
 import { v1 } from '../dialect.ts'
+import { HeaderSpec, keySpec, payloadSpec, readContent, readHeaders, readKey } from '../values/content-spec.ts'
 import { duration, parseDurationField } from '../values/duration.ts'
 import { QueueParams, time } from '../values/schemas.ts'
 
@@ -21,23 +22,15 @@ const windowDefault = '24h'
 
 const ItemSpec = Type.Object(
   {
-    payload: Type.Optional(Type.String({ description: 'The payload as bytes, in base64.' })),
-    text: Type.Optional(
-      Type.String({ ...storedAsBytes, description: 'The payload as text, instead of payload.' }),
-    ),
+    payload: Type.Optional(payloadSpec('The payload. Default: empty.')),
     kind: Type.Optional(Type.String({ maxLength: 1_000, description: 'Type of the item, for workers.' })),
     encoding: Type.Optional(
       Type.String({ maxLength: 1_000, description: 'Encoding of the payload, for workers.' }),
     ),
     reference: Type.Optional(Type.String({ maxLength: 2_000, description: 'A text of your choice.' })),
-    key: Type.Optional(
-      Type.String({ maxLength: 10_000, description: 'The message key as bytes, in base64.' }),
-    ),
+    key: Type.Optional(keySpec('The message key. Default: no key.')),
     headers: Type.Optional(
-      Type.Array(Type.Tuple([Type.String({ maxLength: 1_000 }), Type.String({ maxLength: 100_000 })]), {
-        maxItems: 100,
-        description: 'Pairs of name and value. Values are bytes, in base64.',
-      }),
+      Type.Array(HeaderSpec, { maxItems: 100, description: 'The headers of the message, in order.' }),
     ),
     priority: Type.Optional(
       Type.Integer({
@@ -106,7 +99,8 @@ export const queueItemRoutes = [
       },
     },
     handler: async ({ params: { name }, body }, _reply, context) => {
-      const items = body.items.map(readItem)
+      const readWritten = createItemTexts(body)
+      const items = body.items.map((item, index) => readItem(item, index, readWritten))
       const { idempotency_key: key, idempotency_window: window = windowDefault } = body
       const once =
         key === undefined
@@ -185,22 +179,36 @@ export const queueItemRoutes = [
   }),
 ]
 
-function readItem(spec: Static<typeof ItemSpec>): NewItem {
-  if (spec.payload !== undefined && spec.text !== undefined) {
-    throw new KnownError('BAD_REQUEST', 'items: payload and text are both given; give one of them')
+/**
+ * Returns a function that reads the JSON text of an item as it is written in the request. The body is split
+ * only if an item has a JSON payload.
+ */
+function createItemTexts(body: object): (index: number) => string {
+  let texts: readonly string[] | undefined
+  return (index) => {
+    texts ??= elementTexts(new Map(fieldTexts(readJsonText(body))).get('items') ?? '[]')
+    return texts[index] ?? '{}'
   }
+}
+
+function readItem(
+  spec: Static<typeof ItemSpec>,
+  index: number,
+  readWritten: (index: number) => string,
+): NewItem {
+  const field = `body.items[${index}]`
+  const jsonText = () => textAt(readWritten(index), ['payload', 'json']) ?? 'null'
   return {
-    payload: spec.text === undefined ? parseBytes('payload', spec.payload ?? '') : Buffer.from(spec.text),
+    payload:
+      spec.payload === undefined ? new Uint8Array() : readContent(`${field}.payload`, spec.payload, jsonText),
     ...(spec.kind !== undefined && { kind: spec.kind }),
     ...(spec.encoding !== undefined && { encoding: spec.encoding }),
     ...(spec.reference !== undefined && { reference: spec.reference }),
-    ...(spec.key !== undefined && { key: parseBytes('key', spec.key) }),
-    ...(spec.headers !== undefined && {
-      headers: spec.headers.map(([name, value]) => [name, parseBytes('headers', value)] as const),
-    }),
+    ...(spec.key !== undefined && { key: readKey(`${field}.key`, spec.key) }),
+    ...(spec.headers !== undefined && { headers: readHeaders(`${field}.headers`, spec.headers) }),
     ...(spec.priority !== undefined && { priority: spec.priority }),
     ...(spec.attempts_max !== undefined && { attemptsMax: spec.attempts_max }),
-    ...(spec.available_at !== undefined && { availableAt: parseAvailableAt(spec.available_at) }),
+    ...(spec.available_at !== undefined && { availableAt: parseAvailableAt(`${field}.available_at`, spec.available_at) }),
   }
 }
 
@@ -212,14 +220,8 @@ function checkIds(ids: readonly string[]): void {
   }
 }
 
-function parseBytes(field: string, text: string): Uint8Array {
-  const bytes = decodeBase64(text)
-  if (bytes === undefined) throw new KnownError('BAD_REQUEST', `items: ${field} is not base64`)
-  return bytes
-}
-
-function parseAvailableAt(text: string): number {
+function parseAvailableAt(field: string, text: string): number {
   const instant = parseInstant(text)
   if (instant !== undefined) return instant
-  throw new KnownError('BAD_REQUEST', `items: available_at ${JSON.stringify(text)} is not an RFC 3339 time`)
+  throw new InvalidRequest([{ field, message: 'is not an RFC 3339 time' }])
 }
