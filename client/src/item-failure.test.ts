@@ -33,7 +33,12 @@ describe('toItemFailure and toFailureHeader', () => {
 
   it.each(['x', '🐎', '\n'])('the failure header has at most 6,000 bytes if all texts repeat %j', (char) => {
     const endless = char.repeat(100_000)
-    const header = toFailureHeader({ errorClass: endless, message: endless, stack: endless, errorCode: endless })
+    const header = toFailureHeader({
+      errorClass: endless,
+      message: endless,
+      stack: endless,
+      errorCode: endless,
+    })
     expect(header.length).toBeLessThanOrEqual(6_000)
     expect(JSON.parse(header).message.length).toBeGreaterThan(100)
   })

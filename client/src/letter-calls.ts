@@ -63,7 +63,10 @@ export interface LetterCalls {
   ): Promise<readonly CaptureResult[]>
   listLetters(query?: LetterFilter & LetterOrder & Page, options?: CallOptions): Promise<LettersPage>
   /** Finds a live or archived letter by id or UUID. */
-  getLetter(id: string, options?: CallOptions & Readonly<{ payloadForm?: PayloadForm }>): Promise<LetterDetail>
+  getLetter(
+    id: string,
+    options?: CallOptions & Readonly<{ payloadForm?: PayloadForm }>,
+  ): Promise<LetterDetail>
   /**
    * Yields every matching letter with all its fields as it arrives. An interrupted export continues after the
    * last letter; it throws after too many interruptions in a row.

@@ -64,7 +64,8 @@ export function createProgram(context: Context, finish: (exitCode: number) => vo
   const archiveCommand: Command = add(
     'archive',
     'Move ended letters to the archive, and remove expired letters from it.',
-    (name) => isForStore(name) || name === 'letters.retention_days' || name === 'letters.archive_retention_days',
+    (name) =>
+      isForStore(name) || name === 'letters.retention_days' || name === 'letters.archive_retention_days',
     (loaded, commandContext) => {
       const { batchSize, dryRun } = archiveCommand.opts()
       return archive(loaded, commandContext, { batchSize: String(batchSize), isDryRun: dryRun === true })

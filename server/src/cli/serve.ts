@@ -34,7 +34,10 @@ async function serveUntil(
     context.report(`redrive is listening on ${server.url}, store ${maskStore(settings.store)}`)
     const signal = await stopRequested
     const timeoutMs = settings['stop.timeout']
-    log.info({ signal, timeout_ms: timeoutMs }, 'stopping: refusing new requests, waiting for requests in progress')
+    log.info(
+      { signal, timeout_ms: timeoutMs },
+      'stopping: refusing new requests, waiting for requests in progress',
+    )
     await server.stop(timeoutMs)
     return exitCodes.ok
   } finally {

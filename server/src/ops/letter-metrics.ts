@@ -64,7 +64,7 @@ export function createLetterMetrics(registry: Registry, totals: LetterTotals): L
     })
   counter('captured', 'Letters that this server captured, by dead queue.', 'queue')
   counter('redriven', 'Letters that this server redrove: manually, by campaigns and by policy.')
-  counter('refused', 'Redrives that this server refused, by refusal.', 'refusal')
+  counter('refused', 'Redrives that this server refused, by the code of the refusal.', 'refusal')
   counter('ended', 'Redrives that ended on this server, by outcome: resolved, failed, unknown.', 'outcome')
   counter('discarded', 'Letters that were discarded on this server.')
   counter('archived', 'Letters that this server moved to the archive, by dead queue.', 'queue')

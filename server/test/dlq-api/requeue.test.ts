@@ -99,7 +99,9 @@ describeDlqServers('a requeue', (api) => {
 
   it('a requeue of an item that is not a letter is refused', async () => {
     await api.createQueue('orders')
-    const { body } = await api.request('POST', '/api/v1/queues/orders/items', { items: [{ payload: { text: 'x' } }] })
+    const { body } = await api.request('POST', '/api/v1/queues/orders/items', {
+      items: [{ payload: { text: 'x' } }],
+    })
     expect((await api.post('/requeue', { ids: body.ids })).status).toBe(404)
   })
 

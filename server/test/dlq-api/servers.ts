@@ -79,7 +79,10 @@ function createDlqServer(server: StoreServer): DlqServer {
     delete: (path) => request('DELETE', `/api/v1/dlq${path}`),
     createQueue: async (name, deadPolicy = {}) => {
       await call('POST', '/api/v1/queues', { name: `${name}.dead`, policy: deadPolicy })
-      await call('POST', '/api/v1/queues', { name, policy: { dead_queue: `${name}.dead`, lease_timeout: '1h' } })
+      await call('POST', '/api/v1/queues', {
+        name,
+        policy: { dead_queue: `${name}.dead`, lease_timeout: '1h' },
+      })
     },
     createLetters: async (queue, ...items) => {
       for (const { text = '{}', payload = Buffer.from(text), kind = '', message = '' } of items) {

@@ -326,7 +326,7 @@ describe('a worker', () => {
     })
     await pollUntil(
       () => readCounts(client),
-      ({ completed, dead_lettered }) => completed === 1 && dead_lettered === 2,
+      ({ completed, deadLettered }) => completed === 1 && deadLettered === 2,
     )
     await worker.stop()
     const [scheduled] = await client.listScheduledItems('jobs')

@@ -40,7 +40,11 @@ describe('a queue over the /api/v1 API', () => {
     }
     const created = await post('/api/v1/queues', { name: 'orders', partitions: 2, policy, reason: 'go live' })
     expect(created).toMatchObject({ status: 200, body: { name: 'orders', partitions: 2 } })
-    expect(created.body.policy).toMatchObject({ lease_timeout: '30s', attempts_max: 5, retry: { kind: 'list' } })
+    expect(created.body.policy).toMatchObject({
+      lease_timeout: '30s',
+      attempts_max: 5,
+      retry: { kind: 'list' },
+    })
     expect(await post('/api/v1/queues', { name: 'orders' })).toMatchObject({
       status: 409,
       body: { error: { code: 'QUEUE_EXISTS' } },
@@ -71,8 +75,15 @@ describe('a queue over the /api/v1 API', () => {
     }
     await refused(post('/api/v1/queues', { name: 'a b' }), 'name')
     await refused(post('/api/v1/queues', { name: 'q', policy: { lease: '1m' } }), 'policy.lease is not known')
-    await refused(post('/api/v1/queues', { name: 'q', policy: { lease_timeout: 'soon' } }), 'lease_timeout', 'soon')
-    await refused(post('/api/v1/queues', { name: 'q', policy: { lease_timeout: '2h', expire_timeout: '1h' } }), 'lease')
+    await refused(
+      post('/api/v1/queues', { name: 'q', policy: { lease_timeout: 'soon' } }),
+      'lease_timeout',
+      'soon',
+    )
+    await refused(
+      post('/api/v1/queues', { name: 'q', policy: { lease_timeout: '2h', expire_timeout: '1h' } }),
+      'lease',
+    )
     const retry = { kind: 'fixed', delays: ['1s', '2s'] }
     await refused(post('/api/v1/queues', { name: 'q', policy: { retry } }), 'retry.delays')
     await refused(post('/api/v1/queues', { name: 'q', policy: { dead_queue: 'nowhere' } }), 'nowhere')
@@ -80,13 +91,28 @@ describe('a queue over the /api/v1 API', () => {
     await refused(call('PATCH', '/api/v1/queues/q', { policy: { expire_timeout: '1s' } }), 'lease')
     const twoForms = { items: [{}, { payload: { text: 'a', base64: 'YQ' } }] }
     await refused(post('/api/v1/queues/q/items', twoForms), 'body.items[1].payload has text and base64')
-    await refused(post('/api/v1/queues/q/items', { items: [{ payload: {} }] }), 'body.items[0].payload is empty')
-    await refused(post('/api/v1/queues/q/items', { items: [{ text: 'a' }] }), 'body.items[0].text is not known')
+    await refused(
+      post('/api/v1/queues/q/items', { items: [{ payload: {} }] }),
+      'body.items[0].payload is empty',
+    )
+    await refused(
+      post('/api/v1/queues/q/items', { items: [{ text: 'a' }] }),
+      'body.items[0].text is not known',
+    )
     await refused(post('/api/v1/queues/q/items', { items: [{ payload: { base64: '***' } }] }), 'base64')
     for (const broken of ['A', 'YQ=', 'YWJjZ', 'Y===', 'YQ==YQ==']) {
-      await refused(post('/api/v1/queues/q/items', { items: [{ payload: { base64: broken } }] }), 'items[0].payload.base64')
-      await refused(post('/api/v1/queues/q/items', { items: [{ key: { base64: broken } }] }), 'items[0].key.base64')
-      await refused(post('/api/v1/queues/q/items', { items: [{ headers: [{ name: 'h', base64: broken }] }] }), 'headers[0].base64')
+      await refused(
+        post('/api/v1/queues/q/items', { items: [{ payload: { base64: broken } }] }),
+        'items[0].payload.base64',
+      )
+      await refused(
+        post('/api/v1/queues/q/items', { items: [{ key: { base64: broken } }] }),
+        'items[0].key.base64',
+      )
+      await refused(
+        post('/api/v1/queues/q/items', { items: [{ headers: [{ name: 'h', base64: broken }] }] }),
+        'headers[0].base64',
+      )
     }
     await refused(
       post('/api/v1/queues/q/items', { items: [{ payload: { text: 'a' }, available_at: 'noon' }] }),
@@ -179,7 +205,10 @@ describe('a queue over the /api/v1 API', () => {
     const repeat = await post('/api/v1/queues/q/items', request)
     expect(first.body).toMatchObject({ is_repeat: false })
     expect(repeat.body).toEqual({ ...first.body, is_repeat: true })
-    const other = await post('/api/v1/queues/q/items', { ...request, items: [{ payload: { text: 'charge it twice' } }] })
+    const other = await post('/api/v1/queues/q/items', {
+      ...request,
+      items: [{ payload: { text: 'charge it twice' } }],
+    })
     expect(other).toMatchObject({ status: 409, body: { error: { code: 'IDEMPOTENCY_KEY_REUSED' } } })
     expect(JSON.stringify(other.body)).toContain('order-4711')
     expect(texts(await lease('q', 10))).toEqual(['charge the card'])
@@ -216,9 +245,16 @@ describe('the test hooks', () => {
     const { post, call } = await startServer({ 'test.hooks': true })
     await post('/_test/clock', { now: '2030-01-01T00:00:00Z' })
     await post('/api/v1/queues', { name: 'dead' })
-    await post('/api/v1/queues', { name: 'q', policy: { expire_timeout: '1h', lease_timeout: '1m', dead_queue: 'dead' } })
-    await post('/api/v1/queues/q/items', { items: Array.from({ length: 1_000 }, () => ({ payload: { text: 'x' } })) })
-    await post('/api/v1/queues/q/items', { items: Array.from({ length: 500 }, () => ({ payload: { text: 'x' } })) })
+    await post('/api/v1/queues', {
+      name: 'q',
+      policy: { expire_timeout: '1h', lease_timeout: '1m', dead_queue: 'dead' },
+    })
+    await post('/api/v1/queues/q/items', {
+      items: Array.from({ length: 1_000 }, () => ({ payload: { text: 'x' } })),
+    })
+    await post('/api/v1/queues/q/items', {
+      items: Array.from({ length: 500 }, () => ({ payload: { text: 'x' } })),
+    })
     expect((await post('/_test/clock', { advance: '1h' })).body).toEqual({
       now: '2030-01-01T01:00:00.000000Z',
     })
@@ -232,7 +268,9 @@ describe('the test hooks', () => {
     const { post, lease, texts } = await startServer({ 'test.hooks': true })
     await post('/api/v1/queues', { name: 'q' })
     await post('/_test/hold', { queue_name: 'q', hold: true })
-    const produced = ['a', 'b'].map((text) => post('/api/v1/queues/q/items', { items: [{ payload: { text } }] }))
+    const produced = ['a', 'b'].map((text) =>
+      post('/api/v1/queues/q/items', { items: [{ payload: { text } }] }),
+    )
     const leased = lease('q', 2, 'w', '10s')
     const waiting = async () => (await post('/v1/queue.stats', { queue_name: 'q' })).body.logicalQueues
     await expect.poll(waiting).toMatchObject([{ produce_waiting: 2, lease_waiting: 1 }])

@@ -91,15 +91,11 @@ for (const store of ['SQLite memory', 'PostgreSQL'] as const) {
         call('queue.complete', { queue_name: 'q', request_timeout: '1m', ids: [padToIdLength(odd)] }),
       'queue.retry id': (odd) =>
         call('queue.retry', { queue_name: 'q', items: [{ id: padToIdLength(odd) }] }),
-      ...forEachField(
-        ['error_class', 'message', 'stack', 'error_code'],
-        'X-Redrive-Error',
-        async (error) => {
-          const items = [{ id: await leaseOne(), dead: true }]
-          const header = { 'x-redrive-error': toAsciiJson(error) }
-          return ask('POST', '/v1/queue.retry', { queue_name: 'q', items }, header)
-        },
-      ),
+      ...forEachField(['error_class', 'message', 'stack', 'error_code'], 'X-Redrive-Error', async (error) => {
+        const items = [{ id: await leaseOne(), dead: true }]
+        const header = { 'x-redrive-error': toAsciiJson(error) }
+        return ask('POST', '/v1/queue.retry', { queue_name: 'q', items }, header)
+      }),
       'items.list pivot': (odd) => call('storage/items.list', { queue_name: 'q', pivot: padToIdLength(odd) }),
       ...forEachField(['id', 'source_id', 'kind', 'encoding', 'reference'], 'items.import', (item) =>
         call('storage/items.import', { queue_name: 'q', items: [item] }),

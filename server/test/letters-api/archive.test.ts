@@ -112,7 +112,9 @@ describeLettersServers('the archive', (api) => {
       expect(body).toMatchObject({ next_cursor: null, is_complete: true })
     }
     const [{ group_id, failure }] = (await find('key_text=ann&error_class=Declined')).letters
-    expect(listIds(await find(`group_id=${group_id}&error_code=${failure.error_code}`))).toEqual(wanted(0, 2, 4))
+    expect(listIds(await find(`group_id=${group_id}&error_code=${failure.error_code}`))).toEqual(
+      wanted(0, 2, 4),
+    )
 
     const first = await find('error_class=Timeout&limit=2')
     const rest = await find(`error_class=Timeout&limit=2&cursor=${first.next_cursor}`)

@@ -178,7 +178,7 @@ describeLettersServers('a campaign', (api) => {
     const { body } = await api.post('/api/v1/campaigns', { ...named, ids: [...ids, unknownId] })
     const letters = async () => (await api.get(`/api/v1/campaigns/${body.id}/letters`)).body.letters
     const sent = await pollUntil(letters, (all) => all.every(({ state }: Body) => state !== 'pending'))
-    expect(sent.map(({ id, state, why }: Body) => [id, state, why])).toEqual([
+    expect(sent.map(({ id, state, refusal }: Body) => [id, state, refusal])).toEqual([
       [ids[0], 'sent', ''],
       [ids[1], 'skipped', 'discarded'],
       [unknownId, 'skipped', 'missing'],
@@ -326,7 +326,11 @@ describeLettersServers('a campaign', (api) => {
       ['of no ids', { ...named, ids: [] }, 'body.ids'],
       ['of too many ids', { ...named, ids: Array(10_001).fill(unknownId) }, '10001 ids; at most 10000'],
       ['with an unknown filter', { ...named, filter: { colour: 'red' } }, 'body.filter.colour is not known'],
-      ['with a bad time', { ...named, filter: { dead_lettered_from: 'now' } }, 'body.filter.dead_lettered_from'],
+      [
+        'with a bad time',
+        { ...named, filter: { dead_lettered_from: 'now' } },
+        'body.filter.dead_lettered_from',
+      ],
       ['with a bad JSON path', { ...named, filter: { json: '$..a=1' } }, 'body.filter.json cannot be read'],
       ['with a bad status', { ...named, filter: { status: ['PENDING', 'X'] } }, 'body.filter.status'],
       ['with a bad action', { ...named, action: 'purge', filter }, 'body.action'],

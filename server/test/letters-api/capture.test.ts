@@ -34,11 +34,7 @@ describeLettersServers('capturing letters over HTTP', (api) => {
       requeue_count: 0,
       key: { text: 'customer-1' },
       payload: { text: '{"order":1}', bytes: 11 },
-      headers: [
-        { name: 'trace', text: 'abc' },
-        { name: 'trace', base64: '/w==' },
-        { name: 'empty' },
-      ],
+      headers: [{ name: 'trace', text: 'abc' }, { name: 'trace', base64: '/w==' }, { name: 'empty' }],
       failures: [
         {
           error_class: 'java.io.IOException',
@@ -97,9 +93,12 @@ describeLettersServers('capturing letters over HTTP', (api) => {
       'orignal_topic is an unknown field; did you mean original_topic?',
     ])
     const letter = (await api.get(`/api/v1/letters/${body.letters[0].id}?payload_form=text`)).body
-    expect(letter).toMatchObject({ payload: { text: 'v' }, failures: [{ error_code: 'unknown', message: '' }] })
+    expect(letter).toMatchObject({
+      payload: { text: 'v' },
+      failures: [{ error_code: 'unknown', message: '' }],
+    })
     expect(letter.headers.map(({ name }: Body) => name)).toEqual(['redrive-envelope'])
-    expect(JSON.parse(letter.headers[0].value)).toEqual({
+    expect(JSON.parse(letter.headers[0].text)).toEqual({
       error_message: 'disk full',
       orignal_topic: 'orders',
     })

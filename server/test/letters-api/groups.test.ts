@@ -113,7 +113,7 @@ describeLettersServers('groups of letters', (api) => {
     }
     const list = async (query: string) => (await api.get(`/api/v1/letters?queue=${dead}&${query}`)).body
     expect(await list('error_class=Error&limit=1')).toMatchObject({ total: all })
-    const [last] = (await list(`text=${word(all - 1)}&limit=1`)).letters
+    const [last] = (await list(`message=${word(all - 1)}&limit=1`)).letters
     expect(last.failure).toMatchObject({ slug: 'other', error_class: 'Error' })
     expect((await api.get(`/api/v1/letters/${last.id}`)).body.failures[0].slug).toBe('other')
     expect(await list('slug=other&limit=100')).toMatchObject({ total: 20 })
@@ -147,7 +147,10 @@ describeLettersServers('groups of letters', (api) => {
     // The slug excludes the letters that are counted as (others).
     const named = await counts('by=error_class&slug=m')
     expect([named.total, named.is_exact]).toEqual([5_000, undefined])
-    expect(await counts('by=error_code')).toEqual({ counts: [{ error_code: 'r', count: 10_002 }], total: 10_002 })
+    expect(await counts('by=error_code')).toEqual({
+      counts: [{ error_code: 'r', count: 10_002 }],
+      total: 10_002,
+    })
   })
 
   it('an unknown group is not found, and invalid queries of groups are refused', async () => {

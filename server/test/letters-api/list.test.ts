@@ -157,9 +157,9 @@ describeLettersServers('the list of letters', (api) => {
     const [id] = await api.capture(dead, createEnvelope(queue))
     const ofClass = await api.get(`/api/v1/letters?letter_class=${body.policy.letter_class}`)
     expect(ofClass.body).toMatchObject({ letters: [{ id }], total: 1 })
-    expect((await api.get(`/api/v1/letters?letter_class=${body.policy.letter_class}&queue=other`)).body.total).toBe(
-      0,
-    )
+    expect(
+      (await api.get(`/api/v1/letters?letter_class=${body.policy.letter_class}&queue=other`)).body.total,
+    ).toBe(0)
   })
 
   it('a search that stops early continues with next_cursor until it has examined all letters', async () => {
@@ -237,7 +237,9 @@ describeLettersServers('the list of letters', (api) => {
 
   it('times that cannot be stored are accepted and clamped', async () => {
     const { numbers } = await createVariousLetters(api)
-    expect(await numbers('dead_lettered_until=9999-12-31T23:59:59Z&dead_lettered_from=0001-01-01T00:00:00Z')).toHaveLength(10)
+    expect(
+      await numbers('dead_lettered_until=9999-12-31T23:59:59Z&dead_lettered_from=0001-01-01T00:00:00Z'),
+    ).toHaveLength(10)
   })
 })
 

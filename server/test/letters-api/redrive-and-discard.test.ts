@@ -164,10 +164,7 @@ describeLettersServers('editing letters', (api) => {
           actor: 'anonymous',
           key: { text: 'k' },
           payload: { text: '{"vat":19}' },
-          headers: [
-            { name: 'tenant', text: 'b' },
-            { name: 'fixed' },
-          ],
+          headers: [{ name: 'tenant', text: 'b' }, { name: 'fixed' }],
         },
       ],
     })
@@ -207,9 +204,7 @@ describeLettersServers('editing letters', (api) => {
     const [id] = await api.capture(dead, createEnvelope(queue, { original_key: 'k' }))
     await api.post(`/api/v1/letters/${id}/redrive`, { edit: { payload: { base64: '/wA=' }, key: null } })
     const { body } = await api.get(`/api/v1/letters/${id}`)
-    expect(body.edits).toMatchObject([
-      { key: null, payload: { bytes: 2, base64: '/wA=' } },
-    ])
+    expect(body.edits).toMatchObject([{ key: null, payload: { bytes: 2, base64: '/wA=' } }])
   })
 
   it('an edit of a letter that cannot be sent is not stored', async () => {
@@ -227,7 +222,9 @@ describeLettersServers('editing letters', (api) => {
     await api.post('/api/v1/letters/redrive', { ids: [id] })
     await refused({ edit: { payload: { text: 'b' } } }, 409, 'LETTER_NOT_RETRYABLE')
     expect((await api.get(`/api/v1/letters/${id}`)).body.edits).toEqual([])
-    const missing = await api.post(`/api/v1/letters/${unknownId}/redrive`, { edit: { payload: { text: 'b' } } })
+    const missing = await api.post(`/api/v1/letters/${unknownId}/redrive`, {
+      edit: { payload: { text: 'b' } },
+    })
     expect(missing).toMatchObject({ status: 404, body: { error: { code: 'LETTER_NOT_FOUND' } } })
   })
 
@@ -235,7 +232,10 @@ describeLettersServers('editing letters', (api) => {
     const { queue, dead } = await api.createQueues()
     const [id] = await api.capture(dead, createEnvelope(queue))
     for (const target of ['nowhere', dead]) {
-      const answer = await api.post(`/api/v1/letters/${id}/redrive`, { edit: { payload: { text: 'b' } }, target })
+      const answer = await api.post(`/api/v1/letters/${id}/redrive`, {
+        edit: { payload: { text: 'b' } },
+        target,
+      })
       expect(answer).toMatchObject({ status: 400, body: { error: { code: 'TARGET_INVALID' } } })
     }
     expect((await api.get(`/api/v1/letters/${id}`)).body).toMatchObject({ edits: [], audit: [] })

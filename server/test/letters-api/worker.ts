@@ -58,7 +58,9 @@ export async function createLetters(
   texts: readonly string[],
   message: string,
 ): Promise<void> {
-  const produced = await api.post(`/api/v1/queues/${queue}/items`, { items: texts.map((text) => ({ payload: { text } })) })
+  const produced = await api.post(`/api/v1/queues/${queue}/items`, {
+    items: texts.map((text) => ({ payload: { text } })),
+  })
   if (produced.status !== 200) throw new Error(JSON.stringify(produced.body))
   for (let left = texts.length; left > 0; ) {
     const items = await lease(api, queue, left)

@@ -141,7 +141,8 @@ function readFailure(reader: Fields, firstFailedAt: Instant, lastFailedAt: Insta
   const error = reader.object('error_details')
   const errorClass = error.text('exception_class', classMax) ?? ''
   return {
-    reason: reader.text('error_code', reasonMax) || error.text('code', reasonMax) || deriveErrorCode(errorClass),
+    reason:
+      reader.text('error_code', reasonMax) || error.text('code', reasonMax) || deriveErrorCode(errorClass),
     errorClass,
     message: error.longText('message', messageMax) ?? '',
     stack: error.longText('stack_trace', stackMax) ?? '',

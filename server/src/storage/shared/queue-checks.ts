@@ -77,7 +77,10 @@ export function checkImport(queue: Queue, items: readonly Pick<ItemToImport, 'or
 
 export function checkTimes({ leaseUs, expireUs }: Pick<QueuePolicy, 'leaseUs' | 'expireUs'>): void {
   if (leaseUs <= expireUs) return
-  throw new KnownError('LEASE_TOO_LONG', 'lease_timeout cannot be longer than expire_timeout: leased items would expire')
+  throw new KnownError(
+    'LEASE_TOO_LONG',
+    'lease_timeout cannot be longer than expire_timeout: leased items would expire',
+  )
 }
 
 /**

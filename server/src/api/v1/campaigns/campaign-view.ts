@@ -61,7 +61,9 @@ export const CampaignView = Type.Object({
       'The letters of the set by state. pending: not sent yet; sent: no outcome yet; resolved: processed; failed: ' +
       'died again; unknown: the outcome is unknown; skipped: not sent; discarded.',
   }),
-  current_rate_per_second: Type.Number({ description: 'Letters per second that were sent during the last seconds.' }),
+  current_rate_per_second: Type.Number({
+    description: 'Letters per second that were sent during the last seconds.',
+  }),
 })
 export type CampaignView = Static<typeof CampaignView>
 

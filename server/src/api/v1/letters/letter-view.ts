@@ -7,7 +7,14 @@ import { letterStatuses, toLetterStatus } from '../../../ops/letter-status.ts'
 import type { ListedState } from '../../../storage/contract/items.ts'
 import type { ListedLetter } from '../../../storage/contract/letters.ts'
 import { formatInstant } from '../../http/wire/wire-time.ts'
-import { type HeaderView, KeyView, PayloadView, previewPayload, viewHeader, viewKey } from '../values/content-view.ts'
+import {
+  type HeaderView,
+  KeyView,
+  PayloadView,
+  previewPayload,
+  viewHeader,
+  viewKey,
+} from '../values/content-view.ts'
 import { formatTimeOrNull, nullable, nullableTime, time } from '../values/schemas.ts'
 
 const text = (description: string) => Type.String({ description })

@@ -33,7 +33,9 @@ export const letterRoutes = [
         200: Type.Object({
           letters: Type.Array(LetterSummary, { description: 'The letters of this page.' }),
           next_cursor: NextCursor,
-          examined_count: Type.Integer({ description: 'Number of letters that were examined for this page.' }),
+          examined_count: Type.Integer({
+            description: 'Number of letters that were examined for this page.',
+          }),
           is_complete: Type.Boolean({
             description: 'False if the search stopped before the page was full. Continue with next_cursor.',
           }),

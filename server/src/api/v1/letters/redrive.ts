@@ -9,7 +9,14 @@ import type { ApiContext } from '../../context.ts'
 import { route } from '../../http/route.ts'
 import { readJsonText } from '../../http/wire/parse-json.ts'
 import { v1 } from '../dialect.ts'
-import { HeaderSpec, keySpec, payloadSpec, readContent, readHeaders, readKey } from '../values/content-spec.ts'
+import {
+  HeaderSpec,
+  keySpec,
+  payloadSpec,
+  readContent,
+  readHeaders,
+  readKey,
+} from '../values/content-spec.ts'
 import { createTrace, RequiredReason } from '../values/reason.ts'
 import { LetterId, nullable, queueName } from '../values/schemas.ts'
 import { letterNotFound } from './letter-detail.ts'

@@ -13,7 +13,14 @@ import { InvalidRequest } from '../../http/validation/invalid-request.ts'
 import { readJsonText } from '../../http/wire/parse-json.ts'
 import { formatInstant, parseInstant } from '../../http/wire/wire-time.ts'
 import { v1 } from '../dialect.ts'
-import { HeaderSpec, keySpec, payloadSpec, readContent, readHeaders, readKey } from '../values/content-spec.ts'
+import {
+  HeaderSpec,
+  keySpec,
+  payloadSpec,
+  readContent,
+  readHeaders,
+  readKey,
+} from '../values/content-spec.ts'
 import { duration, parseDurationField } from '../values/duration.ts'
 import { QueueParams, time } from '../values/schemas.ts'
 
@@ -208,7 +215,9 @@ function readItem(
     ...(spec.headers !== undefined && { headers: readHeaders(`${field}.headers`, spec.headers) }),
     ...(spec.priority !== undefined && { priority: spec.priority }),
     ...(spec.attempts_max !== undefined && { attemptsMax: spec.attempts_max }),
-    ...(spec.available_at !== undefined && { availableAt: parseAvailableAt(`${field}.available_at`, spec.available_at) }),
+    ...(spec.available_at !== undefined && {
+      availableAt: parseAvailableAt(`${field}.available_at`, spec.available_at),
+    }),
   }
 }
 

@@ -27,7 +27,9 @@ describe('bytes in a request', () => {
   it('a key or a header with two forms is refused, and a header may have no value', () => {
     expect(readKey('k', { text: '' })).toEqual(Buffer.from(''))
     expect(() => readKey('k', {})).toThrow('k is empty; give text or base64')
-    expect(() => readHeaders('h', [{ name: 'a', text: 'a', base64: 'YQ' }])).toThrow('h[0] has text and base64')
+    expect(() => readHeaders('h', [{ name: 'a', text: 'a', base64: 'YQ' }])).toThrow(
+      'h[0] has text and base64',
+    )
     expect(readHeaders('h', [{ name: 'a' }, { name: 'b', base64: 'YQ' }])).toEqual([
       ['a', null],
       ['b', Buffer.from('a')],
