@@ -1,6 +1,6 @@
 /**
- * Bytes in answers: an object with `text` if the bytes are UTF-8, and with `base64` otherwise. Both are exact,
- * so no information is lost, and readable text stays readable.
+ * Bytes in answers: an object with `text` if the bytes are UTF-8, and with `base64` otherwise. Both are
+ * exact, so no information is lost, and readable text stays readable.
  */
 import { Buffer, isUtf8 } from 'node:buffer'
 import { type Static, Type } from 'typebox'
