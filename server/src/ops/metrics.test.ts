@@ -141,7 +141,9 @@ describe('metrics', () => {
     const text = await createMetrics(sources({ letterTotals, readLetters })).render()
     const labelled = (name: string) => text.split('\n').filter((line) => line.startsWith(`${name}{`))
     expect(labelled('redrive_letters')).toHaveLength(501)
-    expect(text).toContain('redrive_letters{queue="(others)",letter_class="(others)",status="PENDING"} 1125750')
+    expect(text).toContain(
+      'redrive_letters{queue="(others)",letter_class="(others)",status="PENDING"} 1125750',
+    )
     expect(labelled('redrive_letters_captured_total')).toHaveLength(501)
     expect(text).toContain('redrive_letters_captured_total{queue="(others)"} 1500')
   })

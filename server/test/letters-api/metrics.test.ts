@@ -20,7 +20,8 @@ describeLettersServers('the metrics of letters', (api) => {
     await api.post('/api/v1/letters/discard', { ids: [d], reason: 'test' })
 
     const text = await metrics()
-    const gauge = (status: string) => `redrive_letters{queue="${dead}",letter_class="financial",status="${status}"}`
+    const gauge = (status: string) =>
+      `redrive_letters{queue="${dead}",letter_class="financial",status="${status}"}`
     expect(text).toContain(`${gauge('PENDING')} 3`)
     expect(text).toContain(`${gauge('RETRYING')} 1`)
     expect(text).toContain(`${gauge('RESOLVED')} 1`)
