@@ -8,9 +8,9 @@ import { aFailure, anOrigin, bytes, hour, newItems, noon } from '../../../test/m
 import { run, type TestDatabase, testDatabase } from '../../../test/postgres.ts'
 import type { ItemOrder, ItemsQuery } from '../contract/items.ts'
 import { archiveEnded } from './archive/archive.ts'
-import { pageOfArchive, readArchived } from './archive/read-archive.ts'
+import { readArchived, readArchivePage } from './archive/read-archive.ts'
 import { searchStatement } from './archive/search-archive.ts'
-import { addLetters, moveLetters, pageOfSet, skipPending } from './campaigns/campaign-letters.ts'
+import { addLetters, moveLetters, readSetPage, skipPending } from './campaigns/campaign-letters.ts'
 import { readLetterStates, readPendingPlaces } from './campaigns/send-progress.ts'
 import type { Statement } from './connection/connection.ts'
 import { Connections } from './connection/connections.ts'
@@ -118,7 +118,7 @@ describe('query plans on filled tables', needs(postgres), () => {
     ['letters: send', sendLetters, ['letter_edits_pkey', 'Tid Scan'], []],
     ['letters: read', readLetters, ['items_sourced_uuid'], []],
     ['archived letters: read', readArchived, ['archive_uuid'], []],
-    ['archived letters: page', pageOfArchive, ['archive_archived'], []],
+    ['archived letters: page', readArchivePage, ['archive_archived'], []],
     ['letters by UUID', findByUuid, ['items_sourced_uuid', 'archive_uuid'], []],
     ['open letters', openSince, ['open_letters_pkey', 'items_sourced_died'], []],
     ['groups: lock those seen later', lockSeenLater, ['groups_pkey'], []],
@@ -127,7 +127,7 @@ describe('query plans on filled tables', needs(postgres), () => {
     ['campaign: pending places', readPendingPlaces, ['campaign_letters_state'], []],
     ['campaign: letter states', readLetterStates, ['campaign_letters_pkey'], []],
     ['campaign: moves', moveLetters, ['campaign_letters_pkey'], ['campaign_letters_state']],
-    ['campaign: page', pageOfSet, ['campaign_letters_state'], []],
+    ['campaign: page', readSetPage, ['campaign_letters_state'], []],
     ['campaign: skip', skipPending, ['campaign_letters_state', 'campaign_letters_pkey'], []],
     ['campaign: add', addLetters, ['campaign_letters_letter', 'campaign_letters_state'], []],
   ] as const)('the statement "%s" uses its index', async (_, statement, used, unused) => {

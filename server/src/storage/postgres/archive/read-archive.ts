@@ -30,7 +30,7 @@ export async function getArchivedLetters(
 }
 
 /** Reads a page of each queue and merges them. `$2`, `$3`: the cursor. */
-export const pageOfArchive: Statement = {
+export const readArchivePage: Statement = {
   text: `select p.*, q.name as queue_name from redrive.queues q cross join lateral (
       select ${listedColumns}, f.archived_at from redrive.archive f
       where f.queue_id = q.id and f.origin is not null and (f.archived_at, f.id) < ($2::int8, $3::text)
@@ -48,7 +48,7 @@ export async function listArchivedLetters(
   query: ArchivedLettersQuery,
 ): Promise<ListedArchived[]> {
   const { queues, after, countMax } = query
-  const rows = await connections.read(pageOfArchive, [
+  const rows = await connections.read(readArchivePage, [
     queues === undefined ? null : texts(queues.filter(isStorableText)),
     after?.archivedAt ?? Number.MAX_SAFE_INTEGER,
     after?.id ?? idAfterAll,

@@ -116,7 +116,7 @@ export async function skipLetters(
  * Each state is read from its own part of the index, so that a million ended letters are not read. A pending
  * row at or below `sent_until` is shown as `sent`.
  */
-export const pageOfSet: Statement = {
+export const readSetPage: Statement = {
   name: 'page-of-campaign-letters',
   text: `select p.* from redrive.campaigns k
     cross join lateral (
@@ -137,7 +137,7 @@ export async function listCampaignLetters(
 ): Promise<CampaignLetter[]> {
   const { campaignId, states = campaignLetterStates, afterPlace = -1, countMax } = query
   const codes = [...new Set(states)].map(toStateCode)
-  const rows = await connections.read(pageOfSet, [campaignId, int4s(codes), afterPlace, countMax])
+  const rows = await connections.read(readSetPage, [campaignId, int4s(codes), afterPlace, countMax])
   return rows.map(toCampaignLetter)
 }
 

@@ -51,7 +51,7 @@ const readCampaign: Statement = {
   text: `select k.*, ${countsColumn} from redrive.campaigns k where k.id = $1`,
 }
 /** A page of each state, merged. */
-const pageOfCampaigns: Statement = {
+const readCampaignPage: Statement = {
   name: 'page-of-campaigns',
   text: `select k.*, ${countsColumn} from (
       select p.* from unnest($1::text[]) as s(state) cross join lateral (
@@ -59,7 +59,7 @@ const pageOfCampaigns: Statement = {
         order by f.id desc limit $3) p order by p.id desc limit $3
     ) k order by k.id desc`,
 }
-const pageOfAllCampaigns: Statement = {
+const readAllCampaignsPage: Statement = {
   name: 'page-of-all-campaigns',
   text: `select k.*, ${countsColumn} from (
       select f.* from redrive.campaigns f where ($1::text is null or f.id < $1) order by f.id desc limit $2
@@ -79,8 +79,8 @@ export async function listCampaigns(
   const { states, beforeId = null, countMax } = query
   const rows =
     states === undefined
-      ? await connections.read(pageOfAllCampaigns, [beforeId, countMax])
-      : await connections.read(pageOfCampaigns, [texts([...new Set(states)]), beforeId, countMax])
+      ? await connections.read(readAllCampaignsPage, [beforeId, countMax])
+      : await connections.read(readCampaignPage, [texts([...new Set(states)]), beforeId, countMax])
   return rows.map(toCampaign)
 }
 

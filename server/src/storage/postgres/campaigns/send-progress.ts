@@ -17,7 +17,7 @@ type Position = FrozenPosition | null | undefined
 
 export interface SendProgress {
   /** The reason not to send the letter: it was already sent or skipped. */
-  refusal(position: Position): RedriveRefusal | undefined
+  findRefusal(position: Position): RedriveRefusal | undefined
   send(position: Position): void
   skip(position: Position, why: string): void
   /** Call it once all letters are sent or skipped. */
@@ -61,7 +61,7 @@ export async function trackSendProgress(
 }
 
 const noCampaign: SendProgress = {
-  refusal: () => undefined,
+  findRefusal: () => undefined,
   send: () => {},
   skip: () => {},
   write: async () => {},
@@ -79,7 +79,7 @@ async function trackNextLetters(
   const [row] = await transaction.connection.query(readPendingPlaces, [campaignId, last])
   if (row?.places !== places.join(',')) return undefined
   return {
-    refusal: () => undefined,
+    findRefusal: () => undefined,
     send: () => {},
     // `write` marks all of them as sent, so a skipped letter starts from `sent`.
     skip: (position, why) => transaction.campaigns.move(position, 'sent', 'skipped', why, now),
@@ -108,7 +108,7 @@ async function trackAnyLetters(
     ]),
   )
   return {
-    refusal: (position) => refuseRepeatedSend(position && states.get(keyOf(position))),
+    findRefusal: (position) => refuseRepeatedSend(position && states.get(keyOf(position))),
     send: (position) => transaction.campaigns.move(position, 'pending', 'sent', '', null),
     skip: (position, why) => transaction.campaigns.move(position, 'pending', 'skipped', why, now),
     write: async () => {},

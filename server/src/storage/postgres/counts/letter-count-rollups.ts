@@ -39,11 +39,11 @@ const bySlug: SumTable = {
  */
 export function addToSums(counts: string, slot: string): string {
   return [byQueue, bySlug]
-    .map((table) => `${table.name} as (${add(table, table.over(counts), slot)})`)
+    .map((table) => `${table.name} as (${addSql(table, table.over(counts), slot)})`)
     .join(', ')
 }
 
-function add({ name, keys }: SumTable, sums: string, slot: string, by = 's.n'): string {
+function addSql({ name, keys }: SumTable, sums: string, slot: string, by = 's.n'): string {
   const columns = keys.join(', ')
   return `insert into redrive.${name} as c (${columns}, slot, n)
     select ${keys.map((key) => `s.${key}`).join(', ')}, ${slot}, ${by} from (${sums}) s
@@ -54,12 +54,12 @@ function add({ name, keys }: SumTable, sums: string, slot: string, by = 's.n'): 
 /** Call it before the counts of a queue are deleted, when no other transaction can change them. */
 export async function dropSums(connection: Connection, queueId: number, slot: number): Promise<void> {
   const counts = '(select * from redrive.letter_counts where queue_id = $1)'
-  await connection.query({ text: add(bySlug, bySlug.over(counts), '$2::int4', '-s.n') }, [queueId, slot])
+  await connection.query({ text: addSql(bySlug, bySlug.over(counts), '$2::int4', '-s.n') }, [queueId, slot])
   await connection.query({ text: 'delete from redrive.letter_sums where queue_id = $1' }, [queueId])
 }
 
 /** Selects the stored sums and the sums of the counts if they differ. */
-function differing({ name, keys, over }: SumTable): string {
+function selectDifferences({ name, keys, over }: SumTable): string {
   const columns = keys.join(', ')
   return `select ${columns}, coalesce(s.n, 0) as counted, coalesce(l.n, 0) as actual, coalesce(l.n, 0) - coalesce(s.n, 0) as n
     from (select ${columns}, sum(c.n)::int8 as n from redrive.${name} c group by ${columns}) s
@@ -86,7 +86,7 @@ async function sumDifferences(
   queueNames: ReadonlyMap<number, string>,
 ): Promise<Map<string, CountedAndActual>> {
   const sums = new Map<string, CountedAndActual>()
-  for (const row of await connection.query({ text: differing(table) })) {
+  for (const row of await connection.query({ text: selectDifferences(table) })) {
     const subject = table.subject(row, queueNames)
     const sum = sums.get(subject) ?? { counted: 0, actual: 0 }
     sums.set(subject, {
@@ -103,6 +103,6 @@ async function sumDifferences(
  */
 export async function repairSums(connection: Connection, slot: number): Promise<void> {
   for (const table of [byQueue, bySlug]) {
-    await connection.query({ text: add(table, differing(table), '$1::int4') }, [slot])
+    await connection.query({ text: addSql(table, selectDifferences(table), '$1::int4') }, [slot])
   }
 }

@@ -34,10 +34,7 @@ export type IndexRanges = Readonly<{
   facts: RangeFacts
   /** Conditions to check on each letter. */
   conditions: readonly string[]
-  /**
-   * Some letters are in groups without an error class of their own, so the class of each letter must be
-   * compared.
-   */
+  /** Some groups have letters of any error class (`foldCause`), so the class of each letter is compared. */
   isClassOpen?: boolean
 }>
 

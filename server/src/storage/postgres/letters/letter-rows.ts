@@ -101,7 +101,7 @@ const stateColumns: readonly HeadColumnName[] = [
   'letter',
   'redrive_at',
 ]
-/** The columns that change only when a redrive fails. */
+/** The columns that change when a redrive fails. */
 const failureColumns: readonly HeadColumnName[] = [
   ...stateColumns,
   'redrives',

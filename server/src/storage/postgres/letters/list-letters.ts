@@ -95,8 +95,8 @@ class PageSearch {
   #looked = 0
   #step = stepFirst
   /**
-   * How many more letters are requested than are missing. It grows if letters pass in the database and do not
-   * match here: otherwise each statement would stop after the few letters that are missing.
+   * How many times more letters are requested than are missing. It grows if letters pass in the database and
+   * do not match here: otherwise each statement would stop after the few letters that are missing.
    */
   #surplus = 1
 

@@ -161,7 +161,7 @@ async function loadFacts(transaction: Transaction, command: RedriveLetters): Pro
     progress,
     lookups: {
       findLetter: ({ letterId }) => snapshots.get(letterId) ?? locate(letterId),
-      findCampaignRefusal: ({ campaign }) => progress.refusal(campaign),
+      findCampaignRefusal: ({ campaign }) => progress.findRefusal(campaign),
       findTarget: (name) => targets.get(name) ?? 'no-target',
       hasEdit,
     },

@@ -15,7 +15,7 @@ type Position = FrozenPosition | null | undefined
 
 export interface SendProgress {
   /** The reason not to send the letter: it was already sent or skipped. */
-  refusal(position: Position): RedriveRefusal | undefined
+  findRefusal(position: Position): RedriveRefusal | undefined
   send(position: Position): void
   skip(position: Position, why: string): void
   /** Call it once all letters are sent or skipped. */
@@ -49,7 +49,7 @@ function trackNextLetters(
   const areNext = next.length === positions.length && next.every((row) => places.has(readNumber(row, 0)))
   if (!areNext || places.size !== positions.length) return undefined
   return {
-    refusal: () => undefined,
+    findRefusal: () => undefined,
     send: () => {},
     // `write` marks all of them as sent, so a skipped letter starts from `sent`.
     skip: (position, why) => position && moveLetter(transaction, position, 'sent', 'skipped', why, now),
@@ -63,7 +63,8 @@ function trackNextLetters(
 
 function trackAnyLetters(transaction: Transaction, { now }: RedriveLetters): SendProgress {
   return {
-    refusal: (position) => refuseRepeatedSend(position && readLetterState(transaction.database, position)),
+    findRefusal: (position) =>
+      refuseRepeatedSend(position && readLetterState(transaction.database, position)),
     send: (position) => position && moveLetter(transaction, position, 'pending', 'sent', '', null),
     skip: (position, why) => position && moveLetter(transaction, position, 'pending', 'skipped', why, now),
     write: () => {},

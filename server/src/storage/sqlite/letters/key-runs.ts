@@ -39,7 +39,7 @@ export class KeyRuns {
   }
 }
 
-/** The condition of the partial index, in exactly its words. */
+/** The condition of the partial index: SQLite uses the index only if the texts are equal. */
 const hasRunSql = 'key is not null and group_id is not null'
 
 function readNewestRun(database: Database): number {

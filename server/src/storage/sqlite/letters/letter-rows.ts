@@ -7,9 +7,9 @@ import type { Transaction } from '../transaction.ts'
 
 export type FoundLetter = Readonly<{ queueRow: QueueRow; letter: ItemHead; rowid: number }>
 
-/** The first condition is the condition of the partial index, in exactly its words. */
+/** Repeats the condition of the partial index first: SQLite uses the index only if the texts are equal. */
 export const isLetterSql = '(source_id is not null or group_id is not null) and group_id is not null'
-/** The same for `archive`. */
+/** For rows of `archive`. */
 export const isArchivedLetterSql = 'group_id is not null'
 
 const columnsToDecide = columnsWithout(['key', 'headers', 'payload', 'failure', 'history'])

@@ -101,7 +101,10 @@ function toCursor({ value, id }: IndexEntry): LetterCursor {
   return { value, id }
 }
 
-/** Compares letters with the conditions that the ranges do not answer; undefined: there are none. */
+/**
+ * Returns a function that compares a letter with the conditions that the ranges do not answer; undefined if
+ * they answer all.
+ */
 function createMatcher(
   database: Database,
   filter: LetterFilter,
@@ -145,7 +148,7 @@ export function readGroupIds(database: Database, filter: LetterFilter): Readonly
   return new Set(rows.map((row) => readNumber(row, 0)))
 }
 
-/** Whether some groups have letters of any error class. */
+/** Whether there are groups whose letters may have any error class (`foldCause`). */
 function hasOpenGroups(database: Database): boolean {
   const sql = "select 1 from groups where error_class = ? and slug = 'other' limit 1"
   return database.array(sql, anyClass) !== undefined

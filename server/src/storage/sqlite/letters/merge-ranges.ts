@@ -72,9 +72,7 @@ export function readRange(
   }
 }
 
-/**
- * The cursor, unless the time range starts after it: then undefined, and the range starts at its first time.
- */
+/** The cursor; undefined if the time range starts behind it, so that the page starts with the range. */
 function startAfter(
   { after, isDescending }: Pick<RangeOrder, 'after' | 'isDescending'>,
   first: number | undefined,

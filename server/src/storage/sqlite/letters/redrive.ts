@@ -1,3 +1,7 @@
+/**
+ * Redrives letters: each letter becomes leased by its redrive, and its copy becomes an item of the target
+ * queue. The bytes are copied inside the database.
+ */
 import { later } from '../../../core/instant.ts'
 import type { LeasedHead, RedriveRecord } from '../../../core/item.ts'
 import { noDeadline, startRedrive } from '../../../core/letter.ts'
@@ -20,7 +24,7 @@ import { type FoundLetter, findToDecide, locateMissing } from './letter-rows.ts'
 type Request = RedriveLetters['letters'][number]
 type Plan = RedrivePlan<Request, FoundLetter, QueueRow>
 
-/** Decides about all letters first: the ids of those that are redriven are then created in one go. */
+/** Decides about all letters first, so that the ids of the sent items can be created in one go. */
 export function redriveLetters(transaction: Transaction, command: RedriveLetters): RedriveResult[] {
   const progress = trackSendProgress(transaction, command)
   const decisions = decideRedrives(command.letters, command, createLookups(transaction, progress))
@@ -50,7 +54,7 @@ function createLookups(
 ): RedriveLookups<Request, FoundLetter, QueueRow> {
   return {
     findLetter: ({ letterId }) => findToDecide(transaction, letterId) ?? locateMissing(transaction, letterId),
-    findCampaignRefusal: ({ campaign }) => progress.refusal(campaign),
+    findCampaignRefusal: ({ campaign }) => progress.findRefusal(campaign),
     findTarget: createTargetFinder(transaction),
     hasEdit: ({ letterId, edit }) => typeof edit !== 'number' || hasEdit(transaction, letterId, edit),
   }
@@ -193,7 +197,7 @@ function copyEdit(
   edit: number,
 ): void {
   const { kind, encoding, reference, priority, rootId } = letter
-  // The bytes are copiedColumns from the edited version.
+  // The bytes are copied from the edited version.
   const item = { payload: noBytes, kind, encoding, reference, priority, letterId: rootId, redrives: number }
   const command = { op: 'produce', queue: target.queue.name, partition, items: [item], now } as const
   const copy = createProducedItem(command, 0, target.queue, id)
