@@ -7,7 +7,7 @@ import { mapPartition } from './dead-letter.ts'
 import type { LetterId, QueueName } from './ids.ts'
 import type { Instant } from './instant.ts'
 import { type ItemHead, isLetter } from './item.ts'
-import { isDue, isRedriving, queueOfOrigin } from './letter.ts'
+import { findSourceQueue, isDue, isRedriving } from './letter.ts'
 import type { Queue, QueuePolicy } from './queue.ts'
 
 /** Why a letter cannot be redriven or discarded now. */
@@ -124,7 +124,7 @@ export function targetName(
   { queue }: RequestedRedrive,
   { origin }: Pick<ItemHead, 'origin'>,
 ): QueueName | null {
-  return queue ?? queueOfOrigin(origin)
+  return queue ?? findSourceQueue(origin)
 }
 
 /** The refusals that depend only on the letter, its policy and the rules of the command. */

@@ -3,11 +3,11 @@ import { aFailure, aLeasedItem, anItem, anOrigin, aQueue, hour, minute, noon } f
 import { historyMax, type ItemHead, type LetterFacts } from './item.ts'
 import {
   arrivedAt,
-  campaignsOf,
   describeDiscard,
   discardLetter,
   endRedrive,
   isRedriving,
+  listCampaignIds,
   newLetterFacts,
   noDeadline,
   type RedriveEnd,
@@ -160,17 +160,17 @@ describe('a discarded letter', () => {
     const discarded = discardLetter(letter, 'spam', noon, campaign)
     const facts = discarded.letter as LetterFacts
     expect(describeDiscard(facts)).toBe(`spam (campaign ${campaign})`)
-    expect(campaignsOf(facts)).toEqual([campaign])
+    expect(listCampaignIds(facts)).toEqual([campaign])
     const restored = restoreLetter(discarded, noon + hour, auto).letter as LetterFacts
-    expect(campaignsOf(restored)).toEqual([])
+    expect(listCampaignIds(restored)).toEqual([])
   })
 
   it('a letter that an earlier version discarded names its campaign in the reason', () => {
     const campaign = '0ujtsYcgvSTl8PAuAdqWYSMnLOv'
     const facts = discardLetter(letter, `spam (campaign ${campaign})`, noon).letter as LetterFacts
     expect(describeDiscard(facts)).toBe(`spam (campaign ${campaign})`)
-    expect(campaignsOf(facts)).toEqual([campaign])
-    expect(campaignsOf({ ...facts, discardReason: 'spam (campaign)' })).toEqual([])
+    expect(listCampaignIds(facts)).toEqual([campaign])
+    expect(listCampaignIds({ ...facts, discardReason: 'spam (campaign)' })).toEqual([])
   })
 
   it('a discarded letter that is restored is open again', () => {

@@ -131,7 +131,7 @@ function isRestoredAndNotRedriven({ restoredAt, lastRedriveAt }: LetterFacts): b
  * webhook or a Kafka cluster. An origin of kind `kafka` without a cluster is a queue: clients that capture
  * letters over HTTP may call a queue a topic and name an offset.
  */
-export function queueOfOrigin(origin: Origin | null): QueueName | null {
+export function findSourceQueue(origin: Origin | null): QueueName | null {
   if (origin === null || origin.kind === 'webhook') return null
   return origin.kind !== 'queue' && origin.cluster !== null ? null : origin.name
 }
@@ -219,7 +219,7 @@ export function describeDiscard({ discardReason, discardCampaign }: LetterFacts)
 }
 
 /** The campaigns that redrove or discarded a letter, as far as its facts record them. */
-export function campaignsOf({
+export function listCampaignIds({
   redrives,
   discardCampaign,
   discardReason,

@@ -51,14 +51,14 @@ export function createEventEmitter(onError: (error: unknown) => void): EventEmit
 const none: readonly EngineEvent[] = []
 
 /** The events of one command of a committed write. */
-export function eventsOf<C extends Command>(command: C, result: ResultOf<C>): readonly EngineEvent[]
-export function eventsOf(command: Command, result: unknown): readonly EngineEvent[] {
+export function toEvents<C extends Command>(command: C, result: ResultOf<C>): readonly EngineEvent[]
+export function toEvents(command: Command, result: unknown): readonly EngineEvent[] {
   switch (command.op) {
     case 'complete':
-      return redrivesEnded(changesOf(result as ResultOf<typeof command>))
+      return redrivesEnded(readChanges(result as ResultOf<typeof command>))
     case 'retry':
     case 'advance': {
-      const changes = changesOf(result as ResultOf<typeof command>)
+      const changes = readChanges(result as ResultOf<typeof command>)
       return [...redrivesEnded(changes), ...itemsDropped(changes)]
     }
     case 'import':
@@ -97,7 +97,7 @@ export function eventsOf(command: Command, result: unknown): readonly EngineEven
 }
 
 /** The changes of a command that settles items or lets time pass; none if it was refused. */
-export function changesOf(result: ResultOf<Extract<Command, { op: 'complete' | 'retry' | 'advance' }>>) {
+export function readChanges(result: ResultOf<Extract<Command, { op: 'complete' | 'retry' | 'advance' }>>) {
   return 'changes' in result ? result.changes : []
 }
 

@@ -2,6 +2,7 @@
  * Creates, changes, deletes, fills and empties queues. Each operator action writes its audit row in the
  * same transaction.
  */
+import type { QueueName } from '../core/ids.ts'
 import type { Clock } from '../core/instant.ts'
 import type { Queue } from '../core/queue.ts'
 import type { AuditEntry } from '../storage/contract/audit.ts'
@@ -167,7 +168,7 @@ function nextStep(items: readonly ItemToImport[], from: number): readonly ItemTo
  * Finds out that the store does not answer before anything is started. Deleting millions of rows can take
  * long, so such a write has no deadline of its own.
  */
-async function checkStore({ storage, batchMsMax }: QueueAdminParts, name: string): Promise<void> {
+async function checkStore({ storage, batchMsMax }: QueueAdminParts, name: QueueName): Promise<void> {
   await readWithin(batchMsMax, storage.getQueue(name))
 }
 

@@ -2,6 +2,7 @@
  * The queues that this server works with: a runtime each, opened by the first call and kept until the queue
  * is deleted, by this server or by another one.
  */
+import type { QueueName } from '../core/ids.ts'
 import { KnownError } from '../errors.ts'
 import { queueNotFound } from '../storage/shared/queue-checks.ts'
 import { readWithin } from './deadline.ts'
@@ -22,17 +23,17 @@ export class QueueRuntimes {
   }
 
   /** The runtime of a queue, if it is open. */
-  peek(name: string): QueueRuntime | undefined {
+  peek(name: QueueName): QueueRuntime | undefined {
     return this.#open.get(name)
   }
 
   /** Calls `work` in the same turn of the event loop if the queue is open: a turn would delay every call. */
-  use<T>(name: string, work: (runtime: QueueRuntime) => Promise<T>): Promise<T> {
+  use<T>(name: QueueName, work: (runtime: QueueRuntime) => Promise<T>): Promise<T> {
     const runtime = this.#closed === undefined ? this.#open.get(name) : undefined
     return runtime === undefined ? this.open(name).then(work) : work(runtime)
   }
 
-  open(name: string): Promise<QueueRuntime> {
+  open(name: QueueName): Promise<QueueRuntime> {
     if (this.#closed !== undefined) return Promise.reject(this.#closed)
     const known = this.#all.get(name)
     if (known !== undefined) return known
@@ -56,12 +57,12 @@ export class QueueRuntimes {
   }
 
   /** The runtime of a queue if one is open or being opened, once it is open. */
-  async find(name: string): Promise<QueueRuntime | undefined> {
+  async find(name: QueueName): Promise<QueueRuntime | undefined> {
     return this.#all.get(name)?.catch(() => undefined)
   }
 
   /** After a change that is written: if the store cannot be read now, the runtime refreshes later. */
-  async refresh(name: string): Promise<void> {
+  async refresh(name: QueueName): Promise<void> {
     const runtime = await this.find(name)
     if (runtime !== undefined)
       await readWithin(this.#parts.batchMsMax, runtime.refresh()).catch(this.#parts.onError)
@@ -81,20 +82,20 @@ export class QueueRuntimes {
   }
 
   /** A queue with this name was created: calls that did not find it look again. */
-  async onCreated(name: string): Promise<void> {
+  async onCreated(name: QueueName): Promise<void> {
     if (this.#open.has(name)) await this.refresh(name)
     else this.#all.delete(name)
   }
 
   /** The queue was deleted: requests that wait in it are rejected. */
-  async onDeleted(name: string): Promise<void> {
+  async onDeleted(name: QueueName): Promise<void> {
     const runtime = this.#open.get(name)
     this.#all.delete(name)
     this.#open.delete(name)
     await runtime?.close(new KnownError('QUEUE_SHUTTING_DOWN', `queue ${name} was deleted`))
   }
 
-  hold(name: string, isHeld: boolean): void {
+  hold(name: QueueName, isHeld: boolean): void {
     if (isHeld) this.#held.add(name)
     else this.#held.delete(name)
     this.#open.get(name)?.hold(isHeld)
@@ -109,7 +110,7 @@ export class QueueRuntimes {
     this.#open.clear()
   }
 
-  async #create(name: string): Promise<QueueRuntime> {
+  async #create(name: QueueName): Promise<QueueRuntime> {
     const { storage, batchMsMax } = this.#parts
     const [queue, counts] = await readWithin(
       batchMsMax,

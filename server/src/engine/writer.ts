@@ -7,7 +7,7 @@
 import type { QueueName } from '../core/ids.ts'
 import type { Import } from '../storage/contract/items.ts'
 import type { Command, ResultOf, ResultsOf, Storage } from '../storage/contract/storage.ts'
-import { changesOf, type EngineEvent, eventsOf } from './events.ts'
+import { type EngineEvent, readChanges, toEvents } from './events.ts'
 
 export interface Writer {
   /** One transaction: durable when it resolves, undone when it rejects. */
@@ -39,7 +39,7 @@ export function createWriter(options: WriterOptions): Writer {
       const command = commands[at] as Command
       const result = results[at] as ResultOf<Command>
       notify(command, result, options)
-      for (const event of eventsOf(command, result)) onEvent(event)
+      for (const event of toEvents(command, result)) onEvent(event)
     }
   }
   return {
@@ -90,7 +90,7 @@ function notifyOfChanges(
   { onAvailable, onExpired }: WriterOptions,
 ): void {
   const shrunk = new Set<string>()
-  for (const { to, queue, partition, cause, fromQueue } of changesOf(result)) {
+  for (const { to, queue, partition, cause, fromQueue } of readChanges(result)) {
     // A letter that returned may be DEAD. Then a lease asks the store once and gets nothing.
     if (to === 'waiting' || to === 'moved' || to === 'returned') onAvailable(queue, partition, 1)
     if (cause === 'expire') shrunk.add(fromQueue)

@@ -9,7 +9,7 @@ export function isRootId(id: string): boolean {
 }
 
 /** The UUID of a letter, from its root id or UUID; undefined for other text. */
-export function letterUuidOf(id: string): string | undefined {
+export function toLetterUuid(id: string): string | undefined {
   if (isRootId(id)) return ksuidToUuid(id)
   const text = id.toLowerCase()
   return uuidPattern.test(text) ? text : undefined

@@ -2,7 +2,7 @@
 
 import { anyClass } from '../core/cause.ts'
 import type { LetterId } from '../core/ids.ts'
-import { campaignsOf } from '../core/letter.ts'
+import { listCampaignIds } from '../core/letter.ts'
 import type { AuditRow } from '../storage/contract/audit.ts'
 import {
   type CountedBy,
@@ -15,7 +15,7 @@ import {
 import type { StoreReads } from '../storage/contract/storage.ts'
 import { areRedrivesCounted, boundCounted } from '../storage/shared/counted-filter.ts'
 import { searchArchive } from './archive-search.ts'
-import { isRootId, letterUuidOf } from './letter-id.ts'
+import { isRootId, toLetterUuid } from './letter-id.ts'
 import type { LetterDetail, LetterSearch, LetterSearchPage, Letters } from './letters.ts'
 import { lookMaxFirst, msMaxDefault, nextLookMax } from './search-budget.ts'
 import { createSlugs } from './slugs.ts'
@@ -40,12 +40,12 @@ const auditRowsMax = 100
 export function createSearch(storage: StoreReads, elapsedMs: () => number = () => performance.now()): Search {
   const resolveIds: Search['resolveIds'] = async (ids) => {
     // Look up root ids by their UUID, too: this checks that the letter exists without reading its bytes.
-    const uuids = new Set(ids.flatMap((id) => letterUuidOf(id) ?? []))
+    const uuids = new Set(ids.flatMap((id) => toLetterUuid(id) ?? []))
     if (uuids.size === 0) return ids.map(() => null)
     const found = new Map<string, string>()
     for (const { uuid, letterId } of await storage.findLettersByUuid([...uuids])) found.set(uuid, letterId)
     return ids.map((id) => {
-      const letterId = found.get(letterUuidOf(id) ?? '') ?? null
+      const letterId = found.get(toLetterUuid(id) ?? '') ?? null
       return isRootId(id) && letterId !== id ? null : letterId
     })
   }
@@ -73,7 +73,7 @@ export function createSearch(storage: StoreReads, elapsedMs: () => number = () =
       const { item } = found
       const [edits, audit] = await Promise.all([
         storage.listEdits(letterId),
-        auditTrail(letterId, item.letter === null ? [] : campaignsOf(item.letter)),
+        auditTrail(letterId, item.letter === null ? [] : listCampaignIds(item.letter)),
       ])
       return { ...found, edits, audit }
     },

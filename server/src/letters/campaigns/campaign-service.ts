@@ -82,7 +82,7 @@ export class CampaignService implements Campaigns {
     return toCampaign(await this.#read(id), this.#clock.now())
   }
 
-  async get(id: string): Promise<Campaign | null> {
+  async get(id: CampaignId): Promise<Campaign | null> {
     const found = await this.#storage.getCampaign(id)
     return found === null ? null : toCampaign(found, this.#clock.now())
   }
@@ -99,7 +99,7 @@ export class CampaignService implements Campaigns {
     return this.#storage.listCampaignLetters({ campaignId, ...query })
   }
 
-  async adjust(id: string, changes: CampaignChanges, trace: Trace): Promise<Campaign> {
+  async adjust(id: CampaignId, changes: CampaignChanges, trace: Trace): Promise<Campaign> {
     checkChanges(changes)
     const names = Object.keys(changes) as (keyof CampaignChanges)[]
     return this.#decide(
@@ -111,25 +111,25 @@ export class CampaignService implements Campaigns {
     )
   }
 
-  pause(id: string, trace: Trace): Promise<Campaign> {
+  pause(id: CampaignId, trace: Trace): Promise<Campaign> {
     return this.#decide(id, trace, 'campaign.pause', (facts) =>
       pause(facts, trace.reason.trim(), this.#clock.now()),
     )
   }
 
-  resume(id: string, trace: Trace): Promise<Campaign> {
+  resume(id: CampaignId, trace: Trace): Promise<Campaign> {
     return this.#decide(id, trace, 'campaign.resume', (facts, counts) =>
       resume(facts, counts, this.#clock.now()),
     )
   }
 
-  cancel(id: string, trace: Trace): Promise<Campaign> {
+  cancel(id: CampaignId, trace: Trace): Promise<Campaign> {
     return this.#decide(id, trace, 'campaign.cancel', (facts) =>
       cancel(facts, trace.reason.trim(), this.#clock.now()),
     )
   }
 
-  watch(id: string, signal: AbortSignal): AsyncIterable<Campaign> {
+  watch(id: CampaignId, signal: AbortSignal): AsyncIterable<Campaign> {
     return watchCampaign(
       () => this.get(id),
       () => this.#changes.next(id, signal),
@@ -137,7 +137,7 @@ export class CampaignService implements Campaigns {
     )
   }
 
-  async #read(id: string): Promise<StoredCampaign> {
+  async #read(id: CampaignId): Promise<StoredCampaign> {
     const found = await this.#storage.getCampaign(id)
     if (found === null) throw new KnownError('CAMPAIGN_NOT_FOUND', `there is no campaign ${id}`)
     return found
@@ -145,7 +145,7 @@ export class CampaignService implements Campaigns {
 
   /** Writes a person's decision with its audit row. Writes nothing if nothing changes. */
   async #decide(
-    id: string,
+    id: CampaignId,
     trace: Trace,
     action: Action,
     change: (facts: CampaignFacts, counts: Campaign['counts']) => CampaignFacts,

@@ -1,3 +1,4 @@
+import type { QueueName } from '../../core/ids.ts'
 import type { Queue } from '../../core/queue.ts'
 import type { StoreReads } from '../../storage/contract/storage.ts'
 
@@ -9,7 +10,7 @@ import type { StoreReads } from '../../storage/contract/storage.ts'
 export async function isDeadQueue(
   storage: Pick<StoreReads, 'listGroups'>,
   queues: Iterable<Queue>,
-  name: string,
+  name: QueueName,
 ): Promise<boolean> {
   for (const { deadQueue } of queues) if (deadQueue === name) return true
   const groups = await storage.listGroups({ filter: { queues: [name] }, countMax: 1, isEmptyToo: true })

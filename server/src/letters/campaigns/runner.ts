@@ -9,6 +9,7 @@
  * Only freezing takes two transactions, because its progress is known only after the first one. After a crash
  * between them, the step is repeated from where it started and skips letters that are already in the set.
  */
+import type { CampaignId } from '../../core/ids.ts'
 import type { Clock } from '../../core/instant.ts'
 import type { Engine } from '../../engine/engine.ts'
 import { KnownError } from '../../errors.ts'
@@ -51,7 +52,7 @@ type CampaignRunnerParts = Readonly<{
   owner: string
   campaignSteps?: CampaignSteps
   log: LettersLog
-  onChanged(id: string): void
+  onChanged(id: CampaignId): void
 }>
 
 export class CampaignRunner {
@@ -59,7 +60,7 @@ export class CampaignRunner {
   readonly #engine: Pick<Engine, 'write'>
   readonly #clock: Clock
   readonly #log: LettersLog
-  readonly #onChanged: (id: string) => void
+  readonly #onChanged: (id: CampaignId) => void
   readonly #steps: CampaignSteps
   readonly #locks: HeldLocks
   readonly #prefetch: LetterPrefetch

@@ -4,7 +4,7 @@ import { findTextFault } from '../../core/storable-text.ts'
 import { KnownError } from '../../errors.ts'
 import type { ListedState } from '../../storage/contract/items.ts'
 import type { LetterFilter } from '../../storage/contract/letters.ts'
-import { letterUuidOf } from '../letter-id.ts'
+import { toLetterUuid } from '../letter-id.ts'
 import type { CampaignChanges, CampaignSpec } from '../letters.ts'
 import { namedLettersMax } from '../parts.ts'
 
@@ -83,7 +83,7 @@ function checkIds(ids: readonly string[]): void {
   if (ids.length > namedLettersMax) {
     throw refused(`the selection names ${ids.length} letters; the limit is ${namedLettersMax}. Use a filter`)
   }
-  const odd = ids.find((id) => letterUuidOf(id) === undefined)
+  const odd = ids.find((id) => toLetterUuid(id) === undefined)
   if (odd !== undefined) throw refused(`${JSON.stringify(odd.slice(0, 50))} is not a letter id`)
 }
 

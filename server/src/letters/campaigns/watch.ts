@@ -1,4 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises'
+import type { CampaignId } from '../../core/ids.ts'
 import { KnownError } from '../../errors.ts'
 import type { Campaign } from '../letters.ts'
 
@@ -9,9 +10,9 @@ import type { Campaign } from '../letters.ts'
 const pollMs = 1_000
 
 export interface CampaignChangeSignal {
-  notify(id: string): void
+  notify(id: CampaignId): void
   /** Resolves at the next change on this server, or after the polling interval. Never rejects. */
-  next(id: string, signal: AbortSignal): Promise<void>
+  next(id: CampaignId, signal: AbortSignal): Promise<void>
 }
 
 export function createChanges(): CampaignChangeSignal {

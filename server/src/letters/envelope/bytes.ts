@@ -1,7 +1,7 @@
 /** Reads the parts of an envelope that are kept byte for byte: value, key and headers. */
 import type { Header } from '../../core/item.ts'
 import { elementTexts, fieldTexts } from '../../core/json-text.ts'
-import { cleanText, isObject, kindOf, oddCharacters, type Problems } from './fields.ts'
+import { cleanText, describeKind, isObject, oddCharacters, type Problems } from './fields.ts'
 
 const headersMax = 1_000
 const headerNameMax = 512
@@ -32,7 +32,7 @@ export function readBytes({ value, text }: Written, reading: Reading): Uint8Arra
     return readText(value.text, reading)
   if (encoding === 'base64') {
     if (typeof value === 'string') return readBase64(value, name, problems)
-    problems.unread(`${name} is ${kindOf(value)}, not base64`)
+    problems.unread(`${name} is ${describeKind(value)}, not base64`)
     return null
   }
   if (encoding !== undefined && encoding !== null && encoding !== 'text' && encoding !== 'json') {
@@ -66,7 +66,7 @@ type Pair = readonly [name: string, held: Written]
 export function readHeaders({ value, text }: Written, problems: Problems): readonly Header[] {
   if (value === undefined || value === null) return []
   if (typeof value !== 'object') {
-    problems.unread(`headers are ${kindOf(value)}, not an object or a list`)
+    problems.unread(`headers are ${describeKind(value)}, not an object or a list`)
     return []
   }
   const pairs = Array.isArray(value)
@@ -82,8 +82,8 @@ export function readHeaders({ value, text }: Written, problems: Problems): reado
       return []
     }
     const [name, held] = pair
-    if (!Array.isArray(held.value)) return [headerOf(name, held, problems)]
-    return elementTexts(held.text).map((one) => headerOf(name, written(one), problems))
+    if (!Array.isArray(held.value)) return [toHeader(name, held, problems)]
+    return elementTexts(held.text).map((one) => toHeader(name, written(one), problems))
   })
 }
 
@@ -104,7 +104,7 @@ function headerPair({ value, text }: Written): Pair | undefined {
   return typeof name === 'string' ? [name, held === undefined ? nothing : written(held)] : undefined
 }
 
-function headerOf(name: string, held: Written, problems: Problems): Header {
+function toHeader(name: string, held: Written, problems: Problems): Header {
   const kept = cleanText(name, headerNameMax)
   if (kept !== name) {
     const why =

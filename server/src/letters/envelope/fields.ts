@@ -92,7 +92,7 @@ export class Fields {
     if (typeof value === 'string') return value
     // Use the JSON text: a parsed large number loses its last digits.
     if (typeof value === 'number' || typeof value === 'boolean') return this.written(name)
-    this.#problems.unread(`${name} is ${kindOf(value)}, not a text`)
+    this.#problems.unread(`${name} is ${describeKind(value)}, not a text`)
     return undefined
   }
 
@@ -122,7 +122,7 @@ export class Fields {
     if (isObject(value)) return new Fields(value, this.written(name), this.#problems)
     if (typeof value === 'string') return new Fields({ message: value }, '{}', this.#problems)
     if (value !== undefined && value !== null)
-      this.#problems.unread(`${name} is ${kindOf(value)}, not an object`)
+      this.#problems.unread(`${name} is ${describeKind(value)}, not an object`)
     return new Fields({}, '{}', this.#problems)
   }
 }
@@ -168,7 +168,7 @@ export function isObject(value: unknown): value is Json {
   return typeof value === 'object' && value !== null && !Array.isArray(value)
 }
 
-export function kindOf(value: unknown): string {
+export function describeKind(value: unknown): string {
   if (value === null) return 'null'
   if (Array.isArray(value)) return 'a list'
   return (

@@ -15,7 +15,7 @@ import { elementTexts, fieldTexts } from '../../core/json-text.ts'
 import { cutText } from '../../core/storable-text.ts'
 import type { CapturedLetter } from '../letters.ts'
 import { encodeText, readBytes, readHeaders } from './bytes.ts'
-import { distinctText, Fields, isObject, kindOf, Problems } from './fields.ts'
+import { describeKind, distinctText, Fields, isObject, Problems } from './fields.ts'
 import { readFailureHeaders } from './header-conventions.ts'
 import { hasErrorDetails, reportUnknownFields } from './unknown-fields.ts'
 
@@ -50,7 +50,7 @@ const aheadUsMax = 24 * 3_600 * usPerSecond
 /** `json`: the parsed envelope. `text`: the text that it was parsed from, kept if it is not an envelope. */
 export function readEnvelope(json: unknown, text: string, defaults: EnvelopeDefaults): ReadEnvelope {
   if (!isObject(json))
-    return undecodedLetter(encodeText(text), `the envelope is ${kindOf(json)}, not an object`, defaults)
+    return undecodedLetter(encodeText(text), `the envelope is ${describeKind(json)}, not an object`, defaults)
   const problems = new Problems()
   const said = new Fields(json, text, problems)
   const bytesOf = (name: 'original_value' | 'original_key', isReplaced: boolean) =>
@@ -174,7 +174,7 @@ function readHistory(
 ): readonly Failure[] {
   if (value === undefined || value === null) return []
   if (!Array.isArray(value)) {
-    problems.unread(`history is ${kindOf(value)}, not a list`)
+    problems.unread(`history is ${describeKind(value)}, not a list`)
     return []
   }
   if (value.length > historyMax)
@@ -185,7 +185,7 @@ function readHistory(
     .flatMap((place) => {
       const entry: unknown = value[place]
       if (!isObject(entry)) {
-        problems.unread(`history has ${kindOf(entry)}, not an object`)
+        problems.unread(`history has ${describeKind(entry)}, not an object`)
         return []
       }
       const text = texts[place] ?? '{}'

@@ -3,10 +3,10 @@ import { expect } from 'vitest'
 import { type Item, isLetter, withBytes } from '../../../src/core/item.ts'
 import {
   discardLetter,
+  findSourceQueue,
   isDue,
   noDeadline,
   postponeRedrive,
-  queueOfOrigin,
   replanRedrive,
   restoreLetter,
   startRedrive,
@@ -189,7 +189,7 @@ export class ReferenceLetters {
     if (refusal !== undefined) refusals.push(refusal)
     const { redrive } = this.#rows.queue(letter.queue)
     if (command.isDueOnly === true && !isDue(letter, redrive, command.now)) refusals.push('not-due')
-    const name = asked ?? queueOfOrigin(letter.origin)
+    const name = asked ?? findSourceQueue(letter.origin)
     if (name === null || !this.#rows.queues.has(name)) refusals.push('no-target')
     const isDeadQueue = [...this.#rows.queues.values()].some(
       ({ deadQueue }) => deadQueue !== null && deadQueue === name,
