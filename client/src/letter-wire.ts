@@ -52,7 +52,7 @@ export type LetterOrigin = Readonly<{
   name: string
   partition: number | null
   id: string
-  group: string | null
+  consumer_group: string | null
   cluster: string | null
   created_at: string
 }>

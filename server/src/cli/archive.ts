@@ -59,5 +59,5 @@ async function runRetention(
   if (isDryRun) for (const queue of queues) onDone(queue)
   const sum = (name: 'archived' | 'purged') => queues.reduce((total, queue) => total + queue[name], 0)
   const sums = { archived: sum('archived'), purged: sum('purged'), queues }
-  context.print(JSON.stringify(isDryRun ? { dry_run: true, ...sums } : sums))
+  context.print(JSON.stringify(isDryRun ? { is_dry_run: true, ...sums } : sums))
 }

@@ -296,7 +296,7 @@ describe('redrive archive', () => {
     await createStore(1_025)
     const dry = ['archive', '--store', 'redrive.db', '--dry-run']
     const expected = {
-      dry_run: true,
+      is_dry_run: true,
       archived: 1_025,
       purged: 0,
       queues: [{ queue: 'orders-dead', archived: 1_025, purged: 0 }],
@@ -312,7 +312,12 @@ describe('redrive archive', () => {
     expect(JSON.parse((await run(['archive', '--store', 'redrive.db'])).stdout)).toMatchObject({
       archived: 1_025,
     })
-    expect(JSON.parse((await run(dry)).stdout)).toEqual({ dry_run: true, archived: 0, purged: 0, queues: [] })
+    expect(JSON.parse((await run(dry)).stdout)).toEqual({
+      is_dry_run: true,
+      archived: 0,
+      purged: 0,
+      queues: [],
+    })
   })
 
   it('redrive archive uses the retention setting', async () => {

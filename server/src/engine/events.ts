@@ -13,7 +13,7 @@ export type EngineEvent =
   | Readonly<{ type: 'letters-captured'; queue: QueueName; count: number }>
   | Readonly<{ type: 'letters-redriven'; count: number }>
   /** Letters that were named for a redrive and not sent. */
-  | Readonly<{ type: 'redrives-refused'; why: RedriveRefusal; count: number }>
+  | Readonly<{ type: 'redrives-refused'; refusal: RedriveRefusal; count: number }>
   | Readonly<{ type: 'redrives-ended'; outcome: Outcome; count: number }>
   | Readonly<{ type: 'letters-discarded'; count: number }>
   | Readonly<{ type: 'letters-archived'; queue: QueueName; count: number }>
@@ -119,7 +119,7 @@ function redriveEvents(results: readonly RedriveResult[]): readonly EngineEvent[
   const refusals = results.flatMap((result) => (result.isStarted ? [] : [result.why]))
   return [
     ...counted(results.length - refusals.length, (count) => ({ type: 'letters-redriven', count })),
-    ...countEach(refusals, (why, count) => ({ type: 'redrives-refused', why, count })),
+    ...countEach(refusals, (refusal, count) => ({ type: 'redrives-refused', refusal, count })),
   ]
 }
 

@@ -62,7 +62,7 @@ describe('the writer', () => {
     expect(available).toEqual(['orders/1: 1', 'orders/1: 1'])
     expect(events).toEqual([
       { type: 'letters-redriven', count: 2 },
-      { type: 'redrives-refused', why: 'no-target', count: 1 },
+      { type: 'redrives-refused', refusal: 'no-target', count: 1 },
     ])
   })
 

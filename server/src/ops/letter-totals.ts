@@ -2,7 +2,7 @@ import type { EngineEvent } from '../engine/events.ts'
 import { LabelledTotals } from './labelled-totals.ts'
 
 const names = ['captured', 'redriven', 'refused', 'ended', 'discarded', 'archived', 'purged'] as const
-/** How many letters this server changed since it started, by queue, reason or outcome. */
+/** How many letters this server changed since it started, by queue, refusal or outcome. */
 export type LetterTotals = Readonly<Record<(typeof names)[number], LabelledTotals>>
 
 export function createLetterTotals(): LetterTotals {
@@ -18,7 +18,7 @@ export function countLetters(totals: LetterTotals, event: EngineEvent): void {
       totals.redriven.add('', event.count)
       break
     case 'redrives-refused':
-      totals.refused.add(event.why, event.count)
+      totals.refused.add(event.refusal, event.count)
       break
     case 'redrives-ended':
       totals.ended.add(event.outcome, event.count)

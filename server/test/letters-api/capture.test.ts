@@ -29,7 +29,7 @@ describeLettersServers('capturing letters over HTTP', (api) => {
       queue: dead,
       status: 'PENDING',
       source_id: 'orders/7',
-      origin: { kind: 'kafka', name: queue, partition: 3, id: '7', group: 'billing' },
+      origin: { kind: 'kafka', name: queue, partition: 3, id: '7', consumer_group: 'billing' },
       retry_count: 0,
       requeue_count: 0,
       key: { text: 'customer-1' },

@@ -33,11 +33,13 @@ describe('the details of an audit row', () => {
   })
 
   it('audit details show a policy like the queue does', () => {
-    const { leaseUs, redrive, retry, isPaused } = defaultPolicy
-    const changes = { leaseUs, redrive, retry, isPaused }
+    const { leaseUs, expireUs, keepDoneUs, redrive, retry, isPaused } = defaultPolicy
+    const changes = { leaseUs, expireUs, keepDoneUs, redrive, retry, isPaused }
     expect(viewDetails({ action: 'queue.update', details: { changes } })).toEqual({
       changes: {
         lease_timeout: '1m0s',
+        expire_timeout: '24h0m0s',
+        done_retention: '0s',
         redrive: {
           mode: 'manual',
           redrives_max: 3,

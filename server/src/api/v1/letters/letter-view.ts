@@ -25,7 +25,7 @@ const OriginView = Type.Object({
   name: text('The queue, the topic, or the channel and consumer.'),
   partition: nullable(Type.Integer(), 'The partition at the source.'),
   id: text('The id at the source: of the item or the job, or the offset.'),
-  group: nullable(Type.String(), 'The Kafka consumer group.'),
+  consumer_group: nullable(Type.String(), 'The Kafka consumer group.'),
   cluster: nullable(Type.String(), 'The Kafka cluster.'),
   created_at: time('When the message was created at its source.'),
 })
@@ -157,8 +157,8 @@ export function viewSummary(item: ListedLetter, slug: string): LetterSummary {
 }
 
 function viewOrigin(origin: Origin): Static<typeof OriginView> {
-  const { createdAt, ...rest } = origin
-  return { ...rest, created_at: formatInstant(createdAt) }
+  const { createdAt, group, ...rest } = origin
+  return { ...rest, consumer_group: group, created_at: formatInstant(createdAt) }
 }
 
 function viewShortFailure(failure: Failure, slug: string): Static<typeof ShortFailureView> {
