@@ -1,4 +1,4 @@
-/** Things for tests, each right as it stands: a test names only what matters to it. */
+/** Valid values for tests. A test names only the fields that matter to it. */
 import { type Instant, usPerSecond } from '../src/core/instant.ts'
 import type { Failure, Leased, Origin, Waiting } from '../src/core/item.ts'
 import { type NewQueue, newQueue, type Queue } from '../src/core/queue.ts'

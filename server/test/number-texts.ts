@@ -1,4 +1,4 @@
-/** Numbers as JSON texts write them, by chance: near to each other, and beyond what a double can hold. */
+/** Random numbers as JSON texts: close to each other, and outside of the range of a double. */
 import fc from './fast-check.ts'
 
 const digits = fc.oneof(
@@ -12,7 +12,7 @@ export const aNumberText: fc.Arbitrary<string> = fc
   .tuple(fc.constantFrom('', '-'), digits, exponent, fc.boolean())
   .map(([sign, whole, power, isPlain]) => `${sign}${whole}${isPlain ? '' : `e${power}`}`)
 
-/** With its digits written out, a thousand of them after the point: the same for the same number. */
+/** The number times 10^1000 as an integer, so that equal numbers are equal here. */
 export function scaled(text: string): bigint {
   const [mantissa = '', power = '0'] = text.toLowerCase().split('e')
   const [whole = '', fraction = ''] = mantissa.split('.')
@@ -21,7 +21,7 @@ export function scaled(text: string): bigint {
   return text.startsWith('-') ? -value : value
 }
 
-/** The same number: its point moved and its exponent with it, and zeros where they say nothing. */
+/** Other texts of the same number: with the point moved, another exponent and additional zeros. */
 export function rewritten(text: string): fc.Arbitrary<string> {
   const [mantissa = '', power = '0'] = text.toLowerCase().split('e')
   const [whole = '', fraction = ''] = mantissa.replace('-', '').split('.')

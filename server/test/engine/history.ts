@@ -189,9 +189,9 @@ function faultsOfAnswers(history: History, { leaseUs }: Rules): string[] {
 }
 
 /**
- * First in, first out, per partition: an item is not passed over. It was passed over if it was there before
- * a younger one can have been leased, and was still there after that lease was answered: nobody had asked
- * yet for the lease that it was then given.
+ * First in, first out, per partition: a lease does not skip an item. An item was skipped if it was available
+ * before a younger item can have been leased, and if the call that leased it later started only after the
+ * lease of the younger item was answered.
  */
 function faultsOfOrder(history: History): string[] {
   const faults: string[] = []

@@ -1,6 +1,9 @@
 import type { Storage } from '../../src/storage/contract/storage.ts'
 
-/** Dies at its nth write: before it reaches the store, or before its answer reaches the server. */
+/**
+ * The store as a server sees it that is killed at its nth write: before the write reaches the store, or
+ * before the answer reaches the server.
+ */
 export function killStorageAtWrite(
   storage: Storage,
   writes: number,
@@ -23,7 +26,7 @@ export function killStorageAtWrite(
       }
     },
   })
-  // Neither listens nor announces: a killed server does neither.
+  // A killed server neither listens nor announces.
   return {
     storage: Object.assign(Object.create(proxy), { onAnnounced: () => () => {} }),
     isDead: () => isDead,

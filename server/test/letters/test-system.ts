@@ -17,9 +17,9 @@ export interface TestSystem {
   readonly letters: Letters
   now(): number
   tick(us: number): void
-  /** A server of its own on the same store, with the same clock. */
+  /** Starts another server on the same store, with the same clock. */
   startServer(storage?: Storage, parts?: Partial<LettersParts>): { engine: Engine; letters: Letters }
-  /** Passes until there is nothing more to do now. */
+  /** Runs passes of the campaigns until none has anything to do at this time. */
   work(letters?: Letters): Promise<void>
   close(): Promise<void>
 }
@@ -57,18 +57,18 @@ export function createTestSystem(storage: Storage, parts: Partial<LettersParts> 
   }
 }
 
-let worlds = 0
+let pairs = 0
 
-/** A queue with a dead queue, both with names of their own. */
+/** Creates a queue with a dead queue, both with unique names. */
 export async function createQueuePair(
   { storage }: Pick<TestSystem, 'storage'>,
   dead: Partial<NewQueue> = {},
 ): Promise<{ queue: string; deadQueue: string }> {
-  const number = ++worlds
+  const number = ++pairs
   const [queue, deadQueue] = [`orders-${number}`, `orders-${number}-dead`]
   await storage.write([
     { op: 'create-queue', queue: { name: deadQueue, ...dead }, now: noon },
-    // Nothing expires while a test lets years pass.
+    // No item expires in tests that let years pass.
     {
       op: 'create-queue',
       queue: { name: queue, deadQueue, attemptsMax: 1, expireUs: 9_999 * day },
@@ -78,7 +78,7 @@ export async function createQueuePair(
   return { queue, deadQueue }
 }
 
-/** Letters that came from that queue. */
+/** Letters whose origin is the queue. */
 export function lettersFrom(
   queue: string,
   count: number,
@@ -112,7 +112,10 @@ export async function captured(
   return (await world.letters.capture(deadQueue, letters)).map(({ letterId }) => letterId)
 }
 
-/** Leases all there is, and completes what `isGood` says; the rest dies. Gives the payloads in order. */
+/**
+ * Leases all items. Completes those whose payload `isGood` accepts; the others die. Returns the payloads in
+ * order.
+ */
 export async function consume(
   { storage, now }: TestSystem,
   queue: string,
