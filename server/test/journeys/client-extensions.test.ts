@@ -132,6 +132,33 @@ describe('client calls beyond the Queue API', () => {
     expect(leased[0]).toMatchObject({ kind: 'k', payload: Uint8Array.from([1, 2]) })
   })
 
+  it('a dead letter has the payload, key and headers that the client sent, and an edit can send them back', async () => {
+    const { client } = await createClientWithQueue()
+    await client.createQueue({ name: 'dead' })
+    await client.updateQueue('jobs', { deadQueue: 'dead' })
+    const headers = [['trace', 'abc'], ['digest', Uint8Array.from([255, 0])], { name: 'empty' }] as const
+    const payload = { json: { order: 4711 } }
+    await client.produceOnce('jobs', 'order-1', { payload, key: Uint8Array.from([254]), headers })
+    const { partition, items } = await client.lease('jobs', { clientId: 'c' })
+    const retried = items.map(({ id }) => ({ id, isDead: true }))
+    await client.retry('jobs', partition, retried, { failure: { errorCode: 'refused' } })
+    const { letters } = await client.listLetters({ queue: 'dead', error_code: 'refused' })
+    const id = letters[0]?.id ?? ''
+    const letter = await client.getLetter(id)
+    expect(letter).toMatchObject({
+      payload: { bytes: 14, is_truncated: false, text: '{"order":4711}' },
+      key: { base64: '/g==' },
+      headers: [{ name: 'trace', text: 'abc' }, { name: 'digest', base64: '/wA=' }, { name: 'empty' }],
+      failures: [{ error_code: 'refused' }],
+    })
+    const edit = { payload: { json: { order: 4712 } }, key: 'customer', headers: letter.headers }
+    await client.redriveLetter(id, { edit })
+    const { edits } = await client.getLetter(id, { payloadForm: 'json' })
+    expect(edits).toMatchObject([
+      { payload: { json: { order: 4712 } }, key: { text: 'customer' }, headers: letter.headers },
+    ])
+  })
+
   it('the client changes a policy, and pauses and resumes a queue', async () => {
     const { client } = await createClientWithQueue()
     const retry = { kind: 'fixed', delays: ['1h'] } as const
