@@ -78,6 +78,11 @@ const catalog = {
     publicMessage: 'the store was written by a newer Redrive',
     hint: 'Run the Redrive version that last migrated this store, or a newer version.',
   },
+  SCHEMA_DIFFERS: {
+    status: 500,
+    publicMessage: 'the store was created by a different build of Redrive',
+    hint: 'Run the build that created this store, or point --store at a new file or database. Nothing was changed.',
+  },
   QUEUE_NOT_FOUND: { status: 404, hint: 'Check the name of the queue, or create the queue first.' },
   QUEUE_EXISTS: { status: 409, hint: 'Choose another name, or update the existing queue.' },
   QUEUE_IN_USE: { status: 409, hint: 'First change the queues that use it as their dead queue.' },

@@ -1,3 +1,6 @@
+import { createHash } from 'node:crypto'
+import { KnownError } from '../../errors.ts'
+
 /**
  * A step of the schema of a store. The rules are the same for both stores:
  *
@@ -5,12 +8,55 @@
  *   name starts with the number.
  * - Both stores have the same numbers and names. A number that changes only one of them is a no-op in the
  *   other, with the reason.
- * - A released migration is never edited. PostgreSQL records the name and the checksum of each applied
- *   migration and refuses a schema whose migrations differ; SQLite records the number only (`user_version`).
+ * - A released migration is never edited. Each store records the name and the checksum of every migration
+ *   that it ran, and a store whose record differs from this program's migrations is refused.
  */
 export type Migration = Readonly<{ name: string } & ({ sql: string } | { noChange: string })>
+
+/** A migration as a store has recorded it. */
+export type AppliedMigration = Readonly<{ number: number; name: string; checksum: string }>
 
 /** The SQL of a migration; empty for a no-op. */
 export function migrationSql(migration: Migration): string {
   return 'sql' in migration ? migration.sql : ''
+}
+
+export function checksumOf(migration: Migration): string {
+  return createHash('sha256').update(migrationSql(migration)).digest('hex')
+}
+
+/** Refuses a store that has a migration which this program does not have, or has in another form. */
+export function checkApplied(
+  applied: readonly AppliedMigration[],
+  wanted: readonly Migration[],
+  address: string,
+): void {
+  checkVersion(applied.length, wanted, address)
+  for (const [index, { number, name, checksum }] of applied.entries()) {
+    const migration = wanted[index] as Migration
+    if (number === index + 1 && name === migration.name && checksum === checksumOf(migration)) continue
+    const [theirs, ours] = [`number ${number}, ${name}`, `number ${index + 1}, ${migration.name}`]
+    throw schemaDiffers(
+      address,
+      `it has run migration ${theirs}, checksum ${shorten(checksum)}; ` +
+        `this program has ${ours}, checksum ${shorten(checksumOf(migration))}`,
+    )
+  }
+}
+
+export function checkVersion(version: number, wanted: readonly Migration[], address: string): void {
+  if (version <= wanted.length) return
+  throw new KnownError(
+    'SCHEMA_NEWER',
+    `${address} has schema version ${version}, this program knows versions up to ${wanted.length}`,
+  )
+}
+
+export function schemaDiffers(address: string, reason: string): KnownError {
+  return new KnownError('SCHEMA_DIFFERS', `${address} was created by a different build of Redrive: ${reason}`)
+}
+
+/** Long enough to tell two checksums apart in a message. */
+function shorten(checksum: string): string {
+  return checksum.slice(0, 12)
 }

@@ -1,6 +1,11 @@
-import { createHash } from 'node:crypto'
 import { KnownError } from '../../../errors.ts'
-import { type Migration, migrationSql } from '../../shared/migrations.ts'
+import {
+  type AppliedMigration,
+  checkApplied,
+  checksumOf,
+  type Migration,
+  migrationSql,
+} from '../../shared/migrations.ts'
 import { readNumber, readText } from '../../shared/row-values.ts'
 import type { Connection, Row } from '../connection/connection.ts'
 import { beginWrite, type Connections } from '../connection/connections.ts'
@@ -81,30 +86,18 @@ async function countApplied(
   place: string,
   wanted: readonly Migration[],
 ): Promise<number> {
-  const notOurs = (why: string) =>
-    new KnownError('STORE_NOT_OURS', `${place} has a schema named redrive ${why}`)
   const owner = await findOwner(connection)
-  if (owner === 'another program') throw notOurs('that was not created by Redrive')
+  if (owner === 'another program') {
+    throw new KnownError(
+      'STORE_NOT_OURS',
+      `${place} has a schema named redrive that was not created by Redrive`,
+    )
+  }
   if (owner === 'nobody') return 0
   const rows = await connection.query({
     text: 'select number, name, checksum from redrive.migrations order by number',
   })
-  if (rows.length > wanted.length) {
-    throw new KnownError(
-      'SCHEMA_NEWER',
-      `${place} has schema version ${rows.length}, this program knows versions up to ${wanted.length}`,
-    )
-  }
-  for (const [index, row] of rows.entries()) {
-    const applied = toAppliedMigration(row)
-    const migration = wanted[index]
-    if (migration === undefined || applied.number !== index + 1) {
-      throw notOurs('whose migrations are out of order')
-    }
-    if (applied.name !== migration.name || applied.checksum !== checksumOf(migration)) {
-      throw notOurs(`whose migration ${applied.name} differs from this program's ${migration.name}`)
-    }
-  }
+  checkApplied(rows.map(toAppliedMigration), wanted, place)
   return rows.length
 }
 
@@ -121,14 +114,10 @@ async function findOwner(connection: Connection): Promise<'Redrive' | 'another p
   return shape?.n === 4 ? 'Redrive' : 'another program'
 }
 
-function toAppliedMigration(row: Row): Readonly<{ number: number; name: string; checksum: string }> {
+function toAppliedMigration(row: Row): AppliedMigration {
   return {
     number: readNumber(row, 'number'),
     name: readText(row, 'name'),
     checksum: readText(row, 'checksum'),
   }
-}
-
-function checksumOf(migration: Migration): string {
-  return createHash('sha256').update(migrationSql(migration)).digest('hex')
 }
