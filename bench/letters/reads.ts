@@ -14,7 +14,7 @@ export type ReadBench = Readonly<{
 }>
 
 const pageSize = 50
-const lookMax = 20_000
+const examinedMax = 20_000
 const pageAimMs = 50
 const countAimMs = 5
 const searchAimMs = 100
@@ -97,7 +97,7 @@ export async function measurePages(bench: ReadBench): Promise<Timed[]> {
       order: 'diedAt',
       isDescending: true,
       countMax: pageSize,
-      lookMax,
+      examinedMax,
       bytes: 'head',
       ...(value !== undefined && { after: { value, id: 'z' } }),
     })
@@ -150,12 +150,12 @@ async function search(
 ): Promise<void> {
   let found = 0
   let after: LettersPage['next'] = null
-  for (let lookMax = 2_000; found < countMax; lookMax = Math.min(lookMax * 2, 20_000)) {
+  for (let examinedMax = 2_000; found < countMax; examinedMax = Math.min(examinedMax * 2, 20_000)) {
     const began = performance.now()
     const query = { filter, order: 'diedAt', isDescending: true, countMax: countMax - found } as const
     const page: LettersPage = await storage.listLetters({
       ...query,
-      lookMax,
+      examinedMax,
       bytes: 'head',
       ...(after !== null && { after }),
     })

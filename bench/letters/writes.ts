@@ -34,7 +34,7 @@ async function listOldest(storage: Storage, queue: string, count: number): Promi
       order: 'diedAt',
       isDescending: false,
       countMax: Math.min(batch, count - ids.length),
-      lookMax: 10 * batch,
+      examinedMax: 10 * batch,
       bytes: 'none',
       ...(after !== null && { after }),
     })

@@ -2,7 +2,7 @@
 import type { ArchivePage, ListedArchived } from '../storage/contract/letters.ts'
 import type { StoreReads } from '../storage/contract/storage.ts'
 import type { ArchiveSearch } from './letters.ts'
-import { lookMaxFirst, msMaxDefault, nextLookMax } from './search-budget.ts'
+import { chooseExaminedMax, examinedMaxFirst, msMaxDefault } from './search-budget.ts'
 
 export async function searchArchive(
   storage: Pick<StoreReads, 'findArchivedLetters'>,
@@ -12,22 +12,22 @@ export async function searchArchive(
   const { filter, countMax, msMax = msMaxDefault } = query
   const deadline = elapsedMs() + msMax
   const letters: ListedArchived[] = []
-  let looked = 0
+  let examinedCount = 0
   let { after } = query
-  let lookMax = Math.max(lookMaxFirst, countMax)
+  let examinedMax = Math.max(examinedMaxFirst, countMax)
   for (;;) {
     const startedMs = elapsedMs()
     const page = await storage.findArchivedLetters({
       filter,
       countMax: countMax - letters.length,
-      lookMax,
+      examinedMax,
       ...(after !== undefined && { after }),
     })
     letters.push(...page.letters)
-    looked += page.looked
+    examinedCount += page.examinedCount
     const isOver = letters.length >= countMax || elapsedMs() >= deadline
-    if (page.next === null || isOver) return { letters, looked, next: page.next }
+    if (page.next === null || isOver) return { letters, examinedCount, next: page.next }
     after = page.next
-    lookMax = nextLookMax(lookMax, elapsedMs() - startedMs, deadline - elapsedMs())
+    examinedMax = chooseExaminedMax(examinedMax, elapsedMs() - startedMs, deadline - elapsedMs())
   }
 }

@@ -179,7 +179,7 @@ export class AutomaticRedrive {
       order: 'diedAt',
       isDescending: false,
       countMax: stepLettersMax,
-      lookMax: stepLettersMax * 10,
+      examinedMax: stepLettersMax * 10,
       bytes: 'none',
       ...(sweep.after !== null && { after: sweep.after }),
     })

@@ -129,14 +129,14 @@ export type LetterSearch = Readonly<{
 export type LetterSearchPage = Readonly<{
   letters: readonly ListedLetter[]
   /** Number of letters that were examined. */
-  looked: number
+  examinedCount: number
   /** Where to continue; null if there is nothing more. */
   next: LetterCursor | null
   /** Number of all matching letters, or null if the counts cannot answer it and only a search could. */
   total: number | null
 }>
 /** `msMax`: maximum search time; default 1 s. */
-export type ArchiveSearch = Omit<ArchiveQuery, 'lookMax'> & Readonly<{ msMax?: number }>
+export type ArchiveSearch = Omit<ArchiveQuery, 'examinedMax'> & Readonly<{ msMax?: number }>
 
 export type RedriveHow = Readonly<{
   /** A queue; null: the queue that each letter came from. */
@@ -237,7 +237,7 @@ export type CampaignPreview = Readonly<{
   /** Exact, unless the selection requires a search: then the number found within the time limit. */
   count: number
   isExact: boolean
-  looked: number
+  examinedCount: number
   sample: readonly ListedLetter[]
   /** Target queues, with the number of examined letters for each. */
   targets: readonly Readonly<{ queue: QueueName; count: number }>[]

@@ -141,7 +141,7 @@ export class Retention {
       isDescending: false,
       ...(after !== undefined && { after }),
       countMax,
-      lookMax: batchSizeDefault,
+      examinedMax: batchSizeDefault,
       bytes: 'none',
     })
   }

@@ -3,7 +3,7 @@ import { anItem, noon } from '../../test/make.ts'
 import type { LetterCountsQuery, LetterFilter, LettersQuery } from '../storage/contract/letters.ts'
 import type { Storage } from '../storage/contract/storage.ts'
 import { countedPart, createSearch, isCounted } from './search.ts'
-import { nextLookMax } from './search-budget.ts'
+import { chooseExaminedMax } from './search-budget.ts'
 
 describe('a letter', () => {
   it('a letter that is restored from the archive during the search is found', async () => {
@@ -33,11 +33,11 @@ describe('a search', () => {
         asked.push(query)
         const from = query.after?.value ?? 0
         const wanted = query.countMax * every
-        const looked = Math.min(query.lookMax, 1_000_000 - from, wanted)
-        ms += looked / 100
-        const letters = Array.from({ length: Math.floor(looked / every) }, () => anItem())
-        const at = from + looked
-        return { letters, looked, next: at >= 1_000_000 ? null : { value: at, id: '' } }
+        const examinedCount = Math.min(query.examinedMax, 1_000_000 - from, wanted)
+        ms += examinedCount / 100
+        const letters = Array.from({ length: Math.floor(examinedCount / every) }, () => anItem())
+        const at = from + examinedCount
+        return { letters, examinedCount, next: at >= 1_000_000 ? null : { value: at, id: '' } }
       },
     } as unknown as Storage
     return { asked, search: createSearch(storage, () => ms), elapsed: () => ms }
@@ -53,7 +53,7 @@ describe('a search', () => {
   it('a search ends when the page is full', async () => {
     const { search, elapsed } = aStore(1_000)
     const page = await search.list(query)
-    expect(page).toMatchObject({ looked: 20_000, next: { value: 20_000 }, total: null })
+    expect(page).toMatchObject({ examinedCount: 20_000, next: { value: 20_000 }, total: null })
     expect(page.letters).toHaveLength(20)
     expect(elapsed()).toBe(200)
   })
@@ -62,12 +62,12 @@ describe('a search', () => {
     const { search, asked, elapsed } = aStore(Number.POSITIVE_INFINITY)
     const page = await search.list(query)
     expect(page.letters).toEqual([])
-    expect(page.next).toEqual({ value: page.looked, id: '' })
+    expect(page.next).toEqual({ value: page.examinedCount, id: '' })
     expect(elapsed()).toBeGreaterThanOrEqual(1_000)
     expect(elapsed()).toBeLessThan(1_100)
-    expect(asked[0]?.lookMax).toBe(2_000)
+    expect(asked[0]?.examinedMax).toBe(2_000)
     // No look holds a statement for long.
-    expect(Math.max(...asked.map(({ lookMax }) => lookMax))).toBeLessThanOrEqual(20_000)
+    expect(Math.max(...asked.map(({ examinedMax }) => examinedMax))).toBeLessThanOrEqual(20_000)
     expect(
       (await search.list({ ...query, after: page.next ?? { value: 0, id: '' }, msMax: 60_000 })).next,
     ).toBeNull()
@@ -76,14 +76,14 @@ describe('a search', () => {
   it('a search examines no letters if the counts show that none match', async () => {
     const storage = { countLetters: async () => [] } as unknown as Storage
     const page = await createSearch(storage).list({ ...query, filter: { queues: ['empty'] } })
-    expect(page).toEqual({ letters: [], looked: 0, next: null, total: 0 })
+    expect(page).toEqual({ letters: [], examinedCount: 0, next: null, total: 0 })
   })
 
   it('a search examines more letters per statement while the statements stay short', () => {
-    expect(nextLookMax(2_000, 5, 900)).toBe(8_000)
-    expect(nextLookMax(8_000, 400, 900)).toBe(4_000)
-    expect(nextLookMax(8_000, 20, 10)).toBe(4_000)
-    expect(nextLookMax(100_000, 1, 900)).toBe(100_000)
+    expect(chooseExaminedMax(2_000, 5, 900)).toBe(8_000)
+    expect(chooseExaminedMax(8_000, 400, 900)).toBe(4_000)
+    expect(chooseExaminedMax(8_000, 20, 10)).toBe(4_000)
+    expect(chooseExaminedMax(100_000, 1, 900)).toBe(100_000)
   })
 })
 
@@ -92,7 +92,7 @@ describe('a total', () => {
     const storage = {
       countLetters: async ({ filter }: LetterCountsQuery) =>
         filter.errorClasses?.includes('(others)') ? [{ count: 3 }] : [{ count: 7 }],
-      listLetters: async () => ({ letters: [], looked: 0, next: null }),
+      listLetters: async () => ({ letters: [], examinedCount: 0, next: null }),
     } as unknown as Storage
     const search = createSearch(storage)
     const totalOf = async (filter: LetterFilter) =>
@@ -104,7 +104,7 @@ describe('a total', () => {
     const none = createSearch({
       countLetters: async ({ filter }: LetterCountsQuery) =>
         filter.errorClasses?.includes('(others)') ? [{ count: 3 }] : [],
-      listLetters: async () => ({ letters: [anItem()], looked: 3, next: null }),
+      listLetters: async () => ({ letters: [anItem()], examinedCount: 3, next: null }),
     } as unknown as Storage)
     const filter = { errorClasses: ['A'] }
     expect(

@@ -17,7 +17,7 @@ import { areRedrivesCounted, boundCounted } from '../storage/shared/counted-filt
 import { searchArchive } from './archive-search.ts'
 import { isRootId, toLetterUuid } from './letter-id.ts'
 import type { LetterDetail, LetterSearch, LetterSearchPage, Letters } from './letters.ts'
-import { lookMaxFirst, msMaxDefault, nextLookMax } from './search-budget.ts'
+import { chooseExaminedMax, examinedMaxFirst, msMaxDefault } from './search-budget.ts'
 import { createSlugs } from './slugs.ts'
 
 type Search = Pick<
@@ -83,7 +83,7 @@ export function createSearch(storage: StoreReads, elapsedMs: () => number = () =
       const total = await countMatching(storage, filter)
       const isCountExact = isCounted(filter) && (await areCountsExact(storage, filter))
       if (total === 0 && (isCountExact || (await areCountsExact(storage, filter))))
-        return { letters: [], looked: 0, next: null, total: isCountExact ? 0 : null }
+        return { letters: [], examinedCount: 0, next: null, total: isCountExact ? 0 : null }
       const page = await search(storage, query, elapsedMs)
       return { ...page, total: isCountExact ? total : null }
     },
@@ -118,9 +118,9 @@ async function search(
   const { filter, order, isDescending, countMax, bytes, msMax = msMaxDefault } = query
   const deadline = elapsedMs() + msMax
   const letters: LetterSearchPage['letters'][number][] = []
-  let looked = 0
+  let examinedCount = 0
   let { after } = query
-  let lookMax = Math.max(lookMaxFirst, countMax)
+  let examinedMax = Math.max(examinedMaxFirst, countMax)
   for (;;) {
     const startedMs = elapsedMs()
     const page = await storage.listLetters({
@@ -128,16 +128,17 @@ async function search(
       order,
       isDescending,
       countMax: countMax - letters.length,
-      lookMax,
+      examinedMax,
       bytes,
       ...(after !== undefined && { after }),
     })
     letters.push(...page.letters)
-    looked += page.looked
+    examinedCount += page.examinedCount
     const isFull = letters.length >= countMax || isPageFull(letters, bytes)
-    if (page.next === null || isFull || elapsedMs() >= deadline) return { letters, looked, next: page.next }
+    if (page.next === null || isFull || elapsedMs() >= deadline)
+      return { letters, examinedCount, next: page.next }
     after = page.next
-    lookMax = nextLookMax(lookMax, elapsedMs() - startedMs, deadline - elapsedMs())
+    examinedMax = chooseExaminedMax(examinedMax, elapsedMs() - startedMs, deadline - elapsedMs())
   }
 }
 

@@ -234,7 +234,7 @@ describeTheseStores(['SQLite memory', 'PostgreSQL'], 'dead letters', (given) => 
     expect(found.letters.map(({ sourceId }) => sourceId)).toEqual([`${queue}/17`])
     expect(await world.letters.list({ ...query, filter: { ...filter, states: ['dead'] } })).toEqual({
       letters: [],
-      looked: 0,
+      examinedCount: 0,
       next: null,
       total: 0,
     })
@@ -270,7 +270,7 @@ describeTheseStores(['SQLite memory', 'PostgreSQL'], 'dead letters', (given) => 
     }
     expect(await due()).toEqual([])
     world.tick(minute * 1.2)
-    // Both servers looked; each letter went once.
+    // Both servers searched; each letter was sent once.
     expect((await due()).sort()).toEqual(['order 0', 'order 1', 'order 2'])
     expect(await due()).toEqual([])
     const page = await world.letters.list({
@@ -349,7 +349,7 @@ describeTheseStores(['SQLite memory', 'PostgreSQL'], 'dead letters', (given) => 
     const rows = async () => (await given.storage.listAudit({ target: deadQueue, countMax: 99 })).length
     expect(await rows()).toBe(1)
     for (let passes = 0; passes < 5; passes++) {
-      // They are looked at once a minute, and what sends nothing leaves no trace.
+      // They are examined once a minute. A pass that sends nothing writes no audit row.
       world.tick(2 * minute)
       await world.letters.passes.auto()
     }

@@ -103,7 +103,7 @@ describeTheseStores(['SQLite memory', 'PostgreSQL'], 'letters that are due and c
     expect(Math.min(...next)).toBe(world.now() + minute)
     expect(new Set(next).size).toBeGreaterThan(3)
     expect(Math.max(...next)).toBeLessThan(world.now() + minute + 10 * second)
-    // Nothing of it is looked at until then.
+    // The letters are not examined until then.
     named.length = 0
     for (let times = 0; times < 59; times++) {
       world.tick(second)

@@ -191,7 +191,7 @@ export class RandomOperators {
       order: 'diedAt',
       isDescending: false,
       countMax: 5,
-      lookMax: 1_000,
+      examinedMax: 1_000,
       bytes: 'none',
     })
     return JSON.stringify({ leased, campaigns }).slice(0, 4_000)

@@ -6,10 +6,10 @@ import { readNumberedPage } from './numbered-pages.ts'
 
 /**
  * Creates a list of numbers in place of letters. `isCounted: false` stands for a search: every `matchEvery`th
- * letter matches, and a step takes `stepMs` and reads up to `lookMax` letters.
+ * letter matches, and a step takes `stepMs` and reads up to `examinedMax` letters.
  */
 function createList(numbers: number[], options: Partial<typeof plain> = {}) {
-  const { isCounted, matchEvery, lookMax, stepMs } = { ...plain, ...options }
+  const { isCounted, matchEvery, examinedMax, stepMs } = { ...plain, ...options }
   const calls: LetterSearch[] = []
   const list = async (search: LetterSearch) => {
     calls.push(search)
@@ -18,16 +18,16 @@ function createList(numbers: number[], options: Partial<typeof plain> = {}) {
     const after = search.after?.value
     let at = after === undefined ? 0 : inOrder.indexOf(after) + 1
     const found: Item[] = []
-    const end = Math.min(numbers.length, at + lookMax)
+    const end = Math.min(numbers.length, at + examinedMax)
     for (; at < end && found.length < search.countMax; at++) {
       if (at % matchEvery === 0) found.push({ createdAt: inOrder[at] } as Item)
     }
     const next = at < numbers.length ? { value: inOrder[at - 1] ?? 0, id: '' } : null
-    return { letters: found, looked: end, next, total: isCounted ? numbers.length : null }
+    return { letters: found, examinedCount: end, next, total: isCounted ? numbers.length : null }
   }
   return { letters: { list } as unknown as Letters, calls }
 }
-const plain = { isCounted: true, matchEvery: 1, lookMax: Number.POSITIVE_INFINITY, stepMs: 1 }
+const plain = { isCounted: true, matchEvery: 1, examinedMax: Number.POSITIVE_INFINITY, stepMs: 1 }
 
 const upTo = (count: number): number[] => Array.from({ length: count }, (_, index) => index)
 const read = async (letters: Letters, page: number, pageSize: number) => {
@@ -115,7 +115,7 @@ describe('numbered pages', () => {
 
 describe('the total of a search', () => {
   it('the total of a search is exact if all letters were read', async () => {
-    const { letters } = createList(upTo(5_000), { isCounted: false, matchEvery: 100, lookMax: 1_000 })
+    const { letters } = createList(upTo(5_000), { isCounted: false, matchEvery: 100, examinedMax: 1_000 })
     expect(await read(letters, 1, 20)).toMatchObject({ total: 50, isExact: true, hasNext: true })
     expect(await read(letters, 3, 20)).toMatchObject({ total: 50, isExact: true, hasNext: false })
     expect((await read(letters, 4, 20)).letters).toEqual([])
@@ -125,7 +125,7 @@ describe('the total of a search', () => {
     const { letters } = createList(upTo(10_000), {
       isCounted: false,
       matchEvery: 100,
-      lookMax: 1_000,
+      examinedMax: 1_000,
       stepMs: 400,
     })
     const first = await read(letters, 1, 10)
@@ -142,7 +142,7 @@ describe('the total of a search', () => {
     const { letters } = createList(upTo(1_000_000), {
       isCounted: false,
       matchEvery: 10_000_000,
-      lookMax: 1_000,
+      examinedMax: 1_000,
       stepMs: 500,
     })
     expect(await read(letters, 1, 10)).toMatchObject({ isExact: false, letters: [0] })

@@ -14,7 +14,7 @@ import { completeFilter } from './spec.ts'
 const sampleMax = 10
 const searchMs = 1_000
 const stepMax = 1_000
-const lookMax = 20_000
+const examinedMax = 20_000
 const namedPerRead = 200
 const queuesMax = 10_000
 /** A group that received a letter within this time is still failing. */
@@ -73,7 +73,7 @@ async function examineNamed(
     }
   }
   for (const [why, count] of skipped) warnings.push(`${count} of the letters named will be skipped: ${why}`)
-  return { ...examined.found(), count: ids.length, isExact: true, looked: ids.length }
+  return { ...examined.found(), count: ids.length, isExact: true, examinedCount: ids.length }
 }
 
 /** Counts named letters that are archived or missing. */
@@ -110,15 +110,15 @@ async function examineFilter(
       order: 'diedAt',
       isDescending: false,
       countMax: sampleMax,
-      lookMax,
+      examinedMax,
       bytes: 'head',
     })
     seen.add(page.letters)
     const rows = await storage.countLetters({ filter, by: ['queue', 'state', 'origin', 'group'] })
-    return { ...seen.found(), ...sumCounts(spec, rows), isExact: true, looked: page.looked }
+    return { ...seen.found(), ...sumCounts(spec, rows), isExact: true, examinedCount: page.examinedCount }
   }
   const deadline = elapsedMs() + searchMs
-  let looked = 0
+  let examinedCount = 0
   let isFirst = true
   for (let after: { value: number; id: string } | undefined; ; ) {
     const page = await storage.listLetters({
@@ -126,16 +126,16 @@ async function examineFilter(
       order: 'diedAt',
       isDescending: false,
       countMax: isFirst ? sampleMax : stepMax,
-      lookMax,
+      examinedMax,
       // The sample shows the beginning of each payload; letters that are only counted need no bytes.
       bytes: isFirst ? 'head' : 'none',
       ...(after !== undefined && { after }),
     })
     seen.add(page.letters)
-    looked += page.looked
+    examinedCount += page.examinedCount
     isFirst = seen.isSampleFull ? false : isFirst
-    if (page.next === null) return { ...seen.found(), isExact: true, looked }
-    if (elapsedMs() >= deadline) return { ...seen.found(), isExact: false, looked }
+    if (page.next === null) return { ...seen.found(), isExact: true, examinedCount }
+    if (elapsedMs() >= deadline) return { ...seen.found(), isExact: false, examinedCount }
     after = page.next
   }
 }
@@ -171,7 +171,7 @@ class ExaminedLetters {
     }
   }
 
-  found(): Omit<Found, 'isExact' | 'looked'> {
+  found(): Omit<Found, 'isExact' | 'examinedCount'> {
     return {
       count: this.#count,
       sample: this.#sample,

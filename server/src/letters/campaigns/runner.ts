@@ -37,7 +37,7 @@ import {
 import { createThrottle } from './throttle.ts'
 
 const frozenPerStep = 5_000
-const lookedAtPerStep = 20_000
+const examinedPerStep = 20_000
 const campaignsPerRead = 100
 /**
  * Share of the time that a campaign with a rate may use for freezing. Freezing millions of letters takes
@@ -144,7 +144,7 @@ export class CampaignRunner {
     const startedAt = performance.now()
     // Letters that are named by id are frozen when the campaign is created.
     if ('letterIds' in selection) throw new Error(`campaign ${stored.id} names its letters, and has none`)
-    const [, { added, looked, next }] = await this.#engine.write([
+    const [, { added, examinedCount, next }] = await this.#engine.write([
       { op: 'fence', lock },
       {
         op: 'freeze-letters',
@@ -152,10 +152,13 @@ export class CampaignRunner {
         filter: completeFilter(facts.spec, selection.filter, facts.createdAt),
         ...(facts.frozenUntil !== null && { after: facts.frozenUntil }),
         countMax: this.#steps.frozenMax,
-        lookMax: lookedAtPerStep,
+        examinedMax: examinedPerStep,
       },
     ] as const)
-    this.#log.info({ campaign: stored.id, added, examined_count: looked }, 'campaign freezes its letters')
+    this.#log.info(
+      { campaign: stored.id, added, examined_count: examinedCount },
+      'campaign freezes its letters',
+    )
     const now = this.#clock.now()
     if (next !== null) {
       await this.#engine.write([

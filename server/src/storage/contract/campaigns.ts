@@ -76,7 +76,7 @@ export type PutCampaign = Readonly<{
 
 /**
  * Adds the next matching letters to the set, in the order of their death, oldest first. Letters that are
- * already in the set are skipped. Looks at no more than `lookMax` letters.
+ * already in the set are skipped. Looks at no more than `examinedMax` letters.
  */
 export type FreezeLetters = Readonly<{
   op: 'freeze-letters'
@@ -84,10 +84,10 @@ export type FreezeLetters = Readonly<{
   filter: LetterFilter
   after?: LetterCursor
   countMax: number
-  lookMax: number
+  examinedMax: number
 }>
 /** `next`: where the next command continues; null if no more letters match. */
-export type FreezeResult = Readonly<{ added: number; looked: number; next: LetterCursor | null }>
+export type FreezeResult = Readonly<{ added: number; examinedCount: number; next: LetterCursor | null }>
 
 /**
  * Adds letters to the set in the order given. An id that is no letter becomes `skipped` with the reason

@@ -61,7 +61,7 @@ export interface LetterStore {
   listLetters(query: LettersQuery): Promise<LettersPage>
   /** Newest first, by (archivedAt, id), with the beginning of each payload. */
   listArchivedLetters(query: ArchivedLettersQuery): Promise<readonly ListedArchived[]>
-  /** In the same order, with a filter. Reads at most `lookMax` letters, and for less than a second. */
+  /** In the same order, with a filter. Reads at most `examinedMax` letters, and for less than a second. */
   findArchivedLetters(query: ArchiveQuery): Promise<ArchivePage>
   /**
    * Numbers of matching letters, one for each distinct combination of `by`, without zeros. Letters of groups
@@ -315,7 +315,7 @@ export type LettersQuery = Readonly<{
   after?: LetterCursor
   countMax: number
   /** Read at most this many letters. A caller that searches further asks again with `next`. */
-  lookMax: number
+  examinedMax: number
   bytes: LetterBytes
 }>
 /** `payloadBytes`: the size of the payload if only its beginning was read. */
@@ -324,7 +324,7 @@ export type ListedArchived = Readonly<{ item: ListedLetter; archivedAt: Instant 
 export type LettersPage = Readonly<{
   letters: readonly ListedLetter[]
   /** The number of letters that were read, including the letters found. */
-  looked: number
+  examinedCount: number
   /** Continue after this position; null: no more letters match. */
   next: LetterCursor | null
 }>
@@ -348,12 +348,12 @@ export type ArchiveQuery = Readonly<{
   filter: ArchiveFilter
   after?: ArchiveCursor
   countMax: number
-  lookMax: number
+  examinedMax: number
 }>
 export type ArchivePage = Readonly<{
   letters: readonly ListedArchived[]
   /** The number of archived items that were read, including the letters found. */
-  looked: number
+  examinedCount: number
   /** Continue after this position; null: no more letters match. */
   next: ArchiveCursor | null
 }>

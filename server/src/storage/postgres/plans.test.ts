@@ -184,7 +184,7 @@ describe('query plans on filled tables', needs(postgres), () => {
   })
 
   describe('a page of letters', () => {
-    const page = { order: 'diedAt', isDescending: true, countMax: 20, lookMax: 1_000 } as const
+    const page = { order: 'diedAt', isDescending: true, countMax: 20, examinedMax: 1_000 } as const
     const after = { value: noon + 500, id: '0'.repeat(27) }
     const cases: readonly (readonly [string, FindQuery, string])[] = [
       ['of all', { ...page, filter: {} }, 'items_sourced_died'],
@@ -258,7 +258,7 @@ describe('query plans on filled tables', needs(postgres), () => {
           order: 'diedAt' as const,
           isDescending,
           countMax: 20,
-          lookMax: 100,
+          examinedMax: 100,
           after: { value, id: '' },
         }
         const ranges = await findRanges({ query: connections.read.bind(connections) }, query)

@@ -43,8 +43,8 @@ const refused: readonly Readonly<{ what: string; command: Command; message: RegE
   },
   {
     what: 'a search limit of 0',
-    command: { op: 'freeze-letters', campaignId: 'c', filter: {}, countMax: 1, lookMax: 0 },
-    message: /lookMax is 0/,
+    command: { op: 'freeze-letters', campaignId: 'c', filter: {}, countMax: 1, examinedMax: 0 },
+    message: /examinedMax is 0/,
   },
   {
     what: 'a filter with a NUL character',
@@ -53,7 +53,7 @@ const refused: readonly Readonly<{ what: string; command: Command; message: RegE
       campaignId: 'c',
       filter: { reasons: ['\0'] },
       countMax: 1,
-      lookMax: 1,
+      examinedMax: 1,
     },
     message: /reasons contains a NUL/,
   },

@@ -69,9 +69,9 @@ const checks: Checks = {
     checkText('state', state)
     checkNumber('version', version, 0, int4Max)
   },
-  'freeze-letters': ({ campaignId, lookMax, filter }) => {
+  'freeze-letters': ({ campaignId, examinedMax, filter }) => {
     checkText('campaignId', campaignId)
-    checkNumber('lookMax', lookMax, 1, countMaxMax)
+    checkNumber('examinedMax', examinedMax, 1, countMaxMax)
     checkFilter(filter)
   },
   'skip-letters': ({ campaignId, why }) => {

@@ -38,23 +38,23 @@ describeStores('archived letters', (given) => {
     }
     return { queues: [one.letters, two.letters], ids }
   }
-  const walk = async (filter: ArchiveFilter, countMax: number, lookMax: number) => {
+  const walk = async (filter: ArchiveFilter, countMax: number, examinedMax: number) => {
     const found: string[] = []
-    let looked = 0
+    let examinedCount = 0
     for (let after: ArchiveCursor | null | undefined; after !== null; ) {
       const page = await given.storage.findArchivedLetters({
         filter,
         countMax,
-        lookMax,
+        examinedMax,
         ...(after !== undefined && { after }),
       })
-      expect(page.looked).toBeLessThanOrEqual(lookMax)
-      expect(page.letters.length).toBeLessThanOrEqual(Math.min(countMax, page.looked))
-      looked += page.looked
+      expect(page.examinedCount).toBeLessThanOrEqual(examinedMax)
+      expect(page.letters.length).toBeLessThanOrEqual(Math.min(countMax, page.examinedCount))
+      examinedCount += page.examinedCount
       found.push(...page.letters.map(({ item }) => item.rootId))
       after = page.next
     }
-    return { found, looked }
+    return { found, examinedCount }
   }
 
   it('archived letters are found by their properties with any step size', async () => {
@@ -86,13 +86,13 @@ describeStores('archived letters', (given) => {
     ]
     for (const [filter, isWanted] of cases) {
       const wanted = every.found.filter((id) => isWanted(ids.indexOf(id)))
-      for (const [countMax, lookMax] of [
+      for (const [countMax, examinedMax] of [
         [100, 100],
         [1, 100],
         [2, 3],
         [5, 1],
       ] as const) {
-        expect((await walk(filter, countMax, lookMax)).found, JSON.stringify(filter)).toEqual(wanted)
+        expect((await walk(filter, countMax, examinedMax)).found, JSON.stringify(filter)).toEqual(wanted)
       }
     }
   })
@@ -100,7 +100,7 @@ describeStores('archived letters', (given) => {
   it('a search of the archive examines only letters of the requested time range', async () => {
     const { queues } = await twelve()
     const archived = { from: noon + day + 2, until: noon + day + 3 }
-    expect((await walk({ queues, archived, reasons: ['none'] }, 100, 100)).looked).toBe(4)
+    expect((await walk({ queues, archived, reasons: ['none'] }, 100, 100)).examinedCount).toBe(4)
   })
 
   it('a search of the archive returns only letters, not other items of the queue', async () => {

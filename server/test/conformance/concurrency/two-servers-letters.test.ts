@@ -200,7 +200,7 @@ async function actRandomly({ storage, work, letters, random, callLog, now, name 
       order: 'diedAt',
       isDescending: random.below(2) === 0,
       countMax,
-      lookMax: 100,
+      examinedMax: 100,
       bytes: 'none',
     })
     return page.letters.map(({ rootId }) => rootId)

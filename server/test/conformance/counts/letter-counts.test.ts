@@ -451,7 +451,7 @@ async function pickLetters({ given, random }: RandomStep): Promise<string[]> {
     order: 'diedAt',
     isDescending: random.below(2) === 0,
     countMax: 50,
-    lookMax: 1_000,
+    examinedMax: 1_000,
     bytes: 'none',
   })
   return page.letters.map(({ rootId }) => rootId).filter(() => random.below(4) === 0)

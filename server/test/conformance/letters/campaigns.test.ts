@@ -36,7 +36,7 @@ describeStores('a campaign', (given) => {
       campaignId,
       filter: {},
       countMax: 1_000,
-      lookMax: 10_000,
+      examinedMax: 10_000,
     } as const
     return given.run({ ...command, ...changes })
   }
@@ -155,11 +155,11 @@ describeStores('a campaign', (given) => {
         const frozen = await freeze(id, {
           filter,
           countMax: 3,
-          lookMax: 5,
+          examinedMax: 5,
           ...(after === undefined ? {} : { after }),
         })
         expect(frozen.added).toBeLessThanOrEqual(3)
-        expect(frozen.looked).toBeLessThanOrEqual(5)
+        expect(frozen.examinedCount).toBeLessThanOrEqual(5)
         added += frozen.added
         if (frozen.next === null) break
         after = frozen.next

@@ -59,7 +59,7 @@ describeStores('a changed redrive policy', (given) => {
       order: 'diedAt',
       isDescending: false,
       countMax: 9,
-      lookMax: 100,
+      examinedMax: 100,
       bytes: 'none',
     })
     expect(found).toEqual([])

@@ -338,11 +338,11 @@ describeStores('groups of letters', (given) => {
         order: 'diedAt',
         isDescending: false,
         countMax: 5,
-        lookMax: 1,
+        examinedMax: 1,
         bytes: 'none',
       } as const
-      const { looked } = await given.storage.listLetters({ filter: { errorClasses }, ...few })
-      expect(looked).toBeLessThanOrEqual(1)
+      const { examinedCount } = await given.storage.listLetters({ filter: { errorClasses }, ...few })
+      expect(examinedCount).toBeLessThanOrEqual(1)
       expect(await listed({ errorClasses })).toBe(matching)
       expect(await listed({ errorClasses, states })).toBe(matching)
       expect(await listed({ errorClasses, redrives: { max: 0 } }, 'updatedAt')).toBe(matching)
@@ -351,7 +351,7 @@ describeStores('groups of letters', (given) => {
 
   /** A page may end early because of its time limit. */
   const listed = async (filter: CountedFilter, order: LetterOrder = 'diedAt'): Promise<number> => {
-    const page = { filter, order, isDescending: false, countMax: 1_000, lookMax: 10_000 } as const
+    const page = { filter, order, isDescending: false, countMax: 1_000, examinedMax: 10_000 } as const
     let found = 0
     for (let after: LetterCursor | null | undefined; after !== null; ) {
       const query = { ...page, bytes: 'none', ...(after && { after }) } as const

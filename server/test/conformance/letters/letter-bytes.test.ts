@@ -16,7 +16,7 @@ describeStores('the bytes of letters', (given) => {
       order: 'diedAt',
       isDescending: false,
       countMax: 100,
-      lookMax: 1_000,
+      examinedMax: 1_000,
       bytes: 'all',
       ...query,
     })
@@ -27,7 +27,7 @@ describeStores('the bytes of letters', (given) => {
       pages.push(page)
       next = page.next
     }
-    for (const page of pages) expect(page.looked).toBe(page.letters.length)
+    for (const page of pages) expect(page.examinedCount).toBe(page.letters.length)
     return pages
   }
   const some = [

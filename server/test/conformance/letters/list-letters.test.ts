@@ -48,9 +48,9 @@ describeStores('a list of letters', (given) => {
     await given.run({ op: 'produce', queue: plain, partition: 0, items: newItems(2), now: noon })
     const sourced = [{ payload: bytes('x'), sourceId: 'no letter' }]
     await given.run({ op: 'import', queue: plain, partition: 0, items: sourced, now: noon })
-    const { letters, looked } = await list({})
+    const { letters, examinedCount } = await list({})
     expect(letters.map(({ reference }) => reference).toSorted()).toEqual(names)
-    expect(looked).toBeGreaterThanOrEqual(letters.length)
+    expect(examinedCount).toBeGreaterThanOrEqual(letters.length)
     for (const letter of letters) {
       expect((await listAll(given.storage, letter.queue)).find(({ id }) => id === letter.id)).toEqual(letter)
       expect(await given.storage.getLetters([letter.rootId])).toEqual([letter])
@@ -101,7 +101,7 @@ describeStores('a list of letters', (given) => {
     expect(await findReferences({ header: { name: 'h', value: 'x' } })).toEqual([])
     expect(await findReferences({ text: '"\\\' %_' })).toEqual(['f'])
     for (const filter of [{}, { text: 'refused' }, { json: { path: ['a'], value: { number: '7' } } }]) {
-      const pages = await readLetterPages(given, { ...wholeQuery, filter, countMax: 2, lookMax: 3 })
+      const pages = await readLetterPages(given, { ...wholeQuery, filter, countMax: 2, examinedMax: 3 })
       expect(pages.flat().length).toBe((await findReferences(filter)).length)
     }
   })
@@ -112,7 +112,7 @@ describeStores('a list of letters', (given) => {
     const seen: string[] = []
     let after: LetterCursor | undefined
     for (let round = 0; ; round++) {
-      const page = await list({ countMax: 4, lookMax: 100, ...(after === undefined ? {} : { after }) })
+      const page = await list({ countMax: 4, examinedMax: 100, ...(after === undefined ? {} : { after }) })
       seen.push(...page.letters.map(({ rootId }) => rootId))
       if (page.next === null) break
       after = page.next
@@ -124,14 +124,14 @@ describeStores('a list of letters', (given) => {
     expect(seen.toSorted()).toEqual(ids.toSorted())
   })
 
-  it('a list examines up to lookMax letters and continues from there', async () => {
+  it('a list examines up to examinedMax letters and continues from there', async () => {
     const queue = await given.queue()
     const letters = Array.from({ length: 40 }, (_, index) =>
       aLetter({ reference: `${index}`, diedAt: noon + index, payload: bytes(`{"n":${index}}`) }),
     )
     await actions.capture(queue, letters)
     const filter = { json: { path: ['n'], value: { number: '33' } } }
-    const pages = await readLetterPages(given, { ...wholeQuery, filter, lookMax: 7, countMax: 5 })
+    const pages = await readLetterPages(given, { ...wholeQuery, filter, examinedMax: 7, countMax: 5 })
     expect(pages.flat()).toHaveLength(1)
     expect(pages.length).toBeGreaterThanOrEqual(6)
   })

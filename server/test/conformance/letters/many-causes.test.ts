@@ -64,7 +64,7 @@ describeStores('letters of many causes', (given) => {
           order: 'diedAt',
           isDescending,
           countMax,
-          lookMax: 10_000,
+          examinedMax: 10_000,
           bytes: 'none',
         })
         expect(pages.slice(0, -1).every((page) => page.length === countMax)).toBe(true)

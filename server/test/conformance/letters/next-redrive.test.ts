@@ -26,7 +26,7 @@ describeStores('the next redrive of a letter', (given) => {
   }
   const dueLetters = async () => {
     const order = { order: 'diedAt', isDescending: false } as const
-    const page = { countMax: 9, lookMax: 100, bytes: 'none' } as const
+    const page = { countMax: 9, examinedMax: 100, bytes: 'none' } as const
     const { letters } = await given.storage.listLetters({
       filter: { dueBy: noon + 9 * day },
       ...order,

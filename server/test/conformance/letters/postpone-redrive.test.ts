@@ -14,7 +14,7 @@ describeStores('an automatic redrive that cannot start', (given) => {
   const dueBy = async (queue: string, instant: number) => {
     const filter = { queues: [queue], dueBy: instant }
     const order = { order: 'diedAt', isDescending: false } as const
-    const page = { countMax: 100, lookMax: 1_000, bytes: 'none' } as const
+    const page = { countMax: 100, examinedMax: 1_000, bytes: 'none' } as const
     const { letters } = await given.storage.listLetters({ filter, ...order, ...page })
     return letters.map(({ rootId }) => rootId)
   }

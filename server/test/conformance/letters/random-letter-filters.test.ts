@@ -199,7 +199,7 @@ function aQuery(queues: readonly string[], groupIds: readonly number[]): fc.Arbi
     order: fc.constantFrom('diedAt' as const, 'updatedAt' as const),
     isDescending: fc.boolean(),
     countMax: fc.constantFrom(1, 2, 7, 50, 1_000),
-    lookMax: fc.constantFrom(1, 5, 20, 1_000, 1_000),
+    examinedMax: fc.constantFrom(1, 5, 20, 1_000, 1_000),
     bytes: fc.constantFrom('none' as const, 'head' as const, 'all' as const),
   })
 }

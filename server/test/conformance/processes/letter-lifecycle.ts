@@ -41,7 +41,7 @@ async function someLetters(states: readonly ('waiting' | 'dead')[]): Promise<str
     order: 'updatedAt',
     isDescending: below(2) === 0,
     countMax: 1 + below(8),
-    lookMax: 100,
+    examinedMax: 100,
     bytes: 'none',
   })
   return page.letters.map(({ rootId }) => rootId)

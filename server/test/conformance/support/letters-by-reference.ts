@@ -11,7 +11,7 @@ export const wholeQuery: LettersQuery = {
   order: 'diedAt',
   isDescending: false,
   countMax: 1_000,
-  lookMax: 10_000,
+  examinedMax: 10_000,
   bytes: 'all',
 }
 

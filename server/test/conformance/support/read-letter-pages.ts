@@ -17,8 +17,8 @@ export async function readLetterPages(
   for (;;) {
     const page = await given.storage.listLetters(after === undefined ? query : { ...query, after })
     expect(page.letters.length).toBeLessThanOrEqual(query.countMax)
-    expect(page.letters.length).toBeLessThanOrEqual(page.looked)
-    expect(page.looked).toBeLessThanOrEqual(query.lookMax)
+    expect(page.letters.length).toBeLessThanOrEqual(page.examinedCount)
+    expect(page.examinedCount).toBeLessThanOrEqual(query.examinedMax)
     pages.push(page.letters)
     if (page.next === null) return pages
     if (after !== undefined) expect(page.next).not.toEqual(after)

@@ -72,7 +72,7 @@ export const campaignRoutes = [
       return {
         count: preview.count,
         is_exact: preview.isExact,
-        examined_count: preview.looked,
+        examined_count: preview.examinedCount,
         sample: preview.sample.map((item) => viewSummary(item, slugOf(item))),
         targets: preview.targets.map((target) => ({ ...target })),
         statuses: countByStatus(preview.byState),

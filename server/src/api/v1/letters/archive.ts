@@ -59,7 +59,7 @@ export const archiveRoutes = [
           archived_at: formatInstant(at),
         })),
         next_cursor: next === null ? null : writeCursor(list, [next.archivedAt, next.id]),
-        examined_count: page.looked,
+        examined_count: page.examinedCount,
         is_complete: next === null || page.letters.length >= limit,
       }
     },

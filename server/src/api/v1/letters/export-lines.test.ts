@@ -29,10 +29,10 @@ describe('the lines of an export', () => {
 
   it('an export sends spaces during a long search, and its lines are still JSON', async () => {
     const text = await exportBatches(
-      { letters: [], looked: 1_000, next: cursor('1') },
-      { letters: [], looked: 1_000, next: cursor('2') },
-      { letters: [createLetter('3')], looked: 10, next: cursor('3') },
-      { letters: [], looked: 5, next: null },
+      { letters: [], examinedCount: 1_000, next: cursor('1') },
+      { letters: [], examinedCount: 1_000, next: cursor('2') },
+      { letters: [createLetter('3')], examinedCount: 10, next: cursor('3') },
+      { letters: [], examinedCount: 5, next: null },
     )
     const lines = text.split('\n')
     expect(lines).toHaveLength(3)
@@ -44,8 +44,8 @@ describe('the lines of an export', () => {
   it('an export that fails continues after the last exported letter', async () => {
     const broken = { ...createLetter('3'), headers: null as never }
     const text = await exportBatches(
-      { letters: [createLetter('1')], looked: 1, next: cursor('1') },
-      { letters: [createLetter('2'), broken], looked: 2, next: null },
+      { letters: [createLetter('1')], examinedCount: 1, next: cursor('1') },
+      { letters: [createLetter('2'), broken], examinedCount: 2, next: null },
     )
     const [, second, { end }] = text
       .trim()
@@ -62,7 +62,7 @@ describe('the lines of an export', () => {
       for (;;) {
         const id = String(++read)
         const letter = { ...createLetter(id), payload: Buffer.alloc(50_000, 'x') }
-        yield { letters: [letter], looked: 1, next: cursor(id) }
+        yield { letters: [letter], examinedCount: 1, next: cursor(id) }
       }
     })()
     const stream = toStream(exportLines((await batches.next()).value, batches))

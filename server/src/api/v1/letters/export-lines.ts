@@ -11,7 +11,7 @@ import { viewFailures, viewFields, viewHeaders, viewRedrives } from './letter-vi
 
 export type LetterBatch = Readonly<{
   letters: readonly Item[]
-  looked: number
+  examinedCount: number
   next: LetterCursor | null
 }>
 
@@ -53,7 +53,7 @@ export type ExportSource = Readonly<{
 /**
  * The state of an export. `next`: the cursor after the last exported letter; null at the end of the list.
  */
-type Progress = { letters: number; looked: number; next: LetterCursor | null }
+type Progress = { letters: number; examinedCount: number; next: LetterCursor | null }
 
 /** Yields a line per letter, and a last line that reports whether the export is complete or why it is not. */
 export async function* writeExportLines(
@@ -61,7 +61,7 @@ export async function* writeExportLines(
   signal: AbortSignal,
   onDefect: (error: unknown) => void,
 ): AsyncGenerator<string> {
-  const progress: Progress = { letters: 0, looked: 0, next: source.after ?? null }
+  const progress: Progress = { letters: 0, examinedCount: 0, next: source.after ?? null }
   let error: Readonly<{ code: string; message: string }> | null = null
   try {
     yield* writeLetterLines(source, progress, signal)
@@ -71,11 +71,11 @@ export async function* writeExportLines(
     if (code === 'INTERNAL') onDefect(cause)
     error = { code, message: publicMessage }
   }
-  const { letters, looked, next } = progress
+  const { letters, examinedCount, next } = progress
   const end: ExportEndView = {
     is_complete: error === null,
     letters,
-    examined_count: Math.max(looked, letters),
+    examined_count: Math.max(examinedCount, letters),
     next_cursor: error === null || next === null ? null : writeLetterCursor(next, source.list),
     error,
   }
@@ -108,7 +108,7 @@ async function* writeLetterLines(
     }
     // A long search without matches sends spaces, which JSON allows, so that the connection is not silent.
     if (batch.letters.length === 0 && batch.next !== null) yield ' '
-    progress.looked += batch.looked
+    progress.examinedCount += batch.examinedCount
     progress.next = batch.next
     if (batch.next === null || signal.aborted) return
     const more = await batches.next()

@@ -67,7 +67,7 @@ export const letterRoutes = [
       return {
         letters: page.letters.map((letter) => viewSummary(letter, readSlug(letter))),
         next_cursor: next === null ? null : writeLetterCursor(next, list),
-        examined_count: page.looked,
+        examined_count: page.examinedCount,
         is_complete: next === null || page.letters.length >= limit,
         total: page.total,
       }

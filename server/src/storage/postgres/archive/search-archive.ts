@@ -3,7 +3,7 @@
  * each queue at once, and checks the conditions letter by letter, in statements that are each short.
  *
  * A queue that returned as many entries as were requested may have more. So only the entries up to the first
- * such end (the edge) are in order, and no letter beyond it counts as looked at.
+ * such end (the edge) are in order, and no letter beyond it counts as examined.
  */
 import type {
   ArchiveCursor,
@@ -35,7 +35,7 @@ const fastMs = 40
 const searchMsMax = 400
 /**
  * Letters are archived queue by queue, so neighbours are often of one queue. Therefore this many times more
- * entries are read than letters are looked at.
+ * entries are read than letters are examined.
  */
 const readPerLooked = 8
 /** At least this many entries of each queue are read at once, and more with each statement. */
@@ -45,16 +45,16 @@ export async function findArchivedLetters(
   connections: Connections,
   query: ArchiveQuery,
 ): Promise<ArchivePage> {
-  const { filter, countMax, lookMax } = query
+  const { filter, countMax, examinedMax } = query
   const letters: ListedArchived[] = []
   const deadline = performance.now() + searchMsMax
   let { after } = query
-  let looked = 0
+  let examinedCount = 0
   let step = stepFirst
-  for (let round = 0; looked < lookMax && letters.length < countMax; round++) {
+  for (let round = 0; examinedCount < examinedMax && letters.length < countMax; round++) {
     const startedAt = performance.now()
     const missing = countMax - letters.length
-    const count = Math.min(step, lookMax - looked)
+    const count = Math.min(step, examinedMax - examinedCount)
     const page = await readPage(connections, filter, { after, count, wanted: missing + 1, round })
     if (performance.now() - startedAt < fastMs) step = Math.min(step * 2, stepMax)
     const matching = page.hits.filter(({ found }) => matchesArchived(found, filter))
@@ -62,12 +62,13 @@ export async function findArchivedLetters(
     letters.push(...taken.map(({ found }) => found))
     // If one letter more than requested matches, there are more letters for certain.
     const lastHit = matching.length > missing ? taken.at(-1) : page.hits[missing]
-    if (lastHit === undefined && page.isEnd) return { letters, looked: looked + page.looked, next: null }
-    looked += lastHit?.rank ?? page.looked
+    if (lastHit === undefined && page.isEnd)
+      return { letters, examinedCount: examinedCount + page.examinedCount, next: null }
+    examinedCount += lastHit?.rank ?? page.examinedCount
     after = lastHit?.cursor ?? page.last ?? after
     if (performance.now() > deadline) break
   }
-  return { letters, looked, next: after ?? null }
+  return { letters, examinedCount, next: after ?? null }
 }
 
 /**
@@ -76,13 +77,13 @@ export async function findArchivedLetters(
  */
 type Step = Readonly<{ after: ArchiveCursor | undefined; count: number; wanted: number; round: number }>
 /**
- * A letter that passed in the database. `rank`: its position among the letters that the statement looked at.
+ * A letter that passed in the database. `rank`: its position among the letters that the statement examined.
  */
 type Hit = Readonly<{ found: ListedArchived; cursor: ArchiveCursor; rank: number }>
 type Page = Readonly<{
   hits: readonly Hit[]
-  /** The number of letters that the statement looked at. */
-  looked: number
+  /** The number of letters that the statement examined. */
+  examinedCount: number
   /** The last of these letters. */
   last: ArchiveCursor | undefined
   /** The archive has no letters after these. */
@@ -93,11 +94,13 @@ async function readPage(connections: Connections, filter: ArchiveFilter, step: S
   const { text, values } = searchStatement(filter, step)
   const rows = await connections.read({ text }, values)
   const [first = {}] = rows
-  const looked = readNumber(first, 'looked')
+  const examinedCount = readNumber(first, 'examined_count')
   const last =
-    looked === 0 ? undefined : { archivedAt: readNumber(first, 'last_at'), id: readText(first, 'last_id') }
+    examinedCount === 0
+      ? undefined
+      : { archivedAt: readNumber(first, 'last_at'), id: readText(first, 'last_id') }
   const hits = rows.filter((row) => row.rank !== null).map(decodeHit)
-  return { hits, looked, last, isEnd: first.is_end === true }
+  return { hits, examinedCount, last, isEnd: first.is_end === true }
 }
 
 /** From a row of `searchStatement` that has a letter. */
@@ -108,8 +111,8 @@ function decodeHit(row: Row): Hit {
 }
 
 /**
- * `probed`: the next entries of each queue. `edge`: see the top of this file. `looked`: the entries up to the
- * edge, merged. `hits`: the letters that pass the conditions.
+ * `probed`: the next entries of each queue. `edge`: see the top of this file. `examined`: the entries up to
+ * the edge, merged. `hits`: the letters that pass the conditions.
  */
 export function searchStatement(
   filter: ArchiveFilter,
@@ -136,21 +139,21 @@ export function searchStatement(
         ) o
       ) p
     ), edge as materialized (select p.at, p.id from probed p where p.k = p.few order by p.at desc, p.id desc limit 1
-    ), looked as materialized (
+    ), examined as materialized (
       select p.location, p.at, p.id, p.name, row_number() over (order by p.at desc, p.id desc) as rank from probed p
       where not exists (select from edge) or (p.at, p.id) >= (select e.at, e.id from edge e)
       order by p.at desc, p.id desc limit ${limit}::int8
     ), hits as materialized (
-      select l.location, l.name, l.rank from looked l cross join lateral (
+      select l.location, l.name, l.rank from examined l cross join lateral (
         select from redrive.archive f where f.ctid = l.location and ${listLetterConditions(filter, parameter).join(' and ')} offset 0
       ) j order by l.rank limit ${parameter(wanted)}::int8
     )
-    select m.looked, m.last_at, m.last_id, m.is_end, h.rank, h.name as queue_name, f.archived_at, ${listedColumns}
+    select m.examined_count, m.last_at, m.last_id, m.is_end, h.rank, h.name as queue_name, f.archived_at, ${listedColumns}
     from (
-        select count(*) as looked, max(l.at) filter (where l.is_last) as last_at,
+        select count(*) as examined_count, max(l.at) filter (where l.is_last) as last_at,
           max(l.id) filter (where l.is_last) as last_id,
           count(*) = (select count(*) from probed) and not exists (select from edge) as is_end
-        from (select l.*, l.rank = max(l.rank) over () as is_last from looked l) l
+        from (select l.*, l.rank = max(l.rank) over () as is_last from examined l) l
       ) m
       left join (
         hits h cross join lateral (select f.* from redrive.archive f where f.ctid = h.location offset 0) f

@@ -35,11 +35,11 @@ const idLengthMax = 200
 export async function freezeLetters(transaction: Transaction, command: FreezeLetters): Promise<FreezeResult> {
   // The search uses the counts, so they must contain the changes of this transaction.
   await transaction.flushLetters()
-  const { filter, after, countMax, lookMax } = command
+  const { filter, after, countMax, examinedMax } = command
   const order = { order: 'diedAt', isDescending: false, ...(after === undefined ? {} : { after }) } as const
-  const found = await findLetters(transaction.connection, { filter, ...order, countMax, lookMax })
+  const found = await findLetters(transaction.connection, { filter, ...order, countMax, examinedMax })
   const added = await addToSet(transaction, command.campaignId, found.letterIds)
-  return { added, looked: found.looked, next: found.next }
+  return { added, examinedCount: found.examinedCount, next: found.next }
 }
 
 export async function freezeIds(transaction: Transaction, command: FreezeIds): Promise<{ added: number }> {

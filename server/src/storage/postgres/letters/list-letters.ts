@@ -39,8 +39,8 @@ const largerRounds = 3
 
 export async function listLetters(connections: Connections, query: LettersQuery): Promise<LettersPage> {
   const reader = { query: connections.read.bind(connections) }
-  const { found, looked, next } = await search(reader, query, query.bytes)
-  return { letters: found.map(({ item }) => keepBytes(item, query.bytes)), looked, next }
+  const { found, examinedCount, next } = await search(reader, query, query.bytes)
+  return { letters: found.map(({ item }) => keepBytes(item, query.bytes)), examinedCount, next }
 }
 
 /** Removes the bytes that were read only to compare them. */
@@ -60,19 +60,20 @@ function keepBytes(letter: ListedLetter, bytes: LetterBytes): ListedLetter {
 
 const noBytes = new Uint8Array()
 
-export type FoundLetters = Readonly<{ letterIds: string[]; looked: number; next: LetterCursor | null }>
+export type FoundLetters = Readonly<{ letterIds: string[]; examinedCount: number; next: LetterCursor | null }>
 
 export async function findLetters(reader: Reader, query: FindQuery): Promise<FoundLetters> {
-  const { found, looked, next } = await search(reader, query, 'none')
-  return { letterIds: found.map(({ item }) => item.rootId), looked, next }
+  const { found, examinedCount, next } = await search(reader, query, 'none')
+  return { letterIds: found.map(({ item }) => item.rootId), examinedCount, next }
 }
 
-type Found = Readonly<{ found: Hit[]; looked: number; next: LetterCursor | null }>
+type Found = Readonly<{ found: Hit[]; examinedCount: number; next: LetterCursor | null }>
 
 async function search(reader: Reader, query: FindQuery, bytes: LetterBytes): Promise<Found> {
-  if (query.countMax < 1 || query.lookMax < 1) return { found: [], looked: 0, next: query.after ?? null }
+  if (query.countMax < 1 || query.examinedMax < 1)
+    return { found: [], examinedCount: 0, next: query.after ?? null }
   const ranges = await findRanges(reader, query)
-  if (ranges.count === 0) return { found: [], looked: 0, next: null }
+  if (ranges.count === 0) return { found: [], examinedCount: 0, next: null }
   const isSearch = needsCheck(query.filter, ranges)
   if (ranges.larger !== undefined && !isSearch) {
     const found = await tryLarger(reader, query, ranges.larger, bytes)
@@ -92,7 +93,7 @@ class PageSearch {
   readonly #countMax: number
   readonly #found: Hit[] = []
   #after: LetterCursor | undefined
-  #looked = 0
+  #examinedCount = 0
   #step = stepFirst
   /**
    * How many times more letters are requested than are missing. It grows if letters pass in the database and
@@ -106,7 +107,7 @@ class PageSearch {
     this.#ranges = ranges
     this.#isSearch = isSearch
     this.#bytes = bytes
-    this.#countMax = isSearch ? query.countMax : Math.min(query.countMax, query.lookMax)
+    this.#countMax = isSearch ? query.countMax : Math.min(query.countMax, query.examinedMax)
     this.#after = query.after
   }
 
@@ -118,14 +119,15 @@ class PageSearch {
       const page = await this.#readPage(wanted, round)
       const isMore = this.#collect(page)
       const isComplete = page.hits.length < wanted
-      if (!isMore && isComplete && page.isEnd) return this.#end(this.#looked + page.looked, null)
+      if (!isMore && isComplete && page.isEnd)
+        return this.#end(this.#examinedCount + page.examinedCount, null)
       const last = this.#found.at(-1)
       if (last !== undefined && this.#isFull()) {
-        return this.#end(this.#looked + rankOf(last, page), last.cursor)
+        return this.#end(this.#examinedCount + rankOf(last, page), last.cursor)
       }
       this.#moveBehind(page, isComplete)
-      if (this.#looked >= this.#query.lookMax || performance.now() > deadline) {
-        return this.#end(this.#looked, this.#after ?? null)
+      if (this.#examinedCount >= this.#query.examinedMax || performance.now() > deadline) {
+        return this.#end(this.#examinedCount, this.#after ?? null)
       }
     }
   }
@@ -137,21 +139,21 @@ class PageSearch {
   /** `isComplete`: the page has all letters that passed, so the next one starts behind all that were read. */
   #moveBehind(page: Page, isComplete: boolean): void {
     const lastHit = page.hits.at(-1)
-    this.#looked += isComplete ? page.looked : (lastHit?.rank ?? 0)
+    this.#examinedCount += isComplete ? page.examinedCount : (lastHit?.rank ?? 0)
     this.#after = (isComplete ? page.last : lastHit?.cursor) ?? this.#after
   }
 
-  #end(looked: number, next: LetterCursor | null): Found {
-    return { found: this.#found, looked, next }
+  #end(examinedCount: number, next: LetterCursor | null): Found {
+    return { found: this.#found, examinedCount, next }
   }
 
   async #readPage(wanted: number, round: number): Promise<Page> {
-    const { filter, lookMax } = this.#query
+    const { filter, examinedMax } = this.#query
     const query = this.#after === undefined ? this.#query : { ...this.#query, after: this.#after }
     // Letters may arrive after `arrivedUntil`, so even without a search not every letter that is read
     // matches.
     const areAllMatching = !this.#isSearch && filter.arrivedUntil === undefined
-    const allowed = Math.min(lookMax - this.#looked, this.#isSearch ? this.#step : wanted)
+    const allowed = Math.min(examinedMax - this.#examinedCount, this.#isSearch ? this.#step : wanted)
     const count = areAllMatching ? wanted : allowed
     const startedAt = performance.now()
     const page = await readPage(this.#reader, query, this.#ranges, {
@@ -193,21 +195,25 @@ async function tryLarger(
   bytes: LetterBytes,
 ): Promise<Found | undefined> {
   const { filter, countMax } = query
-  const lookMax = Math.min(Math.ceil(1.5 * ranges.expected) + 100, query.lookMax)
+  const examinedMax = Math.min(Math.ceil(1.5 * ranges.expected) + 100, query.examinedMax)
   const found: Hit[] = []
   let { after } = query
-  let looked = 0
-  for (let round = 0; round < largerRounds && looked < lookMax; round++) {
-    const step = { count: lookMax - looked, wanted: countMax - found.length + 1, round, bytes }
+  let examinedCount = 0
+  for (let round = 0; round < largerRounds && examinedCount < examinedMax; round++) {
+    const step = { count: examinedMax - examinedCount, wanted: countMax - found.length + 1, round, bytes }
     const page = await readPage(reader, after === undefined ? query : { ...query, after }, ranges, step)
     found.push(...page.hits.filter(({ item }) => matchesLetter(item, filter)))
     const isFull = found.length > countMax
     const last = isFull ? found[countMax - 1] : found.at(-1)
     if (last !== undefined && (isFull || (isHeavy(found, bytes) && !page.isEnd))) {
-      return { found: found.slice(0, countMax), looked: looked + rankOf(last, page), next: last.cursor }
+      return {
+        found: found.slice(0, countMax),
+        examinedCount: examinedCount + rankOf(last, page),
+        next: last.cursor,
+      }
     }
     if (page.isEnd || page.hits.length === step.wanted) return undefined
-    looked += page.looked
+    examinedCount += page.examinedCount
     after = page.last ?? after
   }
   return undefined

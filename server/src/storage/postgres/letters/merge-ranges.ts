@@ -27,7 +27,7 @@ export type Hit = Readonly<{ item: ListedLetter; cursor: LetterCursor; rank: num
 export type Page = Readonly<{
   hits: readonly Hit[]
   /** The number of letters that the statement read. */
-  looked: number
+  examinedCount: number
   /** The last of these letters. */
   last: LetterCursor | undefined
   /** The ranges have no letters after these. */
@@ -48,11 +48,11 @@ export async function readPage(
   const { text, values } = pageStatement(query, ranges, step)
   const rows = await reader.query({ text }, values)
   const [first = {}] = rows
-  const looked = readNumber(first, 'looked')
+  const examinedCount = readNumber(first, 'examined_count')
   const last =
-    looked === 0 ? undefined : { value: readNumber(first, 'last_at'), id: readText(first, 'last_id') }
+    examinedCount === 0 ? undefined : { value: readNumber(first, 'last_at'), id: readText(first, 'last_id') }
   const hits = rows.filter((row) => row.rank !== null).map(decodeHit)
-  return { hits, looked, last, isEnd: first.is_end === true }
+  return { hits, examinedCount, last, isEnd: first.is_end === true }
 }
 
 /** From a row of `pageStatement` that has a letter. */
@@ -77,7 +77,7 @@ function countPerRange(count: number, { count: ranges, sizes }: IndexRanges, rou
 /**
  * `probed`: the first letters of each range. `edge`: a range that returned all that were requested may have
  * more, so only letters up to the first such end are in order. `ranked`: the letters up to the edge, merged.
- * `looked`: as many of them as the limit of bytes allows. `hits`: the letters that pass the conditions.
+ * `examined`: as many of them as the limit of bytes allows. `hits`: the letters that pass the conditions.
  */
 export function pageStatement(
   query: FindQuery,
@@ -121,18 +121,18 @@ export function pageStatement(
   const text = `with probed as materialized (${probed}
     ), edge as materialized (select p.at, p.id from probed p where p.k = p.few order by ${order('p', 'at')} limit 1
     ), ranked as materialized (${ranked}
-    ), looked as materialized (
+    ), examined as materialized (
       select r.* from ranked r ${isSized ? `where r.before_it < ${isWhole ? pageBytesMax : stepBytesMax}` : ''}
     ), hits as materialized (
-      select l.location, l.at, l.id, l.rank from looked l ${checked}
+      select l.location, l.at, l.id, l.rank from examined l ${checked}
       order by l.rank limit ${parameter(step.wanted)}::int8
     )
-    select m.looked, m.last_at, m.last_id, m.is_end, h.rank, h.at, q.name as queue_name, ${columns}
+    select m.examined_count, m.last_at, m.last_id, m.is_end, h.rank, h.at, q.name as queue_name, ${columns}
     from (
-        select count(*) as looked, max(l.at) filter (where l.is_last) as last_at,
+        select count(*) as examined_count, max(l.at) filter (where l.is_last) as last_at,
           max(l.id) filter (where l.is_last) as last_id,
           count(*) = (select count(*) from probed) and not exists (select from edge) as is_end
-        from (select l.*, l.rank = max(l.rank) over () as is_last from looked l) l
+        from (select l.*, l.rank = max(l.rank) over () as is_last from examined l) l
       ) m
       left join (
         hits h cross join lateral (select f.* from redrive.items_sourced f where f.ctid = h.location offset 0) f

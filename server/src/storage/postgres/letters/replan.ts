@@ -33,7 +33,7 @@ export async function replanRedrives(
     isDescending: false,
     ...(replannedUntil !== null && { after: replannedUntil }),
     countMax,
-    lookMax: countMax,
+    examinedMax: countMax,
   })
   const changed: ChangedLetter[] = []
   for (const { queueRow, letter } of (await lockLetters(transaction, letterIds)).values()) {

@@ -1,6 +1,6 @@
 /**
  * Finds archived letters by a filter. Reads the only index of the archive, by queue and time, and compares
- * letter by letter, up to `lookMax` letters and for a limited time.
+ * letter by letter, up to `examinedMax` letters and for a limited time.
  */
 import {
   type ArchivePage,
@@ -28,20 +28,20 @@ export function findArchivedLetters(
   query: ArchiveQuery,
   msMax = searchMsMax,
 ): ArchivePage {
-  const { after, countMax, lookMax } = query
+  const { after, countMax, examinedMax } = query
   const names = readLetterQueues(database, query.filter.queues)
   const merged = mergeQueues(database, query, [...names.keys()])
   const matches = createMatcher(database, query, names)
   const letters: ListedArchived[] = []
   const deadline = performance.now() + msMax
-  let looked = 0
+  let examinedCount = 0
   let bytes = 0
   let last = after
-  while (letters.length < countMax && looked < lookMax && bytes < pageBytesMax) {
+  while (letters.length < countMax && examinedCount < examinedMax && bytes < pageBytesMax) {
     const entry = merged.take()
     if (entry === undefined) break
     last = { archivedAt: entry.value, id: entry.id }
-    looked++
+    examinedCount++
     const row = matches(entry) ? database.array(listedSql, entry.rowid) : undefined
     if (row !== undefined) {
       const item = toListedLetter(row, names.get(readQueueId(row)) ?? '')
@@ -49,9 +49,9 @@ export function findArchivedLetters(
       // SQLite reads the whole payload to return its beginning.
       bytes += item.payloadBytes ?? item.payload.length
     }
-    if (looked % lettersPerCheck === 0 && performance.now() > deadline) break
+    if (examinedCount % lettersPerCheck === 0 && performance.now() > deadline) break
   }
-  return { letters, looked, next: merged.isEmpty ? null : (last ?? null) }
+  return { letters, examinedCount, next: merged.isEmpty ? null : (last ?? null) }
 }
 
 function mergeQueues(

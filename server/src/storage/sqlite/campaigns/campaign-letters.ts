@@ -28,14 +28,14 @@ export function freezeLetters(transaction: Transaction, command: FreezeLetters):
   const { database, countChanges } = transaction
   // The search uses the counts, so they must contain the changes of this transaction.
   countChanges.flush(database)
-  const { filter, after, countMax, lookMax } = command
+  const { filter, after, countMax, examinedMax } = command
   const order = { order: 'diedAt', isDescending: false, ...(after === undefined ? {} : { after }) } as const
-  const page = findLetters(database, { filter, ...order, countMax, lookMax }, freezeMsMax)
+  const page = findLetters(database, { filter, ...order, countMax, examinedMax }, freezeMsMax)
   const letterIds = page.entries.map(({ rowid }) =>
     readText(database.array('select root_id from items where rowid = ?', rowid) ?? [], 0),
   )
   const added = addToSet(transaction, command.campaignId, letterIds)
-  return { added, looked: page.looked, next: page.next }
+  return { added, examinedCount: page.examinedCount, next: page.next }
 }
 
 export function freezeIds(transaction: Transaction, command: FreezeIds): { added: number } {

@@ -54,7 +54,7 @@ const hasKeySql = 'key_run = ? and key = ? and group_id is not null'
 
 /** Letters with one key, and letters that are due, are few and have an index of their own. */
 function findOwnRanges(database: Database, query: FindQuery): readonly RangeReader[] | undefined {
-  const { filter, order, lookMax } = query
+  const { filter, order, examinedMax } = query
   const { key, dueBy } = filter
   if (key !== undefined && order === 'diedAt') {
     return listRuns(database).map((run) => readLetterRange(database, query, hasKeySql, [run, key]))
@@ -66,11 +66,12 @@ function findOwnRanges(database: Database, query: FindQuery): readonly RangeRead
   const rows: Values[] = []
   if (key !== undefined) {
     for (const run of listRuns(database)) {
-      if (rows.length <= lookMax) rows.push(...select(hasKeySql, [run, key], lookMax + 1 - rows.length))
+      if (rows.length <= examinedMax)
+        rows.push(...select(hasKeySql, [run, key], examinedMax + 1 - rows.length))
     }
-  } else if (dueBy !== undefined) rows.push(...select('redrive_at <= ?', [dueBy], lookMax + 1))
+  } else if (dueBy !== undefined) rows.push(...select('redrive_at <= ?', [dueBy], examinedMax + 1))
   else return undefined
-  return rows.length > lookMax ? undefined : [sortRows(rows, query)]
+  return rows.length > examinedMax ? undefined : [sortRows(rows, query)]
 }
 
 /** Whether the filter has a condition on groups. */

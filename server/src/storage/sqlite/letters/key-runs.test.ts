@@ -60,7 +60,7 @@ describe('runs of keys', () => {
           order,
           isDescending: true,
           countMax,
-          lookMax: 100,
+          examinedMax: 100,
           bytes: 'all',
         })
       const minutes = find(10).letters.map(({ diedAt }) => ((diedAt ?? 0) - noon) / minute)

@@ -37,7 +37,7 @@ afterEach(() => database.close())
 
 function find(filter: LetterFilter, order: LetterOrder = 'diedAt', countMax = 5) {
   const after = { value: noon, id: '' }
-  return findLetters(database, { filter, order, isDescending: false, after, countMax, lookMax: 100 })
+  return findLetters(database, { filter, order, isDescending: false, after, countMax, examinedMax: 100 })
 }
 
 /** The query plans of the statements that read index entries. */

@@ -1,7 +1,7 @@
 /**
  * Pages of letters. Counts answer the conditions on queue, state, group and redrives: they give the ranges of
  * an index that hold such letters, which are read in order and merged. All other conditions are compared
- * letter by letter, up to `lookMax` letters and for a limited time.
+ * letter by letter, up to `examinedMax` letters and for a limited time.
  */
 import { anyClass } from '../../../core/cause.ts'
 import {
@@ -36,16 +36,16 @@ const searchMsMax = 250
 /** The time is checked after this many letters, so that a slow search makes progress. */
 const lettersPerCheck = 64
 
-/** `lookedUntil`: for each entry, the number of letters that were read until it was found. */
+/** `examinedUntil`: for each entry, the number of letters that were read until it was found. */
 type FoundLetters = Readonly<{
   entries: readonly IndexEntry[]
-  lookedUntil: readonly number[]
-  looked: number
+  examinedUntil: readonly number[]
+  examinedCount: number
   next: LetterCursor | null
 }>
 
 export function listLetters(database: Database, query: LettersQuery): LettersPage {
-  const { entries, lookedUntil, looked, next } = findLetters(database, query)
+  const { entries, examinedUntil, examinedCount, next } = findLetters(database, query)
   const names = readQueueNames(database)
   const sql = `select ${columnLists[query.bytes]} from items where rowid = ?`
   const letters: ListedLetter[] = []
@@ -60,10 +60,10 @@ export function listLetters(database: Database, query: LettersQuery): LettersPag
     if (query.bytes === 'head') bytes += letter.payloadBytes ?? letter.payload.length
     else bytes += measureLetter(letter)
     if (bytes >= pageBytesMax && entry !== entries.at(-1)) {
-      return { letters, looked: lookedUntil[index] ?? looked, next: toCursor(entry) }
+      return { letters, examinedCount: examinedUntil[index] ?? examinedCount, next: toCursor(entry) }
     }
   }
-  return { letters, looked, next }
+  return { letters, examinedCount, next }
 }
 
 const columnLists: Readonly<Record<LetterBytes, string>> = {
@@ -73,28 +73,28 @@ const columnLists: Readonly<Record<LetterBytes, string>> = {
 }
 
 export function findLetters(database: Database, query: FindQuery, msMax = searchMsMax): FoundLetters {
-  const { countMax, lookMax } = query
+  const { countMax, examinedMax } = query
   const { readers, facts } = findRanges(database, query)
   const matches = createMatcher(database, query.filter, facts)
   const merged = new MergedRanges(readers, query.isDescending)
   const entries: IndexEntry[] = []
-  const lookedUntil: number[] = []
+  const examinedUntil: number[] = []
   const deadline = performance.now() + msMax
-  let looked = 0
+  let examinedCount = 0
   let last: IndexEntry | undefined
-  while (entries.length < countMax && looked < lookMax) {
+  while (entries.length < countMax && examinedCount < examinedMax) {
     const entry = merged.take()
     if (entry === undefined) break
     last = entry
-    looked++
+    examinedCount++
     if (matches === undefined || matches(entry)) {
       entries.push(entry)
-      lookedUntil.push(looked)
+      examinedUntil.push(examinedCount)
     }
-    if (matches !== undefined && looked % lettersPerCheck === 0 && performance.now() > deadline) break
+    if (matches !== undefined && examinedCount % lettersPerCheck === 0 && performance.now() > deadline) break
   }
-  if (merged.isEmpty) return { entries, lookedUntil, looked, next: null }
-  return { entries, lookedUntil, looked, next: last ? toCursor(last) : (query.after ?? null) }
+  if (merged.isEmpty) return { entries, examinedUntil, examinedCount, next: null }
+  return { entries, examinedUntil, examinedCount, next: last ? toCursor(last) : (query.after ?? null) }
 }
 
 function toCursor({ value, id }: IndexEntry): LetterCursor {

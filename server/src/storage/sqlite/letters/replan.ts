@@ -26,7 +26,7 @@ export function replanRedrives(transaction: Transaction, command: ReplanRedrives
     isDescending: false,
     ...(replannedUntil !== null && { after: replannedUntil }),
     countMax,
-    lookMax: countMax,
+    examinedMax: countMax,
   })
   const changed: ItemHead[] = []
   for (const { rowid } of entries) {
