@@ -54,6 +54,17 @@ describe('parseDuration', () => {
   })
 })
 
+describe('a duration of many digits', () => {
+  it.each([
+    ['digits', `${'9'.repeat(1_000_000)}s`],
+    ['terms', '1s'.repeat(1_000_000)],
+    ['characters of a unit', `1${'x'.repeat(1_000_000)}`],
+  ])('with millions of %s is refused, and the message has only its start', (_, text) => {
+    expect(() => parseDuration(text)).toThrow(new Error(`time: invalid duration "${text.slice(0, 64)}..."`))
+    expect(() => normaliseDuration(text)).toThrow('...')
+  })
+})
+
 describe('formatDuration', () => {
   it.each([
     [0, '0s'],

@@ -48,7 +48,13 @@ const nanosMax = 2n ** 63n - 1n
 
 /** One number with its unit, such as `1.5h`. */
 const term = /(\d*)(\.(\d*))?([^\d.]*)/y
+
+/** Longer texts are refused unread: converting a million digits takes seconds. */
+const textMax = 64
+
 function parseNanos(text: string): bigint {
+  if (text.length > textMax)
+    throw new Error(`time: invalid duration ${quote(`${text.slice(0, textMax)}...`)}`)
   const isNegative = text.startsWith('-')
   const unsigned = isNegative || text.startsWith('+') ? text.slice(1) : text
   if (unsigned === '0') return 0n

@@ -7,6 +7,7 @@ import { optionalBodyKey } from './openapi.ts'
 import type { Authorize } from './permission.ts'
 import type { Route } from './route.ts'
 import { compileCheck, type RequestPart } from './validation/validate.ts'
+import { checkJsonSize, needsSizeCheck } from './wire/json-size.ts'
 
 /** The methods that a route can have, in the order in which the Allow header lists them. */
 const routableMethods: readonly HTTPMethods[] = [
@@ -47,11 +48,16 @@ function addBodyParsers(dialect: Dialect, scope: FastifyInstance): void {
   // Fastify caches the parser only for named types, so the most frequent types are named beside `*`.
   for (const contentType of ['*', 'application/json', 'application/protobuf']) {
     scope.addContentTypeParser(contentType, { parseAs: 'buffer' }, (request, bytes: Buffer, done) => {
-      try {
-        done(null, dialect.parseBody(bytes, request))
-      } catch (error) {
-        done(error as Error)
+      const parse = (): void => {
+        try {
+          done(null, dialect.parseBody(bytes, request))
+        } catch (error) {
+          done(error as Error)
+        }
       }
+      // Only the parser of a large body waits: a promise per request would slow every small one.
+      if (!needsSizeCheck(bytes) || contentType === 'application/protobuf') parse()
+      else checkJsonSize(bytes).then(parse, (error: Error) => done(error))
     })
   }
 }

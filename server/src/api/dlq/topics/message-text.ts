@@ -1,6 +1,7 @@
 /** Writes a letter as a message of its topic, as JSON text. */
 import { Type } from 'typebox'
 import type { Item } from '../../../core/item.ts'
+import { hasTooManyValues } from '../../../core/json-values.ts'
 import { ksuidToUuid } from '../../../core/ksuid.ts'
 import { toLetterStatus } from '../../../ops/letter-status.ts'
 import { formatInstant } from '../../http/wire/wire-time.ts'
@@ -51,7 +52,7 @@ const utf8 = new TextDecoder('utf-8', { fatal: true })
 
 /**
  * Returns JSON text unchanged: parsing and writing it again would change long numbers, and would fail for
- * deeply nested values.
+ * deeply nested values. A text with too many values to be parsed is returned as `raw_payload`.
  */
 export function writePayloadText(bytes: Uint8Array): string {
   if (bytes.length === 0) return 'null'
@@ -64,6 +65,7 @@ export function writePayloadText(bytes: Uint8Array): string {
     return JSON.stringify({ raw_payload, raw_payload_base64: Buffer.from(bytes).toString('base64') })
   }
   try {
+    if (hasTooManyValues(bytes)) return JSON.stringify({ raw_payload: text })
     JSON.parse(text)
     return text
   } catch {

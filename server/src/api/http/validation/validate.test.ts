@@ -1,6 +1,8 @@
 import { Type } from 'typebox'
+import { Compile } from 'typebox/compile'
 import { describe, expect, it } from 'vitest'
 import { InvalidRequest } from './invalid-request.ts'
+import { elementsMax } from './long-lists.ts'
 import { compileCheck, type RequestPart } from './validate.ts'
 
 const Item = Type.Object({ kind: Type.String({ maxLength: 3 }) }, { additionalProperties: false })
@@ -36,6 +38,39 @@ describe('request validation', () => {
       { field: 'body.items[1].kind', message: 'must not have more than 3 characters' },
     ])
     expect(faults(Body, 'body', { count: 0 })).toEqual([{ field: 'body.count', message: 'must be >= 1' }])
+  })
+
+  it('a list that is too long is refused before its elements are looked at', () => {
+    let looked = 0
+    const element = {
+      get kind() {
+        looked++
+        return 3
+      },
+    }
+    const items = new Array(elementsMax + 1).fill(element)
+    expect(faults(Body, 'body', { count: 1, items })).toEqual([
+      { field: 'body.items', message: `has ${elementsMax + 1} entries; at most ${elementsMax} are allowed` },
+    ])
+    const Limited = Type.Object({ ids: Type.Union([Type.Array(Item, { maxItems: 2 }), Type.Null()]) })
+    expect(faults(Limited, 'body', { ids: [element, element, element] })).toEqual([
+      { field: 'body.ids', message: 'has 3 entries; at most 2 are allowed' },
+    ])
+    expect(looked).toBe(0)
+  })
+
+  it('the validator keeps a limited number of errors', () => {
+    const check = Compile(Type.Array(Type.Integer()))
+    expect(check.Errors(new Array(5_000).fill('x'))).toHaveLength(100)
+  })
+
+  it('a request with many unknown fields gets a fault for the first of them, with shortened names', () => {
+    const wide = Object.fromEntries(
+      Array.from({ length: 1_000 }, (_, at) => [`${at}`.padEnd(10_000, '-'), 1]),
+    )
+    const found = faults(Body, 'body', { count: 1, ...wide })
+    expect(found).toHaveLength(8)
+    expect(JSON.stringify(found).length).toBeLessThan(2_000)
   })
 
   describe('of a union', () => {

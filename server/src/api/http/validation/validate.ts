@@ -1,9 +1,11 @@
 import type { TSchema } from 'typebox'
 import { Compile } from 'typebox/compile'
 import type { TLocalizedValidationError } from 'typebox/error'
+import { Settings } from 'typebox/system'
 import { Value } from 'typebox/value'
 import { findNearest } from '../../../find-nearest.ts'
 import { type FieldFault, InvalidRequest } from './invalid-request.ts'
+import { findLongList } from './long-lists.ts'
 import { mergeUnionErrors } from './union-errors.ts'
 import { findUnstorableText } from './unstorable-text.ts'
 
@@ -22,6 +24,8 @@ const partNames: Readonly<Record<RequestPart, string>> = {
 // More faults would not help the caller, and a hostile body can contain a fault per byte.
 const faultsMax = 8
 const errorsMax = 100
+// The validator keeps this number of errors.
+Settings.Set({ maxErrors: errorsMax })
 
 /**
  * Compiles the validation of one part of a request.
@@ -35,15 +39,23 @@ export function compileCheck(schema: TSchema, part: RequestPart): (value: unknow
   const known = listFieldPaths(schema)
   const integers = listIntegerFields(schema)
   return (given) => {
+    const long = part === 'body' ? findLongList(given, schema) : undefined
+    if (long !== undefined) return refuseField(part, long)
     const value = part === 'body' ? given : convertTexts(schema, integers, given)
     if (!check.Check(value)) {
       return { error: new InvalidRequest(toFieldFaults(check.Errors(value), part, schema, known)) }
     }
     const odd = findUnstorableText(value, schema)
-    if (odd === undefined) return { value }
-    const field = partNames[part] + formatFieldPath(odd.pointer)
-    return { error: new InvalidRequest([{ field, message: odd.message }]) }
+    return odd === undefined ? { value } : refuseField(part, odd)
   }
+}
+
+function refuseField(
+  part: RequestPart,
+  { pointer, message }: Readonly<{ pointer: string; message: string }>,
+): Checked {
+  const field = partNames[part] + formatFieldPath(pointer)
+  return { error: new InvalidRequest([{ field, message }]) }
 }
 
 /** Keeps texts that are not integers: the library would convert `1.5` and `true` to 1. */
@@ -69,7 +81,15 @@ function toFieldFaults(
   known: readonly string[],
 ): FieldFault[] {
   const settled = mergeUnionErrors(errors.slice(0, errorsMax), schema) as readonly TLocalizedValidationError[]
-  return settled.flatMap((error) => toFaultsOfError(error, partNames[part], known)).slice(0, faultsMax)
+  const faults = settled.flatMap((error) => toFaultsOfError(error, partNames[part], known))
+  return (faults.length > 0 ? faults : listUnknownFields(errors, partNames[part])).slice(0, faultsMax)
+}
+
+/** With many unknown fields, the validator reports each of them but not the error that lists their names. */
+function listUnknownFields(errors: readonly TLocalizedValidationError[], part: string): FieldFault[] {
+  return errors
+    .filter(({ keyword }) => keyword === 'boolean')
+    .map(({ instancePath }) => ({ field: part + formatFieldPath(instancePath), message: 'is not known' }))
 }
 
 function toFaultsOfError(
@@ -88,8 +108,8 @@ function toFaultsOfError(
         message: 'is required',
       }))
     case 'additionalProperties':
-      return error.params.additionalProperties.map((name) => ({
-        field: `${at}.${name}`,
+      return error.params.additionalProperties.slice(0, faultsMax).map((name) => ({
+        field: `${at}.${shortenName(name)}`,
         message: `is not known${suggestField(name, part, known)}`,
       }))
     case 'enum':
@@ -99,6 +119,11 @@ function toFaultsOfError(
     default:
       return [{ field: at, message: error.message }]
   }
+}
+
+/** A name from the request can have millions of characters. */
+function shortenName(name: string): string {
+  return name.length > comparedMax ? `${name.slice(0, comparedMax)}…` : name
 }
 
 /** Longer names are not typing errors, and would take long to compare. */
@@ -150,6 +175,6 @@ function formatFieldPath(pointer: string): string {
     .slice(1)
     .split('/')
     .map((step) => step.replaceAll('~1', '/').replaceAll('~0', '~'))
-    .map((step) => (/^\d+$/.test(step) ? `[${step}]` : `.${step}`))
+    .map((step) => (/^\d+$/.test(step) ? `[${step}]` : `.${shortenName(step)}`))
     .join('')
 }

@@ -20,6 +20,11 @@ describe('a payload', () => {
     expect(viewPayload(odd, 'json')).toEqual({ ...whole, bytes: 3, base64: '/wB7' })
   })
 
+  it('a payload with too many values to be parsed is shown as text', () => {
+    const wide = `[${'[],'.repeat(500_000)}[]]`
+    expect(viewPayload(bytes(wide), 'json')).toMatchObject({ text: wide })
+  })
+
   it('a payload that is not JSON, or is nested too deep, is shown as text', () => {
     expect(viewPayload(bytes('{'), 'json')).toEqual({ ...whole, bytes: 1, text: '{' })
     const deep = `${'['.repeat(100_000)}${']'.repeat(100_000)}`

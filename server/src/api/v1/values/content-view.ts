@@ -5,6 +5,7 @@
 import { Buffer, isUtf8 } from 'node:buffer'
 import { type Static, Type } from 'typebox'
 import type { Header } from '../../../core/item.ts'
+import { hasTooManyValues } from '../../../core/json-values.ts'
 import { headBytes } from '../../../storage/contract/letters.ts'
 import { isNestedTooDeep } from './nesting.ts'
 import { nullable } from './schemas.ts'
@@ -90,8 +91,9 @@ function toBuffer(bytes: Uint8Array): Buffer {
   return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength)
 }
 
-/** Returns undefined if the payload is not JSON, or is nested too deep to be written. */
+/** Returns undefined if the payload is not JSON, has too many values, or is nested too deep to be written. */
 function parsePayload(payload: Uint8Array): unknown {
+  if (hasTooManyValues(payload)) return undefined
   const decoded = decodeText(payload)
   if (decoded === undefined) return undefined
   try {

@@ -81,6 +81,29 @@ describe('index entries of letters', () => {
     expect(next?.value).toBe(noon + 6 * minute)
   })
 
+  it('a search checks its time after each letter, and makes progress', () => {
+    const filter: LetterFilter = { json: { path: ['missing'], value: 'x' } }
+    const query = { filter, order: 'diedAt', isDescending: false, countMax: 5, examinedMax: 100 } as const
+    const first = findLetters(database, query, -1)
+    expect(first).toMatchObject({ entries: [], examinedCount: 1, next: { value: noon } })
+    const after = first.next ?? { value: noon, id: '' }
+    expect(findLetters(database, { ...query, after }, -1)).toMatchObject({
+      examinedCount: 1,
+      next: { value: noon + minute },
+    })
+  })
+
+  it('a search by JSON path ends at 32 MiB of payloads', () => {
+    const sql = 'update items set payload = zeroblob(?) where died_at < ?'
+    database.run(sql, 10 * 2 ** 20, noon + 6 * minute)
+    const filter: LetterFilter = { json: { path: ['missing'], value: 'x' } }
+    const query = { filter, order: 'diedAt', isDescending: false, countMax: 5, examinedMax: 100 } as const
+    expect(findLetters(database, query, Number.POSITIVE_INFINITY)).toMatchObject({
+      examinedCount: 4,
+      next: { value: noon + 3 * minute },
+    })
+  })
+
   it('the cursor is null exactly if there are no more letters', () => {
     expect(find({ errorClasses: ['Class3'] }, 'diedAt', 10).next).toBeNull()
     expect(find({ errorClasses: ['Class3'] }, 'diedAt', 9).next).not.toBeNull()

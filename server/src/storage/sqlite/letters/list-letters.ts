@@ -33,8 +33,8 @@ import { type IndexEntry, MergedRanges } from './merge-ranges.ts'
 
 /** Other reads wait for the same thread, so a search returns after this time with what it found. */
 const searchMsMax = 250
-/** The time is checked after this many letters, so that a slow search makes progress. */
-const lettersPerCheck = 64
+/** A search also returns after comparing payloads of this size. */
+const searchBytesMax = 32 * 2 ** 20
 
 /** `examinedUntil`: for each entry, the number of letters that were read until it was found. */
 type FoundLetters = Readonly<{
@@ -81,17 +81,21 @@ export function findLetters(database: Database, query: FindQuery, msMax = search
   const examinedUntil: number[] = []
   const deadline = performance.now() + msMax
   let examinedCount = 0
+  let bytes = 0
   let last: IndexEntry | undefined
-  while (entries.length < countMax && examinedCount < examinedMax) {
+  while (entries.length < countMax && examinedCount < examinedMax && bytes < searchBytesMax) {
     const entry = merged.take()
     if (entry === undefined) break
     last = entry
     examinedCount++
-    if (matches === undefined || matches(entry)) {
+    const compared = matches?.(entry)
+    if (compared?.isMatch !== false) {
       entries.push(entry)
       examinedUntil.push(examinedCount)
     }
-    if (matches !== undefined && examinedCount % lettersPerCheck === 0 && performance.now() > deadline) break
+    bytes += compared?.payloadBytes ?? 0
+    // After each letter: a single payload of 16 MiB can take longer than the whole search may.
+    if (matches !== undefined && performance.now() > deadline) break
   }
   if (merged.isEmpty) return { entries, examinedUntil, examinedCount, next: null }
   return { entries, examinedUntil, examinedCount, next: last ? toCursor(last) : (query.after ?? null) }
@@ -103,13 +107,13 @@ function toCursor({ value, id }: IndexEntry): LetterCursor {
 
 /**
  * Returns a function that compares a letter with the conditions that the ranges do not answer; undefined if
- * they answer all.
+ * they answer all. `payloadBytes`: the size of the payload, if it was read.
  */
 function createMatcher(
   database: Database,
   filter: LetterFilter,
   facts: RangeFacts,
-): ((entry: IndexEntry) => boolean) | undefined {
+): ((entry: IndexEntry) => Readonly<{ isMatch: boolean; payloadBytes: number }>) | undefined {
   const rest = removeAnswered(database, filter, facts)
   const hasRest = Object.values(rest).some((value) => value !== undefined)
   const groupIds = facts.isExact || !hasGroupFilter(filter) ? undefined : readGroupIds(database, filter)
@@ -119,10 +123,11 @@ function createMatcher(
   const names = readQueueNames(database)
   return ({ rowid }) => {
     const row = database.array(sql, rowid)
-    if (row === undefined) return false
+    if (row === undefined) return { isMatch: false, payloadBytes: 0 }
     const item = toItem(row, names.get(readQueueId(row)) ?? '')
-    if (groupIds !== undefined && (item.groupId === null || !groupIds.has(item.groupId))) return false
-    return matchesLetter(item, rest)
+    const payloadBytes = item.payload.length
+    const isOtherGroup = groupIds !== undefined && (item.groupId === null || !groupIds.has(item.groupId))
+    return { isMatch: !isOtherGroup && matchesLetter(item, rest), payloadBytes }
   }
 }
 
