@@ -32,6 +32,7 @@ const differences: readonly StoreDifference[] = [
   { file: 'threads/checkpoint-thread.ts', store: 'sqlite', reason: threads },
   { file: 'threads/file-backend.ts', store: 'sqlite', reason: threads },
   { file: 'threads/read.ts', store: 'sqlite', reason: threads },
+  { file: 'threads/read-only-backend.ts', store: 'sqlite', reason: threads },
   { file: 'threads/reader-thread.ts', store: 'sqlite', reason: threads },
   { file: 'threads/thread-messages.ts', store: 'sqlite', reason: threads },
   { file: 'threads/thread.ts', store: 'sqlite', reason: threads },

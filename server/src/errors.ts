@@ -61,7 +61,7 @@ const catalog = {
   STORE_MISSING: {
     status: 500,
     publicMessage: 'the store does not exist',
-    hint: 'Check --store. To create a new store, run redrive serve or redrive migrate.',
+    hint: 'Check --store. To create a new store, run redrive serve or redrive migrate without --must-exist.',
   },
   STORE_UNWRITABLE: {
     status: 500,
@@ -77,6 +77,11 @@ const catalog = {
     status: 500,
     publicMessage: 'the store was written by a newer Redrive',
     hint: 'Run the Redrive version that last migrated this store, or a newer version.',
+  },
+  SCHEMA_OLDER: {
+    status: 500,
+    publicMessage: 'the schema of the store must be updated first',
+    hint: 'Stop the servers that use the store, and run redrive migrate.',
   },
   SCHEMA_DIFFERS: {
     status: 500,

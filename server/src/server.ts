@@ -16,6 +16,7 @@ import { routes } from './api/routes.ts'
 import { createTestHookRoutes } from './api/test-hooks/routes.ts'
 import { toRetention } from './config/retention.ts'
 import type { Settings } from './config/settings.ts'
+import { maskStore } from './config/store-text.ts'
 import { toDate, usPerMs } from './core/instant.ts'
 import { createEngine } from './engine/create-engine.ts'
 import type { Engine } from './engine/engine.ts'
@@ -57,6 +58,9 @@ export type ServerOptions = Readonly<{
  * How long closing the store may take after the grace: for writes in progress, or an unreachable database.
  */
 const storeCloseMsMax = 5_000
+
+/** How long the start waits at least for the store before it continues without it. */
+const firstAttemptMsMin = 5_000
 
 /** The store and everything that needs it. Engine and letters exist from the first time the store is open. */
 type StoreParts = Readonly<{
@@ -118,6 +122,9 @@ function createStoreParts(
       const storage = await openStorage(store, {
         clock,
         sqliteSynchronous: settings['sqlite.synchronous'] === 'full' ? 'full' : 'normal',
+        sqliteLockWaitMs: settings['sqlite.lock_wait'],
+        mustExist: settings.must_exist,
+        onCreated: () => log.warn(`created new store at ${maskStore(settings.store)}`),
         postgresPoolMax: settings['postgres.connections_max'],
         postgresConnectTimeoutMs: settings['postgres.connect_timeout'],
       })
@@ -137,6 +144,8 @@ function createStoreParts(
     },
     log,
     backoffMsMax: settings['store.retry_backoff_max'],
+    // A SQLite file that stays locked must stop the start, so the start waits longer than for the lock.
+    firstAttemptMsMax: firstAttemptMsMin + (store.kind === 'sqlite' ? settings['sqlite.lock_wait'] : 0),
   })
   return {
     connection,

@@ -97,5 +97,5 @@ function isGeneral(name: SettingName): boolean {
 }
 
 function isForStore(name: SettingName): boolean {
-  return /^(config$|store|postgres|vault)/.test(name)
+  return /^(config$|store|must_exist$|sqlite\.lock_wait$|postgres|vault)/.test(name)
 }

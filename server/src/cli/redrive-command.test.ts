@@ -208,7 +208,7 @@ describe('redrive serve', () => {
 
   it('redrive serve ends with code 1 when another server uses the store', async () => {
     const server = await startServing()
-    const { code, stderr } = await run(['serve', '--port', '0'])
+    const { code, stderr } = await run(['serve', '--port', '0', '--sqlite-lock-wait', '100ms'])
     expect(code).toBe(1)
     expect(stderr).toMatch(/^redrive: /)
     expect(stderr).not.toMatch(/^ {4}at /m)
@@ -219,10 +219,45 @@ describe('redrive serve', () => {
 
 describe('redrive migrate and verify', () => {
   it('redrive migrate creates a store whose counts redrive verify confirms', async () => {
-    expect(await run(['migrate'])).toMatchObject({ code: 0, stderr: '' })
+    expect(await run(['migrate'])).toMatchObject({
+      code: 0,
+      stderr: 'redrive: created new store at data/redrive.db\n',
+    })
     const { code, stdout } = await run(['verify'])
     expect(code).toBe(0)
     expect(stdout).toBe('every count in data/redrive.db agrees with its rows\n')
+  })
+
+  it('redrive verify works while a server uses the store', async () => {
+    const server = await startServing()
+    expect(await run(['verify'])).toMatchObject({
+      code: 0,
+      stdout: 'every count in data/redrive.db agrees with its rows\n',
+    })
+    server.child.kill('SIGTERM')
+    expect((await server.ended).code).toBe(0)
+  })
+
+  it('redrive migrate refuses a store of a different build with the reason and a hint', async () => {
+    await run(['migrate'])
+    const database = new DatabaseSync(join(folder, 'data/redrive.db'))
+    database.exec(`drop table migrations; alter table campaigns drop column sent_until`)
+    database.close()
+    const { code, stderr } = await run(['migrate'])
+    expect(code).toBe(1)
+    expect(stderr).toContain('created by a different build of Redrive: its table campaigns')
+    expect(stderr).toContain('Run the build that created this store')
+  })
+
+  it('a mistyped store is reported when it is created, and refused with --must-exist', async () => {
+    const refused = await run(['serve', '--port', '0', '--store', 'typo.db', '--must-exist'])
+    expect(refused.code).toBe(1)
+    expect(refused.stderr).toContain('redrive: there is no store at typo.db')
+    expect(existsSync(join(folder, 'typo.db'))).toBe(false)
+    const server = start(['serve', '--port', '0', '--store', 'typo.db', '--log-format', 'json'])
+    await server.waitForStdout(/created new store at typo\.db/)
+    server.child.kill('SIGTERM')
+    await server.ended
   })
 
   it('redrive verify refuses a store that does not exist, and does not create it', async () => {

@@ -3,19 +3,16 @@ import { maskStore } from '../config/store-text.ts'
 import { type Difference, describeActual, describeSubject } from '../storage/contract/difference.ts'
 import type { Context } from './context.ts'
 import { exitCodes } from './exit-codes.ts'
-import { withStorage } from './with-storage.ts'
+import { withStorageToRead } from './with-storage.ts'
 
-/** Checks every count against the rows it counts. Changes nothing. */
+/** Checks every count against the rows it counts. Changes nothing, and works while servers run. */
 export async function verify({ settings }: LoadedSettings, context: Context): Promise<number> {
-  return withStorage(settings, context, {
-    mayCreate: false,
-    work: async (storage) => {
-      const differences = await storage.verify()
-      for (const difference of differences) context.print(describeDifference(difference))
-      if (differences.length > 0) return exitCodes.failed
-      context.print(`every count in ${maskStore(settings.store)} agrees with its rows`)
-      return exitCodes.ok
-    },
+  return withStorageToRead(settings, context, async (storage) => {
+    const differences = await storage.verify()
+    for (const difference of differences) context.print(describeDifference(difference))
+    if (differences.length > 0) return exitCodes.failed
+    context.print(`every count in ${maskStore(settings.store)} agrees with its rows`)
+    return exitCodes.ok
   })
 }
 

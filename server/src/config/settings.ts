@@ -26,6 +26,10 @@ export const settingsTable = {
     format: maskStore,
   }),
 
+  must_exist: boolean({
+    default: false,
+    sentence: 'Refuse to start if the store does not exist, instead of creating it.',
+  }),
   'store.password': secret({
     sentence:
       'The password for the PostgreSQL store. The server reads it again when the database rejects it.',
@@ -48,6 +52,13 @@ export const settingsTable = {
     default: 'full',
     sentence:
       'full: a commit is on disk before it is acknowledged. normal-may-lose-last-commits: faster, but a power failure can lose acknowledged writes.',
+  }),
+
+  'sqlite.lock_wait': duration({
+    default: '5s',
+    min: '0s',
+    max: '1m',
+    sentence: 'How long to wait for a SQLite file that another server has open, such as one that is stopping.',
   }),
 
   'postgres.connections_max': integer({

@@ -79,7 +79,9 @@ describe('the start', () => {
     folders.push(folder)
     const store = { kind: 'sqlite', path: join(folder, 'store.db') } as const
     const first = await startTestServer({}, store)
-    await expect(startTestServer({}, store)).rejects.toMatchObject({ code: 'STORE_LOCKED' })
+    await expect(startTestServer({ 'sqlite.lock_wait': 0 }, store)).rejects.toMatchObject({
+      code: 'STORE_LOCKED',
+    })
     expect((await fetch(`${first.url}/health`)).status).toBe(200)
   })
 })

@@ -33,7 +33,7 @@ import type {
 } from '../contract/letters.ts'
 import type { HeldLock } from '../contract/locks.ts'
 import type { QueuesQuery } from '../contract/queues.ts'
-import type { Command, ResultsOf, Storage } from '../contract/storage.ts'
+import type { Command, ResultsOf, Storage, StoreReads } from '../contract/storage.ts'
 import type { StoreOptions, StoreTarget } from '../open-storage.ts'
 import { getArchivedLetters, listArchivedLetters } from './archive/read-archive.ts'
 import { findArchivedLetters } from './archive/search-archive.ts'
@@ -59,7 +59,7 @@ import { PrefetchedLetters } from './letters/letter-snapshots.ts'
 import { groupArrivals, groupSlugs, listGroups } from './letters/list-groups.ts'
 import { listLetters } from './letters/list-letters.ts'
 import { findLettersByUuid, getLetters, readPayloadSizes } from './letters/read-letters.ts'
-import { migrate } from './migrations/migrate.ts'
+import { checkReadable, migrate } from './migrations/migrate.ts'
 import { QueueCache } from './queues/queue-cache.ts'
 import { getQueue, listQueues } from './queues/queues.ts'
 import { CountSlots, type StoreContext } from './store-context.ts'
@@ -68,9 +68,23 @@ import { write } from './write.ts'
 const poolMaxDefault = 10
 const connectTimeoutMsDefault = 10_000
 
-export async function openPostgres(
-  target: Extract<StoreTarget, { kind: 'postgres' }>,
-  options: StoreOptions = {},
+type PostgresTarget = Extract<StoreTarget, { kind: 'postgres' }>
+
+export async function openPostgres(target: PostgresTarget, options: StoreOptions = {}): Promise<Storage> {
+  return open(target, options, async (connections) => {
+    const { isNew } = await migrate(connections, { mustExist: options.mustExist ?? false })
+    if (isNew) options.onCreated?.()
+  })
+}
+
+export async function openPostgresToRead(target: PostgresTarget, options: StoreOptions): Promise<StoreReads> {
+  return open(target, options, checkReadable)
+}
+
+async function open(
+  target: PostgresTarget,
+  options: StoreOptions,
+  prepareSchema: (connections: Connections) => Promise<void>,
 ): Promise<Storage> {
   const random = options.random ?? Math.random
   const connections = new Connections({
@@ -94,7 +108,7 @@ export async function openPostgres(
     slots: new CountSlots(random),
   })
   try {
-    await migrate(connections)
+    await prepareSchema(connections)
     return storage
   } catch (error) {
     await storage.close()

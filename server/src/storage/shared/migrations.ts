@@ -52,6 +52,15 @@ export function checkVersion(version: number, wanted: readonly Migration[], addr
   )
 }
 
+/** Refuses a schema that must be migrated before it can be read. */
+export function checkCurrent(version: number, wanted: readonly Migration[], address: string): void {
+  if (version === wanted.length) return
+  throw new KnownError(
+    'SCHEMA_OLDER',
+    `${address} has schema version ${version}, this program reads version ${wanted.length}`,
+  )
+}
+
 export function schemaDiffers(address: string, reason: string): KnownError {
   return new KnownError('SCHEMA_DIFFERS', `${address} was created by a different build of Redrive: ${reason}`)
 }

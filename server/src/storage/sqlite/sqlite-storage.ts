@@ -1,17 +1,26 @@
 import { fromDate } from '../../core/instant.ts'
-import type { Command, ResultsOf, Storage } from '../contract/storage.ts'
+import type { Command, ResultsOf, Storage, StoreReads } from '../contract/storage.ts'
 import type { StoreOptions, StoreTarget } from '../open-storage.ts'
 import type { Backend } from './backend.ts'
 import { MemoryBackend } from './memory-backend.ts'
 import { decodeResult, encodeCommand } from './threads/capture-encoding.ts'
 import { FileBackend } from './threads/file-backend.ts'
 import type { ReadResult } from './threads/read.ts'
+import { ReadOnlyBackend } from './threads/read-only-backend.ts'
 import type { ReadCall } from './threads/thread-messages.ts'
 
 type SqliteTarget = Exclude<StoreTarget, { kind: 'postgres' }>
+type SqliteFile = Extract<StoreTarget, { kind: 'sqlite' }>
 
 export async function openSqlite(target: SqliteTarget, options: StoreOptions = {}): Promise<Storage> {
-  const backend = await openBackend(target, options)
+  return createStorage(await openBackend(target, options))
+}
+
+export async function openSqliteToRead({ path }: SqliteFile): Promise<StoreReads> {
+  return createStorage(await ReadOnlyBackend.open(path))
+}
+
+function createStorage(backend: Backend): Storage {
   const ask = <const C extends ReadCall>(call: C) => backend.read(call) as Promise<ReadResult<C['read']>>
   return {
     kind: 'sqlite',
@@ -60,5 +69,11 @@ export async function openSqlite(target: SqliteTarget, options: StoreOptions = {
 async function openBackend(target: SqliteTarget, options: StoreOptions): Promise<Backend> {
   const now = () => options.clock?.now() ?? fromDate(new Date())
   if (target.kind === 'memory') return new MemoryBackend(options.random ?? Math.random, now)
-  return FileBackend.open(target.path, { synchronous: options.sqliteSynchronous ?? 'full', now })
+  return FileBackend.open(target.path, {
+    synchronous: options.sqliteSynchronous ?? 'full',
+    lockWaitMs: options.sqliteLockWaitMs ?? 0,
+    mustExist: options.mustExist ?? false,
+    onCreated: options.onCreated ?? (() => {}),
+    now,
+  })
 }

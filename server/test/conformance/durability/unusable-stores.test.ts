@@ -5,7 +5,7 @@ import { DatabaseSync } from 'node:sqlite'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { findFreePort } from '../../../../tools/services/process/free-port.ts'
 import { needs } from '../../../../tools/services/require-service.ts'
-import { openStorage, type StoreTarget } from '../../../src/storage/open-storage.ts'
+import { openStorage, openStorageToRead, type StoreTarget } from '../../../src/storage/open-storage.ts'
 import { newItems, noon } from '../../make.ts'
 import { startTestProcess } from '../processes/start-process.ts'
 import { executeSql } from '../support/execute-sql.ts'
@@ -13,7 +13,9 @@ import { expectConsistentStore } from '../support/expect-consistent-store.ts'
 import { expectRefusal } from '../support/expect-refusal.ts'
 import { findObstacle, requirement } from '../support/machine-requirements.ts'
 import { run } from '../support/store-reads.ts'
-import { createTestStore, postgres } from '../support/test-stores.ts'
+import { createTestStore, needsOf, postgres } from '../support/test-stores.ts'
+
+type FileTarget = Exclude<StoreTarget, { kind: 'memory' }>
 
 // Root may write everywhere, so the child process drops its privileges to get the refusal.
 const giveUpRights = ['setpriv', '--reuid=65534', '--regid=65534', '--clear-groups']
@@ -113,6 +115,24 @@ describe('a SQLite file that a server has open', () => {
     }
   })
 
+  it('a file whose server is stopping is waited for', async () => {
+    const testStore = await createTestStore('SQLite file')
+    try {
+      const first = await testStore.open()
+      await run(first, { op: 'create-queue', queue: { name: 'work' }, now: noon })
+      const waiting = testStore.open({ sqliteLockWaitMs: 60_000 })
+      // Started later and refused: so the one that waits has met the lock.
+      const error = await expectRefusal(testStore.open({ sqliteLockWaitMs: 100 }), 'STORE_LOCKED')
+      expect(error.message).toMatch(
+        /^another server has .*redrive\.db open and did not close it within 0\.1 s$/,
+      )
+      await first.close()
+      expect(await (await waiting).listQueues({ countMax: 10 })).toHaveLength(1)
+    } finally {
+      await testStore.drop()
+    }
+  })
+
   it('a second server is refused under every other name of the file', async () => {
     const folder = await mkdtemp(join(tmpdir(), 'redrive-links-'))
     const at = (name: string): StoreTarget => ({ kind: 'sqlite', path: join(folder, name) })
@@ -144,6 +164,41 @@ describe('a SQLite file that a server has open', () => {
         await run(storage, { op: 'delete-queue', name: 'work' })
         await storage.close()
       }
+    } finally {
+      await testStore.drop()
+    }
+  })
+})
+
+describe.each(['SQLite file', 'PostgreSQL'] as const)('reading a store (%s)', (name) => {
+  it('a store is read while a server has it open, and cannot be changed', needsOf(name), async () => {
+    const testStore = await createTestStore(name)
+    try {
+      const server = await testStore.open()
+      await run(server, { op: 'create-queue', queue: { name: 'work' }, now: noon })
+      await run(server, { op: 'produce', queue: 'work', partition: 0, items: newItems(3), now: noon })
+      const reader = await openStorageToRead(testStore.target as FileTarget)
+      expect(await reader.counts({})).toMatchObject([{ waiting: 3 }])
+      expect(await reader.verify()).toEqual([])
+      await reader.close()
+      await run(server, { op: 'produce', queue: 'work', partition: 0, items: newItems(1), now: noon })
+    } finally {
+      await testStore.drop()
+    }
+  })
+
+  it('a store without our tables is not created by reading it', needsOf(name), async () => {
+    const testStore = await createTestStore(name)
+    try {
+      if (testStore.target.kind === 'sqlite') await writeFile(testStore.target.path, '')
+      const code = testStore.target.kind === 'sqlite' ? 'SCHEMA_OLDER' : 'STORE_MISSING'
+      await expectRefusal(openStorageToRead(testStore.target as FileTarget), code)
+      await expectRefusal(testStore.open({ mustExist: true }), 'STORE_MISSING')
+      let created = 0
+      const onCreated = () => created++
+      await (await testStore.open({ onCreated })).close()
+      await (await testStore.open({ onCreated, mustExist: true })).close()
+      expect(created).toBe(1)
     } finally {
       await testStore.drop()
     }

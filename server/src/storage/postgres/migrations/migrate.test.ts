@@ -43,8 +43,8 @@ describe('migrating a PostgreSQL database', needs(postgres), () => {
       { name: '0003_add-column', sql: 'alter table redrive.queues add column note text' },
     ]
     try {
-      await migrate(connections, [...migrations, ...later])
-      await migrate(connections, [...migrations, ...later])
+      await migrate(connections, { wanted: [...migrations, ...later] })
+      await migrate(connections, { wanted: [...migrations, ...later] })
     } finally {
       await connections.close()
     }

@@ -2,6 +2,7 @@ import { KnownError } from '../../../errors.ts'
 import {
   type AppliedMigration,
   checkApplied,
+  checkCurrent,
   checksumOf,
   type Migration,
   migrationSql,
@@ -16,18 +17,26 @@ export const migrations: readonly Migration[] = [{ name: '0001_foundation', sql:
 /** The oldest PostgreSQL that supports all our statements. */
 const versionMin = 14
 
+type MigrateOptions = Readonly<{
+  wanted?: readonly Migration[]
+  /** Refuse a database without our schema with STORE_MISSING. */
+  mustExist?: boolean
+}>
+
 /**
  * Applies the migrations that the schema does not have yet. Many servers can call it at once: one of them
  * migrates, the others wait and find the migrations applied.
  */
-export async function migrate(connections: Connections, wanted = migrations): Promise<void> {
+export async function migrate(
+  connections: Connections,
+  { wanted = migrations, mustExist = false }: MigrateOptions = {},
+): Promise<Readonly<{ isNew: boolean }>> {
   const { address } = connections
   await connections.use((connection) => checkServer(connection, address))
-  const isCurrent = await connections.use(
-    async (connection) => (await countApplied(connection, address, wanted)) === wanted.length,
-  )
-  if (isCurrent) return
-  await connections.transaction(beginWrite, async (connection) => {
+  const before = await connections.use((connection) => countApplied(connection, address, wanted))
+  if (before === 0 && mustExist) throw storeMissing(address)
+  if (before === wanted.length) return { isNew: false }
+  return connections.transaction(beginWrite, async (connection) => {
     await connection.query({ text: 'set local lock_timeout = 0; set local statement_timeout = 0' })
     await connection.query({
       text: `select pg_advisory_xact_lock(hashtext('redrive migrate'))`,
@@ -45,7 +54,20 @@ export async function migrate(connections: Connections, wanted = migrations): Pr
     for (const [index, migration] of wanted.entries()) {
       if (index >= applied) await apply(connection, index + 1, migration)
     }
+    return { isNew: applied === 0 }
   })
+}
+
+/** Refuses a schema that cannot be read as it is. Changes nothing. */
+export async function checkReadable(connections: Connections): Promise<void> {
+  const { address } = connections
+  const applied = await connections.use((connection) => countApplied(connection, address, migrations))
+  if (applied === 0) throw storeMissing(address)
+  checkCurrent(applied, migrations, address)
+}
+
+function storeMissing(address: string): KnownError {
+  return new KnownError('STORE_MISSING', `${address} has no schema named redrive`)
 }
 
 async function apply(connection: Connection, number: number, migration: Migration): Promise<void> {

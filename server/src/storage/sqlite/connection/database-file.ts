@@ -1,6 +1,7 @@
 import { type Stats, statSync } from 'node:fs'
 import { KnownError } from '../../../errors.ts'
-import { migrate } from '../migrations/migrate.ts'
+import { checkCurrent } from '../../shared/migrations.ts'
+import { checkSchema, migrate, migrations } from '../migrations/migrate.ts'
 import { Database } from './database.ts'
 import { toKnownError } from './errors.ts'
 
@@ -21,13 +22,24 @@ export function openFile(path: string, synchronous: 'full' | 'normal'): Database
   }
 }
 
+/** Refuses a file that cannot be read as it is. Changes nothing, and needs no lock. */
+export function checkReadable(path: string): void {
+  const database = new Database(path, { isReadOnly: true })
+  try {
+    checkCurrent(checkSchema(database, path).version, migrations, path)
+  } finally {
+    database.close()
+  }
+}
+
 export type FileLock = Readonly<{ release(): void }>
 
 /**
  * Locks the file for one server. The lock is SQLite's exclusive lock on a second file beside it: the system
- * releases it when the process ends for any reason, so there is never a stale lock.
+ * releases it when the process ends for any reason, so there is never a stale lock. A server that
+ * is stopping, or was killed during a large write, has it a little longer: wait for it up to `waitMs`.
  */
-export function lockFile(path: string): FileLock {
+export function lockFile(path: string, waitMs: number): FileLock {
   const file = readStats(path)
   if (file?.isDirectory()) {
     throw new KnownError(
@@ -45,15 +57,20 @@ export function lockFile(path: string): FileLock {
   }
   const lock = new Database(`${path}.lock`)
   try {
-    lock.exec('pragma busy_timeout = 0; pragma journal_mode = memory; begin exclusive')
+    lock.exec(`pragma busy_timeout = ${waitMs}; pragma journal_mode = memory; begin exclusive`)
   } catch (error) {
     lock.close()
     if (error instanceof KnownError && error.code === 'STORE_LOCKED') {
-      throw new KnownError('STORE_LOCKED', `another server has ${path} open`, error)
+      throw new KnownError('STORE_LOCKED', describeLock(path, waitMs), error)
     }
     throw error
   }
   return { release: () => lock.close() }
+}
+
+function describeLock(path: string, waitMs: number): string {
+  const waited = waitMs > 0 ? ` and did not close it within ${waitMs / 1_000} s` : ''
+  return `another server has ${path} open${waited}`
 }
 
 function readStats(path: string): Stats | undefined {

@@ -2,9 +2,10 @@
  * A store in a file. The writer thread owns the writing connection, the reader thread reads, and the
  * checkpoint thread copies the WAL into the file while many letters are written.
  */
-import { realpathSync } from 'node:fs'
+import { realpathSync, statSync } from 'node:fs'
 import { resolve } from 'node:path'
 import type { Instant } from '../../../core/instant.ts'
+import { KnownError } from '../../../errors.ts'
 import type { Difference } from '../../contract/difference.ts'
 import type { HeldLock } from '../../contract/locks.ts'
 import type { Backend } from '../backend.ts'
@@ -14,7 +15,14 @@ import { Thread } from './thread.ts'
 import { pack, type ReadCall, type ThreadData } from './thread-messages.ts'
 import { changedLettersMax, WalState } from './wal.ts'
 
-type FileOptions = Readonly<{ synchronous: 'full' | 'normal'; now: () => Instant }>
+type FileOptions = Readonly<{
+  synchronous: 'full' | 'normal'
+  lockWaitMs: number
+  mustExist: boolean
+  onCreated: () => void
+  now: () => Instant
+}>
+
 export class FileBackend implements Backend {
   readonly #data: ThreadData
   readonly #now: () => Instant
@@ -23,13 +31,17 @@ export class FileBackend implements Backend {
   #checkpointThread: Promise<Thread | undefined> | undefined
   #backgroundWrites: Promise<unknown> = Promise.resolve()
 
-  static async open(path: string, { synchronous, now }: FileOptions): Promise<FileBackend> {
-    const data = { path: resolveLinks(path), synchronous, wal: WalState.allocate() }
+  static async open(path: string, options: FileOptions): Promise<FileBackend> {
+    const { synchronous, lockWaitMs, now } = options
+    const isNew = !hasContent(path)
+    if (isNew && options.mustExist) throw new KnownError('STORE_MISSING', `there is no store at ${path}`)
+    const data = { path: resolveLinks(path), synchronous, lockWaitMs, wal: WalState.allocate() }
     const writer = await Thread.start('writer-thread', data)
     const reader = await Thread.start('reader-thread', data).catch(async (error: unknown) => {
       await writer.close()
       throw error
     })
+    if (isNew) options.onCreated()
     return new FileBackend(data, now, writer, reader)
   }
 
@@ -93,8 +105,19 @@ export class FileBackend implements Backend {
   }
 }
 
+/** An empty file is not a store yet. */
+function hasContent(path: string): boolean {
+  try {
+    const stats = statSync(path, { throwIfNoEntry: false })
+    return stats !== undefined && (stats.size > 0 || !stats.isFile())
+  } catch {
+    // The path cannot be used. Opening it reports why.
+    return true
+  }
+}
+
 /** A file has one lock, whatever link it is opened by. */
-function resolveLinks(path: string): string {
+export function resolveLinks(path: string): string {
   try {
     return realpathSync(path)
   } catch {

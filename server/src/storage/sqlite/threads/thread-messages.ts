@@ -65,6 +65,8 @@ export type OpenReport = Readonly<{ isOpen: true } | { isOpen: false; error: Enc
 export type ThreadData = Readonly<{
   path: string
   synchronous: 'full' | 'normal'
+  /** How long the writer waits for a file that another server has open. */
+  lockWaitMs: number
   /** The memory of `WalState`. */
   wal: SharedArrayBuffer
 }>

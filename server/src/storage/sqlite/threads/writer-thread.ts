@@ -32,9 +32,9 @@ class WriterThread {
   /** The time of the server: this thread has no clock of its own. */
   #now = 0
 
-  constructor(port: MessagePort, { path, synchronous, wal }: ThreadData) {
+  constructor(port: MessagePort, { path, synchronous, lockWaitMs, wal }: ThreadData) {
     this.#port = port
-    this.#lock = lockFile(path)
+    this.#lock = lockFile(path, lockWaitMs)
     this.#database = openFile(path, synchronous)
     this.#checkpointer = new Checkpointer(this.#database, new WalState(wal))
     this.#writer = new Writer(this.#database, Math.random, () => this.#now)
