@@ -58,7 +58,8 @@ export const settingsTable = {
     default: '5s',
     min: '0s',
     max: '1m',
-    sentence: 'How long to wait for a SQLite file that another server has open, such as one that is stopping.',
+    sentence:
+      'How long to wait for a SQLite file that another server has open, such as one that is stopping.',
   }),
 
   'postgres.connections_max': integer({
