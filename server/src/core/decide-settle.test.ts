@@ -28,22 +28,22 @@ describe('decideSettle', () => {
   })
 
   it('refuses an available item as not leased', () => {
-    expect(decide('first', 'waiting').refused).toEqual([{ id: 'waiting', why: 'not-leased' }])
+    expect(decide('first', 'waiting').refused).toEqual([{ id: 'waiting', refusal: 'not-leased' }])
   })
 
   it('refuses unknown ids, scheduled items and letters whose redrive is in progress as missing', () => {
     expect(decide('unknown', 'scheduled', 'letter').refused).toEqual([
-      { id: 'unknown', why: 'missing' },
-      { id: 'scheduled', why: 'missing' },
-      { id: 'letter', why: 'missing' },
+      { id: 'unknown', refusal: 'missing' },
+      { id: 'scheduled', refusal: 'missing' },
+      { id: 'letter', refusal: 'missing' },
     ])
   })
 
   it('refuses a repeated id as missing the second time', () => {
     expect(decide('first', 'first', 'waiting', 'waiting').refused).toEqual([
-      { id: 'first', why: 'missing' },
-      { id: 'waiting', why: 'not-leased' },
-      { id: 'waiting', why: 'missing' },
+      { id: 'first', refusal: 'missing' },
+      { id: 'waiting', refusal: 'not-leased' },
+      { id: 'waiting', refusal: 'missing' },
     ])
   })
 })

@@ -10,7 +10,7 @@ import { isRedriving } from './letter.ts'
  * `missing` includes items that cannot be settled: scheduled, done, dead and discarded items, and letters
  * whose redrive is in progress. An id that is repeated in the command is `missing` the second time.
  */
-export type SettleRefusal = Readonly<{ id: ItemId; why: 'missing' | 'not-leased' }>
+export type SettleRefusal = Readonly<{ id: ItemId; refusal: 'missing' | 'not-leased' }>
 
 type LeasedOf<I extends ItemHead> = Extract<I, { state: 'leased' }>
 
@@ -32,7 +32,7 @@ export function decideSettle<I extends ItemHead>(
     const item = seen.has(id) ? undefined : find(id)
     seen.add(id)
     if (isSettleable(item)) items.push(item)
-    else refused.push({ id, why: whyNotSettled(item && listedState(item)) })
+    else refused.push({ id, refusal: findSettleRefusal(item && listedState(item)) })
   }
   return { items, refused }
 }
@@ -42,6 +42,6 @@ function isSettleable<I extends ItemHead>(item: I | undefined): item is LeasedOf
 }
 
 /** The reason for an item that is not leased by a worker. Undefined: there is no such item. */
-export function whyNotSettled(state: ListedState | undefined): SettleRefusal['why'] {
+export function findSettleRefusal(state: ListedState | undefined): SettleRefusal['refusal'] {
   return state === 'waiting' ? 'not-leased' : 'missing'
 }

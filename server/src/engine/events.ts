@@ -116,7 +116,7 @@ function capturedCount({ items }: Import, imported: readonly ImportResult[]): nu
 }
 
 function redriveEvents(results: readonly RedriveResult[]): readonly EngineEvent[] {
-  const refusals = results.flatMap((result) => (result.isStarted ? [] : [result.why]))
+  const refusals = results.flatMap((result) => (result.isStarted ? [] : [result.refusal]))
   return [
     ...counted(results.length - refusals.length, (count) => ({ type: 'letters-redriven', count })),
     ...countEach(refusals, (refusal, count) => ({ type: 'redrives-refused', refusal, count })),

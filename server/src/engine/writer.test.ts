@@ -54,7 +54,7 @@ describe('the writer', () => {
     const { writer, available, events } = aWriter(async () => [
       [
         { letterId: 'l0', ...started },
-        { letterId: 'l1', isStarted: false, why: 'no-target' },
+        { letterId: 'l1', isStarted: false, refusal: 'no-target' },
         { letterId: 'l2', ...started },
       ],
     ])
@@ -112,7 +112,11 @@ describe('the writer', () => {
     const audit = { op: 'audit', entries: [] } as const
     await writer.write([{ op: 'release-lock', lock }])
     await writer.write([fence, audit])
-    await writer.write([fence, { op: 'skip-letters', campaignId: 'c', why: 'cancelled', countMax: 1 }, audit])
+    await writer.write([
+      fence,
+      { op: 'skip-letters', campaignId: 'c', refusal: 'cancelled', countMax: 1 },
+      audit,
+    ])
     expect(measured).toEqual(['release-lock', 'audit', 'skip-letters'])
   })
 

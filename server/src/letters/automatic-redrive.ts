@@ -139,7 +139,7 @@ export class AutomaticRedrive {
     sweep.restUntil = until
     if (now < sweep.loggedAt + stuckRestUs) return true
     sweep.loggedAt = now
-    const refusal = stuck.find((each) => each.why !== 'exhausted')?.why
+    const refusal = stuck.find((each) => each.refusal !== 'exhausted')?.refusal
     this.#log.warn(
       { queue, letters: postponed, refusal },
       'due letters cannot be redriven; they are tried again later',
@@ -163,7 +163,9 @@ export class AutomaticRedrive {
         trace: { ...createTrace(this.#clock, policyTrace, 'letter.redrive', {}), sum },
       },
     ])
-    const stuck = redriven.flatMap((each) => (each.isStarted || !isPermanentRefusal(each.why) ? [] : [each]))
+    const stuck = redriven.flatMap((each) =>
+      each.isStarted || !isPermanentRefusal(each.refusal) ? [] : [each],
+    )
     // After a crash here the letters are still due: the next pass tries them again and postpones them.
     const isPostponed = stuck.length > 0 && (await this.#postpone(queue, sweep, stuck, now))
     return isPostponed || redriven.some(({ isStarted }) => isStarted)
@@ -200,6 +202,6 @@ export class AutomaticRedrive {
 }
 
 /** True for refusals that last until a person changes something, not for lost races. */
-function isPermanentRefusal(why: RedriveRefusal): boolean {
-  return why === 'no-target' || why === 'dead-target' || why === 'exhausted'
+function isPermanentRefusal(refusal: RedriveRefusal): boolean {
+  return refusal === 'no-target' || refusal === 'dead-target' || refusal === 'exhausted'
 }

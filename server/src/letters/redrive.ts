@@ -78,9 +78,21 @@ export function createLetterActions(
   }
 }
 
-const notRedriven = (letterId: LetterId): RedriveResult => ({ letterId, isStarted: false, why: 'missing' })
-const notDiscarded = (letterId: LetterId): DiscardResult => ({ letterId, isDiscarded: false, why: 'missing' })
-const notRestored = (letterId: LetterId): RestoreResult => ({ letterId, isRestored: false, why: 'missing' })
+const notRedriven = (letterId: LetterId): RedriveResult => ({
+  letterId,
+  isStarted: false,
+  refusal: 'missing',
+})
+const notDiscarded = (letterId: LetterId): DiscardResult => ({
+  letterId,
+  isDiscarded: false,
+  refusal: 'missing',
+})
+const notRestored = (letterId: LetterId): RestoreResult => ({
+  letterId,
+  isRestored: false,
+  refusal: 'missing',
+})
 
 /** Returns how many of these letters, counted from the first, fit into one transaction. */
 type Together = (ids: readonly string[]) => Promise<number>

@@ -113,7 +113,7 @@ describeTheseStores(['SQLite memory', 'PostgreSQL'], 'dead letters', (given) => 
       { letterId: bad, isStarted: true, queue },
     ])
     expect(await world.letters.redrive([good], plainly, ann)).toEqual([
-      { letterId: good, isStarted: false, why: 'redriving' },
+      { letterId: good, isStarted: false, refusal: 'redriving' },
     ])
     await consume(world, queue, (payload) => payload === 'order 0')
     const resolved = await world.letters.find(good)
@@ -152,8 +152,12 @@ describeTheseStores(['SQLite memory', 'PostgreSQL'], 'dead letters', (given) => 
     const odd = ['', 'x', '\0', '\ud800', 'z'.repeat(27), 'é'.repeat(27), 'x'.repeat(100_000)]
     const before = await given.storage.listAudit({ countMax: 1 })
     expect((await world.letters.redrive(odd, plainly, ann)).every((each) => !each.isStarted)).toBe(true)
-    expect((await world.letters.discard(odd, ann)).map(({ why }) => why)).toEqual(odd.map(() => 'missing'))
-    expect((await world.letters.restore(odd, ann)).map(({ why }) => why)).toEqual(odd.map(() => 'missing'))
+    expect((await world.letters.discard(odd, ann)).map(({ refusal }) => refusal)).toEqual(
+      odd.map(() => 'missing'),
+    )
+    expect((await world.letters.restore(odd, ann)).map(({ refusal }) => refusal)).toEqual(
+      odd.map(() => 'missing'),
+    )
     for (const id of odd) {
       expect(await world.letters.find(id)).toBeNull()
       await expectRefusal(world.letters.edit(id, {}, ann), 'LETTER_NOT_FOUND')
@@ -175,7 +179,7 @@ describeTheseStores(['SQLite memory', 'PostgreSQL'], 'dead letters', (given) => 
     const [id = ''] = await captured(world, deadQueue, lettersFrom(queue, 1))
     const number = await world.letters.edit(id, { payload: bytes('corrected') }, ann)
     expect(await world.letters.redrive([id], { ...plainly, edit: number + 1 }, ann)).toEqual([
-      { letterId: id, isStarted: false, why: 'no-edit' },
+      { letterId: id, isStarted: false, refusal: 'no-edit' },
     ])
     await world.letters.redrive([id], { ...plainly, edit: number }, ann)
     expect(await consume(world, queue)).toEqual(['corrected'])
@@ -191,7 +195,9 @@ describeTheseStores(['SQLite memory', 'PostgreSQL'], 'dead letters', (given) => 
   it('a discarded letter keeps its reason and is not captured again', async () => {
     const { queue, deadQueue } = await begin()
     const [id = ''] = await captured(world, deadQueue, lettersFrom(queue, 1))
-    expect(await world.letters.discard([id], ann)).toEqual([{ letterId: id, isDiscarded: true, why: null }])
+    expect(await world.letters.discard([id], ann)).toEqual([
+      { letterId: id, isDiscarded: true, refusal: null },
+    ])
     expect((await world.letters.find(id))?.item).toMatchObject({
       state: 'discarded',
       letter: { discardReason: 'INC-7 is fixed' },
@@ -199,7 +205,7 @@ describeTheseStores(['SQLite memory', 'PostgreSQL'], 'dead letters', (given) => 
     expect(await world.letters.capture(deadQueue, lettersFrom(queue, 1))).toEqual([
       { letterId: id, isNew: false },
     ])
-    expect(await world.letters.redrive([id], plainly, ann)).toMatchObject([{ why: 'discarded' }])
+    expect(await world.letters.redrive([id], plainly, ann)).toMatchObject([{ refusal: 'discarded' }])
     expect(await actions(id)).toEqual(['ann letter.discard'])
   })
 

@@ -127,7 +127,7 @@ describeTheseStores(['SQLite memory', 'PostgreSQL'], 'a campaign', (given) => {
     await world.work()
     expect(await now(campaign)).toMatchObject({ state: 'done', counts: { resolved: 4, skipped: 2 } })
     const letters = await world.letters.campaigns.letters(campaign.id, { countMax: 10 })
-    expect(letters.map(({ letterId, state, why }) => [letterId, state, why])).toEqual([
+    expect(letters.map(({ letterId, state, refusal }) => [letterId, state, refusal])).toEqual([
       [ids[4], 'resolved', ''],
       [ids[3], 'resolved', ''],
       [ids[2], 'resolved', ''],

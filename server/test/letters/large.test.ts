@@ -124,7 +124,7 @@ describeTheseStores(['SQLite memory', 'PostgreSQL'], 'large letters', (given) =>
     expect(batches.map(({ details }) => details.letters)).toEqual([3, 2])
     steps.length = 0
     expect(await world.letters.restore(ids, ann)).toEqual(
-      ids.map((letterId) => ({ letterId, isRestored: true, why: null })),
+      ids.map((letterId) => ({ letterId, isRestored: true, refusal: null })),
     )
     expect(steps).toEqual([2, 3])
   })

@@ -68,11 +68,12 @@ async function examineNamed(
     examined.add(letters)
     await countNotLive(storage, asked, letters, skipped)
     for (const letter of letters) {
-      const why = findRefusal(spec, letter, queues.get(letter.queue))
-      if (why !== undefined) add(skipped, why, 1)
+      const refusal = findRefusal(spec, letter, queues.get(letter.queue))
+      if (refusal !== undefined) add(skipped, refusal, 1)
     }
   }
-  for (const [why, count] of skipped) warnings.push(`${count} of the letters named will be skipped: ${why}`)
+  for (const [refusal, count] of skipped)
+    warnings.push(`${count} of the letters named will be skipped: ${refusal}`)
   return { ...examined.found(), count: ids.length, isExact: true, examinedCount: ids.length }
 }
 

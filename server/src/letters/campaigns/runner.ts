@@ -218,7 +218,7 @@ export class CampaignRunner {
   async #skip(stored: StoredCampaign, lock: HeldLock): Promise<void> {
     await this.#engine.write([
       { op: 'fence', lock },
-      { op: 'skip-letters', campaignId: stored.id, why: 'cancelled', countMax: this.#steps.frozenMax },
+      { op: 'skip-letters', campaignId: stored.id, refusal: 'cancelled', countMax: this.#steps.frozenMax },
     ])
   }
 

@@ -99,7 +99,7 @@ export type FreezeIds = Readonly<{ op: 'freeze-ids'; campaignId: CampaignId; let
 export type SkipLetters = Readonly<{
   op: 'skip-letters'
   campaignId: CampaignId
-  why: string
+  refusal: string
   countMax: number
 }>
 
@@ -121,7 +121,7 @@ export type CampaignLetter = Readonly<{
   letterId: LetterId
   state: CampaignLetterState
   /** The reason why the letter was skipped; empty in every other state. */
-  why: string
+  refusal: string
   /** When the redrive ended or the letter was skipped. The redrive record has the time when it was sent. */
   at: Instant | null
 }>

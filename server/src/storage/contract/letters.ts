@@ -136,7 +136,7 @@ export type RedriveResult = Readonly<
       /** The number of the edited version, if one was sent. */
       edit?: number
     }
-  | { letterId: LetterId; isStarted: false; why: RedriveRefusal }
+  | { letterId: LetterId; isStarted: false; refusal: RedriveRefusal }
 >
 /**
  * Ends redrives to other systems (webhook, Kafka), or redrives whose items no longer exist. Letters that are
@@ -157,7 +157,11 @@ export type DiscardLetters = Readonly<{
   now: Instant
   trace?: AuditContext
 }>
-export type DiscardResult = Readonly<{ letterId: LetterId; isDiscarded: boolean; why: LetterRefusal | null }>
+export type DiscardResult = Readonly<{
+  letterId: LetterId
+  isDiscarded: boolean
+  refusal: LetterRefusal | null
+}>
 
 /**
  * Moves letters from the archive back to their queue, as waiting or dead (core/letter.ts). Exactly the rows
@@ -176,7 +180,7 @@ export type RestoreLetters = Readonly<{
 export type RestoreResult = Readonly<{
   letterId: LetterId
   isRestored: boolean
-  why: 'missing' | 'queue-gone' | 'taken' | null
+  refusal: 'missing' | 'queue-gone' | 'taken' | null
 }>
 
 /** Stores an edited version of a live letter, which stays as it is. Rejects with LETTER_NOT_FOUND. */

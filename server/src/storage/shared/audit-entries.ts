@@ -4,12 +4,12 @@ import type { AuditContext, AuditEntry } from '../contract/audit.ts'
 import type { EditedLetter, RedriveResult } from '../contract/letters.ts'
 
 /**
- * The result for one letter. `why`: the reason of a refusal; null: done. `details`: for the row of this
+ * The result for one letter. `refusal`: its code; null: done. `details`: for the row of this
  * letter only.
  */
 export type LetterOutcome = Readonly<{
   letterId: string
-  why: string | null
+  refusal: string | null
   details?: AuditEntry['details']
 }>
 
@@ -23,7 +23,7 @@ export function letterEntries(
 ): AuditEntry[] {
   if (trace === undefined) return []
   const { details: given, sum, ...row } = trace
-  const done = outcomes.filter(({ why }) => why === null)
+  const done = outcomes.filter(({ refusal }) => refusal === null)
   if (done.length === 0) return []
   const counted = { letters: done.length, ...countRefusals(outcomes) }
   const entries = done.map(({ letterId, details }) => ({
@@ -36,9 +36,9 @@ export function letterEntries(
 
 export function toOutcome(result: RedriveResult): LetterOutcome {
   const { letterId } = result
-  if (!result.isStarted) return { letterId, why: result.why }
+  if (!result.isStarted) return { letterId, refusal: result.refusal }
   const { queue, number, edit } = result
-  return { letterId, why: null, details: { queue, number, ...(edit !== undefined && { edit }) } }
+  return { letterId, refusal: null, details: { queue, number, ...(edit !== undefined && { edit }) } }
 }
 
 /** The rows of letters that became DEAD by a policy. A changed schedule of other letters has no audit row. */
@@ -46,7 +46,7 @@ export function exhaustEntries(trace: AuditContext | undefined, changed: readonl
   const dead = changed.filter(({ state }) => state === 'dead')
   const outcomes = dead.map(({ rootId, redrives }) => ({
     letterId: rootId,
-    why: null,
+    refusal: null,
     details: { redrives },
   }))
   return letterEntries(trace, outcomes)
@@ -92,6 +92,6 @@ function countRefusals(
   outcomes: readonly LetterOutcome[],
 ): Readonly<{ refused?: Readonly<Record<string, number>> }> {
   const refused: Record<string, number> = {}
-  for (const { why } of outcomes) if (why !== null) refused[why] = (refused[why] ?? 0) + 1
+  for (const { refusal } of outcomes) if (refusal !== null) refused[refusal] = (refused[refusal] ?? 0) + 1
   return Object.keys(refused).length === 0 ? {} : { refused }
 }

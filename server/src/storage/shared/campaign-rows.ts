@@ -41,7 +41,7 @@ export function toCampaignLetter(row: DatabaseRow): CampaignLetter {
     place: readNumber(row, 'place'),
     letterId: readText(row, 'letter_id'),
     state: toLetterState(readNumber(row, 'state')),
-    why: readText(row, 'why'),
+    refusal: readText(row, 'why'),
     at: readNumberOrNull(row, 'at'),
   }
 }

@@ -74,9 +74,9 @@ const checks: Checks = {
     checkNumber('examinedMax', examinedMax, 1, countMaxMax)
     checkFilter(filter)
   },
-  'skip-letters': ({ campaignId, why }) => {
+  'skip-letters': ({ campaignId, refusal }) => {
     checkText('campaignId', campaignId)
-    checkText('why', why)
+    checkText('refusal', refusal)
   },
 }
 

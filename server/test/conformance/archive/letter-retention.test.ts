@@ -29,7 +29,7 @@ describeStores('letter retention', (given) => {
         reason: 'a duplicate',
         now: noon + 1,
       } as const
-      expect(await given.run(command)).toEqual([{ letterId, isDiscarded: true, why: null }])
+      expect(await given.run(command)).toEqual([{ letterId, isDiscarded: true, refusal: null }])
       const { availableAt, ...rest } = before as Item & { availableAt: null }
       expect(await actions.readLetter(letterId)).toEqual({
         ...rest,
@@ -51,12 +51,12 @@ describeStores('letter retention', (given) => {
       await actions.redriveOne(sent)
       const ids = [dead, held, sent, gone, gone, unknownId]
       expect(await actions.discard(ids)).toEqual([
-        { letterId: dead, isDiscarded: true, why: null },
-        { letterId: held, isDiscarded: false, why: 'leased' },
-        { letterId: sent, isDiscarded: false, why: 'redriving' },
-        { letterId: gone, isDiscarded: true, why: null },
-        { letterId: gone, isDiscarded: false, why: 'discarded' },
-        { letterId: unknownId, isDiscarded: false, why: 'missing' },
+        { letterId: dead, isDiscarded: true, refusal: null },
+        { letterId: held, isDiscarded: false, refusal: 'leased' },
+        { letterId: sent, isDiscarded: false, refusal: 'redriving' },
+        { letterId: gone, isDiscarded: true, refusal: null },
+        { letterId: gone, isDiscarded: false, refusal: 'discarded' },
+        { letterId: unknownId, isDiscarded: false, refusal: 'missing' },
       ])
     })
 
@@ -67,7 +67,7 @@ describeStores('letter retention', (given) => {
       const before = await actions.readLetter(letterId)
       const at = { queue: letters, partition: 0, now: noon + 1 }
       expect(await given.run({ op: 'lease', ...at, holders: ['w'] })).toEqual([])
-      const missing = { isSettled: false, refused: [{ id: letterId, why: 'missing' }] }
+      const missing = { isSettled: false, refused: [{ id: letterId, refusal: 'missing' }] }
       expect(await given.run({ op: 'complete', ...at, ids: [letterId] })).toEqual(missing)
       expect(await given.run({ op: 'extend', ...at, ids: [letterId], deadline: noon + hour })).toEqual(
         missing,
@@ -315,7 +315,7 @@ describeStores('letter retention', (given) => {
       expect(await given.run(purge)).toEqual({ purged: 0, isMore: false })
       const left = (await archived(ids)).map(({ item }) => item.rootId)
       expect(left).toEqual(ids.slice(3))
-      expect(await restore(ids.slice(0, 1))).toMatchObject([{ isRestored: false, why: 'missing' }])
+      expect(await restore(ids.slice(0, 1))).toMatchObject([{ isRestored: false, refusal: 'missing' }])
       const uuids = ids.map(ksuidToUuid)
       expect(await given.storage.findLettersByUuid(uuids)).toHaveLength(6)
       expect(await given.storage.counts({ queue: letters })).toEqual([{ ...before, archived: 3, purged: 3 }])
@@ -332,7 +332,7 @@ describeStores('letter retention', (given) => {
       await actions.discard([letterId], noon + 1)
       const before = await actions.readLetter(letterId)
       await archive(letters)
-      expect(await restore([letterId])).toEqual([{ letterId, isRestored: true, why: null }])
+      expect(await restore([letterId])).toEqual([{ letterId, isRestored: true, refusal: null }])
       const { endedAt, ...rest } = before as Item & { endedAt: number }
       expect(await actions.readLetter(letterId)).toEqual({
         ...rest,
@@ -346,7 +346,7 @@ describeStores('letter retention', (given) => {
       expect(await given.storage.counts({ queue: letters })).toMatchObject([
         { accepted: 1, waiting: 1, discarded: 0, archived: 0 },
       ])
-      expect(await restore([letterId])).toEqual([{ letterId, isRestored: false, why: 'missing' }])
+      expect(await restore([letterId])).toEqual([{ letterId, isRestored: false, refusal: 'missing' }])
       const sent = await actions.redriveOne(letterId, noon + 3 * day)
       await actions.complete(await actions.leaseOne(sent))
       expect(await actions.readLetter(letterId)).toMatchObject({ state: 'done' })
@@ -364,7 +364,7 @@ describeStores('letter retention', (given) => {
       await actions.discard(ids.slice(2))
       await archive(letters)
       const asked = [unknownId, ...ids, ids[0] ?? '']
-      expect((await restore(asked)).map(({ isRestored, why }) => [isRestored, why])).toEqual([
+      expect((await restore(asked)).map(({ isRestored, refusal }) => [isRestored, refusal])).toEqual([
         [false, 'missing'],
         [true, null],
         [true, null],
@@ -378,7 +378,7 @@ describeStores('letter retention', (given) => {
       ])
       // Their retention time starts again.
       expect(await archive(letters)).toEqual({ archived: 0, isMore: false })
-      expect(await actions.redrive(ids.slice(1, 2))).toMatchObject([{ why: 'dead' }])
+      expect(await actions.redrive(ids.slice(1, 2))).toMatchObject([{ refusal: 'dead' }])
     })
 
     it('a restore is refused if the source id exists in the queue again', async () => {
@@ -389,11 +389,11 @@ describeStores('letter retention', (given) => {
       await archive(letters)
       const [second = ''] = await capture()
       const before = await actions.readLetter(second)
-      expect(await restore([first])).toEqual([{ letterId: first, isRestored: false, why: 'taken' }])
+      expect(await restore([first])).toEqual([{ letterId: first, isRestored: false, refusal: 'taken' }])
       expect(await actions.readLetter(second)).toEqual(before)
       expect(await archived([first])).toHaveLength(1)
       await given.run({ op: 'delete', queue: letters, partition: 0, ids: [second] })
-      expect(await restore([first])).toEqual([{ letterId: first, isRestored: true, why: null }])
+      expect(await restore([first])).toEqual([{ letterId: first, isRestored: true, refusal: null }])
     })
 
     it('only one of two archived letters with the same source id is restored', async () => {
@@ -405,7 +405,7 @@ describeStores('letter retention', (given) => {
         await archive(letters)
       }
       const results = await restore(ids)
-      expect(results.map(({ why }) => why).toSorted()).toEqual([null, 'taken'].toSorted())
+      expect(results.map(({ refusal }) => refusal).toSorted()).toEqual([null, 'taken'].toSorted())
       expect(await actions.listItems(letters)).toHaveLength(1)
       expect(await archived(ids)).toHaveLength(1)
     })
@@ -425,12 +425,12 @@ describeStores('letter retention', (given) => {
       })
       await actions.declareDead({ queue: keeps, partition: 0, id: ids[0] ?? '' })
       await archive(keeps)
-      expect(await restore(ids)).toMatchObject([{ isRestored: false, why: 'missing' }])
+      expect(await restore(ids)).toMatchObject([{ isRestored: false, refusal: 'missing' }])
       await given.run({ op: 'delete-queue', name: work })
       await given.run({ op: 'delete-queue', name: letters })
       const [result] = await restore([letterId])
       expect(result?.isRestored).toBe(false)
-      expect(['missing', 'queue-gone']).toContain(result?.why)
+      expect(['missing', 'queue-gone']).toContain(result?.refusal)
     })
 
     it('concurrent restores restore a letter once', async () => {

@@ -53,12 +53,14 @@ describeTheseStores(['PostgreSQL'], 'two servers and the same letters', (given) 
     while (isMoving) {
       const asked = ids.map((letterId) => ({ letterId, queue: 'nowhere' }))
       for (const each of await run(other, { op: 'redrive', letters: asked, ...how })) {
-        results.add(each.isStarted ? 'started' : each.why)
+        results.add(each.isStarted ? 'started' : each.refusal)
       }
     }
     await moving
     expect(results).not.toContain('missing')
-    expect([...results].every((why) => ['no-target', 'discarded', 'archived'].includes(why))).toBe(true)
+    expect([...results].every((refusal) => ['no-target', 'discarded', 'archived'].includes(refusal))).toBe(
+      true,
+    )
     expect(results.size).toBeGreaterThan(1)
   })
 

@@ -207,7 +207,7 @@ describeStores('a dead queue', (given) => {
       const [id = ''] = await produce(queue, newItems(1))
       await lease(queue, 1)
       await declareDead(queue, [id])
-      const refused = { isSettled: false, refused: [{ id, why: 'missing' }] }
+      const refused = { isSettled: false, refused: [{ id, refusal: 'missing' }] }
       expect(await declareDead(queue, [id])).toEqual(refused)
       expect(await list(letters)).toHaveLength(1)
     })

@@ -89,11 +89,11 @@ describeStores('settling', (given) => {
       expect(settled.isSettled).toBe(false)
       const refused = settled.isSettled ? [] : settled.refused
       expect(refused.toSorted((a, b) => ids.indexOf(a.id) - ids.indexOf(b.id))).toEqual([
-        { id: waiting, why: 'not-leased' },
-        { id: unknownId, why: 'missing' },
-        { id: scheduled, why: 'missing' },
-        { id: done, why: 'missing' },
-        { id: elsewhere, why: 'missing' },
+        { id: waiting, refusal: 'not-leased' },
+        { id: unknownId, refusal: 'missing' },
+        { id: scheduled, refusal: 'missing' },
+        { id: done, refusal: 'missing' },
+        { id: elsewhere, refusal: 'missing' },
       ])
       expect(await list(queue)).toEqual(before)
       expect((await complete(queue, [held, held2])).isSettled).toBe(true)
@@ -103,8 +103,14 @@ describeStores('settling', (given) => {
       const queue = await given.queue()
       await produce(queue, newItems(1))
       const [id = ''] = await lease(queue, 1)
-      expect(await complete(queue, [id, id])).toEqual({ isSettled: false, refused: [{ id, why: 'missing' }] })
-      expect(await retry(queue, [id, id])).toEqual({ isSettled: false, refused: [{ id, why: 'missing' }] })
+      expect(await complete(queue, [id, id])).toEqual({
+        isSettled: false,
+        refused: [{ id, refusal: 'missing' }],
+      })
+      expect(await retry(queue, [id, id])).toEqual({
+        isSettled: false,
+        refused: [{ id, refusal: 'missing' }],
+      })
       expect((await complete(queue, [id])).isSettled).toBe(true)
     })
 
@@ -113,7 +119,7 @@ describeStores('settling', (given) => {
       await produce(queue, newItems(1))
       const [id = ''] = await lease(queue, 1)
       await retry(queue, [id], { isDead: true })
-      const refused = { isSettled: false, refused: [{ id, why: 'missing' }] }
+      const refused = { isSettled: false, refused: [{ id, refusal: 'missing' }] }
       expect(await complete(queue, [id])).toEqual(refused)
       expect(await retry(queue, [id])).toEqual(refused)
       expect(await extend(queue, [id], noon + hour)).toEqual(refused)
@@ -132,7 +138,7 @@ describeStores('settling', (given) => {
       const [id = ''] = await lease(queue, 1)
       await given.run({ op: 'advance', now: noon + minute, countMax: 10 })
       await lease(queue, 1, noon + minute)
-      const refused = { isSettled: false, refused: [{ id, why: 'missing' }] }
+      const refused = { isSettled: false, refused: [{ id, refusal: 'missing' }] }
       expect(await complete(queue, [id], noon + minute)).toEqual(refused)
     })
 
@@ -272,7 +278,7 @@ describeStores('settling', (given) => {
       const before = await list(queue)
       expect(await retry(queue, [held, waiting], { isDead: true })).toEqual({
         isSettled: false,
-        refused: [{ id: waiting, why: 'not-leased' }],
+        refused: [{ id: waiting, refusal: 'not-leased' }],
       })
       expect(await list(queue)).toEqual(before)
     })
@@ -339,8 +345,8 @@ describeStores('settling', (given) => {
       expect(settled).toEqual({
         isSettled: false,
         refused: [
-          { id: waiting, why: 'not-leased' },
-          { id: unknownId, why: 'missing' },
+          { id: waiting, refusal: 'not-leased' },
+          { id: unknownId, refusal: 'missing' },
         ],
       })
       expect(await list(queue)).toEqual(before)

@@ -97,7 +97,7 @@ describeStores('a list of commands', (given) => {
       { op: 'complete', queue, partition: 0, ids: [leasedId], now: noon },
       { op: 'audit', entries: [entry] },
     ])
-    expect(refused).toEqual({ isSettled: false, refused: [{ id: '0'.repeat(27), why: 'missing' }] })
+    expect(refused).toEqual({ isSettled: false, refused: [{ id: '0'.repeat(27), refusal: 'missing' }] })
     expect(completed.isSettled).toBe(true)
     expect(audited).toBeUndefined()
     expect(await given.storage.listItems({ queue, countMax: 10 })).toHaveLength(1)
@@ -177,7 +177,7 @@ describeStores('neighbouring commands of one kind', (given) => {
     ])
     expect(first.isSettled).toBe(true)
     // A settle is all or nothing: id1 was not completed by it, so it could be completed afterwards.
-    expect(again).toEqual({ isSettled: false, refused: [{ id: id0, why: 'missing' }] })
+    expect(again).toEqual({ isSettled: false, refused: [{ id: id0, refusal: 'missing' }] })
     expect(other.isSettled).toBe(true)
   })
 
@@ -199,7 +199,7 @@ describeStores('neighbouring commands of one kind', (given) => {
       { op: 'complete', queue, partition: 0, ids: [id], now: noon },
     ])
     expect(first.isSettled).toBe(true)
-    const missing = { isSettled: false, refused: [{ id, why: 'missing' }] }
+    const missing = { isSettled: false, refused: [{ id, refusal: 'missing' }] }
     expect([again, completed]).toEqual([missing, missing])
   })
 

@@ -107,9 +107,13 @@ describeStores('audit rows of letters', (given) => {
       { action: 'letters.archive', details: { requested: 'so', letters: 2 } },
     ])
     // Actions on archived letters are refused with a reason.
-    expect((await given.run(discard)).map(({ why }) => why)).toEqual(['archived', 'archived', 'redriving'])
+    expect((await given.run(discard)).map(({ refusal }) => refusal)).toEqual([
+      'archived',
+      'archived',
+      'redriving',
+    ])
     expect(await actions.redrive([a], { trace })).toEqual([
-      { letterId: a, isStarted: false, why: 'archived' },
+      { letterId: a, isStarted: false, refusal: 'archived' },
     ])
     expect(await auditedActions(a)).toEqual(['letter.discard'])
 
@@ -195,7 +199,7 @@ describeStores('an edit with a redrive', (given) => {
     )
     const results = all.flat()
     expect(results.filter(({ isStarted }) => isStarted)).toHaveLength(1)
-    expect(results.filter((each) => !each.isStarted && each.why === 'redriving')).toHaveLength(11)
+    expect(results.filter((each) => !each.isStarted && each.refusal === 'redriving')).toHaveLength(11)
     const edits = await given.storage.listEdits(letterId)
     expect(edits).toMatchObject([{ number: 1 }])
     expect(await actions.listItems(work)).toMatchObject([{ payload: edits[0]?.payload }])

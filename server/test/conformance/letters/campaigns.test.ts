@@ -139,7 +139,7 @@ describeStores('a campaign', (given) => {
       const frozen = await set(id)
       expect(frozen.map(({ letterId }) => letterId)).toEqual([...[b, d].toSorted(), c, a])
       expect(frozen.map(({ place }) => place - (frozen[0]?.place ?? 0))).toEqual([0, 1, 2, 3])
-      for (const each of frozen) expect(each).toMatchObject({ state: 'pending', why: '' })
+      for (const each of frozen) expect(each).toMatchObject({ state: 'pending', refusal: '' })
       expect(await countsOf(id)).toEqual(counts({ pending: 4 }))
     })
 
@@ -259,7 +259,7 @@ describeStores('a campaign', (given) => {
       await sendOf(id, [1])
       // The number of letters equals the pending ones up to the last, but they are not the same letters.
       expect(await sendOf(id, [1, 2])).toMatchObject([
-        { isStarted: false, why: 'redriving' },
+        { isStarted: false, refusal: 'redriving' },
         { isStarted: true },
       ])
       expect(await states(id)).toEqual(['pending', 'sent', 'sent'])
@@ -340,7 +340,7 @@ describeStores('a campaign', (given) => {
       await actions.discard([discarded])
       await actions.redriveOne(taken)
       await sendOf(id, [0, 1, 2, 3], { now: noon + 1 })
-      expect((await set(id)).map(({ state, why, at }) => [state, why, at])).toEqual([
+      expect((await set(id)).map(({ state, refusal, at }) => [state, refusal, at])).toEqual([
         ['skipped', 'discarded', noon + 1],
         ['skipped', 'redriving', noon + 1],
         ['sent', '', null],
@@ -359,7 +359,7 @@ describeStores('a campaign', (given) => {
       await sendOf(id, [0, 1, 2])
       await actions.complete(await actions.leaseOne({ queue: work, partition: 0 }))
       await actions.declareDead(await actions.leaseOne({ queue: work, partition: 0 }))
-      await given.run({ op: 'skip-letters', campaignId: id, why: 'cancelled', countMax: 1 })
+      await given.run({ op: 'skip-letters', campaignId: id, refusal: 'cancelled', countMax: 1 })
       const before = await set(id)
       const counted = counts({ pending: 1, sent: 1, resolved: 1, failed: 1, skipped: 1 })
       expect(await countsOf(id)).toEqual(counted)
@@ -408,8 +408,13 @@ describeStores('a campaign', (given) => {
     await actions.redriveOne(ids[1] ?? '')
     const letters = (await set(id)).map(({ letterId, place }) => ({ letterId, campaign: { id, place } }))
     const command = { op: 'discard', letters, reason: 'obsolete', now: noon + 1 } as const
-    expect((await given.run(command)).map(({ why }) => why)).toEqual([null, 'redriving', null, 'missing'])
-    expect((await set(id)).map(({ state, why, at }) => [state, why, at])).toEqual([
+    expect((await given.run(command)).map(({ refusal }) => refusal)).toEqual([
+      null,
+      'redriving',
+      null,
+      'missing',
+    ])
+    expect((await set(id)).map(({ state, refusal, at }) => [state, refusal, at])).toEqual([
       ['discarded', '', noon + 1],
       ['skipped', 'redriving', noon + 1],
       ['discarded', '', noon + 1],
@@ -427,10 +432,10 @@ describeStores('a campaign', (given) => {
     const id = await create()
     await freezeIds(id, ids)
     await sendOf(id, [1])
-    const skip = { op: 'skip-letters', campaignId: id, why: 'cancelled', countMax: 3 } as const
+    const skip = { op: 'skip-letters', campaignId: id, refusal: 'cancelled', countMax: 3 } as const
     expect(await given.run(skip)).toEqual({ skipped: 3 })
     expect(await states(id)).toEqual(['skipped', 'sent', 'skipped', 'skipped', 'pending', 'pending'])
-    expect((await set(id))[0]).toMatchObject({ why: 'cancelled' })
+    expect((await set(id))[0]).toMatchObject({ refusal: 'cancelled' })
     expect(await given.run(skip)).toEqual({ skipped: 2 })
     expect(await given.run(skip)).toEqual({ skipped: 0 })
     expect(await countsOf(id)).toEqual(counts({ skipped: 5, sent: 1 }))

@@ -51,7 +51,7 @@ describeStores('a changed redrive policy', (given) => {
     const ids = await actions.produceDead(work, newItems(3))
     await change(letters, manual)
     const due = { isDueOnly: true, now: noon + 2 * hour }
-    expect(await actions.redrive(ids, due)).toMatchObject(ids.map(() => ({ why: 'not-due' })))
+    expect(await actions.redrive(ids, due)).toMatchObject(ids.map(() => ({ refusal: 'not-due' })))
     expect(await replan(letters)).toEqual({ changed: 3, isMore: false })
     expect(await planned(ids)).toEqual([null, null, null])
     const { letters: found } = await given.storage.listLetters({

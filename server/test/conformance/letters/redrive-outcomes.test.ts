@@ -228,8 +228,8 @@ describeStores('a redrive', (given) => {
         { dead: 1, waiting: 0, leased: 0 },
       ])
       const redrive = async (how: object) => (await actions.redrive([letterId], { now: noon + 3, ...how }))[0]
-      expect(await redrive({ isDeadAllowed: false, isCapped: false })).toMatchObject({ why: 'dead' })
-      expect(await redrive({ isDeadAllowed: true, isCapped: true })).toMatchObject({ why: 'exhausted' })
+      expect(await redrive({ isDeadAllowed: false, isCapped: false })).toMatchObject({ refusal: 'dead' })
+      expect(await redrive({ isDeadAllowed: true, isCapped: true })).toMatchObject({ refusal: 'exhausted' })
       expect(await redrive({ isDeadAllowed: true, isCapped: false })).toMatchObject({
         isStarted: true,
         number: 3,
@@ -327,7 +327,7 @@ describeStores('a redrive', (given) => {
           expect(await given.storage.counts({ queue: letters })).toMatchObject([{ waiting: 1, leased: 0 }])
           if (lose === ways['its queue was deleted']) return
           const [again] = await actions.redrive([letterId], { now: noon + 10_000 * day, isDueOnly: true })
-          expect(again).toMatchObject({ isStarted: false, why: 'not-due' })
+          expect(again).toMatchObject({ isStarted: false, refusal: 'not-due' })
         })
       }
     }

@@ -16,7 +16,7 @@ describeStores('a redrive', (given) => {
       const [result] = await actions.redrive([letterId], how)
       if (result?.isStarted !== false) return 'sent'
       expect(await given.storage.getLetters([letterId])).toEqual(before)
-      return result.why
+      return result.refusal
     }
     const to = (letterId: string, queue: string | null, edit: number | null = null) => ({
       letters: [{ letterId, queue, edit }],
@@ -37,7 +37,7 @@ describeStores('a redrive', (given) => {
       for (const id of [unknownId, 'no id', ids[0] ?? '']) expect(await refusalReason(id)).toBe('missing')
       expect(await refusalReason(archived)).toBe('archived')
       const letterIds = [unknownId, ids[0] ?? '', archived]
-      expect((await actions.discard(letterIds)).map(({ why }) => why)).toEqual([
+      expect((await actions.discard(letterIds)).map(({ refusal }) => refusal)).toEqual([
         'missing',
         'missing',
         'archived',
@@ -49,7 +49,7 @@ describeStores('a redrive', (given) => {
       const [letterId = ''] = await actions.produceDead(work, newItems(1))
       const held = await actions.leaseOne({ queue: letters, partition: 0 })
       expect(await refusalReason(letterId)).toBe('leased')
-      expect(await actions.discard([letterId])).toMatchObject([{ isDiscarded: false, why: 'leased' }])
+      expect(await actions.discard([letterId])).toMatchObject([{ isDiscarded: false, refusal: 'leased' }])
       await actions.retryLater(held)
       // After the retry the letter has a new id and the same root id.
       expect(await refusalReason(letterId)).toBe('sent')
@@ -72,7 +72,7 @@ describeStores('a redrive', (given) => {
       const anyhow = { isDeadAllowed: true, isCapped: false }
       expect(await refusalReason(resolved, anyhow)).toBe('resolved')
       expect(await refusalReason(discarded, anyhow)).toBe('discarded')
-      expect((await actions.discard([resolved, discarded])).map(({ why }) => why)).toEqual([
+      expect((await actions.discard([resolved, discarded])).map(({ refusal }) => refusal)).toEqual([
         'resolved',
         'discarded',
       ])
@@ -198,7 +198,7 @@ describeStores('a redrive', (given) => {
           { letterId: third, queue: null, edit: 7 },
         ],
       })
-      expect(results.map((result) => (result.isStarted ? 'sent' : result.why))).toEqual([
+      expect(results.map((result) => (result.isStarted ? 'sent' : result.refusal))).toEqual([
         'sent',
         'redriving',
         'sent',

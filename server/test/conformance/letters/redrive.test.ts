@@ -22,10 +22,10 @@ describeStores('a redrive', (given) => {
       await actions.redrive([first])
       await actions.discard([second])
       expect(await actions.redrive([...ids, unknownId])).toMatchObject([
-        { letterId: first, isStarted: false, why: 'redriving' },
-        { letterId: second, isStarted: false, why: 'discarded' },
+        { letterId: first, isStarted: false, refusal: 'redriving' },
+        { letterId: second, isStarted: false, refusal: 'discarded' },
         { letterId: third, isStarted: true, number: 1 },
-        { letterId: unknownId, isStarted: false, why: 'missing' },
+        { letterId: unknownId, isStarted: false, refusal: 'missing' },
       ])
       expect((await actions.readLetter(first)).letter.redrives).toHaveLength(1)
     })
@@ -53,7 +53,7 @@ describeStores('a redrive', (given) => {
       const [letterId = ''] = await actions.produceDead(work, newItems(1))
       await prefetch([letterId])
       await given.run({ op: 'delete', queue: letters, partition: 0, ids: [letterId] })
-      expect(await actions.redrive([letterId])).toMatchObject([{ isStarted: false, why: 'missing' }])
+      expect(await actions.redrive([letterId])).toMatchObject([{ isStarted: false, refusal: 'missing' }])
     })
   })
 
@@ -180,7 +180,7 @@ describeStores('a redrive', (given) => {
       await actions.discard([first])
       const sent = await actions.redrive([...ids, unknownId, second])
       expect(sent.map(({ letterId }) => letterId)).toEqual([...ids, unknownId, second])
-      expect(sent.flatMap((each) => (each.isStarted ? [] : [[each.letterId, each.why]]))).toEqual([
+      expect(sent.flatMap((each) => (each.isStarted ? [] : [[each.letterId, each.refusal]]))).toEqual([
         [first, 'discarded'],
         [unknownId, 'missing'],
         [second, 'redriving'],
@@ -250,7 +250,7 @@ describeStores('a redrive', (given) => {
     it('a letter whose redrive is in progress cannot be settled', async () => {
       const { letters, letterId } = await actions.redriveNewLetter()
       const at = { queue: letters, partition: 0, now: noon + 1 }
-      const missing = { isSettled: false, refused: [{ id: letterId, why: 'missing' }] }
+      const missing = { isSettled: false, refused: [{ id: letterId, refusal: 'missing' }] }
       const before = await actions.readLetter(letterId)
       expect(await given.run({ op: 'complete', ids: [letterId], ...at })).toEqual(missing)
       expect(await given.run({ op: 'extend', ids: [letterId], deadline: noon + hour, ...at })).toEqual(
@@ -272,7 +272,7 @@ describeStores('a redrive', (given) => {
       const ids = [other, letterId]
       expect(await given.run({ op: 'complete', queue: letters, partition: 0, ids, now: noon })).toEqual({
         isSettled: false,
-        refused: [{ id: letterId, why: 'missing' }],
+        refused: [{ id: letterId, refusal: 'missing' }],
       })
       expect(await actions.readLetter(other)).toMatchObject({ state: 'leased' })
     })
@@ -307,10 +307,10 @@ describeStores('a redrive', (given) => {
       const before = await actions.readLetter(letterId)
       const again = { isDeadAllowed: true, isCapped: false, now: noon + 1 }
       expect(await actions.redrive([letterId], again)).toEqual([
-        { letterId, isStarted: false, why: 'redriving' },
+        { letterId, isStarted: false, refusal: 'redriving' },
       ])
       expect(await actions.discard([letterId], noon + 1)).toEqual([
-        { letterId, isDiscarded: false, why: 'redriving' },
+        { letterId, isDiscarded: false, refusal: 'redriving' },
       ])
       expect(await actions.readLetter(letterId)).toEqual(before)
       expect(await actions.listItems(work)).toHaveLength(1)
@@ -327,7 +327,7 @@ describeStores('a redrive', (given) => {
       for (const letterId of ids) {
         const results = calls.map((call) => call.find((each) => each.letterId === letterId))
         expect(results.filter((each) => each?.isStarted)).toHaveLength(1)
-        expect(results.flatMap((each) => (each?.isStarted === false ? [each.why] : []))).toEqual(
+        expect(results.flatMap((each) => (each?.isStarted === false ? [each.refusal] : []))).toEqual(
           Array.from({ length: 7 }, () => 'redriving'),
         )
       }

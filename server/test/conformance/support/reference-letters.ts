@@ -46,12 +46,12 @@ export class ReferenceLetters {
     for (const [index, asked] of command.letters.entries()) {
       const letter = this.#rows.findLetter(asked.letterId)
       const reported = result[index]
-      const why =
+      const refusal =
         letter === undefined
           ? [this.#locateMissing(asked.letterId)]
           : this.#listRefusals(letter, asked.queue, command)
-      if (letter === undefined || why.length > 0) {
-        expect(why).toContain(reported?.isStarted === false ? reported.why : reported)
+      if (letter === undefined || refusal.length > 0) {
+        expect(refusal).toContain(reported?.isStarted === false ? reported.refusal : reported)
         continue
       }
       if (reported?.isStarted !== true)
@@ -79,11 +79,12 @@ export class ReferenceLetters {
   discard(command: DiscardLetters, result: readonly DiscardResult[]): void {
     const expected = command.letters.map(({ letterId, campaign }): DiscardResult => {
       const letter = this.#rows.findLetter(letterId)
-      const why = letter === undefined ? this.#locateMissing(letterId) : (findDiscardRefusal(letter) ?? null)
-      if (letter !== undefined && why === null) {
+      const refusal =
+        letter === undefined ? this.#locateMissing(letterId) : (findDiscardRefusal(letter) ?? null)
+      if (letter !== undefined && refusal === null) {
         this.#rows.replace(letter, discardLetter(letter, command.reason, command.now, campaign?.id))
       }
-      return { letterId, isDiscarded: why === null, why }
+      return { letterId, isDiscarded: refusal === null, refusal }
     })
     expect(result).toEqual(expected)
   }
@@ -91,16 +92,16 @@ export class ReferenceLetters {
   restore(command: RestoreLetters, result: readonly RestoreResult[]): void {
     const expected = command.letterIds.map((letterId): RestoreResult => {
       const found = this.#rows.findArchived(letterId)
-      if (found === undefined) return { letterId, isRestored: false, why: 'missing' }
+      if (found === undefined) return { letterId, isRestored: false, refusal: 'missing' }
       const { item } = found
       if (item.sourceId !== null && this.#rows.findBySource(item.queue, item.sourceId) !== undefined) {
-        return { letterId, isRestored: false, why: 'taken' }
+        return { letterId, isRestored: false, refusal: 'taken' }
       }
       this.#rows.removeArchived(found)
       this.#rows.addRestored(
         withBytes(restoreLetter(item, command.now, this.#rows.queue(item.queue).redrive), item),
       )
-      return { letterId, isRestored: true, why: null }
+      return { letterId, isRestored: true, refusal: null }
     })
     expect(result).toEqual(expected)
   }

@@ -207,8 +207,8 @@ export class ReferenceModel extends ReferenceRows {
     return ids.flatMap((id, index): SettleRefusal[] => {
       const item = this.find(at, id)
       const isSettleable = item !== undefined && ['waiting', 'leased'].includes(toGauge(item))
-      if (!isSettleable || isRedriving(item) || ids.indexOf(id) < index) return [{ id, why: 'missing' }]
-      return item.state === 'leased' ? [] : [{ id, why: 'not-leased' }]
+      if (!isSettleable || isRedriving(item) || ids.indexOf(id) < index) return [{ id, refusal: 'missing' }]
+      return item.state === 'leased' ? [] : [{ id, refusal: 'not-leased' }]
     })
   }
 
@@ -316,7 +316,7 @@ function noId(): string {
 
 function expectRefused(result: SettleResult, refused: readonly SettleRefusal[]): void {
   const inOrder = (all: readonly SettleRefusal[]): string[] =>
-    all.map(({ id, why }) => `${id} ${why}`).toSorted()
+    all.map(({ id, refusal }) => `${id} ${refusal}`).toSorted()
   expect(result.isSettled).toBe(false)
   expect(result.isSettled ? [] : inOrder(result.refused)).toEqual(inOrder(refused))
 }

@@ -53,7 +53,7 @@ export const requeueRoute = route({
     const results = await letters.redrive(ids, how, trace)
     const requeued = results.filter((result) => result.isStarted).map((result) => result.letterId)
     const skipped = results.flatMap((result) =>
-      result.isStarted ? [] : [{ id: result.letterId, reason: toSkipReason(result.why) }],
+      result.isStarted ? [] : [{ id: result.letterId, reason: toSkipReason(result.refusal) }],
     )
     const counts = { requeued: requeued.length, skipped: skipped.length }
     logEvent('dlq.requeue', startedMs, counts, request, context)
@@ -75,8 +75,8 @@ async function resolveKnownIds(letters: Letters, given: readonly string[]): Prom
   return [...new Set(ids.filter((id) => id !== null))]
 }
 
-function toSkipReason(why: RedriveRefusal): SkipReason {
-  switch (why) {
+function toSkipReason(refusal: RedriveRefusal): SkipReason {
+  switch (refusal) {
     case 'redriving':
     case 'leased':
       return 'already_queued'

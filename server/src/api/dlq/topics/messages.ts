@@ -65,7 +65,8 @@ export const messageRoutes = [
       const how = { target: null, edit: null, isDeadAllowed: false, isCapped: true }
       const [result] = await letters.redrive([rootId], how, trace)
       const item = await findMessage(letters, rootId)
-      if (result?.isStarted !== true) throw await createRetryError(context, item, result?.why ?? 'missing')
+      if (result?.isStarted !== true)
+        throw await createRetryError(context, item, result?.refusal ?? 'missing')
       return sendAs(reply, jsonType, `{"message":${await writeMessage(context, item)}}`)
     },
   }),
@@ -89,7 +90,7 @@ export const messageRoutes = [
         requestId: request.id,
       }
       const [result] = await letters.discard([letterId], trace)
-      switch (result?.why ?? null) {
+      switch (result?.refusal ?? null) {
         case 'redriving':
         case 'leased':
         case 'resolved':
@@ -126,8 +127,12 @@ async function writeMessage(context: ApiContext, item: Item): Promise<string> {
   return writeMessageText(item, retriesMax(item.queue))
 }
 
-async function createRetryError(context: ApiContext, item: Item, why: RedriveRefusal): Promise<KnownError> {
-  switch (why) {
+async function createRetryError(
+  context: ApiContext,
+  item: Item,
+  refusal: RedriveRefusal,
+): Promise<KnownError> {
+  switch (refusal) {
     case 'no-target':
     case 'no-edit':
       return new KnownError('TARGET_UNAVAILABLE', describeMissingTarget(item))

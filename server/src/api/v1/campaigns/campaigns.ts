@@ -205,7 +205,7 @@ export const campaignRoutes = [
           position: letter.place,
           id: letter.letterId,
           state: letter.state,
-          refusal: letter.why,
+          refusal: letter.refusal,
           at: formatTimeOrNull(letter.at),
         })),
         next_cursor: last === undefined ? null : writeCursor(`campaign:${id}`, [last.place]),

@@ -35,7 +35,7 @@ export const discardRoutes = [
         letters.discard(letterIds, createTrace(request, reason)),
       )
       const results = done.map(({ id, result }) =>
-        viewDone(id, result?.isDiscarded ?? false, result?.why ?? null),
+        viewDone(id, result?.isDiscarded ?? false, result?.refusal ?? null),
       )
       const discarded = results.filter(({ is_done }) => is_done).length
       return { letters: results, discarded, refused: results.length - discarded }
@@ -72,7 +72,7 @@ export const discardRoutes = [
           letters.restore(letterIds, createTrace(request, reason)),
         )
         const results = done.map(({ id, result }) =>
-          viewDone(id, result?.isRestored ?? false, result?.why ?? null),
+          viewDone(id, result?.isRestored ?? false, result?.refusal ?? null),
         )
         const restored = results.filter(({ is_done }) => is_done).length
         return { letters: results, restored, refused: results.length - restored }

@@ -151,7 +151,7 @@ async function redriveOne(request: FastifyRequest, id: string, spec: RedriveSpec
   if (letterId === null || letterId === undefined) throw letterNotFound(id)
   const options = { target: target ?? null, edit, isDeadAllowed, isCapped: false }
   const [result] = await letters.redrive([letterId], options, createTrace(request, reason))
-  if (result?.isStarted !== true) throw createRefusal(id, result?.why ?? 'missing', spec)
+  if (result?.isStarted !== true) throw createRefusal(id, result?.refusal ?? 'missing', spec)
   return { ...viewResult(id, result), edit: result.edit ?? null }
 }
 
@@ -172,8 +172,8 @@ function refuseTarget(results: readonly RedriveResult[], target: string | undefi
   if (target === undefined || results.some(({ isStarted }) => isStarted)) return
   for (const result of results) {
     if (result.isStarted) continue
-    if (result.why === 'no-target' || result.why === 'dead-target')
-      throw createTargetError(target, result.why)
+    if (result.refusal === 'no-target' || result.refusal === 'dead-target')
+      throw createTargetError(target, result.refusal)
   }
 }
 
@@ -209,7 +209,7 @@ function viewResult(id: string, result: RedriveResult | undefined): Static<typeo
     const target = { queue, partition, id: itemId }
     return { id, is_started: true, refusal: null, message: null, number, target }
   }
-  const refusal = result?.why ?? 'missing'
+  const refusal = result?.refusal ?? 'missing'
   const message = describeRefusal(refusal)
   return { id, is_started: false, refusal, message, number: null, target: null }
 }

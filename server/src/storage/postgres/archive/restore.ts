@@ -63,15 +63,15 @@ export async function restoreLetters(
   const restored: StoredHead[] = []
   const results = command.letterIds.map((letterId): RestoreResult => {
     const found = archived.get(letterId)
-    if (found === undefined) return { letterId, isRestored: false, why: 'missing' }
+    if (found === undefined) return { letterId, isRestored: false, refusal: 'missing' }
     const { queueRow, letter } = found
     const source = letter.sourceId === null ? undefined : sourceKey(queueRow.id, letter.sourceId)
-    if (source !== undefined && sources.has(source)) return { letterId, isRestored: false, why: 'taken' }
+    if (source !== undefined && sources.has(source)) return { letterId, isRestored: false, refusal: 'taken' }
     if (source !== undefined) sources.add(source)
     archived.delete(letterId)
     const item = restoreLetter(letter, command.now, queueRow.queue.redrive)
     restored.push({ queueId: queueRow.id, queue: queueRow.queue, item })
-    return { letterId, isRestored: true, why: null }
+    return { letterId, isRestored: true, refusal: null }
   })
   if (restored.length === 0) return results
   const inserted = await connection.query(moveRows, encode(headColumns, restored))

@@ -104,8 +104,8 @@ export async function skipLetters(
   transaction: Transaction,
   command: SkipLetters,
 ): Promise<{ skipped: number }> {
-  const { campaignId, why, countMax } = command
-  const [row = {}] = await transaction.connection.query(skipPending, [campaignId, why, countMax])
+  const { campaignId, refusal, countMax } = command
+  const [row = {}] = await transaction.connection.query(skipPending, [campaignId, refusal, countMax])
   const skipped = readNumber(row, 'n')
   transaction.campaigns.count(campaignId, 'pending', -skipped)
   transaction.campaigns.count(campaignId, 'skipped', skipped)

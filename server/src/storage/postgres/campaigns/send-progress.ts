@@ -19,7 +19,7 @@ export interface SendProgress {
   /** The reason not to send the letter: it was already sent or skipped. */
   findRefusal(position: Position): RedriveRefusal | undefined
   send(position: Position): void
-  skip(position: Position, why: string): void
+  skip(position: Position, refusal: string): void
   /** Call it once all letters are sent or skipped. */
   write(): Promise<void>
 }
@@ -82,7 +82,7 @@ async function trackNextLetters(
     findRefusal: () => undefined,
     send: () => {},
     // `write` marks all of them as sent, so a skipped letter starts from `sent`.
-    skip: (position, why) => transaction.campaigns.move(position, 'sent', 'skipped', why, now),
+    skip: (position, refusal) => transaction.campaigns.move(position, 'sent', 'skipped', refusal, now),
     write: async () => {
       transaction.campaigns.count(campaignId, 'pending', -positions.length)
       transaction.campaigns.count(campaignId, 'sent', positions.length)
@@ -110,7 +110,7 @@ async function trackAnyLetters(
   return {
     findRefusal: (position) => refuseRepeatedSend(position && states.get(keyOf(position))),
     send: (position) => transaction.campaigns.move(position, 'pending', 'sent', '', null),
-    skip: (position, why) => transaction.campaigns.move(position, 'pending', 'skipped', why, now),
+    skip: (position, refusal) => transaction.campaigns.move(position, 'pending', 'skipped', refusal, now),
     write: async () => {},
   }
 }

@@ -3,7 +3,7 @@
  * done items. The result does not depend on the item, so one statement can complete all of them without
  * reading them.
  */
-import { whyNotSettled } from '../../../core/decide-settle.ts'
+import { findSettleRefusal } from '../../../core/decide-settle.ts'
 import { changeByComplete } from '../../../core/plan-transition.ts'
 import type { Complete, SettleRefusal, SettleResult } from '../../contract/items.ts'
 import { readNumber, readNumberOrNull, readText } from '../../shared/row-values.ts'
@@ -212,9 +212,9 @@ async function completeOrRefuse(
     int4s(items.partitions),
     texts(items.ids),
   ])
-  const refusals = new Map<number, Map<string, SettleRefusal['why']>>()
-  for (const { command, id, why } of rows.filter((row) => row.command !== null).map(toRefusal)) {
-    refusals.set(command, (refusals.get(command) ?? new Map()).set(id, why))
+  const refusals = new Map<number, Map<string, SettleRefusal['refusal']>>()
+  for (const { command, id, refusal } of rows.filter((row) => row.command !== null).map(toRefusal)) {
+    refusals.set(command, (refusals.get(command) ?? new Map()).set(id, refusal))
   }
   return {
     results: requests.map(({ command }, index) => toResult(command, refusals.get(index))),
@@ -228,7 +228,7 @@ function toRefusal(row: Row): SettleRefusal & Readonly<{ command: number }> {
   return {
     command: readNumber(row, 'command'),
     id: readText(row, 'id'),
-    why: whyNotSettled(state === null ? undefined : decodeState(state)),
+    refusal: findSettleRefusal(state === null ? undefined : decodeState(state)),
   }
 }
 
@@ -267,12 +267,12 @@ function toColumns(requests: readonly CompleteRequest[]): ItemColumns {
 
 function toResult(
   command: Complete,
-  refused: ReadonlyMap<string, SettleRefusal['why']> | undefined,
+  refused: ReadonlyMap<string, SettleRefusal['refusal']> | undefined,
 ): SettleResult {
   if (refused === undefined) return toSettled(command)
   const listed = command.ids.flatMap((id) => {
-    const why = refused.get(id)
-    return why === undefined ? [] : [{ id, why }]
+    const refusal = refused.get(id)
+    return refusal === undefined ? [] : [{ id, refusal }]
   })
   return { isSettled: false, refused: listed }
 }

@@ -38,7 +38,7 @@ describe('completing items at the locations of their leases', needs(postgres), (
     await run(there, { op: 'unlease', ...at, ids: [first], now: noon })
     expect(await complete(here, [first, second])).toEqual({
       isSettled: false,
-      refused: [{ id: first, why: 'not-leased' }],
+      refused: [{ id: first, refusal: 'not-leased' }],
     })
     expect(await complete(here, [second])).toMatchObject({ isSettled: true })
     expect(await here.verify()).toEqual([])
@@ -110,7 +110,10 @@ describe('completing items at the locations of their leases', needs(postgres), (
     await using database = await testDatabase()
     const storage = await openWithItems(database, 1)
     const [id = ''] = await lease(storage, 1)
-    expect(await complete(storage, [id], 1)).toEqual({ isSettled: false, refused: [{ id, why: 'missing' }] })
+    expect(await complete(storage, [id], 1)).toEqual({
+      isSettled: false,
+      refused: [{ id, refusal: 'missing' }],
+    })
     expect(await complete(storage, [id])).toMatchObject({ isSettled: true })
   })
 })

@@ -17,16 +17,16 @@ export async function discardLetters(
   const changed: ChangedLetter[] = []
   const results = letters.map(({ letterId, campaign }): DiscardResult => {
     const found = locked.get(letterId)
-    const why = found === undefined ? locate(letterId) : findDiscardRefusal(found.letter)
-    if (found === undefined || why !== undefined) {
-      transaction.campaigns.move(campaign, 'pending', 'skipped', why ?? 'missing', now)
-      return { letterId, isDiscarded: false, why: why ?? 'missing' }
+    const refusal = found === undefined ? locate(letterId) : findDiscardRefusal(found.letter)
+    if (found === undefined || refusal !== undefined) {
+      transaction.campaigns.move(campaign, 'pending', 'skipped', refusal ?? 'missing', now)
+      return { letterId, isDiscarded: false, refusal: refusal ?? 'missing' }
     }
     const after = discardLetter(found.letter, reason, now, campaign?.id)
     changed.push({ queueRow: found.queueRow, before: found.letter, after })
     locked.set(letterId, { queueRow: found.queueRow, letter: after })
     transaction.campaigns.move(campaign, 'pending', 'discarded', '', now)
-    return { letterId, isDiscarded: true, why: null }
+    return { letterId, isDiscarded: true, refusal: null }
   })
   await writeLetters(transaction, changed)
   await insertAudit(transaction.connection, letterEntries(command.trace, results))

@@ -122,7 +122,7 @@ export async function redriveLetters(
     else {
       const { letterId, campaign } = letters[index] as Request
       progress.skip(campaign, decision)
-      results[index] = { letterId, isStarted: false, why: decision }
+      results[index] = { letterId, isStarted: false, refusal: decision }
     }
   }
   const nextId = createIds(transaction, plans, now)

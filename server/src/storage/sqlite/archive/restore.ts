@@ -13,16 +13,16 @@ export function restoreLetters(transaction: Transaction, command: RestoreLetters
   const { database, queueCache, countChanges } = transaction
   const results = command.letterIds.map((letterId): RestoreResult => {
     const row = database.array(archivedLetterSql, letterId)
-    if (row === undefined) return { letterId, isRestored: false, why: 'missing' }
+    if (row === undefined) return { letterId, isRestored: false, refusal: 'missing' }
     const queueRow = queueCache.getById(readQueueId(row))
     const archived = toItem(row, queueRow.queue.name)
     const letter = restoreLetter(archived, command.now, queueRow.queue.redrive)
     if (insertItem(transaction, queueRow, withBytes(letter, archived)) === undefined) {
-      return { letterId, isRestored: false, why: 'taken' }
+      return { letterId, isRestored: false, refusal: 'taken' }
     }
     database.run('delete from archive where rowid = ?', readArchiveRowid(row))
     countChanges.add(queueRow.id, letter.partition, 'archived', -1)
-    return { letterId, isRestored: true, why: null }
+    return { letterId, isRestored: true, refusal: null }
   })
   insertAudit(database, letterEntries(command.trace, results))
   return results

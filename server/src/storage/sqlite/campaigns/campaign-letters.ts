@@ -72,12 +72,12 @@ export function skipLetters(
   { database, countChanges }: Transaction,
   command: SkipLetters,
 ): { skipped: number } {
-  const { campaignId, why, countMax } = command
+  const { campaignId, refusal, countMax } = command
   const skipped = database.run(
     `update campaign_letters set state = ?, why = ? where campaign_id = ? and place in (
        select place from campaign_letters where campaign_id = ? and state = ? and place > ? order by place limit +?)`,
     toStateCode('skipped'),
-    why,
+    refusal,
     campaignId,
     campaignId,
     toStateCode('pending'),

@@ -51,7 +51,9 @@ function send(...places: number[]): unknown[] {
   }))
   const rules = { isDeadAllowed: false, isCapped: false, actor: 'ann', now: noon }
   const [sent] = write({ op: 'redrive', letters, ...rules })
-  return (sent as readonly { isStarted: boolean; why?: string }[]).map((each) => each.why ?? each.isStarted)
+  return (sent as readonly { isStarted: boolean; refusal?: string }[]).map(
+    (each) => each.refusal ?? each.isStarted,
+  )
 }
 
 function places(...states: CampaignLetterState[]): number[] {
@@ -112,7 +114,7 @@ describe('the send progress of a campaign', () => {
 
   it('skipping starts behind the last sent letter', () => {
     send(1, 2)
-    write({ op: 'skip-letters', campaignId: id, why: 'cancelled', countMax: 3 })
+    write({ op: 'skip-letters', campaignId: id, refusal: 'cancelled', countMax: 3 })
     expect([places('sent'), places('skipped'), places('pending')]).toEqual([[1, 2], [3, 4, 5], [6]])
   })
 })

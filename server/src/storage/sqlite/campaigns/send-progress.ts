@@ -17,7 +17,7 @@ export interface SendProgress {
   /** The reason not to send the letter: it was already sent or skipped. */
   findRefusal(position: Position): RedriveRefusal | undefined
   send(position: Position): void
-  skip(position: Position, why: string): void
+  skip(position: Position, refusal: string): void
   /** Call it once all letters are sent or skipped. */
   write(): void
 }
@@ -52,7 +52,8 @@ function trackNextLetters(
     findRefusal: () => undefined,
     send: () => {},
     // `write` marks all of them as sent, so a skipped letter starts from `sent`.
-    skip: (position, why) => position && moveLetter(transaction, position, 'sent', 'skipped', why, now),
+    skip: (position, refusal) =>
+      position && moveLetter(transaction, position, 'sent', 'skipped', refusal, now),
     write: () => {
       countChanges.letters.addToCampaign(id, toStateCode('pending'), -positions.length)
       countChanges.letters.addToCampaign(id, toStateCode('sent'), positions.length)
@@ -66,7 +67,8 @@ function trackAnyLetters(transaction: Transaction, { now }: RedriveLetters): Sen
     findRefusal: (position) =>
       refuseRepeatedSend(position && readLetterState(transaction.database, position)),
     send: (position) => position && moveLetter(transaction, position, 'pending', 'sent', '', null),
-    skip: (position, why) => position && moveLetter(transaction, position, 'pending', 'skipped', why, now),
+    skip: (position, refusal) =>
+      position && moveLetter(transaction, position, 'pending', 'skipped', refusal, now),
     write: () => {},
   }
 }

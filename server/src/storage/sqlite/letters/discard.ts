@@ -12,15 +12,16 @@ export function discardLetters(transaction: Transaction, command: DiscardLetters
   const { reason, now } = command
   const results = command.letters.map(({ letterId, campaign }): DiscardResult => {
     const found = findLetter(transaction, letterId)
-    const why = found === undefined ? locateMissing(transaction, letterId) : findDiscardRefusal(found.letter)
-    if (found === undefined || why !== undefined) {
-      if (campaign) moveLetter(transaction, campaign, 'pending', 'skipped', why ?? 'missing', now)
-      return { letterId, isDiscarded: false, why: why ?? 'missing' }
+    const refusal =
+      found === undefined ? locateMissing(transaction, letterId) : findDiscardRefusal(found.letter)
+    if (found === undefined || refusal !== undefined) {
+      if (campaign) moveLetter(transaction, campaign, 'pending', 'skipped', refusal ?? 'missing', now)
+      return { letterId, isDiscarded: false, refusal: refusal ?? 'missing' }
     }
     const after = discardLetter(found.letter, reason, now, campaign?.id)
     rewriteRow(transaction, found.queueRow, found.letter, after)
     if (campaign) moveLetter(transaction, campaign, 'pending', 'discarded', '', now)
-    return { letterId, isDiscarded: true, why: null }
+    return { letterId, isDiscarded: true, refusal: null }
   })
   insertAudit(transaction.database, letterEntries(command.trace, results))
   return results

@@ -33,7 +33,7 @@ export function redriveLetters(transaction: Transaction, command: RedriveLetters
     const plan = decisions[index] as Plan | RedriveRefusal
     if (typeof plan === 'string') {
       progress.skip(campaign, plan)
-      return { letterId, isStarted: false, why: plan }
+      return { letterId, isStarted: false, refusal: plan }
     }
     const { target, partition } = plan
     const id = nextId(plan)
