@@ -122,4 +122,33 @@ describeQueueServers('storage', (api) => {
     expect(await list(queue)).toEqual([])
     expect(await api.call('storage/scheduled.list', { queue_name: queue })).toEqual({})
   })
+
+  it('a list ends at 4 MiB of payloads, and a pivot continues it', async () => {
+    const queue = await api.createQueue()
+    const text = 'x'.repeat(900_000)
+    for (let item = 0; item < 7; item++) await api.produce(queue, `${item}${text}`)
+    const seen: string[] = []
+    const lengths: number[] = []
+    for (let pivot = ''; lengths.length < 5; ) {
+      const page = (await list(queue, { pivot })).filter(({ id }) => id !== pivot)
+      if (page.length === 0) break
+      lengths.push(page.length)
+      seen.push(...page.map(({ payload }) => Buffer.from(payload ?? '', 'base64').toString('utf8', 0, 1)))
+      pivot = page.at(-1)?.id ?? ''
+    }
+    expect(lengths).toEqual([5, 2])
+    expect(seen.toSorted()).toEqual(['0', '1', '2', '3', '4', '5', '6'])
+  })
+
+  it('a list of more items than are read at once has all of them in the order of their ids', async () => {
+    const queue = await api.createQueue()
+    await api.call('storage/items.import', {
+      queue_name: queue,
+      items: Array.from({ length: 1_203 }, () => ({ payload: 'AQI=' })),
+    })
+    const ids = (await list(queue, { limit: 65_536 })).map(({ id }) => id)
+    expect(new Set(ids).size).toBe(1_203)
+    expect(ids).toEqual(ids.toSorted())
+    expect(await list(queue, { limit: 701 })).toHaveLength(701)
+  })
 })

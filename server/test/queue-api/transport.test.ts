@@ -332,7 +332,7 @@ describe('the limits of a server', () => {
     const place = Buffer.from([0x0a, 0x06, ...Buffer.from('orders')])
     const imported = await post('storage/items.import', Buffer.concat([place, empties]), headers)
     expect(JSON.parse(imported.bytes.toString()).message).toBe(
-      'items is invalid; cannot be more than 1000000 in one request',
+      'items is invalid; cannot be more than 100000 in one request',
     )
     const timeout = Buffer.from([0x12, 0x02, ...Buffer.from('1m')])
     const produced = await post('queue.produce', Buffer.concat([place, timeout, empties]), headers)

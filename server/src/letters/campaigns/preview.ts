@@ -87,7 +87,7 @@ async function countNotLive(
   if (letters.length === asked.length) return
   const live = new Set(letters.map(({ rootId }) => rootId))
   const gone = asked.filter((id) => !live.has(id))
-  const archived = (await storage.getArchivedLetters(gone)).length
+  const archived = (await storage.readPayloadSizes(gone, 'archive')).length
   if (archived > 0) add(skipped, 'archived', archived)
   if (gone.length > archived) add(skipped, 'missing', gone.length - archived)
 }

@@ -255,4 +255,11 @@ export type ItemsQuery = Readonly<{
   /** Only the letters with these root ids. Finds only items that have a source id. */
   rootIds?: readonly LetterId[]
   countMax: number
+  /**
+   * The list ends with the item that reaches this number of bytes (payload and texts), and the store reads no
+   * further payloads. The caller continues behind that item. Default: only `countMax` limits the list.
+   */
+  bytesMax?: number
+  /** False: payload, key and headers are not read, and are empty in the result. Default true. */
+  hasBytes?: boolean
 }>

@@ -201,4 +201,37 @@ describeStores('listing items', (given) => {
     await given.run({ op: 'produce', queue: other, partition: 0, items: newItems(3), now: noon })
     expect(await given.storage.listItems({ queue, countMax: 10 })).toEqual([])
   })
+
+  it('a list ends with the item that reaches the limit of bytes, and continues behind it', async () => {
+    const queue = await given.queue()
+    const items = [100, 400, 600, 100, 5_000, 1].map((size) => ({ payload: bytes('x'.repeat(size)) }))
+    await given.run({ op: 'produce', queue, partition: 0, items, now: noon })
+    const sizes: number[][] = []
+    for (let from: ItemsQuery['from']; ; ) {
+      const page = await given.storage.listItems({
+        queue,
+        partition: 0,
+        countMax: 10,
+        // Ids and other texts count in SQLite, too.
+        bytesMax: 1_000,
+        ...(from !== undefined && { from }),
+      })
+      const last = page.at(-1)
+      if (last === undefined) break
+      sizes.push(page.map(({ payload }) => payload.length))
+      from = { id: last.id, isIncluded: false }
+    }
+    expect(sizes.flat()).toEqual([100, 400, 600, 100, 5_000, 1])
+    expect(sizes.slice(1)).toEqual([[100, 5_000], [1]])
+    const tiny = await given.storage.listItems({ queue, countMax: 10, bytesMax: 1 })
+    expect(tiny).toHaveLength(1)
+  })
+
+  it('a list without bytes has the items with empty payloads', async () => {
+    const queue = await given.queue()
+    const items = [{ payload: bytes('payload'), key: bytes('key'), kind: 'kind' }]
+    await given.run({ op: 'produce', queue, partition: 0, items, now: noon })
+    const [item] = await given.storage.listItems({ queue, countMax: 10, hasBytes: false })
+    expect(item).toMatchObject({ kind: 'kind', key: null, payload: bytes('') })
+  })
 })

@@ -17,7 +17,7 @@ import {
   type QueueProduceRequest,
   QueueProduceRequestSchema,
 } from '../generated/redrive/queue/v1/queue_pb.ts'
-import { checkBase64, parseJsonBody, type Reader, toMessage } from '../protocol/codec.ts'
+import { type Codec, checkBase64, parseJsonBody, toMessage } from '../protocol/codec.ts'
 import { contentError } from '../protocol/fault.ts'
 import { toInstant } from '../protocol/times.ts'
 
@@ -41,7 +41,7 @@ export type ProduceBody = {
  */
 const itemsKeptMax = 65_536
 
-export const produceBody: Reader<ProduceBody> & { desc: typeof QueueProduceRequestSchema } = {
+export const produceBody: Pick<Codec<ProduceBody>, 'read'> & { desc: typeof QueueProduceRequestSchema } = {
   desc: QueueProduceRequestSchema,
   read: (bytes, format) => (format === 'json' ? readJson(bytes) : readProtobuf(bytes)),
 }

@@ -47,7 +47,8 @@ async function checkLeased(
   { queueName, partition, verb }: Settlement,
   ids: readonly string[],
 ): Promise<void> {
-  const found = await engine.listItems({ queue: queueName, partition, ids, countMax: ids.length + 1 })
+  const countMax = ids.length + 1
+  const found = await engine.listItems({ queue: queueName, partition, ids, countMax, hasBytes: false })
   const isLeased = new Map(
     found
       .filter((item) => item.state === 'leased' || (item.state === 'waiting' && item.availableAt === null))

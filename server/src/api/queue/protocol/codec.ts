@@ -14,8 +14,11 @@ import type { Format } from './format.ts'
 
 /** Reads one type of body. */
 export interface Reader<T> {
-  /** Throws CONTENT_UNREADABLE. Byte fields of the result are views of `bytes`. */
-  read(bytes: Buffer, format: Format): T
+  /**
+   * Throws CONTENT_UNREADABLE. Byte fields of the result are views of `bytes`. A promise: the body is read in
+   * parts.
+   */
+  read(bytes: Buffer, format: Format): T | Promise<T>
 }
 
 /** Writes one type of body. */
@@ -23,10 +26,15 @@ export interface Writer<T> {
   write(value: T, format: Format): string | Uint8Array
 }
 
+/** Reads at once. */
+export interface Codec<T> extends Writer<T> {
+  read(bytes: Buffer, format: Format): T
+}
+
 /** Creates a codec that reads and writes messages with their descriptor. */
 export function createCodec<Desc extends DescMessage>(
   desc: Desc,
-): Reader<MessageShape<Desc>> & Writer<MessageShape<Desc>> & { desc: Desc } {
+): Codec<MessageShape<Desc>> & { desc: Desc } {
   return {
     desc,
     read: (bytes, format) => readMessage(desc, bytes, format),

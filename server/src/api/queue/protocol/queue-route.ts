@@ -63,10 +63,11 @@ export function queueRoute<Req, Res = undefined>(row: Row<Req, Res>): Route {
       response: { 200: describeBothFormats(response?.desc ?? ReplySchema) },
     },
     handler: async (request, reply, context) => {
-      const message = row.request.read(
+      const read = row.request.read(
         request.body as Buffer,
         parseFormat(request.headers['content-type']) ?? 'json',
       )
+      const message = read instanceof Promise ? await read : read
       await waitForNextTick()
       const call = { engine: context.engine(), context, request, reply }
       const result = await handle(message, call).catch(translateShutdown)

@@ -1,5 +1,6 @@
-import { create } from '@bufbuild/protobuf'
-import type { ListedState } from '../../../storage/contract/items.ts'
+import type { Item } from '../../../core/item.ts'
+import type { Engine } from '../../../engine/engine.ts'
+import type { ItemsQuery, ListedState } from '../../../storage/contract/items.ts'
 import type { Route } from '../../http/route.ts'
 import { checkIds, findIdFault } from '../checks/item-ids.ts'
 import { findPartition, runInQueue } from '../checks/lookup.ts'
@@ -13,9 +14,11 @@ import {
 import { bodyBytesMax, readListLimit } from '../limits.ts'
 import { createCodec } from '../protocol/codec.ts'
 import { badRequest } from '../protocol/fault.ts'
-import { createTrace, queueRoute } from '../protocol/queue-route.ts'
+import { type Format, parseFormat } from '../protocol/format.ts'
+import { type Call, createTrace, queueRoute } from '../protocol/queue-route.ts'
 import { importBody } from './import-body.ts'
 import { createEcho, toItemToImport, toStorageItem } from './storage-item.ts'
+import { createItemsWriter, itemsPerPart } from './storage-items-response.ts'
 
 function listRoute(path: string, summary: string, states: readonly ListedState[]): Route {
   return queueRoute({
@@ -24,22 +27,66 @@ function listRoute(path: string, summary: string, states: readonly ListedState[]
     summary,
     bodyBytesMax: bodyBytesMax.ids,
     request: createCodec(StorageItemsListRequestSchema),
-    response: createCodec(StorageItemsListResponseSchema),
-    handle: async ({ queueName, partition, pivot, limit }, { engine }) => {
+    response: writtenItems,
+    handle: async ({ queueName, partition, pivot, limit }, call) => {
+      const { engine } = call
       await findPartition(engine, queueName, partition)
       const countMax = readListLimit(limit)
       const fault = pivot === '' ? undefined : findIdFault(pivot)
       if (fault !== undefined) throw fault
-      const items = await engine.listItems({
-        queue: queueName,
-        partition,
-        states,
-        countMax,
-        ...(pivot !== '' && { from: { id: pivot, isIncluded: true } }),
-      })
-      return create(StorageItemsListResponseSchema, { items: items.map(toStorageItem) })
+      const start = pivot === '' ? undefined : { id: pivot, isIncluded: true }
+      const writer = createItemsWriter(chooseFormat(call), StorageItemsListResponseSchema)
+      const pages = readPages(engine, { queue: queueName, partition, states }, countMax, start)
+      for await (const page of pages) writer.add(page.map(toStorageItem))
+      return writer.end()
     },
   })
+}
+
+/** A list ends with the item that reaches this number of bytes. The caller continues behind its id. */
+const listBytesMax = 4 * 2 ** 20
+
+/**
+ * Reads a list in small pages: other requests are answered between them, and the payloads of a page are
+ * released once they are written.
+ */
+async function* readPages(
+  engine: Pick<Engine, 'listItems'>,
+  query: Pick<ItemsQuery, 'queue' | 'partition' | 'states'>,
+  countMax: number,
+  start: ItemsQuery['from'],
+): AsyncGenerator<readonly Item[]> {
+  let from = start
+  let count = 0
+  for (let bytes = 0; count < countMax && bytes < listBytesMax; ) {
+    const asked = Math.min(countMax - count, itemsPerPart)
+    const page = await engine.listItems({
+      ...query,
+      countMax: asked,
+      bytesMax: listBytesMax - bytes,
+      ...(from !== undefined && { from }),
+    })
+    yield page
+    const last = page.at(-1)
+    if (last === undefined || page.length < asked) return
+    from = { id: last.id, isIncluded: false }
+    count += page.length
+    bytes += page.reduce((sum, item) => sum + measureItem(item), 0)
+  }
+}
+
+function measureItem({ payload, kind, encoding, reference }: Item): number {
+  return payload.length + kind.length + encoding.length + reference.length
+}
+
+/** The handler has written the items: it knows them part by part. */
+const writtenItems = {
+  desc: StorageItemsListResponseSchema,
+  write: (body: string | Uint8Array) => body,
+}
+
+function chooseFormat({ request }: Call): Format {
+  return parseFormat(request.headers.accept) ?? 'json'
 }
 
 const import_ = queueRoute({
@@ -50,7 +97,7 @@ const import_ = queueRoute({
   bodyBytesMax: bodyBytesMax.import,
   slowMs: Number.POSITIVE_INFINITY,
   request: importBody,
-  response: createCodec(StorageItemsImportResponseSchema),
+  response: { ...writtenItems, desc: StorageItemsImportResponseSchema },
   handle: async (message, call) => {
     const { engine } = call
     const { queueName, partition, items } = message
@@ -60,8 +107,13 @@ const import_ = queueRoute({
     const imported = await runInQueue(engine, message, check, () =>
       engine.importItems(queueName, partition, items.map(toItemToImport), createTrace(call)),
     )
-    const echoes = imported.map((result, index) => createEcho(items[index] as StorageItem, result))
-    return create(StorageItemsImportResponseSchema, { items: echoes })
+    const writer = createItemsWriter(chooseFormat(call), StorageItemsImportResponseSchema)
+    for (let from = 0; from < imported.length; from += itemsPerPart) {
+      if (from > 0) await new Promise(setImmediate)
+      const part = imported.slice(from, from + itemsPerPart)
+      writer.add(part.map((result, index) => createEcho(items[from + index] as StorageItem, result)))
+    }
+    return writer.end()
   },
 })
 

@@ -8,7 +8,7 @@ import type { Row } from '../connection/connection.ts'
 import type { Connections } from '../connection/connections.ts'
 import { texts, uuids } from '../connection/encode-arrays.ts'
 import { isKsuid } from '../letters/letter-rows.ts'
-import { readColumns, stateCodes, toItem } from './rows.ts'
+import { readColumns, readHeadColumns, stateCodes, toItem } from './rows.ts'
 
 const allStates = Object.keys(stateCodes) as readonly ListedState[]
 /**
@@ -80,7 +80,7 @@ export function listStatement(
     ...createStart(query, column, parameter),
     ...(states.length < allStates.length ? [inList('state', states)] : []),
   ]
-  const columns = `${readColumns.join(', ')}${moreColumns}`
+  const columns = `${(query.hasBytes === false ? readHeadColumns : readColumns).join(', ')}${moreColumns}`
   const parts: ListParts = {
     partitions,
     states,
@@ -91,8 +91,35 @@ export function listStatement(
       `select ${columns} from redrive.${source} where ${[...common, ...conditions].join(' and ')}`,
   }
   const hasIds = query.ids !== undefined || query.rootIds !== undefined
-  return { text: hasIds ? selectByIds(query, table, parts) : selectPages(query, table, parts), values }
+  const text = hasIds ? selectByIds(query, table, parts) : selectPages(query, table, parts)
+  return { text: limitBytes(text, query, parts), values }
 }
+
+/**
+ * Ends the page with the row that reaches the limit of bytes. The size of a stored value is known without
+ * reading it, so the payloads of the rows behind the limit are not read.
+ */
+function limitBytes(text: string, { bytesMax, hasBytes }: ItemsQuery, { order }: ListParts): string {
+  if (bytesMax === undefined || hasBytes === false) return text
+  return `select * from (
+      select l.*, sum(l.size) over (order by ${order} rows unbounded preceding) - l.size as bytes_before
+      from (select s.*, (${rowBytes})::int8 as size from (${text}) s) l
+    ) m where m.bytes_before < ${Math.max(1, Math.floor(bytesMax))} order by ${order}`
+}
+
+const rowBytes = [
+  'payload',
+  'key',
+  'headers',
+  'kind',
+  'encoding',
+  'reference',
+  'failure',
+  'history',
+  'letter',
+]
+  .map((column) => `coalesce(octet_length(s.${column}), 0)`)
+  .join(' + ')
 
 /** The condition of the first item of the page. */
 function createStart(

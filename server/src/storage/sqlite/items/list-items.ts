@@ -5,7 +5,7 @@ import { isNullableOrder, orderColumn } from '../../shared/item-order.ts'
 import { queueNotFound } from '../../shared/queue-checks.ts'
 import type { Bound, Database, Values } from '../connection/database.ts'
 import { readQueueIds } from '../queues/queue-names.ts'
-import { itemColumnList, readArchivedAt, toItem } from './rows.ts'
+import { headColumnList, itemColumnList, readArchivedAt, toItem } from './rows.ts'
 
 /** The SQL condition of each state. */
 export const stateConditions: Record<ListedState, string> = {
@@ -18,7 +18,8 @@ export const stateConditions: Record<ListedState, string> = {
 }
 
 export function listItems(database: Database, query: ItemsQuery): Item[] {
-  return selectRows(database, query, 'items', itemColumnList).map((row) => toItem(row, query.queue))
+  const columns = query.hasBytes === false ? headColumnList : itemColumnList
+  return selectRows(database, query, 'items', columns).map((row) => toItem(row, query.queue))
 }
 
 export function listArchive(database: Database, query: ItemsQuery): ArchivedItem[] {
@@ -35,11 +36,26 @@ function selectRows(database: Database, query: ItemsQuery, table: string, column
   const column = orderColumn(query)
   const direction = query.isDescending ? 'desc' : 'asc'
   const order = column === 'id' ? `id ${direction}` : `${column} ${direction}, id ${direction}`
-  return database.arrays(
+  let bytes = 0
+  const isEnough = (row: Values): boolean => {
+    bytes += measureRow(row)
+    return bytes >= (query.bytesMax ?? Number.POSITIVE_INFINITY)
+  }
+  return database.arraysUntil(
+    isEnough,
     `select ${columns} from ${table} where ${conditions.join(' and ')} order by ${order} limit +?`,
     ...values,
     query.countMax,
   )
+}
+
+/** The bytes and characters of a row. */
+function measureRow(row: Values): number {
+  let size = 0
+  for (const value of row) {
+    if (typeof value === 'string' || value instanceof Uint8Array) size += value.length
+  }
+  return size
 }
 
 /** `values`: the values that are bound to the conditions, in their order. */
