@@ -43,6 +43,11 @@ const catalog = {
     publicMessage: 'the store refuses this server',
     hint: 'Check the user name, the password, the database name and the permissions of the user.',
   },
+  STORE_TLS_FAILED: {
+    status: 503,
+    publicMessage: 'there is no secure connection to the store',
+    hint: 'Check sslmode, sslrootcert, sslcert and sslkey of the store, and the certificate of the database server.',
+  },
   STORE_FULL: {
     status: 507,
     publicMessage: 'the store has no space left; nothing was written',

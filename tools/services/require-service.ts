@@ -1,4 +1,5 @@
 import { getServiceSource, type PrivatePostgres, startPrivatePostgres } from './index.ts'
+import type { PostgresOptions } from './postgres/server.ts'
 import type { Found, Missing, ServiceFacts, ServiceName } from './service.ts'
 
 declare module 'vitest' {
@@ -30,10 +31,11 @@ export type Required<T> = T & Readonly<{ service: string; missing: Missing | und
  */
 export async function requireService<S extends keyof Requirable>(
   service: S,
+  ...[options]: S extends 'privatePostgres' ? [options?: PostgresOptions] : []
 ): Promise<Required<Requirable[S]>> {
   const found = (
     service === 'privatePostgres'
-      ? await startPrivatePostgres()
+      ? await startPrivatePostgres(options)
       : await getServiceSource().find(service as ServiceName)
   ) as Found<Requirable[S]>
   if (found.isFound) return { ...found, service, missing: undefined }

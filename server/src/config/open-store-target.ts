@@ -1,5 +1,6 @@
 import { KnownError } from '../errors.ts'
 import type { CredentialSource } from '../storage/contract/credentials.ts'
+import { removeTlsParameters } from '../storage/contract/tls.ts'
 import type { StoreTarget } from '../storage/open-storage.ts'
 import type { Notify } from './notify.ts'
 import { createPasswordCredentials } from './password-credentials.ts'
@@ -8,6 +9,16 @@ import { parseReference } from './secret-reference.ts'
 import type { Secrets } from './secrets.ts'
 import type { Settings } from './settings.ts'
 import { type NamedStore, parseStore } from './store-target.ts'
+import { chooseTls } from './store-tls.ts'
+
+const postgresSettings = [
+  'store.password',
+  'store.credentials',
+  'store.sslmode',
+  'store.sslrootcert',
+  'store.sslcert',
+  'store.sslkey',
+] as const
 
 type PostgresStore = Extract<NamedStore, { kind: 'postgres' }>
 
@@ -22,7 +33,7 @@ export async function openStoreTarget(
 ): Promise<StoreTarget> {
   const store = await readNamedStore(settings.store, secrets)
   if (store.kind === 'postgres') return openPostgres(store, settings, secrets, notify)
-  for (const name of ['store.password', 'store.credentials'] as const) {
+  for (const name of postgresSettings) {
     if (settings[name] === undefined) continue
     throw new KnownError('SETTING_INVALID', `${name} is set, but the store is not PostgreSQL`)
   }
@@ -42,12 +53,14 @@ function openPostgres(
   secrets: Secrets,
   notify: Notify,
 ): StoreTarget {
+  const tls = chooseTls(store.url, settings, secrets, notify)
+  const url = tls === undefined ? new URL(store.url) : removeTlsParameters(store.url)
   const credentials = chooseCredentials(store, settings, secrets, notify)
-  if (credentials === undefined) return { kind: 'postgres', url: store.url.href }
-  const url = new URL(store.url)
-  url.username = ''
-  url.searchParams.delete('user')
-  return { kind: 'postgres', url: url.href, credentials }
+  if (credentials !== undefined) {
+    url.username = ''
+    url.searchParams.delete('user')
+  }
+  return { kind: 'postgres', url: url.href, ...(credentials && { credentials }), ...(tls && { tls }) }
 }
 
 function chooseCredentials(

@@ -1,4 +1,4 @@
-import type { Secret } from './secret.ts'
+import { Secret } from './secret.ts'
 
 /** Where to read a secret. A text without the prefix of a reference is the secret itself. */
 export type SecretReference =
@@ -30,4 +30,19 @@ export function showReference(secret: Secret): string {
   const text = secret.reveal()
   const kind = parseReference(text)?.kind
   return kind === undefined || kind === 'itself' ? String(secret) : text
+}
+
+/** Returns the secret of a setting for certificates or keys: as in libpq, any other text is a path. */
+export function parsePemReference(text: string): Secret {
+  const isPath = parseReference(text)?.kind === 'itself' && !isPemText(text)
+  return new Secret(isPath ? `file:${text}` : text)
+}
+
+/** Returns a path or a reference as it is, and a mask for PEM text. */
+export function showPemReference(text: string): string {
+  return isPemText(text) ? String(new Secret(text)) : text
+}
+
+function isPemText(text: string): boolean {
+  return text.includes('-----BEGIN')
 }

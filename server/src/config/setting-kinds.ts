@@ -1,7 +1,7 @@
 import { formatDuration, parseDuration } from '../core/duration.ts'
 import { formatByteSize, parseByteSize } from './byte-size.ts'
 import { Secret } from './secret.ts'
-import { parseReference, showReference } from './secret-reference.ts'
+import { parseReference, showPemReference, showReference } from './secret-reference.ts'
 
 export type SettingType =
   | 'string'
@@ -119,18 +119,17 @@ export function bytes(
   })
 }
 
-export function choice<const C extends readonly string[]>(
-  given: Readonly<{ sentence: string; choices: C; default: C[number] }>,
-): Setting<C[number]> {
-  return row<C[number]>({
+export function choice<const C extends readonly string[], D extends C[number] | Absent = Absent>(
+  given: Given<D> & Readonly<{ choices: C }>,
+): Setting<C[number] | D> {
+  return row<C[number] | D>({
     type: 'choice',
-    sentence: given.sentence,
-    default: given.default,
     allowed: `one of ${given.choices.join(', ')}`,
     bounds: given.choices.join(', '),
     choices: given.choices,
     parse: (text) => given.choices.find((option) => option === text),
     format: (value) => value,
+    ...common<C[number] | D>(given),
   })
 }
 
@@ -160,6 +159,21 @@ export function secret(given: Readonly<{ sentence: string }>): Setting<Secret | 
     allowed: 'the secret itself or a reference: file:<path>, env:<NAME> or vault:<path>#<key>',
     parse: (text) => (parseReference(text) === undefined ? undefined : new Secret(text)),
     format: (value) => showReference(value),
+  })
+}
+
+/**
+ * Certificates or a key: PEM text, a reference to it, or the path of a file as in libpq. PEM text is never
+ * shown.
+ */
+export function pem(given: Readonly<{ sentence: string }>): Setting<Secret | undefined> {
+  return row<Secret | undefined>({
+    type: 'secret',
+    sentence: given.sentence,
+    default: undefined,
+    allowed: 'a path, a reference (file:<path>, env:<NAME> or vault:<path>#<key>) or PEM text',
+    parse: (text) => (parseReference(text) === undefined ? undefined : new Secret(text)),
+    format: (value) => showPemReference(value.reveal()),
   })
 }
 

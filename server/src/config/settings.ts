@@ -1,5 +1,6 @@
+import { tlsModes } from '../storage/contract/tls.ts'
 import type { Setting } from './setting-kinds.ts'
-import { boolean, bytes, choice, duration, integer, secret, string } from './setting-kinds.ts'
+import { boolean, bytes, choice, duration, integer, pem, secret, string } from './setting-kinds.ts'
 import { maskStore } from './store-text.ts'
 
 /**
@@ -39,6 +40,21 @@ export const settingsTable = {
       'The Vault path that issues user and password for the PostgreSQL store: vault:database/creds/<role>.',
     pattern: /^vault:[^#\s]+\/creds\/[^/#\s]+$/,
     allowed: 'vault:<mount>/creds/<role>',
+  }),
+  'store.sslmode': choice({
+    choices: tlsModes,
+    sentence:
+      'How connections to PostgreSQL use TLS, as in libpq. Default: sslmode of the store URL, otherwise prefer.',
+  }),
+  'store.sslrootcert': pem({
+    sentence:
+      'The certificates of the authorities that may sign the certificate of the PostgreSQL server, or system. Read again for every new connection.',
+  }),
+  'store.sslcert': pem({
+    sentence: 'The client certificate for PostgreSQL. Read again for every new connection.',
+  }),
+  'store.sslkey': pem({
+    sentence: 'The key of the client certificate for PostgreSQL. Read again for every new connection.',
   }),
   'store.retry_backoff_max': duration({
     default: '30s',

@@ -64,6 +64,8 @@ function parsePostgres(text: string, refuse: Refuse): NamedStore {
     /^(\w+:\/\/[^:@/?#]*):((?:file|env|vault):.*)@([^@]*)$/is.exec(text) ?? []
   const url = parseUrl(reference === undefined ? text : `${before}@${after}`, refuse)
   if (url.pathname.length <= 1) throw refuse('it has no database, as in postgres://user@host:5432/database')
+  // Without this, the rest of a reference such as vault:secret/db#ca would be ignored.
+  if (url.hash !== '') throw refuse('it contains a #, which must be written as %23')
   if (url.searchParams.has('credentials')) {
     throw refuse('leased credentials belong in the setting store.credentials, not in the URL')
   }

@@ -1,13 +1,14 @@
 import type { Clock } from '../core/instant.ts'
 import type { CredentialSource } from './contract/credentials.ts'
 import type { Storage, StoreReads } from './contract/storage.ts'
+import type { TlsSource } from './contract/tls.ts'
 import { openSqlite, openSqliteToRead } from './sqlite/sqlite-storage.ts'
 
 /** The store to open, parsed from the `store` setting. */
 export type StoreTarget =
   | Readonly<{ kind: 'sqlite'; path: string }>
   | Readonly<{ kind: 'memory' }>
-  | Readonly<{ kind: 'postgres'; url: string; credentials?: CredentialSource }>
+  | Readonly<{ kind: 'postgres'; url: string; credentials?: CredentialSource; tls?: TlsSource }>
 
 export type StoreOptions = Readonly<{
   clock?: Clock

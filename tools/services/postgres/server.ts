@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto'
-import { chown, mkdir, writeFile } from 'node:fs/promises'
+import { chown, mkdir, rename, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { Client } from 'pg'
 import { findFreePort } from '../process/free-port.ts'
@@ -17,9 +17,17 @@ export interface PostgresServer extends AsyncDisposable {
   stop(mode?: 'fast' | 'immediate'): Promise<void>
   /** Starts again on the same port with the same data. */
   start(): Promise<void>
+  /**
+   * Writes files such as certificates to the data folder, readable only for the server. A running server uses
+   * them after `select pg_reload_conf()`.
+   */
+  writeFiles(files: ServerFiles): Promise<void>
   /** Stops the server and removes its data. Can be called twice. */
   end(): Promise<void>
 }
+
+/** Contents by name. */
+export type ServerFiles = Readonly<Record<string, string>>
 
 const readyMsMax = 60_000
 const portAttemptsMax = 3
@@ -41,6 +49,8 @@ export type PostgresOptions = Readonly<{
   programs?: string
   /** Added to the default settings; a setting with the same name replaces the default. */
   settings?: Readonly<Record<string, string>>
+  /** Written to the data folder before the first start. */
+  files?: ServerFiles
 }>
 
 export async function startPostgres(options: PostgresOptions = {}): Promise<PostgresServer> {
@@ -51,12 +61,15 @@ export async function startPostgres(options: PostgresOptions = {}): Promise<Post
     const bin = options.programs ?? (await linkBinaries(supervised.folder))
     const password = randomBytes(12).toString('hex')
     await createCluster(supervised.folder, bin, password, user)
+    const writeFiles = (files: ServerFiles) => writeDataFiles(join(supervised.folder, 'data'), files, user)
+    await writeFiles(options.files ?? {})
     const launch = { bin, password, user, settings: { ...durableSettings, ...options.settings } }
     const port = await startOnFreePort(supervised, launch)
     return {
       url: toUrl(port, password),
       stop: async (mode = 'fast') => supervised.stop(mode === 'immediate' ? 'SIGQUIT' : 'SIGINT'),
       start: async () => startServer(supervised, launch, port),
+      writeFiles,
       end: supervised.end,
       [Symbol.asyncDispose]: supervised.end,
     }
@@ -106,6 +119,18 @@ async function createCluster(
     '--no-sync',
   ]
   await runCommand(join(bin, 'initdb'), args, { cwd: folder, env: { LC_ALL: 'C' }, ...toIds(user) })
+}
+
+async function writeDataFiles(data: string, files: ServerFiles, user: User | undefined): Promise<void> {
+  for (const [name, content] of Object.entries(files)) {
+    // Replaced in one step: the server must never read half of a certificate.
+    const path = join(data, name)
+    const written = `${path}.new`
+    // PostgreSQL refuses a key that other users can read.
+    await writeFile(written, content, { mode: 0o600 })
+    if (user !== undefined) await chown(written, user.uid, user.gid)
+    await rename(written, path)
+  }
 }
 
 /**

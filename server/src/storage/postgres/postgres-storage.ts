@@ -90,6 +90,7 @@ async function open(
   const connections = new Connections({
     url: target.url,
     credentials: target.credentials,
+    tls: target.tls,
     poolMax: options.postgresPoolMax ?? poolMaxDefault,
     connectTimeoutMs: options.postgresConnectTimeoutMs ?? connectTimeoutMsDefault,
   })

@@ -6,6 +6,7 @@
  */
 import pg from 'pg'
 import type { CredentialSource, Credentials } from '../../contract/credentials.ts'
+import type { TlsSource } from '../../contract/tls.ts'
 import {
   type Connection,
   PooledConnection,
@@ -17,10 +18,13 @@ import {
 import { isConnectionLost, isRefusedLogin, OutcomeUnknownError } from './errors.ts'
 import { parserFor } from './parse-values.ts'
 import { SharedConnection } from './shared-connection.ts'
+import { configureTls, createTlsSourceFromUrl, type TlsConfig } from './tls-connection.ts'
 
 export type ConnectionOptions = Readonly<{
   url: string
   credentials: CredentialSource | undefined
+  /** Undefined: as the parameters of the URL say. */
+  tls?: TlsSource | undefined
   poolMax: number
   connectTimeoutMs: number
 }>
@@ -63,6 +67,7 @@ export class Connections {
   /** Host, port and database, for messages. Never the password. */
   readonly address: string
   readonly #options: ConnectionOptions
+  readonly #configureTls: (url: URL) => TlsConfig
   readonly #stopListening: (() => void) | undefined
   #current: Promise<CredentialPool> | undefined
   readonly #open = new Set<CredentialPool>()
@@ -75,6 +80,7 @@ export class Connections {
     const url = new URL(options.url)
     const host = decodeURIComponent(url.hostname) || url.searchParams.get('host') || 'localhost'
     this.address = `PostgreSQL at ${host}:${url.port || 5432}${url.pathname}`
+    this.#configureTls = configureTls(options.tls ?? createTlsSourceFromUrl(url))
     this.#stopListening = options.credentials?.onReplaced((credentials) => this.#replace(credentials))
   }
 
@@ -227,7 +233,7 @@ export class Connections {
       url.password = encodeURIComponent(credentials.password)
     }
     const pool = new pg.Pool({
-      connectionString: url.href,
+      ...this.#configureTls(url),
       max: this.#options.poolMax,
       connectionTimeoutMillis: this.#options.connectTimeoutMs,
       idleTimeoutMillis: 60_000,

@@ -1,4 +1,5 @@
 import { type ErrorCode, KnownError } from '../../../errors.ts'
+import { TlsError } from './tls-errors.ts'
 
 /** The connection broke during a commit: only the database knows whether the write was committed. */
 export class OutcomeUnknownError extends Error {
@@ -98,6 +99,7 @@ export function isRefusedLogin(error: unknown): boolean {
  */
 export function toKnownError(error: unknown, address: string): unknown {
   if (error instanceof KnownError || !(error instanceof Error)) return error
+  if (error instanceof TlsError) return new KnownError('STORE_TLS_FAILED', error.describe(address), error)
   const code = codeOf(error)
   if (code === '22003') {
     return new KnownError('BAD_REQUEST', `a number is out of the range that the store can hold`, error)
@@ -122,6 +124,13 @@ function describe(error: Error, code: string): readonly [ErrorCode, Message] | u
     )
   }
   if (isRefusedLogin(error)) {
+    const remedy = findTlsRemedy(error)
+    if (remedy !== undefined) {
+      return [
+        'STORE_TLS_FAILED',
+        (address, reason) => `${address} refused the connection: ${reason}; ${remedy}`,
+      ]
+    }
     return ['STORE_REFUSED', (address, reason) => `${address} refused the login: ${reason}`]
   }
   switch (code) {
@@ -149,6 +158,17 @@ function describe(error: Error, code: string): readonly [ErrorCode, Message] | u
   // 53: out of connections or memory. 58: an error of the database server's system.
   if (code.startsWith('53') || code.startsWith('58')) {
     return unavailable((address, reason) => `${address} failed: ${reason}`)
+  }
+  return undefined
+}
+
+/** The way out of a login that was refused for the lack of TLS or of a client certificate. */
+function findTlsRemedy(error: Error): string | undefined {
+  if (/no encryption|SSL off/.test(error.message)) {
+    return 'set sslmode to require or verify-full, because pg_hba.conf of the database server may accept this login only with TLS'
+  }
+  if (/client certificate|certificate authentication failed/.test(error.message)) {
+    return 'set store.sslcert and store.sslkey to a client certificate that the database server accepts for this user, and its key'
   }
   return undefined
 }
