@@ -12,7 +12,7 @@ process.env.REDRIVE_TEST_QUICK = 'true'
 process.env.REDRIVE_TEST_SEEDS ??= '3'
 
 const slow = [
-  'server/src/cli/redrive.test.ts',
+  'server/src/cli/redrive-command.test.ts',
   'server/test/conformance/durability/**',
   'server/test/conformance/concurrency/{concurrent-callers,two-servers-*}.test.ts',
   'server/test/engine/history.test.ts',

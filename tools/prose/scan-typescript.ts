@@ -116,7 +116,7 @@ function blank(scan: Scan, start: number, end: number): void {
   for (let index = start; index < end; index++) if (scan.code[index] !== '\n') scan.code[index] = ' '
 }
 
-const testCall = /(?:^|[^\w$.])(it|test|describe)(?:\.\w+)*\s*$/
+const testCall = /(?:^|[^\w$.])(it|test|describe)(?:\.\w+)*(?:<[^()]*>)?\s*$/
 
 /** The test function that takes the string at `start` as its name; undefined for other strings. */
 export function testFunctionOf(code: string, start: number): 'it' | 'describe' | undefined {

@@ -165,14 +165,6 @@ describe('a discarded letter', () => {
     expect(listCampaignIds(restored)).toEqual([])
   })
 
-  it('a letter that an earlier version discarded names its campaign in the reason', () => {
-    const campaign = '0ujtsYcgvSTl8PAuAdqWYSMnLOv'
-    const facts = discardLetter(letter, `spam (campaign ${campaign})`, noon).letter as LetterFacts
-    expect(describeDiscard(facts)).toBe(`spam (campaign ${campaign})`)
-    expect(listCampaignIds(facts)).toEqual([campaign])
-    expect(listCampaignIds({ ...facts, discardReason: 'spam (campaign)' })).toEqual([])
-  })
-
   it('a discarded letter that is restored is open again', () => {
     const after = restoreLetter(discardLetter(letter, 'spam', noon), noon + hour, auto)
     expect(after).toMatchObject({

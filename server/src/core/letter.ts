@@ -219,18 +219,10 @@ export function describeDiscard({ discardReason, discardCampaign }: LetterFacts)
 }
 
 /** The campaigns that redrove or discarded a letter, as far as its facts record them. */
-export function listCampaignIds({
-  redrives,
-  discardCampaign,
-  discardReason,
-}: LetterFacts): readonly CampaignId[] {
+export function listCampaignIds({ redrives, discardCampaign }: LetterFacts): readonly CampaignId[] {
   const byRedrive = redrives.flatMap(({ campaign }) => campaign?.id ?? [])
-  const byDiscard = discardCampaign ?? campaignInReason.exec(discardReason)?.[1]
-  return [...new Set(byDiscard === undefined ? byRedrive : [...byRedrive, byDiscard])]
+  return [...new Set(discardCampaign === undefined ? byRedrive : [...byRedrive, discardCampaign])]
 }
-
-/** Letters that were discarded before `discardCampaign` existed have the campaign in the reason. */
-const campaignInReason = /\(campaign ([0-9A-Za-z]{27})\)$/
 
 /**
  * Makes an archived letter open again. A letter that was DEAD or reached the redrive limit becomes DEAD,

@@ -46,7 +46,7 @@ function createQueueCalls(parts: QueueAdminParts): QueueCalls {
       const create = async (): Promise<Queue> =>
         (await writer.write(withAudit(parts, command, trace, 'queue.create', name, { queue })))[0]
       return writeWithin(batchMsMax, create(), {
-        advice: `repeat it, and queue ${name} is there already if it was created`,
+        advice: `repeat it; QUEUE_EXISTS then means that the first call created queue ${name}`,
         onDone: () => runtimes.onCreated(name),
         onLateError: onError,
       })
@@ -57,13 +57,13 @@ function createQueueCalls(parts: QueueAdminParts): QueueCalls {
         (await writer.write(withAudit(parts, command, trace, 'queue.update', name, { changes })))[0]
       return writeWithin(batchMsMax, update(), {
         // A late update would undo a change that is sent after it.
-        advice: `repeat it, but look at queue ${name} before you change it otherwise`,
+        advice: `repeat it, or read queue ${name} before you send another change`,
         onDone: async (updated) => {
           // A queue that is no longer paused may have items for leases on other servers.
           announcer.add(name)
           const runtime = await runtimes.find(name)
           if (runtime !== undefined) runtime.queue = updated
-          // A lease of a paused queue finds nothing, so the counts are wrong after a pause.
+          // A lease finds nothing in a paused queue and sets its counts to 0. Count again after the pause.
           await runtimes.refresh(name)
         },
         onLateError: onError,
@@ -150,8 +150,8 @@ async function importStep(
     (await parts.writer.write(withAudit(parts, command, trace, 'items.import', queue, details)))[0]
   return writeWithin(parts.batchMsMax, store(), {
     advice:
-      `${from} of ${items.length} items are stored, the next ${command.items.length} perhaps; ` +
-      'repeated, those with a source id are skipped, and others are there twice',
+      `${from} of ${items.length} items are stored, and perhaps the next ${command.items.length}; ` +
+      'if you repeat the call, items with a source id are skipped and other items are stored twice',
     onLateError: parts.onError,
   })
 }

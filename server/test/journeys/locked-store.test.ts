@@ -99,7 +99,7 @@ describe('a database with locked tables', needs(postgres), () => {
       status: 503,
       error: {
         code: 'STORE_UNAVAILABLE',
-        message: expect.stringContaining('is unknown: repeat it, but look at'),
+        message: expect.stringContaining('is unknown: repeat it, or read queue q'),
       },
     })
     await lockHolder.query('rollback')

@@ -109,9 +109,9 @@ describeTheseStores(['SQLite memory', 'PostgreSQL'], 'a campaign', (given) => {
     const before = freezes
     while ((await now(quick)).counts.pending > 0) await letters.passes.campaigns()
     expect(freezes - before).toBeGreaterThan(0)
-    expect(freezes - before, 'steps of the one that rests').toBeLessThan(10)
+    expect(freezes - before, 'steps of the slow campaign').toBeLessThan(10)
     expect(await now(resting)).toMatchObject({ state: 'freezing' })
-    // While it rests there is more to do: whoever waits for the end of all work waits for this, too.
+    // The slow campaign pauses, but it is not finished: the pass reports that more is left.
     expect(await letters.passes.campaigns()).toBe(true)
   })
 

@@ -40,7 +40,7 @@ describe('the spec of a campaign', () => {
     ['the selection names no letters', { selection: { letterIds: [] } }],
     ['"x" is not a letter id', { selection: { letterIds: ['0ujtsYcgvSTl8PAuAdqWYSMnLOv', 'x'] } }],
     ['the selection names 10001 letters', { selection: { letterIds: Array(10_001).fill('a') } }],
-  ])('is refused: %s', (sentence, change) => {
+  ])('a campaign spec is refused: %s', (sentence, change) => {
     expect(() => checkSpec({ ...spec, ...change })).toThrow(sentence)
   })
 

@@ -110,7 +110,7 @@ describe('headers of a dead record', () => {
       '/payments/1/77/',
       { message: 'HTTP 503', attempts: 3, lastFailedAt: noon - 3_600_000_000 },
     ],
-  ])('of %s do, too', (_, headers, sourceId, failure) => {
+  ])('the origin and failure are read from headers of %s', (_, headers, sourceId, failure) => {
     const { letter, problems } = read(headers)
     expect(problems).toEqual([])
     expect(letter).toMatchObject({ sourceId, origin: { kind: 'kafka', name: 'payments' }, failure })
