@@ -42,6 +42,8 @@ export interface Letters {
   find(id: string): Promise<LetterDetail | null>
   /** Maps root ids and UUIDs to root ids; null for an invalid id or an unknown letter. */
   resolveIds(ids: readonly string[]): Promise<readonly (LetterId | null)[]>
+  /** Returns those of these letters that are open: PENDING or DEAD. */
+  selectOpen(letterIds: readonly LetterId[]): Promise<readonly LetterId[]>
   /** Returns when the page is full, all letters were examined, or the time is used up; `next` continues. */
   list(query: LetterSearch): Promise<LetterSearchPage>
   count(query: LetterCountsQuery): Promise<readonly LetterCount[]>

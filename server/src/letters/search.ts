@@ -24,6 +24,7 @@ type Search = Pick<
   Letters,
   | 'find'
   | 'resolveIds'
+  | 'selectOpen'
   | 'list'
   | 'count'
   | 'countOpenSince'
@@ -35,6 +36,7 @@ type Search = Pick<
 >
 
 const auditRowsMax = 100
+const idsPerRead = 500
 
 /** `elapsedMs`: a monotonic timer for the search limit, independent of the clock of the letters. */
 export function createSearch(storage: StoreReads, elapsedMs: () => number = () => performance.now()): Search {
@@ -76,6 +78,16 @@ export function createSearch(storage: StoreReads, elapsedMs: () => number = () =
         auditTrail(letterId, item.letter === null ? [] : listCampaignIds(item.letter)),
       ])
       return { ...found, edits, audit }
+    },
+
+    selectOpen: async (letterIds): Promise<readonly LetterId[]> => {
+      const open: LetterId[] = []
+      for (let start = 0; start < letterIds.length; start += idsPerRead) {
+        const letters = await storage.getLetters(letterIds.slice(start, start + idsPerRead), 'head')
+        for (const { state, rootId } of letters)
+          if (state === 'waiting' || state === 'dead') open.push(rootId)
+      }
+      return open
     },
 
     list: async (query): Promise<LetterSearchPage> => {

@@ -20,7 +20,7 @@ describeDlqServers('the list of dead letters', (api) => {
             message: 'network timeout',
             created_at: diedAt,
             updated_at: diedAt,
-            retry_count: 0,
+            retry_count: 1,
           },
         ],
         page: 1,
@@ -176,7 +176,7 @@ describeDlqServers('the list of dead letters', (api) => {
     await api.failAll('orders', 'b again')
     await api.post('/requeue', { ids: [(await api.listIds()).at(-1)] })
     const { data } = (await api.get('')).body
-    expect(data).toMatchObject({ total: 1, items: [{ id: b, message: 'b again', retry_count: 1 }] })
+    expect(data).toMatchObject({ total: 1, items: [{ id: b, message: 'b again', retry_count: 2 }] })
   })
 
   it('a list call is logged with its parameters', async () => {

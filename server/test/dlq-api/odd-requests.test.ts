@@ -40,7 +40,7 @@ describeDlqServers('leased letters', (api) => {
       requeued: [],
       skipped: [{ id: ids[0], reason: 'already_queued' }],
     })
-    expect((await api.post('/purge', { ids })).body.data).toEqual({ purged: 0 })
+    expect((await api.post('/purge', { ids })).body.data).toMatchObject({ purged: 0 })
     expect((await api.post(`/messages/${ids[0]}/retry`)).status).toBe(409)
     expect((await api.delete(`/messages/${ids[0]}`)).status).toBe(409)
   })

@@ -9,9 +9,12 @@ describeDlqServers('a purge', (api) => {
     const [c = '', b = '', a = ''] = await api.listIds()
     await api.post('/requeue', { ids: [c] })
     const ids = [a, ksuidToUuid(a), b, c, unknownId, '41']
-    const { status, body } = await api.post('/purge', { ids, reason: 'ignored here' })
-    expect([status, body]).toEqual([200, { ok: true, data: { purged: 2 }, error: null }])
-    expect((await api.post('/purge', { ids })).body.data).toEqual({ purged: 0 })
+    const { status, body } = await api.post('/purge', { ids })
+    expect([status, body]).toEqual([
+      200,
+      { ok: true, data: { purged: 2, matched: 2, dry_run: false }, error: null },
+    ])
+    expect((await api.post('/purge', { ids })).body.data).toMatchObject({ purged: 0 })
     expect(await api.listIds()).toEqual([])
     expect((await api.get(`/messages/${c}`)).body.status).toBe('RETRYING')
   })
@@ -21,9 +24,9 @@ describeDlqServers('a purge', (api) => {
     await api.createLetters('orders', { message: 'a' })
     const older_than = await api.now()
     await api.createLetters('orders', { message: 'b' }, { message: 'c' })
-    expect((await api.post('/purge', { older_than })).body.data).toEqual({ purged: 2 })
-    expect((await api.post('/purge', { older_than: '2999-01-01' })).body.data).toEqual({ purged: 1 })
-    expect((await api.post('/purge', { older_than: '2999-01-01' })).body.data).toEqual({ purged: 0 })
+    expect((await api.post('/purge', { older_than })).body.data).toMatchObject({ purged: 2 })
+    expect((await api.post('/purge', { older_than: '2999-01-01' })).body.data).toMatchObject({ purged: 1 })
+    expect((await api.post('/purge', { older_than: '2999-01-01' })).body.data).toMatchObject({ purged: 0 })
   })
 
   it('older_than compares the time of death, not the time at which the item was created', async () => {
@@ -33,25 +36,57 @@ describeDlqServers('a purge', (api) => {
     const older_than = await api.now()
     await api.advance('1s')
     await api.failAll('orders', 'just now')
-    expect((await api.post('/purge', { older_than })).body.data).toEqual({ purged: 0 })
+    expect((await api.post('/purge', { older_than })).body.data).toMatchObject({ purged: 0 })
   })
 
-  it('a purge with a reason discards only letters with exactly that reason', async () => {
+  const reasons = [
+    { message: 'network timeout' },
+    { message: 'auth: network token invalid' },
+    { message: 'network_x: down' },
+    { message: 'HTTP 503: upstream' },
+  ]
+  const countReasons = async () => (await api.get('/stats')).body.data.by_reason
+
+  it('a purge by reason discards the letters that the list with this reason shows', async () => {
     await api.createQueue('orders')
-    await api.createLetters(
-      'orders',
-      { message: 'network timeout' },
-      { message: 'auth: network token invalid' },
-      { message: 'network_x: down' },
-      { message: 'HTTP 503: upstream' },
-    )
-    const purge = async (reason: string) =>
-      (await api.post('/purge', { older_than: '2999-01-01', reason })).body.data.purged
-    expect(await purge('net')).toBe(0)
-    expect(await purge('net%')).toBe(0)
-    expect(await purge(' Network ')).toBe(1)
-    expect(await purge('http_503')).toBe(1)
-    expect((await api.get('/stats')).body.data.by_reason).toEqual({ auth: 1, network_x: 1 })
+    await api.createLetters('orders', ...reasons)
+    const purge = async (reason: string) => {
+      const { total } = (await api.get(`?reason=${encodeURIComponent(reason)}`)).body.data
+      const { purged } = (await api.post('/purge', { older_than: await api.now(), reason })).body.data
+      return [total, purged]
+    }
+    expect(await purge('net%')).toEqual([0, 0])
+    expect(await purge(' Network T')).toEqual([2, 2])
+    expect(await countReasons()).toEqual({ network_x: 1, http_503: 1 })
+    expect(await purge('UPSTREAM')).toEqual([1, 1])
+    expect(await countReasons()).toEqual({ network_x: 1 })
+  })
+
+  it('a purge with match "code" compares the reason exactly', async () => {
+    await api.createQueue('orders')
+    await api.createLetters('orders', ...reasons)
+    const purge = async (reason: string, match: string) =>
+      (await api.post('/purge', { older_than: await api.now(), reason, match })).body.data.purged
+    expect(await purge('net', 'code')).toBe(0)
+    expect(await purge('net%', 'code')).toBe(0)
+    expect(await purge('Network', 'code')).toBe(0)
+    expect(await purge('network', 'code')).toBe(1)
+    expect(await purge('http_503', 'code')).toBe(1)
+    expect(await countReasons()).toEqual({ auth: 1, network_x: 1 })
+    expect(await purge('network', 'message')).toBe(2)
+  })
+
+  it('a dry run counts the letters that match and discards none', async () => {
+    await api.createQueue('orders')
+    await api.createLetters('orders', ...reasons)
+    const ids = await api.listIds()
+    await api.post('/requeue', { ids: [ids[0]] })
+    const older_than = await api.now()
+    const dryRun = async (selection: object) =>
+      (await api.post('/purge', { ...selection, dry_run: true })).body.data
+    expect(await dryRun({ older_than, reason: 'network' })).toEqual({ purged: 0, matched: 3, dry_run: true })
+    expect(await dryRun({ ids: [...ids, unknownId] })).toEqual({ purged: 0, matched: 3, dry_run: true })
+    expect(await api.listIds()).toHaveLength(3)
   })
 
   it('a purged letter cannot be requeued, and the audit log has its discard', async () => {
@@ -84,7 +119,7 @@ describeDlqServers('a purge', (api) => {
     const [a = ''] = await api.listIds()
     const before = api.lines.length
     await api.post('/purge', { older_than: '2025-01-01' })
-    await api.post('/purge', { ids: [a], reason: 'ignored' })
+    await api.post('/purge', { ids: [a] })
     const purges = api.lines.slice(before).filter((line) => line.event === 'dlq.purge')
     expect(purges).toMatchObject([
       { purged: 0, reason: null, older_than: '2025-01-01' },
@@ -100,11 +135,11 @@ describeDlqServers(
       await api.createQueue('orders')
       await api.createLetters('orders', ...['a', 'b', 'c', 'd', 'e'].map((message) => ({ message })))
       const purge = async () => (await api.post('/purge', { older_than: '2999-01-01' })).body.data
-      expect(await purge()).toEqual({ purged: 2, has_more: true })
+      expect(await purge()).toEqual({ purged: 2, matched: 5, dry_run: false, has_more: true })
       const left = (await api.get('?order_dir=asc')).body.data.items
       expect(left.map(({ message }: { message: string }) => message)).toEqual(['c', 'd', 'e'])
-      expect(await purge()).toEqual({ purged: 2, has_more: true })
-      expect(await purge()).toEqual({ purged: 1 })
+      expect(await purge()).toEqual({ purged: 2, matched: 3, dry_run: false, has_more: true })
+      expect(await purge()).toMatchObject({ purged: 1 })
     })
 
     it('a purge with more ids than the limit is refused, even if they repeat', async () => {

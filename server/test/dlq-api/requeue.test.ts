@@ -55,7 +55,7 @@ describeDlqServers('a requeue', (api) => {
     await api.post('/requeue', { ids: [a] })
     await api.failAll('orders', 'auth: refused')
     const { data } = (await api.get('')).body
-    expect(data.items).toMatchObject([{ id: a, reason: 'auth', message: 'auth: refused', retry_count: 1 }])
+    expect(data.items).toMatchObject([{ id: a, reason: 'auth', message: 'auth: refused', retry_count: 2 }])
     expect((await api.get('/stats')).body.data).toMatchObject({ total: 1, by_reason: { auth: 1 } })
   })
 
@@ -135,7 +135,7 @@ describeDlqServers('a requeue', (api) => {
       ],
     })
     expect((await api.get('?topic=gone')).body.data.items).toEqual(before)
-    expect(before).toMatchObject([{ message: 'no way back', retry_count: 0 }])
+    expect(before).toMatchObject([{ message: 'no way back', retry_count: 1 }])
   })
 
   it('concurrent requeues send each letter once', async () => {

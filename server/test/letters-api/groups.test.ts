@@ -123,8 +123,8 @@ describeLettersServers('groups of letters', (api) => {
     expect(body).toMatchObject({ count: all, is_exact: true })
     const shown = (await api.get(`/api/v1/dlq?reason=${word(all - 1)}`)).body.data.items
     expect(shown).toMatchObject([{ id: last.id, reason: 'other' }])
-    const purge = { older_than: '2020-01-02T00:00:00Z', reason: 'other' }
-    expect((await api.post('/api/v1/dlq/purge', purge)).body.data).toEqual({ purged: 20 })
+    const purge = { older_than: '2020-01-02T00:00:00Z', reason: 'other', match: 'code' }
+    expect((await api.post('/api/v1/dlq/purge', purge)).body.data).toMatchObject({ purged: 20, matched: 20 })
     expect(await list('slug=other&status=PENDING')).toMatchObject({ total: 0 })
   })
 

@@ -25,7 +25,9 @@ const Entry = Type.Object({
   }),
   created_at: Type.String({ description: 'When the item became a dead letter.' }),
   updated_at: Type.String({ description: 'When the letter last changed.' }),
-  retry_count: Type.Integer({ description: 'Number of redrives after which the letter failed again.' }),
+  retry_count: Type.Integer({
+    description: 'Number of attempts before the last death, plus the number of redrives that failed.',
+  }),
 })
 
 const time = (bound: string) =>
@@ -172,6 +174,6 @@ function viewEntry(item: Item, reason: string): Static<typeof Entry> {
     message: message === '' ? null : message,
     created_at: formatInstant(item.diedAt ?? item.createdAt),
     updated_at: formatInstant(item.updatedAt),
-    retry_count: item.redrives,
+    retry_count: (item.failure?.attempts ?? 0) + item.redrives,
   }
 }

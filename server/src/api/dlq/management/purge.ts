@@ -1,11 +1,13 @@
 import { type Static, Type } from 'typebox'
+import type { LetterId } from '../../../core/ids.ts'
 import type { Instant } from '../../../core/instant.ts'
 import type { Letters } from '../../../letters/letters.ts'
-import type { LetterCursor } from '../../../storage/contract/letters.ts'
+import type { LetterCursor, LetterFilter } from '../../../storage/contract/letters.ts'
 import { route } from '../../http/route.ts'
 import { InvalidRequest } from '../../http/validation/invalid-request.ts'
 import { dlqManagement, prefix } from '../dialects.ts'
 import { checkCount, parseLetterIds } from '../letter-ids.ts'
+import { readNumberedPage } from '../numbered-pages.ts'
 import { createSuccess, logEvent, Success } from './answer.ts'
 import { parseIsoTime } from './iso-time.ts'
 import { openStates } from './list.ts'
@@ -25,7 +27,18 @@ const Body = Type.Object(
     ),
     reason: Type.Optional(
       Type.Union([Type.String({ maxLength: 1_000 }), Type.Null()], {
-        description: 'With older_than: only letters with exactly this reason, as the list shows it.',
+        description: 'With older_than: only letters with this reason. `match` says how it is compared.',
+      }),
+    ),
+    match: Type.Optional(
+      Type.Union([Type.Enum(['message', 'code']), Type.Null()], {
+        description:
+          'How reason is compared. message (default): as the filter of the list, a part of the stored message in any case. code: exactly the reason that the list shows.',
+      }),
+    ),
+    dry_run: Type.Optional(
+      Type.Union([Type.Boolean(), Type.Null()], {
+        description: 'Only counts the letters that match, and discards none. Default false.',
       }),
     ),
   },
@@ -45,7 +58,17 @@ export const purgeRoute = route({
     response: {
       200: Success(
         Type.Object({
-          purged: Type.Integer({ description: 'Number of letters that were discarded.' }),
+          purged: Type.Integer({ description: 'Number of letters that were discarded; 0 in a dry run.' }),
+          matched: Type.Integer({
+            description: 'Number of open letters that matched, also beyond `dlq.purge_limit`.',
+          }),
+          matched_is_exact: Type.Optional(
+            Type.Boolean({
+              description:
+                'Present only as false: the search was stopped, and `matched` counts the letters found so far.',
+            }),
+          ),
+          dry_run: Type.Boolean({ description: 'True: nothing was discarded.' }),
           has_more: Type.Optional(
             Type.Boolean({ description: 'Present only as true: more letters match. Repeat the call.' }),
           ),
@@ -58,49 +81,76 @@ export const purgeRoute = route({
     const { older_than, reason } = request.body
     const selection = readSelection(request.body, context.dlqLimits.purgeMax)
     const letters = context.letters()
-    const { ids, hasMore } =
+    const found =
       'ids' in selection
-        ? { ids: await resolveIds(letters, selection.ids), hasMore: false }
+        ? await findNamed(letters, selection.ids)
         : await findOlder(letters, selection, context.dlqLimits.purgeMax)
 
+    const isDryRun = request.body.dry_run === true
     const trace = { actor: request.caller.name, reason: describePurge(request.body), requestId: request.id }
-    const results = ids.length === 0 ? [] : await letters.discard(ids, trace)
+    const results = isDryRun || found.ids.length === 0 ? [] : await letters.discard(found.ids, trace)
     const purged = results.filter((result) => result.isDiscarded).length
-    // A selection by ids ignores the reason.
-    const usedReason = 'ids' in selection ? null : (reason ?? null)
-    const facts = { purged, reason: usedReason, older_than: older_than ?? null }
+    const { matched, isExact, hasMore } = found
+    const facts = {
+      purged,
+      matched,
+      dry_run: isDryRun,
+      reason: reason ?? null,
+      older_than: older_than ?? null,
+    }
     logEvent('dlq.purge', startedMs, facts, request, context)
-    return createSuccess({ purged, ...(hasMore && { has_more: true }) })
+    return createSuccess({
+      purged,
+      matched,
+      ...(!isExact && { matched_is_exact: false }),
+      dry_run: isDryRun,
+      ...(hasMore && { has_more: true }),
+    })
   },
 })
 
-type Selection = Readonly<{ ids: readonly string[] } | { until: Instant; slug: string | null }>
+type OlderSelection = Readonly<{ until: Instant; text?: string; slug?: string }>
+type Selection = Readonly<{ ids: readonly string[] }> | OlderSelection
+/** `ids`: the letters to discard. `matched`: how many match, also above the limit of one call. */
+type Found = Readonly<{ ids: readonly LetterId[]; matched: number; isExact: boolean; hasMore: boolean }>
 
 /** Requires exactly one of ids and older_than; an empty list counts as absent. */
 function readSelection(body: Static<typeof Body>, countMax: number): Selection {
-  const { ids: given, older_than, reason } = body
+  const { ids: given, older_than, reason, match } = body
   const ids = given ?? []
   if (ids.length > 0 && typeof older_than === 'string')
     throw bodyFault('ids', 'cannot be combined with older_than; give one of them')
   if (ids.length > 0) {
+    if (reason != null) throw bodyFault('reason', 'cannot be combined with ids; give it with older_than')
+    if (match != null) throw bodyFault('match', 'cannot be combined with ids; give it with reason')
     checkCount(ids, countMax)
     return { ids: parseLetterIds(ids) }
   }
   if (typeof older_than !== 'string') throw bodyFault('ids', 'or older_than is required')
   const until = parseIsoTime('body.older_than', older_than).first
-  const slug = reason?.trim().toLowerCase() ?? null
+  return { until, ...readReason(body) }
+}
+
+function readReason({ reason, match }: Static<typeof Body>): Pick<OlderSelection, 'text' | 'slug'> {
+  if (reason == null) {
+    if (match != null) throw bodyFault('match', 'needs a reason; omit match to purge letters with any reason')
+    return {}
+  }
+  const text = reason.trim()
   // An empty variable in a script must not purge all letters.
-  if (slug === '') throw bodyFault('reason', 'is empty; omit it to purge letters with any reason')
-  return { until, slug }
+  if (text === '') throw bodyFault('reason', 'is empty; omit it to purge letters with any reason')
+  return match === 'code' ? { slug: text } : { text }
 }
 
 function bodyFault(field: string, message: string): InvalidRequest {
   return new InvalidRequest([{ field: `body.${field}`, message }])
 }
 
-/** Ignores unknown ids. */
-async function resolveIds(letters: Letters, ids: readonly string[]): Promise<readonly string[]> {
-  return [...new Set((await letters.resolveIds(ids)).filter((id) => id !== null))]
+/** Ignores ids of unknown letters, and of letters that are not open. */
+async function findNamed(letters: Letters, ids: readonly string[]): Promise<Found> {
+  const known = new Set((await letters.resolveIds(ids)).filter((id) => id !== null))
+  const open = await letters.selectOpen([...known])
+  return { ids: open, matched: open.length, isExact: true, hasMore: false }
 }
 
 const searchMsMax = 5_000
@@ -108,12 +158,17 @@ const searchMsMax = 5_000
 /** Finds the oldest letters that match. `hasMore`: more may match, or the search ran out of time. */
 async function findOlder(
   letters: Letters,
-  { until, slug }: Readonly<{ until: Instant; slug: string | null }>,
+  { until, text, slug }: OlderSelection,
   countMax: number,
-): Promise<{ ids: readonly string[]; hasMore: boolean }> {
+): Promise<Found> {
   const startedMs = performance.now()
-  const filter = { states: openStates, died: { until }, ...(slug !== null && { slugs: [slug] }) }
-  const ids: string[] = []
+  const filter: LetterFilter = {
+    states: openStates,
+    died: { until },
+    ...(text !== undefined && { text }),
+    ...(slug !== undefined && { slugs: [slug] }),
+  }
+  const ids: LetterId[] = []
   let after: LetterCursor | null = null
   do {
     const found = await letters.list({
@@ -127,11 +182,26 @@ async function findOlder(
     ids.push(...found.letters.map((letter) => letter.rootId))
     after = found.next
   } while (after !== null && ids.length <= countMax && performance.now() - startedMs < searchMsMax)
-  return { ids: ids.slice(0, countMax), hasMore: after !== null || ids.length > countMax }
+  if (after === null && ids.length <= countMax)
+    return { ids, matched: ids.length, isExact: true, hasMore: false }
+  const count = await readNumberedPage(letters, {
+    filter,
+    order: 'diedAt',
+    isDescending: false,
+    page: 1,
+    pageSize: 1,
+  })
+  return {
+    ids: ids.slice(0, countMax),
+    matched: Math.max(count.total, ids.length),
+    isExact: count.isExact,
+    hasMore: true,
+  }
 }
 
 /** Describes the selection as the reason in the audit log. */
-function describePurge({ older_than, reason }: Static<typeof Body>): string {
+function describePurge({ older_than, reason, match }: Static<typeof Body>): string {
   if (typeof older_than !== 'string') return 'purge by id'
-  return `purge older_than ${older_than}${reason == null ? '' : ` reason ${reason}`}`
+  const code = match === 'code' ? ' code' : ''
+  return `purge older_than ${older_than}${reason == null ? '' : ` reason${code} ${reason}`}`
 }
