@@ -78,6 +78,10 @@ const catalog = {
     publicMessage: 'the store was not created by Redrive',
     hint: 'Point --store at a new file or database, or at a store that Redrive created.',
   },
+  READ_ONLY: {
+    status: 403,
+    hint: 'Send the request to a server without read_only. This server serves only reads.',
+  },
   SCHEMA_NEWER: {
     status: 500,
     publicMessage: 'the store was written by a newer Redrive',
@@ -86,7 +90,7 @@ const catalog = {
   SCHEMA_OLDER: {
     status: 500,
     publicMessage: 'the schema of the store must be updated first',
-    hint: 'Stop the servers that use the store, and run redrive migrate.',
+    hint: 'Stop the servers that use the store, and run redrive migrate with a user that may write.',
   },
   SCHEMA_DIFFERS: {
     status: 500,

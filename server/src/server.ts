@@ -12,6 +12,7 @@ import { createApi } from './api/create-api.ts'
 import { toDlqLimits } from './api/dlq/limits.ts'
 import type { Drain } from './api/http/drain.ts'
 import { toHttpLimits } from './api/http/http-limits.ts'
+import { allowReads } from './api/http/permission.ts'
 import { routes } from './api/routes.ts'
 import { createTestHookRoutes } from './api/test-hooks/routes.ts'
 import { toRetention } from './config/retention.ts'
@@ -78,6 +79,9 @@ type StoreParts = Readonly<{
 
 type BackgroundLoops = Readonly<{ reconciler: Reconciler; reconcileLoop: Loop; letterLoops: LetterLoops }>
 
+const readOnlySentence =
+  'READ-ONLY: requests that write are refused, and this server runs nothing in the background: it ends no leases, starts no scheduled items or automatic redrives, runs no campaigns and no retention, and repairs no counts'
+
 /** Rejects with a KnownError if the server cannot start; then it leaves nothing open. */
 export async function startServer(options: ServerOptions): Promise<RunningServer> {
   const { settings, store, log } = options
@@ -103,8 +107,11 @@ export async function startServer(options: ServerOptions): Promise<RunningServer
   }
   const url = toUrl(app.server.address() as AddressInfo)
   log.info({ url, store: store.kind, version }, 'redrive is up')
-  loops.reconcileLoop.start()
-  loops.letterLoops.start()
+  if (settings.read_only) log.warn(readOnlySentence)
+  else {
+    loops.reconcileLoop.start()
+    loops.letterLoops.start()
+  }
   return { url, stop: createStop(app, drain, parts, loops, log) }
 }
 
@@ -127,11 +134,15 @@ function createStoreParts(
         onCreated: () => log.warn(`created new store at ${maskStore(settings.store)}`),
         postgresPoolMax: settings['postgres.connections_max'],
         postgresConnectTimeoutMs: settings['postgres.connect_timeout'],
+        postgresIdleMax: settings['database.max_idle_conns'] ?? 0,
+        postgresLifetimeMs: settings['database.conn_max_lifetime'],
+        isReadOnly: settings.read_only,
       })
       engine = createEngine(storage, {
         clock,
         requestsMax: settings['queue.requests_max'],
         batchMsMax: settings['queue.store_timeout'],
+        isTicking: !settings.read_only,
         onWrite: (command, seconds) => storeWrites.observe({ command }, seconds),
         onError: (error) => log.warn({ err: error }, 'background work of the queues failed; will retry'),
       })
@@ -237,6 +248,7 @@ function createServerApi(
       }),
     // As long as there is no access control: see requireLoopback.
     isLocalOnly: true,
+    ...(settings.read_only && { authorize: allowReads }),
     ...(settings['test.hooks'] && {
       routes: [...routes, ...createTestHookRoutes({ ...clock, advanceLetters: letterLoops.advance })],
     }),

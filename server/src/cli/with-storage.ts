@@ -69,5 +69,8 @@ function toPostgresOptions(settings: Settings): StoreOptions {
   return {
     postgresPoolMax: settings['postgres.connections_max'],
     postgresConnectTimeoutMs: settings['postgres.connect_timeout'],
+    postgresIdleMax: settings['database.max_idle_conns'] ?? 0,
+    postgresLifetimeMs: settings['database.conn_max_lifetime'],
+    isReadOnly: settings.read_only,
   }
 }

@@ -1,6 +1,7 @@
 import { readFileSync } from 'node:fs'
 import { resolve } from 'node:path'
 import { KnownError } from '../errors.ts'
+import { applyDatabaseBlock, removeUnusedLines } from './database-block.ts'
 import { type Environment, readEnvironment, readSharedVariables } from './environment.ts'
 import type { RawSetting } from './origin.ts'
 import { describeOrigin } from './origin.ts'
@@ -28,7 +29,7 @@ export function loadSettings(sources: SettingsSources): LoadedSettings {
     ...readEnvironment(names, sources.environment),
   ]
   const file = readSettingsFile(sources, [...environment, ...flags])
-  return readSettings(settingsTable, [...file, ...environment, ...flags])
+  return applyDatabaseBlock(readSettings(settingsTable, [...file, ...environment, ...flags]))
 }
 
 function readFlags(flags: SettingsSources['flags']): RawSetting[] {
@@ -42,7 +43,7 @@ function readSettingsFile(sources: SettingsSources, others: readonly RawSetting[
   const named = others.findLast((given) => given.name === 'config')
   const path = named?.text ?? fileDefault
   const text = readFile(resolve(sources.folder, path), path, named)
-  const givens = text === undefined ? [] : parseSettingsFile(path, text)
+  const givens = text === undefined ? [] : removeUnusedLines(parseSettingsFile(path, text))
   const nested = givens.find((given) => given.name === 'config')
   if (nested !== undefined) {
     throw new KnownError(

@@ -37,6 +37,8 @@ export async function openStoreTarget(
     if (settings[name] === undefined) continue
     throw new KnownError('SETTING_INVALID', `${name} is set, but the store is not PostgreSQL`)
   }
+  if (settings.read_only)
+    throw new KnownError('SETTING_INVALID', 'read_only is set, but the store is not PostgreSQL')
   return store
 }
 

@@ -63,6 +63,45 @@ export const settingsTable = {
     sentence: 'The longest wait between two attempts to reach a store that does not respond.',
   }),
 
+  read_only: boolean({
+    default: false,
+    sentence:
+      'Serves only reads, for example with a database user that may only read. Needs a PostgreSQL store with a current schema. Requests that would write are refused, and nothing runs in the background.',
+  }),
+
+  'database.host': string({
+    sentence:
+      'The host of the PostgreSQL store. The settings database.* are another way to write store, and cannot be combined with it.',
+  }),
+  'database.port': integer({ min: 1, max: 65_535, sentence: 'The port of database.host. Default: 5432.' }),
+  'database.name': string({ sentence: 'The database on database.host.' }),
+  'database.user': string({ sentence: 'The user for database.host.' }),
+  'database.password': secret({
+    sentence: 'The password of database.user. Stands for store.password; empty: no password.',
+  }),
+  'database.ssl_mode': string({
+    sentence: 'How connections to database.host use TLS. Stands for sslmode in the URL of the store.',
+    pattern: /^(disable|allow|prefer|require|verify-ca|verify-full)$/,
+    allowed: 'disable, allow, prefer, require, verify-ca or verify-full',
+  }),
+  'database.max_open_conns': integer({
+    min: 2,
+    max: 1_000,
+    sentence: 'Stands for postgres.connections_max.',
+  }),
+  'database.max_idle_conns': integer({
+    min: 0,
+    max: 1_000,
+    sentence:
+      'The number of connections to PostgreSQL that stay open when they are idle for more than a minute. Default: 0.',
+  }),
+  'database.conn_max_lifetime': duration({
+    default: '0s',
+    min: '0s',
+    max: '24h',
+    sentence: 'How long a connection to PostgreSQL is used before it is replaced. 0s: without limit.',
+  }),
+
   'sqlite.synchronous': choice({
     choices: ['full', 'normal-may-lose-last-commits'],
     default: 'full',

@@ -19,6 +19,15 @@ export type StoreOptions = Readonly<{
   sqliteLockWaitMs?: number
   postgresPoolMax?: number
   postgresConnectTimeoutMs?: number
+  /** The number of idle connections that stay open. */
+  postgresIdleMax?: number
+  /** How long a connection is used before it is replaced; 0: without limit. */
+  postgresLifetimeMs?: number
+  /**
+   * Only PostgreSQL: the store checks its schema instead of updating it, needs no permission to write, and
+   * rejects every write with READ_ONLY.
+   */
+  isReadOnly?: boolean
   /** Refuse a store that does not exist with STORE_MISSING, instead of creating it. */
   mustExist?: boolean
   /** Called when a new store was created. Not called for a store in memory. */

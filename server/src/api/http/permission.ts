@@ -1,4 +1,5 @@
 import type { FastifyRequest } from 'fastify'
+import { KnownError } from '../../errors.ts'
 
 /** The permission that a route requires. `public` never requires a credential. */
 export const permissions = [
@@ -40,3 +41,23 @@ const anonymous: Caller = { name: 'anonymous' }
 
 /** Used without access control. Protected mode then accepts requests from this machine only. */
 export const allowAll: Authorize = () => anonymous
+
+const readPermissions: ReadonlySet<Permission> = new Set<Permission>([
+  'public',
+  'server.info',
+  'queue.list',
+  'queue.stats',
+  'letter.read',
+  'campaign.read',
+  'audit.read',
+])
+
+/** Used on a read-only server: refuses every request that could write, before its body is read. */
+export const allowReads: Authorize = (permission, { method, url }) => {
+  if (readPermissions.has(permission)) return anonymous
+  const path = url.replace(/\?.*$/s, '')
+  throw new KnownError(
+    'READ_ONLY',
+    `this server is read-only (read_only is set), and ${method} ${path} needs the permission ${permission}`,
+  )
+}

@@ -71,6 +71,7 @@ const connectTimeoutMsDefault = 10_000
 type PostgresTarget = Extract<StoreTarget, { kind: 'postgres' }>
 
 export async function openPostgres(target: PostgresTarget, options: StoreOptions = {}): Promise<Storage> {
+  if (options.isReadOnly === true) return open(target, options, checkReadable)
   return open(target, options, async (connections) => {
     const { isNew } = await migrate(connections, { mustExist: options.mustExist ?? false })
     if (isNew) options.onCreated?.()
@@ -78,7 +79,7 @@ export async function openPostgres(target: PostgresTarget, options: StoreOptions
 }
 
 export async function openPostgresToRead(target: PostgresTarget, options: StoreOptions): Promise<StoreReads> {
-  return open(target, options, checkReadable)
+  return open(target, { ...options, isReadOnly: true }, checkReadable)
 }
 
 async function open(
@@ -93,9 +94,12 @@ async function open(
     tls: target.tls,
     poolMax: options.postgresPoolMax ?? poolMaxDefault,
     connectTimeoutMs: options.postgresConnectTimeoutMs ?? connectTimeoutMsDefault,
+    idleMax: options.postgresIdleMax ?? 0,
+    lifetimeMs: options.postgresLifetimeMs ?? 0,
+    isReadOnly: options.isReadOnly ?? false,
   })
   const vacuum = new Vacuum(connections)
-  const storage = new PostgresStorage({
+  const context: StoreContext = {
     vacuum,
     connections,
     random,
@@ -107,7 +111,8 @@ async function open(
     firstMinute: new FirstMinuteCache(),
     repeats: new RepeatedImports(),
     slots: new CountSlots(random),
-  })
+  }
+  const storage = new PostgresStorage(context, options.isReadOnly ?? false)
   try {
     await prepareSchema(connections)
     return storage
@@ -120,18 +125,21 @@ async function open(
 class PostgresStorage implements Storage {
   readonly kind = 'postgres'
   readonly #store: StoreContext
+  readonly #isReadOnly: boolean
   readonly #groupCommit: GroupCommit
   readonly #announcements: Announcements
   readonly #inProgress = new Set<Promise<void>>()
   #closing: Promise<void> | undefined
 
-  constructor(store: StoreContext) {
+  constructor(store: StoreContext, isReadOnly: boolean) {
     this.#store = store
+    this.#isReadOnly = isReadOnly
     this.#announcements = new Announcements(store.connections)
     this.#groupCommit = new GroupCommit((commands) => write(store, commands))
   }
 
   async write<const C extends readonly Command[]>(commands: C): Promise<ResultsOf<C>> {
+    if (this.#isReadOnly) throw this.#refuseWrite(commands.map(({ op }) => op).join(', '))
     const results = await this.#run(() => this.#groupCommit.write(commands))
     return results as unknown as ResultsOf<C>
   }
@@ -239,7 +247,8 @@ class PostgresStorage implements Storage {
     return this.#run(() => verifyCounts(this.#store.connections))
   }
 
-  reconcile(lock?: HeldLock): Promise<readonly Difference[]> {
+  async reconcile(lock?: HeldLock): Promise<readonly Difference[]> {
+    if (this.#isReadOnly) throw this.#refuseWrite('reconcile')
     return this.#run(() => reconcileCounts(this.#store.connections, lock, this.#store.now()))
   }
 
@@ -265,6 +274,11 @@ class PostgresStorage implements Storage {
     await this.#announcements.close()
     await this.#store.vacuum.stop()
     await this.#store.connections.close()
+  }
+
+  #refuseWrite(write: string): KnownError {
+    const { address } = this.#store.connections
+    return new KnownError('READ_ONLY', `${address} is open for reading only; this would write: ${write}`)
   }
 
   async #run<T>(work: () => Promise<T>): Promise<T> {

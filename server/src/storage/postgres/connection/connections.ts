@@ -27,6 +27,12 @@ export type ConnectionOptions = Readonly<{
   tls?: TlsSource | undefined
   poolMax: number
   connectTimeoutMs: number
+  /** The number of idle connections that stay open. */
+  idleMax?: number
+  /** How long a connection is used before it is replaced; 0: without limit. */
+  lifetimeMs?: number
+  /** PostgreSQL refuses every write of these connections. */
+  isReadOnly?: boolean
 }>
 
 /** A pool whose connections use one set of credentials. */
@@ -60,6 +66,8 @@ const sessionSettings: Statement = {
       case current_setting('synchronous_commit') when 'off' then 'on' else current_setting('synchronous_commit') end,
       false)`,
 }
+
+const readOnlySession: Statement = { text: `select set_config('default_transaction_read_only', 'on', false)` }
 
 export const beginWrite = 'begin isolation level read committed'
 
@@ -237,6 +245,8 @@ export class Connections {
       max: this.#options.poolMax,
       connectionTimeoutMillis: this.#options.connectTimeoutMs,
       idleTimeoutMillis: 60_000,
+      min: this.#options.idleMax ?? 0,
+      maxLifetimeSeconds: Math.ceil((this.#options.lifetimeMs ?? 0) / 1_000),
       application_name: 'redrive',
       keepAlive: true,
       pipeline: true,
@@ -246,6 +256,7 @@ export class Connections {
       types: { getTypeParser: parserFor as typeof pg.types.getTypeParser },
       onConnect: async (client) => {
         await client.query(sessionSettings.text)
+        if (this.#options.isReadOnly === true) await client.query(readOnlySession.text)
       },
     })
     // An idle connection that breaks is removed from the pool; the next borrower gets a new one.

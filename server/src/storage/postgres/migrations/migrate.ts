@@ -61,6 +61,7 @@ export async function migrate(
 /** Refuses a schema that cannot be read as it is. Changes nothing. */
 export async function checkReadable(connections: Connections): Promise<void> {
   const { address } = connections
+  await connections.use((connection) => checkServer(connection, address))
   const applied = await connections.use((connection) => countApplied(connection, address, migrations))
   if (applied === 0) throw storeMissing(address)
   checkCurrent(applied, migrations, address)
