@@ -13,7 +13,7 @@ type Loaded = ReadSettings<typeof settingsTable>
 /** The block that describes the service itself. It has no meaning for Redrive. */
 const serviceBlock = 'app'
 
-/** Removes the lines of a settings file that say nothing to Redrive: the block `app:`, and an empty password. */
+/** Removes the lines of a settings file that are not used: the block `app:`, and an empty password. */
 export function removeUnusedLines(givens: readonly RawSetting[]): RawSetting[] {
   return givens.filter(
     ({ name, text }) =>
