@@ -315,3 +315,11 @@ export function baseOf(item: ItemHead): ItemHeadBase {
     letter: item.letter,
   }
 }
+
+/** Whether a letter has to be grouped again: only another failure can change its group. */
+export function isRegrouped(
+  before: Pick<ItemHead, 'failure'>,
+  after: Pick<ItemHead, 'failure' | 'origin'>,
+): boolean {
+  return after.origin !== null && before.failure !== after.failure
+}

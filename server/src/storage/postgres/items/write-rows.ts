@@ -1,10 +1,12 @@
 /** Rewrites, deletes and moves rows of `items` that this transaction has locked, in batches. */
+
 import type { ItemHead, WaitingHead } from '../../../core/item.ts'
+import { isRegrouped } from '../../../core/letter.ts'
 import type { ItemChange } from '../../../core/plan-transition.ts'
 import { readNumber, readText } from '../../shared/row-values.ts'
 import type { Statement } from '../connection/connection.ts'
 import { int4s, texts } from '../connection/encode-arrays.ts'
-import { assignGroups, needsGroup } from '../letters/groups.ts'
+import { assignGroups } from '../letters/groups.ts'
 import { findBySource } from '../letters/import-letters.ts'
 import type { QueueRow } from '../queues/queue-cache.ts'
 import type { Transaction } from '../transaction.ts'
@@ -46,12 +48,12 @@ const rewriteStatement: Statement = {
 /** Also counts the rows. The group of a letter that failed again may change with its failure. */
 export async function rewriteRows(transaction: Transaction, rows: readonly RewrittenRow[]): Promise<void> {
   if (rows.length === 0) return
-  const isRegrouped = ({ before, after }: RewrittenRow) => needsGroup(before, after.item)
-  const regrouped = rows.filter(isRegrouped).map(({ after }) => after)
+  const needsGroup = ({ before, after }: RewrittenRow) => isRegrouped(before, after.item)
+  const regrouped = rows.filter(needsGroup).map(({ after }) => after)
   const grouped = regrouped.length === 0 ? [] : await assignGroups(transaction, regrouped, false)
   for (const { queueId, item } of grouped) transaction.countChanges.failAgain(queueId, item)
   let at = 0
-  const afters = rows.map((row) => (isRegrouped(row) ? (grouped[at++] as StoredHead) : row.after))
+  const afters = rows.map((row) => (needsGroup(row) ? (grouped[at++] as StoredHead) : row.after))
   for (const [index, { before }] of rows.entries()) {
     const { queueId, item } = afters[index] as StoredHead
     transaction.countChanges.leave(queueId, before)

@@ -9,7 +9,7 @@
  */
 import { type Cause, foldCause, toCause } from '../../../core/cause.ts'
 import type { Instant } from '../../../core/instant.ts'
-import type { Failure, ItemHead, Origin } from '../../../core/item.ts'
+import type { Failure, Origin } from '../../../core/item.ts'
 import { readNumber, readText } from '../../shared/row-values.ts'
 import type { Row, Statement } from '../connection/connection.ts'
 import { int4s, int8s, texts } from '../connection/encode-arrays.ts'
@@ -166,11 +166,6 @@ export async function assignGroups(
     const groupId = ids[index] ?? null
     return groupId === null ? each : { ...each, item: { ...each.item, groupId } }
   })
-}
-
-/** Whether the group of a letter may change: only a new failure changes it. */
-export function needsGroup(before: ItemHead, after: ItemHead): boolean {
-  return after.origin !== null && (before.groupId === null || before.failure !== after.failure)
 }
 
 /** Puts the ids of all wanted groups into the transaction. Creates the missing groups. */

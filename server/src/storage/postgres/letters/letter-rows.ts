@@ -1,6 +1,8 @@
 /** Finds, locks and rewrites the rows of live letters. */
+
 import type { ItemHead } from '../../../core/item.ts'
 import { findKsuidProblem } from '../../../core/ksuid.ts'
+import { isRegrouped } from '../../../core/letter.ts'
 import { readNumber, readText } from '../../shared/row-values.ts'
 import type { Statement } from '../connection/connection.ts'
 import { texts, uuids } from '../connection/encode-arrays.ts'
@@ -15,7 +17,7 @@ import {
 } from '../items/rows.ts'
 import type { QueueRow } from '../queues/queue-cache.ts'
 import type { Transaction } from '../transaction.ts'
-import { assignGroups, needsGroup } from './groups.ts'
+import { assignGroups } from './groups.ts'
 
 export type FoundLetter = Readonly<{ queueRow: QueueRow; letter: ItemHead }>
 
@@ -138,7 +140,7 @@ export async function writeLetters(
   for (const { queueRow, before, after } of changed) {
     const stored = { queueId: queueRow.id, queue: queueRow.queue, item: after }
     transaction.countChanges.leave(queueRow.id, before)
-    if (needsGroup(before, after)) regrouped.push(stored)
+    if (isRegrouped(before, after)) regrouped.push(stored)
     else if (before.redrives !== after.redrives) failed.push(stored)
     else moved.push(stored)
   }

@@ -1,7 +1,7 @@
 /** Inserts, rewrites and deletes rows of `items`, each together with its counts. */
 import type { Instant } from '../../../core/instant.ts'
 import type { Item, ItemHead } from '../../../core/item.ts'
-import { failedAgainAt } from '../../../core/letter.ts'
+import { failedAgainAt, isRegrouped } from '../../../core/letter.ts'
 import type { QueueRow } from '../queues/queue-cache.ts'
 import type { Transaction } from '../transaction.ts'
 import { headValues, itemColumnList, itemColumns, itemValues } from './rows.ts'
@@ -111,7 +111,7 @@ export function rewriteRow(
   after: ItemHead,
 ): void {
   const { database, groups, countChanges } = transaction
-  const hasFailed = after.origin !== null && after.failure !== before.failure
+  const hasFailed = isRegrouped(before, after)
   const stored = hasFailed
     ? { ...after, groupId: groups.findOrCreate(queueRow, after, after.updatedAt) ?? null }
     : after
