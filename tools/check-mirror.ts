@@ -50,6 +50,7 @@ const differences: readonly StoreDifference[] = [
   { file: 'connection/parse-values.ts', store: 'postgres', reason: protocol },
   { file: 'connection/prepared-query.ts', store: 'postgres', reason: protocol },
   { file: 'connection/shared-connection.ts', store: 'postgres', reason: protocol },
+  { file: 'connection/stuck-connections.ts', store: 'postgres', reason: protocol },
   { file: 'connection/tls-connection.ts', store: 'postgres', reason: protocol },
   { file: 'connection/tls-contexts.ts', store: 'postgres', reason: protocol },
   { file: 'connection/tls-errors.ts', store: 'postgres', reason: protocol },

@@ -83,7 +83,11 @@ export class LeaseDispatcher {
     const assignments = this.#limit(assignItems(next, this.#counts.byPartition, this.#itemsMax))
     if (assignments.length === 0) return false
     const plans = assignments.map(({ partition, recipients }) => {
-      for (const waiter of recipients) waiter.isAsking = true
+      const askedAtMs = performance.now()
+      for (const waiter of recipients) {
+        waiter.isAsking = true
+        waiter.askedAtMs = askedAtMs
+      }
       return { claim: this.#counts.claim(partition, recipients.length), recipients }
     })
     const batch = this.#lease(plans).then(() => {

@@ -19,6 +19,8 @@ export type LeaseWaiter = {
   readonly isConnected: (() => boolean) | undefined
   /** The store is being asked for items for this lease. */
   isAsking: boolean
+  /** When the store was asked. */
+  askedAtMs: number
   /** The lease has left. Items that arrive for it are put back. */
   isGone: boolean
   /** The items for this lease while an answer of the store is distributed. */
@@ -27,16 +29,22 @@ export type LeaseWaiter = {
   reject(error: unknown): void
 }
 
+/** A store that answers takes less, also on a busy machine. */
+export const silentMsMin = 500
+
 export class LeaseWaiters {
   readonly #queue: QueueName
+  readonly #isStoreSilent: (nowMs: number) => boolean
   readonly #byClient = new Map<string, LeaseWaiter>()
   /** How many items the leases ask for in total. */
   #askedTotal = 0
   readonly #timer = new SharedTimer((now) => this.#rejectLate(now))
   readonly #listeners = new AbortListeners((signal) => this.#rejectAborted(signal))
 
-  constructor(queue: QueueName) {
+  /** `isStoreSilent`: the store does not answer, so it is unknown whether the queue has items. */
+  constructor(queue: QueueName, isStoreSilent: (nowMs: number) => boolean) {
     this.#queue = queue
+    this.#isStoreSilent = isStoreSilent
   }
 
   get size(): number {
@@ -70,6 +78,7 @@ export class LeaseWaiters {
         signal,
         isConnected,
         isAsking: false,
+        askedAtMs: 0,
         isGone: false,
         assigned: undefined,
         resolve,
@@ -135,12 +144,18 @@ export class LeaseWaiters {
     let next = Number.POSITIVE_INFINITY
     for (const waiter of this.#byClient.values()) {
       if (waiter.deadline > now) next = Math.min(next, waiter.deadline)
-      else {
-        const sentence = `no items in queue ${this.#queue} within ${waiter.timeoutMs} ms`
-        this.reject(waiter, new KnownError('LEASE_TIMEOUT', sentence))
-      }
+      else this.reject(waiter, this.#createTimeout(waiter, now))
     }
     return next
+  }
+
+  #createTimeout(waiter: LeaseWaiter, now: number): KnownError {
+    const isUnanswered = waiter.isAsking && now - waiter.askedAtMs > silentMsMin
+    if (isUnanswered || this.#isStoreSilent(now)) {
+      const sentence = `the store does not answer, so it is unknown whether queue ${this.#queue} has items`
+      return new KnownError('STORE_UNAVAILABLE', sentence, undefined, sentence)
+    }
+    return new KnownError('LEASE_TIMEOUT', `no items in queue ${this.#queue} within ${waiter.timeoutMs} ms`)
   }
 
   #rejectAborted(signal: AbortSignal): void {

@@ -10,7 +10,7 @@ import { AvailableCounts } from './available-counts.ts'
 import { CallLane } from './call-lane.ts'
 import type { CallOptions, LeasedItems, LeaseOptions, ProducedItems, ProduceOptions } from './engine.ts'
 import { LeaseDispatcher } from './lease-dispatcher.ts'
-import { LeaseWaiters } from './lease-waiters.ts'
+import { LeaseWaiters, silentMsMin } from './lease-waiters.ts'
 import { QueueHold, toHeldLane } from './queue-hold.ts'
 import type { QueueRuntimeParts } from './queue-runtime-parts.ts'
 import { type ProduceRequest, writeProduces } from './write-produces.ts'
@@ -38,6 +38,9 @@ export class QueueRuntime {
   /** Another server announced items since the last refresh. */
   #isStale = false
   #refreshedAt = performance.now()
+  /** When the first refresh since the last successful one started; undefined if there was none. */
+  #unansweredSinceMs: number | undefined
+  #hasRefreshFailed = false
   #refreshing: Promise<void> | undefined
   #closed: KnownError | undefined
 
@@ -55,7 +58,7 @@ export class QueueRuntime {
     )
     this.#completes = new CallLane({ ...options, batchesMax: 1 }, (batch) => writeCompletes(batch, parts))
     this.#settles = new CallLane({ ...options, batchesMax: 1 }, (batch) => writeSettles(batch, parts))
-    this.#waiters = new LeaseWaiters(queue.name)
+    this.#waiters = new LeaseWaiters(queue.name, (nowMs) => this.#isStoreSilent(nowMs))
     this.#dispatcher = new LeaseDispatcher(() => this.queue, this.#waiters, this.#counts, parts)
   }
 
@@ -128,6 +131,11 @@ export class QueueRuntime {
     return leased
   }
 
+  #isStoreSilent(nowMs: number): boolean {
+    if (this.#unansweredSinceMs === undefined) return false
+    return this.#hasRefreshFailed || nowMs - this.#unansweredSinceMs > silentMsMin
+  }
+
   #isRefreshDue(): boolean {
     return this.#isStale || performance.now() - this.#refreshedAt > emptyMsMax
   }
@@ -165,7 +173,16 @@ export class QueueRuntime {
     const recount = this.#counts.startRecount()
     this.#isStale = false
     this.#refreshedAt = performance.now()
-    const [queue, counts] = await Promise.all([storage.getQueue(name), storage.counts({ queue: name })])
+    this.#unansweredSinceMs ??= this.#refreshedAt
+    const [queue, counts] = await Promise.all([
+      storage.getQueue(name),
+      storage.counts({ queue: name }),
+    ]).catch((error: unknown) => {
+      this.#hasRefreshFailed = true
+      throw error
+    })
+    this.#hasRefreshFailed = false
+    this.#unansweredSinceMs = undefined
     if (queue === null || queue.createdAt !== createdAt || queue.partitions !== partitions) {
       // The queue was deleted, even if one with the same name was created since.
       this.#parts.onGone()

@@ -26,6 +26,8 @@ export type StoreConnectionOptions = Readonly<{
   now?: () => Date
   random?: () => number
   pingEveryMs?: number
+  /** A store that does not answer a ping for this long is down. */
+  pingMsMax?: number
   backoffMsMin?: number
   backoffMsMax?: number
   /** How long the start waits for the first attempt before it continues without the store. */
@@ -51,7 +53,8 @@ export function createStoreConnection(options: StoreConnectionOptions): StoreCon
 const defaults = {
   now: () => new Date(),
   random: Math.random,
-  pingEveryMs: 5_000,
+  pingEveryMs: 2_000,
+  pingMsMax: 2_500,
   backoffMsMin: 200,
   backoffMsMax: 10_000,
   firstAttemptMsMax: 5_000,
@@ -103,7 +106,7 @@ class Connection implements StoreConnection {
   async pass(): Promise<void> {
     const { log, now } = this.#options
     try {
-      if (this.#storage) await this.#storage.ping()
+      if (this.#storage) await pingWithin(this.#storage, this.#options.pingMsMax)
       else await this.#open()
       this.#lastError = undefined
       this.#failures = 0
@@ -183,6 +186,20 @@ function toReason(error: unknown): string {
   const text = error instanceof Error ? error.message || error.name : String(error)
   // A library might put a URL with credentials into its message: remove everything before the @.
   return text.replace(/\/\/\S*@/g, '//***@')
+}
+
+/** A ping that hangs is left behind: its connection has limits of its own. */
+async function pingWithin(storage: StoreReads, msMax: number): Promise<void> {
+  const ping = storage.ping().then(() => true)
+  ping.catch(() => {})
+  let timer: NodeJS.Timeout | undefined
+  const timeout = new Promise<false>((resolve) => {
+    timer = setTimeout(() => resolve(false), msMax)
+  })
+  const isAnswered = await Promise.race([ping, timeout]).finally(() => clearTimeout(timer))
+  if (isAnswered) return
+  const sentence = `the store did not answer within ${msMax} ms`
+  throw new KnownError('STORE_UNAVAILABLE', sentence, undefined, sentence)
 }
 
 async function waitAtMost(promise: Promise<unknown>, msMax: number): Promise<void> {

@@ -261,7 +261,7 @@ class PostgresStorage implements Storage {
   }
 
   async ping(): Promise<void> {
-    await this.#run(() => this.#store.connections.read({ text: 'select 1' }))
+    await this.#run(() => this.#store.connections.ping())
   }
 
   close(): Promise<void> {

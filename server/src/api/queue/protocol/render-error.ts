@@ -54,12 +54,16 @@ function chooseStatusAndMessage(
       return [400, 'duplicate client id; a client cannot make multiple leased requests to the same queue']
     case 'STORE_UNAVAILABLE':
     case 'STORE_FULL':
+      return [454, exactPaths.has(path) ? tryAgain : `${tryAgain}; ${error.publicMessage}`]
     case 'LOCK_LOST':
       return [454, tryAgain]
     default:
       return error.status < 500 ? [400, error.publicMessage] : [500, 'Internal Error']
   }
 }
+
+/** The protocol defines the whole message of these calls. All others have the reason after it. */
+const exactPaths = new Set(['/v1/queue.complete', '/v1/queue.retry'])
 
 export const tryAgain = 'internal error, try your request again'
 

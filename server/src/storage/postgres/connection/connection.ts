@@ -4,6 +4,7 @@ import type pg from 'pg'
 import { CopyQuery } from './copy-query.ts'
 import { isConnectionLost, OutcomeUnknownError } from './errors.ts'
 import { PreparedQuery, RawRowsQuery } from './prepared-query.ts'
+import type { StuckConnections } from './stuck-connections.ts'
 
 export type Row = Record<string, unknown>
 
@@ -40,21 +41,28 @@ export interface Connection {
 }
 
 export const statementTimeoutMs = 60_000
-/** Longer than the database lets a statement run: only a network that loses answers takes this long. */
+/** Longer than the database lets a statement run. stuck-connections.ts finds lost answers earlier. */
 const answerTimeoutMs = statementTimeoutMs + 10_000
 const longAnswerTimeoutMs = 24 * 3_600_000
 
 export class PooledConnection implements Connection {
   readonly #client: pg.PoolClient
+  readonly #stuck: StuckConnections
 
-  constructor(client: pg.PoolClient) {
+  constructor(client: pg.PoolClient, stuck: StuckConnections) {
     this.#client = client
+    this.#stuck = stuck
   }
 
   query(statement: Statement, values: readonly unknown[] = []): Promise<Row[]> {
     const timeoutMs = statement.isLong === true ? longAnswerTimeoutMs : answerTimeoutMs
     return new Promise((resolve, reject) => {
-      const done = (error: Error | undefined, rows: Row[]) => (error ? reject(error) : resolve(rows))
+      this.#stuck.noteSent(this.#client)
+      const done = (error: Error | undefined, rows: Row[]) => {
+        this.#stuck.noteAnswered(this.#client)
+        if (error) reject(error)
+        else resolve(rows)
+      }
       const Query = statement.hasRawRows === true ? RawRowsQuery : PreparedQuery
       this.#client.query(new Query(statement, values, timeoutMs, done))
     })
@@ -62,7 +70,12 @@ export class PooledConnection implements Connection {
 
   copy(text: string, messages: readonly Buffer[]): Promise<void> {
     return new Promise((resolve, reject) => {
-      const done = (error: Error | undefined) => (error ? reject(error) : resolve())
+      this.#stuck.noteSent(this.#client)
+      const done = (error: Error | undefined) => {
+        this.#stuck.noteAnswered(this.#client)
+        if (error) reject(error)
+        else resolve()
+      }
       this.#client.query(new CopyQuery(text, messages, answerTimeoutMs, done))
     })
   }

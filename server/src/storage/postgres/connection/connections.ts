@@ -7,6 +7,7 @@
 import pg from 'pg'
 import type { CredentialSource, Credentials } from '../../contract/credentials.ts'
 import type { TlsSource } from '../../contract/tls.ts'
+import { readNumber } from '../../shared/row-values.ts'
 import {
   type Connection,
   PooledConnection,
@@ -18,6 +19,7 @@ import {
 import { isConnectionLost, isRefusedLogin, OutcomeUnknownError } from './errors.ts'
 import { parserFor } from './parse-values.ts'
 import { SharedConnection } from './shared-connection.ts'
+import { type SessionState, StuckConnections } from './stuck-connections.ts'
 import { configureTls, createTlsSourceFromUrl, type TlsConfig } from './tls-connection.ts'
 
 export type ConnectionOptions = Readonly<{
@@ -46,14 +48,22 @@ type CredentialPool = {
   readonly onRetired: (() => void)[]
 }
 
-const lockTimeoutMs = 20_000
+const lockTimeoutMs = 10_000
+/**
+ * How long the database keeps a transaction whose server sends nothing: one that is stopped, or whose
+ * connection is broken. Its locks hold up every other server that needs the same rows.
+ */
+const idleTransactionMsMax = 9_000
+/** The time limit of a ping, and of a question about sessions. */
+const pingMsMax = 2_000
 
 /**
  * A plan is made once, for a table that can be small at that time and large a minute later. So no plan may
  * read a whole table or index, as a sequential scan, a hash join or a merge join would, nor keep one in
  * memory to compare it with each row. Every statement here has an index for its lookups and looks nothing up
  * twice, so memoizing is useless. Compiling a plan costs more than running it. A database that does not wait
- * for the disk by default is overruled: nothing is acknowledged before it is durable.
+ * for the disk by default is overruled: nothing is acknowledged before it is durable. The database ends a
+ * session whose server does not acknowledge what is sent to it for 10 s.
  */
 const sessionSettings: Statement = {
   text: `select set_config('jit', 'off', false), set_config('enable_seqscan', 'off', false),
@@ -64,7 +74,10 @@ const sessionSettings: Statement = {
     set_config('default_transaction_isolation', 'read committed', false),
     set_config('synchronous_commit',
       case current_setting('synchronous_commit') when 'off' then 'on' else current_setting('synchronous_commit') end,
-      false)`,
+      false),
+    set_config('tcp_user_timeout', '10000', false), set_config('tcp_keepalives_idle', '5', false),
+    set_config('tcp_keepalives_interval', '2', false), set_config('tcp_keepalives_count', '3', false),
+    pg_backend_pid() as pid`,
 }
 
 const readOnlySession: Statement = { text: `select set_config('default_transaction_read_only', 'on', false)` }
@@ -81,6 +94,7 @@ export class Connections {
   readonly #open = new Set<CredentialPool>()
   /** By the text of the statement. */
   readonly #shared = new Map<string, SharedConnection>()
+  readonly #stuck = new StuckConnections((pids) => this.#readSessions(pids))
   #isClosed = false
 
   constructor(options: ConnectionOptions) {
@@ -128,7 +142,7 @@ export class Connections {
     let isBroken = false
     try {
       client = await this.#connect(pool)
-      return await work(new PooledConnection(client))
+      return await work(new PooledConnection(client, this.#stuck))
     } catch (error) {
       isBroken = isConnectionLost(error instanceof OutcomeUnknownError ? error.cause : error)
       throw error
@@ -163,8 +177,32 @@ export class Connections {
     }
   }
 
+  /**
+   * Resolves when the database answers. Uses the connections that all other work uses, so that a broken one
+   * is found. If none is free, the database is only busy: then a new connection is used.
+   */
+  async ping(): Promise<void> {
+    const pool = await this.#borrow()
+    this.#return(pool)
+    const { idleCount, totalCount } = pool.pool
+    const isBusy = idleCount === 0 && totalCount >= this.#options.poolMax
+    const statement = { text: 'select 1' }
+    const answered = isBusy ? this.#queryOnNewConnection(pool, statement.text) : this.read(statement)
+    let timer: NodeJS.Timeout | undefined
+    const timeout = new Promise<never>((_, reject) => {
+      timer = setTimeout(() => {
+        // Other idle connections may be broken as well. New work gets new connections.
+        this.#retire(pool)
+        reject(new Error(`connection timeout: no answer within ${pingMsMax} ms`))
+      }, pingMsMax)
+    })
+    answered.catch(() => {})
+    await Promise.race([answered, timeout]).finally(() => clearTimeout(timer))
+  }
+
   async close(): Promise<void> {
     this.#isClosed = true
+    this.#stuck.stop()
     this.#stopListening?.()
     const pools = [...this.#open]
     for (const pool of pools) this.#retire(pool)
@@ -182,6 +220,39 @@ export class Connections {
         this.#current = undefined
       }
       throw error
+    }
+  }
+
+  async #readSessions(pids: readonly number[]): Promise<ReadonlyMap<number, SessionState>> {
+    const pool = await this.#borrow()
+    this.#return(pool)
+    try {
+      const text = 'select pid, state from pg_stat_activity where pid = any($1)'
+      const rows = await this.#queryOnNewConnection(pool, text, [pids])
+      return new Map(rows.map((row) => [readNumber(row, 'pid'), toSessionState(row.state)]))
+    } catch (error) {
+      if (isConnectionLost(error)) throw error
+      // The database answers, but refuses the question, for example because it has no connection left.
+      return new Map(pids.map((pid) => [pid, 'executing']))
+    }
+  }
+
+  async #queryOnNewConnection(
+    pool: CredentialPool,
+    text: string,
+    values: readonly unknown[] = [],
+  ): Promise<Row[]> {
+    const client = new pg.Client({
+      ...pool.pool.options,
+      connectionTimeoutMillis: pingMsMax,
+      query_timeout: pingMsMax,
+    })
+    client.on('error', () => {})
+    try {
+      await client.connect()
+      return (await client.query<Row>(text, [...values])).rows
+    } finally {
+      client.end().catch(() => {})
     }
   }
 
@@ -252,10 +323,12 @@ export class Connections {
       pipeline: true,
       statement_timeout: statementTimeoutMs,
       lock_timeout: lockTimeoutMs,
-      idle_in_transaction_session_timeout: statementTimeoutMs,
+      idle_in_transaction_session_timeout: idleTransactionMsMax,
       types: { getTypeParser: parserFor as typeof pg.types.getTypeParser },
       onConnect: async (client) => {
-        await client.query(sessionSettings.text)
+        const query = { text: sessionSettings.text, query_timeout: this.#options.connectTimeoutMs }
+        const { rows } = await client.query<Row>(query)
+        this.#stuck.watch(client as pg.PoolClient, readNumber(rows[0] ?? {}, 'pid'))
         if (this.#options.isReadOnly === true) await client.query(readOnlySession.text)
       },
     })
@@ -267,6 +340,11 @@ export class Connections {
     this.#open.add(created)
     return created
   }
+}
+
+/** The state of a session of another database user is not visible: assume that it executes our statement. */
+function toSessionState(state: unknown): SessionState {
+  return state === 'active' || state === null ? 'executing' : 'not executing'
 }
 
 async function waitForEnd(pool: pg.Pool): Promise<void> {

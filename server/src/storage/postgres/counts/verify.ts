@@ -72,7 +72,8 @@ type Drift = Readonly<{ partitions: PartitionDrift; letters: LetterDrift; campai
 async function compare(connection: Connection): Promise<Drift> {
   // Every row is read, so a sequential scan is the best plan here, and it may take as long as it needs.
   await connection.query({
-    text: `set local enable_seqscan = on; set local enable_hashjoin = on; set local statement_timeout = 0`,
+    text: `set local enable_seqscan = on; set local enable_hashjoin = on; set local statement_timeout = 0;
+      set local idle_in_transaction_session_timeout = '60s'`,
   })
   return {
     partitions: await comparePartitions(connection),
