@@ -242,8 +242,11 @@ export class Connections {
     text: string,
     values: readonly unknown[] = [],
   ): Promise<Row[]> {
-    const client = new pg.Client({
-      ...pool.pool.options,
+    const { options } = pool.pool
+    // The class of the pool's connections, which negotiates TLS.
+    const Client = (options.Client ?? pg.Client) as new (config: pg.ClientConfig) => pg.Client
+    const client = new Client({
+      ...options,
       connectionTimeoutMillis: pingMsMax,
       query_timeout: pingMsMax,
     })
