@@ -138,7 +138,7 @@ export class LeaseDispatcher {
   #giveUp(plans: readonly Plan[], error: unknown): void {
     for (const { recipients } of plans) for (const waiter of recipients) this.#waiters.reject(waiter, error)
     const asked = plans.reduce((sum, { recipients }) => sum + recipients.length, 0)
-    // So few items are never too large together: then the store itself is stuck.
+    // A few items are not slow because of their size. The store itself is stuck.
     if (asked <= itemsMin) return
     this.#itemsMax = Math.max(itemsMin, Math.min(this.#itemsMax, Math.floor(asked / 4)))
   }

@@ -244,7 +244,7 @@ export class QueueRuntime {
   #overloaded(): KnownError {
     return new KnownError(
       'QUEUE_OVERLOADED',
-      `queue ${this.queue.name} has ${this.#parts.requestsMax} requests to do`,
+      `queue ${this.queue.name} already has ${this.#parts.requestsMax} requests in progress`,
     )
   }
 }

@@ -169,7 +169,7 @@ describe('the engine with a slow store', () => {
     const items = Array.from({ length: 2_500 }, (_, index) => ({ payload, sourceId: `s-${index}` }))
     await expect(engine.importItems('orders', 0, items)).rejects.toMatchObject({
       code: 'STORE_UNAVAILABLE',
-      message: expect.stringMatching(/1000 of 2500 items are stored, the next 1000 perhaps/),
+      message: expect.stringMatching(/1000 of 2500 items are stored, and perhaps the next 1000/),
     })
     goOn()
     const accepted = async () => (await storage.counts({ queue: 'orders' }))[0]?.accepted

@@ -6,8 +6,8 @@ const usMin = 10 * usPerMs
 const usMax = 15 * 60 * 1_000 * usPerMs
 
 /**
- * In microseconds; nanoseconds are a fraction, so that a very short timeout differs from none. 0 without a
- * timeout.
+ * Returns microseconds, with a fraction for nanoseconds: a timeout of 1 ns must not look like no timeout.
+ * Returns 0 without a timeout.
  */
 export function parseRequestTimeout(text: string): number {
   // Almost all clients send the same timeout with every request.

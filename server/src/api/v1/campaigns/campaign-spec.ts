@@ -103,7 +103,7 @@ export async function readCampaignSpec(given: Given, context: ApiContext): Promi
   if (action === 'discard' && target !== undefined)
     throw fault('body.target', 'cannot be combined with discard')
   return {
-    // A preview has no name, and its name is never shown.
+    // A preview needs no name. The name given here is never shown.
     name: given.name?.trim() ?? 'preview',
     action,
     selection: await readSelection(given, context),

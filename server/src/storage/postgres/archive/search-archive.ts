@@ -37,7 +37,7 @@ const searchMsMax = 400
  * Letters are archived queue by queue, so neighbours are often of one queue. Therefore this many times more
  * entries are read than letters are examined.
  */
-const readPerLooked = 8
+const readPerExamined = 8
 /** At least this many entries of each queue are read at once, and more with each statement. */
 const entriesMin = 16
 
@@ -126,7 +126,7 @@ export function searchStatement(
   const bounds = printBounds(filter, after, parameter)
   const text = `with chosen as materialized (select q.id, q.name from redrive.queues q where q.is_sourced ${named}
     ), share as materialized (
-      select least(${limit}::int8, greatest(${entriesMin}, ${readPerLooked} * ${limit}::int8 / greatest(count(*), 1)) * ${4 ** Math.min(round, 8)}) as few
+      select least(${limit}::int8, greatest(${entriesMin}, ${readPerExamined} * ${limit}::int8 / greatest(count(*), 1)) * ${4 ** Math.min(round, 8)}) as few
       from chosen
     ), probed as materialized (
       select p.*, s.few, c.name from share s cross join chosen c cross join lateral (

@@ -4,8 +4,8 @@
  * A row with the state `pending` at or below the campaign's `sent_until` stands for a sent letter
  * (send-progress.ts), so a step does not have to write every row.
  *
- * Statements write `campaign_id || ''` where an index that starts with the campaign must not be used to find
- * a place.
+ * Statements write `campaign_id || ''` where PostgreSQL must not choose an index that starts with the
+ * campaign.
  */
 import type { Instant } from '../../../core/instant.ts'
 import { toStorableText } from '../../../core/storable-text.ts'

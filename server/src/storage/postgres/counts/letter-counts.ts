@@ -53,7 +53,7 @@ class Sums {
     return sum
   }
 
-  /** The first arrival among all keys with the same outer number. */
+  /** The first arrival of each outer number, over all keys that start with it. */
   *firstArrivals(): Iterable<readonly [outer: number, firstAt: Instant]> {
     for (const [outer, sums] of this.#byOuter) {
       let first = Number.POSITIVE_INFINITY

@@ -35,7 +35,7 @@ export async function verifyCounts(connections: Connections): Promise<Difference
 /**
  * Adds the missing numbers to the counts instead of setting them: other transactions add to the same sums at
  * the same time, so a correction that is right in the snapshot stays right. The lock is checked only before
- * the repair: held from the start it could not be renewed during a long recount.
+ * the repair: this transaction would block its renewal during a long recount.
  */
 export async function reconcileCounts(
   connections: Connections,

@@ -169,7 +169,7 @@ function withoutRepeats(ends: readonly EndedLease[]): EndedLease[] {
   })
 }
 
-/** The batches that name no item that is still leased. */
+/** Finds the batches of lease ends in which every item has been settled. */
 function findFinishedBatches(ends: readonly LeaseEnd[], taken: readonly DueItem[]): number[] {
   const settled = new Set(taken.map(({ queueRow, item }) => itemKey(queueRow.id, item.partition, item.id)))
   const leftByBatch = new Map<number, number>()

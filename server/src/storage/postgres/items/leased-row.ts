@@ -81,7 +81,7 @@ export function readLocation(values: LeasedValues): RowLocation {
   return parseLocation(values[1])
 }
 
-/** An item whose rare columns are empty. Its id is empty, and so is its root id. */
+/** The values of the rare columns of an ordinary item. The id and the root id are set later. */
 const emptyRow: Row = {
   id: '',
   ...Object.fromEntries(rare.map((name) => [name, rareNumbers.includes(name) ? 0 : null])),

@@ -3,7 +3,10 @@ import { lockLost } from '../../shared/lock-lost.ts'
 import { readNumber } from '../../shared/row-values.ts'
 import type { Transaction } from '../transaction.ts'
 
-/** A released lock keeps its row (deadline null), because its token must never start again. */
+/**
+ * A released lock keeps its row (deadline null), because the next token must be higher than every earlier
+ * one.
+ */
 export async function acquireLock(
   { connection }: Transaction,
   command: AcquireLock,

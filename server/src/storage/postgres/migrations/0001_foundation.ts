@@ -1,7 +1,8 @@
 import { dlqSchema } from './dlq-schema.ts'
 
 /**
- * Never edited once released.
+ * Never edited once released: stores record its checksum. The comments inside the SQL cannot be changed
+ * either. docs/internals/tables.md describes the tables.
  *
  * The table `items` has two partitions. `items_live` has the current work: it is small, changes all the time,
  * and is vacuumed often. `items_sourced` has the items with a source id (dead letters and imports): it can

@@ -115,8 +115,8 @@ create view redrive.dlq_summary as
  *
  * A batch ends after `p_batch_size` letters, or with the letter whose payload reaches 16 MiB, like the batch
  * of a server (`stepBytesMax`). Each batch uses the class that the queue keeps until the batch is committed
- * (`holdClass` in queues.ts). Its audit row has the same fields as that of a server's batch
- * (letters/retention.ts).
+ * (`readWithClassLock` in queues/queue-locks.ts). Its audit row has the same fields as that of a server's
+ * batch (letters/retention.ts).
  */
 const createProcedure = (columns: string) => `
 create procedure redrive.archive_old_dlq_messages(p_retention_days integer default 30, p_batch_size integer default 1000)

@@ -2,8 +2,8 @@ import { mkdirSync, statSync } from 'node:fs'
 import { dirname } from 'node:path'
 
 /**
- * Creates a folder and the folders above it. Without `recursive: true`, which tries forever where the system
- * refuses to create a folder and reports a missing parent, as under /proc.
+ * Creates a folder and the folders above it. It does not use `recursive: true` of Node, which never returns
+ * where the system refuses a folder and reports that its parent is missing, as under /proc.
  */
 export function createFolder(path: string): void {
   const missing: string[] = []

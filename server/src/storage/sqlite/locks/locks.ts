@@ -4,7 +4,10 @@ import { readNumber } from '../../shared/row-values.ts'
 import type { Database } from '../connection/database.ts'
 import type { Transaction } from '../transaction.ts'
 
-/** A released lock keeps its row (deadline null), because its token must never start again. */
+/**
+ * A released lock keeps its row (deadline null), because the next token must be higher than every earlier
+ * one.
+ */
 export function acquireLock({ database }: Transaction, command: AcquireLock): HeldLock | null {
   const row = database.get(
     `insert into locks (name, owner, token, deadline) values (?, ?, 1, ?)
