@@ -109,7 +109,7 @@ function readFacts(status: number, body: unknown, requestId: string): RedriveErr
 function classifyFailure({ code, status }: RedriveErrorFacts): FailureKind {
   if (notDoneCodes.has(code)) return 'not-done'
   // The store may have failed after the write reached it, so the outcome is unknown.
-  if (code === 'STORE_UNAVAILABLE') return 'lost'
+  if (code === 'STORE_UNAVAILABLE' || code === 'STORE_TLS_FAILED') return 'lost'
   if (status === 454 || status === 429) return 'not-done'
   // An unreadable answer, or one from a gateway: neither tells whether the server executed the call.
   if (code === 'UNKNOWN' && (status < 300 || [408, 502, 503, 504].includes(status))) return 'lost'

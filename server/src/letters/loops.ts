@@ -95,5 +95,7 @@ function createSerializer(): <T>(pass: () => Promise<T>) => Promise<T> {
 }
 
 function isStoreUnavailable(error: unknown): boolean {
-  return error instanceof KnownError && error.code === 'STORE_UNAVAILABLE'
+  return (
+    error instanceof KnownError && (error.code === 'STORE_UNAVAILABLE' || error.code === 'STORE_TLS_FAILED')
+  )
 }

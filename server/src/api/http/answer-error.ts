@@ -11,7 +11,11 @@ import { createXid } from './request-id.ts'
 import { sendAs } from './send-as.ts'
 
 /** The `Retry-After` header in seconds, for errors after which the same request can soon succeed. */
-const retryAfter: Partial<Record<ErrorCode, string>> = { STORE_UNAVAILABLE: '2', SHUTTING_DOWN: '1' }
+const retryAfter: Partial<Record<ErrorCode, string>> = {
+  STORE_UNAVAILABLE: '2',
+  STORE_TLS_FAILED: '2',
+  SHUTTING_DOWN: '1',
+}
 
 export interface ErrorAnswers {
   /** Answers a failed request in its dialect, and logs errors that a person should look at. */

@@ -53,6 +53,7 @@ function chooseStatusAndMessage(
     case 'CLIENT_ID_BUSY':
       return [400, 'duplicate client id; a client cannot make multiple leased requests to the same queue']
     case 'STORE_UNAVAILABLE':
+    case 'STORE_TLS_FAILED':
     case 'STORE_FULL':
       return [454, exactPaths.has(path) ? tryAgain : `${tryAgain}; ${error.publicMessage}`]
     case 'LOCK_LOST':
