@@ -10,7 +10,7 @@
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { Client } from 'pg'
+import { createPgClient } from '../server/src/storage/postgres/connection/tls-connection.ts'
 import { getRedis, stopServices } from '../tools/services/index.ts'
 import { createDatabaseOn, type Database } from '../tools/services/postgres/database.ts'
 import type { BenchOptions } from './arguments.ts'
@@ -193,7 +193,7 @@ function compareRates(one: Measured, other: Measured, aim: number | null): Ratio
 }
 
 async function checkpoint(url: string): Promise<void> {
-  const client = new Client({ connectionString: url })
+  const client = createPgClient(url)
   await client.connect()
   await client.query('checkpoint')
   await client.end()
@@ -205,7 +205,7 @@ async function checkpoint(url: string): Promise<void> {
  */
 async function analyze(databases: readonly Database[]): Promise<void> {
   for (const { url } of databases) {
-    const client = new Client({ connectionString: url })
+    const client = createPgClient(url)
     await client.connect()
     await client.query('analyze')
     await client.end()
@@ -217,7 +217,7 @@ async function analyze(databases: readonly Database[]): Promise<void> {
  * error.
  */
 async function dropWhenUnused(database: Database): Promise<void> {
-  const client = new Client({ connectionString: database.url })
+  const client = createPgClient(database.url)
   await client.connect()
   const others = `select 1 from pg_stat_activity
     where datname = current_database() and pid <> pg_backend_pid() and backend_type = 'client backend'`

@@ -1,11 +1,11 @@
-import { Client } from 'pg'
+import { createPgClient } from '../server/src/storage/postgres/connection/tls-connection.ts'
 
 /**
  * Runs the statements one after the other, each in its own transaction, because some (such as vacuum) must
  * not run in a larger one. Returns the rows of the last statement.
  */
 export async function runSql(url: string, statements: readonly string[]): Promise<Record<string, unknown>[]> {
-  const client = new Client({ connectionString: url })
+  const client = createPgClient(url)
   await client.connect()
   try {
     let rows: Record<string, unknown>[] = []

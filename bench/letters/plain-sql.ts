@@ -4,7 +4,7 @@
  */
 import { rmSync } from 'node:fs'
 import { DatabaseSync } from 'node:sqlite'
-import { Client } from 'pg'
+import { createPgClient } from '../../server/src/storage/postgres/connection/tls-connection.ts'
 import type { BenchStore } from '../bench-stores.ts'
 import type { Measured } from '../report.ts'
 import { runSql } from '../run-sql.ts'
@@ -33,7 +33,7 @@ export async function measurePlainCopy(subject: string, url: string): Promise<Me
         `copy (select * from redrive.items_sourced offset ${number * batch} limit ${batch}) to '${file}' (format binary)`,
     ),
   )
-  const clients = Array.from({ length: copyCallers }, () => new Client({ connectionString: url }))
+  const clients = Array.from({ length: copyCallers }, () => createPgClient(url))
   await Promise.all(clients.map((client) => client.connect()))
   const rounds: Measured[] = []
   for (let round = 0; round < copyRounds; round++) {
@@ -96,7 +96,7 @@ async function moveInDatabase(subject: string, url: string, queue: string): Prom
     ), gone as (delete from bare.live t using picked p where t.ctid = p.row_id returning t.*
     ), kept as (insert into bare.archive (${columns?.names}, archived_at) select ${columns?.names}, 0 from gone)
     select count(*)::int4 as n from gone`
-  const client = new Client({ connectionString: url })
+  const client = createPgClient(url)
   await client.connect()
   await client.query('set enable_seqscan = off')
   const measured = await measureMoves(subject, async () => {

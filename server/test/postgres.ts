@@ -1,8 +1,9 @@
 /** Short ways for tests of what only PostgreSQL has. */
-import { Client, type QueryResultRow } from 'pg'
+import type { Client, QueryResultRow } from 'pg'
 import { createDatabase } from '../../tools/services/index.ts'
 import type { Command, ResultOf, Storage } from '../src/storage/contract/storage.ts'
 import type { StoreOptions } from '../src/storage/open-storage.ts'
+import { createPgClient } from '../src/storage/postgres/connection/tls-connection.ts'
 import { openPostgres } from '../src/storage/postgres/postgres-storage.ts'
 
 export interface TestDatabase extends AsyncDisposable {
@@ -19,7 +20,7 @@ export async function testDatabase(): Promise<TestDatabase> {
   const storages: Storage[] = []
   const clients: Client[] = []
   const connect = async (): Promise<Client> => {
-    const client = new Client({ connectionString: url })
+    const client = createPgClient(url)
     // Dropping the database ends sessions that a failed test left open.
     client.on('error', () => {})
     await client.connect()

@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto'
-import { Client } from 'pg'
+import { createPgClient } from '../../../server/src/storage/postgres/connection/tls-connection.ts'
 
 /** An empty database on the shared server. */
 export interface Database extends AsyncDisposable {
@@ -18,7 +18,7 @@ export async function createDatabaseOn(serverUrl: string): Promise<Database> {
 }
 
 async function execute(url: string, statement: string): Promise<void> {
-  const client = new Client({ connectionString: url })
+  const client = createPgClient(url)
   await client.connect()
   try {
     await client.query(statement)

@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto'
 import { chown, mkdir, rename, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { Client } from 'pg'
+import { createPgClient } from '../../../server/src/storage/postgres/connection/tls-connection.ts'
 import { findFreePort } from '../process/free-port.ts'
 import { runCommand } from '../process/run-command.ts'
 import { type Supervised, supervise } from '../process/supervise.ts'
@@ -81,7 +81,7 @@ export async function startPostgres(options: PostgresOptions = {}): Promise<Post
 
 /** Connects to the server and returns its version. */
 export async function readPostgresVersion(url: string): Promise<string> {
-  const client = new Client({ connectionString: url, connectionTimeoutMillis: 5_000 })
+  const client = createPgClient(url, { connectionTimeoutMillis: 5_000 })
   // A starting server may close an established connection; the query then fails with the same error.
   client.on('error', () => {})
   try {

@@ -1,7 +1,7 @@
 /** Changes the database directly, as a disk error, another program or a newer version would. */
 import { DatabaseSync } from 'node:sqlite'
-import { Client } from 'pg'
 import type { StoreTarget } from '../../../src/storage/open-storage.ts'
+import { createPgClient } from '../../../src/storage/postgres/connection/tls-connection.ts'
 
 /** `schema`: the prefix of table names. */
 export async function executeSql(target: StoreTarget, sql: (schema: string) => string): Promise<void> {
@@ -15,7 +15,7 @@ export async function executeSql(target: StoreTarget, sql: (schema: string) => s
     }
     return
   }
-  const client = new Client({ connectionString: target.url })
+  const client = createPgClient(target.url)
   await client.connect()
   try {
     await client.query(sql('redrive.'))

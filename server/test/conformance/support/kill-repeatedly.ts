@@ -1,5 +1,5 @@
-import { Client } from 'pg'
 import type { Storage } from '../../../src/storage/contract/storage.ts'
+import { createPgClient } from '../../../src/storage/postgres/connection/tls-connection.ts'
 import { pollUntil } from '../../http/poll-until.ts'
 import type { Report, TestProcess } from '../processes/start-process.ts'
 import type { TestStore } from './test-stores.ts'
@@ -46,7 +46,7 @@ async function watchConnections({
 }: TestStore): Promise<AsyncDisposable & { whenDisconnected(): Promise<unknown> }> {
   if (target.kind !== 'postgres')
     return { whenDisconnected: async () => {}, [Symbol.asyncDispose]: async () => {} }
-  const client = new Client({ connectionString: target.url })
+  const client = createPgClient(target.url)
   await client.connect()
   const others = `select count(*)::int4 as n from pg_stat_activity
     where datname = current_database() and pid <> pg_backend_pid() and backend_type = 'client backend'`

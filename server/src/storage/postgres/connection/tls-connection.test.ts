@@ -17,7 +17,7 @@ import type { SettingName } from '../../../config/settings.ts'
 import { KnownError } from '../../../errors.ts'
 import { Connections } from './connections.ts'
 import { toKnownError } from './errors.ts'
-import { createClient } from './tls-connection.ts'
+import { createPgClient } from './tls-connection.ts'
 
 type Flags = Partial<Record<SettingName, string>>
 
@@ -132,7 +132,7 @@ afterAll(async () => {
 })
 
 async function execute(...statements: readonly string[]): Promise<void> {
-  const client = createClient(buildUrl('127.0.0.1', 'redrive', 'sslmode=disable'))
+  const client = createPgClient(buildUrl('127.0.0.1', 'redrive', 'sslmode=disable'))
   await client.connect()
   for (const statement of statements) await client.query(statement)
   await client.end()
@@ -373,6 +373,22 @@ describe('notifications over TLS', needs(server, serverWithoutTls), () => {
       .toBeGreaterThan(0)
     stop.abort()
     await listening
+  })
+})
+
+describe('a single connection', needs(server, serverWithoutTls), () => {
+  it('a connection of a tool or a benchmark has the TLS parameters of its URL', async () => {
+    const connect = async (search: string) => {
+      const client = createPgClient(local(search))
+      await client.connect()
+      const { rows } = await client.query('select ssl from pg_stat_ssl where pid = pg_backend_pid()')
+      await client.end()
+      return rows
+    }
+    expect(await connect('sslmode=require')).toEqual([{ ssl: true }])
+    expect(await connect(`sslmode=verify-full&sslrootcert=${root}`)).toEqual([{ ssl: true }])
+    expect(await connect('sslmode=disable')).toEqual([{ ssl: false }])
+    await expect(connect(`sslmode=verify-full&sslrootcert=${otherRoot}`)).rejects.toThrow('is not signed by')
   })
 })
 

@@ -58,7 +58,7 @@ export function configureTls(source: TlsSource): (url: URL) => TlsConfig {
 }
 
 /** A single connection with the TLS parameters of its URL. */
-export function createClient(url: string, config: pg.ClientConfig = {}): pg.Client {
+export function createPgClient(url: string, config: pg.ClientConfig = {}): pg.Client {
   const parsed = new URL(url)
   const Client = createClientClass(createTlsSourceFromUrl(parsed))
   return new Client({ ...config, connectionString: removeTlsParameters(parsed).href, ssl: false })
