@@ -1,6 +1,8 @@
 import { execFile } from 'node:child_process'
 import { X509Certificate } from 'node:crypto'
+import { once } from 'node:events'
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { type AddressInfo, createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { TLSSocket } from 'node:tls'
@@ -83,7 +85,7 @@ async function open(flags: Flags): Promise<Connections> {
     credentials: target.credentials,
     tls: target.tls,
     poolMax: 4,
-    connectTimeoutMs: 5_000,
+    connectTimeoutMs: settings['postgres.connect_timeout'],
   })
   opened.push(connections)
   return connections
@@ -107,7 +109,7 @@ async function readError(flags: Flags): Promise<string> {
   } catch (error) {
     if (!(error instanceof KnownError)) throw error
     expect(error.publicMessage).not.toContain('localhost')
-    return `${error.code}: ${error.message.replaceAll(/:\d+\/postgres/g, '')}`
+    return `${error.code}: ${error.message.replaceAll(/:\d+\/(postgres|queues)/g, '')}`
   }
   throw new Error('the connection was opened')
 }
@@ -374,6 +376,45 @@ describe('notifications over TLS', needs(server, serverWithoutTls), () => {
     stop.abort()
     await listening
   })
+})
+
+describe('a server that is not PostgreSQL', () => {
+  /** Answers the request for TLS with these bytes, and counts connections. */
+  async function listen(answer: string | undefined) {
+    let connected = 0
+    const listener = createServer((socket) => {
+      connected++
+      socket.on('error', () => {})
+      socket.on('data', () => answer !== undefined && socket.write(answer))
+    })
+    listener.listen(0, '127.0.0.1')
+    await once(listener, 'listening')
+    const { port } = listener.address() as AddressInfo
+    return { listener, store: `postgres://app@127.0.0.1:${port}/queues`, countConnected: () => connected }
+  }
+
+  it.each([
+    ['answers something else', 'HTTP/1.1 400 Bad Request'],
+    ['sends more before the handshake', 'SE'],
+  ])('a server that %s is refused, and prefer does not continue without TLS', async (_what, answer) => {
+    const { listener, store, countConnected } = await listen(answer)
+    expect(await readError({ store })).toMatch(
+      /^STORE_TLS_FAILED: PostgreSQL at .* did not answer the request for TLS as PostgreSQL does: check host and port/,
+    )
+    expect(countConnected()).toBe(1)
+    listener.close()
+  })
+
+  it.each([undefined, 'S'])(
+    'a server that is silent after %j is given up after the connect timeout',
+    async (answer) => {
+      const { listener, store } = await listen(answer)
+      expect(await readError({ store, 'postgres.connect_timeout': '200ms' })).toMatch(
+        /^STORE_UNAVAILABLE: cannot reach .*timeout/,
+      )
+      listener.close()
+    },
+  )
 })
 
 describe('a single connection', needs(server, serverWithoutTls), () => {

@@ -17,7 +17,13 @@ import {
   type TlsSource,
 } from '../../contract/tls.ts'
 import { TlsContexts } from './tls-contexts.ts'
-import { checkServerCertificate, createHandshakeError, createNoTlsError, TlsError } from './tls-errors.ts'
+import {
+  checkServerCertificate,
+  createHandshakeError,
+  createNoTlsError,
+  HandshakeError,
+  TlsError,
+} from './tls-errors.ts'
 
 type DriverOptions = Readonly<{ keepAlive?: boolean }>
 
@@ -108,8 +114,8 @@ class NegotiatedConnection extends BaseConnection {
     try {
       return await this.#negotiate(port, host)
     } catch (error) {
-      if (!(error instanceof TlsError) || !this.#mayBePlain) throw error
-      // As libpq does: if TLS fails, prefer uses a new connection without it.
+      if (!(error instanceof HandshakeError) || !this.#mayBePlain) throw error
+      // As libpq does: if the handshake fails, prefer uses a new connection without TLS.
       this.stream.destroy()
       this.stream = ignoreErrors(new Socket())
       await this.#dial(this.stream, port, host)

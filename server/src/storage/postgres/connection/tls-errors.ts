@@ -12,6 +12,9 @@ export class TlsError extends Error {
   }
 }
 
+/** The handshake failed: no common version, or one side rejected the certificate of the other. */
+export class HandshakeError extends TlsError {}
+
 export function createNoTlsError({ mode }: TlsSource): TlsError {
   return new TlsError(
     (address) =>
@@ -41,19 +44,18 @@ export function checkServerCertificate(
   )
 }
 
-/** The handshake failed: no common version, or one side rejected the certificate of the other. */
-export function createHandshakeError(error: Error, source: TlsSource): TlsError {
+export function createHandshakeError(error: Error, source: TlsSource): HandshakeError {
   const code = readCode(error)
   const reason = describeAlert(error)
   if (source.client !== undefined && /ALERT.*(CERTIFICATE|UNKNOWN_CA|ACCESS_DENIED|DECRYPT)/.test(code)) {
     const { name } = source.client.certificate
-    return new TlsError(
+    return new HandshakeError(
       (address) =>
         `${address} does not accept the client certificate of ${name}: ${reason}; use a certificate that is valid now and signed by an authority in ssl_ca_file of the database server`,
       error,
     )
   }
-  return new TlsError(
+  return new HandshakeError(
     (address) =>
       `the TLS handshake with ${address} failed: ${reason}; check ssl_min_protocol_version, ssl_ciphers and the certificate of the database server`,
     error,
