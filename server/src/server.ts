@@ -28,6 +28,7 @@ import type { Letters } from './letters/letters.ts'
 import { createLetterLoops, type LetterLoops } from './letters/loops.ts'
 import { logEngineEvent } from './ops/engine-log.ts'
 import { readHealth } from './ops/health.ts'
+import { labelValuesMax } from './ops/labelled-totals.ts'
 import { readLetterFigures } from './ops/letter-metrics.ts'
 import { countLetters, createLetterTotals, type LetterTotals } from './ops/letter-totals.ts'
 import type { Logger } from './ops/log.ts'
@@ -239,7 +240,7 @@ function createServerApi(
         version,
         storeKind: store.kind,
         isStoreUp: () => connection.state().isUp,
-        readCounts: async () => connection.storage().counts({}),
+        readCounts: async () => connection.storage().queueCounts({ countMax: labelValuesMax }),
         readLetters: async () => readLetterFigures(connection.storage()),
         letterTotals,
         storeWrites,

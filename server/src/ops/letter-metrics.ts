@@ -22,11 +22,11 @@ export type LetterFigures = Readonly<{
 export async function readLetterFigures(
   storage: Pick<StoreReads, 'countLetters' | 'listQueues' | 'listCampaigns'>,
 ): Promise<LetterFigures> {
-  const [letters, queues, campaigns] = await Promise.all([
+  const [letters, campaigns] = await Promise.all([
     storage.countLetters({ filter: {}, by: ['queue', 'state'] }),
-    storage.listQueues({ countMax: queuesMax }),
     storage.listCampaigns({ states: unfinished, countMax: campaignsMax }),
   ])
+  const queues = letters.length === 0 ? [] : await storage.listQueues({ countMax: queuesMax })
   return { letters, campaigns, classes: new Map(queues.map(({ name, letterClass }) => [name, letterClass])) }
 }
 

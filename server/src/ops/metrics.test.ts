@@ -1,12 +1,11 @@
 import { describe, expect, it } from 'vitest'
-import type { PartitionCounts } from '../storage/contract/counts.ts'
+import type { QueueCounts } from '../storage/contract/counts.ts'
 import { createLetterTotals } from './letter-totals.ts'
 import { createMetrics, type MetricsSources } from './metrics.ts'
 import { createStoreWriteTimes } from './store-write-times.ts'
 
-const counts = (over: Partial<PartitionCounts>): PartitionCounts => ({
+const counts = (over: Partial<QueueCounts>): QueueCounts => ({
   queue: 'orders',
-  partition: 0,
   waiting: 0,
   scheduled: 0,
   leased: 0,
@@ -21,8 +20,6 @@ const counts = (over: Partial<PartitionCounts>): PartitionCounts => ({
   forgotten: 0,
   archived: 0,
   purged: 0,
-  createdAtMean: null,
-  leaseDeadlineMean: null,
   ...over,
 })
 
@@ -63,18 +60,15 @@ describe('metrics', () => {
     )
   })
 
-  it('each scrape adds up the exact counts of a queue over its partitions', async () => {
+  it('each scrape has the exact counts of a queue', async () => {
     let waiting = 5
     const metrics = createMetrics(
       sources({
-        readCounts: async () => [
-          counts({ partition: 0, waiting, accepted: 9, deadLettered: 4, archived: 3, purged: 2 }),
-          counts({ partition: 1, waiting: 2, accepted: 2 }),
-        ],
+        readCounts: async () => [counts({ waiting, accepted: 11, deadLettered: 4, archived: 3, purged: 2 })],
       }),
     )
-    expect(await metrics.render()).toContain('redrive_items{queue="orders",state="waiting"} 7')
-    waiting = 1
+    expect(await metrics.render()).toContain('redrive_items{queue="orders",state="waiting"} 5')
+    waiting = 3
     const text = await metrics.render()
     expect(text).toContain('redrive_items{queue="orders",state="waiting"} 3')
     expect(text).toContain('redrive_items_total{queue="orders",event="dead_lettered"} 4')
@@ -146,6 +140,25 @@ describe('metrics', () => {
     )
     expect(labelled('redrive_letters_captured_total')).toHaveLength(501)
     expect(text).toContain('redrive_letters_captured_total{queue="(others)"} 1500')
+  })
+
+  it('the counts of all queues without their own series are in one series', async () => {
+    const queues = [counts({ waiting: 1 }), counts({ queue: null, waiting: 7 })]
+    const text = await createMetrics(sources({ readCounts: async () => queues })).render()
+    expect(text).toContain('redrive_items{queue="(others)",state="waiting"} 7')
+  })
+
+  it('scrapes at the same time read the store once', async () => {
+    let reads = 0
+    const readCounts = async () => {
+      reads++
+      return []
+    }
+    const metrics = createMetrics(sources({ readCounts }))
+    await Promise.all([metrics.render(), metrics.render(), metrics.render()])
+    expect(reads).toBe(1)
+    await metrics.render()
+    expect(reads).toBe(2)
   })
 
   it('the metrics contain no numbers of a deleted queue', async () => {

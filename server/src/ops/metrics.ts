@@ -7,8 +7,9 @@ import {
   type SummaryConfiguration,
 } from 'prom-client'
 import { usPerSecond } from '../core/instant.ts'
-import type { Counts, PartitionCounts } from '../storage/contract/counts.ts'
+import type { Counts, QueueCounts } from '../storage/contract/counts.ts'
 import { type AnsweredRequest, AnsweredRequests } from './answered-requests.ts'
+import { otherLabel } from './labelled-totals.ts'
 import { createLetterMetrics, type LetterFigures } from './letter-metrics.ts'
 import type { LetterTotals } from './letter-totals.ts'
 import type { ReconcileState } from './reconciler.ts'
@@ -18,8 +19,8 @@ export type MetricsSources = Readonly<{
   version: string
   storeKind: string
   isStoreUp: () => boolean
-  /** Exact counts, read at each scrape. */
-  readCounts: () => Promise<readonly PartitionCounts[]>
+  /** Exact counts of at most `labelValuesMax` queues and of all others together, read at each scrape. */
+  readCounts: () => Promise<readonly QueueCounts[]>
   /** Exact figures, read at each scrape. */
   readLetters: () => Promise<LetterFigures>
   /** The actions of this server on letters. */
@@ -72,22 +73,28 @@ export function createMetrics(sources: MetricsSources): Metrics {
   const items = createItemMetrics(registry)
   const letterMetrics = createLetterMetrics(registry, sources.letterTotals)
 
+  let rendering: Promise<string> | undefined
   const readStore = async (): Promise<void> => {
     const msMax = sources.countsMsMax ?? 2_000
-    const [partitions, letters] = await Promise.all([
+    const [queues, letters] = await Promise.all([
       readWithin(msMax, sources.readCounts),
       readWithin(msMax, sources.readLetters),
     ])
     letterMetrics.set(letters)
-    items.set(partitions ?? [])
+    items.set(queues ?? [])
   }
 
   return {
     contentType: registry.contentType,
     observe: (request) => answered.observe(request),
-    render: async () => {
-      await readStore()
-      return registry.metrics()
+    render: () => {
+      // Scrapes at the same time get the same text.
+      rendering ??= readStore()
+        .then(() => registry.metrics())
+        .finally(() => {
+          rendering = undefined
+        })
+      return rendering
     },
   }
 }
@@ -172,13 +179,11 @@ function registerDriftMetrics(registry: Registry, reconciled: () => ReconcileSta
   })
 }
 
-function createItemMetrics(
-  registry: Registry,
-): Readonly<{ set(partitions: readonly PartitionCounts[]): void }> {
+function createItemMetrics(registry: Registry): Readonly<{ set(queues: readonly QueueCounts[]): void }> {
   const registers = [registry]
   const items = new Gauge({
     name: 'redrive_items',
-    help: 'Current items of a queue by state, and in its archive. Exact.',
+    help: 'Current items of a queue by state, and in its archive. Exact. (others): all but the 500 busiest queues.',
     labelNames: ['queue', 'state'],
     registers,
   })
@@ -189,13 +194,13 @@ function createItemMetrics(
     registers,
   })
   return {
-    set: (partitions) => {
+    set: (queues) => {
       items.reset()
       itemsTotal.reset()
-      for (const partition of partitions) {
-        const { queue } = partition
-        for (const state of gauges) items.inc({ queue, state }, partition[state])
-        for (const event of totals) itemsTotal.inc({ queue, event: toSnakeCase(event) }, partition[event])
+      for (const counts of queues) {
+        const queue = counts.queue ?? otherLabel
+        for (const state of gauges) items.inc({ queue, state }, counts[state])
+        for (const event of totals) itemsTotal.inc({ queue, event: toSnakeCase(event) }, counts[event])
       }
     },
   }

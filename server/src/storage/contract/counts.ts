@@ -9,6 +9,8 @@ export interface CountStore {
    * Exact, one entry per partition. The cost depends on the number of partitions, not on the number of items.
    */
   counts(query: CountsQuery): Promise<readonly PartitionCounts[]>
+  /** Exact, one entry per queue: the store adds up the partitions. */
+  queueCounts(query: QueueCountsQuery): Promise<readonly QueueCounts[]>
 
   /**
    * Compares every count with the rows that it counts, and checks conservation. Empty if all counts are
@@ -25,6 +27,12 @@ export interface CountStore {
 }
 
 export type CountsQuery = Readonly<{ queue?: QueueName }>
+/**
+ * `queues`: only these; default: all. The `countMax` queues that accepted the most items have their own entry.
+ * One entry without a name has the sum of all others, if there are others.
+ */
+export type QueueCountsQuery = Readonly<{ queues?: readonly QueueName[]; countMax: number }>
+export type QueueCounts = Readonly<Counts & { queue: QueueName | null }>
 
 /**
  * Gauges count the rows that exist now, in the queue or in its archive; totals only grow. Conservation:

@@ -10,7 +10,7 @@ import type {
   CampaignsQuery,
   StoredCampaign,
 } from '../contract/campaigns.ts'
-import type { CountsQuery, PartitionCounts } from '../contract/counts.ts'
+import type { CountsQuery, PartitionCounts, QueueCounts, QueueCountsQuery } from '../contract/counts.ts'
 import type { Difference } from '../contract/difference.ts'
 import type { ItemsQuery } from '../contract/items.ts'
 import type {
@@ -44,7 +44,7 @@ import { Announcements } from './connection/announcements.ts'
 import { Connections } from './connection/connections.ts'
 import { toKnownError } from './connection/errors.ts'
 import { Vacuum } from './connection/vacuum.ts'
-import { readCounts } from './counts/counts.ts'
+import { readCounts, readQueueCounts } from './counts/counts.ts'
 import { countLetters, countOpenSince } from './counts/letter-count-queries.ts'
 import { FirstMinuteCache } from './counts/time-bucket-retention.ts'
 import { reconcileCounts, verifyCounts } from './counts/verify.ts'
@@ -150,6 +150,10 @@ class PostgresStorage implements Storage {
 
   listQueues(query: QueuesQuery): Promise<readonly Queue[]> {
     return this.#run(() => listQueues(this.#store.connections, query))
+  }
+
+  queueCounts(query: QueueCountsQuery): Promise<readonly QueueCounts[]> {
+    return this.#run(() => readQueueCounts(this.#store.connections, query))
   }
 
   counts(query: CountsQuery): Promise<readonly PartitionCounts[]> {

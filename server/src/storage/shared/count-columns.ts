@@ -1,5 +1,5 @@
-import type { Counts } from '../contract/counts.ts'
-import { readNumber } from './row-values.ts'
+import type { Counts, QueueCounts } from '../contract/counts.ts'
+import { readNumber, readTextOrNull } from './row-values.ts'
 
 /** The column of each count. */
 export const countColumns = {
@@ -40,4 +40,22 @@ export function decodeGauges(row: Readonly<Record<string, unknown>> | undefined)
   const numbers = {} as Record<Gauge, number>
   for (const gauge of gauges) numbers[gauge] = row === undefined ? 0 : readNumber(row, gauge)
   return numbers
+}
+
+/**
+ * Adds up the rows of `partitions` by queue. `partitions` is a query with the columns `name` and those of
+ * `countColumns`. The queues after the first `countMax` by accepted items become one row without a name.
+ */
+export function printQueueCounts(partitions: string, countMax: number): string {
+  const columns = Object.values(countColumns)
+  const sums = columns.map((column) => `cast(sum(${column}) as bigint) as ${column}`).join(', ')
+  return `with summed as (select name, ${sums} from (${partitions}) p group by name),
+    ranked as (select s.*, row_number() over (order by s.accepted desc, s.name) as rank from summed s),
+    named as (select case when rank <= ${Math.max(0, Math.floor(countMax))} then name end as queue, ${columns.join(', ')} from ranked)
+    select queue, ${sums} from named group by queue order by queue`
+}
+
+/** From a row of `printQueueCounts`. */
+export function decodeQueueCounts(row: Readonly<Record<string, unknown>>): QueueCounts {
+  return { queue: readTextOrNull(row, 'queue'), ...decodeCounts(row) }
 }

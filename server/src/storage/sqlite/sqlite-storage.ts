@@ -32,6 +32,7 @@ function createStorage(backend: Backend): Storage {
     getQueue: (name) => ask({ read: 'queue', name }),
     listQueues: (query) => ask({ read: 'queues', query }),
     counts: (query) => ask({ read: 'counts', query }),
+    queueCounts: (query) => ask({ read: 'queue-counts', query }),
     listItems: (query) => ask({ read: 'items', query }),
     listArchive: (query) => ask({ read: 'archive', query }),
     listAudit: (query) => ask({ read: 'audit', query }),

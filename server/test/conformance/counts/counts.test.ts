@@ -128,4 +128,32 @@ describeStores('counts', (given) => {
     expect(await given.storage.reconcile()).toEqual([])
     expect(await given.storage.counts({})).toEqual(before)
   })
+
+  it('the counts of queues are the sums of their partitions', async () => {
+    const names = [await given.queue({ partitions: 3 }), await given.queue(), await given.queue()]
+    for (const [index, queue] of names.entries()) {
+      const items = newItems(4 - index)
+      await given.run({ op: 'produce', queue, partition: 0, items, now: noon })
+    }
+    const [first = '', second_ = '', third = ''] = names
+    await given.run({ op: 'produce', queue: first, partition: 2, items: newItems(2), now: noon })
+    await given.run({ op: 'lease', queue: first, partition: 2, holders: ['a'], now: noon })
+
+    const exact = await given.storage.queueCounts({ queues: names, countMax: 10 })
+    const byName = new Map(exact.map((each) => [each.queue, each]))
+    expect(byName.get(first)).toMatchObject({ accepted: 6, waiting: 5, leased: 1 })
+    expect(byName.get(third)).toMatchObject({ accepted: 2, waiting: 2, leased: 0 })
+    expect(exact).toHaveLength(3)
+
+    const folded = await given.storage.queueCounts({ queues: names, countMax: 1 })
+    expect(folded).toHaveLength(2)
+    expect(folded.find(({ queue }) => queue === first)).toMatchObject({ accepted: 6 })
+    expect(folded.find(({ queue }) => queue === null)).toMatchObject({ accepted: 5, waiting: 5 })
+    expect(await given.storage.queueCounts({ queues: [second_], countMax: 1 })).toMatchObject([
+      { queue: second_, accepted: 3 },
+    ])
+    expect(await given.storage.queueCounts({ queues: [], countMax: 1 })).toEqual([])
+    const all = await given.storage.queueCounts({ countMax: 100_000 })
+    expect(all.map(({ queue }) => queue)).toEqual(expect.arrayContaining(names))
+  })
 })

@@ -3,7 +3,7 @@ import { type Static, Type } from 'typebox'
 import { formatDuration } from '../../../core/duration.ts'
 import type { Queue } from '../../../core/queue.ts'
 import type { RetryPolicy } from '../../../core/retry.ts'
-import type { PartitionCounts } from '../../../storage/contract/counts.ts'
+import type { Counts } from '../../../storage/contract/counts.ts'
 import { formatInstant } from '../../http/wire/wire-time.ts'
 import { durationView } from '../values/duration.ts'
 import { nullable, time } from '../values/schemas.ts'
@@ -79,8 +79,8 @@ export const QueueView = Type.Object({
 
 export type QueueView = Static<typeof QueueView>
 
-/** `counts` may include counts of other queues. */
-export function viewQueue(queue: Queue, counts: readonly PartitionCounts[]): QueueView {
+/** `counts`: of the queue or of each of its partitions. */
+export function viewQueue(queue: Queue, counts: readonly Counts[]): QueueView {
   return {
     name: queue.name,
     namespace: queue.namespace,
@@ -104,7 +104,7 @@ export function viewQueue(queue: Queue, counts: readonly PartitionCounts[]): Que
       },
       reference: queue.reference,
     },
-    counts: sumCounts(counts.filter((partition) => partition.queue === queue.name)),
+    counts: sumCounts(counts),
   }
 }
 
@@ -123,8 +123,8 @@ function listDelaysUs(policy: RetryPolicy): readonly number[] {
   }
 }
 
-function sumCounts(partitions: readonly PartitionCounts[]): Static<typeof CountsView> {
-  const sum = (read: (partition: PartitionCounts) => number): number =>
+function sumCounts(partitions: readonly Counts[]): Static<typeof CountsView> {
+  const sum = (read: (partition: Counts) => number): number =>
     partitions.reduce((total, partition) => total + read(partition), 0)
   return {
     waiting: sum((partition) => partition.waiting),

@@ -36,18 +36,17 @@ export const queueRoutes = [
       const [after] = cursor === undefined ? [] : readCursor(cursor, list, ['string'])
       const storage = context.storage()
       // Reads two more: one shows whether a next page exists, and `from` includes the name itself.
-      const [found, counts] = await Promise.all([
-        storage.listQueues({
-          ...(after !== undefined && { from: after }),
-          ...(namespace !== undefined && { namespace }),
-          countMax: limit + 2,
-        }),
-        storage.counts({}),
-      ])
+      const found = await storage.listQueues({
+        ...(after !== undefined && { from: after }),
+        ...(namespace !== undefined && { namespace }),
+        countMax: limit + 2,
+      })
       const others = found.filter((queue) => queue.name !== after)
       const page = others.slice(0, limit)
       const last = others.length > limit ? page.at(-1) : undefined
-      const byQueue = Map.groupBy(counts, (partition) => partition.queue)
+      const names = page.map(({ name }) => name)
+      const counts = await storage.queueCounts({ queues: names, countMax: names.length })
+      const byQueue = Map.groupBy(counts, (each) => each.queue)
       return {
         queues: page.map((queue) => viewQueue(queue, byQueue.get(queue.name) ?? [])),
         next_cursor: last === undefined ? null : writeCursor(list, [last.name]),
@@ -68,7 +67,10 @@ export const queueRoutes = [
     },
     handler: async ({ params: { name } }, _reply, context) => {
       const storage = context.storage()
-      const [queue, counts] = await Promise.all([storage.getQueue(name), storage.counts({ queue: name })])
+      const [queue, counts] = await Promise.all([
+        storage.getQueue(name),
+        storage.queueCounts({ queues: [name], countMax: 1 }),
+      ])
       if (queue === null) {
         throw new KnownError('QUEUE_NOT_FOUND', `queue ${JSON.stringify(name)} does not exist`)
       }

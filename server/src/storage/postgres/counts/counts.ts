@@ -1,7 +1,19 @@
 import { type ItemHead, listedState } from '../../../core/item.ts'
 import { failedAgainAt } from '../../../core/letter.ts'
-import type { Counts, CountsQuery, PartitionCounts } from '../../contract/counts.ts'
-import { countColumns, countNames, decodeCounts } from '../../shared/count-columns.ts'
+import type {
+  Counts,
+  CountsQuery,
+  PartitionCounts,
+  QueueCounts,
+  QueueCountsQuery,
+} from '../../contract/counts.ts'
+import {
+  countColumns,
+  countNames,
+  decodeCounts,
+  decodeQueueCounts,
+  printQueueCounts,
+} from '../../shared/count-columns.ts'
 import { readNumber, readText } from '../../shared/row-values.ts'
 import type { Row, Statement } from '../connection/connection.ts'
 import type { Connections } from '../connection/connections.ts'
@@ -219,6 +231,17 @@ export async function readCounts(connections: Connections, query: CountsQuery): 
       leaseDeadlineMean: meanOf(leaseMs, partition.leased),
     }
   })
+}
+
+export async function readQueueCounts(
+  connections: Connections,
+  { queues, countMax }: QueueCountsQuery,
+): Promise<QueueCounts[]> {
+  const where = queues === undefined ? '' : 'where q.name = any ($1::text[])'
+  const partitions = `${countedPartitions} ${where} group by q.name, p.queue_id, p.partition`
+  const values = queues === undefined ? [] : [texts(queues)]
+  const rows = await connections.read({ text: printQueueCounts(partitions, countMax) }, values)
+  return rows.map(decodeQueueCounts)
 }
 
 /** From a row of `countedPartitions`. */

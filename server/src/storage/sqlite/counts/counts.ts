@@ -1,8 +1,14 @@
 import { instantMax } from '../../../core/instant.ts'
 import { type ItemHead, listedState } from '../../../core/item.ts'
 import { partitionsMax } from '../../../core/queue.ts'
-import type { Counts, PartitionCounts } from '../../contract/counts.ts'
-import { countColumns, countNames, decodeCounts } from '../../shared/count-columns.ts'
+import type { Counts, PartitionCounts, QueueCounts, QueueCountsQuery } from '../../contract/counts.ts'
+import {
+  countColumns,
+  countNames,
+  decodeCounts,
+  decodeQueueCounts,
+  printQueueCounts,
+} from '../../shared/count-columns.ts'
 import { readNumber, readText } from '../../shared/row-values.ts'
 import type { Database } from '../connection/database.ts'
 import { LetterCountChanges } from './letter-counts.ts'
@@ -165,6 +171,13 @@ export function readCounts(database: Database, queue: string | undefined): Parti
       leaseDeadlineMean: meanOf(readText(row, 'lease_sum'), readNumber(row, 'lease_sum_count')),
     }
   })
+}
+
+export function readQueueCounts(database: Database, { queues, countMax }: QueueCountsQuery): QueueCounts[] {
+  const where = queues === undefined ? '' : 'where q.name in (select value from json_each(?))'
+  const partitions = `select q.name, ${countColumnList} from counts c join queues q on q.id = c.queue_id ${where}`
+  const values = queues === undefined ? [] : [JSON.stringify(queues)]
+  return database.all(printQueueCounts(partitions, countMax), ...values).map(decodeQueueCounts)
 }
 
 function addLease(delta: Delta, deadline: number, by: 1 | -1): void {

@@ -4,7 +4,7 @@ import { listAudit } from '../audit/audit.ts'
 import { listCampaignLetters } from '../campaigns/campaign-letters.ts'
 import { getCampaign, listCampaigns } from '../campaigns/campaigns.ts'
 import type { Database } from '../connection/database.ts'
-import { readCounts } from '../counts/counts.ts'
+import { readCounts, readQueueCounts } from '../counts/counts.ts'
 import { countLetters, countOpenSince } from '../counts/letter-count-queries.ts'
 import { verifyCounts } from '../counts/verify.ts'
 import { compareArrivals } from '../counts/verify-arrivals.ts'
@@ -27,6 +27,7 @@ const handlers = {
   queue: (database, { name }) => getQueue(database, name),
   queues: (database, { query }) => listQueues(database, query),
   counts: (database, { query }) => readCounts(database, query.queue),
+  'queue-counts': (database, { query }) => readQueueCounts(database, query),
   items: (database, { query }) => listItems(database, query),
   archive: (database, { query }) => listArchive(database, query),
   audit: (database, { query }) => listAudit(database, query),

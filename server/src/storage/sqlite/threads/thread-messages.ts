@@ -8,7 +8,7 @@ import type { Instant } from '../../../core/instant.ts'
 import { type ErrorCode, KnownError } from '../../../errors.ts'
 import type { AuditQuery } from '../../contract/audit.ts'
 import type { CampaignLettersQuery, CampaignsQuery } from '../../contract/campaigns.ts'
-import type { CountsQuery } from '../../contract/counts.ts'
+import type { CountsQuery, QueueCountsQuery } from '../../contract/counts.ts'
 import type { ItemsQuery } from '../../contract/items.ts'
 import type {
   ArchivedLettersQuery,
@@ -26,6 +26,7 @@ export type ReadCall =
   | Readonly<{ read: 'queue'; name: string }>
   | Readonly<{ read: 'queues'; query: QueuesQuery }>
   | Readonly<{ read: 'counts'; query: CountsQuery }>
+  | Readonly<{ read: 'queue-counts'; query: QueueCountsQuery }>
   | Readonly<{ read: 'items'; query: ItemsQuery }>
   | Readonly<{ read: 'archive'; query: ItemsQuery }>
   | Readonly<{ read: 'audit'; query: AuditQuery }>
