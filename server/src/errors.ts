@@ -32,6 +32,10 @@ const catalog = {
     status: 500,
     hint: 'Find the request id in the server log, then report the error with its log lines.',
   },
+  SERVER_OVERLOADED: {
+    status: 503,
+    hint: 'Retry after the seconds in Retry-After, and send fewer large requests at the same time.',
+  },
   SHUTTING_DOWN: { status: 503, hint: 'Send the request to another server, or retry it in a few seconds.' },
   STORE_UNAVAILABLE: {
     status: 503,

@@ -1,9 +1,12 @@
 import { Type } from 'typebox'
 import { describe, expect, it } from 'vitest'
 import type { ApiParts } from '../../src/api/create-api.ts'
+import { answersMax } from '../../src/api/http/capacity.ts'
+import { reservedMax } from '../../src/api/http/connection-reserve.ts'
 import { type HttpLimits, toHttpLimits } from '../../src/api/http/http-limits.ts'
 import { route } from '../../src/api/http/route.ts'
 import { v1 } from '../../src/api/v1/dialect.ts'
+import { pollUntil } from '../http/poll-until.ts'
 import { connectRaw } from '../http/raw-connection.ts'
 import { startTestApi } from '../http/test-api.ts'
 import { testSettings } from '../http/test-server.ts'
@@ -142,6 +145,7 @@ describe('the limits of a request', () => {
   it('connections beyond the maximum number are closed at once, with a warning in the log', async () => {
     const { port, lines } = await startEcho({ connectionsMax: 2 })
     const kept = [await connectRaw(port), await connectRaw(port)]
+    for (let reserved = 0; reserved < reservedMax; reserved++) await connectRaw(port)
     const dropped = await connectRaw(port)
     expect(await dropped.readToEnd()).toBe('')
     expect(lines).toContainEqual(expect.objectContaining({ level: 'warn', connections_max: 2 }))
@@ -217,5 +221,109 @@ describe('an invalid request', () => {
     raw.socket.destroy()
     expect(await post(url, '{"text":"x"}')).toMatchObject({ status: 200 })
     expect(lines.filter((line) => line.level !== 'debug')).toEqual([])
+  })
+
+  it('large bodies beyond the limit of bytes in progress get 503 with Retry-After until others are answered', async () => {
+    const large = { ...echo, bodyBytesMax: 64_000_000 }
+    const { port, url } = await startEcho({ bodyBytesMax: 64_000_000 }, { routes: [large] })
+    const head = (length: number) =>
+      `POST /echo HTTP/1.1\r\nHost: localhost\r\nContent-Length: ${length}\r\n\r\n`
+    const holding = await connectRaw(port)
+    holding.write(`${head(64_000_000)}{`)
+    // The server has read the first request before this one is answered.
+    expect((await post(url, '{"text":"x"}')).status).toBe(200)
+    const second = await connectRaw(port)
+    second.write(`${head(60_000_000)}{`)
+    const refused = await second.readTo('}}')
+    expect(refused).toMatch(/^HTTP\/1\.1 503 /)
+    expect(refused).toMatch(/retry-after: 2/i)
+    const chunked = await connectRaw(port)
+    chunked.write('POST /echo HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n')
+    const part = 'x'.repeat(2 ** 20)
+    for (let mib = 0; mib < 50; mib++) chunked.write(`100000\r\n${part}\r\n`)
+    expect(await chunked.readTo('}}')).toMatch(/^HTTP\/1\.1 503 .*SERVER_OVERLOADED/s)
+    const small = await connectRaw(port)
+    small.write(`${head(12)}{"text":"x"}`)
+    expect(await small.readTo('}')).toMatch(/^HTTP\/1\.1 200 /)
+  })
+
+  it('only some exports are in progress at the same time', async () => {
+    const waiting: (() => void)[] = []
+    const hanging = route({
+      method: 'GET',
+      path: '/hanging',
+      permission: 'public',
+      summary: 'Answers when the test says so.',
+      tag: 'server',
+      dialect: v1,
+      answerKind: 'export',
+      schema: { response: { 200: Type.Object({}) } },
+      handler: async () => {
+        await new Promise<void>((resolve) => waiting.push(resolve))
+        return {}
+      },
+    })
+    const { url } = await startEcho({}, { routes: [hanging] })
+    const first = Array.from({ length: answersMax.export }, () => fetch(`${url}/hanging`))
+    await pollUntil(
+      async () => waiting.length,
+      (count) => count === answersMax.export,
+    )
+    const refused = await fetch(`${url}/hanging`)
+    expect([refused.status, refused.headers.get('retry-after')]).toEqual([503, '2'])
+    for (const answer of waiting.splice(0)) answer()
+    for (const answer of await Promise.all(first)) expect((await answer.json()) as object).toEqual({})
+    const next = fetch(`${url}/hanging`)
+    await pollUntil(
+      async () => waiting.length,
+      (count) => count === 1,
+    )
+    waiting[0]?.()
+    expect((await next).status).toBe(200)
+  })
+
+  it('health checks are answered while all connections are in use, and other requests get 503', async () => {
+    const healthz = route({
+      method: 'GET',
+      path: '/healthz',
+      permission: 'public',
+      summary: 'Answers.',
+      tag: 'server',
+      dialect: v1,
+      schema: { response: { 200: Type.Object({}) } },
+      handler: () => ({}),
+    })
+    const { port } = await startEcho({ connectionsMax: 2 }, { routes: [echo, healthz] })
+    for (let connection = 0; connection < 2; connection++) {
+      const busy = await connectRaw(port)
+      busy.write('POST /echo HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100\r\n\r\n{')
+    }
+    for (let check = 0; check < 20; check++) {
+      const probe = await connectRaw(port)
+      probe.write('GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n')
+      expect(await probe.readToEnd()).toMatch(/^HTTP\/1\.1 200 /)
+    }
+    const other = await connectRaw(port)
+    other.write('POST /echo HTTP/1.1\r\nHost: localhost\r\nContent-Length: 12\r\n\r\n{"text":"x"}')
+    expect(await other.readToEnd()).toMatch(/^HTTP\/1\.1 503 .*SERVER_OVERLOADED/s)
+  })
+
+  it('a connection that was idle gives its place to a new one', async () => {
+    const { port } = await startEcho({ connectionsMax: 2 })
+    const silent = [await connectRaw(port), await connectRaw(port)]
+    const request = 'POST /echo HTTP/1.1\r\nHost: localhost\r\nContent-Length: 12\r\n\r\n{"text":"x"}'
+    await pollUntil(
+      async () => {
+        const next = await connectRaw(port)
+        next.write(request)
+        const answer = await next.readTo('}')
+        next.socket.destroy()
+        return answer
+      },
+      (answer) => answer.startsWith('HTTP/1.1 200 '),
+    )
+    expect(
+      silent.filter(({ socket }) => socket.destroyed || socket.readableEnded).length,
+    ).toBeLessThanOrEqual(2)
   })
 })

@@ -15,6 +15,7 @@ const retryAfter: Partial<Record<ErrorCode, string>> = {
   STORE_UNAVAILABLE: '2',
   STORE_TLS_FAILED: '2',
   SHUTTING_DOWN: '1',
+  SERVER_OVERLOADED: '2',
 }
 
 export interface ErrorAnswers {
@@ -48,11 +49,9 @@ export function createErrorAnswers(
       const seconds = retryAfter[known.code]
       if (seconds !== undefined) reply.header('Retry-After', seconds)
       if (known.code === 'SHUTTING_DOWN') reply.header('Connection', 'close')
-      if (known.code === 'BODY_TOO_LARGE') {
-        // Fastify asks for the connection to be closed, which would reset a client that still sends.
-        reply.removeHeader('connection')
-        discardBody(request.raw)
-      }
+      // Fastify asks for the connection to be closed, which would reset a client that still sends.
+      if (known.code === 'BODY_TOO_LARGE') reply.removeHeader('connection')
+      if (known.code === 'BODY_TOO_LARGE' || known.code === 'SERVER_OVERLOADED') discardBody(request.raw)
       // Set here too: a request can fail before the onRequest hook sets these headers.
       reply.headers({ ...headers, 'X-Request-ID': request.id, 'X-Content-Type-Options': 'nosniff' })
       return sendAs(reply.code(status), contentType, body)

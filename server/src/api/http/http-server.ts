@@ -1,8 +1,10 @@
-import { type FastifyInstance, fastify, LogController } from 'fastify'
+import { type FastifyInstance, type FastifyReply, fastify, LogController } from 'fastify'
 import { KnownError } from '../../errors.ts'
 import type { AnsweredRequest } from '../../ops/answered-requests.ts'
 import type { Logger } from '../../ops/log.ts'
 import { createErrorAnswers } from './answer-error.ts'
+import { overloaded } from './capacity.ts'
+import { type ConnectionReserve, createConnectionReserve, isHealthPath } from './connection-reserve.ts'
 import type { Dialect } from './dialect.ts'
 import { createDrain, type Drain } from './drain.ts'
 import type { HttpLimits } from './http-limits.ts'
@@ -51,7 +53,7 @@ export function createHttpServer(options: HttpServerOptions): { app: FastifyInst
     },
   }) as unknown as FastifyInstance
   const drain = createDrain(app.server)
-  limitConnections(app, limits, log)
+  const reserve = limitConnections(app, limits, log)
 
   app.removeAllContentTypeParsers()
   app.decorateRequest('route', null)
@@ -64,6 +66,7 @@ export function createHttpServer(options: HttpServerOptions): { app: FastifyInst
   app.addHook('onRequest', (request, reply, done) => {
     reply.header('x-request-id', request.id).header('x-content-type-options', 'nosniff')
     try {
+      if (reserve.isReserved(request.raw.socket)) refuseUnlessHealth(request.raw.url ?? '', reply)
       if (drain.isStopping) throw new KnownError('SHUTTING_DOWN', 'the server is shutting down')
       if (options.isLocalOnly) refuseNonLocal(request.raw.headers)
       refuseAmbiguous(request.raw)
@@ -95,9 +98,9 @@ function withoutChildren(log: Logger): Logger {
   return single
 }
 
-function limitConnections(app: FastifyInstance, limits: HttpLimits, log: Logger): void {
+function limitConnections(app: FastifyInstance, limits: HttpLimits, log: Logger): ConnectionReserve {
   const { server } = app
-  server.maxConnections = limits.connectionsMax
+  const reserve = createConnectionReserve(server, limits.connectionsMax)
   // Older Node versions silently drop headers above this count. Allow one more, so that we can refuse it.
   server.maxHeadersCount = limits.headersMax + 1
   // Only after listening: running out of file descriptors must cost one connection, not the server.
@@ -114,6 +117,13 @@ function limitConnections(app: FastifyInstance, limits: HttpLimits, log: Logger)
       'too many connections: new connections are closed immediately',
     )
   })
+  return reserve
+}
+
+/** A reserved connection is closed after one answer, so that it is free for the next health check. */
+function refuseUnlessHealth(url: string, reply: FastifyReply): void {
+  reply.header('Connection', 'close')
+  if (!isHealthPath(url)) throw overloaded('connections')
 }
 
 function checkRequestSize(url: string, headers: number, limits: HttpLimits): void {

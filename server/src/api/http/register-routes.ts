@@ -2,7 +2,9 @@ import { METHODS } from 'node:http'
 import type { FastifyInstance, FastifyReply, FastifyRequest, HTTPMethods } from 'fastify'
 import { KnownError } from '../../errors.ts'
 import type { ApiContext } from '../context.ts'
+import { type Capacities, createCapacities } from './capacity.ts'
 import type { Dialect } from './dialect.ts'
+import { limitAnswer, limitBody } from './limit-requests.ts'
 import { optionalBodyKey } from './openapi.ts'
 import type { Authorize } from './permission.ts'
 import type { Route } from './route.ts'
@@ -32,12 +34,13 @@ export function registerRoutes(
   context: ApiContext,
   authorize: Authorize,
 ): void {
+  const capacities = createCapacities()
   for (const method of methods) if (!app.supportedMethods.includes(method)) app.addHttpMethod(method)
   for (const [dialect, own] of Map.groupBy(routes, (row) => row.dialect)) {
     app.register(async (scope) => {
       scope.addSchema({ ...dialect.errorSchema, $id: errorSchemaId(dialect) })
       addBodyParsers(dialect, scope)
-      for (const row of own) registerRoute(scope, row, context, authorize)
+      for (const row of own) registerRoute(scope, row, context, authorize, capacities)
       for (const [path, rows] of Map.groupBy(own, (row) => row.path)) refuseOtherMethods(scope, path, rows)
     })
   }
@@ -62,7 +65,13 @@ function addBodyParsers(dialect: Dialect, scope: FastifyInstance): void {
   }
 }
 
-function registerRoute(scope: FastifyInstance, row: Route, context: ApiContext, authorize: Authorize): void {
+function registerRoute(
+  scope: FastifyInstance,
+  row: Route,
+  context: ApiContext,
+  authorize: Authorize,
+  capacities: Capacities,
+): void {
   const { dialect, schema, handler } = row
   const errorResponse = {
     description: 'The request failed.',
@@ -96,22 +105,20 @@ function registerRoute(scope: FastifyInstance, row: Route, context: ApiContext, 
       }
       done()
     },
+    preParsing: (request, reply, payload, done) => {
+      limitBody(request, reply, payload, capacities.bodies, (error) => done(error, payload as never))
+    },
     ...(row.isBodyOptional === true && {
       preValidation: (request: FastifyRequest, _reply: FastifyReply, done: () => void) => {
         if (request.body === undefined) request.body = {}
         done()
       },
     }),
-    ...(row.alsoNeeds !== undefined && {
-      preHandler: (request: FastifyRequest, _reply: FastifyReply, done: (error?: Error) => void) => {
-        try {
-          const more = row.alsoNeeds?.(request)
-          if (more !== undefined) authorize(more, request)
-        } catch (error) {
-          done(error as Error)
-          return
-        }
-        done()
+    ...((row.alsoNeeds !== undefined || row.answerKind !== undefined) && {
+      preHandler: async (request: FastifyRequest, reply: FastifyReply) => {
+        const more = row.alsoNeeds?.(request)
+        if (more !== undefined) authorize(more, request)
+        if (row.answerKind !== undefined) await limitAnswer(row.answerKind, reply, capacities)
       },
     }),
     handler: (request, reply) => handler(request, reply, context),

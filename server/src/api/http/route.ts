@@ -1,6 +1,7 @@
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import type { Static, TObject, TSchema } from 'typebox'
 import type { ApiContext } from '../context.ts'
+import type { AnswerKind } from './capacity.ts'
 import type { Dialect } from './dialect.ts'
 import type { Caller, Permission } from './permission.ts'
 
@@ -37,6 +38,8 @@ export type Route<S extends RouteSchema = RouteSchema> = Readonly<{
   slowMs?: number
   /** Set if the route needs less than the limit of the server. */
   bodyBytesMax?: number
+  /** What the server keeps in memory until the answer is sent. The number of such answers is limited. */
+  answerKind?: AnswerKind
   /** A request without a body is treated like a request with an empty object. */
   isBodyOptional?: boolean
   /** Additions to OpenAPI that are not validated. Requests are validated against `schema` only. */

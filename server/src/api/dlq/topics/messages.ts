@@ -33,6 +33,7 @@ export const messageRoutes = [
     summary: 'Returns one dead letter as a message.',
     tag: 'dlq',
     dialect: dlqMessages,
+    answerKind: 'large',
     schema: { params, response: { 200: Message } },
     handler: async ({ params: { id } }, reply, context) => {
       const item = await findMessage(context.letters(), parseId(id))

@@ -57,6 +57,7 @@ const listing = {
   tag: 'dlq',
   dialect: dlqMessages,
   slowMs: 5_000,
+  answerKind: 'large',
 } as const
 
 const retrying = {

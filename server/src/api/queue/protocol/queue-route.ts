@@ -4,6 +4,7 @@ import { type TObject, Type } from 'typebox'
 import type { Engine, Trace } from '../../../engine/engine.ts'
 import { KnownError } from '../../../errors.ts'
 import type { ApiContext } from '../../context.ts'
+import type { AnswerKind } from '../../http/capacity.ts'
 import { waitForNextTick } from '../../http/next-tick.ts'
 import type { Permission } from '../../http/permission.ts'
 import type { Route } from '../../http/route.ts'
@@ -28,6 +29,7 @@ type Row<Req, Res> = Readonly<{
   summary: string
   bodyBytesMax: number
   isHot?: boolean
+  answerKind?: AnswerKind
   slowMs?: number
   /** Headers of this call, for OpenAPI. */
   headers?: TObject
@@ -51,6 +53,7 @@ export function queueRoute<Req, Res = undefined>(row: Row<Req, Res>): Route {
     bodyBytesMax,
     ...(row.isHot !== undefined && { isHot: row.isHot }),
     ...(row.slowMs !== undefined && { slowMs: row.slowMs }),
+    ...(row.answerKind !== undefined && { answerKind: row.answerKind }),
     openapi: {
       ...(row.headers !== undefined && { headers: row.headers }),
       body: describeBothFormats(

@@ -46,6 +46,8 @@ function chooseStatusAndMessage(
       return [453, 'queue is shutting down']
     case 'QUEUE_OVERLOADED':
       return [454, 'queue is overloaded; try again later']
+    case 'SERVER_OVERLOADED':
+      return [454, `${error.message}; try again later`]
     case 'LEASE_TIMEOUT':
       return [454, 'request timeout; no items are in the queue, try again']
     case 'CALL_TIMEOUT':

@@ -26,6 +26,7 @@ function listRoute(path: string, summary: string, states: readonly ListedState[]
     permission: 'queue.stats',
     summary,
     bodyBytesMax: bodyBytesMax.ids,
+    answerKind: 'large',
     request: createCodec(StorageItemsListRequestSchema),
     response: writtenItems,
     handle: async ({ queueName, partition, pivot, limit }, call) => {

@@ -25,6 +25,7 @@ export const campaignEventRoutes = [
     tag: 'campaigns',
     dialect: v1,
     slowMs: Number.POSITIVE_INFINITY,
+    answerKind: 'events',
     schema: {
       params: CampaignParams,
       response: {

@@ -72,6 +72,7 @@ export const archiveRoutes = [
     summary: 'Returns an archived letter.',
     tag: 'archive',
     dialect: v1,
+    answerKind: 'large',
     schema: {
       params: Type.Object({ id: LetterId }),
       querystring: LetterQuery,

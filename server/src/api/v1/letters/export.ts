@@ -19,6 +19,7 @@ export const exportRoutes = [
     tag: 'letters',
     dialect: v1,
     slowMs: Number.POSITIVE_INFINITY,
+    answerKind: 'export',
     schema: {
       querystring: Type.Object(
         {

@@ -81,6 +81,7 @@ export const letterRoutes = [
     summary: 'Returns a dead letter, live or archived, with its failures, redrives, edits and audit rows.',
     tag: 'letters',
     dialect: v1,
+    answerKind: 'large',
     schema: {
       params: Type.Object({ id: LetterId }),
       querystring: LetterQuery,

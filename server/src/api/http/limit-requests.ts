@@ -1,0 +1,76 @@
+import type { Readable } from 'node:stream'
+import type { FastifyReply, FastifyRequest } from 'fastify'
+import {
+  type AnswerKind,
+  type Capacities,
+  type Capacity,
+  largeBodyBytes,
+  overloaded,
+  type Release,
+} from './capacity.ts'
+
+/**
+ * Takes capacity for a large body until its answer is sent. The length of a chunked body is not known, so its
+ * bytes are counted as they arrive.
+ */
+export function limitBody(
+  request: FastifyRequest,
+  reply: FastifyReply,
+  payload: unknown,
+  capacity: Capacity,
+  done: (error: Error | null) => void,
+): void {
+  const { headers } = request.raw
+  const length = Number(headers['content-length'] ?? 0)
+  if (length >= largeBodyBytes) {
+    const release = capacity.tryTake(length)
+    if (release !== undefined) reply.raw.once('close', release)
+    done(release === undefined ? overloaded('large bodies') : null)
+    return
+  }
+  if (headers['transfer-encoding'] !== undefined) limitChunks(reply, payload as Readable, capacity)
+  done(null)
+}
+
+function limitChunks(reply: FastifyReply, payload: Readable, capacity: Capacity): void {
+  const taken: Release[] = []
+  let bytes = 0
+  const onData = (chunk: Uint8Array): void => {
+    bytes += chunk.length
+    if (bytes < largeBodyBytes * (taken.length + 1)) return
+    const release = capacity.tryTake(largeBodyBytes)
+    if (release !== undefined) taken.push(release)
+    else {
+      payload.off('data', onData)
+      payload.emit('error', overloaded('large bodies'))
+    }
+  }
+  payload.on('data', onData)
+  reply.raw.once('close', () => {
+    for (const release of taken) release()
+  })
+}
+
+/** An answer that the client does not read is cut off after this time, because it holds memory. */
+const unreadMsMax = 60_000
+
+const subjects: Readonly<Record<AnswerKind, string>> = {
+  large: 'large answers',
+  export: 'exports',
+  events: 'event streams',
+}
+
+/** Takes capacity for an answer until it is sent. Only large answers are waited for: they are short. */
+export async function limitAnswer(
+  kind: AnswerKind,
+  reply: FastifyReply,
+  { answers }: Capacities,
+): Promise<void> {
+  const capacity = answers[kind]
+  const release = kind === 'large' ? await capacity.take() : capacity.tryTake()
+  if (release === undefined) throw overloaded(subjects[kind])
+  const { raw } = reply
+  if (raw.destroyed || raw.closed) release()
+  else raw.once('close', release)
+  if (kind === 'large') raw.setTimeout(unreadMsMax, () => raw.destroy())
+}
