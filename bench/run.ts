@@ -36,6 +36,11 @@ const benches: Readonly<Record<string, Bench>> = {
     accepts: ['items', 'store'],
     load: async () => (await import('./queue-memory.ts')).benchQueueMemory,
   },
+  attack: {
+    description: 'requests that try to end or stop the server: survival, memory, unanswered health checks',
+    accepts: ['store'],
+    load: async () => (await import('./attack.ts')).benchAttack,
+  },
   letters: {
     description: 'millions of dead letters: capture, counts, pages, searches, campaigns, archive',
     accepts: ['letters', 'store'],

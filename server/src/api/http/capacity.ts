@@ -1,11 +1,11 @@
 /**
- * Bounds the memory of requests in progress. A body, an answer or an export within its own limit can hold tens
- * of megabytes, so only some of them are in progress at the same time. Others wait briefly, or are answered
- * with `SERVER_OVERLOADED` and `Retry-After`.
+ * Bounds the memory of requests in progress. A body, an answer or an export within its own limit can hold
+ * tens of megabytes, so only some of them are in progress at the same time. Others wait briefly, or are
+ * answered with `SERVER_OVERLOADED` and `Retry-After`.
  */
 import { KnownError } from '../../errors.ts'
 
-/** What a route keeps in memory until its answer is sent. */
+/** The kinds of answers that need memory until they are sent. */
 export type AnswerKind = 'large' | 'export' | 'events'
 
 /** The number of answers in progress at the same time. */

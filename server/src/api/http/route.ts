@@ -38,7 +38,7 @@ export type Route<S extends RouteSchema = RouteSchema> = Readonly<{
   slowMs?: number
   /** Set if the route needs less than the limit of the server. */
   bodyBytesMax?: number
-  /** What the server keeps in memory until the answer is sent. The number of such answers is limited. */
+  /** Set if the answer needs much memory until it is sent. The number of such answers is limited. */
   answerKind?: AnswerKind
   /** A request without a body is treated like a request with an empty object. */
   isBodyOptional?: boolean

@@ -28,8 +28,8 @@ export interface CountStore {
 
 export type CountsQuery = Readonly<{ queue?: QueueName }>
 /**
- * `queues`: only these; default: all. The `countMax` queues that accepted the most items have their own entry.
- * One entry without a name has the sum of all others, if there are others.
+ * `queues`: only these; default: all. The `countMax` queues that accepted the most items have their own
+ * entry. One entry without a name has the sum of all others, if there are others.
  */
 export type QueueCountsQuery = Readonly<{ queues?: readonly QueueName[]; countMax: number }>
 export type QueueCounts = Readonly<Counts & { queue: QueueName | null }>
