@@ -21,6 +21,7 @@ const differences: readonly StoreDifference[] = [
   { file: 'sqlite-storage.ts', store: 'sqlite', reason: 'the entry point has the name of its store' },
   { file: 'connection/create-folder.ts', store: 'sqlite', reason: inFile },
   { file: 'connection/database-file.ts', store: 'sqlite', reason: inFile },
+  { file: 'connection/disk-space.ts', store: 'sqlite', reason: inFile },
   { file: 'connection/database.ts', store: 'sqlite', reason: 'a synchronous wrapper of node:sqlite' },
   {
     file: 'letters/key-runs.ts',

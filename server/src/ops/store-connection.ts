@@ -142,11 +142,17 @@ class Connection implements StoreConnection {
   #waitMs(): number {
     const { pingEveryMs, backoffMsMin, backoffMsMax, random } = this.#options
     if (this.#state.isUp) return pingEveryMs
+    // A store on a full disk is open: it is checked as often as one that is up.
+    if (isFull(this.#lastError)) return pingEveryMs
     if (!isRetryable(this.#lastError)) return backoffMsMax
     const backoffMs = Math.min(backoffMsMin * 2 ** Math.min(this.#failures - 1, 20), backoffMsMax)
     // Half of the delay is random, so that many servers do not reconnect at the same moment.
     return backoffMs / 2 + (backoffMs / 2) * random()
   }
+}
+
+function isFull(error: unknown): boolean {
+  return error instanceof KnownError && error.code === 'STORE_FULL'
 }
 
 /** True for errors of the network, of a restarting database and of a full disk, which can disappear. */

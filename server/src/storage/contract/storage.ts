@@ -46,7 +46,10 @@ export interface Storage
   /** Calls the listener for each announcement of another server. Returns a function that stops listening. */
   onAnnounced(listener: (queues: readonly QueueName[]) => void): () => void
 
-  /** Resolves when the store answers; rejects with STORE_UNAVAILABLE and the reason. */
+  /**
+   * Resolves when the store answers and can be written to. Rejects with STORE_UNAVAILABLE, or with STORE_FULL
+   * after a write failed for lack of space, until there is space again.
+   */
   ping(): Promise<void>
   /** Waits for the writes in progress, then closes the store. A second call is harmless. */
   close(): Promise<void>

@@ -41,7 +41,7 @@ import { listAudit } from './audit/audit.ts'
 import { listCampaignLetters } from './campaigns/campaign-letters.ts'
 import { getCampaign, listCampaigns } from './campaigns/campaigns.ts'
 import { Announcements } from './connection/announcements.ts'
-import { Connections } from './connection/connections.ts'
+import { beginWrite, Connections } from './connection/connections.ts'
 import { toKnownError } from './connection/errors.ts'
 import { Vacuum } from './connection/vacuum.ts'
 import { readCounts, readQueueCounts } from './counts/counts.ts'
@@ -129,6 +129,8 @@ class PostgresStorage implements Storage {
   readonly #groupCommit: GroupCommit
   readonly #announcements: Announcements
   readonly #inProgress = new Set<Promise<void>>()
+  /** A write failed for lack of space, and no ping has shown since that there is some. */
+  #isFull = false
   #closing: Promise<void> | undefined
 
   constructor(store: StoreContext, isReadOnly: boolean) {
@@ -266,6 +268,9 @@ class PostgresStorage implements Storage {
 
   async ping(): Promise<void> {
     await this.#run(() => this.#store.connections.ping())
+    if (!this.#isFull) return
+    await this.#run(() => checkSpace(this.#store.connections))
+    this.#isFull = false
   }
 
   close(): Promise<void> {
@@ -299,10 +304,22 @@ class PostgresStorage implements Storage {
     try {
       return await work()
     } catch (error) {
-      throw toKnownError(error, address)
+      const known = toKnownError(error, address)
+      if (known instanceof KnownError && known.code === 'STORE_FULL') this.#isFull = true
+      throw known
     } finally {
       this.#inProgress.delete(call)
       end()
     }
   }
+}
+
+/** Fails if the database cannot write 1 MiB. Leaves nothing behind. */
+async function checkSpace(connections: Connections): Promise<void> {
+  await connections.transaction(beginWrite, async (connection) => {
+    await connection.query({
+      text: `create temporary table redrive_space_check on commit drop as
+        select repeat(md5(n::text), 32) as filler from generate_series(1, 1024) n`,
+    })
+  })
 }

@@ -7,5 +7,7 @@ export interface Backend {
   write(write: Write): Promise<unknown[]>
   read(call: ReadCall): Promise<unknown>
   reconcile(lock: HeldLock | undefined): Promise<unknown>
+  /** Rejects with STORE_FULL while there is no space to write. */
+  checkSpace(): Promise<void>
   close(): Promise<void>
 }

@@ -42,6 +42,8 @@ export class MemoryBackend implements Backend {
     return reconcileCounts(this.#database, lock, this.#now())
   }
 
+  async checkSpace(): Promise<void> {}
+
   async close(): Promise<void> {
     this.#isClosed = true
     this.#database.close()

@@ -62,6 +62,7 @@ function createStorage(backend: Backend): Storage {
     onAnnounced: () => () => {},
     ping: async () => {
       await ask({ read: 'queue', name: '' })
+      await backend.checkSpace()
     },
     close: () => backend.close(),
   }

@@ -15,7 +15,7 @@ import { openStorage } from '../../../src/storage/open-storage.ts'
 import { noon } from '../../make.ts'
 import { type Report, startTestProcess } from '../processes/start-process.ts'
 import { expectConsistentStore } from '../support/expect-consistent-store.ts'
-import { expectKnown } from '../support/expect-refusal.ts'
+import { expectKnown, expectRefusal } from '../support/expect-refusal.ts'
 import { findObstacle, requirement } from '../support/machine-requirements.ts'
 import { produceUntilFull } from '../support/produce-until-full.ts'
 import { listAll, run } from '../support/store-reads.ts'
@@ -57,6 +57,34 @@ describe('SQLite on a full disk', needs(smallDisk), () => {
       const lines = await child.waitForExit()
       expectClear(full)
       expectNothingLost(lines)
+    } finally {
+      await rm(folder, { recursive: true })
+    }
+  })
+})
+
+describe('a server whose SQLite file is on a full disk', needs(smallDisk), () => {
+  it('health reports the full disk, and completing, deleting and discarding still work', {
+    timeout: 60_000,
+  }, async () => {
+    const folder = await mkdtemp(join(tmpdir(), 'redrive-disk-full-'))
+    try {
+      const ballast = join(folder, 'ballast')
+      const inSmallDisk =
+        'mount -t tmpfs -o size=24m none "$0" && head -c 8m /dev/zero > "$0/ballast" && exec "$@"'
+      const child = startTestProcess(
+        'serve-full-disk',
+        { target: { kind: 'sqlite', path: join(folder, 'redrive.db') }, ballast },
+        ['unshare', '--map-root-user', '--mount', 'sh', '-c', inSmallDisk, folder],
+      )
+      const lines = await child.waitForExit()
+      const find = (kind: string) => lines.find((line) => line.kind === kind)
+      expect(find('refused')).toMatchObject({ status: 454 })
+      expect(find('refused')?.message).toContain('no space left to write to the store')
+      expect(find('health')).toMatchObject({ ready: 503 })
+      expect(find('health')?.output).toContain('no space left to write to the store')
+      expect(find('works')).toEqual({ kind: 'works', complete: 200, delete: 200, discard: 200, produce: 454 })
+      expect(find('recovered')).toEqual({ kind: 'recovered', produce: 200, ready: 200 })
     } finally {
       await rm(folder, { recursive: true })
     }
@@ -131,11 +159,13 @@ describe('PostgreSQL on a full disk', needs(mountedDisk, ...(ownPostgres ? [ownP
       await run(storage, { op: 'create-queue', queue: { name: 'work' }, now: noon })
       const kept: string[] = []
       expectKnown(await produceUntilFull(storage, 'first', 5_000, kept), 'STORE_FULL')
+      await expectRefusal(storage.ping(), 'STORE_FULL')
       expect(kept.length).toBeGreaterThan(10)
       expect((await listAll(storage, 'work')).map((item) => item.reference)).toEqual(kept)
       await expectConsistentStore(storage)
 
       await rm(join(folder, 'ballast'))
+      await storage.ping()
       expect(await produceUntilFull(storage, 'second', 5, kept)).toBeUndefined()
       await storage.close()
       const again = await openStorage({ kind: 'postgres', url: url.href })

@@ -30,6 +30,8 @@ export class FileBackend implements Backend {
   readonly #reader: Thread
   #checkpointThread: Promise<Thread | undefined> | undefined
   #backgroundWrites: Promise<unknown> = Promise.resolve()
+  /** A write failed for lack of space, and none has shown since that there is some. */
+  #isFull = false
 
   static async open(path: string, options: FileOptions): Promise<FileBackend> {
     const { synchronous, lockWaitMs, now } = options
@@ -62,6 +64,9 @@ export class FileBackend implements Backend {
       now: this.#now(),
       isBackground: isInBackground,
     })
+    written.catch((error: unknown) => {
+      if (error instanceof KnownError && error.code === 'STORE_FULL') this.#isFull = true
+    })
     if (isInBackground) this.#backgroundWrites = Promise.allSettled([this.#backgroundWrites, written])
     return written
   }
@@ -77,6 +82,12 @@ export class FileBackend implements Backend {
     if (found.length > 0) return this.#writer.ask({ ask: 'reconcile', lock, now })
     await this.#writer.ask({ ask: 'trim', now })
     return found
+  }
+
+  async checkSpace(): Promise<void> {
+    if (!this.#isFull) return
+    await this.#writer.ask({ ask: 'check-space' })
+    this.#isFull = false
   }
 
   async close(): Promise<void> {

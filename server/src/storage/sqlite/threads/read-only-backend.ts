@@ -34,6 +34,8 @@ export class ReadOnlyBackend implements Backend {
     return Promise.reject(refuseWrite())
   }
 
+  async checkSpace(): Promise<void> {}
+
   close(): Promise<void> {
     return this.#reader.close()
   }

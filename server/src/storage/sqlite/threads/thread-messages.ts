@@ -55,6 +55,8 @@ export type Request = Readonly<{ call: number }> &
     | Readonly<{ ask: 'write'; write: Packed<Write>; now: number; isBackground: boolean }>
     | Readonly<{ ask: 'read'; what: ReadCall }>
     | Readonly<{ ask: 'reconcile'; lock: HeldLock | undefined; now: number }>
+    /** Rejects with STORE_FULL while the disk is full. */
+    | Readonly<{ ask: 'check-space' }>
     /** Removes counts per hour and minute that are older than their retention. */
     | Readonly<{ ask: 'trim'; now: number }>
     | Readonly<{ ask: 'close' }>

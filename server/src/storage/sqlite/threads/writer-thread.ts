@@ -2,11 +2,13 @@
  * The thread that owns the writing connection. All writes that wait when it gets to them share one commit.
  */
 import { type MessagePort, parentPort, receiveMessageOnPort, workerData } from 'node:worker_threads'
+import { KnownError } from '../../../errors.ts'
 import type { Database } from '../connection/database.ts'
 import { type FileLock, lockFile, openFile } from '../connection/database-file.ts'
+import { DiskSpace, mayUseReserve } from '../connection/disk-space.ts'
 import { dropOldBuckets } from '../counts/time-bucket-retention.ts'
 import { reconcileCounts } from '../counts/verify.ts'
-import { Writer } from '../write.ts'
+import { type Write, type WriteOutcome, Writer } from '../write.ts'
 import { BackgroundThrottle } from './background-throttle.ts'
 import {
   encodeError,
@@ -25,6 +27,7 @@ class WriterThread {
   readonly #port: MessagePort
   readonly #lock: FileLock
   readonly #database: Database
+  readonly #space: DiskSpace
   readonly #checkpointer: Checkpointer
   readonly #writer: Writer
   readonly #background = new BackgroundThrottle<WriteRequest>()
@@ -36,6 +39,7 @@ class WriterThread {
     this.#port = port
     this.#lock = lockFile(path, lockWaitMs)
     this.#database = openFile(path, synchronous)
+    this.#space = new DiskSpace(path)
     this.#checkpointer = new Checkpointer(this.#database, new WalState(wal))
     this.#writer = new Writer(this.#database, Math.random, () => this.#now)
     port.on('message', (request: Request) => this.#handle(request))
@@ -64,13 +68,40 @@ class WriterThread {
     this.#now = Math.max(...requests.map(({ now }) => now))
     const letters = batch.flat().reduce((sum, command) => sum + changedLettersMax(command), 0)
     this.#checkpointer.beforeCommit(letters, performance.now())
-    for (const [index, outcome] of this.#writer.write(batch).entries()) {
+    for (const [index, outcome] of this.#write(batch).entries()) {
       const { call } = requests[index] as WriteRequest
       this.#reply(
         outcome.isOk ? { call, value: pack(outcome.results) } : { call, error: encodeError(outcome.error) },
       )
     }
     this.#checkpointer.checkpointIfLong()
+  }
+
+  /** Writes the batch. On a full disk, only the writes that may use the reserved space. */
+  #write(batch: readonly Write[]): WriteOutcome[] {
+    this.#space.check(performance.now())
+    if (!this.#space.isFull) {
+      const outcomes = this.#writer.write(batch)
+      if (!outcomes.some(isFull)) return outcomes
+      this.#space.release()
+      // The whole batch was rolled back, except writes that were refused for another reason.
+      return this.#rewrite(batch, outcomes)
+    }
+    const refusal: WriteOutcome = { isOk: false, error: this.#space.createRefusal() }
+    return this.#rewrite(
+      batch,
+      batch.map(() => refusal),
+    )
+  }
+
+  /** Writes again what failed because of the full disk and may use the reserved space. */
+  #rewrite(batch: readonly Write[], outcomes: readonly WriteOutcome[]): WriteOutcome[] {
+    const indexes = batch.flatMap((write, index) =>
+      isFull(outcomes[index]) && mayUseReserve(write) ? [index] : [],
+    )
+    if (indexes.length === 0) return [...outcomes]
+    const again = this.#writer.write(indexes.map((index) => batch[index] as Write))
+    return outcomes.map((outcome, index) => again[indexes.indexOf(index)] ?? outcome)
   }
 
   /** Commits one background write if it may start now, and sets a timer for the next one. */
@@ -104,6 +135,10 @@ class WriterThread {
 
   #maintain(request: Request): unknown {
     switch (request.ask) {
+      case 'check-space':
+        this.#space.check(performance.now())
+        if (this.#space.isFull) throw this.#space.createRefusal()
+        return null
       case 'trim':
         dropOldBuckets(this.#database, request.now)
         return null
@@ -121,12 +156,17 @@ class WriterThread {
       // On a full disk the WAL stays beside the file, and is read when the file is opened again.
     }
     this.#database.close()
+    this.#space.close()
     this.#lock.release()
   }
 
   #reply(reply: Reply): void {
     this.#port.postMessage(reply)
   }
+}
+
+function isFull(outcome: WriteOutcome | undefined): boolean {
+  return outcome?.isOk === false && outcome.error instanceof KnownError && outcome.error.code === 'STORE_FULL'
 }
 
 const port = parentPort
