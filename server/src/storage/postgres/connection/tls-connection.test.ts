@@ -185,6 +185,12 @@ describe('sslmode against a server with TLS', needs(server, serverWithoutTls), (
     },
   )
 
+  it('sslrootcert=system accepts only the authorities that the operating system trusts', async () => {
+    expect(await readError({ store: local('sslrootcert=system') })).toContain(
+      'is not signed by an authority of the operating system, which sslmode verify-full expects',
+    )
+  })
+
   it('sslmode require without a root certificate, and prefer, accept a server of any authority', async () => {
     expect(await isEncrypted(await open({ store: local('sslmode=require') }))).toBe(true)
     expect(await isEncrypted(await open({ store: local(`sslmode=prefer&sslrootcert=${otherRoot}`) }))).toBe(
