@@ -68,6 +68,7 @@ const differences: readonly StoreDifference[] = [
   { file: 'letters/letter-snapshots.ts', store: 'postgres', reason: 'letters are read ahead without locks' },
   { file: 'letters/prefilter.ts', store: 'postgres', reason: 'the database filters before rows travel' },
   { file: 'migrations/dlq-schema.ts', store: 'postgres', reason: 'views for people who query PostgreSQL' },
+  { file: 'migrations/dlq-statements.ts', store: 'postgres', reason: 'statements of existing programs' },
   { file: 'queues/queue-locks.ts', store: 'postgres', reason: 'several servers change queues' },
 ]
 

@@ -22,9 +22,11 @@ describe('the migrations of the stores', () => {
   it('a released migration is never edited', () => {
     expect(checksums(sqliteMigrations)).toEqual([
       ['0001_foundation', 'ee0148936be62531b3c3db5c0f1eeba126d69c9106f36055e9358e2633d1d214'],
+      ['0002_dlq-statements', 'e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855'],
     ])
     expect(checksums(postgresMigrations)).toEqual([
       ['0001_foundation', 'fee1b277a7afc2bde76abc7c6e8a231295ac717517819bdad223c32a84032bd5'],
+      ['0002_dlq-statements', 'ee1b0a940c696afdf5d4731194fdf803e515e205ce396dc53827d0d12e3dbb17'],
     ])
   })
 })

@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest'
+import { migrations } from '../../../src/storage/sqlite/migrations/migrate.ts'
 import { newItems, noon } from '../../make.ts'
 import { startTestProcess } from '../processes/start-process.ts'
 import { executeSql } from '../support/execute-sql.ts'
@@ -51,7 +52,9 @@ for (const name of ['SQLite file', 'PostgreSQL'] satisfies StoreName[]) {
         expect(error.message).toMatch(/4711\b.*\b\d{1,3}\b/)
         // After the version is restored, everything is there.
         await executeSql(testStore.target, (schema) =>
-          isSqlite ? 'pragma user_version = 1' : `delete from ${schema}migrations where name = 'later'`,
+          isSqlite
+            ? `pragma user_version = ${migrations.length}`
+            : `delete from ${schema}migrations where name = 'later'`,
         )
         const again = await testStore.open()
         expect(await again.listQueues({ countMax: 10 })).toHaveLength(1)

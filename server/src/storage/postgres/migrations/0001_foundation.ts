@@ -329,7 +329,7 @@ end
 $$;
 `
 
-const columnList = itemColumns
+export const columnList = itemColumns
   .split('\n')
   .flatMap((line) => line.trim().split(' ')[0] || [])
   .join(', ')

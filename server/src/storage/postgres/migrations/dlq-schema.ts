@@ -118,7 +118,7 @@ create view redrive.dlq_summary as
  * (`readWithClassLock` in queues/queue-locks.ts). Its audit row has the same fields as that of a server's
  * batch (letters/retention.ts).
  */
-const createProcedure = (columns: string) => `
+export const createProcedure = (columns: string) => `
 create procedure redrive.archive_old_dlq_messages(p_retention_days integer default 30, p_batch_size integer default 1000)
 language plpgsql as $$
 declare

@@ -15,7 +15,10 @@ describe('migrating a PostgreSQL database', needs(postgres), () => {
     const storages = await Promise.all(Array.from({ length: 20 }, () => database.open(options)))
     await Promise.all(storages.map((storage) => storage.ping()))
     const applied = await database.rows('select number, name, length(checksum) as n from redrive.migrations')
-    expect(applied).toEqual([{ number: 1, name: '0001_foundation', n: 64 }])
+    expect(applied).toEqual([
+      { number: 1, name: '0001_foundation', n: 64 },
+      { number: 2, name: '0002_dlq-statements', n: 64 },
+    ])
   })
 
   it('a schema of Redrive is found again with its rows', async () => {
@@ -39,8 +42,8 @@ describe('migrating a PostgreSQL database', needs(postgres), () => {
       connectTimeoutMs: 5_000,
     })
     const later: readonly Migration[] = [
-      { name: '0002_other-store', noChange: 'only SQLite needs it' },
-      { name: '0003_add-column', sql: 'alter table redrive.queues add column note text' },
+      { name: '0003_other-store', noChange: 'only SQLite needs it' },
+      { name: '0004_add-column', sql: 'alter table redrive.queues add column note text' },
     ]
     try {
       await migrate(connections, { wanted: [...migrations, ...later] })
@@ -53,8 +56,9 @@ describe('migrating a PostgreSQL database', needs(postgres), () => {
     ])
     expect(await database.rows('select number, name from redrive.migrations order by number')).toEqual([
       { number: 1, name: '0001_foundation' },
-      { number: 2, name: '0002_other-store' },
-      { number: 3, name: '0003_add-column' },
+      { number: 2, name: '0002_dlq-statements' },
+      { number: 3, name: '0003_other-store' },
+      { number: 4, name: '0004_add-column' },
     ])
   })
 
@@ -73,10 +77,10 @@ describe('migrating a PostgreSQL database', needs(postgres), () => {
   it('a newer schema is refused with both versions', async () => {
     await using database = await testDatabase()
     await (await database.open()).close()
-    await database.rows(`insert into redrive.migrations values (2, '0002_later', 'x', now())`)
+    await database.rows(`insert into redrive.migrations values (3, '0003_later', 'x', now())`)
     await expect(database.open()).rejects.toMatchObject({
       code: 'SCHEMA_NEWER',
-      message: expect.stringMatching(/version 2\b.*up to 1\b/),
+      message: expect.stringMatching(/version 3\b.*up to 2\b/),
     })
   })
 

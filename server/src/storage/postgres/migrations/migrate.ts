@@ -11,8 +11,12 @@ import { readNumber, readText } from '../../shared/row-values.ts'
 import type { Connection, Row } from '../connection/connection.ts'
 import { beginWrite, type Connections } from '../connection/connections.ts'
 import { foundation } from './0001_foundation.ts'
+import { dlqStatements } from './dlq-statements.ts'
 
-export const migrations: readonly Migration[] = [{ name: '0001_foundation', sql: foundation }]
+export const migrations: readonly Migration[] = [
+  { name: '0001_foundation', sql: foundation },
+  { name: '0002_dlq-statements', sql: dlqStatements },
+]
 
 /** The oldest PostgreSQL that supports all our statements. */
 const versionMin = 14

@@ -15,7 +15,10 @@ import { foundation } from './0001_foundation.ts'
 /** Marks a file as ours ("Rdrv"), so that another program's database is never migrated by mistake. */
 const applicationId = 0x52647276
 
-export const migrations: readonly Migration[] = [{ name: '0001_foundation', sql: foundation }]
+export const migrations: readonly Migration[] = [
+  { name: '0001_foundation', sql: foundation },
+  { name: '0002_dlq-statements', noChange: 'the schema dlq, for other programs, exists only on PostgreSQL' },
+]
 
 /** The record of the migrations that a file ran. It is created by this program, not by a migration. */
 const recordTable = `create table if not exists migrations (
